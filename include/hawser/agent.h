@@ -1,0 +1,151 @@
+#pragma once
+
+// An Agent is one named endpoint in a process: it owns backends, regions and what it knows of its peers.
+//
+// Thread rule: thread-safe. Without a Driver nothing happens by itself: `poll` and `wait` (of agents, transfers and
+// queues) make progress on the caller's thread; `done()` only looks. A fork is survived: in the child every call
+// answers kInvalid naming the process that opened the agent.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hawser/backends.h>
+#include <hawser/completion.h>
+#include <hawser/counters.h>
+#include <hawser/directory.h>
+#include <hawser/export.h>
+#include <hawser/log.h>
+#include <hawser/memory.h>
+#include <hawser/peer.h>
+#include <hawser/status.h>
+#include <hawser/time.h>
+#include <hawser/transfer.h>
+
+HAWSER_NAMESPACE_BEGIN
+
+enum class OpenMode : std::uint8_t {
+  kAuto,     ///< Strict when backends are named, lenient when the list is empty.
+  kStrict,   ///< All named backends, or an error that lists each failure with its cause.
+  kLenient,  ///< What works; `backends()` tells why others do not.
+};
+
+enum class Security : std::uint8_t { kDefault, kNone };
+
+struct AgentLimits {
+  std::uint32_t transfers = 65536;             ///< In flight at once.
+  std::uint32_t peers = 65536;
+  std::uint32_t regions = 1u << 20;
+  std::uint32_t notifications = 1024;          ///< Waiting in the inbox, per peer.
+  std::uint32_t notification_bytes = 1u << 20; ///< Likewise.
+  std::uint32_t events = 4096;                 ///< Peer events waiting; the oldest is dropped and counted.
+};
+
+struct AgentOptions {
+  std::string name;                   ///< 1 to 255 bytes, no control characters. Need not be unique.
+  std::vector<BackendSpec> backends;  ///< In order of preference; empty: all that work here.
+  OpenMode mode = OpenMode::kAuto;
+  std::shared_ptr<Directory> directory;  ///< Where the card is published and peers are found; may be null.
+  std::string directory_prefix = "hawser/cards/";
+  Security security = Security::kDefault;  ///< kNone must be asked for to listen beyond this host.
+  Duration default_deadline = std::chrono::seconds(30);
+  Duration heartbeat = std::chrono::milliseconds(250);  ///< To peers in use; three missed mean down.
+  Duration peer_timeout = std::chrono::seconds(5);      ///< How long reconnecting is tried before a peer is down.
+  bool driven = false;   ///< Told in the card: a Driver will run this agent (polled agents are not judged by heartbeats).
+  AgentLimits limits;
+  LogOptions log;
+  std::shared_ptr<const Clock> clock;  ///< Null: the host's monotonic clock.
+  std::uint64_t seed = 0;              ///< Zero: from the system. The simulator sets it.
+};
+
+class HAWSER_API Agent {
+ public:
+  /// Opens an agent with its backends. Errors: kInvalid (name, parameters), or the backends' failures.
+  static Result<Agent> open(AgentOptions options);
+  Agent() = default;
+  explicit Agent(std::shared_ptr<agent::Core> core) : core_(std::move(core)) {}
+  Agent(Agent&&) noexcept = default;
+  Agent& operator=(Agent&& other) noexcept;
+  ~Agent();  ///< Closes with a short deadline.
+
+  std::string_view name() const;
+  Incarnation incarnation() const;
+  /// Ends all transfers, tells peers, closes regions and backends. Always returns; only kOk means that nothing touches
+  /// any registered memory any more.
+  Status close(Duration timeout);
+
+  // Memory.
+  Result<Region> add_region(const RegionOptions& options);
+  Result<Region> allocate(const AllocateOptions& options);
+
+  // Peers.
+  /// All that peers must know, as bytes. Regions may be limited to some, by index.
+  Result<std::string> card() const;
+  Result<std::string> partial_card(std::span<const std::uint32_t> regions) const;
+  /// What changed since a revision (see card_revision). A delta too old to be made is a full card.
+  Result<std::string> card_delta(std::uint64_t since_revision) const;
+  std::uint64_t card_revision() const;
+  /// Learns of a peer, or updates it: full, partial or delta.
+  Result<Peer> add_peer(std::span<const std::byte> card);
+  Result<Peer> add_peer(std::string_view card) {
+    return add_peer(std::as_bytes(std::span<const char>(card.data(), card.size())));
+  }
+  /// By name in the directory, or "name@host:port" directly over tcp.
+  Result<Peer> find_peer(std::string_view name, Duration timeout);
+  std::vector<Peer> peers() const;
+  /// Forgets a peer: transfers to it end with kDisconnected, its plans fail.
+  Status invalidate(const Peer& peer);
+  /// This agent as its own peer, for loopback.
+  Peer self() const;
+
+  // Backends.
+  Status add_backend(const BackendSpec& spec);
+  std::vector<BackendReport> backends() const;
+  bool has_backend(std::string_view name) const;
+  Status require_backend(std::string_view name) const;
+
+  // Plans.
+  Result<Plan> plan_write(const Peer& peer, std::span<const LocalRange> source, std::span<const RemoteRange> target);
+  Result<Plan> plan_read(const Peer& peer, std::span<const RemoteRange> source, std::span<const LocalRange> target);
+  Result<Plan> plan_write(const Peer& peer, const RangeTable& source, std::span<const std::uint32_t> source_index,
+                          const RangeTable& target, std::span<const std::uint32_t> target_index);
+  Result<Plan> plan_read(const Peer& peer, const RangeTable& source, std::span<const std::uint32_t> source_index,
+                         const RangeTable& target, std::span<const std::uint32_t> target_index);
+  /// Which paths a plan takes, what it should cost, and why each other path was refused. Readable text.
+  std::string explain(const Plan& plan) const;
+
+  // News from peers, oldest first.
+  std::optional<Notification> take_notification();
+  /// Fills `out`'s strings in place (no allocation when they have room); returns the number taken.
+  std::size_t take_notifications(std::span<Notification> out);
+  std::optional<PeerEvent> take_event();
+  /// Lets peers send on `channel` (>= 16): up to `credit` messages may wait here unread, per peer.
+  Status open_channel(std::uint32_t channel, std::uint32_t credit = 64);
+  std::optional<Message> take_message(std::uint32_t channel);
+
+  // Signals: 64-bit words in regions of this agent. Reading acquires.
+  Result<std::uint64_t> read_signal(const LocalRange& word) const;
+  Status wait_signal(const LocalRange& word, std::uint64_t at_least, Duration timeout);
+
+  // Progress.
+  Result<CompletionQueue> make_queue(std::size_t capacity = 4096);
+  /// One bounded round of work without waiting; returns how much was done (0: nothing to do now).
+  std::size_t poll();
+  /// Makes progress until something happened (see CompletionKind) or `timeout` is over. True: something did.
+  bool wait(Duration timeout);
+  /// Becomes readable when `poll` has something to do or something happened. Owned by the agent.
+  int event_fd() const;
+
+  AgentCounters counters() const;
+
+  const std::shared_ptr<agent::Core>& core() const { return core_; }
+
+ private:
+  std::shared_ptr<agent::Core> core_;
+};
+
+HAWSER_NAMESPACE_END

@@ -1,0 +1,50 @@
+#pragma once
+
+// Always-on counters, readable as structs and as JSON. Values only grow, except gauges (named so).
+//
+// Thread rule: snapshots are values taken without stopping the lanes; numbers of one snapshot may be a turn apart.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <hawser/export.h>
+
+HAWSER_NAMESPACE_BEGIN
+
+struct LatencySummary {
+  std::uint64_t count = 0;
+  std::uint64_t p50_ns = 0, p90_ns = 0, p99_ns = 0, max_ns = 0, sum_ns = 0;
+};
+
+struct FlowCounters {
+  std::uint64_t bytes_written = 0;   ///< By transfers of this agent, final and good.
+  std::uint64_t bytes_read = 0;
+  std::uint64_t writes = 0, reads = 0;
+  std::uint64_t errors = 0, retries = 0, cancels = 0, timeouts = 0;
+  std::uint64_t notifications_sent = 0, notifications_received = 0;
+  std::uint64_t messages_sent = 0, messages_received = 0;
+  LatencySummary latency;            ///< Submit to final, of good transfers.
+};
+
+struct PathCounters {
+  std::string peer, backend, state;
+  std::uint64_t bytes_out = 0, bytes_in = 0, chunks = 0, messages_out = 0, messages_in = 0, epochs = 0;
+};
+
+struct PeerCounters {
+  std::string peer, incarnation, state;
+  FlowCounters flow;
+};
+
+struct AgentCounters {
+  std::string agent, incarnation;
+  FlowCounters total;
+  std::vector<PeerCounters> peers;
+  std::vector<PathCounters> paths;
+  std::uint64_t regions_gauge = 0, region_bytes_gauge = 0, transfers_in_flight_gauge = 0;
+};
+
+HAWSER_API std::string to_json(const AgentCounters& counters);
+
+HAWSER_NAMESPACE_END

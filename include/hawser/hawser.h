@@ -1,0 +1,16 @@
+#pragma once
+
+// Hawser: moves bytes between the memories of a cluster. This header includes the whole door.
+
+#include <hawser/agent.h>
+#include <hawser/backends.h>
+#include <hawser/completion.h>
+#include <hawser/counters.h>
+#include <hawser/directory.h>
+#include <hawser/driver.h>
+#include <hawser/memory.h>
+#include <hawser/peer.h>
+#include <hawser/status.h>
+#include <hawser/time.h>
+#include <hawser/transfer.h>
+#include <hawser/version.h>

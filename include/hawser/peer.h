@@ -1,0 +1,97 @@
+#pragma once
+
+// A peer: another agent, known by its card. Its incarnation tells a restarted agent of the same name apart.
+//
+// Thread rule: thread-safe; a Peer is a cheap handle.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <hawser/export.h>
+#include <hawser/memory.h>
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+HAWSER_NAMESPACE_BEGIN
+
+/// Random 128-bit id drawn when an agent opens.
+struct Incarnation {
+  std::array<std::byte, 16> bytes{};
+  friend bool operator==(const Incarnation&, const Incarnation&) = default;
+  friend auto operator<=>(const Incarnation&, const Incarnation&) = default;
+};
+HAWSER_API std::string to_string(const Incarnation& incarnation);
+
+enum class PeerState : std::uint8_t {
+  kKnown = 1,    ///< Its card is here; no session yet.
+  kUp = 2,       ///< A proven session stands.
+  kSuspect = 3,  ///< Heartbeats are missing.
+  kDown = 4,     ///< Gone: died, closed, restarted or invalidated. Final for this incarnation.
+};
+
+class HAWSER_API Peer {
+ public:
+  Peer() = default;
+  explicit Peer(std::shared_ptr<agent::PeerCore> core) : core_(std::move(core)) {}
+
+  std::string_view name() const;
+  Incarnation incarnation() const;
+  PeerState state() const;
+  bool is_self() const;
+  bool valid() const { return core_ != nullptr; }
+
+  /// A region by name, or by its number in the card. kNotFound says which names there are.
+  Result<RemoteRange> region(std::string_view name) const;
+  Result<RemoteRange> region(std::uint32_t index) const;
+  /// All names; anonymous regions are listed as "#index".
+  std::vector<std::string> region_names() const;
+
+  RemoteRange range(std::string_view region, std::uint64_t offset, std::uint64_t size) const;
+  RangeTable table(std::string_view region, std::uint64_t block_bytes) const;
+  RangeTable table(std::string_view region, std::span<const StridedRange> ranges) const;
+  RangeTable table(std::string_view region, StridedRange ranges) const {
+    return table(region, std::span<const StridedRange>(&ranges, 1));
+  }
+  /// A table whose bytes came from RangeTable::encode at the peer.
+  RangeTable import_table(std::span<const std::byte> bytes) const;
+
+  /// Opens paths now instead of at first use and waits until one is up.
+  Status connect(Duration timeout) const;
+  /// Sends a notification that belongs to no transfer. Copied; kBusy when the peer's inbox has no room for it.
+  Status notify(std::string_view text) const;
+  /// Sends a message on a channel (>= 16) that the peer opened. Up to kMessageMax bytes, in order per channel.
+  Status send(std::uint32_t channel, std::span<const std::byte> bytes) const;
+
+  const std::shared_ptr<agent::PeerCore>& core() const { return core_; }
+
+ private:
+  std::shared_ptr<agent::PeerCore> core_;
+};
+
+/// The largest message and notification, on every backend.
+inline constexpr std::size_t kMessageMax = 64 * 1024;
+
+struct PeerEvent {
+  enum class Kind : std::uint8_t { kUp = 1, kSuspect = 2, kDown = 3, kCardChanged = 4 };
+  Kind kind = Kind::kUp;
+  Peer peer;
+  Status cause;  ///< For kDown and kSuspect: why.
+};
+
+struct Notification {
+  Peer peer;         ///< Who sent it.
+  std::string text;  ///< May hold any bytes.
+};
+
+struct Message {
+  Peer peer;
+  std::uint32_t channel = 0;
+  std::string bytes;
+};
+
+HAWSER_NAMESPACE_END

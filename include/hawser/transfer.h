@@ -1,0 +1,103 @@
+#pragma once
+
+// Plans and transfers: prepared once, posted many times.
+//
+// A Plan is ranges validated, paired and merged. Submitting it makes a Transfer, which ends exactly once with a typed
+// status. A cancelled or expired transfer is *final* only when nothing can touch its local memory any more.
+//
+// Thread rule: a Plan may be submitted from several threads; a Transfer belongs to one thread at a time.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <hawser/completion.h>
+#include <hawser/export.h>
+#include <hawser/memory.h>
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+namespace hawser::agent {
+struct PlanCore;
+class TransferRef;
+}  // namespace hawser::agent
+
+HAWSER_NAMESPACE_BEGIN
+
+enum class Priority : std::uint8_t { kCritical = 0, kRealtime = 1, kBulk = 2 };
+enum class Operation : std::uint8_t { kWrite = 1, kRead = 2 };
+
+/// A 64-bit word in a region of the target that the transfer adds `add` to, once its bytes are visible.
+struct SignalTarget {
+  RemoteRange word;  ///< 8 bytes, aligned to 8, in a region with the right to write.
+  std::uint64_t add = 1;
+};
+
+/// A 64-bit word of this agent: wait until it is at least `value`, or set it to `value` when done.
+struct SignalWord {
+  LocalRange word;
+  std::uint64_t value = 0;
+};
+
+struct SubmitOptions {
+  /// Delivered to the peer once, after the bytes are visible. Copied by submit. An empty but present one is delivered too.
+  std::optional<std::string_view> notify;
+  Duration deadline = Duration::zero();  ///< From now; zero means the agent's default.
+  Priority priority = Priority::kBulk;
+  CompletionQueue* queue = nullptr;  ///< Where to report; none: only the Transfer tells.
+  std::uint64_t cookie = 0;          ///< Comes back in the completion.
+  std::uint64_t label = 0;           ///< For Agent::end; 0 means none.
+  const SignalTarget* signal = nullptr;
+  const SignalWord* after = nullptr;  ///< Post only once this word reached its value (or the deadline passed).
+  const SignalWord* done = nullptr;   ///< Set this word when the transfer ended well.
+};
+
+/// One submission in flight. Move-only. Dropping it cancels; its regions stay held until it is quiet.
+class HAWSER_API Transfer {
+ public:
+  Transfer() = default;
+  explicit Transfer(std::unique_ptr<agent::TransferRef> ref);
+  Transfer(Transfer&& other) noexcept;
+  Transfer& operator=(Transfer&& other) noexcept;
+  ~Transfer();
+
+  /// Final? Only looks; where no driver runs, Agent::poll or wait make progress.
+  bool done() const;
+  /// Waits until final, making progress where no driver does. Good: ended well. kTimedOut with Scope::kRequest and
+  /// `final() == false` when `timeout` ran out first; the transfer goes on.
+  Status wait(Duration timeout = Duration::max());
+  /// Asks for the end. The outcome is kCancelled unless it ended before; `wait` tells when it is final.
+  void cancel();
+  /// The outcome so far: kBusy-free — good and not final while in flight, final once `done()`.
+  Status status() const;
+  std::uint64_t bytes() const;  ///< Bytes moved so far.
+
+ private:
+  std::unique_ptr<agent::TransferRef> ref_;
+};
+
+/// A validated, prepared transfer. Cheap to copy; copies are the same plan.
+class HAWSER_API Plan {
+ public:
+  Plan() = default;
+  explicit Plan(std::shared_ptr<agent::PlanCore> core) : core_(std::move(core)) {}
+
+  /// Starts one transfer. Bounded: does the whole of a small transfer on the spot and hands the rest to the lane.
+  /// Errors: kBusy (a bound was reached; the message names it), kDisconnected (the peer is gone or restarted: plan
+  /// again), kInvalid, kDenied.
+  Result<Transfer> submit(const SubmitOptions& options = {}) const;
+
+  Operation operation() const;
+  std::uint64_t bytes() const;
+  std::uint64_t range_count() const;   ///< Pairs of ranges as given.
+  std::uint64_t piece_count() const;   ///< Pieces after merging neighbours.
+
+  const std::shared_ptr<agent::PlanCore>& core() const { return core_; }
+
+ private:
+  std::shared_ptr<agent::PlanCore> core_;
+};
+
+HAWSER_NAMESPACE_END

@@ -1,0 +1,237 @@
+#pragma once
+
+// The backend contract: all that the agent needs of a way to move bytes, and all that a backend may do.
+//
+// A Backend is one per agent and thread-safe (control path). A Port is its lane-confined part: it never blocks, never
+// calls up, and reports by values that the lane pulls with `poll`. A Path is its route to one peer; it is owned by the
+// port, and reached only under the lane's lock.
+//
+// Order of a lane's turn: port.turn(now) moves bytes; port.poll(out) yields what happened. `submit` and `send` may do
+// work at once, and tell so in their result; they never deliver events themselves.
+//
+// What each side guarantees:
+//   B1. A chunk that `submit` took ends in exactly one of: counted in Submitted.done, or one kChunkDone event.
+//   B2. After that end the path does not touch the chunk's local memory any more.
+//   B3. Pieces and binding of a taken chunk stay valid until its end (the agent holds plan and regions).
+//   B4. A message that `send` took arrives once and in order as long as the path is up; it may be lost only with the path.
+//   B5. A path that went down ends all its chunks (their own events first), then reports kPathDown once.
+//   B6. A kPathUp of a path opened with `supersedes` means: at the peer nothing of the superseded session lands any more.
+//   B7. The target applies a chunk only while the region's entry stands in its RegionTable with that key, and re-checks
+//       at the start of every turn in which it touches the memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hawser/backends.h>
+#include <hawser/counters.h>
+#include <hawser/memory.h>
+#include <hawser/status.h>
+#include <hawser/time.h>
+#include <hawser/transfer.h>
+
+#include "backend/region_table.h"
+#include "base/id128.h"
+#include "base/log.h"
+#include "base/rng.h"
+
+namespace hawser::backend {
+
+/// Who an agent is; what its ports say in their hellos and what they learn from a peer's.
+struct Identity {
+  std::string name;
+  base::Id128 incarnation;
+  std::array<std::byte, 32> public_key{};
+  bool driven = false;
+  std::uint16_t version_min = 1, version_max = 1;
+};
+
+/// Abilities as data.
+struct Traits {
+  std::string_view name;
+  bool same_host_only = false;   ///< Reaches processes of this host only.
+  bool self_only = false;        ///< Reaches this agent only.
+  bool direct = false;           ///< The initiator copies by itself: a chunk that is done is visible at the target.
+  bool carries_arrivals = false; ///< Covered chunks yield kArrival at the target (else the agent tells it when all are done).
+  bool lossless = false;         ///< A message is lost only with the peer: nothing needs to be kept for sending again.
+  std::uint64_t chunk_bytes_max = 1u << 20;    ///< Preferred largest chunk.
+  std::uint32_t chunk_pieces_max = 256;        ///< Most pieces in one chunk.
+  std::uint64_t inline_bytes_max = 0;          ///< Transfers up to this size are worth doing inside submit.
+  Duration quiesce_max = Duration::zero();     ///< From cancel to quiet, at most.
+  double latency_ns = 0;                       ///< First estimates for the planner: time of a small chunk,
+  double bytes_per_ns = 1;                     ///< and bandwidth.
+  double piece_ns = 0;                         ///< Cost of each further piece.
+};
+
+/// One contiguous part of a chunk. For a write `local` is only read.
+struct Piece {
+  std::byte* local = nullptr;
+  std::uint64_t remote = 0;  ///< Offset in the remote region, bytes.
+  std::uint64_t size = 0;    ///< Bytes.
+};
+
+/// A region of a peer as its card tells it.
+struct RemoteRegionRef {
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+  base::Id128 key;
+  std::uint64_t size = 0;
+  Rights rights = Rights::kNone;
+  Device device;
+  std::string_view extra;  ///< This backend's own bytes of the card entry; often empty.
+};
+
+/// What a path knows about one remote region. Made by Path::bind, owned by the path, valid until it is released.
+class Binding {
+ public:
+  virtual ~Binding() = default;
+};
+
+struct Chunk {
+  Operation op = Operation::kWrite;
+  Priority priority = Priority::kBulk;
+  bool covered = false;         ///< Yields kArrival {transfer, index} at the target, where the backend carries arrivals.
+  std::uint32_t index = 0;      ///< Number within its transfer; the same when it is sent again.
+  std::uint64_t transfer = 0;   ///< Unique within the initiator's incarnation; never 0.
+  std::uint64_t cookie = 0;     ///< Comes back in kChunkDone.
+  Binding* target = nullptr;    ///< The remote region; all pieces lie in it.
+  std::span<const Piece> pieces;
+  std::uint64_t bytes = 0;      ///< Sum of the pieces' sizes.
+};
+
+/// Result of Path::submit: of the chunks given, the first `taken` are accepted, the first `done` of those have ended
+/// well already. taken < given is back-pressure: offer the rest again in a later turn.
+struct Submitted {
+  std::uint32_t taken = 0;
+  std::uint32_t done = 0;
+};
+
+class Path;
+
+struct PortEvent {
+  enum class Kind : std::uint8_t {
+    kChunkDone = 1,  ///< cookie, status.
+    kMessage = 2,    ///< bytes: valid until the next call into the port.
+    kArrival = 3,    ///< transfer, chunk: a covered chunk of the peer is visible here.
+    kPathUp = 4,     ///< peer, session, inbound.
+    kPathDown = 5,   ///< status: why. The path stays readable until released.
+  };
+  Kind kind = Kind::kChunkDone;
+  bool inbound = false;
+  Path* path = nullptr;
+  std::uint64_t cookie = 0;
+  std::uint64_t transfer = 0;
+  std::uint32_t chunk = 0;
+  std::span<const std::byte> bytes;
+  const Identity* peer = nullptr;  ///< Valid as long as the path.
+  base::Id128 session;             ///< Names this path at both ends.
+  Status status;
+};
+
+enum class PathState : std::uint8_t { kConnecting = 1, kUp = 2, kDown = 3 };
+
+/// Where to open a path to.
+struct PathTarget {
+  std::string_view peer;          ///< Name, for errors; checked against the hello when not empty.
+  base::Id128 incarnation;        ///< Expected; zero: whoever answers.
+  std::string_view address;       ///< The peer's Backend::address(), from its card, or what a user typed.
+  base::Id128 supersedes;         ///< Session that must be dead at the peer before this one is up; zero: none.
+  Instant deadline;               ///< Connecting ends in kPathDown by then.
+};
+
+/// Route to one peer. Confined to its port's lane.
+class Path {
+ public:
+  virtual ~Path() = default;
+  virtual PathState state() const = 0;
+  /// Idempotent per (index, generation). Errors are final for this region on this path (kUnsupported, kDenied).
+  virtual Result<Binding*> bind(const RemoteRegionRef& region) = 0;
+  /// The region is gone from the peer's card: its binding will not be used again.
+  virtual void unbind(std::uint32_t index, std::uint32_t generation) = 0;
+  virtual Submitted submit(std::span<const Chunk> chunks, Instant now) = 0;
+  /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room now; try in a later turn.
+  virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
+  /// Ends all chunks of `transfer` (kCancelled) as fast as B2 allows; events tell when.
+  virtual void cancel(std::uint64_t transfer) = 0;
+  virtual PathCounters counters() const = 0;
+  /// One line for people: addresses, sockets, mapped regions.
+  virtual std::string describe() const = 0;
+};
+
+/// How much one turn may do before others have theirs.
+struct TurnBudget {
+  std::uint64_t copy_bytes = 256 * 1024;         ///< Copied by the CPU in user space.
+  std::uint64_t kernel_copy_bytes = 1024 * 1024; ///< Copied by one kernel call.
+};
+
+class Port {
+ public:
+  virtual ~Port() = default;
+  /// Starts connecting. The path ends up in kPathUp or kPathDown. Owned by the port until release_path.
+  virtual Result<Path*> open_path(const PathTarget& target, Instant now) = 0;
+  /// The agent drops the path; it is closed if it is up, and the pointer dies. Only after all its chunks ended, or
+  /// with them given up after kPathDown.
+  virtual void release_path(Path* path) = 0;
+  /// Moves bytes within the budget. Returns how much was done; 0 means nothing to do now.
+  virtual std::size_t turn(Instant now, const TurnBudget& budget) = 0;
+  virtual std::size_t poll(std::span<PortEvent> out) = 0;
+  /// When `turn` must run even without outside events; Instant::max() for never.
+  virtual Instant next_deadline() const = 0;
+  /// A descriptor that is readable when there is work, once prepare_sleep returned true; -1 when there is none.
+  virtual int wait_fd() const = 0;
+  /// Arms doorbells before the lane sleeps. False: there is work, do not sleep.
+  virtual bool prepare_sleep() = 0;
+  /// Whether anything of this port still touches region `index` (of this agent, as target). `holder` gets who.
+  /// Called after the region's entry was closed in the RegionTable; polled by the closer.
+  virtual bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) = 0;
+  /// Stops listening, tells peers. `turn` goes on until idle() or the agent's patience ends; then the port is destroyed.
+  virtual void begin_close(Instant now) = 0;
+  virtual bool idle() const = 0;
+};
+
+/// What a backend is opened with. References outlive it.
+struct Context {
+  const Identity& identity;
+  RegionTable& regions;
+  const base::Logger& log;
+  base::Rng rng;                  ///< Own stream, split from the agent's seed.
+  Security security = Security::kDefault;
+  Duration heartbeat;
+  const Clock& clock;             ///< For control-path work only; turns get `now`.
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual const Traits& traits() const = 0;
+  /// For the card: what a peer's backend of this name needs to open a path. Opaque to all others.
+  virtual std::string address() const = 0;
+  /// The same for people.
+  virtual std::string readable_address() const = 0;
+  /// Whether a path from here to a peer with this address can work at all (same host?), and why not.
+  virtual Status reachable(std::string_view peer_address) const = 0;
+  /// Called for each region when it is registered, and for existing ones when the backend is added later. Returns this
+  /// backend's bytes for the region's card entry (mostly empty).
+  virtual Result<std::string> add_region(const RegionEntry& region) = 0;
+  virtual void remove_region(const RegionEntry& region) = 0;
+  /// One per lane; called once for now.
+  virtual Result<std::unique_ptr<Port>> open_port() = 0;
+  virtual Params params() const = 0;                   ///< In force, defaults included.
+  virtual std::vector<std::string> warnings() const = 0;
+  /// Called in the child after fork: close descriptors without telling peers. Must only make system calls.
+  virtual void disown_after_fork() = 0;
+};
+
+/// How the agent finds backends: a table of factories, built by the caller; no global registry.
+struct Factory {
+  std::string_view name;
+  /// Opened when no backends are named. Higher goes first.
+  int default_rank = 0;
+  Result<std::unique_ptr<Backend>> (*open)(const Context& context, const Params& params);
+};
+
+}  // namespace hawser::backend

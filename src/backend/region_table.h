@@ -1,0 +1,74 @@
+#pragma once
+
+// The regions that an agent serves, as its ports look them up on behalf of peers.
+//
+// An entry is found by index and checked by key, rights and bounds for every access. Closing an entry makes every later
+// lookup fail; an access that began before is waited for by the closer (see Port::region_quiet and the lane's lock).
+//
+// Thread rule: thread-safe. Entries handed out are shared and immutable.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <hawser/memory.h>
+#include <hawser/status.h>
+
+#include "backend/arena.h"
+#include "base/id128.h"
+#include "base/mutex.h"
+
+namespace hawser::backend {
+
+struct RegionEntry {
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+  base::Id128 key;
+  std::byte* base = nullptr;
+  std::uint64_t size = 0;
+  Rights rights = Rights::kNone;
+  Device device;
+  std::string name;
+  std::shared_ptr<Arena> arena;  ///< Null for foreign memory.
+};
+
+class RegionTable {
+ public:
+  explicit RegionTable(std::uint32_t limit) : limit_(limit) {}
+
+  /// Fills index and generation. kBusy when `limit` regions are registered.
+  Result<std::shared_ptr<const RegionEntry>> add(RegionEntry entry);
+  /// From now on no lookup finds it; its index is kept until `remove`.
+  void close(std::uint32_t index, std::uint32_t generation);
+  /// The index may be used again, with another generation.
+  void remove(std::uint32_t index, std::uint32_t generation);
+
+  /// For an access by a peer: kDenied for a wrong key or missing right (the same text for both and for no such region,
+  /// so nothing can be probed), else the entry.
+  Result<std::shared_ptr<const RegionEntry>> find(std::uint32_t index, std::uint32_t generation,
+                                                  const base::Id128& key, Rights right) const;
+  /// Cheap re-check at the start of a turn.
+  bool is_open(std::uint32_t index, std::uint32_t generation) const;
+  std::shared_ptr<const RegionEntry> at(std::uint32_t index) const;
+  std::vector<std::shared_ptr<const RegionEntry>> all() const;
+  std::uint32_t count() const;
+
+ private:
+  struct Slot {
+    std::shared_ptr<const RegionEntry> entry;  ///< Null: free.
+    std::uint32_t generation = 0;
+    bool open = false;
+  };
+  const std::uint32_t limit_;
+  mutable base::Mutex mutex_;
+  std::vector<Slot> slots_ HAWSER_GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> free_ HAWSER_GUARDED_BY(mutex_);
+  std::uint32_t count_ HAWSER_GUARDED_BY(mutex_) = 0;
+};
+
+/// Whether [offset, offset + size) lies in a region of `region_size` bytes; safe against overflow.
+constexpr bool in_bounds(std::uint64_t offset, std::uint64_t size, std::uint64_t region_size) {
+  return offset <= region_size && size <= region_size - offset;
+}
+
+}  // namespace hawser::backend

@@ -1,0 +1,54 @@
+#pragma once
+
+// The hello: the first message on every connection, in both directions. It binds a connection to a session of two
+// incarnations, agrees on the wire's version, and fences what it supersedes.
+//
+// Grammar (little-endian):
+//   hello   = magic:u32 "HWSR", size:u16 (of all that follows), version_min:u16, version_max:u16, body
+//   body    = security:u8, flags:u8, stream:u8, streams:u8, incarnation:16, session:16, token:16, supersedes:16,
+//             expects:16, public_key:32, name:string, status:u8, reason:string, tail
+//   tail    = bytes that a newer minor form may add; skipped
+// A hello that refuses carries status != 0 and the reason; the connection closes after it.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <hawser/status.h>
+
+#include "base/id128.h"
+
+namespace hawser::wire {
+
+inline constexpr std::uint32_t kHelloMagic = 0x52535748;  // "HWSR"
+inline constexpr std::uint16_t kVersionMin = 1;
+inline constexpr std::uint16_t kVersionMax = 1;
+inline constexpr std::size_t kHelloSizeMax = 1024;
+inline constexpr std::size_t kHelloPrefix = 6;  // magic and size: what must be there to know how much follows.
+
+struct Hello {
+  std::uint16_t version_min = kVersionMin, version_max = kVersionMax;
+  std::uint8_t security = 0;      ///< 0 none, 1 authenticate, 2 encrypt.
+  bool driven = false;            ///< Flag bit 0.
+  std::uint8_t stream = 0;        ///< Which of the path's connections this is; 0 opens the session.
+  std::uint8_t streams = 1;       ///< How many there will be.
+  base::Id128 incarnation;
+  base::Id128 session;
+  base::Id128 token;              ///< Binds further connections (stream > 0) to the session.
+  base::Id128 supersedes;
+  base::Id128 expects;            ///< Incarnation that the opener wants to reach; zero: any.
+  std::array<std::byte, 32> public_key{};
+  std::string name;
+  Code status = Code::kOk;
+  std::string reason;
+};
+
+std::string encode(const Hello& hello);
+/// Bytes of the whole hello once the prefix is there; kCorrupt when it is no hello or too long.
+Result<std::size_t> hello_size(std::span<const std::byte> prefix);
+Result<Hello> decode_hello(std::span<const std::byte> bytes);
+/// The version both sides speak; kUnsupported naming both ranges when there is none.
+Result<std::uint16_t> agree_version(const Hello& ours, const Hello& theirs);
+
+}  // namespace hawser::wire

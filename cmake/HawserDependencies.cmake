@@ -1,0 +1,37 @@
+# Third-party libraries under one set of names, dep::<name>, whatever their packages call them. A cross build has the
+# header-only ones alone; asking for another there is an error that names it. `./dev install-deps` installs them all.
+
+function(hawser_dependency name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK;DEFINE")
+  add_library(dep_${name} INTERFACE)
+  target_link_libraries(dep_${name} INTERFACE ${arg_LINK})
+  target_compile_definitions(dep_${name} INTERFACE ${arg_DEFINE})
+  add_library(dep::${name} ALIAS dep_${name})
+endfunction()
+
+# xxHash is compiled into its user on every platform, so its symbols never meet another copy in the process.
+hawser_dependency(xxhash DEFINE XXH_INLINE_ALL)
+
+if(CMAKE_CROSSCOMPILING)
+  hawser_dependency(fmt DEFINE FMT_HEADER_ONLY)
+  hawser_dependency(spdlog LINK dep::fmt DEFINE SPDLOG_FMT_EXTERNAL)
+  hawser_dependency(json)
+  return()
+endif()
+
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
+
+hawser_dependency(fmt LINK fmt::fmt)
+hawser_dependency(spdlog LINK spdlog::spdlog)
+hawser_dependency(json LINK nlohmann_json::nlohmann_json)
+hawser_dependency(cli11 LINK CLI11::CLI11)
+hawser_dependency(toml LINK tomlplusplus::tomlplusplus)
+hawser_dependency(hwloc LINK PkgConfig::hwloc)
+hawser_dependency(sodium LINK PkgConfig::sodium)

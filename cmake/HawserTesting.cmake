@@ -1,0 +1,94 @@
+# Tests. Every one has a name <kind>.<what>, a label and a timeout; exit status 77 means skipped.
+
+enable_testing()
+if(NOT HAWSER_BUILD_TESTS)
+  return()
+endif()
+
+if(HAWSER_GTEST_FROM_SOURCE)
+  if(NOT EXISTS "${HAWSER_GTEST_SOURCE}/CMakeLists.txt")
+    message(FATAL_ERROR "No GoogleTest sources in ${HAWSER_GTEST_SOURCE}: install the package googletest")
+  endif()
+  set(INSTALL_GTEST OFF CACHE BOOL "" FORCE)
+  add_subdirectory("${HAWSER_GTEST_SOURCE}" "${PROJECT_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL SYSTEM)
+  foreach(library gtest gmock gtest_main gmock_main)
+    get_target_property(includes ${library} INTERFACE_INCLUDE_DIRECTORIES)
+    set_target_properties(${library} PROPERTIES INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${includes}")
+  endforeach()
+  if(NOT TARGET GTest::gmock_main)
+    add_library(GTest::gmock_main ALIAS gmock_main)
+  endif()
+else()
+  find_package(GTest REQUIRED)
+endif()
+
+set(HAWSER_TEST_RESULTS "${PROJECT_BINARY_DIR}/results")
+set(HAWSER_SANITIZER_ENV
+  "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:allocator_may_return_null=1"
+  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
+  "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:suppressions=${PROJECT_SOURCE_DIR}/test/tsan.supp")
+
+# hawser_ctest(<ctest name> LABEL <label> TIMEOUT <seconds> COMMAND <command>... [SERIAL] [ENV <name=value>...])
+#   Registers a command with ctest under this repository's rules.
+function(hawser_ctest name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "LABEL;TIMEOUT" "COMMAND;ENV")
+  math(EXPR timeout "${arg_TIMEOUT} * ${HAWSER_TIMEOUT_SCALE}")
+  add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}")
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${arg_LABEL}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77
+    ENVIRONMENT "GTEST_OUTPUT=xml:${HAWSER_TEST_RESULTS}/${name}.xml;${HAWSER_SANITIZER_ENV};${arg_ENV}")
+  if(arg_SERIAL)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()
+
+# hawser_test(NAME <name> SOURCES <file>... LABEL <unit|conformance|sim|real> TIMEOUT <seconds> [LIBS <library>...]
+#             [ARGS <argument>...] [ENV <name=value>...] [SERIAL] [CTEST <ctest name>])
+#   A GoogleTest executable <name>, run by ctest as <label>.<name>. It must not bring its own main() unless it links
+#   neither gtest_main nor gmock_main by NO_MAIN. SERIAL keeps other tests away while it runs.
+function(hawser_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SERIAL;NO_MAIN" "NAME;LABEL;TIMEOUT;CTEST" "SOURCES;LIBS;ARGS;ENV")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_LABEL OR NOT arg_TIMEOUT)
+    message(FATAL_ERROR "hawser_test(${arg_NAME}): needs NAME, LABEL, TIMEOUT; unknown: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_CTEST)
+    set(arg_CTEST ${arg_LABEL}.${arg_NAME})
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  if(arg_NO_MAIN)
+    _hawser_use(${arg_NAME} PRIVATE ${arg_LIBS} GTest::gmock)
+  else()
+    _hawser_use(${arg_NAME} PRIVATE ${arg_LIBS} GTest::gmock_main)
+  endif()
+  set(serial "")
+  if(arg_SERIAL)
+    set(serial SERIAL)
+  endif()
+  hawser_ctest(${arg_CTEST} LABEL ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ${serial}
+               COMMAND ${arg_NAME} ${arg_ARGS} ENV ${arg_ENV})
+endfunction()
+
+# hawser_fuzz_target(<name> SOURCES <file>... [LIBS <library>...] CORPUS <folder>)
+#   SOURCES define LLVMFuzzerTestOneInput. The preset `fuzz` makes a libFuzzer binary, which ctest runs for a few
+#   seconds over the corpus; every other preset runs each file of the corpus once. Both are fuzz.<name>.
+function(hawser_fuzz_target name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "CORPUS" "SOURCES;LIBS")
+  get_filename_component(corpus "${arg_CORPUS}" ABSOLUTE)
+  if(NOT IS_DIRECTORY "${corpus}")
+    message(FATAL_ERROR "hawser_fuzz_target(${name}): no corpus in ${corpus}")
+  endif()
+  set(target fuzz_${name})
+  if(HAWSER_FUZZ)
+    add_executable(${target} ${arg_SOURCES})
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    set(found "${PROJECT_BINARY_DIR}/corpus/${name}")
+    file(MAKE_DIRECTORY "${found}")
+    hawser_ctest(fuzz.${name} LABEL fuzz TIMEOUT 60
+      COMMAND ${target} -max_total_time=10 -timeout=5 -rss_limit_mb=2048 -max_len=65536
+              "-artifact_prefix=${PROJECT_BINARY_DIR}/fuzz_${name}_" "${found}" "${corpus}")
+  else()
+    add_executable(${target} ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/test/fuzz/corpus_main.cc")
+    hawser_ctest(fuzz.${name} LABEL fuzz TIMEOUT 60 COMMAND ${target} "${corpus}")
+  endif()
+  _hawser_use(${target} PRIVATE ${arg_LIBS})
+endfunction()

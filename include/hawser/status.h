@@ -56,7 +56,7 @@ HAWSER_API std::string_view to_string(Code code);
 HAWSER_API std::string_view to_string(Scope scope);
 HAWSER_API std::string_view to_string(BufferState state);
 
-class HAWSER_API [[nodiscard]] Status {
+class [[nodiscard]] [[gnu::visibility("default")]] Status {
  public:
   /// Good.
   Status() noexcept = default;

@@ -2,7 +2,7 @@
 
 // Marks what libhawser.so exports; all else has hidden visibility.
 #if defined(__GNUC__)
-#define HAWSER_API __attribute__((visibility("default")))
+#define HAWSER_API [[gnu::visibility("default")]]
 #else
 #define HAWSER_API
 #endif

@@ -2,15 +2,15 @@
 
 // Status and Result: how every fallible call of Hawser answers. No exception crosses the API.
 //
-// A Status is one pointer, null when good, so success costs a compare. It is a value: copies share an immutable
-// detail. A code names the caller's reaction; beside it stand scope, peer, device, bytes done, time spent, what became
+// A Status is one pointer, null when good, so success costs a compare. It is a value: copies share an immutable,
+// reference-counted detail. A code names the caller's reaction; beside it stand scope, peer, device, bytes done, time spent, what became
 // of the buffer, the chain of causes and one line of advice. `docs/errors.md` has a section for each code.
 //
 // Thread rule: like a std::shared_ptr to const — distinct objects may be used by distinct threads.
+// Lifetime: what the accessors view lives as long as this Status or any copy of it.
 
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,12 +56,33 @@ HAWSER_API std::string_view to_string(Code code);
 HAWSER_API std::string_view to_string(Scope scope);
 HAWSER_API std::string_view to_string(BufferState state);
 
-class [[nodiscard]] [[gnu::visibility("default")]] Status {
+class Status;
+/// Same code and message; facts beside them are not compared.
+HAWSER_API bool operator==(const Status& a, const Status& b) noexcept;
+
+class [[nodiscard]] HAWSER_API Status {
  public:
   /// Good.
   Status() noexcept = default;
-  /// `message` says who, what and which value; `code` must not be kOk.
+  /// `message` says who, what and which value. `code` must not be kOk; kOk and unknown numbers become kFailed.
   Status(Code code, std::string message);
+
+  Status(const Status& other) noexcept : detail_(other.detail_) {
+    if (detail_ != nullptr) retain(detail_);
+  }
+  Status(Status&& other) noexcept : detail_(std::exchange(other.detail_, nullptr)) {}
+  Status& operator=(const Status& other) noexcept {
+    Status(other).swap(*this);
+    return *this;
+  }
+  Status& operator=(Status&& other) noexcept {
+    Status(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~Status() {
+    if (detail_ != nullptr) release(detail_);
+  }
+  void swap(Status& other) noexcept { std::swap(detail_, other.detail_); }
 
   bool ok() const noexcept { return detail_ == nullptr; }
   Code code() const noexcept;
@@ -86,74 +107,90 @@ class [[nodiscard]] [[gnu::visibility("default")]] Status {
   Status with_device(std::string_view device) const;
   Status with_advice(std::string_view advice) const;
   Status with_progress(std::uint64_t bytes_done, Duration elapsed) const;
+  /// Puts `cause` at the end of the chain. A chain holds kCausesMax; beyond that its middle is dropped, never its root.
   Status because(const Status& cause) const;
 
-  /// Same code and message; facts beside them are not compared.
-  friend HAWSER_API bool operator==(const Status& a, const Status& b) noexcept;
+  static constexpr int kCausesMax = 16;
+
+  friend bool operator==(const Status& a, const Status& b) noexcept;
 
   struct Detail;
 
  private:
-  explicit Status(std::shared_ptr<const Detail> detail) : detail_(std::move(detail)) {}
-  std::shared_ptr<const Detail> detail_;
+  explicit Status(const Detail* adopted) noexcept : detail_(adopted) {}
+  static void retain(const Detail* detail) noexcept;
+  static void release(const Detail* detail) noexcept;
+  template <typename Edit>
+  Status edited(Edit edit) const;
+
+  const Detail* detail_ = nullptr;
 };
+static_assert(sizeof(Status) == sizeof(void*));
 
 /// Either a value or a Status that is not good. Member names follow std::expected.
+/// A moved-from Result keeps its side (value or error), with that side moved from.
 template <typename T>
 class [[nodiscard]] Result {
-  static_assert(!std::is_same_v<T, Status>, "use Status itself");
+  static_assert(!std::is_same_v<std::remove_cv_t<T>, Status>, "use Status itself");
+  static_assert(!std::is_reference_v<T> && !std::is_void_v<T>, "use a pointer, or Status itself");
 
  public:
   using value_type = T;
   using error_type = Status;
 
-  Result(T value) : good_(true) { ::new (&value_) T(std::move(value)); }  // NOLINT: implicit by design
-  Result(Status error) : good_(false) {                                   // NOLINT: implicit by design
-    if (error.ok()) error = Status(Code::kFailed, "a Result was made from a good Status");
-    ::new (&error_) Status(std::move(error));
-  }
-  Result(Result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) : good_(other.good_) {
-    if (good_) {
-      ::new (&value_) T(std::move(other.value_));
-    } else {
-      ::new (&error_) Status(std::move(other.error_));
-    }
-  }
-  Result(const Result& other)
-    requires std::is_copy_constructible_v<T>
+  /// From anything that makes a T, so `return std::make_unique<Derived>()` gives a Result<std::unique_ptr<Base>>.
+  template <typename U = T>
+  requires(!std::is_same_v<std::remove_cvref_t<U>, Result> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Status> &&
+           std::is_constructible_v<T, U>) explicit(!std::is_convertible_v<U, T>)
+      Result(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>)
+      : value_(std::forward<U>(value)), good_(true) {}
+  Result(Status error)  // NOLINT: implicit by design
+      : error_(error.ok() ? Status(Code::kFailed, "a Result was made from a good Status")
+                          : std::move(error)),
+        good_(false) {}
+  Result(Result&& other) noexcept(
+      std::is_nothrow_move_constructible_v<T>) requires std::is_move_constructible_v<T>
       : good_(other.good_) {
-    if (good_) {
-      ::new (&value_) T(other.value_);
-    } else {
-      ::new (&error_) Status(other.error_);
-    }
+    take(std::move(other));
   }
-  Result& operator=(Result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) {
-    if (this != &other) {
-      this->~Result();
-      ::new (this) Result(std::move(other));
-    }
+  Result(const Result& other) noexcept(
+      std::is_nothrow_copy_constructible_v<T>) requires std::is_copy_constructible_v<T>
+      : good_(other.good_) {
+    take(other);
+  }
+  Result& operator=(Result&& other) noexcept(
+      std::is_nothrow_move_constructible_v<T>) requires std::is_move_constructible_v<T> {
+    static_assert(std::is_nothrow_move_constructible_v<T>,
+                  "else a throw would leave neither value nor error");
+    if (this == &other) return *this;
+    destroy();
+    good_ = other.good_;
+    take(std::move(other));
     return *this;
   }
-  ~Result() {
-    if (good_) {
-      value_.~T();
-    } else {
-      error_.~Status();
-    }
+  Result& operator=(const Result& other) requires std::is_copy_constructible_v<T> {
+    if (this != &other) *this = Result(other);
+    return *this;
   }
+  ~Result() { destroy(); }
 
   bool has_value() const noexcept { return good_; }
   explicit operator bool() const noexcept { return good_; }
 
+  // As with std::expected, asking for a value that is not there is undefined; value() aborts instead.
   T& operator*() & noexcept { return value_; }
   const T& operator*() const& noexcept { return value_; }
   T&& operator*() && noexcept { return std::move(value_); }
-  T* operator->() noexcept { return &value_; }
-  const T* operator->() const noexcept { return &value_; }
+  T* operator->() noexcept { return std::addressof(value_); }
+  const T* operator->() const noexcept { return std::addressof(value_); }
 
   /// The value, or abort with the error's text: for examples and tests.
   T& value() & {
+    if (!good_) abort_with(error_);
+    return value_;
+  }
+  const T& value() const& {
     if (!good_) abort_with(error_);
     return value_;
   }
@@ -163,16 +200,36 @@ class [[nodiscard]] Result {
   }
 
   /// Good (an empty Status) when there is a value.
-  Status error() const { return good_ ? Status() : error_; }
-  Status status() const { return error(); }
+  Status error() const noexcept { return good_ ? Status() : error_; }
+  Status status() const noexcept { return error(); }
 
+  template <typename U>
+  T value_or(U&& fallback) const& {
+    return good_ ? value_ : static_cast<T>(std::forward<U>(fallback));
+  }
   template <typename U>
   T value_or(U&& fallback) && {
     return good_ ? std::move(value_) : static_cast<T>(std::forward<U>(fallback));
   }
 
  private:
-  static void abort_with(const Status& error);
+  template <typename Other>
+  void take(Other&& other) {
+    if (good_) {
+      std::construct_at(std::addressof(value_), std::forward<Other>(other).value_);
+    } else {
+      std::construct_at(std::addressof(error_), std::forward<Other>(other).error_);
+    }
+  }
+  void destroy() noexcept {
+    if (good_) {
+      std::destroy_at(std::addressof(value_));
+    } else {
+      std::destroy_at(std::addressof(error_));
+    }
+  }
+  [[noreturn]] static void abort_with(const Status& error);
+
   union {
     T value_;
     Status error_;

@@ -36,7 +36,11 @@ class Instant {
     return Instant(sum);
   }
   friend constexpr Instant operator-(Instant at, Duration by) {
-    return by == Duration::min() ? max() : at + (-by);
+    std::int64_t difference = 0;
+    if (__builtin_sub_overflow(at.ns_, static_cast<std::int64_t>(by.count()), &difference)) {
+      return by.count() > 0 ? min() : max();
+    }
+    return Instant(difference);
   }
   friend constexpr Duration operator-(Instant a, Instant b) {
     std::int64_t difference = 0;

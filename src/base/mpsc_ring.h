@@ -1,0 +1,95 @@
+#pragma once
+
+// MpscRing: a bounded queue from any number of producers to one consumer, without locks. A full ring refuses; the
+// producer answers kBusy.
+//
+// Thread rule: try_push from any thread; try_pop and empty from the consumer only (one thread at a time). A producer
+// that is stopped between its two steps holds back what was pushed after it, never loses it: so ring the consumer's
+// doorbell after try_push returned.
+// Lifetime: no call may run while the ring is destroyed; what is still inside is destroyed with it.
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/spin.h"
+
+namespace hawser::base {
+
+template <typename T>
+class MpscRing {
+  static_assert(std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
+
+ public:
+  /// `capacity` is a power of two of at least 2.
+  explicit MpscRing(std::size_t capacity) : mask_(capacity - 1), cells_(new Cell[capacity]) {
+    HAWSER_ASSERT(capacity >= 2 && std::has_single_bit(capacity),
+                  "the capacity of a ring is a power of two");
+    for (std::size_t i = 0; i < capacity; ++i) cells_[i].turn.store(i, std::memory_order_relaxed);
+  }
+  ~MpscRing() {
+    while (Cell* cell = front()) discard(cell);
+  }
+  MpscRing(const MpscRing&) = delete;
+  MpscRing& operator=(const MpscRing&) = delete;
+
+  /// False when full; `value` is then untouched.
+  bool try_push(T&& value) {
+    std::size_t at = tail_.load(std::memory_order_relaxed);
+    for (;;) {
+      Cell& cell = cells_[at & mask_];
+      // A cell's turn is its position when it is free for it, and one more when it is filled.
+      const auto lag = static_cast<std::ptrdiff_t>(cell.turn.load(std::memory_order_acquire) - at);
+      if (lag < 0) return false;
+      if (lag > 0) {
+        at = tail_.load(std::memory_order_relaxed);
+      } else if (tail_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) {
+        ::new (static_cast<void*>(cell.storage)) T(std::move(value));
+        cell.turn.store(at + 1, std::memory_order_release);
+        return true;
+      }
+    }
+  }
+
+  /// False when empty; `value` is then untouched.
+  bool try_pop(T& value) {
+    Cell* cell = front();
+    if (cell == nullptr) return false;
+    value = std::move(*cell->value());
+    discard(cell);
+    return true;
+  }
+
+  bool empty() const { return front() == nullptr; }
+  std::size_t capacity() const { return mask_ + 1; }
+
+ private:
+  struct Cell {
+    std::atomic<std::size_t> turn;
+    alignas(T) std::byte storage[sizeof(T)];
+    T* value() { return std::launder(reinterpret_cast<T*>(storage)); }
+  };
+
+  Cell* front() const {
+    Cell& cell = cells_[head_ & mask_];
+    return cell.turn.load(std::memory_order_acquire) == head_ + 1 ? &cell : nullptr;
+  }
+  void discard(Cell* cell) {
+    std::destroy_at(cell->value());
+    cell->turn.store(head_ + mask_ + 1, std::memory_order_release);
+    ++head_;
+  }
+
+  const std::size_t mask_;
+  const std::unique_ptr<Cell[]> cells_;
+  alignas(kCacheLine) std::atomic<std::size_t> tail_{0};
+  alignas(kCacheLine) std::size_t head_ = 0;
+};
+
+}  // namespace hawser::base

@@ -1,0 +1,29 @@
+#pragma once
+
+// The port of every stream backend: sessions, hellos and remote memory over a Network. tcp gives it sockets, sim a
+// simulated network; both run this same code.
+//
+// Thread rule: a Port is confined to its lane. Lifetime: identity, regions and log of the Context outlive it.
+
+#include <memory>
+
+#include "backend/backend.h"
+#include "backend/stream/stream.h"
+
+namespace hawser::backend::stream {
+
+struct PortOptions {
+  std::string_view backend;             ///< Name, for errors and counters; must outlive the port.
+  unsigned connections = 2;             ///< Streams per path: one for small operations, the rest for bulk. 1..kStreamsMax.
+  std::uint64_t small_max = 16 * 1024;  ///< Chunks up to this size go with the small operations.
+};
+
+inline constexpr unsigned kStreamsMax = 8;
+
+/// `context` is copied; `network` may be listening already.
+std::unique_ptr<Port> make_port(const Context& context, const PortOptions& options, std::unique_ptr<Network> network);
+
+/// What every stream backend is able to do; each puts in its name and estimates.
+Traits stream_traits(std::string_view name);
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,96 @@
+#pragma once
+
+// What the remote-memory protocol needs of a byte-stream transport: sockets (tcp), a simulated network (sim), later
+// QUIC streams. The protocol itself, its sessions and its lane-confined port are shared: see port.h.
+//
+// Nothing here blocks. Time enters where it matters as `now`; a simulated network keeps its own virtual clock.
+//
+// Thread rule: confined to the port's lane. Lifetime: a Network outlives its streams; streams are owned by the port.
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+namespace hawser::backend::stream {
+
+/// What one send or receive did. `bytes` == 0 and not `closed`: it would block.
+struct Moved {
+  std::size_t bytes = 0;
+  bool closed = false;  ///< No byte will ever move this way again; `bytes` is 0 then.
+  Status status;        ///< With `closed`: why (reset, timed out); good for an orderly end (FIN).
+};
+
+enum class StreamState : std::uint8_t { kConnecting = 1, kOpen = 2, kClosed = 3 };
+
+/// One ordered, reliable byte stream in both directions.
+class Stream {
+ public:
+  virtual ~Stream() = default;  ///< Like close(true).
+
+  /// A connecting stream becomes kOpen or kClosed by itself (`ready` tells); kClosed: `status` says why.
+  virtual StreamState state() const = 0;
+  virtual Status status() const = 0;
+
+  /// Takes a prefix of `parts` (at most kPartsMax). The bytes must stay as they are until `released` covers them.
+  virtual Moved send(std::span<const iovec> parts) = 0;
+  /// Total of sent bytes, from the first, that the stream does not refer to any more. Sockets: all that was sent;
+  /// streams that send again from the caller's memory: all that was acknowledged.
+  virtual std::uint64_t released() const = 0;
+  /// Fills `parts` in order with what is there.
+  virtual Moved receive(std::span<const iovec> parts) = 0;
+
+  /// No more calls but the destructor. `abort`: unsent bytes are dropped and the peer sees a reset; else what was sent
+  /// is still delivered, then the peer sees an orderly end. After it the stream refers to no memory of the caller's.
+  virtual void close(bool abort) = 0;
+  /// For people: both addresses.
+  virtual std::string describe() const = 0;
+
+  /// The port's own mark for finding what a reported stream belongs to.
+  void* owner = nullptr;
+};
+
+/// Most parts in one send or receive.
+inline constexpr std::size_t kPartsMax = 1024;
+
+/// A stream changed: became readable or writable (connected, too), or ended (then both are set).
+struct Readiness {
+  Stream* stream = nullptr;
+  bool readable = false;
+  bool writable = false;
+};
+
+/// Where streams come from.
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  /// The places that `address` (from a card, or typed) names, in the order in which to try them. Errors: kInvalid,
+  /// kDenied (not allowed to go there), kUnsupported (cannot be reached from here).
+  virtual Result<std::vector<std::string>> candidates(std::string_view address) const = 0;
+  /// Starts connecting to one candidate. An error is final for this candidate.
+  virtual Result<std::unique_ptr<Stream>> connect(const std::string& candidate) = 0;
+  /// The next stream that a peer opened; null when there is none. May be asked at any time, is worth it after `ready`
+  /// set `*acceptable`.
+  virtual std::unique_ptr<Stream> accept() = 0;
+  /// New peers are turned away from now on.
+  virtual void stop_listening() = 0;
+
+  /// Streams that changed since last asked, each at least once per change ("edges": a stream that was not read until it
+  /// would block need not be told again). Fills `out`; more may be left when it is full.
+  virtual std::size_t ready(std::span<Readiness> out, bool* acceptable) = 0;
+  /// A descriptor that is readable when `ready` has news, once `arm` returned true; -1 when there is none.
+  virtual int wait_fd() const = 0;
+  /// False: `ready` has news already.
+  virtual bool arm() = 0;
+};
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""Checks what no compiler checks: layering, lengths, banned calls, files that belong to no target.
+
+usage: tools/tidy.py [--shrink] [--root FOLDER]
+
+Prints one line per fault, `file:line: rule: what and what to do`, and exits with 1 when there is any.
+Lengths are ratcheted: tools/tidy_exceptions.json lists the files and functions that are too long today. An entry may
+only shrink: when the code got shorter, the entry must follow (`--shrink` does it), and a new one is a reviewer's choice.
+A single line is excused by a comment on it or on the line above:  // tidy: allow(<rule>) <reason>
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import sys
+from typing import Iterator, NamedTuple
+
+# The order of the layers. Code includes its own layer and those with a smaller number. backend/<name> stands above
+# backend and beside plan and directory.
+LAYERS = {
+    "base": 0,
+    "wire": 1,
+    "proto": 2,
+    "backend": 3,
+    "backend/stream": 4,
+    "backend/*": 5,
+    "plan": 5,
+    "directory": 5,
+    "agent": 6,
+    "config": 7,
+    "runtime": 7,
+    "api": 8,
+    "cli": 9,
+}
+# The one header of a backend/<name> that others may include.
+BACKEND_DOOR = "factory.h"
+
+FILE_LIMIT = 800
+PUBLIC_HEADER_LIMIT = 300
+FUNCTION_LIMIT = 70
+LINE_LIMIT = 120
+
+CODE_FOLDERS = ("include", "src", "test", "bench", "examples")
+SOURCE_SUFFIXES = (".cc", ".c")
+SUFFIXES = SOURCE_SUFFIXES + (".h",)
+EXCEPTIONS_FILE = "tools/tidy_exceptions.json"
+
+
+class Ban(NamedTuple):
+    rule: str
+    pattern: re.Pattern
+    advice: str
+    allowed: tuple  # path prefixes where the call is fine
+
+
+CALL = r"(?<![\w.>])(?:(?:std)?::)?"
+BANS = (
+    Ban("sleep", re.compile(r"\b(?:sleep_for|sleep_until)\s*\(|" + CALL + r"(?:sleep|usleep|nanosleep)\s*\("),
+        "wait for the event with a deadline; only tests of real processes may sleep", ("test/",)),
+    Ban("strcpy", re.compile(CALL + r"(?:strcpy|strcat|sprintf|vsprintf|gets)\s*\("),
+        "it has no bound; use std::string, std::span or snprintf", ()),
+    Ban("rand", re.compile(CALL + r"(?:rand|srand|random|srandom)\s*\("),
+        "use the generator of base/, so that a seed reproduces the run", ()),
+    Ban("cout", re.compile(r"\bstd::(?:cout|cerr|clog)\b"),
+        "a library does not print; use the log", ("src/cli/", "test/", "bench/", "examples/")),
+    Ban("getenv", re.compile(CALL + r"(?:getenv|secure_getenv)\s*\("),
+        "the environment is read at the edge only, in src/config", ("src/config/", "src/cli/", "test/", "bench/", "examples/")),
+    Ban("assert", re.compile(r"(?<![\w.>])assert\s*\("),
+        "use the checks of base/, which also hold in a release build", ()),
+)
+
+# What a public header may include beside <hawser/...>: the standard's headers.
+STANDARD_HEADERS = frozenset(
+    """algorithm any array atomic barrier bit bitset charconv chrono cmath compare complex concepts condition_variable
+    coroutine cstddef cstdint cstdio cstdlib cstring deque exception filesystem format forward_list functional future
+    initializer_list iosfwd istream iterator latch limits list locale map memory memory_resource mutex new numbers
+    numeric optional ostream queue random ranges ratio regex scoped_allocator semaphore set shared_mutex
+    source_location span sstream stack stdexcept stop_token streambuf string string_view syncstream system_error thread
+    tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector version
+    stddef.h stdint.h stdbool.h""".split())
+
+
+class Fault(NamedTuple):
+    path: str
+    line: int
+    rule: str
+    text: str
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.rule}: {self.text}"
+
+
+class Function(NamedTuple):
+    name: str
+    line: int
+    length: int
+
+
+TOKENS = re.compile(
+    r'//[^\n]*|/\*.*?\*/'
+    r'|\bR"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"'
+    r"|\"(?:\\.|[^\"\\\n])*\""
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'",
+    re.DOTALL)
+
+
+def strip(text: str, keep_strings: bool = False) -> str:
+    """The code without comments and, unless kept, without what strings hold; line numbers stay."""
+
+    def blank(match):
+        token = match.group(0)
+        lines = "\n" * token.count("\n")
+        if token.startswith("/"):
+            return " " + lines
+        return token if keep_strings else '""' + lines
+
+    return TOKENS.sub(blank, text)
+
+
+def without_directives(code: str) -> str:
+    """Blanks preprocessor lines and every branch but the first of an #if, so that braces balance."""
+    out = []
+    skipping = []  # per open #if: whether its current branch is blanked
+    continued = False
+    for line in code.split("\n"):
+        directive = re.match(r"\s*#\s*(\w+)", line) if not continued else None
+        is_directive = continued or directive is not None
+        if directive:
+            word = directive.group(1)
+            if word.startswith("if"):
+                skipping.append(False)
+            elif word in ("else", "elif") and skipping:
+                skipping[-1] = True
+            elif word == "endif" and skipping:
+                skipping.pop()
+        continued = is_directive and line.endswith("\\")
+        out.append("" if is_directive or any(skipping) else line)
+    return "\n".join(out)
+
+
+SCOPE_WORDS = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b")
+CONTROL = re.compile(r"\b(?:if|for|while|switch|catch|do|else|try|return)\b")
+
+
+# `C(int x) : x_(x), y_` before the brace of y_{1}: the body is still to come.
+MEMBER_INITIALISER = re.compile(r"\).*(?:,|(?<!:):(?!:))\s*[\w:]+(?:<[^{}()]*>)?\s*$", re.DOTALL)
+
+
+def head_kind(head: str) -> str:
+    """What an opening brace after `head` begins: 'scope' (looked into), 'function', or 'other' (a value)."""
+    if MEMBER_INITIALISER.search(head):
+        return "other"
+    # Template arguments and attributes may hold the word `class`.
+    head = re.sub(r"\btemplate\s*<[^{}]*?>\s*(?=\S)", " ", head)
+    head = re.sub(r"\[\[.*?\]\]|\balignas\s*\([^()]*\)|__attribute__\s*\(\(.*?\)\)", " ", head).strip()
+    if re.match(r"(?:inline\s+)?namespace\b|extern\s*\"\"$", head):
+        return "scope"
+    signature = head.split("(")[0]
+    if "(" in head and "=" not in re.sub(r"operator\s*\S+", "operator", signature):
+        return "other" if CONTROL.match(head) else "function"
+    if SCOPE_WORDS.search(head) and "=" not in head:
+        return "scope"
+    return "other"
+
+
+def function_name(head: str) -> str:
+    macro = re.match(r"\s*(TEST|TEST_F|TEST_P|TYPED_TEST)\s*\(\s*(\w+)\s*,\s*(\w+)", head)
+    if macro:
+        return f"{macro.group(2)}.{macro.group(3)}"
+    head = re.sub(r"\btemplate\s*<[^{}]*?>\s*(?=\S)", " ", head)
+    match = re.search(r"((?:[\w~]+(?:<[^()]*>)?::)*(?:operator\s*(?:\(\)|[^\s(]+)|~?\w+))\s*\(", head)
+    return re.sub(r"\s+", " ", match.group(1)) if match else "?"
+
+
+def functions(text: str) -> Iterator[Function]:
+    """Every function body outside of other functions, with the lines from its name to its closing brace."""
+    code = without_directives(strip(text))
+    stack = []  # (kind, name, line and offset where the head begins)
+    head_start = 0
+    line = 1
+    for i, char in enumerate(code):
+        if char == "\n":
+            line += 1
+        elif char == "{":
+            head = code[head_start:i]
+            inside = any(entry[0] != "scope" for entry in stack)
+            kind = "other" if inside else head_kind(head)
+            name = function_name(head) if kind == "function" else ""
+            stack.append((kind, name, line - head.lstrip().count("\n"), head_start))
+            head_start = i + 1
+        elif char == "}" and stack:
+            kind, name, start, begin = stack.pop()
+            if kind == "function":
+                yield Function(name, start, line - start + 1)
+            # After a value the head goes on: `int x{1}, y`, or a constructor's body.
+            head_start = begin if kind == "other" else i + 1
+        elif char == ";" or (char == ":" and re.search(r"\b(?:public|private|protected)\s*$", code[head_start:i])):
+            head_start = i + 1
+
+
+def layer_of(path: str):
+    """The layer of a file under src/ and its rank, or None: ('backend/tcp', 5)."""
+    parts = path.split("/")
+    if parts[0] != "src" or len(parts) < 3:
+        return None
+    layer = parts[1]
+    if layer == "backend" and len(parts) > 3:
+        layer = f"backend/{parts[2]}"
+    rank = LAYERS.get(layer, LAYERS["backend/*"] if layer.startswith("backend/") else None)
+    return layer, rank
+
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def check_includes(path: str, text: str) -> Iterator[Fault]:
+    own = layer_of(path)
+    code = strip(text, keep_strings=True)
+    for match in INCLUDE.finditer(code):
+        line = code.count("\n", 0, match.start(1)) + 1
+        target = match.group(2)
+        if path.startswith("include/"):
+            if match.group(1) == '"' or not (target.startswith("hawser/") or target in STANDARD_HEADERS):
+                yield Fault(path, line, "public-include",
+                            f"{target}: the door includes standard and <hawser/...> headers only")
+            continue
+        other = layer_of(f"src/{target}") if match.group(1) == '"' else None
+        if own is None or other is None or own[1] is None or other[1] is None or own[0] == other[0]:
+            continue
+        door = other[0].startswith("backend/") and target.endswith("/" + BACKEND_DOOR)
+        if other[1] >= own[1]:
+            yield Fault(path, line, "upward-include",
+                        f"{own[0]} must not include {target}: {other[0]} is not below it; move the code or invert it")
+        elif other[0].startswith("backend/") and other[0] != "backend/stream" and not door:
+            yield Fault(path, line, "backend-include",
+                        f"{target}: only {other[0]}/{BACKEND_DOOR} may be included from outside of it")
+        elif other[0] == "backend/stream" and not own[0].startswith("backend/"):
+            yield Fault(path, line, "backend-include", f"{target}: backend/stream is for backends only")
+
+
+def check_layer_known(path: str) -> Iterator[Fault]:
+    own = layer_of(path)
+    if path.startswith("src/") and (own is None or own[1] is None):
+        yield Fault(path, 1, "unknown-layer", "every file under src/ lies in a layer; the table is in tools/tidy.py")
+
+
+def check_banned(path: str, text: str) -> Iterator[Fault]:
+    raw = text.split("\n")
+    for number, line in enumerate(strip(text).split("\n"), 1):
+        for ban in BANS:
+            if path.startswith(ban.allowed) or not ban.pattern.search(line):
+                continue
+            excuse = re.compile(rf"//.*\btidy: allow\({ban.rule}\)\s+\S")
+            if excuse.search(raw[number - 1]) or (number > 1 and excuse.search(raw[number - 2])):
+                continue
+            found = ban.pattern.search(line).group(0).strip(" (:")
+            yield Fault(path, number, ban.rule, f"{found} is banned here: {ban.advice}")
+
+
+def check_lines(path: str, text: str) -> Iterator[Fault]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > LINE_LIMIT:
+            yield Fault(path, number, "line-length", f"{len(line)} columns, the limit is {LINE_LIMIT}")
+        if line != line.rstrip():
+            yield Fault(path, number, "trailing-space", "remove it")
+
+
+def check_header(path: str, text: str) -> Iterator[Fault]:
+    if path.endswith(".h") and not re.search(r"^\s*#\s*pragma\s+once\b", strip(text), re.MULTILINE):
+        yield Fault(path, 1, "pragma-once", "a header needs #pragma once")
+
+
+def lengths(path: str, text: str) -> Iterator[tuple]:
+    """(kind, key, line, length, limit) of all that has a ratcheted length."""
+    limit = PUBLIC_HEADER_LIMIT if path.startswith("include/") else FILE_LIMIT
+    yield "files", path, 1, text.count("\n"), limit
+    longest = {}
+    for function in functions(text):  # overloads share a name: the longest counts
+        if function.length > longest.get(function.name, (0, 0))[1]:
+            longest[function.name] = (function.line, function.length)
+    for name, (line, length) in longest.items():
+        yield "functions", f"{path}:{name}", line, length, FUNCTION_LIMIT
+
+
+def check_lengths(files: dict, exceptions: dict) -> Iterator[Fault]:
+    used = set()
+    for path, text in files.items():
+        for kind, key, line, length, limit in lengths(path, text):
+            known = exceptions.get(kind, {}).get(key)
+            what = "file" if kind == "files" else key.rsplit(":", 1)[-1] if "::" not in key else key.split(":", 1)[1]
+            if known is not None:
+                used.add((kind, key))
+            if length > (known or limit):
+                bound = f"its exception is {known}" if known else f"the limit is {limit}"
+                yield Fault(path, line, f"{kind[:-1]}-length", f"{what} has {length} lines, {bound}; split it")
+            elif known is not None and length < known:
+                yield Fault(path, line, "ratchet",
+                            f"{what} shrank to {length} lines, its exception says {known}: run tools/tidy.py --shrink")
+    for kind in ("files", "functions"):
+        for key in exceptions.get(kind, {}):
+            if (kind, key) not in used:
+                yield Fault(EXCEPTIONS_FILE, 1, "ratchet", f"{key} is gone: run tools/tidy.py --shrink")
+
+
+def shrink(files: dict, exceptions: dict) -> dict:
+    """The exceptions without those no longer needed, each as small as it can be; nothing grows, nothing is added."""
+    result = {"files": {}, "functions": {}}
+    for path, text in files.items():
+        for kind, key, _, length, limit in lengths(path, text):
+            known = exceptions.get(kind, {}).get(key)
+            if known is not None and length > limit:
+                result[kind][key] = min(known, length)
+    return {kind: dict(sorted(entries.items())) for kind, entries in result.items()}
+
+
+def check_targets(files: dict, cmake: dict) -> Iterator[Fault]:
+    """Every source must be named by a CMake file, relative to its folder or to the repository."""
+    named = set()
+    for path, text in cmake.items():
+        folder = pathlib.PurePosixPath(path).parent
+        text = re.sub(r"#[^\n]*", "", text)
+        for token in re.findall(r"[\w./+${}-]+\.(?:cc|c)\b", text):
+            token = re.sub(r"\$\{(?:PROJECT|CMAKE)_SOURCE_DIR\}/", "/", token)
+            token = re.sub(r"\$\{CMAKE_CURRENT_(?:SOURCE|LIST)_DIR\}/", "", token)
+            full = token[1:] if token.startswith("/") else str(folder / token)
+            parts = []
+            for part in full.split("/"):
+                if part == ".." and parts:
+                    parts.pop()
+                elif part not in (".", ""):
+                    parts.append(part)
+            named.add("/".join(parts))
+    for path in files:
+        if path.endswith(SOURCE_SUFFIXES) and path not in named:
+            yield Fault(path, 1, "no-target", "no CMakeLists.txt names this file, so nothing compiles it")
+
+
+def read_tree(root: pathlib.Path) -> tuple:
+    files, cmake = {}, {}
+    for folder in CODE_FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if not path.is_file():
+                continue
+            if path.suffix in SUFFIXES:
+                files[name] = path.read_text(encoding="utf-8", errors="replace")
+            elif path.name == "CMakeLists.txt":
+                cmake[name] = path.read_text(encoding="utf-8")
+    for path in [root / "CMakeLists.txt", *sorted((root / "cmake").glob("*.cmake"))]:
+        if path.is_file():
+            cmake[path.relative_to(root).as_posix()] = path.read_text(encoding="utf-8")
+    return files, cmake
+
+
+def check_tree(files: dict, cmake: dict, exceptions: dict) -> list:
+    faults = []
+    for path, text in files.items():
+        for check in (check_includes, check_banned, check_lines, check_header):
+            faults += check(path, text)
+        faults += check_layer_known(path)
+    faults += check_lengths(files, exceptions)
+    faults += check_targets(files, cmake)
+    return sorted(faults)
+
+
+def main(arguments: list) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("--shrink", action="store_true", help="lower or remove exceptions that are larger than needed")
+    options = parser.parse_args(arguments)
+    files, cmake = read_tree(options.root)
+    listed = options.root / EXCEPTIONS_FILE
+    exceptions = json.loads(listed.read_text()) if listed.exists() else {}
+    if options.shrink:
+        exceptions = shrink(files, exceptions)
+        listed.write_text(json.dumps(exceptions, indent=2) + "\n")
+    faults = check_tree(files, cmake, exceptions)
+    for fault in faults:
+        print(fault)
+    count = sum(len(entries) for entries in exceptions.values())
+    print(f"tidy: {len(files)} files, {len(faults)} faults, {count} length exceptions")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Tests of tools/tidy.py: each rule finds its fault, and nothing else."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import tidy
+
+
+def rules(files, cmake=None, exceptions=None):
+    names = " ".join(f"${{PROJECT_SOURCE_DIR}}/{path}" for path in files if not path.endswith(".h"))
+    return [fault.rule for fault in tidy.check_tree(files, cmake or {"CMakeLists.txt": names}, exceptions or {})]
+
+
+def header(text):
+    return "#pragma once\n" + text
+
+
+def body(lines):
+    return "void f() {\n" + "  g();\n" * (lines - 2) + "}\n"
+
+
+class Includes(unittest.TestCase):
+    def test_downward_is_fine(self):
+        self.assertEqual(rules({"src/wire/a.cc": '#include "base/bytes.h"\n#include "wire/a.h"\n'}), [])
+
+    def test_upward(self):
+        self.assertEqual(rules({"src/base/a.cc": '#include "wire/a.h"\n'}), ["upward-include"])
+
+    def test_siblings(self):
+        self.assertEqual(rules({"src/plan/a.cc": '#include "directory/a.h"\n'}), ["upward-include"])
+        self.assertEqual(rules({"src/backend/tcp/a.cc": '#include "backend/shm/port.h"\n'}), ["upward-include"])
+
+    def test_backend_may_use_contract_and_stream(self):
+        text = '#include "backend/backend.h"\n#include "backend/stream/port.h"\n#include "backend/tcp/path.h"\n'
+        self.assertEqual(rules({"src/backend/tcp/a.cc": text}), [])
+
+    def test_contract_must_not_know_backends(self):
+        self.assertEqual(rules({"src/backend/a.cc": '#include "backend/tcp/factory.h"\n'}), ["upward-include"])
+
+    def test_agent_sees_factories_only(self):
+        self.assertEqual(rules({"src/agent/a.cc": '#include "backend/tcp/factory.h"\n'}), [])
+        self.assertEqual(rules({"src/agent/a.cc": '#include "backend/tcp/path.h"\n'}), ["backend-include"])
+        self.assertEqual(rules({"src/agent/a.cc": '#include "backend/stream/port.h"\n'}), ["backend-include"])
+
+    def test_in_comment_is_no_include(self):
+        self.assertEqual(rules({"src/base/a.cc": '// #include "wire/a.h"\n/*\n#include "wire/a.h"\n*/\n'}), [])
+
+    def test_public_header(self):
+        good = header("#include <cstdint>\n\n#include <hawser/status.h>\n")
+        self.assertEqual(rules({"include/hawser/a.h": good}), [])
+        self.assertEqual(rules({"include/hawser/a.h": header("#include <sys/uio.h>\n")}), ["public-include"])
+        self.assertEqual(rules({"include/hawser/a.h": header('#include "base/a.h"\n')}), ["public-include"])
+
+    def test_unknown_layer(self):
+        self.assertEqual(rules({"src/helpers/a.cc": ""}), ["unknown-layer"])
+
+    def test_line_is_named(self):
+        fault = tidy.check_tree({"src/base/a.cc": '\n\n#include "wire/a.h"\n'}, {"c": "/src/base/a.cc"}, {})[0]
+        self.assertTrue(str(fault).startswith("src/base/a.cc:3: upward-include: "), fault)
+
+
+class Banned(unittest.TestCase):
+    def one(self, line, path="src/base/a.cc"):
+        return rules({path: line + "\n"})
+
+    def test_calls(self):
+        self.assertEqual(self.one("std::this_thread::sleep_for(1ms);"), ["sleep"])
+        self.assertEqual(self.one("::usleep(1);"), ["sleep"])
+        self.assertEqual(self.one("std::strcpy(a, b);"), ["strcpy"])
+        self.assertEqual(self.one("int x = rand();"), ["rand"])
+        self.assertEqual(self.one("std::cout << 1;"), ["cout"])
+        self.assertEqual(self.one("assert(x);"), ["assert"])
+        self.assertEqual(self.one('getenv("A");'), ["getenv"])
+
+    def test_look_alikes(self):
+        for line in ("static_assert(x);", "snprintf(a, 1, b);", "rng.rand();", "strand(1);", "// assert(x)",
+                     'log("sleep(1)");', "my_assert(x);", "clock.sleep(1);"):
+            self.assertEqual(self.one(line), [], line)
+
+    def test_places(self):
+        self.assertEqual(self.one("usleep(1);", "test/real/a.cc"), [])
+        self.assertEqual(self.one("std::cout << 1;", "src/cli/a.cc"), [])
+        self.assertEqual(self.one('getenv("A");', "src/config/a.cc"), [])
+
+    def test_excuse_needs_a_reason(self):
+        self.assertEqual(self.one("usleep(1);  // tidy: allow(sleep) the device needs a pause"), [])
+        self.assertEqual(self.one("// tidy: allow(sleep) the device needs a pause\nusleep(1);"), [])
+        self.assertEqual(self.one("usleep(1);  // tidy: allow(sleep)"), ["sleep"])
+        self.assertEqual(self.one("usleep(1);  // tidy: allow(rand) the device needs a pause"), ["sleep"])
+
+
+class Lengths(unittest.TestCase):
+    def test_function(self):
+        self.assertEqual(rules({"src/base/a.cc": body(70)}), [])
+        self.assertEqual(rules({"src/base/a.cc": body(71)}), ["function-length"])
+
+    def test_ratchet(self):
+        key = "src/base/a.cc:f"
+        known = {"functions": {key: 80}}
+        self.assertEqual(rules({"src/base/a.cc": body(80)}, exceptions=known), [])
+        self.assertEqual(rules({"src/base/a.cc": body(81)}, exceptions=known), ["function-length"])
+        self.assertEqual(rules({"src/base/a.cc": body(79)}, exceptions=known), ["ratchet"])
+        self.assertEqual(rules({"src/base/b.cc": ""}, exceptions=known), ["ratchet"])
+
+    def test_shrink_never_grows(self):
+        known = {"functions": {"src/base/a.cc:f": 80, "src/base/gone.cc:f": 90}}
+        for lines, left in ((75, 75), (85, 80)):
+            shrunk = tidy.shrink({"src/base/a.cc": body(lines)}, known)
+            self.assertEqual(shrunk["functions"], {"src/base/a.cc:f": left})
+        self.assertEqual(tidy.shrink({"src/base/a.cc": body(60)}, known)["functions"], {})
+
+    def test_files(self):
+        self.assertEqual(rules({"src/base/a.h": header("\n" * 799)}), [])
+        self.assertEqual(rules({"src/base/a.h": header("\n" * 800)}), ["file-length"])
+        self.assertEqual(rules({"include/hawser/a.h": header("\n" * 300)}), ["file-length"])
+
+    def test_lines(self):
+        self.assertEqual(rules({"src/base/a.cc": "x" * tidy.LINE_LIMIT + "\n"}), [])
+        self.assertEqual(rules({"src/base/a.cc": "x" * (tidy.LINE_LIMIT + 1) + "\n"}), ["line-length"])
+        self.assertEqual(rules({"src/base/a.cc": "x \n"}), ["trailing-space"])
+
+
+class Functions(unittest.TestCase):
+    def found(self, text):
+        return [(f.name, f.line, f.length) for f in tidy.functions(text)]
+
+    def test_shapes(self):
+        text = """namespace a::b {
+class C : public D {
+ public:
+  C(int x) : x_(x), y_{1} {
+    if (x) { g(); }
+  }
+  bool operator==(const C& o) const { return x_ == o.x_; }
+  template <class T>
+  void put(T t) {
+    for (;;) {
+    }
+  }
+ private:
+  int x_ = 0;
+  int y_{0};
+};
+enum class E { kA, kB };
+constexpr int kTable[] = {
+  1, 2,
+};
+struct S { int a; };
+Result<int> C::find(std::string_view name,
+                    int n) const noexcept {
+  auto f = [&](int v) { return v; };
+  return f(1);
+}
+}
+TEST(Suite, Name) {
+}
+"""
+        self.assertEqual(self.found(text), [
+            ("C", 4, 3), ("operator==", 7, 1), ("put", 8, 5), ("C::find", 22, 5), ("Suite.Name", 28, 2)])
+
+    def test_conditional_branches_count_once(self):
+        text = "#if A\nvoid f() {\n#else\nvoid g() {\n#endif\n}\nvoid h() {\n}\n"
+        self.assertEqual(self.found(text), [("f", 2, 5), ("h", 7, 2)])
+
+    def test_braces_in_text(self):
+        text = 'void f() {\n  a("{{{");  // {\n  b(R"x({")x");\n  c(\'{\');\n  d(1\'000);\n}\nvoid g() {}\n'
+        self.assertEqual(self.found(text), [("f", 1, 6), ("g", 7, 1)])
+
+
+class Tree(unittest.TestCase):
+    def test_no_target(self):
+        files = {"src/base/a.cc": "", "src/base/b.cc": "", "test/real/c.cc": ""}
+        cmake = {"src/base/CMakeLists.txt": "hawser_layer(base SOURCES a.cc # b.cc\n)",
+                 "test/CMakeLists.txt": "x(SOURCES real/c.cc)"}
+        faults = tidy.check_tree(files, cmake, {})
+        self.assertEqual([(f.path, f.rule) for f in faults], [("src/base/b.cc", "no-target")])
+
+    def test_pragma_once(self):
+        self.assertEqual(rules({"src/base/a.h": "int x;\n"}), ["pragma-once"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -55,7 +55,8 @@ struct AgentOptions {
   Duration default_deadline = std::chrono::seconds(30);
   Duration heartbeat = std::chrono::milliseconds(250);  ///< To peers in use; three missed mean down.
   Duration peer_timeout = std::chrono::seconds(5);      ///< How long reconnecting is tried before a peer is down.
-  bool driven = false;   ///< Told in the card: a Driver will run this agent (polled agents are not judged by heartbeats).
+  /// Told in the card: a Driver will run this agent (polled agents are not judged by heartbeats).
+  bool driven = false;
   AgentLimits limits;
   LogOptions log;
   std::shared_ptr<const Clock> clock;  ///< Null: the host's monotonic clock.

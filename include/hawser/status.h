@@ -3,8 +3,9 @@
 // Status and Result: how every fallible call of Hawser answers. No exception crosses the API.
 //
 // A Status is one pointer, null when good, so success costs a compare. It is a value: copies share an immutable,
-// reference-counted detail. A code names the caller's reaction; beside it stand scope, peer, device, bytes done, time spent, what became
-// of the buffer, the chain of causes and one line of advice. `docs/errors.md` has a section for each code.
+// reference-counted detail. A code names the caller's reaction; beside it stand scope, peer, device, bytes done, time
+// spent, what became of the buffer, the chain of causes and one line of advice. `docs/errors.md` has a section for each
+// code.
 //
 // Thread rule: like a std::shared_ptr to const — distinct objects may be used by distinct threads.
 // Lifetime: what the accessors view lives as long as this Status or any copy of it.

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <hawser/completion.h>
 #include <hawser/export.h>
@@ -21,7 +22,7 @@
 
 namespace hawser::agent {
 struct PlanCore;
-class TransferRef;
+struct Slot;
 }  // namespace hawser::agent
 
 HAWSER_NAMESPACE_BEGIN
@@ -58,8 +59,8 @@ struct SubmitOptions {
 class HAWSER_API Transfer {
  public:
   Transfer() = default;
-  explicit Transfer(std::unique_ptr<agent::TransferRef> ref);
-  Transfer(Transfer&& other) noexcept;
+  explicit Transfer(agent::Slot* slot) : slot_(slot) {}
+  Transfer(Transfer&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
   Transfer& operator=(Transfer&& other) noexcept;
   ~Transfer();
 
@@ -70,12 +71,12 @@ class HAWSER_API Transfer {
   Status wait(Duration timeout = Duration::max());
   /// Asks for the end. The outcome is kCancelled unless it ended before; `wait` tells when it is final.
   void cancel();
-  /// The outcome so far: kBusy-free — good and not final while in flight, final once `done()`.
+  /// The outcome: good while in flight, final once `done()`.
   Status status() const;
   std::uint64_t bytes() const;  ///< Bytes moved so far.
 
  private:
-  std::unique_ptr<agent::TransferRef> ref_;
+  agent::Slot* slot_ = nullptr;
 };
 
 /// A validated, prepared transfer. Cheap to copy; copies are the same plan.

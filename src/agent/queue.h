@@ -1,0 +1,60 @@
+#pragma once
+
+// The bounded queue behind CompletionQueue. Thread-safe.
+//
+// A transfer's place is reserved at submit, so pushing its completion cannot fail; other entries (kNotification,
+// kMessage, kPeer, kRoom) are hints that merge: at most one of a kind and cookie waits at a time, in places kept for them.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <hawser/completion.h>
+
+#include "base/events.h"
+#include "base/spin.h"
+
+namespace hawser::agent {
+
+class Core;
+
+class QueueCore {
+ public:
+  static Result<std::shared_ptr<QueueCore>> make(std::weak_ptr<Core> core, std::size_t capacity);
+
+  bool reserve();
+  void unreserve();
+  /// Fills a reserved place.
+  void push(Completion completion);
+  /// For hints; dropped when such a hint waits already or 64 different ones do.
+  void hint(CompletionKind kind, std::uint64_t cookie);
+  std::size_t poll(std::span<Completion> out);
+  bool empty() const { return waiting_.load(std::memory_order_acquire) == 0; }
+
+  int event_fd();
+  std::size_t capacity() const { return capacity_; }
+  std::shared_ptr<Core> core() const { return core_.lock(); }
+
+ private:
+  QueueCore(std::weak_ptr<Core> core, std::size_t capacity, base::EventFd event)
+      : core_(std::move(core)), capacity_(capacity), ring_(capacity + kHints), event_(std::move(event)) {}
+  void put(Completion completion) HAWSER_REQUIRES(lock_);
+  static constexpr std::size_t kHints = 64;
+
+  const std::weak_ptr<Core> core_;
+  const std::size_t capacity_;
+  base::SpinLock lock_;
+  std::vector<Completion> ring_ HAWSER_GUARDED_BY(lock_);
+  std::size_t head_ HAWSER_GUARDED_BY(lock_) = 0;
+  std::size_t count_ HAWSER_GUARDED_BY(lock_) = 0;
+  std::size_t hints_ HAWSER_GUARDED_BY(lock_) = 0;
+  std::size_t reserved_ HAWSER_GUARDED_BY(lock_) = 0;
+  bool refused_ HAWSER_GUARDED_BY(lock_) = false;  ///< Somebody got kBusy: a kRoom entry is owed.
+  std::atomic<std::size_t> waiting_{0};
+  std::atomic<bool> event_wanted_{false};
+  base::EventFd event_;
+};
+
+}  // namespace hawser::agent

@@ -1,0 +1,67 @@
+#pragma once
+
+// What stands behind the door's memory types: regions of this agent, regions of peers, tables over either.
+//
+// Lifetime: a LocalRegion lives as long as a handle, a range, a table or a plan refers to it; its registration ends when
+// the Region handle closes it. Thread rule: immutable but for the fields that say otherwise.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <hawser/memory.h>
+
+#include "backend/region_table.h"
+
+namespace hawser::agent {
+
+class Core;
+struct PeerCore;
+
+enum class RegionState : std::uint8_t { kOpen, kClosing, kClosed };
+
+struct LocalRegion {
+  std::shared_ptr<Core> core;
+  std::shared_ptr<const backend::RegionEntry> entry;
+  bool huge_pages = false;
+  std::atomic<RegionState> state{RegionState::kOpen};
+  std::uint32_t users = 0;  ///< Transfers in flight that touch it from this side. Under the lane's lock.
+};
+
+struct RemoteRegion {
+  std::weak_ptr<PeerCore> peer;
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+  base::Id128 key;
+  std::uint64_t size = 0;
+  Rights rights = Rights::kNone;
+  Device device;
+  std::string name;
+  /// Per backend name, what its card entry says beyond the key. Mostly empty.
+  std::vector<std::pair<std::string, std::string>> extras;
+};
+
+/// A prepared table: one region and a shape. Exactly one of local and remote is set when `status` is good.
+struct TableCore {
+  Status status;
+  std::shared_ptr<LocalRegion> local;
+  std::shared_ptr<const RemoteRegion> remote;
+  std::vector<StridedRange> ranges;
+  std::vector<std::uint64_t> first;  ///< Index of each range's first block; empty when there is one, or all counts are 1.
+  std::uint64_t count = 0;
+
+  std::uint64_t region_size() const;
+  /// The block with number `index` < count.
+  StridedRange at(std::uint64_t index) const;
+};
+
+/// Checks each range against the region's size. A table that can't be made carries the reason.
+RangeTable make_table(std::shared_ptr<LocalRegion> local, std::shared_ptr<const RemoteRegion> remote,
+                      std::span<const StridedRange> ranges);
+/// Blocks of `block_bytes` over all of a region of `region_size` bytes.
+StridedRange whole_blocks(std::uint64_t region_size, std::uint64_t block_bytes);
+RangeTable failed_table(Status status);
+
+}  // namespace hawser::agent

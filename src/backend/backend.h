@@ -19,8 +19,10 @@
 //   B7. The target applies a chunk only while the region's entry stands in its RegionTable with that key, and re-checks
 //       at the start of every turn in which it touches the memory.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -118,7 +120,8 @@ struct PortEvent {
     kMessage = 2,    ///< bytes: valid until the next call into the port.
     kArrival = 3,    ///< transfer, chunk: a covered chunk of the peer is visible here.
     kPathUp = 4,     ///< peer, session, inbound.
-    kPathDown = 5,   ///< status: why. The path stays readable until released.
+    kPathDown = 5,   ///< status: why. Scope::kPeer: this incarnation is gone for good (its process ended, it closed,
+                     ///< nobody listens where it did, or another one answers); else another try may help.
   };
   Kind kind = Kind::kChunkDone;
   bool inbound = false;
@@ -231,7 +234,7 @@ struct Factory {
   std::string_view name;
   /// Opened when no backends are named. Higher goes first.
   int default_rank = 0;
-  Result<std::unique_ptr<Backend>> (*open)(const Context& context, const Params& params);
+  std::function<Result<std::unique_ptr<Backend>>(const Context& context, const Params& params)> open;
 };
 
 }  // namespace hawser::backend

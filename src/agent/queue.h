@@ -3,7 +3,8 @@
 // The bounded queue behind CompletionQueue. Thread-safe.
 //
 // A transfer's place is reserved at submit, so pushing its completion cannot fail; other entries (kNotification,
-// kMessage, kPeer, kRoom) are hints that merge: at most one of a kind and cookie waits at a time, in places kept for them.
+// kMessage, kPeer, kRoom) are hints that merge: at most one of a kind and cookie waits at a time, in places kept for
+// them.
 
 #include <atomic>
 #include <cstdint>

@@ -2,8 +2,8 @@
 
 // What stands behind the door's memory types: regions of this agent, regions of peers, tables over either.
 //
-// Lifetime: a LocalRegion lives as long as a handle, a range, a table or a plan refers to it; its registration ends when
-// the Region handle closes it. Thread rule: immutable but for the fields that say otherwise.
+// Lifetime: a LocalRegion lives as long as a handle, a range, a table or a plan refers to it; its registration ends
+// when the Region handle closes it. Thread rule: immutable but for the fields that say otherwise.
 
 #include <atomic>
 #include <cstdint>
@@ -49,7 +49,8 @@ struct TableCore {
   std::shared_ptr<LocalRegion> local;
   std::shared_ptr<const RemoteRegion> remote;
   std::vector<StridedRange> ranges;
-  std::vector<std::uint64_t> first;  ///< Index of each range's first block; empty when there is one, or all counts are 1.
+  /// Index of each range's first block; empty when there is one, or all counts are 1.
+  std::vector<std::uint64_t> first;
   std::uint64_t count = 0;
 
   std::uint64_t region_size() const;

@@ -13,9 +13,11 @@
 //   B1. A chunk that `submit` took ends in exactly one of: counted in Submitted.done, or one kChunkDone event.
 //   B2. After that end the path does not touch the chunk's local memory any more.
 //   B3. Pieces and binding of a taken chunk stay valid until its end (the agent holds plan and regions).
-//   B4. A message that `send` took arrives once and in order as long as the path is up; it may be lost only with the path.
+//   B4. A message that `send` took arrives once and in order as long as the path is up; it may be lost only with the
+//       path.
 //   B5. A path that went down ends all its chunks (their own events first), then reports kPathDown once.
-//   B6. A kPathUp of a path opened with `supersedes` means: at the peer nothing of the superseded session lands any more.
+//   B6. A kPathUp of a path opened with `supersedes` means: at the peer nothing of the superseded session lands any
+//       more.
 //   B7. The target applies a chunk only while the region's entry stands in its RegionTable with that key, and re-checks
 //       at the start of every turn in which it touches the memory.
 
@@ -58,7 +60,8 @@ struct Traits {
   bool same_host_only = false;   ///< Reaches processes of this host only.
   bool self_only = false;        ///< Reaches this agent only.
   bool direct = false;           ///< The initiator copies by itself: a chunk that is done is visible at the target.
-  bool carries_arrivals = false; ///< Covered chunks yield kArrival at the target (else the agent tells it when all are done).
+  /// Covered chunks yield kArrival at the target (else the agent tells it when all are done).
+  bool carries_arrivals = false;
   bool lossless = false;         ///< A message is lost only with the peer: nothing needs to be kept for sending again.
   std::uint64_t chunk_bytes_max = 1u << 20;    ///< Preferred largest chunk.
   std::uint32_t chunk_pieces_max = 256;        ///< Most pieces in one chunk.
@@ -96,7 +99,8 @@ class Binding {
 struct Chunk {
   Operation op = Operation::kWrite;
   Priority priority = Priority::kBulk;
-  bool covered = false;         ///< Yields kArrival {transfer, index} at the target, where the backend carries arrivals.
+  /// Yields kArrival {transfer, index} at the target, where the backend carries arrivals.
+  bool covered = false;
   std::uint32_t index = 0;      ///< Number within its transfer; the same when it is sent again.
   std::uint64_t transfer = 0;   ///< Unique within the initiator's incarnation; never 0.
   std::uint64_t cookie = 0;     ///< Comes back in kChunkDone.
@@ -156,7 +160,8 @@ class Path {
   /// The region is gone from the peer's card: its binding will not be used again.
   virtual void unbind(std::uint32_t index, std::uint32_t generation) = 0;
   virtual Submitted submit(std::span<const Chunk> chunks, Instant now) = 0;
-  /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room now; try in a later turn.
+  /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room now; try in a later
+  /// turn.
   virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
   /// Ends all chunks of `transfer` (kCancelled) as fast as B2 allows; events tell when.
   virtual void cancel(std::uint64_t transfer) = 0;
@@ -191,7 +196,8 @@ class Port {
   /// Whether anything of this port still touches region `index` (of this agent, as target). `holder` gets who.
   /// Called after the region's entry was closed in the RegionTable; polled by the closer.
   virtual bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) = 0;
-  /// Stops listening, tells peers. `turn` goes on until idle() or the agent's patience ends; then the port is destroyed.
+  /// Stops listening, tells peers. `turn` goes on until idle() or the agent's patience ends; then the port is
+  /// destroyed.
   virtual void begin_close(Instant now) = 0;
   virtual bool idle() const = 0;
 };

@@ -18,7 +18,8 @@ std::string join(const Range& words) {
 ParamReader::ParamReader(std::string_view backend, const Params& given) : backend_(backend) {
   for (const auto& [key, value] : given) {
     if (left_.emplace(base::to_lower(base::trim(key)), value).second) continue;
-    warnings_.push_back(base::format("parameter \"{}\" is given twice in other spelling; \"{}\" is ignored", key, value));
+    warnings_.push_back(
+        base::format("parameter \"{}\" is given twice in other spelling; \"{}\" is ignored", key, value));
   }
 }
 

@@ -19,8 +19,8 @@ TEST(ParamReader, DefaultsAreInForceInCanonicalSpelling) {
   EXPECT_EQ(read.text("interface", "eth0"), "eth0");
   EXPECT_EQ(read.choice("zero_copy", Mode::kAuto, kModes), Mode::kAuto);
   EXPECT_TRUE(read.finish().ok());
-  const Params expected{{"lanes", "4"},       {"buffer", "1MiB"},    {"linger", "1500ms"},
-                        {"nodelay", "true"},  {"interface", "eth0"}, {"zero_copy", "auto"}};
+  const Params expected{{"lanes", "4"},      {"buffer", "1MiB"},    {"linger", "1500ms"},
+                        {"nodelay", "true"}, {"interface", "eth0"}, {"zero_copy", "auto"}};
   EXPECT_EQ(read.in_force(), expected);
   EXPECT_TRUE(read.warnings().empty());
 }
@@ -45,12 +45,13 @@ TEST(ParamReader, AllWrongValuesInOneError) {
   EXPECT_FALSE(read.flag("huge", false));
   const Status status = read.finish();
   EXPECT_EQ(status.code(), Code::kInvalid);
-  EXPECT_EQ(status.message(),
-            "backend shm: parameter slots = \"0\" is not a whole number, such as 16, from 1 to 64; ring = \"12 apples\" is "
-            "not a size in bytes, such as 65536, 64KiB, 1MiB or 2G (K, M, G, T count by 1024; KB, MB, GB, TB by 1000), "
-            "at least 4KiB; wait = \"5\" is not a duration with its unit, such as 250us, 500ms, 1.5s, 2min or 1h, at most "
-            "60s; mode = \"x\" is not one of auto, on, off; huge = \"perhaps\" is not true or false (on, off, yes, no, 1 "
-            "and 0 do too)");
+  EXPECT_EQ(
+      status.message(),
+      "backend shm: parameter slots = \"0\" is not a whole number, such as 16, from 1 to 64; ring = \"12 apples\" is "
+      "not a size in bytes, such as 65536, 64KiB, 1MiB or 2G (K, M, G, T count by 1024; KB, MB, GB, TB by 1000), "
+      "at least 4KiB; wait = \"5\" is not a duration with its unit, such as 250us, 500ms, 1.5s, 2min or 1h, at most "
+      "60s; mode = \"x\" is not one of auto, on, off; huge = \"perhaps\" is not true or false (on, off, yes, no, 1 "
+      "and 0 do too)");
 }
 
 TEST(ParamReader, UnknownAndDoubleKeysWarn) {

@@ -14,7 +14,8 @@ namespace hawser::backend::stream {
 
 struct PortOptions {
   std::string_view backend;             ///< Name, for errors and counters; must outlive the port.
-  unsigned connections = 2;             ///< Streams per path: one for small operations, the rest for bulk. 1..kStreamsMax.
+  /// Streams per path: one for small operations, the rest for bulk. 1..kStreamsMax.
+  unsigned connections = 2;
   std::uint64_t small_max = 16 * 1024;  ///< Chunks up to this size go with the small operations.
 };
 

@@ -29,15 +29,15 @@ inline constexpr std::size_t kHelloPrefix = 6;  // magic and size: what must be 
 
 struct Hello {
   std::uint16_t version_min = kVersionMin, version_max = kVersionMax;
-  std::uint8_t security = 0;      ///< 0 none, 1 authenticate, 2 encrypt.
-  bool driven = false;            ///< Flag bit 0.
-  std::uint8_t stream = 0;        ///< Which of the path's connections this is; 0 opens the session.
-  std::uint8_t streams = 1;       ///< How many there will be.
+  std::uint8_t security = 0;  ///< 0 none, 1 authenticate, 2 encrypt.
+  bool driven = false;        ///< Flag bit 0.
+  std::uint8_t stream = 0;    ///< Which of the path's connections this is; 0 opens the session.
+  std::uint8_t streams = 1;   ///< How many there will be.
   base::Id128 incarnation;
   base::Id128 session;
-  base::Id128 token;              ///< Binds further connections (stream > 0) to the session.
+  base::Id128 token;  ///< Binds further connections (stream > 0) to the session.
   base::Id128 supersedes;
-  base::Id128 expects;            ///< Incarnation that the opener wants to reach; zero: any.
+  base::Id128 expects;  ///< Incarnation that the opener wants to reach; zero: any.
   std::array<std::byte, 32> public_key{};
   std::string name;
   Code status = Code::kOk;

@@ -1,0 +1,62 @@
+#pragma once
+
+// The failure detector of one connection: after an interval of silence it pings, and after `missed` intervals of
+// silence it declares the peer failed. Whatever is heard counts, so a busy connection sends no pings.
+//
+// Intervals are counted as they are polled, not computed from the clock: if this process itself stood still for an
+// hour, that is one missed interval, and the peer gets the others to answer.
+//
+// In a turn: first on_heard for what came in, then poll.
+// Thread rule: one thread at a time.
+
+#include <cstdint>
+#include <optional>
+
+#include <hawser/time.h>
+
+namespace hawser::proto {
+
+struct DetectorOptions {
+  Duration interval = std::chrono::milliseconds(250);
+  std::uint32_t missed = 3;       ///< Silent intervals that mean failed.
+  std::uint32_t idle_factor = 8;  ///< How much longer the first silent interval may be when nobody waits for the peer.
+  bool judged = true;             ///< False for a polled peer: pinged (so that a dead host is noticed), never failed.
+};
+
+struct DetectorAction {
+  enum class Kind : std::uint8_t { kNone = 0, kSendPing = 1, kFailed = 2 };
+  Kind kind = Kind::kNone;
+  std::uint64_t nonce = 0;             ///< kSendPing.
+  Duration silent = Duration::zero();  ///< kFailed: how long nothing was heard.
+};
+
+class Detector {
+ public:
+  Detector(const DetectorOptions& options, Instant now);
+
+  /// Somebody waits for the peer: transfers in flight, or it is watched.
+  void set_busy(bool busy, Instant now);
+  /// Anything came from the peer. Returns true when it had been suspect.
+  bool on_heard(Instant now);
+  /// The answer to a ping; also counts as heard. The round trip, when `nonce` is that of the last ping.
+  std::optional<Duration> on_pong(std::uint64_t nonce, Instant now);
+  /// kFailed is answered once; after it there is only kNone.
+  DetectorAction poll(Instant now);
+  /// A ping went unanswered for an interval.
+  bool suspect() const { return silent_intervals_ >= 2; }
+  /// When poll has something to do; Instant::max() for never.
+  Instant next_timeout() const { return next_; }
+
+ private:
+  Duration first_interval() const;
+
+  DetectorOptions options_;
+  Instant heard_;
+  Instant next_;
+  Instant pinged_;
+  std::uint64_t nonce_ = 0;
+  std::uint32_t silent_intervals_ = 0;
+  bool busy_ = false;
+};
+
+}  // namespace hawser::proto

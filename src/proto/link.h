@@ -1,0 +1,148 @@
+#pragma once
+
+// Reliable, ordered messages to one incarnation of a peer, whatever paths come and go below. The sender numbers
+// messages from 1 and keeps them until the peer acknowledged them; the receiver drops duplicates and says when to
+// acknowledge. On a lossless path (one that loses a message only with the peer) nothing is kept or acknowledged.
+//
+// How a session uses it:
+//   seq = sender.next_seq(); encode the head with it. If nothing is pending and the path is lossless, offer the message
+//   to the path and, when taken, call sender.pass(). Else sender.push(head, body): false is kBusy.
+//   In each turn: while ((message = sender.pending()) is not empty and the path takes it) sender.sent().
+//   On a fresh path, once the peer's Welcome is there: sender.replay_from(welcome.received).
+//
+// Thread rule: one thread at a time. Lifetime: pending() is valid until the next call that is not const.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <hawser/status.h>
+
+namespace hawser::proto {
+
+struct LinkLimits {
+  std::size_t count = 4096;      ///< Messages kept.
+  std::size_t bytes = 4u << 20;  ///< Bytes of them, bookkeeping included. At least one message of the largest size.
+};
+
+/// Messages in a growing ring of bytes, numbered by their order: push at the back, drop at the front, a cursor between.
+class MessageRing {
+ public:
+  explicit MessageRing(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  /// False, and nothing done, when `bytes_max` would be passed.
+  bool push(std::span<const std::byte> head, std::span<const std::byte> body);
+  void drop_front();
+  std::span<const std::byte> at_cursor() const;  ///< Empty when the cursor is behind the last one.
+  void advance_cursor();
+  void reset_cursor();  ///< To the front.
+  void trim();          ///< Gives its memory back when it is empty.
+
+  std::size_t count() const { return count_; }
+  std::size_t ahead() const { return ahead_; }  ///< Messages from the cursor on.
+  std::size_t capacity() const { return capacity_; }
+
+ private:
+  bool place(std::size_t size);
+  bool grow(std::size_t size);
+  void copy_all(std::byte* to) const;
+  std::size_t next_record(std::size_t at) const;
+  std::uint32_t size_at(std::size_t at) const;
+
+  const std::size_t bytes_max_;
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t capacity_ = 0;
+  std::size_t front_ = 0, back_ = 0, cursor_ = 0;  ///< Places of records; back_ is where the next one goes.
+  std::size_t count_ = 0, ahead_ = 0;
+};
+
+class LinkSender {
+ public:
+  explicit LinkSender(const LinkLimits& limits = {}) : limits_(limits), ring_(limits.bytes) {}
+
+  /// Of the path in use now. Messages that wait are sent first either way.
+  void set_lossless(bool lossless) { lossless_ = lossless; }
+  bool lossless() const { return lossless_; }
+
+  /// The number that the next message takes.
+  std::uint64_t next_seq() const { return next_; }
+  /// Nothing waits for room in a path, so a lossless path may be offered the message directly.
+  bool nothing_pending() const { return ring_.ahead() == 0; }
+  /// The path took message next_seq() directly. Only when lossless and nothing_pending().
+  void pass();
+  /// Takes message next_seq() for sending and, unless lossless, until it is acknowledged. False: a bound was reached.
+  bool push(std::span<const std::byte> head, std::span<const std::byte> body);
+
+  /// The oldest message that no path took yet; empty when there is none.
+  std::span<const std::byte> pending() const { return ring_.at_cursor(); }
+  /// The path took pending().
+  void sent();
+
+  /// kCorrupt for a number that was never sent; an old one does nothing.
+  Status on_ack(std::uint64_t up_to);
+  /// All messages after `received` are pending again. kCorrupt for a number never sent, kDisconnected when messages
+  /// that the peer misses are no longer kept (they went over a lossless path): the session cannot go on.
+  Status replay_from(std::uint64_t received);
+
+  std::size_t kept() const { return ring_.count(); }
+  /// For an idle turn: gives memory back.
+  void trim() { ring_.trim(); }
+  std::size_t memory() const { return ring_.capacity(); }
+
+ private:
+  std::uint64_t first_kept() const { return next_ - ring_.count(); }
+  std::uint64_t first_pending() const { return next_ - ring_.ahead(); }
+  void release_through(std::uint64_t seq);
+
+  const LinkLimits limits_;
+  MessageRing ring_;
+  std::uint64_t next_ = 1;
+  bool lossless_ = false;
+};
+
+enum class Received : std::uint8_t {
+  kDeliver = 1,
+  kDuplicate = 2,  ///< Drop it.
+  kGap = 3,        ///< A message is missing: the peer broke the protocol (kCorrupt).
+};
+
+inline constexpr std::uint32_t kAckMessages = 16;    ///< An acknowledgement is due after so many,
+inline constexpr std::size_t kAckBytes = 64 * 1024;  ///< or after so many bytes, or on an idle turn.
+
+class LinkReceiver {
+ public:
+  void set_lossless(bool lossless) { lossless_ = lossless; }
+
+  Received on_receive(std::uint64_t seq, std::size_t bytes) {
+    if (seq == received_ + 1) [[likely]] {
+      received_ = seq;
+      ++unacked_messages_;
+      unacked_bytes_ += bytes;
+      return Received::kDeliver;
+    }
+    return on_unexpected(seq);
+  }
+  /// Whether an Ack should go out now. An idle turn acknowledges whatever there is.
+  bool ack_due(bool idle) const {
+    if (lossless_ || unacked_messages_ == 0) return false;
+    return idle || unacked_messages_ >= kAckMessages || unacked_bytes_ >= kAckBytes;
+  }
+  /// The number to put in an Ack or Welcome that is on its way now.
+  std::uint64_t take_ack() {
+    unacked_messages_ = 0;
+    unacked_bytes_ = 0;
+    return received_;
+  }
+  std::uint64_t received() const { return received_; }
+
+ private:
+  Received on_unexpected(std::uint64_t seq);
+
+  std::uint64_t received_ = 0;
+  std::size_t unacked_bytes_ = 0;
+  std::uint32_t unacked_messages_ = 0;
+  bool lossless_ = false;
+};
+
+}  // namespace hawser::proto

@@ -1,0 +1,158 @@
+#pragma once
+
+// What agents tell each other over Path::send. A message is a head, which encode() writes into the caller's buffer,
+// and a body, which stays where it is: Path::send takes both, so payload is not copied here.
+//
+// Grammar (little-endian; varint is LEB128; the body is all that follows the head):
+//   message     = kind:u8, [seq:varint, in those that are reliable], fields, body
+//   arrive      (1, reliable) = flags:u8, [covers: transfer:u64, chunks:varint], [oldest:u64],
+//                 [signal: region:varint, generation:varint, key:16, offset:varint, add:varint], body: notification
+//                 flags: 1 notifies, 2 covers a transfer, 4 oldest, 8 signal
+//   send        (2, reliable) = channel:varint, body: message
+//   cardrequest (3, reliable) = since_revision:varint
+//   cardpart    (4, reliable) = revision:varint, total:varint, offset:varint, body: part of the card
+//   ack         (5) = up_to:varint
+//   credit      (6) = channel:varint, messages:varint, bytes:varint
+//   welcome     (7) = revision:varint, received:varint, messages:varint, bytes:varint
+//   bye         (8) = code:u8, body: text
+// There is nothing optional to skip: the hello agreed on a version, and whoever speaks a later one sends only what the
+// agreed one knows.
+//
+// Thread rule: values and pure functions. Lifetime: a decoded message's views live as long as the bytes given.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <hawser/peer.h>
+#include <hawser/status.h>
+
+#include "base/id128.h"
+#include "wire/card.h"
+
+namespace hawser::wire {
+
+inline constexpr std::size_t kHeadMax = 128;            ///< No head is longer.
+inline constexpr std::size_t kCardPartMax = 48 * 1024;  ///< Bytes of the card in one message.
+inline constexpr std::uint32_t kChunksMax = 1u << 20;   ///< Covered chunks of one transfer.
+inline constexpr std::size_t kByeTextMax = 512;
+inline constexpr std::uint32_t kNotifyChannel = 1;    ///< Whose credit notifications take.
+inline constexpr std::uint32_t kUserChannelMin = 16;  ///< Lower ones are the library's own.
+
+enum class SessionKind : std::uint8_t {
+  kArrive = 1,
+  kSend = 2,
+  kCardRequest = 3,
+  kCardPart = 4,
+  kAck = 5,
+  kCredit = 6,
+  kWelcome = 7,
+  kBye = 8,
+};
+std::string_view to_string(SessionKind kind);
+/// Whether messages of this kind carry a sequence number and pass through proto/link.h.
+constexpr bool is_reliable(SessionKind kind) { return kind <= SessionKind::kCardPart; }
+
+/// Adds `add` to a word of the target.
+struct SignalBump {
+  std::uint32_t region = 0;
+  std::uint32_t generation = 0;
+  base::Id128 key;
+  std::uint64_t offset = 0;
+  std::uint64_t add = 0;
+};
+
+/// A transfer ended, or (transfer 0) a notification stands alone.
+struct Arrive {
+  std::uint64_t seq = 0;
+  std::uint64_t transfer = 0;
+  std::uint32_t chunks = 0;  ///< How many kArrival events must have been seen first. 0: the bytes are visible already.
+  std::uint64_t oldest = 0;  ///< Every covered transfer below is finished at the initiator. 0: nothing said.
+  std::optional<SignalBump> signal;
+  std::optional<std::span<const std::byte>> notify;  ///< The body. Empty but present is delivered too.
+};
+
+struct Send {
+  std::uint64_t seq = 0;
+  std::uint32_t channel = 0;
+  std::span<const std::byte> bytes;  ///< The body.
+};
+
+/// Asks for the peer's card: a delta since a revision, 0 for all of it.
+struct CardRequest {
+  std::uint64_t seq = 0;
+  std::uint64_t since_revision = 0;
+};
+
+struct CardPart {
+  std::uint64_t seq = 0;
+  std::uint64_t revision = 0;  ///< Parts of one card share it.
+  std::uint32_t total = 0;     ///< Bytes of the whole card, at least 1.
+  std::uint32_t offset = 0;
+  std::span<const std::byte> bytes;  ///< The body, not empty, within the card.
+};
+
+/// All messages up to this number were taken.
+struct Ack {
+  std::uint64_t up_to = 0;
+};
+
+/// What a channel may carry in all since the session began. Totals, so that a repeated one does no harm.
+struct CreditLimits {
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const CreditLimits&, const CreditLimits&) = default;
+};
+
+struct Credit {
+  std::uint32_t channel = 0;
+  CreditLimits limits;
+};
+
+/// First on every fresh path, from both sides.
+struct Welcome {
+  std::uint64_t revision = 0;  ///< Of the sender's own card.
+  std::uint64_t received = 0;  ///< Number of the last message taken: what follows it is to be sent again.
+  CreditLimits notify;         ///< Credit of kNotifyChannel.
+};
+
+/// The session ends. `code` is never kOk.
+struct Bye {
+  Code code = Code::kDisconnected;
+  std::string_view text;  ///< The body. encode does not cut it: at most kByeTextMax.
+};
+
+using HeadBuffer = std::span<std::byte, kHeadMax>;
+
+/// Writes the head and returns the part of `out` that it takes. The body follows it in Path::send.
+std::span<const std::byte> encode(const Arrive& message, HeadBuffer out);
+std::span<const std::byte> encode(const Send& message, HeadBuffer out);
+std::span<const std::byte> encode(const CardRequest& message, HeadBuffer out);
+std::span<const std::byte> encode(const CardPart& message, HeadBuffer out);
+std::span<const std::byte> encode(const Ack& message, HeadBuffer out);
+std::span<const std::byte> encode(const Credit& message, HeadBuffer out);
+std::span<const std::byte> encode(const Welcome& message, HeadBuffer out);
+std::span<const std::byte> encode(const Bye& message, HeadBuffer out);
+
+/// What the link needs before the message itself is looked at: a duplicate is dropped without decoding.
+struct Envelope {
+  SessionKind kind = SessionKind::kArrive;
+  std::uint64_t seq = 0;  ///< From 1. 0 for those that are not reliable.
+  std::span<const std::byte> rest;
+};
+
+Result<Envelope> open_envelope(std::span<const std::byte> bytes);
+// Each takes an envelope of its kind.
+Result<Arrive> decode_arrive(const Envelope& envelope);
+Result<Send> decode_send(const Envelope& envelope);
+Result<CardRequest> decode_card_request(const Envelope& envelope);
+Result<CardPart> decode_card_part(const Envelope& envelope);
+Result<Ack> decode_ack(const Envelope& envelope);
+Result<Credit> decode_credit(const Envelope& envelope);
+Result<Welcome> decode_welcome(const Envelope& envelope);
+Result<Bye> decode_bye(const Envelope& envelope);
+
+}  // namespace hawser::wire

@@ -31,6 +31,7 @@
 #include <string_view>
 #include <vector>
 
+#include <hawser/agent.h>  // Security
 #include <hawser/backends.h>
 #include <hawser/counters.h>
 #include <hawser/memory.h>

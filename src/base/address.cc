@@ -32,14 +32,12 @@ bool is_ipv6(std::string_view host) {
 }
 
 bool is_host_character(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-         c == '-' || c == '_';
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
 }
 
 // Names may use underscores: container and service names do.
 bool is_name(std::string_view host) {
-  return !host.empty() && host.size() <= kHostSizeMax &&
-         std::all_of(host.begin(), host.end(), is_host_character);
+  return !host.empty() && host.size() <= kHostSizeMax && std::all_of(host.begin(), host.end(), is_host_character);
 }
 
 Result<HostPort> parse_bracketed(std::string_view text) {
@@ -47,8 +45,7 @@ Result<HostPort> parse_bracketed(std::string_view text) {
   if (close == std::string_view::npos) return wrong(text, "the bracket is not closed");
   const std::string_view host = text.substr(1, close - 1);
   if (!is_ipv6(host)) return wrong(text, "only an IPv6 address goes in brackets");
-  if (close + 1 == text.size() || text[close + 1] != ':')
-    return wrong(text, "no port after the bracket");
+  if (close + 1 == text.size() || text[close + 1] != ':') return wrong(text, "no port after the bracket");
   const Result<std::uint16_t> port = parse_port(text.substr(close + 2));
   if (!port) return wrong(text, port.error().message());
   return HostPort{std::string(host), *port};
@@ -95,8 +92,7 @@ std::string format_unix(const sockaddr* address, socklen_t size) {
   const std::size_t offset = offsetof(sockaddr_un, sun_path);
   if (size <= offset) return "unix:";
   std::string_view path(reinterpret_cast<const char*>(address) + offset, size - offset);
-  if (path[0] == '\0')
-    return format("unix:@{}", path.substr(1));  // abstract: any bytes, not terminated
+  if (path[0] == '\0') return format("unix:@{}", path.substr(1));  // abstract: any bytes, not terminated
   return format("unix:{}", path.substr(0, path.find('\0')));
 }
 
@@ -106,8 +102,7 @@ Result<std::uint16_t> parse_port(std::string_view text) {
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
-    return Status(Code::kInvalid,
-                  format("the port '{}' is no number from 0 to 65535", text.substr(0, kShownMax)));
+    return Status(Code::kInvalid, format("the port '{}' is no number from 0 to 65535", text.substr(0, kShownMax)));
   }
   return port;
 }
@@ -115,19 +110,15 @@ Result<std::uint16_t> parse_port(std::string_view text) {
 Result<HostPort> parse_host_port(std::string_view text) {
   if (text.empty()) return wrong(text, "it is empty");
   if (text.front() == '[') return parse_bracketed(text);
-  if (text.find("://") != std::string_view::npos)
-    return wrong(text, "it must not begin with a scheme");
+  if (text.find("://") != std::string_view::npos) return wrong(text, "it must not begin with a scheme");
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return wrong(text, "it has no port");
   const std::string_view host = text.substr(0, colon);
   if (host.find(':') != std::string_view::npos) {
-    return wrong(text,
-                 format("an IPv6 address needs brackets: [{}]:port", is_ipv6(text) ? text : host));
+    return wrong(text, format("an IPv6 address needs brackets: [{}]:port", is_ipv6(text) ? text : host));
   }
-  if (host.empty())
-    return wrong(text, "it has no host; to listen everywhere write 0.0.0.0:port or [::]:port");
-  if (!is_name(host))
-    return wrong(text, "the host has a character that no host name has, or is too long");
+  if (host.empty()) return wrong(text, "it has no host; to listen everywhere write 0.0.0.0:port or [::]:port");
+  if (!is_name(host)) return wrong(text, "the host has a character that no host name has, or is too long");
   const Result<std::uint16_t> port = parse_port(text.substr(colon + 1));
   if (!port) return wrong(text, port.error().message());
   return HostPort{std::string(host), *port};
@@ -135,8 +126,7 @@ Result<HostPort> parse_host_port(std::string_view text) {
 
 std::string to_string(const HostPort& address) {
   const bool brackets = address.host.find(':') != std::string::npos;
-  return brackets ? format("[{}]:{}", address.host, address.port)
-                  : format("{}:{}", address.host, address.port);
+  return brackets ? format("[{}]:{}", address.host, address.port) : format("{}:{}", address.host, address.port);
 }
 
 std::uint16_t SocketAddress::port() const {
@@ -150,8 +140,7 @@ void SocketAddress::set_port(std::uint16_t port) {
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   if (family() != AF_INET && family() != AF_INET6) return;
   const std::uint16_t network = htons(port);
-  std::memcpy(reinterpret_cast<char*>(&storage) + offsetof(sockaddr_in, sin_port), &network,
-              sizeof(network));
+  std::memcpy(reinterpret_cast<char*>(&storage) + offsetof(sockaddr_in, sin_port), &network, sizeof(network));
 }
 
 Result<SocketAddress> numeric_address(const HostPort& address) {
@@ -165,12 +154,10 @@ Result<SocketAddress> numeric_address(const HostPort& address) {
   v6.sin6_port = htons(address.port);
   const std::size_t percent = address.host.find('%');
   if (::inet_pton(AF_INET6, address.host.substr(0, percent).c_str(), &v6.sin6_addr) != 1) {
-    return Status(Code::kInvalid,
-                  format("'{}' is a name, not an address in numbers", address.host));
+    return Status(Code::kInvalid, format("'{}' is a name, not an address in numbers", address.host));
   }
   if (percent != std::string::npos) {
-    HAWSER_TRY_ASSIGN(v6.sin6_scope_id,
-                      parse_zone(std::string_view(address.host).substr(percent + 1)));
+    HAWSER_TRY_ASSIGN(v6.sin6_scope_id, parse_zone(std::string_view(address.host).substr(percent + 1)));
   }
   return stored(v6);
 }
@@ -182,17 +169,14 @@ bool is_numeric_host(const std::string& host) {
 
 bool is_loopback(const sockaddr* address) {
   if (address->sa_family == AF_UNIX) return true;
-  if (address->sa_family == AF_INET)
-    return ntohl(view_as<sockaddr_in>(address).sin_addr.s_addr) >> 24 == 127;
+  if (address->sa_family == AF_INET) return ntohl(view_as<sockaddr_in>(address).sin_addr.s_addr) >> 24 == 127;
   if (address->sa_family != AF_INET6) return false;
   const in6_addr v6 = view_as<sockaddr_in6>(address).sin6_addr;
   if (IN6_IS_ADDR_V4MAPPED(&v6)) return v6.s6_addr[12] == 127;
   return IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-std::string to_string(const SocketAddress& address) {
-  return format_sockaddr(address.get(), address.size);
-}
+std::string to_string(const SocketAddress& address) { return format_sockaddr(address.get(), address.size); }
 
 std::string format_sockaddr(const sockaddr* address, socklen_t size) {
   if (size < sizeof(sa_family_t)) return "no address";
@@ -203,8 +187,7 @@ std::string format_sockaddr(const sockaddr* address, socklen_t size) {
     ::inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host));
     return to_string(HostPort{host, ntohs(v4.sin_port)});
   }
-  if (family == AF_INET6 && size >= sizeof(sockaddr_in6))
-    return format_ipv6(view_as<sockaddr_in6>(address));
+  if (family == AF_INET6 && size >= sizeof(sockaddr_in6)) return format_ipv6(view_as<sockaddr_in6>(address));
   if (family == AF_UNIX) return format_unix(address, size);
   return format("family {}", family);
 }

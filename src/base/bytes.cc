@@ -2,9 +2,7 @@
 
 namespace hawser::base {
 
-std::size_t varint_size(std::uint64_t value) {
-  return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
-}
+std::size_t varint_size(std::uint64_t value) { return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7; }
 
 void ByteWriter::varint(std::uint64_t value) {
   std::uint8_t encoded[kVarintSizeMax];

@@ -32,8 +32,7 @@ T to_little_endian(T value) {
     return value;
   } else {
     T swapped = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i)
-      swapped = static_cast<T>(swapped << 8 | ((value >> (8 * i)) & 0xff));
+    for (std::size_t i = 0; i < sizeof(T); ++i) swapped = static_cast<T>(swapped << 8 | ((value >> (8 * i)) & 0xff));
     return swapped;
   }
 }
@@ -128,8 +127,7 @@ class ByteWriter {
 class ByteReader {
  public:
   ByteReader() = default;
-  explicit ByteReader(std::span<const std::byte> in)
-      : at_(in.data()), end_(in.data() + in.size()) {}
+  explicit ByteReader(std::span<const std::byte> in) : at_(in.data()), end_(in.data() + in.size()) {}
   explicit ByteReader(std::string_view in) : ByteReader(as_bytes(in)) {}
 
   std::uint8_t u8() { return take_integer<std::uint8_t>(); }
@@ -160,9 +158,7 @@ class ByteReader {
   }
   /// Varint length of at most `size_max`, then the bytes.
   std::string_view string(std::size_t size_max) { return as_text(blob(size_max)); }
-  std::span<const std::byte> blob(std::size_t size_max) {
-    return bytes(static_cast<std::size_t>(varint(size_max)));
-  }
+  std::span<const std::byte> blob(std::size_t size_max) { return bytes(static_cast<std::size_t>(varint(size_max))); }
   /// A count of items that follow, each of at least `item_size_min` (> 0) bytes: no more than can be there, so a
   /// decoder may reserve that many.
   std::size_t count(std::size_t count_max, std::size_t item_size_min) {

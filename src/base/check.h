@@ -8,8 +8,7 @@
 namespace hawser::base {
 
 /// Prints "file:line: text (condition)" to stderr and aborts.
-[[noreturn, gnu::cold, gnu::noinline]] void assertion_failed(const char* condition,
-                                                             const char* text, const char* file,
+[[noreturn, gnu::cold, gnu::noinline]] void assertion_failed(const char* condition, const char* text, const char* file,
                                                              int line) noexcept;
 
 }  // namespace hawser::base

@@ -82,9 +82,7 @@ void CopyKernels::copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) 
   if (i < pieces.size()) copy(pieces[i], hint);
 }
 
-std::span<const CopyKernels* const> all_kernels() noexcept {
-  return {available().kernels.data(), available().count};
-}
+std::span<const CopyKernels* const> all_kernels() noexcept { return {available().kernels.data(), available().count}; }
 
 const CopyKernels& kernels() noexcept { return *available().kernels[0]; }
 

@@ -21,8 +21,7 @@ namespace hawser::base {
 /// as one large piece does.
 struct CopyHint {
   std::uint64_t total_bytes = 0;  ///< Of all copies of this transfer; 0: this one is all.
-  bool scattered =
-      false;  ///< The pieces lie far apart, so no hardware prefetcher will find the next.
+  bool scattered = false;         ///< The pieces lie far apart, so no hardware prefetcher will find the next.
 };
 
 /// One of many copies. Source and target must not overlap.
@@ -96,9 +95,7 @@ inline void copy(void* target, const void* source, std::size_t size, CopyHint hi
 }
 
 /// Copies many pieces; better than one by one, because the misses of neighbours in the list overlap.
-inline void copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) {
-  kernels().copy_pieces(pieces, hint);
-}
+inline void copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) { kernels().copy_pieces(pieces, hint); }
 
 /// Orders all streamed stores of this thread before what it stores next.
 inline void stream_fence() {

@@ -11,11 +11,9 @@ Result<Dylib> Dylib::open(std::span<const std::string_view> names) {
   for (const std::string_view name : names) {
     std::string text(name);
     // Local: two libraries with the same symbols (two versions of UCX) must not mix.
-    if (void* handle = ::dlopen(text.c_str(), RTLD_NOW | RTLD_LOCAL))
-      return Dylib(handle, std::move(text));
+    if (void* handle = ::dlopen(text.c_str(), RTLD_NOW | RTLD_LOCAL)) return Dylib(handle, std::move(text));
     const char* why = ::dlerror();
-    tried +=
-        format("{}{}: {}", tried.empty() ? "" : "; ", name, why != nullptr ? why : "unknown error");
+    tried += format("{}{}: {}", tried.empty() ? "" : "; ", name, why != nullptr ? why : "unknown error");
   }
   return Status(Code::kNotFound, format("no shared library could be opened, tried {}", tried));
 }

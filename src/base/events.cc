@@ -36,9 +36,8 @@ int wait_precisely(int fd, epoll_event* events, int count, Duration timeout) {
 int wait_coarsely(int fd, epoll_event* events, int count, Duration timeout) {
   const std::int64_t ns = timeout.count();
   const std::int64_t ms = ns / kNsPerMs + (ns % kNsPerMs != 0 ? 1 : 0);
-  return ::epoll_wait(
-      fd, events, count,
-      timeout == Duration::max() ? -1 : static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
+  return ::epoll_wait(fd, events, count,
+                      timeout == Duration::max() ? -1 : static_cast<int>(std::min<std::int64_t>(ms, INT_MAX)));
 }
 
 Status control(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t cookie) {
@@ -94,8 +93,7 @@ Result<std::size_t> Epoll::wait(std::span<epoll_event> events, Duration timeout)
   const int room = static_cast<int>(std::min(events.size(), kEventsMax));
   int count = wait_precisely(fd_.get(), events.data(), room, bounded);
   // Kernels before 5.11 lack it, and old seccomp filters answer EPERM for what they do not know.
-  if (count < 0 && (errno == ENOSYS || errno == EPERM))
-    count = wait_coarsely(fd_.get(), events.data(), room, bounded);
+  if (count < 0 && (errno == ENOSYS || errno == EPERM)) count = wait_coarsely(fd_.get(), events.data(), room, bounded);
   if (count >= 0) return static_cast<std::size_t>(count);
   if (errno == EINTR) return std::size_t{0};
   return errno_status("epoll_wait", errno);

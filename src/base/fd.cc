@@ -40,12 +40,9 @@ Status set_cloexec(int fd, bool on) { return set_flag(fd, F_GETFD, F_SETFD, FD_C
 Status set_nonblocking(int fd, bool on) { return set_flag(fd, F_GETFL, F_SETFL, O_NONBLOCK, on); }
 
 Status errno_status(Code code, std::string_view what, int error) {
-  return Status(code,
-                format("{}: {} (errno {})", what, std::generic_category().message(error), error));
+  return Status(code, format("{}: {} (errno {})", what, std::generic_category().message(error), error));
 }
-Status errno_status(std::string_view what, int error) {
-  return errno_status(code_of_errno(error), what, error);
-}
+Status errno_status(std::string_view what, int error) { return errno_status(code_of_errno(error), what, error); }
 
 Code code_of_errno(int error) {
   switch (error) {

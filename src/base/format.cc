@@ -7,8 +7,6 @@
 
 namespace hawser::base {
 
-std::string vformat(fmt::string_view text, fmt::format_args values) {
-  return fmt::vformat(text, values);
-}
+std::string vformat(fmt::string_view text, fmt::format_args values) { return fmt::vformat(text, values); }
 
 }  // namespace hawser::base

@@ -16,13 +16,11 @@ namespace hawser::base {
 
 class Histogram {
  public:
-  static constexpr std::size_t kBucketCount =
-      496;  // 8 exact values, then 8 buckets for each of 61 powers of two
+  static constexpr std::size_t kBucketCount = 496;  // 8 exact values, then 8 buckets for each of 61 powers of two
 
   static constexpr std::size_t bucket_of(std::uint64_t value) {
     if (value < 8) return static_cast<std::size_t>(value);
-    const int shift =
-        static_cast<int>(std::bit_width(value)) - 4;  // leaves the highest bit and three below it
+    const int shift = static_cast<int>(std::bit_width(value)) - 4;  // leaves the highest bit and three below it
     return static_cast<std::size_t>(shift) * 8 + static_cast<std::size_t>(value >> shift);
   }
   /// The largest value in a bucket.

@@ -26,8 +26,7 @@ Id128 random_id128() {
   while (id.is_zero()) {
     // 16 bytes come whole or not at all; only a signal before the kernel's pool is ready interrupts.
     const ssize_t got = ::getrandom(&id, sizeof(id), 0);
-    HAWSER_ASSERT(got == sizeof(id) || (got < 0 && errno == EINTR),
-                  "the kernel gives no random bytes");
+    HAWSER_ASSERT(got == sizeof(id) || (got < 0 && errno == EINTR), "the kernel gives no random bytes");
   }
   return id;
 }

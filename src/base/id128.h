@@ -22,9 +22,7 @@ struct Id128 {
   constexpr bool is_zero() const { return (hi | lo) == 0; }
 
   /// Takes the same time wherever the difference lies, because region keys are compared with what a peer sent.
-  friend constexpr bool operator==(const Id128& a, const Id128& b) {
-    return ((a.hi ^ b.hi) | (a.lo ^ b.lo)) == 0;
-  }
+  friend constexpr bool operator==(const Id128& a, const Id128& b) { return ((a.hi ^ b.hi) | (a.lo ^ b.lo)) == 0; }
   friend constexpr std::strong_ordering operator<=>(const Id128& a, const Id128& b) {
     if (a.hi != b.hi) return a.hi <=> b.hi;
     return a.lo <=> b.lo;

@@ -46,10 +46,9 @@ Result<LogLevel> parse_log_level(std::string_view text);
 }  // namespace hawser::base
 
 /// A disabled line costs one compare and evaluates none of its values.
-#define HAWSER_LOG(logger, level, ...)                             \
-  do {                                                             \
-    if (const ::hawser::base::Logger& hawser_logger = (logger);    \
-        hawser_logger.enabled(::hawser::LogLevel::level)) {        \
-      hawser_logger.write(::hawser::LogLevel::level, __VA_ARGS__); \
-    }                                                              \
+#define HAWSER_LOG(logger, level, ...)                                                                              \
+  do {                                                                                                              \
+    if (const ::hawser::base::Logger& hawser_logger = (logger); hawser_logger.enabled(::hawser::LogLevel::level)) { \
+      hawser_logger.write(::hawser::LogLevel::level, __VA_ARGS__);                                                  \
+    }                                                                                                               \
   } while (false)

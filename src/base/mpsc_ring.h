@@ -29,8 +29,7 @@ class MpscRing {
  public:
   /// `capacity` is a power of two of at least 2.
   explicit MpscRing(std::size_t capacity) : mask_(capacity - 1), cells_(new Cell[capacity]) {
-    HAWSER_ASSERT(capacity >= 2 && std::has_single_bit(capacity),
-                  "the capacity of a ring is a power of two");
+    HAWSER_ASSERT(capacity >= 2 && std::has_single_bit(capacity), "the capacity of a ring is a power of two");
     for (std::size_t i = 0; i < capacity; ++i) cells_[i].turn.store(i, std::memory_order_relaxed);
   }
   ~MpscRing() {

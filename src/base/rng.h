@@ -45,8 +45,7 @@ class Rng {
   /// Even in [first, last], both included.
   std::int64_t range(std::int64_t first, std::int64_t last) {
     HAWSER_ASSERT(first <= last, "an empty range has no answer");
-    const std::uint64_t span =
-        static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) + 1;
+    const std::uint64_t span = static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) + 1;
     const std::uint64_t step = span == 0 ? u64() : below(span);  // 0: all of 64 bits
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(first) + step);
   }

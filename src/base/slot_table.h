@@ -121,8 +121,7 @@ class SlotTable {
   }
   Slot& slot_at(std::uint32_t index) {
     const int segment = segment_of(index);
-    return segments_[static_cast<std::size_t>(segment)]
-                    [index + kFirstCount - (kFirstCount << segment)];
+    return segments_[static_cast<std::size_t>(segment)][index + kFirstCount - (kFirstCount << segment)];
   }
   bool add_slot() {
     if (slots_made_ == limit_) return false;

@@ -20,9 +20,7 @@ inline void cpu_relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile(
-      "isb" ::
-          : "memory");  // `yield` does nothing on most servers; `isb` gives way as `pause` does
+  asm volatile("isb" ::: "memory");  // `yield` does nothing on most servers; `isb` gives way as `pause` does
 #endif
 }
 
@@ -34,8 +32,7 @@ class HAWSER_CAPABILITY("spin lock") SpinLock {
 
   bool try_lock() HAWSER_TRY_ACQUIRE(true) {
     // Looks before it writes, so that those who fail do not steal the holder's cache line.
-    return !held_.load(std::memory_order_relaxed) &&
-           !held_.exchange(true, std::memory_order_acquire);
+    return !held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire);
   }
   void lock() HAWSER_ACQUIRE() {
     while (!try_lock()) cpu_relax();

@@ -67,8 +67,7 @@ std::string facts_text(const Status& status) {
   if (!status.peer().empty()) add(base::format("peer {}", status.peer()));
   if (!status.device().empty()) add(base::format("device {}", status.device()));
   if (status.scope() != Scope::kRequest) add(base::format("scope {}", to_string(status.scope())));
-  if (status.buffer() != BufferState::kUnknown)
-    add(base::format("target {}", to_string(status.buffer())));
+  if (status.buffer() != BufferState::kUnknown) add(base::format("target {}", to_string(status.buffer())));
   if (status.bytes_done() != 0) add(base::format("{} bytes done", status.bytes_done()));
   if (status.elapsed() != Duration(0)) add("after " + duration_text(status.elapsed()));
   if (!facts.empty()) facts += ')';
@@ -88,9 +87,7 @@ Status::Status(Code code, std::string message) {
   detail_ = detail;
 }
 
-void Status::retain(const Detail* detail) noexcept {
-  detail->references.value.fetch_add(1, std::memory_order_relaxed);
-}
+void Status::retain(const Detail* detail) noexcept { detail->references.value.fetch_add(1, std::memory_order_relaxed); }
 
 void Status::release(const Detail* detail) noexcept {
   // Release on the decrement and acquire before the delete: every owner's reads happen before it.
@@ -99,19 +96,11 @@ void Status::release(const Detail* detail) noexcept {
 
 Code Status::code() const noexcept { return ok() ? Code::kOk : detail_->code; }
 Scope Status::scope() const noexcept { return ok() ? Scope::kRequest : detail_->scope; }
-BufferState Status::buffer() const noexcept {
-  return ok() ? BufferState::kUnknown : detail_->buffer;
-}
-std::string_view Status::message() const noexcept {
-  return ok() ? std::string_view() : detail_->message;
-}
+BufferState Status::buffer() const noexcept { return ok() ? BufferState::kUnknown : detail_->buffer; }
+std::string_view Status::message() const noexcept { return ok() ? std::string_view() : detail_->message; }
 std::string_view Status::peer() const noexcept { return ok() ? std::string_view() : detail_->peer; }
-std::string_view Status::device() const noexcept {
-  return ok() ? std::string_view() : detail_->device;
-}
-std::string_view Status::advice() const noexcept {
-  return ok() ? std::string_view() : detail_->advice;
-}
+std::string_view Status::device() const noexcept { return ok() ? std::string_view() : detail_->device; }
+std::string_view Status::advice() const noexcept { return ok() ? std::string_view() : detail_->advice; }
 std::uint64_t Status::bytes_done() const noexcept { return ok() ? 0 : detail_->bytes_done; }
 Duration Status::elapsed() const noexcept { return ok() ? Duration(0) : detail_->elapsed; }
 Status Status::cause() const noexcept { return ok() ? Status() : detail_->cause; }
@@ -124,8 +113,7 @@ std::string Status::to_string() const {
     Status here(detail);
     retain(detail);
     if (!text.empty()) text += "; because ";
-    text += base::format("{}: {}{}", hawser::to_string(detail->code), detail->message,
-                         facts_text(here));
+    text += base::format("{}: {}{}", hawser::to_string(detail->code), detail->message, facts_text(here));
     if (!detail->advice.empty()) text += base::format(". {}", detail->advice);
     detail = detail->cause.detail_;
   }

@@ -12,10 +12,9 @@
 #define HAWSER_TRY_NAME2(prefix, line) prefix##line
 #define HAWSER_TRY_NAME(prefix, line) HAWSER_TRY_NAME2(prefix, line)
 
-#define HAWSER_TRY(expression)                                                      \
-  do {                                                                              \
-    if (::hawser::Status hawser_try_status = (expression); !hawser_try_status.ok()) \
-      return hawser_try_status;                                                     \
+#define HAWSER_TRY(expression)                                                                                \
+  do {                                                                                                        \
+    if (::hawser::Status hawser_try_status = (expression); !hawser_try_status.ok()) return hawser_try_status; \
   } while (false)
 
 #define HAWSER_TRY_ASSIGN(declaration, expression) \

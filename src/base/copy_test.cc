@@ -1,0 +1,99 @@
+#include "base/copy.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/rng.h"
+
+namespace hawser::base {
+namespace {
+
+constexpr CopyHint kStreaming = {.total_bytes = 1 << 30, .scattered = true};
+constexpr std::byte kGuard{0xee};
+
+std::vector<std::byte> random_bytes(std::size_t size) {
+  Rng rng(size + 1);
+  std::vector<std::byte> bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.below(256));
+  return bytes;
+}
+
+// Bytes of the target outside [at, at + size) must keep the guard.
+void expect_copied(const std::vector<std::byte>& target, std::size_t at, const std::byte* source, std::size_t size) {
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    const bool inside = i >= at && i - at < size;
+    ASSERT_EQ(target[i], inside ? source[i - at] : kGuard) << "at " << i << ", size " << size << ", offset " << at;
+  }
+}
+
+TEST(Copy, SmallSizesAreExact) {
+  const std::vector<std::byte> source = random_bytes(200);
+  for (std::size_t size = 0; size <= 130; ++size) {
+    std::vector<std::byte> target(200, kGuard);
+    copy(target.data() + 17, source.data() + 3, size);
+    expect_copied(target, 17, source.data() + 3, size);
+  }
+}
+
+TEST(Copy, EveryKernelAtEveryAlignment) {
+  const std::vector<std::byte> source = random_bytes(5000);
+  for (const CopyKernels* kernel : all_kernels()) {
+    SCOPED_TRACE(kernel->name);
+    for (const std::size_t size : {0u, 1u, 63u, 64u, 255u, 256u, 257u, 1024u, 1030u, 4096u, 4123u}) {
+      for (const std::size_t at : {0u, 1u, 31u, 33u, 63u, 64u, 100u}) {
+        std::vector<std::byte> target(5000, kGuard);
+        kernel->stream({target.data() + at, source.data() + (at * 7) % 129, size});
+        stream_fence();
+        expect_copied(target, at, source.data() + (at * 7) % 129, size);
+      }
+    }
+  }
+}
+
+TEST(Copy, EveryKernelCopiesManyPieces) {
+  const std::vector<std::byte> source = random_bytes(300'000);
+  for (const CopyKernels* kernel : all_kernels()) {
+    SCOPED_TRACE(kernel->name);
+    Rng rng(9);
+    for (std::size_t count = 0; count < 12; ++count) {
+      std::vector<std::byte> target(source.size(), kGuard);
+      std::vector<std::byte> expected = target;
+      std::vector<CopyPiece> pieces;
+      std::size_t at = rng.below(64);
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t size = rng.chance(0.3) ? rng.below(200) : rng.below(20'000);
+        const std::size_t from = rng.below(source.size() - size);
+        pieces.push_back({target.data() + at, source.data() + from, size});
+        std::copy_n(source.data() + from, size, expected.data() + at);
+        at += size + rng.below(64);
+      }
+      kernel->copy_pieces(pieces, kStreaming);
+      stream_fence();
+      ASSERT_EQ(target, expected);
+      kernel->copy_pieces(pieces, {});
+      ASSERT_EQ(target, expected);
+    }
+  }
+}
+
+TEST(Copy, KernelsAreFoundByName) {
+  ASSERT_FALSE(all_kernels().empty());
+  EXPECT_EQ(all_kernels().front(), &kernels());
+  for (const CopyKernels* kernel : all_kernels()) EXPECT_EQ(kernels_named(kernel->name), kernel);
+  EXPECT_NE(kernels_named("memcpy"), nullptr) << "it runs everywhere";
+  EXPECT_EQ(kernels_named("mmx"), nullptr);
+}
+
+TEST(Copy, StreamsWhatOutgrowsTheCaches) {
+  const CopyKernels& k = kernels();
+  EXPECT_FALSE(k.streams(64 * 1024, {}));
+  EXPECT_TRUE(k.streams(64 << 20, {}));
+  EXPECT_TRUE(k.streams(64 * 1024, {.total_bytes = 64 << 20}));
+  EXPECT_TRUE(k.streams(4096, {.total_bytes = 1 << 20, .scattered = true}));
+  EXPECT_FALSE(k.streams(4096, {.scattered = true})) << "one page is soon read";
+  EXPECT_FALSE(k.streams(100, {.total_bytes = 64 << 20, .scattered = true}));
+}
+
+}  // namespace
+}  // namespace hawser::base

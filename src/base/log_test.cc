@@ -1,0 +1,62 @@
+#include "base/log.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace hawser::base {
+namespace {
+
+struct Lines {
+  std::vector<std::string> lines;
+  LogOptions options(LogLevel level) {
+    return {level, [this](LogLevel at, std::string_view text) {
+              lines.push_back(std::string(to_string(at)) + " " + std::string(text));
+            }};
+  }
+};
+
+TEST(Logger, WritesFromItsLevelOn) {
+  Lines lines;
+  const Logger logger(lines.options(LogLevel::kInfo));
+  int evaluated = 0;
+  HAWSER_LOG(logger, kDebug, "no {}", ++evaluated);
+  HAWSER_LOG(logger, kInfo, "one {}", ++evaluated);
+  HAWSER_LOG(logger, kError, "two {} {}", ++evaluated, "b");
+  EXPECT_EQ(evaluated, 2);
+  EXPECT_EQ(lines.lines, (std::vector<std::string>{"info one 1", "error two 2 b"}));
+}
+
+TEST(Logger, OffIsSilent) {
+  Lines lines;
+  HAWSER_LOG(Logger(lines.options(LogLevel::kOff)), kError, "x");
+  HAWSER_LOG(Logger(), kError, "x");
+  EXPECT_TRUE(lines.lines.empty());
+  EXPECT_FALSE(Logger().enabled(LogLevel::kError));
+}
+
+TEST(Logger, ASinkThatThrowsDoesNoHarm) {
+  const Logger logger({LogLevel::kTrace, [](LogLevel, std::string_view) { throw std::runtime_error("full"); }});
+  HAWSER_LOG(logger, kWarn, "x");
+}
+
+TEST(Logger, StandardErrorIsTheDefault) {
+  testing::internal::CaptureStderr();
+  HAWSER_LOG(Logger(LogOptions{}), kWarn, "peer {}", "a");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "hawser warn: peer a\n");
+}
+
+TEST(LogLevel, IsReadFromText) {
+  EXPECT_EQ(*parse_log_level("trace"), LogLevel::kTrace);
+  EXPECT_EQ(*parse_log_level("WARN"), LogLevel::kWarn);
+  EXPECT_EQ(*parse_log_level("Warning"), LogLevel::kWarn);
+  EXPECT_EQ(*parse_log_level("off"), LogLevel::kOff);
+  const Status wrong = parse_log_level("loud").error();
+  EXPECT_EQ(wrong.code(), Code::kInvalid);
+  EXPECT_EQ(wrong.to_string(), "invalid: 'loud' is no log level. use one of trace, debug, info, warn, error, off");
+}
+
+}  // namespace
+}  // namespace hawser::base

@@ -1,0 +1,89 @@
+#include "base/mpsc_ring.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace hawser::base {
+namespace {
+
+TEST(MpscRing, IsFirstInFirstOutAndBounded) {
+  MpscRing<int> ring(4);
+  EXPECT_TRUE(ring.empty());
+  int out = -1;
+  EXPECT_FALSE(ring.try_pop(out));
+  EXPECT_EQ(out, -1);
+  for (int lap = 0; lap < 5; ++lap) {
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(ring.try_push(10 * lap + i));
+    EXPECT_FALSE(ring.try_push(99));
+    EXPECT_FALSE(ring.empty());
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_TRUE(ring.try_pop(out));
+      EXPECT_EQ(out, 10 * lap + i);
+    }
+    EXPECT_TRUE(ring.empty());
+  }
+}
+
+TEST(MpscRing, AFullRingLeavesTheValueAlone) {
+  MpscRing<std::unique_ptr<int>> ring(2);
+  EXPECT_TRUE(ring.try_push(std::make_unique<int>(1)));
+  EXPECT_TRUE(ring.try_push(std::make_unique<int>(2)));
+  auto third = std::make_unique<int>(3);
+  EXPECT_FALSE(ring.try_push(std::move(third)));
+  ASSERT_NE(third, nullptr);  // NOLINT: refused, so not moved
+  std::unique_ptr<int> out;
+  EXPECT_TRUE(ring.try_pop(out));
+  EXPECT_EQ(*out, 1);
+  EXPECT_TRUE(ring.try_push(std::move(third)));
+  EXPECT_EQ(third, nullptr);
+}
+
+TEST(MpscRing, DestroysWhatIsLeft) {
+  const auto counted = std::make_shared<int>(0);
+  {
+    MpscRing<std::shared_ptr<int>> ring(8);
+    for (int i = 0; i < 5; ++i) ring.try_push(std::shared_ptr<int>(counted));
+    std::shared_ptr<int> out;
+    ring.try_pop(out);
+    out.reset();
+    EXPECT_EQ(counted.use_count(), 5);
+  }
+  EXPECT_EQ(counted.use_count(), 1);
+}
+
+TEST(MpscRing, ManyProducersLoseNothingAndKeepTheirOrder) {
+  constexpr std::uint64_t kProducers = 3;
+  constexpr std::uint64_t kEach = 20'000;
+  MpscRing<std::uint64_t> ring(64);
+  std::vector<std::thread> producers;
+  for (std::uint64_t p = 0; p < kProducers; ++p) {
+    producers.emplace_back([&ring, p] {
+      for (std::uint64_t i = 0; i < kEach; ++i) {
+        while (!ring.try_push(p << 32 | i)) std::this_thread::yield();
+      }
+    });
+  }
+  std::uint64_t next[kProducers] = {};
+  std::uint64_t value = 0;
+  for (std::uint64_t taken = 0; taken < kProducers * kEach;) {
+    if (!ring.try_pop(value)) {
+      std::this_thread::yield();
+      continue;
+    }
+    ASSERT_EQ(value & 0xffffffff, next[value >> 32]++);
+    ++taken;
+  }
+  for (std::thread& producer : producers) producer.join();
+  EXPECT_TRUE(ring.empty());
+}
+
+TEST(MpscRingDeathTest, ACapacityIsAPowerOfTwo) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(MpscRing<int>(3), "power of two");
+}
+
+}  // namespace
+}  // namespace hawser::base

@@ -18,7 +18,7 @@ void Host::schedule(Instant when) {
 }
 
 void Host::wake() {
-  if (state_ == State::kRunning && !turning_) {
+  if (state_ == State::kRunning && !turning_ && !blocking_) {
     schedule(world_.now() + pace_);
   } else {
     woken_ = true;
@@ -28,6 +28,10 @@ void Host::wake() {
 void Host::turn(std::uint64_t ticket) {
   if (ticket != ticket_ || state_ != State::kRunning || !turn_) return;
   due_ = Instant::max();
+  if (blocking_) {
+    woken_ = true;
+    return;
+  }
   woken_ = false;
   turning_ = true;
   ++turns_;
@@ -53,6 +57,11 @@ void Host::resume() {
   if (state_ != State::kStopped) return;
   state_ = State::kRunning;
   wake();  // Its timers may have passed meanwhile.
+}
+
+void Host::set_blocking(bool blocking) {
+  blocking_ = blocking;
+  if (!blocking_ && state_ == State::kRunning) wake();
 }
 
 void Host::die() {

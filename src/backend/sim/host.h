@@ -49,6 +49,10 @@ class Host : public std::enable_shared_from_this<Host> {
   void die();
   std::uint64_t turns() const { return turns_; }
 
+  /// Set while a user's call of this process blocks: it turns itself then, and its scheduled turns wait.
+  void set_blocking(bool blocking);
+  bool blocking() const { return blocking_; }
+
  private:
   Host(World& world, std::string name, std::uint32_t number) : world_(world), name_(std::move(name)), number_(number) {}
   void schedule(Instant when);
@@ -64,6 +68,7 @@ class Host : public std::enable_shared_from_this<Host> {
   std::uint64_t ticket_ = 0;      ///< Of the scheduled turn; earlier ones were superseded.
   bool woken_ = false;            ///< While stopped or turning.
   bool turning_ = false;
+  bool blocking_ = false;
   std::uint64_t turns_ = 0;
 };
 

@@ -1,0 +1,52 @@
+#include "backend/sim/mapped.h"
+
+#include <algorithm>
+
+#include "backend/sim/mapped_port.h"
+
+namespace hawser::sim {
+
+Status MappedHub::listen(const std::string& address, MappedPort* port) {
+  const bool fresh = listening_.try_emplace(address, port).second;
+  return fresh ? Status() : Status(Code::kInvalid, "somebody listens on " + address + " already");
+}
+
+void MappedHub::leave(MappedPort* port) {
+  std::erase_if(listening_, [port](const auto& entry) { return entry.second == port; });
+}
+
+MappedPort* MappedHub::find(std::string_view address) {
+  const auto at = listening_.find(address);
+  return at == listening_.end() ? nullptr : at->second;
+}
+
+void MappedHub::wake(const std::shared_ptr<Host>& host) {
+  world_.after(options_.wake_latency, [weak = std::weak_ptr(host)] {
+    if (const auto alive = weak.lock()) alive->wake();
+  });
+}
+
+void MappedHub::add(const std::shared_ptr<MappedLink>& link) {
+  std::erase_if(links_, [](const auto& weak) { return weak.expired(); });
+  links_.push_back(link);
+}
+
+void MappedHub::died(const std::shared_ptr<Host>& host) {
+  std::erase_if(listening_, [&](const auto& entry) { return entry.second->host() == host; });
+  for (const auto& weak : links_) {
+    const auto link = weak.lock();
+    if (!link) continue;
+    for (int end = 0; end < 2; ++end) {
+      if (link->hosts[end] != host) continue;
+      link->ports[end] = nullptr;
+      const Duration notice(world_.rng().range(0, options_.death_notice_max.count()));
+      world_.after(notice, [link, end] {
+        link->noticed_death[end] = true;
+        link->pins[end].reset();  // A dead holder holds nothing.
+        link->hosts[1 - end]->wake();
+      });
+    }
+  }
+}
+
+}  // namespace hawser::sim

@@ -1,0 +1,199 @@
+#include <algorithm>
+#include <cstring>
+
+#include "backend/sim/mapped_port.h"
+
+namespace hawser::sim {
+
+using backend::Chunk;
+using backend::PathState;
+using backend::Piece;
+using backend::PortEvent;
+
+bool MappedPath::peer_gone() const { return link_->noticed_death[1 - end_] || !link_->ended.ok(); }
+
+Result<backend::Binding*> MappedPath::bind(const backend::RemoteRegionRef& region) {
+  for (const auto& known : bindings_) {
+    if (known->index == region.index && known->generation == region.generation) return known.get();
+  }
+  bindings_.push_back(std::make_unique<MappedBinding>(region));
+  return bindings_.back().get();
+}
+
+void MappedPath::unbind(std::uint32_t index, std::uint32_t generation) {
+  std::erase_if(bindings_, [&](const auto& one) { return one->index == index && one->generation == generation; });
+}
+
+backend::Submitted MappedPath::submit(std::span<const Chunk> chunks, Instant) {
+  backend::Submitted result;
+  if (state_ != PathState::kUp || peer_gone()) return result;
+  const MappedOptions& options = port_.hub_.options();
+  bool in_line = queue_.empty();  // Not before what came earlier: chunks end in order here.
+  for (const Chunk& chunk : chunks) {
+    if (queue_.size() >= options.queue_chunks) break;
+    ++result.taken;
+    ++counters_.chunks;
+    queue_.push_back({chunk});
+    if (!in_line || chunk.bytes > options.inline_bytes || peer() == nullptr) {
+      in_line = false;
+      continue;
+    }
+    Work& work = queue_.back();
+    Status failed;
+    while (failed.ok() && work.piece < chunk.pieces.size()) step(work, chunk.bytes, &failed);
+    const bool good = failed.ok();
+    if (good) ++result.done;
+    if (!good) finish(chunk, failed);
+    queue_.pop_back();
+    in_line = good;
+  }
+  if (!queue_.empty()) port_.host_->wake();
+  return result;
+}
+
+bool MappedPath::send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (state_ != PathState::kUp || peer_gone()) return false;
+  const std::size_t size = head.size() + body.size();
+  std::size_t& used = link_->ring_used[end_];
+  if (used + size > std::max(port_.hub_.options().ring_bytes, size)) return false;
+  std::vector<std::byte> message(head.begin(), head.end());
+  message.insert(message.end(), body.begin(), body.end());
+  used += size;
+  link_->rings[end_].push_back(std::move(message));
+  ++counters_.messages_out;
+  port_.hub_.wake(link_->hosts[1 - end_]);
+  return true;
+}
+
+std::size_t MappedPath::read_ring() {
+  auto& ring = link_->rings[1 - end_];
+  std::size_t count = 0;
+  for (; !ring.empty() && count < 16; ++count) {
+    MappedPort::Event entry;
+    entry.event.kind = PortEvent::Kind::kMessage;
+    entry.event.path = this;
+    entry.bytes = std::move(ring.front());
+    ring.pop_front();
+    link_->ring_used[1 - end_] -= entry.bytes.size();
+    ++counters_.messages_in;
+    port_.events_.push_back(std::move(entry));
+  }
+  if (count > 0 && peer() != nullptr) port_.hub_.wake(link_->hosts[1 - end_]);  // There is room again.
+  return count;
+}
+
+Status MappedPath::enter(const Work& work, const Piece& piece, std::byte** remote) {
+  MappedPort* const target = peer();
+  if (target == nullptr) return Status(Code::kDisconnected, "the peer's process is gone");
+  const auto& binding = static_cast<const MappedBinding&>(*work.chunk.target);
+  // Pin first, look second: the closer bumps first and looks for pins second.
+  link_->pins[end_] = Pin{binding.index, binding.generation};
+  const Rights right = work.chunk.op == Operation::kWrite ? Rights::kWrite : Rights::kRead;
+  auto entry = target->regions().find(binding.index, binding.generation, binding.key, right);
+  Status status = entry.error();
+  if (status.ok() && !backend::in_bounds(piece.remote, piece.size, (*entry)->size)) {
+    status = Status(Code::kDenied, "a piece lies outside of the region");
+  }
+  if (!status.ok()) {
+    link_->pins[end_].reset();
+    return status;
+  }
+  *remote = (*entry)->base;
+  return {};
+}
+
+std::uint64_t MappedPath::step(Work& work, std::uint64_t budget, Status* failed) {
+  const Piece& piece = work.chunk.pieces[work.piece];
+  if (work.offset == 0) {
+    *failed = enter(work, piece, &remote_base_);
+    if (!failed->ok()) return 0;
+  }
+  const std::uint64_t size = std::min(budget, piece.size - work.offset);
+  std::byte* const remote = remote_base_ + piece.remote + work.offset;
+  std::byte* const local = piece.local + work.offset;
+  if (work.chunk.op == Operation::kWrite) {
+    std::memcpy(remote, local, size);
+    counters_.bytes_out += size;
+  } else {
+    std::memcpy(local, remote, size);
+    counters_.bytes_in += size;
+  }
+  work.offset += size;
+  if (work.offset == piece.size) {
+    link_->pins[end_].reset();
+    work.offset = 0;
+    ++work.piece;
+  }
+  return size;
+}
+
+std::uint64_t MappedPath::copy_some(std::uint64_t budget) {
+  std::uint64_t copied = 0;
+  while (!queue_.empty() && copied < budget && state_ == PathState::kUp) {
+    Work& work = queue_.front();
+    Status failed;
+    copied += work.piece < work.chunk.pieces.size() ? step(work, budget - copied, &failed) : 0;
+    if (failed.ok() && work.piece < work.chunk.pieces.size()) continue;
+    if (failed.code() == Code::kDisconnected) break;  // The death will be noticed, and ends them all.
+    const Chunk chunk = work.chunk;
+    queue_.pop_front();
+    finish(chunk, failed);
+  }
+  return copied;
+}
+
+void MappedPath::finish(const Chunk& chunk, Status status) {
+  PortEvent event;
+  event.kind = PortEvent::Kind::kChunkDone;
+  event.path = this;
+  event.cookie = chunk.cookie;
+  event.transfer = chunk.transfer;
+  event.chunk = chunk.index;
+  event.status = std::move(status);
+  port_.push(std::move(event));
+}
+
+void MappedPath::cancel(std::uint64_t transfer) {
+  // The copy is done by ourselves, so stopping is done at once.
+  if (!queue_.empty() && queue_.front().chunk.transfer == transfer) link_->pins[end_].reset();
+  std::deque<Work> kept;
+  for (Work& work : queue_) {
+    if (work.chunk.transfer == transfer) {
+      finish(work.chunk, Status(Code::kCancelled, "cancelled"));
+    } else {
+      kept.push_back(work);
+    }
+  }
+  queue_ = std::move(kept);
+  port_.host_->wake();
+}
+
+void MappedPath::go_down(const Status& why) {
+  if (state_ == PathState::kDown) return;
+  state_ = PathState::kDown;
+  link_->pins[end_].reset();
+  for (const Work& work : queue_) finish(work.chunk, why);
+  queue_.clear();
+  PortEvent event;
+  event.kind = PortEvent::Kind::kPathDown;
+  event.path = this;
+  event.inbound = inbound_;
+  event.session = link_->session;
+  event.status = why;
+  port_.push(std::move(event));
+}
+
+PathCounters MappedPath::counters() const {
+  PathCounters all = counters_;
+  all.peer = link_->identities[1 - end_].name;
+  all.backend = "sim";
+  all.state = state_ == PathState::kUp ? "up" : state_ == PathState::kDown ? "down" : "connecting";
+  all.epochs = 1;
+  return all;
+}
+
+std::string MappedPath::describe() const {
+  return "mapped memory of host " + std::to_string(link_->hosts[1 - end_]->number());
+}
+
+}  // namespace hawser::sim

@@ -4,8 +4,9 @@
 // are sent. A transfer is complete exactly once, in whatever order chunks and the Arrive come and however often.
 //
 // Completed transfers are remembered, so that a late duplicate does nothing, until the initiator says that it is done
-// with them (`retire`). The initiator holds submits back (kBusy) so that the transfers from its oldest unfinished one
-// on are at most kArrivalsMax.
+// with them (`retire`). To the initiator a covered transfer is finished once its Arrive was given to the link, or none
+// will be. It holds submits back (kBusy) so that the covered transfers from its oldest unfinished one on, to this peer,
+// are at most kArrivalsMax.
 //
 // Thread rule: one thread at a time.
 
@@ -45,7 +46,8 @@ class ArrivalTable {
   /// The initiator said that `transfer` has `chunks` covered chunks (0: it is visible already). `cookie` names what the
   /// caller keeps for it (its notification); kIgnored and kCorrupt mean that it was not taken.
   ArrivalResult on_arrive(std::uint64_t transfer, std::uint32_t chunks, std::uint64_t cookie);
-  /// Every transfer below `oldest` is finished at the initiator. An older value than before does nothing.
+  /// Every transfer below `oldest` is finished at the initiator: those without an Arrive will get none. Those that
+  /// still wait for chunks go on waiting: these may come on another rail. Call it after on_arrive of the same message.
   void retire(std::uint64_t oldest) {
     if (oldest > oldest_) oldest_ = oldest;
   }
@@ -77,10 +79,11 @@ class ArrivalTable {
   };
 
   Record* find_or_add(std::uint64_t transfer);
-  std::size_t home_of(std::uint64_t transfer) const;
   std::size_t place_of(std::uint64_t transfer) const;
+  bool is_retired(const Record& record) const {
+    return record.transfer < oldest_ && (record.complete || !record.arrived);
+  }
   bool make_room();
-  void rebuild(std::size_t capacity);
   enum class Mark : std::uint8_t { kNew, kSeen, kNoRoom };
   Mark mark(Record& record, std::uint32_t index);
   bool grow_bitmap(Record& record, std::uint32_t word);

@@ -50,8 +50,10 @@ class CreditReceiver {
     received_.bytes += bytes;
     return true;
   }
-  /// The user took a message. True: a Credit is due, because a quarter of the window has been freed since the last.
+  /// The user took a message. True: a Credit is due.
   bool on_release(std::size_t bytes);
+  /// A quarter of the window has been freed since the last Credit; or something was, and what is left might be too
+  /// little for a message of the largest size.
   bool credit_due() const;
   /// What to put in a Credit or Welcome that is on its way now.
   CreditLimits take_limits();

@@ -18,7 +18,7 @@ namespace hawser::proto {
 
 struct DetectorOptions {
   Duration interval = std::chrono::milliseconds(250);
-  std::uint32_t missed = 3;       ///< Silent intervals that mean failed.
+  std::uint32_t missed = 3;       ///< Silent intervals that mean failed; at least 2, so that there was a ping.
   std::uint32_t idle_factor = 8;  ///< How much longer the first silent interval may be when nobody waits for the peer.
   bool judged = true;             ///< False for a polled peer: pinged (so that a dead host is noticed), never failed.
 };
@@ -38,12 +38,12 @@ class Detector {
   void set_busy(bool busy, Instant now);
   /// Anything came from the peer. Returns true when it had been suspect.
   bool on_heard(Instant now);
-  /// The answer to a ping; also counts as heard. The round trip, when `nonce` is that of the last ping.
-  std::optional<Duration> on_pong(std::uint64_t nonce, Instant now);
+  /// The answer to a ping, which on_heard is told of like of all else. The round trip, if it is that of the last ping.
+  std::optional<Duration> on_pong(std::uint64_t nonce, Instant now) const;
   /// kFailed is answered once; after it there is only kNone.
   DetectorAction poll(Instant now);
   /// A ping went unanswered for an interval.
-  bool suspect() const { return silent_intervals_ >= 2; }
+  bool suspect() const { return options_.judged && silent_intervals_ >= 2; }
   /// When poll has something to do; Instant::max() for never.
   Instant next_timeout() const { return next_; }
 
@@ -57,6 +57,7 @@ class Detector {
   std::uint64_t nonce_ = 0;
   std::uint32_t silent_intervals_ = 0;
   bool busy_ = false;
+  bool failed_ = false;
 };
 
 }  // namespace hawser::proto

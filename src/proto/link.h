@@ -5,8 +5,8 @@
 // acknowledge. On a lossless path (one that loses a message only with the peer) nothing is kept or acknowledged.
 //
 // How a session uses it:
-//   seq = sender.next_seq(); encode the head with it. If nothing is pending and the path is lossless, offer the message
-//   to the path and, when taken, call sender.pass(). Else sender.push(head, body): false is kBusy.
+//   seq = sender.next_seq(); encode the head with it. If sender.can_pass(), offer the message to the path and, when it
+//   took it, call sender.pass(). Else sender.push(head, body): false is kBusy.
 //   In each turn: while ((message = sender.pending()) is not empty and the path takes it) sender.sent().
 //   On a fresh path, once the peer's Welcome is there: sender.replay_from(welcome.received).
 //
@@ -26,13 +26,14 @@ struct LinkLimits {
   std::size_t bytes = 4u << 20;  ///< Bytes of them, bookkeeping included. At least one message of the largest size.
 };
 
-/// Messages in a growing ring of bytes, numbered by their order: push at the back, drop at the front, a cursor between.
+/// Messages in a growing ring of bytes, each in one piece: push at the back, drop at the front, a cursor between.
 class MessageRing {
  public:
   explicit MessageRing(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
   /// False, and nothing done, when `bytes_max` would be passed.
   bool push(std::span<const std::byte> head, std::span<const std::byte> body);
+  /// There must be one. A cursor on it moves on.
   void drop_front();
   std::span<const std::byte> at_cursor() const;  ///< Empty when the cursor is behind the last one.
   void advance_cursor();
@@ -44,16 +45,17 @@ class MessageRing {
   std::size_t capacity() const { return capacity_; }
 
  private:
-  bool place(std::size_t size);
-  bool grow(std::size_t size);
-  void copy_all(std::byte* to) const;
-  std::size_t next_record(std::size_t at) const;
-  std::uint32_t size_at(std::size_t at) const;
+  bool place(std::size_t record);
+  bool grow(std::size_t record);
+  std::size_t after(std::size_t at) const;
+  std::size_t record_at(std::size_t at) const;
 
   const std::size_t bytes_max_;
   std::unique_ptr<std::byte[]> bytes_;
   std::size_t capacity_ = 0;
-  std::size_t front_ = 0, back_ = 0, cursor_ = 0;  ///< Places of records; back_ is where the next one goes.
+  std::size_t front_ = 0, back_ = 0;  ///< Place of the first record, and where the next one may go.
+  std::size_t cursor_ = 0;            ///< Place of the record at the cursor; nothing when ahead_ is 0.
+  std::size_t used_ = 0;              ///< Bytes of all records.
   std::size_t count_ = 0, ahead_ = 0;
 };
 
@@ -67,9 +69,9 @@ class LinkSender {
 
   /// The number that the next message takes.
   std::uint64_t next_seq() const { return next_; }
-  /// Nothing waits for room in a path, so a lossless path may be offered the message directly.
-  bool nothing_pending() const { return ring_.ahead() == 0; }
-  /// The path took message next_seq() directly. Only when lossless and nothing_pending().
+  /// The path is lossless and nothing waits for room in it, so it may be offered message next_seq() directly.
+  bool can_pass() const { return lossless_ && ring_.count() == 0; }
+  /// The path took message next_seq() directly. Only after can_pass().
   void pass();
   /// Takes message next_seq() for sending and, unless lossless, until it is acknowledged. False: a bound was reached.
   bool push(std::span<const std::byte> head, std::span<const std::byte> body);
@@ -79,7 +81,7 @@ class LinkSender {
   /// The path took pending().
   void sent();
 
-  /// kCorrupt for a number that was never sent; an old one does nothing.
+  /// kCorrupt for a number that was never given; an old one does nothing.
   Status on_ack(std::uint64_t up_to);
   /// All messages after `received` are pending again. kCorrupt for a number never sent, kDisconnected when messages
   /// that the peer misses are no longer kept (they went over a lossless path): the session cannot go on.
@@ -92,7 +94,6 @@ class LinkSender {
 
  private:
   std::uint64_t first_kept() const { return next_ - ring_.count(); }
-  std::uint64_t first_pending() const { return next_ - ring_.ahead(); }
   void release_through(std::uint64_t seq);
 
   const LinkLimits limits_;

@@ -42,8 +42,9 @@ namespace hawser::wire {
 
 inline constexpr std::uint32_t kCardMagic = 0x44435748;  // "HWCD"
 inline constexpr std::size_t kCardSizeMax = 256u << 20;
-inline constexpr std::size_t kCardRegionsMax = 1u << 20;
+inline constexpr std::size_t kCardRegionsMax = 1u << 20;  ///< Indices are below it too.
 inline constexpr std::size_t kCardRemovedMax = 1u << 20;
+inline constexpr std::size_t kCardExtrasMax = 1u << 22;  ///< Over all regions.
 inline constexpr std::size_t kCardBackendsMax = 64;
 inline constexpr std::size_t kCardAddressMax = 4096;  ///< Bytes of one backend's address.
 inline constexpr std::size_t kCardExtraMax = 4096;    ///< Bytes of one backend's entry for one region.

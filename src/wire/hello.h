@@ -47,6 +47,7 @@ struct Hello {
 std::string encode(const Hello& hello);
 /// Bytes of the whole hello once the prefix is there; kCorrupt when it is no hello or too long.
 Result<std::size_t> hello_size(std::span<const std::byte> prefix);
+/// kCorrupt, or kUnsupported naming both ranges when this build and the peer share no version.
 Result<Hello> decode_hello(std::span<const std::byte> bytes);
 /// The version both sides speak; kUnsupported naming both ranges when there is none.
 Result<std::uint16_t> agree_version(const Hello& ours, const Hello& theirs);

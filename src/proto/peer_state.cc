@@ -1,0 +1,165 @@
+#include "proto/peer_state.h"
+
+#include <initializer_list>
+
+namespace hawser::proto {
+namespace {
+
+using enum SessionState;
+using enum SessionEvent;
+using enum SessionAction;
+
+struct Rule {
+  SessionState state;
+  SessionEvent event;
+  SessionState next;
+  std::initializer_list<SessionAction> actions;
+};
+
+struct Table {
+  std::array<std::array<SessionStep, kSessionEvents>, kSessionStates> steps{};
+};
+
+constexpr void apply(Table& table, const Rule& rule) {
+  SessionStep& entry = table.steps[static_cast<std::size_t>(rule.state)][static_cast<std::size_t>(rule.event)];
+  entry.next = rule.next;
+  for (const SessionAction action : rule.actions) entry.actions[entry.count++] = action;
+}
+
+// What stands in no rule changes nothing: late timers, news of a peer that nobody asked for, or of one that is down.
+constexpr void add_rules(Table& table) {
+  for (const Rule& rule : std::initializer_list<Rule>{
+           {kKnown, kWant, kConnecting, {kArmDeadline, kOpenPath}},
+           {kKnown, kPathUp, kUp, {kGreet, kReportUp}},
+           {kKnown, kPeerDead, kDown, {kReportDown}},
+           {kKnown, kRestarted, kDown, {kReportDown}},
+           {kKnown, kBye, kDown, {kReportDown}},
+           {kKnown, kInvalidate, kDown, {kReportDown}},
+
+           {kConnecting, kPathUp, kUp, {kDisarm, kGreet, kReportUp}},
+           {kConnecting, kPathLost, kBackoff, {kStartBackoff}},
+
+           {kUp, kPathUp, kUp, {kGreet}},
+           // Again at once, without a pause: mostly one connection broke and the peer is well.
+           {kUp, kPathLost, kConnecting, {kReportSuspect, kArmDeadline, kOpenPath}},
+           {kUp, kMissed, kSuspect, {kReportSuspect}},
+
+           {kSuspect, kPathUp, kUp, {kGreet, kReportUp}},
+           {kSuspect, kPathLost, kConnecting, {kArmDeadline, kOpenPath}},
+           {kSuspect, kHeard, kUp, {kReportUp}},
+
+           {kBackoff, kPathUp, kUp, {kDisarm, kGreet, kReportUp}},
+           {kBackoff, kBackoffOver, kConnecting, {kOpenPath}},
+
+           {kDown, kWant, kDown, {kFailTransfers}},
+           {kDown, kPathUp, kDown, {kReleasePaths}},
+       }) {
+    apply(table, rule);
+  }
+}
+
+constexpr void add_ends(Table& table) {
+  for (const SessionState state : {kConnecting, kBackoff}) {
+    for (const SessionEvent event : {kPeerDead, kRestarted, kDenied, kDeadline, kBye, kInvalidate}) {
+      apply(table, {state, event, kDown, {kDisarm, kFailTransfers, kReleasePaths, kReportDown}});
+    }
+  }
+  for (const SessionState state : {kUp, kSuspect}) {
+    for (const SessionEvent event : {kPeerDead, kRestarted, kDenied, kBye}) {
+      apply(table, {state, event, kDown, {kFailTransfers, kReleasePaths, kReportDown}});
+    }
+    apply(table, {state, kInvalidate, kDown, {kSendBye, kFailTransfers, kReleasePaths, kReportDown}});
+  }
+}
+
+constexpr Table make_table() {
+  Table table;
+  for (std::size_t state = 0; state < kSessionStates; ++state) {
+    for (SessionStep& entry : table.steps[state]) entry.next = static_cast<SessionState>(state);
+  }
+  add_rules(table);
+  add_ends(table);
+  return table;
+}
+
+constexpr Table kTable = make_table();
+
+constexpr std::array<std::string_view, kSessionStates> kStateNames = {"known",   "connecting", "up",
+                                                                      "suspect", "backoff",    "down"};
+constexpr std::array<std::string_view, kSessionEvents> kEventNames = {
+    "want",     "path up", "path lost", "peer dead", "restarted",  "denied",
+    "deadline", "missed",  "heard",     "bye",       "invalidate", "backoff over"};
+constexpr std::array<std::string_view, 12> kActionNames = {
+    "nothing",   "arm deadline",   "disarm",      "open path",      "start backoff", "greet",
+    "report up", "report suspect", "report down", "fail transfers", "send bye",      "release paths"};
+
+template <typename Value, std::size_t kCount>
+std::string_view name_in(const std::array<std::string_view, kCount>& names, Value value) {
+  const auto place = static_cast<std::size_t>(value);
+  return place < kCount ? names[place] : "unknown";
+}
+
+void append_padded(std::string& out, std::string_view text, std::size_t width) {
+  out.append(text);
+  out.append(width > text.size() ? width - text.size() : 0, ' ');
+}
+
+void append_line(std::string& out, SessionState state, SessionEvent event, const SessionStep& taken) {
+  constexpr std::size_t kWidth = 14;
+  append_padded(out, to_string(state), kWidth);
+  append_padded(out, to_string(event), kWidth);
+  if (taken.count == 0) {
+    out.append(to_string(taken.next));
+  } else {
+    append_padded(out, to_string(taken.next), kWidth);
+  }
+  for (std::size_t i = 0; i < taken.count; ++i) {
+    if (i != 0) out.append(", ");
+    out.append(to_string(taken.actions[i]));
+  }
+  out.push_back('\n');
+}
+
+}  // namespace
+
+std::string_view to_string(SessionState state) { return name_in(kStateNames, state); }
+std::string_view to_string(SessionEvent event) { return name_in(kEventNames, event); }
+std::string_view to_string(SessionAction action) { return name_in(kActionNames, action); }
+
+const SessionStep& step(SessionState state, SessionEvent event) {
+  return kTable.steps[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)];
+}
+
+std::span<const SessionAction> SessionMachine::on(SessionEvent event) {
+  const SessionStep& taken = step(state_, event);
+  state_ = taken.next;
+  was_up_ = was_up_ || state_ == kUp;
+  return taken.to_do();
+}
+
+PeerState SessionMachine::public_state() const {
+  switch (state_) {
+    case SessionState::kUp:
+      return PeerState::kUp;
+    case SessionState::kDown:
+      return PeerState::kDown;
+    case SessionState::kSuspect:
+      return PeerState::kSuspect;
+    default:
+      return was_up_ ? PeerState::kSuspect : PeerState::kKnown;
+  }
+}
+
+std::string session_table() {
+  std::string out;
+  for (std::size_t state = 0; state < kSessionStates; ++state) {
+    for (std::size_t event = 0; event < kSessionEvents; ++event) {
+      const SessionStep& entry = kTable.steps[state][event];
+      if (entry.count == 0 && static_cast<std::size_t>(entry.next) == state) continue;
+      append_line(out, static_cast<SessionState>(state), static_cast<SessionEvent>(event), entry);
+    }
+  }
+  return out;
+}
+
+}  // namespace hawser::proto

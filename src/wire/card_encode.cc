@@ -1,0 +1,188 @@
+#include <array>
+
+#include "base/bytes.h"
+#include "base/format.h"
+#include "base/try.h"
+#include "wire/card.h"
+#include "wire/card_format.h"
+
+namespace hawser::wire {
+namespace {
+
+using base::ByteWriter;
+namespace form = card_format;
+
+template <typename... Values>
+Status invalid(fmt::format_string<Values...> text, Values&&... values) {
+  return Status(Code::kInvalid, "card: " + base::format(text, std::forward<Values>(values)...));
+}
+
+Status check_counts(const Card& card) {
+  if (!is_agent_name(card.name)) return invalid("the name must be 1 to {} bytes without control characters", kNameMax);
+  if (card.regions.size() > kCardRegionsMax)
+    return invalid("{} regions, the most is {}", card.regions.size(), kCardRegionsMax);
+  if (card.removed.size() > kCardRemovedMax)
+    return invalid("{} removals, the most is {}", card.removed.size(), kCardRemovedMax);
+  if (card.backends.size() > kCardBackendsMax)
+    return invalid("{} backends, the most is {}", card.backends.size(), kCardBackendsMax);
+  if (card.extras.size() > kCardExtrasMax)
+    return invalid("{} extras, the most is {}", card.extras.size(), kCardExtrasMax);
+  const bool delta = card.kind == CardKind::kDelta;
+  if (!delta && (!card.removed.empty() || card.base_revision != 0))
+    return invalid("only a delta removes or builds on another");
+  if (card.base_revision > card.revision)
+    return invalid("revision {} is older than its base {}", card.revision, card.base_revision);
+  for (const CardBackend& backend : card.backends) {
+    if (backend.name.empty() || backend.name.size() > kNameMax)
+      return invalid("a backend's name has {} bytes", backend.name.size());
+    if (backend.address.size() > kCardAddressMax) {
+      return invalid("the address of '{}' has {} bytes, the most is {}", backend.name, backend.address.size(),
+                     kCardAddressMax);
+    }
+  }
+  return {};
+}
+
+Status check_extras(const Card& card, const CardRegion& region) {
+  const std::size_t end = std::size_t{region.extra_first} + region.extra_count;
+  if (region.extra_count > kCardBackendsMax || end > card.extras.size())
+    return invalid("region {} names extras that are not there", region.index);
+  for (const CardExtra& extra : card.extras_of(region)) {
+    if (extra.backend >= card.backends.size()) return invalid("region {} has an extra of no backend", region.index);
+    if (extra.bytes.size() > kCardExtraMax)
+      return invalid("region {} has an extra of {} bytes", region.index, extra.bytes.size());
+  }
+  return {};
+}
+
+// `next` is the smallest index that may come.
+Status check_region(const Card& card, const CardRegion& region, std::uint64_t next) {
+  if (region.index < next) return invalid("region {} is out of order", region.index);
+  if (region.index >= kCardRegionsMax) return invalid("region index {} is too large", region.index);
+  if (region.name.size() > kNameMax)
+    return invalid("the name of region {} has {} bytes", region.index, region.name.size());
+  if (region.rights > Rights::kReadWrite) return invalid("region {} has unknown rights", region.index);
+  return region.extra_count == 0 ? Status() : check_extras(card, region);
+}
+
+std::uint8_t flags_of(const CardRegion& region) {
+  return static_cast<std::uint8_t>(static_cast<std::uint8_t>(region.rights) | (region.name.empty() ? 0 : form::kNamed) |
+                                   (region.device == Device{} ? 0 : form::kDevice) |
+                                   (region.extra_count == 0 ? 0 : form::kExtras));
+}
+
+// A section's kind and size are written around what `fill` appends.
+template <typename Fill>
+Status section(std::string& out, std::uint16_t kind, Fill fill) {
+  ByteWriter writer(&out);
+  writer.u16(kind);
+  const std::size_t at = writer.open_block();
+  HAWSER_TRY(fill(writer));
+  if (out.size() > kCardSizeMax - kChecksumSize) return invalid("more than {} bytes", kCardSizeMax);
+  writer.close_block(at);
+  return {};
+}
+
+Status put_head(const Card& card, ByteWriter& out) {
+  out.u8(static_cast<std::uint8_t>(card.kind));
+  out.u8(card.driven ? form::kDriven : 0);
+  out.id(card.incarnation);
+  out.u64(card.revision);
+  out.u64(card.base_revision);
+  out.bytes(card.public_key);
+  out.string(card.name);
+  return {};
+}
+
+Status put_backends(const Card& card, ByteWriter& out) {
+  out.varint(card.backends.size());
+  for (const CardBackend& backend : card.backends) {
+    out.string(backend.name);
+    out.string(backend.address);
+  }
+  return {};
+}
+
+// Filled on the stack and appended at once: appending each field would cost more than all else.
+void put_region(const CardRegion& region, std::uint64_t next, ByteWriter& out) {
+  std::array<std::byte, form::kRegionFixedMax> fixed;
+  ByteWriter entry{std::span(fixed)};
+  entry.varint(region.index - next);
+  entry.varint(region.generation);
+  entry.u8(flags_of(region));
+  entry.varint(region.size);
+  entry.id(region.key);
+  if (region.device != Device{}) {
+    entry.varint(static_cast<std::uint16_t>(region.device.kind));
+    entry.varint(region.device.ordinal);
+  }
+  if (!region.name.empty()) entry.varint(region.name.size());
+  if (region.extra_count != 0) entry.varint(region.extra_count);
+  out.bytes(entry.written());
+}
+
+Status put_regions(const Card& card, ByteWriter& out) {
+  out.varint(card.regions.size());
+  std::uint64_t next = 0;
+  for (const CardRegion& region : card.regions) {
+    HAWSER_TRY(check_region(card, region, next));
+    put_region(region, next, out);
+    next = std::uint64_t{region.index} + 1;
+    for (const CardExtra& extra : card.extras_of(region)) {
+      out.varint(extra.backend);
+      out.varint(extra.bytes.size());
+    }
+  }
+  return {};
+}
+
+Status put_text(const Card& card, ByteWriter& out) {
+  for (const CardRegion& region : card.regions) {
+    if (!region.name.empty()) out.bytes(base::as_bytes(region.name));
+    for (const CardExtra& extra : card.extras_of(region)) out.bytes(base::as_bytes(extra.bytes));
+  }
+  return {};
+}
+
+Status put_removed(const Card& card, ByteWriter& out) {
+  out.varint(card.removed.size());
+  CardRemoval last;
+  for (const CardRemoval& removal : card.removed) {
+    const bool first = &removal == card.removed.data();
+    const bool later =
+        removal.index > last.index || (removal.index == last.index && removal.generation > last.generation);
+    if (!first && !later) return invalid("removal of region {} is out of order", removal.index);
+    if (removal.index >= kCardRegionsMax) return invalid("region index {} is too large", removal.index);
+    out.varint(removal.index - last.index);
+    out.varint(removal.generation);
+    last = removal;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> encode(const Card& card) {
+  HAWSER_TRY(check_counts(card));
+  std::string out;
+  out.reserve(512 + card.regions.size() * 32);
+  ByteWriter frame(&out);
+  frame.u32(kCardMagic);
+  frame.u16(card.version_min);
+  frame.u16(card.version_max);
+  const std::size_t size = frame.open_block();
+  HAWSER_TRY(section(out, form::kHead, [&](ByteWriter& to) { return put_head(card, to); }));
+  HAWSER_TRY(section(out, form::kBackends, [&](ByteWriter& to) { return put_backends(card, to); }));
+  if (!card.regions.empty()) {
+    HAWSER_TRY(section(out, form::kRegions, [&](ByteWriter& to) { return put_regions(card, to); }));
+    HAWSER_TRY(section(out, form::kText, [&](ByteWriter& to) { return put_text(card, to); }));
+  }
+  if (!card.removed.empty()) {
+    HAWSER_TRY(section(out, form::kRemoved, [&](ByteWriter& to) { return put_removed(card, to); }));
+  }
+  frame.close_block(size);
+  frame.u64(checksum(base::as_bytes(out)));
+  return out;
+}
+
+}  // namespace hawser::wire

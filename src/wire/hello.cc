@@ -1,0 +1,123 @@
+#include "wire/hello.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/format.h"
+#include "wire/limits.h"
+
+namespace hawser::wire {
+namespace {
+
+using base::ByteReader;
+using base::ByteWriter;
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint8_t kDriven = 1;
+constexpr std::uint8_t kSecurityMax = 2;
+constexpr std::size_t kReasonMax = 512;
+// The versions stand at a fixed place for ever; so a hello of any version can be answered.
+constexpr std::size_t kSizeMin = 4;
+
+static_assert(kHelloPrefix + 4 + 4 + 5 * 16 + 32 + (2 + kNameMax) + 1 + (2 + kReasonMax) <= kHelloSizeMax);
+
+[[gnu::cold, gnu::noinline]] Status corrupt(std::string_view what) {
+  return Status(Code::kCorrupt, base::format("hello: {}", what));
+}
+
+void put_body(const Hello& hello, ByteWriter& out) {
+  out.u8(hello.security);
+  out.u8(hello.driven ? kDriven : 0);
+  out.u8(hello.stream);
+  out.u8(hello.streams);
+  for (const base::Id128& id : {hello.incarnation, hello.session, hello.token, hello.supersedes, hello.expects})
+    out.id(id);
+  out.bytes(hello.public_key);
+  out.string(hello.name);
+  out.u8(static_cast<std::uint8_t>(hello.status));
+  out.string(std::string_view(hello.reason).substr(0, kReasonMax));
+}
+
+Status no_common_version(std::string_view who, const Hello& theirs, std::uint16_t ours_min, std::uint16_t ours_max) {
+  return Status(Code::kUnsupported,
+                base::format("the peer{}{} speaks wire versions {} to {}, this agent {} to {}", who.empty() ? "" : " ",
+                             who, theirs.version_min, theirs.version_max, ours_min, ours_max))
+      .with_advice("run releases on both sides that share a wire version");
+}
+
+// What bytes cannot rule out; the tail of a newer form is left unread.
+Status check(const Hello& hello, std::uint8_t status) {
+  if (hello.security > kSecurityMax) return corrupt(base::format("unknown security level {}", hello.security));
+  if (hello.streams == 0 || hello.stream >= hello.streams) {
+    return corrupt(base::format("stream {} of {}", hello.stream, hello.streams));
+  }
+  if (!is_agent_name(hello.name)) return corrupt("the agent's name is empty or holds control characters");
+  if (status > static_cast<std::uint8_t>(Code::kFailed)) return corrupt(base::format("unknown status {}", status));
+  return {};
+}
+
+}  // namespace
+
+std::string encode(const Hello& hello) {
+  HAWSER_ASSERT(is_agent_name(hello.name), "agents are opened with valid names only");
+  std::string text;
+  ByteWriter out(&text);
+  out.u32(kHelloMagic);
+  out.u16(0);
+  out.u16(hello.version_min);
+  out.u16(hello.version_max);
+  put_body(hello, out);
+  base::store_little_endian(text.data() + sizeof(kHelloMagic), static_cast<std::uint16_t>(text.size() - kHelloPrefix));
+  return text;
+}
+
+Result<std::size_t> hello_size(Bytes prefix) {
+  ByteReader in(prefix);
+  const std::uint32_t magic = in.u32();
+  const std::size_t size = in.u16();
+  if (!in.ok()) return corrupt("the prefix is cut off");
+  if (magic != kHelloMagic)
+    return corrupt(base::format("wrong magic {:#010x}: the other side is no Hawser agent", magic));
+  if (size < kSizeMin || size > kHelloSizeMax - kHelloPrefix)
+    return corrupt(base::format("a senseless size of {} bytes", size));
+  return kHelloPrefix + size;
+}
+
+Result<Hello> decode_hello(Bytes bytes) {
+  const Result<std::size_t> size = hello_size(bytes);
+  if (!size) return size.error();
+  if (*size != bytes.size()) return corrupt(base::format("{} bytes instead of {}", bytes.size(), *size));
+  ByteReader in(bytes.subspan(kHelloPrefix));
+  Hello hello;
+  hello.version_min = in.u16();
+  hello.version_max = in.u16();
+  if (hello.version_min == 0 || hello.version_min > hello.version_max) return corrupt("a senseless range of versions");
+  // The rest of a hello from another age may have another form.
+  if (hello.version_min > kVersionMax || hello.version_max < kVersionMin) {
+    return no_common_version("", hello, kVersionMin, kVersionMax);
+  }
+  hello.security = in.u8();
+  hello.driven = (in.u8() & kDriven) != 0;  // other flags are for later versions and may be passed over
+  hello.stream = in.u8();
+  hello.streams = in.u8();
+  for (base::Id128* id : {&hello.incarnation, &hello.session, &hello.token, &hello.supersedes, &hello.expects})
+    *id = in.id();
+  const Bytes key = in.bytes(hello.public_key.size());
+  hello.name = in.string(kNameMax);
+  const std::uint8_t status = in.u8();
+  hello.reason = in.string(kHelloSizeMax);
+  if (!in.ok()) return corrupt("a field is malformed or cut off");
+  std::copy(key.begin(), key.end(), hello.public_key.begin());
+  if (Status fault = check(hello, status); !fault.ok()) return fault;
+  hello.status = static_cast<Code>(status);
+  return hello;
+}
+
+Result<std::uint16_t> agree_version(const Hello& ours, const Hello& theirs) {
+  const std::uint16_t highest = std::min(ours.version_max, theirs.version_max);
+  if (highest >= std::max(ours.version_min, theirs.version_min)) return highest;
+  return no_common_version(theirs.name, theirs, ours.version_min, ours.version_max);
+}
+
+}  // namespace hawser::wire

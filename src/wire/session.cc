@@ -1,0 +1,304 @@
+#include "wire/session.h"
+
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/format.h"
+
+namespace hawser::wire {
+namespace {
+
+using base::ByteReader;
+using base::Id128;
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint8_t kFlagNotify = 1;
+constexpr std::uint8_t kFlagCovers = 2;
+constexpr std::uint8_t kFlagOldest = 4;
+constexpr std::uint8_t kFlagSignal = 8;
+constexpr std::uint8_t kFlagsKnown = 15;
+
+// The longest head is an Arrive with everything: kind, seq, flags, transfer, chunks, oldest and a signal.
+static_assert(1 + 10 + 1 + 8 + 5 + 8 + (5 + 5 + 16 + 10 + 10) <= kHeadMax);
+
+// Writes without checks, which are the greater part of the cost of a small message: the longest head fits (above).
+class HeadWriter {
+ public:
+  HeadWriter(HeadBuffer out, SessionKind kind) : begin_(out.data()), at_(out.data()) {
+    u8(static_cast<std::uint8_t>(kind));
+  }
+  void u8(std::uint8_t value) { *at_++ = std::byte{value}; }
+  void u64(std::uint64_t value) {
+    base::store_little_endian(at_, value);
+    at_ += sizeof(value);
+  }
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) u8(static_cast<std::uint8_t>(value | 0x80));
+    u8(static_cast<std::uint8_t>(value));
+  }
+  void id(const Id128& value) {
+    u64(value.lo);
+    u64(value.hi);
+  }
+  Bytes written() const { return {begin_, static_cast<std::size_t>(at_ - begin_)}; }
+
+ private:
+  std::byte* begin_;
+  std::byte* at_;
+};
+
+[[gnu::cold, gnu::noinline]] Status corrupt(SessionKind kind, std::string_view what) {
+  return Status(Code::kCorrupt, base::format("session message '{}': {}", to_string(kind), what));
+}
+
+[[gnu::cold, gnu::noinline]] Status truncated(SessionKind kind) {
+  return corrupt(kind, "a field is malformed or cut off");
+}
+
+// For messages without a body.
+bool all_read(const ByteReader& in) { return in.finished(); }
+
+void require_kind(const Envelope& envelope, SessionKind kind) {
+  HAWSER_ASSERT(envelope.kind == kind, "an envelope of another kind");  // we chose the decoder by the kind
+}
+
+CreditLimits take_limits(ByteReader& in) {
+  CreditLimits limits;
+  limits.messages = in.varint();
+  limits.bytes = in.varint();
+  return limits;
+}
+
+SignalBump take_signal(ByteReader& in) {
+  SignalBump signal;
+  signal.region = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+  signal.generation = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+  signal.key = in.id();
+  signal.offset = in.varint();
+  signal.add = in.varint();
+  return signal;
+}
+
+void put_signal(HeadWriter& out, const SignalBump& signal) {
+  out.varint(signal.region);
+  out.varint(signal.generation);
+  out.id(signal.key);
+  out.varint(signal.offset);
+  out.varint(signal.add);
+}
+
+}  // namespace
+
+std::string_view to_string(SessionKind kind) {
+  switch (kind) {
+    case SessionKind::kArrive:
+      return "arrive";
+    case SessionKind::kSend:
+      return "send";
+    case SessionKind::kCardRequest:
+      return "card request";
+    case SessionKind::kCardPart:
+      return "card part";
+    case SessionKind::kAck:
+      return "ack";
+    case SessionKind::kCredit:
+      return "credit";
+    case SessionKind::kWelcome:
+      return "welcome";
+    case SessionKind::kBye:
+      return "bye";
+  }
+  return "unknown";
+}
+
+Bytes encode(const Arrive& message, HeadBuffer buffer) {
+  HeadWriter out(buffer, SessionKind::kArrive);
+  out.varint(message.seq);
+  out.u8(static_cast<std::uint8_t>((message.notify ? kFlagNotify : 0) | (message.transfer != 0 ? kFlagCovers : 0) |
+                                   (message.oldest != 0 ? kFlagOldest : 0) | (message.signal ? kFlagSignal : 0)));
+  if (message.transfer != 0) {
+    out.u64(message.transfer);
+    out.varint(message.chunks);
+  }
+  if (message.oldest != 0) out.u64(message.oldest);
+  if (message.signal) put_signal(out, *message.signal);
+  return out.written();
+}
+
+Bytes encode(const Send& message, HeadBuffer buffer) {
+  HeadWriter out(buffer, SessionKind::kSend);
+  out.varint(message.seq);
+  out.varint(message.channel);
+  return out.written();
+}
+
+Bytes encode(const CardRequest& message, HeadBuffer buffer) {
+  HeadWriter out(buffer, SessionKind::kCardRequest);
+  out.varint(message.seq);
+  out.varint(message.since_revision);
+  return out.written();
+}
+
+Bytes encode(const CardPart& message, HeadBuffer buffer) {
+  HeadWriter out(buffer, SessionKind::kCardPart);
+  out.varint(message.seq);
+  out.varint(message.revision);
+  out.varint(message.total);
+  out.varint(message.offset);
+  return out.written();
+}
+
+Bytes encode(const Ack& message, HeadBuffer buffer) {
+  HeadWriter out(buffer, SessionKind::kAck);
+  out.varint(message.up_to);
+  return out.written();
+}
+
+Bytes encode(const Credit& message, HeadBuffer buffer) {
+  HeadWriter out(buffer, SessionKind::kCredit);
+  out.varint(message.channel);
+  out.varint(message.limits.messages);
+  out.varint(message.limits.bytes);
+  return out.written();
+}
+
+Bytes encode(const Welcome& message, HeadBuffer buffer) {
+  HeadWriter out(buffer, SessionKind::kWelcome);
+  out.varint(message.revision);
+  out.varint(message.received);
+  out.varint(message.notify.messages);
+  out.varint(message.notify.bytes);
+  return out.written();
+}
+
+Bytes encode(const Bye& message, HeadBuffer buffer) {
+  HeadWriter out(buffer, SessionKind::kBye);
+  out.u8(static_cast<std::uint8_t>(message.code));
+  return out.written();
+}
+
+Result<Envelope> open_envelope(Bytes bytes) {
+  ByteReader in(bytes);
+  Envelope envelope;
+  const std::uint8_t kind = in.u8();
+  if (kind < static_cast<std::uint8_t>(SessionKind::kArrive) || kind > static_cast<std::uint8_t>(SessionKind::kBye)) {
+    return Status(Code::kCorrupt, bytes.empty() ? std::string("an empty session message")
+                                                : base::format("session message of unknown kind {}", kind));
+  }
+  envelope.kind = static_cast<SessionKind>(kind);
+  if (is_reliable(envelope.kind)) {
+    envelope.seq = in.varint();
+    if (envelope.seq == 0) return corrupt(envelope.kind, "it has no sequence number");
+  }
+  envelope.rest = in.rest();
+  return envelope;
+}
+
+Result<Arrive> decode_arrive(const Envelope& envelope) {
+  require_kind(envelope, SessionKind::kArrive);
+  ByteReader in(envelope.rest);
+  Arrive message;
+  message.seq = envelope.seq;
+  const std::uint8_t flags = in.u8();
+  if (flags > kFlagsKnown) return corrupt(envelope.kind, "unknown flags");
+  if ((flags & kFlagCovers) != 0) {
+    message.transfer = in.u64();
+    message.chunks = static_cast<std::uint32_t>(in.varint(kChunksMax));
+    if (message.transfer == 0) in.fail();
+  }
+  if ((flags & kFlagOldest) != 0) message.oldest = in.u64();
+  if ((flags & kFlagSignal) != 0) message.signal = take_signal(in);
+  if (!in.ok()) return truncated(envelope.kind);
+  if ((flags & kFlagNotify) != 0) {
+    message.notify = in.rest();
+    if (message.notify->size() > kMessageMax) return corrupt(envelope.kind, "the notification is too long");
+  } else if (!in.at_end()) {
+    return corrupt(envelope.kind, "bytes follow it");
+  }
+  return message;
+}
+
+Result<Send> decode_send(const Envelope& envelope) {
+  require_kind(envelope, SessionKind::kSend);
+  ByteReader in(envelope.rest);
+  Send message;
+  message.seq = envelope.seq;
+  message.channel = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+  if (!in.ok()) return truncated(envelope.kind);
+  message.bytes = in.rest();
+  if (message.bytes.size() > kMessageMax) return corrupt(envelope.kind, "the message is too long");
+  return message;
+}
+
+Result<CardRequest> decode_card_request(const Envelope& envelope) {
+  require_kind(envelope, SessionKind::kCardRequest);
+  ByteReader in(envelope.rest);
+  CardRequest message;
+  message.seq = envelope.seq;
+  message.since_revision = in.varint();
+  if (!all_read(in)) return truncated(envelope.kind);
+  return message;
+}
+
+Result<CardPart> decode_card_part(const Envelope& envelope) {
+  require_kind(envelope, SessionKind::kCardPart);
+  ByteReader in(envelope.rest);
+  CardPart message;
+  message.seq = envelope.seq;
+  message.revision = in.varint();
+  message.total = static_cast<std::uint32_t>(in.varint(kCardSizeMax));
+  message.offset = static_cast<std::uint32_t>(in.varint(kCardSizeMax));
+  if (!in.ok()) return truncated(envelope.kind);
+  message.bytes = in.rest();
+  if (message.bytes.empty() || message.bytes.size() > kCardPartMax)
+    return corrupt(envelope.kind, "its size is senseless");
+  if (message.offset > message.total || message.bytes.size() > message.total - message.offset) {
+    return corrupt(envelope.kind, "it lies outside of the card");
+  }
+  return message;
+}
+
+Result<Ack> decode_ack(const Envelope& envelope) {
+  require_kind(envelope, SessionKind::kAck);
+  ByteReader in(envelope.rest);
+  const Ack message{in.varint()};
+  if (!all_read(in)) return truncated(envelope.kind);
+  return message;
+}
+
+Result<Credit> decode_credit(const Envelope& envelope) {
+  require_kind(envelope, SessionKind::kCredit);
+  ByteReader in(envelope.rest);
+  Credit message;
+  message.channel = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+  message.limits = take_limits(in);
+  if (!all_read(in)) return truncated(envelope.kind);
+  return message;
+}
+
+Result<Welcome> decode_welcome(const Envelope& envelope) {
+  require_kind(envelope, SessionKind::kWelcome);
+  ByteReader in(envelope.rest);
+  Welcome message;
+  message.revision = in.varint();
+  message.received = in.varint();
+  message.notify = take_limits(in);
+  if (!all_read(in)) return truncated(envelope.kind);
+  return message;
+}
+
+Result<Bye> decode_bye(const Envelope& envelope) {
+  require_kind(envelope, SessionKind::kBye);
+  ByteReader in(envelope.rest);
+  Bye message;
+  const std::uint8_t code = in.u8();
+  if (!in.ok()) return truncated(envelope.kind);
+  if (code == 0 || code > static_cast<std::uint8_t>(Code::kFailed)) return corrupt(envelope.kind, "unknown reason");
+  message.code = static_cast<Code>(code);
+  message.text = base::as_text(in.rest());
+  if (message.text.size() > kByeTextMax) return corrupt(envelope.kind, "the text is too long");
+  return message;
+}
+
+}  // namespace hawser::wire

@@ -33,9 +33,7 @@ std::string size_text(std::uint64_t bytes) {
   return scaled(static_cast<double>(bytes), kScales);
 }
 
-std::string rate_text(double bytes, double ns) {
-  return ns <= 0 ? "" : base::format("{:.2f} GB/s", bytes / ns);
-}
+std::string rate_text(double bytes, double ns) { return ns <= 0 ? "" : base::format("{:.2f} GB/s", bytes / ns); }
 
 std::string remark(const Route& route, std::size_t index) {
   const RouteRow& row = route.rows[index];

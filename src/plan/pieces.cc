@@ -30,10 +30,9 @@ struct ShapeLookup {
       return {range.offset + (index - from) * range.stride, range.size};
     }
     void find(std::uint64_t index) {
-      const auto& first = shape.first_;
-      const auto after = std::upper_bound(first.begin(), first.end(), index);
-      range = shape.entries_[static_cast<std::size_t>(after - first.begin()) - 1];
-      from = *(after - 1);
+      const std::size_t entry = shape.find_entry(index);
+      range = shape.entries_[entry];
+      from = shape.first_[entry];
       end = from + range.count;
     }
     const TableShape& shape;
@@ -81,7 +80,7 @@ struct IndexPairs {
 };
 
 struct Filled {
-  std::size_t pairs = 0;   ///< Good ones; fewer than given when one is wrong.
+  std::size_t pairs = 0;  ///< Good ones; fewer than given when one is wrong.
   std::size_t pieces = 0;
   std::uint64_t bytes = 0;
 };
@@ -95,10 +94,12 @@ Filled fill(Local local, Remote remote, const TableShape& local_shape, const Tab
   std::uint64_t bytes = 0;
   std::size_t i = 0;
   for (; i < pairs.count; ++i) {
-    if (pairs.local[i] >= local_count || pairs.remote[i] >= remote_count) [[unlikely]] break;
+    if (pairs.local[i] >= local_count || pairs.remote[i] >= remote_count) [[unlikely]]
+      break;
     const Block from = local(pairs.local[i]);
     const Block to = remote(pairs.remote[i]);
-    if (from.size != to.size) [[unlikely]] break;
+    if (from.size != to.size) [[unlikely]]
+      break;
     bytes += from.size;
     merger.add(base + from.offset, to.offset, from.size);
   }
@@ -149,7 +150,8 @@ Status check_lengths(std::string_view call, std::string_view what, std::size_t l
 }
 
 Status no_memory(std::string_view call, std::size_t pairs) {
-  return Status(Code::kFailed, base::format("{}: no memory for {} pieces", call, pairs)).with_advice("make smaller plans");
+  return Status(Code::kFailed, base::format("{}: no memory for {} pieces", call, pairs))
+      .with_advice("make smaller plans");
 }
 
 Status too_many_bytes(std::string_view call) {
@@ -166,15 +168,16 @@ Status wrong_pair(std::string_view call, const TableShape& local, const TableSha
                   std::size_t at) {
   const std::uint32_t l = pairs.local[at], r = pairs.remote[at];
   const auto outside = [&](std::string_view side, std::uint32_t index, std::uint64_t count) {
-    return invalid(base::format("{}: {} index {} at position {} is outside the table of {} ranges", call, side, index,
-                                at, count),
-                   base::format("indices go from 0 to {}", count - 1));
+    return invalid(
+        base::format("{}: {} index {} at position {} is outside the table of {} ranges", call, side, index, at, count),
+        base::format("indices go from 0 to {}", count - 1));
   };
   if (l >= local.count()) return outside("local", l, local.count());
   if (r >= remote.count()) return outside("remote", r, remote.count());
-  return invalid(base::format("{}: the pair at position {} has {} local bytes (index {}) and {} remote bytes (index {})",
-                              call, at, local.at(l).size, l, remote.at(r).size, r),
-                 "pair ranges of equal size, for example tables made with the same block size");
+  return invalid(
+      base::format("{}: the pair at position {} has {} local bytes (index {}) and {} remote bytes (index {})", call, at,
+                   local.at(l).size, l, remote.at(r).size, r),
+      "pair ranges of equal size, for example tables made with the same block size");
 }
 
 }  // namespace
@@ -205,8 +208,8 @@ Status check_part(std::string_view call, std::string_view side, std::size_t at, 
     return invalid(base::format("{}: the {} range at position {} is empty", call, side, at), "leave empty ranges out");
   }
   if (backend::in_bounds(offset, size, region_size)) return {};
-  return invalid(base::format("{}: the {} range at position {} (offset {}, size {}) leaves its region of {} bytes", call,
-                              side, at, offset, size, region_size),
+  return invalid(base::format("{}: the {} range at position {} (offset {}, size {}) leaves its region of {} bytes",
+                              call, side, at, offset, size, region_size),
                  "offset + size must be at most the region's size");
 }
 
@@ -214,9 +217,9 @@ Status check_pair(std::string_view call, const LocalPart& local, const RemotePar
   HAWSER_TRY(check_part(call, "local", at, local.offset, local.size, local.region_size));
   HAWSER_TRY(check_part(call, "remote", at, remote.offset, remote.size, remote.region_size));
   if (local.size == remote.size) return {};
-  return invalid(base::format("{}: the pair at position {} has {} local and {} remote bytes", call, at, local.size,
-                              remote.size),
-                 "pair ranges of equal size");
+  return invalid(
+      base::format("{}: the pair at position {} has {} local and {} remote bytes", call, at, local.size, remote.size),
+      "pair ranges of equal size");
 }
 
 /// Checks all pairs and counts those of each remote region; groups stand in order of first use.

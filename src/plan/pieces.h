@@ -33,7 +33,7 @@ struct Pieces {
   PieceArray all;
   std::vector<PieceGroup> groups;  ///< Never empty in a good result; no group is.
   std::uint64_t bytes = 0;
-  std::uint64_t pair_count = 0;    ///< As given, before merging.
+  std::uint64_t pair_count = 0;  ///< As given, before merging.
 };
 
 /// One range of a list: in local memory at `base`, or in remote region number `region`.

@@ -19,7 +19,8 @@ constexpr double kOpenNs = 500'000;
 std::string device_text(Device device) {
   constexpr std::array<std::string_view, 6> kKinds{"", "host", "cuda", "file", "object", "block"};
   const auto kind = static_cast<std::size_t>(device.kind);
-  const std::string name = kind != 0 && kind < kKinds.size() ? std::string(kKinds[kind]) : base::format("device-{}", kind);
+  const std::string name =
+      kind != 0 && kind < kKinds.size() ? std::string(kKinds[kind]) : base::format("device-{}", kind);
   return device.kind == DeviceKind::kCuda || kind >= kKinds.size() ? base::format("{}:{}", name, device.ordinal) : name;
 }
 
@@ -47,17 +48,19 @@ Status refuse(const Request& request, const Candidate& candidate) {
 
 std::string_view to_string(Readiness readiness) {
   switch (readiness) {
-    case Readiness::kUp: return "up";
-    case Readiness::kConnecting: return "connecting";
-    case Readiness::kUnopened: return "unopened";
-    case Readiness::kDown: return "down";
+    case Readiness::kUp:
+      return "up";
+    case Readiness::kConnecting:
+      return "connecting";
+    case Readiness::kUnopened:
+      return "unopened";
+    case Readiness::kDown:
+      return "down";
   }
   return "unknown";
 }
 
-std::optional<std::size_t> Route::chosen() const {
-  return order.empty() ? std::nullopt : std::optional(order.front());
-}
+std::optional<std::size_t> Route::chosen() const { return order.empty() ? std::nullopt : std::optional(order.front()); }
 
 double Route::predicted_ns() const { return order.empty() ? 0 : rows[order.front()].predicted_ns; }
 

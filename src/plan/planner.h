@@ -49,7 +49,7 @@ struct Candidate {
   const backend::Traits* traits = nullptr;  ///< Null when the backend is not open; then `refusal` says why.
   Readiness readiness = Readiness::kUnopened;
   Health health;
-  Status refusal;                           ///< Not good: cannot be used, for this reason.
+  Status refusal;                                      ///< Not good: cannot be used, for this reason.
   std::vector<DeviceKind> devices{DeviceKind::kHost};  ///< Memory that it can reach.
 };
 
@@ -59,16 +59,17 @@ struct RouteRow {
   Readiness readiness = Readiness::kUnopened;
   bool usable = false;
   bool chosen = false;
-  double predicted_ns = 0;   ///< 0 when not usable.
-  bool measured = false;     ///< The prediction rests on measurements.
-  Status refusal;            ///< Not good when it is not usable.
+  double predicted_ns = 0;  ///< 0 when not usable.
+  bool measured = false;    ///< The prediction rests on measurements.
+  Status refusal;           ///< Not good when it is not usable.
 };
 
 struct Route {
-  Request request;                 ///< `peer` is empty here: see `peer`.
+  Request request;  ///< `peer` is empty here: see `peer`.
   std::string peer;
-  std::vector<RouteRow> rows;      ///< One per candidate, in the candidates' order.
-  std::vector<std::size_t> order;  ///< Usable ones, best first: the first is taken, the others stand in when it is lost.
+  std::vector<RouteRow> rows;  ///< One per candidate, in the candidates' order.
+  std::vector<std::size_t>
+      order;  ///< Usable ones, best first: the first is taken, the others stand in when it is lost.
 
   std::optional<std::size_t> chosen() const;
   double predicted_ns() const;

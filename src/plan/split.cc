@@ -84,8 +84,8 @@ std::size_t runs_max(const Pieces& pieces, const Bounds& bounds, std::uint64_t p
 }
 
 Status too_many(std::string_view call, const Pieces& pieces, const Bounds& bounds) {
-  return Status(Code::kInvalid, base::format("{}: {} bytes in {} pieces need more than {} chunks of at most {} bytes", call,
-                                             pieces.bytes, pieces.all.size(), kChunksMax, bounds.bytes))
+  return Status(Code::kInvalid, base::format("{}: {} bytes in {} pieces need more than {} chunks of at most {} bytes",
+                                             call, pieces.bytes, pieces.all.size(), kChunksMax, bounds.bytes))
       .with_advice("make several plans");
 }
 
@@ -98,7 +98,8 @@ Result<ChunkList> split(std::string_view call, const Pieces& pieces, const Chunk
   ChunkList result;
   if (parts != 0) {
     result.cut = PieceArray(static_cast<std::size_t>(parts));
-    if (result.cut.data() == nullptr) return Status(Code::kFailed, base::format("{}: no memory for {} chunks", call, parts));
+    if (result.cut.data() == nullptr)
+      return Status(Code::kFailed, base::format("{}: no memory for {} chunks", call, parts));
   }
   result.chunks.reserve(static_cast<std::size_t>(parts) + std::min(runs_max(pieces, bounds, parts), kChunksMax));
   Splitter splitter(bounds, result);

@@ -19,9 +19,11 @@ Status outside(std::string_view what, std::size_t number, const StridedRange& ra
       range.count == 1
           ? base::format("{}: range {} (offset {}, size {}) leaves the region of {} bytes", what, number, range.offset,
                          range.size, region_size)
-          : base::format("{}: range {} ({} blocks of {} bytes, stride {}, from offset {}) leaves the region of {} bytes",
-                         what, number, range.count, range.size, range.stride, range.offset, region_size);
-  return Status(Code::kInvalid, std::move(text)).with_advice("offset + (count - 1) * stride + size must be at most its size");
+          : base::format(
+                "{}: range {} ({} blocks of {} bytes, stride {}, from offset {}) leaves the region of {} bytes", what,
+                number, range.count, range.size, range.stride, range.offset, region_size);
+  return Status(Code::kInvalid, std::move(text))
+      .with_advice("offset + (count - 1) * stride + size must be at most its size");
 }
 
 /// A list of single blocks at equal distances, as users often write them, is one strided range.
@@ -61,17 +63,17 @@ Result<TableShape> TableShape::whole_blocks(std::string_view what, std::byte* ba
 
 Status TableShape::check(std::string_view what, std::span<const StridedRange> ranges) {
   if (ranges.empty()) {
-    return Status(Code::kInvalid, base::format("{}: the list of ranges is empty", what)).with_advice("give at least one");
+    return Status(Code::kInvalid, base::format("{}: the list of ranges is empty", what))
+        .with_advice("give at least one");
   }
   if (ranges.size() > kTableEntriesMax) {
-    return Status(Code::kInvalid,
-                  base::format("{}: {} ranges are more than {}", what, ranges.size(), kTableEntriesMax))
+    return Status(Code::kInvalid, base::format("{}: {} ranges are more than {}", what, ranges.size(), kTableEntriesMax))
         .with_advice("use strided ranges, or several tables");
   }
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (ranges[i].size == 0 || ranges[i].count == 0) {
-      return Status(Code::kInvalid, base::format("{}: range {} is empty (size {}, count {})", what, i, ranges[i].size,
-                                                 ranges[i].count))
+      return Status(Code::kInvalid,
+                    base::format("{}: range {} is empty (size {}, count {})", what, i, ranges[i].size, ranges[i].count))
           .with_advice("leave empty ranges out");
     }
     if (!fits(ranges[i], region_size_)) return outside(what, i, ranges[i], region_size_);
@@ -99,13 +101,28 @@ void TableShape::adopt(std::span<const StridedRange> ranges) {
   } else {
     kind_ = Kind::kMixed;
     entries_.assign(ranges.begin(), ranges.end());
-    first_.reserve(ranges.size());
-    std::uint64_t first = 0;
-    for (const StridedRange& range : ranges) {
-      first_.push_back(first);
-      first += range.count;
-    }
+    index_entries();
   }
+}
+
+void TableShape::index_entries() {
+  first_.reserve(entries_.size());
+  std::uint64_t first = 0;
+  for (const StridedRange& entry : entries_) {
+    first_.push_back(first);
+    first += entry.count;
+  }
+  // Four hints per entry: with counts that are alike, a search then looks at one or two entries.
+  while (((count_ - 1) >> hint_shift_) >= 4 * entries_.size()) ++hint_shift_;
+  const auto buckets = static_cast<std::size_t>((count_ - 1) >> hint_shift_) + 1;
+  hints_.reserve(buckets + 1);
+  std::uint32_t entry = 0;
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+    const std::uint64_t index = std::uint64_t{bucket} << hint_shift_;
+    while (entry + 1 < first_.size() && first_[entry + 1] <= index) ++entry;
+    hints_.push_back(entry);
+  }
+  hints_.push_back(static_cast<std::uint32_t>(entries_.size()) - 1);
 }
 
 Block TableShape::at(std::uint64_t index) const {
@@ -113,7 +130,7 @@ Block TableShape::at(std::uint64_t index) const {
   if (kind_ == Kind::kList) return list_[index];
   std::size_t entry = 0;
   if (kind_ == Kind::kMixed) {
-    entry = static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), index) - first_.begin()) - 1;
+    entry = find_entry(index);
     index -= first_[entry];
   }
   return {entries_[entry].offset + index * entries_[entry].stride, entries_[entry].size};

@@ -1,7 +1,7 @@
 #pragma once
 
 // TableShape: where the blocks of a range table lie. Checked once, then any block is found by its index: at once when
-// the table is one strided range or a list of single ranges, by binary search when several strided ranges are mixed.
+// the table is one strided range or a list of single ranges, by a short search when several strided ranges are mixed.
 //
 // Thread rule: immutable after `make`. Lifetime: holds a copy of the ranges; `base` is the caller's memory, never read.
 
@@ -55,11 +55,18 @@ class TableShape {
   enum class Kind : std::uint8_t {
     kStrided,  ///< entries_ holds one.
     kList,     ///< list_ holds each block.
-    kMixed,    ///< entries_ hold all; first_ tells the index of each one's first block.
+    kMixed,    ///< entries_ hold all; first_ and hints_ tell which one holds an index.
   };
 
   Status check(std::string_view what, std::span<const StridedRange> ranges);
   void adopt(std::span<const StridedRange> ranges);
+  void index_entries();
+  /// Of a mixed table: the entry that holds block `index`.
+  std::size_t find_entry(std::uint64_t index) const {
+    const std::size_t bucket = static_cast<std::size_t>(index >> hint_shift_);
+    const auto from = first_.begin() + hints_[bucket] + 1, to = first_.begin() + hints_[bucket + 1] + 1;
+    return static_cast<std::size_t>(std::upper_bound(from, to, index) - first_.begin()) - 1;
+  }
 
   Kind kind_ = Kind::kStrided;
   std::byte* base_ = nullptr;
@@ -68,7 +75,10 @@ class TableShape {
   std::uint64_t uniform_size_ = 0;
   std::vector<StridedRange> entries_;
   std::vector<Block> list_;
-  std::vector<std::uint64_t> first_;
+  std::vector<std::uint64_t> first_;  ///< Index of each entry's first block.
+  /// Entry that holds block (number << hint_shift_), then the last entry: so a search looks at few.
+  std::vector<std::uint32_t> hints_;
+  unsigned hint_shift_ = 0;
 };
 
 }  // namespace hawser::plan

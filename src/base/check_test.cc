@@ -6,7 +6,6 @@ namespace hawser::base {
 namespace {
 
 TEST(CheckDeathTest, SaysWhereAndWhat) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   const int value = 3;
   HAWSER_ASSERT(value == 3, "never seen");
   EXPECT_DEATH(HAWSER_ASSERT(value == 4, "three is not four"), "check_test.cc:[0-9]+: three is not four .value == 4.");

@@ -30,8 +30,10 @@ TEST(Epoll, TellsWhichDescriptor) {
   EXPECT_EQ(*epoll->wait(events, Duration(0)), 0u);
   b->signal();
   ASSERT_EQ(*epoll->wait(events, Duration::max()), 1u);
-  EXPECT_EQ(events[0].data.u64, UINT64_MAX);
-  EXPECT_EQ(events[0].events, static_cast<std::uint32_t>(EPOLLIN));
+  const std::uint64_t cookie = events[0].data.u64;  // by value: the struct is packed
+  const std::uint32_t ready = events[0].events;
+  EXPECT_EQ(cookie, UINT64_MAX);
+  EXPECT_EQ(ready, static_cast<std::uint32_t>(EPOLLIN));
   a->signal();
   EXPECT_EQ(*epoll->wait(std::span(events).first(1), 1s), 1u);
   EXPECT_EQ(*epoll->wait(events, -1s), 2u);

@@ -82,7 +82,6 @@ TEST(IntrusiveList, EitherSideMayDieFirst) {
 }
 
 TEST(IntrusiveListDeathTest, OneListAtATime) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   Job a(1);
   Jobs one;
   Jobs two;

@@ -81,7 +81,6 @@ TEST(MpscRing, ManyProducersLoseNothingAndKeepTheirOrder) {
 }
 
 TEST(MpscRingDeathTest, ACapacityIsAPowerOfTwo) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(MpscRing<int>(3), "power of two");
 }
 

@@ -190,7 +190,6 @@ TEST(Try, ReturnsTheError) {
 }
 
 TEST(ResultDeathTest, ValueOfAnErrorAborts) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   Result<int> bad = Status(Code::kDenied, "no right to read");
   EXPECT_DEATH((void)bad.value(), "denied: no right to read");
 }

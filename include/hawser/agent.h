@@ -7,6 +7,8 @@
 // answers kInvalid naming the process that opened the agent.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,6 +50,8 @@ struct AgentLimits {
 struct AgentOptions {
   std::string name;                   ///< 1 to 255 bytes, no control characters. Need not be unique.
   std::vector<BackendSpec> backends;  ///< In order of preference; empty: all that work here.
+  /// By backend name, named in `backends` or not; a spec's own parameters overlay them.
+  std::map<std::string, Params, std::less<>> backend_params;
   OpenMode mode = OpenMode::kAuto;
   std::shared_ptr<Directory> directory;  ///< Where the card is published and peers are found; may be null.
   std::string directory_prefix = "hawser/cards/";

@@ -5,8 +5,12 @@
 // A directory is driven, not called back: requests return a ticket, answers come out of `poll`. What may block runs in
 // `run_job`, on a worker of the driver or on whoever waits, never in a lane's turn.
 //
+// Bounds: keys of 1 to 1024 bytes, values up to 1 MiB, 1024 requests waiting and 4096 tickets not yet answered, taken or
+// cancelled. A request beyond them gets a ticket that answers kBusy; one that is wrong gets one that answers kInvalid.
+//
 // Thread rule: thread-safe.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,16 +26,19 @@ HAWSER_NAMESPACE_BEGIN
 
 using Ticket = std::uint64_t;
 
+inline constexpr std::size_t kDirectoryKeyMax = 1024;
+inline constexpr std::size_t kDirectoryValueMax = std::size_t{1} << 20;
+
 struct PutOptions {
-  Duration lease = Duration::zero();             ///< Zero: stays until erased.
-  bool create_only = false;                      ///< kBusy when the key is there already.
-  std::optional<std::uint64_t> if_version;       ///< kBusy when the version differs.
+  Duration lease = Duration::zero();        ///< Zero: stays until erased. Putting again renews it.
+  bool create_only = false;                 ///< kBusy when the key is there already.
+  std::optional<std::uint64_t> if_version;  ///< kBusy when the version differs; a key that is not there has version 0.
 };
 
 struct DirectoryEntry {
   std::string key;
   std::string value;
-  std::uint64_t version = 0;
+  std::uint64_t version = 0;  ///< Of one key it only grows, also when the key was erased between.
 };
 
 struct DirectoryEvent {
@@ -39,7 +46,9 @@ struct DirectoryEvent {
   Kind kind = Kind::kAnswer;
   Ticket ticket = 0;  ///< Which request or watch this belongs to.
   Status status;
-  std::vector<DirectoryEntry> entries;  ///< get: one; list: all; put: the new version; watch: what changed.
+  /// get: the one; list: all, by key; put: key and new version; erase: the key, if it was there; watch: what changed,
+  /// or the keys that are gone.
+  std::vector<DirectoryEntry> entries;
 };
 
 class HAWSER_API Directory {
@@ -47,20 +56,28 @@ class HAWSER_API Directory {
   virtual ~Directory() = default;
   virtual std::string_view kind() const = 0;
   virtual Ticket put(std::string_view key, std::string_view value, const PutOptions& options) = 0;
-  virtual Ticket erase(std::string_view key) = 0;
+  virtual Ticket erase(std::string_view key) = 0;  ///< Good, too, when the key is not there.
   virtual Ticket get(std::string_view key) = 0;  ///< Answer kNotFound when the key is not there.
   virtual Ticket list(std::string_view prefix) = 0;
-  virtual Ticket watch(std::string_view prefix) = 0;  ///< First answers with what is there, then with each change.
+  /// First answers with what is there, then with what changed since, the latest state of each key. Whoever polls too
+  /// rarely to be told of all keys that went gets a kAnswer with all that is there again.
+  virtual Ticket watch(std::string_view prefix) = 0;
+  /// Forgets a ticket. A put or erase that was not run yet is not run.
   virtual void cancel(Ticket ticket) = 0;
   /// Does one bounded piece of waiting work (a file, a lookup), never longer than `deadline`. True: there was some.
   virtual bool run_job(Instant now, Instant deadline) = 0;
   /// The next answer or change for `ticket`, if there is one.
   virtual std::optional<DirectoryEvent> poll(Ticket ticket) = 0;
+  /// What was found broken and passed over (a file that is no value), the latest of each; bounded.
+  virtual std::vector<std::string> warnings() const = 0;
 };
 
-/// One per process and name: agents of this process find each other.
+/// Agents of this process find each other by it. Each call gives a handle of its own to the one store of that name,
+/// which lives as long as any handle. Leases run on the clock whose time is given to `run_job`.
 HAWSER_API std::shared_ptr<Directory> inproc_directory(std::string_view name = "default");
-/// A folder shared by processes of one host or of a shared file system; values are replaced atomically.
+/// A folder shared by processes of one host or of a shared file system; made, for this user only, when it is missing.
+/// Values are replaced atomically. Leases run on the wall clock, which its hosts must keep in step. Errors: kDenied or
+/// kFailed, with the path and what to do.
 HAWSER_API Result<std::shared_ptr<Directory>> file_directory(std::string_view path);
 
 HAWSER_NAMESPACE_END

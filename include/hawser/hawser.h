@@ -5,6 +5,7 @@
 #include <hawser/agent.h>
 #include <hawser/backends.h>
 #include <hawser/completion.h>
+#include <hawser/config.h>
 #include <hawser/counters.h>
 #include <hawser/directory.h>
 #include <hawser/driver.h>

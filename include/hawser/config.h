@@ -1,0 +1,61 @@
+#pragma once
+
+// Options from outside the program: a TOML file, environment variables, and what the caller sets. One table of options,
+// one parser, used at the edge (command line, C, Python, your own main); the library itself reads no environment.
+//
+//   auto config = hawser::load_config(hawser::ConfigSources::from_process());
+//   auto agent = hawser::Agent::open(config->options);
+//
+// Later ones win: defaults < file < environment < overrides. `hawser info` prints every value with its origin, and
+// docs/config.md lists all options. Unknown options warn; wrong values are errors that name the place, the value and
+// the allowed form.
+//
+// Thread rule: values. from_process reads the environment: call it before other threads change it.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <hawser/agent.h>
+#include <hawser/export.h>
+#include <hawser/status.h>
+
+HAWSER_NAMESPACE_BEGIN
+
+struct ConfigSources {
+  using Texts = std::map<std::string, std::string, std::less<>>;
+
+  std::string file;   ///< TOML. Empty: the one that HAWSER_CONFIG names, or none.
+  Texts environment;  ///< Those whose names do not begin with HAWSER_ are ignored.
+  Texts overrides;    ///< By option name ("deadline", "backend.tcp.lanes"); as from a command line.
+  /// Names that HAWSER_BACKEND_<NAME>_<PARAM> is matched with, longest first; backends named in the file or in
+  /// HAWSER_BACKENDS are added.
+  std::vector<std::string> known_backends = {"shm", "tcp", "loopback", "sim"};
+
+  /// This process's environment; no file, no overrides.
+  HAWSER_API static ConfigSources from_process();
+};
+
+/// One option in force.
+struct ConfigValue {
+  std::string name;    ///< As in the file: "deadline", "backend.tcp.lanes".
+  std::string value;   ///< In canonical spelling.
+  std::string origin;  ///< "default", "/etc/hawser.toml:7", "HAWSER_DEADLINE" or "caller".
+};
+
+struct LoadedConfig {
+  AgentOptions options;
+  std::vector<std::string> plugin_path;  ///< Folders in which out-of-tree backends are looked for.
+  std::vector<ConfigValue> values;       ///< All options of the table, then the backends' parameters.
+  std::vector<std::string> warnings;     ///< Unknown options, each with its place.
+};
+
+/// Opens the directory, too, when one is given. Errors: kInvalid (all wrong values in one text), kNotFound (no such
+/// file), or the directory's.
+HAWSER_API Result<LoadedConfig> load_config(const ConfigSources& sources);
+
+/// The values as a table for people: name, value, origin.
+HAWSER_API std::string to_string(const LoadedConfig& config);
+
+HAWSER_NAMESPACE_END

@@ -4,19 +4,32 @@
 #include <array>
 
 #include "base/copy_kernels.h"
+#include "base/spin.h"
 
 namespace hawser::base {
 
 namespace {
 
-void plain(const CopyPiece& piece) noexcept { std::memcpy(piece.target, piece.source, piece.size); }
-
-void plain_two(const CopyPiece& a, const CopyPiece& b) noexcept {
-  plain(a);
-  plain(b);
+void plain(const CopyPiece& piece) {
+  if (piece.size != 0) std::memcpy(piece.target, piece.source, piece.size);
 }
 
-constexpr CopyKernels kPlain = {"memcpy", plain, plain_two};
+void plain_one(std::byte* target, const std::byte* source, std::size_t size) noexcept {
+  std::memcpy(target, source, size);
+}
+
+void plain_four(std::byte* const* targets, const std::byte* const* sources, std::size_t size) noexcept {
+  for (std::size_t i = 0; i < kStreamWidth; ++i) std::memcpy(targets[i], sources[i], size);
+}
+
+constexpr CopyKernels kPlain = {"memcpy", plain_one, plain_four};
+
+// From here on a piece is worth splitting: a page for each run.
+constexpr std::size_t kSplitMin = kStreamWidth * 4096;
+// Larger pieces have their next pages under way anyway; for them the touches only cost.
+constexpr std::size_t kTouchMax = 4096;
+
+using Group = std::span<const CopyPiece, kStreamWidth>;
 
 struct Available {
   std::array<const CopyKernels*, 4> kernels{};
@@ -41,18 +54,76 @@ const Available& available() {
   return found;
 }
 
-// The page walk and the first line of the next pieces are under way while one is copied.
+CopyPiece without_front(const CopyPiece& piece, std::size_t size) {
+  return {piece.target + size, piece.source + size, piece.size - size};
+}
+
+// Copies up to the target's first whole line, so that streamed lines are whole; gives the rest.
+CopyPiece aligned(const CopyPiece& piece) {
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(piece.target) % kCacheLine;
+  const std::size_t head = std::min(past == 0 ? 0 : kCacheLine - past, piece.size);
+  plain({piece.target, piece.source, head});
+  return without_front(piece, head);
+}
+
+std::size_t whole_steps(std::size_t size) { return size - size % kStreamStep; }
+
+// The rest of an aligned piece, by one run.
+void finish(const CopyKernels& kernel, const CopyPiece& piece) {
+  const std::size_t body = whole_steps(piece.size);
+  if (body != 0) kernel.stream_one(piece.target, piece.source, body);
+  plain(without_front(piece, body));
+}
+
+// The first line and the page walk of what comes next are under way while the present is copied.
 void touch(const CopyPiece& piece) {
   __builtin_prefetch(piece.source, 0);
   __builtin_prefetch(piece.target, 0);
 }
 
+std::size_t smallest_of(Group group) {
+  std::size_t size = group[0].size;
+  for (const CopyPiece& piece : group) size = std::min(size, piece.size);
+  return size;
+}
+
+// All four in step as far as the shortest goes, then what is left of each.
+void stream_group(const CopyKernels& kernel, Group group) {
+  CopyPiece rest[kStreamWidth];
+  for (std::size_t i = 0; i < kStreamWidth; ++i) rest[i] = aligned(group[i]);
+  const std::size_t body = whole_steps(smallest_of(rest));
+  std::byte* targets[kStreamWidth];
+  const std::byte* sources[kStreamWidth];
+  for (std::size_t i = 0; i < kStreamWidth; ++i) {
+    targets[i] = rest[i].target;
+    sources[i] = rest[i].source;
+  }
+  if (body != 0) kernel.stream_four(targets, sources, body);
+  for (const CopyPiece& piece : rest) {
+    if (piece.size != body) kernel.stream(without_front(piece, body));
+  }
+}
+
 }  // namespace
 
-bool CopyKernels::streams(std::size_t size, CopyHint hint) const {
+bool streams(std::size_t size, CopyHint hint) {
   const std::uint64_t total = std::max<std::uint64_t>(size, hint.total_bytes);
   if (size < kStreamPieceMin || total < kStreamTotalMin) return false;
-  return hint.scattered || total > kCachedTotalMax;
+  return hint.scattered || hint.read_elsewhere || total > kCachedTotalMax;
+}
+
+void CopyKernels::stream(const CopyPiece& piece) const {
+  const CopyPiece rest = aligned(piece);
+  if (rest.size < kSplitMin) return finish(*this, rest);
+  const std::size_t part = whole_steps(rest.size / kStreamWidth);
+  std::byte* targets[kStreamWidth];
+  const std::byte* sources[kStreamWidth];
+  for (std::size_t i = 0; i < kStreamWidth; ++i) {
+    targets[i] = rest.target + i * part;
+    sources[i] = rest.source + i * part;
+  }
+  stream_four(targets, sources, part);
+  finish(*this, without_front(rest, kStreamWidth * part));
 }
 
 void CopyKernels::copy(const CopyPiece& piece, CopyHint hint) const {
@@ -64,22 +135,20 @@ void CopyKernels::copy(const CopyPiece& piece, CopyHint hint) const {
 }
 
 void CopyKernels::copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) const {
-  std::size_t i = 0;
-  for (; i + 1 < pieces.size(); i += 2) {
-    const CopyPiece& a = pieces[i];
-    const CopyPiece& b = pieces[i + 1];
-    if (i + 3 < pieces.size()) {
-      touch(pieces[i + 2]);
-      touch(pieces[i + 3]);
+  while (pieces.size() >= kStreamWidth) {
+    const Group group = pieces.first<kStreamWidth>();
+    pieces = pieces.subspan(kStreamWidth);
+    const std::size_t smallest = smallest_of(group);
+    if (smallest <= kTouchMax && pieces.size() >= kStreamWidth) {
+      for (const CopyPiece& next : pieces.first<kStreamWidth>()) touch(next);
     }
-    if (streams(std::min(a.size, b.size), hint)) {
-      stream_two(a, b);
+    if (streams(smallest, hint)) {
+      stream_group(*this, group);
     } else {
-      copy(a, hint);
-      copy(b, hint);
+      for (const CopyPiece& piece : group) copy(piece, hint);
     }
   }
-  if (i < pieces.size()) copy(pieces[i], hint);
+  for (const CopyPiece& piece : pieces) copy(piece, hint);
 }
 
 std::span<const CopyKernels* const> all_kernels() noexcept { return {available().kernels.data(), available().count}; }

@@ -17,11 +17,12 @@
 
 namespace hawser::base {
 
-/// What a copy belongs to. The sum over a plan says more than one piece does: a thousand small pieces outgrow a cache
-/// as one large piece does.
+/// What a copy belongs to. The sum over a transfer says more than one piece does: a thousand small pieces outgrow a
+/// cache as one large piece does.
 struct CopyHint {
   std::uint64_t total_bytes = 0;  ///< Of all copies of this transfer; 0: this one is all.
-  bool scattered = false;         ///< The pieces lie far apart, so no hardware prefetcher will find the next.
+  bool scattered = false;         ///< The pieces lie far apart in large memory, so they are probably in no cache.
+  bool read_elsewhere = false;    ///< Another core reads the target next, and its speed counts more than this copy's.
 };
 
 /// One of many copies. Source and target must not overlap.
@@ -33,24 +34,33 @@ struct CopyPiece {
 
 /// Transfers below this never stream: they are soon read, and the fence costs more than it saves.
 inline constexpr std::size_t kStreamTotalMin = 16 * 1024;
-/// Contiguous transfers up to this are taken to be in the caches, and stay there.
+/// Transfers up to this are taken to be in the caches, and stay there, unless the hint says otherwise. Measured: with
+/// both sides in a 32 MiB cache memcpy is faster up to 8 MiB; caches are shared with others.
 inline constexpr std::size_t kCachedTotalMax = 4 * 1024 * 1024;
 /// A streamed piece has this size at least: its first and last partial lines do not stream.
 inline constexpr std::size_t kStreamPieceMin = 1024;
 
+/// How many runs are copied at once. One core keeps that many page walks and row misses in flight; eight were slower.
+inline constexpr std::size_t kStreamWidth = 4;
+/// The kernels copy multiples of this to targets aligned to a cache line.
+inline constexpr std::size_t kStreamStep = 256;
+
 /// The instructions of one processor family. Immutable; lives for ever.
 struct CopyKernels {
   std::string_view name;  ///< "avx512", "avx2", "sse2"; "memcpy" where there is no streaming
-  /// Any size and alignment, by stores that pass the caches.
-  void (*stream)(const CopyPiece& piece) noexcept;
-  /// Two at once: their cache misses overlap.
-  void (*stream_two)(const CopyPiece& a, const CopyPiece& b) noexcept;
+  void (*stream_one)(std::byte* target, const std::byte* source, std::size_t size) noexcept;
+  /// kStreamWidth runs of `size` each, a step of each in turn.
+  void (*stream_four)(std::byte* const* targets, const std::byte* const* sources, std::size_t size) noexcept;
 
-  /// Whether a piece of `size` bytes streams.
-  bool streams(std::size_t size, CopyHint hint) const;
+  /// Any size and alignment, past the caches.
+  void stream(const CopyPiece& piece) const;
+  /// By whichever way fits size and hint.
   void copy(const CopyPiece& piece, CopyHint hint) const;
   void copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) const;
 };
+
+/// Whether a piece of `size` bytes goes past the caches.
+bool streams(std::size_t size, CopyHint hint);
 
 /// The best for this machine.
 const CopyKernels& kernels() noexcept;

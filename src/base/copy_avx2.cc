@@ -14,6 +14,6 @@ inline void stream_store(std::byte* to, V value) { _mm256_stream_si256(reinterpr
 
 }  // namespace
 
-constinit const CopyKernels kAvx2Kernels = {"avx2", stream, stream_two};
+constinit const CopyKernels kAvx2Kernels = {"avx2", stream_one, stream_four};
 
 }  // namespace hawser::base

@@ -14,6 +14,6 @@ inline void stream_store(std::byte* to, V value) { _mm512_stream_si512(reinterpr
 
 }  // namespace
 
-constinit const CopyKernels kAvx512Kernels = {"avx512", stream, stream_two};
+constinit const CopyKernels kAvx512Kernels = {"avx512", stream_one, stream_four};
 
 }  // namespace hawser::base

@@ -14,6 +14,6 @@ inline void stream_store(std::byte* to, V value) { _mm_stream_si128(reinterpret_
 
 }  // namespace
 
-constinit const CopyKernels kSse2Kernels = {"sse2", stream, stream_two};
+constinit const CopyKernels kSse2Kernels = {"sse2", stream_one, stream_four};
 
 }  // namespace hawser::base

@@ -37,12 +37,12 @@ TEST(Copy, SmallSizesAreExact) {
 }
 
 TEST(Copy, EveryKernelAtEveryAlignment) {
-  const std::vector<std::byte> source = random_bytes(5000);
+  const std::vector<std::byte> source = random_bytes(40'000);
   for (const CopyKernels* kernel : all_kernels()) {
     SCOPED_TRACE(kernel->name);
-    for (const std::size_t size : {0u, 1u, 63u, 64u, 255u, 256u, 257u, 1024u, 1030u, 4096u, 4123u}) {
-      for (const std::size_t at : {0u, 1u, 31u, 33u, 63u, 64u, 100u}) {
-        std::vector<std::byte> target(5000, kGuard);
+    for (const std::size_t size : {0u, 1u, 63u, 64u, 255u, 256u, 257u, 1024u, 1030u, 4096u, 16384u, 16500u, 36999u}) {
+      for (const std::size_t at : {0u, 1u, 63u, 64u, 100u}) {
+        std::vector<std::byte> target(40'000, kGuard);
         kernel->stream({target.data() + at, source.data() + (at * 7) % 129, size});
         stream_fence();
         expect_copied(target, at, source.data() + (at * 7) % 129, size);
@@ -86,13 +86,13 @@ TEST(Copy, KernelsAreFoundByName) {
 }
 
 TEST(Copy, StreamsWhatOutgrowsTheCaches) {
-  const CopyKernels& k = kernels();
-  EXPECT_FALSE(k.streams(64 * 1024, {}));
-  EXPECT_TRUE(k.streams(64 << 20, {}));
-  EXPECT_TRUE(k.streams(64 * 1024, {.total_bytes = 64 << 20}));
-  EXPECT_TRUE(k.streams(4096, {.total_bytes = 1 << 20, .scattered = true}));
-  EXPECT_FALSE(k.streams(4096, {.scattered = true})) << "one page is soon read";
-  EXPECT_FALSE(k.streams(100, {.total_bytes = 64 << 20, .scattered = true}));
+  EXPECT_FALSE(streams(64 * 1024, {}));
+  EXPECT_TRUE(streams(64 * 1024, {.read_elsewhere = true}));
+  EXPECT_TRUE(streams(64 << 20, {}));
+  EXPECT_TRUE(streams(64 * 1024, {.total_bytes = 64 << 20}));
+  EXPECT_TRUE(streams(4096, {.total_bytes = 1 << 20, .scattered = true}));
+  EXPECT_FALSE(streams(4096, {.scattered = true})) << "one page is soon read";
+  EXPECT_FALSE(streams(100, {.total_bytes = 64 << 20, .scattered = true}));
 }
 
 }  // namespace

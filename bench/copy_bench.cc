@@ -3,7 +3,7 @@
 //   copy_bench [repeats]
 //
 // Columns are ways to copy, rows are shapes; a cell is the best of all repeats in GB/s (10^9 bytes/s). The ways take
-// turns, so that a noisy moment hits all. `hawser` is what copy() and copy_pieces() choose by themselves; the last
+// turns, so that a noisy moment hits all. `hawser` is what copy_pieces() chooses by itself; the last
 // column is its share of the best other way. Memory is shared (memfd), as an agent's arenas are.
 
 #include <sys/mman.h>
@@ -62,8 +62,7 @@ void by_kernel(const CopyKernels* kernel, std::span<const CopyPiece> pieces, Cop
 }
 
 void by_choice(const CopyKernels*, std::span<const CopyPiece> pieces, CopyHint hint) {
-  hawser::base::copy_pieces(pieces, hint);
-  hawser::base::stream_fence();
+  if (hawser::base::copy_pieces(pieces, hint)) hawser::base::stream_fence();
 }
 
 std::vector<Way> all_ways() {

@@ -41,8 +41,10 @@ Available find_available() {
   Available found;
 #if defined(__x86_64__)
   // These look at what the operating system saves of the registers, too.
-  if (__builtin_cpu_supports("avx512f")) found.add(kAvx512Kernels);
+  // AVX2 first: on Zen 4 it was never slower and up to 8 % faster with cold memory, and on older Intel processors wide
+  // registers slow the whole core down.
   if (__builtin_cpu_supports("avx2")) found.add(kAvx2Kernels);
+  if (__builtin_cpu_supports("avx512f")) found.add(kAvx512Kernels);
   found.add(kSse2Kernels);
 #endif
   found.add(kPlain);
@@ -126,15 +128,17 @@ void CopyKernels::stream(const CopyPiece& piece) const {
   finish(*this, without_front(rest, kStreamWidth * part));
 }
 
-void CopyKernels::copy(const CopyPiece& piece, CopyHint hint) const {
-  if (streams(piece.size, hint)) {
-    stream(piece);
-  } else {
+bool CopyKernels::copy(const CopyPiece& piece, CopyHint hint) const {
+  if (!streams(piece.size, hint)) {
     plain(piece);
+    return false;
   }
+  stream(piece);
+  return true;
 }
 
-void CopyKernels::copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) const {
+bool CopyKernels::copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) const {
+  bool streamed = false;
   while (pieces.size() >= kStreamWidth) {
     const Group group = pieces.first<kStreamWidth>();
     pieces = pieces.subspan(kStreamWidth);
@@ -144,11 +148,13 @@ void CopyKernels::copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) 
     }
     if (streams(smallest, hint)) {
       stream_group(*this, group);
+      streamed = true;
     } else {
-      for (const CopyPiece& piece : group) copy(piece, hint);
+      for (const CopyPiece& piece : group) streamed |= copy(piece, hint);
     }
   }
-  for (const CopyPiece& piece : pieces) copy(piece, hint);
+  for (const CopyPiece& piece : pieces) streamed |= copy(piece, hint);
+  return streamed;
 }
 
 std::span<const CopyKernels* const> all_kernels() noexcept { return {available().kernels.data(), available().count}; }

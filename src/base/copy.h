@@ -6,8 +6,9 @@
 // Why around: a core that reads what another core just wrote gets 2 GB/s from that core's cache and 11-28 GB/s from
 // memory, and the C library's memcpy falls to half speed once a copy outgrows the last-level cache.
 //
-// Thread rule: any thread. Copies made here may sit in the store buffers of the core: call stream_fence() after the
-// last and before anything tells another thread or process that the bytes are there.
+// Thread rule: any thread. A streamed copy is not ordered with later stores: when a copy answers true, call
+// stream_fence() before anything tells another thread or process that the bytes are there. Not otherwise: a fence costs
+// as much as copying 4 KiB.
 
 #include <cstddef>
 #include <cstdint>
@@ -47,16 +48,16 @@ inline constexpr std::size_t kStreamStep = 256;
 
 /// The instructions of one processor family. Immutable; lives for ever.
 struct CopyKernels {
-  std::string_view name;  ///< "avx512", "avx2", "sse2"; "memcpy" where there is no streaming
+  std::string_view name;  ///< "avx2", "avx512", "sse2"; "memcpy" where there is no streaming
   void (*stream_one)(std::byte* target, const std::byte* source, std::size_t size) noexcept;
   /// kStreamWidth runs of `size` each, a step of each in turn.
   void (*stream_four)(std::byte* const* targets, const std::byte* const* sources, std::size_t size) noexcept;
 
   /// Any size and alignment, past the caches.
   void stream(const CopyPiece& piece) const;
-  /// By whichever way fits size and hint.
-  void copy(const CopyPiece& piece, CopyHint hint) const;
-  void copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) const;
+  /// By whichever way fits size and hint. True when a stream_fence() is due.
+  bool copy(const CopyPiece& piece, CopyHint hint) const;
+  bool copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) const;
 };
 
 /// Whether a piece of `size` bytes goes past the caches.
@@ -96,16 +97,21 @@ inline void copy_inline(std::byte* target, const std::byte* source, std::size_t 
 
 }  // namespace detail
 
-/// Copies `size` bytes; source and target must not overlap.
-inline void copy(void* target, const void* source, std::size_t size, CopyHint hint = {}) {
+/// Copies `size` bytes; source and target must not overlap. True when a stream_fence() is due.
+/// (Not `copy`: for pointers to std::byte that name means std::copy.)
+inline bool copy_bytes(void* target, const void* source, std::size_t size, CopyHint hint = {}) {
   auto* to = static_cast<std::byte*>(target);
   const auto* from = static_cast<const std::byte*>(source);
-  if (size <= kInlineCopyMax) return detail::copy_inline(to, from, size);
-  kernels().copy({to, from, size}, hint);
+  if (size > kInlineCopyMax) return kernels().copy({to, from, size}, hint);
+  detail::copy_inline(to, from, size);
+  return false;
 }
 
-/// Copies many pieces; better than one by one, because the misses of neighbours in the list overlap.
-inline void copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) { kernels().copy_pieces(pieces, hint); }
+/// Copies many pieces; better than one by one, because the misses of neighbours in the list overlap. True when a
+/// stream_fence() is due.
+inline bool copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) {
+  return kernels().copy_pieces(pieces, hint);
+}
 
 /// Orders all streamed stores of this thread before what it stores next.
 inline void stream_fence() {

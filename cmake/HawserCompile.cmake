@@ -25,7 +25,8 @@ find_package(Threads REQUIRED)
 add_library(hawser_options INTERFACE)
 target_link_libraries(hawser_options INTERFACE Threads::Threads)
 target_compile_options(hawser_options INTERFACE
-  -Wall -Wextra -Wshadow
+  # Options and messages are aggregates with defaults: naming some fields only is how they are meant to be written.
+  -Wall -Wextra -Wshadow -Wno-missing-field-initializers
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
   -fno-omit-frame-pointer

@@ -1,16 +1,6 @@
 #include "agent/inbox.h"
 
 namespace hawser::agent {
-namespace {
-
-struct Guard {
-  explicit Guard(base::SpinLock& lock) : lock_(lock) { lock_.lock(); }
-  ~Guard() { lock_.unlock(); }
-  base::SpinLock& lock_;
-};
-
-}  // namespace
-
 void Inbox::grow() {
   constexpr std::size_t kFirst = 64;
   std::vector<Entry> larger(ring_.empty() ? kFirst : ring_.size() * 2);
@@ -21,7 +11,7 @@ void Inbox::grow() {
 
 void Inbox::push_notification(const std::shared_ptr<PeerCore>& from, std::string_view text) {
   {
-    const Guard guard(lock_);
+    const base::SpinGuard guard(lock_);
     if (count_ == ring_.size()) grow();
     Entry& entry = ring_[(head_ + count_) & (ring_.size() - 1)];
     entry.from = from;
@@ -34,7 +24,7 @@ void Inbox::push_notification(const std::shared_ptr<PeerCore>& from, std::string
 
 std::size_t Inbox::take_notifications(std::span<Notification> out) {
   if (!has_notifications()) return 0;
-  const Guard guard(lock_);
+  const base::SpinGuard guard(lock_);
   std::size_t taken = 0;
   while (taken < out.size() && count_ > 0) {
     Entry& entry = ring_[head_];
@@ -50,14 +40,14 @@ std::size_t Inbox::take_notifications(std::span<Notification> out) {
 
 void Inbox::push_message(const std::shared_ptr<PeerCore>& from, std::uint32_t channel, std::string_view bytes) {
   {
-    const Guard guard(lock_);
+    const base::SpinGuard guard(lock_);
     messages_[channel].push_back({.peer = Peer(from), .channel = channel, .bytes = std::string(bytes)});
   }
   count_arrival();
 }
 
 std::optional<Message> Inbox::take_message(std::uint32_t channel) {
-  const Guard guard(lock_);
+  const base::SpinGuard guard(lock_);
   const auto found = messages_.find(channel);
   if (found == messages_.end()) return std::nullopt;
   Message message = std::move(found->second.front());
@@ -68,7 +58,7 @@ std::optional<Message> Inbox::take_message(std::uint32_t channel) {
 
 void Inbox::push_event(PeerEvent event) {
   {
-    const Guard guard(lock_);
+    const base::SpinGuard guard(lock_);
     if (events_.size() == events_limit_) {
       events_.pop_front();
       events_dropped_.fetch_add(1, std::memory_order_relaxed);
@@ -79,7 +69,7 @@ void Inbox::push_event(PeerEvent event) {
 }
 
 std::optional<PeerEvent> Inbox::take_event() {
-  const Guard guard(lock_);
+  const base::SpinGuard guard(lock_);
   if (events_.empty()) return std::nullopt;
   PeerEvent event = std::move(events_.front());
   events_.pop_front();

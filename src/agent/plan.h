@@ -15,18 +15,13 @@
 
 #include "agent/region.h"
 #include "backend/backend.h"
+#include "plan/pieces.h"
+#include "plan/split.h"
 
 namespace hawser::agent {
 
 class Core;
 struct PeerCore;
-
-struct ChunkShape {
-  const backend::Piece* pieces = nullptr;
-  std::uint32_t count = 0;
-  std::uint32_t remote = 0;  ///< Which of PlanCore::remotes.
-  std::uint64_t bytes = 0;
-};
 
 /// Which path carries the plan now. `serial` names the path for ever, so a stale route is seen by comparing.
 struct Route {
@@ -39,13 +34,16 @@ struct PlanCore {
   std::shared_ptr<Core> core;
   std::shared_ptr<PeerCore> peer;
   Operation operation = Operation::kWrite;
-  std::uint64_t bytes = 0;
-  std::uint64_t range_count = 0;
-  std::vector<backend::Piece> pieces;
-  std::vector<ChunkShape> chunks;
+  plan::Pieces pieces;      ///< Its groups' `region` is a place in `remotes`.
+  plan::ChunkList chunks;
   std::vector<std::shared_ptr<LocalRegion>> locals;
   std::vector<std::shared_ptr<const RemoteRegion>> remotes;
   Route route;  ///< Under the lane's lock.
+
+  std::uint32_t chunk_count() const { return static_cast<std::uint32_t>(chunks.chunks.size()); }
+  const RemoteRegion& remote_of(std::uint32_t chunk) const {
+    return *remotes[pieces.groups[chunks.chunks[chunk].group].region];
+  }
 };
 
 }  // namespace hawser::agent

@@ -14,6 +14,7 @@
 #include <hawser/memory.h>
 
 #include "backend/region_table.h"
+#include "plan/table_shape.h"
 
 namespace hawser::agent {
 
@@ -48,21 +49,14 @@ struct TableCore {
   Status status;
   std::shared_ptr<LocalRegion> local;
   std::shared_ptr<const RemoteRegion> remote;
-  std::vector<StridedRange> ranges;
-  /// Index of each range's first block; empty when there is one, or all counts are 1.
-  std::vector<std::uint64_t> first;
-  std::uint64_t count = 0;
-
-  std::uint64_t region_size() const;
-  /// The block with number `index` < count.
-  StridedRange at(std::uint64_t index) const;
+  plan::TableShape shape;
 };
 
-/// Checks each range against the region's size. A table that can't be made carries the reason.
-RangeTable make_table(std::shared_ptr<LocalRegion> local, std::shared_ptr<const RemoteRegion> remote,
-                      std::span<const StridedRange> ranges);
-/// Blocks of `block_bytes` over all of a region of `region_size` bytes.
-StridedRange whole_blocks(std::uint64_t region_size, std::uint64_t block_bytes);
+/// A table that can't be made carries the reason.
+RangeTable make_table(std::shared_ptr<LocalRegion> region, std::span<const StridedRange> ranges);
+RangeTable make_table(std::shared_ptr<const RemoteRegion> region, std::span<const StridedRange> ranges);
+RangeTable make_block_table(std::shared_ptr<LocalRegion> region, std::uint64_t block_bytes);
+RangeTable make_block_table(std::shared_ptr<const RemoteRegion> region, std::uint64_t block_bytes);
 RangeTable failed_table(Status status);
 
 }  // namespace hawser::agent

@@ -45,4 +45,16 @@ class HAWSER_CAPABILITY("spin lock") SpinLock {
   std::atomic<bool> held_{false};
 };
 
+/// Holds a SpinLock for a scope.
+class HAWSER_SCOPED_CAPABILITY SpinGuard {
+ public:
+  explicit SpinGuard(SpinLock& lock) HAWSER_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
+  ~SpinGuard() HAWSER_RELEASE() { lock_.unlock(); }
+  SpinGuard(const SpinGuard&) = delete;
+  SpinGuard& operator=(const SpinGuard&) = delete;
+
+ private:
+  SpinLock& lock_;
+};
+
 }  // namespace hawser::base

@@ -1,0 +1,206 @@
+// The door's Agent.
+
+#include <hawser/agent.h>
+#include <hawser/version.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+
+#include "agent/core.h"
+#include "agent/default_backends.h"
+#include "agent/fork_guard.h"
+
+HAWSER_NAMESPACE_BEGIN
+
+Result<Agent> Agent::open(AgentOptions options) {
+  Result<std::shared_ptr<agent::Core>> core = agent::Core::open(std::move(options), agent::default_backends());
+  if (!core) return core.error();
+  return Agent(std::move(*core));
+}
+
+Agent& Agent::operator=(Agent&& other) noexcept {
+  if (this != &other) {
+    Agent gone(std::move(*this));
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+Agent::~Agent() {
+  if (!core_ || agent::is_forked_child()) return;
+  // What is not quiet by then is reported to nobody: close() is there for those who want to know.
+  constexpr Duration kPatience = std::chrono::milliseconds(200);
+  (void)core_->close(kPatience);
+}
+
+std::string_view Agent::name() const { return core_->options.name; }
+Incarnation Agent::incarnation() const { return self().incarnation(); }
+Status Agent::close(Duration timeout) { return core_->close(timeout); }
+
+Result<Region> Agent::add_region(const RegionOptions& options) { return core_->add_region(options); }
+Result<Region> Agent::allocate(const AllocateOptions& options) { return core_->allocate(options); }
+
+Result<std::string> Agent::card() const { return core_->card(); }
+Result<std::string> Agent::partial_card(std::span<const std::uint32_t> regions) const { return core_->partial_card(regions); }
+Result<std::string> Agent::card_delta(std::uint64_t since_revision) const { return core_->card_since(since_revision); }
+std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
+
+Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
+  if (Status status = core_->usable("add_peer"); !status.ok()) return status;
+  Result<std::shared_ptr<agent::PeerCore>> peer = core_->load_card(card);
+  if (!peer) return peer.error();
+  return Peer(std::move(*peer));
+}
+
+Result<Peer> Agent::find_peer(std::string_view name, Duration timeout) {
+  Result<std::shared_ptr<agent::PeerCore>> peer = core_->find_peer(name, core_->now() + timeout);
+  if (!peer) return peer.error();
+  return Peer(std::move(*peer));
+}
+
+std::vector<Peer> Agent::peers() const {
+  std::vector<Peer> all;
+  for (auto& peer : core_->peers()) all.emplace_back(std::move(peer));
+  return all;
+}
+
+Status Agent::invalidate(const Peer& peer) {
+  if (!peer.valid() || peer.core()->core.lock() != core_) {
+    return Status(Code::kInvalid, "invalidate: the peer handle is empty or of another agent");
+  }
+  if (peer.is_self()) return Status(Code::kInvalid, "invalidate: an agent cannot forget itself");
+  if (peer.state() == PeerState::kDown) return {};
+  core_->lane.lock();
+  core_->engine.invalidate(core_->engine.session(peer.core()),
+                           Status(Code::kCancelled, "the peer was invalidated").with_peer(peer.name()), core_->now());
+  core_->lane.turn(core_->now());
+  core_->lane.unlock();
+  return {};
+}
+
+Peer Agent::self() const { return Peer(core_->self()); }
+
+Status Agent::add_backend(const BackendSpec& spec) { return core_->add_backend(spec); }
+std::vector<BackendReport> Agent::backends() const { return core_->reports(); }
+bool Agent::has_backend(std::string_view name) const { return require_backend(name).ok(); }
+
+Status Agent::require_backend(std::string_view name) const {
+  std::string known;
+  for (const BackendReport& report : core_->reports()) {
+    const bool same = report.name.size() == name.size() &&
+                      std::equal(name.begin(), name.end(), report.name.begin(), [](char a, char b) {
+                        return std::tolower(static_cast<unsigned char>(a)) == b;
+                      });
+    if (same && report.open) return {};
+    if (same) return Status(report.cause.code(), "backend '" + report.name + "' is not open").because(report.cause);
+    if (report.open) known += (known.empty() ? "" : ", ") + report.name;
+  }
+  return Status(Code::kNotFound, "agent '" + std::string(this->name()) + "' has no backend '" + std::string(name) + "'")
+      .with_advice("open are: " + known);
+}
+
+std::optional<Notification> Agent::take_notification() {
+  Notification one;
+  if (take_notifications({&one, 1}) == 0) return std::nullopt;
+  return one;
+}
+
+std::size_t Agent::take_notifications(std::span<Notification> out) {
+  const std::size_t taken = core_->inbox.take_notifications(out);
+  for (std::size_t i = 0; i < taken; ++i) core_->release(out[i].peer.core(), out[i].text.size());
+  return taken;
+}
+
+std::optional<PeerEvent> Agent::take_event() { return core_->inbox.take_event(); }
+
+Status Agent::open_channel(std::uint32_t channel, std::uint32_t credit) {
+  if (Status status = core_->usable("open_channel"); !status.ok()) return status;
+  constexpr std::uint32_t kCreditMax = 1u << 20;
+  if (channel < wire::kUserChannelMin || credit == 0 || credit > kCreditMax) {
+    return Status(Code::kInvalid, "open_channel: channel " + std::to_string(channel) + " must be at least 16 and credit " +
+                                      std::to_string(credit) + " in 1..2^20");
+  }
+  core_->lane.lock();
+  core_->engine.open_channel(channel, credit, core_->now());
+  core_->lane.unlock();
+  core_->lane.wake();
+  return {};
+}
+
+std::optional<Message> Agent::take_message(std::uint32_t channel) {
+  std::optional<Message> message = core_->inbox.take_message(channel);
+  if (!message) return message;
+  core_->lane.lock();
+  if (message->peer.state() != PeerState::kDown) {
+    core_->engine.release_message(core_->engine.session(message->peer.core()), channel, message->bytes.size());
+  }
+  core_->lane.unlock();
+  core_->lane.wake();
+  return message;
+}
+
+Result<std::uint64_t> Agent::read_signal(const LocalRange& word) const {
+  const bool fits = word.region && word.size == sizeof(std::uint64_t) && word.offset % sizeof(std::uint64_t) == 0 &&
+                    backend::in_bounds(word.offset, word.size, word.region->entry->size);
+  if (!fits) return Status(Code::kInvalid, "read_signal: the word must be 8 bytes of a region, aligned to 8");
+  auto* at = reinterpret_cast<std::uint64_t*>(word.region->entry->base + word.offset);
+  return std::atomic_ref<std::uint64_t>(*at).load(std::memory_order_acquire);
+}
+
+Status Agent::wait_signal(const LocalRange& word, std::uint64_t at_least, Duration timeout) {
+  if (Status status = core_->usable("wait_signal"); !status.ok()) return status;
+  if (Result<std::uint64_t> first = read_signal(word); !first) return first.error();
+  const auto reached = [&] { return *read_signal(word) >= at_least; };
+  if (core_->lane.wait_until(reached, core_->now() + timeout)) return {};
+  return Status(Code::kTimedOut, "wait_signal: the word is " + std::to_string(*read_signal(word)) + ", not " +
+                                     std::to_string(at_least) + ", after the time given");
+}
+
+Result<CompletionQueue> Agent::make_queue(std::size_t capacity) {
+  if (Status status = core_->usable("make_queue"); !status.ok()) return status;
+  Result<std::shared_ptr<agent::QueueCore>> queue = agent::QueueCore::make(core_, capacity);
+  if (!queue) return queue.error();
+  core_->add_queue(*queue);
+  return CompletionQueue(std::move(*queue));
+}
+
+std::size_t Agent::poll() {
+  if (agent::is_forked_child() || core_->is_closed()) return 0;
+  const std::size_t work = core_->lane.try_turn();
+  if (work == 0 && core_->publish_due()) core_->publish(core_->now() + std::chrono::milliseconds(50));
+  return work;
+}
+
+bool Agent::wait(Duration timeout) {
+  if (!core_->usable("wait").ok()) return false;
+  if (core_->publish_due()) core_->publish(core_->now() + std::min<Duration>(timeout, std::chrono::milliseconds(50)));
+  const std::uint64_t before = core_->inbox.arrivals();
+  const std::uint64_t ended = core_->lane.ended();
+  return core_->lane.wait_until(
+      [&] { return core_->inbox.arrivals() != before || core_->lane.ended() != ended || core_->inbox.has_notifications(); },
+      core_->now() + timeout);
+}
+
+int Agent::event_fd() const {
+  const Result<int> fd = core_->lane.event_fd();
+  return fd ? *fd : -1;
+}
+
+AgentCounters Agent::counters() const { return core_->counters(); }
+
+const char* version() noexcept { return HAWSER_VERSION; }
+
+std::size_t CompletionQueue::poll(std::span<Completion> out) { return core_->poll(out); }
+int CompletionQueue::event_fd() const { return core_->event_fd(); }
+std::size_t CompletionQueue::capacity() const { return core_->capacity(); }
+
+std::size_t CompletionQueue::wait(std::span<Completion> out, Duration timeout) {
+  if (const std::size_t taken = core_->poll(out); taken > 0 || out.empty()) return taken;
+  const auto core = core_->core();
+  if (!core || !core->usable("CompletionQueue::wait").ok()) return core_->poll(out);
+  core->lane.wait_until([this] { return !core_->empty(); }, core->now() + timeout);
+  return core_->poll(out);
+}
+
+HAWSER_NAMESPACE_END

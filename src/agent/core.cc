@@ -1,0 +1,248 @@
+#include "agent/core.h"
+
+#include <sodium.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/fork_guard.h"
+#include "wire/limits.h"
+
+namespace hawser::agent {
+namespace {
+
+std::uint64_t seed_of(const AgentOptions& options) {
+  return options.seed != 0 ? options.seed : base::random_id128().lo;
+}
+
+Status check_options(const AgentOptions& options) {
+  if (!wire::is_agent_name(options.name)) {
+    return Status(Code::kInvalid, "Agent::open: name '" + options.name + "' is not 1 to 255 bytes without control characters");
+  }
+  if (options.heartbeat <= Duration::zero() || options.peer_timeout <= Duration::zero() ||
+      options.default_deadline <= Duration::zero()) {
+    return Status(Code::kInvalid, "Agent::open: heartbeat, peer_timeout and default_deadline must be positive");
+  }
+  const AgentLimits& limits = options.limits;
+  if (limits.notifications < kFirstCredit.messages || limits.notification_bytes < kFirstCredit.bytes) {
+    return Status(Code::kInvalid, "Agent::open: limits.notifications must be at least 16 and notification_bytes 65536");
+  }
+  if (limits.transfers == 0 || limits.transfers > 1u << 24 || limits.peers == 0 || limits.regions == 0 || limits.events == 0) {
+    return Status(Code::kInvalid, "Agent::open: limits must be positive, and at most 2^24 transfers");
+  }
+  return {};
+}
+
+void add_flow(FlowCounters& to, const FlowCounters& from) {
+  to.bytes_written += from.bytes_written;
+  to.bytes_read += from.bytes_read;
+  to.writes += from.writes;
+  to.reads += from.reads;
+  to.errors += from.errors;
+  to.retries += from.retries;
+  to.cancels += from.cancels;
+  to.timeouts += from.timeouts;
+  to.notifications_sent += from.notifications_sent;
+  to.notifications_received += from.notifications_received;
+  to.messages_sent += from.messages_sent;
+  to.messages_received += from.messages_received;
+}
+
+LatencySummary summary_of(const base::Histogram& histogram) {
+  return {.count = histogram.count(),
+          .p50_ns = histogram.quantile(0.5),
+          .p90_ns = histogram.quantile(0.9),
+          .p99_ns = histogram.quantile(0.99),
+          .max_ns = histogram.max(),
+          .sum_ns = histogram.sum()};
+}
+
+std::string_view name_of(PeerState state) {
+  switch (state) {
+    case PeerState::kKnown: return "known";
+    case PeerState::kUp: return "up";
+    case PeerState::kSuspect: return "suspect";
+    case PeerState::kDown: return "down";
+  }
+  return "?";
+}
+
+}  // namespace
+
+void PastFlow::add(const FlowCounters& other) { add_flow(flow, other); }
+
+Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories)
+    : options(std::move(its_options)),
+      clock(options.clock ? options.clock : std::shared_ptr<const Clock>(&Clock::steady(), [](const Clock*) {})),
+      log(options.log),
+      regions(options.limits.regions),
+      slots(new SlotPool(options.limits.transfers)),
+      inbox(options.limits.events),
+      lane(*this),
+      engine(*this, base::Rng(seed_of(options))),
+      factories_(std::move(factories)) {}
+
+Core::~Core() {
+  forget_core(this);
+  if (!is_forked_child()) {
+    lane.lock();
+    engine.shut_down(now());
+    lane.unlock();
+  }
+  slots->orphan();
+}
+
+Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backend::Factory> factories) {
+  if (Status bad = check_options(options); !bad.ok()) return bad;
+  if (sodium_init() < 0) return Status(Code::kFailed, "Agent::open: libsodium could not be initialised");
+  std::shared_ptr<Core> core(new Core(std::move(options), std::move(factories)));
+  base::Rng rng(seed_of(core->options));
+  core->identity.name = core->options.name;
+  core->identity.incarnation = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
+  core->identity.driven = core->options.driven;
+  std::array<unsigned char, crypto_sign_PUBLICKEYBYTES> public_key;
+  std::array<unsigned char, crypto_sign_SECRETKEYBYTES> secret_key;
+  if (core->options.seed != 0) {
+    std::array<unsigned char, crypto_sign_SEEDBYTES> key_seed{};
+    for (unsigned char& byte : key_seed) byte = static_cast<unsigned char>(rng.u64());
+    crypto_sign_seed_keypair(public_key.data(), secret_key.data(), key_seed.data());
+  } else {
+    crypto_sign_keypair(public_key.data(), secret_key.data());
+  }
+  sodium_memzero(secret_key.data(), secret_key.size());  // Nothing signs yet; keys come with encryption.
+  std::transform(public_key.begin(), public_key.end(), core->identity.public_key.begin(),
+                 [](unsigned char byte) { return std::byte{byte}; });
+  core->slots->core = core;
+  if (Status status = core->lane.open(); !status.ok()) return status;
+  core->self_ = std::make_shared<PeerCore>(core, core->options.name, core->identity.incarnation);
+  core->self_->is_self = true;
+  if (Status status = core->open_backends(); !status.ok()) return status;
+  {
+    const base::MutexLock lock(core->mutex_);
+    core->peers_.emplace(core->identity.incarnation, core->self_);
+  }
+  remember_core(core.get());
+  if (core->options.directory) {
+    core->publish_due_.store(true, std::memory_order_relaxed);
+    core->publish(core->now() + std::chrono::seconds(5));
+  }
+  return core;
+}
+
+Status Core::usable(std::string_view call) const {
+  if (is_forked_child()) {
+    return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' was opened by process " +
+                                      std::to_string(opener_pid()) + ", this is a forked child")
+        .with_advice("open an agent in the child");
+  }
+  if (closing_.load(std::memory_order_acquire)) {
+    return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' is closed");
+  }
+  return {};
+}
+
+Status Core::close(Duration timeout) {
+  if (is_forked_child()) return usable("close");
+  if (closing_.exchange(true, std::memory_order_acq_rel)) return {};
+  const Instant deadline = now() + timeout;
+  unpublish();
+  lane.lock();
+  engine.begin_close(now());
+  lane.unlock();
+  Status status = release_everything(deadline);
+  lane.lock();
+  engine.shut_down(now());
+  lane.unlock();
+  closed_.store(true, std::memory_order_release);
+  lane.news();
+  forget_core(this);
+  const base::MutexLock lock(mutex_);
+  peers_.clear();
+  return status;
+}
+
+Status Core::release_everything(Instant deadline) {
+  std::vector<std::shared_ptr<LocalRegion>> open;
+  {
+    const base::MutexLock lock(mutex_);
+    for (const auto& [index, weak] : locals_) {
+      if (auto region = weak.lock()) open.push_back(std::move(region));
+    }
+  }
+  Status status;
+  for (const auto& region : open) {
+    if (Status held = close_region(region, std::max(Duration::zero(), deadline - now())); !held.ok()) status = held;
+  }
+  bool quiet = false;
+  while (!quiet) {
+    lane.lock();
+    lane.turn(now());
+    quiet = engine.closed();
+    lane.unlock();
+    if (quiet || now() >= deadline) break;
+    lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::milliseconds(1)));
+  }
+  if (quiet || !status.ok()) return status;
+  return Status(Code::kTimedOut, "close: backends of agent '" + options.name + "' were not quiet by the deadline");
+}
+
+void Core::disown_after_fork() {
+  for (OpenBackend& backend : engine.backends()) backend.backend->disown_after_fork();
+  lane.disown_after_fork();
+}
+
+void Core::add_queue(const std::shared_ptr<QueueCore>& queue) {
+  const base::MutexLock lock(mutex_);
+  std::erase_if(queues_, [](const auto& weak) { return weak.expired(); });
+  queues_.push_back(queue);
+  has_queues_.store(true, std::memory_order_release);
+}
+
+void Core::hint(CompletionKind kind, std::uint64_t cookie) {
+  if (!has_queues_.load(std::memory_order_acquire)) return;
+  const base::MutexLock lock(mutex_);
+  for (const auto& weak : queues_) {
+    if (const auto queue = weak.lock()) queue->hint(kind, cookie);
+  }
+}
+
+void Core::release(const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
+  const std::uint64_t all = peer->released_bytes.fetch_add(bytes, std::memory_order_acq_rel) + bytes;
+  const std::uint32_t count = peer->released_messages.fetch_add(1, std::memory_order_acq_rel) + 1;
+  // The credit machine tells the peer each quarter of the window; an eighth here keeps the lane out of most calls.
+  if (count < options.limits.notifications / 8 && all < options.limits.notification_bytes / 8) return;
+  lane.lock();
+  engine.release_notifications(peer);
+  lane.unlock();
+  lane.wake();
+}
+
+AgentCounters Core::counters() {
+  AgentCounters result;
+  result.agent = options.name;
+  result.incarnation = base::to_hex(identity.incarnation);
+  base::Histogram all;
+  lane.lock();
+  result.total = past.flow;
+  for (const Session* session : engine.sessions_) {
+    PeerCounters peer{.peer = session->peer->name,
+                      .incarnation = base::to_hex(session->peer->incarnation),
+                      .state = std::string(name_of(session->machine.public_state())),
+                      .flow = session->flow};
+    peer.flow.latency = summary_of(session->latency);
+    all.merge(session->latency);
+    add_flow(result.total, session->flow);
+    for (const PathEntry& entry : session->paths) result.paths.push_back(entry.path->counters());
+    result.peers.push_back(std::move(peer));
+  }
+  result.transfers_in_flight_gauge = engine.in_flight();
+  lane.unlock();
+  result.total.latency = summary_of(all);
+  for (const auto& entry : regions.all()) {
+    ++result.regions_gauge;
+    result.region_bytes_gauge += entry->size;
+  }
+  return result;
+}
+
+}  // namespace hawser::agent

@@ -1,0 +1,150 @@
+#pragma once
+
+// The core of an agent: what all its handles share.
+//
+// Locks, in the order in which they may be taken: the lane's lock, `mutex_` (regions' and peers' books), a peer's
+// mutex. No lock is held across user code.
+//
+// Thread rule: thread-safe but for `engine`, which is confined to the lane.
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <hawser/agent.h>
+
+#include "agent/engine.h"
+#include "agent/inbox.h"
+#include "agent/lane.h"
+#include "agent/peer_core.h"
+#include "agent/queue.h"
+#include "agent/slot.h"
+#include "backend/backend.h"
+#include "base/log.h"
+
+namespace hawser::agent {
+
+/// Flow of peers that were forgotten, so that the agent's totals never shrink. Under the lane's lock.
+struct PastFlow {
+  FlowCounters flow;
+  void add(const FlowCounters& other);
+};
+
+class Core : public std::enable_shared_from_this<Core> {
+ public:
+  static Result<std::shared_ptr<Core>> open(AgentOptions options, std::vector<backend::Factory> factories);
+  ~Core();
+
+  const AgentOptions options;
+  const std::shared_ptr<const Clock> clock;
+  backend::Identity identity;
+  base::Logger log;
+  backend::RegionTable regions;
+  SlotPool* const slots;
+  Inbox inbox;
+  Lane lane;
+  Engine engine;
+  PastFlow past;
+
+  Instant now() const { return clock->now(); }
+  /// Good, or kInvalid because this is a forked child or the agent is closed.
+  Status usable(std::string_view call) const;
+  bool is_closed() const { return closed_.load(std::memory_order_acquire); }
+  Status close(Duration timeout);
+
+  // core_backends.cc
+  Status open_backends();
+  Status add_backend(const BackendSpec& spec);
+  std::vector<BackendReport> reports() const;
+
+  // core_regions.cc
+  Result<Region> add_region(const RegionOptions& options);
+  Result<Region> allocate(const AllocateOptions& options);
+  Status close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout);
+  void drop_region(std::shared_ptr<LocalRegion> region);
+
+  // core_cards.cc
+  Result<std::string> card() const;
+  Result<std::string> partial_card(std::span<const std::uint32_t> indices) const;
+  Result<std::string> card_since(std::uint64_t revision) const;
+  std::uint64_t card_revision() const { return revision_.load(std::memory_order_acquire); }
+  Result<std::shared_ptr<PeerCore>> load_card(std::span<const std::byte> bytes);
+  std::uint64_t known_revision(PeerCore& peer) const;
+
+  // core_peers.cc
+  /// The peer of that incarnation, made if it was unknown. kBusy at limits.peers.
+  Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who);
+  std::vector<std::shared_ptr<PeerCore>> peers() const;
+  void forget(const PeerCore& peer);
+  const std::shared_ptr<PeerCore>& self() const { return self_; }
+  Status down_status(PeerCore& peer) const;
+  Result<std::shared_ptr<PeerCore>> find_peer(std::string_view name, Instant deadline);
+  /// Publishes the card if it changed. Runs on the caller's thread; bounded by `deadline`.
+  void publish(Instant deadline);
+  bool publish_due() const { return publish_due_.load(std::memory_order_relaxed); }
+
+  // Queues get hints of what else happened.
+  void add_queue(const std::shared_ptr<QueueCore>& queue);
+  void hint(CompletionKind kind, std::uint64_t cookie);
+  /// The user took these: their places go back to the sender.
+  void release(const std::shared_ptr<PeerCore>& peer, std::size_t bytes);
+  AgentCounters counters();
+
+  /// Only system calls: runs in a forked child.
+  void disown_after_fork();
+
+ private:
+  Core(AgentOptions its_options, std::vector<backend::Factory> factories);
+  Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
+  Result<std::shared_ptr<LocalRegion>> register_region(backend::RegionEntry entry, bool huge_pages);
+  bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
+  void finish_region(const std::shared_ptr<LocalRegion>& region) HAWSER_REQUIRES(lane);
+  void sweep_lingering() HAWSER_REQUIRES(lane);
+  void changed(std::uint32_t index, std::uint32_t generation, bool removed) HAWSER_REQUIRES(mutex_);
+  void put_region(wire::Card& card, const backend::RegionEntry& entry) const HAWSER_REQUIRES(mutex_);
+  wire::Card card_head() const HAWSER_REQUIRES(mutex_);
+  Result<std::shared_ptr<PeerCore>> find_in_directory(std::string_view name, Instant deadline);
+  Result<std::shared_ptr<PeerCore>> find_at_address(std::string_view name, std::string_view address, Instant deadline);
+  Status wait_for_card(const std::shared_ptr<PeerCore>& peer, Instant deadline);
+  Status release_everything(Instant deadline);
+  void unpublish();
+
+  struct Change {
+    std::uint64_t revision = 0;
+    std::uint32_t index = 0;
+    std::uint32_t generation = 0;
+    bool removed = false;
+  };
+
+  std::vector<backend::Factory> factories_;
+  std::shared_ptr<PeerCore> self_;
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> closing_{false};
+
+  mutable base::Mutex mutex_;
+  std::vector<BackendReport> reports_ HAWSER_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, std::string>> addresses_ HAWSER_GUARDED_BY(mutex_);  ///< Of open backends, for cards.
+  std::unordered_map<base::Id128, std::shared_ptr<PeerCore>> peers_ HAWSER_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint32_t, std::weak_ptr<LocalRegion>> locals_ HAWSER_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint32_t, std::less<>> region_names_ HAWSER_GUARDED_BY(mutex_);
+  /// By region: what each backend wants in the card. Only where there is something.
+  std::unordered_map<std::uint32_t, std::vector<std::pair<std::string, std::string>>> extras_ HAWSER_GUARDED_BY(mutex_);
+  std::deque<Change> changes_ HAWSER_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<QueueCore>> queues_ HAWSER_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.
+  std::atomic<std::uint64_t> revision_{1};
+  std::atomic<bool> has_queues_{false};
+  std::atomic<bool> publish_due_{false};
+  std::atomic<std::uint64_t> published_version_{0};
+};
+
+/// "host:port" with the host's name resolved. Blocks at most until `deadline`.
+Result<std::string> resolve_address(std::string_view address, Instant deadline);
+
+}  // namespace hawser::agent

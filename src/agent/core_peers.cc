@@ -1,0 +1,182 @@
+// Peers of an agent: met by card, by hello or through a directory.
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "base/bytes.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr Duration kLookAgain = std::chrono::milliseconds(10);  ///< Between two looks into a directory.
+
+}  // namespace
+
+Result<std::shared_ptr<PeerCore>> Core::meet(const backend::Identity& who) {
+  const base::MutexLock lock(mutex_);
+  const auto found = peers_.find(who.incarnation);
+  if (found != peers_.end()) return found->second;
+  if (peers_.size() >= options.limits.peers) {
+    return Status(Code::kBusy, "agent '" + options.name + "' knows limits.peers = " + std::to_string(options.limits.peers) +
+                                   " peers already; " + who.name + " is not taken in");
+  }
+  auto peer = std::make_shared<PeerCore>(weak_from_this(), who.name, who.incarnation);
+  peers_.emplace(who.incarnation, peer);
+  return peer;
+}
+
+std::vector<std::shared_ptr<PeerCore>> Core::peers() const {
+  const base::MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<PeerCore>> all;
+  for (const auto& [incarnation, peer] : peers_) {
+    if (!peer->is_self) all.push_back(peer);
+  }
+  return all;
+}
+
+void Core::forget(const PeerCore& peer) {
+  const base::MutexLock lock(mutex_);
+  const auto found = peers_.find(peer.incarnation);
+  if (found != peers_.end() && found->second.get() == &peer) peers_.erase(found);
+}
+
+Status Core::down_status(PeerCore& peer) const {
+  const base::MutexLock lock(peer.mutex);
+  return Status(Code::kDisconnected, "peer '" + peer.name + "' is gone")
+      .with_scope(Scope::kPeer)
+      .with_peer(peer.name)
+      .with_buffer(BufferState::kUntouched)
+      .with_advice("find the peer again and plan again")
+      .because(peer.down_cause);
+}
+
+Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, Instant deadline) {
+  if (Status status = usable("find_peer"); !status.ok()) return status;
+  if (name.empty()) return Status(Code::kInvalid, "find_peer: the name is empty");
+  const std::size_t at = name.rfind('@');
+  if (at != std::string_view::npos) return find_at_address(name.substr(0, at), name.substr(at + 1), deadline);
+  for (const auto& peer : peers()) {
+    if (peer->name == name && peer->state.load(std::memory_order_acquire) != PeerState::kDown && known_revision(*peer) > 0) {
+      return peer;
+    }
+  }
+  if (!options.directory) {
+    return Status(Code::kNotFound, "find_peer: no peer '" + std::string(name) + "' is known and agent '" + options.name +
+                                       "' has no directory")
+        .with_advice("open the agent with a directory, load the peer's card, or name it as name@host:port");
+  }
+  return find_in_directory(name, deadline);
+}
+
+Result<std::shared_ptr<PeerCore>> Core::find_in_directory(std::string_view name, Instant deadline) {
+  Directory& directory = *options.directory;
+  const std::string key = options.directory_prefix + std::string(name);
+  Status last;
+  for (;;) {
+    const Ticket ticket = directory.get(key);
+    std::optional<DirectoryEvent> answer;
+    while (!(answer = directory.poll(ticket)) && now() < deadline) {
+      if (!directory.run_job(now(), deadline)) lane.wait_until([] { return false; }, std::min(deadline, now() + kLookAgain));
+    }
+    if (!answer) {
+      directory.cancel(ticket);
+    } else if (answer->status.ok() && !answer->entries.empty()) {
+      const Result<std::shared_ptr<PeerCore>> peer = load_card(base::as_bytes(answer->entries.front().value));
+      if (!peer) return peer.error();
+      if ((*peer)->state.load(std::memory_order_acquire) != PeerState::kDown) return *peer;
+      last = down_status(**peer);
+    } else {
+      last = answer->status;
+    }
+    if (now() >= deadline) break;
+    lane.wait_until([] { return false; }, std::min(deadline, now() + kLookAgain));
+  }
+  return Status(Code::kNotFound, "find_peer: '" + std::string(name) + "' did not appear in the " +
+                                     std::string(directory.kind()) + " directory in time")
+      .with_peer(name)
+      .because(last)
+      .with_advice("check that the peer runs and uses the same directory and prefix");
+}
+
+Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, std::string_view address, Instant deadline) {
+  Result<std::string> resolved = resolve_address(address, deadline);
+  if (!resolved) return resolved.error().with_peer(name);
+  lane.lock();
+  Result<std::uint64_t> ticket = engine.open_stranger("tcp", *resolved, name, deadline, now());
+  lane.unlock();
+  if (!ticket) return ticket.error();
+  Result<std::shared_ptr<PeerCore>> found = std::shared_ptr<PeerCore>();
+  while (now() < deadline) {
+    lane.lock();
+    found = engine.take_stranger(*ticket);
+    lane.unlock();
+    if (!found || *found != nullptr) break;
+    lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(200)));
+  }
+  lane.lock();
+  engine.drop_stranger(*ticket);
+  if (found && *found != nullptr) engine.want_card(engine.session(*found), now());
+  lane.unlock();
+  const std::string where = std::string(name) + "@" + std::string(address);
+  if (!found) return Status(found.error().code(), "find_peer: '" + where + "' cannot be reached").because(found.error());
+  if (*found == nullptr) {
+    return Status(Code::kTimedOut, "find_peer: '" + where + "' did not answer in time").with_peer(name);
+  }
+  if (Status status = wait_for_card(*found, deadline); !status.ok()) return status;
+  return *found;
+}
+
+Status Core::wait_for_card(const std::shared_ptr<PeerCore>& peer, Instant deadline) {
+  const auto settled = [&] {
+    return known_revision(*peer) > 0 || peer->state.load(std::memory_order_acquire) == PeerState::kDown;
+  };
+  lane.wake();
+  lane.wait_until(settled, deadline);
+  if (known_revision(*peer) > 0) return {};
+  if (peer->state.load(std::memory_order_acquire) == PeerState::kDown) return down_status(*peer);
+  return Status(Code::kTimedOut, "find_peer: " + peer->name + " did not send its card in time").with_peer(peer->name);
+}
+
+void Core::publish(Instant deadline) {
+  if (!options.directory || !publish_due_.exchange(false, std::memory_order_acq_rel)) return;
+  const Result<std::string> bytes = card();
+  if (!bytes) return;
+  Directory& directory = *options.directory;
+  const Ticket ticket = directory.put(options.directory_prefix + options.name, *bytes, {});
+  std::optional<DirectoryEvent> answer;
+  while (!(answer = directory.poll(ticket)) && now() < deadline) {
+    if (!directory.run_job(now(), deadline)) base::cpu_relax();
+  }
+  if (!answer) {
+    directory.cancel(ticket);
+    publish_due_.store(true, std::memory_order_relaxed);
+    return;
+  }
+  if (!answer->status.ok()) {
+    HAWSER_LOG(log, kError, "{}: the card could not be published: {}", options.name, answer->status.to_string());
+    return;
+  }
+  if (!answer->entries.empty()) published_version_.store(answer->entries.front().version, std::memory_order_relaxed);
+}
+
+void Core::unpublish() {
+  if (!options.directory) return;
+  Directory& directory = *options.directory;
+  const Instant deadline = now() + std::chrono::milliseconds(200);
+  const auto run = [&](Ticket ticket) {
+    std::optional<DirectoryEvent> answer;
+    while (!(answer = directory.poll(ticket)) && now() < deadline) {
+      if (!directory.run_job(now(), deadline)) base::cpu_relax();
+    }
+    if (!answer) directory.cancel(ticket);
+    return answer;
+  };
+  // A successor of the same name may have published meanwhile: its card stays.
+  const std::string key = options.directory_prefix + options.name;
+  const auto there = run(directory.get(key));
+  if (!there || !there->status.ok() || there->entries.empty()) return;
+  const Result<wire::CardSummary> card = wire::check_card(base::as_bytes(there->entries.front().value));
+  if (card && card->incarnation == identity.incarnation) run(directory.erase(key));
+}
+
+}  // namespace hawser::agent

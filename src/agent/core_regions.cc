@@ -1,0 +1,193 @@
+// Regions of an agent: registered, closed once nobody uses them.
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "agent/fork_guard.h"
+#include "wire/limits.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr std::size_t kChangesMax = 4096;  ///< Kept for deltas; who is further behind gets a full card.
+
+Status bad_region(std::string_view call, const std::string& what) {
+  return Status(Code::kInvalid, std::string(call) + ": " + what);
+}
+
+}  // namespace
+
+Result<Region> Core::add_region(const RegionOptions& region) {
+  if (Status status = usable("add_region"); !status.ok()) return status;
+  if (region.bytes.empty()) return bad_region("add_region", "region '" + region.name + "' has no bytes");
+  if (region.device.kind != DeviceKind::kHost) {
+    return Status(Code::kUnsupported, "add_region: no backend here serves memory of device " + to_string(region.device));
+  }
+  const auto start = reinterpret_cast<std::uintptr_t>(region.bytes.data());
+  if (region.bytes.data() == nullptr || start + region.bytes.size() < start) {
+    return bad_region("add_region", "region '" + region.name + "' is no valid range of addresses");
+  }
+  backend::RegionEntry entry;
+  entry.base = region.bytes.data();
+  entry.size = region.bytes.size();
+  entry.rights = region.rights;
+  entry.device = region.device;
+  entry.name = region.name;
+  Result<std::shared_ptr<LocalRegion>> made = register_region(std::move(entry), false);
+  if (!made) return made.error();
+  return Region(std::move(*made));
+}
+
+Result<Region> Core::allocate(const AllocateOptions& wanted) {
+  if (Status status = usable("allocate"); !status.ok()) return status;
+  if (wanted.size == 0) return bad_region("allocate", "region '" + wanted.name + "' has size 0");
+  Result<std::shared_ptr<backend::Arena>> arena = backend::Arena::create(wanted.size, wanted.rights, wanted.huge_pages);
+  if (!arena) return arena.error();
+  backend::RegionEntry entry;
+  entry.base = (*arena)->bytes().data();
+  entry.size = wanted.size;
+  entry.rights = wanted.rights;
+  entry.name = wanted.name;
+  entry.arena = *arena;
+  constexpr std::size_t kSmallPage = 4096;
+  Result<std::shared_ptr<LocalRegion>> made = register_region(std::move(entry), (*arena)->page_size() > kSmallPage);
+  if (!made) return made.error();
+  return Region(std::move(*made));
+}
+
+Result<std::shared_ptr<LocalRegion>> Core::register_region(backend::RegionEntry entry, bool huge_pages) {
+  if (entry.name.size() > wire::kNameMax) return bad_region("add_region", "the name has more than 255 bytes");
+  {
+    const base::MutexLock lock(mutex_);
+    if (!entry.name.empty() && region_names_.contains(entry.name)) {
+      return bad_region("add_region", "there is a region '" + entry.name + "' already")
+          .with_advice("names are unique in an agent; the same memory may be registered again under another or no name");
+    }
+    // Two words of the agent's own randomness are as good as the system's only when no seed was set.
+    if (!entry.name.empty()) region_names_.emplace(entry.name, 0);
+  }
+  const std::string name = entry.name;
+  lane.lock();
+  entry.key = options.seed != 0 ? base::Id128{engine.rng_.u64(), engine.rng_.u64()} : base::random_id128();
+  Result<std::shared_ptr<const backend::RegionEntry>> added = regions.add(std::move(entry));
+  Status failure = added.error();
+  std::vector<std::pair<std::string, std::string>> extras;
+  for (OpenBackend& open : engine.backends()) {
+    if (!failure.ok()) break;
+    Result<std::string> extra = open.backend->add_region(**added);
+    if (!extra) {
+      failure = extra.error();
+    } else if (!extra->empty()) {
+      extras.emplace_back(open.name, std::move(*extra));
+    }
+  }
+  std::shared_ptr<LocalRegion> region;
+  {
+    const base::MutexLock lock(mutex_);
+    if (failure.ok()) {
+      region = std::make_shared<LocalRegion>();
+      region->core = shared_from_this();
+      region->entry = *added;
+      region->huge_pages = huge_pages;
+      locals_[(*added)->index] = region;
+      if (!extras.empty()) extras_[(*added)->index] = std::move(extras);
+      changed((*added)->index, (*added)->generation, false);
+    } else {
+      region_names_.erase(name);
+    }
+  }
+  if (failure.ok()) {
+    engine.card_changed();
+  } else if (added) {
+    regions.close((*added)->index, (*added)->generation);
+    regions.remove((*added)->index, (*added)->generation);
+  }
+  if (!lingering_.empty()) sweep_lingering();
+  lane.unlock();
+  if (!failure.ok()) return failure;
+  lane.wake();
+  return region;
+}
+
+void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) {
+  const std::uint64_t revision = revision_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  changes_.push_back({.revision = revision, .index = index, .generation = generation, .removed = removed});
+  if (changes_.size() > kChangesMax) changes_.pop_front();
+  if (options.directory) publish_due_.store(true, std::memory_order_relaxed);
+}
+
+bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
+  if (region.users > 0) {
+    *holder = std::to_string(region.users) + " transfers of this agent";
+    return false;
+  }
+  bool quiet = true;
+  for (OpenBackend& open : engine.backends()) {
+    quiet = open.port->region_quiet(region.entry->index, region.entry->generation, holder) && quiet;
+  }
+  return quiet;
+}
+
+void Core::finish_region(const std::shared_ptr<LocalRegion>& region) {
+  region->state.store(RegionState::kClosed, std::memory_order_release);
+  for (OpenBackend& open : engine.backends()) open.backend->remove_region(*region->entry);
+  regions.remove(region->entry->index, region->entry->generation);
+}
+
+Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout) {
+  const Instant deadline = now() + timeout;
+  lane.lock();
+  if (region->state.load(std::memory_order_relaxed) == RegionState::kOpen) {
+    region->state.store(RegionState::kClosing, std::memory_order_release);
+    regions.close(region->entry->index, region->entry->generation);
+    engine.cancel_region(*region, now());
+    const base::MutexLock lock(mutex_);
+    region_names_.erase(region->entry->name);
+    locals_.erase(region->entry->index);
+    extras_.erase(region->entry->index);
+    changed(region->entry->index, region->entry->generation, true);
+  }
+  engine.card_changed();
+  lane.unlock();
+  std::string holder;
+  for (;;) {
+    lane.lock();
+    const bool closed = region->state.load(std::memory_order_relaxed) == RegionState::kClosed;
+    const bool quiet = closed || region_quiet(*region, &holder);
+    if (quiet && !closed) finish_region(region);
+    lane.unlock();
+    if (quiet) return {};
+    if (now() >= deadline) break;
+    lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(100)));
+  }
+  Status status(Code::kTimedOut, "close: region '" + region->entry->name + "' is still used by " + holder);
+  if (!region->entry->arena) return status.with_advice("do not free the memory; call close again");
+  region->entry->arena->abandon();
+  return status.with_advice("the memory was abandoned: it is never given out again; close may be called again");
+}
+
+void Core::drop_region(std::shared_ptr<LocalRegion> region) {
+  if (is_forked_child() || region->state.load(std::memory_order_acquire) == RegionState::kClosed) return;
+  if (close_region(region, Duration::zero()).ok()) return;
+  lane.lock();
+  lingering_.push_back(std::move(region));
+  lane.unlock();
+}
+
+void Core::sweep_lingering() {
+  std::erase_if(lingering_, [this](const std::shared_ptr<LocalRegion>& region) {
+    // The whole class is confined by the lane's lock here; erase_if's closure hides that from the checker.
+    std::string holder;
+    bool quiet = region->users == 0;
+    for (OpenBackend& open : engine.backends()) {
+      quiet = open.port->region_quiet(region->entry->index, region->entry->generation, &holder) && quiet;
+    }
+    if (!quiet) return false;
+    region->state.store(RegionState::kClosed, std::memory_order_release);
+    for (OpenBackend& open : engine.backends()) open.backend->remove_region(*region->entry);
+    regions.remove(region->entry->index, region->entry->generation);
+    return true;
+  });
+}
+
+}  // namespace hawser::agent

@@ -1,0 +1,61 @@
+// Counters as JSON.
+
+#include <hawser/counters.h>
+
+#include <nlohmann/json.hpp>
+
+HAWSER_NAMESPACE_BEGIN
+namespace {
+
+nlohmann::json json_of(const LatencySummary& latency) {
+  return {{"count", latency.count},   {"p50_ns", latency.p50_ns}, {"p90_ns", latency.p90_ns},
+          {"p99_ns", latency.p99_ns}, {"max_ns", latency.max_ns}, {"sum_ns", latency.sum_ns}};
+}
+
+nlohmann::json json_of(const FlowCounters& flow) {
+  return {{"bytes_written", flow.bytes_written},
+          {"bytes_read", flow.bytes_read},
+          {"writes", flow.writes},
+          {"reads", flow.reads},
+          {"errors", flow.errors},
+          {"retries", flow.retries},
+          {"cancels", flow.cancels},
+          {"timeouts", flow.timeouts},
+          {"notifications_sent", flow.notifications_sent},
+          {"notifications_received", flow.notifications_received},
+          {"messages_sent", flow.messages_sent},
+          {"messages_received", flow.messages_received},
+          {"latency", json_of(flow.latency)}};
+}
+
+}  // namespace
+
+std::string to_json(const AgentCounters& counters) {
+  nlohmann::json json = {{"schema", "hawser.counters/1"},
+                         {"agent", counters.agent},
+                         {"incarnation", counters.incarnation},
+                         {"total", json_of(counters.total)},
+                         {"regions", counters.regions_gauge},
+                         {"region_bytes", counters.region_bytes_gauge},
+                         {"transfers_in_flight", counters.transfers_in_flight_gauge},
+                         {"peers", nlohmann::json::array()},
+                         {"paths", nlohmann::json::array()}};
+  for (const PeerCounters& peer : counters.peers) {
+    json["peers"].push_back({{"peer", peer.peer}, {"incarnation", peer.incarnation}, {"state", peer.state}, {"flow", json_of(peer.flow)}});
+  }
+  for (const PathCounters& path : counters.paths) {
+    json["paths"].push_back({{"peer", path.peer},
+                             {"backend", path.backend},
+                             {"state", path.state},
+                             {"bytes_out", path.bytes_out},
+                             {"bytes_in", path.bytes_in},
+                             {"chunks", path.chunks},
+                             {"messages_out", path.messages_out},
+                             {"messages_in", path.messages_in},
+                             {"epochs", path.epochs}});
+  }
+  // Names come from peers and may not be UTF-8; a bad byte must not make the whole answer fail.
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+HAWSER_NAMESPACE_END

@@ -1,0 +1,195 @@
+// The door's Driver: threads that lead lanes.
+
+#include <hawser/driver.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <hawser/agent.h>
+
+#include "agent/core.h"
+#include "base/events.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr unsigned kThreadsMax = 64;
+
+/// One thread and the lanes that it leads. The list of lanes is changed under `mutex`, which the thread holds while it
+/// turns, so a detached agent is not touched once detach returns.
+class Worker {
+ public:
+  Worker(base::Epoll epoll, base::EventFd wake, Duration spin)
+      : epoll_(std::move(epoll)), wake_(std::move(wake)), spin_(spin) {
+    (void)epoll_.add(wake_.fd(), EPOLLIN, 0);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Worker() {
+    stop_.store(true, std::memory_order_release);
+    wake_.signal();
+    thread_.join();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  Status attach(const std::shared_ptr<Core>& core) {
+    Status status;
+    change([&] {
+      status = epoll_.add(core->lane.sleep_fd(), EPOLLIN, 1);
+      if (!status.ok()) return;
+      cores_.push_back(core);
+      core->lane.set_driven(true);
+    });
+    core->lane.news();
+    return status;
+  }
+
+  bool detach(const std::shared_ptr<Core>& core) {
+    bool found = false;
+    change([&] {
+      found = std::erase(cores_, core) > 0;
+      if (found) (void)epoll_.remove(core->lane.sleep_fd());
+    });
+    if (found) {
+      core->lane.set_driven(false);
+      core->lane.disarm();
+      core->lane.news();
+    }
+    return found;
+  }
+
+  std::size_t load() const { return load_.load(std::memory_order_relaxed); }
+
+ private:
+  template <typename Change>
+  void change(const Change& apply) {
+    changes_.fetch_add(1, std::memory_order_seq_cst);
+    wake_.signal();
+    mutex_.lock();
+    apply();
+    load_.store(cores_.size(), std::memory_order_relaxed);
+    mutex_.unlock();
+    changes_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+  std::size_t turn_all() HAWSER_REQUIRES(mutex_) {
+    std::size_t work = 0;
+    for (const auto& core : cores_) {
+      if (core->is_closed()) continue;
+      work += core->lane.try_turn();
+      if (core->lane.contended()) std::this_thread::yield();
+      if (work == 0 && core->publish_due()) core->publish(core->now() + std::chrono::milliseconds(50));
+    }
+    return work;
+  }
+
+  void sleep() HAWSER_REQUIRES(mutex_) {
+    Instant next = Instant::max();
+    Instant now = Clock::steady().now();
+    bool idle = true;
+    for (const auto& core : cores_) {
+      if (core->is_closed()) continue;
+      Instant its_next = Instant::max();
+      if (!core->lane.arm(&its_next)) idle = false;
+      now = core->now();
+      next = std::min(next, its_next);
+    }
+    mutex_.unlock();  // Whoever attaches or detaches signals the epoll.
+    if (idle && next > now) {
+      std::array<epoll_event, 16> events;
+      (void)epoll_.wait(events, next == Instant::max() ? Duration::max() : next - now);
+    }
+    mutex_.lock();
+    wake_.drain();
+    for (const auto& core : cores_) {
+      core->lane.disarm();
+      core->lane.drain_wake();
+    }
+  }
+
+  void run() {
+    Instant busy = Clock::steady().now();
+    mutex_.lock();
+    while (!stop_.load(std::memory_order_acquire)) {
+      while (changes_.load(std::memory_order_seq_cst) > 0) {
+        mutex_.unlock();
+        std::this_thread::yield();
+        mutex_.lock();
+      }
+      const std::size_t work = turn_all();
+      const Instant now = Clock::steady().now();
+      if (work > 0) {
+        busy = now;
+      } else if (now - busy >= spin_) {
+        sleep();
+        busy = Clock::steady().now();
+      } else {
+        base::cpu_relax();
+      }
+    }
+    mutex_.unlock();
+  }
+
+  base::Epoll epoll_;
+  base::EventFd wake_;
+  const Duration spin_;
+  base::Mutex mutex_;
+  std::vector<std::shared_ptr<Core>> cores_ HAWSER_GUARDED_BY(mutex_);
+  std::atomic<int> changes_{0};
+  std::atomic<bool> stop_{false};
+  std::atomic<std::size_t> load_{0};
+  std::thread thread_;
+};
+
+}  // namespace
+}  // namespace hawser::agent
+
+HAWSER_NAMESPACE_BEGIN
+
+struct Driver::Impl {
+  std::vector<std::unique_ptr<agent::Worker>> workers;
+};
+
+Driver::Driver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Driver::Driver(Driver&&) noexcept = default;
+Driver& Driver::operator=(Driver&&) noexcept = default;
+Driver::~Driver() = default;
+
+Result<Driver> Driver::start(const DriverOptions& options) {
+  if (options.threads == 0 || options.threads > agent::kThreadsMax) {
+    return Status(Code::kInvalid, "Driver::start: threads = " + std::to_string(options.threads) + " is not in 1..64");
+  }
+  auto impl = std::make_unique<Impl>();
+  for (unsigned i = 0; i < options.threads; ++i) {
+    Result<base::Epoll> epoll = base::Epoll::open();
+    if (!epoll) return epoll.error();
+    Result<base::EventFd> wake = base::EventFd::open();
+    if (!wake) return wake.error();
+    impl->workers.push_back(std::make_unique<agent::Worker>(std::move(*epoll), std::move(*wake), options.spin));
+  }
+  return Driver(std::move(impl));
+}
+
+Status Driver::attach(Agent& agent) {
+  if (!agent.core()) return Status(Code::kInvalid, "Driver::attach: the agent is empty");
+  if (Status status = agent.core()->usable("Driver::attach"); !status.ok()) return status;
+  if (agent.core()->lane.driven()) {
+    return Status(Code::kInvalid, "Driver::attach: agent '" + std::string(agent.name()) + "' has a driver already");
+  }
+  const auto least = std::min_element(impl_->workers.begin(), impl_->workers.end(),
+                                      [](const auto& a, const auto& b) { return a->load() < b->load(); });
+  return (*least)->attach(agent.core());
+}
+
+Status Driver::detach(Agent& agent) {
+  for (const auto& worker : impl_->workers) {
+    if (worker->detach(agent.core())) return {};
+  }
+  return Status(Code::kNotFound, "Driver::detach: agent '" + std::string(agent.name()) + "' is not attached to this driver");
+}
+
+HAWSER_NAMESPACE_END

@@ -1,0 +1,182 @@
+#include "agent/engine.h"
+
+#include <algorithm>
+#include <array>
+
+#include "agent/core.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr std::size_t kEventsAtOnce = 64;
+constexpr std::size_t kEventRoundsMax = 8;  ///< Per port and turn.
+constexpr Duration kBlockedPause = std::chrono::milliseconds(1);  ///< A full ring of a peer has no bell for room.
+
+}  // namespace
+
+Engine::~Engine() {
+  for (Slot& slot : in_flight_) slot.flight_hook.unlink();
+}
+
+void Engine::add_backend(OpenBackend backend) { backends_.push_back(std::move(backend)); }
+
+std::size_t Engine::turn(Instant now) {
+  std::size_t work = 0;
+  const backend::TurnBudget budget;
+  for (std::size_t i = 0; i < backends_.size(); ++i) {
+    work += backends_[i].port->turn(now, budget);
+    work += poll_events(i, now);
+  }
+  work += expire(now);
+  if (!held_.empty()) work += check_held(now);
+  if (now >= earliest_timer_) work += run_timers(now);
+  work = serve_sessions(work, now);
+  if (!gone_.empty()) bury(now);
+  if (finalized_ > 0) {
+    finalized_ = 0;
+    core_.lane.news();
+  }
+  return work;
+}
+
+std::size_t Engine::serve_sessions(std::size_t work, Instant now) {
+  if (!blocked_.empty() && (work > 0 || now >= blocked_until_)) {
+    for (Session* session : blocked_) {
+      session->in_blocked_list = false;
+      enlist(*session);
+    }
+    blocked_.clear();
+    blocked_until_ = Instant::max();
+  }
+  if (work_.empty()) return work;
+  // What a session leaves over puts it into the list again.
+  std::vector<Session*> round;
+  round.swap(work_);
+  for (Session* session : round) {
+    session->in_work_list = false;
+    work += offer(*session, now);
+    work += pump_messages(*session, now);
+  }
+  if (work_.empty()) {
+    round.clear();
+    work_.swap(round);  // Keeps the room.
+  }
+  return work;
+}
+
+void Engine::block(Session& session, Instant now) {
+  if (session.in_blocked_list) return;
+  session.in_blocked_list = true;
+  blocked_.push_back(&session);
+  blocked_until_ = std::min(blocked_until_, now + kBlockedPause);
+}
+
+std::size_t Engine::poll_events(std::size_t backend, Instant now) {
+  std::array<backend::PortEvent, kEventsAtOnce> events;
+  std::size_t work = 0;
+  for (std::size_t round = 0; round < kEventRoundsMax; ++round) {
+    const std::size_t count = backends_[backend].port->poll(events);
+    in_events_ = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      backend::PortEvent& event = events[i];
+      switch (event.kind) {
+        case backend::PortEvent::Kind::kChunkDone: on_chunk_done(event, now); break;
+        case backend::PortEvent::Kind::kMessage: on_message(event, now); break;
+        case backend::PortEvent::Kind::kArrival: on_arrival(event, now); break;
+        case backend::PortEvent::Kind::kPathUp: on_path_up(backend, event, now); break;
+        case backend::PortEvent::Kind::kPathDown: on_path_down(backend, event, now); break;
+      }
+    }
+    in_events_ = false;
+    if (!to_release_.empty()) release_now();
+    work += count;
+    if (count < events.size()) break;
+  }
+  return work;
+}
+
+Instant Engine::next_deadline() const {
+  Instant next = std::min({earliest_deadline_, earliest_timer_, blocked_until_});
+  for (const OpenBackend& backend : backends_) next = std::min(next, backend.port->next_deadline());
+  return next;
+}
+
+bool Engine::prepare_sleep() {
+  // Held transfers wait for a word that anyone may store to: there is no bell for that, so they are looked at.
+  if (!work_.empty() || !held_.empty()) return false;
+  bool idle = true;
+  for (OpenBackend& backend : backends_) idle = backend.port->prepare_sleep() && idle;
+  return idle;
+}
+
+void Engine::enlist(Session& session) {
+  if (session.in_work_list) return;
+  session.in_work_list = true;
+  work_.push_back(&session);
+}
+
+Session& Engine::session(const std::shared_ptr<PeerCore>& peer) {
+  if (!peer->session) {
+    const AgentLimits& limits = core_.options.limits;
+    peer->session = std::make_unique<Session>(
+        peer, wire::CreditLimits{.messages = limits.notifications, .bytes = limits.notification_bytes});
+    sessions_.push_back(peer->session.get());
+    for (const auto& [channel, credit] : open_channels_) {
+      peer->session->channels[channel].in.emplace(channel_window(credit));
+      peer->session->channels[channel].credit_owed = true;
+    }
+  }
+  return *peer->session;
+}
+
+Session* Engine::session_of(const backend::Path* path) {
+  if (path == last_path_) return last_session_;
+  const auto found = by_path_.find(path);
+  last_path_ = path;
+  last_session_ = found == by_path_.end() ? nullptr : found->second;
+  return last_session_;
+}
+
+void Engine::forget_path(const backend::Path* path) {
+  by_path_.erase(path);
+  last_path_ = nullptr;
+  last_session_ = nullptr;
+}
+
+std::uint64_t Engine::peers_up() const {
+  std::uint64_t count = 0;
+  for (const Session* session : sessions_) count += session->control_serial != 0 ? 1 : 0;
+  return count;
+}
+
+void Engine::begin_close(Instant now) {
+  closing_ = true;
+  end_all(Status(Code::kCancelled, "agent '" + core_.identity.name + "' was closed"), now);
+  const Status cause(Code::kDisconnected, "agent '" + core_.identity.name + "' was closed");
+  for (Session* session : sessions_) feed(*session, proto::SessionEvent::kInvalidate, cause, now);
+  for (Stranger& stranger : strangers_) {
+    if (stranger.path != nullptr) backends_[stranger.backend].port->release_path(stranger.path);
+  }
+  strangers_.clear();
+  for (OpenBackend& backend : backends_) backend.port->begin_close(now);
+}
+
+void Engine::shut_down(Instant now) {
+  backends_.clear();
+  by_path_.clear();
+  last_path_ = nullptr;
+  for (Session* session : sessions_) session->paths.clear();
+  for (Slot& slot : in_flight_) {
+    slot.in_flight = 0;
+    if (slot.outcome.ok()) slot.outcome = Status(Code::kCancelled, "the agent was closed");
+    finalize(slot, slot.outcome, now);
+  }
+  core_.lane.news();
+}
+
+bool Engine::closed() const {
+  if (in_flight_count_ > 0) return false;
+  return std::all_of(backends_.begin(), backends_.end(), [](const OpenBackend& backend) { return backend.port->idle(); });
+}
+
+}  // namespace hawser::agent

@@ -1,0 +1,205 @@
+#pragma once
+
+// The engine: sessions and transfers of one agent, moved on by whoever holds the lane's lock. Nothing here blocks,
+// sleeps or reads a clock.
+//
+// A submission comes in by `accept`, its chunks go to paths by `offer`, their ends come back as port events, and
+// `finalize` publishes the outcome. Everything between agents that is not bytes of a transfer is a session message
+// (wire/session.h), sent in order by proto/link.h over whichever path carries control.
+//
+// Thread rule: confined to the lane.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <hawser/agent.h>
+
+#include "agent/peer_core.h"
+#include "agent/session.h"
+#include "backend/backend.h"
+#include "base/rng.h"
+#include "wire/session.h"
+
+namespace hawser::agent {
+
+class Core;
+
+struct OpenBackend {
+  std::string name;
+  std::unique_ptr<backend::Backend> backend;
+  std::unique_ptr<backend::Port> port;
+  const backend::Traits* traits = nullptr;
+};
+
+class Engine {
+ public:
+  Engine(Core& core, base::Rng rng) : core_(core), rng_(rng) {}
+  ~Engine();
+
+  // Backends.
+  void add_backend(OpenBackend backend);
+  std::vector<OpenBackend>& backends() { return backends_; }
+
+  // Transfers.
+  /// Takes a submission in. An error means that it was not taken and nothing happened.
+  Status accept(Slot& slot, Instant now);
+  /// Ends a submission that was left in the lane's ring and cannot be accepted.
+  void refuse(Slot& slot, Status status, Instant now);
+  /// After `accept` by the submitting thread: offers the peer's chunks and lets the port move them at once.
+  void serve_now(PeerCore& peer, Instant now);
+  std::size_t apply_cancels(Instant now);
+  void cancel_region(const LocalRegion& region, Instant now);
+  void end_label(std::uint64_t label, const Status& status, Instant now);
+  std::uint32_t in_flight() const { return in_flight_count_; }
+  void end_all(const Status& status, Instant now);
+
+  // The turn.
+  std::size_t turn(Instant now);
+  Instant next_deadline() const;
+  bool prepare_sleep();
+
+  // Peers.
+  Session& session(const std::shared_ptr<PeerCore>& peer);
+  void want(Session& session, Instant now);
+  void want_card(Session& session, Instant now);
+  Status notify(Session& session, std::string_view text, Instant now);
+  Status send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now);
+  void invalidate(Session& session, const Status& cause, Instant now);
+  /// Opens a path to whoever listens there; `take_stranger` tells later what came of it.
+  Result<std::uint64_t> open_stranger(std::string_view backend, std::string_view address, std::string_view name,
+                                      Instant deadline, Instant now);
+  /// Null peer with good status: not yet.
+  Result<std::shared_ptr<PeerCore>> take_stranger(std::uint64_t ticket);
+  void drop_stranger(std::uint64_t ticket);
+  void open_channel(std::uint32_t channel, std::uint32_t credit, Instant now);
+  void release_notifications(const std::shared_ptr<PeerCore>& peer);
+  void release_message(Session& session, std::uint32_t channel, std::size_t bytes);
+  void card_changed();
+  std::uint64_t peers_up() const;
+
+  /// Ports and backends are destroyed; what is still in flight ends.
+  void shut_down(Instant now);
+
+  // Closing.
+  void begin_close(Instant now);
+  bool closed() const;
+
+  /// The path that a plan would take now, or null with the reason. Binds the plan's regions.
+  PathEntry* route(PlanCore& plan, Session& session, Status* why);
+  /// Backends that lead to the peer, in order of preference; `why` gets one reason per other backend.
+  std::vector<std::size_t> candidates(PeerCore& peer, std::vector<Status>* why = nullptr);
+  Status refusal_of(PeerCore& peer, std::size_t backend);
+  std::string address_of(PeerCore& peer, std::size_t backend);
+
+ private:
+  friend class Core;
+  struct Stranger {
+    std::uint64_t ticket = 0;
+    std::size_t backend = 0;
+    backend::Path* path = nullptr;
+    std::string name;
+    std::shared_ptr<PeerCore> peer;
+    Status failure;
+  };
+  enum class Offer : std::uint8_t { kAll, kBlocked, kEnded };
+
+  // engine_transfers.cc
+  void link(Slot& slot);
+  Status admit(Slot& slot, Session& session, Instant now);
+  bool after_reached(const Slot& slot) const;
+  std::size_t check_held(Instant now);
+  std::size_t offer(Session& session, Instant now);
+  Offer advance(Slot& slot, Session& session, Instant now);
+  Offer offer_chunks(Slot& slot, Session& session, PathEntry& entry, Instant now);
+  std::size_t fill_batch(Slot& slot, const Route& route, bool covered, std::span<backend::Chunk> batch);
+  Offer conclude(Slot& slot, Session& session, Instant now);
+  bool send_arrive(Slot& slot, Session& session, std::uint32_t chunks);
+  void on_chunk_done(const backend::PortEvent& event, Instant now);
+  void end_early(Slot& slot, Status status, Instant now);
+  void finalize(Slot& slot, Status status, Instant now);
+  void report(Slot& slot, const Status& status, Instant now);
+  std::size_t expire(Instant now);
+
+  // engine_paths.cc
+  void on_path_up(std::size_t backend, const backend::PortEvent& event, Instant now);
+  void on_path_down(std::size_t backend, const backend::PortEvent& event, Instant now);
+  void on_stranger_down(Stranger& stranger, const backend::PortEvent& event);
+  void feed(Session& session, proto::SessionEvent event, const Status& cause, Instant now);
+  void act(Session& session, proto::SessionAction action, const Status& cause, Instant now);
+  bool open_next_path(Session& session, Instant now);
+  void adopt(Session& session, std::size_t backend, const backend::PortEvent& event, Instant now);
+  void choose_control(Session& session, Instant now);
+  void release(std::size_t backend, backend::Path* path);
+  void release_now();
+  void release_paths(Session& session);
+  void fail_transfers(Session& session, const Status& cause, Instant now);
+  std::size_t run_timers(Instant now);
+  void set_state(Session& session, PeerState state, const Status& cause, PeerEvent::Kind kind);
+
+  // engine_messages.cc
+  void on_message(const backend::PortEvent& event, Instant now);
+  Status on_reliable(Session& session, const wire::Envelope& envelope, Instant now);
+  Status on_plain(Session& session, const backend::Path* path, const wire::Envelope& envelope, Instant now);
+  Status on_arrive(Session& session, const wire::Arrive& arrive);
+  Status on_welcome(Session& session, PathEntry& entry, const wire::Welcome& welcome, Instant now);
+  Status on_credit(Session& session, const wire::Credit& credit);
+  Status on_send(Session& session, const wire::Send& send);
+  void on_arrival(const backend::PortEvent& event, Instant now);
+  void deliver(Session& session, const std::optional<std::span<const std::byte>>& notify,
+               const std::optional<wire::SignalBump>& signal);
+  void bump(Session& session, const wire::SignalBump& signal);
+  void retire(Session& session, std::uint64_t oldest);
+  bool push_reliable(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
+  bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
+  std::size_t pump_messages(Session& session, Instant now);
+  void send_welcome(Session& session, PathEntry& entry);
+  void break_path(Session& session, const Status& cause, Instant now);
+
+  // engine_cards.cc
+  Status on_card_request(Session& session, const wire::CardRequest& request);
+  Status on_card_part(Session& session, const wire::CardPart& part, Instant now);
+  bool pump_card(Session& session);
+  void tell_card(Session& session);
+  void bury(Instant now);
+
+  void enlist(Session& session);
+  void block(Session& session, Instant now);
+  std::size_t serve_sessions(std::size_t work, Instant now);
+  std::size_t poll_events(std::size_t backend, Instant now);
+  Session* session_of(const backend::Path* path);
+  void forget_path(const backend::Path* path);
+
+  Core& core_;
+  base::Rng rng_;
+  std::vector<OpenBackend> backends_;
+  std::unordered_map<const backend::Path*, Session*> by_path_;
+  const backend::Path* last_path_ = nullptr;  ///< Of the last event: events of one path come in runs.
+  Session* last_session_ = nullptr;
+  std::vector<Stranger> strangers_;
+  std::uint64_t next_ticket_ = 1;
+  std::uint64_t next_serial_ = 1;
+  std::vector<Session*> sessions_;   ///< All that exist.
+  std::vector<Session*> work_;       ///< To be looked at in the next turn.
+  std::vector<Session*> gone_;       ///< Down; forgotten as soon as no transfer refers to them.
+  std::vector<Session*> blocked_;    ///< A path had no room; looked at again once something moved or a pause is over.
+  Instant blocked_until_ = Instant::max();
+  base::IntrusiveList<Slot, &Slot::flight_hook> in_flight_;
+  base::IntrusiveList<Slot, &Slot::pending_hook> held_;  ///< Wait for their `after` word.
+  std::uint32_t in_flight_count_ = 0;
+  Instant earliest_deadline_ = Instant::max();  ///< Not after the earliest one; exact after `expire`.
+  Instant earliest_timer_ = Instant::max();     ///< Likewise for sessions' retry and connect deadlines.
+  std::map<std::uint32_t, std::uint32_t> open_channels_;  ///< Channel and its credit.
+  std::size_t finalized_ = 0;        ///< Since the last look of the lane.
+  std::vector<std::pair<std::size_t, backend::Path*>> to_release_;
+  bool in_events_ = false;           ///< Events of a port are being read.
+  bool closing_ = false;
+};
+
+/// How much may wait unread on a channel that was opened with `credit` messages.
+wire::CreditLimits channel_window(std::uint32_t credit);
+
+}  // namespace hawser::agent

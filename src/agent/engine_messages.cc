@@ -1,0 +1,391 @@
+// Session messages in the engine: notifications, messages, credits, arrivals, signals.
+
+#include <array>
+#include <atomic>
+
+#include "agent/core.h"
+#include "agent/engine.h"
+#include "base/bytes.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr Duration kAckDelay = std::chrono::microseconds(50);  ///< So that an answer carries the acknowledgement along.
+
+using HeadArray = std::array<std::byte, wire::kHeadMax>;
+
+}  // namespace
+
+wire::CreditLimits channel_window(std::uint32_t credit) {
+  return {.messages = credit, .bytes = std::uint64_t{credit} * kMessageMax};
+}
+
+// ---- Out.
+
+bool Engine::push_reliable(Session& session, std::span<const std::byte> head, std::span<const std::byte> body) {
+  PathEntry* control = session.control();
+  if (control != nullptr && session.link_out.can_pass()) {
+    if (control->path->send(Priority::kRealtime, head, body)) {
+      session.link_out.pass();
+      return true;
+    }
+  }
+  if (!session.link_out.push(head, body)) return false;
+  if (control != nullptr) {
+    // An acknowledgement that is owed rides along.
+    HeadArray buffer;
+    if (session.link_in.ack_due(true)) {
+      const wire::Ack ack{.up_to = session.link_in.received()};
+      if (control->path->send(Priority::kRealtime, wire::encode(ack, buffer), {})) {
+        session.link_in.take_ack();
+        session.ack_since = Instant::max();
+      }
+    }
+    while (!session.link_out.pending().empty() && control->path->send(Priority::kRealtime, session.link_out.pending(), {})) {
+      session.link_out.sent();
+    }
+  }
+  enlist(session);
+  return true;
+}
+
+bool Engine::send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body) {
+  PathEntry* control = session.control();
+  return control != nullptr && control->path->send(Priority::kRealtime, head, body);
+}
+
+void Engine::send_welcome(Session& session, PathEntry& entry) {
+  HeadArray buffer;
+  const wire::Welcome welcome{.revision = core_.card_revision(),
+                              .received = session.link_in.received(),
+                              .notify = session.notify_in.take_limits()};
+  entry.welcome_sent = entry.path->send(Priority::kRealtime, wire::encode(welcome, buffer), {});
+}
+
+Status Engine::notify(Session& session, std::string_view text, Instant now) {
+  if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core_.down_status(*session.peer);
+  if (!session.notify_out.try_take(text.size())) {
+    return Status(Code::kBusy, "notify: the inbox of " + session.peer->name + " has no room for another notification")
+        .with_peer(session.peer->name)
+        .with_advice("the peer must take notifications; retry after a pause");
+  }
+  wire::Arrive arrive{.seq = session.link_out.next_seq()};
+  arrive.notify = base::as_bytes(text);
+  HeadArray buffer;
+  if (!push_reliable(session, wire::encode(arrive, buffer), *arrive.notify)) {
+    session.notify_out.give_back(text.size());
+    return Status(Code::kBusy, "notify: the queue of messages to " + session.peer->name + " is full");
+  }
+  ++session.flow.notifications_sent;
+  want(session, now);
+  return {};
+}
+
+Status Engine::send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now) {
+  if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core_.down_status(*session.peer);
+  want(session, now);
+  ChannelState& state = session.channels[channel];
+  if (!state.out.try_take(bytes.size())) {
+    return Status(Code::kBusy, "send: " + session.peer->name + " has no room on channel " + std::to_string(channel) +
+                                   " (or has not opened it yet)")
+        .with_peer(session.peer->name);
+  }
+  const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = bytes};
+  HeadArray buffer;
+  if (!push_reliable(session, wire::encode(message, buffer), bytes)) {
+    state.out.give_back(bytes.size());
+    return Status(Code::kBusy, "send: the queue of messages to " + session.peer->name + " is full");
+  }
+  ++session.flow.messages_sent;
+  return {};
+}
+
+std::size_t Engine::pump_messages(Session& session, Instant now) {
+  PathEntry* control = session.control();
+  for (PathEntry& entry : session.paths) {
+    if (entry.up && !entry.welcome_sent) send_welcome(session, entry);
+  }
+  if (control == nullptr) return 0;
+  std::size_t work = 0;
+  while (!session.link_out.pending().empty()) {
+    if (!control->path->send(Priority::kRealtime, session.link_out.pending(), {})) {
+      block(session, now);
+      return work;
+    }
+    session.link_out.sent();
+    ++work;
+  }
+  HeadArray buffer;
+  if (session.credit_owed) {
+    const wire::Credit credit{.channel = wire::kNotifyChannel, .limits = session.notify_in.take_limits()};
+    session.credit_owed = !send_plain(session, wire::encode(credit, buffer), {});
+    ++work;
+  }
+  for (auto& [id, channel] : session.channels) {
+    if (!channel.credit_owed || !channel.in) continue;
+    const wire::Credit credit{.channel = id, .limits = channel.in->take_limits()};
+    channel.credit_owed = !send_plain(session, wire::encode(credit, buffer), {});
+    ++work;
+  }
+  if (session.retire_owed) {
+    const Slot* oldest = session.covered.front();
+    const wire::Arrive retire{.seq = session.link_out.next_seq(),
+                              .oldest = oldest != nullptr ? oldest->id : session.next_covered};
+    session.retire_owed = !push_reliable(session, wire::encode(retire, buffer), {});
+  }
+  if (session.card_wanted && !session.card_asked) {
+    const wire::CardRequest request{.seq = session.link_out.next_seq(), .since_revision = core_.known_revision(*session.peer)};
+    session.card_asked = push_reliable(session, wire::encode(request, buffer), {});
+  }
+  if (session.card_out) work += pump_card(session) ? 1 : 0;
+  const bool late = now - kAckDelay >= session.ack_since;
+  if (session.link_in.ack_due(late)) {
+    const wire::Ack ack{.up_to = session.link_in.received()};
+    if (send_plain(session, wire::encode(ack, buffer), {})) {
+      session.link_in.take_ack();
+      session.ack_since = Instant::max();
+    }
+    ++work;
+  }
+  const bool more = session.credit_owed || session.retire_owed || session.card_out || session.link_in.ack_due(true);
+  if (more) enlist(session);
+  return work;
+}
+
+// ---- In.
+
+void Engine::on_message(const backend::PortEvent& event, Instant now) {
+  Session* session = session_of(event.path);
+  if (session == nullptr) return;
+  const Result<wire::Envelope> envelope = wire::open_envelope(event.bytes);
+  Status status = envelope.error();
+  if (envelope && wire::is_reliable(envelope->kind)) {
+    switch (session->link_in.on_receive(envelope->seq, event.bytes.size())) {
+      case proto::Received::kDeliver:
+        status = on_reliable(*session, *envelope, now);
+        break;
+      case proto::Received::kDuplicate: break;
+      case proto::Received::kGap: status = Status(Code::kCorrupt, "a message of the session is missing"); break;
+    }
+    if (session->ack_since == Instant::max() && !session->link_in.ack_due(false)) session->ack_since = now;
+    if (session->link_in.ack_due(true)) enlist(*session);
+  } else if (envelope) {
+    status = on_plain(*session, event.path, *envelope, now);
+  }
+  if (!status.ok()) break_path(*session, status.with_peer(session->peer->name), now);
+}
+
+Status Engine::on_plain(Session& session, const backend::Path* path, const wire::Envelope& envelope, Instant now) {
+  switch (envelope.kind) {
+    case wire::SessionKind::kAck: {
+      const Result<wire::Ack> ack = wire::decode_ack(envelope);
+      return ack ? session.link_out.on_ack(ack->up_to) : ack.error();
+    }
+    case wire::SessionKind::kCredit: {
+      const Result<wire::Credit> credit = wire::decode_credit(envelope);
+      return credit ? on_credit(session, *credit) : credit.error();
+    }
+    case wire::SessionKind::kWelcome: {
+      const Result<wire::Welcome> welcome = wire::decode_welcome(envelope);
+      PathEntry* entry = session.find(path);
+      if (!welcome || entry == nullptr) return welcome.error();
+      return on_welcome(session, *entry, *welcome, now);
+    }
+    case wire::SessionKind::kBye: {
+      const Result<wire::Bye> bye = wire::decode_bye(envelope);
+      if (!bye) return bye.error();
+      const Status cause = Status(Code::kDisconnected, "the peer said goodbye: " + std::string(bye->text))
+                               .with_scope(Scope::kPeer)
+                               .with_peer(session.peer->name);
+      feed(session, proto::SessionEvent::kBye, cause, now);
+      return {};
+    }
+    default: return Status(Code::kCorrupt, "a message of an unknown kind");
+  }
+}
+
+Status Engine::on_reliable(Session& session, const wire::Envelope& envelope, Instant now) {
+  switch (envelope.kind) {
+    case wire::SessionKind::kArrive: {
+      const Result<wire::Arrive> arrive = wire::decode_arrive(envelope);
+      return arrive ? on_arrive(session, *arrive) : arrive.error();
+    }
+    case wire::SessionKind::kSend: {
+      const Result<wire::Send> message = wire::decode_send(envelope);
+      return message ? on_send(session, *message) : message.error();
+    }
+    case wire::SessionKind::kCardRequest: {
+      const Result<wire::CardRequest> request = wire::decode_card_request(envelope);
+      return request ? on_card_request(session, *request) : request.error();
+    }
+    case wire::SessionKind::kCardPart: {
+      const Result<wire::CardPart> part = wire::decode_card_part(envelope);
+      return part ? on_card_part(session, *part, now) : part.error();
+    }
+    default: return Status(Code::kCorrupt, "a message of an unknown kind");
+  }
+}
+
+Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcome& welcome, Instant now) {
+  entry.greeted = true;
+  entry.peer_received = welcome.received;
+  session.notify_out.on_credit(welcome.notify);
+  for (auto& [id, channel] : session.channels) channel.credit_owed = channel.in.has_value();
+  if (welcome.revision > core_.known_revision(*session.peer) && core_.known_revision(*session.peer) > 0) {
+    session.card_wanted = true;
+    session.card_asked = false;
+  }
+  choose_control(session, now);
+  enlist(session);
+  return {};
+}
+
+Status Engine::on_credit(Session& session, const wire::Credit& credit) {
+  bool more = false;
+  if (credit.channel == wire::kNotifyChannel) {
+    more = session.notify_out.on_credit(credit.limits);
+  } else if (credit.channel >= wire::kUserChannelMin) {
+    constexpr std::size_t kChannelsMax = 1024;  // Per peer: a hostile one must not make us keep any number.
+    if (session.channels.size() >= kChannelsMax && !session.channels.contains(credit.channel)) {
+      return Status(Code::kCorrupt, "credit for more than 1024 channels");
+    }
+    more = session.channels[credit.channel].out.on_credit(credit.limits);
+  }
+  if (more) core_.hint(CompletionKind::kRoom, 0);
+  return {};
+}
+
+Status Engine::on_arrive(Session& session, const wire::Arrive& arrive) {
+  if (arrive.oldest != 0) retire(session, arrive.oldest);
+  const bool counted = arrive.notify || arrive.signal;
+  const std::size_t bytes = arrive.notify ? arrive.notify->size() : 0;
+  if (counted && !session.notify_in.on_receive(bytes)) {
+    return Status(Code::kCorrupt, "a notification beyond the credit that was given");
+  }
+  if (arrive.transfer == 0) {
+    deliver(session, arrive.notify, arrive.signal);
+    return {};
+  }
+  const std::uint64_t cookie = session.next_cookie++;
+  switch (session.arrivals.on_arrive(arrive.transfer, arrive.chunks, cookie).state) {
+    case proto::ArrivalState::kComplete: deliver(session, arrive.notify, arrive.signal); return {};
+    case proto::ArrivalState::kIgnored:
+      if (counted && session.notify_in.on_release(bytes)) session.credit_owed = true;
+      return {};
+    case proto::ArrivalState::kCorrupt: return Status(Code::kCorrupt, "a transfer's chunks contradict what was said of it");
+    case proto::ArrivalState::kWaiting: break;
+  }
+  WaitingArrive waiting{.transfer = arrive.transfer, .notify = std::nullopt, .signal = arrive.signal};
+  if (arrive.notify) waiting.notify = std::string(base::as_text(*arrive.notify));
+  session.waiting.emplace(cookie, std::move(waiting));
+  return {};
+}
+
+void Engine::on_arrival(const backend::PortEvent& event, Instant now) {
+  Session* session = session_of(event.path);
+  if (session == nullptr) return;
+  const proto::ArrivalResult result = session->arrivals.on_chunk(event.transfer, event.chunk);
+  if (result.state == proto::ArrivalState::kCorrupt) {
+    break_path(*session, Status(Code::kCorrupt, "chunks of more transfers than were announced"), now);
+  } else if (result.state == proto::ArrivalState::kComplete) {
+    const auto found = session->waiting.find(result.cookie);
+    if (found == session->waiting.end()) return;
+    std::optional<std::span<const std::byte>> text;
+    if (found->second.notify) text = base::as_bytes(*found->second.notify);
+    deliver(*session, text, found->second.signal);
+    session->waiting.erase(found);
+  }
+}
+
+void Engine::deliver(Session& session, const std::optional<std::span<const std::byte>>& notify,
+                     const std::optional<wire::SignalBump>& signal) {
+  if (signal) bump(session, *signal);
+  if (notify) {
+    core_.inbox.push_notification(session.peer, base::as_text(*notify));
+    ++session.flow.notifications_received;
+    ++finalized_;
+    core_.hint(CompletionKind::kNotification, 0);
+  } else if (signal && session.notify_in.on_release(0)) {
+    session.credit_owed = true;
+    enlist(session);
+  }
+}
+
+void Engine::bump(Session& session, const wire::SignalBump& signal) {
+  const auto entry = core_.regions.find(signal.region, signal.generation, signal.key, Rights::kWrite);
+  const bool fits = entry && signal.offset % sizeof(std::uint64_t) == 0 &&
+                    backend::in_bounds(signal.offset, sizeof(std::uint64_t), (*entry)->size) &&
+                    (*entry)->device.kind == DeviceKind::kHost;
+  if (!fits) {
+    ++session.flow.errors;
+    HAWSER_LOG(core_.log, kWarn, "{}: a signal of {} names no word of ours that it may write", core_.identity.name,
+               session.peer->name);
+    return;
+  }
+  auto* word = reinterpret_cast<std::uint64_t*>((*entry)->base + signal.offset);
+  std::atomic_ref<std::uint64_t>(*word).fetch_add(signal.add, std::memory_order_release);
+  core_.inbox.count_arrival();
+  ++finalized_;
+}
+
+void Engine::retire(Session& session, std::uint64_t oldest) {
+  session.arrivals.retire(oldest);
+  // What was announced and never completed gives its place back.
+  for (auto at = session.waiting.begin(); at != session.waiting.end();) {
+    if (at->second.transfer >= oldest) {
+      ++at;
+      continue;
+    }
+    if (session.notify_in.on_release(at->second.notify ? at->second.notify->size() : 0)) session.credit_owed = true;
+    at = session.waiting.erase(at);
+    enlist(session);
+  }
+}
+
+Status Engine::on_send(Session& session, const wire::Send& message) {
+  const auto found = session.channels.find(message.channel);
+  if (found == session.channels.end() || !found->second.in || !found->second.in->on_receive(message.bytes.size())) {
+    return Status(Code::kCorrupt, "a message on a channel that is not open or beyond its credit");
+  }
+  core_.inbox.push_message(session.peer, message.channel, base::as_text(message.bytes));
+  ++session.flow.messages_received;
+  ++finalized_;
+  core_.hint(CompletionKind::kMessage, message.channel);
+  return {};
+}
+
+void Engine::open_channel(std::uint32_t channel, std::uint32_t credit, Instant now) {
+  if (!open_channels_.emplace(channel, credit).second) return;
+  for (Session* session : sessions_) {
+    if (session->machine.state() == proto::SessionState::kDown) continue;
+    ChannelState& state = session->channels[channel];
+    state.in.emplace(channel_window(credit));
+    state.credit_owed = true;
+    enlist(*session);
+  }
+  (void)now;
+}
+
+void Engine::release_notifications(const std::shared_ptr<PeerCore>& peer) {
+  if (!peer->session) return;
+  Session& session = *peer->session;
+  const std::uint64_t bytes = peer->released_bytes.exchange(0, std::memory_order_acq_rel);
+  const std::uint32_t count = peer->released_messages.exchange(0, std::memory_order_acq_rel);
+  bool due = false;
+  for (std::uint32_t i = 0; i < count; ++i) due = session.notify_in.on_release(i == 0 ? bytes : 0) || due;
+  if (due) {
+    session.credit_owed = true;
+    enlist(session);
+  }
+}
+
+void Engine::release_message(Session& session, std::uint32_t channel, std::size_t bytes) {
+  const auto found = session.channels.find(channel);
+  if (found == session.channels.end() || !found->second.in) return;
+  if (found->second.in->on_release(bytes)) {
+    found->second.credit_owed = true;
+    enlist(session);
+  }
+}
+
+}  // namespace hawser::agent

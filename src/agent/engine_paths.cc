@@ -1,0 +1,431 @@
+// Paths and the life of sessions in the engine: opened at first use, greeted, lost, opened again, given up.
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "agent/engine.h"
+
+namespace hawser::agent {
+namespace {
+
+using proto::SessionAction;
+using proto::SessionEvent;
+using proto::SessionState;
+
+SessionEvent event_of(const Status& why) {
+  if (why.code() == Code::kDenied || why.code() == Code::kUnsupported) return SessionEvent::kDenied;
+  if (why.code() == Code::kCorrupt) return SessionEvent::kDenied;
+  if (why.scope() == Scope::kPeer) return SessionEvent::kPeerDead;
+  return SessionEvent::kPathLost;
+}
+
+}  // namespace
+
+std::string Engine::address_of(PeerCore& peer, std::size_t backend) {
+  if (peer.is_self) return backends_[backend].backend->address();
+  const base::MutexLock lock(peer.mutex);
+  const std::string* address = peer.card ? peer.card->address_of(backends_[backend].name) : nullptr;
+  return address != nullptr ? *address : std::string();
+}
+
+Status Engine::refusal_of(PeerCore& peer, std::size_t backend) {
+  const OpenBackend& open = backends_[backend];
+  if (open.traits->self_only && !peer.is_self) {
+    return Status(Code::kUnsupported, open.name + " reaches this agent only");
+  }
+  const std::string address = address_of(peer, backend);
+  if (address.empty()) {
+    return Status(Code::kUnsupported, "no address for backend " + open.name + " is known of " + peer.name);
+  }
+  return open.backend->reachable(address);
+}
+
+std::vector<std::size_t> Engine::candidates(PeerCore& peer, std::vector<Status>* why) {
+  std::vector<std::size_t> usable;
+  if (why != nullptr) why->assign(backends_.size(), Status());
+  for (std::size_t i = 0; i < backends_.size(); ++i) {
+    const Status refusal = refusal_of(peer, i);
+    if (refusal.ok()) usable.push_back(i);
+    if (why != nullptr) (*why)[i] = refusal;
+  }
+  return usable;
+}
+
+void Engine::want(Session& session, Instant now) {
+  if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return;
+  if (session.machine.state() == SessionState::kKnown) feed(session, SessionEvent::kWant, Status(), now);
+  enlist(session);
+}
+
+void Engine::feed(Session& session, SessionEvent event, const Status& cause, Instant now) {
+  for (const SessionAction action : session.machine.on(event)) act(session, action, cause, now);
+  const PeerState state = session.machine.public_state();
+  session.peer->state.store(state, std::memory_order_release);
+}
+
+void Engine::act(Session& session, SessionAction action, const Status& cause, Instant now) {
+  switch (action) {
+    case SessionAction::kNone: break;
+    case SessionAction::kArmDeadline:
+      session.connect_deadline = now + core_.options.peer_timeout;
+      session.backoff.emplace(proto::BackoffOptions{}, session.connect_deadline);
+      session.tried.assign(backends_.size(), false);
+      earliest_timer_ = std::min(earliest_timer_, session.connect_deadline);
+      break;
+    case SessionAction::kDisarm:
+      session.connect_deadline = session.retry_at = Instant::max();
+      session.tried.assign(backends_.size(), false);
+      break;
+    case SessionAction::kOpenPath:
+      session.tried.assign(backends_.size(), false);
+      if (!open_next_path(session, now)) feed(session, event_of(session.last_failure), session.last_failure, now);
+      break;
+    case SessionAction::kStartBackoff:
+      if (const auto at = session.backoff->next(now, rng_)) {
+        session.retry_at = *at;
+        earliest_timer_ = std::min(earliest_timer_, *at);
+      } else {
+        feed(session, SessionEvent::kDeadline, session.last_failure, now);
+      }
+      break;
+    case SessionAction::kGreet: break;  // adopt() greets every path, the first one too.
+    case SessionAction::kReportUp: set_state(session, PeerState::kUp, cause, PeerEvent::Kind::kUp); break;
+    case SessionAction::kReportSuspect: set_state(session, PeerState::kSuspect, cause, PeerEvent::Kind::kSuspect); break;
+    case SessionAction::kReportDown: set_state(session, PeerState::kDown, cause, PeerEvent::Kind::kDown); break;
+    case SessionAction::kFailTransfers: fail_transfers(session, cause, now); break;
+    case SessionAction::kSendBye:
+      if (session.control_serial != 0) {
+        std::array<std::byte, wire::kHeadMax> buffer;
+        constexpr std::string_view kText = "closed";
+        const wire::Bye bye{.code = Code::kDisconnected, .text = kText};
+        send_plain(session, wire::encode(bye, buffer), std::as_bytes(std::span(kText.data(), kText.size())));
+      }
+      break;
+    case SessionAction::kReleasePaths: release_paths(session); break;
+  }
+}
+
+void Engine::set_state(Session& session, PeerState state, const Status& cause, PeerEvent::Kind kind) {
+  if (state == PeerState::kDown) {
+    const base::MutexLock lock(session.peer->mutex);
+    session.peer->down_cause = cause;
+  }
+  session.peer->state.store(state, std::memory_order_release);
+  if (state == PeerState::kDown) gone_.push_back(&session);
+  ++finalized_;  // Waiters look at peers' states too.
+  core_.inbox.push_event({.kind = kind, .peer = Peer(session.peer), .cause = cause});
+  core_.hint(CompletionKind::kPeer, 0);
+}
+
+bool Engine::open_next_path(Session& session, Instant now) {
+  session.tried.resize(backends_.size(), false);
+  session.last_failure = Status(Code::kUnsupported, "no backend of this agent leads to " + session.peer->name)
+                             .with_scope(Scope::kPeer)
+                             .with_peer(session.peer->name);
+  std::vector<Status> why;
+  for (const std::size_t i : candidates(*session.peer, &why)) {
+    if (session.tried[i]) continue;
+    session.tried[i] = true;
+    const bool here = std::any_of(session.paths.begin(), session.paths.end(),
+                                  [&](const PathEntry& entry) { return entry.backend == i; });
+    if (here) continue;
+    const std::string address = address_of(*session.peer, i);
+    const Result<backend::Path*> path = backends_[i].port->open_path({.peer = session.peer->name,
+                                                                      .incarnation = session.peer->incarnation,
+                                                                      .address = address,
+                                                                      .supersedes = session.last_session,
+                                                                      .deadline = session.connect_deadline},
+                                                                     now);
+    if (!path) {
+      session.failed[i] = path.error();
+      session.last_failure = path.error();
+      continue;
+    }
+    PathEntry entry;
+    entry.backend = i;
+    entry.path = *path;
+    entry.serial = next_serial_++;
+    session.paths.push_back(std::move(entry));
+    by_path_[*path] = &session;
+    last_path_ = nullptr;
+    return true;
+  }
+  for (const auto& [index, failure] : session.failed) session.last_failure = failure;
+  if (session.failed.empty()) {
+    for (const Status& refusal : why) {
+      if (!refusal.ok()) session.last_failure = session.last_failure.because(refusal);
+    }
+  }
+  return false;
+}
+
+void Engine::on_path_up(std::size_t backend, const backend::PortEvent& event, Instant now) {
+  if (closing_ || event.peer == nullptr) return;
+  for (Stranger& stranger : strangers_) {
+    if (stranger.path != event.path) continue;
+    stranger.path = nullptr;
+    const Result<std::shared_ptr<PeerCore>> met = core_.meet(*event.peer);
+    if (!met) {
+      stranger.failure = met.error();
+      release(backend, event.path);
+      return;
+    }
+    stranger.peer = *met;
+    adopt(session(stranger.peer), backend, event, now);
+    return;
+  }
+  if (Session* known = session_of(event.path); known != nullptr) {
+    adopt(*known, backend, event, now);
+    return;
+  }
+  const Result<std::shared_ptr<PeerCore>> peer = core_.meet(*event.peer);
+  if (!peer || (*peer)->state.load(std::memory_order_relaxed) == PeerState::kDown) {
+    release(backend, event.path);
+    return;
+  }
+  adopt(session(*peer), backend, event, now);
+}
+
+void Engine::adopt(Session& session, std::size_t backend, const backend::PortEvent& event, Instant now) {
+  PathEntry* entry = session.find(event.path);
+  if (entry == nullptr) {
+    PathEntry fresh;
+    fresh.backend = backend;
+    fresh.path = event.path;
+    fresh.serial = next_serial_++;
+    session.paths.push_back(std::move(fresh));
+    entry = &session.paths.back();
+    by_path_[event.path] = &session;
+    last_path_ = nullptr;
+  }
+  entry->up = true;
+  entry->session = event.session;
+  session.failed.erase(backend);
+  send_welcome(session, *entry);
+  feed(session, SessionEvent::kPathUp, Status(), now);
+  enlist(session);
+}
+
+void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, Instant now) {
+  for (Stranger& stranger : strangers_) {
+    if (stranger.path != event.path) continue;
+    stranger.failure = event.status;
+    stranger.path = nullptr;
+    release(backend, event.path);
+    ++finalized_;
+    return;
+  }
+  Session* session = session_of(event.path);
+  forget_path(event.path);
+  if (session == nullptr) return;  // Released meanwhile.
+  PathEntry* entry = session->find(event.path);
+  const bool was_up = entry->up;
+  const bool was_control = entry->serial == session->control_serial;
+  if (was_up) session->last_session = entry->session;
+  session->paths.erase(session->paths.begin() + (entry - session->paths.data()));
+  release(backend, event.path);
+  session->failed[backend] = event.status;
+  session->last_failure = event.status;
+  if (was_control) session->control_serial = 0;
+  if (was_control) choose_control(*session, now);
+  const bool others = !session->paths.empty();
+  const SessionEvent what = event_of(event.status);
+  if (was_up && what != SessionEvent::kPathLost) {
+    feed(*session, what, event.status, now);
+  } else if (!others && !(what != SessionEvent::kPathUp && !was_up && open_next_path(*session, now))) {
+    feed(*session, event_of(session->last_failure), session->last_failure, now);
+  }
+}
+
+/// The first greeted path in the agent's order of preference, unless one carries control already.
+void Engine::choose_control(Session& session, Instant now) {
+  if (session.control() != nullptr) return;
+  PathEntry* best = nullptr;
+  for (PathEntry& entry : session.paths) {
+    if (entry.up && entry.greeted && (best == nullptr || entry.backend < best->backend)) best = &entry;
+  }
+  if (best == nullptr) return;
+  const bool lossless = backends_[best->backend].traits->lossless;
+  if (Status replayed = session.link_out.replay_from(best->peer_received); !replayed.ok()) {
+    break_path(session, replayed, now);
+    return;
+  }
+  session.control_serial = best->serial;
+  session.link_out.set_lossless(lossless);
+  session.link_in.set_lossless(lossless);
+  session.retire_owed = true;
+  ++finalized_;
+  enlist(session);
+}
+
+void Engine::break_path(Session& session, const Status& cause, Instant now) {
+  HAWSER_LOG(core_.log, kWarn, "{}: dropping {}: {}", core_.identity.name, session.peer->name, cause.to_string());
+  feed(session, SessionEvent::kDenied, cause.with_scope(Scope::kPeer), now);
+}
+
+void Engine::release(std::size_t backend, backend::Path* path) {
+  to_release_.emplace_back(backend, path);
+  if (!in_events_) release_now();
+}
+
+/// Not while events are being read: a new path at the address of a released one would get its events.
+void Engine::release_now() {
+  for (const auto& [backend, path] : to_release_) backends_[backend].port->release_path(path);
+  to_release_.clear();
+}
+
+void Engine::release_paths(Session& session) {
+  for (PathEntry& entry : session.paths) {
+    forget_path(entry.path);
+    release(entry.backend, entry.path);
+  }
+  session.paths.clear();
+  session.control_serial = 0;
+  session.arrivals.clear([](std::uint64_t) {});
+  session.waiting.clear();
+  session.channels.clear();
+  session.card_in.reset();
+  session.card_out.reset();
+  // A released path ended its chunks without events.
+  const Instant now = core_.now();
+  for (Slot& slot : in_flight_) {
+    if (slot.plan->peer != session.peer || !slot.ending) continue;
+    slot.in_flight = 0;
+    finalize(slot, slot.outcome, now);
+  }
+}
+
+/// Forgets peers that are down, so that joins and leaves leave nothing behind. A handle keeps its name and state.
+void Engine::bury(Instant now) {
+  (void)now;
+  std::erase_if(gone_, [this](Session* session) {
+    if (session->slots > 0 || !session->paths.empty()) return false;
+    std::erase(sessions_, session);
+    std::erase(work_, session);
+    std::erase(blocked_, session);
+    last_path_ = nullptr;
+    last_session_ = nullptr;
+    const std::shared_ptr<PeerCore> peer = session->peer;
+    core_.forget(*peer);
+    core_.past.add(session->flow);
+    peer->session.reset();
+    return true;
+  });
+}
+
+void Engine::invalidate(Session& session, const Status& cause, Instant now) {
+  feed(session, SessionEvent::kInvalidate, cause, now);
+}
+
+PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
+  Route& route = plan.route;
+  if (route.serial != 0) {
+    for (PathEntry& entry : session.paths) {
+      if (entry.serial == route.serial && entry.up) return &entry;
+    }
+    route = Route();
+  }
+  PathEntry* best = nullptr;
+  for (PathEntry& entry : session.paths) {
+    if (!entry.up || (best != nullptr && entry.backend >= best->backend)) continue;
+    const bool refused = std::any_of(plan.remotes.begin(), plan.remotes.end(),
+                                     [&](const auto& region) { return entry.refused.contains(region->index); });
+    if (!refused) best = &entry;
+  }
+  if (best == nullptr) {
+    const bool connecting = std::any_of(session.paths.begin(), session.paths.end(), [](const auto& e) { return !e.up; });
+    const bool any_up = std::any_of(session.paths.begin(), session.paths.end(), [](const auto& e) { return e.up; });
+    if (any_up && !connecting) {
+      // The paths that are up cannot carry these regions: the next backend may.
+      session.connect_deadline = core_.now() + core_.options.peer_timeout;
+      if (!open_next_path(session, core_.now())) {
+        *why = Status(Code::kUnsupported, "no path to " + session.peer->name + " can carry this plan");
+        for (PathEntry& entry : session.paths) {
+          for (const auto& [index, refusal] : entry.refused) *why = why->because(refusal);
+        }
+      }
+    }
+    return nullptr;
+  }
+  std::vector<backend::Binding*> bindings;
+  for (const auto& region : plan.remotes) {
+    std::string_view extra;
+    for (const auto& [name, bytes] : region->extras) {
+      if (name == backends_[best->backend].name) extra = bytes;
+    }
+    Result<backend::Binding*> binding = best->path->bind({.index = region->index,
+                                                          .generation = region->generation,
+                                                          .key = region->key,
+                                                          .size = region->size,
+                                                          .rights = region->rights,
+                                                          .device = region->device,
+                                                          .extra = extra});
+    if (!binding) {
+      if (binding.error().code() != Code::kUnsupported) {
+        *why = binding.error();
+        return nullptr;
+      }
+      best->refused.emplace(region->index, binding.error());
+      return this->route(plan, session, why);
+    }
+    bindings.push_back(*binding);
+  }
+  route = {.path = best->path, .serial = best->serial, .bindings = std::move(bindings)};
+  return best;
+}
+
+std::size_t Engine::run_timers(Instant now) {
+  std::size_t work = 0;
+  Instant earliest = Instant::max();
+  earliest_timer_ = Instant::max();
+  for (std::size_t i = 0; i < sessions_.size(); ++i) {
+    Session& session = *sessions_[i];
+    if (now >= session.retry_at) {
+      session.retry_at = Instant::max();
+      feed(session, SessionEvent::kBackoffOver, session.last_failure, now);
+      ++work;
+    }
+    if (now >= session.connect_deadline && session.control_serial == 0) {
+      session.connect_deadline = Instant::max();
+      const Status cause = Status(Code::kTimedOut, "no path came up within peer_timeout").because(session.last_failure);
+      feed(session, SessionEvent::kDeadline, cause, now);
+      ++work;
+    }
+    earliest = std::min({earliest, session.retry_at,
+                         session.control_serial == 0 ? session.connect_deadline : Instant::max()});
+  }
+  earliest_timer_ = std::min(earliest_timer_, earliest);
+  return work;
+}
+
+Result<std::uint64_t> Engine::open_stranger(std::string_view backend, std::string_view address, std::string_view name,
+                                            Instant deadline, Instant now) {
+  for (std::size_t i = 0; i < backends_.size(); ++i) {
+    if (backends_[i].name != backend) continue;
+    Result<backend::Path*> path = backends_[i].port->open_path(
+        {.peer = name, .incarnation = {}, .address = address, .supersedes = {}, .deadline = deadline}, now);
+    if (!path) return path.error();
+    strangers_.push_back({.ticket = next_ticket_++, .backend = i, .path = *path, .name = std::string(name), .peer = {}, .failure = {}});
+    return strangers_.back().ticket;
+  }
+  return Status(Code::kUnsupported, "backend '" + std::string(backend) + "' is not open in this agent");
+}
+
+Result<std::shared_ptr<PeerCore>> Engine::take_stranger(std::uint64_t ticket) {
+  for (Stranger& stranger : strangers_) {
+    if (stranger.ticket != ticket) continue;
+    if (!stranger.failure.ok()) return stranger.failure;
+    return stranger.peer;
+  }
+  return Status(Code::kDisconnected, "the agent was closed meanwhile");
+}
+
+void Engine::drop_stranger(std::uint64_t ticket) {
+  std::erase_if(strangers_, [&](const Stranger& stranger) {
+    if (stranger.ticket != ticket) return false;
+    if (stranger.path != nullptr) backends_[stranger.backend].port->release_path(stranger.path);
+    return true;
+  });
+}
+
+}  // namespace hawser::agent

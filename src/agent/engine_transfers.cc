@@ -1,0 +1,405 @@
+// Transfers in the engine: accepted, offered to paths chunk by chunk, ended exactly once.
+
+#include <algorithm>
+#include <array>
+
+#include "agent/core.h"
+#include "agent/engine.h"
+#include "agent/queue.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr std::size_t kBatchChunks = 32;  ///< Offered to a path at once.
+constexpr std::uint64_t kPlainBit = std::uint64_t{1} << 63;  ///< Set in ids of transfers that nothing covers.
+
+std::uint64_t cookie_of(const Slot& slot, std::uint32_t chunk) {
+  return static_cast<std::uint64_t>(slot.index) << 32 | chunk;
+}
+
+/// A lost path says nothing about the request: its chunks may go by another one.
+bool can_go_again(const Status& status) {
+  return status.code() == Code::kDisconnected && status.scope() == Scope::kPath;
+}
+
+/// This path cannot carry this region, another may.
+bool needs_other_path(const Status& status) {
+  return status.code() == Code::kUnsupported && status.scope() == Scope::kPath;
+}
+
+BufferState buffer_after(const Slot& slot) {
+  if (slot.plan->operation == Operation::kRead) return BufferState::kUnknown;
+  return slot.next_chunk == 0 ? BufferState::kUntouched : BufferState::kPartlyWritten;
+}
+
+}  // namespace
+
+Status Engine::admit(Slot& slot, Session& session, Instant now) {
+  if (closing_) return Status(Code::kInvalid, "submit: agent '" + core_.identity.name + "' is closing");
+  for (const auto& region : slot.plan->locals) {
+    if (region->state.load(std::memory_order_relaxed) != RegionState::kOpen) {
+      return Status(Code::kInvalid, "submit: region '" + region->entry->name + "' of the plan is closed");
+    }
+  }
+  if (slot.cancel_asked.load(std::memory_order_relaxed)) return Status(Code::kCancelled, "cancelled before it began");
+  if (now >= slot.deadline) {
+    return Status(Code::kTimedOut, "the deadline had passed before the transfer began").with_buffer(BufferState::kUntouched);
+  }
+  if (!slot.covered()) return {};
+  const Slot* oldest = session.covered.front();
+  if (oldest != nullptr && session.next_covered - oldest->id >= proto::kArrivalsMax / 2) {
+    return Status(Code::kBusy, "submit: " + std::to_string(proto::kArrivalsMax / 2) +
+                                   " transfers with notification or signal are in flight to " + session.peer->name);
+  }
+  if (!session.notify_out.try_take(slot.notify_size.value_or(0))) {
+    return Status(Code::kBusy, "submit: the inbox of " + session.peer->name + " has no room for another notification")
+        .with_advice("the peer must take notifications; retry after a pause");
+  }
+  return {};
+}
+
+void Engine::link(Slot& slot) {
+  slot.next_chunk = slot.in_flight = slot.done_chunks = 0;
+  slot.again.clear();
+  slot.outcome = Status();
+  slot.arrive_sent = slot.ending = false;
+  for (const auto& region : slot.plan->locals) ++region->users;
+  in_flight_.push_back(slot);
+  ++in_flight_count_;
+  ++session(slot.plan->peer).slots;
+}
+
+void Engine::refuse(Slot& slot, Status status, Instant now) {
+  link(slot);
+  finalize(slot, std::move(status), now);
+}
+
+Status Engine::accept(Slot& slot, Instant now) {
+  if (slot.plan->peer->state.load(std::memory_order_relaxed) == PeerState::kDown) {
+    return core_.down_status(*slot.plan->peer);
+  }
+  Session& its_session = session(slot.plan->peer);
+  if (Status refused = admit(slot, its_session, now); !refused.ok()) return refused;
+  link(slot);
+  if (slot.covered()) {
+    slot.id = its_session.next_covered++;
+    its_session.covered.push_back(slot);
+  } else {
+    slot.id = its_session.next_plain++ | kPlainBit;
+  }
+  earliest_deadline_ = std::min(earliest_deadline_, slot.deadline);
+  if (slot.after.word != nullptr && !after_reached(slot)) {
+    held_.push_back(slot);
+    return {};
+  }
+  its_session.pending[static_cast<std::size_t>(slot.priority)].push_back(slot);
+  enlist(its_session);
+  want(its_session, now);
+  return {};
+}
+
+void Engine::serve_now(PeerCore& peer, Instant now) {
+  if (!peer.session || peer.session->control_serial == 0) return;
+  Session& its_session = *peer.session;
+  offer(its_session, now);
+  // A direct path did all it could on the spot. Others have put frames into a queue that the port's turn sends.
+  const PathEntry* control = its_session.control();
+  if (control == nullptr || backends_[control->backend].traits->direct) return;
+  backends_[control->backend].port->turn(now, backend::TurnBudget{});
+}
+
+bool Engine::after_reached(const Slot& slot) const {
+  return slot.after.word->load(std::memory_order_acquire) >= slot.after.value;
+}
+
+std::size_t Engine::check_held(Instant now) {
+  std::size_t moved = 0;
+  for (Slot& slot : held_) {
+    if (!after_reached(slot)) continue;
+    decltype(held_)::erase(slot);
+    Session& its_session = session(slot.plan->peer);
+    its_session.pending[static_cast<std::size_t>(slot.priority)].push_back(slot);
+    enlist(its_session);
+    want(its_session, now);
+    ++moved;
+  }
+  return moved;
+}
+
+std::size_t Engine::offer(Session& session, Instant now) {
+  std::size_t work = 0;
+  for (auto& list : session.pending) {
+    for (Slot& slot : list) {
+      const std::uint32_t before = slot.next_chunk + slot.done_chunks;
+      const Offer result = advance(slot, session, now);
+      if (result == Offer::kEnded) {
+        ++work;
+        continue;
+      }
+      work += slot.next_chunk + slot.done_chunks - before;
+      if (result == Offer::kBlocked) {
+        // Lower priorities must not overtake on the same path. Without a path its coming up is waited for.
+        if (session.control_serial != 0) block(session, now);
+        return work;
+      }
+      base::IntrusiveList<Slot, &Slot::pending_hook>::erase(slot);
+    }
+  }
+  return work;
+}
+
+Engine::Offer Engine::advance(Slot& slot, Session& session, Instant now) {
+  Status why;
+  PathEntry* entry = route(*slot.plan, session, &why);
+  if (entry == nullptr) {
+    if (why.ok()) return Offer::kBlocked;  // A path is on its way.
+    end_early(slot, why, now);
+    return Offer::kEnded;
+  }
+  const backend::Traits& traits = *backends_[entry->backend].traits;
+  if (slot.arrive_sent && !traits.carries_arrivals && slot.done_chunks < slot.plan->chunk_count()) {
+    end_early(slot, Status(Code::kDisconnected, "the path that counted this transfer's chunks was lost").with_scope(Scope::kPath),
+              now);
+    return Offer::kEnded;
+  }
+  if (slot.covered() && traits.carries_arrivals && !slot.arrive_sent &&
+      slot.plan->operation == Operation::kWrite) {
+    if (!send_arrive(slot, session, static_cast<std::uint32_t>(slot.plan->chunk_count()))) return Offer::kBlocked;
+  }
+  const Offer offered = offer_chunks(slot, session, *entry, now);
+  if (offered != Offer::kAll || slot.in_flight > 0) return offered;
+  return conclude(slot, session, now);
+}
+
+std::size_t Engine::fill_batch(Slot& slot, const Route& route, bool covered, std::span<backend::Chunk> batch) {
+  const PlanCore& plan = *slot.plan;
+  std::size_t count = 0;
+  const auto put = [&](std::uint32_t index) {
+    const plan::ChunkSpan& shape = plan.chunks.chunks[index];
+    batch[count++] = {.op = plan.operation,
+                      .priority = slot.priority,
+                      .covered = covered,
+                      .index = index,
+                      .transfer = slot.id,
+                      .cookie = cookie_of(slot, index),
+                      .target = route.bindings[plan.pieces.groups[shape.group].region],
+                      .pieces = shape.pieces,
+                      .bytes = shape.bytes};
+  };
+  for (std::size_t i = 0; i < slot.again.size() && count < batch.size(); ++i) put(slot.again[i]);
+  for (std::uint32_t i = slot.next_chunk; i < plan.chunk_count() && count < batch.size(); ++i) put(i);
+  return count;
+}
+
+Engine::Offer Engine::offer_chunks(Slot& slot, Session& session, PathEntry& entry, Instant now) {
+  const backend::Traits& traits = *backends_[entry.backend].traits;
+  const bool covered = slot.arrive_sent && traits.carries_arrivals;
+  std::array<backend::Chunk, kBatchChunks> batch;
+  for (;;) {
+    const std::size_t count = fill_batch(slot, slot.plan->route, covered, batch);
+    if (count == 0) return Offer::kAll;
+    const backend::Submitted result = entry.path->submit({batch.data(), count}, now);
+    const std::size_t from_again = std::min<std::size_t>(result.taken, slot.again.size());
+    slot.again.erase(slot.again.begin(), slot.again.begin() + static_cast<std::ptrdiff_t>(from_again));
+    slot.next_chunk += static_cast<std::uint32_t>(result.taken - from_again);
+    slot.in_flight += result.taken - result.done;
+    slot.done_chunks += result.done;
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < result.done; ++i) bytes += batch[i].bytes;
+    if (bytes > 0) slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    if (result.taken < count) return Offer::kBlocked;
+  }
+  (void)session;
+}
+
+bool Engine::send_arrive(Slot& slot, Session& session, std::uint32_t chunks) {
+  wire::Arrive arrive{.seq = session.link_out.next_seq(), .transfer = slot.id, .chunks = chunks};
+  const Slot* oldest = session.covered.front();
+  arrive.oldest = oldest != nullptr ? oldest->id : session.next_covered;
+  std::span<const std::byte> body;
+  if (slot.notify_size) {
+    body = std::as_bytes(std::span(slot.notify.data(), *slot.notify_size));
+    arrive.notify = body;
+  }
+  if (slot.signal.region) {
+    arrive.signal = wire::SignalBump{.region = slot.signal.region->index,
+                                     .generation = slot.signal.region->generation,
+                                     .key = slot.signal.region->key,
+                                     .offset = slot.signal.offset,
+                                     .add = slot.signal.add};
+  }
+  std::array<std::byte, wire::kHeadMax> buffer;
+  if (!push_reliable(session, wire::encode(arrive, buffer), body)) return false;
+  slot.arrive_sent = true;
+  session.retire_owed = false;
+  if (slot.notify_size) ++session.flow.notifications_sent;
+  return true;
+}
+
+Engine::Offer Engine::conclude(Slot& slot, Session& session, Instant now) {
+  if (slot.covered() && !slot.arrive_sent && !send_arrive(slot, session, 0)) return Offer::kBlocked;
+  finalize(slot, Status(), now);
+  return Offer::kEnded;
+}
+
+void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
+  if (session_of(event.path) == nullptr) return;  // Released meanwhile; its chunks were ended then.
+  Slot& slot = *core_.slots->at(static_cast<std::uint32_t>(event.cookie >> 32));
+  const auto index = static_cast<std::uint32_t>(event.cookie);
+  --slot.in_flight;
+  if (event.status.ok()) {
+    ++slot.done_chunks;
+    slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + slot.plan->chunks.chunks[index].bytes,
+                          std::memory_order_relaxed);
+  }
+  if (slot.ending) {
+    if (slot.in_flight == 0) finalize(slot, slot.outcome, now);
+    return;
+  }
+  Session& its_session = session(slot.plan->peer);
+  if (!event.status.ok()) {
+    const bool other_path = needs_other_path(event.status);
+    if (!other_path && !can_go_again(event.status)) {
+      end_early(slot, event.status, now);
+      return;
+    }
+    if (PathEntry* entry = its_session.find(event.path); entry != nullptr && other_path) {
+      entry->refused.emplace(slot.plan->remote_of(index).index, event.status);
+      slot.plan->route = Route();
+    }
+    slot.again.push_back(index);
+    ++its_session.flow.retries;
+  }
+  const bool all_done = slot.done_chunks == slot.plan->chunk_count();
+  if (!slot.pending_hook.is_linked() && (all_done || !slot.again.empty())) {
+    if (all_done && conclude(slot, its_session, now) == Offer::kEnded) return;
+    its_session.pending[static_cast<std::size_t>(slot.priority)].push_back(slot);
+    enlist(its_session);
+  }
+}
+
+void Engine::end_early(Slot& slot, Status status, Instant now) {
+  if (slot.ending) return;
+  slot.ending = true;
+  slot.outcome = std::move(status);
+  if (slot.outcome.buffer() == BufferState::kUnknown) slot.outcome = slot.outcome.with_buffer(buffer_after(slot));
+  slot.pending_hook.unlink();
+  Session& its_session = session(slot.plan->peer);
+  if (slot.in_flight > 0) {
+    for (PathEntry& entry : its_session.paths) {
+      if (entry.path != nullptr) entry.path->cancel(slot.id);
+    }
+    return;  // Its chunks' ends come as events; the last one finalizes.
+  }
+  finalize(slot, slot.outcome, now);
+}
+
+void Engine::finalize(Slot& slot, Status status, Instant now) {
+  Session& its_session = session(slot.plan->peer);
+  slot.pending_hook.unlink();
+  slot.flight_hook.unlink();
+  --in_flight_count_;
+  --its_session.slots;
+  if (slot.covered_hook.is_linked()) {
+    slot.covered_hook.unlink();
+    if (!slot.arrive_sent) {
+      its_session.notify_out.give_back(slot.notify_size.value_or(0));
+    } else if (!status.ok()) {
+      its_session.retire_owed = true;  // The peer may hold a place for what will never arrive.
+      enlist(its_session);
+    }
+  }
+  for (const auto& region : slot.plan->locals) --region->users;
+  if (status.ok() && slot.done_word.word != nullptr) {
+    slot.done_word.word->store(slot.done_word.value, std::memory_order_release);
+  }
+  if (!status.ok()) {
+    status = status.with_peer(status.peer().empty() ? std::string_view(its_session.peer->name) : status.peer())
+                 .with_progress(slot.bytes_done.load(std::memory_order_relaxed), now - slot.submitted);
+  }
+  report(slot, status, now);
+  ++finalized_;
+  slot.status = std::move(status);
+  slot.plan.reset();
+  slot.queue.reset();
+  slot.signal.region.reset();
+  slot.after = LocalWord();
+  slot.done_word = LocalWord();
+  core_.slots->finished(&slot);
+}
+
+void Engine::report(Slot& slot, const Status& status, Instant now) {
+  Session& its_session = session(slot.plan->peer);
+  FlowCounters& flow = its_session.flow;
+  const std::uint64_t bytes = slot.bytes_done.load(std::memory_order_relaxed);
+  if (status.ok()) {
+    const bool write = slot.plan->operation == Operation::kWrite;
+    (write ? flow.bytes_written : flow.bytes_read) += bytes;
+    ++(write ? flow.writes : flow.reads);
+    its_session.latency.add(static_cast<std::uint64_t>((now - slot.submitted).count()));
+  } else {
+    ++flow.errors;
+    if (status.code() == Code::kCancelled) ++flow.cancels;
+    if (status.code() == Code::kTimedOut) ++flow.timeouts;
+  }
+  if (slot.queue) {
+    slot.queue->push({.kind = CompletionKind::kTransfer, .cookie = slot.cookie, .bytes = bytes, .status = status});
+  }
+}
+
+std::size_t Engine::expire(Instant now) {
+  if (now < earliest_deadline_) return 0;
+  std::size_t ended = 0;
+  Instant earliest = Instant::max();
+  for (Slot& slot : in_flight_) {
+    if (slot.ending) continue;
+    if (now >= slot.deadline) {
+      ++ended;
+      end_early(slot, Status(Code::kTimedOut, "the transfer did not end by its deadline"), now);
+    } else {
+      earliest = std::min(earliest, slot.deadline);
+    }
+  }
+  earliest_deadline_ = earliest;
+  return ended;
+}
+
+std::size_t Engine::apply_cancels(Instant now) {
+  std::size_t ended = 0;
+  for (Slot& slot : in_flight_) {
+    if (slot.ending || !slot.cancel_asked.load(std::memory_order_acquire)) continue;
+    end_early(slot, Status(Code::kCancelled, "the transfer was cancelled"), now);
+    ++ended;
+  }
+  return ended;
+}
+
+void Engine::cancel_region(const LocalRegion& region, Instant now) {
+  for (Slot& slot : in_flight_) {
+    const auto& locals = slot.plan->locals;
+    const bool uses = std::any_of(locals.begin(), locals.end(), [&](const auto& used) { return used.get() == &region; });
+    if (uses) end_early(slot, Status(Code::kCancelled, "region '" + region.entry->name + "' was closed"), now);
+  }
+}
+
+void Engine::end_label(std::uint64_t label, const Status& status, Instant now) {
+  for (Slot& slot : in_flight_) {
+    if (slot.label == label) end_early(slot, status, now);
+  }
+}
+
+void Engine::end_all(const Status& status, Instant now) {
+  for (Slot& slot : in_flight_) end_early(slot, status, now);
+}
+
+void Engine::fail_transfers(Session& session, const Status& cause, Instant now) {
+  for (Slot& slot : in_flight_) {
+    if (slot.plan->peer != session.peer || slot.ending) continue;
+    end_early(slot,
+              Status(Code::kDisconnected, "the peer is gone").with_scope(Scope::kPeer).because(cause).with_advice(
+                  "find the peer again and plan again"),
+              now);
+  }
+}
+
+}  // namespace hawser::agent

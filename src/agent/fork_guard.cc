@@ -1,0 +1,61 @@
+#include "agent/fork_guard.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "agent/core.h"
+#include "base/mutex.h"
+
+namespace hawser::agent {
+namespace {
+
+struct Registry {
+  base::Mutex mutex;
+  std::vector<Core*> cores HAWSER_GUARDED_BY(mutex);
+  std::atomic<bool> child{false};
+  pid_t opener = ::getpid();
+};
+
+Registry& registry() {
+  // Never destroyed: agents may close in static destructors.
+  static Registry* const the_registry = [] {
+    auto* made = new Registry;
+    ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                     [] {
+                       Registry& its = registry();
+                       its.child.store(true, std::memory_order_relaxed);
+                       for (Core* core : its.cores) core->disown_after_fork();
+                       its.cores.clear();
+                       its.mutex.unlock();
+                     });
+    return made;
+  }();
+  return *the_registry;
+}
+
+}  // namespace
+
+void remember_core(Core* core) {
+  Registry& its = registry();
+  const base::MutexLock lock(its.mutex);
+  its.cores.push_back(core);
+  if (its.child.load(std::memory_order_relaxed)) {  // A child may open agents of its own.
+    its.child.store(false, std::memory_order_relaxed);
+    its.opener = ::getpid();
+  }
+}
+
+void forget_core(Core* core) {
+  Registry& its = registry();
+  const base::MutexLock lock(its.mutex);
+  std::erase(its.cores, core);
+}
+
+bool is_forked_child() { return registry().child.load(std::memory_order_relaxed); }
+pid_t opener_pid() { return registry().opener; }
+
+}  // namespace hawser::agent

@@ -1,0 +1,176 @@
+#include "agent/lane.h"
+
+#include <sys/timerfd.h>
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "agent/engine.h"
+#include "agent/slot.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr std::size_t kSubmissionsPerTurn = 256;
+constexpr Duration kFollowerNap = std::chrono::milliseconds(20);  ///< Bound on a wake lost to a race in leadership.
+
+}  // namespace
+
+Status Lane::open() {
+  Result<base::Epoll> epoll = base::Epoll::open();
+  if (!epoll) return epoll.error();
+  Result<base::EventFd> wake = base::EventFd::open();
+  if (!wake) return wake.error();
+  epoll_ = std::make_unique<base::Epoll>(std::move(*epoll));
+  wake_ = std::move(*wake);
+  return epoll_->add(wake_.fd(), EPOLLIN, 0);
+}
+
+Status Lane::watch_port(int fd) { return fd < 0 ? Status() : epoll_->add(fd, EPOLLIN, 1); }
+
+void Lane::disown_after_fork() {
+  // The epoll instance is shared with the parent: closing ours leaves the parent's interest list as it is.
+  epoll_.reset();
+  wake_ = base::EventFd(base::Fd());
+  timer_.reset();
+}
+
+void Lane::lock() {
+  if (mutex_.try_lock()) return;
+  contenders_.fetch_add(1, std::memory_order_relaxed);
+  mutex_.lock();
+  contenders_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool Lane::leave(Slot* slot) {
+  if (!submissions_.try_push(std::move(slot))) return false;
+  wake();
+  return true;
+}
+
+std::size_t Lane::turn(Instant now) {
+  std::size_t work = 0;
+  Slot* slot = nullptr;
+  while (work < kSubmissionsPerTurn && submissions_.try_pop(slot)) {
+    if (Status refused = core_.engine.accept(*slot, now); !refused.ok()) core_.engine.refuse(*slot, std::move(refused), now);
+    ++work;
+  }
+  if (cancels_.load(std::memory_order_relaxed) && cancels_.exchange(false, std::memory_order_acq_rel)) {
+    work += core_.engine.apply_cancels(now);
+  }
+  work += core_.engine.turn(now);
+  if (work == 0 && event_wanted_.load(std::memory_order_relaxed)) arm_event_fd();
+  return work;
+}
+
+std::size_t Lane::try_turn() {
+  if (!try_lock()) return 0;
+  const std::size_t work = turn(core_.now());
+  unlock();
+  return work;
+}
+
+bool Lane::arm(Instant* next_deadline) {
+  lock();
+  sleeping_.store(true, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool idle = submissions_.empty() && !cancels_.load(std::memory_order_relaxed) && core_.engine.prepare_sleep();
+  *next_deadline = core_.engine.next_deadline();
+  unlock();
+  if (!idle) disarm();
+  return idle;
+}
+
+void Lane::sleep(Instant deadline) {
+  Instant next = Instant::max();
+  if (!arm(&next)) return;
+  const Instant until = std::min(next, deadline);
+  const Instant now = core_.now();
+  if (until > now) {
+    std::array<epoll_event, 8> events;
+    const Result<std::size_t> count =
+        epoll_->wait(events, until == Instant::max() ? Duration::max() : until - now);
+    if (count && *count > 0) wake_.drain();
+  }
+  disarm();
+}
+
+bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
+  Instant now = core_.now();
+  Instant busy_until = now + kSpinWindow;
+  while (!reached()) {
+    if (now >= deadline) return reached();
+    if (driven() || leading_.exchange(true, std::memory_order_acquire)) {
+      wait_as_follower(reached, deadline);
+      now = core_.now();
+      continue;
+    }
+    lock();
+    const std::size_t work = turn(now);
+    unlock();
+    if (work > 0) busy_until = now + kSpinWindow;
+    if (work == 0 && now >= busy_until && !reached()) sleep(deadline);
+    leading_.store(false, std::memory_order_release);
+    now = core_.now();
+  }
+  news();  // Hands the lead to another waiter.
+  return true;
+}
+
+void Lane::wait_as_follower(const std::function<bool()>& reached, Instant deadline) {
+  const Instant spin_until = core_.now() + kSpinWindow;
+  for (int i = 0; !reached(); ++i) {
+    base::cpu_relax();
+    if ((i & 63) == 63 && core_.now() >= std::min(spin_until, deadline)) break;
+  }
+  if (reached() || (!driven() && !leading_.load(std::memory_order_relaxed))) return;
+  followers_.fetch_add(1, std::memory_order_seq_cst);
+  followers_mutex_.lock();
+  if (!reached() && (driven() || leading_.load(std::memory_order_seq_cst))) {
+    followers_wake_.wait_until(followers_mutex_, std::min(deadline, Clock::steady().now() + kFollowerNap));
+  }
+  followers_mutex_.unlock();
+  followers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Lane::news() {
+  ended_.fetch_add(1, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (followers_.load(std::memory_order_relaxed) == 0) return;
+  followers_mutex_.lock();
+  followers_wake_.notify_all();
+  followers_mutex_.unlock();
+}
+
+Result<int> Lane::event_fd() {
+  lock();
+  Status status;
+  if (!timer_) {
+    timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    status = timer_ ? epoll_->add(timer_.get(), EPOLLIN, 2)
+                    : base::errno_status("event_fd: timerfd_create", errno);
+  }
+  unlock();
+  if (!status.ok()) return status;
+  event_wanted_.store(true, std::memory_order_release);
+  wake_.signal();  // The first poll arms it.
+  return epoll_->fd();
+}
+
+void Lane::arm_event_fd() {
+  sleeping_.store(true, std::memory_order_seq_cst);
+  wake_.drain();
+  if (!core_.engine.prepare_sleep()) {
+    wake_.signal();
+    return;
+  }
+  const Instant next = core_.engine.next_deadline();
+  itimerspec when{};
+  if (next != Instant::max()) {
+    const std::int64_t ns = std::max<std::int64_t>(next.ns(), 1);
+    when.it_value = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  }
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+}  // namespace hawser::agent

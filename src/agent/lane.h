@@ -1,0 +1,113 @@
+#pragma once
+
+// The lane: one progress context of an agent. Whoever holds its lock moves the agent on: a submitting thread for a
+// moment, a waiter, the caller of poll, or a driver's thread.
+//
+// Locking: `mutex_` is the lane's lock; ports, paths, sessions and slots below their line are touched under it only.
+// Submitting threads never wait for it: when it is taken they leave the slot in the bounded ring `submissions_`.
+// Sleeping: the leader arms the ports' doorbells, then sleeps in epoll; `wake` ends that.
+//
+// Thread rule: thread-safe.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+#include "base/events.h"
+#include "base/fd.h"
+#include "base/mpsc_ring.h"
+#include "base/mutex.h"
+#include "base/spin.h"
+
+namespace hawser::agent {
+
+class Core;
+struct Slot;
+
+inline constexpr std::size_t kSubmissionsMax = 8192;  ///< Slots waiting for the lane's holder; beyond: kBusy.
+inline constexpr Duration kSpinWindow = std::chrono::microseconds(50);
+
+class HAWSER_CAPABILITY("lane") Lane {
+ public:
+  explicit Lane(Core& core) : core_(core), submissions_(kSubmissionsMax) {}
+  Status open();
+
+  // The lock. `lock` asks a spinning driver to give way.
+  bool try_lock() HAWSER_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  void lock() HAWSER_ACQUIRE();
+  void unlock() HAWSER_RELEASE() { mutex_.unlock(); }
+
+  /// One bounded round of work. Returns how much was done.
+  std::size_t turn(Instant now) HAWSER_REQUIRES(this);
+  /// The same if nobody else holds the lane.
+  std::size_t try_turn();
+
+  /// Leaves a slot for whoever holds the lane. False: full.
+  bool leave(Slot* slot);
+  void ask_cancels() {
+    cancels_.store(true, std::memory_order_release);
+    wake();
+  }
+
+  /// Ends the leader's sleep. Cheap when nobody sleeps.
+  void wake() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (sleeping_.load(std::memory_order_relaxed)) wake_.signal();
+  }
+
+  /// Makes progress (or waits for the driver to) until `reached` is true or `deadline` passed. Returns what `reached`
+  /// says last. `reached` must be cheap, thread-safe, and become true only by what a lane does or by `news`.
+  bool wait_until(const std::function<bool()>& reached, Instant deadline);
+
+  // For drivers.
+  void set_driven(bool driven) { driven_.store(driven, std::memory_order_release); }
+  bool driven() const { return driven_.load(std::memory_order_acquire); }
+  bool contended() const { return contenders_.load(std::memory_order_relaxed) > 0; }
+  /// Sleeps until something is to be done, at most until `deadline`. The caller leads and does not hold the lock.
+  void sleep(Instant deadline);
+  /// For sleepers of several lanes: arms the lane; false when there is work. `disarm` when awake again.
+  bool arm(Instant* next_deadline);
+  void disarm() { sleeping_.store(false, std::memory_order_relaxed); }
+  int sleep_fd() const { return epoll_->fd(); }
+  void drain_wake() const { wake_.drain(); }
+  /// A descriptor for the user's own loop; from its first use on the lane arms itself whenever it has nothing to do.
+  Result<int> event_fd();
+  Status watch_port(int fd);
+  /// Only system calls: runs in a forked child.
+  void disown_after_fork();
+
+  /// Something that waiters may wait for happened.
+  void news();
+  /// Grows whenever it did.
+  std::uint64_t ended() const { return ended_.load(std::memory_order_acquire); }
+
+ private:
+  void wait_as_follower(const std::function<bool()>& reached, Instant deadline);
+  void arm_event_fd();
+
+  Core& core_;
+  base::Mutex mutex_;
+  std::atomic<int> contenders_{0};
+  base::MpscRing<Slot*> submissions_;
+  std::atomic<bool> cancels_{false};
+  std::atomic<bool> driven_{false};
+
+  std::atomic<bool> leading_{false};  ///< A waiter leads: turns and sleeps are its.
+  std::atomic<bool> sleeping_{false};
+  std::unique_ptr<base::Epoll> epoll_;
+  base::EventFd wake_{base::Fd()};
+  base::Fd timer_;  ///< Only once event_fd() was asked for.
+  std::atomic<bool> event_wanted_{false};
+
+  std::atomic<std::uint64_t> ended_{0};
+  std::atomic<int> followers_{0};
+  base::Mutex followers_mutex_;
+  base::CondVar followers_wake_;
+};
+
+}  // namespace hawser::agent

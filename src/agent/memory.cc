@@ -1,0 +1,126 @@
+// The door's memory types.
+
+#include <hawser/memory.h>
+
+#include "agent/core.h"
+#include "agent/region.h"
+#include "base/bytes.h"
+#include "wire/table.h"
+
+namespace hawser::agent {
+namespace {
+
+RangeTable wrap(Result<plan::TableShape> shape, TableCore core) {
+  if (!shape) return failed_table(shape.error());
+  core.shape = std::move(*shape);
+  return RangeTable(std::make_shared<const TableCore>(std::move(core)));
+}
+
+std::string name_of(const LocalRegion& region) { return "table of region '" + region.entry->name + "'"; }
+std::string name_of(const RemoteRegion& region) { return "table of remote region '" + region.name + "'"; }
+
+}  // namespace
+
+RangeTable failed_table(Status status) {
+  auto core = std::make_shared<TableCore>();
+  core->status = std::move(status);
+  return RangeTable(std::move(core));
+}
+
+RangeTable make_table(std::shared_ptr<LocalRegion> region, std::span<const StridedRange> ranges) {
+  auto shape = plan::TableShape::make(name_of(*region), region->entry->base, region->entry->size, ranges);
+  return wrap(std::move(shape), {.status = {}, .local = std::move(region), .remote = {}, .shape = {}});
+}
+
+RangeTable make_table(std::shared_ptr<const RemoteRegion> region, std::span<const StridedRange> ranges) {
+  auto shape = plan::TableShape::make(name_of(*region), nullptr, region->size, ranges);
+  return wrap(std::move(shape), {.status = {}, .local = {}, .remote = std::move(region), .shape = {}});
+}
+
+RangeTable make_block_table(std::shared_ptr<LocalRegion> region, std::uint64_t block_bytes) {
+  auto shape =
+      plan::TableShape::whole_blocks(name_of(*region), region->entry->base, region->entry->size, block_bytes);
+  return wrap(std::move(shape), {.status = {}, .local = std::move(region), .remote = {}, .shape = {}});
+}
+
+RangeTable make_block_table(std::shared_ptr<const RemoteRegion> region, std::uint64_t block_bytes) {
+  auto shape = plan::TableShape::whole_blocks(name_of(*region), nullptr, region->size, block_bytes);
+  return wrap(std::move(shape), {.status = {}, .local = {}, .remote = std::move(region), .shape = {}});
+}
+
+}  // namespace hawser::agent
+
+HAWSER_NAMESPACE_BEGIN
+
+std::string to_string(Device device) {
+  switch (device.kind) {
+    case DeviceKind::kHost: return "host";
+    case DeviceKind::kCuda: return "cuda:" + std::to_string(device.ordinal);
+    case DeviceKind::kFile: return "file";
+    case DeviceKind::kObject: return "object";
+    case DeviceKind::kBlock: return "block";
+  }
+  return "device kind " + std::to_string(static_cast<unsigned>(device.kind));
+}
+
+Status RangeTable::status() const {
+  return core_ ? core_->status : Status(Code::kInvalid, "an empty range table: it was never made");
+}
+std::uint64_t RangeTable::size() const { return core_ && core_->status.ok() ? core_->shape.count() : 0; }
+bool RangeTable::is_remote() const { return core_ && core_->remote != nullptr; }
+
+Result<StridedRange> RangeTable::at(std::uint64_t index) const {
+  if (Status bad = status(); !bad.ok()) return bad;
+  if (index >= size()) {
+    return Status(Code::kInvalid, "RangeTable::at: index " + std::to_string(index) + " is not below the table's size " +
+                                      std::to_string(size()));
+  }
+  const plan::Block block = core_->shape.at(index);
+  return StridedRange{.offset = block.offset, .size = block.size, .stride = 0, .count = 1};
+}
+
+Result<std::string> RangeTable::encode() const {
+  if (Status bad = status(); !bad.ok()) return bad;
+  wire::TableShape shape;
+  shape.region = core_->local ? core_->local->entry->index : core_->remote->index;
+  shape.generation = core_->local ? core_->local->entry->generation : core_->remote->generation;
+  shape.ranges.reserve(core_->shape.entry_count());
+  for (std::size_t i = 0; i < core_->shape.entry_count(); ++i) shape.ranges.push_back(core_->shape.entry(i));
+  return wire::encode(shape);
+}
+
+Region& Region::operator=(Region&& other) noexcept {
+  if (this != &other) {
+    Region gone(std::move(*this));
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+Region::~Region() {
+  if (core_) core_->core->drop_region(core_);
+}
+
+std::string_view Region::name() const { return core_->entry->name; }
+std::span<std::byte> Region::bytes() const {
+  return {core_->entry->base, static_cast<std::size_t>(core_->entry->size)};
+}
+std::uint64_t Region::size() const { return core_->entry->size; }
+Rights Region::rights() const { return core_->entry->rights; }
+Device Region::device() const { return core_->entry->device; }
+std::uint32_t Region::index() const { return core_->entry->index; }
+bool Region::huge_pages() const { return core_->huge_pages; }
+
+LocalRange Region::range(std::uint64_t offset, std::uint64_t size) const {
+  return {.region = core_, .offset = offset, .size = size};
+}
+RangeTable Region::table(std::uint64_t block_bytes) const { return agent::make_block_table(core_, block_bytes); }
+RangeTable Region::table(std::span<const StridedRange> ranges) const { return agent::make_table(core_, ranges); }
+
+Status Region::close(Duration timeout) {
+  if (!core_) return Status(Code::kInvalid, "Region::close: this handle is empty");
+  if (Status status = core_->core->usable("Region::close"); !status.ok() && core_->core->is_closed()) return {};
+  return core_->core->close_region(core_, timeout);
+}
+
+HAWSER_NAMESPACE_END

@@ -1,0 +1,249 @@
+// The door's Peer.
+
+#include <hawser/peer.h>
+
+#include <cstring>
+
+#include "agent/core.h"
+#include "wire/table.h"
+
+namespace hawser::agent {
+
+PeerCore::~PeerCore() = default;
+
+namespace {
+
+using RegionResult = Result<std::shared_ptr<const RemoteRegion>>;
+
+std::shared_ptr<const RemoteRegion> make_remote(const std::shared_ptr<PeerCore>& peer, const wire::CardRegion& region)
+    HAWSER_REQUIRES(peer->mutex) {
+  std::weak_ptr<const RemoteRegion>& known = peer->regions[region.index];
+  if (auto same = known.lock(); same && same->generation == region.generation && same->key == region.key) return same;
+  auto made = std::make_shared<RemoteRegion>();
+  made->peer = peer;
+  made->index = region.index;
+  made->generation = region.generation;
+  made->key = region.key;
+  made->size = region.size;
+  made->rights = region.rights;
+  made->device = region.device;
+  made->name = region.name;
+  for (const wire::CardBackend& backend : peer->card->backends()) {
+    const std::string_view extra = peer->card->extra(region, backend.name);
+    if (!extra.empty()) made->extras.emplace_back(backend.name, extra);
+  }
+  known = made;
+  return made;
+}
+
+/// The agent's own regions as a peer would see them.
+std::shared_ptr<const RemoteRegion> make_own(const std::shared_ptr<PeerCore>& self, const backend::RegionEntry& entry) {
+  auto made = std::make_shared<RemoteRegion>();
+  made->peer = self;
+  made->index = entry.index;
+  made->generation = entry.generation;
+  made->key = entry.key;
+  made->size = entry.size;
+  made->rights = entry.rights;
+  made->device = entry.device;
+  made->name = entry.name;
+  return made;
+}
+
+Status no_such_region(const Peer& peer, const std::string& what) {
+  std::string names;
+  constexpr std::size_t kNamesShown = 8;
+  const std::vector<std::string> all = peer.region_names();
+  for (std::size_t i = 0; i < all.size() && i < kNamesShown; ++i) names += (i == 0 ? "" : ", ") + all[i];
+  if (all.size() > kNamesShown) names += ", and " + std::to_string(all.size() - kNamesShown) + " more";
+  return Status(Code::kNotFound, "peer '" + std::string(peer.name()) + "' has no region " + what)
+      .with_peer(peer.name())
+      .with_advice(all.empty() ? "its card names no regions; it may not have been loaded yet" : "it has: " + names);
+}
+
+template <typename Match>
+RegionResult own_region(const std::shared_ptr<PeerCore>& self, const Match& match, const Status& missing) {
+  const auto core = self->core.lock();
+  if (!core) return missing;
+  for (const auto& entry : core->regions.all()) {
+    if (match(*entry)) return make_own(self, *entry);
+  }
+  return missing;
+}
+
+RegionResult find_region(const Peer& peer, std::string_view name) {
+  if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
+  const std::shared_ptr<PeerCore>& core = peer.core();
+  if (core->is_self) {
+    return own_region(core, [&](const backend::RegionEntry& entry) { return entry.name == name; },
+                      Status(Code::kNotFound, "this agent has no region '" + std::string(name) + "'"));
+  }
+  {
+    const base::MutexLock lock(core->mutex);
+    const wire::CardRegion* region = core->card && !name.empty() ? core->card->find_name(name) : nullptr;
+    if (region != nullptr) return make_remote(core, *region);
+  }
+  return no_such_region(peer, "'" + std::string(name) + "'");
+}
+
+RegionResult find_region(const Peer& peer, std::uint32_t index) {
+  if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
+  const std::shared_ptr<PeerCore>& core = peer.core();
+  if (core->is_self) {
+    return own_region(core, [&](const backend::RegionEntry& entry) { return entry.index == index; },
+                      Status(Code::kNotFound, "this agent has no region #" + std::to_string(index)));
+  }
+  {
+    const base::MutexLock lock(core->mutex);
+    const wire::CardRegion* region = core->card ? core->card->find(index) : nullptr;
+    if (region != nullptr) return make_remote(core, *region);
+  }
+  return no_such_region(peer, "#" + std::to_string(index));
+}
+
+RemoteRange whole(std::shared_ptr<const RemoteRegion> region) {
+  const std::uint64_t size = region->size;
+  return {.region = std::move(region), .offset = 0, .size = size};
+}
+
+}  // namespace
+}  // namespace hawser::agent
+
+HAWSER_NAMESPACE_BEGIN
+
+std::string to_string(const Incarnation& incarnation) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::byte byte : incarnation.bytes) {
+    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
+    text += kDigits[std::to_integer<unsigned>(byte) & 15];
+  }
+  return text;
+}
+
+std::string_view Peer::name() const { return core_ ? std::string_view(core_->name) : std::string_view(); }
+
+Incarnation Peer::incarnation() const {
+  Incarnation result;
+  if (!core_) return result;
+  for (std::size_t i = 0; i < 8; ++i) {
+    result.bytes[i] = static_cast<std::byte>(core_->incarnation.hi >> (56 - 8 * i));
+    result.bytes[8 + i] = static_cast<std::byte>(core_->incarnation.lo >> (56 - 8 * i));
+  }
+  return result;
+}
+
+PeerState Peer::state() const { return core_ ? core_->state.load(std::memory_order_acquire) : PeerState::kDown; }
+bool Peer::is_self() const { return core_ && core_->is_self; }
+
+Result<RemoteRange> Peer::region(std::string_view name) const {
+  agent::RegionResult found = agent::find_region(*this, name);
+  if (!found) return found.error();
+  return agent::whole(std::move(*found));
+}
+
+Result<RemoteRange> Peer::region(std::uint32_t index) const {
+  agent::RegionResult found = agent::find_region(*this, index);
+  if (!found) return found.error();
+  return agent::whole(std::move(*found));
+}
+
+std::vector<std::string> Peer::region_names() const {
+  std::vector<std::string> names;
+  if (!core_) return names;
+  const auto add = [&](std::string_view name, std::uint32_t index) {
+    names.push_back(name.empty() ? "#" + std::to_string(index) : std::string(name));
+  };
+  if (core_->is_self) {
+    if (const auto core = core_->core.lock()) {
+      for (const auto& entry : core->regions.all()) add(entry->name, entry->index);
+    }
+    return names;
+  }
+  const base::MutexLock lock(core_->mutex);
+  if (!core_->card) return names;
+  for (const wire::CardRegion& region : core_->card->regions()) add(region.name, region.index);
+  return names;
+}
+
+RemoteRange Peer::range(std::string_view region, std::uint64_t offset, std::uint64_t size) const {
+  agent::RegionResult found = agent::find_region(*this, region);
+  return {.region = found ? std::move(*found) : nullptr, .offset = offset, .size = size};
+}
+
+RangeTable Peer::table(std::string_view region, std::uint64_t block_bytes) const {
+  agent::RegionResult found = agent::find_region(*this, region);
+  if (!found) return agent::failed_table(found.error());
+  return agent::make_block_table(std::move(*found), block_bytes);
+}
+
+RangeTable Peer::table(std::string_view region, std::span<const StridedRange> ranges) const {
+  agent::RegionResult found = agent::find_region(*this, region);
+  if (!found) return agent::failed_table(found.error());
+  return agent::make_table(std::move(*found), ranges);
+}
+
+RangeTable Peer::import_table(std::span<const std::byte> bytes) const {
+  Result<wire::TableShape> shape = wire::decode_table(bytes);
+  if (!shape) return agent::failed_table(shape.error());
+  agent::RegionResult found = agent::find_region(*this, shape->region);
+  if (!found) return agent::failed_table(found.error());
+  if ((*found)->generation != shape->generation) {
+    return agent::failed_table(Status(Code::kNotFound, "import_table: the table is of another generation of region #" +
+                                                           std::to_string(shape->region) + " of peer '" + core_->name + "'")
+                                   .with_advice("load the peer's new card, and a table made after it"));
+  }
+  return agent::make_table(std::move(*found), shape->ranges);
+}
+
+Status Peer::connect(Duration timeout) const {
+  const auto core = core_ ? core_->core.lock() : nullptr;
+  if (!core) return Status(Code::kInvalid, "Peer::connect: this handle is empty or its agent is gone");
+  if (Status status = core->usable("Peer::connect"); !status.ok()) return status;
+  if (state() == PeerState::kDown) return core->down_status(*core_);
+  core->lane.lock();
+  agent::Session& session = core->engine.session(core_);
+  core->engine.want(session, core->now());
+  core->lane.unlock();
+  core->lane.wake();
+  core->lane.wait_until([this] { return state() == PeerState::kUp || state() == PeerState::kDown; },
+                        core->now() + timeout);
+  if (state() == PeerState::kUp) return {};
+  if (state() == PeerState::kDown) return core->down_status(*core_);
+  return Status(Code::kTimedOut, "Peer::connect: no path to '" + core_->name + "' came up in time").with_peer(core_->name);
+}
+
+Status Peer::notify(std::string_view text) const {
+  const auto core = core_ ? core_->core.lock() : nullptr;
+  if (!core) return Status(Code::kInvalid, "Peer::notify: this handle is empty or its agent is gone");
+  if (Status status = core->usable("Peer::notify"); !status.ok()) return status;
+  if (text.size() > kMessageMax) {
+    return Status(Code::kInvalid, "Peer::notify: " + std::to_string(text.size()) + " bytes are more than kMessageMax, 65536");
+  }
+  if (state() == PeerState::kDown) return core->down_status(*core_);
+  core->lane.lock();
+  const Status status = core->engine.notify(core->engine.session(core_), text, core->now());
+  core->lane.turn(core->now());
+  core->lane.unlock();
+  core->lane.wake();
+  return status;
+}
+
+Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes) const {
+  const auto core = core_ ? core_->core.lock() : nullptr;
+  if (!core) return Status(Code::kInvalid, "Peer::send: this handle is empty or its agent is gone");
+  if (Status status = core->usable("Peer::send"); !status.ok()) return status;
+  if (channel < wire::kUserChannelMin || bytes.size() > kMessageMax) {
+    return Status(Code::kInvalid, "Peer::send: channel " + std::to_string(channel) + " must be at least 16, and " +
+                                      std::to_string(bytes.size()) + " bytes at most kMessageMax, 65536");
+  }
+  if (state() == PeerState::kDown) return core->down_status(*core_);
+  core->lane.lock();
+  const Status status = core->engine.send(core->engine.session(core_), channel, bytes, core->now());
+  core->lane.turn(core->now());
+  core->lane.unlock();
+  core->lane.wake();
+  return status;
+}
+
+HAWSER_NAMESPACE_END

@@ -1,0 +1,48 @@
+#pragma once
+
+// A peer as this agent knows it: its card, and a session once it is in use.
+//
+// A peer that is known but unused costs this struct and its card; the session (paths, credits, queues) comes at first
+// use. Thread rule: fields say theirs.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <hawser/peer.h>
+
+#include "agent/card_store.h"
+#include "agent/region.h"
+#include "base/mutex.h"
+
+namespace hawser::agent {
+
+class Core;
+struct Session;
+
+struct PeerCore {
+  PeerCore(std::weak_ptr<Core> owner, std::string its_name, base::Id128 its_incarnation)
+      : core(std::move(owner)), name(std::move(its_name)), incarnation(its_incarnation) {}
+  ~PeerCore();
+
+  const std::weak_ptr<Core> core;
+  const std::string name;
+  const base::Id128 incarnation;
+  bool is_self = false;                                ///< Set before it is shared.
+  std::atomic<PeerState> state{PeerState::kKnown};
+  /// What the user released of its notifications and messages, and the lane has not told yet.
+  std::atomic<std::uint32_t> released_messages{0};
+  std::atomic<std::uint64_t> released_bytes{0};
+
+  base::Mutex mutex;
+  Status down_cause HAWSER_GUARDED_BY(mutex);          ///< Why it is down.
+  std::shared_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
+  /// Handles given out, so that equal ranges share one.
+  std::unordered_map<std::uint32_t, std::weak_ptr<const RemoteRegion>> regions HAWSER_GUARDED_BY(mutex);
+
+  std::unique_ptr<Session> session;                    ///< Under the lane's lock.
+};
+
+}  // namespace hawser::agent

@@ -1,0 +1,213 @@
+// Plans made from what a user names, and explained.
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "agent/plan.h"
+#include "plan/planner.h"
+
+namespace hawser::agent {
+namespace {
+
+Status bad_plan(std::string_view call, const std::string& what) { return Status(Code::kInvalid, std::string(call) + ": " + what); }
+
+Status check_region(std::string_view call, const LocalRegion& region) {
+  if (region.state.load(std::memory_order_acquire) == RegionState::kOpen) return {};
+  return bad_plan(call, "local region '" + region.entry->name + "' is closed");
+}
+
+Status check_remote(std::string_view call, const RemoteRegion& region, const Peer& peer, Operation operation) {
+  if (region.peer.lock() != peer.core()) {
+    return bad_plan(call, "region '" + region.name + "' does not belong to peer '" + std::string(peer.name()) + "'");
+  }
+  const Rights needed = operation == Operation::kWrite ? Rights::kWrite : Rights::kRead;
+  if (allows(region.rights, needed)) return {};
+  return Status(Code::kDenied, std::string(call) + ": region '" + region.name + "' of peer '" + std::string(peer.name()) +
+                                   "' gives no right to " + (operation == Operation::kWrite ? "write" : "read"))
+      .with_peer(peer.name())
+      .with_advice("register it there with Rights that include it");
+}
+
+/// The place of `region` in the plan's list, added when new.
+template <typename Region>
+std::uint32_t place_of(std::vector<std::shared_ptr<Region>>& all, const std::shared_ptr<Region>& region) {
+  if (!all.empty() && all.back() == region) return static_cast<std::uint32_t>(all.size() - 1);
+  const auto found = std::find(all.begin(), all.end(), region);
+  if (found != all.end()) return static_cast<std::uint32_t>(found - all.begin());
+  all.push_back(region);
+  return static_cast<std::uint32_t>(all.size() - 1);
+}
+
+/// Chunks that every backend can carry that may be asked to: a chunk keeps its number whichever path takes it.
+plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
+  plan::ChunkLimits limits{.bytes_max = 1u << 20, .pieces_max = 1024};
+  core.lane.lock();
+  for (const std::size_t i : core.engine.candidates(peer)) {
+    const backend::Traits& traits = *core.engine.backends()[i].traits;
+    limits.bytes_max = std::min(limits.bytes_max, traits.chunk_bytes_max);
+    limits.pieces_max = std::min(limits.pieces_max, traits.chunk_pieces_max);
+  }
+  core.lane.unlock();
+  return limits;
+}
+
+Result<Plan> finish(std::string_view call, std::shared_ptr<PlanCore> plan, Result<plan::Pieces> pieces) {
+  if (!pieces) return pieces.error();
+  plan->pieces = std::move(*pieces);
+  Result<plan::ChunkList> chunks = plan::split(call, plan->pieces, chunk_limits(*plan->core, *plan->peer));
+  if (!chunks) return chunks.error();
+  plan->chunks = std::move(*chunks);
+  return Plan(std::move(plan));
+}
+
+Result<std::shared_ptr<PlanCore>> begin(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
+                                        Operation operation) {
+  if (Status status = core->usable(call); !status.ok()) return status;
+  if (!peer.valid()) return bad_plan(call, "the peer handle is empty");
+  if (peer.core()->core.lock() != core) {
+    return bad_plan(call, "peer '" + std::string(peer.name()) + "' is known to another agent, not to '" + core->options.name + "'");
+  }
+  if (peer.state() == PeerState::kDown) return core->down_status(*peer.core());
+  auto plan = std::make_shared<PlanCore>();
+  plan->core = core;
+  plan->peer = peer.core();
+  plan->operation = operation;
+  return plan;
+}
+
+Result<Plan> plan_lists(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,
+                        std::span<const LocalRange> local, std::span<const RemoteRange> remote) {
+  auto plan = begin(call, core, peer, operation);
+  if (!plan) return plan.error();
+  if (local.size() != remote.size()) {
+    return bad_plan(call, std::to_string(local.size()) + " local and " + std::to_string(remote.size()) +
+                              " remote ranges; ranges are paired one to one");
+  }
+  std::vector<plan::LocalPart> ours(local.size());
+  std::vector<plan::RemotePart> theirs(remote.size());
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    if (!local[i].region) return bad_plan(call, "local range " + std::to_string(i) + " names no region");
+    if (!remote[i].region) {
+      return bad_plan(call, "remote range " + std::to_string(i) + " names no region that peer '" + std::string(peer.name()) + "' has");
+    }
+    const std::size_t before = (*plan)->locals.size();
+    place_of((*plan)->locals, local[i].region);
+    if ((*plan)->locals.size() != before) {
+      if (Status bad = check_region(call, *local[i].region); !bad.ok()) return bad;
+    }
+    const std::size_t remotes = (*plan)->remotes.size();
+    theirs[i].region = place_of((*plan)->remotes, remote[i].region);
+    if ((*plan)->remotes.size() != remotes) {
+      if (Status bad = check_remote(call, *remote[i].region, peer, operation); !bad.ok()) return bad;
+    }
+    ours[i] = {.base = local[i].region->entry->base,
+               .region_size = local[i].region->entry->size,
+               .offset = local[i].offset,
+               .size = local[i].size};
+    theirs[i].region_size = remote[i].region->size;
+    theirs[i].offset = remote[i].offset;
+    theirs[i].size = remote[i].size;
+  }
+  const auto regions = static_cast<std::uint32_t>((*plan)->remotes.size());
+  return finish(call, std::move(*plan), plan::pair_parts(call, ours, theirs, regions));
+}
+
+Result<Plan> plan_tables(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,
+                         const RangeTable& local, std::span<const std::uint32_t> local_index, const RangeTable& remote,
+                         std::span<const std::uint32_t> remote_index) {
+  auto plan = begin(call, core, peer, operation);
+  if (!plan) return plan.error();
+  if (Status bad = local.status(); !bad.ok()) return bad_plan(call, "the local table is no table").because(bad);
+  if (Status bad = remote.status(); !bad.ok()) {
+    return Status(bad.code(), std::string(call) + ": the remote table is no table").because(bad);
+  }
+  if (local.is_remote() || !remote.is_remote()) {
+    return bad_plan(call, "one table must be of this agent's region and the other of the peer's");
+  }
+  if (Status bad = check_region(call, *local.core()->local); !bad.ok()) return bad;
+  if (Status bad = check_remote(call, *remote.core()->remote, peer, operation); !bad.ok()) return bad;
+  (*plan)->locals.push_back(local.core()->local);
+  (*plan)->remotes.push_back(remote.core()->remote);
+  return finish(call, std::move(*plan),
+                plan::pair_tables(call, local.core()->shape, local_index, remote.core()->shape, remote_index));
+}
+
+plan::Readiness readiness_of(const Session& session, std::size_t backend) {
+  for (const PathEntry& entry : session.paths) {
+    if (entry.backend == backend) return entry.up ? plan::Readiness::kUp : plan::Readiness::kConnecting;
+  }
+  return session.failed.contains(backend) ? plan::Readiness::kDown : plan::Readiness::kUnopened;
+}
+
+Status refusal_for(const Session& session, const PlanCore& plan, std::size_t backend) {
+  for (const PathEntry& entry : session.paths) {
+    if (entry.backend != backend) continue;
+    for (const auto& region : plan.remotes) {
+      const auto found = entry.refused.find(region->index);
+      if (found != entry.refused.end()) return found->second;
+    }
+    return {};
+  }
+  const auto failed = session.failed.find(backend);
+  return failed == session.failed.end() ? Status() : failed->second;
+}
+
+std::string explain_plan(Core& core, const PlanCore& plan) {
+  plan::Request request{.op = plan.operation,
+                        .bytes = plan.pieces.bytes,
+                        .pieces = plan.pieces.all.size(),
+                        .local = plan.locals.front()->entry->device,
+                        .remote = plan.remotes.front()->device,
+                        .peer = plan.peer->name};
+  request.self = plan.peer->is_self;
+  request.strict_order = true;
+  std::vector<plan::Candidate> candidates;
+  core.lane.lock();
+  Session& session = core.engine.session(plan.peer);
+  std::vector<Status> why;
+  core.engine.candidates(*plan.peer, &why);
+  for (std::size_t i = 0; i < why.size(); ++i) {
+    const OpenBackend& open = core.engine.backends()[i];
+    plan::Candidate candidate{.backend = open.name, .traits = open.traits};
+    candidate.readiness = readiness_of(session, i);
+    candidate.refusal = why[i].ok() ? refusal_for(session, plan, i) : why[i];
+    if (open.traits->same_host_only && why[i].ok()) request.same_host = true;
+    candidates.push_back(std::move(candidate));
+  }
+  core.lane.unlock();
+  const std::vector<BackendReport> reports = core.reports();
+  for (const BackendReport& report : reports) {
+    if (!report.open) candidates.push_back({.backend = report.name, .traits = nullptr, .refusal = report.cause});
+  }
+  return plan::explain(plan::plan_route(request, candidates));
+}
+
+}  // namespace
+}  // namespace hawser::agent
+
+HAWSER_NAMESPACE_BEGIN
+
+Result<Plan> Agent::plan_write(const Peer& peer, std::span<const LocalRange> source, std::span<const RemoteRange> target) {
+  return agent::plan_lists("plan_write", core_, peer, Operation::kWrite, source, target);
+}
+
+Result<Plan> Agent::plan_read(const Peer& peer, std::span<const RemoteRange> source, std::span<const LocalRange> target) {
+  return agent::plan_lists("plan_read", core_, peer, Operation::kRead, target, source);
+}
+
+Result<Plan> Agent::plan_write(const Peer& peer, const RangeTable& source, std::span<const std::uint32_t> source_index,
+                               const RangeTable& target, std::span<const std::uint32_t> target_index) {
+  return agent::plan_tables("plan_write", core_, peer, Operation::kWrite, source, source_index, target, target_index);
+}
+
+Result<Plan> Agent::plan_read(const Peer& peer, const RangeTable& source, std::span<const std::uint32_t> source_index,
+                              const RangeTable& target, std::span<const std::uint32_t> target_index) {
+  return agent::plan_tables("plan_read", core_, peer, Operation::kRead, target, target_index, source, source_index);
+}
+
+std::string Agent::explain(const Plan& plan) const {
+  if (!plan.core()) return "an empty plan: it was never made\n";
+  return agent::explain_plan(*core_, *plan.core());
+}
+
+HAWSER_NAMESPACE_END

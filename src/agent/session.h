@@ -1,0 +1,135 @@
+#pragma once
+
+// A session: what an agent keeps of a peer in use. Confined to the lane.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <hawser/counters.h>
+
+#include "agent/slot.h"
+#include "backend/backend.h"
+#include "base/histogram.h"
+#include "base/intrusive_list.h"
+#include "proto/arrival.h"
+#include "proto/backoff.h"
+#include "proto/credit.h"
+#include "proto/link.h"
+#include "proto/peer_state.h"
+
+namespace hawser::agent {
+
+struct PeerCore;
+
+/// Credit that every agent grants before it was asked: what a peer may send before it saw the first Welcome.
+inline constexpr wire::CreditLimits kFirstCredit{.messages = 16, .bytes = kMessageMax};
+
+struct PathEntry {
+  std::size_t backend = 0;  ///< In Engine::backends.
+  backend::Path* path = nullptr;
+  std::uint64_t serial = 0;   ///< Names it for ever.
+  base::Id128 session;        ///< Names it at both ends.
+  bool up = false;
+  bool greeted = false;       ///< The peer's Welcome came on it.
+  bool welcome_sent = false;
+  std::uint64_t peer_received = 0;  ///< What that Welcome said.
+  /// Regions (by index) that this path cannot carry, and why; the planner then takes another path.
+  std::map<std::uint32_t, Status> refused;
+};
+
+/// An Arrive that waits for its chunks.
+struct WaitingArrive {
+  std::uint64_t transfer = 0;
+  std::optional<std::string> notify;
+  std::optional<wire::SignalBump> signal;
+};
+
+struct ChannelState {
+  proto::CreditSender out;
+  std::optional<proto::CreditReceiver> in;  ///< Once it was opened here.
+  bool credit_owed = false;
+};
+
+struct CardOut {
+  std::string bytes;
+  std::uint64_t revision = 0;
+  std::size_t offset = 0;
+};
+
+struct CardIn {
+  std::string bytes;
+  std::uint64_t revision = 0;
+  std::uint32_t total = 0;
+};
+
+struct Session {
+  explicit Session(std::shared_ptr<PeerCore> its_peer, const wire::CreditLimits& window)
+      : peer(std::move(its_peer)), notify_out(kFirstCredit), notify_in(window) {}
+
+  const std::shared_ptr<PeerCore> peer;
+  proto::SessionMachine machine;
+
+  // Paths, in the order of preference of their backends.
+  std::vector<PathEntry> paths;
+  std::vector<bool> tried;               ///< Backends tried since the last success.
+  std::map<std::size_t, Status> failed;  ///< By backend: why its last attempt failed. For explain.
+  Status last_failure;
+  base::Id128 last_session;              ///< To be superseded by the next path.
+  Instant connect_deadline = Instant::max();
+  Instant retry_at = Instant::max();
+  std::optional<proto::Backoff> backoff;
+  std::uint64_t control_serial = 0;      ///< The path that carries our messages; 0: none.
+
+  // Messages.
+  proto::LinkSender link_out;
+  proto::LinkReceiver link_in;
+  proto::CreditSender notify_out;
+  proto::CreditReceiver notify_in;
+  bool credit_owed = false;
+  std::map<std::uint32_t, ChannelState> channels;
+  std::optional<CardOut> card_out;
+  std::optional<CardIn> card_in;
+  bool card_wanted = false;      ///< Ask for it as soon as a path is up.
+  bool card_asked = false;       ///< A request is on its way.
+  bool wants_our_cards = false;  ///< It asked once: tell it of changes.
+  std::uint64_t card_told = 0;   ///< Revision of our card that it was sent.
+
+  // Transfers.
+  base::IntrusiveList<Slot, &Slot::pending_hook> pending[3];  ///< By priority: have chunks or an Arrive to offer.
+  base::IntrusiveList<Slot, &Slot::covered_hook> covered;     ///< Oldest first.
+  std::uint64_t next_covered = 1;
+  std::uint64_t next_plain = 1;
+  bool retire_owed = false;
+
+  // As target.
+  proto::ArrivalTable arrivals;
+  std::map<std::uint64_t, WaitingArrive> waiting;
+  std::uint64_t next_cookie = 1;
+
+  std::uint32_t slots = 0;       ///< Transfers in flight.
+  FlowCounters flow;
+  base::Histogram latency;
+  Instant ack_since = Instant::max();  ///< When the oldest unacknowledged message came.
+  bool in_work_list = false;     ///< In the engine's list of sessions to look at, or of those to look at later.
+  bool in_blocked_list = false;
+
+  PathEntry* control() {
+    for (PathEntry& entry : paths) {
+      if (entry.serial == control_serial && control_serial != 0) return &entry;
+    }
+    return nullptr;
+  }
+  PathEntry* find(const backend::Path* path) {
+    for (PathEntry& entry : paths) {
+      if (entry.path == path) return &entry;
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace hawser::agent

@@ -1,0 +1,180 @@
+// The door's Plan and Transfer: submitting, waiting, cancelling.
+
+#include <hawser/transfer.h>
+
+#include "agent/core.h"
+#include "agent/fork_guard.h"
+#include "agent/plan.h"
+#include "agent/slot.h"
+
+namespace hawser::agent {
+namespace {
+
+Status bad_submit(std::string what) { return Status(Code::kInvalid, "submit: " + std::move(what)); }
+
+Status take_local_word(const SignalWord* from, LocalWord* to) {
+  if (from == nullptr) return {};
+  const std::shared_ptr<LocalRegion>& region = from->word.region;
+  if (!region || from->word.size != sizeof(std::uint64_t) || from->word.offset % sizeof(std::uint64_t) != 0 ||
+      !backend::in_bounds(from->word.offset, from->word.size, region->entry->size)) {
+    return bad_submit("a signal word must be 8 bytes of a region, aligned to 8");
+  }
+  to->region = region;
+  to->word = reinterpret_cast<std::atomic<std::uint64_t>*>(region->entry->base + from->word.offset);
+  to->value = from->value;
+  return {};
+}
+
+Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* to) {
+  if (from == nullptr) return {};
+  const std::shared_ptr<const RemoteRegion>& region = from->word.region;
+  if (!region || region->peer.lock() != plan.peer) return bad_submit("the signal's word is not in a region of the plan's peer");
+  if (from->word.size != sizeof(std::uint64_t) || from->word.offset % sizeof(std::uint64_t) != 0 ||
+      !backend::in_bounds(from->word.offset, from->word.size, region->size)) {
+    return bad_submit("a signal word must be 8 bytes of a region, aligned to 8");
+  }
+  if (!allows(region->rights, Rights::kWrite)) {
+    return Status(Code::kDenied, "submit: no right to write the signal in region '" + region->name + "'");
+  }
+  *to = {.region = region, .offset = from->word.offset, .add = from->add};
+  return {};
+}
+
+/// Fills the slot from the options. On an error the caller drops the slot.
+Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptions& options, Instant now) {
+  const Core& core = *plan->core;
+  if (options.notify && options.notify->size() > kMessageMax) {
+    return bad_submit("a notification of " + std::to_string(options.notify->size()) + " bytes; at most kMessageMax, 65536");
+  }
+  if (options.deadline < Duration::zero()) return bad_submit("a negative deadline");
+  if (Status bad = take_signal(options.signal, *plan, &slot.signal); !bad.ok()) return bad;
+  if (Status bad = take_local_word(options.after, &slot.after); !bad.ok()) return bad;
+  if (Status bad = take_local_word(options.done, &slot.done_word); !bad.ok()) return bad;
+  slot.notify_size.reset();
+  if (options.notify) {
+    slot.notify.assign(*options.notify);
+    slot.notify_size = options.notify->size();
+  }
+  slot.cookie = options.cookie;
+  slot.label = options.label;
+  slot.priority = options.priority;
+  slot.submitted = now;
+  slot.deadline = now + (options.deadline == Duration::zero() ? core.options.default_deadline : options.deadline);
+  slot.plan = plan;
+  return {};
+}
+
+/// Gives back a slot that never was accepted.
+void discard(Slot* slot) {
+  slot->plan.reset();
+  slot->signal.region.reset();
+  slot->after = LocalWord();
+  slot->done_word = LocalWord();
+  SlotPool* pool = slot->pool;
+  pool->finished(slot);
+  pool->drop_handle(slot);
+}
+
+/// Whether the submitting thread should do the work itself. Where a driver runs, only what is over at once.
+bool worth_doing_here(const Core& core, const PlanCore& plan) {
+  constexpr std::uint64_t kSmall = 64 * 1024;
+  return !core.lane.driven() || plan.pieces.bytes <= kSmall;
+}
+
+}  // namespace
+}  // namespace hawser::agent
+
+HAWSER_NAMESPACE_BEGIN
+
+Operation Plan::operation() const { return core_->operation; }
+std::uint64_t Plan::bytes() const { return core_->pieces.bytes; }
+std::uint64_t Plan::range_count() const { return core_->pieces.pair_count; }
+std::uint64_t Plan::piece_count() const { return core_->pieces.all.size(); }
+
+Result<Transfer> Plan::submit(const SubmitOptions& options) const {
+  if (!core_) return agent::bad_submit("this plan is empty: it was never made");
+  agent::Core& core = *core_->core;
+  if (agent::is_forked_child()) return core.usable("submit");
+  const Instant now = core.now();
+  agent::Slot* slot = core.slots->take();
+  if (slot == nullptr) {
+    return Status(Code::kBusy, "submit: limits.transfers = " + std::to_string(core.slots->limit()) + " are in flight or held")
+        .with_advice("wait for some to end and drop their handles");
+  }
+  if (Status bad = agent::fill(*slot, core_, options, now); !bad.ok()) {
+    agent::discard(slot);
+    return bad;
+  }
+  if (options.queue != nullptr) {
+    slot->queue = options.queue->core();
+    if (!slot->queue || !slot->queue->reserve()) {
+      const bool full = slot->queue != nullptr;
+      slot->queue.reset();
+      agent::discard(slot);
+      if (!full) return agent::bad_submit("the completion queue is empty: it was never made");
+      return Status(Code::kBusy, "submit: the completion queue is full").with_advice("poll it; a kRoom entry follows");
+    }
+  }
+  if (!agent::worth_doing_here(core, *core_) || !core.lane.try_lock()) {
+    if (core.lane.leave(slot)) return Transfer(slot);
+    if (slot->queue) slot->queue->unreserve();
+    slot->queue.reset();
+    agent::discard(slot);
+    return Status(Code::kBusy, "submit: " + std::to_string(agent::kSubmissionsMax) + " submissions wait for the lane");
+  }
+  const Status refused = core.engine.accept(*slot, now);
+  if (refused.ok()) core.engine.serve_now(*core_->peer, now);
+  core.lane.unlock();
+  if (!refused.ok()) {
+    if (slot->queue) slot->queue->unreserve();
+    slot->queue.reset();
+    agent::discard(slot);
+    return refused.with_peer(core_->peer->name);
+  }
+  if (slot->phase.load(std::memory_order_relaxed) != agent::Phase::kFinal) core.lane.wake();
+  return Transfer(slot);
+}
+
+Transfer& Transfer::operator=(Transfer&& other) noexcept {
+  if (this != &other) {
+    Transfer gone(std::move(*this));
+    slot_ = std::exchange(other.slot_, nullptr);
+  }
+  return *this;
+}
+
+Transfer::~Transfer() {
+  if (slot_ == nullptr || agent::is_forked_child()) return;
+  if (!done()) cancel();
+  slot_->pool->drop_handle(slot_);
+}
+
+bool Transfer::done() const {
+  return slot_ != nullptr && slot_->phase.load(std::memory_order_acquire) == agent::Phase::kFinal;
+}
+
+Status Transfer::wait(Duration timeout) {
+  if (slot_ == nullptr) return Status(Code::kInvalid, "Transfer::wait: this handle is empty");
+  if (done()) return slot_->status;
+  const auto core = slot_->pool->core.lock();
+  if (!core) return Status(Code::kInvalid, "Transfer::wait: the agent is gone");
+  if (agent::is_forked_child()) return core->usable("Transfer::wait");
+  if (core->lane.wait_until([this] { return done(); }, core->now() + timeout)) return slot_->status;
+  return Status(Code::kTimedOut, "Transfer::wait: not final yet; the transfer goes on").with_scope(Scope::kRequest);
+}
+
+void Transfer::cancel() {
+  if (slot_ == nullptr || done() || agent::is_forked_child()) return;
+  const auto core = slot_->pool->core.lock();
+  if (!core) return;
+  slot_->cancel_asked.store(true, std::memory_order_release);
+  core->lane.ask_cancels();
+}
+
+Status Transfer::status() const { return done() ? slot_->status : Status(); }
+
+std::uint64_t Transfer::bytes() const {
+  return slot_ == nullptr ? 0 : slot_->bytes_done.load(std::memory_order_relaxed);
+}
+
+HAWSER_NAMESPACE_END

@@ -41,8 +41,8 @@ Available find_available() {
   Available found;
 #if defined(__x86_64__)
   // These look at what the operating system saves of the registers, too.
-  // AVX2 first: on Zen 4 it was never slower and up to 8 % faster with cold memory, and on older Intel processors wide
-  // registers slow the whole core down.
+  // AVX2 first: on Zen 4 the two differ by less than the noise, and on older Intel processors wide registers slow the
+  // whole core down.
   if (__builtin_cpu_supports("avx2")) found.add(kAvx2Kernels);
   if (__builtin_cpu_supports("avx512f")) found.add(kAvx512Kernels);
   found.add(kSse2Kernels);

@@ -14,7 +14,7 @@
 HAWSER_NAMESPACE_BEGIN
 
 Result<Agent> Agent::open(AgentOptions options) {
-  Result<std::shared_ptr<agent::Core>> core = agent::Core::open(std::move(options), agent::default_backends());
+  Result<std::shared_ptr<agent::Core>> core = agent::Core::open(std::move(options), agent::default_backends(), {});
   if (!core) return core.error();
   return Agent(std::move(*core));
 }

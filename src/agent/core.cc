@@ -71,8 +71,9 @@ std::string_view name_of(PeerState state) {
 
 void PastFlow::add(const FlowCounters& other) { add_flow(flow, other); }
 
-Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories)
+Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks)
     : options(std::move(its_options)),
+      hooks(std::move(its_hooks)),
       clock(options.clock ? options.clock : std::shared_ptr<const Clock>(&Clock::steady(), [](const Clock*) {})),
       log(options.log),
       regions(options.limits.regions),
@@ -92,10 +93,10 @@ Core::~Core() {
   slots->orphan();
 }
 
-Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backend::Factory> factories) {
+Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks) {
   if (Status bad = check_options(options); !bad.ok()) return bad;
   if (sodium_init() < 0) return Status(Code::kFailed, "Agent::open: libsodium could not be initialised");
-  std::shared_ptr<Core> core(new Core(std::move(options), std::move(factories)));
+  std::shared_ptr<Core> core(new Core(std::move(options), std::move(factories), std::move(hooks)));
   base::Rng rng(seed_of(core->options));
   core->identity.name = core->options.name;
   core->identity.incarnation = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
@@ -243,6 +244,22 @@ AgentCounters Core::counters() {
     result.region_bytes_gauge += entry->size;
   }
   return result;
+}
+
+Result<Agent> open_with(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks) {
+  Result<std::shared_ptr<Core>> core = Core::open(std::move(options), std::move(factories), std::move(hooks));
+  if (!core) return core.error();
+  return Agent(std::move(*core));
+}
+
+std::size_t turn(Agent& agent, Instant* next) {
+  Core& core = *agent.core();
+  if (core.is_closed()) return 0;
+  const std::size_t work = core.lane.try_turn();
+  if (work > 0) return work;
+  if (!core.lane.arm(next)) return 1;
+  core.lane.disarm();
+  return 0;
 }
 
 }  // namespace hawser::agent

@@ -95,7 +95,20 @@ void Lane::sleep(Instant deadline) {
   disarm();
 }
 
+bool Lane::wait_in_pauses(const std::function<bool()>& reached, Instant deadline) {
+  while (!reached()) {
+    if (core_.now() >= deadline) return reached();
+    if (try_turn() > 0) continue;
+    Instant next = Instant::max();
+    if (!arm(&next)) continue;
+    core_.hooks.pause(std::min(next, deadline));
+    disarm();
+  }
+  return true;
+}
+
 bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
+  if (core_.hooks.pause) return wait_in_pauses(reached, deadline);
   Instant now = core_.now();
   Instant busy_until = now + kSpinWindow;
   while (!reached()) {

@@ -13,13 +13,11 @@
 namespace hawser::backend::stream {
 
 struct PortOptions {
-  std::string_view backend;             ///< Name, for errors and counters; must outlive the port.
+  std::string_view backend;  ///< Name, for errors and counters; must outlive the port.
   /// Streams per path: one for small operations, the rest for bulk. 1..kStreamsMax.
   unsigned connections = 2;
   std::uint64_t small_max = 16 * 1024;  ///< Chunks up to this size go with the small operations.
 };
-
-inline constexpr unsigned kStreamsMax = 8;
 
 /// `context` is copied; `network` may be listening already.
 std::unique_ptr<Port> make_port(const Context& context, const PortOptions& options, std::unique_ptr<Network> network);

@@ -58,6 +58,8 @@ class Stream {
   void* owner = nullptr;
 };
 
+/// Most streams of one path.
+inline constexpr unsigned kStreamsMax = 8;
 /// Most parts in one send or receive.
 inline constexpr std::size_t kPartsMax = 1024;
 

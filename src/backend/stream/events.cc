@@ -1,0 +1,69 @@
+#include "backend/stream/events.h"
+
+#include <algorithm>
+
+namespace hawser::backend::stream {
+
+void EventQueue::message(Path* path, MessageBuffer message) {
+  ++messages_;
+  message_bytes_ += message.size;
+  push({.kind = PortEvent::Kind::kMessage, .path = path, .message = std::move(message)});
+}
+
+MessageBuffer EventQueue::buffer(std::size_t size) {
+  MessageBuffer buffer;
+  if (size <= kSpareSize && !spares_.empty()) {
+    buffer = std::move(spares_.back());
+    spares_.pop_back();
+  } else {
+    buffer.capacity = std::max(size, kSpareSize);
+    buffer.bytes = std::make_unique_for_overwrite<std::byte[]>(buffer.capacity);
+  }
+  buffer.size = size;
+  return buffer;
+}
+
+void EventQueue::recycle() {
+  for (MessageBuffer& buffer : shown_) {
+    if (buffer.capacity == kSpareSize && spares_.size() < kSparesMax) spares_.push_back(std::move(buffer));
+  }
+  shown_.clear();
+}
+
+void EventQueue::show(Event event, PortEvent& out) {
+  out.kind = event.kind;
+  out.inbound = event.inbound;
+  out.path = event.path;
+  out.cookie = event.cookie;
+  out.transfer = event.transfer;
+  out.chunk = event.chunk;
+  out.peer = event.peer;
+  out.session = event.session;
+  out.status = std::move(event.status);
+  out.bytes = {};
+  if (event.kind != PortEvent::Kind::kMessage) return;
+  out.bytes = {event.message.bytes.get(), event.message.size};
+  --messages_;
+  message_bytes_ -= event.message.size;
+  shown_.push_back(std::move(event.message));
+}
+
+std::size_t EventQueue::poll(std::span<PortEvent> out) {
+  if (!shown_.empty()) recycle();
+  std::size_t count = 0;
+  while (count < out.size() && !events_.empty()) show(events_.pop(), out[count++]);
+  return count;
+}
+
+void EventQueue::forget(const Path* path) {
+  events_.filter([this, path](const Event& event) {
+    if (event.path != path) return true;
+    if (event.kind == PortEvent::Kind::kMessage) {
+      --messages_;
+      message_bytes_ -= event.message.size;
+    }
+    return false;
+  });
+}
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,79 @@
+#pragma once
+
+// EventQueue: what happened on the paths of one port, in order, until the lane polls it.
+//
+// Thread rule: one thread. Lifetime: message bytes that `poll` showed live until the next call of `poll` or `recycle`.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/stream/ring.h"
+
+namespace hawser::backend::stream {
+
+/// Bytes of one message.
+struct MessageBuffer {
+  std::unique_ptr<std::byte[]> bytes;
+  std::size_t size = 0;
+  std::size_t capacity = 0;
+};
+
+class EventQueue {
+ public:
+  /// Paths stop receiving messages while this much waits to be polled.
+  static constexpr std::size_t kMessagesMax = 256;
+  static constexpr std::size_t kMessageBytesMax = 1 << 20;
+
+  void chunk_done(Path* path, std::uint64_t cookie, Status status) {
+    push({.kind = PortEvent::Kind::kChunkDone, .path = path, .cookie = cookie, .status = std::move(status)});
+  }
+  void arrival(Path* path, std::uint64_t transfer, std::uint32_t chunk) {
+    push({.kind = PortEvent::Kind::kArrival, .path = path, .transfer = transfer, .chunk = chunk});
+  }
+  void message(Path* path, MessageBuffer message);
+  void path_up(Path* path, const Identity* peer, const base::Id128& session, bool inbound) {
+    push({.kind = PortEvent::Kind::kPathUp, .inbound = inbound, .path = path, .peer = peer, .session = session});
+  }
+  void path_down(Path* path, Status status) {
+    push({.kind = PortEvent::Kind::kPathDown, .path = path, .status = std::move(status)});
+  }
+
+  bool empty() const { return events_.empty(); }
+  bool messages_full() const { return messages_ >= kMessagesMax || message_bytes_ >= kMessageBytesMax; }
+  /// A buffer for a message of `size` bytes, an old one if there is one.
+  MessageBuffer buffer(std::size_t size);
+  /// What the last poll showed may be used again.
+  void recycle();
+  std::size_t poll(std::span<PortEvent> out);
+  /// Nothing of `path` will be told any more.
+  void forget(const Path* path);
+
+ private:
+  struct Event {
+    PortEvent::Kind kind = PortEvent::Kind::kChunkDone;
+    bool inbound = false;
+    Path* path = nullptr;
+    std::uint64_t cookie = 0;
+    std::uint64_t transfer = 0;
+    std::uint32_t chunk = 0;
+    const Identity* peer = nullptr;
+    base::Id128 session = {};
+    MessageBuffer message = {};
+    Status status = {};
+  };
+  void push(Event event) { events_.push(std::move(event)); }
+  void show(Event event, PortEvent& out);
+
+  static constexpr std::size_t kSparesMax = 16;        ///< Buffers kept, each of
+  static constexpr std::size_t kSpareSize = 4 * 1024;  ///< this size; larger ones are not kept.
+  Ring<Event> events_;
+  std::vector<MessageBuffer> shown_;
+  std::vector<MessageBuffer> spares_;
+  std::size_t messages_ = 0, message_bytes_ = 0;
+};
+
+}  // namespace hawser::backend::stream

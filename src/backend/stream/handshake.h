@@ -1,0 +1,52 @@
+#pragma once
+
+// Handshake: the exchange of hellos on one stream. It takes exactly the peer's hello from the stream and no byte more.
+//
+// Thread rule: one thread. Memory: fixed, whoever the peer is.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include <hawser/status.h>
+
+#include "backend/stream/stream.h"
+#include "wire/hello.h"
+
+namespace hawser::backend::stream {
+
+class Handshake {
+ public:
+  explicit Handshake(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
+
+  /// What to say; may be called once, before or after the peer was heard.
+  void say(const wire::Hello& hello) { out_ = wire::encode(hello); }
+  /// Moves bytes. Errors: the stream ended (kDisconnected) or what came is no hello (kCorrupt).
+  Status turn();
+
+  bool heard() const { return heard_; }
+  /// All that was to be said is sent.
+  bool said() const { return !out_.empty() && sent_ == out_.size(); }
+  const wire::Hello& hello() const { return hello_; }
+  Stream& stream() { return *stream_; }
+  std::unique_ptr<Stream> take_stream() { return std::move(stream_); }
+  /// The bytes said: the stream may refer to them until it released so many.
+  std::string take_said() { return std::move(out_); }
+
+ private:
+  Status send();
+  Status receive();
+
+  std::unique_ptr<Stream> stream_;
+  std::string out_;
+  std::size_t sent_ = 0;
+  std::string in_;
+  std::size_t in_wanted_ = wire::kHelloPrefix;
+  bool heard_ = false;
+  wire::Hello hello_;
+};
+
+/// The stream's end as a Status, if it was orderly and so has none.
+Status ended(const Moved& moved, const Stream& stream);
+
+}  // namespace hawser::backend::stream

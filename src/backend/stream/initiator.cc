@@ -1,0 +1,242 @@
+#include "backend/stream/initiator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bytes.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+// A tag is a slot's number below and its generation above, so that an answer to a chunk long gone is recognised.
+constexpr std::uint32_t kSlotBits = 10;
+static_assert(kChunksMax == 1u << kSlotBits);
+
+bool well_formed(const Chunk& chunk) {
+  if (chunk.pieces.empty() || chunk.pieces.size() > wire::kPiecesMax || chunk.bytes > wire::kPayloadMax) return false;
+  std::uint64_t sum = 0;
+  for (const Piece& piece : chunk.pieces) {
+    if (piece.size > wire::kPayloadMax) return false;
+    sum += piece.size;
+  }
+  return sum == chunk.bytes && chunk.target != nullptr;
+}
+
+void encode_bind_frame(std::byte* at, const wire::Bind& bind) {
+  base::ByteWriter out(std::span(at, wire::kFrameHeadSize + 28));
+  wire::encode_head(out, {.type = wire::FrameType::kBind, .meta_size = 28});
+  wire::encode_bind(out, bind);
+}
+
+}  // namespace
+
+Binding* Initiator::bind(const RemoteRegionRef& region) {
+  auto& binding = bindings_[{region.index, region.generation}];
+  if (binding == nullptr) {
+    binding = std::make_unique<RemoteBinding>();
+    binding->bind = {
+        .binding = next_binding_++, .index = region.index, .generation = region.generation, .key = region.key};
+  }
+  return binding.get();
+}
+
+void Initiator::unbind(std::uint32_t index, std::uint32_t generation) {
+  const auto found = bindings_.find({index, generation});
+  if (found == bindings_.end()) return;
+  std::unique_ptr<RemoteBinding> binding = std::move(found->second);
+  bindings_.erase(found);
+  binding->gone = true;
+  retired_.push_back(std::move(binding));
+  if (retired_.back()->uses == 0) drop_binding(*retired_.back());
+}
+
+void Initiator::drop_binding(RemoteBinding& binding) {
+  if (binding.announced != 0) unbinds_.emplace_back(binding.bind.binding, binding.announced);
+  std::erase_if(retired_, [&binding](const auto& retired) { return retired.get() == &binding; });
+}
+
+std::uint32_t Initiator::tag_of(const Slot& slot) const {
+  return static_cast<std::uint32_t>(&slot - slots_.data()) | std::uint32_t{slot.generation} << kSlotBits;
+}
+
+Initiator::Slot* Initiator::find(std::uint32_t tag) {
+  const std::uint32_t number = tag & (kChunksMax - 1);
+  if (number >= slots_.size()) return nullptr;
+  Slot& slot = slots_[number];
+  return slot.state != State::kFree && slot.generation == tag >> kSlotBits ? &slot : nullptr;
+}
+
+Initiator::Slot* Initiator::new_slot(const Chunk& chunk) {
+  if (free_.empty()) {
+    if (slots_.size() == kChunksMax) return nullptr;
+    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  Slot& slot = slots_[free_.back()];
+  free_.pop_back();
+  const std::uint16_t generation = slot.generation;
+  slot = Slot{.op = chunk.op,
+              .covered = chunk.covered,
+              .generation = generation,
+              .index = chunk.index,
+              .cookie = chunk.cookie,
+              .transfer = chunk.transfer,
+              .bytes = chunk.bytes,
+              .pieces = chunk.pieces,
+              .target = static_cast<RemoteBinding*>(chunk.target)};
+  ++slot.target->uses;
+  ++in_flight_;
+  bytes_ += slot.bytes;
+  if (slot.op == Operation::kRead) ++reads_;
+  return &slot;
+}
+
+bool Initiator::take(const Chunk& chunk, Outlet& control) {
+  if (!well_formed(chunk)) {
+    events_.chunk_done(path_, chunk.cookie,
+                       Status(Code::kInvalid, "a chunk has 1 to 256 pieces that add up to at most 16 MiB")
+                           .with_buffer(BufferState::kUntouched));
+    return true;
+  }
+  const bool read = chunk.op == Operation::kRead;
+  const bool bulk = !read && chunk.bytes > options_.small_max;
+  if (read && reads_ == kReadsMax) return false;
+  if (bytes_ > 0 && bytes_ + chunk.bytes > kBytesMax) return false;
+  if (!bulk && !control.has_room(kFrameRoom)) return false;
+  Slot* slot = new_slot(chunk);
+  if (slot == nullptr) return false;
+  if (bulk) {
+    slot->state = State::kQueued;
+    bulk_.push(static_cast<std::uint32_t>(slot - slots_.data()));
+  } else if (read) {
+    frame_read(*slot, control);
+  } else {
+    frame_write(*slot, 0, control);
+  }
+  return true;
+}
+
+void Initiator::frame_bulk(unsigned stream, Outlet& outlet) { frame_write(slots_[bulk_.pop()], stream, outlet); }
+
+void Initiator::announce(RemoteBinding& target, unsigned stream, Outlet& outlet) {
+  const auto bit = static_cast<std::uint8_t>(1u << stream);
+  if ((target.announced & bit) != 0) return;
+  target.announced |= bit;
+  encode_bind_frame(outlet.add(wire::kFrameHeadSize + 28), target.bind);
+}
+
+void Initiator::frame_write(Slot& slot, unsigned stream, Outlet& outlet) {
+  announce(*slot.target, stream, outlet);
+  bool equal = true;
+  const std::size_t meta = wire::kChunkHeadSize + wire::pieces_size(slot.pieces, &equal);
+  slot.copied = slot.bytes <= kInlineMax;
+  const std::size_t size = wire::kFrameHeadSize + meta + (slot.copied ? slot.bytes : 0);
+  slot.state = State::kFramed;
+  slot.stream = static_cast<std::uint8_t>(stream);
+  slot.begin = outlet.end();
+  slot.head = outlet.add(size);
+  base::ByteWriter out(std::span(slot.head, size));
+  wire::encode_head(out, {.type = wire::FrameType::kWrite,
+                          .flags = slot.covered ? wire::kFlagCovered : std::uint8_t{0},
+                          .meta_size = static_cast<std::uint16_t>(meta),
+                          .payload_size = static_cast<std::uint32_t>(slot.bytes)});
+  wire::encode_chunk(out, {slot.transfer, slot.index, tag_of(slot), slot.target->bind.binding});
+  wire::encode_pieces(out, slot.pieces, equal);
+  if (slot.copied) {
+    for (const Piece& piece : slot.pieces) out.bytes({piece.local, static_cast<std::size_t>(piece.size)});
+  } else {
+    outlet.add_payload(slot.pieces, slot.bytes, kNoOwner);
+  }
+  slot.end = outlet.end();
+}
+
+void Initiator::frame_read(Slot& slot, Outlet& outlet) {
+  announce(*slot.target, 0, outlet);
+  bool equal = true;
+  const std::size_t meta = wire::kChunkHeadSize + 4 + wire::pieces_size(slot.pieces, &equal);
+  slot.state = State::kFramed;
+  slot.begin = outlet.end();
+  slot.head = outlet.add(wire::kFrameHeadSize + meta);
+  base::ByteWriter out(std::span(slot.head, wire::kFrameHeadSize + meta));
+  wire::encode_head(out, {.type = wire::FrameType::kRead,
+                          .flags = slot.covered ? wire::kFlagCovered : std::uint8_t{0},
+                          .meta_size = static_cast<std::uint16_t>(meta)});
+  wire::encode_chunk(out, {slot.transfer, slot.index, tag_of(slot), slot.target->bind.binding});
+  out.u32(static_cast<std::uint32_t>(slot.bytes));
+  wire::encode_pieces(out, slot.pieces, equal);
+  slot.end = outlet.end();
+}
+
+bool Initiator::on_ack(std::uint32_t tag, wire::Outcome outcome, std::span<Outlet> outlets) {
+  Slot* slot = find(tag);
+  if (slot == nullptr || (slot->state != State::kFramed && slot->state != State::kEnded)) return false;
+  const Outlet& outlet = outlets[slot->stream];
+  if (outlet.sent_end() < slot->end || slot->landing != kNowhere) return false;
+  if (slot->op == Operation::kRead && outcome == wire::Outcome::kOk) return false;
+  slot->outcome = outcome;
+  if (slot->state == State::kEnded) {
+    free_slot(*slot);
+  } else if (slot->op == Operation::kWrite && outlet.released_end() < slot->end) {
+    slot->state = State::kAcked;  // Its memory is still the stream's.
+    ++acked_;
+  } else {
+    tell(*slot, status_of(*slot));
+    free_slot(*slot);
+  }
+  return true;
+}
+
+void Initiator::on_released(std::span<Outlet> outlets) {
+  if (acked_ == 0) return;
+  for (Slot& slot : slots_) {
+    if (slot.state != State::kAcked || outlets[slot.stream].released_end() < slot.end) continue;
+    --acked_;
+    tell(slot, status_of(slot));
+    free_slot(slot);
+  }
+}
+
+bool Initiator::on_data(unsigned stream, std::uint32_t tag, std::uint32_t size, Inlet& inlet) {
+  Slot* slot = find(tag);
+  if (slot == nullptr || slot->op != Operation::kRead || slot->landing != kNowhere || size != slot->bytes) return false;
+  if (slot->state != State::kFramed && slot->state != State::kEnded) return false;
+  slot->landing = static_cast<std::uint8_t>(stream);
+  if (slot->state == State::kFramed) inlet.land(slot->pieces);
+  return true;
+}
+
+void Initiator::on_data_end(std::uint32_t tag) {
+  Slot* slot = find(tag);
+  HAWSER_ASSERT(slot != nullptr && slot->landing != kNowhere, "data of a read that is not there ended");
+  if (slot->state == State::kFramed) {
+    if (slot->covered) landed_.push({slot->transfer, slot->index});
+    tell(*slot, status_of(*slot));
+  }
+  free_slot(*slot);
+}
+
+void Initiator::stage_notes(unsigned stream, Outlet& outlet) {
+  if (!outlet.has_room(kFrameRoom)) return;
+  const auto bit = static_cast<std::uint8_t>(1u << stream);
+  for (auto& [binding, streams] : unbinds_) {
+    if ((streams & bit) == 0 || !outlet.has_room(kFrameRoom)) continue;
+    streams = static_cast<std::uint8_t>(streams & ~bit);
+    base::ByteWriter out(std::span(outlet.add(wire::kFrameHeadSize + 4), wire::kFrameHeadSize + 4));
+    wire::encode_head(out, {.type = wire::FrameType::kUnbind, .meta_size = 4});
+    out.u32(binding);
+  }
+  std::erase_if(unbinds_, [](const auto& unbind) { return unbind.second == 0; });
+  while (stream == 0 && !landed_.empty() && outlet.has_room(kFrameRoom)) {
+    const std::size_t count = std::min(landed_.count(), wire::kLandedMax);
+    const std::size_t size = wire::kFrameHeadSize + count * 12;
+    base::ByteWriter out(std::span(outlet.add(size), size));
+    wire::encode_head(out, {.type = wire::FrameType::kLanded, .meta_size = static_cast<std::uint16_t>(count * 12)});
+    for (std::size_t i = 0; i < count; ++i) {
+      const wire::Landed landed = landed_.pop();
+      out.u64(landed.transfer);
+      out.u32(landed.chunk);
+    }
+  }
+}
+
+}  // namespace hawser::backend::stream

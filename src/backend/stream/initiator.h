@@ -1,0 +1,139 @@
+#pragma once
+
+// Initiator: the half of the remote-memory protocol that asks. It keeps each chunk from `take` to its one end, frames
+// it for a stream, and hears how it fared.
+//
+// Small chunks and all read requests go out on stream 0; bulk writes wait in one queue from which the bulk streams pull
+// when they run dry, so the least loaded stream takes the next.
+//
+// Thread rule: one thread. Lifetime: pieces and bindings of a chunk stay valid until its end (B3).
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/stream/events.h"
+#include "backend/stream/inlet.h"
+#include "backend/stream/outlet.h"
+#include "backend/stream/ring.h"
+#include "backend/stream/stream.h"
+#include "wire/stream_frames.h"
+
+namespace hawser::backend::stream {
+
+inline constexpr std::uint32_t kChunksMax = 1024;      ///< In flight on one path; the target counts on it.
+inline constexpr std::uint32_t kReadsMax = 64;         ///< Reads among them, which cost the target memory.
+inline constexpr std::uint64_t kBytesMax = 64u << 20;  ///< Bytes in flight on one path.
+inline constexpr std::uint64_t kInlineMax = 2048;      ///< Payload up to this size is copied behind its head.
+
+/// Staged bytes of the largest frame of a chunk, with what may have to come before it.
+inline constexpr std::size_t kFrameRoom = 8 * 1024;
+static_assert(2 * wire::kFrameHeadSize + 28 + wire::kMetaMax + kInlineMax <= kFrameRoom);
+
+/// A remote region as this path names it on the wire.
+class RemoteBinding final : public Binding {
+ public:
+  wire::Bind bind;
+  std::uint32_t uses = 0;      ///< Chunks that name it and have not ended at both sides.
+  std::uint8_t announced = 0;  ///< Bit per stream on which BIND went out.
+  bool gone = false;
+};
+
+class Initiator {
+ public:
+  struct Options {
+    std::string peer;
+    std::uint64_t small_max = 0;
+  };
+  Initiator(EventQueue& events, Path* path, Options options)
+      : events_(events), path_(path), options_(std::move(options)) {}
+
+  Binding* bind(const RemoteRegionRef& region);
+  void unbind(std::uint32_t index, std::uint32_t generation);
+
+  /// False: no room now. `control` is stream 0's.
+  bool take(const Chunk& chunk, Outlet& control);
+  bool has_bulk() const { return !bulk_.empty(); }
+  bool idle() const { return in_flight_ == 0; }
+  /// Frames the next bulk write for `stream`.
+  void frame_bulk(unsigned stream, Outlet& outlet);
+
+  /// Ends what can be ended; see Path::cancel.
+  void cancel(std::uint64_t transfer, std::span<Outlet> outlets, std::span<Inlet> inlets);
+  /// Cancelled writes whose bytes the peer has not acknowledged.
+  std::uint32_t cancelled_writes() const { return cancelled_writes_; }
+  /// Begins another period of waiting for those. False: some were waited for during the whole last one.
+  bool next_cancel_period();
+
+  // What came in; false: senseless.
+  bool on_ack(std::uint32_t tag, wire::Outcome outcome, std::span<Outlet> outlets);
+  bool on_data(unsigned stream, std::uint32_t tag, std::uint32_t size, Inlet& inlet);
+  void on_data_end(std::uint32_t tag);
+  /// Streams let go of more memory.
+  void on_released(std::span<Outlet> outlets);
+
+  /// Frames of its own that wait: UNBIND on any stream, LANDED on stream 0.
+  bool has_notes(unsigned stream) const { return !unbinds_.empty() || (stream == 0 && !landed_.empty()); }
+  void stage_notes(unsigned stream, Outlet& outlet);
+
+  /// Ends every chunk; `outlets` tell how far each got.
+  void fail(const Status& why, std::span<Outlet> outlets);
+
+ private:
+  enum class State : std::uint8_t { kFree, kQueued, kFramed, kAcked, kEnded };
+  struct Slot {
+    State state = State::kFree;
+    Operation op = Operation::kWrite;
+    bool covered = false;
+    bool cancelled = false;
+    bool copied = false;  ///< Payload is staged: the caller's memory is not referred to.
+    wire::Outcome outcome = wire::Outcome::kOk;
+    std::uint8_t stream = 0;
+    std::uint8_t landing = kNowhere;  ///< Stream on which a read's data is coming.
+    std::uint16_t generation = 0;
+    std::uint32_t cancel_period = 0;
+    std::uint32_t index = 0;  ///< The chunk's.
+    std::uint64_t cookie = 0, transfer = 0, bytes = 0;
+    std::span<const Piece> pieces;
+    RemoteBinding* target = nullptr;
+    std::byte* head = nullptr;  ///< Its frame, while that is in the outlet.
+    std::uint64_t begin = 0, end = 0;
+  };
+  static constexpr std::uint8_t kNowhere = 0xff;
+
+  std::uint32_t tag_of(const Slot& slot) const;
+  Slot* find(std::uint32_t tag);
+  Slot* new_slot(const Chunk& chunk);
+  void announce(RemoteBinding& target, unsigned stream, Outlet& outlet);
+  void frame_write(Slot& slot, unsigned stream, Outlet& outlet);
+  void frame_read(Slot& slot, Outlet& outlet);
+  void cancel_slot(Slot& slot, std::span<Outlet> outlets, std::span<Inlet> inlets);
+  bool withdraw(Slot& slot, Outlet& outlet);
+  Status status_of(const Slot& slot) const;
+  Status lost(const Slot& slot, const Status& why, const Outlet* outlet) const;
+  void tell(Slot& slot, Status status);
+  void free_slot(Slot& slot);
+  void drop_binding(RemoteBinding& binding);
+
+  EventQueue& events_;
+  Path* path_;
+  Options options_;
+  std::vector<Slot> slots_;  ///< Grows to kChunksMax.
+  std::vector<std::uint32_t> free_;
+  Ring<std::uint32_t> bulk_;   ///< Slots in kQueued.
+  Ring<wire::Landed> landed_;  ///< To be told to the target.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<RemoteBinding>> bindings_;
+  std::vector<std::unique_ptr<RemoteBinding>> retired_;          ///< Gone, still named by chunks.
+  std::vector<std::pair<std::uint32_t, std::uint8_t>> unbinds_;  ///< Binding, streams that still have to say so.
+  std::uint32_t next_binding_ = 1;
+  std::uint32_t in_flight_ = 0, reads_ = 0, acked_ = 0, cancelled_writes_ = 0, cancel_period_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,142 @@
+// How chunks end: by their outcome, by cancelling, with the path.
+
+#include "backend/stream/initiator.h"
+#include "base/format.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+constexpr std::uint16_t kGenerationMask = (1u << 14) - 1;
+
+std::string_view reason_of(wire::Outcome outcome) {
+  switch (outcome) {
+    case wire::Outcome::kDenied:
+      return "no such region, wrong key or no right";
+    case wire::Outcome::kOutOfBounds:
+      return "out of the region's bounds";
+    case wire::Outcome::kClosed:
+      return "the region was closed";
+    case wire::Outcome::kClosedMidway:
+      return "the region was closed while bytes landed";
+    case wire::Outcome::kOk:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+Status Initiator::status_of(const Slot& slot) const {
+  const bool write = slot.op == Operation::kWrite;
+  if (slot.cancelled) {
+    const bool midway = slot.outcome == wire::Outcome::kClosedMidway;
+    const BufferState state = slot.outcome == wire::Outcome::kOk ? BufferState::kComplete
+                              : midway                           ? BufferState::kPartlyWritten
+                                                                 : BufferState::kUntouched;
+    return Status(Code::kCancelled, "cancelled while on its way").with_peer(options_.peer).with_buffer(state);
+  }
+  if (slot.outcome == wire::Outcome::kOk) return Status();
+  const Code code = slot.outcome == wire::Outcome::kOutOfBounds ? Code::kInvalid : Code::kDenied;
+  const bool midway = write && slot.outcome == wire::Outcome::kClosedMidway;
+  return Status(code,
+                base::format("{} refused to {} {} bytes {} its region #{}: {}", options_.peer, write ? "write" : "read",
+                             slot.bytes, write ? "into" : "from", slot.target->bind.index, reason_of(slot.outcome)))
+      .with_peer(options_.peer)
+      .with_buffer(midway ? BufferState::kPartlyWritten : BufferState::kUntouched);
+}
+
+void Initiator::tell(Slot& slot, Status status) { events_.chunk_done(path_, slot.cookie, std::move(status)); }
+
+void Initiator::free_slot(Slot& slot) {
+  if (slot.cancelled && slot.op == Operation::kWrite) --cancelled_writes_;
+  if (slot.op == Operation::kRead) --reads_;
+  --in_flight_;
+  bytes_ -= slot.bytes;
+  slot.state = State::kFree;
+  slot.generation = (slot.generation + 1) & kGenerationMask;
+  free_.push_back(static_cast<std::uint32_t>(&slot - slots_.data()));
+  RemoteBinding& binding = *slot.target;
+  if (--binding.uses == 0 && binding.gone) drop_binding(binding);
+}
+
+// Takes back a frame of which nothing was sent: its head says SKIP now, and payload that it only refers to is left out.
+bool Initiator::withdraw(Slot& slot, Outlet& outlet) {
+  if (outlet.sent_end() > slot.begin) return false;
+  slot.head[0] = static_cast<std::byte>(wire::FrameType::kSkip);
+  if (slot.op == Operation::kRead || slot.copied) return true;
+  base::store_little_endian<std::uint32_t>(slot.head + 4, 0);
+  return outlet.let_go(slot.end, true);
+}
+
+void Initiator::cancel(std::uint64_t transfer, std::span<Outlet> outlets, std::span<Inlet> inlets) {
+  if (!bulk_.empty()) {
+    bulk_.filter([&](std::uint32_t number) { return slots_[number].transfer != transfer; });
+  }
+  for (Slot& slot : slots_) {
+    if (slot.state == State::kFree || slot.transfer != transfer || slot.cancelled) continue;
+    cancel_slot(slot, outlets, inlets);
+  }
+}
+
+void Initiator::cancel_slot(Slot& slot, std::span<Outlet> outlets, std::span<Inlet> inlets) {
+  const Status cancelled = Status(Code::kCancelled, "cancelled before it was sent")
+                               .with_peer(options_.peer)
+                               .with_buffer(BufferState::kUntouched);
+  if (slot.state == State::kQueued || (slot.state == State::kFramed && withdraw(slot, outlets[slot.stream]))) {
+    tell(slot, cancelled);
+    free_slot(slot);
+    return;
+  }
+  slot.cancelled = true;
+  if (slot.op == Operation::kWrite) {
+    // What is on its way lands; the end is told when the peer acknowledged it. Until then only our memory is free.
+    ++cancelled_writes_;
+    slot.cancel_period = cancel_period_;
+    if (!slot.copied) static_cast<void>(outlets[slot.stream].let_go(slot.end, false));
+    return;
+  }
+  BufferState state = BufferState::kUntouched;
+  if (slot.landing != kNowhere) {
+    if (inlets[slot.landing].landed() > 0) state = BufferState::kPartlyWritten;
+    inlets[slot.landing].drop();
+  }
+  slot.state = State::kEnded;  // Keeps its tag until the data came, which goes nowhere.
+  tell(slot, Status(Code::kCancelled, "cancelled before all data came").with_peer(options_.peer).with_buffer(state));
+}
+
+bool Initiator::next_cancel_period() {
+  bool punctual = true;
+  for (const Slot& slot : slots_) {
+    const bool waits = slot.state != State::kFree && slot.cancelled && slot.op == Operation::kWrite;
+    if (waits && slot.cancel_period != cancel_period_) punctual = false;
+  }
+  ++cancel_period_;
+  return punctual;
+}
+
+Status Initiator::lost(const Slot& slot, const Status& why, const Outlet* outlet) const {
+  BufferState state = BufferState::kUntouched;
+  if (slot.op == Operation::kRead) {
+    if (slot.landing != kNowhere) state = BufferState::kPartlyWritten;
+  } else if (slot.state != State::kQueued && outlet->sent_end() > slot.begin) {
+    state = BufferState::kUnknown;
+  }
+  const Code code = slot.cancelled ? Code::kCancelled : Code::kDisconnected;
+  return Status(code, base::format("the path to {} ended during a {} of {} bytes", options_.peer,
+                                   slot.op == Operation::kWrite ? "write" : "read", slot.bytes))
+      .with_scope(why.scope())
+      .with_peer(options_.peer)
+      .with_buffer(state)
+      .because(why);
+}
+
+void Initiator::fail(const Status& why, std::span<Outlet> outlets) {
+  bulk_.clear();
+  for (Slot& slot : slots_) {
+    if (slot.state == State::kFree) continue;
+    if (slot.state != State::kEnded) tell(slot, lost(slot, why, &outlets[slot.stream]));
+    free_slot(slot);
+  }
+}
+
+}  // namespace hawser::backend::stream

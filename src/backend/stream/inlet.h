@@ -1,0 +1,74 @@
+#pragma once
+
+// Inlet: what one stream receives, cut into frames. It names where the next bytes belong (straight into the place that
+// the current payload goes to, then into a small read-ahead buffer), so that nearly no payload is copied.
+//
+// Use: landing() -> receive into it -> received(n) -> next() until it says kMore. After kFrame with a payload the
+// caller says where it goes: land() or drop().
+//
+// Thread rule: one thread. Memory: one buffer of kBufferSize from the first byte on.
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "wire/stream_frames.h"
+
+namespace hawser::backend::stream {
+
+class Inlet {
+ public:
+  enum class Next : std::uint8_t {
+    kMore,     ///< Nothing complete is there.
+    kFrame,    ///< `head` and `meta` are; meta is valid until the next call.
+    kPayload,  ///< The last frame's payload is in its place (or dropped).
+    kCorrupt,
+  };
+  static constexpr std::size_t kBufferSize = 16 * 1024;
+  /// Read-ahead while bulk comes in: enough for a frame's head and meta, little to copy.
+  static constexpr std::size_t kBulkAhead = 4 * 1024;
+  static constexpr std::uint32_t kBulkPayload = 16 * 1024;
+  static_assert(wire::kFrameHeadSize + wire::kMetaMax <= kBulkAhead && 2 * kBulkAhead <= kBufferSize);
+
+  /// Parts for the next bytes, at most `bytes_max` of payload; never none.
+  std::size_t landing(std::span<iovec> out, std::uint64_t bytes_max);
+  void received(std::uint64_t bytes);
+
+  Next next();
+  const wire::FrameHead& head() const { return head_; }
+  std::span<const std::byte> meta() const { return meta_; }
+
+  /// Where the payload goes; the pieces' sizes add up to it. They must stay valid until kPayload or drop().
+  void land(std::span<const Piece> pieces);
+  /// The payload, or what is left of it, goes nowhere. May be called at any time while one is coming.
+  void drop();
+  bool in_payload() const { return payload_left_ > 0 || payload_due_; }
+  std::uint64_t landed() const { return landed_; }
+  void clear();
+
+ private:
+  void take_buffered();
+  void advance(std::uint64_t bytes);
+  void make_room(std::size_t wanted);
+  std::size_t buffered() const { return end_ - begin_; }
+
+  std::unique_ptr<std::byte[]> buffer_;
+  std::size_t begin_ = 0, end_ = 0;
+  wire::FrameHead head_;
+  std::span<const std::byte> meta_;
+  bool bulk_ = false;         ///< The last payload was large.
+  bool payload_due_ = false;  ///< kPayload has to be told.
+  bool dropping_ = false;
+  std::uint64_t payload_left_ = 0;
+  std::uint64_t landed_ = 0;  ///< Bytes of this payload that are in place.
+  const Piece* piece_ = nullptr;
+  std::size_t piece_count_ = 0;
+  std::uint64_t piece_offset_ = 0;
+};
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,128 @@
+#include "backend/stream/machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/format.h"
+
+namespace hawser::backend::stream {
+
+Machine::Machine(RegionTable& regions, EventQueue& events, Path* path, MachineOptions options)
+    : events_(events),
+      path_(path),
+      options_(std::move(options)),
+      initiator_(events, path, {.peer = options_.peer, .small_max = options_.small_max}),
+      target_(regions, events, path, options_.small_max) {
+  HAWSER_ASSERT(options_.streams >= 1 && options_.streams <= kStreamsMax, "a path has 1 to 8 streams");
+}
+
+std::uint32_t Machine::submit(std::span<const Chunk> chunks) {
+  std::uint32_t taken = 0;
+  for (const Chunk& chunk : chunks) {
+    if (!initiator_.take(chunk, outlets_[0])) break;
+    ++taken;
+    ++counts_.chunks;
+    if (chunk.op == Operation::kWrite) write_bytes_ += chunk.bytes;
+    if (chunk.bytes <= options_.small_max) small_seen_ = true;
+  }
+  return taken;
+}
+
+bool Machine::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+  const std::size_t size = head.size() + body.size();
+  HAWSER_ASSERT(size <= wire::kMessagePayloadMax, "a message is larger than the contract allows");
+  Outlet& outlet = outlets_[0];
+  if (!outlet.has_room(wire::kFrameHeadSize + size)) return false;
+  base::ByteWriter out(std::span(outlet.add(wire::kFrameHeadSize), wire::kFrameHeadSize));
+  wire::encode_head(out, {.type = wire::FrameType::kMessage,
+                          .flags = static_cast<std::uint8_t>(priority),
+                          .payload_size = static_cast<std::uint32_t>(size)});
+  outlet.add_bytes(head);
+  outlet.add_bytes(body);
+  ++counts_.messages_out;
+  small_seen_ = true;
+  return true;
+}
+
+bool Machine::send_number(wire::FrameType type, std::uint64_t number) {
+  constexpr std::size_t kSize = wire::kFrameHeadSize + 8;
+  if (!outlets_[0].has_room(kSize)) return false;
+  base::ByteWriter out(std::span(outlets_[0].add(kSize), kSize));
+  wire::encode_head(out, {.type = type, .meta_size = 8});
+  out.u64(number);
+  return true;
+}
+
+void Machine::bye(Code code, std::string_view reason) {
+  std::string meta;
+  base::ByteWriter out(&meta);
+  wire::encode_bye(out, code, reason);
+  std::string frame;
+  base::ByteWriter head(&frame);
+  wire::encode_head(head, {.type = wire::FrameType::kBye, .meta_size = static_cast<std::uint16_t>(meta.size())});
+  if (outlets_[0].has_room(frame.size() + meta.size())) outlets_[0].add_bytes(base::as_bytes(frame + meta));
+}
+
+bool Machine::carries_bulk(unsigned stream) const {
+  if (stream > 0 || options_.streams == 1) return true;
+  return std::none_of(open_.begin() + 1, open_.begin() + options_.streams, [](bool open) { return open; });
+}
+
+bool Machine::has_waiting(unsigned stream) const {
+  if (stream == 0 && target_.has_replies(false)) return true;
+  return carries_bulk(stream) && (initiator_.has_bulk() || target_.has_replies(true));
+}
+
+void Machine::frame_next(unsigned stream) {
+  Outlet& outlet = outlets_[stream];
+  if (stream == 0 && target_.has_replies(false)) {
+    target_.frame_reply(false, stream, outlet);
+    return;
+  }
+  const bool reply = target_.has_replies(true) && (reply_next_ || !initiator_.has_bulk());
+  reply_next_ = !reply;
+  if (reply) {
+    target_.frame_reply(true, stream, outlet);
+  } else {
+    initiator_.frame_bulk(stream, outlet);
+  }
+}
+
+bool Machine::fill(unsigned stream, std::uint64_t ahead) {
+  Outlet& outlet = outlets_[stream];
+  if (initiator_.has_notes(stream)) initiator_.stage_notes(stream, outlet);
+  while (has_waiting(stream) && outlet.unsent_bytes() < ahead && outlet.has_room(kFrameRoom)) frame_next(stream);
+  if (stream == 0 && target_.has_acks() && (flush_ || outlet.has_unsent())) target_.stage_acks(outlet);
+  if (stream == 0) flush_ = false;
+  return outlet.has_unsent();
+}
+
+void Machine::sent(unsigned stream, std::uint64_t bytes, std::uint64_t released_total) {
+  Outlet& outlet = outlets_[stream];
+  if (bytes > 0) outlet.sent(bytes);
+  outlet.released(released_total);
+  for (std::uint32_t owner = outlet.next_released(); owner != kNoOwner; owner = outlet.next_released()) {
+    target_.on_released(owner);
+  }
+  initiator_.on_released(outlets());
+}
+
+bool Machine::has_unsent() const {
+  for (unsigned stream = 0; stream < options_.streams; ++stream) {
+    if (outlets_[stream].has_unsent()) return true;
+  }
+  return initiator_.has_bulk() || target_.has_replies(false) || target_.has_replies(true);
+}
+
+ControlNews Machine::take_news() { return std::exchange(news_, ControlNews()); }
+
+void Machine::fail(const Status& why) {
+  initiator_.fail(why, outlets());
+  target_.clear();
+  for (Outlet& outlet : outlets()) outlet.clear();
+  for (Inlet& inlet : inlets()) inlet.clear();
+  message_ = MessageBuffer();
+}
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,152 @@
+#pragma once
+
+// Machine: the remote-memory protocol of one path, over K byte streams. It holds no payload, no socket and no clock.
+//
+// Out: `gather` names the next bytes of a stream (staged heads, and payload where it lies), `sent` and `released` tell
+// how far they got. In: `landing` names where the next bytes belong, `received` cuts them into frames and acts on them.
+// What happened goes to the EventQueue.
+//
+// Stream 0 carries small chunks, messages, read requests and acknowledgements, the others bulk; with one stream it
+// carries all. Acknowledgements wait for the next frame out, or for `flush`, so that a ping-pong costs one send each
+// way.
+//
+// Thread rule: one thread. Lifetime: regions, events and path outlive it; memory of chunks as B3 says.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/stream/events.h"
+#include "backend/stream/initiator.h"
+#include "backend/stream/inlet.h"
+#include "backend/stream/outlet.h"
+#include "backend/stream/target.h"
+
+namespace hawser::backend::stream {
+
+struct MachineOptions {
+  std::string peer;                     ///< Name, for errors.
+  unsigned streams = 1;                 ///< 1..kStreamsMax.
+  std::uint64_t small_max = 16 * 1024;  ///< Larger chunks are bulk.
+};
+
+/// What the driver of a machine must act on, beside events.
+struct ControlNews {
+  bool ping = false;
+  std::uint64_t ping_nonce = 0;
+  bool pong = false;
+  std::uint64_t pong_nonce = 0;
+  bool bye = false;
+  Code bye_code = Code::kOk;
+  std::string bye_reason;
+};
+
+class Machine {
+ public:
+  Machine(RegionTable& regions, EventQueue& events, Path* path, MachineOptions options);
+
+  // What this side asks for.
+  Binding* bind(const RemoteRegionRef& region) { return initiator_.bind(region); }
+  void unbind(std::uint32_t index, std::uint32_t generation) { initiator_.unbind(index, generation); }
+  std::uint32_t submit(std::span<const Chunk> chunks);
+  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
+  void cancel(std::uint64_t transfer) { initiator_.cancel(transfer, outlets(), inlets()); }
+  /// Cancelled writes that only the peer's acknowledgement ends.
+  bool has_cancelled_writes() const { return initiator_.cancelled_writes() > 0; }
+  bool next_cancel_period() { return initiator_.next_cancel_period(); }
+  bool ping(std::uint64_t nonce) { return send_number(wire::FrameType::kPing, nonce); }
+  bool pong(std::uint64_t nonce) { return send_number(wire::FrameType::kPong, nonce); }
+  void bye(Code code, std::string_view reason);
+
+  // Out.
+  /// Bulk goes to streams 1.. once they are open; until then, and when there is one only, to stream 0.
+  void open_stream(unsigned stream) { open_[stream] = true; }
+  /// Frames what waits until the stream has `ahead` bytes to send. True: there is something to send.
+  bool fill(unsigned stream, std::uint64_t ahead);
+  /// Acknowledgements go out with the next `fill` of stream 0, alone if need be.
+  void flush() { flush_ = true; }
+  bool has_acks() const { return target_.has_acks(); }
+  std::size_t gather(unsigned stream, std::span<iovec> out, std::uint64_t bytes_max) const {
+    return outlets_[stream].gather(out, bytes_max);
+  }
+  void sent(unsigned stream, std::uint64_t bytes, std::uint64_t released_total);
+  /// Queued on a stream; anywhere, or not yet on any.
+  bool has_unsent(unsigned stream) const { return outlets_[stream].has_unsent(); }
+  bool has_unsent() const;
+  /// The stream refers to memory still: ask it now and then, by `sent`.
+  bool has_unreleased(unsigned stream) const { return outlets_[stream].released_end() < outlets_[stream].sent_end(); }
+  /// Queued on the stream, or waiting for one and it may be this.
+  bool has_work(unsigned stream) const {
+    return has_unsent(stream) || has_waiting(stream) || initiator_.has_notes(stream);
+  }
+
+  // In.
+  /// At the start of a turn: regions that closed are let go (B7), messages that waited for room go on.
+  Status begin_turn();
+  /// False while the lane has not polled the messages that are there.
+  bool wants(unsigned stream) const { return !paused_[stream]; }
+  std::size_t landing(unsigned stream, std::span<iovec> out, std::uint64_t bytes_max) {
+    return inlets_[stream].landing(out, bytes_max);
+  }
+  /// kCorrupt: the path must end.
+  Status received(unsigned stream, std::uint64_t bytes);
+  ControlNews take_news();
+  bool has_news() const { return news_.ping || news_.pong || news_.bye; }
+
+  /// See Port::region_quiet.
+  bool region_quiet(std::uint32_t index, std::uint32_t generation) {
+    return target_.let_go_region(index, generation, inlets(), outlets());
+  }
+  /// Somebody waits for the peer.
+  bool busy() const { return !initiator_.idle() || has_unsent(); }
+  /// Small operations came or went since last asked (acknowledgements and bulk are none).
+  bool take_small() { return std::exchange(small_seen_, false); }
+  /// The streams are closed: ends every chunk.
+  void fail(const Status& why);
+
+  const PathCounters& counts() const { return counts_; }
+  std::uint64_t bytes_in() const { return target_.bytes_in() + read_bytes_; }
+  std::uint64_t bytes_out() const { return target_.bytes_out() + write_bytes_; }
+
+ private:
+  std::span<Outlet> outlets() { return {outlets_.data(), options_.streams}; }
+  std::span<Inlet> inlets() { return {inlets_.data(), options_.streams}; }
+  bool carries_bulk(unsigned stream) const;
+  bool has_waiting(unsigned stream) const;
+  void frame_next(unsigned stream);
+  bool send_number(wire::FrameType type, std::uint64_t number);
+  Status process(unsigned stream);
+  bool on_frame(unsigned stream, Inlet& inlet);
+  void on_payload(unsigned stream, Inlet& inlet);
+  bool on_message(unsigned stream, Inlet& inlet);
+  bool on_data(unsigned stream, Inlet& inlet);
+  bool on_acks(Inlet& inlet);
+  bool on_control(Inlet& inlet);
+  Status corrupt(unsigned stream, const wire::FrameHead& head) const;
+
+  EventQueue& events_;
+  Path* path_;
+  MachineOptions options_;
+  std::array<Outlet, kStreamsMax> outlets_;
+  std::array<Inlet, kStreamsMax> inlets_;
+  Initiator initiator_;
+  Target target_;
+  std::array<bool, kStreamsMax> open_ = {true};
+  std::array<bool, kStreamsMax> paused_ = {};
+  std::array<std::uint32_t, kStreamsMax> data_tag_ = {};  ///< Of the DATA frame whose payload is coming.
+  MessageBuffer message_;                                 ///< The message that is coming on stream 0.
+  Piece message_place_;
+  ControlNews news_;
+  PathCounters counts_;
+  std::uint64_t read_bytes_ = 0, write_bytes_ = 0;
+  bool flush_ = false;
+  bool small_seen_ = false;
+  bool reply_next_ = false;  ///< Bulk writes and answers to reads take turns.
+};
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,173 @@
+#pragma once
+
+// A network in memory, for tests: streams with a bounded buffer that send and receive as few bytes at a time as a
+// seeded generator likes, and that a test can cut.
+//
+// Thread rule: one thread. Lifetime: the switch outlives its networks.
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/stream/stream.h"
+#include "base/rng.h"
+
+namespace hawser::backend::stream {
+
+class MemoryNetwork;
+
+/// One direction of a stream.
+struct MemoryPipe {
+  std::deque<std::byte> bytes;
+  bool finished = false;  ///< No more will come; what is there can be read.
+  bool reset = false;     ///< Nothing can be read.
+};
+
+/// What joins the networks, and how roughly.
+struct MemorySwitch {
+  base::Rng rng{1};
+  std::size_t capacity = 256 * 1024;  ///< Bytes under way in one direction.
+  std::size_t step_max = 0;           ///< Bytes per call are drawn from 1 to this; 0: as many as fit.
+  bool holds_references = false;      ///< Streams release nothing before it was received, as QUIC does.
+  std::map<std::string, MemoryNetwork*> listeners;
+  std::vector<std::pair<std::shared_ptr<MemoryPipe>, std::shared_ptr<MemoryPipe>>> joined;  ///< All streams ever.
+
+  std::size_t allow(std::size_t wanted) {
+    if (step_max == 0 || wanted == 0) return wanted;
+    return std::min<std::size_t>(wanted, 1 + rng.below(step_max));
+  }
+  /// Both ends of stream `index` (in order of connecting) see a reset.
+  void cut(std::size_t index) { joined[index].first->reset = joined[index].second->reset = true; }
+};
+
+class MemoryStream final : public Stream {
+ public:
+  MemoryStream(MemorySwitch& network, std::shared_ptr<MemoryPipe> out, std::shared_ptr<MemoryPipe> in)
+      : switch_(network), out_(std::move(out)), in_(std::move(in)) {}
+  ~MemoryStream() override { close(true); }
+
+  StreamState state() const override { return StreamState::kOpen; }
+  Status status() const override { return Status(); }
+  Moved send(std::span<const iovec> parts) override {
+    if (out_->reset || out_->finished) return closed();
+    std::size_t room = switch_.capacity - std::min(switch_.capacity, out_->bytes.size());
+    if (switch_.step_max != 0 && switch_.rng.chance(0.2)) room = 0;
+    Moved moved;
+    for (const iovec& part : parts) {
+      const std::size_t size = std::min(part.iov_len, room);
+      const auto* from = static_cast<const std::byte*>(part.iov_base);
+      out_->bytes.insert(out_->bytes.end(), from, from + size);
+      moved.bytes += size;
+      room -= size;
+      if (switch_.step_max != 0) room = std::min(room, switch_.allow(room));
+    }
+    sent_ += moved.bytes;
+    return moved;
+  }
+  std::uint64_t released() const override { return switch_.holds_references ? sent_ - out_->bytes.size() : sent_; }
+  Moved receive(std::span<const iovec> parts) override {
+    if (in_->reset) return closed();
+    std::size_t left = switch_.allow(in_->bytes.size());
+    if (left == 0) return in_->finished ? Moved{.bytes = 0, .closed = true, .status = Status()} : Moved{};
+    Moved moved;
+    for (const iovec& part : parts) {
+      const std::size_t size = std::min(part.iov_len, left);
+      std::copy_n(in_->bytes.begin(), size, static_cast<std::byte*>(part.iov_base));
+      in_->bytes.erase(in_->bytes.begin(), in_->bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      moved.bytes += size;
+      left -= size;
+    }
+    return moved;
+  }
+  void close(bool abort) override {
+    if (closed_) return;
+    closed_ = true;
+    out_->finished = true;
+    if (abort) out_->reset = in_->reset = true;
+  }
+  std::string describe() const override { return "memory"; }
+
+ private:
+  static Moved closed() { return {.bytes = 0, .closed = true, .status = Status(Code::kDisconnected, "reset")}; }
+
+  MemorySwitch& switch_;
+  std::shared_ptr<MemoryPipe> out_, in_;
+  std::uint64_t sent_ = 0;
+  bool closed_ = false;
+};
+
+class MemoryNetwork final : public Network {
+ public:
+  MemoryNetwork(MemorySwitch& network, std::string address) : switch_(network), address_(std::move(address)) {
+    switch_.listeners[address_] = this;
+  }
+  ~MemoryNetwork() override { stop_listening(); }
+
+  Result<std::vector<std::string>> candidates(std::string_view address) const override {
+    return std::vector<std::string>{std::string(address)};
+  }
+  Result<std::unique_ptr<Stream>> connect(const std::string& candidate) override {
+    const auto found = switch_.listeners.find(candidate);
+    if (found == switch_.listeners.end()) {
+      return Status(Code::kDisconnected, "nobody listens").with_scope(Scope::kPeer);
+    }
+    auto there = std::make_shared<MemoryPipe>();
+    auto back = std::make_shared<MemoryPipe>();
+    switch_.joined.emplace_back(there, back);
+    found->second->waiting_.push_back(add(std::make_unique<MemoryStream>(switch_, back, there), found->second));
+    return add(std::make_unique<MemoryStream>(switch_, there, back), this);
+  }
+  std::unique_ptr<Stream> accept() override {
+    if (waiting_.empty()) return nullptr;
+    std::unique_ptr<Stream> stream = std::move(waiting_.front());
+    waiting_.pop_front();
+    return stream;
+  }
+  void stop_listening() override { switch_.listeners.erase(address_); }
+  /// Reports every stream every time: edges that come too often are allowed.
+  std::size_t ready(std::span<Readiness> out, bool* acceptable) override {
+    *acceptable = *acceptable || !waiting_.empty();
+    std::size_t count = 0;
+    for (Stream* stream : streams_) {
+      if (count < out.size() && stream->owner != nullptr) out[count++] = {stream, true, true};
+    }
+    return count;
+  }
+  int wait_fd() const override { return -1; }
+  bool arm() override { return true; }
+
+ private:
+  /// Tells its network when it goes.
+  class Listed final : public Stream {
+   public:
+    Listed(std::unique_ptr<Stream> inner, MemoryNetwork* home) : inner_(std::move(inner)), home_(home) {}
+    ~Listed() override { std::erase(home_->streams_, this); }
+    StreamState state() const override { return inner_->state(); }
+    Status status() const override { return inner_->status(); }
+    Moved send(std::span<const iovec> parts) override { return inner_->send(parts); }
+    std::uint64_t released() const override { return inner_->released(); }
+    Moved receive(std::span<const iovec> parts) override { return inner_->receive(parts); }
+    void close(bool abort) override { inner_->close(abort); }
+    std::string describe() const override { return inner_->describe(); }
+
+   private:
+    std::unique_ptr<Stream> inner_;
+    MemoryNetwork* home_;
+  };
+  static std::unique_ptr<Stream> add(std::unique_ptr<Stream> stream, MemoryNetwork* home) {
+    auto listed = std::make_unique<Listed>(std::move(stream), home);
+    home->streams_.push_back(listed.get());
+    return listed;
+  }
+
+  MemorySwitch& switch_;
+  std::string address_;
+  std::vector<Stream*> streams_;
+  std::deque<std::unique_ptr<Stream>> waiting_;
+};
+
+}  // namespace hawser::backend::stream

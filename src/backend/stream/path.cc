@@ -1,0 +1,184 @@
+#include "backend/stream/path.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+/// How long goodbyes may take to leave.
+constexpr Duration kClosePatience = std::chrono::milliseconds(500);
+
+}  // namespace
+
+StreamPath::StreamPath(PortShared& shared) : shared_(shared) {}
+
+StreamPath::~StreamPath() = default;
+
+PathState StreamPath::state() const {
+  switch (phase_) {
+    case Phase::kOpening:
+      return PathState::kConnecting;
+    case Phase::kUp:
+      return PathState::kUp;
+    default:
+      return PathState::kDown;
+  }
+}
+
+Result<Binding*> StreamPath::bind(const RemoteRegionRef& region) {
+  if (phase_ != Phase::kUp) {
+    return Status(Code::kDisconnected, base::format("the path to {} is not up", name_)).with_peer(name_);
+  }
+  if (region.device.kind != DeviceKind::kHost) {
+    return Status(Code::kUnsupported, base::format("{} moves host memory only; region #{} of {} is on a device",
+                                                   shared_.options.backend, region.index, name_))
+        .with_peer(name_);
+  }
+  return machine_->bind(region);
+}
+
+void StreamPath::unbind(std::uint32_t index, std::uint32_t generation) {
+  if (phase_ == Phase::kUp) machine_->unbind(index, generation);
+}
+
+Submitted StreamPath::submit(std::span<const Chunk> chunks, Instant now) {
+  static_cast<void>(now);
+  if (phase_ != Phase::kUp) return {};
+  activate();
+  return {.taken = machine_->submit(chunks), .done = 0};
+}
+
+bool StreamPath::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (phase_ != Phase::kUp) return false;
+  activate();
+  return machine_->send(priority, head, body);
+}
+
+void StreamPath::cancel(std::uint64_t transfer) {
+  if (phase_ != Phase::kUp) return;
+  activate();
+  machine_->cancel(transfer);
+}
+
+PathCounters StreamPath::counters() const {
+  PathCounters counters;
+  if (machine_.has_value()) {
+    counters = machine_->counts();
+    counters.bytes_in = machine_->bytes_in();
+    counters.bytes_out = machine_->bytes_out();
+  }
+  counters.peer = name_;
+  counters.backend = shared_.options.backend;
+  counters.state = phase_ == Phase::kOpening ? "connecting" : phase_ == Phase::kUp ? "up" : "down";
+  return counters;
+}
+
+std::string StreamPath::describe() const {
+  std::string text = base::format("{} {} {}", shared_.options.backend, inbound_ ? "from" : "to", name_);
+  for (unsigned index = 0; index < streams_; ++index) {
+    const Lane& lane = lanes_[index];
+    if (lane.stream != nullptr) text += base::format(", stream {} {}", index, lane.stream->describe());
+  }
+  if (machine_.has_value()) {
+    text += base::format(", {} chunks, {} bytes out, {} bytes in", machine_->counts().chunks, machine_->bytes_out(),
+                         machine_->bytes_in());
+  }
+  return phase_ == Phase::kDown ? text + ", down" : text;
+}
+
+void StreamPath::say_goodbye(Code code, std::string_view reason) {
+  if (phase_ != Phase::kUp) return;
+  machine_->bye(code, reason);
+  static_cast<void>(send_on(0, UINT64_MAX));
+}
+
+void StreamPath::begin_close(Instant now) {
+  if (phase_ == Phase::kUp) {
+    machine_->bye(Code::kDisconnected, "the agent is closing");
+    phase_ = Phase::kClosing;
+    deadline_ = now + kClosePatience;
+    activate();
+  } else if (phase_ == Phase::kOpening) {
+    go_down(Status(Code::kDisconnected, "this agent is closing").with_peer(name_));
+  }
+}
+
+void StreamPath::go_down(const Status& why, bool abort) {
+  if (phase_ == Phase::kDown) return;
+  phase_ = Phase::kDown;
+  for (Lane& lane : lanes_) {
+    if (lane.shake != nullptr) lane.shake->stream().close(true);
+    if (lane.stream != nullptr) lane.stream->close(abort);
+    lane.shake.reset();
+    lane.stream.reset();
+    lane.owner = StreamOwner{};
+  }
+  HAWSER_LOG(shared_.context.log, kDebug, "{} path to {} ended: {}", shared_.options.backend, name_, why.to_string());
+  if (machine_.has_value()) machine_->fail(why);
+  if (told_up_ || !inbound_) shared_.events.path_down(this, why);
+}
+
+bool StreamPath::region_quiet(std::uint32_t index, std::uint32_t generation) {
+  if (!machine_.has_value() || phase_ == Phase::kDown) return true;
+  activate();
+  return machine_->region_quiet(index, generation);
+}
+
+Instant StreamPath::next_deadline() const {
+  switch (phase_) {
+    case Phase::kOpening:
+      return lanes_[0].deadline;
+    case Phase::kUp: {
+      Instant next = std::min(detector_->next_timeout(), quiet_by_);
+      for (unsigned index = 1; index < streams_; ++index) {
+        if (lanes_[index].shake != nullptr) next = std::min(next, lanes_[index].deadline);
+      }
+      return next;
+    }
+    case Phase::kClosing:
+      return deadline_;
+    case Phase::kDown:
+      break;
+  }
+  return Instant::max();
+}
+
+bool StreamPath::may_sleep() const {
+  if (phase_ == Phase::kDown) return true;
+  if (phase_ == Phase::kUp && (machine_->has_acks() || !machine_->wants(0))) return false;
+  for (unsigned index = 0; index < streams_; ++index) {
+    const StreamOwner& owner = lanes_[index].owner;
+    if (lanes_[index].shake != nullptr) {
+      if (owner.readable) return false;
+      continue;
+    }
+    if (lanes_[index].stream == nullptr) continue;
+    if (owner.readable && machine_->wants(index)) return false;
+    if (!owner.blocked && machine_->has_work(index)) return false;
+  }
+  return true;
+}
+
+bool StreamPath::wants_turns() const {
+  if (!may_sleep()) return true;
+  for (const Lane& lane : lanes_) {
+    if (lane.owner.hot) return true;
+  }
+  return false;
+}
+
+void StreamPath::on_ready(StreamOwner& owner) {
+  // Until the hellos are through, being writable is news, too: the stream is connected.
+  if (lanes_[owner.index].shake != nullptr) owner.readable = true;
+  activate();
+}
+
+void StreamPath::activate() {
+  if (is_active) return;
+  is_active = true;
+  shared_.active.push_back(this);
+}
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,166 @@
+#pragma once
+
+// StreamPath: one session with a peer. It opens its streams, joins them with a Machine, and moves bytes in bounded
+// steps.
+//
+// Life: opening (outbound: connect, hello; inbound: answer) -> up -> closing (saying goodbye) -> down. Once down it
+// holds no stream, and stays readable until the port drops it.
+//
+// Thread rule: confined to the port's lane. Lifetime: owned by its port.
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/stream/handshake.h"
+#include "backend/stream/machine.h"
+#include "backend/stream/port.h"
+#include "backend/stream/stream.h"
+#include "proto/detector.h"
+
+namespace hawser::backend::stream {
+
+class StreamPath;
+
+/// What Stream::owner points to: the path and its stream, or, without a path, a connection whose hello is awaited.
+struct StreamOwner {
+  StreamPath* path = nullptr;
+  unsigned index = 0;
+  bool readable = false;  ///< May have bytes: to be tried until it would block.
+  bool blocked = false;   ///< A send took less than all; cleared when it becomes writable.
+  bool hot = false;       ///< Moved bytes lately: tried in every turn, without being reported.
+};
+
+/// What the paths of one port share.
+struct PortShared {
+  const Context& context;
+  const PortOptions& options;
+  Network& network;
+  EventQueue& events;
+  std::vector<StreamPath*>& active;     ///< Those that the next turn visits.
+  std::array<iovec, kPartsMax>& parts;  ///< Scratch for one call.
+  Instant small_until;                  ///< Until then bulk moves in small steps, for small operations' sake.
+  base::Rng rng;
+};
+
+/// What one turn of a port may still move of bulk.
+struct Share {
+  std::uint64_t left = 0;  ///< Bytes in all.
+  std::uint64_t step = 0;  ///< Bytes in one call.
+};
+
+class StreamPath final : public Path {
+ public:
+  explicit StreamPath(PortShared& shared);
+  ~StreamPath() override;
+
+  // Path.
+  PathState state() const override;
+  Result<Binding*> bind(const RemoteRegionRef& region) override;
+  void unbind(std::uint32_t index, std::uint32_t generation) override;
+  Submitted submit(std::span<const Chunk> chunks, Instant now) override;
+  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  void cancel(std::uint64_t transfer) override;
+  PathCounters counters() const override;
+  std::string describe() const override;
+
+  // For the port.
+  /// Starts connecting; what fails later ends in kPathDown.
+  Status open(const PathTarget& target, Instant now);
+  /// A peer's hello on stream 0; the answer is sent from here on.
+  void accept(std::unique_ptr<Handshake> shake, Instant now);
+  /// A further stream that names this session; taken if the answer is good.
+  Status attach(std::unique_ptr<Handshake>& shake, Instant now);
+  bool is_session(const base::Id128& session) const { return !session.is_zero() && session == session_; }
+  const Identity& peer() const { return peer_; }
+  const base::Id128& token() const { return token_; }
+
+  std::size_t turn(Instant now, Share& share);
+  /// Says goodbye and ends when that is sent, or at once when there is nobody to say it to.
+  void begin_close(Instant now);
+  /// Ends everything now. `abort`: bytes under way are dropped, too.
+  void go_down(const Status& why, bool abort = true);
+  void say_goodbye(Code code, std::string_view reason);
+  bool is_down() const { return phase_ == Phase::kDown; }
+  /// The agent has heard of it, or asked for it.
+  bool is_known() const { return told_up_ || !inbound_; }
+  /// The network has news of one of its streams.
+  void on_ready(StreamOwner& owner);
+  bool region_quiet(std::uint32_t index, std::uint32_t generation);
+  /// Earliest time at which `turn` has something to do by itself.
+  Instant next_deadline() const;
+  /// False: it has something to do now.
+  bool may_sleep() const;
+  /// Whether turns should visit it although nobody reported it.
+  bool wants_turns() const;
+  void activate();
+  bool is_active = false;
+
+ private:
+  enum class Phase : std::uint8_t { kOpening, kUp, kClosing, kDown };
+  struct Lane {
+    std::unique_ptr<Handshake> shake;  ///< Until the hellos are through,
+    std::unique_ptr<Stream> stream;    ///< then the stream alone.
+    std::string said;                  ///< Our hello, to which the stream may still refer.
+    StreamOwner owner;
+    Instant deadline = Instant::max();  ///< Of the hellos.
+    std::uint64_t released() const {
+      const std::uint64_t total = stream->released();
+      return total > said.size() ? total - said.size() : 0;
+    }
+    Instant hot_until = Instant::min();
+  };
+
+  // path_open.cc
+  wire::Hello our_hello(unsigned index) const;
+  void try_candidate(Instant now);
+  void candidate_failed(const Status& why, Instant now);
+  void adopt(unsigned index, std::unique_ptr<Handshake> shake, Instant deadline);
+  std::size_t turn_opening(Instant now);
+  void turn_shake(unsigned index, Instant now);
+  void shake_failed(unsigned index, const Status& why, Instant now);
+  Status check_answer(const wire::Hello& hello) const;
+  void learn(const wire::Hello& hello);
+  void come_up(Instant now);
+  void open_further(Instant now);
+
+  // path_turn.cc
+  std::size_t turn_up(Instant now, Share& share);
+  std::size_t move_control(Instant now, Share& share);
+  std::size_t move_bulk(Instant now, Share& share);
+  std::size_t send_on(unsigned index, std::uint64_t bytes_max);
+  std::size_t receive_on(unsigned index, std::uint64_t bytes_max);
+  void answer_news(Instant now);
+  void watch_peer(Instant now);
+  void watch_cancelled(Instant now);
+  std::size_t turn_closing(Instant now);
+  void note_progress(unsigned index, std::size_t bytes, Instant now);
+  Status lost(const Status& why) const;
+
+  PortShared& shared_;
+  Phase phase_ = Phase::kOpening;
+  bool inbound_ = false;
+  bool told_up_ = false;
+  bool heard_ = false;  ///< Something came in this turn.
+  bool skipped_bulk_ = false;
+  unsigned streams_ = 1;
+  unsigned next_bulk_ = 0;  ///< Lane that goes first.
+  unsigned ack_turns_ = 0;  ///< Turns that acknowledgements have waited.
+  std::array<Lane, kStreamsMax> lanes_;
+  std::optional<Machine> machine_;
+  std::optional<proto::Detector> detector_;
+  Identity peer_;
+  std::string name_;  ///< Of the peer as errors tell it: its name or where it should be.
+  base::Id128 session_, token_, supersedes_, expects_;
+  std::vector<std::string> candidates_;
+  std::size_t candidate_ = 0;
+  Status failures_;  ///< Of candidates tried.
+  bool refused_ = false, unclear_ = false;
+  Instant deadline_ = Instant::max();  ///< Of opening, or of closing.
+  Instant quiet_by_ = Instant::max();  ///< When cancelled writes must have been acknowledged.
+};
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,226 @@
+// How a path comes up: candidates, hellos, further streams.
+
+#include <algorithm>
+
+#include "backend/stream/path.h"
+#include "base/format.h"
+#include "base/id128.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+/// How long one of several candidates is tried at least, and an answer is waited for when nobody set a deadline.
+constexpr Duration kCandidateMin = std::chrono::milliseconds(250);
+constexpr Duration kHelloPatience = std::chrono::seconds(5);
+
+Status restarted(const std::string& name, const wire::Hello& hello) {
+  return Status(Code::kDisconnected,
+                base::format("{} restarted: another incarnation of {} answers where it was", name, hello.name))
+      .with_scope(Scope::kPeer)
+      .with_advice("fetch the peer's new card and plan again");
+}
+
+}  // namespace
+
+Status StreamPath::open(const PathTarget& target, Instant now) {
+  auto candidates = shared_.network.candidates(target.address);
+  if (!candidates) return candidates.error();
+  candidates_ = *std::move(candidates);
+  name_ = target.peer.empty() ? std::string(target.address) : std::string(target.peer);
+  peer_.name = target.peer;
+  expects_ = target.incarnation;
+  supersedes_ = target.supersedes;
+  session_ = {shared_.rng.u64(), shared_.rng.u64() | 1};
+  token_ = base::random_id128();
+  streams_ = shared_.options.connections;
+  deadline_ = target.deadline == Instant::max() ? now + kHelloPatience : target.deadline;
+  activate();
+  try_candidate(now);
+  return Status();
+}
+
+void StreamPath::try_candidate(Instant now) {
+  while (candidate_ < candidates_.size()) {
+    auto stream = shared_.network.connect(candidates_[candidate_]);
+    if (!stream) {
+      candidate_failed(stream.error(), now);
+      continue;
+    }
+    const Duration share = (deadline_ - now) / static_cast<int>(candidates_.size() - candidate_);
+    auto shake = std::make_unique<Handshake>(*std::move(stream));
+    shake->say(our_hello(0));
+    adopt(0, std::move(shake), std::min(deadline_, now + std::max(share, kCandidateMin)));
+    return;
+  }
+  Status why =
+      failures_.ok() ? Status(Code::kNotFound, base::format("{} has no address to connect to", name_)) : failures_;
+  // Refused wherever it was tried: its process is gone. Anything else may be the network.
+  go_down(why.with_scope(refused_ && !unclear_ ? Scope::kPeer : Scope::kPath).with_peer(name_));
+}
+
+void StreamPath::candidate_failed(const Status& why, Instant now) {
+  static_cast<void>(now);
+  const bool refused = why.scope() == Scope::kPeer;
+  refused_ = refused_ || refused;
+  unclear_ = unclear_ || (!refused && why.code() != Code::kUnsupported);
+  const Status told =
+      Status(why.code(), base::format("cannot reach {} at {}", name_, candidates_[candidate_])).because(why);
+  failures_ = failures_.ok() ? told : failures_.because(told);
+  ++candidate_;
+}
+
+void StreamPath::adopt(unsigned index, std::unique_ptr<Handshake> shake, Instant deadline) {
+  Lane& lane = lanes_[index];
+  lane.owner = StreamOwner{.path = this, .index = index, .readable = true, .blocked = false};
+  shake->stream().owner = &lane.owner;
+  lane.shake = std::move(shake);
+  lane.deadline = deadline;
+  activate();
+}
+
+wire::Hello StreamPath::our_hello(unsigned index) const {
+  const Identity& us = shared_.context.identity;
+  wire::Hello hello;
+  hello.version_min = us.version_min;
+  hello.version_max = us.version_max;
+  hello.driven = us.driven;
+  hello.stream = static_cast<std::uint8_t>(index);
+  hello.streams = static_cast<std::uint8_t>(streams_);
+  hello.incarnation = us.incarnation;
+  hello.session = session_;
+  hello.public_key = us.public_key;
+  hello.name = us.name;
+  if (inbound_) return hello;
+  hello.token = token_;
+  hello.expects = expects_;
+  if (index == 0) hello.supersedes = supersedes_;
+  return hello;
+}
+
+void StreamPath::accept(std::unique_ptr<Handshake> shake, Instant now) {
+  const wire::Hello& hello = shake->hello();
+  inbound_ = true;
+  session_ = hello.session;
+  token_ = hello.token;
+  streams_ = hello.streams;
+  learn(hello);
+  deadline_ = now + kHelloPatience;
+  shake->say(our_hello(0));
+  adopt(0, std::move(shake), deadline_);
+}
+
+Status StreamPath::attach(std::unique_ptr<Handshake>& shake, Instant now) {
+  const unsigned index = shake->hello().stream;
+  const bool fits =
+      phase_ == Phase::kUp && index < streams_ && lanes_[index].shake == nullptr && lanes_[index].stream == nullptr;
+  if (!fits) return Status(Code::kInvalid, base::format("the session has no place for a stream {}", index));
+  shake->say(our_hello(index));
+  adopt(index, std::move(shake), now + kHelloPatience);
+  return Status();
+}
+
+void StreamPath::learn(const wire::Hello& hello) {
+  peer_.name = hello.name;
+  peer_.incarnation = hello.incarnation;
+  peer_.public_key = hello.public_key;
+  peer_.driven = hello.driven;
+  peer_.version_min = hello.version_min;
+  peer_.version_max = hello.version_max;
+}
+
+Status StreamPath::check_answer(const wire::Hello& hello) const {
+  if (!expects_.is_zero() && hello.incarnation != expects_) return restarted(name_, hello);
+  if (hello.status != Code::kOk) {
+    return Status(hello.status, base::format("{} turned us away: {}", name_, hello.reason));
+  }
+  const auto version = wire::agree_version(our_hello(0), hello);
+  if (!version) return version.error();
+  if (!peer_.name.empty() && hello.name != peer_.name) {
+    return Status(Code::kDisconnected, base::format("'{}' answers where '{}' should be", hello.name, peer_.name))
+        .with_scope(Scope::kPeer);
+  }
+  if (hello.session != session_) return Status(Code::kCorrupt, base::format("{} answered for another session", name_));
+  if (hello.security != 0) {
+    return Status(Code::kUnsupported, base::format("{} demands encryption, which this build does not have", name_));
+  }
+  return Status();
+}
+
+std::size_t StreamPath::turn_opening(Instant now) {
+  turn_shake(0, now);
+  return 1;
+}
+
+void StreamPath::turn_shake(unsigned index, Instant now) {
+  Lane& lane = lanes_[index];
+  lane.owner.readable = false;
+  Status status = lane.shake->turn();
+  if (status.ok() && !inbound_ && lane.shake->heard()) status = check_answer(lane.shake->hello());
+  if (status.ok() && !(lane.shake->heard() && lane.shake->said())) {
+    if (now < lane.deadline) return;
+    status = Status(Code::kTimedOut, base::format("no answer from {} ({})", name_, lane.shake->stream().describe()));
+  }
+  if (!status.ok()) {
+    shake_failed(index, status, now);
+    return;
+  }
+  if (index == 0 && !inbound_) learn(lane.shake->hello());
+  lane.stream = lane.shake->take_stream();
+  lane.said = lane.shake->take_said();
+  lane.shake.reset();
+  lane.owner.readable = true;
+  if (index == 0) {
+    come_up(now);
+  } else {
+    machine_->open_stream(index);
+  }
+}
+
+void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
+  Lane& lane = lanes_[index];
+  const bool answered = lane.shake->heard();
+  lane.shake->stream().close(true);
+  lane.shake.reset();
+  if (index > 0) {
+    // The path does without; stream 0 carries bulk if none of the others came up.
+    HAWSER_LOG(shared_.context.log, kWarn, "stream {} to {} did not open: {}", index, name_, why.to_string());
+    return;
+  }
+  if (inbound_ || answered) {
+    go_down(why.with_peer(name_));
+    return;
+  }
+  candidate_failed(why, now);
+  try_candidate(now);
+}
+
+void StreamPath::come_up(Instant now) {
+  phase_ = Phase::kUp;
+  name_ = peer_.name;
+  deadline_ = Instant::max();
+  machine_.emplace(shared_.context.regions, shared_.events, this,
+                   MachineOptions{.peer = name_, .streams = streams_, .small_max = shared_.options.small_max});
+  detector_.emplace(
+      proto::DetectorOptions{
+          .interval = shared_.context.heartbeat, .missed = 3, .idle_factor = 10, .judged = peer_.driven},
+      now);
+  told_up_ = true;
+  shared_.events.path_up(this, &peer_, session_, inbound_);
+  if (!inbound_) open_further(now);
+}
+
+void StreamPath::open_further(Instant now) {
+  for (unsigned index = 1; index < streams_; ++index) {
+    auto stream = shared_.network.connect(candidates_[candidate_]);
+    if (!stream) {
+      HAWSER_LOG(shared_.context.log, kWarn, "stream {} to {} did not open: {}", index, name_,
+                 stream.error().to_string());
+      continue;
+    }
+    auto shake = std::make_unique<Handshake>(*std::move(stream));
+    shake->say(our_hello(index));
+    adopt(index, std::move(shake), now + kHelloPatience);
+  }
+}
+
+}  // namespace hawser::backend::stream

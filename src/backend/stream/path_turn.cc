@@ -1,0 +1,195 @@
+// A path at work: bytes in bounded steps, stream 0 first.
+
+#include <algorithm>
+
+#include "backend/stream/path.h"
+#include "base/format.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+/// A stream that moved bytes is tried again in every turn for so long, without waiting to be reported.
+constexpr Duration kHot = std::chrono::microseconds(200);
+/// After a small operation bulk moves in small steps for so long.
+constexpr Duration kSmallFor = std::chrono::microseconds(500);
+/// A cancelled write is acknowledged within two of these, or the path ends. Traits.quiesce_max is their sum.
+constexpr Duration kCancelPeriod = std::chrono::seconds(1);
+/// Turns after which acknowledgements stop waiting for company.
+constexpr unsigned kAckTurns = 8;
+/// Bytes that stream 0 moves in one call, where bulk has streams of its own.
+constexpr std::uint64_t kControlStep = 256 * 1024;
+
+std::uint64_t sum(std::span<const iovec> parts) {
+  std::uint64_t bytes = 0;
+  for (const iovec& part : parts) bytes += part.iov_len;
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t StreamPath::turn(Instant now, Share& share) {
+  switch (phase_) {
+    case Phase::kOpening:
+      return turn_opening(now);
+    case Phase::kUp:
+      return turn_up(now, share);
+    case Phase::kClosing:
+      return turn_closing(now);
+    case Phase::kDown:
+      break;
+  }
+  return 0;
+}
+
+std::size_t StreamPath::turn_up(Instant now, Share& share) {
+  heard_ = false;
+  if (Status status = machine_->begin_turn(); !status.ok()) {
+    go_down(status);
+    return 1;
+  }
+  std::size_t work = move_control(now, share);
+  for (unsigned index = 1; index < streams_ && phase_ == Phase::kUp; ++index) {
+    if (lanes_[index].shake != nullptr) turn_shake(index, now);
+  }
+  if (phase_ != Phase::kUp) return work + 1;
+  const bool small = machine_->take_small();
+  if (small) shared_.small_until = now + kSmallFor;
+  // What a small operation brought is answered first; but not for ever.
+  skipped_bulk_ = small && !shared_.events.empty() && !skipped_bulk_;
+  if (!skipped_bulk_) work += move_bulk(now, share);
+  if (phase_ == Phase::kUp && machine_->has_news()) answer_news(now);
+  if (phase_ == Phase::kUp) watch_peer(now);
+  if (phase_ == Phase::kUp) watch_cancelled(now);
+  return work;
+}
+
+std::size_t StreamPath::move_control(Instant now, Share& share) {
+  const std::uint64_t step = streams_ == 1 ? std::min(share.step, kControlStep) : kControlStep;
+  if (machine_->has_acks() && ++ack_turns_ >= kAckTurns) machine_->flush();
+  const std::size_t sent = send_on(0, step);
+  if (phase_ != Phase::kUp) return sent;
+  const std::size_t got = receive_on(0, step);
+  note_progress(0, sent + got, now);
+  if (phase_ != Phase::kUp || got > 0) return sent + got;
+  std::size_t acked = 0;
+  if (machine_->has_acks()) {  // Nothing else to do: acknowledgements go out alone.
+    machine_->flush();
+    acked = send_on(0, step);
+  }
+  return sent + acked;
+}
+
+std::size_t StreamPath::move_bulk(Instant now, Share& share) {
+  std::size_t work = 0;
+  for (unsigned i = 1; i < streams_ && phase_ == Phase::kUp && share.left > 0; ++i) {
+    const unsigned index = 1 + (next_bulk_ + i) % (streams_ - 1);
+    if (lanes_[index].stream == nullptr) continue;
+    std::size_t moved = send_on(index, std::min(share.step, share.left));
+    if (phase_ == Phase::kUp) moved += receive_on(index, std::min(share.step, share.left));
+    share.left -= std::min<std::uint64_t>(share.left, moved);
+    note_progress(index, moved, now);
+    work += moved;
+  }
+  ++next_bulk_;
+  return work;
+}
+
+void StreamPath::note_progress(unsigned index, std::size_t bytes, Instant now) {
+  if (bytes > 0) lanes_[index].hot_until = now + kHot;
+  lanes_[index].owner.hot = now < lanes_[index].hot_until;
+}
+
+std::size_t StreamPath::send_on(unsigned index, std::uint64_t bytes_max) {
+  Lane& lane = lanes_[index];
+  if (machine_->has_unreleased(index)) machine_->sent(index, 0, lane.released());
+  if (lane.owner.blocked && !lane.owner.hot) return 0;
+  if (!machine_->fill(index, bytes_max)) return 0;
+  const std::size_t count = machine_->gather(index, shared_.parts, bytes_max);
+  const std::span<const iovec> parts(shared_.parts.data(), count);
+  const Moved moved = lane.stream->send(parts);
+  if (moved.closed) {
+    go_down(lost(ended(moved, *lane.stream)));
+    return 1;
+  }
+  lane.owner.blocked = moved.bytes < sum(parts);
+  machine_->sent(index, moved.bytes, lane.released());
+  if (index == 0 && moved.bytes > 0) ack_turns_ = 0;
+  return moved.bytes;
+}
+
+std::size_t StreamPath::receive_on(unsigned index, std::uint64_t bytes_max) {
+  Lane& lane = lanes_[index];
+  if (!(lane.owner.readable || lane.owner.hot) || !machine_->wants(index)) return 0;
+  const std::size_t count = machine_->landing(index, shared_.parts, bytes_max);
+  const Moved moved = lane.stream->receive({shared_.parts.data(), count});
+  if (moved.closed) {
+    go_down(lost(ended(moved, *lane.stream)));
+    return 1;
+  }
+  lane.owner.readable = moved.bytes > 0;
+  if (moved.bytes == 0) return 0;
+  heard_ = true;
+  if (Status status = machine_->received(index, moved.bytes); !status.ok()) go_down(status);
+  return moved.bytes;
+}
+
+void StreamPath::answer_news(Instant now) {
+  const ControlNews news = machine_->take_news();
+  if (news.ping) static_cast<void>(machine_->pong(news.ping_nonce));
+  if (news.pong) static_cast<void>(detector_->on_pong(news.pong_nonce, now));
+  if (!news.bye) return;
+  // An agent that closes is gone; one that only drops this path is not.
+  const Scope scope = news.bye_code == Code::kOk ? Scope::kPath : Scope::kPeer;
+  go_down(Status(Code::kDisconnected, base::format("{} said goodbye: {}", name_, news.bye_reason))
+              .with_scope(scope)
+              .with_peer(name_));
+}
+
+void StreamPath::watch_peer(Instant now) {
+  detector_->set_busy(machine_->busy(), now);
+  if (heard_) static_cast<void>(detector_->on_heard(now));
+  const proto::DetectorAction action = detector_->poll(now);
+  if (action.kind == proto::DetectorAction::Kind::kSendPing) {
+    static_cast<void>(machine_->ping(action.nonce));
+    static_cast<void>(send_on(0, kControlStep));
+  } else if (action.kind == proto::DetectorAction::Kind::kFailed) {
+    const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(action.silent).count();
+    go_down(Status(Code::kDisconnected, base::format("{} has been silent for {} ms", name_, silent_ms))
+                .with_scope(Scope::kPath)
+                .with_peer(name_)
+                .with_advice("its process is stopped or overloaded, or the network to it is cut"));
+  }
+}
+
+void StreamPath::watch_cancelled(Instant now) {
+  if (!machine_->has_cancelled_writes()) {
+    quiet_by_ = Instant::max();
+  } else if (quiet_by_ == Instant::max()) {
+    quiet_by_ = now + kCancelPeriod;
+  } else if (now >= quiet_by_) {
+    quiet_by_ = now + kCancelPeriod;
+    if (machine_->next_cancel_period()) return;
+    go_down(Status(Code::kDisconnected, base::format("{} did not acknowledge cancelled writes in time", name_))
+                .with_scope(Scope::kPath)
+                .with_peer(name_));
+  }
+}
+
+std::size_t StreamPath::turn_closing(Instant now) {
+  const std::size_t sent = send_on(0, kControlStep);
+  if (phase_ != Phase::kClosing) return sent;
+  const bool done = !machine_->has_unsent(0);
+  if (done || now >= deadline_) {
+    go_down(Status(Code::kDisconnected, "this agent closed the path").with_peer(name_), !done);
+  }
+  return sent + 1;
+}
+
+Status StreamPath::lost(const Status& why) const {
+  return Status(Code::kDisconnected, base::format("the connection to {} was lost", name_))
+      .with_scope(Scope::kPath)
+      .with_peer(name_)
+      .because(why);
+}
+
+}  // namespace hawser::backend::stream

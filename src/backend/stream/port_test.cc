@@ -1,0 +1,466 @@
+// Two ports over a network in memory: sessions, transfers, messages, and how they end.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/stream/memory_network.h"
+#include "backend/stream/port.h"
+#include "base/bytes.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+constexpr Duration kStep = std::chrono::microseconds(10);
+
+/// An agent's worth of things around a port, and what the port reported.
+struct Side {
+  Side(MemorySwitch& network, const std::string& name, unsigned connections, std::uint64_t seed)
+      : memory(8 << 20, std::byte{0xee}), regions(1024) {
+    identity.name = name;
+    identity.incarnation = {seed, seed};
+    identity.driven = true;
+    context = std::make_unique<Context>(Context{.identity = identity,
+                                                .regions = regions,
+                                                .log = log,
+                                                .rng = base::Rng(seed),
+                                                .security = Security::kNone,
+                                                .heartbeat = std::chrono::milliseconds(250),
+                                                .clock = Clock::steady()});
+    port = make_port(*context, {.backend = "memory", .connections = connections},
+                     std::make_unique<MemoryNetwork>(network, name));
+  }
+  std::shared_ptr<const RegionEntry> add_region(Rights rights = Rights::kReadWrite) {
+    RegionEntry entry;
+    entry.key = {7, 9};
+    entry.base = memory.data();
+    entry.size = memory.size();
+    entry.rights = rights;
+    return *regions.add(std::move(entry));
+  }
+  void collect(Instant now) {
+    port->turn(now, TurnBudget{});
+    std::array<PortEvent, 16> events;
+    for (std::size_t count = port->poll(events); count > 0; count = port->poll(events)) {
+      for (std::size_t i = 0; i < count; ++i) note(events[i]);
+    }
+  }
+  void note(const PortEvent& event) {
+    switch (event.kind) {
+      case PortEvent::Kind::kChunkDone:
+        done.emplace_back(event.cookie, event.status);
+        break;
+      case PortEvent::Kind::kMessage:
+        messages.emplace_back(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size());
+        break;
+      case PortEvent::Kind::kArrival:
+        arrivals.emplace_back(event.transfer, event.chunk);
+        break;
+      case PortEvent::Kind::kPathUp:
+        up = event.path;
+        peer = event.peer->name;
+        session = event.session;
+        break;
+      case PortEvent::Kind::kPathDown:
+        down.push_back(event.status);
+        break;
+    }
+  }
+
+  Identity identity;
+  std::vector<std::byte> memory;
+  RegionTable regions;
+  base::Logger log;
+  std::unique_ptr<Context> context;
+  std::unique_ptr<Port> port;
+  std::vector<std::pair<std::uint64_t, Status>> done;
+  std::vector<std::string> messages;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> arrivals;
+  std::vector<Status> down;
+  std::string peer;
+  base::Id128 session;
+  Path* up = nullptr;
+};
+
+struct Pair {
+  explicit Pair(unsigned connections = 2, std::uint64_t seed = 1) {
+    network.rng = base::Rng(seed);
+    a = std::make_unique<Side>(network, "a", connections, 11);
+    b = std::make_unique<Side>(network, "b", connections, 22);
+  }
+  void connect() {
+    to_b = open("b");
+    run([&] { return a->up != nullptr && b->up != nullptr; });
+    ASSERT_EQ(a->up, to_b);
+    region = b->add_region();
+    binding = bind(*region);
+  }
+  Path* open(std::string_view peer, base::Id128 incarnation = {}, base::Id128 supersedes = {}) {
+    PathTarget target;
+    target.peer = target.address = peer;
+    target.incarnation = incarnation;
+    target.supersedes = supersedes;
+    target.deadline = now + std::chrono::seconds(1);
+    auto path = (peer == "b" ? a : b)->port->open_path(target, now);
+    EXPECT_TRUE(path.has_value());
+    return *path;
+  }
+  Binding* bind(const RegionEntry& entry) {
+    RemoteRegionRef ref;
+    ref.index = entry.index;
+    ref.generation = entry.generation;
+    ref.key = entry.key;
+    auto bound = to_b->bind(ref);
+    EXPECT_TRUE(bound.has_value());
+    return *bound;
+  }
+  void step() {
+    a->collect(now);
+    b->collect(now);
+    now = now + kStep;
+  }
+  template <typename Done>
+  bool run(Done&& finished, int turns = 200000) {
+    for (int i = 0; i < turns; ++i) {
+      if (finished()) return true;
+      step();
+    }
+    return finished();
+  }
+  Chunk chunk(Operation op, std::span<const Piece> pieces, std::uint64_t cookie, bool covered = false) {
+    std::uint64_t bytes = 0;
+    for (const Piece& piece : pieces) bytes += piece.size;
+    return {.op = op,
+            .covered = covered,
+            .index = static_cast<std::uint32_t>(cookie),
+            .transfer = 100 + cookie,
+            .cookie = cookie,
+            .target = binding,
+            .pieces = pieces,
+            .bytes = bytes};
+  }
+
+  MemorySwitch network;
+  std::unique_ptr<Side> a, b;
+  Instant now = Instant::from_ns(1000000);
+  Path* to_b = nullptr;
+  std::shared_ptr<const RegionEntry> region;
+  Binding* binding = nullptr;
+};
+
+void fill(std::span<std::byte> bytes, std::uint64_t seed) {
+  base::Rng rng(seed);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.u64());
+}
+
+TEST(StreamPort, ComesUpAtBothEnds) {
+  Pair pair;
+  pair.connect();
+  EXPECT_EQ(pair.a->peer, "b");
+  EXPECT_EQ(pair.b->peer, "a");
+}
+
+TEST(StreamPort, WritesSmallAndTellsTheArrival) {
+  Pair pair;
+  pair.connect();
+  fill(std::span(pair.a->memory).first(64), 3);
+  const Piece piece{pair.a->memory.data(), 1000, 8};
+  const Chunk chunk = pair.chunk(Operation::kWrite, {&piece, 1}, 1, true);
+  ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
+  ASSERT_TRUE(pair.run([&] { return !pair.a->done.empty(); }));
+  EXPECT_TRUE(pair.a->done[0].second.ok());
+  EXPECT_TRUE(std::equal(piece.local, piece.local + 8, pair.b->memory.data() + 1000));
+  EXPECT_EQ(pair.b->memory[999], std::byte{0xee});
+  EXPECT_EQ(pair.b->memory[1008], std::byte{0xee});
+  ASSERT_EQ(pair.b->arrivals.size(), 1u);
+  EXPECT_EQ(pair.b->arrivals[0], std::make_pair(std::uint64_t{101}, 1u));
+}
+
+TEST(StreamPort, MessagesKeepTheirOrder) {
+  Pair pair;
+  pair.connect();
+  std::vector<std::string> sent;
+  base::Rng rng(5);
+  for (int i = 0; i < 600; ++i) {
+    std::string text(i % 50 == 0 ? kMessageMax : rng.below(100), static_cast<char>('a' + i % 26));
+    const std::string_view view = text;
+    const std::size_t cut = rng.below(text.size() + 1);
+    while (!pair.to_b->send(Priority::kBulk, base::as_bytes(view.substr(0, cut)), base::as_bytes(view.substr(cut)))) {
+      pair.step();
+    }
+    sent.push_back(text);
+  }
+  ASSERT_TRUE(pair.run([&] { return pair.b->messages.size() == sent.size(); }));
+  EXPECT_EQ(pair.b->messages, sent);
+}
+
+struct Roughness {
+  unsigned connections;
+  std::size_t step_max;
+  bool holds_references;
+};
+class RandomTransfers : public testing::TestWithParam<std::tuple<Roughness, int>> {};
+
+// Many chunks of all sizes, both ways and both operations at once, over streams of every roughness.
+TEST_P(RandomTransfers, AllBytesArriveOnce) {
+  const auto [rough, seed] = GetParam();
+  Pair pair(rough.connections, static_cast<std::uint64_t>(seed));
+  pair.network.holds_references = rough.holds_references;
+  pair.connect();
+  pair.network.step_max = rough.step_max;
+  base::Rng rng(static_cast<std::uint64_t>(seed) + 77);
+  constexpr std::size_t kHalf = 4 << 20;
+  const std::size_t size_max = rough.step_max == 0 ? 1 << 20 : 40000;
+  fill(std::span(pair.a->memory).first(kHalf), 1);
+  fill(std::span(pair.b->memory).subspan(kHalf), 2);
+  std::vector<std::vector<Piece>> pieces;
+  std::vector<Chunk> chunks;
+  // Writes: a's first half to b's first half; reads: b's second half to a's second half. The same offsets at both ends
+  // for writes within their own stretch, so that each byte has one writer.
+  std::size_t at = 0;
+  while (at + size_max < kHalf && chunks.size() < 60) {
+    const Operation op = rng.chance(0.5) ? Operation::kWrite : Operation::kRead;
+    const std::size_t base_offset = op == Operation::kWrite ? 0 : kHalf;
+    std::vector<Piece> list;
+    std::size_t count = 1 + rng.below(rng.chance(0.5) ? 4 : 200);
+    std::size_t total = rng.chance(0.3) ? rng.below(200) : rng.below(size_max);
+    const bool equal = rng.chance(0.5);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t size = equal ? total / count : i + 1 == count ? total : rng.below(total / 2 + 1);
+      list.push_back({pair.a->memory.data() + base_offset + at, base_offset + at, size});
+      at += size;
+      total -= equal ? 0 : size;
+    }
+    rng.shuffle(list);
+    pieces.push_back(std::move(list));
+    chunks.push_back(pair.chunk(op, pieces.back(), chunks.size(), rng.chance(0.5)));
+  }
+  std::size_t taken = 0;
+  ASSERT_TRUE(pair.run(
+      [&] {
+        taken += pair.to_b->submit(std::span(chunks).subspan(taken), pair.now).taken;
+        return pair.a->done.size() == chunks.size();
+      },
+      3000000));
+  for (const auto& [cookie, status] : pair.a->done) EXPECT_TRUE(status.ok()) << status.to_string();
+  for (const Chunk& chunk : chunks) {
+    for (const Piece& piece : chunk.pieces) {
+      ASSERT_TRUE(std::equal(piece.local, piece.local + piece.size, pair.b->memory.data() + piece.remote));
+    }
+  }
+  std::size_t covered = 0;
+  for (const Chunk& chunk : chunks) covered += chunk.covered ? 1 : 0;
+  ASSERT_TRUE(pair.run([&] { return pair.b->arrivals.size() >= covered; }));
+  EXPECT_EQ(pair.b->arrivals.size(), covered);
+  EXPECT_TRUE(pair.a->down.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Rough, RandomTransfers,
+                         testing::Combine(testing::Values(Roughness{1, 0, false}, Roughness{2, 0, false},
+                                                          Roughness{3, 0, true}, Roughness{1, 3000, false},
+                                                          Roughness{2, 3000, true}, Roughness{3, 700, false}),
+                                          testing::Range(1, 5)));
+
+TEST(StreamPort, RefusesWhatItMust) {
+  Pair pair;
+  pair.connect();
+  const auto read_only = pair.b->add_region(Rights::kRead);
+  const Piece inside{pair.a->memory.data(), 0, 100000};
+  const Piece outside{pair.a->memory.data(), pair.region->size - 50, 100};
+  const Piece wrapped{pair.a->memory.data(), UINT64_MAX - 10, 100};
+  Chunk chunk = pair.chunk(Operation::kWrite, {&outside, 1}, 1);
+  pair.to_b->submit({&chunk, 1}, pair.now);
+  chunk = pair.chunk(Operation::kRead, {&wrapped, 1}, 2);
+  pair.to_b->submit({&chunk, 1}, pair.now);
+  RegionEntry guessed = *pair.region;
+  guessed.generation += 1;
+  chunk = pair.chunk(Operation::kWrite, {&inside, 1}, 3);
+  chunk.target = pair.bind(guessed);
+  pair.to_b->submit({&chunk, 1}, pair.now);
+  chunk = pair.chunk(Operation::kWrite, {&inside, 1}, 4);
+  chunk.target = pair.bind(*read_only);
+  pair.to_b->submit({&chunk, 1}, pair.now);
+  chunk = pair.chunk(Operation::kRead, {&inside, 1}, 5);
+  chunk.target = pair.bind(*read_only);
+  pair.to_b->submit({&chunk, 1}, pair.now);
+  ASSERT_TRUE(pair.run([&] { return pair.a->done.size() == 5; }));
+  std::sort(pair.a->done.begin(), pair.a->done.end(), [](auto& x, auto& y) { return x.first < y.first; });
+  EXPECT_EQ(pair.a->done[0].second.code(), Code::kInvalid);
+  EXPECT_EQ(pair.a->done[1].second.code(), Code::kInvalid);
+  EXPECT_EQ(pair.a->done[2].second.code(), Code::kDenied);
+  EXPECT_EQ(pair.a->done[3].second.code(), Code::kDenied);
+  EXPECT_EQ(pair.a->done[3].second.buffer(), BufferState::kUntouched);
+  EXPECT_TRUE(pair.a->done[4].second.ok());
+  EXPECT_TRUE(pair.a->down.empty());
+  EXPECT_TRUE(
+      std::all_of(pair.b->memory.begin(), pair.b->memory.end(), [](std::byte b) { return b == std::byte{0xee}; }));
+}
+
+// A region that closes while a write lands and a read is answered: not a byte of it is touched afterwards.
+TEST(StreamPort, AClosedRegionIsLeftAlone) {
+  Pair pair;
+  pair.connect();
+  pair.network.capacity = 10000;
+  fill(std::span(pair.a->memory).first(1 << 20), 3);
+  const Piece written{pair.a->memory.data(), 0, 600000};
+  const Piece read{pair.a->memory.data() + (4 << 20), 2 << 20, 600000};
+  const Chunk chunks[] = {pair.chunk(Operation::kWrite, {&written, 1}, 1), pair.chunk(Operation::kRead, {&read, 1}, 2),
+                          pair.chunk(Operation::kRead, {&read, 1}, 3)};
+  ASSERT_EQ(pair.to_b->submit(chunks, pair.now).taken, 3u);
+  ASSERT_TRUE(pair.run([&] { return pair.b->memory[50000] != std::byte{0xee}; }));
+  pair.b->regions.close(pair.region->index, pair.region->generation);
+  std::string holder;
+  EXPECT_TRUE(pair.b->port->region_quiet(pair.region->index, pair.region->generation, &holder));
+  const std::vector<std::byte> frozen = pair.b->memory;
+  // What is read from now on must come from copies.
+  std::fill(pair.b->memory.begin() + (2 << 20), pair.b->memory.end(), std::byte{0x55});
+  ASSERT_TRUE(pair.run([&] { return pair.a->done.size() == 3; }));
+  EXPECT_TRUE(std::equal(frozen.begin(), frozen.begin() + (2 << 20), pair.b->memory.begin()));
+  for (const auto& [cookie, status] : pair.a->done) {
+    if (cookie == 2) continue;  // Its answer was under way: completed from a copy.
+    EXPECT_EQ(status.code(), Code::kDenied) << cookie << status.to_string();
+    EXPECT_EQ(status.buffer(), cookie == 1 ? BufferState::kPartlyWritten : BufferState::kUntouched);
+  }
+  EXPECT_TRUE(pair.a->down.empty());
+  EXPECT_EQ(std::count(pair.a->memory.begin() + (4 << 20), pair.a->memory.end(), std::byte{0x55}), 0);
+}
+
+// Cancelled in every phase: from the end on, the initiator's memory is neither read nor written.
+TEST(StreamPort, CancelFreesMemoryInEveryPhase) {
+  for (int turns = 0; turns < 60; ++turns) {
+    Pair pair(2, static_cast<std::uint64_t>(turns) + 1);
+    pair.connect();
+    pair.network.capacity = 20000;
+    std::fill_n(pair.a->memory.begin(), 1 << 20, std::byte{0x11});
+    std::fill_n(pair.b->memory.begin() + (4 << 20), 1 << 20, std::byte{0x22});
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < 3; ++i) {
+      pieces.push_back({pair.a->memory.data() + i * 100000, i * 100000, 100000});
+      pieces.push_back({pair.a->memory.data() + (4 << 20) + i * 100000, (4 << 20) + i * 100000, 100000});
+      pieces.push_back({pair.a->memory.data() + (1 << 19) + i * 8, (1 << 19) + i * 8, 8});
+      pieces.push_back({pair.a->memory.data() + (1 << 19) + 4096 + i * 8192, (1 << 19) + 4096 + i * 8192, 8000});
+    }
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      Chunk chunk = pair.chunk(i % 4 == 1 ? Operation::kRead : Operation::kWrite, {&pieces[i], 1}, i);
+      chunk.transfer = 5;
+      ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
+    }
+    for (int i = 0; i < turns; ++i) pair.step();
+    pair.to_b->cancel(5);
+    // Local memory is free now, although the ends of what is under way come later.
+    std::fill_n(pair.a->memory.begin(), pair.a->memory.size(), std::byte{0x99});
+    ASSERT_TRUE(pair.run([&] { return pair.a->done.size() == pieces.size(); }));
+    for (int i = 0; i < 200; ++i) pair.step();
+    EXPECT_EQ(pair.a->done.size(), pieces.size());
+    EXPECT_EQ(std::count(pair.b->memory.begin(), pair.b->memory.end(), std::byte{0x99}), 0) << turns;
+    EXPECT_EQ(std::count(pair.a->memory.begin(), pair.a->memory.end(), std::byte{0x22}), 0) << turns;
+    EXPECT_TRUE(pair.a->down.empty());
+    // The path is as good as new.
+    const Piece after{pair.a->memory.data(), 0, 300000};
+    const Chunk chunk = pair.chunk(Operation::kWrite, {&after, 1}, 99);
+    pair.to_b->submit({&chunk, 1}, pair.now);
+    ASSERT_TRUE(pair.run([&] { return pair.a->done.size() == pieces.size() + 1; }));
+    EXPECT_TRUE(pair.a->done.back().second.ok());
+  }
+}
+
+TEST(StreamPort, ALostStreamEndsAllChunksThenThePath) {
+  for (std::size_t lost = 0; lost < 2; ++lost) {
+    Pair pair;
+    pair.connect();
+    pair.network.capacity = 10000;
+    std::vector<Piece> pieces(20, Piece{pair.a->memory.data(), 0, 100000});
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const Chunk chunk = pair.chunk(i % 2 == 0 ? Operation::kRead : Operation::kWrite, {&pieces[i], 1}, i);
+      ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
+    }
+    for (int i = 0; i < 20; ++i) pair.step();
+    pair.network.cut(lost);
+    ASSERT_TRUE(pair.run([&] { return !pair.a->down.empty() && !pair.b->down.empty(); }, 1000));
+    EXPECT_EQ(pair.a->done.size(), pieces.size());
+    EXPECT_EQ(pair.a->done.back().second.code(), Code::kDisconnected);
+    EXPECT_EQ(pair.a->done.back().second.peer(), "b");
+    EXPECT_EQ(pair.a->down[0].code(), Code::kDisconnected);
+    EXPECT_EQ(pair.to_b->state(), PathState::kDown);
+    pair.a->port->release_path(pair.to_b);
+  }
+}
+
+TEST(StreamPort, AReleasedPathSaysGoodbye) {
+  Pair pair;
+  pair.connect();
+  pair.a->port->release_path(pair.to_b);
+  ASSERT_TRUE(pair.run([&] { return !pair.b->down.empty(); }));
+  EXPECT_EQ(pair.b->down[0].scope(), Scope::kPath);
+  EXPECT_NE(pair.b->down[0].message().find("goodbye"), std::string_view::npos);
+}
+
+TEST(StreamPort, AClosingAgentIsGoneForGood) {
+  Pair pair;
+  pair.connect();
+  pair.a->port->begin_close(pair.now);
+  ASSERT_TRUE(pair.run([&] { return !pair.b->down.empty() && pair.a->port->idle(); }));
+  EXPECT_EQ(pair.b->down[0].scope(), Scope::kPeer);
+  pair.open("a");
+  ASSERT_TRUE(pair.run([&] { return pair.b->down.size() == 2; }));
+  EXPECT_EQ(pair.b->down[1].scope(), Scope::kPeer);
+}
+
+TEST(StreamPort, ARestartedPeerIsNoticed) {
+  Pair pair;
+  pair.open("b", {5, 5});
+  ASSERT_TRUE(pair.run([&] { return !pair.a->down.empty(); }));
+  EXPECT_EQ(pair.a->down[0].code(), Code::kDisconnected);
+  EXPECT_EQ(pair.a->down[0].scope(), Scope::kPeer);
+  EXPECT_EQ(pair.b->up, nullptr);
+}
+
+// A new session that supersedes: when it is up, nothing of the old one lands any more, though bytes of it are under
+// way.
+TEST(StreamPort, ASupersededSessionIsDead) {
+  Pair pair;
+  pair.connect();
+  pair.network.capacity = 1 << 20;
+  std::fill_n(pair.a->memory.begin(), 1 << 20, std::byte{0x11});
+  const Piece piece{pair.a->memory.data(), 0, 900000};
+  const Chunk chunk = pair.chunk(Operation::kWrite, {&piece, 1}, 1);
+  pair.to_b->submit({&chunk, 1}, pair.now);
+  pair.a->collect(pair.now);
+  ASSERT_TRUE(pair.run([&] { return pair.b->memory[0] == std::byte{0x11}; }));
+  const base::Id128 session = pair.a->session;
+  Path* old = pair.to_b;
+  Path* fresh = pair.open("b", {}, session);
+  ASSERT_TRUE(pair.run([&] { return pair.a->up == fresh; }));
+  EXPECT_EQ(pair.b->down.size(), 1u);
+  const std::vector<std::byte> then = pair.b->memory;
+  EXPECT_EQ(then[899999], std::byte{0xee}) << "nothing was under way";
+  for (int i = 0; i < 1000; ++i) pair.step();
+  EXPECT_EQ(pair.b->memory, then);
+  EXPECT_EQ(old->state(), PathState::kDown);
+  EXPECT_EQ(pair.a->done.size(), 1u);
+}
+
+TEST(StreamPort, AStoppedPeerIsReportedWithinThreeHeartbeats) {
+  Pair pair;
+  pair.connect();
+  const Piece piece{pair.a->memory.data(), 0, 8};
+  const Chunk chunk = pair.chunk(Operation::kWrite, {&piece, 1}, 1);
+  pair.to_b->submit({&chunk, 1}, pair.now);
+  const Instant stopped = pair.now;
+  while (pair.a->down.empty() && pair.now < stopped + std::chrono::seconds(5)) {
+    pair.a->collect(pair.now);
+    pair.now = std::max(pair.now + std::chrono::microseconds(100),
+                        std::min(pair.a->port->next_deadline(), pair.now + std::chrono::milliseconds(20)));
+  }
+  ASSERT_FALSE(pair.a->down.empty());
+  EXPECT_LE(pair.now - stopped, std::chrono::milliseconds(800));
+  EXPECT_NE(pair.a->down[0].message().find("b has been silent for"), std::string_view::npos);
+  EXPECT_EQ(pair.a->done.size(), 1u);
+}
+
+}  // namespace
+}  // namespace hawser::backend::stream

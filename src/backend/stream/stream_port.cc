@@ -1,0 +1,183 @@
+#include "backend/stream/stream_port.h"
+
+#include <algorithm>
+
+#include "base/try.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+/// While streams are hot the network is asked for news only so often.
+constexpr Duration kLookEvery = std::chrono::microseconds(20);
+constexpr unsigned kLookTurns = 64;
+/// With more hot paths than this, one look costs less than trying each stream.
+constexpr std::size_t kHotPathsMax = 4;
+/// Bytes of bulk in one call, when small operations are about; a call of this size takes about 10 us.
+constexpr std::uint64_t kSmallStep = 64 * 1024;
+constexpr std::size_t kReadyMax = 64;
+
+}  // namespace
+
+StreamPort::StreamPort(const Context& context, const PortOptions& options, std::unique_ptr<Network> network)
+    : context_(context),
+      options_(options),
+      network_(std::move(network)),
+      shared_{.context = context_,
+              .options = options_,
+              .network = *network_,
+              .events = events_,
+              .active = active_,
+              .parts = parts_,
+              .small_until = Instant::min(),
+              .rng = context_.rng.fork()} {}
+
+StreamPort::~StreamPort() {
+  paths_.clear();
+  knocks_.clear();
+}
+
+Result<Path*> StreamPort::open_path(const PathTarget& target, Instant now) {
+  if (closing_) return Status(Code::kDisconnected, "this agent is closing");
+  auto path = std::make_unique<StreamPath>(shared_);
+  HAWSER_TRY(path->open(target, now));
+  paths_.push_back(std::move(path));
+  next_due_ = std::min(next_due_, paths_.back()->next_deadline());
+  return paths_.back().get();
+}
+
+void StreamPort::release_path(Path* path) {
+  const auto found = std::find_if(paths_.begin(), paths_.end(), [path](const auto& p) { return p.get() == path; });
+  HAWSER_ASSERT(found != paths_.end(), "a path is released that this port does not have");
+  StreamPath& dropped = **found;
+  dropped.say_goodbye(Code::kOk, "the path was dropped");
+  dropped.go_down(Status(Code::kDisconnected, "this agent dropped the path"), false);
+  events_.forget(path);
+  std::erase(active_, &dropped);
+  std::swap(*found, paths_.back());
+  paths_.pop_back();
+}
+
+std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
+  events_.recycle();
+  const bool due = active_.empty() || active_.size() > kHotPathsMax || now - last_look_ >= kLookEvery ||
+                   ++turns_since_look_ >= kLookTurns;
+  if (due) look(now);
+  std::size_t work = 0;
+  if (acceptable_) admit(now);
+  if (!knocks_.empty()) work += turn_knocks(now);
+  if (now >= next_due_) wake_due(now);
+  if (!active_.empty()) work += turn_paths(now, budget);
+  return work + (events_.empty() ? 0 : 1);
+}
+
+void StreamPort::look(Instant now) {
+  last_look_ = now;
+  turns_since_look_ = 0;
+  std::array<Readiness, kReadyMax> ready;
+  const std::size_t count = network_->ready(ready, &acceptable_);
+  for (const Readiness& news : std::span(ready).first(count)) {
+    auto* owner = static_cast<StreamOwner*>(news.stream->owner);
+    if (owner == nullptr) continue;
+    owner->readable = owner->readable || news.readable || (news.writable && owner->path == nullptr);
+    if (news.writable) owner->blocked = false;
+    if (owner->path != nullptr) owner->path->on_ready(*owner);
+  }
+}
+
+void StreamPort::wake_due(Instant now) {
+  next_due_ = Instant::max();
+  for (const auto& knock : knocks_) next_due_ = std::min(next_due_, knock->deadline);
+  for (const auto& path : paths_) {
+    const Instant due = path->next_deadline();
+    if (due <= now) {
+      path->activate();
+    } else {
+      next_due_ = std::min(next_due_, due);
+    }
+  }
+}
+
+std::size_t StreamPort::turn_paths(Instant now, const TurnBudget& budget) {
+  const bool small = now < shared_.small_until;
+  Share share{.left = small ? 2 * kSmallStep : 2 * budget.kernel_copy_bytes,
+              .step = small ? kSmallStep : budget.kernel_copy_bytes};
+  std::size_t work = 0;
+  visiting_.swap(active_);
+  active_.clear();
+  for (StreamPath* path : visiting_) path->is_active = false;
+  const std::size_t count = visiting_.size();
+  ++first_;
+  for (std::size_t i = 0; i < count; ++i) {
+    StreamPath* path = visiting_[(first_ + i) % count];
+    work += path->turn(now, share);
+    next_due_ = std::min(next_due_, path->next_deadline());
+    if (path->wants_turns()) path->activate();
+  }
+  visiting_.clear();
+  if (work > 0) drop_silent_dead();
+  return work;
+}
+
+// Inbound paths that ended before the agent heard of them.
+void StreamPort::drop_silent_dead() {
+  std::erase_if(paths_, [this](const std::unique_ptr<StreamPath>& path) {
+    if (!path->is_down() || path->is_known()) return false;
+    std::erase(active_, path.get());
+    return true;
+  });
+}
+
+std::size_t StreamPort::poll(std::span<PortEvent> out) { return events_.poll(out); }
+
+Instant StreamPort::next_deadline() const { return next_due_; }
+
+bool StreamPort::prepare_sleep() {
+  if (!events_.empty() || acceptable_) return false;
+  for (const auto& knock : knocks_) {
+    if (knock->owner.readable) return false;
+  }
+  for (const StreamPath* path : active_) {
+    if (!path->may_sleep()) return false;
+  }
+  return network_->arm();
+}
+
+bool StreamPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
+  bool quiet = true;
+  for (const auto& path : paths_) {
+    if (path->region_quiet(index, generation)) continue;
+    quiet = false;
+    if (holder != nullptr) *holder = path->peer().name;
+  }
+  return quiet;
+}
+
+void StreamPort::begin_close(Instant now) {
+  closing_ = true;
+  network_->stop_listening();
+  acceptable_ = false;
+  for (auto& knock : knocks_) knock->shake->stream().close(true);
+  knocks_.clear();
+  for (auto& path : paths_) path->begin_close(now);
+  next_due_ = now;
+}
+
+bool StreamPort::idle() const {
+  return std::all_of(paths_.begin(), paths_.end(), [](const auto& path) { return path->is_down(); });
+}
+
+std::unique_ptr<Port> make_port(const Context& context, const PortOptions& options, std::unique_ptr<Network> network) {
+  return std::make_unique<StreamPort>(context, options, std::move(network));
+}
+
+Traits stream_traits(std::string_view name) {
+  Traits traits;
+  traits.name = name;
+  traits.carries_arrivals = true;
+  traits.chunk_bytes_max = 1u << 20;
+  traits.chunk_pieces_max = wire::kPiecesMax;
+  traits.quiesce_max = std::chrono::seconds(2);
+  return traits;
+}
+
+}  // namespace hawser::backend::stream

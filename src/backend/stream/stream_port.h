@@ -1,0 +1,76 @@
+#pragma once
+
+// StreamPort: the paths of one lane over one Network, and the door at which peers knock.
+//
+// A turn looks at the network now and then, lets paths that have something move bytes, and answers hellos. Idle paths
+// cost nothing but their deadlines.
+//
+// Thread rule: confined to its lane. Lifetime: owns network and paths.
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/stream/path.h"
+#include "backend/stream/port.h"
+
+namespace hawser::backend::stream {
+
+class StreamPort final : public Port {
+ public:
+  StreamPort(const Context& context, const PortOptions& options, std::unique_ptr<Network> network);
+  ~StreamPort() override;
+
+  Result<Path*> open_path(const PathTarget& target, Instant now) override;
+  void release_path(Path* path) override;
+  std::size_t turn(Instant now, const TurnBudget& budget) override;
+  std::size_t poll(std::span<PortEvent> out) override;
+  Instant next_deadline() const override;
+  int wait_fd() const override { return network_->wait_fd(); }
+  bool prepare_sleep() override;
+  bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
+  void begin_close(Instant now) override;
+  bool idle() const override;
+
+ private:
+  /// A connection whose hello is awaited: unproven, so of fixed memory and few.
+  struct Knock {
+    std::unique_ptr<Handshake> shake;
+    StreamOwner owner;
+    Instant deadline;
+    bool refused = false;  ///< Only the answer has still to leave.
+  };
+
+  void look(Instant now);
+  void admit(Instant now);
+  std::size_t turn_knocks(Instant now);
+  bool turn_knock(Knock& knock, Instant now);
+  Status heard(Knock& knock, Instant now);
+  Status open_session(Knock& knock, Instant now);
+  Status attach_stream(Knock& knock, Instant now);
+  void supersede(const wire::Hello& hello);
+  void refuse(Knock& knock, const Status& why, Instant now);
+  std::size_t turn_paths(Instant now, const TurnBudget& budget);
+  void wake_due(Instant now);
+  void drop_silent_dead();
+
+  Context context_;
+  PortOptions options_;
+  std::unique_ptr<Network> network_;
+  EventQueue events_;
+  std::array<iovec, kPartsMax> parts_;
+  std::vector<StreamPath*> active_;
+  std::vector<StreamPath*> visiting_;  ///< Those of this turn.
+  PortShared shared_;
+  std::vector<std::unique_ptr<StreamPath>> paths_;
+  std::vector<std::unique_ptr<Knock>> knocks_;
+  Instant next_due_ = Instant::max();
+  Instant last_look_ = Instant::min();
+  unsigned turns_since_look_ = 0;
+  unsigned first_ = 0;      ///< Active path that goes first.
+  bool acceptable_ = true;  ///< Somebody may be waiting to be accepted.
+  bool closing_ = false;
+};
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,150 @@
+#pragma once
+
+// Frames of the remote-memory protocol over byte streams, and their bytes. What they mean is told in
+// docs/wire-stream.md; who sends them when, in backend/stream/machine.h.
+//
+// Grammar (little-endian):
+//   frame   = head, meta[meta_size], payload[payload_size]
+//   head    = type:u8, flags:u8, meta_size:u16, payload_size:u32
+//   WRITE   : meta = chunk, pieces; payload = the pieces' bytes in order. Flag bit 0: covered.
+//   READ    : meta = chunk, total:u32, pieces; no payload. Flag bit 0: covered.
+//   DATA    : meta = tag:u32; payload = the bytes that READ asked for.
+//   ACK     : meta = (tag:u24, outcome:u8) 1..kAcksMax times.
+//   MESSAGE : no meta; payload = the message. Flags: priority.
+//   BIND    : meta = binding:u32, index:u32, generation:u32, key:16
+//   UNBIND  : meta = binding:u32
+//   LANDED  : meta = (transfer:u64, chunk:u32) 1..kLandedMax times: covered reads whose bytes are at their reader.
+//   PING    : meta = number:u64. PONG: the same number.
+//   BYE     : meta = code:u8, reason:string
+//   SKIP    : a frame that was withdrawn; meta and payload mean nothing.
+//   chunk   = transfer:u64, index:u32, tag:u32, binding:u32
+//   pieces  = form:u8, count:u16, list. form 0: offset:u64 each, all of the same size (total / count);
+//             form 1: (offset:u64, size:u32) each, sizes adding up to the total.
+//
+// Decoders are total: any bytes give a value within the bounds below or `false`.
+//
+// Thread rule: values and pure functions.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <hawser/peer.h>
+#include <hawser/status.h>
+
+#include "base/bytes.h"
+#include "base/id128.h"
+
+namespace hawser::wire {
+
+enum class FrameType : std::uint8_t {
+  kWrite = 1,
+  kRead = 2,
+  kData = 3,
+  kAck = 4,
+  kMessage = 5,
+  kBind = 6,
+  kUnbind = 7,
+  kLanded = 8,
+  kPing = 9,
+  kPong = 10,
+  kBye = 11,
+  kSkip = 12,
+};
+
+/// How a chunk fared at its target.
+enum class Outcome : std::uint8_t {
+  kOk = 0,
+  kDenied = 1,        ///< Key, generation or right. Nothing was touched.
+  kOutOfBounds = 2,   ///< A piece lies outside the region. Nothing was touched.
+  kClosed = 3,        ///< The region closed before any byte landed.
+  kClosedMidway = 4,  ///< The region closed while bytes landed: partly written.
+};
+inline constexpr std::uint8_t kOutcomeLast = 4;
+
+inline constexpr std::size_t kFrameHeadSize = 8;
+inline constexpr std::uint8_t kFlagCovered = 1;
+inline constexpr std::uint32_t kPiecesMax = 256;         ///< Pieces in one WRITE or READ.
+inline constexpr std::uint32_t kPayloadMax = 16u << 20;  ///< Bytes of one WRITE or READ.
+inline constexpr std::uint32_t kMessagePayloadMax = kMessageMax + 1024;
+inline constexpr std::uint32_t kTagMax = (1u << 24) - 1;
+inline constexpr std::size_t kByeReasonMax = 200;
+inline constexpr std::size_t kChunkHeadSize = 20;
+/// The largest meta: a READ with kPiecesMax pieces of different sizes.
+inline constexpr std::size_t kMetaMax = kChunkHeadSize + 4 + 3 + kPiecesMax * 12;
+inline constexpr std::size_t kAcksMax = 512;
+inline constexpr std::size_t kLandedMax = 64;
+
+struct FrameHead {
+  FrameType type = FrameType::kSkip;
+  std::uint8_t flags = 0;
+  std::uint16_t meta_size = 0;
+  std::uint32_t payload_size = 0;
+};
+
+struct ChunkHead {
+  std::uint64_t transfer = 0;
+  std::uint32_t index = 0;
+  std::uint32_t tag = 0;
+  std::uint32_t binding = 0;
+};
+
+/// A range of the target's region. Not initialised: arrays of it are filled by decode_pieces.
+struct RemotePiece {
+  std::uint64_t remote;
+  std::uint64_t size;
+};
+
+struct Bind {
+  std::uint32_t binding = 0;
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+  base::Id128 key;
+};
+
+struct Landed {
+  std::uint64_t transfer = 0;
+  std::uint32_t chunk = 0;
+};
+
+void encode_head(base::ByteWriter& out, const FrameHead& head);
+/// False: no frame may look like this (type, sizes).
+bool decode_head(std::span<const std::byte, kFrameHeadSize> bytes, FrameHead* head);
+
+void encode_chunk(base::ByteWriter& out, const ChunkHead& chunk);
+bool decode_chunk(base::ByteReader& in, ChunkHead* chunk);
+
+void encode_bind(base::ByteWriter& out, const Bind& bind);
+bool decode_bind(base::ByteReader& in, Bind* bind);
+
+constexpr std::uint32_t ack_entry(std::uint32_t tag, Outcome outcome) {
+  return tag | static_cast<std::uint32_t>(outcome) << 24;
+}
+bool decode_ack(std::uint32_t entry, std::uint32_t* tag, Outcome* outcome);
+
+void encode_bye(base::ByteWriter& out, Code code, std::string_view reason);
+bool decode_bye(base::ByteReader& in, Code* code, std::string* reason);
+
+/// `Piece` has `remote` and `size`; 1..kPiecesMax of them, sizes below 4 GiB.
+template <typename Piece>
+std::size_t pieces_size(std::span<const Piece> pieces, bool* equal) {
+  *equal = true;
+  for (const Piece& piece : pieces) *equal = *equal && piece.size == pieces[0].size;
+  return 3 + pieces.size() * (*equal ? 8 : 12);
+}
+template <typename Piece>
+void encode_pieces(base::ByteWriter& out, std::span<const Piece> pieces, bool equal) {
+  out.u8(equal ? 0 : 1);
+  out.u16(static_cast<std::uint16_t>(pieces.size()));
+  for (const Piece& piece : pieces) {
+    out.u64(piece.remote);
+    if (!equal) out.u32(static_cast<std::uint32_t>(piece.size));
+  }
+}
+/// Number of pieces put into `out` (of kPiecesMax); 0 when they are malformed or do not add up to `total`. Whether they
+/// lie in the region is for the caller to check.
+std::size_t decode_pieces(base::ByteReader& in, std::uint64_t total, std::span<RemotePiece, kPiecesMax> out);
+
+}  // namespace hawser::wire

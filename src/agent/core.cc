@@ -17,8 +17,7 @@ std::uint64_t seed_of(const AgentOptions& options) {
 
 Status check_options(const AgentOptions& options) {
   if (!wire::is_agent_name(options.name)) {
-    return Status(Code::kInvalid,
-                  "Agent::open: name '" + options.name + "' is not 1 to 255 bytes without control characters");
+    return Status(Code::kInvalid, "Agent::open: name '" + options.name + "' is not 1 to 255 bytes without control characters");
   }
   if (options.heartbeat <= Duration::zero() || options.peer_timeout <= Duration::zero() ||
       options.default_deadline <= Duration::zero()) {
@@ -28,8 +27,7 @@ Status check_options(const AgentOptions& options) {
   if (limits.notifications < kFirstCredit.messages || limits.notification_bytes < kFirstCredit.bytes) {
     return Status(Code::kInvalid, "Agent::open: limits.notifications must be at least 16 and notification_bytes 65536");
   }
-  if (limits.transfers == 0 || limits.transfers > 1u << 24 || limits.peers == 0 || limits.regions == 0 ||
-      limits.events == 0) {
+  if (limits.transfers == 0 || limits.transfers > 1u << 24 || limits.peers == 0 || limits.regions == 0 || limits.events == 0) {
     return Status(Code::kInvalid, "Agent::open: limits must be positive, and at most 2^24 transfers");
   }
   return {};
@@ -61,14 +59,10 @@ LatencySummary summary_of(const base::Histogram& histogram) {
 
 std::string_view name_of(PeerState state) {
   switch (state) {
-    case PeerState::kKnown:
-      return "known";
-    case PeerState::kUp:
-      return "up";
-    case PeerState::kSuspect:
-      return "suspect";
-    case PeerState::kDown:
-      return "down";
+    case PeerState::kKnown: return "known";
+    case PeerState::kUp: return "up";
+    case PeerState::kSuspect: return "suspect";
+    case PeerState::kDown: return "down";
   }
   return "?";
 }
@@ -77,8 +71,9 @@ std::string_view name_of(PeerState state) {
 
 void PastFlow::add(const FlowCounters& other) { add_flow(flow, other); }
 
-Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories)
+Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks)
     : options(std::move(its_options)),
+      hooks(std::move(its_hooks)),
       clock(options.clock ? options.clock : std::shared_ptr<const Clock>(&Clock::steady(), [](const Clock*) {})),
       log(options.log),
       regions(options.limits.regions),
@@ -98,10 +93,10 @@ Core::~Core() {
   slots->orphan();
 }
 
-Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backend::Factory> factories) {
+Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks) {
   if (Status bad = check_options(options); !bad.ok()) return bad;
   if (sodium_init() < 0) return Status(Code::kFailed, "Agent::open: libsodium could not be initialised");
-  std::shared_ptr<Core> core(new Core(std::move(options), std::move(factories)));
+  std::shared_ptr<Core> core(new Core(std::move(options), std::move(factories), std::move(hooks)));
   base::Rng rng(seed_of(core->options));
   core->identity.name = core->options.name;
   core->identity.incarnation = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
@@ -249,6 +244,22 @@ AgentCounters Core::counters() {
     result.region_bytes_gauge += entry->size;
   }
   return result;
+}
+
+Result<Agent> open_with(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks) {
+  Result<std::shared_ptr<Core>> core = Core::open(std::move(options), std::move(factories), std::move(hooks));
+  if (!core) return core.error();
+  return Agent(std::move(*core));
+}
+
+std::size_t turn(Agent& agent, Instant* next) {
+  Core& core = *agent.core();
+  if (core.is_closed()) return 0;
+  const std::size_t work = core.lane.try_turn();
+  if (work > 0) return work;
+  if (!core.lane.arm(next)) return 1;
+  core.lane.disarm();
+  return 0;
 }
 
 }  // namespace hawser::agent

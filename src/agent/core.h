@@ -22,6 +22,7 @@
 #include "agent/engine.h"
 #include "agent/inbox.h"
 #include "agent/lane.h"
+#include "agent/open.h"
 #include "agent/peer_core.h"
 #include "agent/queue.h"
 #include "agent/slot.h"
@@ -38,10 +39,12 @@ struct PastFlow {
 
 class Core : public std::enable_shared_from_this<Core> {
  public:
-  static Result<std::shared_ptr<Core>> open(AgentOptions options, std::vector<backend::Factory> factories);
+  static Result<std::shared_ptr<Core>> open(AgentOptions options, std::vector<backend::Factory> factories,
+                                            Hooks hooks);
   ~Core();
 
   const AgentOptions options;
+  const Hooks hooks;
   const std::shared_ptr<const Clock> clock;
   backend::Identity identity;
   base::Logger log;
@@ -100,7 +103,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void disown_after_fork();
 
  private:
-  Core(AgentOptions its_options, std::vector<backend::Factory> factories);
+  Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks);
   Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
   Result<std::shared_ptr<LocalRegion>> register_region(backend::RegionEntry entry, bool huge_pages);
   bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
@@ -129,8 +132,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   mutable base::Mutex mutex_;
   std::vector<BackendReport> reports_ HAWSER_GUARDED_BY(mutex_);
-  std::vector<std::pair<std::string, std::string>> addresses_
-      HAWSER_GUARDED_BY(mutex_);  ///< Of open backends, for cards.
+  std::vector<std::pair<std::string, std::string>> addresses_ HAWSER_GUARDED_BY(mutex_);  ///< Of open backends, for cards.
   std::unordered_map<base::Id128, std::shared_ptr<PeerCore>> peers_ HAWSER_GUARDED_BY(mutex_);
   std::unordered_map<std::uint32_t, std::weak_ptr<LocalRegion>> locals_ HAWSER_GUARDED_BY(mutex_);
   std::map<std::string, std::uint32_t, std::less<>> region_names_ HAWSER_GUARDED_BY(mutex_);

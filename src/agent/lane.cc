@@ -52,8 +52,7 @@ std::size_t Lane::turn(Instant now) {
   std::size_t work = 0;
   Slot* slot = nullptr;
   while (work < kSubmissionsPerTurn && submissions_.try_pop(slot)) {
-    if (Status refused = core_.engine.accept(*slot, now); !refused.ok())
-      core_.engine.refuse(*slot, std::move(refused), now);
+    if (Status refused = core_.engine.accept(*slot, now); !refused.ok()) core_.engine.refuse(*slot, std::move(refused), now);
     ++work;
   }
   if (cancels_.load(std::memory_order_relaxed) && cancels_.exchange(false, std::memory_order_acq_rel)) {
@@ -89,13 +88,27 @@ void Lane::sleep(Instant deadline) {
   const Instant now = core_.now();
   if (until > now) {
     std::array<epoll_event, 8> events;
-    const Result<std::size_t> count = epoll_->wait(events, until == Instant::max() ? Duration::max() : until - now);
+    const Result<std::size_t> count =
+        epoll_->wait(events, until == Instant::max() ? Duration::max() : until - now);
     if (count && *count > 0) wake_.drain();
   }
   disarm();
 }
 
+bool Lane::wait_in_pauses(const std::function<bool()>& reached, Instant deadline) {
+  while (!reached()) {
+    if (core_.now() >= deadline) return reached();
+    if (try_turn() > 0) continue;
+    Instant next = Instant::max();
+    if (!arm(&next)) continue;
+    core_.hooks.pause(std::min(next, deadline));
+    disarm();
+  }
+  return true;
+}
+
 bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
+  if (core_.hooks.pause) return wait_in_pauses(reached, deadline);
   Instant now = core_.now();
   Instant busy_until = now + kSpinWindow;
   while (!reached()) {
@@ -147,7 +160,8 @@ Result<int> Lane::event_fd() {
   Status status;
   if (!timer_) {
     timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-    status = timer_ ? epoll_->add(timer_.get(), EPOLLIN, 2) : base::errno_status("event_fd: timerfd_create", errno);
+    status = timer_ ? epoll_->add(timer_.get(), EPOLLIN, 2)
+                    : base::errno_status("event_fd: timerfd_create", errno);
   }
   unlock();
   if (!status.ok()) return status;

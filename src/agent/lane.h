@@ -87,6 +87,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   std::uint64_t ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
+  bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
   void wait_as_follower(const std::function<bool()>& reached, Instant deadline);
   void arm_event_fd();
 

@@ -6,9 +6,9 @@ namespace hawser::proto {
 
 std::optional<Instant> Backoff::next(Instant now, base::Rng& rng) {
   const double jitter = std::clamp(options_.jitter, 0.0, 1.0);
-  const auto full = static_cast<double>(full_.count());
-  const Duration pause(static_cast<Duration::rep>(full - full * jitter * rng.unit()));
-  const Instant at = now + pause;
+  // What is cut off is less than 2^63 even for the longest Duration, so the cast back is safe.
+  const Duration cut(static_cast<Duration::rep>(static_cast<double>(full_.count()) * jitter * rng.unit()));
+  const Instant at = now + std::max(full_ - cut, Duration::zero());
   if (at >= deadline_) return std::nullopt;
   ++attempts_;
   // Compared before multiplying, so that it cannot overflow.

@@ -207,7 +207,10 @@ Result<Arrive> decode_arrive(const Envelope& envelope) {
     message.chunks = static_cast<std::uint32_t>(in.varint(kChunksMax));
     if (message.transfer == 0) in.fail();
   }
-  if ((flags & kFlagOldest) != 0) message.oldest = in.u64();
+  if ((flags & kFlagOldest) != 0) {
+    message.oldest = in.u64();
+    if (message.oldest == 0) in.fail();  // equal messages have equal bytes
+  }
   if ((flags & kFlagSignal) != 0) message.signal = take_signal(in);
   if (!in.ok()) return truncated(envelope.kind);
   if ((flags & kFlagNotify) != 0) {

@@ -1,0 +1,27 @@
+#pragma once
+
+// Opening an agent with other backends than the default ones, and with another way to pass the time. For the simulator
+// and for tests of backends; not part of the door.
+
+#include <functional>
+#include <vector>
+
+#include <hawser/agent.h>
+
+#include "backend/backend.h"
+
+namespace hawser::agent {
+
+struct Hooks {
+  /// What a waiting call does instead of sleeping in the kernel: let time pass until something may have happened for
+  /// this agent, at most until `until`. Called without locks. Empty: sleep.
+  std::function<void(Instant until)> pause;
+};
+
+Result<Agent> open_with(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks = {});
+
+/// One round of work, as a lane's driver would do it. `next` is when to come again even if nothing happens; only
+/// meaningful when the answer is 0 (the doorbells are armed then).
+std::size_t turn(Agent& agent, Instant* next);
+
+}  // namespace hawser::agent

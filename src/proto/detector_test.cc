@@ -1,0 +1,124 @@
+#include "proto/detector.h"
+
+#include <gtest/gtest.h>
+
+namespace hawser::proto {
+namespace {
+
+using Kind = DetectorAction::Kind;
+
+Instant at(std::int64_t ms) { return Instant::from_ns(ms * 1000000); }
+constexpr Duration ms(std::int64_t count) { return std::chrono::milliseconds(count); }
+
+DetectorOptions options() { return {.interval = ms(100), .missed = 3, .idle_factor = 8, .judged = true}; }
+
+TEST(Detector, ASilentBusyPeerFailsAfterThreeIntervals) {
+  Detector detector(options(), at(0));
+  detector.set_busy(true, at(0));
+  EXPECT_EQ(detector.next_timeout(), at(100));
+  EXPECT_EQ(detector.poll(at(99)).kind, Kind::kNone);
+  const DetectorAction first = detector.poll(at(100));
+  EXPECT_EQ(first.kind, Kind::kSendPing);
+  EXPECT_EQ(first.nonce, 1u);
+  EXPECT_FALSE(detector.suspect());
+  EXPECT_EQ(detector.poll(at(150)).kind, Kind::kNone);
+  EXPECT_EQ(detector.poll(at(200)).nonce, 2u);
+  EXPECT_TRUE(detector.suspect());
+  const DetectorAction last = detector.poll(at(300));
+  EXPECT_EQ(last.kind, Kind::kFailed);
+  EXPECT_EQ(last.silent, ms(300));
+  EXPECT_EQ(detector.next_timeout(), Instant::max());
+  EXPECT_EQ(detector.poll(at(900)).kind, Kind::kNone);
+  EXPECT_FALSE(detector.on_heard(at(901)));  // failed is final
+  EXPECT_EQ(detector.next_timeout(), Instant::max());
+}
+
+TEST(Detector, ABusyConnectionSendsNoPings) {
+  Detector detector(options(), at(0));
+  detector.set_busy(true, at(0));
+  for (int now = 0; now < 10000; now += 50) {
+    EXPECT_FALSE(detector.on_heard(at(now)));
+    EXPECT_EQ(detector.poll(at(now)).kind, Kind::kNone);
+  }
+}
+
+TEST(Detector, AnyAnswerEndsTheSuspicion) {
+  Detector detector(options(), at(0));
+  detector.set_busy(true, at(0));
+  detector.poll(at(100));
+  detector.poll(at(200));
+  EXPECT_TRUE(detector.suspect());
+  EXPECT_TRUE(detector.on_heard(at(299)));
+  EXPECT_FALSE(detector.suspect());
+  EXPECT_EQ(detector.next_timeout(), at(399));
+  EXPECT_EQ(detector.poll(at(300)).kind, Kind::kNone);
+}
+
+TEST(Detector, RoundTripsAreMeasuredForTheLastPing) {
+  Detector detector(options(), at(0));
+  detector.set_busy(true, at(0));
+  EXPECT_FALSE(detector.on_pong(0, at(1)));
+  const std::uint64_t first = detector.poll(at(100)).nonce;
+  EXPECT_EQ(detector.on_pong(first, at(107)), ms(7));
+  detector.poll(at(200));
+  EXPECT_FALSE(detector.on_pong(first, at(207)));
+}
+
+TEST(Detector, AnIdlePeerIsAskedSeldomButJudgedQuickly) {
+  Detector detector(options(), at(0));
+  EXPECT_EQ(detector.next_timeout(), at(800));
+  EXPECT_EQ(detector.poll(at(800)).kind, Kind::kSendPing);
+  EXPECT_EQ(detector.next_timeout(), at(900));
+  EXPECT_EQ(detector.poll(at(900)).kind, Kind::kSendPing);
+  EXPECT_EQ(detector.poll(at(1000)).kind, Kind::kFailed);
+}
+
+TEST(Detector, BusyAndIdleChangeThePace) {
+  Detector detector(options(), at(0));
+  detector.set_busy(true, at(50));
+  EXPECT_EQ(detector.next_timeout(), at(150));
+  detector.set_busy(true, at(90));
+  EXPECT_EQ(detector.next_timeout(), at(150));
+  detector.set_busy(false, at(100));
+  EXPECT_EQ(detector.next_timeout(), at(800));
+  detector.set_busy(true, at(790));
+  EXPECT_EQ(detector.next_timeout(), at(800));
+  detector.poll(at(800));
+  detector.set_busy(false, at(810));  // a ping is out: its interval stays
+  EXPECT_EQ(detector.next_timeout(), at(900));
+}
+
+TEST(Detector, OurOwnStandstillIsOneMissedInterval) {
+  Detector detector(options(), at(0));
+  detector.set_busy(true, at(0));
+  EXPECT_EQ(detector.poll(at(3600000)).kind, Kind::kSendPing);
+  EXPECT_EQ(detector.poll(at(3600000)).kind, Kind::kNone);
+  EXPECT_EQ(detector.poll(at(3600100)).kind, Kind::kSendPing);
+  detector.on_heard(at(3600150));
+  EXPECT_EQ(detector.poll(at(3600200)).kind, Kind::kNone);
+}
+
+TEST(Detector, APolledPeerIsPingedAndNeverFailed) {
+  DetectorOptions polled = options();
+  polled.judged = false;
+  Detector detector(polled, at(0));
+  detector.set_busy(true, at(0));
+  EXPECT_EQ(detector.poll(at(100)).kind, Kind::kSendPing);
+  EXPECT_EQ(detector.poll(at(200)).kind, Kind::kSendPing);
+  EXPECT_EQ(detector.poll(at(300)).kind, Kind::kNone);
+  EXPECT_EQ(detector.next_timeout(), Instant::max());
+  EXPECT_FALSE(detector.suspect());
+  EXPECT_FALSE(detector.on_heard(at(5000)));
+  EXPECT_EQ(detector.next_timeout(), at(5100));
+}
+
+TEST(Detector, SenselessOptionsAreMended) {
+  Detector detector({.interval = Duration::max() / 4, .missed = 0, .idle_factor = 8, .judged = true}, at(0));
+  EXPECT_EQ(detector.next_timeout(), Instant::max());
+  Detector quick({.interval = ms(1), .missed = 0, .idle_factor = 0, .judged = true}, at(0));
+  EXPECT_EQ(quick.poll(at(1)).kind, Kind::kSendPing);
+  EXPECT_EQ(quick.poll(at(2)).kind, Kind::kFailed);
+}
+
+}  // namespace
+}  // namespace hawser::proto

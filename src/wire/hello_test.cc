@@ -1,0 +1,150 @@
+#include "wire/hello.h"
+
+#include <gtest/gtest.h>
+
+#include "wire/test_bytes.h"
+
+namespace hawser::wire {
+namespace {
+
+Hello sample() {
+  Hello hello;
+  hello.security = 1;
+  hello.driven = true;
+  hello.stream = 2;
+  hello.streams = 4;
+  hello.incarnation = {0x0102030405060708, 0x090a0b0c0d0e0f10};
+  hello.session = {0, 2};
+  hello.token = {0, 3};
+  hello.supersedes = {0, 4};
+  hello.expects = {0, 5};
+  hello.public_key[0] = std::byte{0xaa};
+  hello.public_key[31] = std::byte{0xbb};
+  hello.name = "prefill-0";
+  hello.status = Code::kDenied;
+  hello.reason = "closed";
+  return hello;
+}
+
+TEST(Hello, GoldenVector) {
+  EXPECT_EQ(hex(encode(sample())),
+            "485753528a000100010001010204100f0e0d0c0b0a090807060504030201020000000000000000000000000000000300"
+            "00000000000000000000000000000400000000000000000000000000000005000000000000000000000000000000aa00"
+            "0000000000000000000000000000000000000000000000000000000000bb0970726566696c6c2d300906636c6f736564");
+}
+
+TEST(Hello, RoundTrip) {
+  const Hello sent = sample();
+  const std::string bytes = encode(sent);
+  const Result<std::size_t> size = hello_size(base::as_bytes(bytes).first(kHelloPrefix));
+  ASSERT_TRUE(size);
+  EXPECT_EQ(*size, bytes.size());
+  const Result<Hello> got = decode_hello(base::as_bytes(bytes));
+  ASSERT_TRUE(got) << got.error().to_string();
+  EXPECT_EQ(got->version_min, kVersionMin);
+  EXPECT_EQ(got->version_max, kVersionMax);
+  EXPECT_EQ(got->security, 1);
+  EXPECT_TRUE(got->driven);
+  EXPECT_EQ(got->stream, 2);
+  EXPECT_EQ(got->streams, 4);
+  EXPECT_EQ(got->incarnation, sent.incarnation);
+  EXPECT_EQ(got->session, sent.session);
+  EXPECT_EQ(got->token, sent.token);
+  EXPECT_EQ(got->supersedes, sent.supersedes);
+  EXPECT_EQ(got->expects, sent.expects);
+  EXPECT_EQ(got->public_key, sent.public_key);
+  EXPECT_EQ(got->name, "prefill-0");
+  EXPECT_EQ(got->status, Code::kDenied);
+  EXPECT_EQ(got->reason, "closed");
+}
+
+TEST(Hello, TheLongestFits) {
+  Hello hello = sample();
+  hello.name.assign(255, 'n');
+  hello.reason.assign(5000, 'r');
+  const std::string bytes = encode(hello);
+  EXPECT_LE(bytes.size(), kHelloSizeMax);
+  const Result<Hello> got = decode_hello(base::as_bytes(bytes));
+  ASSERT_TRUE(got) << got.error().to_string();
+  EXPECT_EQ(got->name, hello.name);
+  EXPECT_EQ(got->reason, std::string(512, 'r'));
+}
+
+TEST(Hello, ATailOfANewerFormIsSkipped) {
+  std::string bytes = encode(sample()) + "more";
+  bytes[4] = static_cast<char>(bytes[4] + 4);
+  const Result<Hello> got = decode_hello(base::as_bytes(bytes));
+  ASSERT_TRUE(got) << got.error().to_string();
+  EXPECT_EQ(got->reason, "closed");
+}
+
+TEST(Hello, EveryCutIsCorrupt) {
+  const std::string good = encode(sample());
+  feed_every_cut(good, [](auto bytes) {
+    const Result<Hello> got = decode_hello(bytes);
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().code(), Code::kCorrupt);
+    // The same with a size that fits the cut, so that the fields themselves run out.
+    if (bytes.size() < kHelloPrefix + 4) return;
+    std::string patched(base::as_text(bytes));
+    base::store_little_endian(patched.data() + 4, static_cast<std::uint16_t>(patched.size() - kHelloPrefix));
+    feed(patched, [](auto again) { EXPECT_EQ(decode_hello(again).error().code(), Code::kCorrupt); });
+  });
+}
+
+TEST(Hello, GarbageIsAnswered) {
+  feed_garbage(encode(sample()), 20000, [](auto bytes) {
+    const Result<Hello> got = decode_hello(bytes);
+    if (!got) return;
+    EXPECT_EQ(decode_hello(base::as_bytes(encode(*got))).value().name, got->name);
+  });
+}
+
+TEST(Hello, WrongPrefixes) {
+  EXPECT_EQ(hello_size({}).error().code(), Code::kCorrupt);
+  EXPECT_EQ(hello_size(base::as_bytes("HTTP/1")).error().code(), Code::kCorrupt);
+  EXPECT_EQ(hello_size(base::as_bytes(std::string_view("HWSR\x03\x00", 6))).error().code(), Code::kCorrupt);
+  EXPECT_EQ(hello_size(base::as_bytes(std::string_view("HWSR\xff\xff", 6))).error().code(), Code::kCorrupt);
+  EXPECT_EQ(hello_size(base::as_bytes(std::string_view("HWSR\x04\x00", 6))).value(), 10u);
+  EXPECT_EQ(hello_size(base::as_bytes(std::string_view("HWSR\xfa\x03", 6))).value(), kHelloSizeMax);
+  EXPECT_EQ(hello_size(base::as_bytes(std::string_view("HWSR\xfb\x03", 6))).error().code(), Code::kCorrupt);
+}
+
+TEST(Hello, SenselessValuesAreCorrupt) {
+  const auto code_of = [](auto change) {
+    Hello hello = sample();
+    change(hello);
+    return decode_hello(base::as_bytes(encode(hello))).error().code();
+  };
+  EXPECT_EQ(code_of([](Hello& h) { h.security = 3; }), Code::kCorrupt);
+  EXPECT_EQ(code_of([](Hello& h) { h.stream = 4; }), Code::kCorrupt);
+  EXPECT_EQ(code_of([](Hello& h) { h.streams = 0; }), Code::kCorrupt);
+  EXPECT_EQ(code_of([](Hello& h) { h.status = static_cast<Code>(11); }), Code::kCorrupt);
+  EXPECT_EQ(code_of([](Hello& h) { h.version_min = 0; }), Code::kCorrupt);
+  std::string bytes = encode(sample());
+  bytes[bytes.find("prefill")] = '\n';
+  EXPECT_EQ(decode_hello(base::as_bytes(bytes)).error().code(), Code::kCorrupt);
+}
+
+TEST(Hello, AnotherAgeIsUnsupportedWhateverItsBody) {
+  const std::string bytes("HWSR\x06\x00\x07\x00\x09\x00zz", 12);
+  const Status fault = decode_hello(base::as_bytes(bytes)).error();
+  EXPECT_EQ(fault.code(), Code::kUnsupported);
+  EXPECT_NE(fault.message().find("7 to 9"), std::string_view::npos) << fault.to_string();
+}
+
+TEST(Hello, VersionsAgreeOnTheHighestCommon) {
+  Hello ours, theirs;
+  ours.version_min = 2, ours.version_max = 4;
+  theirs.version_min = 3, theirs.version_max = 9;
+  EXPECT_EQ(agree_version(ours, theirs).value(), 4);
+  EXPECT_EQ(agree_version(theirs, ours).value(), 4);
+  theirs.version_min = 5;
+  theirs.name = "old-one";
+  const Status fault = agree_version(ours, theirs).error();
+  EXPECT_EQ(fault.code(), Code::kUnsupported);
+  EXPECT_EQ(fault.message(), "the peer old-one speaks wire versions 5 to 9, this agent 2 to 4");
+}
+
+}  // namespace
+}  // namespace hawser::wire

@@ -1,0 +1,239 @@
+#include "wire/session.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "wire/test_bytes.h"
+
+namespace hawser::wire {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+template <typename M>
+std::string message(const M& value, std::string_view body = {}) {
+  std::array<std::byte, kHeadMax> buffer;
+  return std::string(base::as_text(encode(value, HeadBuffer(buffer)))) + std::string(body);
+}
+
+Envelope envelope_of(std::string_view bytes) { return open_envelope(base::as_bytes(bytes)).value(); }
+
+// Any decoder, by the envelope's kind. What came of it, as a code.
+Code decode_any(Bytes bytes) {
+  const Result<Envelope> envelope = open_envelope(bytes);
+  if (!envelope) return envelope.error().code();
+  const auto code = [](const auto& result) { return result.error().code(); };
+  switch (envelope->kind) {
+    case SessionKind::kArrive:
+      return code(decode_arrive(*envelope));
+    case SessionKind::kSend:
+      return code(decode_send(*envelope));
+    case SessionKind::kCardRequest:
+      return code(decode_card_request(*envelope));
+    case SessionKind::kCardPart:
+      return code(decode_card_part(*envelope));
+    case SessionKind::kAck:
+      return code(decode_ack(*envelope));
+    case SessionKind::kCredit:
+      return code(decode_credit(*envelope));
+    case SessionKind::kWelcome:
+      return code(decode_welcome(*envelope));
+    case SessionKind::kBye:
+      return code(decode_bye(*envelope));
+  }
+  return Code::kFailed;
+}
+
+Arrive full_arrive() {
+  Arrive arrive;
+  arrive.seq = 300;
+  arrive.transfer = 0x1122334455667788;
+  arrive.chunks = 9;
+  arrive.oldest = 5;
+  arrive.signal = SignalBump{1, 2, {0x0102030405060708, 0x090a0b0c0d0e0f10}, 64, 1};
+  arrive.notify = base::as_bytes("hi");
+  return arrive;
+}
+
+std::vector<std::string> samples() {
+  Arrive bare;
+  bare.seq = 1;
+  bare.notify = Bytes{};
+  return {message(full_arrive(), "hi"),
+          message(bare),
+          message(Send{2, 16, {}}, "hello"),
+          message(CardRequest{3, 77}),
+          message(CardPart{4, 78, 1000, 990, {}}, "0123456789"),
+          message(Ack{500}),
+          message(Credit{1, {1024, 1 << 20}}),
+          message(Welcome{7, 3, {1024, 1 << 20}}),
+          message(Bye{Code::kDenied, {}}, "no right")};
+}
+
+TEST(Session, GoldenVectors) {
+  const std::vector<std::string> golden = {
+      "01ac020f88776655443322110905000000000000000102100f0e0d0c0b0a09080706050403020140016869",
+      "010101",
+      "02021068656c6c6f",
+      "03034d",
+      "04044ee807de0730313233343536373839",
+      "05f403",
+      "06018008808040",
+      "0707038008808040",
+      "08096e6f207269676874",
+  };
+  const std::vector<std::string> encoded = samples();
+  ASSERT_EQ(encoded.size(), golden.size());
+  for (std::size_t i = 0; i < golden.size(); ++i) EXPECT_EQ(hex(encoded[i]), golden[i]) << i;
+}
+
+TEST(Session, ArriveRoundTrip) {
+  const std::string bytes = message(full_arrive(), "hi");
+  const Envelope envelope = envelope_of(bytes);
+  EXPECT_EQ(envelope.kind, SessionKind::kArrive);
+  EXPECT_EQ(envelope.seq, 300u);
+  const Arrive got = decode_arrive(envelope).value();
+  EXPECT_EQ(got.seq, 300u);
+  EXPECT_EQ(got.transfer, 0x1122334455667788u);
+  EXPECT_EQ(got.chunks, 9u);
+  EXPECT_EQ(got.oldest, 5u);
+  ASSERT_TRUE(got.signal);
+  EXPECT_EQ(got.signal->region, 1u);
+  EXPECT_EQ(got.signal->generation, 2u);
+  EXPECT_EQ(got.signal->key, (base::Id128{0x0102030405060708, 0x090a0b0c0d0e0f10}));
+  EXPECT_EQ(got.signal->offset, 64u);
+  EXPECT_EQ(got.signal->add, 1u);
+  ASSERT_TRUE(got.notify);
+  EXPECT_EQ(base::as_text(*got.notify), "hi");
+}
+
+TEST(Session, AnEmptyNotificationIsPresentAndNoneIsNot) {
+  Arrive arrive;
+  arrive.seq = 1;
+  arrive.transfer = 8;
+  std::string bytes = message(arrive);
+  EXPECT_FALSE(decode_arrive(envelope_of(bytes)).value().notify);
+  EXPECT_EQ(decode_arrive(envelope_of(bytes)).value().chunks, 0u);
+  arrive.notify = Bytes{};
+  bytes = message(arrive);
+  const Arrive got = decode_arrive(envelope_of(bytes)).value();
+  ASSERT_TRUE(got.notify);
+  EXPECT_TRUE(got.notify->empty());
+}
+
+TEST(Session, TheLongestHeadFits) {
+  Arrive arrive;
+  arrive.seq = arrive.transfer = arrive.oldest = UINT64_MAX;
+  arrive.chunks = kChunksMax;
+  arrive.signal = SignalBump{UINT32_MAX, UINT32_MAX, {UINT64_MAX, UINT64_MAX}, UINT64_MAX, UINT64_MAX};
+  const std::string bytes = message(arrive);
+  EXPECT_LE(bytes.size(), kHeadMax);
+  const Arrive got = decode_arrive(envelope_of(bytes)).value();
+  EXPECT_EQ(got.signal->add, UINT64_MAX);
+  EXPECT_EQ(got.chunks, kChunksMax);
+}
+
+TEST(Session, OtherKindsRoundTrip) {
+  const std::vector<std::string> all = samples();
+  const Send send = decode_send(envelope_of(all[2])).value();
+  EXPECT_EQ(send.seq, 2u);
+  EXPECT_EQ(send.channel, 16u);
+  EXPECT_EQ(base::as_text(send.bytes), "hello");
+  const CardRequest request = decode_card_request(envelope_of(all[3])).value();
+  EXPECT_EQ(request.seq, 3u);
+  EXPECT_EQ(request.since_revision, 77u);
+  const CardPart part = decode_card_part(envelope_of(all[4])).value();
+  EXPECT_EQ(part.revision, 78u);
+  EXPECT_EQ(part.total, 1000u);
+  EXPECT_EQ(part.offset, 990u);
+  EXPECT_EQ(base::as_text(part.bytes), "0123456789");
+  EXPECT_EQ(decode_ack(envelope_of(all[5])).value().up_to, 500u);
+  const Credit credit = decode_credit(envelope_of(all[6])).value();
+  EXPECT_EQ(credit.channel, 1u);
+  EXPECT_EQ(credit.limits, (CreditLimits{1024, 1 << 20}));
+  const Welcome welcome = decode_welcome(envelope_of(all[7])).value();
+  EXPECT_EQ(welcome.revision, 7u);
+  EXPECT_EQ(welcome.received, 3u);
+  EXPECT_EQ(welcome.notify, (CreditLimits{1024, 1 << 20}));
+  const Bye bye = decode_bye(envelope_of(all[8])).value();
+  EXPECT_EQ(bye.code, Code::kDenied);
+  EXPECT_EQ(bye.text, "no right");
+}
+
+TEST(Session, ReliableKindsAloneCarryASequenceNumber) {
+  for (const std::string& bytes : samples()) {
+    const Envelope envelope = envelope_of(bytes);
+    EXPECT_EQ(is_reliable(envelope.kind), envelope.seq != 0) << to_string(envelope.kind);
+  }
+}
+
+TEST(Session, HeadsThatAreCutOffAreCorrupt) {
+  // Bodies may end anywhere, so only heads are cut here.
+  const std::vector<std::string> heads = {message(full_arrive()),
+                                          message(Send{2, 300, {}}),
+                                          message(CardRequest{3, 77}),
+                                          message(CardPart{4, 78, 1000, 990, {}}),
+                                          message(Ack{500}),
+                                          message(Credit{1, {1024, 1 << 20}}),
+                                          message(Welcome{7, 3, {9, 1000}}),
+                                          message(Bye{Code::kDenied, {}})};
+  for (const std::string& head : heads) {
+    feed_every_cut(head, [](Bytes bytes) { EXPECT_EQ(decode_any(bytes), Code::kCorrupt); });
+  }
+}
+
+TEST(Session, BytesAfterAMessageWithoutBodyAreCorrupt) {
+  for (const std::size_t i : {3u, 5u, 6u, 7u}) {
+    EXPECT_EQ(decode_any(base::as_bytes(samples()[i] + "x")), Code::kCorrupt) << i;
+  }
+  Arrive arrive;
+  arrive.seq = 1;
+  EXPECT_EQ(decode_any(base::as_bytes(message(arrive) + "x")), Code::kCorrupt);
+}
+
+TEST(Session, BoundsHold) {
+  const std::string long_text(kMessageMax + 1, 'x');
+  Arrive arrive;
+  arrive.seq = 1;
+  arrive.notify = Bytes{};
+  EXPECT_EQ(decode_any(base::as_bytes(message(arrive, long_text))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(arrive, long_text.substr(1)))), Code::kOk);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Send{1, 16, {}}, long_text))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Send{1, 16, {}}, long_text.substr(1)))), Code::kOk);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Send{0, 16, {}}))), Code::kCorrupt);
+  arrive.transfer = 1;
+  arrive.chunks = kChunksMax + 1;
+  EXPECT_EQ(decode_any(base::as_bytes(message(arrive))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Bye{Code::kOk, {}}))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Bye{static_cast<Code>(11), {}}))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(Bye{}, std::string(kByeTextMax + 1, 't')))), Code::kCorrupt);
+  EXPECT_EQ(decode_any({}), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(std::string_view("\0", 1))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes("\x09")), Code::kCorrupt);
+}
+
+TEST(Session, CardPartsLieInTheCard) {
+  const std::string body(10, 'c');
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 10, 0, {}}, body))), Code::kOk);
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 10, 1, {}}, body))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 10, 11, {}}, body))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 10, 5, {}}))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, kCardSizeMax + 1, 5, {}}, body))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(message(CardPart{1, 1, 1u << 20, 0, {}}, std::string(kCardPartMax + 1, 'c')))),
+            Code::kCorrupt);
+}
+
+TEST(Session, GarbageIsAnswered) {
+  for (const std::string& good : samples()) {
+    feed_garbage(good, 3000, [](Bytes bytes) {
+      const Code code = decode_any(bytes);
+      EXPECT_TRUE(code == Code::kOk || code == Code::kCorrupt) << to_string(code);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace hawser::wire

@@ -153,6 +153,7 @@ Status Core::close(Duration timeout) {
   Status status = release_everything(deadline);
   lane.lock();
   engine.shut_down(now());
+  lane.turn(now());  // Refuses what was submitted meanwhile.
   lane.unlock();
   closed_.store(true, std::memory_order_release);
   lane.news();
@@ -188,6 +189,7 @@ Status Core::release_everything(Instant deadline) {
 }
 
 void Core::disown_after_fork() {
+  keep_ = shared_from_this();  // The child's copy is never destroyed: its destructors would speak for the parent.
   for (OpenBackend& backend : engine.backends()) backend.backend->disown_after_fork();
   lane.disown_after_fork();
 }

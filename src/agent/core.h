@@ -127,6 +127,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   std::vector<backend::Factory> factories_;
   std::shared_ptr<PeerCore> self_;
+  std::shared_ptr<Core> keep_;  ///< Itself, in a forked child.
   std::atomic<bool> closed_{false};
   std::atomic<bool> closing_{false};
 

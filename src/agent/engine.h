@@ -51,6 +51,10 @@ class Engine {
   void refuse(Slot& slot, Status status, Instant now);
   /// After `accept` by the submitting thread: offers the peer's chunks and lets the port move them at once.
   void serve_now(PeerCore& peer, Instant now);
+  /// The same for a slot that came through the lane's ring: in this turn.
+  void serve_soon(PeerCore& peer) {
+    if (peer.session) enlist(*peer.session);
+  }
   std::size_t apply_cancels(Instant now);
   void cancel_region(const LocalRegion& region, Instant now);
   void end_label(std::uint64_t label, const Status& status, Instant now);
@@ -114,7 +118,8 @@ class Engine {
   std::size_t check_held(Instant now);
   std::size_t offer(Session& session, Instant now);
   Offer advance(Slot& slot, Session& session, Instant now);
-  Offer offer_chunks(Slot& slot, Session& session, PathEntry& entry, Instant now);
+  Offer offer_chunks(Slot& slot, PathEntry& entry, Instant now);
+  Offer offer_batches(Slot& slot, PathEntry& entry, std::span<backend::Chunk> batch, Instant now);
   std::size_t fill_batch(Slot& slot, const Route& route, bool covered, std::span<backend::Chunk> batch);
   Offer conclude(Slot& slot, Session& session, Instant now);
   bool send_arrive(Slot& slot, Session& session, std::uint32_t chunks);

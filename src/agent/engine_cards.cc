@@ -12,6 +12,7 @@ void Engine::want_card(Session& session, Instant now) {
   session.card_wanted = true;
   session.card_asked = false;
   want(session, now);
+  enlist(session);
 }
 
 Status Engine::on_card_request(Session& session, const wire::CardRequest& request) {

@@ -54,7 +54,6 @@ std::vector<std::size_t> Engine::candidates(PeerCore& peer, std::vector<Status>*
 void Engine::want(Session& session, Instant now) {
   if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return;
   if (session.machine.state() == SessionState::kKnown) feed(session, SessionEvent::kWant, Status(), now);
-  enlist(session);
 }
 
 void Engine::feed(Session& session, SessionEvent event, const Status& cause, Instant now) {

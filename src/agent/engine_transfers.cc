@@ -93,7 +93,6 @@ Status Engine::accept(Slot& slot, Instant now) {
     return {};
   }
   its_session.pending[static_cast<std::size_t>(slot.priority)].push_back(slot);
-  enlist(its_session);
   want(its_session, now);
   return {};
 }
@@ -166,7 +165,7 @@ Engine::Offer Engine::advance(Slot& slot, Session& session, Instant now) {
       slot.plan->operation == Operation::kWrite) {
     if (!send_arrive(slot, session, static_cast<std::uint32_t>(slot.plan->chunk_count()))) return Offer::kBlocked;
   }
-  const Offer offered = offer_chunks(slot, session, *entry, now);
+  const Offer offered = offer_chunks(slot, *entry, now);
   if (offered != Offer::kAll || slot.in_flight > 0) return offered;
   return conclude(slot, session, now);
 }
@@ -191,14 +190,22 @@ std::size_t Engine::fill_batch(Slot& slot, const Route& route, bool covered, std
   return count;
 }
 
-Engine::Offer Engine::offer_chunks(Slot& slot, Session& session, PathEntry& entry, Instant now) {
-  const backend::Traits& traits = *backends_[entry.backend].traits;
-  const bool covered = slot.arrive_sent && traits.carries_arrivals;
+Engine::Offer Engine::offer_chunks(Slot& slot, PathEntry& entry, Instant now) {
+  // Most plans are one chunk; making room for many costs more than moving a small one.
+  if (slot.plan->chunk_count() == 1) {
+    backend::Chunk chunk;
+    return offer_batches(slot, entry, {&chunk, 1}, now);
+  }
   std::array<backend::Chunk, kBatchChunks> batch;
+  return offer_batches(slot, entry, batch, now);
+}
+
+Engine::Offer Engine::offer_batches(Slot& slot, PathEntry& entry, std::span<backend::Chunk> batch, Instant now) {
+  const bool covered = slot.arrive_sent && backends_[entry.backend].traits->carries_arrivals;
   for (;;) {
     const std::size_t count = fill_batch(slot, slot.plan->route, covered, batch);
     if (count == 0) return Offer::kAll;
-    const backend::Submitted result = entry.path->submit({batch.data(), count}, now);
+    const backend::Submitted result = entry.path->submit(batch.first(count), now);
     const std::size_t from_again = std::min<std::size_t>(result.taken, slot.again.size());
     slot.again.erase(slot.again.begin(), slot.again.begin() + static_cast<std::ptrdiff_t>(from_again));
     slot.next_chunk += static_cast<std::uint32_t>(result.taken - from_again);
@@ -209,7 +216,6 @@ Engine::Offer Engine::offer_chunks(Slot& slot, Session& session, PathEntry& entr
     if (bytes > 0) slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
     if (result.taken < count) return Offer::kBlocked;
   }
-  (void)session;
 }
 
 bool Engine::send_arrive(Slot& slot, Session& session, std::uint32_t chunks) {

@@ -94,7 +94,7 @@ std::uint64_t Plan::piece_count() const { return core_->pieces.all.size(); }
 Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   if (!core_) return agent::bad_submit("this plan is empty: it was never made");
   agent::Core& core = *core_->core;
-  if (agent::is_forked_child()) return core.usable("submit");
+  if (agent::is_forked_child() || core.is_closed()) return core.usable("submit");
   const Instant now = core.now();
   agent::Slot* slot = core.slots->take();
   if (slot == nullptr) {

@@ -32,12 +32,12 @@ inline constexpr std::size_t kDirectoryValueMax = std::size_t{1} << 20;
 struct PutOptions {
   Duration lease = Duration::zero();        ///< Zero: stays until erased. Putting again renews it.
   bool create_only = false;                 ///< kBusy when the key is there already.
-  std::optional<std::uint64_t> if_version;  ///< kBusy when the version differs; a key that is not there has version 0.
+  std::optional<std::uint64_t> if_version = {};  ///< kBusy when the version differs; a key that is not there has version 0.
 };
 
 struct DirectoryEntry {
-  std::string key;
-  std::string value;
+  std::string key = {};
+  std::string value = {};
   std::uint64_t version = 0;  ///< Of one key it only grows, also when the key was erased between.
 };
 
@@ -45,10 +45,10 @@ struct DirectoryEvent {
   enum class Kind : std::uint8_t { kAnswer = 1, kChanged = 2, kErased = 3 };
   Kind kind = Kind::kAnswer;
   Ticket ticket = 0;  ///< Which request or watch this belongs to.
-  Status status;
+  Status status = {};
   /// get: the one; list: all, by key; put: key and new version; erase: the key, if it was there; watch: what changed,
   /// or the keys that are gone.
-  std::vector<DirectoryEntry> entries;
+  std::vector<DirectoryEntry> entries = {};
 };
 
 class HAWSER_API Directory {

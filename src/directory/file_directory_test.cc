@@ -1,0 +1,225 @@
+// What the suite of test/conformance cannot see: files that are broken, locked, left over, or changed by others.
+
+#include "directory/file_directory.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "directory/file_format.h"
+#include "directory/folder.h"
+
+namespace hawser::directory {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+class FileDirectoryTest : public testing::Test {
+ protected:
+  FileDirectoryTest() {
+    std::string name = (fs::temp_directory_path() / "hawser-file-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) root_ = name;
+    directory_ = open();
+  }
+  ~FileDirectoryTest() override {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+
+  std::shared_ptr<Directory> open() {
+    return open_file_directory({.path = folder(), .wall_ns = [this] { return wall_ns_; }}).value();
+  }
+  std::string folder() const { return root_ + "/cards"; }
+  fs::path file(const std::string& key) const { return fs::path(folder()) / file_name(key); }
+  void write(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+  std::size_t file_count() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder()), fs::directory_iterator()));
+  }
+
+  /// Runs jobs until `ticket` answers; time goes on by a look's interval.
+  DirectoryEvent await(Ticket ticket, Duration patience = 5s) {
+    for (const Instant end = now_ + patience; now_ < end;) {
+      if (auto event = directory_->poll(ticket)) return *std::move(event);
+      if (!directory_->run_job(now_, now_)) now_ = now_ + 50ms;
+    }
+    return {.ticket = ticket, .status = Status(Code::kTimedOut, "no answer"), .entries = {}};
+  }
+  DirectoryEvent put(std::string_view key, std::string_view value, PutOptions options = {}) {
+    return await(directory_->put(key, value, options));
+  }
+  std::vector<std::string> list() {
+    std::vector<std::string> keys;
+    for (const DirectoryEntry& entry : await(directory_->list("")).entries) keys.push_back(entry.key);
+    return keys;
+  }
+
+  std::string root_;
+  std::uint64_t wall_ns_ = 1'700'000'000'000'000'000;
+  Instant now_ = Instant::from_ns(0);
+  std::shared_ptr<Directory> directory_;
+};
+
+using Keys = std::vector<std::string>;
+
+TEST_F(FileDirectoryTest, MakesItsFolderForThisUserOnly) {
+  struct stat found {};
+  ASSERT_EQ(stat(folder().c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0700u);
+  put("k", "v");
+  ASSERT_EQ(stat(file("k").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0600u);
+}
+
+TEST_F(FileDirectoryTest, AFolderThatCannotBeSaysWhy) {
+  write(root_ + "/file", "");
+  const Status status = file_directory(root_ + "/file/cards").status();
+  EXPECT_EQ(status.code(), Code::kFailed);
+  EXPECT_EQ(status.message(), "directory: cannot make " + root_ + "/file/cards: Not a directory (errno 20)");
+  EXPECT_NE(status.advice().find("mkdir -p"), std::string_view::npos);
+  EXPECT_EQ(file_directory("").status().code(), Code::kInvalid);
+}
+
+TEST_F(FileDirectoryTest, AFolderOfAnotherUserIsDenied) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can act as another user";
+  ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
+  ASSERT_EQ(chmod(folder().c_str(), 0755), 0);
+  ASSERT_EQ(seteuid(65534), 0);
+  const Status status = file_directory(folder()).status();
+  const Status inside = file_directory(folder() + "/deeper").status();
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(status.code(), Code::kDenied);
+  EXPECT_EQ(status.message(), "directory: cannot write " + folder() + "/.lock: Permission denied (errno 13)");
+  EXPECT_EQ(inside.code(), Code::kDenied);
+}
+
+TEST_F(FileDirectoryTest, GarbageIsPassedOverAndReported) {
+  put("good", "v");
+  write(folder() + "/empty", "");
+  write(folder() + "/text", "hello\n");
+  write(file("moved"), encode_record({"other", "v", 7, 0}));
+  std::string torn = encode_record({"torn", "value", 7, 0});
+  torn.pop_back();
+  write(file("torn"), torn);
+  fs::create_directory(folder() + "/sub");
+  fs::create_symlink(file("good"), folder() + "/link");
+  ASSERT_EQ(mkfifo((folder() + "/pipe").c_str(), 0600), 0);
+  fs::resize_file(file("torn"), kFileSizeMax + 1);
+  EXPECT_EQ(list(), Keys{"good"});
+  const std::vector<std::string> warnings = directory_->warnings();
+  ASSERT_EQ(warnings.size(), 7u);
+  EXPECT_EQ(warnings[0], folder() + "/empty is passed over: not a directory value: it begins with no header line");
+  EXPECT_EQ(warnings[1], folder() + "/link is passed over: not a directory value: it is a symbolic link");
+  EXPECT_EQ(warnings[3], folder() + "/pipe is passed over: not a directory value: it is no regular file");
+}
+
+TEST_F(FileDirectoryTest, GettingGarbageIsCorruptAndPuttingMendsIt) {
+  write(file("k"), "garbage");
+  const DirectoryEvent event = await(directory_->get("k"));
+  EXPECT_EQ(event.status.code(), Code::kCorrupt);
+  EXPECT_EQ(event.status.message(), "directory: cannot read \"k\"");
+  EXPECT_TRUE(put("k", "v", {.create_only = true}).status.ok());
+  EXPECT_EQ(await(directory_->get("k")).entries.at(0).value, "v");
+  write(file("k"), "garbage");
+  EXPECT_TRUE(await(directory_->erase("k")).status.ok());
+  EXPECT_FALSE(fs::exists(file("k")));
+}
+
+TEST_F(FileDirectoryTest, LeftOversOfACrashAreSweptByTheNextScan) {
+  put("k", "v");
+  write(folder() + "/.tmp-0123", "half a val");
+  EXPECT_EQ(list(), Keys{"k"});
+  EXPECT_FALSE(fs::exists(folder() + "/.tmp-0123"));
+  EXPECT_EQ(file_count(), 2u);
+}
+
+TEST_F(FileDirectoryTest, ExpiredFilesAreRemoved) {
+  put("goes", "v", {.lease = 1s});
+  put("stays", "v");
+  wall_ns_ += 2'000'000'000;
+  EXPECT_EQ(list(), Keys{"stays"});
+  EXPECT_FALSE(fs::exists(file("goes")));
+  EXPECT_EQ(file_count(), 2u);
+}
+
+TEST_F(FileDirectoryTest, AWriterThatDiedInAChangeHarmsNobody) {
+  put("k", "1");
+  const Ticket watch = directory_->watch("");
+  await(watch);
+  {
+    // What a process leaves that died after it marked its change, before it renamed.
+    const base::Fd lock(::open((folder() + "/.lock").c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(pwrite(lock.get(), "00000000000000ff\n", 17, 0), 17);
+  }
+  EXPECT_TRUE(put("k", "2").status.ok());
+  const DirectoryEvent event = await(watch);
+  EXPECT_EQ(event.entries.at(0).value, "2");
+}
+
+TEST_F(FileDirectoryTest, ADamagedOrMissingLockFileIsMadeAnew) {
+  const std::uint64_t before = put("k", "1").entries.at(0).version;
+  write(folder() + "/.lock", "nonsense");
+  const std::uint64_t after = put("k", "2").entries.at(0).version;
+  EXPECT_GT(after, before);
+  fs::remove(folder() + "/.lock");
+  EXPECT_GT(put("k", "3").entries.at(0).version, after);
+}
+
+TEST_F(FileDirectoryTest, ALockedFolderIsWaitedForThenBusy) {
+  base::Fd other(::open((folder() + "/.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
+  const Ticket patient = directory_->put("k", "v", {});
+  EXPECT_FALSE(directory_->run_job(now_, now_));
+  EXPECT_FALSE(directory_->poll(patient));
+  now_ = now_ + 1s;
+  other.reset();
+  EXPECT_TRUE(await(patient).status.ok());
+
+  other.reset(::open((folder() + "/.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
+  EXPECT_TRUE(await(directory_->get("k")).status.ok());  // Reading needs no lock.
+  const Status status = put("k", "w").status;
+  EXPECT_EQ(status.code(), Code::kBusy);
+  EXPECT_EQ(status.message(), "directory: " + folder() + "/.lock is locked by another process");
+}
+
+TEST_F(FileDirectoryTest, WhatIsChangedByHandIsSeenInTheEnd) {
+  put("k", "1");
+  const Ticket watch = directory_->watch("");
+  await(watch);
+  fs::remove(file("k"));
+  const DirectoryEvent event = await(watch);
+  EXPECT_EQ(event.kind, DirectoryEvent::Kind::kErased);
+  EXPECT_EQ(event.entries.at(0).key, "k");
+}
+
+TEST_F(FileDirectoryTest, AnIdleWatchReadsOneFilePerLook) {
+  put("k", "1");
+  await(directory_->watch(""));
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(directory_->run_job(now_, now_)) << "a scan without a change";
+    now_ = now_ + 50ms;
+  }
+}
+
+TEST_F(FileDirectoryTest, AVanishedFolderIsAnErrorNotACrash) {
+  fs::remove_all(folder());
+  EXPECT_EQ(put("k", "v").status.code(), Code::kFailed);
+  EXPECT_TRUE(list().empty());
+}
+
+TEST_F(FileDirectoryTest, ValuesOutliveTheHandle) {
+  put("k", "v");
+  directory_.reset();
+  directory_ = open();
+  EXPECT_EQ(await(directory_->get("k")).entries.at(0).value, "v");
+}
+
+}  // namespace
+}  // namespace hawser::directory

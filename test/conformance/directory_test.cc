@@ -1,0 +1,54 @@
+// The directories of this library under the common suite.
+
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "directory/file_directory.h"
+#include "directory_suite.h"
+
+namespace hawser::conformance {
+namespace {
+
+class VirtualTime : public DirectoryWorld {
+ public:
+  Instant now() const override { return now_; }
+  void advance(Duration by) override { now_ = now_ + by; }
+
+ private:
+  Instant now_ = Instant::from_ns(1'000'000'000'000);
+};
+
+class InprocWorld final : public VirtualTime {
+ public:
+  std::shared_ptr<Directory> open() override { return inproc_directory("conformance"); }
+};
+
+class FileWorld final : public VirtualTime {
+ public:
+  FileWorld() {
+    std::string name = (std::filesystem::temp_directory_path() / "hawser-directory-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~FileWorld() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::shared_ptr<Directory> open() override {
+    return directory::open_file_directory(
+               {.path = path_ + "/cards", .wall_ns = [this] { return static_cast<std::uint64_t>(now().ns()); }})
+        .value();
+  }
+
+ private:
+  std::string path_;
+};
+
+const DirectoryFactory kFactories[] = {{"inproc", [] { return std::make_unique<InprocWorld>(); }},
+                                       {"file", [] { return std::make_unique<FileWorld>(); }}};
+
+INSTANTIATE_TEST_SUITE_P(Directories, DirectorySuite, testing::ValuesIn(kFactories),
+                         [](const auto& factory) { return factory.param.name; });
+
+}  // namespace
+}  // namespace hawser::conformance

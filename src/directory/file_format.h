@@ -5,8 +5,8 @@
 //   hawser-value 1 <version> <expiry, wall-clock ns, 0 for none> <key size> <value size> <checksum, 16 hex digits>\n
 //   <key><value>
 //
-// Equal records have equal bytes. The checksum finds files that a crash or an editor left torn; it is no protection from
-// who may write to the folder.
+// Equal records have equal bytes. The checksum finds files that a crash or an editor left torn; it is no protection
+// from who may write to the folder.
 //
 // Thread rule: pure functions.
 
@@ -34,8 +34,8 @@ std::string encode_record(const FileRecord& record);
 /// Errors: kCorrupt, saying what is wrong.
 Result<FileRecord> decode_record(std::string_view file);
 
-/// A file name of at most 200 bytes for any key: letters, digits, '-', '_', '.' and %XX for all others. Long keys end in
-/// a hash, so distinct keys have distinct names; the key itself stands in the file.
+/// A file name of at most 200 bytes for any key: letters, digits, '-', '_', '.' and %XX for all others. That of a long
+/// key ends in a hash, so distinct keys have distinct names; the key itself stands in the file.
 std::string file_name(std::string_view key);
 
 }  // namespace hawser::directory

@@ -3,11 +3,12 @@
 // Folder: the system calls of the file directory. Files named by key, a lock file whose text is the folder's marker.
 //
 // The marker is a number that every change makes larger: odd while a change is under way, even after it. So a watcher
-// reads one small file to learn that nothing happened, and a process that died in a change leaves it odd, which reads as
-// "changing" until the next change mends it. Temporary files live only under the lock: one that is seen by its next
+// reads one small file to learn that nothing happened, and a process that died in a change leaves it odd, which reads
+// as "changing" until the next change mends it. Temporary files live only under the lock: one that is seen by its next
 // holder is stale.
 //
-// Thread rule: const functions from any thread; changes need the FolderLock. Lifetime: keeps one descriptor of the folder.
+// Thread rule: const functions from any thread; changes need the FolderLock. Lifetime: keeps a descriptor of the
+// folder.
 
 #include <dirent.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Store: keys and values in memory, with versions, leases, and a memory of what changed since when. It is the in-process
-// directory itself and the file directory's picture of its folder.
+// Store: keys and values in memory, with versions, leases, and a memory of what changed since when. It is the
+// in-process directory itself and the file directory's picture of its folder.
 //
 // Watchers cost it nothing: each keeps the revision up to which it was told, and asks for what came after.
 //

@@ -52,7 +52,12 @@ std::size_t Lane::turn(Instant now) {
   std::size_t work = 0;
   Slot* slot = nullptr;
   while (work < kSubmissionsPerTurn && submissions_.try_pop(slot)) {
-    if (Status refused = core_.engine.accept(*slot, now); !refused.ok()) core_.engine.refuse(*slot, std::move(refused), now);
+    PeerCore& peer = *slot->plan->peer;
+    if (Status refused = core_.engine.accept(*slot, now); refused.ok()) {
+      core_.engine.serve_soon(peer);
+    } else {
+      core_.engine.refuse(*slot, std::move(refused), now);
+    }
     ++work;
   }
   if (cancels_.load(std::memory_order_relaxed) && cancels_.exchange(false, std::memory_order_acq_rel)) {

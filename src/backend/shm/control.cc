@@ -4,6 +4,8 @@
 #include <bit>
 
 #include "base/bytes.h"
+#include "base/format.h"
+#include "base/try.h"
 
 namespace hawser::backend::shm {
 namespace {
@@ -36,14 +38,145 @@ Code get_code(ByteReader& in) {
 }
 
 Status corrupt(std::string_view what) {
-  return Status(Code::kCorrupt, "a packet of the shm backend is no valid '" + std::string(what) + "'");
+  return Status(Code::kCorrupt, base::format("a packet on a path of shm is no valid '{}'", what));
 }
 
 Result<wire::Hello> get_hello(ByteReader& in) {
+  HAWSER_TRY_ASSIGN(const std::size_t size, wire::hello_size(in.rest()));
+  const auto bytes = in.bytes(size);
   if (!in.ok()) return corrupt("hello");
-  HAWSER_UNUSED_HELLO_SIZE
-  return wire::decode_hello(in.rest());
+  return wire::decode_hello(bytes);
+}
+
+Result<Control> get_open(ByteReader& in) {
+  Open message;
+  message.membarrier = (in.u8() & kFlagMembarrier) != 0;
+  message.ring_bytes = in.u32();
+  message.probe = get_probe(in);
+  if (!in.ok() || !std::has_single_bit(message.ring_bytes) || message.ring_bytes < kRingBytesMin ||
+      message.ring_bytes > kRingBytesMax) {
+    return corrupt("open");
+  }
+  HAWSER_TRY_ASSIGN(message.hello, get_hello(in));
+  return Control(std::move(message));
+}
+
+Result<Control> get_accept(ByteReader& in) {
+  Accept message;
+  message.membarrier = (in.u8() & kFlagMembarrier) != 0;
+  message.probe = get_probe(in);
+  HAWSER_TRY_ASSIGN(message.hello, get_hello(in));
+  return Control(std::move(message));
+}
+
+Result<Control> get_bind(ByteReader& in) {
+  Bind message;
+  message.request = in.u32();
+  message.index = in.u32();
+  message.generation = in.u32();
+  message.key = in.id();
+  if (!in.ok()) return corrupt("bind");
+  return Control(message);
+}
+
+Result<Control> get_bound(ByteReader& in) {
+  Bound message;
+  message.request = in.u32();
+  message.code = get_code(in);
+  const std::uint8_t kind = in.u8();
+  const std::uint8_t rights = in.u8();
+  message.size = in.u64();
+  message.place = in.u64();
+  message.reason = in.string(kReasonMax);
+  if (!in.ok() || kind < 1 || kind > 2 || rights > static_cast<std::uint8_t>(Rights::kReadWrite))
+    return corrupt("bound");
+  message.kind = static_cast<MemoryKind>(kind);
+  message.rights = static_cast<Rights>(rights);
+  return Control(std::move(message));
+}
+
+Result<Control> get_bye(ByteReader& in) {
+  Bye message;
+  message.code = get_code(in);
+  message.gone = in.u8() != 0;
+  message.reason = in.string(kReasonMax);
+  if (!in.ok() || message.code == Code::kOk) return corrupt("bye");
+  return Control(std::move(message));
 }
 
 }  // namespace
+
+std::string encode(const Open& message) {
+  std::string bytes;
+  ByteWriter out(&bytes);
+  put_tag(out, Tag::kOpen);
+  out.u8(message.membarrier ? kFlagMembarrier : 0);
+  out.u32(message.ring_bytes);
+  put_probe(out, message.probe);
+  put_hello(out, message.hello);
+  return bytes;
+}
+
+std::string encode(const Accept& message) {
+  std::string bytes;
+  ByteWriter out(&bytes);
+  put_tag(out, Tag::kAccept);
+  out.u8(message.membarrier ? kFlagMembarrier : 0);
+  put_probe(out, message.probe);
+  put_hello(out, message.hello);
+  return bytes;
+}
+
+std::string encode(const Bind& message) {
+  std::string bytes;
+  ByteWriter out(&bytes);
+  put_tag(out, Tag::kBind);
+  out.u32(message.request);
+  out.u32(message.index);
+  out.u32(message.generation);
+  out.id(message.key);
+  return bytes;
+}
+
+std::string encode(const Bound& message) {
+  std::string bytes;
+  ByteWriter out(&bytes);
+  put_tag(out, Tag::kBound);
+  out.u32(message.request);
+  out.u8(static_cast<std::uint8_t>(message.code));
+  out.u8(static_cast<std::uint8_t>(message.kind));
+  out.u8(static_cast<std::uint8_t>(message.rights));
+  out.u64(message.size);
+  out.u64(message.place);
+  put_reason(out, message.reason);
+  return bytes;
+}
+
+std::string encode(const Bye& message) {
+  std::string bytes;
+  ByteWriter out(&bytes);
+  put_tag(out, Tag::kBye);
+  out.u8(static_cast<std::uint8_t>(message.code));
+  out.u8(message.gone ? 1 : 0);
+  put_reason(out, message.reason);
+  return bytes;
+}
+
+Result<Control> decode_control(std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
+  switch (static_cast<Tag>(in.u8())) {
+    case Tag::kOpen:
+      return get_open(in);
+    case Tag::kAccept:
+      return get_accept(in);
+    case Tag::kBind:
+      return get_bind(in);
+    case Tag::kBound:
+      return get_bound(in);
+    case Tag::kBye:
+      return get_bye(in);
+  }
+  return corrupt("packet");
+}
+
 }  // namespace hawser::backend::shm

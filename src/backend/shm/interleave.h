@@ -164,9 +164,12 @@ class Explorer {
     switch (thread.next.op) {
       case Op::kExchange:
       case Op::kFence:
-      case Op::kSignal: return thread.buffer.empty();
-      case Op::kWait: return thread.buffer.empty() && state.bells[thread.next.cell] != 0;
-      default: return true;
+      case Op::kSignal:
+        return thread.buffer.empty();
+      case Op::kWait:
+        return thread.buffer.empty() && state.bells[thread.next.cell] != 0;
+      default:
+        return true;
     }
   }
 
@@ -175,17 +178,28 @@ class Explorer {
     const Step next = thread.next;
     std::uint64_t answer = 0;
     switch (next.op) {
-      case Op::kLoad: answer = load(state, thread, next.cell); break;
-      case Op::kStore: thread.buffer.emplace_back(next.cell, next.value); break;
-      case Op::kExchange: answer = std::exchange(state.cells[next.cell], next.value); break;
-      case Op::kFence: break;
+      case Op::kLoad:
+        answer = load(state, thread, next.cell);
+        break;
+      case Op::kStore:
+        thread.buffer.emplace_back(next.cell, next.value);
+        break;
+      case Op::kExchange:
+        answer = std::exchange(state.cells[next.cell], next.value);
+        break;
+      case Op::kFence:
+        break;
       case Op::kMembarrier:
         for (std::size_t i = 0; i < state.threads.size(); ++i) {
           while (!state.threads[i].buffer.empty()) flush_one(state, i);
         }
         break;
-      case Op::kSignal: state.bells[next.cell] = 1; break;
-      case Op::kWait: state.bells[next.cell] = 0; break;
+      case Op::kSignal:
+        state.bells[next.cell] = 1;
+        break;
+      case Op::kWait:
+        state.bells[next.cell] = 0;
+        break;
     }
     thread.answers.push_back(answer);
     advance(state, index);

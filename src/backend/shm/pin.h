@@ -37,7 +37,8 @@ bool enter_pin(typename A::Word& pin, const typename A::GateWord& gate, std::uin
   } else {
     A::fence();
   }
-  if (gate.load(std::memory_order_acquire) == generation) [[likely]] return true;
+  if (gate.load(std::memory_order_acquire) == generation) [[likely]]
+    return true;
   pin.store(0, std::memory_order_release);
   return false;
 }

@@ -38,8 +38,8 @@ struct alignas(kLineSize) RingLine {
 /// processor which fetches lines in pairs does not drag one word along with another.
 template <typename A>
 struct RingSide {
-  alignas(128) typename A::Word pin;   ///< See pin.h.
-  alignas(128) typename A::Word tail;  ///< As consumer: lines consumed since the beginning.
+  alignas(128) typename A::Word pin;     ///< See pin.h.
+  alignas(128) typename A::Word tail;    ///< As consumer: lines consumed since the beginning.
   alignas(128) typename A::Word asleep;  ///< As consumer: ring my doorbell when there is a record.
   typename A::Word room_wanted;          ///< As producer: ring it when there is room.
 };

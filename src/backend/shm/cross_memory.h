@@ -1,0 +1,45 @@
+#pragma once
+
+// CrossMemory: copies between this process and a peer's by process_vm_readv and process_vm_writev, for memory that
+// cannot be mapped. Whether the kernel allows it is found out once, when the path comes up.
+//
+// A process id is reused and a process may exec, so every call is preceded by a look at the peer's process and socket.
+//
+// Thread rule: confined to the path's lane. Lifetime: borrows both descriptors.
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <span>
+
+#include <hawser/status.h>
+#include <hawser/transfer.h>
+
+#include "backend/shm/control.h"
+
+namespace hawser::backend::shm {
+
+inline constexpr std::size_t kCrossPiecesMax = 1024;  ///< Of one call: the kernel's UIO_MAXIOV.
+
+class CrossMemory {
+ public:
+  CrossMemory() = default;
+  CrossMemory(int process, int process_fd, int socket) : process_(process), process_fd_(process_fd), socket_(socket) {}
+
+  /// Reads the peer's probe. Why not, as an error that a planner can show: kUnsupported with advice.
+  Status try_probe(const Probe& probe) const;
+  /// Whether the peer still stands at the other end.
+  bool is_alive() const;
+  /// One kernel call. Returns the bytes moved, which may be fewer than asked, or -errno.
+  ssize_t move(Operation op, std::span<const iovec> local, std::span<const iovec> remote) const;
+
+ private:
+  int process_ = 0;
+  int process_fd_ = -1;
+  int socket_ = -1;
+};
+
+/// What a failed call means for a user.
+Status cross_memory_status(int error, int process);
+
+}  // namespace hawser::backend::shm

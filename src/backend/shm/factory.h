@@ -1,0 +1,15 @@
+#pragma once
+
+// The shm backend: agents of one host and one user, through shared memory.
+//
+// Parameters: socket_dir, ring_bytes, inline_bytes_max, map, attach, allow_attach, membarrier, hot_paths; see options.h.
+//
+// Thread rule: any thread.
+
+#include "backend/backend.h"
+
+namespace hawser::backend {
+
+Factory shm_factory();
+
+}  // namespace hawser::backend

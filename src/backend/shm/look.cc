@@ -1,0 +1,146 @@
+// What the kernel tells ShmPort: doorbells, sockets, dead peers, and visitors who want to become paths.
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/shm/packet.h"
+#include "backend/shm/port.h"
+#include "base/format.h"
+#include "base/try.h"
+
+namespace hawser::backend::shm {
+namespace {
+
+constexpr Duration kVisitorPatience = std::chrono::seconds(5);  // From connecting to a hello.
+
+}  // namespace
+
+std::size_t ShmPort::look(Instant now) {
+  looked_at_ = now;
+  turns_ = 0;
+  has_slept_ = false;
+  std::array<epoll_event, kEventsPerLook> events;
+  const Result<std::size_t> found = epoll_.wait(events, Duration::zero());
+  const std::size_t count = found ? *found : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    on_event(*reinterpret_cast<const Watch*>(events[i].data.u64), events[i].events);
+  }
+  if (!connecting_.empty()) check_deadlines(now);
+  if (!visitors_.empty()) dismiss_visitors(now);
+  if (!ghosts_.empty()) bury_ghosts();
+  return count;
+}
+
+void ShmPort::on_event(const Watch& watch, std::uint32_t events) {
+  switch (watch.kind) {
+    case Watch::Kind::kListener:
+      return accept_visitors();
+    case Watch::Kind::kVisitor:
+      return on_visitor(*static_cast<Visitor*>(watch.owner));
+    case Watch::Kind::kSocket:
+      return static_cast<ShmPath*>(watch.owner)->on_socket(events);
+    case Watch::Kind::kProcess:
+      return static_cast<ShmPath*>(watch.owner)->on_process_end();
+    case Watch::Kind::kDoor: {
+      auto& path = *static_cast<ShmPath*>(watch.owner);
+      if (path.state() == PathState::kUp) make_hot(path);
+      return;
+    }
+  }
+}
+
+void ShmPort::check_deadlines(Instant now) {
+  for (std::size_t i = 0; i < connecting_.size(); ++i) connecting_[i]->check_deadline(now);
+  std::erase_if(connecting_, [](const ShmPath* path) { return path->state() != PathState::kConnecting; });
+}
+
+void ShmPort::bury_ghosts() {
+  std::erase_if(ghosts_, [](const auto& path) { return path->is_peer_quiet(); });
+}
+
+void ShmPort::accept_visitors() {
+  for (std::size_t i = 0; i < kAcceptsPerLook; ++i) {
+    if (visitors_.size() == kVisitorsMax) {
+      // Until one has become a path or lost patience; the others wait in the kernel.
+      unwatch(shared_.place.socket());
+      is_listening_ = false;
+      return;
+    }
+    base::Fd socket(::accept4(shared_.place.socket(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    auto visitor = std::make_unique<Visitor>();
+    visitor->deadline = now_ + kVisitorPatience;
+    visitor->watch = {Watch::Kind::kVisitor, visitor.get()};
+    visitor->socket = ForkFd(std::move(socket), shared_.forks);
+    if (!watch(visitor->socket.get(), EPOLLIN | EPOLLRDHUP, visitor->watch).ok()) continue;
+    visitors_.push_back(std::move(visitor));
+  }
+}
+
+void ShmPort::on_visitor(Visitor& visitor) {
+  Packet packet;
+  const Io io = receive_packet(visitor.socket.get(), &packet);
+  if (io == Io::kAgain) return;
+  visitor.is_done = true;
+  if (io != Io::kDone) return;
+  Status status = welcome(visitor, packet);
+  if (status.ok()) return;
+  HAWSER_LOG(shared_.context.log, kInfo, "shm: a visitor was turned away: {}", status.to_string());
+  if (visitor.socket) refuse(visitor.socket.get(), status);
+}
+
+Status ShmPort::welcome(Visitor& visitor, Packet& packet) {
+  HAWSER_TRY_ASSIGN(const Control control, decode_control(packet.bytes()));
+  const auto* open = std::get_if<Open>(&control);
+  if (open == nullptr) return Status(Code::kCorrupt, "a visitor did not say hello first");
+  const Identity& identity = shared_.context.identity;
+  if (is_closing_) return Status(Code::kDisconnected, "the agent is closing");
+  if (!open->hello.expects.is_zero() && !(open->hello.expects == identity.incarnation)) {
+    return Status(Code::kDisconnected, base::format("'{}' restarted: its incarnation is another one", identity.name));
+  }
+  wire::Hello ours;
+  ours.version_min = identity.version_min;
+  ours.version_max = identity.version_max;
+  HAWSER_TRY(wire::agree_version(ours, open->hello).error());
+  HAWSER_TRY_ASSIGN(const Credentials credentials, peer_credentials(visitor.socket.get()));
+  if (credentials.user != ::geteuid()) {
+    return Status(Code::kDenied, base::format("this agent runs as user {}, you as {}", ::geteuid(), credentials.user));
+  }
+  unwatch(visitor.socket.get());
+  auto path = std::make_unique<ShmPath>(*this, std::move(visitor.socket), *open);
+  Status status = path->admit(packet, *open);
+  if (!status.ok()) {
+    visitor.socket = path->take_socket();
+    forget(*path);
+    return status;
+  }
+  paths_.push_back(std::move(path));
+  return {};
+}
+
+void ShmPort::refuse(int socket, const Status& why) {
+  Accept accept;
+  const Identity& identity = shared_.context.identity;
+  accept.hello.incarnation = identity.incarnation;
+  accept.hello.name = identity.name;
+  accept.hello.status = why.code();
+  accept.hello.reason = why.message().substr(0, kReasonMax);
+  const std::string bytes = encode(accept);
+  send_packet(socket, std::as_bytes(std::span<const char>(bytes)), {});
+}
+
+void ShmPort::dismiss_visitors(Instant now) {
+  std::erase_if(visitors_, [&](const auto& visitor) {
+    if (!visitor->is_done && visitor->deadline > now) return false;
+    if (visitor->socket) unwatch(visitor->socket.get());
+    return true;
+  });
+  if (!is_listening_ && !is_closing_ && visitors_.size() < kVisitorsMax) {
+    is_listening_ = watch(shared_.place.socket(), EPOLLIN, listener_watch_).ok();
+  }
+}
+
+}  // namespace hawser::backend::shm

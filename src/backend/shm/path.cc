@@ -1,0 +1,315 @@
+#include "backend/shm/path.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/shm/port.h"
+#include "base/format.h"
+
+namespace hawser::backend::shm {
+
+/// Holds the path's pin on one region after another while chunks are copied.
+class ShmPath::Pin {
+ public:
+  explicit Pin(ShmPath& path) : path_(path) {}
+  ~Pin() { leave(); }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+  /// False: the owner closed the region.
+  bool enter(const ShmBinding& target) {
+    if (held_ == &target) return true;
+    leave();
+    Atomics::Word& pin = path_.link_.my_pin();
+    if (!enter_pin<Atomics>(pin, *target.gate, target.index, target.generation, path_.fence_)) return false;
+    held_ = &target;
+    const Hooks& hooks = path_.port_.options().hooks;
+    if (hooks.inside_pin) [[unlikely]]
+      hooks.inside_pin();
+    return true;
+  }
+
+ private:
+  void leave() {
+    if (held_ == nullptr) return;
+    base::stream_fence();  // streamed stores must not come after the pin is gone
+    leave_pin<Atomics>(path_.link_.my_pin());
+    held_ = nullptr;
+  }
+  ShmPath& path_;
+  const ShmBinding* held_ = nullptr;
+};
+
+namespace {
+
+Status closed_region() {
+  return Status(Code::kDenied, "the region was closed by its owner")
+      .with_scope(Scope::kRequest)
+      .with_advice("fetch the peer's card again");
+}
+
+BufferState buffer_state(const Job& job) {
+  return job.cursor.done == 0 ? BufferState::kUntouched : BufferState::kPartlyWritten;
+}
+
+bool is_scattered(const Chunk& chunk) { return chunk.pieces.size() > 1; }
+
+}  // namespace
+
+PathState ShmPath::state() const {
+  switch (stage_) {
+    case Stage::kConnecting:
+    case Stage::kGreeting:
+      return PathState::kConnecting;
+    case Stage::kUp:
+      return PathState::kUp;
+    default:
+      return PathState::kDown;
+  }
+}
+
+Status ShmPath::named(Status status) const { return status.with_peer(peer_.name.empty() ? wanted_peer_ : peer_.name); }
+
+void ShmPath::count_chunk(const Chunk& chunk) {
+  ++counts_.chunks;
+  (chunk.op == Operation::kWrite ? counts_.bytes_out : counts_.bytes_in) += chunk.bytes;
+}
+
+Submitted ShmPath::submit(std::span<const Chunk> chunks, Instant) {
+  Submitted result;
+  if (stage_ != Stage::kUp) return result;
+  if (job_count_ == 0) result.taken = result.done = copy_at_once(chunks);
+  while (result.taken < chunks.size() && enqueue(chunks[result.taken])) ++result.taken;
+  return result;
+}
+
+/// Copies small chunks here and now; stops at the first that is not small, not mapped or not right.
+std::uint32_t ShmPath::copy_at_once(std::span<const Chunk> chunks) {
+  Pin pin(*this);
+  std::uint64_t left = kAtOnceMax;
+  std::uint32_t done = 0;
+  for (const Chunk& chunk : chunks) {
+    const auto& target = static_cast<const ShmBinding&>(*chunk.target);
+    if (target.state != ShmBinding::State::kMapped || chunk.bytes > port_.options().inline_bytes_max) break;
+    if (chunk.bytes > left || !admits(target, chunk) || !pin.enter(target)) break;
+    Cursor cursor;
+    copy_part(target, chunk, &cursor, chunk.bytes, {.total_bytes = chunk.bytes, .scattered = is_scattered(chunk)});
+    left -= chunk.bytes;
+    count_chunk(chunk);
+    ++done;
+  }
+  return done;
+}
+
+bool ShmPath::enqueue(const Chunk& chunk) {
+  if (job_count_ == kJobsMax) return false;
+  Job* job = port_.queue().make(*this, chunk);
+  if (job == nullptr) return false;
+  ++job_count_;
+  if (static_cast<const ShmBinding&>(*chunk.target).state == ShmBinding::State::kAsking) {
+    waiting_.push_back(*job);
+  } else {
+    port_.queue().schedule(*job);
+  }
+  return true;
+}
+
+void ShmPath::end_job(Job& job, Status status) {
+  PortEvent event;
+  event.kind = PortEvent::Kind::kChunkDone;
+  event.path = this;
+  event.cookie = job.chunk.cookie;
+  if (status.ok()) {
+    count_chunk(job.chunk);
+  } else {
+    event.status = named(std::move(status));
+  }
+  --job_count_;
+  port_.queue().erase(job);
+  port_.push(std::move(event));
+}
+
+void ShmPath::end_jobs(const Status& why) {
+  if (job_count_ == 0) return;
+  port_.queue().for_each([&](Job& job) {
+    if (job.path == this) end_job(job, why.with_buffer(buffer_state(job)));
+  });
+}
+
+void ShmPath::cancel(std::uint64_t transfer) {
+  if (job_count_ == 0) return;
+  const Status cancelled = Status(Code::kCancelled, "cancelled before all was copied").with_scope(Scope::kRequest);
+  port_.queue().for_each([&](Job& job) {
+    if (job.path == this && job.chunk.transfer == transfer) end_job(job, cancelled.with_buffer(buffer_state(job)));
+  });
+}
+
+std::uint64_t ShmPath::work(Job& job, const TurnBudget& budget, std::uint64_t limit) {
+  const auto& target = static_cast<const ShmBinding&>(*job.chunk.target);
+  if (target.state == ShmBinding::State::kFailed) {
+    end_job(job, target.status.with_buffer(BufferState::kUntouched));
+    return 0;
+  }
+  if (job.cursor.done == 0 && !admits(target, job.chunk)) {
+    end_job(job, Status(Code::kDenied, "the peer's region does not allow this operation, or is smaller than planned")
+                     .with_scope(Scope::kRequest)
+                     .with_buffer(BufferState::kUntouched));
+    return 0;
+  }
+  if (target.state == ShmBinding::State::kMapped) return work_mapped(job, target, limit);
+  return work_foreign(job, target, budget.kernel_copy_bytes);
+}
+
+std::uint64_t ShmPath::work_mapped(Job& job, const ShmBinding& target, std::uint64_t limit) {
+  const base::CopyHint hint{.total_bytes = port_.queue().transfer_bytes(job), .scattered = is_scattered(job.chunk)};
+  std::uint64_t moved = 0;
+  {
+    Pin pin(*this);
+    if (!pin.enter(target)) {
+      end_job(job, closed_region().with_buffer(buffer_state(job)));
+      return 0;
+    }
+    moved = copy_part(target, job.chunk, &job.cursor, limit, hint);
+  }
+  if (job.cursor.done == job.chunk.bytes) end_job(job, {});
+  return moved;
+}
+
+// One kernel call is a turn's work.
+std::uint64_t ShmPath::work_foreign(Job& job, const ShmBinding& target, std::uint64_t limit) {
+  ssize_t moved = 0;
+  if (!cross_.is_alive()) {
+    end_job(job, Status(Code::kDisconnected, base::format("process {} left", credentials_.process))
+                     .with_scope(Scope::kPath)
+                     .with_buffer(buffer_state(job)));
+    return 0;
+  }
+  {
+    Pin pin(*this);
+    if (!pin.enter(target)) {
+      end_job(job, closed_region().with_buffer(buffer_state(job)));
+      return 0;
+    }
+    if (job.chunk.bytes != 0) {
+      moved = port_.cross_mover().move_part(cross_, target, job.chunk, &job.cursor, limit);
+    }
+  }
+  if (moved < 0) {
+    end_job(job, cross_memory_status(static_cast<int>(-moved), credentials_.process).with_buffer(buffer_state(job)));
+  } else if (job.cursor.done == job.chunk.bytes) {
+    end_job(job, {});
+  }
+  return limit;
+}
+
+bool ShmPath::send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (stage_ != Stage::kUp || has_outbox()) return false;
+  port_.make_hot(*this);  // an answer is likely
+  if (head.size() + body.size() <= producer_.record_max()) {
+    if (!put(RecordKind::kMessage, head, body)) return false;
+  } else {
+    outbox_.assign(reinterpret_cast<const char*>(head.data()), head.size());
+    outbox_.append(reinterpret_cast<const char*>(body.data()), body.size());
+    outbox_sent_ = 0;
+    if (!flush_outbox() && has_outbox()) port_.note_outbox(*this);
+  }
+  ++counts_.messages_out;
+  return true;
+}
+
+bool ShmPath::put(RecordKind kind, std::span<const std::byte> head, std::span<const std::byte> body) {
+  switch (producer_.put(kind, head, body)) {
+    case Put::kDone:
+      refused_size_ = 0;
+      if (producer_.must_ring()) static_cast<void>(::eventfd_write(peer_door_.get(), 1));
+      return true;
+    case Put::kFull:
+      refused_size_ = static_cast<std::uint32_t>(std::max<std::size_t>(head.size() + body.size(), 1));
+      port_.note_blocked(*this);
+      return false;
+    case Put::kCorrupt:
+      end(Status(Code::kCorrupt, "the peer's ring claims to be read beyond its end"));
+      return false;
+  }
+  return false;
+}
+
+bool ShmPath::flush_outbox() {
+  while (stage_ == Stage::kUp && has_outbox()) {
+    const std::size_t size = std::min<std::size_t>(producer_.record_max(), outbox_.size() - outbox_sent_);
+    const bool is_last = outbox_sent_ + size == outbox_.size();
+    const auto part = std::as_bytes(std::span<const char>(outbox_.data() + outbox_sent_, size));
+    if (!put(is_last ? RecordKind::kLast : RecordKind::kFragment, part, {})) return false;
+    outbox_sent_ += size;
+    if (is_last) outbox_.clear();
+  }
+  return true;
+}
+
+bool ShmPath::await_room() { return stage_ != Stage::kUp || producer_.await_room(refused_size_); }
+
+void ShmPath::ring_own_door() { static_cast<void>(::eventfd_write(my_door_.get(), 1)); }
+
+std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
+  std::size_t count = 0;
+  assembled_.clear();
+  while (count < std::min(out.size(), kBurst) && assembled_.empty() && is_readable()) {
+    Record record;
+    const Got got = consumer_.next(&record);
+    if (got == Got::kNone) break;
+    std::byte* at = got == Got::kRecord ? inbox.take(record.size) : nullptr;
+    if (got == Got::kRecord && at == nullptr) break;
+    const bool is_part = got == Got::kRecord && record.kind != RecordKind::kMessage;
+    const bool is_wrong = got == Got::kCorrupt || (!is_part && !assembly_.empty()) ||
+                          (is_part && assembly_.size() + record.size > kMessageMax + 1024);
+    if (is_wrong) {
+      end(Status(Code::kCorrupt, "the peer's ring holds no valid record"));
+      is_ring_broken_ = true;
+      break;
+    }
+    if (consumer_.take(record, at)) static_cast<void>(::eventfd_write(peer_door_.get(), 1));
+    std::span<const std::byte> bytes(at, record.size);
+    if (is_part) {
+      assembly_.append(reinterpret_cast<const char*>(at), record.size);
+      if (record.kind == RecordKind::kFragment) continue;
+      assembled_.swap(assembly_);
+      bytes = std::as_bytes(std::span<const char>(assembled_));
+    }
+    PortEvent& event = out[count++];
+    event = {};
+    event.kind = PortEvent::Kind::kMessage;
+    event.path = this;
+    event.peer = &peer_;
+    event.bytes = bytes;
+    ++counts_.messages_in;
+  }
+  return count;
+}
+
+PathCounters ShmPath::counters() const {
+  PathCounters counters = counts_;
+  counters.peer = peer_.name.empty() ? wanted_peer_ : peer_.name;
+  counters.backend = "shm";
+  constexpr std::string_view kNames[] = {"connecting", "connecting", "up", "draining", "down"};
+  counters.state = kNames[static_cast<std::size_t>(stage_)];
+  return counters;
+}
+
+std::string ShmPath::describe() const {
+  std::size_t mapped = 0;
+  std::uint64_t bytes = 0;
+  for (const auto& [key, binding] : bindings_) {
+    if (binding->state != ShmBinding::State::kMapped) continue;
+    ++mapped;
+    bytes += binding->size;
+  }
+  return base::format(
+      "shm {} process {} pins {} cross-memory {} mapped {} regions, {} bytes; {} chunks queued",
+      is_inbound_ ? "from" : "to", credentials_.process, fence_ == PinFence::kLight ? "by membarrier" : "by fence",
+      cross_status_.ok() ? std::string("allowed") : std::string(cross_status_.message()), mapped, bytes, job_count_);
+}
+
+}  // namespace hawser::backend::shm

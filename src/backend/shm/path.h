@@ -1,0 +1,211 @@
+#pragma once
+
+// ShmPath: the route to one agent of this host, from either end. Chunks are copied by whoever submits them, messages go
+// through rings, everything else over a unix socket.
+//
+// Life: connecting -> greeting -> up -> draining (the peer left or was dropped; its last messages are still read) ->
+// down. A path that the agent released while its peer may still be inside our memory lives on as a ghost, unknown to
+// the agent, until the peer has closed its end or died.
+//
+// Thread rule: confined to its port's lane. Lifetime: owned by the port.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "backend/backend.h"
+#include "backend/shm/binding.h"
+#include "backend/shm/chunk_queue.h"
+#include "backend/shm/control.h"
+#include "backend/shm/cross_memory.h"
+#include "backend/shm/fork_list.h"
+#include "backend/shm/gate.h"
+#include "backend/shm/link.h"
+#include "backend/shm/packet.h"
+#include "backend/shm/pin.h"
+#include "backend/shm/place.h"
+
+namespace hawser::backend::shm {
+
+class ShmPort;
+
+/// What the port's epoll tells of: one of a path's descriptors, a visitor, or the listening socket.
+struct Watch {
+  enum class Kind : std::uint8_t { kListener, kVisitor, kSocket, kProcess, kDoor };
+  Kind kind = Kind::kListener;
+  void* owner = nullptr;
+};
+
+/// Memory for the messages of one Port::poll.
+struct Inbox {
+  std::span<std::byte> buffer;
+  std::size_t used = 0;
+  std::byte* take(std::size_t size) {
+    if (size > buffer.size() - used) return nullptr;
+    return buffer.data() + std::exchange(used, used + size);
+  }
+};
+
+class ShmPath final : public Path {
+ public:
+  enum class Stage : std::uint8_t { kConnecting, kGreeting, kUp, kDraining, kDown };
+
+  /// An outbound path; call start().
+  ShmPath(ShmPort& port, const PathTarget& target, std::string socket_path);
+  /// An inbound one: a visitor said `open` and its checks passed so far; call admit().
+  ShmPath(ShmPort& port, ForkFd socket, const Open& open);
+  ~ShmPath() override;
+
+  PathState state() const override;
+  Result<Binding*> bind(const RemoteRegionRef& region) override;
+  void unbind(std::uint32_t index, std::uint32_t generation) override;
+  Submitted submit(std::span<const Chunk> chunks, Instant now) override;
+  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  void cancel(std::uint64_t transfer) override;
+  PathCounters counters() const override;
+  std::string describe() const override;
+
+  // For the port.
+  Stage stage() const { return stage_; }
+  base::Id128 session() const { return session_; }
+  const Identity& peer() const { return peer_; }
+  /// Tries to connect (again).
+  void start(Instant now);
+  /// Takes what came with `open`, answers it and comes up. Bad: the visitor is to be told why.
+  Status admit(Packet& packet, const Open& open);
+  /// After a refused admit().
+  ForkFd take_socket() { return std::move(socket_); }
+  /// When start() is to be tried again or the path gives up; Instant::max() when it does not wait.
+  Instant next_deadline() const;
+  void check_deadline(Instant now);
+  void on_socket(std::uint32_t events);
+  void on_process_end();
+
+  /// Works on a job of this path; ends it when it is finished. Returns what it cost of `limit`.
+  std::uint64_t work(Job& job, const TurnBudget& budget, std::uint64_t limit);
+  /// Sends what is left of a message in parts. False: there is no room now.
+  bool flush_outbox();
+  bool has_outbox() const { return !outbox_.empty(); }
+  std::size_t receive(std::span<PortEvent> out, Inbox& inbox);
+  bool has_message() const { return is_readable() && consumer_.ready(); }
+  bool arm() { return !is_readable() || consumer_.arm(); }
+  void disarm() {
+    if (is_readable()) consumer_.disarm();
+  }
+  /// Before sleeping: false when the send that was refused would be taken now.
+  bool await_room();
+  bool has_refused() const { return refused_size_ != 0; }
+  void ring_own_door();
+
+  /// Ends all chunks; then what the peer sent before is read; then the path is down. Tells the peer.
+  void end(Status why);
+  void finish_draining();
+  /// The agent forgot this path. True: it must stay as a ghost.
+  bool release();
+  /// Whether the peer may still be inside our memory.
+  bool is_peer_quiet() const { return is_peer_quiet_; }
+  /// Whether its pin says that it is inside; `holder` gets who.
+  bool holds(std::uint32_t index, std::uint32_t generation, std::string* holder) const;
+
+  bool is_hot = false;       ///< Polled each turn; kept by the port.
+  bool was_touched = false;  ///< Since the port last looked for a path to cool.
+  bool is_blocked = false;   ///< A send was refused; kept in the port's list.
+
+ private:
+  class Pin;
+  bool is_readable() const { return (stage_ == Stage::kUp || stage_ == Stage::kDraining) && !is_ring_broken_; }
+
+  // session.cc
+  Status greet();
+  Status check_greeting(const wire::Hello& hello) const;
+  Status adopt_credentials();
+  Status watch_all();
+  void come_up();
+  void handle(Packet& packet);
+  void on_accept(Packet& packet, const Accept& message);
+  void on_bind(const Bind& message);
+  void on_bound(Packet& packet, const Bound& message);
+  Result<Bound> answer(const Bind& message, base::Fd* memory) const;
+  Status adopt_memory(ShmBinding& binding, Packet& packet, const Bound& message);
+  void ask_regions();
+  void send_reply();
+  void on_peer_left();
+  void close_socket();
+  void learn_peer(const wire::Hello& hello);
+
+  // path.cc
+  std::uint32_t copy_at_once(std::span<const Chunk> chunks);
+  bool enqueue(const Chunk& chunk);
+  void end_job(Job& job, Status status);
+  void end_jobs(const Status& why);
+  std::uint64_t work_mapped(Job& job, const ShmBinding& target, std::uint64_t limit);
+  std::uint64_t work_foreign(Job& job, const ShmBinding& target, std::uint64_t limit);
+  void count_chunk(const Chunk& chunk);
+  bool put(RecordKind kind, std::span<const std::byte> head, std::span<const std::byte> body);
+  Status named(Status status) const;
+
+  static constexpr std::uint32_t kJobsMax = 64;            ///< Chunks taken and not ended.
+  static constexpr std::uint64_t kAtOnceMax = 256 * 1024;  ///< Bytes copied by one submit.
+  static constexpr std::uint32_t kAskedMax = 16;           ///< Region requests without an answer yet.
+  static constexpr std::size_t kBurst = 32;                ///< Messages of one path in one poll.
+
+  ShmPort& port_;
+  Stage stage_ = Stage::kConnecting;
+  bool is_inbound_ = false;
+  bool is_peer_quiet_ = true;
+  PinFence fence_ = PinFence::kFull;
+
+  // Hot: what submit and send touch.
+  std::uint32_t job_count_ = 0;
+  Link link_;
+  Link::Producer producer_;
+  Link::Consumer consumer_;
+  PathCounters counts_;
+
+  // Messages in parts.
+  std::string outbox_;
+  std::size_t outbox_sent_ = 0;
+  std::uint32_t refused_size_ = 0;  ///< Of the record that had no room; 0: none.
+  std::string assembly_;
+  std::string assembled_;
+  bool is_ring_broken_ = false;  ///< Not read any more.
+
+  // Session.
+  std::string socket_path_;
+  std::string wanted_peer_;
+  base::Id128 wanted_incarnation_;
+  base::Id128 supersedes_;
+  base::Id128 session_;
+  Identity peer_;
+  Instant deadline_ = Instant::max();
+  Instant retry_at_ = Instant::max();
+  ForkFd socket_;
+  ForkFd process_fd_;
+  ForkFd my_door_;
+  ForkFd peer_door_;
+  Credentials credentials_;
+  PeerGates gates_;
+  CrossMemory cross_;
+  Status cross_status_;
+  Status end_status_;
+  std::optional<Bye> bye_;
+  Watch socket_watch_{Watch::Kind::kSocket, this};
+  Watch process_watch_{Watch::Kind::kProcess, this};
+  Watch door_watch_{Watch::Kind::kDoor, this};
+
+  // Regions.
+  std::unordered_map<std::uint64_t, std::unique_ptr<ShmBinding>> bindings_;  ///< By pin_value(index, generation).
+  std::deque<std::uint64_t> to_ask_;
+  std::unordered_map<std::uint32_t, std::uint64_t> asked_;  ///< Request to binding.
+  std::uint32_t next_request_ = 1;
+  base::IntrusiveList<Job, &Job::hook> waiting_;  ///< Chunks whose region is not known yet.
+  std::string reply_;  ///< An answer that the socket did not take yet; nothing is read meanwhile.
+  base::Fd reply_fd_;
+  bool is_reply_waiting_ = false;
+};
+
+}  // namespace hawser::backend::shm

@@ -1,0 +1,234 @@
+#include "backend/shm/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/format.h"
+#include "base/try.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+namespace hawser::backend::shm {
+namespace {
+
+constexpr std::uint8_t kAddressVersion = 1;
+constexpr int kBacklog = 1024;   // Connections that wait to be accepted; the kernel lowers it to somaxconn.
+constexpr int kSweepMax = 1024;  // Files looked at when a place opens.
+constexpr std::string_view kSocketSuffix = ".sock";
+constexpr std::string_view kLockSuffix = ".lock";
+
+Result<sockaddr_un> unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return Status(Code::kInvalid, base::format("'{}' is too long for a unix socket: {} bytes, {} at most", path,
+                                               path.size(), sizeof address.sun_path - 1))
+        .with_advice("choose a shorter folder with the shm parameter socket_dir");
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+Status bad_folder(const std::string& folder, std::string_view why) {
+  return Status(Code::kDenied, base::format("'{}' cannot hold shm's sockets: {}", folder, why))
+      .with_advice("remove it, or choose another folder with the shm parameter socket_dir");
+}
+
+/// Makes the folder if need be; it must be ours and closed to others, or they could put their own sockets there.
+Status prepare_folder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return base::errno_status(base::format("making '{}'", folder), errno);
+  }
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) return base::errno_status(base::format("looking at '{}'", folder), errno);
+  if (!S_ISDIR(status.st_mode)) return bad_folder(folder, "it is no folder");
+  if (status.st_uid != ::geteuid()) return bad_folder(folder, base::format("it belongs to user {}", status.st_uid));
+  if ((status.st_mode & 077) != 0) return bad_folder(folder, "others may enter it (mode 0700 is needed)");
+  return {};
+}
+
+Result<std::string> choose_folder(std::string given) {
+  if (!given.empty()) {
+    HAWSER_TRY(prepare_folder(given));
+    return given;
+  }
+  std::string folder = base::format("/run/user/{}/hawser", ::geteuid());
+  if (prepare_folder(folder).ok()) return folder;
+  folder = base::format("/tmp/hawser-{}", ::geteuid());
+  HAWSER_TRY(prepare_folder(folder));
+  return folder;
+}
+
+/// A lock file that nobody holds belonged to a process that died.
+void sweep_one(const std::string& lock_path) {
+  const base::Fd lock(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
+  std::string socket_path = lock_path.substr(0, lock_path.size() - kLockSuffix.size());
+  socket_path += kSocketSuffix;
+  ::unlink(socket_path.c_str());
+  ::unlink(lock_path.c_str());  // last: what has a socket has a lock
+}
+
+void sweep(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(folder.c_str()), ::closedir);
+  if (directory == nullptr) return;
+  for (int i = 0; i < kSweepMax; ++i) {
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr) return;
+    if (std::string_view(entry->d_name).ends_with(kLockSuffix)) sweep_one(folder + "/" + entry->d_name);
+  }
+}
+
+/// A fresh lock file may be swept before it is locked, so it counts only if it still has a name afterwards.
+Result<base::Fd> take_lock(const std::string& path) {
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries; ++i) {
+    base::Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock) return base::errno_status(base::format("making '{}'", path), errno);
+    struct stat status {};
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(lock.get(), &status) == 0 && status.st_nlink > 0) {
+      return lock;
+    }
+  }
+  return Status(Code::kFailed, base::format("'{}' is locked by another process", path));
+}
+
+Result<base::Fd> listen_at(const std::string& path) {
+  HAWSER_TRY_ASSIGN(const sockaddr_un address, unix_address(path));
+  base::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return base::errno_status("opening a unix socket", errno);
+  // The folder keeps others out while the mode is still the default.
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::chmod(path.c_str(), 0600) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+    return base::errno_status(base::format("listening at '{}'", path), errno);
+  }
+  return socket;
+}
+
+}  // namespace
+
+std::string encode(const Address& address) {
+  std::string bytes;
+  base::ByteWriter out(&bytes);
+  out.u8(kAddressVersion);
+  out.id(address.boot);
+  out.u32(address.user);
+  out.string(address.socket);
+  return bytes;
+}
+
+Result<Address> decode_address(std::string_view bytes) {
+  base::ByteReader in(bytes);
+  Address address;
+  const std::uint8_t version = in.u8();
+  address.boot = in.id();
+  address.user = in.u32();
+  address.socket = in.string(sizeof(sockaddr_un::sun_path) - 1);
+  if (!in.ok() || version != kAddressVersion || address.socket.find('\0') != std::string::npos) {
+    return Status(Code::kInvalid, "this is no address of the shm backend");
+  }
+  return address;
+}
+
+Result<base::Id128> boot_id() {
+  const base::Fd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::array<char, 64> text{};
+  const ssize_t size = fd ? ::read(fd.get(), text.data(), text.size()) : -1;
+  if (size < 0) {
+    return base::errno_status(Code::kUnsupported, "reading /proc/sys/kernel/random/boot_id", errno)
+        .with_advice("shm needs it to tell hosts apart; mount /proc");
+  }
+  std::string digits;
+  for (const char c : std::string_view(text.data(), static_cast<std::size_t>(size))) {
+    if (c != '-' && c != '\n') digits += c;
+  }
+  if (const auto id = base::id128_from_hex(digits)) return *id;
+  return Status(Code::kUnsupported, "/proc/sys/kernel/random/boot_id holds no id");
+}
+
+Status reach(const Address& address, const base::Id128& boot) {
+  if (!(address.boot == boot)) {
+    return Status(Code::kUnsupported, base::format("the peer is on another host (boot {}, here {})",
+                                                   base::to_hex(address.boot), base::to_hex(boot)));
+  }
+  if (address.user != ::geteuid()) {
+    return Status(Code::kDenied,
+                  base::format("the peer runs as user {}, this process as {}", address.user, ::geteuid()))
+        .with_advice("shm is for processes of one user; use tcp between users");
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Place>> Place::open(std::string folder, const base::Id128& incarnation, ForkList& forks) {
+  HAWSER_TRY_ASSIGN(folder, choose_folder(std::move(folder)));
+  sweep(folder);
+  const std::string stem = folder + "/" + base::to_hex(incarnation);
+  std::unique_ptr<Place> place(new Place);
+  place->lock_path_ = stem;
+  place->lock_path_ += kLockSuffix;
+  HAWSER_TRY_ASSIGN(base::Fd lock, take_lock(place->lock_path_));
+  place->lock_ = ForkFd(std::move(lock), forks);
+  place->path_ = stem;
+  place->path_ += kSocketSuffix;
+  HAWSER_TRY_ASSIGN(base::Fd socket, listen_at(place->path_));
+  place->socket_ = ForkFd(std::move(socket), forks);
+  return place;
+}
+
+void Place::close() {
+  if (!lock_) return;
+  ::unlink(path_.c_str());
+  ::unlink(lock_path_.c_str());
+  socket_.reset();
+  lock_.reset();
+}
+
+Result<base::Fd> connect_to(const std::string& path) {
+  HAWSER_TRY_ASSIGN(const sockaddr_un address, unix_address(path));
+  base::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return base::errno_status("opening a unix socket", errno).with_advice("raise `ulimit -n`");
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
+  const int error = errno;
+  if (error == EAGAIN) return Status(Code::kBusy, base::format("too many connections wait at '{}'", path));
+  if (error == ECONNREFUSED || error == ENOENT) {
+    return Status(Code::kDisconnected, base::format("nobody listens at '{}' any more", path))
+        .with_scope(Scope::kPeer)
+        .with_advice("its agent closed or died, or its folder is not mounted in this container");
+  }
+  return base::errno_status(error == EACCES ? Code::kDenied : Code::kDisconnected,
+                            base::format("connecting to '{}'", path), error);
+}
+
+Result<Credentials> peer_credentials(int socket) {
+  ucred found{};
+  socklen_t size = sizeof found;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &found, &size) != 0) {
+    return base::errno_status("asking who is at the other end of a unix socket", errno);
+  }
+  return Credentials{found.pid, found.uid};
+}
+
+base::Fd peer_process(int socket, int process) {
+  int fd = -1;
+  socklen_t size = sizeof fd;
+  // From Linux 6.5; it cannot meet a process that got the same number later.
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0 && fd >= 0) return base::Fd(fd);
+  if (process <= 0) return {};
+  return base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+}
+
+}  // namespace hawser::backend::shm

@@ -1,0 +1,250 @@
+#include "backend/shm/port.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+#include "base/try.h"
+
+namespace hawser::backend::shm {
+namespace {
+
+template <typename T>
+void drop(std::vector<T*>& list, const T* value) {
+  std::erase(list, value);
+}
+
+}  // namespace
+
+ShmPort::ShmPort(const Shared& shared, base::Epoll epoll) : shared_(shared), epoll_(std::move(epoll)) {
+  shared_.forks.add(epoll_.fd());
+}
+
+Result<std::unique_ptr<Port>> ShmPort::make(const Shared& shared) {
+  HAWSER_TRY_ASSIGN(base::Epoll epoll, base::Epoll::open());
+  std::unique_ptr<ShmPort> port(new ShmPort(shared, std::move(epoll)));
+  HAWSER_TRY(port->watch(shared.place.socket(), EPOLLIN, port->listener_watch_));
+  port->is_listening_ = true;
+  return std::unique_ptr<Port>(std::move(port));
+}
+
+ShmPort::~ShmPort() {
+  paths_.clear();
+  ghosts_.clear();
+  shared_.forks.remove(epoll_.fd());
+}
+
+Status ShmPort::watch(int fd, std::uint32_t events, Watch& watch) {
+  return epoll_.add(fd, events, reinterpret_cast<std::uint64_t>(&watch));
+}
+Status ShmPort::rewatch(int fd, std::uint32_t events, Watch& watch) {
+  return epoll_.modify(fd, events, reinterpret_cast<std::uint64_t>(&watch));
+}
+void ShmPort::unwatch(int fd) {
+  static_cast<void>(epoll_.remove(fd).ok());  // one that was never added is fine
+}
+
+Result<Path*> ShmPort::open_path(const PathTarget& target, Instant now) {
+  if (is_closing_) return Status(Code::kDisconnected, "this agent is closing");
+  HAWSER_TRY_ASSIGN(Address address, decode_address(target.address));
+  HAWSER_TRY(reach(address, shared_.boot));
+  now_ = now;
+  paths_.push_back(std::make_unique<ShmPath>(*this, target, std::move(address.socket)));
+  ShmPath& path = *paths_.back();
+  connecting_.push_back(&path);
+  path.start(now);
+  return &path;
+}
+
+void ShmPort::release_path(Path* released) {
+  const auto found = std::ranges::find(paths_, released, &std::unique_ptr<ShmPath>::get);
+  if (found == paths_.end()) return;
+  std::unique_ptr<ShmPath> path = std::move(*found);
+  *found = std::move(paths_.back());
+  paths_.pop_back();
+  const bool must_stay = path->release();
+  forget(*path);
+  if (must_stay) ghosts_.push_back(std::move(path));
+}
+
+/// Nothing but paths_ or ghosts_ knows it any more.
+void ShmPort::forget(ShmPath& path) {
+  for (std::vector<ShmPath*>* list : {&hot_, &senders_, &blocked_, &draining_, &connecting_}) drop(*list, &path);
+  path.is_hot = path.is_blocked = false;
+  events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(events_taken_));
+  events_taken_ = 0;
+  std::erase_if(events_, [&path](const PortEvent& event) { return event.path == &path; });
+}
+
+std::size_t ShmPort::turn(Instant now, const TurnBudget& budget) {
+  now_ = now;
+  std::size_t work = 0;
+  if (has_slept_) {
+    for (ShmPath* path : hot_) path->disarm();
+  }
+  if (has_slept_ || now - looked_at_ >= kLookInterval || ++turns_ >= kTurnsPerLook) work += look(now);
+  if (!queue_.empty()) work += copy(budget);
+  if (!senders_.empty()) work += flush();
+  if (!unmaps_.empty()) work += unmap_some();
+  for (const ShmPath* path : hot_) work += path->has_message() ? 1 : 0;
+  return work + (events_.size() - events_taken_);
+}
+
+std::size_t ShmPort::copy(const TurnBudget& budget) {
+  std::uint64_t left = budget.copy_bytes;
+  std::size_t work = 0;
+  while (left > 0) {
+    Job* job = queue_.front();
+    if (job == nullptr) break;
+    ShmPath& path = *job->path;
+    const base::SlotId id = job->id;
+    const std::uint64_t cost = path.work(*job, budget, left);
+    if (Job* same = queue_.get(id)) queue_.rotate(*same);
+    left -= std::min(left, cost);
+    ++work;
+  }
+  return work;
+}
+
+std::size_t ShmPort::flush() {
+  const std::size_t before = senders_.size();
+  std::erase_if(senders_, [](ShmPath* path) { return path->flush_outbox(); });
+  return before - senders_.size();
+}
+
+/// A large mapping goes in steps: the kernel takes 0.2 us per page.
+std::size_t ShmPort::unmap_some() {
+  Mapping& mapping = unmaps_.back();
+  mapping.shrink_by(kUnmapStep);
+  if (!mapping) unmaps_.pop_back();
+  return 1;
+}
+
+void ShmPort::unmap_later(Mapping mapping) {
+  if (mapping) unmaps_.push_back(std::move(mapping));
+}
+
+CrossMover& ShmPort::cross_mover() {
+  if (cross_mover_ == nullptr) cross_mover_ = std::make_unique<CrossMover>();
+  return *cross_mover_;
+}
+
+std::size_t ShmPort::take_events(std::span<PortEvent> out) {
+  const std::size_t count = std::min(out.size(), events_.size() - events_taken_);
+  for (std::size_t i = 0; i < count; ++i) out[i] = std::move(events_[events_taken_++]);
+  if (events_taken_ == events_.size()) {
+    events_.clear();
+    events_taken_ = 0;
+  }
+  return count;
+}
+
+std::size_t ShmPort::poll(std::span<PortEvent> out) {
+  std::size_t count = take_events(out);
+  if (inbox_ == nullptr) inbox_ = std::make_unique_for_overwrite<std::byte[]>(kInboxBytes);
+  Inbox inbox{{inbox_.get(), kInboxBytes}};
+  // Only when all events before are told: a message must not overtake its path's kPathUp.
+  const std::size_t hot = hot_.size();
+  for (std::size_t i = 0; i < hot && events_.empty() && count < out.size(); ++i) {
+    ShmPath& path = *hot_[(poll_next_ + i) % hot];
+    const std::size_t got = path.receive(out.subspan(count), inbox);
+    if (got != 0) path.was_touched = true;
+    count += got;
+  }
+  if (hot != 0) poll_next_ = (poll_next_ + 1) % hot;
+  if (!draining_.empty() && events_.empty()) {
+    std::erase_if(draining_, [](ShmPath* path) {
+      if (path->has_message()) return false;
+      path->finish_draining();
+      return true;
+    });
+    count += take_events(out.subspan(count));
+  }
+  return count;
+}
+
+void ShmPort::make_hot(ShmPath& path) {
+  path.was_touched = true;
+  if (path.is_hot) return;
+  if (hot_.size() >= options().hot_paths) cool_one();
+  path.is_hot = true;
+  path.disarm();
+  hot_.push_back(&path);
+}
+
+/// Second chance: a path that was used since the hand passed stays.
+void ShmPort::cool_one() {
+  for (std::size_t i = 0; i < 2 * hot_.size(); ++i) {
+    hand_ = (hand_ + 1) % hot_.size();
+    ShmPath& path = *hot_[hand_];
+    if (std::exchange(path.was_touched, false) || path.stage() == ShmPath::Stage::kDraining) continue;
+    break;
+  }
+  ShmPath& path = *hot_[hand_];
+  path.is_hot = false;
+  hot_[hand_] = hot_.back();
+  hot_.pop_back();
+  if (!path.arm()) path.ring_own_door();  // something came meanwhile: it is found like any other
+}
+
+void ShmPort::note_blocked(ShmPath& path) {
+  if (std::exchange(path.is_blocked, true)) return;
+  blocked_.push_back(&path);
+}
+
+void ShmPort::note_draining(ShmPath& path) {
+  make_hot(path);
+  draining_.push_back(&path);
+}
+
+void ShmPort::supersede(const base::Id128& session, const base::Id128& incarnation) {
+  for (const auto& path : paths_) {
+    if (path->session() == session && path->peer().incarnation == incarnation) {
+      path->end(Status(Code::kDisconnected, "replaced by a new session of the peer").with_scope(Scope::kPath));
+    }
+  }
+}
+
+bool ShmPort::prepare_sleep() {
+  if (events_taken_ != events_.size() || !queue_.empty() || !unmaps_.empty() || !draining_.empty()) return false;
+  has_slept_ = true;  // also when it comes to nothing: the next turn disarms
+  bool may_sleep = true;
+  for (ShmPath* path : hot_) may_sleep = path->arm() && may_sleep;
+  std::erase_if(blocked_, [](ShmPath* path) { return !path->has_refused() && std::exchange(path->is_blocked, false); });
+  for (ShmPath* path : blocked_) may_sleep = path->await_room() && may_sleep;
+  return may_sleep;
+}
+
+bool ShmPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
+  shared_.gates.shut(index, generation);
+  for (const auto* list : {&paths_, &ghosts_}) {
+    for (const auto& path : *list) {
+      if (path->holds(index, generation, holder)) return false;
+    }
+  }
+  return true;
+}
+
+void ShmPort::begin_close(Instant now) {
+  if (std::exchange(is_closing_, true)) return;
+  now_ = now;
+  if (is_listening_) unwatch(shared_.place.socket());
+  is_listening_ = false;
+  shared_.place.close();
+  for (auto& visitor : visitors_) visitor->is_done = true;
+  for (const auto& path : paths_) path->end(Status(Code::kDisconnected, "this agent closes").with_scope(Scope::kPeer));
+}
+
+bool ShmPort::idle() const {
+  const auto is_down = [](const auto& path) { return path->stage() == ShmPath::Stage::kDown; };
+  return is_closing_ && events_taken_ == events_.size() && std::ranges::all_of(paths_, is_down);
+}
+
+Instant ShmPort::next_deadline() const {
+  Instant next = Instant::max();
+  for (const ShmPath* path : connecting_) next = std::min(next, path->next_deadline());
+  for (const auto& visitor : visitors_) next = std::min(next, visitor->deadline);
+  return next;
+}
+
+}  // namespace hawser::backend::shm

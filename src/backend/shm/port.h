@@ -1,0 +1,134 @@
+#pragma once
+
+// ShmPort: all paths of one agent over shared memory, its listening socket, and who may still be in its regions.
+//
+// Few paths are hot: their rings are looked at in every turn. The others have a doorbell, so a thousand idle paths cost
+// nothing. The kernel is asked for doorbells, sockets and dead peers every kLookInterval only.
+//
+// Thread rule: confined to its lane. Lifetime: the backend outlives it.
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/shm/chunk_queue.h"
+#include "backend/shm/mover.h"
+#include "backend/shm/options.h"
+#include "backend/shm/path.h"
+#include "backend/shm/place.h"
+#include "base/events.h"
+
+namespace hawser::backend::shm {
+
+/// What the backend lends to its port.
+struct Shared {
+  const Context& context;
+  const Options& options;
+  ForkList& forks;
+  Gates& gates;
+  Place& place;
+  const Probe& probe;
+  const base::Id128& boot;
+};
+
+class ShmPort final : public Port {
+ public:
+  static Result<std::unique_ptr<Port>> make(const Shared& shared);
+  ~ShmPort() override;
+
+  Result<Path*> open_path(const PathTarget& target, Instant now) override;
+  void release_path(Path* path) override;
+  std::size_t turn(Instant now, const TurnBudget& budget) override;
+  std::size_t poll(std::span<PortEvent> out) override;
+  Instant next_deadline() const override;
+  int wait_fd() const override { return epoll_.fd(); }
+  bool prepare_sleep() override;
+  bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
+  void begin_close(Instant now) override;
+  bool idle() const override;
+
+  // For its paths.
+  const Shared& shared() const { return shared_; }
+  const Options& options() const { return shared_.options; }
+  ChunkQueue& queue() { return queue_; }
+  void push(PortEvent event) { events_.push_back(std::move(event)); }
+  Status watch(int fd, std::uint32_t events, Watch& watch);
+  Status rewatch(int fd, std::uint32_t events, Watch& watch);
+  void unwatch(int fd);
+  void make_hot(ShmPath& path);
+  void note_blocked(ShmPath& path);
+  void note_outbox(ShmPath& path) { senders_.push_back(&path); }
+  void note_draining(ShmPath& path);
+  void unmap_later(Mapping mapping);
+  /// Ends another path of this session: its opener has replaced it.
+  void supersede(const base::Id128& session, const base::Id128& incarnation);
+  CrossMover& cross_mover();
+  bool is_closing() const { return is_closing_; }
+
+ private:
+  struct Visitor {
+    ForkFd socket;
+    Instant deadline;
+    Watch watch;
+    bool is_done = false;
+  };
+  ShmPort(const Shared& shared, base::Epoll epoll);
+
+  std::size_t look(Instant now);
+  void on_event(const Watch& watch, std::uint32_t events);
+  std::size_t copy(const TurnBudget& budget);
+  std::size_t flush();
+  std::size_t unmap_some();
+  void check_deadlines(Instant now);
+  void bury_ghosts();
+  void cool_one();
+  void forget(ShmPath& path);
+  std::size_t take_events(std::span<PortEvent> out);
+
+  // visitors.cc
+  void accept_visitors();
+  void on_visitor(Visitor& visitor);
+  Status welcome(Visitor& visitor, Packet& packet);
+  void refuse(int socket, const Status& why);
+  void dismiss_visitors(Instant now);
+
+  static constexpr Duration kLookInterval = std::chrono::microseconds(20);
+  static constexpr unsigned kTurnsPerLook = 256;  ///< At most, when `now` stands still.
+  static constexpr std::size_t kEventsPerLook = 64;
+  static constexpr std::size_t kVisitorsMax = 64;  ///< Connected and not proven yet.
+  static constexpr std::size_t kAcceptsPerLook = 16;
+  static constexpr std::size_t kInboxBytes = 128 * 1024;
+  static constexpr std::size_t kUnmapStep = 8u << 20;  ///< Bytes unmapped in one turn: about half a millisecond.
+
+  const Shared shared_;
+  base::Epoll epoll_;
+  Instant now_;
+  Instant looked_at_ = Instant::min();
+  unsigned turns_ = 0;
+  bool has_slept_ = false;
+  bool is_closing_ = false;
+  bool is_listening_ = false;
+
+  std::vector<ShmPath*> hot_;
+  std::size_t hand_ = 0;       ///< Where cooling looks next.
+  std::size_t poll_next_ = 0;  ///< Which hot path is polled first.
+  ChunkQueue queue_;
+  std::vector<PortEvent> events_;
+  std::size_t events_taken_ = 0;
+  std::unique_ptr<std::byte[]> inbox_;
+
+  std::vector<std::unique_ptr<ShmPath>> paths_;
+  std::vector<std::unique_ptr<ShmPath>> ghosts_;
+  std::vector<ShmPath*> senders_;  ///< With parts of a message left.
+  std::vector<ShmPath*> blocked_;  ///< With a refused send.
+  std::vector<ShmPath*> draining_;
+  std::vector<ShmPath*> connecting_;
+  std::vector<Mapping> unmaps_;
+  std::vector<std::unique_ptr<Visitor>> visitors_;
+  std::unique_ptr<CrossMover> cross_mover_;
+  Watch listener_watch_{Watch::Kind::kListener, this};
+};
+
+}  // namespace hawser::backend::shm

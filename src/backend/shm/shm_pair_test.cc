@@ -1,0 +1,375 @@
+// Two agents' ports in one process.
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "backend/shm/test_host.h"
+
+namespace hawser::backend::shm {
+namespace {
+
+class ShmPair : public ::testing::Test {
+ protected:
+  TestFolder folder_;
+  TestHost a_{"alice", folder_.path()};
+  TestHost b_{"bob", folder_.path()};
+};
+
+std::vector<std::byte> pattern(std::size_t size, unsigned seed = 1) {
+  std::vector<std::byte> bytes(size);
+  base::Rng rng(seed);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(rng.u64());
+  return bytes;
+}
+
+TEST_F(ShmPair, ConnectsAndNamesBothEnds) {
+  Path* path = connect(a_, b_);
+  EXPECT_EQ(path->state(), PathState::kUp);
+  EXPECT_EQ(a_.ups[path].peer, "bob");
+  EXPECT_FALSE(a_.ups[path].inbound);
+  ASSERT_NE(b_.inbound, nullptr);
+  EXPECT_EQ(b_.ups[b_.inbound].peer, "alice");
+  EXPECT_EQ(b_.ups[b_.inbound].session, a_.ups[path].session);
+  EXPECT_NE(path->describe().find("process"), std::string::npos);
+}
+
+TEST_F(ShmPair, WritesAndReadsMappedMemory) {
+  Path* path = connect(a_, b_);
+  auto region = b_.allocate(8 << 20);
+  Binding* target = path->bind(b_.ref(*region)).value();
+  EXPECT_EQ(path->bind(b_.ref(*region)).value(), target);
+  for (const std::size_t size : {1u, 8u, 63u, 64u, 4096u, 65536u, 65537u, 1u << 20, 5u << 20}) {
+    auto source = pattern(size, static_cast<unsigned>(size));
+    const Piece piece{source.data(), 12345, size};
+    ASSERT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kWrite, target, {&piece, 1}, size)).ok());
+    EXPECT_EQ(std::memcmp(region->base + 12345, source.data(), size), 0) << size;
+    std::vector<std::byte> back(size);
+    const Piece reverse{back.data(), 12345, size};
+    ASSERT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kRead, target, {&reverse, 1}, size)).ok());
+    EXPECT_EQ(back, source) << size;
+  }
+}
+
+TEST_F(ShmPair, MappedSmallChunksEndInsideSubmit) {
+  Path* path = connect(a_, b_);
+  auto region = b_.allocate(1 << 20);
+  Binding* target = path->bind(b_.ref(*region)).value();
+  auto source = pattern(65536);
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < 1000; ++i) pieces.push_back({source.data() + i * 8, i * 1000, 8});
+  ASSERT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kWrite, target, pieces, 1)).ok());  // maps
+  const Chunk chunks[] = {chunk_of(Operation::kWrite, target, pieces, 2),
+                          chunk_of(Operation::kWrite, target, pieces, 3)};
+  const Submitted submitted = path->submit(chunks, Instant());
+  EXPECT_EQ(submitted.taken, 2u);
+  EXPECT_EQ(submitted.done, 2u);
+  for (std::size_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(std::memcmp(region->base + i * 1000, source.data() + i * 8, 8), 0);
+  }
+}
+
+TEST_F(ShmPair, ForeignMemoryGoesByCrossMemoryAttach) {
+  Path* path = connect(a_, b_);
+  auto memory = pattern(3 << 20, 5);
+  auto region = b_.add_foreign(memory);
+  auto bound = path->bind(b_.ref(*region));
+  if (!bound) GTEST_SKIP() << bound.error().to_string();
+  auto source = pattern(3 << 20, 6);
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < 3000; ++i) pieces.push_back({source.data() + i * 1000, (2999 - i) * 1000, 1000});
+  ASSERT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kWrite, *bound, pieces, 1)).ok());
+  for (std::size_t i = 0; i < 3000; ++i) {
+    ASSERT_EQ(std::memcmp(memory.data() + (2999 - i) * 1000, source.data() + i * 1000, 1000), 0);
+  }
+  std::vector<std::byte> back(memory.size());
+  const Piece all{back.data(), 0, back.size()};
+  ASSERT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kRead, *bound, {&all, 1}, 2)).ok());
+  EXPECT_EQ(back, memory);
+}
+
+TEST_F(ShmPair, ForeignMemoryThatIsNotThereFails) {
+  Path* path = connect(a_, b_);
+  auto* nowhere = reinterpret_cast<std::byte*>(0x1000);
+  auto region = b_.add_foreign({nowhere, 4096});
+  auto bound = path->bind(b_.ref(*region));
+  if (!bound) GTEST_SKIP() << bound.error().to_string();
+  auto source = pattern(4096);
+  const Piece piece{source.data(), 0, source.size()};
+  const Status status = transfer(a_, b_, path, chunk_of(Operation::kWrite, *bound, {&piece, 1}, 1));
+  EXPECT_EQ(status.code(), Code::kFailed);
+  EXPECT_EQ(status.buffer(), BufferState::kUntouched);
+}
+
+TEST_F(ShmPair, AttachOffIsUnsupportedAndSaysSo) {
+  Options options;
+  options.attach = false;
+  TestHost c{"carol", folder_.path(), options};
+  Path* path = connect(c, b_);
+  auto memory = pattern(4096);
+  auto region = b_.add_foreign(memory);
+  EXPECT_EQ(path->bind(b_.ref(*region)).error().code(), Code::kUnsupported);
+}
+
+TEST_F(ShmPair, RefusesWrongKeyBoundsAndRights) {
+  Path* path = connect(a_, b_);
+  auto region = b_.allocate(4096, Rights::kRead);
+  auto source = pattern(4096);
+  const Piece piece{source.data(), 0, 4096};
+
+  RemoteRegionRef forged = b_.ref(*region);
+  forged.key.lo ^= 1;
+  Binding* wrong_key = path->bind(forged).value();
+  EXPECT_EQ(transfer(a_, b_, path, chunk_of(Operation::kRead, wrong_key, {&piece, 1}, 1)).code(), Code::kDenied);
+  EXPECT_EQ(path->bind(forged).error().code(), Code::kDenied);  // final
+  path->unbind(forged.index, forged.generation);
+
+  Binding* target = path->bind(b_.ref(*region)).value();
+  EXPECT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kRead, target, {&piece, 1}, 2)).ok());
+  EXPECT_EQ(transfer(a_, b_, path, chunk_of(Operation::kWrite, target, {&piece, 1}, 3)).code(), Code::kDenied);
+  const Piece beyond{source.data(), 1, 4096};
+  EXPECT_EQ(transfer(a_, b_, path, chunk_of(Operation::kRead, target, {&beyond, 1}, 4)).code(), Code::kDenied);
+  const Piece wild{source.data(), UINT64_MAX - 4, 8};
+  EXPECT_EQ(transfer(a_, b_, path, chunk_of(Operation::kRead, target, {&wild, 1}, 5)).code(), Code::kDenied);
+}
+
+TEST_F(ShmPair, ClosedRegionTakesNothingMore) {
+  Path* path = connect(a_, b_);
+  auto region = b_.allocate(1 << 20);
+  Binding* target = path->bind(b_.ref(*region)).value();
+  auto source = pattern(1 << 20);
+  const Piece piece{source.data(), 0, 4096};
+  ASSERT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kWrite, target, {&piece, 1}, 1)).ok());
+
+  // One chunk is half done when the region closes.
+  const Piece large{source.data(), 0, source.size()};
+  const Chunk chunk = chunk_of(Operation::kWrite, target, {&large, 1}, 2);
+  ASSERT_EQ(path->submit({&chunk, 1}, Instant()).taken, 1u);
+  a_.turn();
+  b_.regions().close(region->index, region->generation);
+  std::string holder;
+  EXPECT_TRUE(b_.port().region_quiet(region->index, region->generation, &holder));
+  std::memset(region->base, 0x77, region->size);
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return a_.done.contains(2); }));
+  EXPECT_EQ(a_.done[2].code(), Code::kDenied);
+  EXPECT_EQ(a_.done[2].buffer(), BufferState::kPartlyWritten);
+  EXPECT_EQ(transfer(a_, b_, path, chunk_of(Operation::kWrite, target, {&piece, 1}, 3)).code(), Code::kDenied);
+  for (std::size_t i = 0; i < region->size; ++i) ASSERT_EQ(region->base[i], std::byte{0x77});
+}
+
+TEST_F(ShmPair, ChunksTakeTurnsAndCanBeCancelled) {
+  Path* path = connect(a_, b_);
+  auto region = b_.allocate(64 << 20);
+  Binding* target = path->bind(b_.ref(*region)).value();
+  auto source = pattern(1 << 20);
+  const Piece piece{source.data(), 0, source.size()};
+  std::vector<Chunk> bulk;
+  for (std::uint64_t i = 0; i < 32; ++i) bulk.push_back(chunk_of(Operation::kWrite, target, {&piece, 1}, 100 + i, 1));
+  const Chunk other = chunk_of(Operation::kWrite, target, {&piece, 1}, 1, 2);
+  Chunk critical = chunk_of(Operation::kWrite, target, {&piece, 1}, 2, 3);
+  critical.priority = Priority::kCritical;
+  ASSERT_EQ(path->submit(bulk, Instant()).taken, 32u);
+  ASSERT_EQ(path->submit({&other, 1}, Instant()).taken, 1u);
+  ASSERT_EQ(path->submit({&critical, 1}, Instant()).taken, 1u);
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return a_.done.contains(1); }));
+  EXPECT_TRUE(a_.done.contains(2));
+  EXPECT_LE(a_.done.size(), 4u);  // it did not wait for the 32
+  path->cancel(1);
+  a_.turn();
+  a_.turn();
+  a_.turn();
+  EXPECT_EQ(a_.done.size(), 34u);
+  EXPECT_EQ(a_.done[131].code(), Code::kCancelled);
+}
+
+TEST_F(ShmPair, MessagesOfAllSizesKeepTheirOrder) {
+  for (const std::uint32_t ring_bytes : {4096u, 65536u, 262144u}) {
+    Options options;
+    options.ring_bytes = ring_bytes;
+    TestHost c{"carol", folder_.path(), options};
+    Path* path = connect(c, b_);
+    b_.messages.clear();
+    c.messages.clear();
+    std::vector<std::string> sent;
+    base::Rng rng(ring_bytes);
+    for (int i = 0; i < 3000; ++i) {
+      const std::size_t size = rng.chance(0.1) ? rng.below(kMessageMax + 1025) : rng.below(200);
+      std::string text(size, static_cast<char>('a' + i % 26));
+      if (size >= 4) std::memcpy(text.data(), &i, 4);
+      const std::size_t head = size == 0 ? 0 : rng.below(size);
+      ASSERT_TRUE(turn_until({&c, &b_}, [&] {
+        return path->send(Priority::kBulk, bytes_of(text).first(head), bytes_of(text).subspan(head));
+      }));
+      sent.push_back(std::move(text));
+    }
+    ASSERT_TRUE(turn_until({&c, &b_}, [&] { return b_.messages.size() == sent.size(); })) << b_.messages.size();
+    EXPECT_TRUE(b_.messages == sent);
+    ASSERT_TRUE(b_.inbound->send(Priority::kBulk, bytes_of("back"), {}));
+    ASSERT_TRUE(turn_until({&c, &b_}, [&] { return c.messages.size() == 1; }));
+  }
+}
+
+TEST_F(ShmPair, SleepersAreWoken) {
+  Path* path = connect(a_, b_);
+  const auto is_readable = [](TestHost& host) {
+    pollfd watched{host.port().wait_fd(), POLLIN, 0};
+    return ::poll(&watched, 1, 0) == 1;
+  };
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(turn_until({&b_}, [&] { return b_.port().prepare_sleep(); }));
+    ASSERT_FALSE(is_readable(b_));
+    ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("wake"), {}));
+    ASSERT_TRUE(is_readable(b_)) << i;
+    ASSERT_TRUE(turn_until({&b_}, [&] { return b_.messages.size() == static_cast<std::size_t>(i) + 1; }));
+  }
+  // Sent before: there is nothing to sleep for.
+  ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("early"), {}));
+  EXPECT_FALSE(b_.port().prepare_sleep());
+}
+
+TEST_F(ShmPair, RefusedSenderIsWokenByRoom) {
+  Options options;
+  options.ring_bytes = 4096;
+  TestHost c{"carol", folder_.path(), options};
+  Path* path = connect(c, b_);
+  std::size_t count = 0;
+  while (path->send(Priority::kBulk, bytes_of("message"), {})) ++count;
+  EXPECT_EQ(count, 64u);
+  ASSERT_TRUE(turn_until({&c}, [&] { return c.port().prepare_sleep(); }));
+  pollfd watched{c.port().wait_fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&watched, 1, 0), 0);
+  ASSERT_TRUE(turn_until({&b_}, [&] { return b_.messages.size() == count; }));
+  EXPECT_EQ(::poll(&watched, 1, 0), 1);
+  c.turn();
+  EXPECT_TRUE(path->send(Priority::kBulk, bytes_of("message"), {}));
+}
+
+TEST_F(ShmPair, ManyPathsBeyondTheHotOnesStillDeliver) {
+  Options options;
+  options.hot_paths = 2;
+  TestHost hub{"hub", folder_.path(), options};
+  std::vector<std::unique_ptr<TestHost>> spokes;
+  std::vector<Path*> paths;
+  std::vector<Path*> back;
+  for (int i = 0; i < 12; ++i) {
+    spokes.push_back(std::make_unique<TestHost>(base::format("spoke-{}", i), folder_.path()));
+    paths.push_back(connect(*spokes.back(), hub));
+    back.push_back(hub.inbound);
+  }
+  for (int round = 0; round < 20; ++round) {
+    hub.messages.clear();
+    for (Path* path : paths) ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("hi"), {}));
+    ASSERT_TRUE(turn_until({&hub}, [&] { return hub.messages.size() == paths.size(); })) << hub.messages.size();
+    for (std::size_t i = 0; i < back.size(); ++i) {
+      ASSERT_TRUE(back[i]->send(Priority::kBulk, bytes_of("ho"), {}));
+      TestHost& spoke = *spokes[i];
+      ASSERT_TRUE(turn_until({&spoke}, [&] { return spoke.messages.size() == static_cast<std::size_t>(round) + 1; }));
+    }
+  }
+}
+
+TEST_F(ShmPair, AWrongIncarnationMeansRestarted) {
+  PathTarget target = a_.target(b_);
+  target.incarnation = base::random_id128();
+  Path* path = a_.open(target);
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return a_.downs.contains(path); }));
+  EXPECT_EQ(a_.downs[path].code(), Code::kDisconnected);
+  EXPECT_EQ(a_.downs[path].scope(), Scope::kPeer);
+  EXPECT_NE(a_.downs[path].message().find("restarted"), std::string_view::npos);
+  EXPECT_EQ(b_.inbound, nullptr);
+  a_.port().release_path(path);
+  a_.downs.clear();
+
+  target = a_.target(b_);
+  target.peer = "bertha";
+  path = a_.open(target);
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return a_.downs.contains(path); }));
+  EXPECT_NE(a_.downs[path].message().find("called 'bob'"), std::string_view::npos);
+}
+
+TEST_F(ShmPair, NobodyThereIsSaidAtOnce) {
+  TestHost gone{"gone", folder_.path()};
+  const PathTarget target = a_.target(gone);
+  gone.close();
+  Path* path = a_.open(target);
+  a_.turn();
+  ASSERT_TRUE(a_.downs.contains(path));
+  EXPECT_EQ(a_.downs[path].code(), Code::kDisconnected);
+  EXPECT_EQ(a_.downs[path].scope(), Scope::kPeer);
+  EXPECT_FALSE(a_.port().open_path(
+      {.peer = "x", .incarnation = {}, .address = "garbage", .supersedes = {}, .deadline = {}}, Instant()));
+  EXPECT_FALSE(a_.backend().reachable("").ok());
+  EXPECT_TRUE(a_.backend().reachable(b_.backend().address()).ok());
+  Address elsewhere = decode_address(b_.backend().address()).value();
+  elsewhere.boot.lo ^= 1;
+  EXPECT_EQ(a_.backend().reachable(encode(elsewhere)).code(), Code::kUnsupported);
+  elsewhere.boot.lo ^= 1;
+  elsewhere.user += 1;
+  EXPECT_EQ(a_.backend().reachable(encode(elsewhere)).code(), Code::kDenied);
+}
+
+TEST_F(ShmPair, ASilentPeerIsGivenUpAtTheDeadline) {
+  PathTarget target = a_.target(b_);
+  const Instant start = Clock::steady().now();
+  target.deadline = start + std::chrono::milliseconds(20);
+  Path* path = a_.open(target);
+  ASSERT_TRUE(turn_until({&a_}, [&] { return a_.downs.contains(path); }));  // bob is never turned
+  EXPECT_EQ(a_.downs[path].code(), Code::kTimedOut);
+  EXPECT_GE(Clock::steady().now() - start, std::chrono::milliseconds(20));
+}
+
+TEST_F(ShmPair, ClosingDeliversWhatWasSentAndTellsThePeer) {
+  Path* path = connect(a_, b_);
+  ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("last words"), {}));
+  a_.port().begin_close(Clock::steady().now());
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return b_.downs.contains(b_.inbound) && a_.downs.contains(path); }));
+  EXPECT_EQ(b_.messages.back(), "last words");
+  EXPECT_EQ(b_.downs[b_.inbound].scope(), Scope::kPeer);
+  EXPECT_TRUE(a_.port().idle());
+  a_.port().release_path(path);
+  b_.port().release_path(b_.inbound);
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return a_.port().idle(); }));
+}
+
+TEST_F(ShmPair, ReleasingAPathEndsItsChunksSilently) {
+  Path* path = connect(a_, b_);
+  auto region = b_.allocate(8 << 20);
+  Binding* target = path->bind(b_.ref(*region)).value();
+  auto source = pattern(1 << 20);
+  const Piece piece{source.data(), 0, source.size()};
+  const Chunk chunk = chunk_of(Operation::kWrite, target, {&piece, 1}, 1);
+  ASSERT_EQ(path->submit({&chunk, 1}, Instant()).taken, 1u);
+  a_.port().release_path(path);
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return b_.downs.contains(b_.inbound); }));
+  EXPECT_EQ(b_.downs[b_.inbound].scope(), Scope::kPath);
+  EXPECT_TRUE(a_.done.empty());
+  EXPECT_TRUE(a_.downs.empty());
+  b_.port().release_path(b_.inbound);
+  connect(a_, b_);
+}
+
+TEST_F(ShmPair, ANewSessionReplacesTheOld) {
+  Path* first = connect(a_, b_);
+  Path* first_inbound = b_.inbound;
+  PathTarget target = a_.target(b_);
+  target.supersedes = a_.ups[first].session;
+  Path* second = a_.open(target);
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return a_.ups.contains(second) && b_.downs.contains(first_inbound); }));
+  EXPECT_TRUE(b_.ups.contains(b_.inbound));
+  EXPECT_NE(b_.inbound, first_inbound);
+  ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return a_.downs.contains(first); }));
+  EXPECT_EQ(a_.downs[first].scope(), Scope::kPath);
+}
+
+TEST_F(ShmPair, AnAgentMayReachItself) {
+  Path* path = a_.open(a_.target(a_));
+  ASSERT_TRUE(turn_until({&a_}, [&] { return a_.ups.size() == 2; }));
+  auto region = a_.allocate(4096);
+  Binding* target = path->bind(a_.ref(*region)).value();
+  auto source = pattern(4096);
+  const Piece piece{source.data(), 0, 4096};
+  EXPECT_TRUE(transfer(a_, a_, path, chunk_of(Operation::kWrite, target, {&piece, 1}, 1)).ok());
+  EXPECT_EQ(std::memcmp(region->base, source.data(), 4096), 0);
+}
+
+}  // namespace
+}  // namespace hawser::backend::shm

@@ -52,8 +52,14 @@ class HeadWriter {
   return Status(Code::kCorrupt, base::format("session message '{}': {}", to_string(kind), what));
 }
 
-[[gnu::cold, gnu::noinline]] Status truncated(SessionKind kind) {
-  return corrupt(kind, "a field is malformed or cut off");
+constexpr char kTruncated[] = "a field is malformed or cut off";
+
+[[gnu::cold, gnu::noinline]] Status truncated(SessionKind kind) { return corrupt(kind, kTruncated); }
+
+[[gnu::cold, gnu::noinline]] Status unknown_kind(Bytes bytes) {
+  if (bytes.empty()) return Status(Code::kCorrupt, "an empty session message");
+  return Status(Code::kCorrupt,
+                base::format("session message of unknown kind {}", std::to_integer<unsigned>(bytes[0])));
 }
 
 // For messages without a body.
@@ -70,14 +76,32 @@ CreditLimits take_limits(ByteReader& in) {
   return limits;
 }
 
-SignalBump take_signal(ByteReader& in) {
-  SignalBump signal;
+void take_signal(ByteReader& in, SignalBump& signal) {
   signal.region = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
   signal.generation = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
   signal.key = in.id();
   signal.offset = in.varint();
   signal.add = in.varint();
-  return signal;
+}
+
+// Null, or what is wrong.
+const char* read_arrive(ByteReader& in, Arrive& message) {
+  const std::uint8_t flags = in.u8();
+  if (flags > kFlagsKnown) return "unknown flags";
+  if ((flags & kFlagCovers) != 0) {
+    message.transfer = in.u64();
+    message.chunks = static_cast<std::uint32_t>(in.varint(kChunksMax));
+    if (message.transfer == 0) in.fail();
+  }
+  if ((flags & kFlagOldest) != 0) {
+    message.oldest = in.u64();
+    if (message.oldest == 0) in.fail();  // equal messages have equal bytes
+  }
+  if ((flags & kFlagSignal) != 0) take_signal(in, message.signal.emplace());
+  if (!in.ok()) return kTruncated;
+  if ((flags & kFlagNotify) == 0) return in.at_end() ? nullptr : "bytes follow it";
+  message.notify.emplace(in.rest());
+  return message.notify->size() <= kMessageMax ? nullptr : "the notification is too long";
 }
 
 void put_signal(HeadWriter& out, const SignalBump& signal) {
@@ -178,60 +202,54 @@ Bytes encode(const Bye& message, HeadBuffer buffer) {
   return out.written();
 }
 
+// The three decoders of the hot path fill their Result in place: moving a message that was just written costs more than
+// decoding it.
+
 Result<Envelope> open_envelope(Bytes bytes) {
+  Result<Envelope> result{Envelope{}};
+  Envelope& envelope = *result;
   ByteReader in(bytes);
-  Envelope envelope;
   const std::uint8_t kind = in.u8();
-  if (kind < static_cast<std::uint8_t>(SessionKind::kArrive) || kind > static_cast<std::uint8_t>(SessionKind::kBye)) {
-    return Status(Code::kCorrupt, bytes.empty() ? std::string("an empty session message")
-                                                : base::format("session message of unknown kind {}", kind));
-  }
   envelope.kind = static_cast<SessionKind>(kind);
+  if (kind < static_cast<std::uint8_t>(SessionKind::kArrive) || kind > static_cast<std::uint8_t>(SessionKind::kBye)) {
+    result = unknown_kind(bytes);
+    return result;
+  }
   if (is_reliable(envelope.kind)) {
     envelope.seq = in.varint();
-    if (envelope.seq == 0) return corrupt(envelope.kind, "it has no sequence number");
+    if (envelope.seq == 0) {
+      result = corrupt(envelope.kind, "it has no sequence number");
+      return result;
+    }
   }
   envelope.rest = in.rest();
-  return envelope;
+  return result;
 }
 
 Result<Arrive> decode_arrive(const Envelope& envelope) {
   require_kind(envelope, SessionKind::kArrive);
+  Result<Arrive> result{Arrive{}};
   ByteReader in(envelope.rest);
-  Arrive message;
-  message.seq = envelope.seq;
-  const std::uint8_t flags = in.u8();
-  if (flags > kFlagsKnown) return corrupt(envelope.kind, "unknown flags");
-  if ((flags & kFlagCovers) != 0) {
-    message.transfer = in.u64();
-    message.chunks = static_cast<std::uint32_t>(in.varint(kChunksMax));
-    if (message.transfer == 0) in.fail();
-  }
-  if ((flags & kFlagOldest) != 0) {
-    message.oldest = in.u64();
-    if (message.oldest == 0) in.fail();  // equal messages have equal bytes
-  }
-  if ((flags & kFlagSignal) != 0) message.signal = take_signal(in);
-  if (!in.ok()) return truncated(envelope.kind);
-  if ((flags & kFlagNotify) != 0) {
-    message.notify = in.rest();
-    if (message.notify->size() > kMessageMax) return corrupt(envelope.kind, "the notification is too long");
-  } else if (!in.at_end()) {
-    return corrupt(envelope.kind, "bytes follow it");
-  }
-  return message;
+  const char* fault = read_arrive(in, *result);
+  result->seq = envelope.seq;
+  if (fault != nullptr) result = corrupt(envelope.kind, fault);
+  return result;
 }
 
 Result<Send> decode_send(const Envelope& envelope) {
   require_kind(envelope, SessionKind::kSend);
+  Result<Send> result{Send{}};
+  Send& message = *result;
   ByteReader in(envelope.rest);
-  Send message;
   message.seq = envelope.seq;
   message.channel = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
-  if (!in.ok()) return truncated(envelope.kind);
   message.bytes = in.rest();
-  if (message.bytes.size() > kMessageMax) return corrupt(envelope.kind, "the message is too long");
-  return message;
+  if (!in.ok()) {
+    result = truncated(envelope.kind);
+  } else if (message.bytes.size() > kMessageMax) {
+    result = corrupt(envelope.kind, "the message is too long");
+  }
+  return result;
 }
 
 Result<CardRequest> decode_card_request(const Envelope& envelope) {

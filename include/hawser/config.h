@@ -58,4 +58,7 @@ HAWSER_API Result<LoadedConfig> load_config(const ConfigSources& sources);
 /// The values as a table for people: name, value, origin.
 HAWSER_API std::string to_string(const LoadedConfig& config);
 
+/// Every option with its meaning, variable, allowed form and default, for people. docs/config.md is made of it.
+HAWSER_API std::string config_reference();
+
 HAWSER_NAMESPACE_END

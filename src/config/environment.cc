@@ -1,0 +1,78 @@
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/quantity.h"
+#include "config/options.h"
+#include "config/settings.h"
+
+namespace hawser::config {
+namespace {
+
+constexpr std::string_view kPrefix = "HAWSER_";
+constexpr std::string_view kBackendVariable = "HAWSER_BACKEND_";
+
+/// "tcp_lanes" with tcp known is {"tcp", "lanes"}. The longest name wins, so with my and my_rdma known, my_rdma_qps is a
+/// parameter of my_rdma.
+bool split_parameter(std::string_view rest, std::span<const std::string> backends, std::string& name) {
+  std::string_view best;
+  for (const std::string& backend : backends) {
+    const bool matches = rest.size() > backend.size() + 1 && rest.starts_with(backend) && rest[backend.size()] == '_';
+    if (matches && backend.size() > best.size()) best = backend;
+  }
+  if (best.empty()) return false;
+  name = base::format("{}{}.{}", kBackendPrefix, best, rest.substr(best.size() + 1));
+  return true;
+}
+
+std::string join(std::span<const std::string> words) {
+  std::vector<std::string> sorted(words.begin(), words.end());
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::string text;
+  for (const std::string& word : sorted) text.append(text.empty() ? "" : ", ").append(word);
+  return text;
+}
+
+}  // namespace
+
+Settings read_environment(const ConfigSources::Texts& environment, std::span<const std::string> backends,
+                          Findings& findings) {
+  Settings settings;
+  for (const auto& [variable, text] : environment) {
+    if (!variable.starts_with(kPrefix) || variable == "HAWSER_CONFIG" || text.empty()) continue;
+    if (const Option* option = find_variable(variable)) {
+      settings[std::string(option->name)] = {text, variable};
+      continue;
+    }
+    std::string name;
+    if (!variable.starts_with(kBackendVariable)) {
+      findings.warnings.push_back(base::format("{}: there is no such variable", variable));
+    } else if (split_parameter(base::to_lower(variable.substr(kBackendVariable.size())), backends, name)) {
+      settings[name] = {text, variable};
+    } else {
+      findings.warnings.push_back(
+          base::format("{}: names no parameter of a known backend ({})", variable, join(backends)));
+    }
+  }
+  return settings;
+}
+
+}  // namespace hawser::config
+
+HAWSER_NAMESPACE_BEGIN
+
+ConfigSources ConfigSources::from_process() {
+  ConfigSources sources;
+  // The only place of the library that reads the process's environment.
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view entry = *at;
+    const std::size_t equals = entry.find('=');
+    if (!entry.starts_with(config::kPrefix) || equals == std::string_view::npos) continue;
+    sources.environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return sources;
+}
+
+HAWSER_NAMESPACE_END

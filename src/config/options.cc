@@ -1,0 +1,192 @@
+#include "config/options.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/quantity.h"
+#include "config/settings.h"
+
+namespace hawser::config {
+namespace {
+
+constexpr std::string_view kCount = "a whole number from 1 to 4294967295, such as 1024";
+constexpr std::string_view kSize = "a size from 1 to 4294967295 bytes, such as 64KiB or 1MiB";
+constexpr std::string_view kDuration = "a duration of at least 1ms with its unit, such as 500ms, 1.5s or 2min";
+constexpr Duration kDurationMin = std::chrono::milliseconds(1);
+constexpr std::size_t kNameMax = 255;
+
+template <typename T>
+struct Word {
+  std::string_view text;
+  T value;
+};
+constexpr Word<OpenMode> kModes[] = {
+    {"auto", OpenMode::kAuto}, {"strict", OpenMode::kStrict}, {"lenient", OpenMode::kLenient}};
+constexpr Word<Security> kLevels[] = {{"default", Security::kDefault}, {"none", Security::kNone}};
+
+template <typename T, std::size_t kWords>
+bool set_word(T& value, const Word<T> (&words)[kWords], std::string_view text) {
+  for (const Word<T>& word : words) {
+    if (!base::equal_ignoring_case(word.text, base::trim(text))) continue;
+    value = word.value;
+    return true;
+  }
+  return false;
+}
+template <typename T, std::size_t kWords>
+std::string get_word(T value, const Word<T> (&words)[kWords]) {
+  for (const Word<T>& word : words) {
+    if (word.value == value) return std::string(word.text);
+  }
+  return "unknown";
+}
+
+template <Duration AgentOptions::*kMember>
+constexpr Option duration(std::string_view name, std::string_view variable, std::string_view meaning) {
+  return {name,
+          variable,
+          kDuration,
+          meaning,
+          [](Draft& draft, std::string_view text) {
+            const auto value = base::parse_duration(text);
+            if (!value || *value < kDurationMin) return false;
+            draft.config.options.*kMember = *value;
+            return true;
+          },
+          [](const Draft& draft) { return base::format_duration(draft.config.options.*kMember); }};
+}
+
+bool set_limit(std::uint32_t& limit, std::optional<std::uint64_t> value) {
+  if (!value || *value == 0 || *value > UINT32_MAX) return false;
+  limit = static_cast<std::uint32_t>(*value);
+  return true;
+}
+
+template <std::uint32_t AgentLimits::*kMember>
+constexpr Option limit(std::string_view name, std::string_view variable, std::string_view meaning) {
+  return {name,
+          variable,
+          kCount,
+          meaning,
+          [](Draft& draft, std::string_view text) {
+            return set_limit(draft.config.options.limits.*kMember, base::parse_count(text));
+          },
+          [](const Draft& draft) { return std::to_string(draft.config.options.limits.*kMember); }};
+}
+
+bool set_name(Draft& draft, std::string_view text) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (text.empty() || text.size() > kNameMax || std::any_of(text.begin(), text.end(), is_control)) return false;
+  draft.config.options.name = std::string(text);
+  return true;
+}
+
+bool set_backends(Draft& draft, std::string_view text) {
+  std::vector<std::string> names;
+  draft.config.options.backends.clear();
+  if (base::equal_ignoring_case(base::trim(text), "all")) return true;
+  if (!split_words(text, names)) return false;
+  for (std::string& name : names) draft.config.options.backends.push_back({std::move(name), {}});
+  return true;
+}
+
+std::string get_backends(const Draft& draft) {
+  std::string text;
+  for (const BackendSpec& spec : draft.config.options.backends) text.append(text.empty() ? "" : ",").append(spec.name);
+  return text.empty() ? "all" : text;
+}
+
+bool set_directory(Draft& draft, std::string_view text) {
+  text = base::trim(text);
+  const bool has_place = text.starts_with("file:") && text.size() > 5;
+  if (text != "none" && text != "inproc" && !text.starts_with("inproc:") && !has_place) return false;
+  draft.directory = std::string(text);
+  return true;
+}
+
+bool set_log(Draft& draft, std::string_view text) {
+  const Result<LogLevel> level = base::parse_log_level(text);
+  if (level) draft.config.options.log.level = *level;
+  return level.has_value();
+}
+
+bool set_plugin_path(Draft& draft, std::string_view text) {
+  draft.config.plugin_path.clear();
+  while (!text.empty()) {
+    const std::size_t colon = text.find(':');
+    if (colon != 0) draft.config.plugin_path.emplace_back(text.substr(0, colon));
+    text.remove_prefix(colon == std::string_view::npos ? text.size() : colon + 1);
+  }
+  return true;
+}
+
+std::string get_plugin_path(const Draft& draft) {
+  std::string text;
+  for (const std::string& folder : draft.config.plugin_path) text.append(text.empty() ? "" : ":").append(folder);
+  return text;
+}
+
+constexpr Option kOptions[] = {
+    {"name", "HAWSER_NAME", "a name of 1 to 255 bytes without control characters",
+     "The agent's name, as peers know it.", set_name, [](const Draft& draft) { return draft.config.options.name; }},
+    {"backends", "HAWSER_BACKENDS", "a list of backend names, such as shm,tcp, or all",
+     "Backends to open, in order of preference; all opens what works here.", set_backends, get_backends},
+    {"mode", "HAWSER_MODE", "one of auto, strict, lenient",
+     "Whether a backend that does not open is an error (strict), or is left out (lenient); auto: strict when backends "
+     "are named.",
+     [](Draft& draft, std::string_view text) { return set_word(draft.config.options.mode, kModes, text); },
+     [](const Draft& draft) { return get_word(draft.config.options.mode, kModes); }},
+    {"directory", "HAWSER_DIRECTORY", "file:/path, inproc:NAME or none",
+     "Where the agent's card is published and peers are found.", set_directory,
+     [](const Draft& draft) { return draft.directory; }},
+    {"directory_prefix", "HAWSER_DIRECTORY_PREFIX", "a text of at most 512 bytes", "Put before names in the directory.",
+     [](Draft& draft, std::string_view text) {
+       draft.config.options.directory_prefix = std::string(text);
+       return text.size() <= 512;
+     },
+     [](const Draft& draft) { return draft.config.options.directory_prefix; }},
+    {"security", "HAWSER_SECURITY", "one of default, none",
+     "none lets an agent listen beyond this host without proving who its peers are.",
+     [](Draft& draft, std::string_view text) { return set_word(draft.config.options.security, kLevels, text); },
+     [](const Draft& draft) { return get_word(draft.config.options.security, kLevels); }},
+    duration<&AgentOptions::default_deadline>("deadline", "HAWSER_DEADLINE",
+                                              "How long a transfer may take that names no deadline."),
+    duration<&AgentOptions::heartbeat>("heartbeat", "HAWSER_HEARTBEAT",
+                                       "Between two heartbeats; after three missed ones a peer is down."),
+    duration<&AgentOptions::peer_timeout>("peer_timeout", "HAWSER_PEER_TIMEOUT",
+                                          "How long reconnecting is tried before a peer is down."),
+    {"log", "HAWSER_LOG", "one of trace, debug, info, warn, error, off", "Lines below this level are not logged.",
+     set_log, [](const Draft& draft) { return std::string(to_string(draft.config.options.log.level)); }},
+    {"plugin_path", "HAWSER_PLUGIN_PATH", "folders with colons between them",
+     "Where out-of-tree backends are looked for.", set_plugin_path, get_plugin_path},
+    limit<&AgentLimits::transfers>("limits.transfers", "HAWSER_LIMITS_TRANSFERS", "Transfers in flight at once."),
+    limit<&AgentLimits::peers>("limits.peers", "HAWSER_LIMITS_PEERS", "Peers known at once."),
+    limit<&AgentLimits::regions>("limits.regions", "HAWSER_LIMITS_REGIONS", "Regions registered at once."),
+    limit<&AgentLimits::notifications>("limits.notifications", "HAWSER_LIMITS_NOTIFICATIONS",
+                                       "Notifications waiting in the inbox, per peer."),
+    {"limits.notification_bytes", "HAWSER_LIMITS_NOTIFICATION_BYTES", kSize,
+     "Bytes of notifications waiting in the inbox, per peer.",
+     [](Draft& draft, std::string_view text) {
+       return set_limit(draft.config.options.limits.notification_bytes, base::parse_size(text));
+     },
+     [](const Draft& draft) { return base::format_size(draft.config.options.limits.notification_bytes); }},
+    limit<&AgentLimits::events>("limits.events", "HAWSER_LIMITS_EVENTS", "Peer events waiting to be taken."),
+};
+
+}  // namespace
+
+std::span<const Option> options() { return kOptions; }
+
+const Option* find_option(std::string_view name) {
+  const auto* at =
+      std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option& o) { return o.name == name; });
+  return at == std::end(kOptions) ? nullptr : at;
+}
+
+const Option* find_variable(std::string_view variable) {
+  const auto* at =
+      std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option& o) { return o.variable == variable; });
+  return at == std::end(kOptions) ? nullptr : at;
+}
+
+}  // namespace hawser::config

@@ -48,12 +48,12 @@ struct AgentLimits {
 };
 
 struct AgentOptions {
-  std::string name;                   ///< 1 to 255 bytes, no control characters. Need not be unique.
-  std::vector<BackendSpec> backends;  ///< In order of preference; empty: all that work here.
+  std::string name = {};                   ///< 1 to 255 bytes, no control characters. Need not be unique.
+  std::vector<BackendSpec> backends = {};  ///< In order of preference; empty: all that work here.
   /// By backend name, named in `backends` or not; a spec's own parameters overlay them.
-  std::map<std::string, Params, std::less<>> backend_params;
+  std::map<std::string, Params, std::less<>> backend_params = {};
   OpenMode mode = OpenMode::kAuto;
-  std::shared_ptr<Directory> directory;  ///< Where the card is published and peers are found; may be null.
+  std::shared_ptr<Directory> directory = {};  ///< Where the card is published and peers are found; may be null.
   std::string directory_prefix = "hawser/cards/";
   Security security = Security::kDefault;  ///< kNone must be asked for to listen beyond this host.
   Duration default_deadline = std::chrono::seconds(30);
@@ -61,9 +61,9 @@ struct AgentOptions {
   Duration peer_timeout = std::chrono::seconds(5);      ///< How long reconnecting is tried before a peer is down.
   /// Told in the card: a Driver will run this agent (polled agents are not judged by heartbeats).
   bool driven = false;
-  AgentLimits limits;
-  LogOptions log;
-  std::shared_ptr<const Clock> clock;  ///< Null: the host's monotonic clock.
+  AgentLimits limits = {};
+  LogOptions log = {};
+  std::shared_ptr<const Clock> clock = {};  ///< Null: the host's monotonic clock.
   std::uint64_t seed = 0;              ///< Zero: from the system. The simulator sets it.
 };
 

@@ -17,8 +17,8 @@ HAWSER_NAMESPACE_BEGIN
 using Params = std::map<std::string, std::string, std::less<>>;
 
 struct BackendSpec {
-  std::string name;  ///< shm, tcp, loopback, sim, or a plug-in's.
-  Params params;     ///< Overlay the backend's defaults; unknown keys warn.
+  std::string name = {};  ///< shm, tcp, loopback, sim, or a plug-in's.
+  Params params = {};     ///< Overlay the backend's defaults; unknown keys warn.
 };
 
 inline BackendSpec shm(Params params = {}) { return {"shm", std::move(params)}; }

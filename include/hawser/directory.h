@@ -5,8 +5,8 @@
 // A directory is driven, not called back: requests return a ticket, answers come out of `poll`. What may block runs in
 // `run_job`, on a worker of the driver or on whoever waits, never in a lane's turn.
 //
-// Bounds: keys of 1 to 1024 bytes, values up to 1 MiB, 1024 requests waiting and 4096 tickets not yet answered, taken or
-// cancelled. A request beyond them gets a ticket that answers kBusy; one that is wrong gets one that answers kInvalid.
+// Bounds: keys of 1 to 1024 bytes, values up to 1 MiB, 1024 requests waiting and 4096 tickets not yet answered, taken
+// or cancelled. A request beyond them gets a ticket that answers kBusy; one that is wrong gets one that answers kInvalid.
 //
 // Thread rule: thread-safe.
 
@@ -32,7 +32,8 @@ inline constexpr std::size_t kDirectoryValueMax = std::size_t{1} << 20;
 struct PutOptions {
   Duration lease = Duration::zero();        ///< Zero: stays until erased. Putting again renews it.
   bool create_only = false;                 ///< kBusy when the key is there already.
-  std::optional<std::uint64_t> if_version = {};  ///< kBusy when the version differs; a key that is not there has version 0.
+  /// kBusy when the version differs; a key that is not there has version 0.
+  std::optional<std::uint64_t> if_version = {};
 };
 
 struct DirectoryEntry {

@@ -49,16 +49,16 @@ constexpr bool allows(Rights have, Rights want) {
 }
 
 struct RegionOptions {
-  std::string name;             ///< By which peers look it up; unique in its agent, or empty. At most 255 bytes.
-  std::span<std::byte> bytes;   ///< The caller's memory; must outlive the region. Not empty.
-  Device device;
+  std::string name = {};             ///< By which peers look it up; unique in its agent, or empty. At most 255 bytes.
+  std::span<std::byte> bytes = {};   ///< The caller's memory; must outlive the region. Not empty.
+  Device device = {};
   Rights rights = Rights::kReadWrite;
 };
 
 enum class HugePages : std::uint8_t { kAuto, kOff, kRequire };
 
 struct AllocateOptions {
-  std::string name;
+  std::string name = {};
   std::size_t size = 0;  ///< Bytes; rounded up to whole pages.
   Rights rights = Rights::kReadWrite;
   HugePages huge_pages = HugePages::kAuto;

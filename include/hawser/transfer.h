@@ -45,7 +45,7 @@ struct SignalWord {
 struct SubmitOptions {
   /// Delivered to the peer once, after the bytes are visible. Copied by submit. An empty but present one is
   /// delivered too.
-  std::optional<std::string_view> notify;
+  std::optional<std::string_view> notify = {};
   Duration deadline = Duration::zero();  ///< From now; zero means the agent's default.
   Priority priority = Priority::kBulk;
   CompletionQueue* queue = nullptr;  ///< Where to report; none: only the Transfer tells.

@@ -13,8 +13,8 @@ namespace {
 constexpr std::string_view kPrefix = "HAWSER_";
 constexpr std::string_view kBackendVariable = "HAWSER_BACKEND_";
 
-/// "tcp_lanes" with tcp known is {"tcp", "lanes"}. The longest name wins, so with my and my_rdma known, my_rdma_qps is a
-/// parameter of my_rdma.
+/// "tcp_lanes" with tcp known is "backend.tcp.lanes". The longest name wins: with my and my_rdma known, my_rdma_qps is
+/// a parameter of my_rdma.
 bool split_parameter(std::string_view rest, std::span<const std::string> backends, std::string& name) {
   std::string_view best;
   for (const std::string& backend : backends) {

@@ -38,12 +38,24 @@ ArrivalResult ArrivalTable::on_arrive(std::uint64_t transfer, std::uint32_t chun
   if (transfer == 0 || chunks > wire::kChunksMax) return kCorruptResult;
   Record* record = find_or_add(transfer);
   if (record == nullptr) return transfer < oldest_ ? kIgnoredResult : kCorruptResult;
-  if (record->arrived || is_retired(*record)) return kIgnoredResult;
+  if (record->arrived && !record->complete && chunks == 0) {
+    record->chunks = 0;
+    return finish_if_all(*record);
+  }
+  if (record->arrived || record->complete || is_retired(*record)) return kIgnoredResult;
   if (chunks != 0 && record->end > chunks) return kCorruptResult;
   record->arrived = true;
   record->chunks = chunks;
   record->cookie = cookie;
   return finish_if_all(*record);
+}
+
+std::optional<std::uint64_t> ArrivalTable::cancel(std::uint64_t transfer) {
+  Record* record = transfer == 0 ? nullptr : find_or_add(transfer);
+  if (record == nullptr || record->complete) return std::nullopt;
+  record->complete = true;
+  drop_bitmap(*record);
+  return record->arrived ? std::optional(record->cookie) : std::nullopt;
 }
 
 ArrivalResult ArrivalTable::finish_if_all(Record& record) {

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "wire/session.h"
@@ -44,8 +45,12 @@ class ArrivalTable {
   /// A covered chunk of the peer is visible.
   ArrivalResult on_chunk(std::uint64_t transfer, std::uint32_t index);
   /// The initiator said that `transfer` has `chunks` covered chunks (0: it is visible already). `cookie` names what the
-  /// caller keeps for it (its notification); kIgnored and kCorrupt mean that it was not taken.
+  /// caller keeps for it (its notification); kIgnored and kCorrupt mean that it was not taken. One with 0 chunks may
+  /// follow another, when not all chunks went over paths that tell of them: it completes what still waits, and the
+  /// answer holds the cookie of the first.
   ArrivalResult on_arrive(std::uint64_t transfer, std::uint32_t chunks, std::uint64_t cookie);
+  /// The transfer ended badly: nothing more is expected of it. The cookie of its Arrive, if that was still waiting.
+  std::optional<std::uint64_t> cancel(std::uint64_t transfer);
   /// Every transfer below `oldest` is finished at the initiator: those without an Arrive will get none. Those that
   /// still wait for chunks go on waiting: these may come on another rail. Call it after on_arrive of the same message.
   void retire(std::uint64_t oldest) {

@@ -48,6 +48,34 @@ TEST(Arrival, DuplicatesAreIgnored) {
   EXPECT_EQ(table.on_arrive(5, 2, 3).state, State::kIgnored);
 }
 
+TEST(Arrival, ALaterArriveWithoutChunksCompletesWhatWaits) {
+  ArrivalTable table;
+  EXPECT_EQ(table.on_arrive(5, 3, 10).state, State::kWaiting);
+  EXPECT_EQ(table.on_chunk(5, 1).state, State::kWaiting);
+  const ArrivalResult result = table.on_arrive(5, 0, 11);
+  EXPECT_EQ(result.state, State::kComplete);
+  EXPECT_EQ(result.cookie, 10u);
+  EXPECT_EQ(table.on_arrive(5, 0, 12).state, State::kIgnored);
+  EXPECT_EQ(table.on_chunk(5, 2).state, State::kIgnored);
+}
+
+TEST(Arrival, CancelledTransfersExpectNothing) {
+  ArrivalTable table;
+  table.on_arrive(5, 100, 10);
+  table.on_chunk(5, 99);
+  EXPECT_EQ(table.cancel(5), 10u);
+  EXPECT_EQ(table.bitmap_bytes(), 0u);
+  EXPECT_FALSE(table.cancel(5));
+  EXPECT_EQ(table.on_chunk(5, 0).state, State::kIgnored);
+  EXPECT_EQ(table.on_arrive(5, 0, 11).state, State::kIgnored);
+  EXPECT_FALSE(table.cancel(6));  // nothing came of it yet, and nothing will
+  EXPECT_EQ(table.on_chunk(6, 0).state, State::kIgnored);
+  EXPECT_EQ(table.on_arrive(6, 0, 12).state, State::kIgnored);
+  EXPECT_EQ(table.on_arrive(7, 0, 13).state, State::kComplete);
+  EXPECT_FALSE(table.cancel(7));
+  EXPECT_FALSE(table.cancel(0));
+}
+
 TEST(Arrival, ContradictionsAreCorrupt) {
   ArrivalTable table;
   EXPECT_EQ(table.on_chunk(0, 0).state, State::kCorrupt);

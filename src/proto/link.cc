@@ -137,18 +137,18 @@ Status LinkSender::on_ack(std::uint64_t up_to) {
     return Status(Code::kCorrupt,
                   base::format("the peer acknowledged message {}, the last one is {}", up_to, next_ - 1));
   }
+  acked_ = std::max(acked_, up_to);
   release_through(up_to);
   return {};
 }
 
 Status LinkSender::replay_from(std::uint64_t received) {
-  if (received + 1 < first_kept()) {
-    return Status(Code::kDisconnected,
-                  base::format("the peer has message {} and needs those after it, but {} is the oldest "
-                               "that is still kept",
-                               received, first_kept()));
-  }
   if (Status fault = on_ack(received); !fault.ok()) return fault;
+  if (acked_ + 1 < first_kept()) {
+    return Status(
+        Code::kDisconnected,
+        base::format("the peer said that it has message {}, but {} is the oldest still kept", acked_, first_kept()));
+  }
   ring_.reset_cursor();
   return {};
 }

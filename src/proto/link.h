@@ -83,8 +83,9 @@ class LinkSender {
 
   /// kCorrupt for a number that was never given; an old one does nothing.
   Status on_ack(std::uint64_t up_to);
-  /// All messages after `received` are pending again. kCorrupt for a number never sent, kDisconnected when messages
-  /// that the peer misses are no longer kept (they went over a lossless path): the session cannot go on.
+  /// All messages after `received` are pending again, or after the last one acknowledged if that is later: the Welcome
+  /// of a path may have grown old. kCorrupt for a number never given; kDisconnected when messages that the peer may
+  /// miss are no longer kept (they went over a lossless path): the session cannot go on.
   Status replay_from(std::uint64_t received);
 
   std::size_t kept() const { return ring_.count(); }
@@ -99,6 +100,7 @@ class LinkSender {
   const LinkLimits limits_;
   MessageRing ring_;
   std::uint64_t next_ = 1;
+  std::uint64_t acked_ = 0;  ///< The peer said that it has all up to here.
   bool lossless_ = false;
 };
 
@@ -113,16 +115,20 @@ inline constexpr std::size_t kAckBytes = 64 * 1024;  ///< or after so many bytes
 
 class LinkReceiver {
  public:
+  /// When all paths are lossless, nothing is acknowledged.
   void set_lossless(bool lossless) { lossless_ = lossless; }
 
-  Received on_receive(std::uint64_t seq, std::size_t bytes) {
-    if (seq == received_ + 1) [[likely]] {
-      received_ = seq;
+  /// `lossless`: of the path that it came on. The two ends may prefer different paths, and a peer that sends over one
+  /// that may lose messages waits for acknowledgements.
+  Received on_receive(std::uint64_t seq, std::size_t bytes, bool lossless = false) {
+    if (seq != received_ + 1) [[unlikely]]
+      return on_unexpected(seq);
+    received_ = seq;
+    if (!lossless) {
       ++unacked_messages_;
       unacked_bytes_ += bytes;
-      return Received::kDeliver;
     }
-    return on_unexpected(seq);
+    return Received::kDeliver;
   }
   /// Whether an Ack should go out now. An idle turn acknowledges whatever there is.
   bool ack_due(bool idle) const {

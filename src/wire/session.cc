@@ -17,7 +17,8 @@ constexpr std::uint8_t kFlagNotify = 1;
 constexpr std::uint8_t kFlagCovers = 2;
 constexpr std::uint8_t kFlagOldest = 4;
 constexpr std::uint8_t kFlagSignal = 8;
-constexpr std::uint8_t kFlagsKnown = 15;
+constexpr std::uint8_t kFlagCancelled = 16;
+constexpr std::uint8_t kFlagsKnown = 31;
 
 // The longest head is an Arrive with everything: kind, seq, flags, transfer, chunks, oldest and a signal.
 static_assert(1 + 10 + 1 + 8 + 5 + 8 + (5 + 5 + 16 + 10 + 10) <= kHeadMax);
@@ -84,10 +85,23 @@ void take_signal(ByteReader& in, SignalBump& signal) {
   signal.add = in.varint();
 }
 
+std::uint8_t flags_of(const Arrive& message) {
+  return static_cast<std::uint8_t>((message.notify ? kFlagNotify : 0) | (message.transfer != 0 ? kFlagCovers : 0) |
+                                   (message.oldest != 0 ? kFlagOldest : 0) | (message.signal ? kFlagSignal : 0) |
+                                   (message.cancelled ? kFlagCancelled : 0));
+}
+
+// A cancelled transfer has a number, and brings nothing.
+constexpr bool are_flags_sensible(std::uint8_t flags) {
+  if (flags > kFlagsKnown) return false;
+  return (flags & kFlagCancelled) == 0 || (flags & (kFlagCovers | kFlagNotify | kFlagSignal)) == kFlagCovers;
+}
+
 // Null, or what is wrong.
 const char* read_arrive(ByteReader& in, Arrive& message) {
   const std::uint8_t flags = in.u8();
-  if (flags > kFlagsKnown) return "unknown flags";
+  if (!are_flags_sensible(flags)) return "unknown or contradicting flags";
+  message.cancelled = (flags & kFlagCancelled) != 0;
   if ((flags & kFlagCovers) != 0) {
     message.transfer = in.u64();
     message.chunks = static_cast<std::uint32_t>(in.varint(kChunksMax));
@@ -139,8 +153,7 @@ std::string_view to_string(SessionKind kind) {
 Bytes encode(const Arrive& message, HeadBuffer buffer) {
   HeadWriter out(buffer, SessionKind::kArrive);
   out.varint(message.seq);
-  out.u8(static_cast<std::uint8_t>((message.notify ? kFlagNotify : 0) | (message.transfer != 0 ? kFlagCovers : 0) |
-                                   (message.oldest != 0 ? kFlagOldest : 0) | (message.signal ? kFlagSignal : 0)));
+  out.u8(flags_of(message));
   if (message.transfer != 0) {
     out.u64(message.transfer);
     out.varint(message.chunks);

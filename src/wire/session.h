@@ -7,7 +7,7 @@
 //   message     = kind:u8, [seq:varint, in those that are reliable], fields, body
 //   arrive      (1, reliable) = flags:u8, [covers: transfer:u64, chunks:varint], [oldest:u64],
 //                 [signal: region:varint, generation:varint, key:16, offset:varint, add:varint], body: notification
-//                 flags: 1 notifies, 2 covers a transfer, 4 oldest, 8 signal
+//                 flags: 1 notifies, 2 covers a transfer, 4 oldest, 8 signal, 16 cancelled (2 and 4 may stand with it)
 //   send        (2, reliable) = channel:varint, body: message
 //   cardrequest (3, reliable) = since_revision:varint
 //   cardpart    (4, reliable) = revision:varint, total:varint, offset:varint, body: part of the card
@@ -70,6 +70,7 @@ struct Arrive {
   std::uint64_t seq = 0;
   std::uint64_t transfer = 0;
   std::uint32_t chunks = 0;  ///< How many kArrival events must have been seen first. 0: the bytes are visible already.
+  bool cancelled = false;    ///< The transfer ended badly after an Arrive had announced it: forget that one.
   std::uint64_t oldest = 0;  ///< Every covered transfer below is finished at the initiator. 0: nothing said.
   std::optional<SignalBump> signal;
   std::optional<std::span<const std::byte>> notify;  ///< The body. Empty but present is delivered too.

@@ -124,6 +124,24 @@ TEST(Session, AnEmptyNotificationIsPresentAndNoneIsNot) {
   EXPECT_TRUE(got.notify->empty());
 }
 
+TEST(Session, ACancelledTransferBringsNothing) {
+  Arrive arrive;
+  arrive.seq = 1;
+  arrive.transfer = 8;
+  arrive.oldest = 9;
+  arrive.cancelled = true;
+  const std::string bytes = message(arrive);
+  const Arrive got = decode_arrive(envelope_of(bytes)).value();
+  EXPECT_TRUE(got.cancelled);
+  EXPECT_EQ(got.transfer, 8u);
+  EXPECT_EQ(got.oldest, 9u);
+  arrive.notify = Bytes{};
+  EXPECT_EQ(decode_any(base::as_bytes(message(arrive))), Code::kCorrupt);
+  arrive.notify.reset();
+  arrive.transfer = 0;
+  EXPECT_EQ(decode_any(base::as_bytes(message(arrive))), Code::kCorrupt);
+}
+
 TEST(Session, TheLongestHeadFits) {
   Arrive arrive;
   arrive.seq = arrive.transfer = arrive.oldest = UINT64_MAX;

@@ -1,0 +1,502 @@
+// The tcp backend against raw sockets that do the same, interleaved in one run: two processes, one per core.
+//
+//   tcp_raw_bench [--rounds N] [--only TEXT] [--param key=value]...
+//
+// Each row runs raw and hawser by turns, N times, and prints the medians and their ratio. `near` or `far` before a row
+// tells how the two cores share caches (round trip of one cache line below or above 260 ns); rows of different words do
+// not compare.
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/tcp/factory.h"
+#include "base/id128.h"
+
+namespace hawser {
+namespace {
+
+using backend::Chunk;
+using backend::Piece;
+using backend::PortEvent;
+
+constexpr std::size_t kArena = 256u << 20;
+constexpr std::size_t kRawCall = 1u << 20;
+
+std::int64_t now_ns() { return Clock::steady().now().ns(); }
+
+void pin(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+std::byte* map_shared(std::size_t size) {
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) abort();
+  return static_cast<std::byte*>(memory);
+}
+
+/// What the two processes share beside the network, for the bench's own ends.
+struct Board {
+  std::atomic<std::uint64_t> line;
+  std::atomic<bool> stop;
+  std::atomic<bool> ready;
+  char address[512];
+  base::Id128 incarnation[2];
+  base::Id128 key[2];
+};
+
+struct Quantiles {
+  double p50 = 0, p99 = 0;
+};
+Quantiles quantiles(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  return {values[values.size() / 2], values[values.size() * 99 / 100]};
+}
+
+// ---- raw sockets ----
+
+void send_all(int fd, std::vector<iovec> parts) {
+  std::size_t first = 0;
+  while (first < parts.size()) {
+    msghdr message = {};
+    message.msg_iov = parts.data() + first;
+    message.msg_iovlen = std::min<std::size_t>(parts.size() - first, 64);
+    ssize_t sent = sendmsg(fd, &message, MSG_DONTWAIT);
+    for (; sent > 0 && first < parts.size(); ++first) {
+      const std::size_t step = std::min<std::size_t>(static_cast<std::size_t>(sent), parts[first].iov_len);
+      parts[first].iov_base = static_cast<char*>(parts[first].iov_base) + step;
+      parts[first].iov_len -= step;
+      sent -= static_cast<ssize_t>(step);
+      if (parts[first].iov_len > 0) break;
+    }
+  }
+}
+void receive_all(int fd, std::vector<iovec> parts) {
+  std::size_t first = 0;
+  while (first < parts.size()) {
+    msghdr message = {};
+    message.msg_iov = parts.data() + first;
+    message.msg_iovlen = std::min<std::size_t>(parts.size() - first, 64);
+    ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT);
+    for (; got > 0 && first < parts.size(); ++first) {
+      const std::size_t step = std::min<std::size_t>(static_cast<std::size_t>(got), parts[first].iov_len);
+      parts[first].iov_base = static_cast<char*>(parts[first].iov_base) + step;
+      parts[first].iov_len -= step;
+      got -= static_cast<ssize_t>(step);
+      if (parts[first].iov_len > 0) break;
+    }
+  }
+}
+
+int raw_listen(std::uint16_t* port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(fd, 4) != 0) abort();
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  *port = address.sin_port;
+  return fd;
+}
+void raw_tune(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
+// ---- what is measured ----
+
+struct Shape {
+  std::string name;
+  Operation op = Operation::kWrite;
+  std::size_t block = 8;
+  std::size_t blocks = 1;  ///< In one transfer, random on both sides when more than one.
+  std::size_t count = 1;   ///< Transfers, one after the other.
+  bool ping_pong = false;
+  bool with_bulk = false;  ///< Beside a bulk write to the same peer.
+};
+
+std::vector<std::size_t> offsets(const Shape& shape, std::uint64_t seed) {
+  std::vector<std::size_t> all(shape.blocks == 1 ? 1 : kArena / shape.block / 2);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = 2 * i * shape.block;  // adjacent on neither side
+  base::Rng rng(seed);
+  rng.shuffle(all);
+  all.resize(shape.blocks);
+  return all;
+}
+std::vector<iovec> parts_at(std::byte* arena, const Shape& shape, std::uint64_t seed) {
+  std::vector<iovec> parts;
+  for (const std::size_t offset : offsets(shape, seed)) {
+    for (std::size_t at = 0; at < shape.block; at += kRawCall) {
+      parts.push_back({arena + offset + at, std::min(kRawCall, shape.block - at)});
+    }
+  }
+  return parts;
+}
+
+void raw_child(const Shape& shape, std::byte* arena, std::uint16_t port) {
+  pin(1);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = port;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) abort();
+  raw_tune(fd);
+  char byte = 0;
+  std::array<std::byte, 8> small;
+  const auto parts = parts_at(arena, shape, 2);
+  for (std::size_t i = 0; i < shape.count; ++i) {
+    if (shape.ping_pong) {
+      receive_all(fd, {{small.data(), 8}});
+      send_all(fd, {{small.data(), 8}});
+    } else if (shape.op == Operation::kWrite) {
+      receive_all(fd, parts);
+      send_all(fd, {{&byte, 1}});
+    } else {
+      receive_all(fd, {{&byte, 1}});
+      send_all(fd, parts);
+    }
+  }
+  _exit(0);
+}
+
+std::vector<double> run_raw(const Shape& shape, std::byte* mine, std::byte* theirs) {
+  std::uint16_t port = 0;
+  const int listener = raw_listen(&port);
+  const pid_t child = fork();
+  if (child == 0) raw_child(shape, theirs, port);
+  const int fd = accept(listener, nullptr, nullptr);
+  raw_tune(fd);
+  char byte = 0;
+  std::array<std::byte, 8> small = {};
+  const auto parts = parts_at(mine, shape, 1);
+  std::vector<double> times;
+  for (std::size_t i = 0; i < shape.count; ++i) {
+    const std::int64_t begin = now_ns();
+    if (shape.ping_pong) {
+      send_all(fd, {{small.data(), 8}});
+      receive_all(fd, {{small.data(), 8}});
+    } else if (shape.op == Operation::kWrite) {
+      send_all(fd, parts);
+      receive_all(fd, {{&byte, 1}});
+    } else {
+      send_all(fd, {{&byte, 1}});
+      receive_all(fd, parts);
+    }
+    times.push_back(static_cast<double>(now_ns() - begin));
+  }
+  waitpid(child, nullptr, 0);
+  close(fd);
+  close(listener);
+  return times;
+}
+
+// ---- the backend ----
+
+struct End {
+  End(int number, Board& its_board, std::byte* memory, const Params& params) : board(its_board), regions(16) {
+    identity.name = number == 0 ? "a" : "b";
+    identity.incarnation = board.incarnation[number];
+    identity.driven = true;
+    context = std::make_unique<backend::Context>(backend::Context{.identity = identity,
+                                                                  .regions = regions,
+                                                                  .log = log,
+                                                                  .rng = base::Rng(7),
+                                                                  .security = Security::kDefault,
+                                                                  .heartbeat = std::chrono::milliseconds(250),
+                                                                  .clock = Clock::steady()});
+    backend = backend::tcp_factory().open(*context, params).value();
+    port = backend->open_port().value();
+    backend::RegionEntry entry;
+    entry.key = board.key[number];
+    entry.base = memory;
+    entry.size = kArena;
+    entry.rights = Rights::kReadWrite;
+    region = regions.add(std::move(entry)).value();
+  }
+  std::size_t turn() {
+    const std::size_t work = port->turn(Clock::steady().now(), backend::TurnBudget{});
+    for (std::size_t count = port->poll(events); count > 0; count = port->poll(events)) {
+      for (std::size_t i = 0; i < count; ++i) note(events[i]);
+    }
+    return work;
+  }
+  void note(const PortEvent& event) {
+    if (event.kind == PortEvent::Kind::kChunkDone) {
+      if (!event.status.ok()) fprintf(stderr, "chunk: %s\n", event.status.to_string().c_str());
+      (event.cookie == kBulk ? bulk_done : done) += 1;
+    }
+    if (event.kind == PortEvent::Kind::kMessage) ++messages;
+    if (event.kind == PortEvent::Kind::kArrival) ++arrivals;
+    if (event.kind == PortEvent::Kind::kPathUp) path = event.path;
+    if (event.kind == PortEvent::Kind::kPathDown) {
+      if (!board.stop) fprintf(stderr, "down: %s\n", event.status.to_string().c_str());
+      down = true;
+    }
+  }
+  void bind(int other) {
+    backend::RemoteRegionRef ref;
+    ref.index = region->index;
+    ref.generation = region->generation;
+    ref.key = board.key[other];
+    binding = path->bind(ref).value();
+  }
+  /// A write with a notification, as the agent sends it: a covered chunk and a message.
+  void write_and_notify(std::byte* from, std::uint64_t transfer) {
+    const Piece piece{from, 0, 8};
+    small = piece;
+    Chunk chunk{.op = Operation::kWrite,
+                .covered = true,
+                .transfer = transfer,
+                .target = binding,
+                .pieces = {&small, 1},
+                .bytes = 8};
+    path->submit({&chunk, 1}, Clock::steady().now());
+    static constexpr char kText[] = "request-17 notify";
+    path->send(Priority::kBulk, std::as_bytes(std::span(kText)), {});
+  }
+
+  static constexpr std::uint64_t kBulk = 1;
+  Board& board;
+  backend::Identity identity;
+  backend::RegionTable regions;
+  base::Logger log;
+  std::unique_ptr<backend::Context> context;
+  std::unique_ptr<backend::Backend> backend;
+  std::unique_ptr<backend::Port> port;
+  std::shared_ptr<const backend::RegionEntry> region;
+  std::array<PortEvent, 64> events;
+  Piece small;
+  backend::Path* path = nullptr;
+  backend::Binding* binding = nullptr;
+  std::uint64_t done = 0, bulk_done = 0, messages = 0, arrivals = 0;
+  bool down = false;
+};
+
+void hawser_child(const Shape& shape, Board& board, std::byte* arena, const Params& params) {
+  pin(1);
+  End end(1, board, arena, params);
+  snprintf(board.address, sizeof(board.address), "%s", end.backend->address().c_str());
+  board.ready = true;
+  std::uint64_t answered = 0;
+  while (!board.stop && !end.down) {
+    end.turn();
+    if (!shape.ping_pong || end.messages <= answered || end.arrivals <= answered) continue;
+    if (end.binding == nullptr) end.bind(0);
+    ++answered;
+    end.write_and_notify(arena, answered);
+  }
+  _exit(0);
+}
+
+struct Bulk {
+  std::vector<Piece> pieces;
+  std::uint64_t submitted = 0;
+  void go_on(End& end) {
+    while (submitted < end.bulk_done + 16) {
+      Chunk chunk{.op = Operation::kWrite,
+                  .transfer = 1u << 30,
+                  .cookie = End::kBulk,
+                  .target = end.binding,
+                  .pieces = {&pieces[submitted % pieces.size()], 1},
+                  .bytes = 1u << 20};
+      if (end.path->submit({&chunk, 1}, Clock::steady().now()).taken == 0) return;
+      ++submitted;
+    }
+  }
+};
+
+std::vector<Piece> pieces_of(const Shape& shape, std::byte* mine) {
+  const auto local = offsets(shape, 1), remote = offsets(shape, 2);
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < shape.blocks; ++i) {
+    for (std::size_t at = 0; at < shape.block; at += 1u << 20) {
+      pieces.push_back({mine + local[i] + at, remote[i] + at, std::min<std::size_t>(1u << 20, shape.block - at)});
+    }
+  }
+  return pieces;
+}
+
+std::vector<Chunk> chunks_of(std::span<const Piece> pieces, const Shape& shape, backend::Binding* target) {
+  std::vector<Chunk> chunks;
+  for (std::size_t at = 0; at < pieces.size();) {
+    std::size_t count = 0;
+    std::uint64_t bytes = 0;
+    while (at + count < pieces.size() && count < 256 && bytes + pieces[at + count].size <= 1u << 20) {
+      bytes += pieces[at + count++].size;
+    }
+    chunks.push_back({.op = shape.op,
+                      .index = static_cast<std::uint32_t>(chunks.size()),
+                      .transfer = 5,
+                      .cookie = 0,
+                      .target = target,
+                      .pieces = pieces.subspan(at, count),
+                      .bytes = bytes});
+    at += count;
+  }
+  return chunks;
+}
+
+std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* theirs, const Params& params) {
+  auto* board = new (map_shared(sizeof(Board))) Board();
+  for (int i = 0; i < 2; ++i) board->incarnation[i] = base::random_id128(), board->key[i] = base::random_id128();
+  const pid_t child = fork();
+  if (child == 0) hawser_child(shape, *board, theirs, params);
+  while (!board->ready) sched_yield();
+  std::vector<double> times;
+  {
+    End end(0, *board, mine, params);
+    backend::PathTarget target;
+    target.peer = "b";
+    target.incarnation = board->incarnation[1];
+    target.address = board->address;
+    target.deadline = Clock::steady().now() + std::chrono::seconds(3);
+    static_cast<void>(end.port->open_path(target, Clock::steady().now()).value());
+    while (end.path == nullptr && !end.down) end.turn();
+    const std::int64_t settled = now_ns() + 3'000'000;  // The further streams come up.
+    while (now_ns() < settled) end.turn();
+    end.bind(1);
+    const std::vector<Piece> pieces = pieces_of(shape, mine);
+    const std::vector<Chunk> chunks = chunks_of(pieces, shape, end.binding);
+    Bulk bulk;
+    for (std::size_t i = 0; i < 64; ++i) bulk.pieces.push_back({mine + (i << 20), i << 20, 1u << 20});
+    for (std::size_t i = 0; i < shape.count && !end.down; ++i) {
+      const std::int64_t begin = now_ns();
+      if (shape.ping_pong) {
+        end.write_and_notify(mine, i + 1);
+        while ((end.messages <= i || end.arrivals <= i) && !end.down) {
+          if (shape.with_bulk) bulk.go_on(end);
+          end.turn();
+        }
+      } else {
+        end.done = 0;
+        for (std::size_t taken = 0; end.done < chunks.size() && !end.down;) {
+          taken += end.path->submit(std::span(chunks).subspan(taken), Clock::steady().now()).taken;
+          end.turn();
+        }
+      }
+      times.push_back(static_cast<double>(now_ns() - begin));
+    }
+    board->stop = true;
+    waitpid(child, nullptr, 0);
+  }
+  munmap(board, sizeof(Board));
+  return times;
+}
+
+bool verify(const Shape& shape, const std::byte* mine, const std::byte* theirs) {
+  const auto local = offsets(shape, 1), remote = offsets(shape, 2);
+  for (std::size_t i = 0; i < shape.blocks; ++i) {
+    if (std::memcmp(mine + local[i], theirs + remote[i], shape.block) != 0) return false;
+  }
+  return true;
+}
+
+// Whether the two cores share a cache: the round trip of one line.
+double line_ns(Board& board) {
+  constexpr std::uint64_t kRounds = 20000;
+  board.line = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    pin(1);
+    for (std::uint64_t i = 0; i < kRounds; ++i) {
+      while (board.line.load(std::memory_order_acquire) != 2 * i + 1) {
+      }
+      board.line.store(2 * i + 2, std::memory_order_release);
+    }
+    _exit(0);
+  }
+  std::int64_t begin = 0;
+  for (std::uint64_t i = 0; i < kRounds; ++i) {
+    if (i == kRounds / 10) begin = now_ns();
+    board.line.store(2 * i + 1, std::memory_order_release);
+    while (board.line.load(std::memory_order_acquire) != 2 * i + 2) {
+    }
+  }
+  const double ns = static_cast<double>(now_ns() - begin) / (0.9 * kRounds);
+  waitpid(child, nullptr, 0);
+  return ns;
+}
+
+void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std::byte* theirs, const Params& params) {
+  std::vector<double> raw50, raw99, our50, our99;
+  const double before = line_ns(board);
+  for (int round = 0; round < rounds; ++round) {
+    const Quantiles raw = quantiles(run_raw(shape, mine, theirs));
+    const Quantiles ours = quantiles(run_hawser(shape, mine, theirs, params));
+    raw50.push_back(raw.p50), raw99.push_back(raw.p99), our50.push_back(ours.p50), our99.push_back(ours.p99);
+  }
+  const double after = line_ns(board);
+  const char* place = before < 260 && after < 260 ? "near" : before >= 260 && after >= 260 ? "far" : "moved";
+  const double r50 = quantiles(raw50).p50, o50 = quantiles(our50).p50;
+  const double bytes = static_cast<double>(shape.block * shape.blocks);
+  const bool good = shape.ping_pong || verify(shape, mine, theirs);
+  printf("%-5s %-26s raw p50 %9.1f us p99 %9.1f  hawser p50 %9.1f us p99 %9.1f  GB/s %6.2f %6.2f  ratio %.2f%s\n",
+         place, shape.name.c_str(), r50 / 1e3, quantiles(raw99).p50 / 1e3, o50 / 1e3, quantiles(our99).p50 / 1e3,
+         bytes / r50, bytes / o50, o50 / r50, good ? "" : "  BYTES DIFFER");
+  fflush(stdout);
+}
+
+int run(int argc, char** argv) {
+  int rounds = 5;
+  std::string only;
+  Params params;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string key = argv[i], value = argv[i + 1];
+    if (key == "--rounds") rounds = std::atoi(value.c_str());
+    if (key == "--only") only = value;
+    if (key == "--param") params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
+  }
+  pin(0);
+  std::byte* mine = map_shared(kArena);
+  std::byte* theirs = map_shared(kArena);
+  auto* board = new (map_shared(sizeof(Board))) Board();
+  base::Rng rng(3);
+  for (std::size_t i = 0; i < kArena; i += 8) *reinterpret_cast<std::uint64_t*>(mine + i) = rng.u64();
+  std::vector<Shape> shapes = {
+      {.name = "8 B ping-pong", .count = 20000, .ping_pong = true},
+      {.name = "8 B write", .count = 20000},
+      {.name = "8 B read", .op = Operation::kRead, .count = 20000},
+      {.name = "8 B ping-pong beside bulk", .count = 3000, .ping_pong = true, .with_bulk = true},
+  };
+  for (const Operation op : {Operation::kWrite, Operation::kRead}) {
+    const std::string verb = op == Operation::kWrite ? "write " : "read ";
+    shapes.push_back({.name = verb + "64 KiB", .op = op, .block = 64 << 10, .count = 2000});
+    shapes.push_back({.name = verb + "1 MiB", .op = op, .block = 1 << 20, .count = 300});
+    shapes.push_back({.name = verb + "64 MiB", .op = op, .block = 64 << 20, .count = 8});
+    shapes.push_back({.name = verb + "1000 x 4 KiB", .op = op, .block = 4 << 10, .blocks = 1000, .count = 60});
+    shapes.push_back({.name = verb + "1000 x 16 KiB", .op = op, .block = 16 << 10, .blocks = 1000, .count = 20});
+    shapes.push_back({.name = verb + "1000 x 64 KiB", .op = op, .block = 64 << 10, .blocks = 1000, .count = 8});
+  }
+  for (const Shape& shape : shapes) {
+    if (shape.name.find(only) != std::string::npos) run_row(shape, rounds, *board, mine, theirs, params);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace hawser
+
+int main(int argc, char** argv) { return hawser::run(argc, argv); }

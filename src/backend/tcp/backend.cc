@@ -1,0 +1,77 @@
+#include <memory>
+#include <utility>
+
+#include "backend/stream/port.h"
+#include "backend/tcp/factory.h"
+#include "backend/tcp/network.h"
+#include "backend/tcp/options.h"
+#include "base/try.h"
+
+namespace hawser::backend {
+namespace {
+
+/// First estimates for the planner, of a loopback connection (NOTES.md).
+constexpr double kLatencyNs = 12'000;
+constexpr double kBytesPerNs = 5;
+constexpr double kPieceNs = 60;
+
+Traits tcp_traits() {
+  Traits traits = stream::stream_traits("tcp");
+  traits.latency_ns = kLatencyNs;
+  traits.bytes_per_ns = kBytesPerNs;
+  traits.piece_ns = kPieceNs;
+  return traits;
+}
+
+class TcpBackend final : public Backend {
+ public:
+  TcpBackend(const Context& context, TcpOptions options, TcpListeners listeners)
+      : context_(context),
+        options_(std::move(options)),
+        locator_(std::move(listeners.locator)),
+        listeners_(std::move(listeners.fds)),
+        warnings_(options_.warnings) {
+    warnings_.insert(warnings_.end(), listeners.warnings.begin(), listeners.warnings.end());
+    for (const base::Fd& listener : listeners_) ledger_->add(listener.get());
+  }
+
+  const Traits& traits() const override { return traits_; }
+  std::string address() const override { return to_string(locator_); }
+  std::string readable_address() const override { return readable(locator_); }
+  Status reachable(std::string_view peer_address) const override {
+    HAWSER_TRY_ASSIGN(const Locator peer, parse_locator(peer_address));
+    return places_from(peer, locator_.host, options_.beyond_host).status();
+  }
+  Result<std::string> add_region(const RegionEntry&) override { return std::string(); }
+  void remove_region(const RegionEntry&) override {}
+  Result<std::unique_ptr<Port>> open_port() override {
+    HAWSER_TRY_ASSIGN(auto network, TcpNetwork::open(options_, ledger_, std::exchange(listeners_, {}), locator_.host));
+    return stream::make_port(context_,
+                             {.backend = "tcp", .connections = options_.connections, .small_max = options_.small},
+                             std::move(network));
+  }
+  Params params() const override { return options_.params; }
+  std::vector<std::string> warnings() const override { return warnings_; }
+  void disown_after_fork() override { ledger_->close_all(); }
+
+ private:
+  const Context context_;
+  const TcpOptions options_;
+  const Traits traits_ = tcp_traits();
+  const Locator locator_;
+  std::vector<base::Fd> listeners_;  ///< Until the port has them.
+  std::shared_ptr<FdLedger> ledger_ = std::make_shared<FdLedger>();
+  std::vector<std::string> warnings_;
+};
+
+Result<std::unique_ptr<Backend>> open_tcp(const Context& context, const Params& params) {
+  HAWSER_TRY_ASSIGN(TcpOptions options, read_tcp_options(params, context.security));
+  HAWSER_TRY_ASSIGN(TcpListeners listeners, tcp_listen(options));
+  return std::unique_ptr<Backend>(new TcpBackend(context, std::move(options), std::move(listeners)));
+}
+
+}  // namespace
+
+Factory tcp_factory() { return {.name = "tcp", .default_rank = 10, .open = open_tcp}; }
+
+}  // namespace hawser::backend

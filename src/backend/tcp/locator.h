@@ -1,0 +1,44 @@
+#pragma once
+
+// Locator: where an agent can be reached over tcp, as its card tells it.
+//
+// Grammar: locator = [host-id "@"] place ("," place)*; place is an address in numbers with a port ("10.0.0.1:5000",
+// "[::1]:5000"). The host id, 16 hexadecimal digits, names one network stack (boot and network namespace): loopback
+// places mean something there only. What a user typed has none.
+//
+// Thread rule: values and pure functions; this_host reads two files.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hawser/status.h>
+
+#include "base/address.h"
+
+namespace hawser::backend {
+
+struct Locator {
+  std::uint64_t host = 0;  ///< 0: not told.
+  std::vector<base::SocketAddress> places;
+};
+
+/// Most places in one locator.
+inline constexpr std::size_t kPlacesMax = 16;
+
+/// Names this network stack; never 0.
+std::uint64_t this_host();
+std::string to_string(const Locator& locator);
+/// "127.0.0.1:5000, [::1]:5000".
+std::string readable(const Locator& locator);
+Result<Locator> parse_locator(std::string_view text);
+
+/// The places worth trying from host `here`, in order: loopback where it is the same, then the others. Errors:
+/// kUnsupported (it listens for its own host only), kDenied (other hosts may not be reached).
+Result<std::vector<base::SocketAddress>> places_from(const Locator& locator, std::uint64_t here, bool beyond_host);
+
+/// The places that a socket bound to `bound` can be reached at: itself, or, for a wildcard, each address of this host.
+std::vector<base::SocketAddress> places_of(const base::SocketAddress& bound);
+
+}  // namespace hawser::backend

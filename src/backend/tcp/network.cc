@@ -1,0 +1,190 @@
+#include "backend/tcp/network.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/format.h"
+#include "base/try.h"
+
+namespace hawser::backend {
+namespace {
+
+/// Marks a listener in epoll's cookie; a stream's is its address.
+constexpr std::uint64_t kListenerMark = 1;
+constexpr int kBacklog = 1024;
+
+Status cannot_listen(const base::SocketAddress& address, int error) {
+  const std::string where = base::to_string(address);
+  if (error == EADDRINUSE) {
+    return Status(Code::kBusy, base::format("tcp: port {} of {} is in use", address.port(), where))
+        .with_advice("choose another `port`, or 0 for any that is free");
+  }
+  if (error == EADDRNOTAVAIL) {
+    return Status(Code::kInvalid, base::format("tcp: {} is no address of this host", where))
+        .with_advice("`ip address` lists them; 0.0.0.0 and :: mean all");
+  }
+  return base::errno_status(base::format("tcp: listening on {}", where), error);
+}
+
+Result<base::Fd> listen_at(base::SocketAddress& address, const TcpOptions& options) {
+  base::Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return cannot_listen(address, errno);
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  // What a listener has its connections inherit.
+  if (options.sndbuf > 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &options.sndbuf, sizeof(int));
+  if (options.rcvbuf > 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &options.rcvbuf, sizeof(int));
+  if (address.family() == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+  if (::bind(fd.get(), address.get(), address.size) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+    return cannot_listen(address, errno);
+  }
+  if (::getsockname(fd.get(), address.get(), &address.size) != 0) return cannot_listen(address, errno);
+  return fd;
+}
+
+}  // namespace
+
+Result<TcpListeners> tcp_listen(const TcpOptions& options) {
+  TcpListeners listeners;
+  Status failed;
+  std::uint16_t port = options.port;
+  for (base::SocketAddress address : options.listen) {
+    address.set_port(port);
+    auto fd = listen_at(address, options);
+    if (!fd && options.port == 0 && port != 0) {  // The port that the first address got is taken here.
+      address.set_port(0);
+      fd = listen_at(address, options);
+    }
+    if (!fd) {
+      if (options.listen_given || options.port != 0) return fd.error();
+      failed = fd.error();
+      listeners.warnings.push_back(std::string(failed.message()));
+      continue;
+    }
+    port = address.port();
+    for (const base::SocketAddress& place : places_of(address)) {
+      if (listeners.locator.places.size() < kPlacesMax) listeners.locator.places.push_back(place);
+    }
+    listeners.fds.push_back(*std::move(fd));
+  }
+  if (listeners.fds.empty()) return failed;
+  listeners.locator.host = this_host();
+  return listeners;
+}
+
+Result<std::unique_ptr<TcpNetwork>> TcpNetwork::open(const TcpOptions& options, std::shared_ptr<FdLedger> ledger,
+                                                     std::vector<base::Fd> listeners, std::uint64_t host) {
+  HAWSER_TRY_ASSIGN(base::Epoll epoll, base::Epoll::open());
+  auto shared = std::make_shared<TcpShared>(TcpShared{std::move(epoll), options, std::move(ledger)});
+  shared->ledger->add(shared->epoll.fd());
+  std::unique_ptr<TcpNetwork> network(new TcpNetwork(std::move(shared), std::move(listeners), host));
+  for (std::size_t i = 0; i < network->listeners_.size(); ++i) {
+    HAWSER_TRY(network->shared_->epoll.add(network->listeners_[i].get(), EPOLLIN | EPOLLET, i << 1 | kListenerMark));
+  }
+  network->reserve_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return network;
+}
+
+TcpNetwork::~TcpNetwork() {
+  stop_listening();
+  shared_->ledger->remove(shared_->epoll.fd());
+}
+
+Result<std::vector<std::string>> TcpNetwork::candidates(std::string_view address) const {
+  HAWSER_TRY_ASSIGN(const Locator locator, parse_locator(address));
+  HAWSER_TRY_ASSIGN(const auto places, places_from(locator, host_, shared_->options.beyond_host));
+  std::vector<std::string> candidates;
+  for (const base::SocketAddress& place : places) candidates.push_back(base::to_string(place));
+  return candidates;
+}
+
+Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& candidate) {
+  HAWSER_TRY_ASSIGN(const base::HostPort place, base::parse_host_port(candidate));
+  HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
+  base::Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return base::errno_status(base::format("a socket to {}", candidate), errno);
+  // Buffer sizes must stand before the connection does: they decide its window scale.
+  const TcpOptions& options = shared_->options;
+  if (options.sndbuf > 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &options.sndbuf, sizeof(int));
+  if (options.rcvbuf > 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &options.rcvbuf, sizeof(int));
+  const int result = ::connect(fd.get(), address.get(), address.size);
+  if (result != 0 && errno != EINPROGRESS) {
+    const int error = errno;
+    Status status = base::errno_status(base::format("connecting to {}", candidate), error);
+    return error == ECONNREFUSED ? status.with_scope(Scope::kPeer) : status;
+  }
+  auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), address, true);
+  HAWSER_TRY(stream->prepare());
+  return std::unique_ptr<stream::Stream>(std::move(stream));
+}
+
+std::unique_ptr<stream::Stream> TcpNetwork::accept() {
+  for (const base::Fd& listener : listeners_) {
+    base::SocketAddress peer;
+    peer.size = sizeof(peer.storage);
+    base::Fd fd(::accept4(listener.get(), peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd && (errno == EMFILE || errno == ENFILE)) turn_one_away(listener.get());
+    if (!fd) continue;
+    auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), peer, false);
+    if (stream->prepare().ok()) return stream;
+  }
+  return nullptr;
+}
+
+// Out of descriptors: who waits would wait for ever, and the listener would never be quiet.
+void TcpNetwork::turn_one_away(int listener) {
+  reserve_.reset();
+  base::Fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)).reset();
+  reserve_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+void TcpNetwork::stop_listening() {
+  for (base::Fd& listener : listeners_) {
+    static_cast<void>(shared_->epoll.remove(listener.get()));
+    shared_->ledger->remove(listener.get());
+  }
+  listeners_.clear();
+  acceptable_ = false;
+}
+
+// Asks epoll once. Returns the number of news put in `out`, which has room for kEventsMax.
+std::size_t TcpNetwork::look(std::span<stream::Readiness> out) {
+  std::array<epoll_event, kEventsMax> events;
+  const auto count = shared_->epoll.wait(events, Duration::zero());
+  std::size_t told = 0;
+  for (std::size_t i = 0; count && i < *count; ++i) {
+    if ((events[i].data.u64 & kListenerMark) != 0) {
+      acceptable_ = true;
+      continue;
+    }
+    auto* stream = reinterpret_cast<TcpStream*>(static_cast<std::uintptr_t>(events[i].data.u64));
+    if (stream->on_events(events[i].events, &out[told])) ++told;
+  }
+  return told;
+}
+
+std::size_t TcpNetwork::ready(std::span<stream::Readiness> out, bool* acceptable) {
+  std::size_t count = 0;
+  if (out.size() < kEventsMax) return 0;
+  if (shared_->stashed > 0) {
+    count = std::exchange(shared_->stashed, 0);
+    std::copy_n(shared_->stash.begin(), count, out.begin());
+  } else {
+    count = look(out);
+  }
+  *acceptable = *acceptable || acceptable_;
+  acceptable_ = false;
+  return count;
+}
+
+bool TcpNetwork::arm() {
+  if (shared_->stashed == 0) shared_->stashed = look(shared_->stash);
+  return shared_->stashed == 0 && !acceptable_;
+}
+
+}  // namespace hawser::backend

@@ -1,0 +1,56 @@
+#pragma once
+
+// TcpNetwork: sockets and epoll as a Network.
+//
+// Thread rule: confined to the port's lane. Lifetime: outlives its streams.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/stream/stream.h"
+#include "backend/tcp/locator.h"
+#include "backend/tcp/socket.h"
+
+namespace hawser::backend {
+
+/// Sockets that listen, and where they can be reached.
+struct TcpListeners {
+  std::vector<base::Fd> fds;
+  Locator locator;
+  std::vector<std::string> warnings;
+};
+
+/// Errors: kBusy (the port is in use), kInvalid (no such address here), with advice.
+Result<TcpListeners> tcp_listen(const TcpOptions& options);
+
+class TcpNetwork final : public stream::Network {
+ public:
+  static Result<std::unique_ptr<TcpNetwork>> open(const TcpOptions& options, std::shared_ptr<FdLedger> ledger,
+                                                  std::vector<base::Fd> listeners, std::uint64_t host);
+  ~TcpNetwork() override;
+
+  Result<std::vector<std::string>> candidates(std::string_view address) const override;
+  Result<std::unique_ptr<stream::Stream>> connect(const std::string& candidate) override;
+  std::unique_ptr<stream::Stream> accept() override;
+  void stop_listening() override;
+  std::size_t ready(std::span<stream::Readiness> out, bool* acceptable) override;
+  int wait_fd() const override { return shared_->epoll.fd(); }
+  bool arm() override;
+
+ private:
+  static constexpr std::size_t kEventsMax = TcpShared::kStashMax;
+
+  TcpNetwork(std::shared_ptr<TcpShared> shared, std::vector<base::Fd> listeners, std::uint64_t host)
+      : shared_(std::move(shared)), listeners_(std::move(listeners)), host_(host) {}
+  std::size_t look(std::span<stream::Readiness> out);
+  void turn_one_away(int listener);
+
+  std::shared_ptr<TcpShared> shared_;
+  std::vector<base::Fd> listeners_;
+  std::uint64_t host_;
+  base::Fd reserve_;  ///< Given up for a moment to turn somebody away when there are no descriptors left.
+  bool acceptable_ = false;
+};
+
+}  // namespace hawser::backend

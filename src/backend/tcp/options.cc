@@ -1,0 +1,70 @@
+#include "backend/tcp/options.h"
+
+#include "backend/params.h"
+#include "backend/stream/stream.h"
+#include "base/format.h"
+#include "base/try.h"
+
+namespace hawser::backend {
+namespace {
+
+constexpr std::string_view kListenDefault = "127.0.0.1,::1";
+constexpr std::uint64_t kBufferMax = 1u << 30;
+
+Result<std::vector<base::SocketAddress>> parse_listen(std::string_view text) {
+  std::vector<base::SocketAddress> addresses;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    std::string_view host = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    while (!host.empty() && host.front() == ' ') host.remove_prefix(1);
+    while (!host.empty() && host.back() == ' ') host.remove_suffix(1);
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+    auto address = base::numeric_address({.host = std::string(host), .port = 0});
+    if (!address) {
+      return Status(Code::kInvalid, base::format("tcp: listen = '{}' is no address in numbers", host))
+          .with_advice("write addresses as 10.0.0.1 or ::1, several by commas; 0.0.0.0 and :: mean all of this host");
+    }
+    addresses.push_back(*address);
+  }
+  if (addresses.empty()) return Status(Code::kInvalid, "tcp: listen names no address");
+  return addresses;
+}
+
+Status check_allowed(const TcpOptions& options) {
+  for (const base::SocketAddress& address : options.listen) {
+    if (base::is_loopback(address) || options.beyond_host) continue;
+    base::SocketAddress shown = address;
+    shown.set_port(options.port);
+    return Status(Code::kDenied, base::format("tcp: listening on {} would let other hosts in, and nothing is encrypted",
+                                              base::to_string(shown)))
+        .with_advice("on a network you trust set the agent's security to `none`; else leave out `listen`");
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<TcpOptions> read_tcp_options(const Params& params, Security security) {
+  TcpOptions options;
+  ParamReader read("tcp", params);
+  const std::string listen = read.text("listen", kListenDefault);
+  options.port = static_cast<std::uint16_t>(read.count("port", 0, {.min = 0, .max = UINT16_MAX}));
+  options.connections =
+      static_cast<unsigned>(read.count("connections", options.connections, {.min = 1, .max = stream::kStreamsMax}));
+  options.small = read.size("small", options.small, {.min = 0, .max = 1 << 20});
+  options.sndbuf = static_cast<int>(read.size("sndbuf", 0, {.min = 0, .max = kBufferMax}));
+  options.rcvbuf = static_cast<int>(read.size("rcvbuf", 0, {.min = 0, .max = kBufferMax}));
+  options.notsent = static_cast<std::uint32_t>(read.size("notsent", options.notsent, {.min = 0, .max = kBufferMax}));
+  options.congestion = read.text("congestion", "");
+  HAWSER_TRY(read.finish());
+  options.listen_given = listen != kListenDefault;
+  options.beyond_host = security == Security::kNone;
+  HAWSER_TRY_ASSIGN(options.listen, parse_listen(listen));
+  HAWSER_TRY(check_allowed(options));
+  options.params = read.in_force();
+  options.warnings = read.warnings();
+  return options;
+}
+
+}  // namespace hawser::backend

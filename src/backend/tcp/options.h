@@ -1,0 +1,36 @@
+#pragma once
+
+// TcpOptions: the tcp backend's parameters as values.
+//
+// Thread rule: values.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <hawser/backends.h>
+#include <hawser/status.h>
+
+#include "backend/backend.h"
+#include "base/address.h"
+
+namespace hawser::backend {
+
+struct TcpOptions {
+  std::vector<base::SocketAddress> listen;  ///< Without a port.
+  bool listen_given = false;                ///< Each must work; else one is enough.
+  bool beyond_host = false;                 ///< Whether peers of other hosts may be reached at all.
+  std::uint16_t port = 0;                   ///< 0: any.
+  unsigned connections = 3;                 ///< Per path: one for small operations, the rest for bulk.
+  std::uint64_t small = 16 * 1024;          ///< Chunks up to this size go with the small operations.
+  int sndbuf = 0, rcvbuf = 0;               ///< Bytes; 0: the system's own tuning.
+  std::uint32_t notsent = 0;                ///< Bytes a socket takes ahead of the network; 0: no limit.
+  std::string congestion;                   ///< Empty: reno on loopback, elsewhere the system's.
+  Params params;                            ///< In force.
+  std::vector<std::string> warnings;
+};
+
+/// Errors: kInvalid with all wrong values; kDenied when asked to listen beyond this host without Security::kNone.
+Result<TcpOptions> read_tcp_options(const Params& params, Security security);
+
+}  // namespace hawser::backend

@@ -1,0 +1,65 @@
+#pragma once
+
+// TcpStream: a non-blocking TCP socket as a Stream.
+//
+// Thread rule: confined to the port's lane. Lifetime: its network outlives it and is told when it goes.
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "backend/stream/stream.h"
+#include "backend/tcp/ledger.h"
+#include "backend/tcp/options.h"
+#include "base/address.h"
+#include "base/events.h"
+#include "base/fd.h"
+
+namespace hawser::backend {
+
+/// What a network and its sockets share; it lives as long as the last of them.
+struct TcpShared {
+  static constexpr std::size_t kStashMax = 64;
+
+  base::Epoll epoll;
+  TcpOptions options;
+  std::shared_ptr<FdLedger> ledger;
+  std::array<stream::Readiness, kStashMax> stash = {};  ///< News found before sleeping, not told yet.
+  std::size_t stashed = 0;
+};
+
+class TcpStream final : public stream::Stream {
+ public:
+  /// A connected socket, or one on its way.
+  TcpStream(std::shared_ptr<TcpShared> shared, base::Fd fd, const base::SocketAddress& peer, bool connecting);
+  ~TcpStream() override;
+
+  /// Sets the options of every socket of ours, and watches it.
+  Status prepare();
+
+  stream::StreamState state() const override { return state_; }
+  Status status() const override { return status_; }
+  stream::Moved send(std::span<const iovec> parts) override;
+  std::uint64_t released() const override { return sent_; }
+  stream::Moved receive(std::span<const iovec> parts) override;
+  void close(bool abort) override;
+  std::string describe() const override;
+
+  /// epoll's news. False: it changes nothing for who uses the stream.
+  bool on_events(std::uint32_t events, stream::Readiness* news);
+
+ private:
+  void finish_connecting();
+  bool is_connected_to_itself() const;
+  stream::Moved lost(std::string_view doing, int error);
+
+  std::shared_ptr<TcpShared> shared_;
+  base::Fd fd_;
+  base::SocketAddress peer_;
+  stream::StreamState state_;
+  Status status_;
+  std::uint64_t sent_ = 0;
+  bool wants_room_ = false;  ///< A send took less than all.
+};
+
+}  // namespace hawser::backend

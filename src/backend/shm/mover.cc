@@ -20,7 +20,8 @@ base::CopyPiece copy_piece(const ShmBinding& target, Operation op, const Piece& 
 }
 
 /// Many pieces of a few bytes each: their cache misses are what costs, so all lines are asked for well ahead.
-void copy_small(const ShmBinding& target, const Chunk& chunk) {
+bool copy_small(const ShmBinding& target, const Chunk& chunk, base::CopyHint hint) {
+  bool is_fence_due = false;
   const std::size_t count = chunk.pieces.size();
   for (std::size_t i = 0; i < count; ++i) {
     if (i + kAhead < count) {
@@ -30,8 +31,9 @@ void copy_small(const ShmBinding& target, const Chunk& chunk) {
     }
     const Piece& piece = chunk.pieces[i];
     const base::CopyPiece copy = copy_piece(target, chunk.op, piece, 0, piece.size);
-    base::copy(copy.target, copy.source, copy.size);
+    is_fence_due |= base::copy_bytes(copy.target, copy.source, copy.size, hint);
   }
+  return is_fence_due;
 }
 
 }  // namespace
@@ -45,15 +47,14 @@ void advance(const Chunk& chunk, Cursor* cursor, std::uint64_t size) {
   }
 }
 
-std::uint64_t copy_part(const ShmBinding& target, const Chunk& chunk, Cursor* cursor, std::uint64_t limit,
-                        base::CopyHint hint) {
+bool copy_part(const ShmBinding& target, const Chunk& chunk, Cursor* cursor, std::uint64_t limit, base::CopyHint hint) {
   const bool is_whole = cursor->done == 0 && chunk.bytes <= limit;
   if (is_whole && chunk.bytes <= chunk.pieces.size() * kSmall) {
-    copy_small(target, chunk);
-    advance(chunk, cursor, chunk.bytes);
-    return chunk.bytes;
+    *cursor = {chunk.pieces.size(), 0, chunk.bytes};
+    return copy_small(target, chunk, hint);
   }
   std::array<base::CopyPiece, kBatch> batch;
+  bool is_fence_due = false;
   std::uint64_t moved = 0;
   while (cursor->piece < chunk.pieces.size() && moved < limit) {
     std::size_t count = 0;
@@ -64,9 +65,9 @@ std::uint64_t copy_part(const ShmBinding& target, const Chunk& chunk, Cursor* cu
       advance(chunk, cursor, size);
       moved += size;
     }
-    base::copy_pieces({batch.data(), count}, hint);
+    is_fence_due |= base::copy_pieces({batch.data(), count}, hint);
   }
-  return moved;
+  return is_fence_due;
 }
 
 CrossMover::Batch CrossMover::collect(const ShmBinding& target, const Chunk& chunk, Cursor cursor,

@@ -22,9 +22,8 @@ struct Cursor {
   std::uint64_t done = 0;    ///< Bytes in all.
 };
 
-/// Copies up to `limit` bytes of an admitted chunk; returns how many. Call base::stream_fence() afterwards.
-std::uint64_t copy_part(const ShmBinding& target, const Chunk& chunk, Cursor* cursor, std::uint64_t limit,
-                        base::CopyHint hint);
+/// Copies up to `limit` bytes of an admitted chunk; the cursor tells how many. True when a base::stream_fence() is due.
+bool copy_part(const ShmBinding& target, const Chunk& chunk, Cursor* cursor, std::uint64_t limit, base::CopyHint hint);
 
 /// Cross-memory calls in batches; holds the lists that the kernel reads.
 class CrossMover {

@@ -20,7 +20,7 @@ class ShmPath::Pin {
   Pin& operator=(const Pin&) = delete;
 
   /// False: the owner closed the region.
-  bool enter(const ShmBinding& target) {
+  [[nodiscard]] bool enter(const ShmBinding& target) {
     if (held_ == &target) return true;
     leave();
     Atomics::Word& pin = path_.link_.my_pin();
@@ -32,10 +32,13 @@ class ShmPath::Pin {
     return true;
   }
 
+  bool is_fence_due = false;  ///< What copies under this pin said.
+
  private:
   void leave() {
     if (held_ == nullptr) return;
-    base::stream_fence();  // streamed stores must not come after the pin is gone
+    if (is_fence_due) base::stream_fence();  // streamed stores must not come after the pin is gone
+    is_fence_due = false;
     leave_pin<Atomics>(path_.link_.my_pin());
     held_ = nullptr;
   }
@@ -96,7 +99,8 @@ std::uint32_t ShmPath::copy_at_once(std::span<const Chunk> chunks) {
     if (target.state != ShmBinding::State::kMapped || chunk.bytes > port_.options().inline_bytes_max) break;
     if (chunk.bytes > left || !admits(target, chunk) || !pin.enter(target)) break;
     Cursor cursor;
-    copy_part(target, chunk, &cursor, chunk.bytes, {.total_bytes = chunk.bytes, .scattered = is_scattered(chunk)});
+    const base::CopyHint hint{.total_bytes = chunk.bytes, .scattered = is_scattered(chunk), .read_elsewhere = false};
+    pin.is_fence_due |= copy_part(target, chunk, &cursor, chunk.bytes, hint);
     left -= chunk.bytes;
     count_chunk(chunk);
     ++done;
@@ -164,16 +168,18 @@ std::uint64_t ShmPath::work(Job& job, const TurnBudget& budget, std::uint64_t li
 }
 
 std::uint64_t ShmPath::work_mapped(Job& job, const ShmBinding& target, std::uint64_t limit) {
-  const base::CopyHint hint{.total_bytes = port_.queue().transfer_bytes(job), .scattered = is_scattered(job.chunk)};
-  std::uint64_t moved = 0;
+  const base::CopyHint hint{
+      .total_bytes = port_.queue().transfer_bytes(job), .scattered = is_scattered(job.chunk), .read_elsewhere = false};
+  const std::uint64_t before = job.cursor.done;
   {
     Pin pin(*this);
     if (!pin.enter(target)) {
       end_job(job, closed_region().with_buffer(buffer_state(job)));
       return 0;
     }
-    moved = copy_part(target, job.chunk, &job.cursor, limit, hint);
+    pin.is_fence_due |= copy_part(target, job.chunk, &job.cursor, limit, hint);
   }
+  const std::uint64_t moved = job.cursor.done - before;
   if (job.cursor.done == job.chunk.bytes) end_job(job, {});
   return moved;
 }

@@ -1,0 +1,388 @@
+// The tcp backend over real sockets and processes: addresses, families, refusals, garbage, death and standstill.
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/tcp/factory.h"
+#include "backend/tcp/locator.h"
+#include "base/fd.h"
+#include "base/id128.h"
+
+namespace hawser::backend {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Instant now() { return Clock::steady().now(); }
+
+/// An agent's worth of things around the backend, and what its port reported.
+struct End {
+  End(const std::string& name, const Params& params, Security security = Security::kDefault)
+      : memory(4 << 20, std::byte{0xee}), regions(16) {
+    identity.name = name;
+    identity.incarnation = base::random_id128();
+    identity.driven = true;
+    context = std::make_unique<Context>(Context{.identity = identity,
+                                                .regions = regions,
+                                                .log = log,
+                                                .rng = base::Rng(identity.incarnation.lo),
+                                                .security = security,
+                                                .heartbeat = milliseconds(100),
+                                                .clock = Clock::steady()});
+    auto opened = tcp_factory().open(*context, params);
+    status = opened.error();
+    if (!opened) return;
+    backend = *std::move(opened);
+    port = backend->open_port().value();
+    RegionEntry entry;
+    entry.key = {1, 2};
+    entry.base = memory.data();
+    entry.size = memory.size();
+    entry.rights = Rights::kReadWrite;
+    region = regions.add(std::move(entry)).value();
+  }
+  void turn(Instant at) {
+    port->turn(at, TurnBudget{});
+    std::array<PortEvent, 16> events;
+    for (std::size_t count = port->poll(events); count > 0; count = port->poll(events)) {
+      for (std::size_t i = 0; i < count; ++i) note(events[i]);
+    }
+  }
+  void note(const PortEvent& event) {
+    if (event.kind == PortEvent::Kind::kChunkDone) done.push_back(event.status);
+    if (event.kind == PortEvent::Kind::kMessage) {
+      messages.emplace_back(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size());
+    }
+    if (event.kind == PortEvent::Kind::kPathUp) up.push_back(event.path);
+    if (event.kind == PortEvent::Kind::kPathDown) down.push_back(event.status);
+  }
+  Path* open(std::string_view peer, std::string_view address, base::Id128 incarnation = {}) {
+    PathTarget target;
+    target.peer = peer;
+    target.address = address;
+    target.incarnation = incarnation;
+    target.deadline = now() + seconds(5);
+    auto path = port->open_path(target, now());
+    return path ? *path : nullptr;
+  }
+
+  Identity identity;
+  std::vector<std::byte> memory;
+  RegionTable regions;
+  base::Logger log;
+  std::unique_ptr<Context> context;
+  Status status;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Port> port;
+  std::shared_ptr<const RegionEntry> region;
+  std::vector<Status> done, down;
+  std::vector<std::string> messages;
+  std::vector<Path*> up;
+};
+
+bool run(std::vector<End*> ends, const std::function<bool()>& finished, Duration patience = seconds(10)) {
+  const Instant limit = now() + patience;
+  while (!finished()) {
+    if (now() >= limit) return false;
+    for (End* end : ends) end->turn(now());
+  }
+  return true;
+}
+
+void send_text(Path* path, std::string_view text) {
+  ASSERT_TRUE(path->send(Priority::kBulk, std::as_bytes(std::span(text.data(), text.size())), {}));
+}
+
+Binding* bind(Path* path, const End& target) {
+  RemoteRegionRef ref;
+  ref.index = target.region->index;
+  ref.generation = target.region->generation;
+  ref.key = target.region->key;
+  return path->bind(ref).value();
+}
+
+Chunk chunk_of(Operation op, const Piece& piece, Binding* target) {
+  Chunk chunk;
+  chunk.op = op;
+  chunk.transfer = 1;
+  chunk.target = target;
+  chunk.pieces = {&piece, 1};
+  chunk.bytes = piece.size;
+  return chunk;
+}
+
+bool has_ipv6() {
+  const base::Fd fd(::socket(AF_INET6, SOCK_STREAM, 0));
+  sockaddr_in6 address = {};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  return fd && ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+class Families : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(Families, MoveBytesBothWays) {
+  const std::string listen = std::get<0>(GetParam());
+  if (listen.find(':') != std::string::npos && !has_ipv6()) GTEST_SKIP() << "no IPv6 here";
+  const Params params = {{"listen", listen}, {"connections", std::get<1>(GetParam())}};
+  End a("a", params), b("b", params);
+  ASSERT_TRUE(b.status.ok()) << b.status.to_string();
+  const std::string readable = b.backend->readable_address();
+  EXPECT_EQ(listen.find("::1") != std::string::npos, readable.find("[::1]:") != std::string::npos) << readable;
+  Path* path = a.open("b", b.backend->address(), b.identity.incarnation);
+  ASSERT_NE(path, nullptr);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.up.size() == 1 && b.up.size() == 1; }));
+  std::fill_n(a.memory.begin(), 1 << 20, std::byte{0x11});
+  std::fill_n(b.memory.begin() + (1 << 20), 1 << 20, std::byte{0x22});
+  const Piece written{a.memory.data(), 0, 1 << 20};
+  const Piece read{a.memory.data() + (1 << 20), 1 << 20, 1 << 20};
+  const Chunk chunks[] = {chunk_of(Operation::kWrite, written, bind(path, b)),
+                          chunk_of(Operation::kRead, read, bind(path, b))};
+  ASSERT_EQ(path->submit(chunks, now()).taken, 2u);
+  send_text(path, "hello");
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.done.size() == 2 && b.messages.size() == 1; }));
+  EXPECT_TRUE(a.done[0].ok() && a.done[1].ok());
+  EXPECT_TRUE(std::equal(a.memory.begin(), a.memory.begin() + (2 << 20), b.memory.begin()));
+  EXPECT_EQ(b.messages[0], "hello");
+  a.port->release_path(path);
+  ASSERT_TRUE(run({&a, &b}, [&] { return b.down.size() == 1; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, Families,
+                         testing::Combine(testing::Values("127.0.0.1", "::1", "127.0.0.1,::1"),
+                                          testing::Values("1", "2", "4")));
+
+TEST(Tcp, APortInUseIsNamed) {
+  End a("a", {{"listen", "127.0.0.1"}});
+  const std::string address = a.backend->readable_address();
+  const std::string port = address.substr(address.find(':') + 1);
+  End b("b", {{"listen", "127.0.0.1"}, {"port", port}});
+  EXPECT_EQ(b.status.code(), Code::kBusy);
+  EXPECT_NE(b.status.message().find("port " + port), std::string_view::npos) << b.status.to_string();
+}
+
+TEST(Tcp, ListeningBeyondTheHostMustBeAskedForTwice) {
+  End timid("a", {{"listen", "0.0.0.0"}});
+  EXPECT_EQ(timid.status.code(), Code::kDenied);
+  EXPECT_NE(timid.status.advice(), "");
+  End quiet("a", {}, Security::kNone);
+  ASSERT_TRUE(quiet.status.ok());
+  const Locator locator = parse_locator(quiet.backend->address()).value();
+  EXPECT_TRUE(std::all_of(locator.places.begin(), locator.places.end(),
+                          [](const auto& place) { return base::is_loopback(place); }));
+  End open("a", {{"listen", "0.0.0.0"}}, Security::kNone);
+  ASSERT_TRUE(open.status.ok()) << open.status.to_string();
+  EXPECT_EQ(open.backend->address().find("0.0.0.0"), std::string::npos);
+}
+
+TEST(Tcp, AllAddressesOfAnyAreTried) {
+  End a("a", {}, Security::kNone), b("b", {{"listen", "0.0.0.0"}}, Security::kNone);
+  Locator locator = parse_locator(b.backend->address()).value();
+  ASSERT_FALSE(locator.places.empty());
+  std::reverse(locator.places.begin(), locator.places.end());
+  base::SocketAddress nobody = locator.places[0];
+  {
+    const End gone("gone", {{"listen", "127.0.0.1"}});
+    nobody = parse_locator(gone.backend->address()).value().places[0];
+  }
+  locator.places.insert(locator.places.begin(), nobody);
+  ASSERT_NE(a.open("b", to_string(locator)), nullptr);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.up.size() == 1; })) << to_string(locator);
+}
+
+TEST(Tcp, WhatListensForAnotherHostIsOutOfReach) {
+  End a("a", {});
+  const std::string address = "0123456789abcdef@127.0.0.1:4000";
+  const Status status = a.backend->reachable(address);
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_NE(status.advice(), "");
+  EXPECT_EQ(a.open("b", address), nullptr);
+  EXPECT_EQ(a.backend->reachable("10.1.2.3:5").code(), Code::kDenied);
+  for (const char* wrong : {"", "@", "x@127.0.0.1:5", "127.0.0.1", "127.0.0.1:0", "name:5", "127.0.0.1:5,"}) {
+    EXPECT_EQ(a.backend->reachable(wrong).ok(), std::string_view(wrong) == "127.0.0.1:5,") << wrong;
+  }
+}
+
+TEST(Tcp, RefusedMeansThePeerIsGone) {
+  std::string address;
+  {
+    const End gone("gone", {});
+    address = gone.backend->address();
+  }
+  End a("a", {});
+  ASSERT_NE(a.open("gone", address), nullptr);
+  const Instant begin = now();
+  ASSERT_TRUE(run({&a}, [&] { return a.down.size() == 1; }));
+  EXPECT_LT(now() - begin, seconds(1));
+  EXPECT_EQ(a.down[0].code(), Code::kDisconnected);
+  EXPECT_EQ(a.down[0].scope(), Scope::kPeer);
+}
+
+TEST(Tcp, AnotherAgentAtTheAddressIsNoticed) {
+  End a("a", {}), b("b", {});
+  ASSERT_NE(a.open("c", b.backend->address()), nullptr);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.down.size() == 1; }));
+  EXPECT_EQ(a.down[0].scope(), Scope::kPeer);
+  ASSERT_NE(a.open("b", b.backend->address(), base::random_id128()), nullptr);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.down.size() == 2; }));
+  EXPECT_NE(a.down[1].message().find("restarted"), std::string_view::npos);
+  EXPECT_TRUE(b.up.size() <= 1);
+}
+
+base::Fd connect_raw(const End& end) {
+  const auto place = parse_locator(end.backend->address()).value().places[0];
+  base::Fd fd(::socket(place.family(), SOCK_STREAM, 0));
+  EXPECT_EQ(::connect(fd.get(), place.get(), place.size), 0);
+  return fd;
+}
+
+bool is_closed(const base::Fd& fd) {
+  char byte = 0;
+  const ssize_t got = ::recv(fd.get(), &byte, 1, MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN);
+}
+
+TEST(Tcp, GarbageClosesItsConnectionOnly) {
+  End a("a", {}), b("b", {});
+  ASSERT_NE(a.open("b", b.backend->address()), nullptr);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.up.size() == 1; }));
+  base::Rng rng(1);
+  for (int i = 0; i < 50; ++i) {
+    const base::Fd fd = connect_raw(b);
+    std::vector<char> bytes(1 + rng.below(3000));
+    for (char& byte : bytes) byte = static_cast<char>(rng.u64());
+    if (i % 2 == 0) std::copy_n("HWSR", std::min<std::size_t>(4, bytes.size()), bytes.begin());
+    static_cast<void>(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+    if (i % 3 == 0) ::shutdown(fd.get(), SHUT_WR);
+    for (int turns = 0; turns < 5; ++turns) b.turn(now());
+  }
+  send_text(a.up[0], "still here");
+  ASSERT_TRUE(run({&a, &b}, [&] { return b.messages.size() == 1; }));
+  EXPECT_TRUE(a.down.empty());
+}
+
+TEST(Tcp, ConnectionsWithoutHelloAreFewAndShort) {
+  End a("a", {}), b("b", {});
+  std::vector<base::Fd> idle;
+  for (int i = 0; i < 100; ++i) idle.push_back(connect_raw(b));
+  for (int i = 0; i < 100; ++i) b.turn(now());
+  EXPECT_EQ(std::count_if(idle.begin(), idle.end(), is_closed), 36);
+  ASSERT_NE(a.open("b", b.backend->address()), nullptr);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.up.size() == 1; }));
+  for (int i = 0; i < 10; ++i) b.turn(now() + seconds(6));
+  EXPECT_EQ(std::count_if(idle.begin(), idle.end(), is_closed), 100);
+}
+
+TEST(Tcp, SleepsUntilSomethingComes) {
+  End a("a", {}), b("b", {});
+  ASSERT_NE(a.open("b", b.backend->address()), nullptr);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.up.size() == 1 && b.up.size() == 1; }));
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_TRUE(run({&a, &b}, [&] { return b.port->prepare_sleep(); }));
+    pollfd wait = {.fd = b.port->wait_fd(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&wait, 1, 0), 0);
+    send_text(a.up[0], "wake up");
+    a.turn(now());
+    ASSERT_EQ(::poll(&wait, 1, 5000), 1);
+    const auto wanted = static_cast<std::size_t>(round + 1);
+    ASSERT_TRUE(run({&b}, [&] { return b.messages.size() == wanted; }));
+  }
+}
+
+/// A peer in a process of its own, which turns until it is killed.
+struct Child {
+  Child() {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    pid = ::fork();
+    if (pid == 0) {
+      End end("child", {});
+      const std::string line = end.backend->address() + "\n";
+      static_cast<void>(!::write(ends[1], line.data(), line.size()));
+      while (true) end.turn(now());
+    }
+    ::close(ends[1]);
+    for (char c = 0; ::read(ends[0], &c, 1) == 1 && c != '\n';) address += c;
+    ::close(ends[0]);
+  }
+  ~Child() {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  pid_t pid = 0;
+  std::string address;
+};
+
+TEST(Tcp, ADeadProcessIsReportedAtOnce) {
+  Child child;
+  End a("a", {});
+  Path* path = a.open("child", child.address);
+  ASSERT_TRUE(run({&a}, [&] { return a.up.size() == 1; }));
+  static_cast<void>(path);
+  ::kill(child.pid, SIGKILL);
+  const Instant killed = now();
+  ASSERT_TRUE(run({&a}, [&] { return a.down.size() == 1; }));
+  EXPECT_LT(now() - killed, milliseconds(500));
+  EXPECT_EQ(a.down[0].code(), Code::kDisconnected);
+  EXPECT_EQ(a.down[0].peer(), "child");
+}
+
+TEST(Tcp, AStoppedProcessIsReportedWithinThreeHeartbeats) {
+  Child child;
+  End a("a", {});
+  Path* path = a.open("child", child.address);
+  ASSERT_TRUE(run({&a}, [&] { return a.up.size() == 1; }));
+  ::kill(child.pid, SIGSTOP);
+  const Instant stopped = now();
+  send_text(path, "anybody?");
+  const Piece piece{a.memory.data(), 0, 8};
+  const Chunk chunk = chunk_of(Operation::kWrite, piece, bind(path, a));
+  ASSERT_EQ(path->submit({&chunk, 1}, now()).taken, 1u);
+  ASSERT_TRUE(run({&a}, [&] { return a.down.size() == 1; }));
+  EXPECT_LT(now() - stopped, milliseconds(800));  // Three of 100 ms, and a loaded machine.
+  EXPECT_NE(a.down[0].message().find("silent"), std::string_view::npos);
+  ASSERT_EQ(a.done.size(), 1u);
+  EXPECT_EQ(a.done[0].code(), Code::kDisconnected);
+}
+
+TEST(Tcp, AForkedChildLeavesTheParentAlone) {
+  End a("a", {}), b("b", {});
+  ASSERT_NE(a.open("b", b.backend->address()), nullptr);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.up.size() == 1 && b.up.size() == 1; }));
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    a.backend->disown_after_fork();
+    b.backend->disown_after_fork();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  send_text(a.up[0], "unharmed");
+  ASSERT_TRUE(run({&a, &b}, [&] { return b.messages.size() == 1; }));
+  EXPECT_TRUE(a.down.empty());
+}
+
+TEST(Tcp, NamesAreResolvedWithinADeadline) {
+  EXPECT_EQ(resolve_tcp_address("10.0.0.1:5", seconds(1)).value(), "10.0.0.1:5");
+  EXPECT_EQ(resolve_tcp_address("[::1]:5", seconds(1)).value(), "[::1]:5");
+  const auto local = resolve_tcp_address("localhost:5", seconds(5));
+  ASSERT_TRUE(local.has_value()) << local.error().to_string();
+  EXPECT_NE(local->find(":5"), std::string::npos);
+  EXPECT_EQ(resolve_tcp_address("localhost", seconds(1)).error().code(), Code::kInvalid);
+}
+
+}  // namespace
+}  // namespace hawser::backend

@@ -6,7 +6,7 @@
 // `run_job`, on a worker of the driver or on whoever waits, never in a lane's turn.
 //
 // Bounds: keys of 1 to 1024 bytes, values up to 1 MiB, 1024 requests waiting and 4096 tickets not yet answered, taken
-// or cancelled. A request beyond them gets a ticket that answers kBusy; one that is wrong gets one that answers kInvalid.
+// or cancelled. A request beyond them gets a ticket that answers kBusy, a wrong one a ticket that answers kInvalid.
 //
 // Thread rule: thread-safe.
 

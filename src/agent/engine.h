@@ -123,6 +123,7 @@ class Engine {
   std::size_t fill_batch(Slot& slot, const Route& route, bool covered, std::span<backend::Chunk> batch);
   Offer conclude(Slot& slot, Session& session, Instant now);
   bool send_arrive(Slot& slot, Session& session, std::uint32_t chunks);
+  bool send_all_visible(Slot& slot, Session& session);
   void on_chunk_done(const backend::PortEvent& event, Instant now);
   void end_early(Slot& slot, Status status, Instant now);
   void finalize(Slot& slot, Status status, Instant now);
@@ -157,7 +158,8 @@ class Engine {
   void deliver(Session& session, const std::optional<std::span<const std::byte>>& notify,
                const std::optional<wire::SignalBump>& signal);
   void bump(Session& session, const wire::SignalBump& signal);
-  void retire(Session& session, std::uint64_t oldest);
+  void deliver_waiting(Session& session, std::uint64_t cookie);
+  void drop_waiting(Session& session, std::optional<std::uint64_t> cookie);
   bool push_reliable(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
   bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
   std::size_t pump_messages(Session& session, Instant now);

@@ -127,11 +127,10 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     channel.credit_owed = !send_plain(session, wire::encode(credit, buffer), {});
     ++work;
   }
-  if (session.retire_owed) {
-    const Slot* oldest = session.covered.front();
-    const wire::Arrive retire{.seq = session.link_out.next_seq(),
-                              .oldest = oldest != nullptr ? oldest->id : session.next_covered};
-    session.retire_owed = !push_reliable(session, wire::encode(retire, buffer), {});
+  while (!session.cancelled.empty()) {
+    const wire::Arrive gone{.seq = session.link_out.next_seq(), .transfer = session.cancelled.back(), .cancelled = true};
+    if (!push_reliable(session, wire::encode(gone, buffer), {})) break;
+    session.cancelled.pop_back();
   }
   if (session.card_wanted && !session.card_asked) {
     const wire::CardRequest request{.seq = session.link_out.next_seq(), .since_revision = core_.known_revision(*session.peer)};
@@ -147,7 +146,7 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     }
     ++work;
   }
-  const bool more = session.credit_owed || session.retire_owed || session.card_out || session.link_in.ack_due(true);
+  const bool more = session.credit_owed || !session.cancelled.empty() || session.card_out || session.link_in.ack_due(true);
   if (more) enlist(session);
   return work;
 }
@@ -160,7 +159,9 @@ void Engine::on_message(const backend::PortEvent& event, Instant now) {
   const Result<wire::Envelope> envelope = wire::open_envelope(event.bytes);
   Status status = envelope.error();
   if (envelope && wire::is_reliable(envelope->kind)) {
-    switch (session->link_in.on_receive(envelope->seq, event.bytes.size())) {
+    const PathEntry* entry = session->find(event.path);
+    const bool lossless = entry != nullptr && backends_[entry->backend].traits->lossless;
+    switch (session->link_in.on_receive(envelope->seq, event.bytes.size(), lossless)) {
       case proto::Received::kDeliver:
         status = on_reliable(*session, *envelope, now);
         break;
@@ -227,6 +228,7 @@ Status Engine::on_reliable(Session& session, const wire::Envelope& envelope, Ins
 }
 
 Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcome& welcome, Instant now) {
+  if (entry.greeted) entry.welcome_sent = false;  // It lost its control path and greets again: it waits for an answer.
   entry.greeted = true;
   entry.peer_received = welcome.received;
   session.notify_out.on_credit(welcome.notify);
@@ -256,7 +258,10 @@ Status Engine::on_credit(Session& session, const wire::Credit& credit) {
 }
 
 Status Engine::on_arrive(Session& session, const wire::Arrive& arrive) {
-  if (arrive.oldest != 0) retire(session, arrive.oldest);
+  if (arrive.cancelled) {
+    drop_waiting(session, session.arrivals.cancel(arrive.transfer));
+    return {};
+  }
   const bool counted = arrive.notify || arrive.signal;
   const std::size_t bytes = arrive.notify ? arrive.notify->size() : 0;
   if (counted && !session.notify_in.on_receive(bytes)) {
@@ -264,21 +269,50 @@ Status Engine::on_arrive(Session& session, const wire::Arrive& arrive) {
   }
   if (arrive.transfer == 0) {
     deliver(session, arrive.notify, arrive.signal);
-    return {};
+  } else {
+    const std::uint64_t cookie = session.next_cookie++;
+    const proto::ArrivalResult result = session.arrivals.on_arrive(arrive.transfer, arrive.chunks, cookie);
+    switch (result.state) {
+      case proto::ArrivalState::kComplete:
+        if (result.cookie != cookie) {
+          deliver_waiting(session, result.cookie);  // Announced before; only now all is there.
+        } else {
+          deliver(session, arrive.notify, arrive.signal);
+        }
+        break;
+      case proto::ArrivalState::kIgnored:
+        if (counted && session.notify_in.on_release(bytes)) session.credit_owed = true;
+        break;
+      case proto::ArrivalState::kCorrupt:
+        return Status(Code::kCorrupt, "a transfer's chunks contradict what was said of it");
+      case proto::ArrivalState::kWaiting: {
+        WaitingArrive waiting{.notify = std::nullopt, .signal = arrive.signal};
+        if (arrive.notify) waiting.notify = std::string(base::as_text(*arrive.notify));
+        session.waiting.emplace(cookie, std::move(waiting));
+        break;
+      }
+    }
   }
-  const std::uint64_t cookie = session.next_cookie++;
-  switch (session.arrivals.on_arrive(arrive.transfer, arrive.chunks, cookie).state) {
-    case proto::ArrivalState::kComplete: deliver(session, arrive.notify, arrive.signal); return {};
-    case proto::ArrivalState::kIgnored:
-      if (counted && session.notify_in.on_release(bytes)) session.credit_owed = true;
-      return {};
-    case proto::ArrivalState::kCorrupt: return Status(Code::kCorrupt, "a transfer's chunks contradict what was said of it");
-    case proto::ArrivalState::kWaiting: break;
-  }
-  WaitingArrive waiting{.transfer = arrive.transfer, .notify = std::nullopt, .signal = arrive.signal};
-  if (arrive.notify) waiting.notify = std::string(base::as_text(*arrive.notify));
-  session.waiting.emplace(cookie, std::move(waiting));
+  if (arrive.oldest != 0) session.arrivals.retire(arrive.oldest);
   return {};
+}
+
+void Engine::deliver_waiting(Session& session, std::uint64_t cookie) {
+  const auto found = session.waiting.find(cookie);
+  if (found == session.waiting.end()) return;
+  std::optional<std::span<const std::byte>> text;
+  if (found->second.notify) text = base::as_bytes(*found->second.notify);
+  deliver(session, text, found->second.signal);
+  session.waiting.erase(found);
+}
+
+/// The transfer will never be complete: its notification's place goes back to the sender.
+void Engine::drop_waiting(Session& session, std::optional<std::uint64_t> cookie) {
+  const auto found = cookie ? session.waiting.find(*cookie) : session.waiting.end();
+  if (found == session.waiting.end()) return;
+  if (session.notify_in.on_release(found->second.notify ? found->second.notify->size() : 0)) session.credit_owed = true;
+  session.waiting.erase(found);
+  enlist(session);
 }
 
 void Engine::on_arrival(const backend::PortEvent& event, Instant now) {
@@ -288,12 +322,7 @@ void Engine::on_arrival(const backend::PortEvent& event, Instant now) {
   if (result.state == proto::ArrivalState::kCorrupt) {
     break_path(*session, Status(Code::kCorrupt, "chunks of more transfers than were announced"), now);
   } else if (result.state == proto::ArrivalState::kComplete) {
-    const auto found = session->waiting.find(result.cookie);
-    if (found == session->waiting.end()) return;
-    std::optional<std::span<const std::byte>> text;
-    if (found->second.notify) text = base::as_bytes(*found->second.notify);
-    deliver(*session, text, found->second.signal);
-    session->waiting.erase(found);
+    deliver_waiting(*session, result.cookie);
   }
 }
 
@@ -326,20 +355,6 @@ void Engine::bump(Session& session, const wire::SignalBump& signal) {
   std::atomic_ref<std::uint64_t>(*word).fetch_add(signal.add, std::memory_order_release);
   core_.inbox.count_arrival();
   ++finalized_;
-}
-
-void Engine::retire(Session& session, std::uint64_t oldest) {
-  session.arrivals.retire(oldest);
-  // What was announced and never completed gives its place back.
-  for (auto at = session.waiting.begin(); at != session.waiting.end();) {
-    if (at->second.transfer >= oldest) {
-      ++at;
-      continue;
-    }
-    if (session.notify_in.on_release(at->second.notify ? at->second.notify->size() : 0)) session.credit_owed = true;
-    at = session.waiting.erase(at);
-    enlist(session);
-  }
 }
 
 Status Engine::on_send(Session& session, const wire::Send& message) {

@@ -225,8 +225,12 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   release(backend, event.path);
   session->failed[backend] = event.status;
   session->last_failure = event.status;
-  if (was_control) session->control_serial = 0;
-  if (was_control) choose_control(*session, now);
+  if (was_control) {
+    // The other paths' greetings are old: what the peer received meanwhile must be asked for again.
+    session->control_serial = 0;
+    for (PathEntry& entry : session->paths) entry.greeted = entry.welcome_sent = false;
+    enlist(*session);
+  }
   const bool others = !session->paths.empty();
   const SessionEvent what = event_of(event.status);
   if (was_up && what != SessionEvent::kPathLost) {
@@ -251,8 +255,6 @@ void Engine::choose_control(Session& session, Instant now) {
   }
   session.control_serial = best->serial;
   session.link_out.set_lossless(lossless);
-  session.link_in.set_lossless(lossless);
-  session.retire_owed = true;
   ++finalized_;
   enlist(session);
 }

@@ -62,7 +62,7 @@ void Engine::link(Slot& slot) {
   slot.next_chunk = slot.in_flight = slot.done_chunks = 0;
   slot.again.clear();
   slot.outcome = Status();
-  slot.arrive_sent = slot.ending = false;
+  slot.arrive_sent = slot.uncounted = slot.ending = false;
   for (const auto& region : slot.plan->locals) ++region->users;
   in_flight_.push_back(slot);
   ++in_flight_count_;
@@ -156,11 +156,7 @@ Engine::Offer Engine::advance(Slot& slot, Session& session, Instant now) {
     return Offer::kEnded;
   }
   const backend::Traits& traits = *backends_[entry->backend].traits;
-  if (slot.arrive_sent && !traits.carries_arrivals && slot.done_chunks < slot.plan->chunk_count()) {
-    end_early(slot, Status(Code::kDisconnected, "the path that counted this transfer's chunks was lost").with_scope(Scope::kPath),
-              now);
-    return Offer::kEnded;
-  }
+  if (slot.arrive_sent && !traits.carries_arrivals) slot.uncounted = true;
   if (slot.covered() && traits.carries_arrivals && !slot.arrive_sent &&
       slot.plan->operation == Operation::kWrite) {
     if (!send_arrive(slot, session, static_cast<std::uint32_t>(slot.plan->chunk_count()))) return Offer::kBlocked;
@@ -237,13 +233,22 @@ bool Engine::send_arrive(Slot& slot, Session& session, std::uint32_t chunks) {
   std::array<std::byte, wire::kHeadMax> buffer;
   if (!push_reliable(session, wire::encode(arrive, buffer), body)) return false;
   slot.arrive_sent = true;
-  session.retire_owed = false;
   if (slot.notify_size) ++session.flow.notifications_sent;
+  return true;
+}
+
+/// Tells the peer not to count further: every chunk is visible.
+bool Engine::send_all_visible(Slot& slot, Session& session) {
+  std::array<std::byte, wire::kHeadMax> buffer;
+  const wire::Arrive visible{.seq = session.link_out.next_seq(), .transfer = slot.id, .chunks = 0};
+  if (!push_reliable(session, wire::encode(visible, buffer), {})) return false;
+  slot.uncounted = false;
   return true;
 }
 
 Engine::Offer Engine::conclude(Slot& slot, Session& session, Instant now) {
   if (slot.covered() && !slot.arrive_sent && !send_arrive(slot, session, 0)) return Offer::kBlocked;
+  if (slot.uncounted && !send_all_visible(slot, session)) return Offer::kBlocked;
   finalize(slot, Status(), now);
   return Offer::kEnded;
 }
@@ -311,7 +316,7 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
     if (!slot.arrive_sent) {
       its_session.notify_out.give_back(slot.notify_size.value_or(0));
     } else if (!status.ok()) {
-      its_session.retire_owed = true;  // The peer may hold a place for what will never arrive.
+      its_session.cancelled.push_back(slot.id);  // The peer may hold a place for what will never arrive.
       enlist(its_session);
     }
   }

@@ -44,7 +44,6 @@ struct PathEntry {
 
 /// An Arrive that waits for its chunks.
 struct WaitingArrive {
-  std::uint64_t transfer = 0;
   std::optional<std::string> notify;
   std::optional<wire::SignalBump> signal;
 };
@@ -104,7 +103,7 @@ struct Session {
   base::IntrusiveList<Slot, &Slot::covered_hook> covered;     ///< Oldest first.
   std::uint64_t next_covered = 1;
   std::uint64_t next_plain = 1;
-  bool retire_owed = false;
+  std::vector<std::uint64_t> cancelled;  ///< Announced and then failed: the peer is told to expect nothing.
 
   // As target.
   proto::ArrivalTable arrivals;

@@ -70,7 +70,8 @@ struct Slot {
   std::uint32_t done_chunks = 0;
   std::vector<std::uint32_t> again;  ///< Chunks to offer again after their path was lost.
   Status outcome;                  ///< First error, or the reason of the early end. Fixed once set.
-  bool arrive_sent = false;
+  bool arrive_sent = false;        ///< The peer was told of it.
+  bool uncounted = false;          ///< After that, a path carried chunks that does not count them at the peer.
   bool ending = false;             ///< No further chunks; final once in_flight is 0.
   base::ListHook pending_hook;     ///< In its session's list of transfers with work to offer.
   base::ListHook flight_hook;      ///< In the lane's list of all that are in flight.

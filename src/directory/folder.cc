@@ -24,6 +24,8 @@ constexpr std::size_t kMarkerSize = 17;
 constexpr mode_t kFileMode = 0600;  // Cards hold the keys of regions.
 /// A lock file that is replaced each time it was opened: somebody deletes it in a loop.
 constexpr int kLockTriesMax = 8;
+/// Far above the ticks of any file system, and some room for a server's clock.
+constexpr std::int64_t kSettledAfterNs = 2'000'000'000;
 
 std::optional<std::uint64_t> read_marker(int fd) {
   std::array<char, kMarkerSize> text{};
@@ -48,6 +50,12 @@ std::uint64_t first_marker() {
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_ino == b.st_ino && a.st_dev == b.st_dev; }
 
 std::int64_t to_ns(const timespec& at) { return at.tv_sec * 1'000'000'000 + at.tv_nsec; }
+
+/// Of the system, like the times of files, whatever clock leases run on.
+std::int64_t system_now_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
 
 }  // namespace
 
@@ -118,7 +126,13 @@ Result<FolderScan> Folder::scan() const {
 std::optional<FileStamp> Folder::stamp(const std::string& name) const {
   struct stat found {};
   if (fstatat(fd_.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
-  return FileStamp{found.st_ino, static_cast<std::uint64_t>(found.st_size), to_ns(found.st_mtim), to_ns(found.st_ctim)};
+  FileStamp stamp{.inode = found.st_ino,
+                  .size = static_cast<std::uint64_t>(found.st_size),
+                  .modified_ns = to_ns(found.st_mtim),
+                  .changed_ns = to_ns(found.st_ctim)};
+  const std::int64_t age_ns = system_now_ns() - stamp.changed_ns;
+  stamp.settled = age_ns > kSettledAfterNs || age_ns < -kSettledAfterNs;
+  return stamp;
 }
 
 Result<std::optional<FileRecord>> Folder::read(const std::string& name) const {

@@ -28,10 +28,12 @@ namespace hawser::directory {
 inline constexpr std::string_view kLockName = ".lock";
 inline constexpr std::string_view kTempPrefix = ".tmp-";
 
-/// Tells one state of a file from another without reading it.
+/// Tells one state of a file from another without reading it, once it is settled: file times are coarse and inodes are
+/// used again, so two values that were put within one tick can have the same stamp.
 struct FileStamp {
   std::uint64_t inode = 0, size = 0;
   std::int64_t modified_ns = 0, changed_ns = 0;
+  bool settled = false;  ///< Not changed lately.
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 

@@ -54,7 +54,7 @@ void Picture::examine(const std::string& name, std::uint64_t wall_ns) {
   const std::optional<FileStamp> stamp = folder_.stamp(name);
   if (!stamp) return;
   Known& known = known_[name];
-  const bool is_new = known.scan == 0 || known.stamp != *stamp;
+  const bool is_new = known.scan == 0 || known.stamp != *stamp || !stamp->settled;
   known.scan = scan_;
   if (is_new) {
     known.stamp = *stamp;

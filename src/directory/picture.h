@@ -1,7 +1,8 @@
 #pragma once
 
-// Picture: what a folder holds, in memory, brought up to date by scans. A scan reads only files that are new or changed
-// and goes in steps, so that no job is long; while it runs, the store shows each file as it was met.
+// Picture: what a folder holds, in memory, brought up to date by scans. A scan reads only files that changed since
+// the last one or a moment ago, and goes in steps, so that no job is long; while it runs, the store shows each file as
+// it was met.
 //
 // Thread rule: confined to the job that runs; the store has its own lock. Lifetime: borrows folder and store.
 

@@ -12,6 +12,7 @@
 #include <hawser/status.h>
 
 #include "backend/backend.h"
+#include "backend/chunk_copy.h"
 #include "backend/shm/atomics.h"
 #include "backend/shm/mapping.h"
 
@@ -43,17 +44,8 @@ class ShmBinding final : public Binding {
   Status status;  ///< kFailed: why.
 };
 
-constexpr Rights right_for(Operation op) { return op == Operation::kWrite ? Rights::kWrite : Rights::kRead; }
-
-/// Whether all pieces lie in the region and the operation is allowed. Planned chunks always do; a wrong plan or card
-/// must not become a wild store.
 inline bool admits(const ShmBinding& target, const Chunk& chunk) {
-  if (!allows(target.rights, right_for(chunk.op))) return false;
-  for (const Piece& piece : chunk.pieces) {
-    if (!in_bounds(piece.remote, piece.size, target.size)) [[unlikely]]
-      return false;
-  }
-  return true;
+  return backend::admits(target.size, target.rights, chunk);
 }
 
 }  // namespace hawser::backend::shm

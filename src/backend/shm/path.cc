@@ -100,7 +100,7 @@ std::uint32_t ShmPath::copy_at_once(std::span<const Chunk> chunks) {
     if (chunk.bytes > left || !admits(target, chunk) || !pin.enter(target)) break;
     Cursor cursor;
     const base::CopyHint hint{.total_bytes = chunk.bytes, .scattered = is_scattered(chunk), .read_elsewhere = false};
-    pin.is_fence_due |= copy_part(target, chunk, &cursor, chunk.bytes, hint);
+    pin.is_fence_due |= copy_part(target.base, chunk, &cursor, chunk.bytes, hint);
     left -= chunk.bytes;
     count_chunk(chunk);
     ++done;
@@ -177,7 +177,7 @@ std::uint64_t ShmPath::work_mapped(Job& job, const ShmBinding& target, std::uint
       end_job(job, closed_region().with_buffer(buffer_state(job)));
       return 0;
     }
-    pin.is_fence_due |= copy_part(target, job.chunk, &job.cursor, limit, hint);
+    pin.is_fence_due |= copy_part(target.base, job.chunk, &job.cursor, limit, hint);
   }
   const std::uint64_t moved = job.cursor.done - before;
   if (job.cursor.done == job.chunk.bytes) end_job(job, {});

@@ -18,8 +18,8 @@
 #include <unordered_map>
 
 #include "backend/backend.h"
+#include "backend/chunk_queue.h"
 #include "backend/shm/binding.h"
-#include "backend/shm/chunk_queue.h"
 #include "backend/shm/control.h"
 #include "backend/shm/cross_memory.h"
 #include "backend/shm/fork_list.h"

@@ -96,7 +96,7 @@ std::size_t ShmPort::copy(const TurnBudget& budget) {
   while (left > 0) {
     Job* job = queue_.front();
     if (job == nullptr) break;
-    ShmPath& path = *job->path;
+    auto& path = static_cast<ShmPath&>(*job->path);
     const base::SlotId id = job->id;
     const std::uint64_t cost = path.work(*job, budget, left);
     if (Job* same = queue_.get(id)) queue_.rotate(*same);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/shm/chunk_queue.h"
+#include "backend/chunk_queue.h"
 #include "backend/shm/mover.h"
 #include "backend/shm/options.h"
 #include "backend/shm/path.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-// ChunkQueue: the chunks that a port has taken and copies over its turns. Classes go by priority; within a class the
+// ChunkQueue: the chunks that a port which copies by itself has taken and works on over its turns. Classes go by priority; within a class the
 // transfers take turns, so a small one does not wait for a large one.
 //
 // Thread rule: confined to the port's lane. Lifetime: jobs stay at their address until erased; paths erase theirs
@@ -10,18 +10,16 @@
 #include <cstdint>
 
 #include "backend/backend.h"
-#include "backend/shm/mover.h"
+#include "backend/chunk_copy.h"
 #include "base/intrusive_list.h"
 #include "base/slot_table.h"
 
-namespace hawser::backend::shm {
-
-class ShmPath;
+namespace hawser::backend {
 
 struct Job {
   base::ListHook hook;
   base::SlotId id;
-  ShmPath* path = nullptr;
+  Path* path = nullptr;
   Chunk chunk;
   Cursor cursor;
 };
@@ -33,7 +31,7 @@ class ChunkQueue {
   ChunkQueue() : jobs_(kJobsMax), flows_(kJobsMax) {}
 
   /// Null when the port has too many. The job is in no list: schedule() it, or let it wait in a list of its own.
-  Job* make(ShmPath& path, const Chunk& chunk);
+  Job* make(Path& path, const Chunk& chunk);
   void schedule(Job& job);
   /// Null when it was erased.
   Job* get(base::SlotId id) { return jobs_.get(id); }
@@ -56,7 +54,7 @@ class ChunkQueue {
   struct Flow {
     base::ListHook hook;
     base::SlotId id;
-    const ShmPath* path = nullptr;
+    const Path* path = nullptr;
     std::uint64_t transfer = 0;
     std::uint64_t bytes = 0;
     base::IntrusiveList<Job, &Job::hook> jobs;
@@ -72,4 +70,4 @@ class ChunkQueue {
   std::array<Flows, kClasses> classes_;
 };
 
-}  // namespace hawser::backend::shm
+}  // namespace hawser::backend

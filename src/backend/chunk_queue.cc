@@ -1,8 +1,8 @@
-#include "backend/shm/chunk_queue.h"
+#include "backend/chunk_queue.h"
 
-namespace hawser::backend::shm {
+namespace hawser::backend {
 
-Job* ChunkQueue::make(ShmPath& path, const Chunk& chunk) {
+Job* ChunkQueue::make(Path& path, const Chunk& chunk) {
   const auto entry = jobs_.emplace();
   if (!entry) return nullptr;
   entry.value->id = entry.id;
@@ -62,4 +62,4 @@ void ChunkQueue::erase(Job& job) {
   jobs_.erase(job.id);
 }
 
-}  // namespace hawser::backend::shm
+}  // namespace hawser::backend

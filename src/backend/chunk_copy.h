@@ -1,0 +1,42 @@
+#pragma once
+
+// Copying a chunk, whole or in parts, where the target's memory can be reached by this process.
+//
+// Thread rule: one thread at a time. Lifetime: a Cursor belongs to one chunk.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "base/copy.h"
+
+namespace hawser::backend {
+
+/// How far a chunk has got.
+struct Cursor {
+  std::size_t piece = 0;
+  std::uint64_t offset = 0;  ///< In that piece, bytes.
+  std::uint64_t done = 0;    ///< Bytes in all.
+};
+
+/// Moves a cursor on by `size` bytes.
+void advance(const Chunk& chunk, Cursor* cursor, std::uint64_t size);
+
+constexpr Rights right_for(Operation op) { return op == Operation::kWrite ? Rights::kWrite : Rights::kRead; }
+
+/// Whether all pieces lie in a region of `size` bytes whose `rights` allow the operation. Planned chunks always do; a
+/// wrong plan or card must not become a wild store.
+inline bool admits(std::uint64_t size, Rights rights, const Chunk& chunk) {
+  if (!allows(rights, right_for(chunk.op))) return false;
+  for (const Piece& piece : chunk.pieces) {
+    if (!in_bounds(piece.remote, piece.size, size)) [[unlikely]]
+      return false;
+  }
+  return true;
+}
+
+/// Copies up to `limit` bytes of an admitted chunk between local memory and a region that begins at `region`; the
+/// cursor tells how many. True when a base::stream_fence() is due.
+bool copy_part(std::byte* region, const Chunk& chunk, Cursor* cursor, std::uint64_t limit, base::CopyHint hint);
+
+}  // namespace hawser::backend

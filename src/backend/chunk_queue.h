@@ -1,7 +1,7 @@
 #pragma once
 
-// ChunkQueue: the chunks that a port which copies by itself has taken and works on over its turns. Classes go by priority; within a class the
-// transfers take turns, so a small one does not wait for a large one.
+// ChunkQueue: the chunks that a port which copies by itself has taken and works on over its turns. Classes go by
+// priority; within a class the transfers take turns, so a small one does not wait for a large one.
 //
 // Thread rule: confined to the port's lane. Lifetime: jobs stay at their address until erased; paths erase theirs
 // before they go.

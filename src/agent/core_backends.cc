@@ -41,7 +41,11 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
                                  .security = options.security,
                                  .heartbeat = options.heartbeat,
                                  .clock = *clock};
-  Result<std::unique_ptr<backend::Backend>> made = factory->open(context, spec.params);
+  Params params = spec.params;  // What the caller named for this backend goes before what is set for all of its name.
+  if (const auto set = options.backend_params.find(report->name); set != options.backend_params.end()) {
+    params.insert(set->second.begin(), set->second.end());
+  }
+  Result<std::unique_ptr<backend::Backend>> made = factory->open(context, params);
   if (!made) return made.error();
   OpenBackend open{.name = report->name, .backend = std::move(*made), .port = nullptr, .traits = nullptr};
   for (const auto& entry : regions.all()) {

@@ -16,12 +16,13 @@ function(hawser_add_layers)
 endfunction()
 
 # hawser_layer(<name> SOURCES <file>... [DEPENDS <layer>...] [LIBS <library>...] [TESTS <x_test.cc>...]
-#              [TEST_LIBS <library>...])
+#              [TEST_LIBS <library>...] [APART])
 #   Defines the static library hawser_<name> (header-only without sources) and, from TESTS, the GoogleTest executable
 #   <name>_test, run by ctest as unit.<name>. Code includes "base/bytes.h" and <hawser/status.h>. DEPENDS names layers
-#   defined before this one; LIBS are CMake libraries, third-party ones as dep::<name>.
+#   defined before this one; LIBS are CMake libraries, third-party ones as dep::<name>. A layer APART does not go into
+#   libhawser.so.
 function(hawser_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LIBS;TESTS;TEST_LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "APART" "" "SOURCES;DEPENDS;LIBS;TESTS;TEST_LIBS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "hawser_layer(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -48,7 +49,7 @@ function(hawser_layer name)
     "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/include")
   target_link_libraries(hawser_${name} ${scope} ${depends} ${arg_LIBS} Threads::Threads ${CMAKE_DL_LIBS})
   set_property(GLOBAL APPEND PROPERTY HAWSER_LAYERS ${name})
-  if(arg_SOURCES AND NOT name STREQUAL "cli")
+  if(arg_SOURCES AND NOT arg_APART AND NOT name STREQUAL "cli")
     set_property(GLOBAL APPEND PROPERTY HAWSER_LIBRARY_LAYERS ${name})
     set_property(GLOBAL APPEND PROPERTY HAWSER_LIBRARY_LIBS ${arg_LIBS})
   endif()

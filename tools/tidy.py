@@ -28,6 +28,7 @@ LAYERS = {
     "plan": 5,
     "directory": 5,
     "agent": 6,
+    "sim": 7,
     "config": 7,
     "runtime": 7,
     "api": 8,

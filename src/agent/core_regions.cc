@@ -131,6 +131,10 @@ bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
 void Core::finish_region(const std::shared_ptr<LocalRegion>& region) {
   region->state.store(RegionState::kClosed, std::memory_order_release);
   for (OpenBackend& open : engine.backends()) open.backend->remove_region(*region->entry);
+  {
+    const base::MutexLock lock(mutex_);
+    locals_.erase(region->entry->index);  // Not before: an agent that closes waits for all that are in it.
+  }
   regions.remove(region->entry->index, region->entry->generation);
 }
 
@@ -143,7 +147,6 @@ Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration t
     engine.cancel_region(*region, now());
     const base::MutexLock lock(mutex_);
     region_names_.erase(region->entry->name);
-    locals_.erase(region->entry->index);
     extras_.erase(region->entry->index);
     changed(region->entry->index, region->entry->generation, true);
   }
@@ -175,19 +178,17 @@ void Core::drop_region(std::shared_ptr<LocalRegion> region) {
 }
 
 void Core::sweep_lingering() {
-  std::erase_if(lingering_, [this](const std::shared_ptr<LocalRegion>& region) {
-    // The whole class is confined by the lane's lock here; erase_if's closure hides that from the checker.
-    std::string holder;
-    bool quiet = region->users == 0;
-    for (OpenBackend& open : engine.backends()) {
-      quiet = open.port->region_quiet(region->entry->index, region->entry->generation, &holder) && quiet;
+  std::vector<std::shared_ptr<LocalRegion>> held;
+  std::string holder;
+  for (auto& region : lingering_) {
+    if (region->state.load(std::memory_order_relaxed) == RegionState::kClosed) continue;
+    if (region_quiet(*region, &holder)) {
+      finish_region(region);
+    } else {
+      held.push_back(std::move(region));
     }
-    if (!quiet) return false;
-    region->state.store(RegionState::kClosed, std::memory_order_release);
-    for (OpenBackend& open : engine.backends()) open.backend->remove_region(*region->entry);
-    regions.remove(region->entry->index, region->entry->generation);
-    return true;
-  });
+  }
+  lingering_ = std::move(held);
 }
 
 }  // namespace hawser::agent

@@ -271,7 +271,9 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
   if (!event.status.ok()) {
     const bool other_path = needs_other_path(event.status);
     if (!other_path && !can_go_again(event.status)) {
-      end_early(slot, event.status, now);
+      // What the path says of its chunk is true of the transfer only where it was the only chunk.
+      const bool alone = slot.next_chunk <= 1;
+      end_early(slot, alone ? event.status : event.status.with_buffer(buffer_after(slot)), now);
       return;
     }
     if (PathEntry* entry = its_session.find(event.path); entry != nullptr && other_path) {

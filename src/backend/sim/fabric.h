@@ -1,6 +1,6 @@
 #pragma once
 
-// Fabric: the links between hosts. Each direction of each pair has latency, bandwidth, jitter, loss and cuts of its own.
+// Fabric: the links between hosts. Each direction of a pair has latency, bandwidth, jitter, loss and cuts of its own.
 //
 // Time on a link is alpha-beta: a segment leaves when those before it have left, takes size / bandwidth to leave, and
 // arrives after latency and jitter. Loss is what a reliable stream makes of it: the segment comes later, by the time

@@ -59,9 +59,13 @@ void Host::resume() {
   wake();  // Its timers may have passed meanwhile.
 }
 
-void Host::set_blocking(bool blocking) {
-  blocking_ = blocking;
-  if (!blocking_ && state_ == State::kRunning) wake();
+void Host::pause(Instant until) {
+  constexpr Duration kPauseMax = std::chrono::milliseconds(100);  // A caller that waits for ever comes again.
+  blocking_ = true;
+  woken_ = false;
+  world_.run_until(std::min(until, world_.now() + kPauseMax), [this] { return woken_ || state_ == State::kDead; });
+  blocking_ = false;
+  if (state_ == State::kRunning) wake();
 }
 
 void Host::die() {

@@ -49,9 +49,9 @@ class Host : public std::enable_shared_from_this<Host> {
   void die();
   std::uint64_t turns() const { return turns_; }
 
-  /// Set while a user's call of this process blocks: it turns itself then, and its scheduled turns wait.
-  void set_blocking(bool blocking);
-  bool blocking() const { return blocking_; }
+  /// For a user's call of this process that blocks, and turns the process itself: lets the world go on until there is
+  /// something for this process, or until `until`.
+  void pause(Instant until);
 
  private:
   Host(World& world, std::string name, std::uint32_t number) : world_(world), name_(std::move(name)), number_(number) {}

@@ -31,6 +31,16 @@ void MappedHub::add(const std::shared_ptr<MappedLink>& link) {
   links_.push_back(link);
 }
 
+std::optional<MappedHub::Phase> MappedHub::phase_of(const std::shared_ptr<Host>& from,
+                                                    const std::shared_ptr<Host>& to) const {
+  for (const auto& weak : links_) {
+    const auto link = weak.lock();
+    if (!link || link->hosts[0] != from || link->hosts[1] != to || link->seen_up || !link->ended.ok()) continue;
+    if (link->ports[0] != nullptr) return link->ports[1] == nullptr ? Phase::kKnocking : Phase::kAnswered;
+  }
+  return std::nullopt;
+}
+
 void MappedHub::died(const std::shared_ptr<Host>& host) {
   std::erase_if(listening_, [&](const auto& entry) { return entry.second->host() == host; });
   for (const auto& weak : links_) {

@@ -48,6 +48,7 @@ struct MappedLink {
   std::array<std::optional<Pin>, 2> pins;                   ///< pins[e]: where end e is.
   std::array<std::deque<std::vector<std::byte>>, 2> rings;  ///< rings[e]: what end e sent.
   std::array<std::size_t, 2> ring_used{};
+  bool seen_up = false;                 ///< End 0 knows that it was answered.
   std::array<bool, 2> noticed_death{};  ///< noticed_death[e]: the death of end e is known to the other.
   Status ended;                         ///< Why it ended, once an end has left.
 };
@@ -74,6 +75,10 @@ class MappedHub {
   /// Lets the other end look, after a moment.
   void wake(const std::shared_ptr<Host>& host);
   void add(const std::shared_ptr<MappedLink>& link);
+
+  /// How far a connect from one to the other has come, if one is on its way.
+  enum class Phase : std::uint8_t { kKnocking, kAnswered };
+  std::optional<Phase> phase_of(const std::shared_ptr<Host>& from, const std::shared_ptr<Host>& to) const;
 
  private:
   World& world_;

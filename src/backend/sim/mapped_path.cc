@@ -106,6 +106,7 @@ std::uint64_t MappedPath::step(Work& work, std::uint64_t budget, Status* failed)
   const Piece& piece = work.chunk.pieces[work.piece];
   if (work.offset == 0) {
     *failed = enter(work, piece, &remote_base_);
+    if (!failed->ok() && work.piece > 0) *failed = failed->with_buffer(BufferState::kPartlyWritten);
     if (!failed->ok()) return 0;
   }
   const std::uint64_t size = std::min(budget, piece.size - work.offset);

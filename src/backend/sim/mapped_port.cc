@@ -96,6 +96,7 @@ void MappedPort::release_path(Path* path) {
   MappedPath& gone = **at;
   gone.link_->ports[gone.end_] = nullptr;
   gone.link_->pins[gone.end_].reset();
+  if (gone.link_->pins[1 - gone.end_]) left_.emplace_back(gone.link_, 1 - gone.end_);
   if (gone.link_->ended.ok()) gone.link_->ended = Status(Code::kDisconnected, "the peer closed");
   hub_.wake(gone.link_->hosts[1 - gone.end_]);
   std::erase_if(events_, [path](const Event& entry) { return entry.event.path == path; });
@@ -107,6 +108,7 @@ std::size_t MappedPort::watch(MappedPath& path, Instant now) {
   MappedLink& link = *path.link_;
   if (path.state_ == PathState::kConnecting) {
     if (link.ports[1] != nullptr) {
+      link.seen_up = true;
       come_up(path);
     } else if (path.peer_gone()) {
       path.go_down(link.ended.ok() ? Status(Code::kDisconnected, "the peer's process ended") : link.ended);
@@ -159,12 +161,21 @@ Instant MappedPort::next_deadline() const {
   return next;
 }
 
+bool MappedPort::holds(const MappedLink& link, int holder_end, std::uint32_t index, std::uint32_t generation,
+                       std::string* holder) const {
+  const auto& pin = link.pins[holder_end];
+  if (!pin || pin->region != index || pin->generation != generation) return false;
+  if (holder != nullptr) *holder = link.identities[holder_end].name;
+  return true;
+}
+
 bool MappedPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
+  std::erase_if(left_, [](const auto& entry) { return !entry.first->pins[entry.second]; });
   for (const auto& path : paths_) {
-    const auto& pin = path->link_->pins[1 - path->end_];
-    if (!pin || pin->region != index || pin->generation != generation) continue;
-    if (holder != nullptr) *holder = path->link_->identities[1 - path->end_].name;
-    return false;
+    if (holds(*path->link_, 1 - path->end_, index, generation, holder)) return false;
+  }
+  for (const auto& [link, end] : left_) {
+    if (holds(*link, end, index, generation, holder)) return false;
   }
   return true;
 }

@@ -108,7 +108,12 @@ class MappedPort final : public backend::Port {
   MappedHub& hub_;
   const std::shared_ptr<Host> host_;
   bool listening_ = true;
+  bool holds(const MappedLink& link, int holder_end, std::uint32_t index, std::uint32_t generation,
+             std::string* holder) const;
+
   std::vector<std::unique_ptr<MappedPath>> paths_;
+  /// Links that we left while the peer was inside of our memory: a path may go, a pin stays.
+  std::vector<std::pair<std::shared_ptr<MappedLink>, int>> left_;
   std::vector<MappedKnock> knocks_;
   std::deque<Event> events_;
   std::vector<Event> handed_out_;  ///< Their bytes live until the next call.

@@ -1,0 +1,286 @@
+#include "sim/chaos.h"
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "backend/sim/factory.h"
+
+namespace hawser::simulation {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+bool is_up(Life& life, Life& other) {
+  const auto at = life.bonds.find(&other);
+  return at != life.bonds.end() && at->second.known && at->second.peer.state() == PeerState::kUp;
+}
+
+}  // namespace
+
+Chaos::Chaos(Theater& theater, std::size_t aims) : theater_(theater), rng_(theater.rng().fork()) {
+  const sim::Mode mode = theater.settings().mode;
+  const Instant start = theater.universe().world.now();
+  // The first aim walks through all cells as the seeds do, so that none is left to luck.
+  std::vector<Aim> cells;
+  for (std::size_t fault = 0; fault < kFaults; ++fault) {
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      const Aim aim{static_cast<Fault>(fault), static_cast<Step>(step), start};
+      if (possible(mode, aim.fault, aim.step)) cells.push_back(aim);
+    }
+  }
+  for (std::size_t i = 0; i < aims; ++i) {
+    Aim aim = i == 0 ? cells[theater.settings().seed % cells.size()] : cells[rng_.below(cells.size())];
+    const std::int64_t window = theater.settings().busy_time.count();
+    aim.not_before = start + Duration(aim.step <= Step::kHello && i == 0 ? 0 : rng_.range(0, window / 2));
+    aims_.push_back(aim);
+  }
+}
+
+Duration Chaos::span(std::int64_t short_us, std::int64_t long_us) {
+  // Mostly short; now and then long enough that peers give up.
+  return microseconds(rng_.chance(0.75) ? rng_.range(short_us, short_us * 20) : rng_.range(short_us * 20, long_us));
+}
+
+std::optional<Chaos::Target> Chaos::find_connecting(Step step) {
+  sim::Universe& universe = theater_.universe();
+  for (std::size_t a = 0; a < theater_.nodes(); ++a) {
+    for (std::size_t b = 0; b < theater_.nodes(); ++b) {
+      Life& from = theater_.at(a);
+      Life& to = theater_.at(b);
+      if (a == b || !from.alive || !to.alive) continue;
+      const Target target{.from = &from, .to = &to, .closing = nullptr};
+      if (theater_.settings().mode == sim::Mode::kMapped) {
+        const auto phase = universe.hub.phase_of(from.host, to.host);
+        if (phase &&
+            *phase == (step == Step::kConnect ? sim::MappedHub::Phase::kKnocking : sim::MappedHub::Phase::kAnswered))
+          return target;
+        continue;
+      }
+      for (const auto& connection : universe.net.between(from.host->number(), to.host->number())) {
+        if (connection->host(0) != from.host->number()) continue;
+        const auto state = connection->state(0);
+        if (step == Step::kConnect && state == backend::stream::StreamState::kConnecting) return target;
+        const bool fresh = connection->in(0).arrived() == 0 || connection->in(1).arrived() == 0;
+        if (step == Step::kHello && state == backend::stream::StreamState::kOpen && fresh) return target;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Chaos::Target> Chaos::find_move(Step step) {
+  for (std::size_t node = 0; node < theater_.nodes(); ++node) {
+    Life& from = theater_.at(node);
+    if (!from.alive) continue;
+    for (const auto& course : from.courses) {
+      const Move* move = course->latest;
+      Life& to = *course->to;
+      if (move == nullptr || !course->write || !to.alive || course->bait) continue;
+      const Target target{.from = &from, .to = &to, .closing = nullptr};
+      if (step == Step::kNotification) {
+        if (move->final && move->status.ok() && (move->notify || move->signal) && !move->notified && !move->bumped &&
+            to.agent.core()->inbox.has_notifications() == false) {
+          return target;
+        }
+        continue;
+      }
+      if (move->final || move->ended_by_us || !is_up(from, to)) continue;
+      const bool any = Judge::any_landed(*move);
+      if (step == Step::kPrepare && !any) return target;
+      if (!any) continue;
+      if ((step == Step::kAck) == Judge::all_landed(*move)) return target;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Chaos::Target> Chaos::find_closing() {
+  for (std::size_t node = 0; node < theater_.nodes(); ++node) {
+    Life& life = theater_.at(node);
+    if (!life.alive) continue;
+    const bool region = std::any_of(life.areas.begin(), life.areas.end(),
+                                    [](const auto& area) { return area->closing && !area->closed; });
+    if (!region && !life.closing) continue;
+    Life& other = theater_.at((node + 1 + rng_.below(theater_.nodes() - 1)) % theater_.nodes());
+    if (other.alive) return Target{.from = &other, .to = &life, .closing = &life};
+  }
+  return close_under_move();
+}
+
+std::optional<Chaos::Target> Chaos::close_under_move() {
+  // Closes that take time are rare: make one where bytes are on their way.
+  const auto moving = find_move(Step::kInFlight);
+  if (!moving) return std::nullopt;
+  for (const auto& course : moving->from->courses) {
+    const Move* const move = course->latest;
+    if (move == nullptr || move->final || course->to != moving->to || !Judge::any_landed(*move)) continue;
+    Area& area = *course->pairs.front().remote;
+    if (area.closing || area.bait) continue;
+    theater_.close_area(*course->to, area);
+    if (!area.closed) return Target{.from = moving->from, .to = course->to, .closing = course->to};
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<Chaos::Target> Chaos::find(Step step) {
+  switch (step) {
+    case Step::kConnect:
+    case Step::kHello:
+      return find_connecting(step);
+    case Step::kClose:
+      return find_closing();
+    default:
+      return find_move(step);
+  }
+}
+
+void Chaos::look() {
+  const Instant now = theater_.universe().world.now();
+  for (std::size_t i = 0; i < aims_.size(); ++i) {
+    if (now < aims_[i].not_before) continue;
+    const Aim aim = aims_[i];
+    const auto target = find(aim.step);
+    if (!target) continue;
+    aims_.erase(aims_.begin() + static_cast<std::ptrdiff_t>(i));
+    coverage_.count(theater_.settings().mode, aim.fault, aim.step);
+    ++struck_;
+    theater_.universe().world.note(to_string(aim.fault), to_string(aim.step), target->from->number, target->to->number);
+    strike(aim.fault, *target);
+    return;  // The next look sees what this one did.
+  }
+}
+
+void Chaos::strike(Fault fault, const Target& target) {
+  switch (fault) {
+    case Fault::kCrash:
+    case Fault::kPowerLoss:
+    case Fault::kRestart:
+    case Fault::kSlow:
+    case Fault::kStop: {
+      // Either side; who closes stays alive, or there is nothing left to see.
+      Life& victim = target.closing != nullptr || rng_.chance(0.5) ? *target.from : *target.to;
+      strike_process(fault, victim);
+      break;
+    }
+    default:
+      strike_links(fault, *target.from, *target.to);
+      break;
+  }
+}
+
+void Chaos::restart_later(Life& victim, Duration pause) {
+  theater_.universe().world.after(pause, [this, &victim] {
+    if (&theater_.at(victim.node) != &victim) return;
+    theater_.begin(victim.node);
+    Life& fresh = theater_.at(victim.node);
+    // Others hear of it one by one, and it of them.
+    for (std::size_t node = 0; node < theater_.nodes(); ++node) {
+      if (node == victim.node) continue;
+      theater_.universe().world.after(Duration(rng_.range(0, 30'000'000)),
+                                      [this, node, &fresh] { theater_.introduce(theater_.at(node), fresh); });
+      theater_.universe().world.after(Duration(rng_.range(0, 30'000'000)),
+                                      [this, node, &fresh] { theater_.introduce(fresh, theater_.at(node)); });
+    }
+  });
+}
+
+void Chaos::strike_process(Fault fault, Life& victim) {
+  sim::World& world = theater_.universe().world;
+  Judge& judge = theater_.judge();
+  if (fault == Fault::kSlow) {
+    const Duration time = span(500, 200'000);
+    const Duration pace = microseconds(rng_.range(50, 5'000));
+    victim.host->set_pace(pace);
+    judge.excuse(victim, time + 50 * pace);
+    world.after(time, [host = victim.host] { host->set_pace(microseconds(1)); });
+    return;
+  }
+  if (fault == Fault::kStop) {
+    const Duration time = span(200, 600'000);
+    victim.host->stop();
+    judge.excuse(victim, time);
+    world.after(time, [host = victim.host] { host->resume(); });
+    return;
+  }
+  if (victim.closing) return;  // In the middle of its own call; its end is near anyway.
+  theater_.crash(victim, fault == Fault::kPowerLoss);
+  const bool comes_back = fault == Fault::kRestart || rng_.chance(0.6);
+  if (comes_back)
+    restart_later(victim, fault == Fault::kRestart ? microseconds(rng_.range(0, 300)) : span(300, 700'000));
+}
+
+void Chaos::strike_links(Fault fault, Life& from, Life& to) {
+  sim::Universe& universe = theater_.universe();
+  sim::World& world = universe.world;
+  sim::Fabric& fabric = universe.net.fabric();
+  const std::uint32_t a = from.host->number(), b = to.host->number();
+  const Duration time = span(200, 700'000);
+  if (fault == Fault::kLoss || fault == Fault::kDelay) {
+    sim::LinkOptions bad = fabric.default_options();
+    (fault == Fault::kLoss ? bad.loss : bad.loss) = fault == Fault::kLoss ? 0.3 : bad.loss;
+    if (fault == Fault::kDelay) bad.jitter_max = milliseconds(3);
+    for (const auto& [x, y] : {std::pair(a, b), std::pair(b, a)}) fabric.set_link(x, y, bad);
+    if (theater_.settings().mode == sim::Mode::kMapped) universe.hub.options().wake_latency = milliseconds(1);
+    world.after(time, [this, a, b] {
+      sim::Universe& all = theater_.universe();
+      for (const auto& [x, y] : {std::pair(a, b), std::pair(b, a)})
+        all.net.fabric().set_link(x, y, all.net.fabric().default_options());
+      all.hub.options().wake_latency = microseconds(2);
+    });
+  } else if (fault == Fault::kPartition || fault == Fault::kOneWay) {
+    const bool forth = fault == Fault::kPartition || rng_.chance(0.5);
+    if (forth) fabric.cut(a, b);
+    if (fault == Fault::kPartition || !forth) fabric.cut(b, a);
+    world.after(time, [this, a, b] {
+      theater_.universe().net.fabric().heal(a, b);
+      theater_.universe().net.fabric().heal(b, a);
+    });
+  } else if (fault == Fault::kFullQueue) {
+    universe.hub.options().ring_bytes = 256;
+    universe.hub.options().queue_chunks = 1;
+    for (const auto& connection : universe.net.between(a, b)) universe.net.set_capacity(connection, 200);
+    world.after(time, [this, a, b] {
+      theater_.universe().hub.options() = sim::MappedOptions{};
+      for (const auto& connection : theater_.universe().net.between(a, b)) {
+        theater_.universe().net.set_capacity(connection, theater_.universe().net.options().pipe.capacity_bytes);
+      }
+    });
+  } else {
+    const auto connections = universe.net.between(a, b);
+    if (connections.empty()) return;
+    const auto& one = connections[rng_.below(connections.size())];
+    if (fault == Fault::kReset) universe.net.reset(one);
+    if (fault == Fault::kHalfClose) universe.net.half_close(one, rng_.chance(0.5) ? a : b);
+  }
+}
+
+void Chaos::heal() {
+  aims_.clear();
+  sim::Universe& universe = theater_.universe();
+  universe.net.fabric().heal_all();
+  universe.hub.options() = sim::MappedOptions{};
+  for (std::size_t node = 0; node < theater_.nodes(); ++node) {
+    Life& life = theater_.at(node);
+    if (!life.alive) continue;
+    life.host->set_pace(microseconds(1));
+    life.host->resume();
+    life.greedy_until = 0;
+    for (std::size_t other = 0; other < theater_.nodes(); ++other) {
+      if (other == node) continue;
+      universe.net.fabric().set_link(life.host->number(), theater_.at(other).host->number(),
+                                     universe.net.fabric().default_options());
+    }
+  }
+  for (std::size_t a = 0; a < theater_.nodes(); ++a) {
+    for (std::size_t b = a + 1; b < theater_.nodes(); ++b) {
+      for (const auto& connection :
+           universe.net.between(static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b))) {
+        universe.net.set_capacity(connection, universe.net.options().pipe.capacity_bytes);
+      }
+    }
+  }
+}
+
+}  // namespace hawser::simulation

@@ -1,0 +1,72 @@
+#pragma once
+
+// Coverage: which faults fell into which phases. The product of simulation is not that seeds pass, but that they pass
+// while every fault met every phase; so both are counted and a run of many seeds is judged by its emptiest cell.
+//
+// Thread rule: a value.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "backend/sim/factory.h"
+
+namespace hawser::simulation {
+
+enum class Fault : std::uint8_t {
+  kLoss,       ///< Segments must be sent again for a while.
+  kDelay,      ///< Jitter of many latencies: streams overtake each other.
+  kPartition,  ///< Both ways, for a time.
+  kOneWay,     ///< One way only.
+  kReset,      ///< Of one connection.
+  kHalfClose,  ///< Of one connection, one way.
+  kCrash,      ///< The process ends; its kernel tells.
+  kPowerLoss,  ///< Nobody tells.
+  kRestart,    ///< A crash, and at once another incarnation of the same name.
+  kSlow,       ///< Turns seldom.
+  kStop,       ///< SIGSTOP, and on again later.
+  kFullQueue,  ///< Windows, rings and queues hardly hold anything.
+};
+inline constexpr std::size_t kFaults = 12;
+
+enum class Step : std::uint8_t {
+  kConnect,       ///< A connect is on its way.
+  kHello,         ///< Connected, not yet proven to each other.
+  kPrepare,       ///< Submitted, nothing has landed.
+  kInFlight,      ///< Some of the bytes have landed.
+  kAck,           ///< All have; the initiator does not know.
+  kNotification,  ///< It knows; the notification is on its way.
+  kClose,         ///< A region or an agent is closing.
+};
+inline constexpr std::size_t kSteps = 7;
+
+std::string_view to_string(Fault fault);
+std::string_view to_string(Step step);
+
+/// Whether there is such a thing: mapped memory has no connections to reset, and who copies needs no acknowledgement.
+bool possible(sim::Mode mode, Fault fault, Step step);
+
+class Coverage {
+ public:
+  void count(sim::Mode mode, Fault fault, Step step) { ++cells_[index(mode)][at(fault)][at(step)]; }
+  std::uint64_t count_of(sim::Mode mode, Fault fault, Step step) const {
+    return cells_[index(mode)][at(fault)][at(step)];
+  }
+  void add(const Coverage& other);
+  /// Cells of `mode` that are possible and empty.
+  std::size_t empty_cells(sim::Mode mode) const;
+  /// A table for people; "-" where there is no such thing.
+  std::string table(sim::Mode mode) const;
+
+ private:
+  static std::size_t index(sim::Mode mode) { return mode == sim::Mode::kStream ? 0 : 1; }
+  template <typename T>
+  static std::size_t at(T value) {
+    return static_cast<std::size_t>(value);
+  }
+  std::array<std::array<std::array<std::uint64_t, kSteps>, kFaults>, 2> cells_{};
+};
+
+}  // namespace hawser::simulation

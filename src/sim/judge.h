@@ -1,0 +1,108 @@
+#pragma once
+
+// Judge: checks what agents do against what they promised. It looks at memory directly, so it sees what no agent could.
+//
+// The first broken promise ends the run: `failure` says which, with the seed's virtual time, agents and transfer.
+// What each check is for:
+//   finals        every transfer ends once, with a plausible status, not before its deadline if it timed out and not
+//                 much after it, and its bytes are what the status says they are
+//   notifications at most once, only when their bytes are visible, from whom they say; exactly once between peers that
+//                 stayed together
+//   signals       once, only when the bytes are visible
+//   messages      in order, none twice, none lost while both stayed together
+//   memory        nothing outside of leases changes; nothing at all in a closed region, nor local memory of a transfer
+//                 that is final (both are overwritten by us at once, and must stay so)
+//   hangs         nothing waits longer than its bound in virtual time
+//
+// Thread rule: one thread. Lifetime: the run's.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/life.h"
+
+namespace hawser::simulation {
+
+class Judge {
+ public:
+  explicit Judge(sim::Universe& universe) : universe_(universe) {}
+
+  bool failed() const { return !failure_.empty(); }
+  const std::string& failure() const { return failure_; }
+  void fail(const Life& life, const std::string& what);
+
+  Life* life_of(const Incarnation& incarnation);
+  void enroll(Life& life) { lives_[life.incarnation] = &life; }
+  Move& new_move(Course& course);
+  /// The newest move was refused: it never was.
+  void drop_move(Move& move);
+  /// Nothing of the course is on its way: it may be submitted again, or its leases given back.
+  bool idle(const Course& course) const;
+  /// Keeps the record of a course that its life gave up.
+  void forget(std::unique_ptr<Course> course) { forgotten_.push_back(std::move(course)); }
+  std::uint64_t new_writer() { return next_writer_++; }
+
+  /// After anything that may have moved `life` on: finals, completions, words of its memory.
+  void observe(Life& life);
+  // What the user took from the agent.
+  void on_notification(Life& life, const Notification& notification);
+  void on_message(Life& life, const Message& message);
+  void on_event(Life& life, const PeerEvent& event);
+  /// Submit was refused.
+  void on_refused(Life& life, Course& course, const Status& status);
+  /// A region's close answered.
+  void on_close(Life& life, Area& area, const Status& status);
+
+  /// How long a host stood still or slow: added to its bounds.
+  void excuse(const Life& life, Duration span);
+
+  // At the end, once all is healed and quiet.
+  void check_settled(const std::vector<std::unique_ptr<Life>>& lives);
+  void check_memory(const std::vector<std::unique_ptr<Life>>& lives);
+  void check_counters(Life& life);
+  bool settled(const std::vector<std::unique_ptr<Life>>& lives);
+  std::uint64_t moves() const { return moves_.size(); }
+  std::uint64_t good_moves() const { return good_moves_; }
+
+  /// Whether all bytes of a write are at its target; whether any is.
+  static bool all_landed(const Move& move);
+  static bool any_landed(const Move& move);
+
+ private:
+  void observe_finals(Life& life);
+  void observe_queue(Life& life);
+  void observe_words(Life& life);
+  void on_final(Life& life, Move& move);
+  void check_status(Life& life, Move& move);
+  void check_good_write(Life& life, Move& move);
+  void check_bad_write(Life& life, Move& move);
+  void check_read(Life& life, Move& move);
+  void scribble(Life& life, Move& move);
+  void check_hangs(Life& life);
+  void check_tainted(Course& course);
+  void check_pair(Life& from, Life& to, Bond& bond);
+  Duration allowance(const Life& life) const;
+
+  sim::Universe& universe_;
+  std::string failure_;
+  std::map<Incarnation, Life*> lives_;
+  std::deque<Move> moves_;
+  std::vector<std::unique_ptr<Course>> forgotten_;
+  std::map<std::uint64_t, Move*> by_uid_;
+  std::map<const Life*, Duration, EarlierLife> excused_;
+  std::uint64_t next_writer_ = 1;
+  std::uint64_t good_moves_ = 0;
+};
+
+/// The text of a move's notification, and back; 0: none of ours.
+std::string note_of(std::uint64_t uid);
+std::uint64_t uid_of(std::string_view note);
+
+/// Bodies of messages: who, which, and a pattern of any length.
+std::string message_of(const Life& from, std::uint32_t channel, std::uint64_t number, std::size_t size);
+
+}  // namespace hawser::simulation

@@ -1,0 +1,181 @@
+// What was delivered, and what must hold at the end.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "sim/judge.h"
+
+namespace hawser::simulation {
+namespace {
+
+/// Which message of its channel this claims to be.
+std::uint64_t number_of(const std::string& text) {
+  const std::size_t first = text.find('/');
+  const std::size_t second = first == std::string::npos ? first : text.find('/', first + 1);
+  return second == std::string::npos ? 0 : std::strtoull(text.c_str() + second + 1, nullptr, 10);
+}
+
+}  // namespace
+
+void Judge::on_notification(Life& life, const Notification& notification) {
+  ++life.notes_taken;
+  const std::uint64_t uid = uid_of(notification.text);
+  Life* const from = life_of(notification.peer.incarnation());
+  if (uid == 0 || from == nullptr) return fail(life, "a notification that nobody sent: " + notification.text);
+  universe_.world.note("notified", life.name, uid);
+  const auto at = by_uid_.find(uid);
+  if (at == by_uid_.end()) {
+    Bond& bond = from->bonds[&life];
+    if (!bond.notes_sent.contains(uid))
+      return fail(life, fmt::format("notification {} was not sent by {}", uid, from->name));
+    if (!bond.notes_received.insert(uid).second) return fail(life, fmt::format("notification {} came twice", uid));
+    return;
+  }
+  Move& move = *at->second;
+  if (move.course->from != from || move.course->to != &life || !move.notify) {
+    return fail(life, fmt::format("notification {} came from {} to the wrong place", uid, from->name));
+  }
+  if (move.notified)
+    return fail(life, fmt::format("the notification of transfer {} from {} came twice", uid, from->name));
+  move.notified = true;
+  const bool tainted_by_later = move.course->last_writer > move.uid;
+  if (move.course->write && !tainted_by_later && !all_landed(move)) {
+    return fail(life, fmt::format("the notification of write {} from {} came before its bytes ({})", uid, from->name,
+                                  move.final ? move.status.to_string() : "in flight"));
+  }
+  if (!move.course->write && !move.final && from->alive) {
+    return fail(life, fmt::format("the notification of read {} by {} came before it was done", uid, from->name));
+  }
+}
+
+void Judge::on_message(Life& life, const Message& message) {
+  ++life.messages_taken;
+  Life* const from = life_of(message.peer.incarnation());
+  if (from == nullptr) return fail(life, "a message from nobody");
+  Bond& bond = life.bonds[from];
+  std::uint64_t& next = bond.received[message.channel];
+  std::uint64_t number = next;
+  if (bond.broken || from->bonds[&life].broken) {
+    // Some may be lost then, but what comes is in order and whole.
+    const std::uint64_t said = number_of(message.bytes);
+    number = std::max(number, said);
+  }
+  next = number + 1;
+  universe_.world.note("message", life.name, message.channel, number);
+  const std::string want = message_of(*from, message.channel, number, message.bytes.size());
+  if (message.bytes == want) return;
+  fail(life, fmt::format("channel {} from {}: expected message {}, got '{}'", message.channel, from->name, number,
+                         message.bytes.substr(0, 24)));
+}
+
+void Judge::on_event(Life& life, const PeerEvent& event) {
+  Life* const other = life_of(event.peer.incarnation());
+  if (other == nullptr) return fail(life, "an event of a peer that never lived");
+  universe_.world.note("event", life.name, static_cast<std::uint64_t>(event.kind), other->number);
+  if (event.kind != PeerEvent::Kind::kDown) return;
+  Bond& bond = life.bonds[other];
+  if (!bond.broken) bond.broken_at = universe_.world.now();
+  bond.broken = true;
+}
+
+bool Judge::settled(const std::vector<std::unique_ptr<Life>>& lives) {
+  for (const auto& from : lives) {
+    if (!from->alive) continue;
+    if (!from->in_flight.empty()) return false;
+    for (auto& [to, bond] : from->bonds) {
+      const auto back = to->bonds.find(from.get());
+      if (!to->alive || bond.broken || (back != to->bonds.end() && back->second.broken)) continue;
+      for (const auto& [channel, sent] : bond.sent) {
+        if (back == to->bonds.end() || back->second.received[channel] != sent) return false;
+      }
+      if (bond.notes_sent != bond.notes_received) return false;
+    }
+  }
+  return std::all_of(moves_.begin(), moves_.end(), [](const Move& move) {
+    const Course& course = *move.course;
+    if (!move.final || !move.status.ok() || !course.from->alive || !course.to->alive) return true;
+    const Bond& there = course.from->bonds[course.to];
+    const Bond& back = course.to->bonds[course.from];
+    if (there.broken || back.broken) return true;
+    return (!move.notify || move.notified) && (!move.signal || move.bumped || course.to->words->closed);
+  });
+}
+
+void Judge::check_pair(Life& from, Life& to, Bond& bond) {
+  Bond& back = to.bonds[&from];
+  if (bond.broken || back.broken) return;
+  for (const auto& [channel, sent] : bond.sent) {
+    if (back.received[channel] == sent) continue;
+    return fail(to, fmt::format("channel {} from {}: {} messages were sent, {} came", channel, from.name, sent,
+                                back.received[channel]));
+  }
+  if (bond.notes_sent.size() != bond.notes_received.size()) {
+    return fail(to, fmt::format("{} of {} notifications without transfer came from {}", bond.notes_received.size(),
+                                bond.notes_sent.size(), from.name));
+  }
+}
+
+void Judge::check_settled(const std::vector<std::unique_ptr<Life>>& lives) {
+  for (const auto& from : lives) {
+    if (!from->alive) continue;
+    if (!from->in_flight.empty()) {
+      return fail(*from, fmt::format("{} transfers never ended, the first {}", from->in_flight.size(),
+                                     from->in_flight.front()->uid));
+    }
+    for (auto& [to, bond] : from->bonds) {
+      if (to->alive && !failed()) check_pair(*from, *to, bond);
+    }
+  }
+  for (const Move& move : moves_) {
+    const Course& course = *move.course;
+    if (!course.from->alive || !course.to->alive || !move.final || failed()) continue;
+    if (move.queued && move.completions != 1) {
+      return fail(*course.from, fmt::format("transfer {} ended and was reported {} times", move.uid, move.completions));
+    }
+    if (!move.status.ok() || course.from->bonds[course.to].broken || course.to->bonds[course.from].broken) continue;
+    if (move.notify && !move.notified) {
+      return fail(*course.to,
+                  fmt::format("the notification of transfer {} from {} never came", move.uid, course.from->name));
+    }
+    if (move.signal && !move.bumped && !course.to->words->closed) {
+      return fail(*course.to, fmt::format("the signal of transfer {} from {} never rose", move.uid, course.from->name));
+    }
+  }
+}
+
+void Judge::check_memory(const std::vector<std::unique_ptr<Life>>& lives) {
+  for (const auto& life : lives) {
+    for (const auto& area : life->areas) {
+      if (failed()) return;
+      if (area.get() == life->words || area.get() == life->own_words) {
+        if (!area->closed) continue;
+      }
+      const auto at = area->closed ? area->plot->first_difference() : area->plot->first_fault();
+      if (!at) continue;
+      fail(*life,
+           fmt::format("{}+{} was touched{}", area->plot->name(), *at, area->closed ? " after close said kOk" : ""));
+    }
+    for (const auto& course : life->courses) {
+      if (course->write && course->tainted && !failed()) check_tainted(*course);
+    }
+  }
+}
+
+void Judge::check_counters(Life& life) {
+  const AgentCounters counters = life.agent.counters();
+  const FlowCounters& total = counters.total;
+  const auto differ = [&](std::string_view what, std::uint64_t counted, std::uint64_t seen) {
+    if (counted != seen) fail(life, fmt::format("counters: {} is {}, but {} were seen", what, counted, seen));
+  };
+  differ("writes", total.writes, life.good_writes);
+  differ("reads", total.reads, life.good_reads);
+  differ("bytes_written", total.bytes_written, life.bytes_written);
+  differ("bytes_read", total.bytes_read, life.bytes_read);
+  differ("errors", total.errors, life.bad_ends);
+  differ("notifications_received", total.notifications_received, life.notes_taken);
+  differ("messages_received", total.messages_received, life.messages_taken);
+  differ("transfers_in_flight_gauge", counters.transfers_in_flight_gauge, 0);
+}
+
+}  // namespace hawser::simulation

@@ -1,0 +1,139 @@
+#pragma once
+
+// What the simulation knows of agents and of what they were asked to do: lives, courses (plans with the memory leased
+// to them), moves (transfers). Plain records; those who act on them are User (does things) and Judge (checks them).
+//
+// Thread rule: one thread. Lifetime: all records live until the end of the run, so that what comes late finds them; the
+// handles in them go when their agent dies.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <hawser/agent.h>
+
+#include "backend/sim/factory.h"
+#include "sim/memory.h"
+
+namespace hawser::simulation {
+
+struct Life;
+struct Move;
+
+/// Words of 64 bits that signals are added to. Each transfer has a digit of its own, two bits wide, in one of them, so
+/// that an addition that comes twice shows.
+inline constexpr std::size_t kWords = 64;
+inline constexpr unsigned kDigitsPerWord = 32;
+inline constexpr std::uint32_t kChannels[] = {16, 17};
+
+struct Area {
+  std::unique_ptr<Plot> plot;
+  Region region;                                      ///< Empty once closed.
+  std::shared_ptr<const backend::RegionEntry> truth;  ///< What is registered.
+  std::uint64_t writer = 0;                           ///< Whose pattern it was made with.
+  bool closing = false;
+  bool closed = false;  ///< Close said kOk: nobody touches it.
+  Instant closing_since;
+  /// What its card says is a lie of ours: no access may succeed.
+  bool bait = false;
+};
+
+struct Pair {
+  Area* local = nullptr;
+  Area* remote = nullptr;
+  Lease local_lease, remote_lease;
+  std::uint64_t position = 0;  ///< In the transfer's bytes.
+};
+
+/// A plan, and the memory that only it may touch.
+struct Course {
+  bool write = true;
+  Life* from = nullptr;
+  Life* to = nullptr;
+  Plan plan;
+  std::vector<Pair> pairs;
+  std::uint64_t bytes = 0;
+  Move* current = nullptr;  ///< In flight.
+  Move* latest = nullptr;
+  std::uint64_t last_writer = 0;  ///< Of the remote bytes, by the last move that ended well; 0: none.
+  bool tainted = false;           ///< A move ended badly: the target's bytes are old or new, for ever.
+  bool bait = false;
+};
+
+struct Digit {
+  std::size_t word = 0;
+  unsigned place = 0;
+  std::uint64_t one() const { return std::uint64_t{1} << (2 * place); }
+};
+
+struct Move {
+  std::uint64_t uid = 0;
+  Course* course = nullptr;
+  Transfer transfer;
+  bool held = true;  ///< The handle was not dropped.
+  Instant submitted, due;
+  bool notify = false;
+  bool queued = false;
+  std::optional<Digit> signal;
+  std::optional<std::size_t> after, done;  ///< Local words.
+  bool ended_by_us = false;                ///< Cancelled, dropped, or its region or agent closed.
+
+  bool final = false;
+  Status status;
+  Instant final_at;
+  unsigned completions = 0;
+  bool notified = false;
+  bool bumped = false;
+  bool landed = false;  ///< Seen whole at the target (a cache for the faults' aim).
+};
+
+/// What one life thinks of another.
+struct Bond {
+  Peer peer;
+  bool known = false;
+  bool broken = false;  ///< Reported down, or invalidated by us: messages may be lost.
+  Instant broken_at;
+  std::map<std::uint32_t, std::uint64_t> sent, received;  ///< Messages, by channel.
+  std::set<std::uint64_t> notes_sent, notes_received;     ///< Notifications without a transfer.
+};
+
+/// Not by address: a run must be the same wherever its memory lies.
+struct EarlierLife {
+  bool operator()(const Life* a, const Life* b) const;
+};
+
+/// One incarnation of one agent.
+struct Life {
+  std::size_t node = 0;
+  std::size_t number = 0;  ///< Among all lives.
+  std::string name;
+  Incarnation incarnation;
+  std::shared_ptr<sim::Host> host;
+  Agent agent;
+  CompletionQueue queue;
+  bool alive = false;  ///< The agent exists.
+  bool closing = false;
+  Instant born, ended;
+  std::vector<std::unique_ptr<Area>> areas;
+  Area* scratch = nullptr;    ///< Local ends of transfers.
+  Area* words = nullptr;      ///< Signals of others.
+  Area* own_words = nullptr;  ///< `after` and `done`.
+  std::size_t next_digit = 0;
+  std::size_t next_own_word = 0;
+  std::vector<Move*> digits;  ///< By number of digit.
+  std::vector<std::unique_ptr<Course>> courses;
+  std::vector<Move*> in_flight;
+  std::map<Life*, Bond, EarlierLife> bonds;
+  std::uint64_t greedy_until = 0;  ///< Reads nothing until then (ns).
+  std::uint64_t good_writes = 0, good_reads = 0, bytes_written = 0, bytes_read = 0, bad_ends = 0;
+  std::uint64_t notes_taken = 0, messages_taken = 0;
+};
+
+inline bool EarlierLife::operator()(const Life* a, const Life* b) const { return a->number < b->number; }
+
+}  // namespace hawser::simulation

@@ -1,0 +1,202 @@
+#include "sim/simulation.h"
+
+#include <memory>
+#include <utility>
+
+#include "sim/chaos.h"
+#include "sim/theater.h"
+#include "sim/user.h"
+
+namespace hawser::simulation {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// After all is healed, everything that can still happen happens within this.
+constexpr Duration kSettleMax = seconds(6);
+constexpr Duration kTick = milliseconds(2);
+
+Settings draw_settings(base::Rng& rng, const RunOptions& options) {
+  Settings settings;
+  settings.seed = options.seed;
+  settings.mode = options.mode;
+  settings.nodes = 2 + rng.below(rng.chance(0.3) ? 4 : 2);
+  settings.driven = rng.chance(0.8);
+  settings.lies = rng.chance(0.4);
+  settings.connections = 1 + static_cast<unsigned>(rng.below(3));
+  settings.channel_credit = rng.chance(0.3) ? 2 : 16;
+  settings.notifications = rng.chance(0.3) ? 16 : 256;
+  settings.actions = 40 + rng.below(140);
+  return settings;
+}
+
+void draw_network(base::Rng& rng, sim::Universe& universe) {
+  sim::LinkOptions link;
+  link.latency = microseconds(rng.range(2, 200));
+  link.bytes_per_ns = rng.chance(0.3) ? 0.02 : 1.0;
+  link.jitter_max = rng.chance(0.5) ? Duration::zero() : Duration(link.latency.count() * rng.range(1, 5));
+  link.loss = rng.chance(0.3) ? 0.01 : 0;
+  universe.net.fabric().set_default(link);
+  sim::NetOptions& net = universe.net.options();
+  net.pipe.by_reference = rng.chance(0.7);
+  net.pipe.segment_bytes = rng.chance(0.3) ? 700 : 16 * 1024;
+  net.pipe.capacity_bytes = rng.chance(0.2) ? 3000 : 256 * 1024;
+  net.pipe.short_chance = rng.chance(0.5) ? 0.1 : 0;
+  net.keep_arrived_on_reset = rng.chance(0.7);
+  net.connect_timeout = milliseconds(200);
+  sim::MappedOptions& mapped = universe.hub.options();
+  mapped.step_bytes = rng.chance(0.5) ? 512 : 4096;
+  mapped.inline_bytes = rng.chance(0.5) ? 256 : 0;
+  mapped.death_notice_max = milliseconds(rng.range(0, 40));
+}
+
+class Simulation {
+ public:
+  explicit Simulation(const RunOptions& options)
+      : universe_({.seed = options.seed, .trace = options.trace}),
+        judge_(universe_),
+        settings_(draw_settings(universe_.world.rng(), options)) {
+    draw_network(universe_.world.rng(), universe_);
+    theater_ = std::make_unique<Theater>(universe_, judge_, settings_);
+    user_ = std::make_unique<User>(*theater_);
+    chaos_ = std::make_unique<Chaos>(*theater_, universe_.world.rng().below(5));
+  }
+
+  Run run() {
+    introduce_all();
+    busy();
+    settle();
+    verify();
+    Run result;
+    result.ok = !judge_.failed();
+    result.failure = judge_.failure();
+    result.hash = universe_.world.trace_hash();
+    result.steps = universe_.world.steps();
+    result.transfers = judge_.moves();
+    result.good_transfers = judge_.good_moves();
+    result.lives = theater_->lives().size();
+    result.faults = chaos_->struck();
+    result.coverage = chaos_->coverage();
+    return result;
+  }
+
+ private:
+  void introduce_all() {
+    for (std::size_t a = 0; a < theater_->nodes(); ++a) {
+      for (std::size_t b = 0; b < theater_->nodes(); ++b) {
+        if (a != b && universe_.world.rng().chance(0.7)) theater_->introduce(theater_->at(a), theater_->at(b));
+      }
+      plan_action(a);
+    }
+  }
+
+  /// Users act on their own, at random times; a stopped one cannot.
+  void plan_action(std::size_t node) {
+    const auto mean = settings_.busy_time.count() * static_cast<std::int64_t>(theater_->nodes()) /
+                      static_cast<std::int64_t>(settings_.actions);
+    // Often in bursts, which is what makes things overlap.
+    const Duration pause(universe_.world.rng().chance(0.5) ? universe_.world.rng().range(0, 20'000)
+                                                           : universe_.world.rng().range(0, 4 * mean));
+    universe_.world.after(pause, [this, node] {
+      if (!busy_ || judge_.failed()) return;
+      Life& life = theater_->at(node);
+      if (life.alive && !life.closing && life.host->running()) {
+        if (universe_.world.rng().chance(0.006) && !theater_->closing_one()) {
+          restart(life);
+        } else {
+          user_->act(life);
+        }
+      }
+      plan_action(node);
+    });
+  }
+
+  /// An orderly end, and a successor.
+  void restart(Life& life) {
+    user_->read(life);
+    theater_->close(life);
+    if (judge_.failed()) return;
+    universe_.world.after(Duration(universe_.world.rng().range(0, 5'000'000)), [this, node = life.node] {
+      if (!theater_->at(node).alive) theater_->begin(node);
+    });
+  }
+
+  void plan_tick() {
+    universe_.world.after(kTick, [this] {
+      theater_->tick();
+      if (!busy_) {
+        for (std::size_t node = 0; node < theater_->nodes(); ++node) user_->read(theater_->at(node));
+      }
+      if (!judge_.failed()) plan_tick();
+    });
+  }
+
+  void busy() {
+    plan_tick();
+    const Instant end = universe_.world.now() + settings_.busy_time;
+    universe_.world.run_until(end, [this] {
+      chaos_->look();
+      return judge_.failed();
+    });
+    busy_ = false;
+  }
+
+  bool all_closed() {
+    for (const auto& life : theater_->lives()) {
+      for (const auto& area : life->areas) {
+        if (life->alive && area->closing && !area->closed) return false;
+      }
+    }
+    return true;
+  }
+
+  void settle() {
+    if (judge_.failed()) return;
+    chaos_->heal();
+    const Instant end = universe_.world.now() + kSettleMax;
+    universe_.world.run_until(
+        end, [this] { return judge_.failed() || (all_closed() && judge_.settled(theater_->lives())); });
+    if (judge_.failed()) return;
+    if (!all_closed())
+      return judge_.fail(theater_->at(0), "a region's close did not end though all is healed and quiet");
+    judge_.check_settled(theater_->lives());
+    // What is still on its way, though it should not be, arrives now.
+    universe_.world.run_for(milliseconds(100));
+  }
+
+  void verify() {
+    if (judge_.failed()) return;
+    for (std::size_t node = 0; node < theater_->nodes(); ++node) {
+      Life& life = theater_->at(node);
+      user_->read(life);
+      if (life.alive && !judge_.failed()) judge_.check_counters(life);
+    }
+    judge_.check_memory(theater_->lives());
+    if (!judge_.failed()) user_->try_stale_plans();
+    for (std::size_t node = 0; node < theater_->nodes() && !judge_.failed(); ++node) {
+      if (theater_->at(node).alive) theater_->close(theater_->at(node));
+    }
+    if (judge_.failed()) return;
+    universe_.world.run_for(milliseconds(50));
+    judge_.check_memory(theater_->lives());
+  }
+
+  sim::Universe universe_;
+  Judge judge_;
+  const Settings settings_;
+  std::unique_ptr<Theater> theater_;
+  std::unique_ptr<User> user_;
+  std::unique_ptr<Chaos> chaos_;
+  bool busy_ = true;
+};
+
+}  // namespace
+
+Run run_seed(const RunOptions& options) {
+  const base::PlantedScope planted(options.plant);
+  return Simulation(options).run();
+}
+
+}  // namespace hawser::simulation

@@ -1,0 +1,218 @@
+#include "sim/theater.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "agent/core.h"
+#include "agent/open.h"
+#include "agent/region.h"
+#include "base/bytes.h"
+#include "wire/card.h"
+
+namespace hawser::simulation {
+namespace {
+
+/// How long a turn that found nothing, but may not sleep, waits before it looks again.
+constexpr Duration kLookAgain = std::chrono::microseconds(50);
+constexpr std::size_t kBaitSize = 4096;
+
+/// The handle lets go of its agent without closing it: its process is dead.
+void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(agent.core()).reset(); }
+
+}  // namespace
+
+Theater::Theater(sim::Universe& universe, Judge& judge, Settings settings)
+    : universe_(universe), judge_(judge), settings_(settings), current_(settings.nodes, nullptr) {
+  for (std::size_t node = 0; node < settings.nodes; ++node) begin(node);
+}
+
+Theater::~Theater() {
+  for (const auto& life : lives_) {
+    if (life->alive) crash(*life, false);
+  }
+}
+
+void Theater::begin(std::size_t node) {
+  auto life = std::make_unique<Life>();
+  life->node = node;
+  life->number = lives_.size();
+  life->name = fmt::format("agent-{}", node);
+  life->host = sim::Host::create(universe_.world, life->name, static_cast<std::uint32_t>(node));
+  life->born = universe_.world.now();
+  AgentOptions options;
+  options.name = life->name;
+  options.backends = {{"sim", {}}};
+  options.default_deadline = settings_.default_deadline;
+  options.heartbeat = settings_.heartbeat;
+  options.peer_timeout = settings_.peer_timeout;
+  options.driven = settings_.driven;
+  options.limits.notifications = settings_.notifications;
+  options.limits.notification_bytes = 64 * 1024;
+  options.limits.transfers = 256;
+  options.limits.peers = 64;
+  options.limits.regions = 256;
+  options.log.level = LogLevel::kOff;
+  options.clock = universe_.world.clock();
+  options.seed = universe_.world.rng().u64() | 1;
+  const sim::Seat seat{.host = life->host,
+                       .mode = settings_.mode,
+                       .address = fmt::format("sim:{}", life->name),
+                       .connections = settings_.connections};
+  universe_.net.power_on(static_cast<std::uint32_t>(node));
+  const agent::Hooks hooks{.pause = [host = life->host.get()](Instant until) { host->pause(until); }};
+  life->agent = agent::open_with(std::move(options), {sim::make_factory(universe_, seat)}, hooks).value();
+  life->incarnation = life->agent.incarnation();
+  life->queue = life->agent.make_queue(64).value();
+  life->alive = true;
+  judge_.enroll(*life);
+  for (const std::uint32_t channel : kChannels) {
+    if (const Status opened = life->agent.open_channel(channel, settings_.channel_credit); !opened.ok()) {
+      judge_.fail(*life, "open_channel: " + opened.to_string());
+    }
+  }
+  life->host->set_turn([this, raw = life.get()](Instant now) { return turn(*raw, now); });
+  current_[node] = life.get();
+  lives_.push_back(std::move(life));
+  open_areas(*current_[node]);
+  universe_.world.note("born", current_[node]->name, current_[node]->number);
+  current_[node]->host->wake();
+}
+
+void Theater::open_areas(Life& life) {
+  life.scratch = &add_area(life, "mine", 64 * 1024, Rights::kNone);
+  life.words = &add_area(life, "words", kWords * 8, Rights::kWrite);
+  life.own_words = &add_area(life, "own", 256 * 8, Rights::kNone);
+  for (Area* area : {life.words, life.own_words}) std::ranges::fill(area->plot->bytes(), std::byte{0});
+  add_area(life, "in", 48 * 1024, Rights::kReadWrite);
+  add_area(life, "in-only", 16 * 1024, Rights::kWrite);
+  add_area(life, "out", 32 * 1024, Rights::kRead);
+  if (!settings_.lies) return;
+  add_area(life, "bait-right", kBaitSize, Rights::kRead).bait = true;
+  add_area(life, "bait-key", kBaitSize, Rights::kReadWrite).bait = true;
+  add_area(life, "bait-size", kBaitSize, Rights::kReadWrite).bait = true;
+}
+
+Area& Theater::add_area(Life& life, const std::string& name, std::size_t size, Rights rights) {
+  auto area = std::make_unique<Area>();
+  area->writer = judge_.new_writer();
+  area->plot = std::make_unique<Plot>(name, size, rights, area->writer);
+  // Peers are told of one region that is larger than what is registered of it.
+  const std::size_t registered = name == "bait-size" ? size / 2 : size;
+  area->region =
+      life.agent
+          .add_region({.name = name, .bytes = area->plot->bytes().first(registered), .device = {}, .rights = rights})
+          .value();
+  area->truth = area->region.core()->entry;
+  life.areas.push_back(std::move(area));
+  return *life.areas.back();
+}
+
+sim::Host::Turned Theater::turn(Life& life, Instant) {
+  if (!life.alive) return {};
+  agent::Lane& lane = life.agent.core()->lane;
+  const std::size_t work = lane.try_turn();
+  judge_.observe(life);
+  if (work > 0) return {.more = true};
+  Instant next = Instant::max();
+  if (!lane.arm(&next)) return {.more = false, .next = universe_.world.now() + kLookAgain};
+  lane.disarm();
+  return {.more = false, .next = next};
+}
+
+void Theater::close_area(Life& life, Area& area) {
+  if (!area.closing) {
+    area.closing = true;
+    area.closing_since = universe_.world.now();
+    universe_.world.note("closing", life.name + "/" + area.plot->name());
+    for (Move* move : life.in_flight) {
+      const auto& pairs = move->course->pairs;
+      const bool uses = std::any_of(pairs.begin(), pairs.end(), [&](const Pair& pair) { return pair.local == &area; });
+      move->ended_by_us = move->ended_by_us || uses;
+    }
+  }
+  const Status status = area.region.close(Duration::zero());
+  judge_.observe(life);  // Finals first: they look at what the canary overwrites.
+  judge_.on_close(life, area, status);
+  life.host->wake();
+}
+
+void Theater::tick() {
+  for (Life* life : current_) {
+    if (!life->alive || life->closing || !life->host->running()) continue;
+    for (const auto& area : life->areas) {
+      if (area->closing && !area->closed) close_area(*life, *area);
+    }
+    judge_.observe(*life);
+  }
+}
+
+void Theater::drop_handles(Life& life) {
+  for (Move* move : life.in_flight) move->transfer = Transfer();
+  life.in_flight.clear();
+  for (const auto& course : life.courses) {
+    if (course->current != nullptr) course->current->transfer = Transfer();
+    course->plan = Plan();
+  }
+  for (auto& [other, bond] : life.bonds) bond.peer = Peer();
+  for (const auto& area : life.areas) area->region = Region();
+  life.queue = CompletionQueue();
+}
+
+void Theater::crash(Life& life, bool power) {
+  universe_.world.note(power ? "power loss" : "crash", life.name, life.number);
+  life.alive = false;
+  life.ended = universe_.world.now();
+  life.host->die();
+  const auto number = static_cast<std::uint32_t>(life.node);
+  power ? universe_.net.lose_power(number) : universe_.net.crash(number);
+  universe_.hub.died(life.host);
+  const std::shared_ptr<agent::Core> core = life.agent.core();
+  let_go(life.agent);
+  drop_handles(life);
+}
+
+void Theater::close(Life& life) {
+  universe_.world.note("close", life.name, life.number);
+  closing_one_ = life.closing = true;
+  for (Move* move : life.in_flight) move->ended_by_us = true;
+  const Status status = life.agent.close(std::chrono::milliseconds(300));
+  closing_one_ = false;
+  if (judge_.failed()) return;
+  judge_.observe(life);
+  if (!life.in_flight.empty()) judge_.fail(life, "its agent was closed, and a transfer is not final");
+  life.alive = false;
+  life.ended = universe_.world.now();
+  for (const auto& area : life.areas) {
+    if (status.ok() && !area->closed && area.get() != life.own_words) judge_.on_close(life, *area, status);
+  }
+  life.host->die();
+  drop_handles(life);
+  let_go(life.agent);
+}
+
+std::string Theater::card_of(Life& life, bool lies) {
+  std::string bytes = life.agent.card().value();
+  if (!lies || !settings_.lies) return bytes;
+  wire::Card card = std::move(wire::decode_card(base::as_bytes(bytes)).value());
+  for (wire::CardRegion& region : card.regions) {
+    if (region.name == "bait-right") region.rights = Rights::kReadWrite;
+    if (region.name == "bait-key") region.key.lo ^= 1;
+    if (region.name == "bait-size") region.size = kBaitSize;
+  }
+  return wire::encode(card).value();
+}
+
+void Theater::introduce(Life& life, Life& other) {
+  if (!life.alive || !other.alive || life.closing || other.closing || &life == &other) return;
+  Bond& bond = life.bonds[&other];
+  const Result<Peer> peer = life.agent.add_peer(card_of(other, !bond.known));
+  life.host->wake();
+  if (!peer) return judge_.fail(life, "add_peer: " + peer.error().to_string());
+  if (life.bonds[&other].known && !(peer->incarnation() == other.incarnation))
+    judge_.fail(life, "add_peer gave another peer");
+  bond.peer = *peer;
+  bond.known = true;
+}
+
+}  // namespace hawser::simulation

@@ -1,0 +1,80 @@
+#pragma once
+
+// Theater: the agents of one run, opened, turned, ended and begun again. Real agents on simulated hosts.
+//
+// Thread rule: one thread. Lifetime: the run's.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/judge.h"
+#include "sim/life.h"
+
+namespace hawser::simulation {
+
+struct Settings {
+  std::uint64_t seed = 1;
+  sim::Mode mode = sim::Mode::kStream;
+  std::size_t nodes = 3;
+  Duration heartbeat = std::chrono::milliseconds(20);
+  Duration peer_timeout = std::chrono::milliseconds(400);
+  Duration default_deadline = std::chrono::milliseconds(300);
+  bool driven = true;
+  bool lies = false;  ///< Hand out cards that claim more than is true.
+  unsigned connections = 2;
+  std::uint32_t channel_credit = 16;
+  std::uint32_t notifications = 64;
+  Duration busy_time = std::chrono::milliseconds(200);  ///< How long users are active.
+  std::size_t actions = 60;                             ///< Of all users together, about.
+};
+
+class Theater {
+ public:
+  Theater(sim::Universe& universe, Judge& judge, Settings settings);
+  ~Theater();
+  Theater(const Theater&) = delete;
+  Theater& operator=(const Theater&) = delete;
+
+  sim::Universe& universe() { return universe_; }
+  Judge& judge() { return judge_; }
+  const Settings& settings() const { return settings_; }
+  base::Rng& rng() { return universe_.world.rng(); }
+
+  std::size_t nodes() const { return current_.size(); }
+  /// The life that runs, or ran last, at a node.
+  Life& at(std::size_t node) { return *current_[node]; }
+  const std::vector<std::unique_ptr<Life>>& lives() const { return lives_; }
+
+  /// Another incarnation at `node`; the one before must have ended.
+  void begin(std::size_t node);
+  /// The process is gone, without a word.
+  void crash(Life& life, bool power);
+  /// Agent::close, in virtual time. Only one at a time.
+  void close(Life& life);
+  bool closing_one() const { return closing_one_; }
+
+  Area& add_area(Life& life, const std::string& name, std::size_t size, Rights rights);
+  /// Region::close without waiting; asked again at each tick until it says kOk.
+  void close_area(Life& life, Area& area);
+  /// The card of `life` as others get it.
+  std::string card_of(Life& life, bool lies);
+  /// `life` learns, or hears again, of `other`.
+  void introduce(Life& life, Life& other);
+  /// Regular small work of every life: closes that are pending, finals, checks.
+  void tick();
+
+ private:
+  void open_areas(Life& life);
+  sim::Host::Turned turn(Life& life, Instant now);
+  void drop_handles(Life& life);
+
+  sim::Universe& universe_;
+  Judge& judge_;
+  const Settings settings_;
+  std::vector<std::unique_ptr<Life>> lives_;
+  std::vector<Life*> current_;
+  bool closing_one_ = false;
+};
+
+}  // namespace hawser::simulation

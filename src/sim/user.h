@@ -1,0 +1,49 @@
+#pragma once
+
+// User: what applications do, at random: submit, cancel, send, read, close, open, forget.
+//
+// Thread rule: one thread. Lifetime: the run's.
+
+#include <cstdint>
+
+#include "sim/theater.h"
+
+namespace hawser::simulation {
+
+class User {
+ public:
+  explicit User(Theater& theater) : theater_(theater), rng_(theater.rng().fork()) {}
+
+  /// One thing that the user of `life` may do.
+  void act(Life& life);
+  /// Takes all that came.
+  void read(Life& life);
+  /// After everything was healed: plans to earlier lives of a node must say that the peer is gone.
+  void try_stale_plans();
+
+ private:
+  Life* pick_peer(Life& life);
+  void submit_new(Life& life);
+  void submit_again(Life& life);
+  bool submit(Life& life, Course& course);
+  Course* make_course(Life& life, Life& to);
+  bool lease_pairs(Life& life, Course& course, Area& remote);
+  Result<Plan> plan(Life& life, Course& course);
+  Result<Plan> plan_by_table(Life& life, Course& course);
+  Area* pick_remote(Life& to, bool write, bool* bait);
+  bool is_lie(Life& life, Life& to, const Course& course);
+  void retire(Life& life);
+  void set_later(Life& life, std::size_t word);
+  void cancel(Life& life);
+  void send(Life& life);
+  void note(Life& life);
+  void close_one(Life& life);
+  void open_one(Life& life);
+  void forget(Life& life);
+
+  Theater& theater_;
+  base::Rng rng_;
+  std::uint64_t opened_ = 0;
+};
+
+}  // namespace hawser::simulation

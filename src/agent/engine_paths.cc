@@ -228,7 +228,7 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   if (was_control) {
     // The other paths' greetings are old: what the peer received meanwhile must be asked for again.
     session->control_serial = 0;
-    for (PathEntry& entry : session->paths) entry.greeted = entry.welcome_sent = false;
+    for (PathEntry& each : session->paths) each.greeted = each.welcome_sent = false;
     enlist(*session);
   }
   const bool others = !session->paths.empty();

@@ -1,0 +1,104 @@
+#include "backend/shm/place.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "backend/shm/mapping.h"
+#include "backend/shm/options.h"
+#include "backend/shm/test_host.h"
+
+namespace hawser::backend::shm {
+namespace {
+
+TEST(Address, RoundTripsAndRefusesGarbage) {
+  const Address address{{1, 2}, 1000, "/run/user/1000/hawser/x.sock"};
+  const std::string bytes = encode(address);
+  const Address back = decode_address(bytes).value();
+  EXPECT_EQ(back.boot, address.boot);
+  EXPECT_EQ(back.user, address.user);
+  EXPECT_EQ(back.socket, address.socket);
+  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_address(bytes.substr(0, size)));
+  EXPECT_FALSE(decode_address(encode(Address{{1, 2}, 1, std::string("/tmp/a\0b", 8)})));
+  EXPECT_FALSE(decode_address(encode(Address{{1, 2}, 1, std::string(200, 'x')})));
+}
+
+TEST(Place, RefusesFoldersThatOthersMayEnter) {
+  TestFolder folder;
+  ForkList forks;
+  const std::string open = folder.path() + "/open";
+  ::mkdir(open.c_str(), 0755);
+  ::chmod(open.c_str(), 0755);
+  const auto refused = Place::open(open, {1, 1}, forks);
+  EXPECT_EQ(refused.error().code(), Code::kDenied);
+  EXPECT_FALSE(refused.error().advice().empty());
+  ::rmdir(open.c_str());
+  EXPECT_FALSE(Place::open(folder.path() + "/no/such", {1, 1}, forks));
+  EXPECT_EQ(Place::open(folder.path() + "/" + std::string(90, 'x'), {1, 1}, forks).error().code(), Code::kInvalid);
+  ::rmdir((folder.path() + "/" + std::string(90, 'x')).c_str());
+}
+
+TEST(Place, IsPrivateAndGoesWithItsOwner) {
+  TestFolder folder;
+  ForkList forks;
+  auto place = Place::open(folder.path() + "/made", {1, 1}, forks).value();
+  struct stat status {};
+  ASSERT_EQ(::stat(place->path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  ASSERT_EQ(::stat((folder.path() + "/made").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  EXPECT_TRUE(connect_to(place->path()));
+  const std::string path = place->path();
+  place.reset();
+  EXPECT_NE(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(connect_to(path).error().scope(), Scope::kPeer);
+  EXPECT_EQ(::rmdir((folder.path() + "/made").c_str()), 0);  // nothing is left
+}
+
+TEST(Options, DefaultsRangesAndForms) {
+  EXPECT_EQ(read_options({}).value().ring_bytes, 256u * 1024);
+  EXPECT_EQ(read_options({{"ring_bytes", "64KiB"}}).value().ring_bytes, 65536u);
+  EXPECT_FALSE(read_options({{"ring_bytes", "1000"}}));
+  const Status odd = read_options({{"ring_bytes", "5000"}}).error();
+  EXPECT_EQ(odd.code(), Code::kInvalid);
+  EXPECT_EQ(odd.advice(), "use 4096 or 8192");
+  EXPECT_FALSE(read_options({{"membarrier", "maybe"}}));
+  EXPECT_EQ(read_options({{"colour", "red"}}).value().warnings.size(), 1u);
+  EXPECT_EQ(read_options({}).value().in_force.at("attach"), "true");
+}
+
+TEST(ForkList, ClosesWhatIsListed) {
+  ForkList forks;
+  ForkFd kept(base::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), forks);
+  const int number = kept.get();
+  {
+    ForkFd other(base::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), forks);
+    kept = std::move(other);
+  }
+  EXPECT_EQ(::fcntl(number, F_GETFD), -1);  // moving in closed the old one
+  EXPECT_GE(::fcntl(kept.get(), F_GETFD), 0);
+  const int listed = ::fcntl(kept.get(), F_DUPFD_CLOEXEC, 100);
+  forks.add(listed);
+  forks.add(5000);  // never open: harmless
+  forks.remove(kept.get());
+  forks.close_all();
+  EXPECT_EQ(::fcntl(listed, F_GETFD), -1);
+  EXPECT_GE(::fcntl(kept.get(), F_GETFD), 0);
+}
+
+TEST(Mapping, OnlySealedFilesAreTaken) {
+  const base::Fd plain(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(sealed_size(plain.get()).error().code(), Code::kCorrupt);
+  const base::Fd file = make_sealed_file("hawser-test", 8192, true).value();
+  EXPECT_EQ(sealed_size(file.get()).value(), 8192u);
+  const base::Fd read_only = reopen_read_only(file.get()).value();
+  EXPECT_FALSE(Mapping::map(read_only.get(), 8192, Mapping::Access::kReadWrite));
+  Mapping mapping = Mapping::map(read_only.get(), 8192, Mapping::Access::kRead).value();
+  mapping.shrink_by(4096);
+  EXPECT_EQ(mapping.size(), 4096u);
+  mapping.shrink_by(8192);
+  EXPECT_FALSE(mapping);
+}
+
+}  // namespace
+}  // namespace hawser::backend::shm

@@ -31,7 +31,8 @@ void tune(int fd, const TcpOptions& options, bool loopback) {
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
   if (options.notsent > 0) set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(options.notsent));
   // bbr paces, which halves what several connections over loopback can do.
-  const std::string_view control = !options.congestion.empty() ? options.congestion : loopback ? "reno" : "";
+  std::string_view control = options.congestion;
+  if (control.empty() && loopback) control = "reno";
   if (!control.empty()) {
     ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control.data(), static_cast<socklen_t>(control.size()));
   }

@@ -1,0 +1,261 @@
+// The machine alone: frames cut anywhere, damaged anywhere, and what stays untouched.
+
+#include "backend/stream/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+
+#include "backend/stream/machine_driver.h"
+#include "base/bytes.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+constexpr std::size_t kMargin = 4096;
+constexpr std::size_t kRegion = 64 * 1024;
+
+/// One end: a region with canaries around it, and a machine.
+struct End {
+  explicit End(unsigned streams = 2)
+      : memory(kRegion + 2 * kMargin, std::byte{0xee}),
+        regions(4),
+        machine(regions, events, nullptr, {.peer = "peer", .streams = streams, .small_max = 4096}) {
+    RegionEntry entry;
+    entry.key = {7, 9};
+    entry.base = memory.data() + kMargin;
+    entry.size = kRegion;
+    entry.rights = Rights::kReadWrite;
+    region = regions.add(std::move(entry)).value();
+    for (unsigned stream = 1; stream < streams; ++stream) machine.open_stream(stream);
+  }
+  RemoteRegionRef ref() const {
+    RemoteRegionRef ref;
+    ref.index = region->index;
+    ref.generation = region->generation;
+    ref.key = region->key;
+    return ref;
+  }
+  std::string log() {
+    std::string text;
+    std::array<PortEvent, 8> out;
+    for (std::size_t count = events.poll(out); count > 0; count = events.poll(out)) {
+      for (const PortEvent& event : std::span(out).first(count)) {
+        if (event.kind == PortEvent::Kind::kMessage)
+          text += "message " + std::string(base::as_text(event.bytes)) + "\n";
+        if (event.kind == PortEvent::Kind::kArrival) text += "arrival " + std::to_string(event.chunk) + "\n";
+        if (event.kind == PortEvent::Kind::kChunkDone) {
+          text += "done " + std::to_string(event.cookie) + " " + std::string(to_string(event.status.code())) + "\n";
+        }
+      }
+    }
+    return text;
+  }
+  bool canaries_sing() const {
+    const auto is_canary = [](std::byte byte) { return byte == std::byte{0xee}; };
+    return std::all_of(memory.begin(), memory.begin() + kMargin, is_canary) &&
+           std::all_of(memory.end() - kMargin, memory.end(), is_canary);
+  }
+
+  std::vector<std::byte> memory;
+  RegionTable regions;
+  EventQueue events;
+  Machine machine;
+  std::shared_ptr<const RegionEntry> region;
+};
+
+/// What an initiator with all kinds of requests puts on its two streams.
+struct Sequence {
+  Sequence() {
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7);
+    RemoteRegionRef ref = target.ref();
+    Binding* binding = initiator.machine.bind(ref);
+    ref.generation += 5;
+    Binding* wrong = initiator.machine.bind(ref);
+    add(Operation::kWrite, {{source.data(), 100, 8}}, binding);
+    add(Operation::kWrite, {{source.data() + 50, 200, 100}, {source.data() + 7, 400, 30}}, binding);
+    add(Operation::kWrite, {{source.data(), 1000, 600}, {source.data(), 3000, 600}, {source.data(), 5000, 600}},
+        binding);
+    add(Operation::kWrite, {{source.data(), 8000, 3000}}, binding);
+    add(Operation::kWrite, {{source.data(), 1, 0}}, binding);
+    add(Operation::kWrite, {{source.data(), 16000, 5000}, {source.data() + 9, 22000, 900}}, binding);
+    add(Operation::kWrite, {{source.data(), 100, 900}}, wrong);
+    add(Operation::kRead, {{back.data(), 100, 900}, {back.data() + 900, 5000, 20}}, binding);
+    add(Operation::kRead, {{back.data() + 2000, 16000, 6000}}, binding);
+    add(Operation::kRead, {{back.data(), kRegion - 1, 2}}, binding);
+    initiator.machine.submit(chunks);
+    EXPECT_TRUE(initiator.machine.send(Priority::kBulk, base::as_bytes("first "), base::as_bytes("message")));
+    EXPECT_TRUE(initiator.machine.send(Priority::kCritical, {}, {}));
+    EXPECT_TRUE(initiator.machine.ping(77));
+    for (unsigned stream = 0; stream < 2; ++stream) bytes[stream] = drain(initiator.machine, stream);
+  }
+  void add(Operation op, std::vector<Piece> pieces, Binding* binding) {
+    lists.push_back(std::make_unique<std::vector<Piece>>(std::move(pieces)));
+    Chunk chunk;
+    chunk.op = op;
+    chunk.covered = op == Operation::kWrite;
+    chunk.index = static_cast<std::uint32_t>(chunks.size());
+    chunk.transfer = 1;
+    chunk.cookie = chunks.size();
+    chunk.target = binding;
+    chunk.pieces = *lists.back();
+    for (const Piece& piece : chunk.pieces) chunk.bytes += piece.size;
+    chunks.push_back(chunk);
+  }
+
+  End target;  ///< Only tells what its region is called.
+  End initiator;
+  std::vector<std::byte> source = std::vector<std::byte>(8192), back = std::vector<std::byte>(16384);
+  std::vector<std::unique_ptr<std::vector<Piece>>> lists;
+  std::vector<Chunk> chunks;
+  std::vector<std::byte> bytes[2];
+};
+
+std::multiset<std::string> lines(const std::string& text) {
+  std::multiset<std::string> all;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    all.insert(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return all;
+}
+
+TEST(Machine, EverySplitPointGivesTheSame) {
+  Sequence sequence;
+  End whole;
+  ASSERT_TRUE(deliver(whole.machine, 1, sequence.bytes[1]).ok());
+  ASSERT_TRUE(deliver(whole.machine, 0, sequence.bytes[0]).ok());
+  const auto expected = lines(whole.log());
+  EXPECT_EQ(expected.size(), 6u + 2u);
+  EXPECT_TRUE(whole.canaries_sing());
+  for (unsigned stream = 0; stream < 2; ++stream) {
+    const std::span<const std::byte> bytes = sequence.bytes[stream];
+    for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+      End end;
+      ASSERT_TRUE(deliver(end.machine, 1 - stream, sequence.bytes[1 - stream]).ok());
+      ASSERT_TRUE(deliver(end.machine, stream, bytes.first(cut)).ok()) << cut;
+      ASSERT_TRUE(deliver(end.machine, stream, bytes.subspan(cut)).ok()) << cut;
+      ASSERT_EQ(end.memory, whole.memory) << cut;
+      ASSERT_EQ(lines(end.log()), expected) << cut;
+    }
+  }
+}
+
+TEST(Machine, AnswersComeBackWhereverTheyAreCut) {
+  for (std::size_t step : {1u, 2u, 3u, 5u, 13u, 100u, 1000u, 100000u}) {
+    Sequence sequence;
+    End end;
+    for (unsigned stream = 0; stream < 2; ++stream) {
+      for (std::size_t at = 0; at < sequence.bytes[stream].size(); at += step) {
+        const std::span<const std::byte> bytes(sequence.bytes[stream]);
+        ASSERT_TRUE(deliver(end.machine, stream, bytes.subspan(at, std::min(step, bytes.size() - at))).ok());
+      }
+    }
+    for (unsigned stream = 0; stream < 2; ++stream) {
+      const std::vector<std::byte> answers = drain(end.machine, stream);
+      for (std::size_t at = 0; at < answers.size(); at += step) {
+        const std::span<const std::byte> bytes(answers);
+        const Status status =
+            deliver(sequence.initiator.machine, stream, bytes.subspan(at, std::min(step, bytes.size() - at)));
+        ASSERT_TRUE(status.ok()) << status.to_string();
+      }
+    }
+    const auto log = lines(sequence.initiator.log());
+    EXPECT_EQ(log.size(), sequence.chunks.size());
+    EXPECT_TRUE(log.contains("done 6 denied")) << *log.rbegin();
+    EXPECT_TRUE(log.contains("done 9 invalid"));
+    EXPECT_TRUE(std::equal(sequence.back.begin() + 2000, sequence.back.begin() + 7000, sequence.source.begin()));
+    EXPECT_TRUE(end.machine.has_news());
+    EXPECT_EQ(end.machine.take_news().ping_nonce, 77u);
+  }
+}
+
+// One bit is flipped, or a stretch is cut out or doubled: the machine ends in an error or does something that the same
+// peer might have asked for, and nothing outside of the region is touched.
+TEST(Machine, DamageStaysInTheRegion) {
+  Sequence sequence;
+  base::Rng rng(9);
+  int corrupt = 0;
+  for (int round = 0; round < 4000; ++round) {
+    End end;
+    static_cast<void>(deliver(end.machine, 1, sequence.bytes[1]));
+    std::vector<std::byte> bytes = sequence.bytes[0];
+    const std::size_t at = rng.below(bytes.size());
+    const auto place = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+    switch (rng.below(3)) {
+      case 0:
+        *place ^= static_cast<std::byte>(1u << rng.below(8));
+        break;
+      case 1:
+        bytes.erase(place,
+                    place + static_cast<std::ptrdiff_t>(rng.below(std::min<std::size_t>(40, bytes.size() - at))));
+        break;
+      default:
+        bytes.insert(place, bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(rng.below(60)));
+        break;
+    }
+    const Status status = deliver(end.machine, 0, bytes);
+    corrupt += status.code() == Code::kCorrupt ? 1 : 0;
+    ASSERT_TRUE(status.ok() || status.code() == Code::kCorrupt);
+    ASSERT_TRUE(end.canaries_sing()) << round;
+  }
+  EXPECT_GT(corrupt, 400);
+}
+
+TEST(Machine, AFloodOfReadsIsCorrupt) {
+  End end, peer;
+  std::vector<std::byte> back(16);
+  const Piece piece{back.data(), 0, 8};
+  Chunk chunk;
+  chunk.op = Operation::kRead;
+  chunk.transfer = 1;
+  chunk.target = peer.machine.bind(end.ref());
+  chunk.pieces = {&piece, 1};
+  chunk.bytes = 8;
+  std::uint32_t taken = 0;
+  while (peer.machine.submit({&chunk, 1}) == 1) ++taken;
+  EXPECT_EQ(taken, kReadsMax);
+  const std::vector<std::byte> bytes = drain(peer.machine, 0);
+  ASSERT_TRUE(deliver(end.machine, 0, bytes).ok());
+  const std::size_t bind_size = wire::kFrameHeadSize + 28;
+  const std::size_t read_size = (bytes.size() - bind_size) / taken;
+  EXPECT_EQ(deliver(end.machine, 0, std::span(bytes).subspan(bind_size, read_size)).code(), Code::kCorrupt);
+}
+
+TEST(Machine, MessagesWaitForTheLane) {
+  End end, peer;
+  std::size_t sent = 0;
+  std::vector<std::byte> bytes;
+  for (; sent < 3 * EventQueue::kMessagesMax; ++sent) {
+    ASSERT_TRUE(peer.machine.send(Priority::kBulk, base::as_bytes("x"), {}));
+    const auto more = drain(peer.machine, 0);
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  ASSERT_TRUE(deliver(end.machine, 0, bytes).ok());
+  EXPECT_FALSE(end.machine.wants(0));
+  EXPECT_EQ(lines(end.log()).size(), EventQueue::kMessagesMax);
+  ASSERT_TRUE(end.machine.begin_turn().ok());
+  EXPECT_EQ(lines(end.log()).size(), EventQueue::kMessagesMax);
+}
+
+TEST(Machine, AnUnboundRegionIsNamedNoMore) {
+  End end, peer;
+  Piece piece{peer.memory.data(), 0, 8};
+  Chunk chunk;
+  chunk.transfer = 1;
+  chunk.pieces = {&piece, 1};
+  chunk.bytes = 8;
+  for (int round = 0; round < 100; ++round) {
+    chunk.target = peer.machine.bind(end.ref());
+    ASSERT_EQ(peer.machine.submit({&chunk, 1}), 1u);
+    peer.machine.unbind(end.region->index, end.region->generation);
+    ASSERT_TRUE(deliver(end.machine, 0, drain(peer.machine, 0)).ok());
+    ASSERT_TRUE(deliver(peer.machine, 0, drain(end.machine, 0)).ok());
+    EXPECT_EQ(peer.log(), "done 0 ok\n");
+  }
+}
+
+}  // namespace
+}  // namespace hawser::backend::stream

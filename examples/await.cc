@@ -38,9 +38,8 @@ hawser::Status run(hawser::Agent& here, hawser::Agent& there) {
   if (!read || !write) return read ? write.error() : read.error();
 
   hawser::AwaitLoop loop(here);
-  hawser::Result<hawser::Status> ended = loop.run(read_then_write(*read, *write, mine->bytes().data()), 5s);
-  if (!ended) return ended.error();
-  if (!ended->ok()) return *ended;
+  hawser::Status ended = loop.run(read_then_write(*read, *write, mine->bytes().data()), 5s);
+  if (!ended.ok()) return ended;
   std::printf("the peer's byte is %d\n", static_cast<int>(theirs->bytes()[0]));
   return {};
 }

@@ -8,7 +8,7 @@
 //     co_return co_await hawser::finished(*sent);
 //   }
 //   hawser::AwaitLoop loop(agent);
-//   hawser::Result<hawser::Status> outcome = loop.run(push(plan), 2s);
+//   hawser::Status outcome = loop.run(push(plan), 2s);
 //
 // An AwaitLoop resumes coroutines on the thread that runs it, between rounds of Agent::poll; nothing is resumed from a
 // driver's thread. A Task is lazy: it begins when it is awaited or given to a loop.
@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -97,6 +98,10 @@ class [[nodiscard]] Task {
 /// Runs coroutines over one agent on the calling thread.
 class AwaitLoop {
  public:
+  /// What a task ends with: its Status, or its value or why there is none.
+  template <typename T>
+  using Outcome = std::conditional_t<std::is_same_v<T, Status>, Status, Result<T>>;
+
   explicit AwaitLoop(Agent& agent) : agent_(agent) {}
   AwaitLoop(const AwaitLoop&) = delete;
   AwaitLoop& operator=(const AwaitLoop&) = delete;
@@ -104,7 +109,7 @@ class AwaitLoop {
   /// Runs `task` to its end, making the agent's progress. kTimedOut when `timeout` ran out first; the task is dropped
   /// then, with all that it awaits.
   template <typename T>
-  Result<T> run(Task<T> task, Duration timeout) {
+  Outcome<T> run(Task<T> task, Duration timeout) {
     const Instant deadline = Clock::steady().now() + timeout;
     AwaitLoop* const outer = std::exchange(await_detail::running_loop, this);
     task.coroutine_.resume();

@@ -150,6 +150,7 @@ MEMBER_INITIALISER = re.compile(r"\).*(?:,|(?<!:):(?!:))\s*[\w:]+(?:<[^{}()]*>)?
 
 def head_kind(head: str) -> str:
     """What an opening brace after `head` begins: 'scope' (looked into), 'function', or 'other' (a value)."""
+    head = re.sub(r"\b(class|struct)\s+[A-Z][A-Z0-9_]+\s*\([^()]*\)", r"\1", head)  # an annotation, no parameters
     if MEMBER_INITIALISER.search(head):
         return "other"
     # Template arguments and attributes may hold the word `class`.

@@ -87,7 +87,7 @@ class Worker {
     return work;
   }
 
-  void sleep() HAWSER_REQUIRES(mutex_) {
+  void rest() HAWSER_REQUIRES(mutex_) {
     Instant next = Instant::max();
     Instant now = Clock::steady().now();
     bool idle = true;
@@ -125,7 +125,7 @@ class Worker {
       if (work > 0) {
         busy = now;
       } else if (now - busy >= spin_) {
-        sleep();
+        rest();
         busy = Clock::steady().now();
       } else {
         base::cpu_relax();

@@ -86,7 +86,7 @@ bool Lane::arm(Instant* next_deadline) {
   return idle;
 }
 
-void Lane::sleep(Instant deadline) {
+void Lane::rest(Instant deadline) {
   Instant next = Instant::max();
   if (!arm(&next)) return;
   const Instant until = std::min(next, deadline);
@@ -127,7 +127,7 @@ bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
     const std::size_t work = turn(now);
     unlock();
     if (work > 0) busy_until = now + kSpinWindow;
-    if (work == 0 && now >= busy_until && !reached()) sleep(deadline);
+    if (work == 0 && now >= busy_until && !reached()) rest(deadline);
     leading_.store(false, std::memory_order_release);
     now = core_.now();
   }

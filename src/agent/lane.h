@@ -69,7 +69,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   bool driven() const { return driven_.load(std::memory_order_acquire); }
   bool contended() const { return contenders_.load(std::memory_order_relaxed) > 0; }
   /// Sleeps until something is to be done, at most until `deadline`. The caller leads and does not hold the lock.
-  void sleep(Instant deadline);
+  void rest(Instant deadline);
   /// For sleepers of several lanes: arms the lane; false when there is work. `disarm` when awake again.
   bool arm(Instant* next_deadline);
   void disarm() { sleeping_.store(false, std::memory_order_relaxed); }

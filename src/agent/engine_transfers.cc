@@ -349,7 +349,11 @@ void Engine::report(Slot& slot, const Status& status, Instant now) {
     const bool write = slot.plan->operation == Operation::kWrite;
     (write ? flow.bytes_written : flow.bytes_read) += bytes;
     ++(write ? flow.writes : flow.reads);
-    its_session.latency.add(static_cast<std::uint64_t>((now - slot.submitted).count()));
+    // What was over within submit is as quick as reading the clock is: one in eight of those is timed.
+    const bool at_once = now == slot.submitted;
+    if (!at_once || (flow.writes + flow.reads) % 8 == 0) {
+      its_session.latency.add(static_cast<std::uint64_t>(((at_once ? core_.now() : now) - slot.submitted).count()));
+    }
   } else {
     ++flow.errors;
     if (status.code() == Code::kCancelled) ++flow.cancels;

@@ -63,12 +63,6 @@ void ShmPort::bury_ghosts() {
 
 void ShmPort::accept_visitors() {
   for (std::size_t i = 0; i < kAcceptsPerLook; ++i) {
-    if (visitors_.size() == kVisitorsMax) {
-      // Until one has become a path or lost patience; the others wait in the kernel.
-      unwatch(shared_.place.socket());
-      is_listening_ = false;
-      return;
-    }
     base::Fd socket(::accept4(shared_.place.socket(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
     auto visitor = std::make_unique<Visitor>();
@@ -78,6 +72,8 @@ void ShmPort::accept_visitors() {
     if (!watch(visitor->socket.get(), EPOLLIN | EPOLLRDHUP, visitor->watch).ok()) continue;
     visitors_.push_back(std::move(visitor));
   }
+  // The longest silent go first; nobody can keep the others out by saying nothing.
+  for (std::size_t i = 0; i + kVisitorsMax < visitors_.size(); ++i) visitors_[i]->is_done = true;
 }
 
 void ShmPort::on_visitor(Visitor& visitor) {
@@ -138,9 +134,6 @@ void ShmPort::dismiss_visitors(Instant now) {
     if (visitor->socket) unwatch(visitor->socket.get());
     return true;
   });
-  if (!is_listening_ && !is_closing_ && visitors_.size() < kVisitorsMax) {
-    is_listening_ = watch(shared_.place.socket(), EPOLLIN, listener_watch_).ok();
-  }
 }
 
 }  // namespace hawser::backend::shm

@@ -24,7 +24,6 @@ Result<std::unique_ptr<Port>> ShmPort::make(const Shared& shared) {
   HAWSER_TRY_ASSIGN(base::Epoll epoll, base::Epoll::open());
   std::unique_ptr<ShmPort> port(new ShmPort(shared, std::move(epoll)));
   HAWSER_TRY(port->watch(shared.place.socket(), EPOLLIN, port->listener_watch_));
-  port->is_listening_ = true;
   return std::unique_ptr<Port>(std::move(port));
 }
 
@@ -228,8 +227,7 @@ bool ShmPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::s
 void ShmPort::begin_close(Instant now) {
   if (std::exchange(is_closing_, true)) return;
   now_ = now;
-  if (is_listening_) unwatch(shared_.place.socket());
-  is_listening_ = false;
+  unwatch(shared_.place.socket());
   shared_.place.close();
   for (auto& visitor : visitors_) visitor->is_done = true;
   for (const auto& path : paths_) path->end(Status(Code::kDisconnected, "this agent closes").with_scope(Scope::kPeer));

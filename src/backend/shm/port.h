@@ -109,7 +109,6 @@ class ShmPort final : public Port {
   unsigned turns_ = 0;
   bool has_slept_ = false;
   bool is_closing_ = false;
-  bool is_listening_ = false;
 
   std::vector<ShmPath*> hot_;
   std::size_t hand_ = 0;       ///< Where cooling looks next.

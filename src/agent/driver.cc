@@ -37,23 +37,22 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   Status attach(const std::shared_ptr<Core>& core) {
-    Status status;
-    change([&] {
-      status = epoll_.add(core->lane.sleep_fd(), EPOLLIN, 1);
-      if (!status.ok()) return;
+    begin_change();
+    const Status status = epoll_.add(core->lane.sleep_fd(), EPOLLIN, 1);
+    if (status.ok()) {
       cores_.push_back(core);
       core->lane.set_driven(true);
-    });
+    }
+    end_change();
     core->lane.news();
     return status;
   }
 
   bool detach(const std::shared_ptr<Core>& core) {
-    bool found = false;
-    change([&] {
-      found = std::erase(cores_, core) > 0;
-      if (found) (void)epoll_.remove(core->lane.sleep_fd());
-    });
+    begin_change();
+    const bool found = std::erase(cores_, core) > 0;
+    if (found) (void)epoll_.remove(core->lane.sleep_fd());
+    end_change();
     if (found) {
       core->lane.set_driven(false);
       core->lane.disarm();
@@ -65,12 +64,13 @@ class Worker {
   std::size_t load() const { return load_.load(std::memory_order_relaxed); }
 
  private:
-  template <typename Change>
-  void change(const Change& apply) {
+  /// The thread gives way to whoever has announced a change.
+  void begin_change() HAWSER_ACQUIRE(mutex_) {
     changes_.fetch_add(1, std::memory_order_seq_cst);
     wake_.signal();
     mutex_.lock();
-    apply();
+  }
+  void end_change() HAWSER_RELEASE(mutex_) {
     load_.store(cores_.size(), std::memory_order_relaxed);
     mutex_.unlock();
     changes_.fetch_sub(1, std::memory_order_seq_cst);

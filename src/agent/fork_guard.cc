@@ -20,19 +20,24 @@ struct Registry {
   pid_t opener = ::getpid();
 };
 
+Registry& registry();
+
+// The three handlers take and leave the lock across a fork, which the checker of lock annotations cannot follow.
+void before_fork() HAWSER_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.lock(); }
+void after_fork_in_parent() HAWSER_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.unlock(); }
+void after_fork_in_child() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
+  Registry& its = registry();
+  its.child.store(true, std::memory_order_relaxed);
+  for (Core* core : its.cores) core->disown_after_fork();
+  its.cores.clear();
+  its.mutex.unlock();
+}
+
 Registry& registry() {
   // Never destroyed: agents may close in static destructors.
   static Registry* const the_registry = [] {
-    auto* made = new Registry;
-    ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
-                     [] {
-                       Registry& its = registry();
-                       its.child.store(true, std::memory_order_relaxed);
-                       for (Core* core : its.cores) core->disown_after_fork();
-                       its.cores.clear();
-                       its.mutex.unlock();
-                     });
-    return made;
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return new Registry;
   }();
   return *the_registry;
 }

@@ -55,7 +55,7 @@ Status ShmBackend::reachable(std::string_view peer_address) const {
 
 Result<std::string> ShmBackend::add_region(const RegionEntry& region) {
   CardKind kind = CardKind::kNone;
-  if (region.device.kind == DeviceKind::kHost) {
+  if (region.device.kind == DeviceKind::kHost && region.index < kGateCount) {
     HAWSER_TRY(gates_->open(region.index, region.generation));
     kind = region.arena != nullptr && options_.map ? CardKind::kArena : CardKind::kForeign;
   }

@@ -38,6 +38,7 @@ class Link {
   explicit operator bool() const { return static_cast<bool>(mapping_); }
   Producer producer() const { return Producer(lines(end_), side(end_), side(other(end_))); }
   Consumer consumer() const { return Consumer(lines(other(end_)), side(end_), side(other(end_))); }
+  std::uint64_t line_count() const { return ring_bytes_ / kLineSize; }
   /// What this end holds in the peer's memory.
   Atomics::Word& my_pin() const { return side(end_)->pin; }
   /// What the peer holds in ours.

@@ -276,6 +276,8 @@ std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
       is_ring_broken_ = true;
       break;
     }
+    // A peer that left may write on for ever; what it sent before fits into the ring.
+    if (stage_ == Stage::kDraining && --drain_left_ == 0) is_ring_broken_ = true;
     if (consumer_.take(record, at)) static_cast<void>(::eventfd_write(peer_door_.get(), 1));
     std::span<const std::byte> bytes(at, record.size);
     if (is_part) {

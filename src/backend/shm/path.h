@@ -172,7 +172,8 @@ class ShmPath final : public Path {
   std::uint32_t refused_size_ = 0;  ///< Of the record that had no room; 0: none.
   std::string assembly_;
   std::string assembled_;
-  bool is_ring_broken_ = false;  ///< Not read any more.
+  bool is_ring_broken_ = false;   ///< Not read any more.
+  std::uint64_t drain_left_ = 0;  ///< Records still read from a peer that left.
 
   // Session.
   std::string socket_path_;

@@ -86,7 +86,7 @@ std::size_t ShmPort::turn(Instant now, const TurnBudget& budget) {
   if (!senders_.empty()) work += flush();
   if (!unmaps_.empty()) work += unmap_some();
   for (const ShmPath* path : hot_) work += path->has_message() ? 1 : 0;
-  return work + (events_.size() - events_taken_);
+  return work + draining_.size() + (events_.size() - events_taken_);
 }
 
 std::size_t ShmPort::copy(const TurnBudget& budget) {
@@ -144,22 +144,34 @@ std::size_t ShmPort::poll(std::span<PortEvent> out) {
   Inbox inbox{{inbox_.get(), kInboxBytes}};
   // Only when all events before are told: a message must not overtake its path's kPathUp.
   const std::size_t hot = hot_.size();
+  const std::size_t draining = draining_.size();  // one that begins to drain now has its turn in the next poll
   for (std::size_t i = 0; i < hot && events_.empty() && count < out.size(); ++i) {
     ShmPath& path = *hot_[(poll_next_ + i) % hot];
+    if (path.stage() != ShmPath::Stage::kUp) continue;
     const std::size_t got = path.receive(out.subspan(count), inbox);
     if (got != 0) path.was_touched = true;
     count += got;
   }
   if (hot != 0) poll_next_ = (poll_next_ + 1) % hot;
-  if (!draining_.empty() && events_.empty()) {
-    std::erase_if(draining_, [](ShmPath* path) {
-      if (path->has_message()) return false;
-      path->finish_draining();
-      return true;
-    });
-    count += take_events(out.subspan(count));
-  }
+  if (draining != 0) count += drain(out.subspan(count), draining, inbox);
   return count;
+}
+
+/// Reads what ended paths still hold; those that hold nothing more are down.
+std::size_t ShmPort::drain(std::span<PortEvent> out, std::size_t paths, Inbox& inbox) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < paths && events_.empty() && count < out.size(); ++i) {
+    count += draining_[i]->receive(out.subspan(count), inbox);
+  }
+  if (count != 0 || !events_.empty()) return count;
+  std::erase_if(
+      hot_, [](ShmPath* path) { return path->stage() != ShmPath::Stage::kUp && std::exchange(path->is_hot, false); });
+  std::erase_if(draining_, [](ShmPath* path) {
+    if (path->has_message()) return false;
+    path->finish_draining();
+    return true;
+  });
+  return take_events(out);
 }
 
 void ShmPort::make_hot(ShmPath& path) {
@@ -176,7 +188,7 @@ void ShmPort::cool_one() {
   for (std::size_t i = 0; i < 2 * hot_.size(); ++i) {
     hand_ = (hand_ + 1) % hot_.size();
     ShmPath& path = *hot_[hand_];
-    if (std::exchange(path.was_touched, false) || path.stage() == ShmPath::Stage::kDraining) continue;
+    if (std::exchange(path.was_touched, false)) continue;
     break;
   }
   ShmPath& path = *hot_[hand_];
@@ -189,11 +201,6 @@ void ShmPort::cool_one() {
 void ShmPort::note_blocked(ShmPath& path) {
   if (std::exchange(path.is_blocked, true)) return;
   blocked_.push_back(&path);
-}
-
-void ShmPort::note_draining(ShmPath& path) {
-  make_hot(path);
-  draining_.push_back(&path);
 }
 
 void ShmPort::supersede(const base::Id128& session, const base::Id128& incarnation) {

@@ -60,7 +60,7 @@ class ShmPort final : public Port {
   void make_hot(ShmPath& path);
   void note_blocked(ShmPath& path);
   void note_outbox(ShmPath& path) { senders_.push_back(&path); }
-  void note_draining(ShmPath& path);
+  void note_draining(ShmPath& path) { draining_.push_back(&path); }
   void unmap_later(Mapping mapping);
   /// Ends another path of this session: its opener has replaced it.
   void supersede(const base::Id128& session, const base::Id128& incarnation);
@@ -86,6 +86,7 @@ class ShmPort final : public Port {
   void cool_one();
   void forget(ShmPath& path);
   std::size_t take_events(std::span<PortEvent> out);
+  std::size_t drain(std::span<PortEvent> out, std::size_t paths, Inbox& inbox);
 
   // visitors.cc
   void accept_visitors();

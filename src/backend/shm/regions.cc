@@ -79,7 +79,11 @@ void ShmPath::on_bound(Packet& packet, const Bound& message) {
 }
 
 Status ShmPath::adopt_memory(ShmBinding& binding, Packet& packet, const Bound& message) {
-  if (message.code != Code::kOk) return Status(message.code, message.reason).with_scope(Scope::kRequest);
+  if (message.code != Code::kOk) {
+    return Status(message.code, message.reason)
+        .with_scope(Scope::kRequest)
+        .with_advice(message.code == Code::kDenied ? "fetch the peer's card again" : "");
+  }
   if (message.size != binding.size) {
     return Status(Code::kCorrupt,
                   base::format("the peer's region has {} bytes, its card says {}", message.size, binding.size));

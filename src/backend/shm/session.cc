@@ -284,6 +284,7 @@ void ShmPath::end(Status why) {
   const bool was_up = stage_ == Stage::kUp;
   end_status_ = named(std::move(why));
   stage_ = Stage::kDraining;
+  drain_left_ = link_.line_count();
   outbox_.clear();
   end_jobs(end_status_);
   if (socket_ && !is_peer_quiet_) {

@@ -330,6 +330,22 @@ TEST_F(ShmPair, ClosingDeliversWhatWasSentAndTellsThePeer) {
   ASSERT_TRUE(turn_until({&a_, &b_}, [&] { return a_.port().idle(); }));
 }
 
+TEST_F(ShmPair, ManyPathsEndAtOnceWithTheirLastMessages) {
+  Options options;
+  options.hot_paths = 2;
+  TestHost hub{"hub", folder_.path(), options};
+  std::vector<std::unique_ptr<TestHost>> spokes;
+  for (int i = 0; i < 12; ++i) {
+    spokes.push_back(std::make_unique<TestHost>(base::format("spoke-{}", i), folder_.path()));
+    Path* path = connect(*spokes.back(), hub);
+    for (int j = 0; j < 100; ++j) ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("last"), {}));
+  }
+  for (auto& spoke : spokes) spoke->port().begin_close(Clock::steady().now());
+  ASSERT_TRUE(turn_until({&hub}, [&] { return hub.downs.size() == spokes.size(); })) << hub.downs.size();
+  EXPECT_EQ(hub.messages.size(), spokes.size() * 100);
+  EXPECT_TRUE(turn_until({&hub}, [&] { return hub.port().prepare_sleep(); }));
+}
+
 TEST_F(ShmPair, ReleasingAPathEndsItsChunksSilently) {
   Path* path = connect(a_, b_);
   auto region = b_.allocate(8 << 20);

@@ -64,7 +64,7 @@ void Engine::send_welcome(Session& session, PathEntry& entry) {
 
 Status Engine::notify(Session& session, std::string_view text, Instant now) {
   if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core_.down_status(*session.peer);
-  if (!session.notify_out.try_take(text.size())) {
+  if (!session.peer->notify_out.try_take(text.size())) {
     return Status(Code::kBusy, "notify: the inbox of " + session.peer->name + " has no room for another notification")
         .with_peer(session.peer->name)
         .with_advice("the peer must take notifications; retry after a pause");
@@ -73,7 +73,7 @@ Status Engine::notify(Session& session, std::string_view text, Instant now) {
   arrive.notify = base::as_bytes(text);
   HeadArray buffer;
   if (!push_reliable(session, wire::encode(arrive, buffer), *arrive.notify)) {
-    session.notify_out.give_back(text.size());
+    session.peer->notify_out.give_back(text.size());
     return Status(Code::kBusy, "notify: the queue of messages to " + session.peer->name + " is full");
   }
   ++session.flow.notifications_sent;
@@ -231,7 +231,7 @@ Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcom
   if (entry.greeted) entry.welcome_sent = false;  // It lost its control path and greets again: it waits for an answer.
   entry.greeted = true;
   entry.peer_received = welcome.received;
-  session.notify_out.on_credit(welcome.notify);
+  session.peer->notify_out.on_credit(welcome.notify);
   for (auto& [id, channel] : session.channels) channel.credit_owed = channel.in.has_value();
   if (welcome.revision > core_.known_revision(*session.peer) && core_.known_revision(*session.peer) > 0) {
     session.card_wanted = true;
@@ -245,7 +245,7 @@ Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcom
 Status Engine::on_credit(Session& session, const wire::Credit& credit) {
   bool more = false;
   if (credit.channel == wire::kNotifyChannel) {
-    more = session.notify_out.on_credit(credit.limits);
+    more = session.peer->notify_out.on_credit(credit.limits);
   } else if (credit.channel >= wire::kUserChannelMin) {
     constexpr std::size_t kChannelsMax = 1024;  // Per peer: a hostile one must not make us keep any number.
     if (session.channels.size() >= kChannelsMax && !session.channels.contains(credit.channel)) {

@@ -34,6 +34,19 @@ BufferState buffer_after(const Slot& slot) {
 
 }  // namespace
 
+Status take_place(Slot& slot, PeerCore& peer) {
+  if (!slot.covered() || slot.place_taken) return {};
+  slot.place_taken = peer.notify_out.try_take(slot.notify_size.value_or(0));
+  if (slot.place_taken) return {};
+  return Status(Code::kBusy, "submit: the inbox of " + peer.name + " has no room for another notification")
+      .with_peer(peer.name)
+      .with_advice("the peer must take notifications; retry after a pause");
+}
+
+void give_place_back(Slot& slot, PeerCore& peer) {
+  if (std::exchange(slot.place_taken, false)) peer.notify_out.give_back(slot.notify_size.value_or(0));
+}
+
 Status Engine::admit(Slot& slot, Session& session, Instant now) {
   if (closing_) return Status(Code::kInvalid, "submit: agent '" + core_.identity.name + "' is closing");
   for (const auto& region : slot.plan->locals) {
@@ -51,11 +64,7 @@ Status Engine::admit(Slot& slot, Session& session, Instant now) {
     return Status(Code::kBusy, "submit: " + std::to_string(proto::kArrivalsMax / 2) +
                                    " transfers with notification or signal are in flight to " + session.peer->name);
   }
-  if (!session.notify_out.try_take(slot.notify_size.value_or(0))) {
-    return Status(Code::kBusy, "submit: the inbox of " + session.peer->name + " has no room for another notification")
-        .with_advice("the peer must take notifications; retry after a pause");
-  }
-  return {};
+  return take_place(slot, *session.peer);
 }
 
 void Engine::link(Slot& slot) {
@@ -313,11 +322,10 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
   slot.flight_hook.unlink();
   --in_flight_count_;
   --its_session.slots;
+  if (!slot.arrive_sent) give_place_back(slot, *its_session.peer);
   if (slot.covered_hook.is_linked()) {
     slot.covered_hook.unlink();
-    if (!slot.arrive_sent) {
-      its_session.notify_out.give_back(slot.notify_size.value_or(0));
-    } else if (!status.ok()) {
+    if (slot.arrive_sent && !status.ok()) {
       its_session.cancelled.push_back(slot.id);  // The peer may hold a place for what will never arrive.
       enlist(its_session);
     }

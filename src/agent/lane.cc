@@ -104,8 +104,10 @@ bool Lane::wait_in_pauses(const std::function<bool()>& reached, Instant deadline
   while (!reached()) {
     if (core_.now() >= deadline) return reached();
     if (try_turn() > 0) continue;
+    // What must not sleep (an acknowledgement that waits for its moment) still lets time pass: nothing else would.
+    constexpr Duration kLookAgain = std::chrono::microseconds(1);
     Instant next = Instant::max();
-    if (!arm(&next)) continue;
+    if (!arm(&next)) next = core_.now() + kLookAgain;
     core_.hooks.pause(std::min(next, deadline));
     disarm();
   }

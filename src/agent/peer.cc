@@ -38,6 +38,9 @@ std::shared_ptr<const RemoteRegion> make_remote(const std::shared_ptr<PeerCore>&
 
 /// The agent's own regions as a peer would see them.
 std::shared_ptr<const RemoteRegion> make_own(const std::shared_ptr<PeerCore>& self, const backend::RegionEntry& entry) {
+  const base::MutexLock lock(self->mutex);
+  std::weak_ptr<const RemoteRegion>& known = self->regions[entry.index];
+  if (auto same = known.lock(); same && same->generation == entry.generation) return same;
   auto made = std::make_shared<RemoteRegion>();
   made->peer = self;
   made->index = entry.index;
@@ -47,6 +50,7 @@ std::shared_ptr<const RemoteRegion> make_own(const std::shared_ptr<PeerCore>& se
   made->rights = entry.rights;
   made->device = entry.device;
   made->name = entry.name;
+  known = made;
   return made;
 }
 

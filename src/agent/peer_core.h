@@ -16,11 +16,37 @@
 #include "agent/card_store.h"
 #include "agent/region.h"
 #include "base/mutex.h"
+#include "base/spin.h"
+#include "proto/credit.h"
 
 namespace hawser::agent {
 
 class Core;
 struct Session;
+
+/// What a peer may be sent before its first Welcome was seen: every agent grants it unasked.
+inline constexpr wire::CreditLimits kFirstCredit{.messages = 16, .bytes = kMessageMax};
+
+/// Credit for notifications and signals to one peer. Thread-safe.
+class NotifyCredit {
+ public:
+  bool try_take(std::size_t bytes) {
+    const base::SpinGuard guard(lock_);
+    return credit_.try_take(bytes);
+  }
+  void give_back(std::size_t bytes) {
+    const base::SpinGuard guard(lock_);
+    credit_.give_back(bytes);
+  }
+  bool on_credit(const wire::CreditLimits& limits) {
+    const base::SpinGuard guard(lock_);
+    return credit_.on_credit(limits);
+  }
+
+ private:
+  base::SpinLock lock_;
+  proto::CreditSender credit_ HAWSER_GUARDED_BY(lock_){kFirstCredit};
+};
 
 struct PeerCore {
   PeerCore(std::weak_ptr<Core> owner, std::string its_name, base::Id128 its_incarnation)
@@ -35,6 +61,8 @@ struct PeerCore {
   /// What the user released of its notifications and messages, and the lane has not told yet.
   std::atomic<std::uint32_t> released_messages{0};
   std::atomic<std::uint64_t> released_bytes{0};
+  /// Places in its inbox. Shared, for submit takes them also where it leaves the rest to the lane's holder.
+  NotifyCredit notify_out;
 
   base::Mutex mutex;
   Status down_cause HAWSER_GUARDED_BY(mutex);          ///< Why it is down.

@@ -26,9 +26,6 @@ namespace hawser::agent {
 
 struct PeerCore;
 
-/// Credit that every agent grants before it was asked: what a peer may send before it saw the first Welcome.
-inline constexpr wire::CreditLimits kFirstCredit{.messages = 16, .bytes = kMessageMax};
-
 struct PathEntry {
   std::size_t backend = 0;  ///< In Engine::backends.
   backend::Path* path = nullptr;
@@ -68,7 +65,7 @@ struct CardIn {
 
 struct Session {
   explicit Session(std::shared_ptr<PeerCore> its_peer, const wire::CreditLimits& window)
-      : peer(std::move(its_peer)), notify_out(kFirstCredit), notify_in(window) {}
+      : peer(std::move(its_peer)), notify_in(window) {}
 
   const std::shared_ptr<PeerCore> peer;
   proto::SessionMachine machine;
@@ -87,7 +84,6 @@ struct Session {
   // Messages.
   proto::LinkSender link_out;
   proto::LinkReceiver link_in;
-  proto::CreditSender notify_out;
   proto::CreditReceiver notify_in;
   bool credit_owed = false;
   std::map<std::uint32_t, ChannelState> channels;

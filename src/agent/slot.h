@@ -70,6 +70,7 @@ struct Slot {
   std::uint32_t done_chunks = 0;
   std::vector<std::uint32_t> again;  ///< Chunks to offer again after their path was lost.
   Status outcome;                  ///< First error, or the reason of the early end. Fixed once set.
+  bool place_taken = false;        ///< In the inbox of the peer.
   bool arrive_sent = false;        ///< The peer was told of it.
   bool uncounted = false;          ///< After that, a path carried chunks that does not count them at the peer.
   bool ending = false;             ///< No further chunks; final once in_flight is 0.
@@ -79,6 +80,10 @@ struct Slot {
 
   bool covered() const { return notify_size.has_value() || signal.region != nullptr; }
 };
+
+/// Takes the place in the peer's inbox that a covered transfer needs, once. kBusy when there is none. Any thread.
+Status take_place(Slot& slot, PeerCore& peer);
+void give_place_back(Slot& slot, PeerCore& peer);
 
 class SlotPool {
  public:

@@ -5,6 +5,7 @@
 #include "agent/core.h"
 #include "agent/fork_guard.h"
 #include "agent/plan.h"
+#include "agent/queue.h"
 #include "agent/slot.h"
 
 namespace hawser::agent {
@@ -55,6 +56,7 @@ Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptio
     slot.notify.assign(*options.notify);
     slot.notify_size = options.notify->size();
   }
+  slot.place_taken = false;
   slot.cookie = options.cookie;
   slot.label = options.label;
   slot.priority = options.priority;
@@ -66,6 +68,8 @@ Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptio
 
 /// Gives back a slot that never was accepted.
 void discard(Slot* slot) {
+  if (slot->queue) slot->queue->unreserve();
+  slot->queue.reset();
   slot->plan.reset();
   slot->signal.region.reset();
   slot->after = LocalWord();
@@ -73,6 +77,15 @@ void discard(Slot* slot) {
   SlotPool* pool = slot->pool;
   pool->finished(slot);
   pool->drop_handle(slot);
+}
+
+/// Leaves a slot to the lane's holder, with its place at the peer: kBusy is told to the caller, not to the transfer.
+Status leave(Core& core, Slot* slot) {
+  PeerCore& peer = *slot->plan->peer;
+  if (Status full = take_place(*slot, peer); !full.ok()) return full;
+  if (core.lane.leave(slot)) return {};
+  give_place_back(*slot, peer);
+  return Status(Code::kBusy, "submit: " + std::to_string(kSubmissionsMax) + " submissions wait for the lane");
 }
 
 /// Whether the submitting thread should do the work itself. Where a driver runs, only what is over at once.
@@ -109,29 +122,27 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
     slot->queue = options.queue->core();
     if (!slot->queue || !slot->queue->reserve()) {
       const bool full = slot->queue != nullptr;
-      slot->queue.reset();
+      slot->queue.reset();  // Nothing was reserved there.
       agent::discard(slot);
       if (!full) return agent::bad_submit("the completion queue is empty: it was never made");
       return Status(Code::kBusy, "submit: the completion queue is full").with_advice("poll it; a kRoom entry follows");
     }
   }
   if (!agent::worth_doing_here(core, *core_) || !core.lane.try_lock()) {
-    if (core.lane.leave(slot)) return Transfer(slot);
-    if (slot->queue) slot->queue->unreserve();
-    slot->queue.reset();
+    const Status refused = agent::leave(core, slot);
+    if (refused.ok()) return Transfer(slot);
     agent::discard(slot);
-    return Status(Code::kBusy, "submit: " + std::to_string(agent::kSubmissionsMax) + " submissions wait for the lane");
+    return refused;
   }
   const Status refused = core.engine.accept(*slot, now);
   if (refused.ok()) core.engine.serve_now(*core_->peer, now);
   core.lane.unlock();
   if (!refused.ok()) {
-    if (slot->queue) slot->queue->unreserve();
-    slot->queue.reset();
     agent::discard(slot);
     return refused.with_peer(core_->peer->name);
   }
-  if (slot->phase.load(std::memory_order_relaxed) != agent::Phase::kFinal) core.lane.wake();
+  // What goes to the agent itself rings no bell: its notification waits for the next turn.
+  if (slot->phase.load(std::memory_order_relaxed) != agent::Phase::kFinal || core_->peer->is_self) core.lane.wake();
   return Transfer(slot);
 }
 

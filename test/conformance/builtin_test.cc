@@ -1,0 +1,84 @@
+// The conformance suite over the backends that this library brings.
+
+#include <utility>
+
+#include "agent/open.h"
+#include "agent_suite.h"
+
+#ifdef HAWSER_WITH_SHM
+#include "backend/shm/factory.h"
+#endif
+#ifdef HAWSER_WITH_TCP
+#include "backend/tcp/factory.h"
+#endif
+#ifdef HAWSER_WITH_LOOPBACK
+#include "backend/loopback/factory.h"
+#endif
+#ifdef HAWSER_WITH_SIM
+#include "sim_environment.h"
+#endif
+
+namespace hawser::conformance {
+namespace {
+
+std::vector<backend::Factory> factories() {
+  std::vector<backend::Factory> all;
+#ifdef HAWSER_WITH_LOOPBACK
+  all.push_back(backend::loopback_factory());
+#endif
+#ifdef HAWSER_WITH_SHM
+  all.push_back(backend::shm_factory());
+#endif
+#ifdef HAWSER_WITH_TCP
+  all.push_back(backend::tcp_factory());
+#endif
+  return all;
+}
+
+/// Over `backend`, polled and driven.
+[[maybe_unused]] void add_real(std::vector<Setting>& all, Setting setting) {
+  for (const bool driven : {false, true}) {
+    Setting one = setting;
+    one.name += driven ? "_driven" : "_polled";
+    one.polled = !driven;
+    one.make = [backend = setting.backend, driven]() -> Result<std::unique_ptr<Environment>> {
+      RealOptions options{.backends = {backend}, .driven = driven};
+      options.open_agent = [](AgentOptions its) { return agent::open_with(std::move(its), factories()); };
+      return make_real_environment(std::move(options));
+    };
+    all.push_back(std::move(one));
+  }
+}
+
+#ifdef HAWSER_WITH_SIM
+void add_sim(std::vector<Setting>& all, std::string name, sim::Mode mode) {
+  Setting setting{.name = std::move(name), .backend = {"sim", {}}, .allocated = false, .is_virtual = true};
+  setting.polled = true;
+  setting.make = [mode]() -> Result<std::unique_ptr<Environment>> { return make_sim_environment(mode); };
+  all.push_back(std::move(setting));
+}
+#endif
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+#ifdef HAWSER_WITH_SHM
+  add_real(all, {.name = "shm_allocated", .backend = shm(), .allocated = true});
+  add_real(all, {.name = "shm_foreign", .backend = shm(), .allocated = false});
+#endif
+#ifdef HAWSER_WITH_TCP
+  add_real(all, {.name = "tcp", .backend = tcp(), .allocated = false});
+#endif
+#ifdef HAWSER_WITH_LOOPBACK
+  add_real(all, {.name = "loopback", .backend = loopback(), .self = true, .allocated = false});
+#endif
+#ifdef HAWSER_WITH_SIM
+  add_sim(all, "sim_mapped", sim::Mode::kMapped);
+  add_sim(all, "sim_stream", sim::Mode::kStream);
+#endif
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Builtin, Conformance, testing::ValuesIn(settings()), name_of);
+
+}  // namespace
+}  // namespace hawser::conformance

@@ -1,0 +1,163 @@
+// Messages: in order per peer and channel, within the credit that the receiver gave.
+
+#include <map>
+
+#include "agent_suite.h"
+#include "base/bytes.h"
+
+namespace hawser::conformance {
+namespace {
+
+constexpr std::uint32_t kChannel = 16;
+
+Status send(const Peer& peer, std::uint32_t channel, std::string_view text) {
+  return peer.send(channel, base::as_bytes(text));
+}
+
+TEST_P(Conformance, MessagesKeepTheirOrder) {
+  open_pair();
+  const Peer peer = a_to_b();
+  must(b().open_channel(kChannel, 8));
+  constexpr int kCount = 2000;
+  int sent = 0, got = 0;
+  EXPECT_TRUE(env().eventually([&] {
+    while (sent < kCount) {
+      const Status status = send(peer, kChannel, "message " + std::to_string(sent));
+      if (!status.ok()) {
+        EXPECT_TRUE(says(status, Code::kBusy, {"send", "channel 16"}));
+        break;
+      }
+      ++sent;
+    }
+    while (const auto message = b().take_message(kChannel)) {
+      EXPECT_EQ(message->bytes, "message " + std::to_string(got));
+      EXPECT_EQ(message->channel, kChannel);
+      EXPECT_EQ(message->peer.incarnation(), a().incarnation());
+      ++got;
+    }
+    return got == kCount;
+  })) << "sent "
+      << sent << ", got " << got;
+  EXPECT_EQ(a().counters().total.messages_sent, static_cast<std::uint64_t>(kCount));
+  EXPECT_EQ(b().counters().total.messages_received, static_cast<std::uint64_t>(kCount));
+}
+
+/// Sends until the answer stays kBusy.
+int fill_channel(Environment& env, const Peer& peer, std::uint32_t channel) {
+  int sent = 0;
+  constexpr int kQuiet = 200, kTooMany = 10'000;
+  for (int refused = 0; refused < kQuiet && sent < kTooMany;) {
+    if (send(peer, channel, std::to_string(sent)).ok()) {
+      ++sent;
+      refused = 0;
+    } else {
+      ++refused;
+      env.pass();
+    }
+  }
+  return sent;
+}
+
+TEST_P(Conformance, CreditBoundsAChannel) {
+  open_pair();
+  const Peer peer = a_to_b();
+  must(b().open_channel(kChannel, 5));
+  EXPECT_EQ(fill_channel(env(), peer, kChannel), 5);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(next_message(b(), kChannel).bytes, std::to_string(i));
+  EXPECT_FALSE(b().take_message(kChannel));
+  EXPECT_EQ(fill_channel(env(), peer, kChannel), 5);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(next_message(b(), kChannel).bytes, std::to_string(i));
+}
+
+TEST_P(Conformance, AFullChannelStopsNoOther) {
+  open_pair();
+  const Peer peer = a_to_b();
+  must(b().open_channel(kChannel, 3));
+  must(b().open_channel(kChannel + 1, 3));
+  EXPECT_EQ(fill_channel(env(), peer, kChannel), 3);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(env().eventually([&] { return send(peer, kChannel + 1, std::to_string(i)).ok(); }));
+    EXPECT_EQ(next_message(b(), kChannel + 1).bytes, std::to_string(i));
+  }
+  must(peer.notify("and notifications pass"));
+  EXPECT_EQ(next_notification(b()).text, "and notifications pass");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(next_message(b(), kChannel).bytes, std::to_string(i));
+}
+
+TEST_P(Conformance, MessagesOfEverySize) {
+  open_pair();
+  const Peer peer = a_to_b();
+  must(b().open_channel(77, 4));
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{4096}, kMessageMax - 1,
+                                 kMessageMax, std::size_t{3}}) {
+    std::string text(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 11 + i / 97);
+    EXPECT_TRUE(env().eventually([&] { return send(peer, 77, text).ok(); }));
+    EXPECT_EQ(next_message(b(), 77).bytes, text) << size;
+  }
+}
+
+TEST_P(Conformance, BothWaysAndManyChannels) {
+  open_pair();
+  const Peer to_b = a_to_b(), to_a = b_to_a();
+  constexpr std::uint32_t kChannels = 20;
+  for (std::uint32_t c = 0; c < kChannels; ++c) {
+    must(b().open_channel(100 + c, 4));
+    must(a().open_channel(200 + c, 4));
+  }
+  constexpr int kEach = 30;
+  std::map<std::uint32_t, int> sent, got;
+  const auto step = [&](const Peer& peer, Agent& reader, std::uint32_t channel) {
+    if (sent[channel] < kEach && send(peer, channel, std::to_string(sent[channel])).ok()) ++sent[channel];
+    if (const auto message = reader.take_message(channel)) {
+      EXPECT_EQ(message->bytes, std::to_string(got[channel]++));
+    }
+    return got[channel] == kEach;
+  };
+  EXPECT_TRUE(env().eventually([&] {
+    bool all = true;
+    for (std::uint32_t c = 0; c < kChannels; ++c) {
+      all = step(to_b, b(), 100 + c) && all;
+      all = step(to_a, a(), 200 + c) && all;
+    }
+    return all;
+  }));
+}
+
+TEST_P(Conformance, ClosedChannelsAndWrongCallsAreNamed) {
+  open_pair();
+  const Peer peer = meet();
+  pass(20);
+  EXPECT_TRUE(says(send(peer, 300, "x"), Code::kBusy, {"send", "channel 300", "opened"}));
+  EXPECT_TRUE(says(send(peer, 15, "x"), Code::kInvalid, {"send", "channel 15", "16"}));
+  EXPECT_TRUE(says(send(peer, 300, std::string(kMessageMax + 1, 'x')), Code::kInvalid, {"send", "65537", "65536"}));
+  EXPECT_TRUE(says(Peer().send(16, {}), Code::kInvalid, {"send", "empty"}));
+  EXPECT_TRUE(says(b().open_channel(15), Code::kInvalid, {"open_channel", "15"}));
+  EXPECT_TRUE(says(b().open_channel(16, 0), Code::kInvalid, {"open_channel", "credit 0"}));
+  EXPECT_FALSE(b().take_message(300));
+  must(b().open_channel(300));
+  EXPECT_TRUE(env().eventually([&] { return send(peer, 300, "now").ok(); }));
+  EXPECT_EQ(next_message(b(), 300).bytes, "now");
+  must(b().open_channel(300));  // Again is no error and changes nothing.
+}
+
+TEST_P(Conformance, MessagesAndBulkShareThePeer) {
+  open_pair();
+  constexpr std::size_t kSize = 6 << 20;
+  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize);
+  const Peer peer = meet();
+  must(b().open_channel(kChannel, 16));
+  fill(source.bytes, 1);
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}));
+  std::vector<Transfer> all;
+  for (int i = 0; i < 4; ++i) all.push_back(must(plan.submit()));
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(env().eventually([&] { return send(peer, kChannel, std::to_string(i)).ok(); }));
+    ASSERT_EQ(next_message(b(), kChannel).bytes, std::to_string(i));
+  }
+  for (Transfer& each : all) must(finish(each));
+  EXPECT_TRUE(holds(target.bytes, 1));
+}
+
+}  // namespace
+}  // namespace hawser::conformance

@@ -1,0 +1,279 @@
+// Notifications: at most once, after the bytes they cover, with a place that was reserved.
+
+#include <algorithm>
+#include <set>
+
+#include "agent_suite.h"
+
+namespace hawser::conformance {
+namespace {
+
+TEST_P(Conformance, NotificationsComeAfterTheirBytes) {
+  open_pair();
+  constexpr std::size_t kSize = 700'001;
+  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize);
+  const Peer peer = a_to_b();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}));
+  for (int round = 0; round < 20; ++round) {
+    fill(source.bytes, 100 + round);
+    const std::string text = "round " + std::to_string(round);
+    Transfer sent = must(plan.submit({.notify = text}));
+    const Notification got = next_notification(b());
+    ASSERT_TRUE(holds(target.bytes, 100 + round));  // At this moment, not later.
+    EXPECT_EQ(got.text, text);
+    EXPECT_EQ(got.peer.name(), a().name());
+    EXPECT_EQ(got.peer.incarnation(), a().incarnation());
+    must(finish(sent));
+  }
+}
+
+TEST_P(Conformance, NotificationsFollowScatteredBytes) {
+  open_pair();
+  constexpr std::size_t kBlock = 1500, kCount = 1000;
+  Area source = add(a(), "source", kBlock * kCount), target = add(b(), "target", 2 * kBlock * kCount);
+  const Peer peer = a_to_b();
+  std::vector<std::uint32_t> from, to;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    from.push_back(i);
+    to.push_back(2 * i);
+  }
+  const Plan plan = must(a().plan_write(peer, source.region.table(kBlock), from, peer.table("target", kBlock), to));
+  for (int round = 0; round < 5; ++round) {
+    fill(source.bytes, 200 + round);
+    Transfer sent = must(plan.submit({.notify = ""}));
+    (void)next_notification(b());
+    for (std::size_t i = 0; i < kCount; ++i) {
+      ASSERT_TRUE(holds(target.bytes.subspan(2 * i * kBlock, kBlock), 200 + round, i * kBlock)) << i;
+    }
+    must(finish(sent));
+  }
+}
+
+TEST_P(Conformance, NotificationsMayHoldAnyBytes) {
+  open_pair();
+  Area source = add(a(), "source", 64), target = add(b(), "target", 64);
+  const Peer peer = a_to_b();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 0, 64)}}));
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
+  std::string large(kMessageMax, '\0');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 7 + i / 251);
+  for (const std::string& text : {std::string(), std::string("\0", 1), all, large, std::string("x")}) {
+    Transfer sent = submit_soon(plan, {.notify = text});
+    EXPECT_EQ(next_notification(b()).text, text);
+    must(finish(sent));
+  }
+  EXPECT_FALSE(b().take_notification());
+}
+
+TEST_P(Conformance, NoNotificationUnlessAskedFor) {
+  open_pair();
+  Area source = add(a(), "source", 64), target = add(b(), "target", 64);
+  const Peer peer = a_to_b();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 0, 64)}}));
+  must(run(plan));
+  must(run(plan, {.notify = "now"}));
+  EXPECT_EQ(next_notification(b()).text, "now");
+  pass(5);
+  EXPECT_FALSE(b().take_notification());
+}
+
+TEST_P(Conformance, ReadsNotifyOnceTheyAreDone) {
+  open_pair();
+  constexpr std::size_t kSize = 900'000;
+  Area target = add(a(), "target", kSize), source = add(b(), "source", kSize);
+  const Peer peer = a_to_b();
+  const Plan plan = must(a().plan_read(peer, {{peer.range("source", 0, kSize)}}, {{target.range(0, kSize)}}));
+  for (int round = 0; round < 5; ++round) {
+    fill(source.bytes, 300 + round);
+    Transfer sent = must(plan.submit({.notify = "read"}));
+    EXPECT_EQ(next_notification(b()).text, "read");
+    // The source is free for other bytes now: all of it was read.
+    fill(source.bytes, 1);
+    must(finish(sent));
+    ASSERT_TRUE(holds(target.bytes, 300 + round));
+  }
+}
+
+TEST_P(Conformance, NotificationsStandAlone) {
+  open_pair();
+  const Peer to_b = a_to_b();
+  const Peer to_a = b_to_a();
+  must(to_b.notify("first"));
+  must(to_b.notify(""));
+  EXPECT_EQ(next_notification(b()).text, "first");
+  EXPECT_EQ(next_notification(b()).text, "");
+  must(to_a.notify("back"));
+  const Notification back = next_notification(a());
+  EXPECT_EQ(back.text, "back");
+  EXPECT_EQ(back.peer.incarnation(), b().incarnation());
+  const std::string large(kMessageMax + 1, 'x');
+  EXPECT_TRUE(says(to_b.notify(large), Code::kInvalid, {"notify", "65537", "65536"}));
+  EXPECT_TRUE(says(Peer().notify("x"), Code::kInvalid, {"notify", "empty"}));
+}
+
+TEST_P(Conformance, EachNotificationComesOnce) {
+  open_pair();
+  constexpr int kCount = 3000;
+  Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
+  const Peer peer = a_to_b();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 8)}}, {{peer.range("target", 0, 8)}}));
+  std::multiset<std::string> seen;
+  std::vector<Transfer> all;
+  const auto collect = [&] {
+    while (const auto got = b().take_notification()) seen.insert(got->text);
+    return seen.size() == kCount;
+  };
+  for (int i = 0; i < kCount; ++i) {
+    const std::string text = std::to_string(i);
+    Result<Transfer> sent = plan.submit({.notify = text});
+    while (!sent) {
+      ASSERT_EQ(sent.error().code(), Code::kBusy) << sent.error().to_string();
+      pass(1);
+      collect();
+      sent = plan.submit({.notify = text});
+    }
+    all.push_back(std::move(*sent));
+  }
+  EXPECT_TRUE(env().eventually(collect)) << seen.size();
+  for (Transfer& each : all) must(finish(each));
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(seen.count(std::to_string(i)), 1U) << i;
+  EXPECT_EQ(a().counters().total.notifications_sent, static_cast<std::uint64_t>(kCount));
+  EXPECT_EQ(b().counters().total.notifications_received, static_cast<std::uint64_t>(kCount));
+}
+
+TEST_P(Conformance, SomeAreTakenAtOnce) {
+  open_pair();
+  const Peer peer = a_to_b();
+  for (int i = 0; i < 10; ++i) must(peer.notify(std::to_string(i)));
+  std::vector<Notification> out(4);
+  std::vector<std::string> seen;
+  EXPECT_TRUE(env().eventually([&] {
+    const std::size_t taken = b().take_notifications(out);
+    for (std::size_t i = 0; i < taken; ++i) seen.push_back(out[i].text);
+    return seen.size() == 10;
+  }));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(seen[i], std::to_string(i));
+  EXPECT_EQ(b().take_notifications(out), 0U);
+}
+
+/// Notifies until the answer is kBusy for good, the peer taking none. Returns how many went.
+int fill_inbox(Environment& env, const std::function<Status()>& notify) {
+  int sent = 0;
+  constexpr int kQuiet = 200, kTooMany = 100'000;
+  for (int refused = 0; refused < kQuiet && sent < kTooMany;) {
+    const Status status = notify();
+    if (status.ok()) {
+      ++sent;
+      refused = 0;
+    } else {
+      EXPECT_TRUE(says(status, Code::kBusy, {"inbox", "no room"}));
+      ++refused;
+      env.pass();
+    }
+  }
+  return sent;
+}
+
+TEST_P(Conformance, AFullInboxIsBusyUntilItIsRead) {
+  AgentOptions small = options("b");
+  small.limits.notifications = 20;
+  open_pair(options("a"), small);
+  const Peer peer = a_to_b();
+  const int sent = fill_inbox(env(), [&] { return peer.notify("x"); });
+  EXPECT_EQ(sent, 20);
+  int taken = 0;
+  EXPECT_TRUE(env().eventually([&] {
+    while (b().take_notification()) ++taken;
+    return taken == sent;
+  }));
+  // All places are free again.
+  EXPECT_EQ(fill_inbox(env(), [&] { return peer.notify("y"); }), 20);
+  EXPECT_TRUE(env().eventually([&] {
+    while (b().take_notification()) ++taken;
+    return taken == 40;
+  }));
+}
+
+TEST_P(Conformance, BytesOfTheInboxAreBoundedToo) {
+  AgentOptions small = options("b");
+  small.limits.notification_bytes = 128 * 1024;
+  open_pair(options("a"), small);
+  const Peer peer = a_to_b();
+  const std::string text(60'000, 't');
+  EXPECT_EQ(fill_inbox(env(), [&] { return peer.notify(text); }), 2);
+  EXPECT_EQ(next_notification(b()).text, text);
+  EXPECT_TRUE(env().eventually([&] { return peer.notify(text).ok(); }));
+}
+
+TEST_P(Conformance, AFullInboxStopsNothingElse) {
+  AgentOptions small = options("b");
+  small.limits.notifications = 16;
+  open_pair(options("a"), small);
+  Area source = add(a(), "source", 300'000), target = add(b(), "target", 300'000);
+  const Peer peer = a_to_b();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 300'000)}}, {{peer.range("target", 0, 300'000)}}));
+  fill(source.bytes, 1);
+  std::vector<Transfer> covered;
+  const int sent = fill_inbox(env(), [&] {
+    Result<Transfer> one = plan.submit({.notify = "covered"});
+    if (one) covered.push_back(std::move(*one));
+    return one.error();
+  });
+  EXPECT_EQ(sent, 16);
+  // Their places were reserved: they end although nobody reads.
+  for (Transfer& each : covered) must(finish(each));
+  must(run(plan));
+  EXPECT_TRUE(holds(target.bytes, 1));
+  for (int i = 0; i < sent; ++i) EXPECT_EQ(next_notification(b()).text, "covered");
+  must(finish(covered.emplace_back(submit_soon(plan, {.notify = "last"}))));
+  EXPECT_EQ(next_notification(b()).text, "last");
+}
+
+TEST_P(Conformance, RoomIsToldToQueues) {
+  AgentOptions small = options("b");
+  small.limits.notifications = 16;
+  open_pair(options("a"), small);
+  const Peer peer = a_to_b();
+  CompletionQueue queue = must(a().make_queue(16));
+  (void)fill_inbox(env(), [&] { return peer.notify("x"); });
+  std::array<Completion, 32> out;
+  while (queue.poll(out) > 0) {
+  }
+  for (int i = 0; i < 16; ++i) (void)next_notification(b());
+  bool room = false;
+  EXPECT_TRUE(env().eventually([&] {
+    const std::size_t count = queue.poll(out);
+    for (std::size_t i = 0; i < count; ++i) room = room || out[i].kind == CompletionKind::kRoom;
+    return room;
+  }));
+  must(peer.notify("again"));
+}
+
+TEST_P(Conformance, CancelledTransfersGiveTheirPlacesBack) {
+  AgentOptions small = options("b");
+  small.limits.notifications = 16;
+  open_pair(options("a"), small);
+  constexpr std::size_t kSize = 4 << 20;
+  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize);
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}));
+  int delivered = 0;
+  for (int round = 0; round < 60; ++round) {
+    Transfer sent = submit_soon(plan, {.notify = "perhaps"});
+    pass(round % 5);
+    sent.cancel();
+    const Status status = finish(sent);
+    EXPECT_TRUE(status.ok() || status.code() == Code::kCancelled) << status.to_string();
+    while (b().take_notification()) ++delivered;
+    EXPECT_LE(delivered, round + 1);
+  }
+  must(run(plan, {.notify = "last"}));
+  EXPECT_TRUE(env().eventually([&] {
+    const auto got = b().take_notification();
+    return got && got->text == "last";
+  }));
+}
+
+}  // namespace
+}  // namespace hawser::conformance

@@ -1,0 +1,168 @@
+// Submitting: often, many at once, by priority, up to the bound.
+
+#include <algorithm>
+#include <cstring>
+
+#include "agent_suite.h"
+
+namespace hawser::conformance {
+namespace {
+
+TEST_P(Conformance, OnePlanIsSubmittedTenThousandTimes) {
+  open_pair();
+  Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 8, 64)}}));
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    std::memcpy(source.bytes.data(), &i, sizeof(i));
+    const Status status = run(plan);
+    ASSERT_TRUE(status.ok()) << i << ": " << status.to_string();
+    std::uint64_t seen = 0;
+    std::memcpy(&seen, target.bytes.data() + 8, sizeof(seen));
+    ASSERT_EQ(seen, i);
+  }
+  const AgentCounters counters = a().counters();
+  EXPECT_EQ(counters.total.writes, 10'000U);
+  EXPECT_EQ(counters.total.bytes_written, 640'000U);
+  EXPECT_EQ(counters.transfers_in_flight_gauge, 0U);
+}
+
+TEST_P(Conformance, SeveralPlansAreInFlight) {
+  open_pair();
+  constexpr std::size_t kPlans = 64, kSize = 100'000;
+  Area source = add(a(), "source", kPlans * kSize), target = add(b(), "target", kPlans * kSize);
+  const Peer peer = a_to_b();
+  fill(source.bytes, 1);
+  std::vector<Plan> plans;
+  std::vector<Transfer> all;
+  for (std::size_t i = 0; i < kPlans; ++i) {
+    const std::size_t at = (kPlans - 1 - i) * kSize;
+    plans.push_back(must(a().plan_write(peer, {{source.range(at, kSize)}}, {{peer.range("target", at, kSize)}})));
+    all.push_back(must(plans.back().submit()));
+  }
+  for (Transfer& each : all) {
+    must(finish(each));
+    EXPECT_EQ(each.bytes(), kSize);
+  }
+  EXPECT_TRUE(holds(target.bytes, 1));
+}
+
+TEST_P(Conformance, OnePlanIsInFlightManyTimes) {
+  open_pair();
+  constexpr std::size_t kTimes = 200, kSize = 20'000;
+  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize);
+  const Peer peer = a_to_b();
+  fill(source.bytes, 2);
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}));
+  std::vector<Transfer> all;
+  for (std::size_t i = 0; i < kTimes; ++i) all.push_back(must(plan.submit()));
+  for (Transfer& each : all) must(finish(each));
+  EXPECT_TRUE(holds(target.bytes, 2));
+  EXPECT_EQ(a().counters().total.bytes_written, kTimes * kSize);
+}
+
+TEST_P(Conformance, PlansOutliveTheirHandles) {
+  open_pair();
+  constexpr std::size_t kSize = 2 << 20;
+  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize);
+  const Peer peer = a_to_b();
+  fill(source.bytes, 3);
+  Transfer sent;
+  {
+    const Plan plan = must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}));
+    sent = must(plan.submit());
+  }
+  must(finish(sent));
+  EXPECT_TRUE(holds(target.bytes, 3));
+}
+
+TEST_P(Conformance, TheCriticalDoesNotWaitForBulk) {
+  open_pair();
+  constexpr std::size_t kBulk = 4 << 20, kCount = 6;
+  Area source = add(a(), "source", kBulk), target = add(b(), "target", kBulk + 4096);
+  const Peer peer = meet();
+  fill(source.bytes, 4);
+  const Plan bulk = must(a().plan_write(peer, {{source.range(0, kBulk)}}, {{peer.range("target", 0, kBulk)}}));
+  const Plan small = must(a().plan_write(peer, {{source.range(7, 64)}}, {{peer.range("target", kBulk, 64)}}));
+  std::vector<Transfer> all;
+  for (std::size_t i = 0; i < kCount; ++i) all.push_back(must(bulk.submit({.priority = Priority::kBulk})));
+  Transfer critical = must(small.submit({.priority = Priority::kCritical}));
+  must(finish(critical));
+  const auto ended = std::ranges::count_if(all, [](const Transfer& each) { return each.done(); });
+  if (GetParam().polled) {
+    EXPECT_LT(ended, static_cast<std::ptrdiff_t>(kCount));
+  }
+  EXPECT_TRUE(holds(target.bytes.subspan(kBulk, 64), 4, 7));
+  for (Transfer& each : all) must(finish(each));
+  EXPECT_TRUE(holds(target.bytes.first(kBulk), 4));
+}
+
+TEST_P(Conformance, EveryPriorityArrives) {
+  open_pair();
+  Area source = add(a(), "source", 9 * 70'000), target = add(b(), "target", 9 * 70'000);
+  const Peer peer = a_to_b();
+  fill(source.bytes, 5);
+  std::vector<Transfer> all;
+  for (std::size_t i = 0; i < 9; ++i) {
+    const Plan plan =
+        must(a().plan_write(peer, {{source.range(i * 70'000, 70'000)}}, {{peer.range("target", i * 70'000, 70'000)}}));
+    all.push_back(must(plan.submit({.priority = static_cast<Priority>(i % 3)})));
+  }
+  for (Transfer& each : all) must(finish(each));
+  EXPECT_TRUE(holds(target.bytes, 5));
+}
+
+TEST_P(Conformance, TransfersAreBounded) {
+  AgentOptions few = options("a"), other = options("b");
+  few.limits.transfers = other.limits.transfers = 4;
+  open_pair(few, other);
+  Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
+  const Peer peer = a_to_b();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 0, 64)}}));
+  std::vector<Transfer> held;
+  for (int i = 0; i < 4; ++i) held.push_back(must(plan.submit()));
+  for (Transfer& each : held) must(finish(each));
+  // Handles hold their places also once they are final.
+  EXPECT_TRUE(says(plan.submit().error(), Code::kBusy, {"submit", "limits.transfers = 4", "drop"}));
+  held.pop_back();
+  held.push_back(must(plan.submit()));
+  must(finish(held.back()));
+}
+
+TEST_P(Conformance, DroppingATransferCancelsIt) {
+  open_pair();
+  constexpr std::size_t kSize = 8 << 20;
+  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize);
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}));
+  for (int i = 0; i < 8; ++i) {
+    {
+      const Transfer sent = must(plan.submit());
+      pass(i);
+    }
+    EXPECT_TRUE(env().eventually([&] { return a().counters().transfers_in_flight_gauge == 0; }));
+  }
+  must(run(plan));
+}
+
+TEST_P(Conformance, WrongSubmitOptionsAreNamed) {
+  open_pair();
+  Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
+  const Peer peer = a_to_b();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 0, 64)}}));
+  const std::string large(kMessageMax + 1, 'x');
+  EXPECT_TRUE(says(plan.submit({.notify = large}).error(), Code::kInvalid, {"submit", "65537", "65536"}));
+  EXPECT_TRUE(says(plan.submit({.deadline = -1s}).error(), Code::kInvalid, {"submit", "deadline"}));
+  EXPECT_TRUE(says(Plan().submit().error(), Code::kInvalid, {"submit", "empty"}));
+  CompletionQueue none;
+  EXPECT_TRUE(says(plan.submit({.queue = &none}).error(), Code::kInvalid, {"submit", "queue"}));
+  EXPECT_EQ(a().counters().transfers_in_flight_gauge, 0U);
+  Transfer empty;
+  EXPECT_TRUE(says(empty.wait(0s), Code::kInvalid, {"Transfer::wait", "empty"}));
+  empty.cancel();
+  EXPECT_FALSE(empty.done());
+  EXPECT_EQ(empty.bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace hawser::conformance

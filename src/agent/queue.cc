@@ -1,5 +1,7 @@
 #include "agent/queue.h"
 
+#include <algorithm>
+
 #include "agent/core.h"
 
 namespace hawser::agent {
@@ -44,14 +46,11 @@ void QueueCore::push(Completion completion) {
 }
 
 void QueueCore::hint(CompletionKind kind, std::uint64_t cookie) {
+  const std::pair<CompletionKind, std::uint64_t> news(kind, cookie);
   lock_.lock();
-  bool wanted = hints_ < kHints;
-  for (std::size_t i = 0; wanted && i < count_; ++i) {
-    const Completion& entry = ring_[(head_ + i) % ring_.size()];
-    wanted = entry.kind == CompletionKind::kTransfer || entry.kind != kind || entry.cookie != cookie;
-  }
+  const bool wanted = hints_.size() < kHints && std::find(hints_.begin(), hints_.end(), news) == hints_.end();
   if (wanted) {
-    ++hints_;
+    hints_.push_back(news);
     put({.kind = kind, .cookie = cookie, .bytes = 0, .status = {}});
   }
   lock_.unlock();
@@ -68,7 +67,7 @@ std::size_t QueueCore::poll(std::span<Completion> out) {
     if (entry.kind == CompletionKind::kTransfer) {
       ++freed;
     } else {
-      --hints_;
+      std::erase(hints_, std::pair(entry.kind, entry.cookie));
     }
     out[taken++] = std::move(entry);
     entry = Completion{};

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <hawser/completion.h>
@@ -29,7 +30,7 @@ class QueueCore {
   void unreserve();
   /// Fills a reserved place.
   void push(Completion completion);
-  /// For hints; dropped when such a hint waits already or 64 different ones do.
+  /// For hints; dropped when such a hint waits already or kHints different ones do.
   void hint(CompletionKind kind, std::uint64_t cookie);
   std::size_t poll(std::span<Completion> out);
   bool empty() const { return waiting_.load(std::memory_order_acquire) == 0; }
@@ -50,7 +51,7 @@ class QueueCore {
   std::vector<Completion> ring_ HAWSER_GUARDED_BY(lock_);
   std::size_t head_ HAWSER_GUARDED_BY(lock_) = 0;
   std::size_t count_ HAWSER_GUARDED_BY(lock_) = 0;
-  std::size_t hints_ HAWSER_GUARDED_BY(lock_) = 0;
+  std::vector<std::pair<CompletionKind, std::uint64_t>> hints_ HAWSER_GUARDED_BY(lock_);  ///< Those that wait.
   std::size_t reserved_ HAWSER_GUARDED_BY(lock_) = 0;
   bool refused_ HAWSER_GUARDED_BY(lock_) = false;  ///< Somebody got kBusy: a kRoom entry is owed.
   std::atomic<std::size_t> waiting_{0};

@@ -60,8 +60,8 @@ class [[nodiscard]] Task {
     struct Final {
       bool await_ready() noexcept { return false; }
       std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) noexcept {
-        const std::coroutine_handle<> next = ended.promise().next;
-        return next ? next : std::noop_coroutine();
+        const std::coroutine_handle<> awaiting = ended.promise().next;
+        return awaiting ? awaiting : std::noop_coroutine();
       }
       void await_resume() noexcept {}
     };

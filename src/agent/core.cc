@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/fork_guard.h"
 #include "wire/limits.h"
@@ -152,9 +153,14 @@ Status Core::close(Duration timeout) {
   lane.unlock();
   Status status = release_everything(deadline);
   lane.lock();
+  sweep_lingering();
   engine.shut_down(now());
   lane.turn(now());  // Refuses what was submitted meanwhile.
+  const std::vector<std::shared_ptr<LocalRegion>> held = std::exchange(lingering_, {});  // They hold this core.
   lane.unlock();
+  for (const auto& region : held) {
+    if (region->entry->arena) region->entry->arena->abandon();
+  }
   closed_.store(true, std::memory_order_release);
   lane.news();
   forget_core(this);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "agent/core.h"
 
@@ -171,7 +172,21 @@ void Engine::shut_down(Instant now) {
     if (slot.outcome.ok()) slot.outcome = Status(Code::kCancelled, "the agent was closed");
     finalize(slot, slot.outcome, now);
   }
+  drop_sessions();
   core_.lane.news();
+}
+
+/// A session and its peer own each other: one of them has to let go.
+void Engine::drop_sessions() {
+  work_.clear();
+  blocked_.clear();
+  gone_.clear();
+  last_session_ = nullptr;
+  for (Session* session : std::exchange(sessions_, {})) {
+    const std::shared_ptr<PeerCore> peer = session->peer;
+    core_.past.add(session->flow);
+    peer->session.reset();
+  }
 }
 
 bool Engine::closed() const {

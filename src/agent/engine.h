@@ -172,6 +172,7 @@ class Engine {
   bool pump_card(Session& session);
   void tell_card(Session& session);
   void bury(Instant now);
+  void drop_sessions();
 
   void enlist(Session& session);
   void block(Session& session, Instant now);

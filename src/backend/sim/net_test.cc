@@ -108,9 +108,9 @@ TEST(Net, ACloseKeepsNoHoldOnTheCallersBytes) {
 }
 
 TEST(Net, AFullWindowHoldsTheSenderBack) {
+  std::string text(1000, 'x');  // Outlives the pair, whose streams hold on to it.
   Pair pair({.pipe = {.capacity_bytes = 100, .short_chance = 0}});
   pair.connect();
-  std::string text(1000, 'x');
   EXPECT_EQ(pair.send(0, text), 100U);
   pair.world.run_for(milliseconds(1));
   EXPECT_EQ(pair.send(0, text), 0U);  // It arrived, but nobody read it.

@@ -7,7 +7,8 @@
 namespace hawser::proto {
 namespace {
 
-constexpr std::uint64_t quarter(std::uint64_t window) { return (window + 3) / 4; }
+/// Rounded down, so that a window of a few messages is told in full once all were taken.
+constexpr std::uint64_t quarter(std::uint64_t window) { return std::max<std::uint64_t>(window / 4, 1); }
 
 }  // namespace
 

@@ -70,8 +70,8 @@ std::size_t Outlet::gather(std::span<iovec> out, std::uint64_t bytes_max) const 
     std::uint64_t bytes = 0;
     if (done < staged) {
       const std::uint64_t stage_from = segment.stage_begin + done;
-      count +=
-          stage_.gather(stage_from, std::min(segment.stage_end, stage_from + bytes_max), out.subspan(count), &bytes);
+      const std::uint64_t stage_to = stage_from + std::min(staged - done, bytes_max);  // bytes_max may be without end
+      count += stage_.gather(stage_from, stage_to, out.subspan(count), &bytes);
       bytes_max -= bytes;
       if (done + bytes < staged) break;
     }

@@ -1,0 +1,64 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include "base/quantity.h"
+#include "cli/status_exit.h"
+
+namespace hawser::cli {
+
+CLI::App* add_command(Shell& shell, const std::string& name, const std::string& description,
+                      const std::string& examples, Common& common) {
+  CLI::App* command = shell.root.add_subcommand(name, description);
+  command->add_flag("--json", common.json, fmt::format("Print one JSON object (schema hawser.{}/1)", name));
+  command->add_option("--config", common.config, "A TOML file (default: the one that HAWSER_CONFIG names, or none)");
+  command->footer(fmt::format("\nExamples:\n{}\n{}", examples, exit_code_help()));
+  return command;
+}
+
+Result<LoadedConfig> configuration(const std::string& file) {
+  ConfigSources sources = ConfigSources::from_process();
+  if (!file.empty()) sources.file = file;
+  return load_config(sources);
+}
+
+void tell_warnings(const LoadedConfig& config) {
+  for (const std::string& warning : config.warnings) fmt::print(stderr, "hawser: {}\n", warning);
+}
+
+void on_run(Shell& shell, CLI::App* command, std::function<int()> body) {
+  command->callback([&shell, body = std::move(body)] { shell.exit_code = body(); });
+}
+
+namespace {
+std::string wrong(const std::string& text, std::string_view form) { return fmt::format("'{}' is not {}", text, form); }
+}  // namespace
+
+CLI::Option* add_size(CLI::App* command, const std::string& name, std::uint64_t& value,
+                      const std::string& description) {
+  return command
+      ->add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            const auto parsed = base::parse_size(text);
+            if (!parsed) throw CLI::ValidationError(name, wrong(text, base::kSizeForm));
+            value = *parsed;
+          },
+          description)
+      ->type_name("SIZE");
+}
+
+CLI::Option* add_duration(CLI::App* command, const std::string& name, Duration& value, const std::string& description) {
+  return command
+      ->add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            const auto parsed = base::parse_duration(text);
+            if (!parsed) throw CLI::ValidationError(name, wrong(text, base::kDurationForm));
+            value = *parsed;
+          },
+          description)
+      ->type_name("TIME");
+}
+
+}  // namespace hawser::cli

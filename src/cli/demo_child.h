@@ -1,0 +1,43 @@
+#pragma once
+
+// Child: the demo's second process, this program again in another role. It dies with its parent, and its own death is
+// told with who and why.
+//
+// Thread rule: one thread. Lifetime: the destructor ends the process and reaps it.
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+#include "base/fd.h"
+
+namespace hawser::cli {
+
+class Child {
+ public:
+  /// Starts `hawser demo --role <role> --control-fd N`, with `control` as its descriptor N.
+  static Result<Child> start(const std::string& role, const base::Fd& control);
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&&) = delete;
+  ~Child();
+
+  pid_t pid() const { return pid_; }
+  /// Good while it runs. kDisconnected: how it ended ("was killed by signal 9 (Killed)").
+  Status running();
+  /// Waits for its end. Good when it exited with 0.
+  Status wait(Duration timeout);
+
+ private:
+  Child(std::string role, pid_t pid) : role_(std::move(role)), pid_(pid) {}
+  void reap(int wait_status);
+
+  std::string role_;
+  pid_t pid_ = -1;
+  std::optional<Status> ended_;
+};
+
+}  // namespace hawser::cli

@@ -1,0 +1,95 @@
+// Checks of devices, of the configuration, and of the backends opened with it. See doctor_checks.h.
+
+#include <fmt/format.h>
+#include <hawser/agent.h>
+
+#include <filesystem>
+
+#include "base/dylib.h"
+#include "cli/command.h"
+#include "cli/doctor_checks.h"
+
+namespace hawser::cli {
+namespace {
+
+std::vector<std::string> entries(const char* folder, std::string_view prefix = {}) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::string loaded(const Result<base::Dylib>& library) {
+  return library ? fmt::format("{} loads", library->name()) : "its library does not load";
+}
+
+Finding rdma() {
+  const auto devices = entries("/sys/class/infiniband");
+  const auto verbs = base::Dylib::open({"libibverbs.so.1"});
+  const bool half = !devices.empty() && !verbs;
+  return {"devices.rdma", half ? Verdict::kWarn : Verdict::kOk,
+          devices.empty() ? fmt::format("no device; {}", loaded(verbs))
+                          : fmt::format("{}; {}", fmt::join(devices, ", "), loaded(verbs)),
+          "the NIC moves the bytes by itself; without one, tcp is used between hosts",
+          half ? "sudo apt-get install libibverbs1 ibverbs-providers" : ""};
+}
+
+Finding cuda() {
+  const auto devices = entries("/dev", "nvidia");
+  const auto driver = base::Dylib::open({"libcuda.so.1"});
+  const bool half = !devices.empty() && !driver;
+  return {"devices.cuda", half ? Verdict::kWarn : Verdict::kOk,
+          devices.empty() ? fmt::format("no device; {}", loaded(driver)) : loaded(driver),
+          "GPU memory as regions; without a driver regions are host memory",
+          half ? "container: --gpus all (the driver's libraries come with it)" : ""};
+}
+
+Finding backend_finding(const BackendReport& report) {
+  const std::string address = report.address.empty() ? "" : fmt::format(" at {}", report.address);
+  Finding finding{"backend." + report.name, report.open ? Verdict::kOk : Verdict::kFail,
+                  report.open ? "opens" + address : report.cause.to_string(),
+                  "one way to move bytes; an agent opens all that work",
+                  report.open ? "" : std::string(report.cause.advice())};
+  if (report.open && !report.warnings.empty()) {
+    finding.verdict = Verdict::kWarn;
+    finding.found += fmt::format("; {}", fmt::join(report.warnings, "; "));
+  }
+  return finding;
+}
+
+}  // namespace
+
+void check_devices(Findings& findings) {
+  findings.push_back(rdma());
+  findings.push_back(cuda());
+}
+
+void check_configuration(const std::string& file, Findings& findings) {
+  const char* why = "options come from a file, from HAWSER_ variables and from the program, in this order";
+  auto config = configuration(file);
+  if (!config) {
+    findings.push_back(
+        {"config", Verdict::kFail, config.error().to_string(), why, std::string(config.error().advice())});
+    return;
+  }
+  findings.push_back({"config", config->warnings.empty() ? Verdict::kOk : Verdict::kWarn,
+                      config->warnings.empty() ? fmt::format("{} options in force", config->values.size())
+                                               : fmt::format("{}", fmt::join(config->warnings, "; ")),
+                      why, config->warnings.empty() ? "" : "hawser info   (lists every option and its origin)"});
+  AgentOptions options = std::move(config->options);
+  options.name = "doctor";
+  options.directory.reset();  // A look must not publish.
+  options.mode = OpenMode::kLenient;
+  auto agent = Agent::open(std::move(options));
+  if (!agent) {
+    findings.push_back({"backend", Verdict::kFail, agent.error().to_string(), "no agent can be opened at all",
+                        std::string(agent.error().advice())});
+    return;
+  }
+  for (const BackendReport& report : agent->backends()) findings.push_back(backend_finding(report));
+}
+
+}  // namespace hawser::cli

@@ -1,0 +1,147 @@
+// hawser info: versions, backends, devices, limits, and the configuration in force with where each value came from.
+
+#include <fmt/format.h>
+#include <hawser/agent.h>
+#include <hawser/version.h>
+
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "base/copy.h"
+#include "base/try.h"
+#include "cli/command.h"
+#include "cli/json_out.h"
+#include "cli/status_exit.h"
+#include "cli/system_limits.h"
+#include "cli/table.h"
+#include "cli/topo_scan.h"
+#include "cli/units.h"
+#include "wire/hello.h"
+
+namespace hawser::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "  hawser info\n"
+    "  hawser info --json | jq .backends";
+
+struct Facts {
+  LoadedConfig config;
+  std::vector<BackendReport> backends;
+  Status agent;  ///< Why there is no agent, else good.
+  std::vector<TopoDevice> devices;
+  std::vector<Limit> limits;
+};
+
+Result<Facts> gather(const std::string& file) {
+  Facts facts;
+  HAWSER_TRY_ASSIGN(facts.config, configuration(file));
+  tell_warnings(facts.config);
+  AgentOptions options = facts.config.options;
+  options.name = "info";
+  options.directory.reset();  // A look must not publish.
+  options.mode = OpenMode::kLenient;
+  const Result<Agent> agent = Agent::open(std::move(options));
+  facts.agent = agent.status();
+  if (agent) facts.backends = agent->backends();
+  if (auto topology = scan_topology()) facts.devices = std::move(topology->devices);
+  facts.limits = system_limits();
+  return facts;
+}
+
+std::string kernel_names() {
+  std::string text;
+  for (const base::CopyKernels* kernel : base::all_kernels()) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", kernel->name);
+  }
+  return text;
+}
+
+std::string params_text(const Params& params) {
+  std::string text;
+  for (const auto& [key, value] : params) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  return text;
+}
+
+void print_text(const Facts& facts) {
+  fmt::print("hawser {}, wire and cards version {} to {}, copies by {} (of {})\n\n", version(), wire::kVersionMin,
+             wire::kVersionMax, base::kernels().name, kernel_names());
+  Table backends({{"backend"}, {"state"}, {"address or reason"}, {"parameters"}});
+  for (const BackendReport& report : facts.backends) {
+    backends.add({report.name, report.open ? "open" : "not open",
+                  report.open ? report.address : report.cause.to_string(), params_text(report.params)});
+  }
+  fmt::print("{}", backends.to_string());
+  for (const BackendReport& report : facts.backends) {
+    for (const std::string& warning : report.warnings) fmt::print("{}: {}\n", report.name, warning);
+  }
+  if (!facts.agent.ok()) fmt::print("no agent: {}\n", facts.agent.to_string());
+  Table devices({{"device"}, {"name"}, {"what"}});
+  devices.add({"host", "memory", short_size(available_memory()) + " free"});
+  for (const TopoDevice& device : facts.devices) devices.add({device.kind, device.name, device.detail});
+  fmt::print("\n{}", devices.to_string());
+  Table limits({{"limit"}, {"value"}});
+  for (const Limit& limit : facts.limits) limits.add({limit.name, limit.value});
+  fmt::print("\n{}", limits.to_string());
+  Table config({{"option"}, {"value"}, {"origin"}});
+  for (const ConfigValue& value : facts.config.values) config.add({value.name, value.value, value.origin});
+  fmt::print("\n{}", config.to_string());
+}
+
+Json backend_json(const BackendReport& report) {
+  Json json = {{"name", report.name}, {"open", report.open}, {"address", report.address}};
+  json["error"] = to_json(report.cause);
+  json["params"] = Json::object();
+  for (const auto& [key, value] : report.params) json["params"][key] = value;
+  json["warnings"] = report.warnings;
+  return json;
+}
+
+void print_json(const Facts& facts) {
+  Json json = document("info");
+  json["ok"] = facts.agent.ok();
+  json["error"] = to_json(facts.agent);
+  json["version"] = version();
+  json["wire"] = {{"min", wire::kVersionMin}, {"max", wire::kVersionMax}};
+  json["copy_kernel"] = base::kernels().name;
+  json["backends"] = Json::array();
+  for (const BackendReport& report : facts.backends) json["backends"].push_back(backend_json(report));
+  json["memory_available"] = available_memory();
+  json["devices"] = Json::array();
+  for (const TopoDevice& device : facts.devices) {
+    json["devices"].push_back({{"kind", device.kind}, {"name", device.name}, {"detail", device.detail}});
+  }
+  json["limits"] = Json::object();
+  for (const Limit& limit : facts.limits)
+    json["limits"][limit.name] = limit.number ? Json(*limit.number) : Json(limit.value);
+  json["config"] = Json::array();
+  for (const ConfigValue& value : facts.config.values) {
+    json["config"].push_back({{"name", value.name}, {"value", value.value}, {"origin", value.origin}});
+  }
+  json["warnings"] = facts.config.warnings;
+  print(json);
+}
+
+int run_info(const Common& common) {
+  const Result<Facts> facts = gather(common.config);
+  if (!facts) return fail("info", common.json, facts.error());
+  if (common.json) {
+    print_json(*facts);
+  } else {
+    print_text(*facts);
+  }
+  if (!facts->agent.ok()) fmt::print(stderr, "hawser info: {}\n", facts->agent.to_string());
+  return exit_code(facts->agent);
+}
+
+}  // namespace
+
+void add_info(Shell& shell) {
+  auto common = std::make_shared<Common>();
+  CLI::App* command =
+      add_command(shell, "info", "Show versions, backends, devices, limits and configuration", kExamples, *common);
+  on_run(shell, command, [common] { return run_info(*common); });
+}
+
+}  // namespace hawser::cli

@@ -1,0 +1,46 @@
+// hawser: the command line. Parses, runs one command, returns its exit code.
+
+#include <fmt/format.h>
+#include <hawser/version.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "cli/command.h"
+#include "cli/status_exit.h"
+
+namespace hawser::cli {
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App app("Hawser moves bytes between the memories of a cluster.", "hawser");
+  app.set_version_flag("--version", fmt::format("hawser {}", version()));
+  app.require_subcommand(1);
+  app.footer("\n`hawser COMMAND --help` shows a command's options and examples.\n" + exit_code_help());
+
+  Shell shell{app};
+  add_info(shell);
+  add_doctor(shell);
+  add_topo(shell);
+  add_demo(shell);
+  add_serve(shell);
+  add_ping(shell);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  return shell.exit_code;
+}
+
+}  // namespace
+}  // namespace hawser::cli
+
+int main(int argc, char** argv) {
+  try {
+    return hawser::cli::run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "hawser: {}\n", error.what());
+    return hawser::cli::exit_code(hawser::Code::kFailed);
+  }
+}

@@ -1,0 +1,49 @@
+#include "cli/reach.h"
+
+#include <algorithm>
+
+#include "base/address.h"
+#include "base/quantity.h"
+#include "base/try.h"
+#include "cli/command.h"
+
+namespace hawser::cli {
+
+void add_reach(CLI::App* command, Reach& reach) {
+  command->add_option("--backend", reach.backends, "Only this backend; may be repeated (default: all that work)");
+  command->add_option("--directory", reach.directory, "Folder where agents publish their cards");
+  command->add_option("--security", reach.security, "'none' lets tcp listen beyond this host without encryption")
+      ->check(CLI::IsMember({"default", "none"}))
+      ->capture_default_str();
+}
+
+Result<AgentOptions> agent_options(const Reach& reach, const std::string& config_file) {
+  HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(config_file));
+  tell_warnings(config);
+  AgentOptions options = std::move(config.options);
+  if (!reach.name.empty()) options.name = reach.name;
+  if (reach.security == "none") options.security = Security::kNone;
+  if (!reach.backends.empty()) options.backends.clear();
+  for (const std::string& name : reach.backends) options.backends.push_back({name, {}});
+  if (!reach.directory.empty()) {
+    HAWSER_TRY_ASSIGN(options.directory, file_directory(reach.directory));
+  }
+  if (!reach.listen.empty()) {
+    HAWSER_TRY_ASSIGN(const base::HostPort where, base::parse_host_port(reach.listen));
+    // An address names tcp, so tcp must open; shm stays beside it for peers on this host.
+    if (options.backends.empty()) options.backends = {shm(), tcp()};
+    for (BackendSpec& spec : options.backends) {
+      if (!base::equal_ignoring_case(spec.name, "tcp")) continue;
+      spec.params["listen"] = where.host;
+      spec.params["port"] = std::to_string(where.port);
+    }
+    options.mode = OpenMode::kStrict;
+  }
+  return options;
+}
+
+std::string first_address(std::string_view readable) {
+  return std::string(readable.substr(0, std::min(readable.find(','), readable.find(' '))));
+}
+
+}  // namespace hawser::cli

@@ -1,0 +1,216 @@
+// hawser serve: an agent with one region that peers may read and write, to try things against. `hawser ping` is its
+// counterpart, and so is any program with a Hawser agent.
+
+#include <fmt/format.h>
+#include <hawser/agent.h>
+#include <unistd.h>
+
+#include <array>
+#include <deque>
+#include <memory>
+
+#include "base/address.h"
+#include "base/try.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/json_out.h"
+#include "cli/reach.h"
+#include "cli/status_exit.h"
+#include "cli/units.h"
+
+namespace hawser::cli {
+namespace {
+
+constexpr Duration kSlice = std::chrono::milliseconds(50);  // between two looks at the clock and at Ctrl-C
+constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+constexpr std::size_t kEchoesMax = 4096;  // waiting for room at their peers; beyond it the oldest is dropped
+
+constexpr const char* kExamples =
+    "  hawser serve --name store\n"
+    "  hawser serve --name store --listen 10.0.0.5:7000 --security none --size 4GiB\n"
+    "  hawser serve --name store --directory /shared/cards --for 10m --json";
+
+struct Arguments {
+  Common common;
+  std::uint64_t size = 1ull << 30;
+  Duration lifetime = Duration::zero();  ///< Zero: until Ctrl-C.
+  Duration interval = std::chrono::seconds(5);
+  Reach reach;
+};
+
+class Server {
+ public:
+  Server(const Arguments& a, Agent agent, Region memory)
+      : a_(a), agent_(std::move(agent)), memory_(std::move(memory)) {}
+
+  Status run();
+
+ private:
+  void announce();
+  void take_events();
+  void take_notifications();
+  void send_echoes();
+  void report();
+  void say(Json json, const std::string& text);
+
+  const Arguments& a_;
+  Agent agent_;
+  Region memory_;
+  std::deque<Notification> echoes_;
+  std::uint64_t dropped_ = 0;
+};
+
+// People read lines, programs one JSON object a line.
+void Server::say(Json json, const std::string& text) {
+  if (a_.common.json) {
+    print_line(json);
+  } else {
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+  }
+}
+
+Json event(std::string_view kind) {
+  Json json = document("serve");
+  json["event"] = kind;
+  return json;
+}
+
+void Server::announce() {
+  Json json = event("ready");
+  json["name"] = agent_.name();
+  json["pid"] = getpid();
+  json["region"] = {{"name", memory_.name()}, {"bytes", memory_.size()}};
+  json["backends"] = Json::array();
+  std::string text = fmt::format("{} serves \"{}\", {}\n", agent_.name(), memory_.name(), short_size(memory_.size()));
+  std::string target;
+  for (const BackendReport& report : agent_.backends()) {
+    json["backends"].push_back({{"name", report.name}, {"open", report.open}, {"address", report.address}});
+    text += report.open ? fmt::format("  {} at {}\n", report.name, report.address)
+                        : fmt::format("  {} is not open: {}\n", report.name, report.cause.to_string());
+    if (report.open && report.name == "tcp")
+      target = fmt::format("{}@{}", agent_.name(), first_address(report.address));
+  }
+  if (!a_.reach.directory.empty()) target = fmt::format("{} --directory {}", agent_.name(), a_.reach.directory);
+  json["target"] = target;
+  say(json, text + (target.empty() ? "  no way to reach it: give --directory, or let tcp open"
+                                   : fmt::format("try: hawser ping {}", target)));
+}
+
+std::string_view event_name(PeerEvent::Kind kind) {
+  switch (kind) {
+    case PeerEvent::Kind::kUp:
+      return "up";
+    case PeerEvent::Kind::kSuspect:
+      return "suspect";
+    case PeerEvent::Kind::kDown:
+      return "down";
+    case PeerEvent::Kind::kCardChanged:
+      return "card";
+  }
+  return "unknown";
+}
+
+void Server::take_events() {
+  while (const auto news = agent_.take_event()) {
+    Json json = event(event_name(news->kind));
+    json["peer"] = news->peer.name();
+    json["incarnation"] = to_string(news->peer.incarnation());
+    json["cause"] = to_json(news->cause);
+    say(json, fmt::format("peer {} {}{}", news->peer.name(), event_name(news->kind),
+                          news->cause.ok() ? "" : ": " + news->cause.to_string()));
+  }
+}
+
+void Server::take_notifications() {
+  while (auto notification = agent_.take_notification()) {
+    echoes_.push_back(*std::move(notification));
+    if (echoes_.size() > kEchoesMax) {
+      echoes_.pop_front();
+      ++dropped_;
+    }
+  }
+}
+
+// Each notification goes back to where it came from. A peer that does not read keeps only its own place in the queue.
+void Server::send_echoes() {
+  for (std::size_t left = echoes_.size(); left > 0; --left) {
+    Notification echo = std::move(echoes_.front());
+    echoes_.pop_front();
+    if (echo.peer.notify(echo.text).code() == Code::kBusy) echoes_.push_back(std::move(echo));
+  }
+}
+
+void Server::report() {
+  const AgentCounters counters = agent_.counters();
+  std::size_t up = 0;
+  std::uint64_t in = 0, out = 0;
+  for (const Peer& peer : agent_.peers()) up += peer.state() == PeerState::kUp ? 1 : 0;
+  for (const PathCounters& path : counters.paths) {
+    in += path.bytes_in;
+    out += path.bytes_out;
+  }
+  Json json = event("counters");
+  json["peers_up"] = up;
+  json["echoes_dropped"] = dropped_;
+  json["counters"] = Json::parse(to_json(counters), nullptr, false);
+  say(json, fmt::format("{} peers up, {} in, {} out, {} notifications", up, short_size(in), short_size(out),
+                        counters.total.notifications_received));
+}
+
+Status Server::run() {
+  announce();
+  const Instant start = Clock::steady().now();
+  const Instant end = a_.lifetime > Duration::zero() ? start + a_.lifetime : Instant::max();
+  Instant next_report = a_.interval > Duration::zero() ? start + a_.interval : Instant::max();
+  while (!interrupted()) {
+    take_events();
+    take_notifications();
+    send_echoes();
+    const Instant now = Clock::steady().now();
+    if (now >= end) break;
+    if (now >= next_report) {
+      next_report = now + a_.interval;
+      report();
+    }
+    agent_.wait(std::min(kSlice, end - now));
+  }
+  report();
+  const Status closed = memory_.close(kCloseTimeout);
+  const Status agent = agent_.close(kCloseTimeout);
+  return closed.ok() ? agent : closed;
+}
+
+Status serve(const Arguments& a) {
+  HAWSER_TRY_ASSIGN(AgentOptions options, agent_options(a.reach, a.common.config));
+  // The loop below runs the agent all the time, as a Driver would: peers may expect heartbeats.
+  options.driven = true;
+  if (options.name.empty()) options.name = "serve";
+  HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
+  HAWSER_TRY_ASSIGN(Region memory, agent.allocate({.name = "memory", .size = a.size}));
+  return Server(a, std::move(agent), std::move(memory)).run();
+}
+
+int run_serve(const Arguments& a) {
+  catch_interrupts();
+  const Status status = serve(a);
+  // Ctrl-C is how a server is meant to end.
+  return status.ok() ? kExitOk : fail("serve", a.common.json, status);
+}
+
+}  // namespace
+
+void add_serve(Shell& shell) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* command =
+      add_command(shell, "serve", "Run an agent with memory that peers may read and write", kExamples, a->common);
+  command->add_option("--name", a->reach.name, "Name of the agent (default: the configuration's, or serve)");
+  command->add_option("--listen", a->reach.listen, "Where tcp listens, host:port (default: loopback, any free port)");
+  add_reach(command, a->reach);
+  add_size(command, "--size", a->size, "Size of the region \"memory\" (default 1GiB)");
+  add_duration(command, "--for", a->lifetime, "End after this time (default: at Ctrl-C)");
+  add_duration(command, "--interval", a->interval, "Between two lines of counters; 0 for none (default 5s)");
+  on_run(shell, command, [a] { return run_serve(*a); });
+}
+
+}  // namespace hawser::cli

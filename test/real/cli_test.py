@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Runs the program `hawser` as a user would and checks its exit codes and its JSON.
+
+usage: cli_test.py PROGRAM usage|info|doctor|topo|demo|demo_failures|serve_ping
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = sys.argv[1]
+SMALL = ["--layers", "4", "--kv-heads", "2", "--head-dim", "64", "--requests", "6", "--prompt-tokens", "32-256",
+         "--memory", "64MiB", "--passes", "1", "--no-ceiling"]
+
+
+def run(*arguments, expect=0, env=None, timeout=60):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
+    environment.update(env or {})
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=timeout, env=environment)
+    if done.returncode != expect:
+        sys.exit(f"hawser {' '.join(arguments)}: exit code {done.returncode}, expected {expect}\n"
+                 f"stdout:\n{done.stdout}\nstderr:\n{done.stderr}")
+    return done
+
+
+def run_json(command, *arguments, expect=0, env=None, timeout=60):
+    document = json.loads(run(command, "--json", *arguments, expect=expect, env=env, timeout=timeout).stdout)
+    assert document["schema"] == f"hawser.{command}/1", document["schema"]
+    return document
+
+
+def test_usage():
+    commands = ["info", "doctor", "topo", "demo", "serve", "ping"]
+    for command in commands:
+        text = run(command, "--help").stdout
+        assert text.count(f"hawser {command}") >= 2, text  # examples
+        assert "Exit codes" in text and "--json" in text, text
+        run(command, "--no-such-option", expect=2)
+    run(expect=2)
+    run("no-such-command", expect=2)
+    assert run("--version").stdout.startswith("hawser ")
+    assert "KiB" in run("demo", "--memory", "lots", expect=2).stderr
+    assert "ms" in run("serve", "--for", "soon", expect=2).stderr
+
+
+def test_info():
+    info = run_json("info")
+    assert info["version"] and info["copy_kernel"] and info["wire"]["min"] <= info["wire"]["max"]
+    names = {backend["name"] for backend in info["backends"] if backend["open"]}
+    assert {"shm", "tcp"} <= names, info["backends"]
+    assert {"memlock", "nofile", "max_map_count", "wmem_max"} <= set(info["limits"])
+    assert info["config"], "no configuration table"
+    assert all(value["origin"] == "default" for value in info["config"]), info["config"]
+    changed = run_json("info", env={"HAWSER_DEADLINE": "7s"})
+    origins = {value["name"]: value["origin"] for value in changed["config"]}
+    assert "HAWSER_DEADLINE" in origins.values(), origins
+    assert "limit" in run("info").stdout
+    wrong = run_json("info", "--config", "/no/such/file.toml", expect=12)
+    assert not wrong["ok"] and "/no/such/file.toml" in wrong["error"]["message"], wrong
+
+
+def test_doctor():
+    done = subprocess.run([PROGRAM, "doctor", "--json"], capture_output=True, text=True, timeout=60)
+    report = json.loads(done.stdout)
+    assert report["schema"] == "hawser.doctor/1"
+    assert done.returncode == (0 if report["ok"] else 13), done.returncode
+    checks = {check["name"]: check for check in report["checks"]}
+    for name in ["memory.memlock", "memory.memfd", "kernel.cross_memory", "kernel.io_uring", "network.loopback4",
+                 "devices.rdma", "backend.shm", "backend.tcp", "machine.clock", "config"]:
+        assert name in checks, name
+    for check in checks.values():
+        assert check["verdict"] in ("ok", "warn", "fail") and check["found"], check
+        assert check["verdict"] == "ok" or (check["why"] and check["remedy"]), check
+    assert checks["memory.memfd"]["verdict"] == "ok", checks["memory.memfd"]
+    assert sum(report["counts"].values()) == len(report["checks"])
+
+
+def test_topo():
+    topo = run_json("topo")
+    assert topo["tree"]["kind"] == "machine" and topo["tree"]["children"]
+
+    def count(node, kind):
+        return (node["kind"] == kind) + sum(count(child, kind) for child in node["children"])
+
+    assert count(topo["tree"], "core") >= 1
+    assert "lo" in {device["name"] for device in topo["devices"]}
+    assert "distance" in run("topo").stdout
+
+
+def check_run(result, requests, passes):
+    assert result["ok"], result["error"]
+    assert len(result["passes"]) == passes and result["passes"][0]["cold"]
+    assert result["verified"] == {**result["verified"], "good": requests * passes, "of": requests * passes}
+    for one in result["passes"]:
+        assert one["requests"] == requests and one["bytes"] > 0 and one["gb_per_s_wall"] > 0
+        assert 0 < one["latency_ns"]["p50"] <= one["latency_ns"]["p99"]
+        assert one["moving_ns"] <= one["wall_ns"]
+    assert result["explain"]
+
+
+def test_demo():
+    both = run_json("demo", *SMALL)
+    assert both["ok"] and [result["backend"] for result in both["runs"]] == ["shm", "tcp"]
+    for result in both["runs"]:
+        check_run(result, requests=6, passes=2)
+    again = run_json("demo", *SMALL, "--backend", "auto", "--no-verify")
+    assert again["workload"] == both["workload"], "one seed, two workloads"
+    assert again["runs"][0]["verified"]["of"] == 0
+    # A latent plane, blocks of an odd size, more data than memory: several waves. And the raw loops.
+    waves = run_json("demo", "--model", "deepseek-v3", "--block-tokens", "3", "--requests", "8", "--prompt-tokens",
+                     "60", "--memory", "16MiB", "--passes", "1", "--concurrency", "3", "--backend", "shm")
+    assert waves["geometry"]["block_bytes"] == 3 * 576 * 2 and waves["workload"]["waves"] > 1, waves["workload"]
+    check_run(waves["runs"][0], requests=8, passes=2)
+    assert waves["runs"][0]["ceiling"]["gb_per_s"] > 0 and waves["runs"][0]["warm"]["ratio"] > 0
+    assert "µs/block" in run("demo", *SMALL, "--backend", "shm").stdout
+
+
+def children_of(pid):
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (entry / "stat").read_text()
+            command = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(stat.rsplit(")", 1)[1].split()[1]) == pid and b"--role" in command:
+            found.append(int(entry.name))
+    return found
+
+
+def await_child(process):
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        found = children_of(process.pid)
+        if found:
+            return found[0]
+        time.sleep(0.005)
+    sys.exit("the demo started no second process")
+
+
+def is_gone(pid):
+    """Within two seconds; one that waits to be reaped by somebody else counts."""
+    for _ in range(200):
+        try:
+            if pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def interrupted_demo(action):
+    process = subprocess.Popen([PROGRAM, "demo", "--model", "llama-3.1-8b", "--backend", "tcp", "--passes", "500",
+                                "--requests", "8", "--memory", "256MiB", "--prompt-tokens", "64", "--no-ceiling",
+                                "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = await_child(process)
+    time.sleep(1.0)
+    action(process, child)
+    start = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert is_gone(child), "the second process outlived the first"
+    return process.returncode, out, err, time.monotonic() - start
+
+
+def test_demo_failures():
+    code, out, err, took = interrupted_demo(lambda process, child: os.kill(child, signal.SIGKILL))
+    assert code == 15 and "decode" in err and "signal 9" in err, (code, err)
+    assert json.loads(out)["runs"][0]["error"]["code"] and took < 10, (out, took)
+    code, out, err, took = interrupted_demo(lambda process, child: process.send_signal(signal.SIGINT))
+    assert code == 17 and took < 10, (code, err, took)
+    code, out, err, took = interrupted_demo(lambda process, child: process.kill())
+    assert code == -signal.SIGKILL, code
+    assert "choose one of" in run("demo", "--model", "gpt-2", expect=12).stderr
+    assert "--memory" in run("demo", "--memory", "1MiB", expect=11).stderr
+    assert "--head-dim" in run("demo", "--layers", "4", expect=11).stderr
+    wrong = run_json("demo", *SMALL, "--backend", "pigeon", expect=12)
+    assert not wrong["ok"] and "pigeon" in wrong["runs"][0]["error"]["message"], wrong
+
+
+class Serve:
+    """A `hawser serve --json` in the background; its lines as they come."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([PROGRAM, "serve", "--json", "--interval", "1s", *arguments],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"serve said nothing: {self.process.communicate()}")
+        self.ready = json.loads(line)
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=20)
+        assert self.process.returncode == 0, (self.process.returncode, out, err)
+        return [json.loads(line) for line in out.splitlines()]
+
+
+def check_ping(report, name):
+    assert report["peer"] == name and report["lost"] == 0
+    assert report["echo_ns"]["count"] == 20 and report["echo_ns"]["p50"] > 0
+    assert report["bulk"]["write_gb_per_s"] > 0 and report["bulk"]["read_gb_per_s"] > 0
+    assert report["paths"] and report["explain"]
+
+
+def test_serve_ping():
+    server = Serve("--name", "store", "--size", "8MiB")
+    assert server.ready["event"] == "ready" and server.ready["region"]["bytes"] >= 8 << 20, server.ready
+    target = server.ready["target"]
+    for backend in ([], ["--backend", "tcp"], ["--backend", "shm", "--backend", "tcp"]):
+        report = run_json("ping", target, "-c", "20", "--size", "4MiB", *backend)
+        check_ping(report, "store")
+    lines = server.end()
+    events = [line["event"] for line in lines]
+    assert "up" in events and "down" in events and events[-1] == "counters", events
+    assert lines[-1]["counters"]["total"]["notifications_received"] >= 60, lines[-1]
+
+    with tempfile.TemporaryDirectory() as folder:
+        server = Serve("--name", "cards", "--size", "1MiB", "--directory", folder, "--backend", "shm")
+        check_ping(run_json("ping", "cards", "--directory", folder, "-c", "20"), "cards")
+        server.end()
+    gone = run_json("ping", "nobody@127.0.0.1:1", "--timeout", "1s", expect=15)
+    assert not gone["ok"] and "127.0.0.1:1" in json.dumps(gone["error"]), gone
+    run("serve", "--listen", "nonsense", expect=11)
+    assert run("serve", "--name", "short", "--for", "300ms", "--size", "1MiB").stdout.count("hawser ping") == 1
+
+
+globals()[f"test_{sys.argv[2]}"]()

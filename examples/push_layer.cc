@@ -29,8 +29,8 @@ hawser::Status push(hawser::Agent& prefill, hawser::Agent& decode) {
   if (!peer) return peer.error();
 
   std::vector<std::uint32_t> from(100), to(100);
-  std::iota(from.begin(), from.end(), 0);   // Blocks 0 to 99 here
-  std::iota(to.rbegin(), to.rend(), 100);   // become blocks 199 down to 100 there.
+  std::iota(from.begin(), from.end(), 0);  // Blocks 0 to 99 here
+  std::iota(to.rbegin(), to.rend(), 100);  // become blocks 199 down to 100 there.
   hawser::Result<hawser::Plan> plan =
       prefill.plan_write(*peer, source->table(kBlockBytes), from, peer->table("kv", kBlockBytes), to);
   if (!plan) return plan.error();
@@ -60,7 +60,12 @@ int main() {
   hawser::Result<hawser::Agent> decode = hawser::Agent::open({.name = "decode-0"});
   hawser::Result<hawser::Driver> driver = hawser::Driver::start();
   if (!prefill || !decode || !driver) {
-    std::fprintf(stderr, "%s\n", (!prefill ? prefill.error() : !decode ? decode.error() : driver.error()).to_string().c_str());
+    std::fprintf(stderr, "%s\n",
+                 (!prefill  ? prefill.error()
+                  : !decode ? decode.error()
+                            : driver.error())
+                     .to_string()
+                     .c_str());
     return 1;
   }
   hawser::Status status = driver->attach(*decode);  // Its own thread answers; the prefill side runs in this one.

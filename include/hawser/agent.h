@@ -39,12 +39,12 @@ enum class OpenMode : std::uint8_t {
 enum class Security : std::uint8_t { kDefault, kNone };
 
 struct AgentLimits {
-  std::uint32_t transfers = 65536;             ///< In flight at once.
+  std::uint32_t transfers = 65536;  ///< In flight at once.
   std::uint32_t peers = 65536;
   std::uint32_t regions = 1u << 20;
-  std::uint32_t notifications = 1024;          ///< Waiting in the inbox, per peer.
-  std::uint32_t notification_bytes = 1u << 20; ///< Likewise.
-  std::uint32_t events = 4096;                 ///< Peer events waiting; the oldest is dropped and counted.
+  std::uint32_t notifications = 1024;           ///< Waiting in the inbox, per peer.
+  std::uint32_t notification_bytes = 1u << 20;  ///< Likewise.
+  std::uint32_t events = 4096;                  ///< Peer events waiting; the oldest is dropped and counted.
 };
 
 struct AgentOptions {
@@ -64,7 +64,7 @@ struct AgentOptions {
   AgentLimits limits = {};
   LogOptions log = {};
   std::shared_ptr<const Clock> clock = {};  ///< Null: the host's monotonic clock.
-  std::uint64_t seed = 0;              ///< Zero: from the system. The simulator sets it.
+  std::uint64_t seed = 0;                   ///< Zero: from the system. The simulator sets it.
 };
 
 class HAWSER_API Agent {

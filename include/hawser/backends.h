@@ -29,10 +29,10 @@ inline BackendSpec loopback(Params params = {}) { return {"loopback", std::move(
 struct BackendReport {
   std::string name;
   bool open = false;
-  Status cause;              ///< Why it is not open.
-  Params params;             ///< In force, defaults included.
+  Status cause;   ///< Why it is not open.
+  Params params;  ///< In force, defaults included.
   std::vector<std::string> warnings;
-  std::string address;       ///< Readable: what it listens on.
+  std::string address;  ///< Readable: what it listens on.
 };
 
 HAWSER_NAMESPACE_END

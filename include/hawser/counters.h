@@ -18,13 +18,13 @@ struct LatencySummary {
 };
 
 struct FlowCounters {
-  std::uint64_t bytes_written = 0;   ///< By transfers of this agent, final and good.
+  std::uint64_t bytes_written = 0;  ///< By transfers of this agent, final and good.
   std::uint64_t bytes_read = 0;
   std::uint64_t writes = 0, reads = 0;
   std::uint64_t errors = 0, retries = 0, cancels = 0, timeouts = 0;
   std::uint64_t notifications_sent = 0, notifications_received = 0;
   std::uint64_t messages_sent = 0, messages_received = 0;
-  LatencySummary latency;            ///< Submit to final, of good transfers; of those over within submit, one in eight.
+  LatencySummary latency;  ///< Submit to final, of good transfers; of those over within submit, one in eight.
 };
 
 struct PathCounters {

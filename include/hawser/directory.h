@@ -30,8 +30,8 @@ inline constexpr std::size_t kDirectoryKeyMax = 1024;
 inline constexpr std::size_t kDirectoryValueMax = std::size_t{1} << 20;
 
 struct PutOptions {
-  Duration lease = Duration::zero();        ///< Zero: stays until erased. Putting again renews it.
-  bool create_only = false;                 ///< kBusy when the key is there already.
+  Duration lease = Duration::zero();  ///< Zero: stays until erased. Putting again renews it.
+  bool create_only = false;           ///< kBusy when the key is there already.
   /// kBusy when the version differs; a key that is not there has version 0.
   std::optional<std::uint64_t> if_version = {};
 };
@@ -58,7 +58,7 @@ class HAWSER_API Directory {
   virtual std::string_view kind() const = 0;
   virtual Ticket put(std::string_view key, std::string_view value, const PutOptions& options) = 0;
   virtual Ticket erase(std::string_view key) = 0;  ///< Good, too, when the key is not there.
-  virtual Ticket get(std::string_view key) = 0;  ///< Answer kNotFound when the key is not there.
+  virtual Ticket get(std::string_view key) = 0;    ///< Answer kNotFound when the key is not there.
   virtual Ticket list(std::string_view prefix) = 0;
   /// First answers with what is there, then with what changed since, the latest state of each key. Whoever polls too
   /// rarely to be told of all keys that went gets a kAnswer with all that is there again.

@@ -49,8 +49,8 @@ constexpr bool allows(Rights have, Rights want) {
 }
 
 struct RegionOptions {
-  std::string name = {};             ///< By which peers look it up; unique in its agent, or empty. At most 255 bytes.
-  std::span<std::byte> bytes = {};   ///< The caller's memory; must outlive the region. Not empty.
+  std::string name = {};            ///< By which peers look it up; unique in its agent, or empty. At most 255 bytes.
+  std::span<std::byte> bytes = {};  ///< The caller's memory; must outlive the region. Not empty.
   Device device = {};
   Rights rights = Rights::kReadWrite;
 };
@@ -91,8 +91,8 @@ class HAWSER_API RangeTable {
   RangeTable() = default;
   explicit RangeTable(std::shared_ptr<const agent::TableCore> core) : core_(std::move(core)) {}
 
-  Status status() const;            ///< Good, or why there is no table.
-  std::uint64_t size() const;       ///< Number of ranges (0 when not good).
+  Status status() const;       ///< Good, or why there is no table.
+  std::uint64_t size() const;  ///< Number of ranges (0 when not good).
   bool is_remote() const;
   /// Offset and size of range `index`; kInvalid when there is no such index.
   Result<StridedRange> at(std::uint64_t index) const;
@@ -119,8 +119,8 @@ class HAWSER_API Region {
   std::uint64_t size() const;
   Rights rights() const;
   Device device() const;
-  std::uint32_t index() const;       ///< Its number in the agent's card.
-  bool huge_pages() const;           ///< Whether `allocate` got huge pages.
+  std::uint32_t index() const;  ///< Its number in the agent's card.
+  bool huge_pages() const;      ///< Whether `allocate` got huge pages.
 
   LocalRange range(std::uint64_t offset, std::uint64_t size) const;
   /// Blocks of `block_bytes` back to back over the whole region; a rest that is no whole block is left out.

@@ -141,29 +141,24 @@ class [[nodiscard]] Result {
 
   /// From anything that makes a T, so `return std::make_unique<Derived>()` gives a Result<std::unique_ptr<Base>>.
   template <typename U = T>
-  requires(!std::is_same_v<std::remove_cvref_t<U>, Result> &&
-           !std::is_same_v<std::remove_cvref_t<U>, Status> &&
+  requires(!std::is_same_v<std::remove_cvref_t<U>, Result> && !std::is_same_v<std::remove_cvref_t<U>, Status> &&
            std::is_constructible_v<T, U>) explicit(!std::is_convertible_v<U, T>)
       Result(U&& value) noexcept(std::is_nothrow_constructible_v<T, U>)
       : value_(std::forward<U>(value)), good_(true) {}
   Result(Status error)  // NOLINT: implicit by design
-      : error_(error.ok() ? Status(Code::kFailed, "a Result was made from a good Status")
-                          : std::move(error)),
+      : error_(error.ok() ? Status(Code::kFailed, "a Result was made from a good Status") : std::move(error)),
         good_(false) {}
-  Result(Result&& other) noexcept(
-      std::is_nothrow_move_constructible_v<T>) requires std::is_move_constructible_v<T>
+  Result(Result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) requires std::is_move_constructible_v<T>
       : good_(other.good_) {
     take(std::move(other));
   }
-  Result(const Result& other) noexcept(
-      std::is_nothrow_copy_constructible_v<T>) requires std::is_copy_constructible_v<T>
+  Result(const Result& other) noexcept(std::is_nothrow_copy_constructible_v<T>) requires std::is_copy_constructible_v<T>
       : good_(other.good_) {
     take(other);
   }
   Result& operator=(Result&& other) noexcept(
       std::is_nothrow_move_constructible_v<T>) requires std::is_move_constructible_v<T> {
-    static_assert(std::is_nothrow_move_constructible_v<T>,
-                  "else a throw would leave neither value nor error");
+    static_assert(std::is_nothrow_move_constructible_v<T>, "else a throw would leave neither value nor error");
     if (this == &other) return *this;
     destroy();
     good_ = other.good_;

@@ -93,8 +93,8 @@ class HAWSER_API Plan {
 
   Operation operation() const;
   std::uint64_t bytes() const;
-  std::uint64_t range_count() const;   ///< Pairs of ranges as given.
-  std::uint64_t piece_count() const;   ///< Pieces after merging neighbours.
+  std::uint64_t range_count() const;  ///< Pairs of ranges as given.
+  std::uint64_t piece_count() const;  ///< Pieces after merging neighbours.
 
   const std::shared_ptr<agent::PlanCore>& core() const { return core_; }
 

@@ -42,7 +42,9 @@ Result<Region> Agent::add_region(const RegionOptions& options) { return core_->a
 Result<Region> Agent::allocate(const AllocateOptions& options) { return core_->allocate(options); }
 
 Result<std::string> Agent::card() const { return core_->card(); }
-Result<std::string> Agent::partial_card(std::span<const std::uint32_t> regions) const { return core_->partial_card(regions); }
+Result<std::string> Agent::partial_card(std::span<const std::uint32_t> regions) const {
+  return core_->partial_card(regions);
+}
 Result<std::string> Agent::card_delta(std::uint64_t since_revision) const { return core_->card_since(since_revision); }
 std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
 
@@ -89,9 +91,8 @@ Status Agent::require_backend(std::string_view name) const {
   std::string known;
   for (const BackendReport& report : core_->reports()) {
     const bool same = report.name.size() == name.size() &&
-                      std::equal(name.begin(), name.end(), report.name.begin(), [](char a, char b) {
-                        return std::tolower(static_cast<unsigned char>(a)) == b;
-                      });
+                      std::equal(name.begin(), name.end(), report.name.begin(),
+                                 [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
     if (same && report.open) return {};
     if (same) return Status(report.cause.code(), "backend '" + report.name + "' is not open").because(report.cause);
     if (report.open) known += (known.empty() ? "" : ", ") + report.name;
@@ -118,8 +119,8 @@ Status Agent::open_channel(std::uint32_t channel, std::uint32_t credit) {
   if (Status status = core_->usable("open_channel"); !status.ok()) return status;
   constexpr std::uint32_t kCreditMax = 1u << 20;
   if (channel < wire::kUserChannelMin || credit == 0 || credit > kCreditMax) {
-    return Status(Code::kInvalid, "open_channel: channel " + std::to_string(channel) + " must be at least 16 and credit " +
-                                      std::to_string(credit) + " in 1..2^20");
+    return Status(Code::kInvalid, "open_channel: channel " + std::to_string(channel) +
+                                      " must be at least 16 and credit " + std::to_string(credit) + " in 1..2^20");
   }
   core_->lane.lock();
   core_->engine.open_channel(channel, credit, core_->now());
@@ -178,7 +179,9 @@ bool Agent::wait(Duration timeout) {
   const std::uint64_t before = core_->inbox.arrivals();
   const std::uint64_t ended = core_->lane.ended();
   return core_->lane.wait_until(
-      [&] { return core_->inbox.arrivals() != before || core_->lane.ended() != ended || core_->inbox.has_notifications(); },
+      [&] {
+        return core_->inbox.arrivals() != before || core_->lane.ended() != ended || core_->inbox.has_notifications();
+      },
       core_->now() + timeout);
 }
 

@@ -6,8 +6,9 @@ namespace hawser::agent {
 namespace {
 
 const wire::CardRegion* find_in(const std::vector<wire::CardRegion>& regions, std::uint32_t index) {
-  const auto at = std::lower_bound(regions.begin(), regions.end(), index,
-                                   [](const wire::CardRegion& region, std::uint32_t wanted) { return region.index < wanted; });
+  const auto at =
+      std::lower_bound(regions.begin(), regions.end(), index,
+                       [](const wire::CardRegion& region, std::uint32_t wanted) { return region.index < wanted; });
   return at != regions.end() && at->index == index ? &*at : nullptr;
 }
 

@@ -18,7 +18,8 @@ std::uint64_t seed_of(const AgentOptions& options) {
 
 Status check_options(const AgentOptions& options) {
   if (!wire::is_agent_name(options.name)) {
-    return Status(Code::kInvalid, "Agent::open: name '" + options.name + "' is not 1 to 255 bytes without control characters");
+    return Status(Code::kInvalid,
+                  "Agent::open: name '" + options.name + "' is not 1 to 255 bytes without control characters");
   }
   if (options.heartbeat <= Duration::zero() || options.peer_timeout <= Duration::zero() ||
       options.default_deadline <= Duration::zero()) {
@@ -28,7 +29,8 @@ Status check_options(const AgentOptions& options) {
   if (limits.notifications < kFirstCredit.messages || limits.notification_bytes < kFirstCredit.bytes) {
     return Status(Code::kInvalid, "Agent::open: limits.notifications must be at least 16 and notification_bytes 65536");
   }
-  if (limits.transfers == 0 || limits.transfers > 1u << 24 || limits.peers == 0 || limits.regions == 0 || limits.events == 0) {
+  if (limits.transfers == 0 || limits.transfers > 1u << 24 || limits.peers == 0 || limits.regions == 0 ||
+      limits.events == 0) {
     return Status(Code::kInvalid, "Agent::open: limits must be positive, and at most 2^24 transfers");
   }
   return {};
@@ -60,10 +62,14 @@ LatencySummary summary_of(const base::Histogram& histogram) {
 
 std::string_view name_of(PeerState state) {
   switch (state) {
-    case PeerState::kKnown: return "known";
-    case PeerState::kUp: return "up";
-    case PeerState::kSuspect: return "suspect";
-    case PeerState::kDown: return "down";
+    case PeerState::kKnown:
+      return "known";
+    case PeerState::kUp:
+      return "up";
+    case PeerState::kSuspect:
+      return "suspect";
+    case PeerState::kDown:
+      return "down";
   }
   return "?";
 }

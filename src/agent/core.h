@@ -39,8 +39,7 @@ struct PastFlow {
 
 class Core : public std::enable_shared_from_this<Core> {
  public:
-  static Result<std::shared_ptr<Core>> open(AgentOptions options, std::vector<backend::Factory> factories,
-                                            Hooks hooks);
+  static Result<std::shared_ptr<Core>> open(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks);
   ~Core();
 
   const AgentOptions options;
@@ -133,7 +132,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   mutable base::Mutex mutex_;
   std::vector<BackendReport> reports_ HAWSER_GUARDED_BY(mutex_);
-  std::vector<std::pair<std::string, std::string>> addresses_ HAWSER_GUARDED_BY(mutex_);  ///< Of open backends, for cards.
+  std::vector<std::pair<std::string, std::string>> addresses_
+      HAWSER_GUARDED_BY(mutex_);  ///< Of open backends, for cards.
   std::unordered_map<base::Id128, std::shared_ptr<PeerCore>> peers_ HAWSER_GUARDED_BY(mutex_);
   std::unordered_map<std::uint32_t, std::weak_ptr<LocalRegion>> locals_ HAWSER_GUARDED_BY(mutex_);
   std::map<std::string, std::uint32_t, std::less<>> region_names_ HAWSER_GUARDED_BY(mutex_);

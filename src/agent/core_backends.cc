@@ -26,13 +26,15 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
   report->name = lower(spec.name);
   for (const OpenBackend& open : engine.backends()) {
     if (open.name == report->name) {
-      return Status(Code::kInvalid, "backend '" + report->name + "' is open already, with the parameters of its first opening");
+      return Status(Code::kInvalid,
+                    "backend '" + report->name + "' is open already, with the parameters of its first opening");
     }
   }
   const auto factory = std::find_if(factories_.begin(), factories_.end(),
                                     [&](const backend::Factory& each) { return each.name == report->name; });
   if (factory == factories_.end()) {
-    return Status(Code::kNotFound, "there is no backend '" + spec.name + "'").with_advice("known here: " + names_of(factories_));
+    return Status(Code::kNotFound, "there is no backend '" + spec.name + "'")
+        .with_advice("known here: " + names_of(factories_));
   }
   const backend::Context context{.identity = identity,
                                  .regions = regions,
@@ -50,7 +52,9 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
   OpenBackend open{.name = report->name, .backend = std::move(*made), .port = nullptr, .traits = nullptr};
   for (const auto& entry : regions.all()) {
     Result<std::string> extra = open.backend->add_region(*entry);
-    if (!extra) return Status(Code::kFailed, "backend '" + open.name + "' cannot serve region '" + entry->name + "'").because(extra.error());
+    if (!extra)
+      return Status(Code::kFailed, "backend '" + open.name + "' cannot serve region '" + entry->name + "'")
+          .because(extra.error());
     const base::MutexLock lock(mutex_);
     if (!extra->empty()) extras_[entry->index].emplace_back(open.name, std::move(*extra));
   }
@@ -81,7 +85,8 @@ Status Core::open_backends() {
   if (wanted.empty()) {
     std::vector<const backend::Factory*> order;
     for (const backend::Factory& factory : factories_) order.push_back(&factory);
-    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->default_rank > b->default_rank; });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto* a, const auto* b) { return a->default_rank > b->default_rank; });
     for (const backend::Factory* factory : order) {
       if (factory->default_rank > 0) wanted.push_back({.name = std::string(factory->name), .params = {}});
     }
@@ -95,7 +100,8 @@ Status Core::open_backends() {
     lane.unlock();
     open += report.open ? 1 : 0;
     if (!report.cause.ok()) {
-      const Status failure = Status(report.cause.code(), "backend '" + spec.name + "' did not open").because(report.cause);
+      const Status failure =
+          Status(report.cause.code(), "backend '" + spec.name + "' did not open").because(report.cause);
       failures = failures.ok() ? failure
                                : Status(failures.code(), std::string(failures.message()) + "; backend '" + spec.name +
                                                              "' did not open (" + report.cause.to_string() + ")")
@@ -121,7 +127,8 @@ Status Core::add_backend(const BackendSpec& spec) {
   const base::MutexLock lock(mutex_);
   changes_.clear();  // Deltas tell of regions only: who asks next gets a full card.
   std::erase_if(reports_, [&](const BackendReport& each) { return each.name == report.name && !each.open; });
-  const bool known = std::any_of(reports_.begin(), reports_.end(), [&](const auto& each) { return each.name == report.name; });
+  const bool known =
+      std::any_of(reports_.begin(), reports_.end(), [&](const auto& each) { return each.name == report.name; });
   if (!known) reports_.push_back(std::move(report));
   return status;
 }

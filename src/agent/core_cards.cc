@@ -95,8 +95,8 @@ Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) c
 Result<std::shared_ptr<PeerCore>> Core::load_card(std::span<const std::byte> bytes) {
   Result<wire::Card> card = wire::decode_card(bytes);
   if (!card) return card.error();
-  const Result<std::shared_ptr<PeerCore>> met =
-      meet({.name = card->name, .incarnation = card->incarnation, .public_key = card->public_key, .driven = card->driven});
+  const Result<std::shared_ptr<PeerCore>> met = meet(
+      {.name = card->name, .incarnation = card->incarnation, .public_key = card->public_key, .driven = card->driven});
   if (!met) return met.error();
   PeerCore& peer = **met;
   if (peer.is_self) return *met;  // Its own books are fresher than any card.

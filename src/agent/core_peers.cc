@@ -17,7 +17,8 @@ Result<std::shared_ptr<PeerCore>> Core::meet(const backend::Identity& who) {
   const auto found = peers_.find(who.incarnation);
   if (found != peers_.end()) return found->second;
   if (peers_.size() >= options.limits.peers) {
-    return Status(Code::kBusy, "agent '" + options.name + "' knows limits.peers = " + std::to_string(options.limits.peers) +
+    return Status(Code::kBusy, "agent '" + options.name +
+                                   "' knows limits.peers = " + std::to_string(options.limits.peers) +
                                    " peers already; " + who.name + " is not taken in");
   }
   auto peer = std::make_shared<PeerCore>(weak_from_this(), who.name, who.incarnation);
@@ -56,13 +57,14 @@ Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, Instant
   const std::size_t at = name.rfind('@');
   if (at != std::string_view::npos) return find_at_address(name.substr(0, at), name.substr(at + 1), deadline);
   for (const auto& peer : peers()) {
-    if (peer->name == name && peer->state.load(std::memory_order_acquire) != PeerState::kDown && known_revision(*peer) > 0) {
+    if (peer->name == name && peer->state.load(std::memory_order_acquire) != PeerState::kDown &&
+        known_revision(*peer) > 0) {
       return peer;
     }
   }
   if (!options.directory) {
-    return Status(Code::kNotFound, "find_peer: no peer '" + std::string(name) + "' is known and agent '" + options.name +
-                                       "' has no directory")
+    return Status(Code::kNotFound, "find_peer: no peer '" + std::string(name) + "' is known and agent '" +
+                                       options.name + "' has no directory")
         .with_advice("open the agent with a directory, load the peer's card, or name it as name@host:port");
   }
   return find_in_directory(name, deadline);
@@ -76,7 +78,8 @@ Result<std::shared_ptr<PeerCore>> Core::find_in_directory(std::string_view name,
     const Ticket ticket = directory.get(key);
     std::optional<DirectoryEvent> answer;
     while (!(answer = directory.poll(ticket)) && now() < deadline) {
-      if (!directory.run_job(now(), deadline)) lane.wait_until([] { return false; }, std::min(deadline, now() + kLookAgain));
+      if (!directory.run_job(now(), deadline))
+        lane.wait_until([] { return false; }, std::min(deadline, now() + kLookAgain));
     }
     if (!answer) {
       directory.cancel(ticket);
@@ -98,7 +101,8 @@ Result<std::shared_ptr<PeerCore>> Core::find_in_directory(std::string_view name,
       .with_advice("check that the peer runs and uses the same directory and prefix");
 }
 
-Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, std::string_view address, Instant deadline) {
+Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, std::string_view address,
+                                                        Instant deadline) {
   Result<std::string> resolved = resolve_address(address, deadline);
   if (!resolved) return resolved.error().with_peer(name);
   lane.lock();
@@ -118,7 +122,8 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
   if (found && *found != nullptr) engine.want_card(engine.session(*found), now());
   lane.unlock();
   const std::string where = std::string(name) + "@" + std::string(address);
-  if (!found) return Status(found.error().code(), "find_peer: '" + where + "' cannot be reached").because(found.error());
+  if (!found)
+    return Status(found.error().code(), "find_peer: '" + where + "' cannot be reached").because(found.error());
   if (*found == nullptr) {
     return Status(Code::kTimedOut, "find_peer: '" + where + "' did not answer in time").with_peer(name);
   }

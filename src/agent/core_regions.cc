@@ -21,7 +21,8 @@ Result<Region> Core::add_region(const RegionOptions& region) {
   if (Status status = usable("add_region"); !status.ok()) return status;
   if (region.bytes.empty()) return bad_region("add_region", "region '" + region.name + "' has no bytes");
   if (region.device.kind != DeviceKind::kHost) {
-    return Status(Code::kUnsupported, "add_region: no backend here serves memory of device " + to_string(region.device));
+    return Status(Code::kUnsupported,
+                  "add_region: no backend here serves memory of device " + to_string(region.device));
   }
   const auto start = reinterpret_cast<std::uintptr_t>(region.bytes.data());
   if (region.bytes.data() == nullptr || start + region.bytes.size() < start) {
@@ -61,7 +62,8 @@ Result<std::shared_ptr<LocalRegion>> Core::register_region(backend::RegionEntry 
     const base::MutexLock lock(mutex_);
     if (!entry.name.empty() && region_names_.contains(entry.name)) {
       return bad_region("add_region", "there is a region '" + entry.name + "' already")
-          .with_advice("names are unique in an agent; the same memory may be registered again under another or no name");
+          .with_advice(
+              "names are unique in an agent; the same memory may be registered again under another or no name");
     }
     // Two words of the agent's own randomness are as good as the system's only when no seed was set.
     if (!entry.name.empty()) region_names_.emplace(entry.name, 0);

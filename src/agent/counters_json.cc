@@ -41,7 +41,8 @@ std::string to_json(const AgentCounters& counters) {
                          {"peers", nlohmann::json::array()},
                          {"paths", nlohmann::json::array()}};
   for (const PeerCounters& peer : counters.peers) {
-    json["peers"].push_back({{"peer", peer.peer}, {"incarnation", peer.incarnation}, {"state", peer.state}, {"flow", json_of(peer.flow)}});
+    json["peers"].push_back(
+        {{"peer", peer.peer}, {"incarnation", peer.incarnation}, {"state", peer.state}, {"flow", json_of(peer.flow)}});
   }
   for (const PathCounters& path : counters.paths) {
     json["paths"].push_back({{"peer", path.peer},

@@ -189,7 +189,8 @@ Status Driver::detach(Agent& agent) {
   for (const auto& worker : impl_->workers) {
     if (worker->detach(agent.core())) return {};
   }
-  return Status(Code::kNotFound, "Driver::detach: agent '" + std::string(agent.name()) + "' is not attached to this driver");
+  return Status(Code::kNotFound,
+                "Driver::detach: agent '" + std::string(agent.name()) + "' is not attached to this driver");
 }
 
 HAWSER_NAMESPACE_END

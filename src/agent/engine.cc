@@ -10,7 +10,7 @@ namespace hawser::agent {
 namespace {
 
 constexpr std::size_t kEventsAtOnce = 64;
-constexpr std::size_t kEventRoundsMax = 8;  ///< Per port and turn.
+constexpr std::size_t kEventRoundsMax = 8;                        ///< Per port and turn.
 constexpr Duration kBlockedPause = std::chrono::milliseconds(1);  ///< A full ring of a peer has no bell for room.
 
 }  // namespace
@@ -81,11 +81,21 @@ std::size_t Engine::poll_events(std::size_t backend, Instant now) {
     for (std::size_t i = 0; i < count; ++i) {
       backend::PortEvent& event = events[i];
       switch (event.kind) {
-        case backend::PortEvent::Kind::kChunkDone: on_chunk_done(event, now); break;
-        case backend::PortEvent::Kind::kMessage: on_message(event, now); break;
-        case backend::PortEvent::Kind::kArrival: on_arrival(event, now); break;
-        case backend::PortEvent::Kind::kPathUp: on_path_up(backend, event, now); break;
-        case backend::PortEvent::Kind::kPathDown: on_path_down(backend, event, now); break;
+        case backend::PortEvent::Kind::kChunkDone:
+          on_chunk_done(event, now);
+          break;
+        case backend::PortEvent::Kind::kMessage:
+          on_message(event, now);
+          break;
+        case backend::PortEvent::Kind::kArrival:
+          on_arrival(event, now);
+          break;
+        case backend::PortEvent::Kind::kPathUp:
+          on_path_up(backend, event, now);
+          break;
+        case backend::PortEvent::Kind::kPathDown:
+          on_path_down(backend, event, now);
+          break;
       }
     }
     in_events_ = false;
@@ -191,7 +201,8 @@ void Engine::drop_sessions() {
 
 bool Engine::closed() const {
   if (in_flight_count_ > 0) return false;
-  return std::all_of(backends_.begin(), backends_.end(), [](const OpenBackend& backend) { return backend.port->idle(); });
+  return std::all_of(backends_.begin(), backends_.end(),
+                     [](const OpenBackend& backend) { return backend.port->idle(); });
 }
 
 }  // namespace hawser::agent

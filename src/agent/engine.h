@@ -190,20 +190,20 @@ class Engine {
   std::vector<Stranger> strangers_;
   std::uint64_t next_ticket_ = 1;
   std::uint64_t next_serial_ = 1;
-  std::vector<Session*> sessions_;   ///< All that exist.
-  std::vector<Session*> work_;       ///< To be looked at in the next turn.
-  std::vector<Session*> gone_;       ///< Down; forgotten as soon as no transfer refers to them.
-  std::vector<Session*> blocked_;    ///< A path had no room; looked at again once something moved or a pause is over.
+  std::vector<Session*> sessions_;  ///< All that exist.
+  std::vector<Session*> work_;      ///< To be looked at in the next turn.
+  std::vector<Session*> gone_;      ///< Down; forgotten as soon as no transfer refers to them.
+  std::vector<Session*> blocked_;   ///< A path had no room; looked at again once something moved or a pause is over.
   Instant blocked_until_ = Instant::max();
   base::IntrusiveList<Slot, &Slot::flight_hook> in_flight_;
   base::IntrusiveList<Slot, &Slot::pending_hook> held_;  ///< Wait for their `after` word.
   std::uint32_t in_flight_count_ = 0;
-  Instant earliest_deadline_ = Instant::max();  ///< Not after the earliest one; exact after `expire`.
-  Instant earliest_timer_ = Instant::max();     ///< Likewise for sessions' retry and connect deadlines.
+  Instant earliest_deadline_ = Instant::max();            ///< Not after the earliest one; exact after `expire`.
+  Instant earliest_timer_ = Instant::max();               ///< Likewise for sessions' retry and connect deadlines.
   std::map<std::uint32_t, std::uint32_t> open_channels_;  ///< Channel and its credit.
-  std::size_t finalized_ = 0;        ///< Since the last look of the lane.
+  std::size_t finalized_ = 0;                             ///< Since the last look of the lane.
   std::vector<std::pair<std::size_t, backend::Path*>> to_release_;
-  bool in_events_ = false;           ///< Events of a port are being read.
+  bool in_events_ = false;  ///< Events of a port are being read.
   bool closing_ = false;
 };
 

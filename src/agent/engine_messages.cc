@@ -41,7 +41,8 @@ bool Engine::push_reliable(Session& session, std::span<const std::byte> head, st
         session.ack_since = Instant::max();
       }
     }
-    while (!session.link_out.pending().empty() && control->path->send(Priority::kRealtime, session.link_out.pending(), {})) {
+    while (!session.link_out.pending().empty() &&
+           control->path->send(Priority::kRealtime, session.link_out.pending(), {})) {
       session.link_out.sent();
     }
   }
@@ -128,12 +129,14 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     ++work;
   }
   while (!session.cancelled.empty()) {
-    const wire::Arrive gone{.seq = session.link_out.next_seq(), .transfer = session.cancelled.back(), .cancelled = true};
+    const wire::Arrive gone{
+        .seq = session.link_out.next_seq(), .transfer = session.cancelled.back(), .cancelled = true};
     if (!push_reliable(session, wire::encode(gone, buffer), {})) break;
     session.cancelled.pop_back();
   }
   if (session.card_wanted && !session.card_asked) {
-    const wire::CardRequest request{.seq = session.link_out.next_seq(), .since_revision = core_.known_revision(*session.peer)};
+    const wire::CardRequest request{.seq = session.link_out.next_seq(),
+                                    .since_revision = core_.known_revision(*session.peer)};
     session.card_asked = push_reliable(session, wire::encode(request, buffer), {});
   }
   if (session.card_out) work += pump_card(session) ? 1 : 0;
@@ -146,7 +149,8 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     }
     ++work;
   }
-  const bool more = session.credit_owed || !session.cancelled.empty() || session.card_out || session.link_in.ack_due(true);
+  const bool more =
+      session.credit_owed || !session.cancelled.empty() || session.card_out || session.link_in.ack_due(true);
   if (more) enlist(session);
   return work;
 }
@@ -165,8 +169,11 @@ void Engine::on_message(const backend::PortEvent& event, Instant now) {
       case proto::Received::kDeliver:
         status = on_reliable(*session, *envelope, now);
         break;
-      case proto::Received::kDuplicate: break;
-      case proto::Received::kGap: status = Status(Code::kCorrupt, "a message of the session is missing"); break;
+      case proto::Received::kDuplicate:
+        break;
+      case proto::Received::kGap:
+        status = Status(Code::kCorrupt, "a message of the session is missing");
+        break;
     }
     if (session->ack_since == Instant::max() && !session->link_in.ack_due(false)) session->ack_since = now;
     if (session->link_in.ack_due(true)) enlist(*session);
@@ -201,7 +208,8 @@ Status Engine::on_plain(Session& session, const backend::Path* path, const wire:
       feed(session, proto::SessionEvent::kBye, cause, now);
       return {};
     }
-    default: return Status(Code::kCorrupt, "a message of an unknown kind");
+    default:
+      return Status(Code::kCorrupt, "a message of an unknown kind");
   }
 }
 
@@ -223,7 +231,8 @@ Status Engine::on_reliable(Session& session, const wire::Envelope& envelope, Ins
       const Result<wire::CardPart> part = wire::decode_card_part(envelope);
       return part ? on_card_part(session, *part, now) : part.error();
     }
-    default: return Status(Code::kCorrupt, "a message of an unknown kind");
+    default:
+      return Status(Code::kCorrupt, "a message of an unknown kind");
   }
 }
 

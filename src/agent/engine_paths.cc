@@ -64,7 +64,8 @@ void Engine::feed(Session& session, SessionEvent event, const Status& cause, Ins
 
 void Engine::act(Session& session, SessionAction action, const Status& cause, Instant now) {
   switch (action) {
-    case SessionAction::kNone: break;
+    case SessionAction::kNone:
+      break;
     case SessionAction::kArmDeadline:
       session.connect_deadline = now + core_.options.peer_timeout;
       session.backoff.emplace(proto::BackoffOptions{}, session.connect_deadline);
@@ -87,11 +88,20 @@ void Engine::act(Session& session, SessionAction action, const Status& cause, In
         feed(session, SessionEvent::kDeadline, session.last_failure, now);
       }
       break;
-    case SessionAction::kGreet: break;  // adopt() greets every path, the first one too.
-    case SessionAction::kReportUp: set_state(session, PeerState::kUp, cause, PeerEvent::Kind::kUp); break;
-    case SessionAction::kReportSuspect: set_state(session, PeerState::kSuspect, cause, PeerEvent::Kind::kSuspect); break;
-    case SessionAction::kReportDown: set_state(session, PeerState::kDown, cause, PeerEvent::Kind::kDown); break;
-    case SessionAction::kFailTransfers: fail_transfers(session, cause, now); break;
+    case SessionAction::kGreet:
+      break;  // adopt() greets every path, the first one too.
+    case SessionAction::kReportUp:
+      set_state(session, PeerState::kUp, cause, PeerEvent::Kind::kUp);
+      break;
+    case SessionAction::kReportSuspect:
+      set_state(session, PeerState::kSuspect, cause, PeerEvent::Kind::kSuspect);
+      break;
+    case SessionAction::kReportDown:
+      set_state(session, PeerState::kDown, cause, PeerEvent::Kind::kDown);
+      break;
+    case SessionAction::kFailTransfers:
+      fail_transfers(session, cause, now);
+      break;
     case SessionAction::kSendBye:
       if (session.control_serial != 0) {
         std::array<std::byte, wire::kHeadMax> buffer;
@@ -100,7 +110,9 @@ void Engine::act(Session& session, SessionAction action, const Status& cause, In
         send_plain(session, wire::encode(bye, buffer), std::as_bytes(std::span(kText.data(), kText.size())));
       }
       break;
-    case SessionAction::kReleasePaths: release_paths(session); break;
+    case SessionAction::kReleasePaths:
+      release_paths(session);
+      break;
   }
 }
 
@@ -334,7 +346,8 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
     if (!refused) best = &entry;
   }
   if (best == nullptr) {
-    const bool connecting = std::any_of(session.paths.begin(), session.paths.end(), [](const auto& e) { return !e.up; });
+    const bool connecting =
+        std::any_of(session.paths.begin(), session.paths.end(), [](const auto& e) { return !e.up; });
     const bool any_up = std::any_of(session.paths.begin(), session.paths.end(), [](const auto& e) { return e.up; });
     if (any_up && !connecting) {
       // The paths that are up cannot carry these regions: the next backend may.
@@ -392,8 +405,8 @@ std::size_t Engine::run_timers(Instant now) {
       feed(session, SessionEvent::kDeadline, cause, now);
       ++work;
     }
-    earliest = std::min({earliest, session.retry_at,
-                         session.control_serial == 0 ? session.connect_deadline : Instant::max()});
+    earliest =
+        std::min({earliest, session.retry_at, session.control_serial == 0 ? session.connect_deadline : Instant::max()});
   }
   earliest_timer_ = std::min(earliest_timer_, earliest);
   return work;
@@ -406,7 +419,8 @@ Result<std::uint64_t> Engine::open_stranger(std::string_view backend, std::strin
     Result<backend::Path*> path = backends_[i].port->open_path(
         {.peer = name, .incarnation = {}, .address = address, .supersedes = {}, .deadline = deadline}, now);
     if (!path) return path.error();
-    strangers_.push_back({.ticket = next_ticket_++, .backend = i, .path = *path, .name = std::string(name), .peer = {}, .failure = {}});
+    strangers_.push_back(
+        {.ticket = next_ticket_++, .backend = i, .path = *path, .name = std::string(name), .peer = {}, .failure = {}});
     return strangers_.back().ticket;
   }
   return Status(Code::kUnsupported, "backend '" + std::string(backend) + "' is not open in this agent");

@@ -10,7 +10,7 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::size_t kBatchChunks = 32;  ///< Offered to a path at once.
+constexpr std::size_t kBatchChunks = 32;                     ///< Offered to a path at once.
 constexpr std::uint64_t kPlainBit = std::uint64_t{1} << 63;  ///< Set in ids of transfers that nothing covers.
 
 std::uint64_t cookie_of(const Slot& slot, std::uint32_t chunk) {
@@ -56,7 +56,8 @@ Status Engine::admit(Slot& slot, Session& session, Instant now) {
   }
   if (slot.cancel_asked.load(std::memory_order_relaxed)) return Status(Code::kCancelled, "cancelled before it began");
   if (now >= slot.deadline) {
-    return Status(Code::kTimedOut, "the deadline had passed before the transfer began").with_buffer(BufferState::kUntouched);
+    return Status(Code::kTimedOut, "the deadline had passed before the transfer began")
+        .with_buffer(BufferState::kUntouched);
   }
   if (!slot.covered()) return {};
   const Slot* oldest = session.covered.front();
@@ -166,8 +167,7 @@ Engine::Offer Engine::advance(Slot& slot, Session& session, Instant now) {
   }
   const backend::Traits& traits = *backends_[entry->backend].traits;
   if (slot.arrive_sent && !traits.carries_arrivals) slot.uncounted = true;
-  if (slot.covered() && traits.carries_arrivals && !slot.arrive_sent &&
-      slot.plan->operation == Operation::kWrite) {
+  if (slot.covered() && traits.carries_arrivals && !slot.arrive_sent && slot.plan->operation == Operation::kWrite) {
     if (!send_arrive(slot, session, static_cast<std::uint32_t>(slot.plan->chunk_count()))) return Offer::kBlocked;
   }
   const Offer offered = offer_chunks(slot, *entry, now);
@@ -218,7 +218,8 @@ Engine::Offer Engine::offer_batches(Slot& slot, PathEntry& entry, std::span<back
     slot.done_chunks += result.done;
     std::uint64_t bytes = 0;
     for (std::uint32_t i = 0; i < result.done; ++i) bytes += batch[i].bytes;
-    if (bytes > 0) slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    if (bytes > 0)
+      slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
     if (result.taken < count) return Offer::kBlocked;
   }
 }
@@ -402,7 +403,8 @@ std::size_t Engine::apply_cancels(Instant now) {
 void Engine::cancel_region(const LocalRegion& region, Instant now) {
   for (Slot& slot : in_flight_) {
     const auto& locals = slot.plan->locals;
-    const bool uses = std::any_of(locals.begin(), locals.end(), [&](const auto& used) { return used.get() == &region; });
+    const bool uses =
+        std::any_of(locals.begin(), locals.end(), [&](const auto& used) { return used.get() == &region; });
     if (uses) end_early(slot, Status(Code::kCancelled, "region '" + region.entry->name + "' was closed"), now);
   }
 }
@@ -421,8 +423,10 @@ void Engine::fail_transfers(Session& session, const Status& cause, Instant now) 
   for (Slot& slot : in_flight_) {
     if (slot.plan->peer != session.peer || slot.ending) continue;
     end_early(slot,
-              Status(Code::kDisconnected, "the peer is gone").with_scope(Scope::kPeer).because(cause).with_advice(
-                  "find the peer again and plan again"),
+              Status(Code::kDisconnected, "the peer is gone")
+                  .with_scope(Scope::kPeer)
+                  .because(cause)
+                  .with_advice("find the peer again and plan again"),
               now);
   }
 }

@@ -93,8 +93,7 @@ void Lane::rest(Instant deadline) {
   const Instant now = core_.now();
   if (until > now) {
     std::array<epoll_event, 8> events;
-    const Result<std::size_t> count =
-        epoll_->wait(events, until == Instant::max() ? Duration::max() : until - now);
+    const Result<std::size_t> count = epoll_->wait(events, until == Instant::max() ? Duration::max() : until - now);
     if (count && *count > 0) wake_.drain();
   }
   disarm();
@@ -167,8 +166,7 @@ Result<int> Lane::event_fd() {
   Status status;
   if (!timer_) {
     timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-    status = timer_ ? epoll_->add(timer_.get(), EPOLLIN, 2)
-                    : base::errno_status("event_fd: timerfd_create", errno);
+    status = timer_ ? epoll_->add(timer_.get(), EPOLLIN, 2) : base::errno_status("event_fd: timerfd_create", errno);
   }
   unlock();
   if (!status.ok()) return status;

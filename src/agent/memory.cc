@@ -38,8 +38,7 @@ RangeTable make_table(std::shared_ptr<const RemoteRegion> region, std::span<cons
 }
 
 RangeTable make_block_table(std::shared_ptr<LocalRegion> region, std::uint64_t block_bytes) {
-  auto shape =
-      plan::TableShape::whole_blocks(name_of(*region), region->entry->base, region->entry->size, block_bytes);
+  auto shape = plan::TableShape::whole_blocks(name_of(*region), region->entry->base, region->entry->size, block_bytes);
   return wrap(std::move(shape), {.status = {}, .local = std::move(region), .remote = {}, .shape = {}});
 }
 
@@ -54,11 +53,16 @@ HAWSER_NAMESPACE_BEGIN
 
 std::string to_string(Device device) {
   switch (device.kind) {
-    case DeviceKind::kHost: return "host";
-    case DeviceKind::kCuda: return "cuda:" + std::to_string(device.ordinal);
-    case DeviceKind::kFile: return "file";
-    case DeviceKind::kObject: return "object";
-    case DeviceKind::kBlock: return "block";
+    case DeviceKind::kHost:
+      return "host";
+    case DeviceKind::kCuda:
+      return "cuda:" + std::to_string(device.ordinal);
+    case DeviceKind::kFile:
+      return "file";
+    case DeviceKind::kObject:
+      return "object";
+    case DeviceKind::kBlock:
+      return "block";
   }
   return "device kind " + std::to_string(static_cast<unsigned>(device.kind));
 }

@@ -79,8 +79,9 @@ RegionResult find_region(const Peer& peer, std::string_view name) {
   if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
   const std::shared_ptr<PeerCore>& core = peer.core();
   if (core->is_self) {
-    return own_region(core, [&](const backend::RegionEntry& entry) { return entry.name == name; },
-                      Status(Code::kNotFound, "this agent has no region '" + std::string(name) + "'"));
+    return own_region(
+        core, [&](const backend::RegionEntry& entry) { return entry.name == name; },
+        Status(Code::kNotFound, "this agent has no region '" + std::string(name) + "'"));
   }
   {
     const base::MutexLock lock(core->mutex);
@@ -94,8 +95,9 @@ RegionResult find_region(const Peer& peer, std::uint32_t index) {
   if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
   const std::shared_ptr<PeerCore>& core = peer.core();
   if (core->is_self) {
-    return own_region(core, [&](const backend::RegionEntry& entry) { return entry.index == index; },
-                      Status(Code::kNotFound, "this agent has no region #" + std::to_string(index)));
+    return own_region(
+        core, [&](const backend::RegionEntry& entry) { return entry.index == index; },
+        Status(Code::kNotFound, "this agent has no region #" + std::to_string(index)));
   }
   {
     const base::MutexLock lock(core->mutex);
@@ -194,7 +196,8 @@ RangeTable Peer::import_table(std::span<const std::byte> bytes) const {
   if (!found) return agent::failed_table(found.error());
   if ((*found)->generation != shape->generation) {
     return agent::failed_table(Status(Code::kNotFound, "import_table: the table is of another generation of region #" +
-                                                           std::to_string(shape->region) + " of peer '" + core_->name + "'")
+                                                           std::to_string(shape->region) + " of peer '" + core_->name +
+                                                           "'")
                                    .with_advice("load the peer's new card, and a table made after it"));
   }
   return agent::make_table(std::move(*found), shape->ranges);
@@ -214,7 +217,8 @@ Status Peer::connect(Duration timeout) const {
                         core->now() + timeout);
   if (state() == PeerState::kUp) return {};
   if (state() == PeerState::kDown) return core->down_status(*core_);
-  return Status(Code::kTimedOut, "Peer::connect: no path to '" + core_->name + "' came up in time").with_peer(core_->name);
+  return Status(Code::kTimedOut, "Peer::connect: no path to '" + core_->name + "' came up in time")
+      .with_peer(core_->name);
 }
 
 Status Peer::notify(std::string_view text) const {
@@ -222,7 +226,8 @@ Status Peer::notify(std::string_view text) const {
   if (!core) return Status(Code::kInvalid, "Peer::notify: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::notify"); !status.ok()) return status;
   if (text.size() > kMessageMax) {
-    return Status(Code::kInvalid, "Peer::notify: " + std::to_string(text.size()) + " bytes are more than kMessageMax, 65536");
+    return Status(Code::kInvalid,
+                  "Peer::notify: " + std::to_string(text.size()) + " bytes are more than kMessageMax, 65536");
   }
   if (state() == PeerState::kDown) return core->down_status(*core_);
   core->lane.lock();

@@ -56,7 +56,7 @@ struct PeerCore {
   const std::weak_ptr<Core> core;
   const std::string name;
   const base::Id128 incarnation;
-  bool is_self = false;                                ///< Set before it is shared.
+  bool is_self = false;  ///< Set before it is shared.
   std::atomic<PeerState> state{PeerState::kKnown};
   /// What the user released of its notifications and messages, and the lane has not told yet.
   std::atomic<std::uint32_t> released_messages{0};
@@ -65,12 +65,12 @@ struct PeerCore {
   NotifyCredit notify_out;
 
   base::Mutex mutex;
-  Status down_cause HAWSER_GUARDED_BY(mutex);          ///< Why it is down.
+  Status down_cause HAWSER_GUARDED_BY(mutex);                ///< Why it is down.
   std::shared_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
   /// Handles given out, so that equal ranges share one.
   std::unordered_map<std::uint32_t, std::weak_ptr<const RemoteRegion>> regions HAWSER_GUARDED_BY(mutex);
 
-  std::unique_ptr<Session> session;                    ///< Under the lane's lock.
+  std::unique_ptr<Session> session;  ///< Under the lane's lock.
 };
 
 }  // namespace hawser::agent

@@ -34,7 +34,7 @@ struct PlanCore {
   std::shared_ptr<Core> core;
   std::shared_ptr<PeerCore> peer;
   Operation operation = Operation::kWrite;
-  plan::Pieces pieces;      ///< Its groups' `region` is a place in `remotes`.
+  plan::Pieces pieces;  ///< Its groups' `region` is a place in `remotes`.
   plan::ChunkList chunks;
   std::vector<std::shared_ptr<LocalRegion>> locals;
   std::vector<std::shared_ptr<const RemoteRegion>> remotes;

@@ -9,7 +9,9 @@
 namespace hawser::agent {
 namespace {
 
-Status bad_plan(std::string_view call, const std::string& what) { return Status(Code::kInvalid, std::string(call) + ": " + what); }
+Status bad_plan(std::string_view call, const std::string& what) {
+  return Status(Code::kInvalid, std::string(call) + ": " + what);
+}
 
 Status check_region(std::string_view call, const LocalRegion& region) {
   if (region.state.load(std::memory_order_acquire) == RegionState::kOpen) return {};
@@ -22,8 +24,9 @@ Status check_remote(std::string_view call, const RemoteRegion& region, const Pee
   }
   const Rights needed = operation == Operation::kWrite ? Rights::kWrite : Rights::kRead;
   if (allows(region.rights, needed)) return {};
-  return Status(Code::kDenied, std::string(call) + ": region '" + region.name + "' of peer '" + std::string(peer.name()) +
-                                   "' gives no right to " + (operation == Operation::kWrite ? "write" : "read"))
+  return Status(Code::kDenied, std::string(call) + ": region '" + region.name + "' of peer '" +
+                                   std::string(peer.name()) + "' gives no right to " +
+                                   (operation == Operation::kWrite ? "write" : "read"))
       .with_peer(peer.name())
       .with_advice("register it there with Rights that include it");
 }
@@ -65,7 +68,8 @@ Result<std::shared_ptr<PlanCore>> begin(std::string_view call, const std::shared
   if (Status status = core->usable(call); !status.ok()) return status;
   if (!peer.valid()) return bad_plan(call, "the peer handle is empty");
   if (peer.core()->core.lock() != core) {
-    return bad_plan(call, "peer '" + std::string(peer.name()) + "' is known to another agent, not to '" + core->options.name + "'");
+    return bad_plan(
+        call, "peer '" + std::string(peer.name()) + "' is known to another agent, not to '" + core->options.name + "'");
   }
   if (peer.state() == PeerState::kDown) return core->down_status(*peer.core());
   auto plan = std::make_shared<PlanCore>();
@@ -88,7 +92,8 @@ Result<Plan> plan_lists(std::string_view call, const std::shared_ptr<Core>& core
   for (std::size_t i = 0; i < local.size(); ++i) {
     if (!local[i].region) return bad_plan(call, "local range " + std::to_string(i) + " names no region");
     if (!remote[i].region) {
-      return bad_plan(call, "remote range " + std::to_string(i) + " names no region that peer '" + std::string(peer.name()) + "' has");
+      return bad_plan(call, "remote range " + std::to_string(i) + " names no region that peer '" +
+                                std::string(peer.name()) + "' has");
     }
     const std::size_t before = (*plan)->locals.size();
     place_of((*plan)->locals, local[i].region);
@@ -112,9 +117,9 @@ Result<Plan> plan_lists(std::string_view call, const std::shared_ptr<Core>& core
   return finish(call, std::move(*plan), plan::pair_parts(call, ours, theirs, regions));
 }
 
-Result<Plan> plan_tables(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,
-                         const RangeTable& local, std::span<const std::uint32_t> local_index, const RangeTable& remote,
-                         std::span<const std::uint32_t> remote_index) {
+Result<Plan> plan_tables(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
+                         Operation operation, const RangeTable& local, std::span<const std::uint32_t> local_index,
+                         const RangeTable& remote, std::span<const std::uint32_t> remote_index) {
   auto plan = begin(call, core, peer, operation);
   if (!plan) return plan.error();
   if (Status bad = local.status(); !bad.ok()) return bad_plan(call, "the local table is no table").because(bad);
@@ -187,11 +192,13 @@ std::string explain_plan(Core& core, const PlanCore& plan) {
 
 HAWSER_NAMESPACE_BEGIN
 
-Result<Plan> Agent::plan_write(const Peer& peer, std::span<const LocalRange> source, std::span<const RemoteRange> target) {
+Result<Plan> Agent::plan_write(const Peer& peer, std::span<const LocalRange> source,
+                               std::span<const RemoteRange> target) {
   return agent::plan_lists("plan_write", core_, peer, Operation::kWrite, source, target);
 }
 
-Result<Plan> Agent::plan_read(const Peer& peer, std::span<const RemoteRange> source, std::span<const LocalRange> target) {
+Result<Plan> Agent::plan_read(const Peer& peer, std::span<const RemoteRange> source,
+                              std::span<const LocalRange> target) {
   return agent::plan_lists("plan_read", core_, peer, Operation::kRead, target, source);
 }
 

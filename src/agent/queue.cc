@@ -9,8 +9,8 @@ namespace hawser::agent {
 Result<std::shared_ptr<QueueCore>> QueueCore::make(std::weak_ptr<Core> core, std::size_t capacity) {
   constexpr std::size_t kCapacityMax = 1u << 20;
   if (capacity == 0 || capacity > kCapacityMax) {
-    return Status(Code::kInvalid, "make_queue: capacity " + std::to_string(capacity) + " is not in 1.." +
-                                      std::to_string(kCapacityMax));
+    return Status(Code::kInvalid,
+                  "make_queue: capacity " + std::to_string(capacity) + " is not in 1.." + std::to_string(kCapacityMax));
   }
   Result<base::EventFd> event = base::EventFd::open();
   if (!event) return event.error();

@@ -29,10 +29,10 @@ struct PeerCore;
 struct PathEntry {
   std::size_t backend = 0;  ///< In Engine::backends.
   backend::Path* path = nullptr;
-  std::uint64_t serial = 0;   ///< Names it for ever.
-  base::Id128 session;        ///< Names it at both ends.
+  std::uint64_t serial = 0;  ///< Names it for ever.
+  base::Id128 session;       ///< Names it at both ends.
   bool up = false;
-  bool greeted = false;       ///< The peer's Welcome came on it.
+  bool greeted = false;  ///< The peer's Welcome came on it.
   bool welcome_sent = false;
   std::uint64_t peer_received = 0;  ///< What that Welcome said.
   /// Regions (by index) that this path cannot carry, and why; the planner then takes another path.
@@ -75,11 +75,11 @@ struct Session {
   std::vector<bool> tried;               ///< Backends tried since the last success.
   std::map<std::size_t, Status> failed;  ///< By backend: why its last attempt failed. For explain.
   Status last_failure;
-  base::Id128 last_session;              ///< To be superseded by the next path.
+  base::Id128 last_session;  ///< To be superseded by the next path.
   Instant connect_deadline = Instant::max();
   Instant retry_at = Instant::max();
   std::optional<proto::Backoff> backoff;
-  std::uint64_t control_serial = 0;      ///< The path that carries our messages; 0: none.
+  std::uint64_t control_serial = 0;  ///< The path that carries our messages; 0: none.
 
   // Messages.
   proto::LinkSender link_out;
@@ -106,11 +106,11 @@ struct Session {
   std::map<std::uint64_t, WaitingArrive> waiting;
   std::uint64_t next_cookie = 1;
 
-  std::uint32_t slots = 0;       ///< Transfers in flight.
+  std::uint32_t slots = 0;  ///< Transfers in flight.
   FlowCounters flow;
   base::Histogram latency;
   Instant ack_since = Instant::max();  ///< When the oldest unacknowledged message came.
-  bool in_work_list = false;     ///< In the engine's list of sessions to look at, or of those to look at later.
+  bool in_work_list = false;           ///< In the engine's list of sessions to look at, or of those to look at later.
   bool in_blocked_list = false;
 
   PathEntry* control() {

@@ -64,19 +64,19 @@ struct Slot {
   RemoteWord signal;
   LocalWord after, done_word;
 
-  std::uint64_t id = 0;            ///< Names the transfer at the peer.
-  std::uint32_t next_chunk = 0;    ///< The first chunk never offered to a path.
-  std::uint32_t in_flight = 0;     ///< Chunks taken by a path and not ended.
+  std::uint64_t id = 0;          ///< Names the transfer at the peer.
+  std::uint32_t next_chunk = 0;  ///< The first chunk never offered to a path.
+  std::uint32_t in_flight = 0;   ///< Chunks taken by a path and not ended.
   std::uint32_t done_chunks = 0;
   std::vector<std::uint32_t> again;  ///< Chunks to offer again after their path was lost.
-  Status outcome;                  ///< First error, or the reason of the early end. Fixed once set.
-  bool place_taken = false;        ///< In the inbox of the peer.
-  bool arrive_sent = false;        ///< The peer was told of it.
-  bool uncounted = false;          ///< After that, a path carried chunks that does not count them at the peer.
-  bool ending = false;             ///< No further chunks; final once in_flight is 0.
-  base::ListHook pending_hook;     ///< In its session's list of transfers with work to offer.
-  base::ListHook flight_hook;      ///< In the lane's list of all that are in flight.
-  base::ListHook covered_hook;     ///< In its session's list of covered transfers, oldest first.
+  Status outcome;                    ///< First error, or the reason of the early end. Fixed once set.
+  bool place_taken = false;          ///< In the inbox of the peer.
+  bool arrive_sent = false;          ///< The peer was told of it.
+  bool uncounted = false;            ///< After that, a path carried chunks that does not count them at the peer.
+  bool ending = false;               ///< No further chunks; final once in_flight is 0.
+  base::ListHook pending_hook;       ///< In its session's list of transfers with work to offer.
+  base::ListHook flight_hook;        ///< In the lane's list of all that are in flight.
+  base::ListHook covered_hook;       ///< In its session's list of covered transfers, oldest first.
 
   bool covered() const { return notify_size.has_value() || signal.region != nullptr; }
 };

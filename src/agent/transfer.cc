@@ -29,7 +29,8 @@ Status take_local_word(const SignalWord* from, LocalWord* to) {
 Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* to) {
   if (from == nullptr) return {};
   const std::shared_ptr<const RemoteRegion>& region = from->word.region;
-  if (!region || region->peer.lock() != plan.peer) return bad_submit("the signal's word is not in a region of the plan's peer");
+  if (!region || region->peer.lock() != plan.peer)
+    return bad_submit("the signal's word is not in a region of the plan's peer");
   if (from->word.size != sizeof(std::uint64_t) || from->word.offset % sizeof(std::uint64_t) != 0 ||
       !backend::in_bounds(from->word.offset, from->word.size, region->size)) {
     return bad_submit("a signal word must be 8 bytes of a region, aligned to 8");
@@ -45,7 +46,8 @@ Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* t
 Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptions& options, Instant now) {
   const Core& core = *plan->core;
   if (options.notify && options.notify->size() > kMessageMax) {
-    return bad_submit("a notification of " + std::to_string(options.notify->size()) + " bytes; at most kMessageMax, 65536");
+    return bad_submit("a notification of " + std::to_string(options.notify->size()) +
+                      " bytes; at most kMessageMax, 65536");
   }
   if (options.deadline < Duration::zero()) return bad_submit("a negative deadline");
   if (Status bad = take_signal(options.signal, *plan, &slot.signal); !bad.ok()) return bad;
@@ -111,7 +113,8 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   const Instant now = core.now();
   agent::Slot* slot = core.slots->take();
   if (slot == nullptr) {
-    return Status(Code::kBusy, "submit: limits.transfers = " + std::to_string(core.slots->limit()) + " are in flight or held")
+    return Status(Code::kBusy,
+                  "submit: limits.transfers = " + std::to_string(core.slots->limit()) + " are in flight or held")
         .with_advice("wait for some to end and drop their handles");
   }
   if (Status bad = agent::fill(*slot, core_, options, now); !bad.ok()) {

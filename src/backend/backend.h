@@ -58,19 +58,19 @@ struct Identity {
 /// Abilities as data.
 struct Traits {
   std::string_view name;
-  bool same_host_only = false;   ///< Reaches processes of this host only.
-  bool self_only = false;        ///< Reaches this agent only.
-  bool direct = false;           ///< The initiator copies by itself: a chunk that is done is visible at the target.
+  bool same_host_only = false;  ///< Reaches processes of this host only.
+  bool self_only = false;       ///< Reaches this agent only.
+  bool direct = false;          ///< The initiator copies by itself: a chunk that is done is visible at the target.
   /// Covered chunks yield kArrival at the target (else the agent tells it when all are done).
   bool carries_arrivals = false;
-  bool lossless = false;         ///< A message is lost only with the peer: nothing needs to be kept for sending again.
-  std::uint64_t chunk_bytes_max = 1u << 20;    ///< Preferred largest chunk.
-  std::uint32_t chunk_pieces_max = 256;        ///< Most pieces in one chunk.
-  std::uint64_t inline_bytes_max = 0;          ///< Transfers up to this size are worth doing inside submit.
-  Duration quiesce_max = Duration::zero();     ///< From cancel to quiet, at most.
-  double latency_ns = 0;                       ///< First estimates for the planner: time of a small chunk,
-  double bytes_per_ns = 1;                     ///< and bandwidth.
-  double piece_ns = 0;                         ///< Cost of each further piece.
+  bool lossless = false;  ///< A message is lost only with the peer: nothing needs to be kept for sending again.
+  std::uint64_t chunk_bytes_max = 1u << 20;  ///< Preferred largest chunk.
+  std::uint32_t chunk_pieces_max = 256;      ///< Most pieces in one chunk.
+  std::uint64_t inline_bytes_max = 0;        ///< Transfers up to this size are worth doing inside submit.
+  Duration quiesce_max = Duration::zero();   ///< From cancel to quiet, at most.
+  double latency_ns = 0;                     ///< First estimates for the planner: time of a small chunk,
+  double bytes_per_ns = 1;                   ///< and bandwidth.
+  double piece_ns = 0;                       ///< Cost of each further piece.
 };
 
 /// One contiguous part of a chunk. For a write `local` is only read.
@@ -102,12 +102,12 @@ struct Chunk {
   Priority priority = Priority::kBulk;
   /// Yields kArrival {transfer, index} at the target, where the backend carries arrivals.
   bool covered = false;
-  std::uint32_t index = 0;      ///< Number within its transfer; the same when it is sent again.
-  std::uint64_t transfer = 0;   ///< Unique within the initiator's incarnation; never 0.
-  std::uint64_t cookie = 0;     ///< Comes back in kChunkDone.
-  Binding* target = nullptr;    ///< The remote region; all pieces lie in it.
+  std::uint32_t index = 0;     ///< Number within its transfer; the same when it is sent again.
+  std::uint64_t transfer = 0;  ///< Unique within the initiator's incarnation; never 0.
+  std::uint64_t cookie = 0;    ///< Comes back in kChunkDone.
+  Binding* target = nullptr;   ///< The remote region; all pieces lie in it.
   std::span<const Piece> pieces;
-  std::uint64_t bytes = 0;      ///< Sum of the pieces' sizes.
+  std::uint64_t bytes = 0;  ///< Sum of the pieces' sizes.
 };
 
 /// Result of Path::submit: of the chunks given, the first `taken` are accepted, the first `done` of those have ended
@@ -144,11 +144,11 @@ enum class PathState : std::uint8_t { kConnecting = 1, kUp = 2, kDown = 3 };
 
 /// Where to open a path to.
 struct PathTarget {
-  std::string_view peer;          ///< Name, for errors; checked against the hello when not empty.
-  base::Id128 incarnation;        ///< Expected; zero: whoever answers.
-  std::string_view address;       ///< The peer's Backend::address(), from its card, or what a user typed.
-  base::Id128 supersedes;         ///< Session that must be dead at the peer before this one is up; zero: none.
-  Instant deadline;               ///< Connecting ends in kPathDown by then.
+  std::string_view peer;     ///< Name, for errors; checked against the hello when not empty.
+  base::Id128 incarnation;   ///< Expected; zero: whoever answers.
+  std::string_view address;  ///< The peer's Backend::address(), from its card, or what a user typed.
+  base::Id128 supersedes;    ///< Session that must be dead at the peer before this one is up; zero: none.
+  Instant deadline;          ///< Connecting ends in kPathDown by then.
 };
 
 /// Route to one peer. Confined to its port's lane.
@@ -173,8 +173,8 @@ class Path {
 
 /// How much one turn may do before others have theirs.
 struct TurnBudget {
-  std::uint64_t copy_bytes = 256 * 1024;         ///< Copied by the CPU in user space.
-  std::uint64_t kernel_copy_bytes = 1024 * 1024; ///< Copied by one kernel call.
+  std::uint64_t copy_bytes = 256 * 1024;          ///< Copied by the CPU in user space.
+  std::uint64_t kernel_copy_bytes = 1024 * 1024;  ///< Copied by one kernel call.
 };
 
 class Port {
@@ -208,10 +208,10 @@ struct Context {
   const Identity& identity;
   RegionTable& regions;
   const base::Logger& log;
-  base::Rng rng;                  ///< Own stream, split from the agent's seed.
+  base::Rng rng;  ///< Own stream, split from the agent's seed.
   Security security = Security::kDefault;
   Duration heartbeat;
-  const Clock& clock;             ///< For control-path work only; turns get `now`.
+  const Clock& clock;  ///< For control-path work only; turns get `now`.
 };
 
 class Backend {
@@ -230,7 +230,7 @@ class Backend {
   virtual void remove_region(const RegionEntry& region) = 0;
   /// One per lane; called once for now.
   virtual Result<std::unique_ptr<Port>> open_port() = 0;
-  virtual Params params() const = 0;                   ///< In force, defaults included.
+  virtual Params params() const = 0;  ///< In force, defaults included.
   virtual std::vector<std::string> warnings() const = 0;
   /// Called in the child after fork: close descriptors without telling peers. Must only make system calls.
   virtual void disown_after_fork() = 0;

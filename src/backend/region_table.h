@@ -45,8 +45,8 @@ class RegionTable {
 
   /// For an access by a peer: kDenied for a wrong key or missing right (the same text for both and for no such region,
   /// so nothing can be probed), else the entry.
-  Result<std::shared_ptr<const RegionEntry>> find(std::uint32_t index, std::uint32_t generation,
-                                                  const base::Id128& key, Rights right) const;
+  Result<std::shared_ptr<const RegionEntry>> find(std::uint32_t index, std::uint32_t generation, const base::Id128& key,
+                                                  Rights right) const;
   /// Cheap re-check at the start of a turn.
   bool is_open(std::uint32_t index, std::uint32_t generation) const;
   std::shared_ptr<const RegionEntry> at(std::uint32_t index) const;

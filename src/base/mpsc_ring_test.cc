@@ -80,9 +80,7 @@ TEST(MpscRing, ManyProducersLoseNothingAndKeepTheirOrder) {
   EXPECT_TRUE(ring.empty());
 }
 
-TEST(MpscRingDeathTest, ACapacityIsAPowerOfTwo) {
-  EXPECT_DEATH(MpscRing<int>(3), "power of two");
-}
+TEST(MpscRingDeathTest, ACapacityIsAPowerOfTwo) { EXPECT_DEATH(MpscRing<int>(3), "power of two"); }
 
 }  // namespace
 }  // namespace hawser::base

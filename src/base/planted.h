@@ -13,36 +13,36 @@ namespace hawser::base {
 enum class Planted : std::uint8_t {
   kNone = 0,
   // The streams' machine and its target side.
-  kAckBeforeLanding,       ///< A write is acknowledged when its head came, not when its bytes did.
-  kChunkAppliedTwice,      ///< A chunk sent again is counted again.
-  kWrongOffsetOnResume,    ///< A payload that came in two reads goes on at the wrong place.
-  kFenceSkipped,           ///< A superseded session goes on landing.
+  kAckBeforeLanding,     ///< A write is acknowledged when its head came, not when its bytes did.
+  kChunkAppliedTwice,    ///< A chunk sent again is counted again.
+  kWrongOffsetOnResume,  ///< A payload that came in two reads goes on at the wrong place.
+  kFenceSkipped,         ///< A superseded session goes on landing.
   kKeyUnchecked,
   kRightsUnchecked,
   kBoundsOffByOne,
-  kGenerationUnchecked,    ///< A closed region is still found.
-  kCloseIgnoresLanding,    ///< region_quiet does not look at bytes on their way in.
-  kCancelledReadLands,     ///< A read's buffer is written after its end.
-  kStaleIncarnation,       ///< A hello for another incarnation is taken.
-  kReleasedEarly,          ///< Memory is given back when sent, not when released.
-  kTimerForgotten,         ///< A port says that it has no deadline.
+  kGenerationUnchecked,  ///< A closed region is still found.
+  kCloseIgnoresLanding,  ///< region_quiet does not look at bytes on their way in.
+  kCancelledReadLands,   ///< A read's buffer is written after its end.
+  kStaleIncarnation,     ///< A hello for another incarnation is taken.
+  kReleasedEarly,        ///< Memory is given back when sent, not when released.
+  kTimerForgotten,       ///< A port says that it has no deadline.
   // Mapped memory.
   kPinSkipped,
-  kPinKeptByDead,          ///< The pin of a dead holder is never cleared.
+  kPinKeptByDead,  ///< The pin of a dead holder is never cleared.
   kMessageLost,
   // Sessions and transfers.
   kNotifyBeforeBytes,
-  kNotifyOnReplay,         ///< A message sent again is delivered again.
+  kNotifyOnReplay,  ///< A message sent again is delivered again.
   kMessageReordered,
   kCreditLost,
   kSignalTwice,
-  kCompletionLost,         ///< Nothing is reported when a path dies.
+  kCompletionLost,  ///< Nothing is reported when a path dies.
   kCompletionTwice,
   kDeadlineIgnored,
-  kRetryForgotten,         ///< A chunk whose path was lost is not sent again, and counted as done.
-  kUntouchedClaimed,       ///< A write that ended badly says that it touched nothing.
+  kRetryForgotten,    ///< A chunk whose path was lost is not sent again, and counted as done.
+  kUntouchedClaimed,  ///< A write that ended badly says that it touched nothing.
   kRestartUnnoticed,
-  kPriorityStarves,        ///< A blocked class is never tried again.
+  kPriorityStarves,  ///< A blocked class is never tried again.
   kCount
 };
 

@@ -49,7 +49,8 @@ int fill_channel(Environment& env, const Peer& peer, std::uint32_t channel) {
   // Where a driver runs, credit comes back in real time, however often we look.
   constexpr auto kLong = std::chrono::milliseconds(100);
   auto quiet_since = std::chrono::steady_clock::now();
-  for (int refused = 0; sent < kTooMany && (refused < kQuiet || std::chrono::steady_clock::now() - quiet_since < kLong);) {
+  for (int refused = 0;
+       sent < kTooMany && (refused < kQuiet || std::chrono::steady_clock::now() - quiet_since < kLong);) {
     if (send(peer, channel, std::to_string(sent)).ok()) {
       ++sent;
       refused = 0;

@@ -376,6 +376,9 @@ TEST(Tcp, AForkedChildLeavesTheParentAlone) {
 }
 
 TEST(Tcp, NamesAreResolvedWithinADeadline) {
+#ifdef HAWSER_SANITIZE_THREAD
+  GTEST_SKIP() << "getaddrinfo_a runs in a thread that ThreadSanitizer does not see being made, and crashes there";
+#endif
   EXPECT_EQ(resolve_tcp_address("10.0.0.1:5", seconds(1)).value(), "10.0.0.1:5");
   EXPECT_EQ(resolve_tcp_address("[::1]:5", seconds(1)).value(), "[::1]:5");
   const auto local = resolve_tcp_address("localhost:5", seconds(5));

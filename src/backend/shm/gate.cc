@@ -56,7 +56,7 @@ Status Gates::open(std::uint32_t index, std::uint32_t generation) {
   return {};
 }
 
-void Gates::shut(std::uint32_t index, std::uint32_t generation) {
+void Gates::shut(std::uint32_t index, std::uint32_t generation, bool others) {
   // Held through the barrier: who finds the gate shut already must not look at pins before the barrier is done.
   base::MutexLock lock(mutex_);
   if (index >= reserved_) return;
@@ -64,7 +64,7 @@ void Gates::shut(std::uint32_t index, std::uint32_t generation) {
   if (word.load(std::memory_order_relaxed) != generation) return;
   word.store(0, std::memory_order_seq_cst);
   Atomics::fence();
-  if (has_membarrier_) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+  if (others && has_membarrier_) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
 Result<PeerGates> PeerGates::map(int fd) {

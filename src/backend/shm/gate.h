@@ -32,8 +32,8 @@ class Gates {
 
   Status open(std::uint32_t index, std::uint32_t generation);
   /// Afterwards every initiator that enters sees it shut, and the pin of each that entered before can be seen.
-  /// Idempotent.
-  void shut(std::uint32_t index, std::uint32_t generation);
+  /// Idempotent. `others`: whether there is any initiator at all.
+  void shut(std::uint32_t index, std::uint32_t generation, bool others);
   /// For peers: the file, to be read only.
   int peer_fd() const { return peer_fd_.get(); }
   /// Whether this process is registered for membarrier and shut() uses it.

@@ -1,5 +1,6 @@
 // What the kernel tells ShmPort: doorbells, sockets, dead peers, and visitors who want to become paths.
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 namespace hawser::backend::shm {
 namespace {
 
+constexpr Duration kListenPause = std::chrono::milliseconds(100);
 constexpr Duration kVisitorPatience = std::chrono::seconds(5);  // From connecting to a hello.
 
 }  // namespace
@@ -31,6 +33,10 @@ std::size_t ShmPort::look(Instant now) {
   if (!connecting_.empty()) check_deadlines(now);
   if (!visitors_.empty()) dismiss_visitors(now);
   if (!ghosts_.empty()) bury_ghosts();
+  if (listen_at_ <= now && !is_closing_) {
+    listen_at_ = Instant::max();
+    if (!watch(shared_.place.socket(), EPOLLIN, listener_watch_).ok()) listen_at_ = now + kListenPause;
+  }
   return count;
 }
 
@@ -64,7 +70,8 @@ void ShmPort::bury_ghosts() {
 void ShmPort::accept_visitors() {
   for (std::size_t i = 0; i < kAcceptsPerLook; ++i) {
     base::Fd socket(::accept4(shared_.place.socket(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket && (errno == EMFILE || errno == ENFILE)) return pause_listening();
+    if (!socket) break;
     auto visitor = std::make_unique<Visitor>();
     visitor->deadline = now_ + kVisitorPatience;
     visitor->watch = {Watch::Kind::kVisitor, visitor.get()};
@@ -74,6 +81,13 @@ void ShmPort::accept_visitors() {
   }
   // The longest silent go first; nobody can keep the others out by saying nothing.
   for (std::size_t i = 0; i + kVisitorsMax < visitors_.size(); ++i) visitors_[i]->is_done = true;
+}
+
+/// Without descriptors nobody can be let in, and a socket that stays readable would keep the lane awake.
+void ShmPort::pause_listening() {
+  HAWSER_LOG(shared_.context.log, kWarn, "shm: no descriptors left for visitors; raise `ulimit -n`");
+  unwatch(shared_.place.socket());
+  listen_at_ = now_ + kListenPause;
 }
 
 void ShmPort::on_visitor(Visitor& visitor) {

@@ -93,9 +93,6 @@ class ShmPath final : public Path {
   std::size_t receive(std::span<PortEvent> out, Inbox& inbox);
   bool has_message() const { return is_readable() && consumer_.ready(); }
   bool arm() { return !is_readable() || consumer_.arm(); }
-  void disarm() {
-    if (is_readable()) consumer_.disarm();
-  }
   /// Before sleeping: false when the send that was refused would be taken now.
   bool await_room();
   bool has_refused() const { return refused_size_ != 0; }

@@ -78,9 +78,6 @@ void ShmPort::forget(ShmPath& path) {
 std::size_t ShmPort::turn(Instant now, const TurnBudget& budget) {
   now_ = now;
   std::size_t work = 0;
-  if (has_slept_) {
-    for (ShmPath* path : hot_) path->disarm();
-  }
   if (has_slept_ || now - looked_at_ >= kLookInterval || ++turns_ >= kTurnsPerLook) work += look(now);
   if (!queue_.empty()) work += copy(budget);
   if (!senders_.empty()) work += flush();
@@ -178,8 +175,8 @@ void ShmPort::make_hot(ShmPath& path) {
   path.was_touched = true;
   if (path.is_hot) return;
   if (hot_.size() >= options().hot_paths) cool_one();
+  // It stays armed until its doorbell rang once: another thread may sleep by it.
   path.is_hot = true;
-  path.disarm();
   hot_.push_back(&path);
 }
 
@@ -213,7 +210,7 @@ void ShmPort::supersede(const base::Id128& session, const base::Id128& incarnati
 
 bool ShmPort::prepare_sleep() {
   if (events_taken_ != events_.size() || !queue_.empty() || !unmaps_.empty() || !draining_.empty()) return false;
-  has_slept_ = true;  // also when it comes to nothing: the next turn disarms
+  has_slept_ = true;
   bool may_sleep = true;
   for (ShmPath* path : hot_) may_sleep = path->arm() && may_sleep;
   std::erase_if(blocked_, [](ShmPath* path) { return !path->has_refused() && std::exchange(path->is_blocked, false); });
@@ -222,7 +219,8 @@ bool ShmPort::prepare_sleep() {
 }
 
 bool ShmPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
-  shared_.gates.shut(index, generation);
+  // Without paths nobody is inside, and the barrier that makes pins visible can be saved.
+  shared_.gates.shut(index, generation, !paths_.empty() || !ghosts_.empty());
   for (const auto* list : {&paths_, &ghosts_}) {
     for (const auto& path : *list) {
       if (path->holds(index, generation, holder)) return false;
@@ -234,6 +232,7 @@ bool ShmPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::s
 void ShmPort::begin_close(Instant now) {
   if (std::exchange(is_closing_, true)) return;
   now_ = now;
+  listen_at_ = Instant::max();
   unwatch(shared_.place.socket());
   shared_.place.close();
   for (auto& visitor : visitors_) visitor->is_done = true;
@@ -246,7 +245,7 @@ bool ShmPort::idle() const {
 }
 
 Instant ShmPort::next_deadline() const {
-  Instant next = Instant::max();
+  Instant next = listen_at_;
   for (const ShmPath* path : connecting_) next = std::min(next, path->next_deadline());
   for (const auto& visitor : visitors_) next = std::min(next, visitor->deadline);
   return next;

@@ -90,6 +90,7 @@ class ShmPort final : public Port {
 
   // visitors.cc
   void accept_visitors();
+  void pause_listening();
   void on_visitor(Visitor& visitor);
   Status welcome(Visitor& visitor, Packet& packet);
   void refuse(int socket, const Status& why);
@@ -110,6 +111,7 @@ class ShmPort final : public Port {
   unsigned turns_ = 0;
   bool has_slept_ = false;
   bool is_closing_ = false;
+  Instant listen_at_ = Instant::max();  ///< When visitors are let in again, after descriptors ran out.
 
   std::vector<ShmPath*> hot_;
   std::size_t hand_ = 0;       ///< Where cooling looks next.

@@ -76,7 +76,6 @@ void consume(Model<M>& model, const std::vector<bool>& longs) {
       ++number;
     } else if (consumer.arm()) {
       interleave::wait_bell(kConsumerBell);
-      consumer.disarm();
     }
   }
 }

@@ -132,6 +132,23 @@ TEST_F(ShmHostile, SilentVisitorsKeepNobodyOut) {
   connect(friendly, host_);
 }
 
+TEST_F(ShmHostile, WithoutDescriptorsVisitorsWait) {
+  TestHost friendly("friend", folder_.path());
+  Path* path = friendly.open(friendly.target(host_));
+  std::vector<base::Fd> all;
+  for (base::Fd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); fd;
+       fd.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC))) {
+    all.push_back(std::move(fd));
+    if (all.size() > 100000) GTEST_SKIP() << "no limit to reach";
+  }
+  turn_until(
+      {&host_}, [] { return false; }, std::chrono::milliseconds(5));
+  EXPECT_TRUE(host_.port().prepare_sleep());
+  EXPECT_LT(host_.port().next_deadline(), Instant::max());
+  all.clear();
+  EXPECT_TRUE(turn_until({&host_, &friendly}, [&] { return friendly.ups.contains(path); }));
+}
+
 TEST_F(ShmHostile, ARingOfGarbageEndsThePathOnly) {
   RawPeer peer(host_, place());
   peer.become_path();

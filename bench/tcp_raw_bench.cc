@@ -108,23 +108,24 @@ void receive_all(int fd, std::vector<iovec> parts) {
   }
 }
 
-int raw_listen(std::uint16_t* port) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(fd, 4) != 0) abort();
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  *port = address.sin_port;
-  return fd;
-}
 void raw_tune(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
+int raw_listen(std::uint16_t* port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  raw_tune(fd);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(fd, 4) != 0) abort();
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  *port = address.sin_port;
+  return fd;
+}
 // ---- what is measured ----
 
 struct Shape {
@@ -162,8 +163,8 @@ void raw_child(const Shape& shape, std::byte* arena, std::uint16_t port) {
   address.sin_family = AF_INET;
   address.sin_port = port;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) abort();
   raw_tune(fd);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) abort();
   char byte = 0;
   std::array<std::byte, 8> small;
   const auto parts = parts_at(arena, shape, 2);
@@ -188,7 +189,6 @@ std::vector<double> run_raw(const Shape& shape, std::byte* mine, std::byte* thei
   const pid_t child = fork();
   if (child == 0) raw_child(shape, theirs, port);
   const int fd = accept(listener, nullptr, nullptr);
-  raw_tune(fd);
   char byte = 0;
   std::array<std::byte, 8> small = {};
   const auto parts = parts_at(mine, shape, 1);

@@ -4,8 +4,9 @@
 // docs/wire-stream.md; who sends them when, in backend/stream/machine.h.
 //
 // Grammar (little-endian):
-//   frame   = head, meta[meta_size], payload[payload_size]
+//   frame   = head, meta[meta_size], pad, payload[payload_size], pad
 //   head    = type:u8, flags:u8, meta_size:u16, payload_size:u32
+//   pad     = zeros up to the next multiple of 16 bytes of the frame; none after SKIP's payload
 //   WRITE   : meta = chunk, pieces; payload = the pieces' bytes in order. Flag bit 0: covered.
 //   READ    : meta = chunk, total:u32, pieces; no payload. Flag bit 0: covered.
 //   DATA    : meta = tag:u32; payload = the bytes that READ asked for.
@@ -17,6 +18,8 @@
 //   PING    : meta = number:u64. PONG: the same number.
 //   BYE     : meta = code:u8, reason:string
 //   SKIP    : a frame that was withdrawn; meta and payload mean nothing.
+// The padding keeps payload at multiples of 16 in the kernel's buffers: copies to and from other places take up to three
+// times as long (backend/tcp/NOTES.md).
 //   chunk   = transfer:u64, index:u32, tag:u32, binding:u32
 //   pieces  = form:u8, count:u16, list. form 0: offset:u64 each, all of the same size (total / count);
 //             form 1: (offset:u64, size:u32) each, sizes adding up to the total.
@@ -65,6 +68,13 @@ enum class Outcome : std::uint8_t {
 inline constexpr std::uint8_t kOutcomeLast = 4;
 
 inline constexpr std::size_t kFrameHeadSize = 8;
+inline constexpr std::size_t kFrameAlign = 16;
+/// Bytes that `size` takes with its padding.
+constexpr std::uint64_t padded(std::uint64_t size) { return (size + kFrameAlign - 1) & ~(kFrameAlign - 1); }
+/// Bytes in front of a frame's payload.
+constexpr std::size_t lead_size(std::size_t meta_size) {
+  return static_cast<std::size_t>(padded(kFrameHeadSize + meta_size));
+}
 inline constexpr std::uint8_t kFlagCovered = 1;
 inline constexpr std::uint32_t kPiecesMax = 256;         ///< Pieces in one WRITE or READ.
 inline constexpr std::uint32_t kPayloadMax = 16u << 20;  ///< Bytes of one WRITE or READ.

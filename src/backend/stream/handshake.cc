@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/try.h"
+#include "wire/stream_frames.h"
 
 namespace hawser::backend::stream {
 
@@ -10,6 +11,13 @@ Status ended(const Moved& moved, const Stream& stream) {
   if (!moved.status.ok()) return moved.status;
   return Status(Code::kDisconnected, base::format("the peer closed the connection ({})", stream.describe()))
       .with_scope(Scope::kPath);
+}
+
+// Padded like frames, in the tail that readers of a hello skip: what follows starts at a multiple of 16.
+void Handshake::say(const wire::Hello& hello) {
+  out_ = wire::encode(hello);
+  out_.resize(static_cast<std::size_t>(wire::padded(out_.size())));
+  base::store_little_endian(out_.data() + 4, static_cast<std::uint16_t>(out_.size() - wire::kHelloPrefix));
 }
 
 Status Handshake::turn() {

@@ -20,7 +20,7 @@ class Handshake {
   explicit Handshake(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
 
   /// What to say; may be called once, before or after the peer was heard.
-  void say(const wire::Hello& hello) { out_ = wire::encode(hello); }
+  void say(const wire::Hello& hello);
   /// Moves bytes. Errors: the stream ended (kDisconnected) or what came is no hello (kCorrupt).
   Status turn();
 

@@ -1,9 +1,8 @@
 #include "backend/stream/initiator.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "base/bytes.h"
+#include "backend/stream/frame_writer.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -20,12 +19,6 @@ bool well_formed(const Chunk& chunk) {
     sum += piece.size;
   }
   return sum == chunk.bytes && chunk.target != nullptr;
-}
-
-void encode_bind_frame(std::byte* at, const wire::Bind& bind) {
-  base::ByteWriter out(std::span(at, wire::kFrameHeadSize + 28));
-  wire::encode_head(out, {.type = wire::FrameType::kBind, .meta_size = 28});
-  wire::encode_bind(out, bind);
 }
 
 }  // namespace
@@ -122,7 +115,8 @@ void Initiator::announce(RemoteBinding& target, unsigned stream, Outlet& outlet)
   const auto bit = static_cast<std::uint8_t>(1u << stream);
   if ((target.announced & bit) != 0) return;
   target.announced |= bit;
-  encode_bind_frame(outlet.add(wire::kFrameHeadSize + 28), target.bind);
+  FrameWriter frame(outlet, {.type = wire::FrameType::kBind, .meta_size = 28});
+  wire::encode_bind(frame.meta(), target.bind);
 }
 
 void Initiator::frame_write(Slot& slot, unsigned stream, Outlet& outlet) {
@@ -130,24 +124,24 @@ void Initiator::frame_write(Slot& slot, unsigned stream, Outlet& outlet) {
   bool equal = true;
   const std::size_t meta = wire::kChunkHeadSize + wire::pieces_size(slot.pieces, &equal);
   slot.copied = slot.bytes <= kInlineMax;
-  const std::size_t size = wire::kFrameHeadSize + meta + (slot.copied ? slot.bytes : 0);
   slot.state = State::kFramed;
   slot.stream = static_cast<std::uint8_t>(stream);
-  slot.begin = outlet.end();
-  slot.head = outlet.add(size);
-  base::ByteWriter out(std::span(slot.head, size));
-  wire::encode_head(out, {.type = wire::FrameType::kWrite,
-                          .flags = slot.covered ? wire::kFlagCovered : std::uint8_t{0},
-                          .meta_size = static_cast<std::uint16_t>(meta),
-                          .payload_size = static_cast<std::uint32_t>(slot.bytes)});
-  wire::encode_chunk(out, {slot.transfer, slot.index, tag_of(slot), slot.target->bind.binding});
-  wire::encode_pieces(out, slot.pieces, equal);
+  FrameWriter frame(outlet,
+                    {.type = wire::FrameType::kWrite,
+                     .flags = slot.covered ? wire::kFlagCovered : std::uint8_t{0},
+                     .meta_size = static_cast<std::uint16_t>(meta),
+                     .payload_size = static_cast<std::uint32_t>(slot.bytes)},
+                    slot.copied);
+  wire::encode_chunk(frame.meta(), {slot.transfer, slot.index, tag_of(slot), slot.target->bind.binding});
+  wire::encode_pieces(frame.meta(), slot.pieces, equal);
+  slot.head = frame.head();
+  slot.begin = frame.begin();
   if (slot.copied) {
-    for (const Piece& piece : slot.pieces) out.bytes({piece.local, static_cast<std::size_t>(piece.size)});
+    frame.inline_payload(slot.pieces);
+    slot.end = outlet.end();
   } else {
-    outlet.add_payload(slot.pieces, slot.bytes, kNoOwner);
+    slot.end = frame.payload(slot.pieces, kNoOwner);
   }
-  slot.end = outlet.end();
 }
 
 void Initiator::frame_read(Slot& slot, Outlet& outlet) {
@@ -155,15 +149,14 @@ void Initiator::frame_read(Slot& slot, Outlet& outlet) {
   bool equal = true;
   const std::size_t meta = wire::kChunkHeadSize + 4 + wire::pieces_size(slot.pieces, &equal);
   slot.state = State::kFramed;
-  slot.begin = outlet.end();
-  slot.head = outlet.add(wire::kFrameHeadSize + meta);
-  base::ByteWriter out(std::span(slot.head, wire::kFrameHeadSize + meta));
-  wire::encode_head(out, {.type = wire::FrameType::kRead,
-                          .flags = slot.covered ? wire::kFlagCovered : std::uint8_t{0},
-                          .meta_size = static_cast<std::uint16_t>(meta)});
-  wire::encode_chunk(out, {slot.transfer, slot.index, tag_of(slot), slot.target->bind.binding});
-  out.u32(static_cast<std::uint32_t>(slot.bytes));
-  wire::encode_pieces(out, slot.pieces, equal);
+  FrameWriter frame(outlet, {.type = wire::FrameType::kRead,
+                             .flags = slot.covered ? wire::kFlagCovered : std::uint8_t{0},
+                             .meta_size = static_cast<std::uint16_t>(meta)});
+  wire::encode_chunk(frame.meta(), {slot.transfer, slot.index, tag_of(slot), slot.target->bind.binding});
+  frame.meta().u32(static_cast<std::uint32_t>(slot.bytes));
+  wire::encode_pieces(frame.meta(), slot.pieces, equal);
+  slot.head = frame.head();
+  slot.begin = frame.begin();
   slot.end = outlet.end();
 }
 
@@ -221,20 +214,16 @@ void Initiator::stage_notes(unsigned stream, Outlet& outlet) {
   for (auto& [binding, streams] : unbinds_) {
     if ((streams & bit) == 0 || !outlet.has_room(kFrameRoom)) continue;
     streams = static_cast<std::uint8_t>(streams & ~bit);
-    base::ByteWriter out(std::span(outlet.add(wire::kFrameHeadSize + 4), wire::kFrameHeadSize + 4));
-    wire::encode_head(out, {.type = wire::FrameType::kUnbind, .meta_size = 4});
-    out.u32(binding);
+    FrameWriter(outlet, {.type = wire::FrameType::kUnbind, .meta_size = 4}).meta().u32(binding);
   }
   std::erase_if(unbinds_, [](const auto& unbind) { return unbind.second == 0; });
   while (stream == 0 && !landed_.empty() && outlet.has_room(kFrameRoom)) {
     const std::size_t count = std::min(landed_.count(), wire::kLandedMax);
-    const std::size_t size = wire::kFrameHeadSize + count * 12;
-    base::ByteWriter out(std::span(outlet.add(size), size));
-    wire::encode_head(out, {.type = wire::FrameType::kLanded, .meta_size = static_cast<std::uint16_t>(count * 12)});
+    FrameWriter frame(outlet, {.type = wire::FrameType::kLanded, .meta_size = static_cast<std::uint16_t>(count * 12)});
     for (std::size_t i = 0; i < count; ++i) {
       const wire::Landed landed = landed_.pop();
-      out.u64(landed.transfer);
-      out.u32(landed.chunk);
+      frame.meta().u64(landed.transfer);
+      frame.meta().u32(landed.chunk);
     }
   }
 }

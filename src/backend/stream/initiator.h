@@ -34,7 +34,7 @@ inline constexpr std::uint64_t kInlineMax = 2048;      ///< Payload up to this s
 
 /// Staged bytes of the largest frame of a chunk, with what may have to come before it.
 inline constexpr std::size_t kFrameRoom = 8 * 1024;
-static_assert(2 * wire::kFrameHeadSize + 28 + wire::kMetaMax + kInlineMax <= kFrameRoom);
+static_assert(wire::lead_size(28) + wire::lead_size(wire::kMetaMax) + kInlineMax + 2 * wire::kFrameAlign <= kFrameRoom);
 
 /// A remote region as this path names it on the wire.
 class RemoteBinding final : public Binding {

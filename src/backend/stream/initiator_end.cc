@@ -1,5 +1,6 @@
 // How chunks end: by their outcome, by cancelling, with the path.
 
+#include "backend/stream/frame_writer.h"
 #include "backend/stream/initiator.h"
 #include "base/format.h"
 
@@ -62,10 +63,8 @@ void Initiator::free_slot(Slot& slot) {
 // Takes back a frame of which nothing was sent: its head says SKIP now, and payload that it only refers to is left out.
 bool Initiator::withdraw(Slot& slot, Outlet& outlet) {
   if (outlet.sent_end() > slot.begin) return false;
-  slot.head[0] = static_cast<std::byte>(wire::FrameType::kSkip);
-  if (slot.op == Operation::kRead || slot.copied) return true;
-  base::store_little_endian<std::uint32_t>(slot.head + 4, 0);
-  return outlet.let_go(slot.end, true);
+  make_skip(slot.head, slot.op == Operation::kRead ? 0 : slot.bytes, slot.copied);
+  return slot.op == Operation::kRead || slot.copied || outlet.let_go(slot.end, true);
 }
 
 void Initiator::cancel(std::uint64_t transfer, std::span<Outlet> outlets, std::span<Inlet> inlets) {

@@ -86,12 +86,15 @@ Inlet::Next Inlet::next() {
     payload_due_ = false;
     return Next::kPayload;
   }
-  if (buffered() < wire::kFrameHeadSize) return Next::kMore;
+  const std::size_t pad = std::min(pad_left_, buffered());
+  begin_ += pad;
+  pad_left_ -= pad;
+  if (pad_left_ > 0 || buffered() < wire::kFrameHeadSize) return Next::kMore;
   const std::byte* at = buffer_.get() + begin_;
   if (!wire::decode_head(std::span<const std::byte, wire::kFrameHeadSize>(at, wire::kFrameHeadSize), &head_)) {
     return Next::kCorrupt;
   }
-  const std::size_t size = wire::kFrameHeadSize + head_.meta_size;
+  const std::size_t size = wire::lead_size(head_.meta_size);
   if (buffered() < size) return Next::kMore;
   meta_ = {at + wire::kFrameHeadSize, head_.meta_size};
   begin_ += size;
@@ -111,6 +114,8 @@ void Inlet::drop() {
   if (!payload_due_) {  // A new payload: whoever does not land it drops it.
     payload_due_ = true;
     payload_left_ = head_.payload_size;
+    const bool padded = head_.type != wire::FrameType::kSkip;
+    pad_left_ = padded ? static_cast<std::size_t>(wire::padded(payload_left_) - payload_left_) : 0;
     landed_ = 0;
   }
   dropping_ = true;
@@ -119,6 +124,7 @@ void Inlet::drop() {
 void Inlet::clear() {
   begin_ = end_ = 0;
   payload_left_ = 0;
+  pad_left_ = 0;
   payload_due_ = dropping_ = false;
   buffer_.reset();
 }

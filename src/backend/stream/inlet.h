@@ -33,7 +33,7 @@ class Inlet {
   /// Read-ahead while bulk comes in: enough for a frame's head and meta, little to copy.
   static constexpr std::size_t kBulkAhead = 4 * 1024;
   static constexpr std::uint32_t kBulkPayload = 16 * 1024;
-  static_assert(wire::kFrameHeadSize + wire::kMetaMax <= kBulkAhead && 2 * kBulkAhead <= kBufferSize);
+  static_assert(wire::lead_size(wire::kMetaMax) <= kBulkAhead && 2 * kBulkAhead <= kBufferSize);
 
   /// Parts for the next bytes, at most `bytes_max` of payload; never none.
   std::size_t landing(std::span<iovec> out, std::uint64_t bytes_max);
@@ -65,6 +65,7 @@ class Inlet {
   bool payload_due_ = false;  ///< kPayload has to be told.
   bool dropping_ = false;
   std::uint64_t payload_left_ = 0;
+  std::size_t pad_left_ = 0;  ///< Zeros behind the payload.
   std::uint64_t landed_ = 0;  ///< Bytes of this payload that are in place.
   const Piece* piece_ = nullptr;
   std::size_t piece_count_ = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/bytes.h"
+#include "backend/stream/frame_writer.h"
 #include "base/format.h"
 
 namespace hawser::backend::stream {
@@ -33,24 +33,21 @@ bool Machine::send(Priority priority, std::span<const std::byte> head, std::span
   const std::size_t size = head.size() + body.size();
   HAWSER_ASSERT(size <= wire::kMessagePayloadMax, "a message is larger than the contract allows");
   Outlet& outlet = outlets_[0];
-  if (!outlet.has_room(wire::kFrameHeadSize + size)) return false;
-  base::ByteWriter out(std::span(outlet.add(wire::kFrameHeadSize), wire::kFrameHeadSize));
-  wire::encode_head(out, {.type = wire::FrameType::kMessage,
-                          .flags = static_cast<std::uint8_t>(priority),
-                          .payload_size = static_cast<std::uint32_t>(size)});
+  if (!outlet.has_room(wire::lead_size(0) + wire::padded(size))) return false;
+  FrameWriter(outlet, {.type = wire::FrameType::kMessage,
+                       .flags = static_cast<std::uint8_t>(priority),
+                       .payload_size = static_cast<std::uint32_t>(size)});
   outlet.add_bytes(head);
   outlet.add_bytes(body);
+  FrameWriter::pad(outlet, size);
   ++counts_.messages_out;
   small_seen_ = true;
   return true;
 }
 
 bool Machine::send_number(wire::FrameType type, std::uint64_t number) {
-  constexpr std::size_t kSize = wire::kFrameHeadSize + 8;
-  if (!outlets_[0].has_room(kSize)) return false;
-  base::ByteWriter out(std::span(outlets_[0].add(kSize), kSize));
-  wire::encode_head(out, {.type = type, .meta_size = 8});
-  out.u64(number);
+  if (!outlets_[0].has_room(wire::lead_size(8))) return false;
+  FrameWriter(outlets_[0], {.type = type, .meta_size = 8}).meta().u64(number);
   return true;
 }
 
@@ -58,10 +55,9 @@ void Machine::bye(Code code, std::string_view reason) {
   std::string meta;
   base::ByteWriter out(&meta);
   wire::encode_bye(out, code, reason);
-  std::string frame;
-  base::ByteWriter head(&frame);
-  wire::encode_head(head, {.type = wire::FrameType::kBye, .meta_size = static_cast<std::uint16_t>(meta.size())});
-  if (outlets_[0].has_room(frame.size() + meta.size())) outlets_[0].add_bytes(base::as_bytes(frame + meta));
+  if (!outlets_[0].has_room(wire::lead_size(meta.size()))) return;
+  FrameWriter frame(outlets_[0], {.type = wire::FrameType::kBye, .meta_size = static_cast<std::uint16_t>(meta.size())});
+  frame.meta().bytes(base::as_bytes(meta));
 }
 
 bool Machine::carries_bulk(unsigned stream) const {

@@ -219,7 +219,7 @@ TEST(Machine, AFloodOfReadsIsCorrupt) {
   EXPECT_EQ(taken, kReadsMax);
   const std::vector<std::byte> bytes = drain(peer.machine, 0);
   ASSERT_TRUE(deliver(end.machine, 0, bytes).ok());
-  const std::size_t bind_size = wire::kFrameHeadSize + 28;
+  const std::size_t bind_size = wire::lead_size(28);
   const std::size_t read_size = (bytes.size() - bind_size) / taken;
   EXPECT_EQ(deliver(end.machine, 0, std::span(bytes).subspan(bind_size, read_size)).code(), Code::kCorrupt);
 }

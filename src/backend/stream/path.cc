@@ -91,7 +91,7 @@ std::string StreamPath::describe() const {
 void StreamPath::say_goodbye(Code code, std::string_view reason) {
   if (phase_ != Phase::kUp) return;
   machine_->bye(code, reason);
-  static_cast<void>(send_on(0, UINT64_MAX));
+  static_cast<void>(send_on(0, Outlet::kStagedMax));
 }
 
 void StreamPath::begin_close(Instant now) {

@@ -104,7 +104,8 @@ std::size_t StreamPath::send_on(unsigned index, std::uint64_t bytes_max) {
   if (machine_->has_unreleased(index)) machine_->sent(index, 0, lane.released());
   if (lane.owner.blocked && !lane.owner.hot) return 0;
   if (!machine_->fill(index, bytes_max)) return 0;
-  const std::size_t count = machine_->gather(index, shared_.parts, bytes_max);
+  // Room for heads beyond the limit, so that a chunk of just that size goes in one call.
+  const std::size_t count = machine_->gather(index, shared_.parts, bytes_max + kFrameRoom);
   const std::span<const iovec> parts(shared_.parts.data(), count);
   const Moved moved = lane.stream->send(parts);
   if (moved.closed) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/bytes.h"
+#include "backend/stream/frame_writer.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -151,21 +151,19 @@ void Target::frame_reply(bool bulk, unsigned stream, Outlet& outlet) {
   const std::uint32_t number = replies_[bulk ? 1 : 0].pop();
   Reply& reply = reads_[number];
   const bool copied = reply.bytes <= kInlineMax;
-  const std::size_t size = wire::kFrameHeadSize + 4 + (copied ? reply.bytes : 0);
-  reply.begin = outlet.end();
-  reply.head = outlet.add(size);
-  base::ByteWriter out(std::span(reply.head, size));
-  wire::encode_head(
-      out, {.type = wire::FrameType::kData, .meta_size = 4, .payload_size = static_cast<std::uint32_t>(reply.bytes)});
-  out.u32(reply.tag);
+  FrameWriter frame(
+      outlet, {.type = wire::FrameType::kData, .meta_size = 4, .payload_size = static_cast<std::uint32_t>(reply.bytes)},
+      copied);
+  frame.meta().u32(reply.tag);
   bytes_out_ += reply.bytes;
   if (copied) {
-    for (const Piece& piece : reply.pieces) out.bytes({piece.local, static_cast<std::size_t>(piece.size)});
+    frame.inline_payload(reply.pieces);
     on_released(number);
     return;
   }
-  outlet.add_payload(reply.pieces, reply.bytes, number);
-  reply.end = outlet.end();
+  reply.head = frame.head();
+  reply.begin = frame.begin();
+  reply.end = frame.payload(reply.pieces, number);
   reply.state = Reply::State::kFramed;
   reply.stream = static_cast<std::uint8_t>(stream);
 }
@@ -178,10 +176,8 @@ void Target::on_released(std::uint32_t owner) {
 void Target::stage_acks(Outlet& control) {
   while (!acks_.empty() && control.has_room(kFrameRoom)) {
     const std::size_t count = std::min(acks_.count(), wire::kAcksMax);
-    const std::size_t size = wire::kFrameHeadSize + count * 4;
-    base::ByteWriter out(std::span(control.add(size), size));
-    wire::encode_head(out, {.type = wire::FrameType::kAck, .meta_size = static_cast<std::uint16_t>(count * 4)});
-    for (std::size_t i = 0; i < count; ++i) out.u32(acks_.pop());
+    FrameWriter frame(control, {.type = wire::FrameType::kAck, .meta_size = static_cast<std::uint16_t>(count * 4)});
+    for (std::size_t i = 0; i < count; ++i) frame.meta().u32(acks_.pop());
   }
 }
 
@@ -207,8 +203,7 @@ bool Target::stop_reply(Reply& reply, std::span<Outlet> outlets) {
   reply.stopped = true;
   const bool unsent = outlet.sent_end() <= reply.begin;
   if (unsent) {
-    reply.head[0] = static_cast<std::byte>(wire::FrameType::kSkip);
-    base::store_little_endian<std::uint32_t>(reply.head + 4, 0);
+    make_skip(reply.head, reply.bytes, false);
     acks_.push(wire::ack_entry(reply.tag, wire::Outcome::kClosed));
   }
   reply.quiet = outlet.let_go(reply.end, unsent);

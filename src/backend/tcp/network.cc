@@ -36,9 +36,7 @@ Result<base::Fd> listen_at(base::SocketAddress& address, const TcpOptions& optio
   if (!fd) return cannot_listen(address, errno);
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  // What a listener has its connections inherit.
-  if (options.sndbuf > 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &options.sndbuf, sizeof(int));
-  if (options.rcvbuf > 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &options.rcvbuf, sizeof(int));
+  tune_socket(fd.get(), options, base::is_loopback(address));  // Its connections inherit it.
   if (address.family() == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
   if (::bind(fd.get(), address.get(), address.size) != 0 || ::listen(fd.get(), kBacklog) != 0) {
     return cannot_listen(address, errno);
@@ -108,10 +106,7 @@ Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& c
   HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
   base::Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return base::errno_status(base::format("a socket to {}", candidate), errno);
-  // Buffer sizes must stand before the connection does: they decide its window scale.
-  const TcpOptions& options = shared_->options;
-  if (options.sndbuf > 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &options.sndbuf, sizeof(int));
-  if (options.rcvbuf > 0) ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &options.rcvbuf, sizeof(int));
+  tune_socket(fd.get(), shared_->options, base::is_loopback(address));
   const int result = ::connect(fd.get(), address.get(), address.size);
   if (result != 0 && errno != EINPROGRESS) {
     const int error = errno;
@@ -119,7 +114,7 @@ Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& c
     return error == ECONNREFUSED ? status.with_scope(Scope::kPeer) : status;
   }
   auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), address, true);
-  HAWSER_TRY(stream->prepare());
+  HAWSER_TRY(stream->watch());
   return std::unique_ptr<stream::Stream>(std::move(stream));
 }
 
@@ -130,8 +125,9 @@ std::unique_ptr<stream::Stream> TcpNetwork::accept() {
     base::Fd fd(::accept4(listener.get(), peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd && (errno == EMFILE || errno == ENFILE)) turn_one_away(listener.get());
     if (!fd) continue;
+    tune_socket(fd.get(), shared_->options, base::is_loopback(peer));
     auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), peer, false);
-    if (stream->prepare().ok()) return stream;
+    if (stream->watch().ok()) return stream;
   }
   return nullptr;
 }

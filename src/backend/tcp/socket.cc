@@ -22,13 +22,17 @@ bool set(int fd, int level, int option, int value) {
   return ::setsockopt(fd, level, option, &value, sizeof(value)) == 0;
 }
 
-void tune(int fd, const TcpOptions& options, bool loopback) {
+}  // namespace
+
+void tune_socket(int fd, const TcpOptions& options, bool loopback) {
   // Each is an improvement, none a need: a system that refuses one is used without.
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleSeconds);
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalSeconds);
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
+  if (options.sndbuf > 0) set(fd, SOL_SOCKET, SO_SNDBUF, options.sndbuf);
+  if (options.rcvbuf > 0) set(fd, SOL_SOCKET, SO_RCVBUF, options.rcvbuf);
   if (options.notsent > 0) set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(options.notsent));
   // bbr paces, which halves what several connections over loopback can do.
   std::string_view control = options.congestion;
@@ -37,8 +41,6 @@ void tune(int fd, const TcpOptions& options, bool loopback) {
     ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control.data(), static_cast<socklen_t>(control.size()));
   }
 }
-
-}  // namespace
 
 TcpStream::TcpStream(std::shared_ptr<TcpShared> shared, base::Fd fd, const base::SocketAddress& peer, bool connecting)
     : shared_(std::move(shared)),
@@ -50,8 +52,7 @@ TcpStream::TcpStream(std::shared_ptr<TcpShared> shared, base::Fd fd, const base:
 
 TcpStream::~TcpStream() { close(true); }
 
-Status TcpStream::prepare() {
-  tune(fd_.get(), shared_->options, base::is_loopback(peer_));
+Status TcpStream::watch() {
   const auto cookie = reinterpret_cast<std::uintptr_t>(this);
   return shared_->epoll.add(fd_.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, cookie);
 }

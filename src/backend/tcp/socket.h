@@ -28,14 +28,18 @@ struct TcpShared {
   std::size_t stashed = 0;
 };
 
+/// Sets what every socket of ours has, as far as the system knows it. Before it connects or listens: what a congestion
+/// control once set up (bbr its pacing) stays behind when another takes over.
+void tune_socket(int fd, const TcpOptions& options, bool loopback);
+
 class TcpStream final : public stream::Stream {
  public:
   /// A connected socket, or one on its way.
   TcpStream(std::shared_ptr<TcpShared> shared, base::Fd fd, const base::SocketAddress& peer, bool connecting);
   ~TcpStream() override;
 
-  /// Sets the options of every socket of ours, and watches it.
-  Status prepare();
+  /// From now on the network tells what happens to it.
+  Status watch();
 
   stream::StreamState state() const override { return state_; }
   Status status() const override { return status_; }

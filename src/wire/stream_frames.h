@@ -18,11 +18,12 @@
 //   PING    : meta = number:u64. PONG: the same number.
 //   BYE     : meta = code:u8, reason:string
 //   SKIP    : a frame that was withdrawn; meta and payload mean nothing.
-// The padding keeps payload at multiples of 16 in the kernel's buffers: copies to and from other places take up to three
-// times as long (backend/tcp/NOTES.md).
 //   chunk   = transfer:u64, index:u32, tag:u32, binding:u32
 //   pieces  = form:u8, count:u16, list. form 0: offset:u64 each, all of the same size (total / count);
 //             form 1: (offset:u64, size:u32) each, sizes adding up to the total.
+//
+// The padding keeps payload at multiples of 16 in the kernel's buffers: copies to and from other places take up to
+// three times as long (backend/tcp/NOTES.md).
 //
 // Decoders are total: any bytes give a value within the bounds below or `false`.
 //

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/quantity.h"
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/demo_decode.h"
@@ -89,7 +90,7 @@ int run_demo(Arguments& a) {
   std::vector<RunReport> runs;
   for (const std::string& backend : a.backends) {
     if (interrupted()) break;
-    runs.push_back(run_backend(a.demo, *work, backend));
+    runs.push_back(run_backend(a.demo, *work, base::to_lower(backend)));
   }
   if (a.common.json) {
     print(report_json(a.demo, *work, runs));

@@ -12,6 +12,7 @@ namespace hawser::cli {
 namespace {
 
 constexpr std::int64_t kNearNs = 260;  // between two cores that share a last-level cache
+constexpr double kSteadyShare = 1.25;  // two measurements of one ceiling that differ more are of a busy machine
 
 // What stands in one row: the cold pass, or the middle one of the warm passes with the latencies of all of them.
 struct Figures {
@@ -83,15 +84,26 @@ std::string placement_text(std::int64_t ns) {
   return fmt::format("{} ({} ns)", ns < kNearNs ? "near" : "far", ns);
 }
 
+// Other work on the machine, or cores that moved apart: figures of one run are then not of one machine.
+bool is_steady(const RunReport& run) {
+  const auto [low, high] = std::minmax(run.ceiling_before.gb_per_s, run.ceiling_after.gb_per_s);
+  return high <= kSteadyShare * low && (run.core_ns_before < kNearNs) == (run.core_ns_after < kNearNs);
+}
+
+std::string ceiling_notes(const RunReport& run) {
+  std::string text = fmt::format("{}: ceiling: {}, {} GB/s before and {} after\n", run.backend, run.ceiling.how,
+                                 short_rate(run.ceiling_before.gb_per_s), short_rate(run.ceiling_after.gb_per_s));
+  text += fmt::format("{}: cores {} before, {} after; {} pages\n", run.backend, placement_text(run.core_ns_before),
+                      placement_text(run.core_ns_after), run.huge_pages ? "huge" : "4 KiB");
+  if (!is_steady(run)) {
+    text += fmt::format("{}: the machine changed during this run; repeat it when nothing else runs\n", run.backend);
+  }
+  return text;
+}
+
 std::string notes(const DemoOptions& options, const RunReport& run) {
   std::string text;
-  if (run.ceiling.gb_per_s > 0) {
-    text += fmt::format(
-        "{}: ceiling is the best raw loop over the same blocks: {} (before {}, after {} GB/s); "
-        "cores {} before, {} after; {} pages\n",
-        run.backend, run.ceiling.how, short_rate(run.ceiling_before.gb_per_s), short_rate(run.ceiling_after.gb_per_s),
-        placement_text(run.core_ns_before), placement_text(run.core_ns_after), run.huge_pages ? "huge" : "4 KiB");
-  }
+  if (run.ceiling.gb_per_s > 0) text += ceiling_notes(run);
   if (options.verify && run.verify_ns > 0) {
     text += fmt::format("{}: connected in {}; checksums took {} outside of the timed passes\n", run.backend,
                         short_duration(Duration(run.connect_ns)), short_duration(Duration(run.verify_ns)));
@@ -106,7 +118,8 @@ Json ceiling_json(const RunReport& run) {
   return {{"gb_per_s", run.ceiling.gb_per_s},
           {"how", run.ceiling.how},
           {"before_gb_per_s", run.ceiling_before.gb_per_s},
-          {"after_gb_per_s", run.ceiling_after.gb_per_s}};
+          {"after_gb_per_s", run.ceiling_after.gb_per_s},
+          {"steady", is_steady(run)}};
 }
 
 Json pass_json(const Geometry& geometry, const PassReport& pass) {

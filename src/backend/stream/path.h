@@ -138,6 +138,9 @@ class StreamPath final : public Path {
   void watch_cancelled(Instant now);
   std::size_t turn_closing(Instant now);
   void note_progress(unsigned index, std::size_t bytes, Instant now);
+  void take_goodbye(const ControlNews& news);
+  /// Stream `index` has ended, and with it the path.
+  void lose(unsigned index, const Status& why);
   Status lost(const Status& why) const;
 
   PortShared& shared_;

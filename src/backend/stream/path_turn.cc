@@ -18,6 +18,8 @@ constexpr Duration kCancelPeriod = std::chrono::seconds(1);
 constexpr unsigned kAckTurns = 8;
 /// Bytes that stream 0 moves in one call, where bulk has streams of its own.
 constexpr std::uint64_t kControlStep = 256 * 1024;
+/// Calls in which the rest of stream 0 is read once another stream has ended.
+constexpr int kLastWordsSteps = 64;
 
 std::uint64_t sum(std::span<const iovec> parts) {
   std::uint64_t bytes = 0;
@@ -109,7 +111,7 @@ std::size_t StreamPath::send_on(unsigned index, std::uint64_t bytes_max) {
   const std::span<const iovec> parts(shared_.parts.data(), count);
   const Moved moved = lane.stream->send(parts);
   if (moved.closed) {
-    go_down(lost(ended(moved, *lane.stream)));
+    lose(index, ended(moved, *lane.stream));
     return 1;
   }
   lane.owner.blocked = moved.bytes < sum(parts);
@@ -124,7 +126,7 @@ std::size_t StreamPath::receive_on(unsigned index, std::uint64_t bytes_max) {
   const std::size_t count = machine_->landing(index, shared_.parts, bytes_max);
   const Moved moved = lane.stream->receive({shared_.parts.data(), count});
   if (moved.closed) {
-    go_down(lost(ended(moved, *lane.stream)));
+    lose(index, ended(moved, *lane.stream));
     return 1;
   }
   lane.owner.readable = moved.bytes > 0;
@@ -138,7 +140,10 @@ void StreamPath::answer_news(Instant now) {
   const ControlNews news = machine_->take_news();
   if (news.ping) static_cast<void>(machine_->pong(news.ping_nonce));
   if (news.pong) static_cast<void>(detector_->on_pong(news.pong_nonce, now));
-  if (!news.bye) return;
+  if (news.bye) take_goodbye(news);
+}
+
+void StreamPath::take_goodbye(const ControlNews& news) {
   // An agent that closes is gone; one that only drops this path is not.
   const Scope scope = news.bye_code == Code::kOk ? Scope::kPath : Scope::kPeer;
   go_down(Status(Code::kDisconnected, base::format("{} said goodbye: {}", name_, news.bye_reason))
@@ -184,6 +189,21 @@ std::size_t StreamPath::turn_closing(Instant now) {
     go_down(Status(Code::kDisconnected, "this agent closed the path").with_peer(name_), !done);
   }
   return sent + 1;
+}
+
+// A peer that goes closes all its streams, and this may be the first whose end is seen. What it said before, its
+// goodbye last, is on stream 0 by now.
+void StreamPath::lose(unsigned index, const Status& why) {
+  for (int step = 0; index != 0 && step < kLastWordsSteps && phase_ == Phase::kUp && machine_->wants(0); ++step) {
+    const std::size_t count = machine_->landing(0, shared_.parts, kControlStep);
+    const Moved moved = lanes_[0].stream->receive({shared_.parts.data(), count});
+    if (moved.bytes == 0) break;
+    if (Status status = machine_->received(0, moved.bytes); !status.ok()) go_down(status);
+  }
+  if (phase_ == Phase::kUp && machine_->has_news()) {
+    if (const ControlNews news = machine_->take_news(); news.bye) take_goodbye(news);
+  }
+  go_down(lost(why));  // If it is not down already.
 }
 
 Status StreamPath::lost(const Status& why) const {

@@ -399,6 +399,18 @@ TEST(StreamPort, AReleasedPathSaysGoodbye) {
   EXPECT_NE(pair.b->down[0].message().find("goodbye"), std::string_view::npos);
 }
 
+TEST(StreamPort, LastWordsAreHeardThoughAnotherStreamEndsFirst) {
+  Pair pair(3);
+  pair.connect();
+  const std::string_view words = "all is said";
+  ASSERT_TRUE(pair.to_b->send(Priority::kRealtime, {}, base::as_bytes(words)));
+  pair.a->port->release_path(pair.to_b);
+  pair.network.step_max = 5;  // Stream 0 takes many calls, the others show their end at once.
+  ASSERT_TRUE(pair.run([&] { return !pair.b->down.empty(); }));
+  EXPECT_EQ(pair.b->messages, std::vector<std::string>{std::string(words)});
+  EXPECT_NE(pair.b->down[0].message().find("goodbye"), std::string_view::npos) << pair.b->down[0].to_string();
+}
+
 TEST(StreamPort, AClosingAgentIsGoneForGood) {
   Pair pair;
   pair.connect();

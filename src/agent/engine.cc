@@ -131,6 +131,7 @@ Session& Engine::session(const std::shared_ptr<PeerCore>& peer) {
     const AgentLimits& limits = core_.options.limits;
     peer->session = std::make_unique<Session>(
         peer, wire::CreditLimits{.messages = limits.notifications, .bytes = limits.notification_bytes});
+    peer->session->number = rng_.u64() | 1;
     sessions_.push_back(peer->session.get());
     for (const auto& [channel, credit] : open_channels_) {
       peer->session->channels[channel].in.emplace(channel_window(credit));

@@ -165,6 +165,7 @@ class Engine {
   std::size_t pump_messages(Session& session, Instant now);
   void send_welcome(Session& session, PathEntry& entry);
   void break_path(Session& session, const Status& cause, Instant now);
+  bool is_released(const backend::Path* path) const;
 
   // engine_cards.cc
   Status on_card_request(Session& session, const wire::CardRequest& request);

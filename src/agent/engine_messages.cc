@@ -57,7 +57,9 @@ bool Engine::send_plain(Session& session, std::span<const std::byte> head, std::
 
 void Engine::send_welcome(Session& session, PathEntry& entry) {
   HeadArray buffer;
-  const wire::Welcome welcome{.revision = core_.card_revision(),
+  const wire::Welcome welcome{.session = session.number,
+                              .peer_session = session.peer_number,
+                              .revision = core_.card_revision(),
                               .received = session.link_in.received(),
                               .notify = session.notify_in.take_limits()};
   entry.welcome_sent = entry.path->send(Priority::kRealtime, wire::encode(welcome, buffer), {});
@@ -106,6 +108,8 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
   for (PathEntry& entry : session.paths) {
     if (entry.up && !entry.welcome_sent) send_welcome(session, entry);
   }
+  choose_control(session, now);
+  control = session.control();
   if (control == nullptr) return 0;
   std::size_t work = 0;
   while (!session.link_out.pending().empty()) {
@@ -237,6 +241,21 @@ Status Engine::on_reliable(Session& session, const wire::Envelope& envelope, Ins
 }
 
 Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcome& welcome, Instant now) {
+  if (welcome.session == 0) return Status(Code::kCorrupt, "a Welcome of no session");
+  const bool means_another = welcome.peer_session != 0 && welcome.peer_session != session.number;
+  const bool began_anew = session.peer_number != 0 && session.peer_number != welcome.session;
+  // It believes in a session that is over here. Our Welcome tells it so, and it will drop this path.
+  if (means_another && session.peer_number == 0) return {};
+  if (means_another || began_anew) {
+    feed(session, proto::SessionEvent::kRestarted,
+         Status(Code::kDisconnected, "the peer forgot this session and began another one")
+             .with_scope(Scope::kPeer)
+             .with_peer(session.peer->name),
+         now);
+    return {};
+  }
+  session.peer_number = welcome.session;
+  entry.agreed = true;
   if (entry.greeted) entry.welcome_sent = false;  // It lost its control path and greets again: it waits for an answer.
   entry.greeted = true;
   entry.peer_received = welcome.received;

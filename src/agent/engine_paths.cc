@@ -171,7 +171,7 @@ bool Engine::open_next_path(Session& session, Instant now) {
 }
 
 void Engine::on_path_up(std::size_t backend, const backend::PortEvent& event, Instant now) {
-  if (closing_ || event.peer == nullptr) return;
+  if (closing_ || event.peer == nullptr || is_released(event.path)) return;
   for (Stranger& stranger : strangers_) {
     if (stranger.path != event.path) continue;
     stranger.path = nullptr;
@@ -189,8 +189,13 @@ void Engine::on_path_up(std::size_t backend, const backend::PortEvent& event, In
     adopt(*known, backend, event, now);
     return;
   }
-  const Result<std::shared_ptr<PeerCore>> peer = core_.meet(*event.peer);
-  if (!peer || (*peer)->state.load(std::memory_order_relaxed) == PeerState::kDown) {
+  Result<std::shared_ptr<PeerCore>> peer = core_.meet(*event.peer);
+  if (peer && (*peer)->state.load(std::memory_order_relaxed) == PeerState::kDown) {
+    // That session is over. Whether the peer means it or a new one, its Welcome will tell.
+    core_.forget(**peer);
+    peer = core_.meet(*event.peer);
+  }
+  if (!peer) {
     release(backend, event.path);
     return;
   }
@@ -257,7 +262,8 @@ void Engine::choose_control(Session& session, Instant now) {
   if (session.control() != nullptr) return;
   PathEntry* best = nullptr;
   for (PathEntry& entry : session.paths) {
-    if (entry.up && entry.greeted && (best == nullptr || entry.backend < best->backend)) best = &entry;
+    if (entry.up && entry.greeted && entry.welcome_sent && (best == nullptr || entry.backend < best->backend))
+      best = &entry;
   }
   if (best == nullptr) return;
   const bool lossless = backends_[best->backend].traits->lossless;
@@ -274,6 +280,10 @@ void Engine::choose_control(Session& session, Instant now) {
 void Engine::break_path(Session& session, const Status& cause, Instant now) {
   HAWSER_LOG(core_.log, kWarn, "{}: dropping {}: {}", core_.identity.name, session.peer->name, cause.to_string());
   feed(session, SessionEvent::kDenied, cause.with_scope(Scope::kPeer), now);
+}
+
+bool Engine::is_released(const backend::Path* path) const {
+  return std::any_of(to_release_.begin(), to_release_.end(), [path](const auto& each) { return each.second == path; });
 }
 
 void Engine::release(std::size_t backend, backend::Path* path) {
@@ -334,21 +344,21 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
   Route& route = plan.route;
   if (route.serial != 0) {
     for (PathEntry& entry : session.paths) {
-      if (entry.serial == route.serial && entry.up) return &entry;
+      if (entry.serial == route.serial && entry.agreed) return &entry;
     }
     route = Route();
   }
   PathEntry* best = nullptr;
   for (PathEntry& entry : session.paths) {
-    if (!entry.up || (best != nullptr && entry.backend >= best->backend)) continue;
+    if (!entry.agreed || (best != nullptr && entry.backend >= best->backend)) continue;
     const bool refused = std::any_of(plan.remotes.begin(), plan.remotes.end(),
                                      [&](const auto& region) { return entry.refused.contains(region->index); });
     if (!refused) best = &entry;
   }
   if (best == nullptr) {
     const bool connecting =
-        std::any_of(session.paths.begin(), session.paths.end(), [](const auto& e) { return !e.up; });
-    const bool any_up = std::any_of(session.paths.begin(), session.paths.end(), [](const auto& e) { return e.up; });
+        std::any_of(session.paths.begin(), session.paths.end(), [](const auto& e) { return !e.agreed; });
+    const bool any_up = std::any_of(session.paths.begin(), session.paths.end(), [](const auto& e) { return e.agreed; });
     if (any_up && !connecting) {
       // The paths that are up cannot carry these regions: the next backend may.
       session.connect_deadline = core_.now() + core_.options.peer_timeout;

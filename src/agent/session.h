@@ -32,6 +32,7 @@ struct PathEntry {
   std::uint64_t serial = 0;  ///< Names it for ever.
   base::Id128 session;       ///< Names it at both ends.
   bool up = false;
+  bool agreed = false;   ///< A Welcome told that the peer means this session: it may carry transfers.
   bool greeted = false;  ///< The peer's Welcome came on it.
   bool welcome_sent = false;
   std::uint64_t peer_received = 0;  ///< What that Welcome said.
@@ -81,7 +82,9 @@ struct Session {
   std::optional<proto::Backoff> backoff;
   std::uint64_t control_serial = 0;  ///< The path that carries our messages; 0: none.
 
-  // Messages.
+  // Messages. Their numbers make sense only between two sessions that mean each other: see wire::Welcome.
+  std::uint64_t number = 0;       ///< Of this session; random, not 0.
+  std::uint64_t peer_number = 0;  ///< Of the peer's; 0 until its first Welcome.
   proto::LinkSender link_out;
   proto::LinkReceiver link_in;
   proto::CreditReceiver notify_in;

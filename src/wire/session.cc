@@ -202,6 +202,8 @@ Bytes encode(const Credit& message, HeadBuffer buffer) {
 
 Bytes encode(const Welcome& message, HeadBuffer buffer) {
   HeadWriter out(buffer, SessionKind::kWelcome);
+  out.u64(message.session);
+  out.u64(message.peer_session);
   out.varint(message.revision);
   out.varint(message.received);
   out.varint(message.notify.messages);
@@ -315,6 +317,8 @@ Result<Welcome> decode_welcome(const Envelope& envelope) {
   require_kind(envelope, SessionKind::kWelcome);
   ByteReader in(envelope.rest);
   Welcome message;
+  message.session = in.u64();
+  message.peer_session = in.u64();
   message.revision = in.varint();
   message.received = in.varint();
   message.notify = take_limits(in);

@@ -13,7 +13,7 @@
 //   cardpart    (4, reliable) = revision:varint, total:varint, offset:varint, body: part of the card
 //   ack         (5) = up_to:varint
 //   credit      (6) = channel:varint, messages:varint, bytes:varint
-//   welcome     (7) = revision:varint, received:varint, messages:varint, bytes:varint
+//   welcome     (7) = session:u64, peer_session:u64, revision:varint, received:varint, messages:varint, bytes:varint
 //   bye         (8) = code:u8, body: text
 // There is nothing optional to skip: the hello agreed on a version, and whoever speaks a later one sends only what the
 // agreed one knows.
@@ -115,9 +115,11 @@ struct Credit {
 
 /// First on every fresh path, from both sides.
 struct Welcome {
-  std::uint64_t revision = 0;  ///< Of the sender's own card.
-  std::uint64_t received = 0;  ///< Number of the last message taken: what follows it is to be sent again.
-  CreditLimits notify;         ///< Credit of kNotifyChannel.
+  std::uint64_t session = 0;       ///< The sender's number for what it keeps of us; another one: it began anew.
+  std::uint64_t peer_session = 0;  ///< The number that it last heard from us. 0: none yet.
+  std::uint64_t revision = 0;      ///< Of the sender's own card.
+  std::uint64_t received = 0;      ///< Number of the last message taken: what follows it is to be sent again.
+  CreditLimits notify;             ///< Credit of kNotifyChannel.
 };
 
 /// The session ends. `code` is never kOk.

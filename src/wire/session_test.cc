@@ -69,7 +69,7 @@ std::vector<std::string> samples() {
           message(CardPart{4, 78, 1000, 990, {}}, "0123456789"),
           message(Ack{500}),
           message(Credit{1, {1024, 1 << 20}}),
-          message(Welcome{7, 3, {1024, 1 << 20}}),
+          message(Welcome{0x0102030405060708, 0x1112131415161718, 7, 3, {1024, 1 << 20}}),
           message(Bye{Code::kDenied, {}}, "no right")};
 }
 
@@ -82,7 +82,7 @@ TEST(Session, GoldenVectors) {
       "04044ee807de0730313233343536373839",
       "05f403",
       "06018008808040",
-      "0707038008808040",
+      "070807060504030201181716151413121107038008808040",
       "08096e6f207269676874",
   };
   const std::vector<std::string> encoded = samples();
@@ -173,6 +173,8 @@ TEST(Session, OtherKindsRoundTrip) {
   EXPECT_EQ(credit.channel, 1u);
   EXPECT_EQ(credit.limits, (CreditLimits{1024, 1 << 20}));
   const Welcome welcome = decode_welcome(envelope_of(all[7])).value();
+  EXPECT_EQ(welcome.session, 0x0102030405060708u);
+  EXPECT_EQ(welcome.peer_session, 0x1112131415161718u);
   EXPECT_EQ(welcome.revision, 7u);
   EXPECT_EQ(welcome.received, 3u);
   EXPECT_EQ(welcome.notify, (CreditLimits{1024, 1 << 20}));
@@ -196,7 +198,7 @@ TEST(Session, HeadsThatAreCutOffAreCorrupt) {
                                           message(CardPart{4, 78, 1000, 990, {}}),
                                           message(Ack{500}),
                                           message(Credit{1, {1024, 1 << 20}}),
-                                          message(Welcome{7, 3, {9, 1000}}),
+                                          message(Welcome{0x0102030405060708, 0x1112131415161718, 7, 3, {9, 1000}}),
                                           message(Bye{Code::kDenied, {}})};
   for (const std::string& head : heads) {
     feed_every_cut(head, [](Bytes bytes) { EXPECT_EQ(decode_any(bytes), Code::kCorrupt); });

@@ -118,6 +118,7 @@ struct Life {
   CompletionQueue queue;
   bool alive = false;  ///< The agent exists.
   bool closing = false;
+  bool lost_power = false;  ///< So it ended: nobody was told.
   Instant born, ended;
   std::vector<std::unique_ptr<Area>> areas;
   Area* scratch = nullptr;    ///< Local ends of transfers.

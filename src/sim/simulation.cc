@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "sim/chaos.h"
 #include "sim/theater.h"
 #include "sim/user.h"
@@ -28,8 +30,14 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   settings.connections = 1 + static_cast<unsigned>(rng.below(3));
   settings.channel_credit = rng.chance(0.3) ? 2 : 16;
   settings.notifications = rng.chance(0.3) ? 16 : 256;
-  settings.actions = 40 + rng.below(140);
+  settings.actions = 60 + rng.below(300);
   return settings;
+}
+
+std::string describe(const Settings& settings) {
+  return fmt::format("{} nodes, {}{}, {} connections, credit {}, {} notifications, about {} actions", settings.nodes,
+                     settings.driven ? "driven" : "polled", settings.lies ? ", lies" : "", settings.connections,
+                     settings.channel_credit, settings.notifications, settings.actions);
 }
 
 void draw_network(base::Rng& rng, sim::Universe& universe) {
@@ -65,6 +73,7 @@ class Simulation {
   }
 
   Run run() {
+    universe_.world.note("settings", describe(settings_));
     introduce_all();
     busy();
     settle();

@@ -162,6 +162,7 @@ void Theater::drop_handles(Life& life) {
 void Theater::crash(Life& life, bool power) {
   universe_.world.note(power ? "power loss" : "crash", life.name, life.number);
   life.alive = false;
+  life.lost_power = power;
   life.ended = universe_.world.now();
   life.host->die();
   const auto number = static_cast<std::uint32_t>(life.node);

@@ -1,0 +1,49 @@
+#pragma once
+
+// Batch: many seeds of one mode, one after another, with what they covered together.
+//
+// Thread rule: as run_seed. Lifetime: values.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <hawser/status.h>
+
+#include "sim/simulation.h"
+
+namespace hawser::simulation {
+
+struct BatchOptions {
+  std::uint64_t first = 1;
+  std::uint64_t count = 1;
+  sim::Mode mode = sim::Mode::kStream;
+  base::Planted plant = base::Planted::kNone;
+  /// Runs each seed once more and compares the traces' hashes: a run that depends on anything else is a failure.
+  bool twice = false;
+  std::uint64_t failures_max = UINT64_MAX;  ///< Ends the batch early.
+  std::function<void(Instant, std::string_view)> trace = {};
+  /// After each seed.
+  std::function<void(std::uint64_t seed, const Run& run)> on_run = {};
+};
+
+struct Batch {
+  std::uint64_t seeds = 0, failures = 0;
+  std::uint64_t steps = 0, transfers = 0, good_transfers = 0;
+  std::uint64_t lives = 0, faults = 0;
+  std::optional<std::uint64_t> first_failed;
+  std::string first_failure;
+  std::uint64_t hash = 0;  ///< Of all seeds' hashes.
+  Coverage coverage;
+};
+
+Batch run_batch(const BatchOptions& options);
+
+std::string_view to_string(sim::Mode mode);
+Result<sim::Mode> mode_of(std::string_view name);
+/// What to type to see a run again, event by event.
+std::string replay_command(std::uint64_t seed, sim::Mode mode);
+
+}  // namespace hawser::simulation

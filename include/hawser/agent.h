@@ -52,6 +52,8 @@ struct AgentOptions {
   std::vector<BackendSpec> backends = {};  ///< In order of preference; empty: all that work here.
   /// By backend name, named in `backends` or not; a spec's own parameters overlay them.
   std::map<std::string, Params, std::less<>> backend_params = {};
+  /// Folders with out-of-tree backends, libhawser_backend_<name>.so (see plugin.h). The first of a name counts.
+  std::vector<std::string> plugin_paths = {};
   OpenMode mode = OpenMode::kAuto;
   std::shared_ptr<Directory> directory = {};  ///< Where the card is published and peers are found; may be null.
   std::string directory_prefix = "hawser/cards/";

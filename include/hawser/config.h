@@ -46,9 +46,8 @@ struct ConfigValue {
 
 struct LoadedConfig {
   AgentOptions options;
-  std::vector<std::string> plugin_path;  ///< Folders in which out-of-tree backends are looked for.
-  std::vector<ConfigValue> values;       ///< All options of the table, then the backends' parameters.
-  std::vector<std::string> warnings;     ///< Unknown options, each with its place.
+  std::vector<ConfigValue> values;    ///< All options of the table, then the backends' parameters.
+  std::vector<std::string> warnings;  ///< Unknown options, each with its place.
 };
 
 /// Opens the directory, too, when one is given. Errors: kInvalid (all wrong values in one text), kNotFound (no such

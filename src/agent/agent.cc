@@ -14,7 +14,8 @@
 HAWSER_NAMESPACE_BEGIN
 
 Result<Agent> Agent::open(AgentOptions options) {
-  Result<std::shared_ptr<agent::Core>> core = agent::Core::open(std::move(options), agent::default_backends(), {});
+  std::vector<backend::Factory> factories = agent::all_backends(options.plugin_paths, base::Logger(options.log));
+  Result<std::shared_ptr<agent::Core>> core = agent::Core::open(std::move(options), std::move(factories), {});
   if (!core) return core.error();
   return Agent(std::move(*core));
 }

@@ -104,7 +104,7 @@ share = 0.5
   EXPECT_EQ(options.heartbeat, 100ms);
   EXPECT_EQ(options.peer_timeout, 1min);
   EXPECT_EQ(options.log.level, LogLevel::kDebug);
-  EXPECT_EQ(config.plugin_path, (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_EQ(config.options.plugin_paths, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(options.limits.transfers, 10u);
   EXPECT_EQ(options.limits.notification_bytes, 65536u);
   EXPECT_EQ(options.limits.events, 14u);

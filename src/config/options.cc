@@ -111,10 +111,10 @@ bool set_log(Draft& draft, std::string_view text) {
 }
 
 bool set_plugin_path(Draft& draft, std::string_view text) {
-  draft.config.plugin_path.clear();
+  draft.config.options.plugin_paths.clear();
   while (!text.empty()) {
     const std::size_t colon = text.find(':');
-    if (colon != 0) draft.config.plugin_path.emplace_back(text.substr(0, colon));
+    if (colon != 0) draft.config.options.plugin_paths.emplace_back(text.substr(0, colon));
     text.remove_prefix(colon == std::string_view::npos ? text.size() : colon + 1);
   }
   return true;
@@ -122,7 +122,8 @@ bool set_plugin_path(Draft& draft, std::string_view text) {
 
 std::string get_plugin_path(const Draft& draft) {
   std::string text;
-  for (const std::string& folder : draft.config.plugin_path) text.append(text.empty() ? "" : ":").append(folder);
+  for (const std::string& folder : draft.config.options.plugin_paths)
+    text.append(text.empty() ? "" : ":").append(folder);
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include "base/dylib.h"
 #include "cli/command.h"
 #include "cli/doctor_checks.h"
+#include "cli/plugins.h"
 
 namespace hawser::cli {
 namespace {
@@ -60,6 +61,22 @@ Finding backend_finding(const BackendReport& report) {
   return finding;
 }
 
+void check_plugins(Agent& agent, std::span<const PluginFolder> folders, Findings& findings) {
+  for (const PluginFolder& folder : folders) {
+    findings.push_back({"plugins", folder.error.empty() ? Verdict::kOk : Verdict::kWarn,
+                        folder.error.empty() ? fmt::format("{} in {}", folder.names.size(), folder.path)
+                                             : fmt::format("folder {}: {}", folder.path, folder.error),
+                        "out-of-tree backends are looked for in the folders of plugin_path",
+                        folder.error.empty() ? "" : "make it readable, or take it out of HAWSER_PLUGIN_PATH"});
+  }
+  for (const BackendReport& report : try_other_plugins(agent, folders)) {
+    Finding finding = backend_finding(report);
+    finding.found += "; not in use, as this configuration does not name it";
+    if (finding.verdict == Verdict::kFail) finding.verdict = Verdict::kWarn;
+    findings.push_back(std::move(finding));
+  }
+}
+
 }  // namespace
 
 void check_devices(Findings& findings) {
@@ -83,6 +100,7 @@ void check_configuration(const std::string& file, Findings& findings) {
   options.name = "doctor";
   options.directory.reset();  // A look must not publish.
   options.mode = OpenMode::kLenient;
+  const std::vector<PluginFolder> folders = plugin_folders(options.plugin_paths);
   auto agent = Agent::open(std::move(options));
   if (!agent) {
     findings.push_back({"backend", Verdict::kFail, agent.error().to_string(), "no agent can be opened at all",
@@ -90,6 +108,7 @@ void check_configuration(const std::string& file, Findings& findings) {
     return;
   }
   for (const BackendReport& report : agent->backends()) findings.push_back(backend_finding(report));
+  check_plugins(*agent, folders, findings);
 }
 
 }  // namespace hawser::cli

@@ -12,6 +12,7 @@
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/json_out.h"
+#include "cli/plugins.h"
 #include "cli/status_exit.h"
 #include "cli/system_limits.h"
 #include "cli/table.h"
@@ -29,7 +30,8 @@ constexpr const char* kExamples =
 struct Facts {
   LoadedConfig config;
   std::vector<BackendReport> backends;
-  Status agent;  ///< Why there is no agent, else good.
+  std::vector<BackendReport> unnamed;  ///< Plug-ins that this configuration does not open.
+  Status agent;                        ///< Why there is no agent, else good.
   std::vector<TopoDevice> devices;
   std::vector<Limit> limits;
 };
@@ -42,9 +44,13 @@ Result<Facts> gather(const std::string& file) {
   options.name = "info";
   options.directory.reset();  // A look must not publish.
   options.mode = OpenMode::kLenient;
-  const Result<Agent> agent = Agent::open(std::move(options));
+  const std::vector<PluginFolder> folders = plugin_folders(options.plugin_paths);
+  Result<Agent> agent = Agent::open(std::move(options));
   facts.agent = agent.status();
-  if (agent) facts.backends = agent->backends();
+  if (agent) {
+    facts.backends = agent->backends();
+    facts.unnamed = try_other_plugins(*agent, folders);
+  }
   if (auto topology = scan_topology()) facts.devices = std::move(topology->devices);
   facts.limits = system_limits();
   return facts;
@@ -72,6 +78,10 @@ void print_text(const Facts& facts) {
     backends.add({report.name, report.open ? "open" : "not open",
                   report.open ? report.address : report.cause.to_string(), params_text(report.params)});
   }
+  for (const BackendReport& report : facts.unnamed) {
+    backends.add({report.name, report.open ? "when named" : "not open",
+                  report.open ? report.address : report.cause.to_string(), params_text(report.params)});
+  }
   fmt::print("{}", backends.to_string());
   for (const BackendReport& report : facts.backends) {
     for (const std::string& warning : report.warnings) fmt::print("{}: {}\n", report.name, warning);
@@ -89,8 +99,8 @@ void print_text(const Facts& facts) {
   fmt::print("\n{}", config.to_string());
 }
 
-Json backend_json(const BackendReport& report) {
-  Json json = {{"name", report.name}, {"open", report.open}, {"address", report.address}};
+Json backend_json(const BackendReport& report, bool in_use) {
+  Json json = {{"name", report.name}, {"open", report.open}, {"in_use", in_use}, {"address", report.address}};
   json["error"] = to_json(report.cause);
   json["params"] = Json::object();
   for (const auto& [key, value] : report.params) json["params"][key] = value;
@@ -106,7 +116,8 @@ void print_json(const Facts& facts) {
   json["wire"] = {{"min", wire::kVersionMin}, {"max", wire::kVersionMax}};
   json["copy_kernel"] = base::kernels().name;
   json["backends"] = Json::array();
-  for (const BackendReport& report : facts.backends) json["backends"].push_back(backend_json(report));
+  for (const BackendReport& report : facts.backends) json["backends"].push_back(backend_json(report, report.open));
+  for (const BackendReport& report : facts.unnamed) json["backends"].push_back(backend_json(report, false));
   json["memory_available"] = available_memory();
   json["devices"] = Json::array();
   for (const TopoDevice& device : facts.devices) {

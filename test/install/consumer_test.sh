@@ -35,4 +35,19 @@ check pkg-config "$("$work/by_pkg_config")"
 if [ -x "$prefix/bin/hawser" ]; then
   "$prefix/bin/hawser" --help >/dev/null
   echo 'the installed command line finds its library'
+
+  # An out-of-tree backend, as the README of the example says.
+  example=$(cd "$(dirname "$0")/../../examples/plugin" && pwd)
+  mkdir "$work/plugins"
+  # shellcheck disable=SC2046  # words are wanted
+  "${CXX:-c++}" -std=c++17 -O2 -fPIC -shared -fvisibility=hidden $(pkg-config --cflags hawser) \
+    "$example/mailslot.cc" "$example/port.cc" -o "$work/plugins/libhawser_backend_mailslot.so"
+  HAWSER_PLUGIN_PATH="$work/plugins" HAWSER_BACKENDS=mailslot "$prefix/bin/hawser" info --json >"$work/info.json"
+  python3 - "$work/info.json" <<'END'
+import json, sys
+with open(sys.argv[1]) as file:
+    reports = json.load(file)["backends"]
+assert [(one["name"], one["open"], one["params"]) for one in reports] == [("mailslot", True, {"queue": "64"})], reports
+END
+  echo 'a plug-in that was built against the installed plugin.h opens'
 fi

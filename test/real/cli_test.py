@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the program `hawser` as a user would and checks its exit codes and its JSON.
 
-usage: cli_test.py PROGRAM usage|info|doctor|topo|demo|demo_failures|serve_ping
+usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_failures|serve_ping
 """
 
 import json
@@ -78,6 +78,34 @@ def test_doctor():
         assert check["verdict"] == "ok" or (check["why"] and check["remedy"]), check
     assert checks["memory.memfd"]["verdict"] == "ok", checks["memory.memfd"]
     assert sum(report["counts"].values()) == len(report["checks"])
+
+
+def test_plugins():
+    """Broken plug-ins are told of with their cause, and nothing else suffers."""
+    with tempfile.TemporaryDirectory() as folder:
+        broken = pathlib.Path(folder, "libhawser_backend_text.so")
+        broken.write_text("this is no shared object")
+        named = {"HAWSER_PLUGIN_PATH": f"/no/such/folder:{folder}", "HAWSER_BACKENDS": "loopback"}
+        for env in ({"HAWSER_PLUGIN_PATH": folder}, named):
+            reports = {one["name"]: one for one in run_json("info", env=env)["backends"]}
+            assert not reports["text"]["open"] and not reports["text"]["in_use"], reports
+            assert str(broken) in reports["text"]["error"]["message"], reports
+            assert reports["loopback"]["open"] and reports["loopback"]["in_use"], reports
+            assert str(broken) in run("info", env=env).stdout
+        # Named, it is a failure; not named, a warning.
+        for backends, verdict in (("all", "fail"), ("loopback,text", "fail"), ("loopback", "warn")):
+            done = subprocess.run([PROGRAM, "doctor", "--json"], capture_output=True, text=True, timeout=60,
+                                  env={**os.environ, **named, "HAWSER_BACKENDS": backends})
+            checks = json.loads(done.stdout)["checks"]
+            found = {check["name"]: check for check in checks}
+            assert found["backend.text"]["verdict"] == verdict, (backends, found["backend.text"])
+            assert str(broken) in found["backend.text"]["found"] and found["backend.text"]["remedy"], found
+            assert found["backend.loopback"]["verdict"] == "ok", found["backend.loopback"]
+            folders = [check for check in checks if check["name"] == "plugins"]
+            assert [check["verdict"] for check in folders] == ["warn", "ok"], folders
+            assert "/no/such/folder" in folders[0]["found"] and folders[0]["remedy"], folders
+            if verdict == "fail":
+                assert done.returncode == 13, done.returncode
 
 
 def test_topo():

@@ -29,7 +29,7 @@ Agent& Agent::operator=(Agent&& other) noexcept {
 }
 
 Agent::~Agent() {
-  if (!core_ || agent::is_forked_child()) return;
+  if (!core_ || core_->disowned()) return;
   // What is not quiet by then is reported to nobody: close() is there for those who want to know.
   constexpr Duration kPatience = std::chrono::milliseconds(200);
   (void)core_->close(kPatience);
@@ -52,6 +52,11 @@ std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
 Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
   if (Status status = core_->usable("add_peer"); !status.ok()) return status;
   Result<std::shared_ptr<agent::PeerCore>> peer = core_->load_card(card);
+  if (peer && (*peer)->state.load(std::memory_order_acquire) == PeerState::kDown) {
+    // Not buried yet. Whoever loads its card again wants to begin anew with it.
+    core_->forget(**peer);
+    peer = core_->load_card(card);
+  }
   if (!peer) return peer.error();
   return Peer(std::move(*peer));
 }
@@ -168,7 +173,7 @@ Result<CompletionQueue> Agent::make_queue(std::size_t capacity) {
 }
 
 std::size_t Agent::poll() {
-  if (agent::is_forked_child() || core_->is_closed()) return 0;
+  if (core_->disowned() || core_->is_closed()) return 0;
   const std::size_t work = core_->lane.try_turn();
   if (work == 0 && core_->publish_due()) core_->publish(core_->now() + std::chrono::milliseconds(50));
   return work;

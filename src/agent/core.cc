@@ -88,11 +88,12 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       inbox(options.limits.events),
       lane(*this),
       engine(*this, base::Rng(seed_of(options))),
-      factories_(std::move(factories)) {}
+      factories_(std::move(factories)),
+      opener_(::getpid()) {}
 
 Core::~Core() {
   forget_core(this);
-  if (!is_forked_child()) {
+  if (!disowned()) {
     lane.lock();
     engine.shut_down(now());
     lane.unlock();
@@ -138,9 +139,9 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
 }
 
 Status Core::usable(std::string_view call) const {
-  if (is_forked_child()) {
+  if (disowned()) {
     return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' was opened by process " +
-                                      std::to_string(opener_pid()) + ", this is a forked child")
+                                      std::to_string(opener_) + ", this is a forked child")
         .with_advice("open an agent in the child");
   }
   if (closing_.load(std::memory_order_acquire)) {
@@ -150,7 +151,7 @@ Status Core::usable(std::string_view call) const {
 }
 
 Status Core::close(Duration timeout) {
-  if (is_forked_child()) return usable("close");
+  if (disowned()) return usable("close");
   if (closing_.exchange(true, std::memory_order_acq_rel)) return {};
   const Instant deadline = now() + timeout;
   unpublish();

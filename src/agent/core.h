@@ -57,6 +57,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Instant now() const { return clock->now(); }
   /// Good, or kInvalid because this is a forked child or the agent is closed.
   Status usable(std::string_view call) const;
+  /// In a child of the process that opened it: nothing works any more.
+  bool disowned() const { return slots->disowned(); }
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
   Status close(Duration timeout);
 
@@ -125,6 +127,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
 
   std::vector<backend::Factory> factories_;
+  const pid_t opener_;
   std::shared_ptr<PeerCore> self_;
   std::shared_ptr<Core> keep_;  ///< Itself, in a forked child.
   std::atomic<bool> closed_{false};

@@ -172,7 +172,7 @@ Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration t
 }
 
 void Core::drop_region(std::shared_ptr<LocalRegion> region) {
-  if (is_forked_child() || region->state.load(std::memory_order_acquire) == RegionState::kClosed) return;
+  if (disowned() || region->state.load(std::memory_order_acquire) == RegionState::kClosed) return;
   if (close_region(region, Duration::zero()).ok()) return;
   lane.lock();
   lingering_.push_back(std::move(region));

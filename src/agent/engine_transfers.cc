@@ -34,6 +34,12 @@ BufferState buffer_after(const Slot& slot) {
 
 }  // namespace
 
+Status closed_region(const LocalRegion& region) {
+  return Status(Code::kInvalid, "submit: region '" + region.entry->name + "' of the plan is closed")
+      .with_buffer(BufferState::kUntouched)
+      .with_advice("plan again with regions that are open");
+}
+
 Status take_place(Slot& slot, PeerCore& peer) {
   if (!slot.covered() || slot.place_taken) return {};
   slot.place_taken = peer.notify_out.try_take(slot.notify_size.value_or(0));
@@ -51,10 +57,12 @@ Status Engine::admit(Slot& slot, Session& session, Instant now) {
   if (closing_) return Status(Code::kInvalid, "submit: agent '" + core_.identity.name + "' is closing");
   for (const auto& region : slot.plan->locals) {
     if (region->state.load(std::memory_order_relaxed) != RegionState::kOpen) {
-      return Status(Code::kInvalid, "submit: region '" + region->entry->name + "' of the plan is closed");
+      return closed_region(*region);
     }
   }
-  if (slot.cancel_asked.load(std::memory_order_relaxed)) return Status(Code::kCancelled, "cancelled before it began");
+  if (slot.cancel_asked.load(std::memory_order_relaxed)) {
+    return Status(Code::kCancelled, "cancelled before it began").with_buffer(BufferState::kUntouched);
+  }
   if (now >= slot.deadline) {
     return Status(Code::kTimedOut, "the deadline had passed before the transfer began")
         .with_buffer(BufferState::kUntouched);

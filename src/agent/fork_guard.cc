@@ -1,7 +1,6 @@
 #include "agent/fork_guard.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,8 +15,7 @@ namespace {
 struct Registry {
   base::Mutex mutex;
   std::vector<Core*> cores HAWSER_GUARDED_BY(mutex);
-  std::atomic<bool> child{false};
-  pid_t opener = ::getpid();
+  std::atomic<std::uint32_t> forks{0};
 };
 
 Registry& registry();
@@ -27,7 +25,7 @@ void before_fork() HAWSER_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.lock(); }
 void after_fork_in_parent() HAWSER_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.unlock(); }
 void after_fork_in_child() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
   Registry& its = registry();
-  its.child.store(true, std::memory_order_relaxed);
+  its.forks.fetch_add(1, std::memory_order_relaxed);
   for (Core* core : its.cores) core->disown_after_fork();
   its.cores.clear();
   its.mutex.unlock();
@@ -48,10 +46,6 @@ void remember_core(Core* core) {
   Registry& its = registry();
   const base::MutexLock lock(its.mutex);
   its.cores.push_back(core);
-  if (its.child.load(std::memory_order_relaxed)) {  // A child may open agents of its own.
-    its.child.store(false, std::memory_order_relaxed);
-    its.opener = ::getpid();
-  }
 }
 
 void forget_core(Core* core) {
@@ -60,7 +54,6 @@ void forget_core(Core* core) {
   std::erase(its.cores, core);
 }
 
-bool is_forked_child() { return registry().child.load(std::memory_order_relaxed); }
-pid_t opener_pid() { return registry().opener; }
+std::uint32_t forks_so_far() { return registry().forks.load(std::memory_order_relaxed); }
 
 }  // namespace hawser::agent

@@ -5,7 +5,7 @@
 //
 // Thread rule: thread-safe.
 
-#include <sys/types.h>
+#include <cstdint>
 
 namespace hawser::agent {
 
@@ -15,9 +15,8 @@ class Core;
 void remember_core(Core* core);
 void forget_core(Core* core);
 
-/// Whether this process is the one that loaded the library's state, as cheap as one load.
-bool is_forked_child();
-/// The process that opened the agents, for errors in a child.
-pid_t opener_pid();
+/// How many forks lie between this process and the one that loaded the library; as cheap as one load. What was made
+/// when there were fewer belongs to a parent.
+std::uint32_t forks_so_far();
 
 }  // namespace hawser::agent

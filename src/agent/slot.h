@@ -16,6 +16,7 @@
 #include <hawser/completion.h>
 #include <hawser/transfer.h>
 
+#include "agent/fork_guard.h"
 #include "agent/plan.h"
 #include "base/intrusive_list.h"
 #include "base/spin.h"
@@ -81,6 +82,9 @@ struct Slot {
   bool covered() const { return notify_size.has_value() || signal.region != nullptr; }
 };
 
+/// Why nothing can be submitted that uses this region.
+Status closed_region(const LocalRegion& region);
+
 /// Takes the place in the peer's inbox that a covered transfer needs, once. kBusy when there is none. Any thread.
 Status take_place(Slot& slot, PeerCore& peer);
 void give_place_back(Slot& slot, PeerCore& peer);
@@ -101,6 +105,9 @@ class SlotPool {
   std::uint32_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   std::uint32_t limit() const { return limit_; }
 
+  /// Whether the agent was opened by the process that this one was forked from.
+  bool disowned() const { return forks_ != forks_so_far(); }
+
   std::weak_ptr<Core> core;  ///< For waiting handles.
 
  private:
@@ -108,6 +115,7 @@ class SlotPool {
   void recycle(Slot* slot) HAWSER_REQUIRES(lock_);
 
   const std::uint32_t limit_;
+  const std::uint32_t forks_ = forks_so_far();
   base::SpinLock lock_;
   std::vector<std::unique_ptr<Slot[]>> segments_;  ///< Reserved to its bound: `at` needs no lock.
   std::vector<std::uint32_t> free_ HAWSER_GUARDED_BY(lock_);

@@ -81,9 +81,20 @@ void discard(Slot* slot) {
   pool->drop_handle(slot);
 }
 
-/// Leaves a slot to the lane's holder, with its place at the peer: kBusy is told to the caller, not to the transfer.
+/// What can be known without the lane's lock. The lane looks again.
+Status check_alive(const Core& core, const PlanCore& plan) {
+  if (plan.peer->state.load(std::memory_order_acquire) == PeerState::kDown) return core.down_status(*plan.peer);
+  for (const auto& region : plan.locals) {
+    if (region->state.load(std::memory_order_acquire) != RegionState::kOpen) return closed_region(*region);
+  }
+  return {};
+}
+
+/// Leaves a slot to the lane's holder, with its place at the peer: what is wrong already is told to the caller, not to
+/// the transfer.
 Status leave(Core& core, Slot* slot) {
   PeerCore& peer = *slot->plan->peer;
+  if (Status dead = check_alive(core, *slot->plan); !dead.ok()) return dead;
   if (Status full = take_place(*slot, peer); !full.ok()) return full;
   if (core.lane.leave(slot)) return {};
   give_place_back(*slot, peer);
@@ -109,7 +120,7 @@ std::uint64_t Plan::piece_count() const { return core_->pieces.all.size(); }
 Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   if (!core_) return agent::bad_submit("this plan is empty: it was never made");
   agent::Core& core = *core_->core;
-  if (agent::is_forked_child() || core.is_closed()) return core.usable("submit");
+  if (core.disowned() || core.is_closed()) return core.usable("submit");
   const Instant now = core.now();
   agent::Slot* slot = core.slots->take();
   if (slot == nullptr) {
@@ -158,7 +169,7 @@ Transfer& Transfer::operator=(Transfer&& other) noexcept {
 }
 
 Transfer::~Transfer() {
-  if (slot_ == nullptr || agent::is_forked_child()) return;
+  if (slot_ == nullptr || slot_->pool->disowned()) return;
   if (!done()) cancel();
   slot_->pool->drop_handle(slot_);
 }
@@ -172,13 +183,13 @@ Status Transfer::wait(Duration timeout) {
   if (done()) return slot_->status;
   const auto core = slot_->pool->core.lock();
   if (!core) return Status(Code::kInvalid, "Transfer::wait: the agent is gone");
-  if (agent::is_forked_child()) return core->usable("Transfer::wait");
+  if (core->disowned()) return core->usable("Transfer::wait");
   if (core->lane.wait_until([this] { return done(); }, core->now() + timeout)) return slot_->status;
   return Status(Code::kTimedOut, "Transfer::wait: not final yet; the transfer goes on").with_scope(Scope::kRequest);
 }
 
 void Transfer::cancel() {
-  if (slot_ == nullptr || done() || agent::is_forked_child()) return;
+  if (slot_ == nullptr || done() || slot_->pool->disowned()) return;
   const auto core = slot_->pool->core.lock();
   if (!core) return;
   slot_->cancel_asked.store(true, std::memory_order_release);

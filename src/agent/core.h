@@ -114,6 +114,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void put_region(wire::Card& card, const backend::RegionEntry& entry) const HAWSER_REQUIRES(mutex_);
   wire::Card card_head() const HAWSER_REQUIRES(mutex_);
   Result<std::shared_ptr<PeerCore>> find_in_directory(std::string_view name, Instant deadline);
+  /// One look. Null: there is no card of a peer that may live; `why_not` may tell more.
+  Result<std::shared_ptr<PeerCore>> look_in_directory(std::string_view name, Instant deadline, Status* why_not);
   Result<std::shared_ptr<PeerCore>> find_at_address(std::string_view name, std::string_view address, Instant deadline);
   Status wait_for_card(const std::shared_ptr<PeerCore>& peer, Instant deadline);
   Status release_everything(Instant deadline);

@@ -56,11 +56,20 @@ Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, Instant
   if (name.empty()) return Status(Code::kInvalid, "find_peer: the name is empty");
   const std::size_t at = name.rfind('@');
   if (at != std::string_view::npos) return find_at_address(name.substr(0, at), name.substr(at + 1), deadline);
+  std::shared_ptr<PeerCore> known;
   for (const auto& peer : peers()) {
-    if (peer->name == name && peer->state.load(std::memory_order_acquire) != PeerState::kDown &&
-        known_revision(*peer) > 0) {
-      return peer;
-    }
+    const PeerState state = peer->state.load(std::memory_order_acquire);
+    if (peer->name != name || state == PeerState::kDown || known_revision(*peer) == 0) continue;
+    known = peer;
+    if (state == PeerState::kUp) break;
+  }
+  // A session tells of each change; without one the directory may know better.
+  const bool fresh = known && (!options.directory || known->state.load(std::memory_order_acquire) == PeerState::kUp);
+  if (fresh) return known;
+  if (known) {
+    Status why_not;
+    const Result<std::shared_ptr<PeerCore>> newer = look_in_directory(name, deadline, &why_not);
+    return newer && *newer ? *newer : known;
   }
   if (!options.directory) {
     return Status(Code::kNotFound, "find_peer: no peer '" + std::string(name) + "' is known and agent '" +
@@ -70,32 +79,37 @@ Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, Instant
   return find_in_directory(name, deadline);
 }
 
-Result<std::shared_ptr<PeerCore>> Core::find_in_directory(std::string_view name, Instant deadline) {
+Result<std::shared_ptr<PeerCore>> Core::look_in_directory(std::string_view name, Instant deadline, Status* why_not) {
   Directory& directory = *options.directory;
-  const std::string key = options.directory_prefix + std::string(name);
+  const Ticket ticket = directory.get(options.directory_prefix + std::string(name));
+  std::optional<DirectoryEvent> answer;
+  while (!(answer = directory.poll(ticket)) && now() < deadline) {
+    if (!directory.run_job(now(), deadline))
+      lane.wait_until([] { return false; }, std::min(deadline, now() + kLookAgain));
+  }
+  if (!answer) {
+    directory.cancel(ticket);
+    return std::shared_ptr<PeerCore>();
+  }
+  *why_not = answer->status;
+  if (!answer->status.ok() || answer->entries.empty()) return std::shared_ptr<PeerCore>();
+  Result<std::shared_ptr<PeerCore>> peer = load_card(base::as_bytes(answer->entries.front().value));
+  if (!peer || (*peer)->state.load(std::memory_order_acquire) != PeerState::kDown) return peer;
+  *why_not = down_status(**peer);  // A successor may publish its own.
+  return std::shared_ptr<PeerCore>();
+}
+
+Result<std::shared_ptr<PeerCore>> Core::find_in_directory(std::string_view name, Instant deadline) {
   Status last;
   for (;;) {
-    const Ticket ticket = directory.get(key);
-    std::optional<DirectoryEvent> answer;
-    while (!(answer = directory.poll(ticket)) && now() < deadline) {
-      if (!directory.run_job(now(), deadline))
-        lane.wait_until([] { return false; }, std::min(deadline, now() + kLookAgain));
-    }
-    if (!answer) {
-      directory.cancel(ticket);
-    } else if (answer->status.ok() && !answer->entries.empty()) {
-      const Result<std::shared_ptr<PeerCore>> peer = load_card(base::as_bytes(answer->entries.front().value));
-      if (!peer) return peer.error();
-      if ((*peer)->state.load(std::memory_order_acquire) != PeerState::kDown) return *peer;
-      last = down_status(**peer);
-    } else {
-      last = answer->status;
-    }
+    const Result<std::shared_ptr<PeerCore>> found = look_in_directory(name, deadline, &last);
+    if (!found) return found.error();
+    if (*found != nullptr) return *found;
     if (now() >= deadline) break;
     lane.wait_until([] { return false; }, std::min(deadline, now() + kLookAgain));
   }
   return Status(Code::kNotFound, "find_peer: '" + std::string(name) + "' did not appear in the " +
-                                     std::string(directory.kind()) + " directory in time")
+                                     std::string(options.directory->kind()) + " directory in time")
       .with_peer(name)
       .because(last)
       .with_advice("check that the peer runs and uses the same directory and prefix");

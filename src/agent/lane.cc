@@ -3,6 +3,7 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/core.h"
 #include "agent/engine.h"
@@ -64,7 +65,13 @@ std::size_t Lane::turn(Instant now) {
     work += core_.engine.apply_cancels(now);
   }
   work += core_.engine.turn(now);
-  if (work == 0 && event_wanted_.load(std::memory_order_relaxed)) arm_event_fd();
+  if (event_wanted_.load(std::memory_order_relaxed)) {
+    if (work == 0) {
+      arm_event_fd();
+    } else if (std::exchange(event_armed_, false)) {
+      wake_.signal();  // Until a poll finds nothing to do, no doorbell tells of what comes.
+    }
+  }
   return work;
 }
 
@@ -178,6 +185,7 @@ Result<int> Lane::event_fd() {
 void Lane::arm_event_fd() {
   sleeping_.store(true, std::memory_order_seq_cst);
   wake_.drain();
+  event_armed_ = true;
   if (!core_.engine.prepare_sleep()) {
     wake_.signal();
     return;

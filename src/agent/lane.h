@@ -104,6 +104,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   base::EventFd wake_{base::Fd()};
   base::Fd timer_;  ///< Only once event_fd() was asked for.
   std::atomic<bool> event_wanted_{false};
+  bool event_armed_ = false;  ///< Doorbells are armed for event_fd(). Under the lock.
 
   std::atomic<std::uint64_t> ended_{0};
   std::atomic<int> followers_{0};

@@ -126,7 +126,8 @@ struct PortEvent {
     kArrival = 3,    ///< transfer, chunk: a covered chunk of the peer is visible here.
     kPathUp = 4,     ///< peer, session, inbound.
     kPathDown = 5,   ///< status: why. Scope::kPeer: this incarnation is gone for good (its process ended, it closed,
-                     ///< nobody listens where it did, or another one answers); else another try may help.
+                     ///< nobody listens where it did, another one answers, or it missed its heartbeats); else
+                     ///< another try may help.
   };
   Kind kind = Kind::kChunkDone;
   bool inbound = false;

@@ -161,7 +161,7 @@ void StreamPath::watch_peer(Instant now) {
   } else if (action.kind == proto::DetectorAction::Kind::kFailed) {
     const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(action.silent).count();
     go_down(Status(Code::kDisconnected, base::format("{} has been silent for {} ms", name_, silent_ms))
-                .with_scope(Scope::kPath)
+                .with_scope(Scope::kPeer)
                 .with_peer(name_)
                 .with_advice("its process is stopped or overloaded, or the network to it is cut"));
   }

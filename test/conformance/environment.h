@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,8 @@ struct Setting {
   /// Tests (by name) that cannot be passed, and why. They are skipped with that reason.
   std::map<std::string, std::string> skips = {};
 };
+/// So that GoogleTest prints a name, not bytes.
+inline void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name; }
 
 /// In real time: agents polled by the test's thread, or each with a Driver of its own.
 struct RealOptions {

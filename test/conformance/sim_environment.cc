@@ -4,6 +4,9 @@
 
 #include "agent/core.h"
 #include "agent/open.h"
+#ifdef HAWSER_WITH_LOOPBACK
+#include "backend/loopback/factory.h"
+#endif
 
 namespace hawser::conformance {
 namespace {
@@ -25,9 +28,12 @@ class SimEnvironment final : public Environment {
     return open_any(std::move(options));
   }
   Result<Agent*> open_without(AgentOptions options) override {
-    options.backends.clear();
-    options.mode = OpenMode::kLenient;
+#ifdef HAWSER_WITH_LOOPBACK
+    options.backends = {{ "loopback", {} }};
     return open_any(std::move(options));
+#else
+    return Status(Code::kUnsupported, "no other backend was built for agent '" + options.name + "'");
+#endif
   }
 
   void drop(Agent* agent) override {
@@ -82,6 +88,14 @@ class SimEnvironment final : public Environment {
     }
   }
 
+  std::vector<backend::Factory> factories(const sim::Seat& seat) {
+    std::vector<backend::Factory> all{sim::make_factory(universe_, seat)};
+#ifdef HAWSER_WITH_LOOPBACK
+    all.push_back(backend::loopback_factory());
+#endif
+    return all;
+  }
+
   Result<Agent*> open_any(AgentOptions options) {
     auto member = std::make_unique<Member>();
     const std::uint32_t number = next_number_++;
@@ -90,8 +104,8 @@ class SimEnvironment final : public Environment {
     options.clock = universe_.world.clock();
     if (options.seed == 0) options.seed = universe_.world.rng().u64() | 1;
     const sim::Seat seat{.host = member->host, .mode = mode_, .address = "sim:" + std::to_string(number)};
-    Result<Agent> opened = agent::open_with(std::move(options), {sim::make_factory(universe_, seat)},
-                                            {.pause = [this](Instant until) { pause(until); }});
+    Result<Agent> opened =
+        agent::open_with(std::move(options), factories(seat), {.pause = [this](Instant until) { pause(until); }});
     if (!opened) return opened.error();
     member->agent = std::make_unique<Agent>(std::move(*opened));
     member->host->set_turn([this, raw = member->agent.get()](Instant) { return turn(*raw); });

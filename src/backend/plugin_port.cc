@@ -50,7 +50,9 @@ Result<Path*> PluginPort::open_path(const PathTarget& target, Instant now) {
     fault(made == nullptr ? "open_path gave a null handle" : "open_path gave a handle that it has given before");
     return fault_;
   }
-  return &add(made, std::string(target.peer));
+  PluginPath& path = add(made, std::string(target.peer));
+  path.expected_ = target.incarnation;
+  return &path;
 }
 
 void PluginPort::release_path(Path* released) {

@@ -9,8 +9,7 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::size_t kEventsAtOnce = 64;
-constexpr std::size_t kEventRoundsMax = 8;                        ///< Per port and turn.
+constexpr std::size_t kEventRoundsMax = 32;                       ///< Per port and turn.
 constexpr Duration kBlockedPause = std::chrono::milliseconds(1);  ///< A full ring of a peer has no bell for room.
 
 }  // namespace
@@ -73,13 +72,12 @@ void Engine::block(Session& session, Instant now) {
 }
 
 std::size_t Engine::poll_events(std::size_t backend, Instant now) {
-  std::array<backend::PortEvent, kEventsAtOnce> events;
   std::size_t work = 0;
   for (std::size_t round = 0; round < kEventRoundsMax; ++round) {
-    const std::size_t count = backends_[backend].port->poll(events);
+    const std::size_t count = backends_[backend].port->poll(events_);
     in_events_ = true;
     for (std::size_t i = 0; i < count; ++i) {
-      backend::PortEvent& event = events[i];
+      backend::PortEvent& event = events_[i];
       switch (event.kind) {
         case backend::PortEvent::Kind::kChunkDone:
           on_chunk_done(event, now);
@@ -97,11 +95,12 @@ std::size_t Engine::poll_events(std::size_t backend, Instant now) {
           on_path_down(backend, event, now);
           break;
       }
+      event = backend::PortEvent();  // Ports fill in what differs from an empty one.
     }
     in_events_ = false;
     if (!to_release_.empty()) release_now();
     work += count;
-    if (count < events.size()) break;
+    if (count < events_.size()) break;
   }
   return work;
 }

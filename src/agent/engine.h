@@ -9,6 +9,7 @@
 //
 // Thread rule: confined to the lane.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,6 +28,8 @@
 namespace hawser::agent {
 
 class Core;
+
+inline constexpr std::size_t kEventsAtOnce = 16;
 
 struct OpenBackend {
   std::string name;
@@ -204,6 +207,8 @@ class Engine {
   std::map<std::uint32_t, std::uint32_t> open_channels_;  ///< Channel and its credit.
   std::size_t finalized_ = 0;                             ///< Since the last look of the lane.
   std::vector<std::pair<std::size_t, backend::Path*>> to_release_;
+  /// Room for a port's events, empty between two polls: making so many anew would cost more than a turn does.
+  std::array<backend::PortEvent, kEventsAtOnce> events_;
   bool in_events_ = false;  ///< Events of a port are being read.
   bool closing_ = false;
 };

@@ -191,6 +191,7 @@ std::size_t Engine::fill_batch(Slot& slot, const Route& route, bool covered, std
     batch[count++] = {.op = plan.operation,
                       .priority = slot.priority,
                       .covered = covered,
+                      .read_next = slot.covered(),
                       .index = index,
                       .transfer = slot.id,
                       .cookie = cookie_of(slot, index),

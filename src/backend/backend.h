@@ -102,6 +102,8 @@ struct Chunk {
   Priority priority = Priority::kBulk;
   /// Yields kArrival {transfer, index} at the target, where the backend carries arrivals.
   bool covered = false;
+  /// A write of which the peer is told (notification, signal): probably it reads these bytes at once.
+  bool read_next = false;
   std::uint32_t index = 0;     ///< Number within its transfer; the same when it is sent again.
   std::uint64_t transfer = 0;  ///< Unique within the initiator's incarnation; never 0.
   std::uint64_t cookie = 0;    ///< Comes back in kChunkDone.
@@ -174,7 +176,7 @@ class Path {
 
 /// How much one turn may do before others have theirs.
 struct TurnBudget {
-  std::uint64_t copy_bytes = 256 * 1024;          ///< Copied by the CPU in user space.
+  std::uint64_t copy_bytes = 1024 * 1024;         ///< Copied by the CPU in user space.
   std::uint64_t kernel_copy_bytes = 1024 * 1024;  ///< Copied by one kernel call.
 };
 

@@ -10,6 +10,19 @@ constexpr std::size_t kBatch = 64;  // Pieces given to the copy kernels at once.
 constexpr std::size_t kAhead = 8;   // Small pieces whose lines are fetched before they are copied.
 constexpr std::size_t kSmall = 64;  // Bytes of a piece that is copied without a call.
 
+// Four runs that advance in step. A block of one piece makes four as well: shorter quarters are slower (NOTES.md of
+// shm).
+constexpr std::uint64_t kBlock = 256 * 1024;
+constexpr std::uint64_t kRunMin = 16 * 1024;
+constexpr std::uint64_t kRunsStep = base::kStreamWidth * base::kStreamStep;
+constexpr std::uint64_t kLine = 64;
+
+struct Runs {
+  std::array<std::byte*, base::kStreamWidth> targets;
+  std::array<const std::byte*, base::kStreamWidth> sources;
+  std::uint64_t size = 0;  // Of each.
+};
+
 base::CopyPiece copy_piece(std::byte* region, Operation op, const Piece& piece, std::uint64_t offset,
                            std::uint64_t size) {
   std::byte* remote = region + piece.remote + offset;
@@ -35,6 +48,58 @@ bool copy_small(std::byte* region, const Chunk& chunk, base::CopyHint hint) {
   return is_fence_due;
 }
 
+bool are_equal(std::span<const Piece> pieces) {
+  return std::ranges::all_of(pieces, [&](const Piece& piece) { return piece.size == pieces[0].size; });
+}
+
+/// The runs that begin at the cursor: the next four pieces, or a block of this one.
+bool find_runs(std::byte* region, const Chunk& chunk, const Cursor& cursor, base::CopyHint hint, Runs* runs) {
+  const auto rest = chunk.pieces.subspan(cursor.piece);
+  if (rest[0].size < kRunMin) return false;
+  const bool by_piece =
+      cursor.offset == 0 && rest.size() >= base::kStreamWidth && are_equal(rest.first(base::kStreamWidth));
+  if (!by_piece && rest[0].size - cursor.offset < kBlock) return false;
+  runs->size = by_piece ? rest[0].size : kBlock / base::kStreamWidth;
+  if (runs->size % base::kStreamStep != 0) return false;
+  if (cursor.run == 0 && !base::streams(runs->size, hint)) return false;
+  for (std::size_t i = 0; i < base::kStreamWidth; ++i) {
+    const base::CopyPiece run = by_piece
+                                    ? copy_piece(region, chunk.op, rest[i], 0, runs->size)
+                                    : copy_piece(region, chunk.op, rest[0], cursor.offset + i * runs->size, runs->size);
+    if (reinterpret_cast<std::uintptr_t>(run.target) % kLine != 0) return false;
+    runs->targets[i] = run.target;
+    runs->sources[i] = run.source;
+  }
+  return true;
+}
+
+std::uint64_t step_runs(Runs& runs, const Chunk& chunk, Cursor* cursor, std::uint64_t limit) {
+  const std::uint64_t each = std::max(limit / kRunsStep, std::uint64_t{1}) * base::kStreamStep;
+  const std::uint64_t step = std::min(each, runs.size - cursor->run);
+  for (std::size_t i = 0; i < base::kStreamWidth; ++i) {
+    runs.targets[i] += cursor->run;
+    runs.sources[i] += cursor->run;
+  }
+  base::kernels().stream_four(runs.targets.data(), runs.sources.data(), step);
+  const std::uint64_t moved = base::kStreamWidth * step;
+  cursor->run += step;
+  if (cursor->run < runs.size) {
+    cursor->done += moved;
+    return moved;
+  }
+  const std::uint64_t before = cursor->done + moved - base::kStreamWidth * runs.size;
+  *cursor = {cursor->piece, cursor->offset, before};
+  advance(chunk, cursor, base::kStreamWidth * runs.size);
+  return moved;
+}
+
+/// How much of the piece at the cursor goes into a batch: of one that will make runs, what comes before its first line.
+std::uint64_t batch_size(const base::CopyPiece& rest, base::CopyHint hint) {
+  const std::uint64_t past = reinterpret_cast<std::uintptr_t>(rest.target) % kLine;
+  if (past == 0 || rest.size < kBlock + kLine || !base::streams(rest.size, hint)) return rest.size;
+  return kLine - past;
+}
+
 }  // namespace
 
 void advance(const Chunk& chunk, Cursor* cursor, std::uint64_t size) {
@@ -56,14 +121,22 @@ bool copy_part(std::byte* region, const Chunk& chunk, Cursor* cursor, std::uint6
   bool is_fence_due = false;
   std::uint64_t moved = 0;
   while (cursor->piece < chunk.pieces.size() && moved < limit) {
-    std::size_t count = 0;
-    for (; count < kBatch && cursor->piece < chunk.pieces.size() && moved < limit; ++count) {
-      const Piece& piece = chunk.pieces[cursor->piece];
-      const std::uint64_t size = std::min(piece.size - cursor->offset, limit - moved);
-      batch[count] = copy_piece(region, chunk.op, piece, cursor->offset, size);
-      advance(chunk, cursor, size);
-      moved += size;
+    Runs runs;
+    if (find_runs(region, chunk, *cursor, hint, &runs)) {
+      moved += step_runs(runs, chunk, cursor, limit - moved);
+      is_fence_due = true;
+      continue;
     }
+    std::size_t count = 0;
+    do {
+      const Piece& piece = chunk.pieces[cursor->piece];
+      base::CopyPiece& copy = batch[count++];
+      copy = copy_piece(region, chunk.op, piece, cursor->offset, piece.size - cursor->offset);
+      copy.size = std::min(batch_size(copy, hint), limit - moved);
+      advance(chunk, cursor, copy.size);
+      moved += copy.size;
+    } while (count < kBatch && cursor->piece < chunk.pieces.size() && moved < limit &&
+             !find_runs(region, chunk, *cursor, hint, &runs));
     is_fence_due |= base::copy_pieces({batch.data(), count}, hint);
   }
   return is_fence_due;

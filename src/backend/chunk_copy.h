@@ -17,6 +17,9 @@ struct Cursor {
   std::size_t piece = 0;
   std::uint64_t offset = 0;  ///< In that piece, bytes.
   std::uint64_t done = 0;    ///< Bytes in all.
+  /// Large copies advance four runs in step: four pieces, or the quarters of a block of one. So many bytes of each of
+  /// them are done; `piece` and `offset` say where the first begins.
+  std::uint64_t run = 0;
 };
 
 /// Moves a cursor on by `size` bytes.
@@ -35,8 +38,8 @@ inline bool admits(std::uint64_t size, Rights rights, const Chunk& chunk) {
   return true;
 }
 
-/// Copies up to `limit` bytes of an admitted chunk between local memory and a region that begins at `region`; the
-/// cursor tells how many. True when a base::stream_fence() is due.
+/// Copies up to `limit` bytes of an admitted chunk, or less than 1 KiB more, between local memory and a region that
+/// begins at `region`; the cursor tells how many. True when a base::stream_fence() is due.
 bool copy_part(std::byte* region, const Chunk& chunk, Cursor* cursor, std::uint64_t limit, base::CopyHint hint);
 
 }  // namespace hawser::backend

@@ -121,14 +121,6 @@ bool PluginPort::take_path_up(PluginPath& path, const hawser_plugin_event& raw, 
     refuse(path, peer.error());
     return false;
   }
-  const bool is_other = (!path.peer_name_.empty() && peer->name != path.peer_name_) ||
-                        (!path.expected_.is_zero() && peer->incarnation != path.expected_);
-  if (is_other) {
-    refuse(path, Status(Code::kDisconnected, base::format("'{}' answers, another agent than was asked for", peer->name))
-                     .with_scope(Scope::kPeer)
-                     .with_peer(path.peer_name_));
-    return false;
-  }
   path.life_ = Life::kUp;
   path.peer_ = std::move(*peer);
   path.peer_name_ = path.peer_.name;

@@ -50,9 +50,7 @@ Result<Path*> PluginPort::open_path(const PathTarget& target, Instant now) {
     fault(made == nullptr ? "open_path gave a null handle" : "open_path gave a handle that it has given before");
     return fault_;
   }
-  PluginPath& path = add(made, std::string(target.peer));
-  path.expected_ = target.incarnation;
-  return &path;
+  return &add(made, std::string(target.peer));
 }
 
 void PluginPort::release_path(Path* released) {

@@ -63,7 +63,6 @@ class PluginPath final : public Path {
   Life life_ = Life::kOpening;
   bool is_known_ = true;         ///< To the agent: it opened it, or heard that it is up.
   std::uint32_t in_flight_ = 0;  ///< Chunks.
-  base::Id128 expected_;         ///< Incarnation that the agent asked for; zero: any.
   std::string peer_name_;
   Identity peer_;  ///< Once it is up.
   base::Id128 session_;

@@ -24,8 +24,8 @@ class PluginPortTest : public ::testing::Test {
     peer_.version_min = peer_.version_max = 1;
   }
 
-  Path* open(base::Id128 incarnation = {}) {
-    const PathTarget target{.peer = "b", .incarnation = incarnation, .address = "x", .supersedes = {}, .deadline = {}};
+  Path* open() {
+    const PathTarget target{.peer = "b", .incarnation = {}, .address = "x", .supersedes = {}, .deadline = {}};
     return port_->open_path(target, Instant()).value();
   }
   hawser_plugin_event event(std::uint32_t kind, std::size_t path = 0) {
@@ -218,26 +218,6 @@ TEST_F(PluginPortTest, WhatAPeerMayHaveDoneEndsItsPathOnly) {
   EXPECT_EQ(events[0].cookie, 100U);
   EXPECT_EQ(events[0].status.code(), Code::kCorrupt);
   EXPECT_EQ(events[1].kind, Kind::kPathDown);
-}
-
-TEST_F(PluginPortTest, WhoAnswersIsWhoWasAskedFor) {
-  for (const bool wrong_name : {false, true}) {
-    Path* path = open(wrong_name ? base::Id128{5, 6} : base::Id128{5, 7});
-    peer_.name = fake_text(wrong_name ? "c" : "b");
-    fake_.events = {event(HAWSER_PLUGIN_PATH_UP, wrong_name ? 1 : 0)};
-    EXPECT_TRUE(poll().empty());
-    const auto events = poll();
-    ASSERT_EQ(events.size(), 1U);
-    EXPECT_EQ(events[0].path, path);
-    EXPECT_EQ(events[0].kind, Kind::kPathDown);
-    EXPECT_EQ(events[0].status.code(), Code::kDisconnected);
-    EXPECT_EQ(events[0].status.scope(), Scope::kPeer);
-  }
-  Path* right = open({5, 6});
-  peer_.name = fake_text("b");
-  fake_.events = {event(HAWSER_PLUGIN_PATH_UP, 2)};
-  EXPECT_EQ(poll().size(), 1U);
-  EXPECT_EQ(right->state(), PathState::kUp);
 }
 
 // What no honest plug-in does, with a chunk in flight.

@@ -22,10 +22,12 @@ void plain_four(std::byte* const* targets, const std::byte* const* sources, std:
   for (std::size_t i = 0; i < kStreamWidth; ++i) std::memcpy(targets[i], sources[i], size);
 }
 
-constexpr CopyKernels kPlain = {"memcpy", plain_one, plain_four};
+constexpr CopyKernels kPlain = {"memcpy", plain_one, plain_four, plain_one};
 
 // From here on a piece is worth splitting: a page for each run.
 constexpr std::size_t kSplitMin = kStreamWidth * 4096;
+// Below, the C library's copy takes no more time, and has no bad cases.
+constexpr std::size_t kCachedLoopMin = 1024;
 // Larger pieces have their next pages under way anyway; for them the touches only cost.
 constexpr std::size_t kTouchMax = 4096;
 
@@ -70,10 +72,12 @@ CopyPiece aligned(const CopyPiece& piece) {
 
 std::size_t whole_steps(std::size_t size) { return size - size % kStreamStep; }
 
-// The rest of an aligned piece, by one run.
-void finish(const CopyKernels& kernel, const CopyPiece& piece) {
+using OneRun = decltype(CopyKernels::stream_one);
+
+// An aligned piece, by one run.
+void finish(OneRun copy, const CopyPiece& piece) {
   const std::size_t body = whole_steps(piece.size);
-  if (body != 0) kernel.stream_one(piece.target, piece.source, body);
+  if (body != 0) copy(piece.target, piece.source, body);
   plain(without_front(piece, body));
 }
 
@@ -116,7 +120,7 @@ bool streams(std::size_t size, CopyHint hint) {
 
 void CopyKernels::stream(const CopyPiece& piece) const {
   const CopyPiece rest = aligned(piece);
-  if (rest.size < kSplitMin) return finish(*this, rest);
+  if (rest.size < kSplitMin) return finish(stream_one, rest);
   const std::size_t part = whole_steps(rest.size / kStreamWidth);
   std::byte* targets[kStreamWidth];
   const std::byte* sources[kStreamWidth];
@@ -125,12 +129,17 @@ void CopyKernels::stream(const CopyPiece& piece) const {
     sources[i] = rest.source + i * part;
   }
   stream_four(targets, sources, part);
-  finish(*this, without_front(rest, kStreamWidth * part));
+  finish(stream_one, without_front(rest, kStreamWidth * part));
+}
+
+void CopyKernels::cached(const CopyPiece& piece) const {
+  if (piece.size < kCachedLoopMin) return plain(piece);
+  finish(cached_one, aligned(piece));
 }
 
 bool CopyKernels::copy(const CopyPiece& piece, CopyHint hint) const {
   if (!streams(piece.size, hint)) {
-    plain(piece);
+    cached(piece);
     return false;
   }
   stream(piece);

@@ -44,7 +44,7 @@ class Loopback : public ::testing::Test {
     return made;
   }
   std::vector<PortEvent> poll() {
-    port_->turn(Instant(), {});
+    port_->turn(Instant(), {.copy_bytes = 256 * 1024});
     std::vector<PortEvent> events(16);
     events.resize(port_->poll(events));
     return events;

@@ -58,7 +58,13 @@ BufferState buffer_state(const Job& job) {
   return job.cursor.done == 0 ? BufferState::kUntouched : BufferState::kPartlyWritten;
 }
 
-bool is_scattered(const Chunk& chunk) { return chunk.pieces.size() > 1; }
+/// How to copy. Pieces of a region that fits into a cache are probably there, however they lie.
+base::CopyHint hint_of(const ShmBinding& target, const Chunk& chunk, std::uint64_t total_bytes) {
+  constexpr std::uint64_t kCachedRegionMax = 8u << 20;
+  return {.total_bytes = total_bytes,
+          .scattered = chunk.pieces.size() > 1 && target.size > kCachedRegionMax,
+          .read_elsewhere = chunk.read_next && chunk.op == Operation::kWrite};
+}
 
 }  // namespace
 
@@ -84,23 +90,25 @@ void ShmPath::count_chunk(const Chunk& chunk) {
 Submitted ShmPath::submit(std::span<const Chunk> chunks, Instant) {
   Submitted result;
   if (stage_ != Stage::kUp) return result;
-  if (job_count_ == 0) result.taken = result.done = copy_at_once(chunks);
+  // Chunks that wait have no right to go first, but then one turn may copy so much only.
+  std::uint64_t allowance = kAtOnceMax;
+  result.taken = result.done = job_count_ == 0 ? copy_at_once(chunks, port_.options().inline_bytes_max, allowance)
+                                               : copy_at_once(chunks, kBesideJobsMax, port_.beside_jobs_left());
   while (result.taken < chunks.size() && enqueue(chunks[result.taken])) ++result.taken;
   return result;
 }
 
-/// Copies small chunks here and now; stops at the first that is not small, not mapped or not right.
-std::uint32_t ShmPath::copy_at_once(std::span<const Chunk> chunks) {
+/// Copies small chunks here and now; stops at the first that is not small, not mapped or not right, or goes beyond
+/// `left`.
+std::uint32_t ShmPath::copy_at_once(std::span<const Chunk> chunks, std::uint64_t bytes_max, std::uint64_t& left) {
   Pin pin(*this);
-  std::uint64_t left = kAtOnceMax;
   std::uint32_t done = 0;
   for (const Chunk& chunk : chunks) {
     const auto& target = static_cast<const ShmBinding&>(*chunk.target);
-    if (target.state != ShmBinding::State::kMapped || chunk.bytes > port_.options().inline_bytes_max) break;
+    if (target.state != ShmBinding::State::kMapped || chunk.bytes > bytes_max) break;
     if (chunk.bytes > left || !admits(target, chunk) || !pin.enter(target)) break;
     Cursor cursor;
-    const base::CopyHint hint{.total_bytes = chunk.bytes, .scattered = is_scattered(chunk), .read_elsewhere = false};
-    pin.is_fence_due |= copy_part(target.base, chunk, &cursor, chunk.bytes, hint);
+    pin.is_fence_due |= copy_part(target.base, chunk, &cursor, chunk.bytes, hint_of(target, chunk, chunk.bytes));
     left -= chunk.bytes;
     count_chunk(chunk);
     ++done;
@@ -168,18 +176,22 @@ std::uint64_t ShmPath::work(Job& job, const TurnBudget& budget, std::uint64_t li
 }
 
 std::uint64_t ShmPath::work_mapped(Job& job, const ShmBinding& target, std::uint64_t limit) {
-  const base::CopyHint hint{
-      .total_bytes = port_.queue().transfer_bytes(job), .scattered = is_scattered(job.chunk), .read_elsewhere = false};
+  const base::CopyHint hint = hint_of(target, job.chunk, port_.queue().transfer_bytes(job));
   const std::uint64_t before = job.cursor.done;
+  std::uint64_t moved = 0;
   {
     Pin pin(*this);
     if (!pin.enter(target)) {
       end_job(job, closed_region().with_buffer(buffer_state(job)));
       return 0;
     }
-    pin.is_fence_due |= copy_part(target.base, job.chunk, &job.cursor, limit, hint);
+    // A message that came meanwhile is not kept waiting for the rest of the turn.
+    const std::uint64_t step = base::streams(job.chunk.bytes, hint) ? kStreamStep : kCachedStep;
+    do {
+      pin.is_fence_due |= copy_part(target.base, job.chunk, &job.cursor, std::min(step, limit - moved), hint);
+      moved = job.cursor.done - before;
+    } while (moved < limit && job.cursor.done < job.chunk.bytes && !port_.has_message());
   }
-  const std::uint64_t moved = job.cursor.done - before;
   if (job.cursor.done == job.chunk.bytes) end_job(job, {});
   return moved;
 }

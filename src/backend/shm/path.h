@@ -135,7 +135,7 @@ class ShmPath final : public Path {
   void learn_peer(const wire::Hello& hello);
 
   // path.cc
-  std::uint32_t copy_at_once(std::span<const Chunk> chunks);
+  std::uint32_t copy_at_once(std::span<const Chunk> chunks, std::uint64_t bytes_max, std::uint64_t& left);
   bool enqueue(const Chunk& chunk);
   void end_job(Job& job, Status status);
   void end_jobs(const Status& why);
@@ -147,8 +147,12 @@ class ShmPath final : public Path {
 
   static constexpr std::uint32_t kJobsMax = 64;            ///< Chunks taken and not ended.
   static constexpr std::uint64_t kAtOnceMax = 256 * 1024;  ///< Bytes copied by one submit.
-  static constexpr std::uint32_t kAskedMax = 16;           ///< Region requests without an answer yet.
-  static constexpr std::size_t kBurst = 32;                ///< Messages of one path in one poll.
+  static constexpr std::uint64_t kBesideJobsMax = 4096;    ///< Chunks up to this size do not wait behind jobs.
+  /// Bytes copied between two looks for messages, past the caches and through them: 3 to 5 us each.
+  static constexpr std::uint64_t kStreamStep = 64 * 1024;
+  static constexpr std::uint64_t kCachedStep = 256 * 1024;
+  static constexpr std::uint32_t kAskedMax = 16;  ///< Region requests without an answer yet.
+  static constexpr std::size_t kBurst = 32;       ///< Messages of one path in one poll.
 
   ShmPort& port_;
   Stage stage_ = Stage::kConnecting;

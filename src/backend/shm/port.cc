@@ -77,6 +77,7 @@ void ShmPort::forget(ShmPath& path) {
 
 std::size_t ShmPort::turn(Instant now, const TurnBudget& budget) {
   now_ = now;
+  beside_jobs_left_ = kBesideJobsPerTurn;
   std::size_t work = 0;
   if (has_slept_ || now - looked_at_ >= kLookInterval || ++turns_ >= kTurnsPerLook) work += look(now);
   if (!queue_.empty()) work += copy(budget);
@@ -98,6 +99,7 @@ std::size_t ShmPort::copy(const TurnBudget& budget) {
     if (Job* same = queue_.get(id)) queue_.rotate(*same);
     left -= std::min(left, cost);
     ++work;
+    if (has_message()) break;
   }
   return work;
 }

@@ -7,6 +7,7 @@
 //
 // Thread rule: confined to its lane. Lifetime: the backend outlives it.
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -66,6 +67,12 @@ class ShmPort final : public Port {
   void supersede(const base::Id128& session, const base::Id128& incarnation);
   CrossMover& cross_mover();
   bool is_closing() const { return is_closing_; }
+  /// Whether a path that is polled has something to read.
+  bool has_message() const {
+    return std::any_of(hot_.begin(), hot_.end(), [](const ShmPath* path) { return path->has_message(); });
+  }
+  /// Bytes that submits may still copy at once in this turn although jobs wait.
+  std::uint64_t& beside_jobs_left() { return beside_jobs_left_; }
 
  private:
   struct Visitor {
@@ -96,8 +103,9 @@ class ShmPort final : public Port {
   void refuse(int socket, const Status& why);
   void dismiss_visitors(Instant now);
 
-  static constexpr Duration kLookInterval = std::chrono::microseconds(20);
-  static constexpr unsigned kTurnsPerLook = 256;  ///< At most, when `now` stands still.
+  static constexpr Duration kLookInterval = std::chrono::microseconds(100);
+  static constexpr unsigned kTurnsPerLook = 256;                  ///< At most, when `now` stands still.
+  static constexpr std::uint64_t kBesideJobsPerTurn = 64 * 1024;  ///< Bytes.
   static constexpr std::size_t kEventsPerLook = 64;
   static constexpr std::size_t kVisitorsMax = 64;  ///< Connected and not proven yet.
   static constexpr std::size_t kAcceptsPerLook = 16;
@@ -109,6 +117,7 @@ class ShmPort final : public Port {
   Instant now_;
   Instant looked_at_ = Instant::min();
   unsigned turns_ = 0;
+  std::uint64_t beside_jobs_left_ = kBesideJobsPerTurn;
   bool has_slept_ = false;
   bool is_closing_ = false;
   Instant listen_at_ = Instant::max();  ///< When visitors are let in again, after descriptors ran out.

@@ -7,7 +7,7 @@
 namespace hawser::backend::stream {
 namespace {
 
-/// While streams are hot the network is asked for news only so often.
+/// Turns are cheap and asking the network is a system call: it is asked only so often, and after each sleep.
 constexpr Duration kLookEvery = std::chrono::microseconds(20);
 constexpr unsigned kLookTurns = 64;
 /// With more hot paths than this, one look costs less than trying each stream.
@@ -59,7 +59,7 @@ void StreamPort::release_path(Path* path) {
 
 std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   events_.recycle();
-  const bool due = active_.empty() || active_.size() > kHotPathsMax || now - last_look_ >= kLookEvery ||
+  const bool due = has_slept_ || active_.size() > kHotPathsMax || now - last_look_ >= kLookEvery ||
                    ++turns_since_look_ >= kLookTurns;
   if (due) look(now);
   std::size_t work = 0;
@@ -73,6 +73,7 @@ std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
 void StreamPort::look(Instant now) {
   last_look_ = now;
   turns_since_look_ = 0;
+  has_slept_ = false;
   std::array<Readiness, kReadyMax> ready;
   const std::size_t count = network_->ready(ready, &acceptable_);
   for (const Readiness& news : std::span(ready).first(count)) {
@@ -132,6 +133,7 @@ std::size_t StreamPort::poll(std::span<PortEvent> out) { return events_.poll(out
 Instant StreamPort::next_deadline() const { return next_due_; }
 
 bool StreamPort::prepare_sleep() {
+  has_slept_ = true;  // Also when it comes to nothing: there is news then.
   if (!events_.empty() || acceptable_) return false;
   for (const auto& knock : knocks_) {
     if (knock->owner.readable) return false;

@@ -68,6 +68,7 @@ class StreamPort final : public Port {
   Instant next_due_ = Instant::max();
   Instant last_look_ = Instant::min();
   unsigned turns_since_look_ = 0;
+  bool has_slept_ = true;   ///< Since the last look: what came meanwhile is not known.
   unsigned first_ = 0;      ///< Active path that goes first.
   bool acceptable_ = true;  ///< Somebody may be waiting to be accepted.
   bool closing_ = false;

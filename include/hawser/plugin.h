@@ -16,7 +16,7 @@
 //   R4. Handles are pointers of their maker and never null. The host never looks into them.
 //   R5. A plug-in stays loaded until the process ends. It keeps no global state that needs an orderly end.
 //   R6. The host checks counts, handles and numbers. Who breaks the contract gets no more calls for its paths but
-//       release_path; its chunks end with FAILED, naming the plug-in.
+//       release_path; its transfers end with kFailed, naming the plug-in.
 //
 // Threads. The calls of one port, its paths and their bindings come one at a time, in an order that the lane's lock
 // makes visible; they never block. Calls of a backend may come from any thread, several at once. Calls of the host
@@ -169,8 +169,8 @@ typedef struct {
 } hawser_plugin_event;
 
 typedef struct {
-  hawser_plugin_text peer;      /* Name, to be checked against who answers when not empty; the host does it too. */
-  hawser_plugin_id incarnation; /* Expected, to be checked too; none: whoever answers. */
+  hawser_plugin_text peer;      /* Name, for errors; checked against who answers when not empty. */
+  hawser_plugin_id incarnation; /* Expected; none: whoever answers. */
   hawser_plugin_text address;   /* The peer's `address`. */
   hawser_plugin_id supersedes;  /* Nothing of that session lands at the peer any more once this path is up. */
   int64_t deadline_ns;          /* By then the path is up or down. */

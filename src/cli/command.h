@@ -41,6 +41,7 @@ void add_info(Shell& shell);
 void add_doctor(Shell& shell);
 void add_topo(Shell& shell);
 void add_demo(Shell& shell);
+void add_bench(Shell& shell);
 void add_serve(Shell& shell);
 void add_ping(Shell& shell);
 

@@ -19,13 +19,13 @@ constexpr int kSliceMs = 5;
 constexpr Duration kPatience = std::chrono::milliseconds(500);  // between SIGTERM and SIGKILL
 
 // Between fork and exec only system calls are made.
-[[noreturn]] void become(const char* role, const char* fd_text, int control, pid_t parent) {
+[[noreturn]] void become(const char* command, const char* role, const char* fd_text, int control, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // The parent died before the line above.
   // Ctrl-C reaches the whole process group; the parent decides what it means for the child.
   signal(SIGINT, SIG_IGN);
   if (fcntl(control, F_SETFD, 0) != 0) _exit(1);  // The one descriptor that outlives exec.
-  execl("/proc/self/exe", "hawser", "demo", "--role", role, "--control-fd", fd_text, static_cast<char*>(nullptr));
+  execl("/proc/self/exe", "hawser", command, "--role", role, "--control-fd", fd_text, static_cast<char*>(nullptr));
   _exit(127);
 }
 
@@ -42,12 +42,12 @@ Status describe(const std::string& role, pid_t pid, int wait_status) {
 
 }  // namespace
 
-Result<Child> Child::start(const std::string& role, const base::Fd& control) {
+Result<Child> Child::start(const std::string& command, const std::string& role, const base::Fd& control) {
   const std::string fd_text = std::to_string(control.get());
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return base::errno_status("starting the second process", errno);
-  if (pid == 0) become(role.c_str(), fd_text.c_str(), control.get(), parent);
+  if (pid == 0) become(command.c_str(), role.c_str(), fd_text.c_str(), control.get(), parent);
   return Child(role, pid);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Child: the demo's second process, this program again in another role. It dies with its parent, and its own death is
-// told with who and why.
+// Child: the second process of demo and bench, this program again in another role. It dies with its parent, and its
+// own death is told with who and why.
 //
 // Thread rule: one thread. Lifetime: the destructor ends the process and reaps it.
 
@@ -19,8 +19,8 @@ namespace hawser::cli {
 
 class Child {
  public:
-  /// Starts `hawser demo --role <role> --control-fd N`, with `control` as its descriptor N.
-  static Result<Child> start(const std::string& role, const base::Fd& control);
+  /// Starts `hawser <command> --role <role> --control-fd N`, with `control` as its descriptor N.
+  static Result<Child> start(const std::string& command, const std::string& role, const base::Fd& control);
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
   ~Child();

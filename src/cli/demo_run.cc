@@ -65,7 +65,7 @@ Status Run::start() {
   }
   control_.emplace(base::Fd(ends[0]));
   base::Fd theirs(ends[1]);
-  HAWSER_TRY_ASSIGN(Child child, Child::start("decode", theirs));
+  HAWSER_TRY_ASSIGN(Child child, Child::start("demo", "decode", theirs));
   theirs.reset();  // Only the child has it now, so its death closes the line.
   child_.emplace(std::move(child));
 

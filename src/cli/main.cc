@@ -23,6 +23,7 @@ int run(int argc, char** argv) {
   add_doctor(shell);
   add_topo(shell);
   add_demo(shell);
+  add_bench(shell);
   add_serve(shell);
   add_ping(shell);
   try {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the program `hawser` as a user would and checks its exit codes and its JSON.
 
-usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_failures|serve_ping
+usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_failures|serve_ping|bench|bench_failures
 """
 
 import json
@@ -35,7 +35,7 @@ def run_json(command, *arguments, expect=0, env=None, timeout=60):
 
 
 def test_usage():
-    commands = ["info", "doctor", "topo", "demo", "serve", "ping"]
+    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping"]
     for command in commands:
         text = run(command, "--help").stdout
         assert text.count(f"hawser {command}") >= 2, text  # examples
@@ -227,6 +227,45 @@ class Serve:
         out, err = self.process.communicate(timeout=20)
         assert self.process.returncode == 0, (self.process.returncode, out, err)
         return [json.loads(line) for line in out.splitlines()]
+
+
+def test_bench():
+    listed = json.loads(run("bench", "--list", "--json").stdout)
+    ids = [row["id"] for row in listed["rows"]]
+    assert len(ids) == len(set(ids)) and "shm.notify_rtt" in ids and "tcp.write.1m.c2" in ids, ids
+    assert all(row["target"]["kind"] != "none" and row["what"] for row in listed["rows"])
+    report = run_json("bench", "--quick", "--rounds", "1", "--row",
+                      "shm.write.64k,shm.foreign.read.1m,shm.notify_rtt,shm.consume.64k,tcp.read.1m.c2,submit.10,table.*",
+                      timeout=100)
+    assert report["ok"] and report["backends"] and report["not_default"] == {}, report
+    rows = {row["id"]: row for row in report["rows"]}
+    assert len(rows) == 8 and all(row["state"] == "run" and row["value"] > 0 for row in rows.values()), rows
+    for name in ["shm.write.64k", "shm.foreign.read.1m", "tcp.read.1m.c2"]:
+        row = rows[name]
+        assert row["ceiling"] > 0 and row["ratio"] > 0 and row["verified_bytes"] > 0, row
+        assert row["p50_ns"] <= row["p99_ns"] and row["cold"] > 0 and row["ceiling_how"], row
+    changed = run_json("bench", "--quick", "--row", "table.bytes1m", env={"HAWSER_DEADLINE": "7s"})
+    assert changed["not_default"] == {"deadline": "7s"}, changed["not_default"]
+    skipped = run_json("bench", "--quick", "--row", "ucx.shm.put.4k", env={"UCX_PERFTEST": "/no/such/program"})
+    assert skipped["ok"] and skipped["rows"][0]["state"] == "skipped", skipped
+    wrong = run("bench", "--row", "no.such.row", expect=11)
+    assert "--list" in wrong.stderr, wrong.stderr
+
+
+def test_bench_failures():
+    """A second process that is killed, and Ctrl-C, end the bench in order and leave nobody behind."""
+    for action, expect in [("child", 15), ("interrupt", 17)]:
+        process = subprocess.Popen([PROGRAM, "bench", "--rounds", "1000", "--row", "shm.notify_rtt", "--json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child = await_child(process)
+        time.sleep(1)
+        if action == "child":
+            os.kill(child, signal.SIGKILL)
+        else:
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == expect, (action, process.returncode, out, err)
+        assert is_gone(child), action
 
 
 def check_ping(report, name):

@@ -1,0 +1,60 @@
+#include "cli/bench/messages.h"
+
+#include <deque>
+
+#include "cli/bench/message_channel.h"
+#include "cli/bench/pace.h"
+
+namespace hawser::cli::bench {
+namespace {
+
+constexpr std::int64_t kPatience = 10'000'000'000;
+
+Result<double> send_messages(Stage& stage, const Load& load, Duration budget) {
+  Pace pace(load.shape().bytes(), budget);
+  const std::span<const std::byte> bytes = load.local();
+  std::int64_t last = now_ns();
+  while (pace.goes_on()) {
+    const Status status = stage.peer().send(kBenchChannel, bytes);
+    if (status.ok()) {
+      pace.count();
+      last = now_ns();
+    } else if (status.code() != Code::kBusy || now_ns() - last > kPatience) {
+      return status;
+    }
+    stage.agent().poll();
+  }
+  return pace.gb_per_s();
+}
+
+// The child answers each notification, so a message counts when it was seen.
+Result<double> write_messages(Stage& stage, Load& load, std::size_t window, Duration budget) {
+  Pace pace(load.shape().bytes(), budget);
+  Notification room;
+  std::deque<Transfer> in_flight;
+  const auto end_one = [&]() -> Status {
+    HAWSER_TRY(await_notification(stage.agent(), room));
+    HAWSER_TRY(finish(stage.agent(), in_flight.front()));
+    in_flight.pop_front();
+    pace.count();
+    return Status();
+  };
+  while (pace.goes_on()) {
+    while (in_flight.size() >= window) HAWSER_TRY(end_one());
+    HAWSER_TRY_ASSIGN(Transfer transfer, load.plan(0).submit({.notify = "message"}));
+    in_flight.push_back(std::move(transfer));
+  }
+  while (!in_flight.empty()) HAWSER_TRY(end_one());
+  return pace.gb_per_s();
+}
+
+}  // namespace
+
+Result<double> measure_messages(Stage& stage, Load& load, std::size_t window, Duration budget) {
+  if (load.shape().bytes() <= kMessageMax) {
+    return stage.measure({{"mode", "messages"}}, [&] { return send_messages(stage, load, budget); });
+  }
+  return stage.measure({{"mode", "echo"}}, [&] { return write_messages(stage, load, window, budget); });
+}
+
+}  // namespace hawser::cli::bench

@@ -1,0 +1,13 @@
+#pragma once
+
+// What an application sends as a message: on a channel up to kMessageMax bytes; beyond that as a write with a
+// notification, which is how large messages go in Hawser.
+
+#include "cli/bench/load.h"
+
+namespace hawser::cli::bench {
+
+/// A stream of messages of the load's size, `window` writes in flight where it is writes. GB/s.
+Result<double> measure_messages(Stage& stage, Load& load, std::size_t window, Duration budget);
+
+}  // namespace hawser::cli::bench

@@ -225,8 +225,10 @@ void Core::hint(CompletionKind kind, std::uint64_t cookie) {
 void Core::release(const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
   const std::uint64_t all = peer->released_bytes.fetch_add(bytes, std::memory_order_acq_rel) + bytes;
   const std::uint32_t count = peer->released_messages.fetch_add(1, std::memory_order_acq_rel) + 1;
-  // The credit machine tells the peer each quarter of the window; an eighth here keeps the lane out of most calls.
-  if (count < options.limits.notifications / 8 && all < options.limits.notification_bytes / 8) return;
+  // The credit machine tells the peer each quarter of the window; an eighth here keeps the lane out of most calls. Both
+  // together must leave room for a message of the largest size, or its sender waits for ever.
+  const bool roomy = options.limits.notification_bytes >= 2 * kMessageMax;
+  if (roomy && count < options.limits.notifications / 8 && all < options.limits.notification_bytes / 8) return;
   lane.lock();
   engine.release_notifications(peer);
   lane.unlock();

@@ -190,6 +190,7 @@ void Engine::shut_down(Instant now) {
 void Engine::drop_sessions() {
   work_.clear();
   blocked_.clear();
+  blocked_until_ = Instant::max();
   gone_.clear();
   last_session_ = nullptr;
   for (Session* session : std::exchange(sessions_, {})) {

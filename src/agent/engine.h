@@ -166,6 +166,9 @@ class Engine {
   bool push_reliable(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
   bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
   std::size_t pump_messages(Session& session, Instant now);
+  bool pump_credits(Session& session, std::size_t* work);
+  bool pump_requests(Session& session, std::size_t* work);
+  bool pump_ack(Session& session, Instant now, std::size_t* work);
   void send_welcome(Session& session, PathEntry& entry);
   void break_path(Session& session, const Status& cause, Instant now);
   bool is_released(const backend::Path* path) const;

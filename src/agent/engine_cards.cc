@@ -22,10 +22,10 @@ Status Engine::on_card_request(Session& session, const wire::CardRequest& reques
   return {};
 }
 
+/// All that is left of the card that goes out. False: there is no room for the rest now.
 bool Engine::pump_card(Session& session) {
   CardOut& card = *session.card_out;
   std::array<std::byte, wire::kHeadMax> buffer;
-  bool moved = false;
   while (card.offset < card.bytes.size()) {
     const std::size_t size = std::min(wire::kCardPartMax, card.bytes.size() - card.offset);
     const auto body = base::as_bytes(std::string_view(card.bytes).substr(card.offset, size));
@@ -34,9 +34,8 @@ bool Engine::pump_card(Session& session) {
                               .total = static_cast<std::uint32_t>(card.bytes.size()),
                               .offset = static_cast<std::uint32_t>(card.offset),
                               .bytes = body};
-    if (!push_reliable(session, wire::encode(part, buffer), body)) return moved;
+    if (!push_reliable(session, wire::encode(part, buffer), body)) return false;
     card.offset += size;
-    moved = true;
   }
   session.card_out.reset();
   if (session.card_told < core_.card_revision()) tell_card(session);

@@ -104,12 +104,11 @@ Status Engine::send(Session& session, std::uint32_t channel, std::span<const std
 }
 
 std::size_t Engine::pump_messages(Session& session, Instant now) {
-  PathEntry* control = session.control();
   for (PathEntry& entry : session.paths) {
     if (entry.up && !entry.welcome_sent) send_welcome(session, entry);
   }
   choose_control(session, now);
-  control = session.control();
+  PathEntry* const control = session.control();
   if (control == nullptr) return 0;
   std::size_t work = 0;
   while (!session.link_out.pending().empty()) {
@@ -120,43 +119,66 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     session.link_out.sent();
     ++work;
   }
+  const bool all = pump_credits(session, &work) && pump_requests(session, &work) && pump_ack(session, now, &work);
+  if (!all) {
+    block(session, now);
+  } else if (session.link_in.ack_due(true)) {
+    enlist(session);  // It waits for company, but not for long.
+  }
+  return work;
+}
+
+/// These answer false when there is no room now: the session is looked at again after a pause, or when something moved.
+bool Engine::pump_credits(Session& session, std::size_t* work) {
   HeadArray buffer;
   if (session.credit_owed) {
     const wire::Credit credit{.channel = wire::kNotifyChannel, .limits = session.notify_in.take_limits()};
-    session.credit_owed = !send_plain(session, wire::encode(credit, buffer), {});
-    ++work;
+    if (!send_plain(session, wire::encode(credit, buffer), {})) return false;
+    session.credit_owed = false;
+    ++*work;
   }
   for (auto& [id, channel] : session.channels) {
     if (!channel.credit_owed || !channel.in) continue;
     const wire::Credit credit{.channel = id, .limits = channel.in->take_limits()};
-    channel.credit_owed = !send_plain(session, wire::encode(credit, buffer), {});
-    ++work;
+    if (!send_plain(session, wire::encode(credit, buffer), {})) return false;
+    channel.credit_owed = false;
+    ++*work;
   }
+  return true;
+}
+
+bool Engine::pump_requests(Session& session, std::size_t* work) {
+  HeadArray buffer;
   while (!session.cancelled.empty()) {
     const wire::Arrive gone{
         .seq = session.link_out.next_seq(), .transfer = session.cancelled.back(), .cancelled = true};
-    if (!push_reliable(session, wire::encode(gone, buffer), {})) break;
+    if (!push_reliable(session, wire::encode(gone, buffer), {})) return false;
     session.cancelled.pop_back();
+    ++*work;
   }
   if (session.card_wanted && !session.card_asked) {
     const wire::CardRequest request{.seq = session.link_out.next_seq(),
                                     .since_revision = core_.known_revision(*session.peer)};
-    session.card_asked = push_reliable(session, wire::encode(request, buffer), {});
+    if (!push_reliable(session, wire::encode(request, buffer), {})) return false;
+    session.card_asked = true;
+    ++*work;
   }
-  if (session.card_out) work += pump_card(session) ? 1 : 0;
-  const bool late = now - kAckDelay >= session.ack_since;
-  if (session.link_in.ack_due(late)) {
-    const wire::Ack ack{.up_to = session.link_in.received()};
-    if (send_plain(session, wire::encode(ack, buffer), {})) {
-      session.link_in.take_ack();
-      session.ack_since = Instant::max();
-    }
-    ++work;
+  while (session.card_out) {
+    if (!pump_card(session)) return false;
+    ++*work;
   }
-  const bool more =
-      session.credit_owed || !session.cancelled.empty() || session.card_out || session.link_in.ack_due(true);
-  if (more) enlist(session);
-  return work;
+  return true;
+}
+
+bool Engine::pump_ack(Session& session, Instant now, std::size_t* work) {
+  if (!session.link_in.ack_due(now - kAckDelay >= session.ack_since)) return true;
+  HeadArray buffer;
+  const wire::Ack ack{.up_to = session.link_in.received()};
+  if (!send_plain(session, wire::encode(ack, buffer), {})) return false;
+  session.link_in.take_ack();
+  session.ack_since = Instant::max();
+  ++*work;
+  return true;
 }
 
 // ---- In.

@@ -334,6 +334,7 @@ void Engine::bury(Instant now) {
     peer->session.reset();
     return true;
   });
+  if (blocked_.empty()) blocked_until_ = Instant::max();  // Or a lane without work would look for it for ever.
 }
 
 void Engine::invalidate(Session& session, const Status& cause, Instant now) {

@@ -107,14 +107,20 @@ void Lane::rest(Instant deadline) {
 }
 
 bool Lane::wait_in_pauses(const std::function<bool()>& reached, Instant deadline) {
+  constexpr int kTurnsMax = 64;  // In a row: where time passes in pauses only, work without end would stop it.
+  int turns = 0;
   while (!reached()) {
     if (core_.now() >= deadline) return reached();
-    if (try_turn() > 0) continue;
+    if (turns < kTurnsMax && try_turn() > 0) {
+      ++turns;
+      continue;
+    }
+    turns = 0;
     // What must not sleep (an acknowledgement that waits for its moment) still lets time pass: nothing else would.
     constexpr Duration kLookAgain = std::chrono::microseconds(1);
     Instant next = Instant::max();
     if (!arm(&next)) next = core_.now() + kLookAgain;
-    core_.hooks.pause(std::min(next, deadline));
+    core_.hooks.pause(std::max(std::min(next, deadline), core_.now() + kLookAgain));
     disarm();
   }
   return true;

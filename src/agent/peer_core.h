@@ -42,6 +42,10 @@ class NotifyCredit {
     const base::SpinGuard guard(lock_);
     return credit_.on_credit(limits);
   }
+  proto::CreditSender state() {
+    const base::SpinGuard guard(lock_);
+    return credit_;
+  }
 
  private:
   base::SpinLock lock_;

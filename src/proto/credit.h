@@ -60,6 +60,7 @@ class CreditReceiver {
   /// The last limits given out.
   const CreditLimits& limits() const { return told_; }
 
+  const CreditLimits& received() const { return received_; }
   std::uint64_t waiting_messages() const { return received_.messages - released_.messages; }
   std::uint64_t waiting_bytes() const { return received_.bytes - released_.bytes; }
 

@@ -78,18 +78,33 @@ std::optional<Chaos::Target> Chaos::find_move(Step step) {
       Life& to = *course->to;
       if (move == nullptr || !course->write || !to.alive || course->bait) continue;
       const Target target{.from = &from, .to = &to, .closing = nullptr};
-      if (step == Step::kNotification) {
-        if (move->final && move->status.ok() && (move->notify || move->signal) && !move->notified && !move->bumped &&
-            to.agent.core()->inbox.has_notifications() == false) {
-          return target;
-        }
-        continue;
-      }
       if (move->final || move->ended_by_us || !is_up(from, to)) continue;
       const bool any = Judge::any_landed(*move);
       if (step == Step::kPrepare && !any) return target;
       if (!any) continue;
       if ((step == Step::kAck) == Judge::all_landed(*move)) return target;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Chaos::Target> Chaos::find_note() {
+  for (std::size_t node = 0; node < theater_.nodes(); ++node) {
+    Life& from = theater_.at(node);
+    if (!from.alive) continue;
+    const auto on_its_way_to = [&](Life& to) { return to.alive && !to.agent.core()->inbox.has_notifications(); };
+    for (const auto& course : from.courses) {
+      const Move* move = course->latest;
+      if (move == nullptr || !course->write || move->ended_by_us || !on_its_way_to(*course->to)) continue;
+      const bool owed = (move->notify && !move->notified) || (move->signal && !move->bumped);
+      if (owed && (!move->final || move->status.ok()) && Judge::all_landed(*move)) {
+        return Target{.from = &from, .to = course->to, .closing = nullptr};
+      }
+    }
+    for (auto& [to, bond] : from.bonds) {
+      if (bond.notes_sent.size() > bond.notes_received.size() && on_its_way_to(*to) && is_up(from, *to)) {
+        return Target{.from = &from, .to = to, .closing = nullptr};
+      }
     }
   }
   return std::nullopt;
@@ -129,6 +144,8 @@ std::optional<Chaos::Target> Chaos::find(Step step) {
     case Step::kConnect:
     case Step::kHello:
       return find_connecting(step);
+    case Step::kNotification:
+      return find_note();
     case Step::kClose:
       return find_closing();
     default:
@@ -186,6 +203,12 @@ void Chaos::restart_later(Life& victim, Duration pause) {
   });
 }
 
+void Chaos::trouble_all(const Life& victim, Duration time) {
+  for (std::size_t node = 0; node < theater_.nodes(); ++node) {
+    if (node != victim.node) theater_.judge().trouble(victim.node, node, time, Judge::Harm::kCutsOff);
+  }
+}
+
 void Chaos::strike_process(Fault fault, Life& victim) {
   sim::World& world = theater_.universe().world;
   Judge& judge = theater_.judge();
@@ -194,6 +217,7 @@ void Chaos::strike_process(Fault fault, Life& victim) {
     const Duration pace = microseconds(rng_.range(50, 5'000));
     victim.host->set_pace(pace);
     judge.excuse(victim, time + 50 * pace);
+    trouble_all(victim, time + 50 * pace);
     world.after(time, [host = victim.host] { host->set_pace(microseconds(1)); });
     return;
   }
@@ -201,6 +225,7 @@ void Chaos::strike_process(Fault fault, Life& victim) {
     const Duration time = span(200, 600'000);
     victim.host->stop();
     judge.excuse(victim, time);
+    trouble_all(victim, time);
     world.after(time, [host = victim.host] { host->resume(); });
     return;
   }
@@ -217,6 +242,10 @@ void Chaos::strike_links(Fault fault, Life& from, Life& to) {
   sim::Fabric& fabric = universe.net.fabric();
   const std::uint32_t a = from.host->number(), b = to.host->number();
   const Duration time = span(200, 700'000);
+  if (fault != Fault::kReset && fault != Fault::kHalfClose) {
+    const bool cut = fault == Fault::kPartition || fault == Fault::kOneWay;
+    theater_.judge().trouble(from.node, to.node, time, cut ? Judge::Harm::kCutsOff : Judge::Harm::kDelays);
+  }
   if (fault == Fault::kLoss || fault == Fault::kDelay) {
     sim::LinkOptions bad = fabric.default_options();
     (fault == Fault::kLoss ? bad.loss : bad.loss) = fault == Fault::kLoss ? 0.3 : bad.loss;

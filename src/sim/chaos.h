@@ -38,11 +38,13 @@ class Chaos {
   std::optional<Target> find(Step step);
   std::optional<Target> find_connecting(Step step);
   std::optional<Target> find_move(Step step);
+  std::optional<Target> find_note();
   std::optional<Target> find_closing();
   std::optional<Target> close_under_move();
   void strike(Fault fault, const Target& target);
   void strike_process(Fault fault, Life& victim);
   void strike_links(Fault fault, Life& from, Life& to);
+  void trouble_all(const Life& victim, Duration time);
   void restart_later(Life& victim, Duration pause);
   Duration span(std::int64_t short_us, std::int64_t long_us);
 

@@ -37,7 +37,7 @@ enum class Step : std::uint8_t {
   kPrepare,       ///< Submitted, nothing has landed.
   kInFlight,      ///< Some of the bytes have landed.
   kAck,           ///< All have; the initiator does not know.
-  kNotification,  ///< It knows; the notification is on its way.
+  kNotification,  ///< The bytes have landed, the notification (or signal) has not; or one without bytes is on its way.
   kClose,         ///< A region or an agent is closing.
 };
 inline constexpr std::size_t kSteps = 7;

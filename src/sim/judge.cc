@@ -78,8 +78,6 @@ bool Judge::idle(const Course& course) const {
   return told || !course.to->alive;
 }
 
-void Judge::excuse(const Life& life, Duration span) { excused_[&life] += span; }
-
 Duration Judge::allowance(const Life& life) const {
   const auto excused = excused_.find(&life);
   Duration quiesce{};
@@ -217,6 +215,7 @@ void Judge::check_status(Life& life, Move& move) {
       break;
     case Code::kTimedOut:
       if (now < move.due) return wrong("before its deadline");
+      if (!may_be_late(life, move)) return wrong("though nothing held it up");
       break;
     case Code::kCancelled:
       if (!move.ended_by_us) return wrong("but nobody cancelled it");
@@ -230,6 +229,7 @@ void Judge::check_status(Life& life, Move& move) {
       break;
     }
     case Code::kDisconnected:
+      if (!may_be_cut_off(life, *move.course->to, move.submitted)) return wrong("but nothing parted them for good");
       break;
     case Code::kBusy:
       if (!move.notify && !move.signal) return wrong("but it needs no room");

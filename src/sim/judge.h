@@ -12,7 +12,11 @@
 //   messages      in order, none twice, none lost while both stayed together
 //   memory        nothing outside of leases changes; nothing at all in a closed region, nor local memory of a transfer
 //                 that is final (both are overwritten by us at once, and must stay so)
-//   hangs         nothing waits longer than its bound in virtual time
+//   hangs         nothing waits longer than its bound in virtual time, and nobody turns for nothing
+//   reasons       nobody is reported down, disconnected or too late unless something was done to it: what a reset or a
+//                 half-close breaks is mended unnoticed
+//   books         when all is read and quiet, counters say what was seen, room taken at one side was used at the other
+//                 and is free again, and nothing is left over
 //
 // Thread rule: one thread. Lifetime: the run's.
 
@@ -23,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/credit.h"
 #include "sim/life.h"
 
 namespace hawser::simulation {
@@ -59,11 +64,18 @@ class Judge {
 
   /// How long a host stood still or slow: added to its bounds.
   void excuse(const Life& life, Duration span);
+  enum class Harm : std::uint8_t {
+    kDelays,   ///< What is on its way between them comes late.
+    kCutsOff,  ///< They may give each other up.
+  };
+  /// Between these nodes things may go wrong for `span` from now, and for as long as mending takes.
+  void trouble(std::size_t a, std::size_t b, Duration span, Harm harm);
 
   // At the end, once all is healed and quiet.
   void check_settled(const std::vector<std::unique_ptr<Life>>& lives);
   void check_memory(const std::vector<std::unique_ptr<Life>>& lives);
   void check_counters(Life& life);
+  void check_books(const std::vector<std::unique_ptr<Life>>& lives);
   bool settled(const std::vector<std::unique_ptr<Life>>& lives);
   std::uint64_t moves() const { return moves_.size(); }
   std::uint64_t good_moves() const { return good_moves_; }
@@ -78,12 +90,18 @@ class Judge {
   void observe_words(Life& life);
   void on_final(Life& life, Move& move);
   void check_status(Life& life, Move& move);
+  bool troubled(const Life& a, const Life& b, Instant since, Harm harm) const;
+  bool may_be_late(const Life& life, const Move& move) const;
+  bool may_be_cut_off(Life& life, Life& other, Instant since);
   void check_good_write(Life& life, Move& move);
   void check_bad_write(Life& life, Move& move);
   void check_read(Life& life, Move& move);
   void scribble(Life& life, Move& move);
   void check_hangs(Life& life);
   void check_tainted(Course& course);
+  void check_credit(Life& from, Life& to);
+  void check_room(Life& from, Life& to, std::string_view what, const proto::CreditSender& sender,
+                  const proto::CreditReceiver& receiver, std::uint64_t untold);
   void check_pair(Life& from, Life& to, Bond& bond);
   Duration allowance(const Life& life) const;
 
@@ -94,6 +112,12 @@ class Judge {
   std::vector<std::unique_ptr<Course>> forgotten_;
   std::map<std::uint64_t, Move*> by_uid_;
   std::map<const Life*, Duration, EarlierLife> excused_;
+  struct Trouble {
+    std::size_t a, b;
+    Instant until;
+    Harm harm;
+  };
+  std::vector<Trouble> troubles_;
   std::uint64_t next_writer_ = 1;
   std::uint64_t good_moves_ = 0;
 };

@@ -130,6 +130,7 @@ struct Life {
   std::vector<std::unique_ptr<Course>> courses;
   std::vector<Move*> in_flight;
   std::map<Life*, Bond, EarlierLife> bonds;
+  std::uint32_t turns_without_rest = 0;
   std::uint64_t greedy_until = 0;  ///< Reads nothing until then (ns).
   std::uint64_t good_writes = 0, good_reads = 0, bytes_written = 0, bytes_read = 0, bad_ends = 0;
   std::uint64_t notes_taken = 0, messages_taken = 0;

@@ -69,7 +69,8 @@ class Simulation {
     draw_network(universe_.world.rng(), universe_);
     theater_ = std::make_unique<Theater>(universe_, judge_, settings_);
     user_ = std::make_unique<User>(*theater_);
-    chaos_ = std::make_unique<Chaos>(*theater_, universe_.world.rng().below(5));
+    chaos_ = std::make_unique<Chaos>(*theater_, universe_.world.rng().below(6));
+    theater_->on_pause([this] { chaos_->look(); });
   }
 
   Run run() {
@@ -171,6 +172,7 @@ class Simulation {
     if (!all_closed())
       return judge_.fail(theater_->at(0), "a region's close did not end though all is healed and quiet");
     judge_.check_settled(theater_->lives());
+    universe_.world.note("settled", {});
     // What is still on its way, though it should not be, arrives now.
     universe_.world.run_for(milliseconds(100));
   }
@@ -183,6 +185,7 @@ class Simulation {
       if (life.alive && !judge_.failed()) judge_.check_counters(life);
     }
     judge_.check_memory(theater_->lives());
+    if (!judge_.failed()) judge_.check_books(theater_->lives());
     if (!judge_.failed()) user_->try_stale_plans();
     for (std::size_t node = 0; node < theater_->nodes() && !judge_.failed(); ++node) {
       if (theater_->at(node).alive) theater_->close(theater_->at(node));

@@ -16,6 +16,7 @@ namespace {
 /// How long a turn that found nothing, but may not sleep, waits before it looks again.
 constexpr Duration kLookAgain = std::chrono::microseconds(50);
 constexpr std::size_t kBaitSize = 4096;
+constexpr std::uint32_t kTurnsWithoutRestMax = 20'000;
 
 /// The handle lets go of its agent without closing it: its process is dead.
 void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(agent.core()).reset(); }
@@ -60,7 +61,10 @@ void Theater::begin(std::size_t node) {
                        .address = fmt::format("sim:{}", life->name),
                        .connections = settings_.connections};
   universe_.net.power_on(static_cast<std::uint32_t>(node));
-  const agent::Hooks hooks{.pause = [host = life->host.get()](Instant until) { host->pause(until); }};
+  const agent::Hooks hooks{.pause = [this, host = life->host.get()](Instant until) {
+    if (watch_) watch_();
+    host->pause(until);
+  }};
   life->agent = agent::open_with(std::move(options), {sim::make_factory(universe_, seat)}, hooks).value();
   life->incarnation = life->agent.incarnation();
   life->queue = life->agent.make_queue(64).value();
@@ -113,9 +117,15 @@ sim::Host::Turned Theater::turn(Life& life, Instant) {
   agent::Lane& lane = life.agent.core()->lane;
   const std::size_t work = lane.try_turn();
   judge_.observe(life);
+  // With the little that users ask for here, an agent that is never done turns for nothing.
+  if (++life.turns_without_rest > kTurnsWithoutRestMax) {
+    judge_.fail(life, fmt::format("turned {} times without rest", kTurnsWithoutRestMax));
+  }
   if (work > 0) return {.more = true};
   Instant next = Instant::max();
-  if (!lane.arm(&next)) return {.more = false, .next = universe_.world.now() + kLookAgain};
+  const bool armed = lane.arm(&next);
+  if (next > universe_.world.now()) life.turns_without_rest = 0;
+  if (!armed) return {.more = false, .next = universe_.world.now() + kLookAgain};
   lane.disarm();
   return {.more = false, .next = next};
 }

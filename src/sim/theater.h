@@ -4,6 +4,7 @@
 //
 // Thread rule: one thread. Lifetime: the run's.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,8 @@ class Theater {
   /// Agent::close, in virtual time. Only one at a time.
   void close(Life& life);
   bool closing_one() const { return closing_one_; }
+  /// Called whenever an agent's blocking call lets time pass.
+  void on_pause(std::function<void()> watch) { watch_ = std::move(watch); }
 
   Area& add_area(Life& life, const std::string& name, std::size_t size, Rights rights);
   /// Region::close without waiting; asked again at each tick until it says kOk.
@@ -74,6 +77,7 @@ class Theater {
   const Settings settings_;
   std::vector<std::unique_ptr<Life>> lives_;
   std::vector<Life*> current_;
+  std::function<void()> watch_;
   bool closing_one_ = false;
 };
 

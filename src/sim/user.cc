@@ -406,13 +406,16 @@ void User::try_stale_plans() {
       }
       life->host->wake();
       sim::World& world = theater_.universe().world;
-      world.run_until(world.now() + std::chrono::seconds(3), [&] { return transfer->done(); });
+      // Its deadline, and until it is quiet where nobody answers.
+      world.run_until(world.now() + std::chrono::seconds(5), [&] { return transfer->done(); });
       const Status status = transfer->status();
       // A polled agent is judged by its process, its sockets and deadlines, and of this one's end nobody was told.
       const bool unknown = !theater_.settings().driven && course->to->lost_power && status.code() == Code::kTimedOut;
       if (!transfer->done() || (status.code() != Code::kDisconnected && !unknown)) {
-        theater_.judge().fail(
-            *life, "a plan to a peer that is gone ended with " + (status.ok() ? "success" : status.to_string()));
+        const std::string how = !transfer->done() ? "never"
+                                : status.ok()     ? "with success"
+                                                  : "with " + status.to_string();
+        theater_.judge().fail(*life, "a plan to a peer that is gone ended " + how);
       }
       break;  // One per life is enough: the others would tell the same.
     }

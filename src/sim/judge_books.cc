@@ -1,0 +1,99 @@
+// What agents keep in their books, once all is quiet: counters against what was seen, credit taken at one side against
+// messages received at the other, and nothing left over.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "agent/core.h"
+#include "sim/judge.h"
+
+namespace hawser::simulation {
+namespace {
+
+/// Null: the two have nothing to do with each other.
+const agent::Session* session_between(Life& owner, const Life& other) {
+  for (const auto& peer : owner.agent.core()->peers()) {
+    if (peer->session && Peer(peer).incarnation() == other.incarnation) return peer->session.get();
+  }
+  return nullptr;
+}
+
+/// Both sides mean each other and are at peace.
+bool is_standing(const agent::Session* out, const agent::Session* in) {
+  return out != nullptr && in != nullptr && out->control_serial != 0 && in->control_serial != 0 &&
+         out->number == in->peer_number && out->peer_number == in->number;
+}
+
+std::string leftovers(const agent::Session& session) {
+  if (session.slots != 0) return fmt::format("{} transfers", session.slots);
+  if (!session.covered.empty()) return "a covered transfer";
+  if (!session.cancelled.empty()) return fmt::format("{} cancellations to tell", session.cancelled.size());
+  if (session.link_out.kept() != 0) return fmt::format("{} messages without acknowledgement", session.link_out.kept());
+  if (!session.waiting.empty()) return fmt::format("{} notifications that wait for bytes", session.waiting.size());
+  return {};
+}
+
+}  // namespace
+
+void Judge::check_counters(Life& life) {
+  const AgentCounters counters = life.agent.counters();
+  const FlowCounters& total = counters.total;
+  const auto differ = [&](std::string_view what, std::uint64_t counted, std::uint64_t seen) {
+    if (counted != seen) fail(life, fmt::format("counters: {} is {}, but {} were seen", what, counted, seen));
+  };
+  differ("writes", total.writes, life.good_writes);
+  differ("reads", total.reads, life.good_reads);
+  differ("bytes_written", total.bytes_written, life.bytes_written);
+  differ("bytes_read", total.bytes_read, life.bytes_read);
+  differ("errors", total.errors, life.bad_ends);
+  differ("notifications_received", total.notifications_received, life.notes_taken);
+  differ("messages_received", total.messages_received, life.messages_taken);
+  differ("transfers_in_flight_gauge", counters.transfers_in_flight_gauge, 0);
+}
+
+void Judge::check_books(const std::vector<std::unique_ptr<Life>>& lives) {
+  for (const auto& from : lives) {
+    for (const auto& to : lives) {
+      if (from != to && from->alive && to->alive && !failed()) check_credit(*from, *to);
+    }
+  }
+}
+
+void Judge::check_credit(Life& from, Life& to) {
+  const agent::Session* const out = session_between(from, to);
+  const agent::Session* const in = session_between(to, from);
+  if (!is_standing(out, in)) return;
+  if (const std::string left = leftovers(*out); !left.empty()) {
+    return fail(from, fmt::format("all is quiet, but there is left of {}: {}", to.name, left));
+  }
+  // What was read and is not told yet is kept in the peer's book, for notifications only.
+  check_room(from, to, "notifications", out->peer->notify_out.state(), in->notify_in, in->peer->released_messages.load());
+  for (const auto& [channel, state] : in->channels) {
+    const auto sent = out->channels.find(channel);
+    if (!state.in || sent == out->channels.end() || failed()) continue;
+    check_room(from, to, fmt::format("channel {}", channel), sent->second.out, *state.in, 0);
+  }
+}
+
+void Judge::check_room(Life& from, Life& to, std::string_view what, const proto::CreditSender& sender,
+                       const proto::CreditReceiver& receiver, std::uint64_t untold) {
+  const wire::CreditLimits& taken = sender.taken();
+  const wire::CreditLimits& came = receiver.received();
+  if (taken.messages != came.messages || taken.bytes != came.bytes) {
+    return fail(from, fmt::format("{}: took room for {} messages ({} bytes) at {}, where {} ({}) came", what,
+                                  taken.messages, taken.bytes, to.name, came.messages, came.bytes));
+  }
+  if (receiver.waiting_messages() != untold) {
+    return fail(to, fmt::format("{}: all was read, {} of it untold, but {} messages of {} take up room", what, untold,
+                                receiver.waiting_messages(), from.name));
+  }
+  const wire::CreditLimits& limits = sender.limits();
+  if (limits.messages <= taken.messages || limits.bytes < taken.bytes + kMessageMax) {
+    fail(from, fmt::format("{}: all was read, but {} gives no room for a message of {} bytes: {} messages and {} bytes "
+                           "of {} and {} are taken",
+                           what, to.name, kMessageMax, taken.messages, taken.bytes, limits.messages, limits.bytes));
+  }
+}
+
+}  // namespace hawser::simulation

@@ -1,0 +1,44 @@
+// What may excuse a bad end: who was parted from whom, or held up, and when.
+
+#include <algorithm>
+
+#include "sim/judge.h"
+
+namespace hawser::simulation {
+namespace {
+
+/// Until two that were parted have found together again, or have given up: more than peer_timeout.
+constexpr Duration kMending = std::chrono::milliseconds(600);
+/// With links at full width everything that users here can ask for is done within this.
+constexpr Duration kAmple = std::chrono::milliseconds(250);
+/// Smaller windows make every link slow.
+constexpr std::size_t kBrisk = 64 * 1024;
+
+}  // namespace
+
+void Judge::excuse(const Life& life, Duration span) { excused_[&life] += span; }
+
+void Judge::trouble(std::size_t a, std::size_t b, Duration span, Harm harm) {
+  troubles_.push_back({a, b, universe_.world.now() + span + kMending, harm});
+}
+
+bool Judge::troubled(const Life& a, const Life& b, Instant since, Harm harm) const {
+  return std::any_of(troubles_.begin(), troubles_.end(), [&](const Trouble& each) {
+    const bool between = (each.a == a.node && each.b == b.node) || (each.a == b.node && each.b == a.node);
+    return between && each.until >= since && each.harm >= harm;
+  });
+}
+
+bool Judge::may_be_late(const Life& life, const Move& move) const {
+  if (move.after || move.ended_by_us) return true;
+  if (move.due - move.submitted < kAmple || universe_.net.options().pipe.capacity_bytes < kBrisk) return true;
+  const Life& to = *move.course->to;
+  return !to.alive || to.closing || troubled(life, to, move.submitted, Harm::kDelays);
+}
+
+bool Judge::may_be_cut_off(Life& life, Life& other, Instant since) {
+  if (!other.alive || other.closing || life.closing) return true;
+  return life.bonds[&other].broken || other.bonds[&life].broken || troubled(life, other, since, Harm::kCutsOff);
+}
+
+}  // namespace hawser::simulation

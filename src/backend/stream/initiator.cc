@@ -138,7 +138,8 @@ void Initiator::frame_write(Slot& slot, unsigned stream, Outlet& outlet) {
   slot.begin = frame.begin();
   if (slot.copied) {
     frame.inline_payload(slot.pieces);
-    slot.end = outlet.end();
+    slot.end =
+        outlet.end() - (wire::padded(slot.bytes) - slot.bytes);  // The peer acknowledges before the padding came.
   } else {
     slot.end = frame.payload(slot.pieces, kNoOwner);
   }

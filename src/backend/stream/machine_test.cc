@@ -204,6 +204,35 @@ TEST(Machine, DamageStaysInTheRegion) {
   EXPECT_GT(corrupt, 400);
 }
 
+TEST(Machine, AnAcknowledgementMayComeBeforeThePaddingWasSent) {
+  for (const std::uint64_t size : {99u, 4001u}) {  // Copied into the frame, and referred to.
+    End initiator(1), target(1);
+    std::vector<std::byte> source(size, std::byte{5});
+    const Piece piece{.local = source.data(), .remote = 0, .size = size};
+    Chunk chunk;
+    chunk.cookie = 42;
+    chunk.target = initiator.machine.bind(target.ref());
+    chunk.pieces = {&piece, 1};
+    chunk.bytes = size;
+    ASSERT_EQ(initiator.machine.submit({&chunk, 1}), 1u);
+    ASSERT_TRUE(initiator.machine.fill(0, 1 << 20));
+    std::array<iovec, 8> parts;
+    const std::size_t count = initiator.machine.gather(0, parts, 1 << 20);
+    std::vector<std::byte> bytes;
+    for (const iovec& part : std::span(parts).first(count)) {
+      const auto* from = static_cast<const std::byte*>(part.iov_base);
+      bytes.insert(bytes.end(), from, from + part.iov_len);
+    }
+    bytes.resize(bytes.size() - 1);
+    initiator.machine.sent(0, bytes.size(), bytes.size());
+    ASSERT_TRUE(deliver(target.machine, 0, bytes).ok());
+    const Status acked = deliver(initiator.machine, 0, drain(target.machine, 0));
+    EXPECT_TRUE(acked.ok()) << size << ": " << acked.to_string();
+    EXPECT_EQ(drain(initiator.machine, 0).size(), 1u);
+    EXPECT_EQ(initiator.log(), "done 42 ok\n");
+  }
+}
+
 TEST(Machine, AFloodOfReadsIsCorrupt) {
   End end, peer;
   std::vector<std::byte> back(16);

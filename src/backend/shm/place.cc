@@ -13,6 +13,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/format.h"
@@ -26,8 +27,10 @@ namespace hawser::backend::shm {
 namespace {
 
 constexpr std::uint8_t kAddressVersion = 1;
-constexpr int kBacklog = 1024;   // Connections that wait to be accepted; the kernel lowers it to somaxconn.
-constexpr int kSweepMax = 1024;  // Files looked at when a place opens.
+constexpr int kBacklog = 1024;            // Connections that wait to be accepted; the kernel lowers it to somaxconn.
+constexpr int kSweepNamesMax = 32768;     // Names read when a place opens.
+constexpr std::size_t kSweepAllMax = 64;  // Lock files up to which all are tried.
+constexpr std::size_t kSweepSliceDigits = 2;  // Of names, where there are more.
 constexpr std::string_view kSocketSuffix = ".sock";
 constexpr std::string_view kLockSuffix = ".lock";
 
@@ -83,13 +86,20 @@ void sweep_one(const std::string& lock_path) {
   ::unlink(lock_path.c_str());  // last: what has a socket has a lock
 }
 
-void sweep(const std::string& folder) {
+/// Where many live, each newcomer tries those only whose names begin as its own: names are random, so in time all are
+/// tried, and a thousand agents that open do not try a million files.
+void sweep(const std::string& folder, std::string_view own_name) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(folder.c_str()), ::closedir);
   if (directory == nullptr) return;
-  for (int i = 0; i < kSweepMax; ++i) {
+  std::vector<std::string> locks;
+  for (int i = 0; i < kSweepNamesMax; ++i) {
     const dirent* entry = ::readdir(directory.get());
-    if (entry == nullptr) return;
-    if (std::string_view(entry->d_name).ends_with(kLockSuffix)) sweep_one(folder + "/" + entry->d_name);
+    if (entry == nullptr) break;
+    if (std::string_view(entry->d_name).ends_with(kLockSuffix)) locks.emplace_back(entry->d_name);
+  }
+  const std::string_view slice = locks.size() > kSweepAllMax ? own_name.substr(0, kSweepSliceDigits) : "";
+  for (const std::string& lock : locks) {
+    if (lock.starts_with(slice)) sweep_one(folder + "/" + lock);
   }
 }
 
@@ -175,8 +185,9 @@ Status reach(const Address& address, const base::Id128& boot) {
 
 Result<std::unique_ptr<Place>> Place::open(std::string folder, const base::Id128& incarnation, ForkList& forks) {
   HAWSER_TRY_ASSIGN(folder, choose_folder(std::move(folder)));
-  sweep(folder);
-  const std::string stem = folder + "/" + base::to_hex(incarnation);
+  const std::string name = base::to_hex(incarnation);
+  sweep(folder, name);
+  const std::string stem = folder + "/" + name;
   std::unique_ptr<Place> place(new Place);
   place->lock_path_ = stem;
   place->lock_path_ += kLockSuffix;

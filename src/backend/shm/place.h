@@ -3,7 +3,8 @@
 // Place: where an agent of this host is found: a unix socket in a folder that only its user can enter.
 //
 // The socket's name is the incarnation, so a path in a card names one life of one agent. Beside it lies a lock file
-// that its process holds; whoever opens a place removes what processes that died left there.
+// that its process holds; whoever opens a place removes what processes that died left there (or a part, where
+// there is much).
 //
 // Thread rule: a Place is opened and closed by its backend; its socket is the port's. Lifetime: its files go with it.
 

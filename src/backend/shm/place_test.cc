@@ -55,6 +55,40 @@ TEST(Place, IsPrivateAndGoesWithItsOwner) {
   EXPECT_EQ(::rmdir((folder.path() + "/made").c_str()), 0);  // nothing is left
 }
 
+/// What a process that died leaves behind.
+void leave_behind(const std::string& folder, const base::Id128& incarnation) {
+  const std::string stem = folder + "/" + base::to_hex(incarnation);
+  for (const std::string suffix : {".lock", ".sock"}) {
+    const base::Fd file(::open((stem + suffix).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_TRUE(file);
+  }
+}
+bool is_left(const std::string& folder, const base::Id128& incarnation) {
+  return ::access((folder + "/" + base::to_hex(incarnation) + ".lock").c_str(), F_OK) == 0;
+}
+
+TEST(Place, WhatTheDeadLeftIsSwept) {
+  TestFolder folder;
+  ForkList forks;
+  const auto numbered = [](std::uint64_t i) { return base::Id128{i * 0x9e3779b97f4a7c15U, i}; };
+  for (std::uint64_t i = 1; i <= 20; ++i) leave_behind(folder.path(), numbered(i));
+  auto place = Place::open(folder.path(), {1, 1}, forks).value();
+  for (std::uint64_t i = 1; i <= 20; ++i) EXPECT_FALSE(is_left(folder.path(), numbered(i))) << i;
+  EXPECT_TRUE(connect_to(place->path()));
+  // Where there are many, a newcomer tries those named like itself.
+  for (std::uint64_t i = 1; i <= 200; ++i) leave_behind(folder.path(), numbered(i));
+  const base::Id128 alike{numbered(7).hi ^ 1, 7}, other{numbered(7).hi ^ (std::uint64_t{1} << 63), 7};
+  const auto second = Place::open(folder.path(), other, forks).value();
+  EXPECT_TRUE(is_left(folder.path(), numbered(7)));
+  const auto third = Place::open(folder.path(), alike, forks).value();
+  EXPECT_FALSE(is_left(folder.path(), numbered(7)));
+  for (std::uint64_t i = 1; i <= 200; ++i) {
+    const std::string stem = folder.path() + "/" + base::to_hex(numbered(i));
+    ::unlink((stem + ".sock").c_str());
+    ::unlink((stem + ".lock").c_str());
+  }
+}
+
 TEST(Options, DefaultsRangesAndForms) {
   EXPECT_EQ(read_options({}).value().ring_bytes, 256u * 1024);
   EXPECT_EQ(read_options({{"ring_bytes", "64KiB"}}).value().ring_bytes, 65536u);

@@ -1,0 +1,147 @@
+// Peers found: by the file directory between processes, and at host:port.
+
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "real_test.h"
+
+namespace hawser::real {
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "hawser-find-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST_P(RealTest, ProcessesFindEachOtherInAFolder) {
+  const Folder folder;
+  AgentOptions options = quick("here");
+  options.directory = must(file_directory(folder.path()));
+  Here here(GetParam(), options);
+  Memory& source = here.add("source", 4096);
+  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=1 directory=" + folder.path()));
+  process.ask("region target 4096 foreign");
+  const Peer peer = must(here.agent().find_peer("there", 10s));
+  EXPECT_EQ(peer.name(), "there");
+  std::ranges::fill(source.bytes, std::byte{4});
+  // The region may have come after the card was published: what is known is brought up to date.
+  Result<Peer> fresh = peer;
+  ASSERT_TRUE(eventually([&] {
+    fresh = here.agent().find_peer("there", 1s);
+    return fresh && fresh->region("target");
+  })) << "the region never appeared";
+  Transfer sent = must(here.plan_write(*fresh, "source", "target", 4096).submit({.notify = "found"}));
+  must(finish(sent));
+  EXPECT_TRUE(eventually([&] { return process.ask("take") == "got found"; }));
+  EXPECT_EQ(process.ask("see target 4"), "yes");
+  EXPECT_EQ(process.ask("find here 10000"), to_string(here.agent().incarnation()));
+}
+
+TEST_P(RealTest, ARestartedPeerIsFoundAnew) {
+  const Folder folder;
+  AgentOptions options = quick("here");
+  options.directory = must(file_directory(folder.path()));
+  Here here(GetParam(), options);
+  PeerProcess first = PeerProcess::start(peer_line(GetParam(), "there", "driven=1 directory=" + folder.path()));
+  const Peer old = must(here.agent().find_peer("there", 10s));
+  must(old.connect(kPatience));
+  first.kill();
+  ASSERT_TRUE(here.await_down(old, now()));
+  PeerProcess second = PeerProcess::start(peer_line(GetParam(), "there", "driven=1 directory=" + folder.path()));
+  const Peer fresh = must(here.agent().find_peer("there", 10s));
+  EXPECT_NE(fresh.incarnation(), old.incarnation());
+  must(fresh.connect(kPatience));
+}
+
+/// Where the agent listens, as "host:port".
+std::string tcp_address(Agent& agent) {
+  for (const BackendReport& report : agent.backends()) {
+    if (report.name == "tcp") return report.address.substr(0, report.address.find(','));
+  }
+  return {};
+}
+
+void find_at(const std::string& host) {
+  const Way way{.name = "tcp", .backend = "tcp", .allocated = false};
+  AgentOptions options = quick("here");
+  options.backends = {tcp({{"listen", host}})};
+  std::unique_ptr<Here> listening;
+  try {
+    listening = std::make_unique<Here>(way, options);
+  } catch (const std::runtime_error& error) {
+    GTEST_SKIP() << "cannot listen on " << host << ": " << error.what();
+  }
+  Memory& target = listening->add("target", 4096);
+  Here other(way, quick("other"));
+  Memory& source = other.add("source", 4096);
+  std::ranges::fill(source.bytes, std::byte{6});
+  const std::string address = tcp_address(listening->agent());
+  const Peer peer = must(other.agent().find_peer("here@" + address, 10s));
+  EXPECT_EQ(peer.incarnation(), listening->agent().incarnation());
+  Transfer sent = must(other.plan_write(peer, "source", "target", 4096).submit());
+  must(finish(sent));
+  EXPECT_TRUE(all_are(target.bytes, std::byte{6}));
+  // Regions that come later are told without asking.
+  Memory& late = listening->add("late", 4096);
+  ASSERT_TRUE(eventually([&] { return peer.region("late").error().ok(); }));
+  Transfer more = must(other.plan_write(peer, "source", "late", 4096).submit());
+  must(finish(more));
+  EXPECT_TRUE(all_are(late.bytes, std::byte{6}));
+  EXPECT_EQ(other.agent().find_peer("somebody@" + address, 3s).error().ok(), false) << "another name answered";
+}
+
+TEST(FindTest, AtAnIpv4Address) { find_at("127.0.0.1"); }
+TEST(FindTest, AtAnIpv6Address) { find_at("::1"); }
+
+TEST(FindTest, WrongAddressesAreNamed) {
+  const Way way{.name = "tcp", .backend = "tcp", .allocated = false};
+  Here here(way, quick("here"));
+  for (const std::string address : {"x@", "x@localhost", "x@:0", "x@127.0.0.1:99999", "x@[::1", "x@127.0.0.1:abc"}) {
+    const Instant from = now();
+    const Status status = here.agent().find_peer(address, 2s).error();
+    EXPECT_FALSE(status.ok()) << address;
+    EXPECT_LE(now() - from, 5s);
+  }
+  // Nobody listens there: said at once, not at the deadline.
+  const Instant from = now();
+  const Status nobody = here.agent().find_peer("x@127.0.0.1:1", 10s).error();
+  EXPECT_FALSE(nobody.ok());
+  EXPECT_NE(nobody.to_string().find("127.0.0.1:1"), std::string::npos) << nobody.to_string();
+  EXPECT_LE(now() - from, 5s);
+}
+
+TEST(FindTest, APortInUseIsNamed) {
+  AgentOptions options = quick("first");
+  const Way way{.name = "tcp", .backend = "tcp", .allocated = false};
+  Here first(way, options);
+  const std::string address = tcp_address(first.agent());
+  const std::string port = address.substr(address.rfind(':') + 1);
+  AgentOptions second = quick("second");
+  second.backends = {tcp({{"listen", "127.0.0.1"}, {"port", port}})};
+  const Status status = Agent::open(second).error();
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.to_string().find(port), std::string::npos) << status.to_string();
+  EXPECT_NE(status.to_string().find("in use"), std::string::npos) << status.to_string();
+}
+
+TEST(FindTest, AFolderThatCannotBeWrittenIsNamed) {
+  const Status status = file_directory("/proc/hawser-nowhere").error();
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.to_string().find("/proc/hawser-nowhere"), std::string::npos) << status.to_string();
+}
+
+}  // namespace
+}  // namespace hawser::real

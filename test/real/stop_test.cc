@@ -1,0 +1,221 @@
+// A process is stopped (SIGSTOP): in each phase of its peer's work, and while it is inside of its peer's memory.
+
+#include "base/rng.h"
+#include "real_test.h"
+
+namespace hawser::real {
+namespace {
+
+constexpr std::size_t kSize = 8 << 20;
+constexpr std::byte kCanary{0xca};
+constexpr Duration kHeartbeat = 100ms;  ///< As in quick() and peer_line().
+constexpr int kTries = 4;
+
+std::string region_line(const Way& way, const std::string& name) {
+  return "region " + name + " " + std::to_string(kSize) + (way.allocated ? " allocated" : " foreign");
+}
+
+TEST_P(RealTest, StoppedBeforeConnecting) {
+  Here here(GetParam(), quick("here"));
+  here.add("source", kSize);
+  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there"));
+  process.ask(region_line(GetParam(), "target"));
+  const Peer peer = here.meet(process);
+  const Plan plan = here.plan_write(peer, "source", "target", kSize);
+  process.stop();
+  const Instant from = now();
+  Transfer sent = must(plan.submit({.deadline = 300ms}));
+  const Status status = finish(sent, 10s);
+  EXPECT_LE(now() - from, 3s);
+  EXPECT_TRUE(status.code() == Code::kTimedOut || status.code() == Code::kDisconnected) << status.to_string();
+  EXPECT_EQ(status.buffer(), BufferState::kUntouched);
+  process.resume();
+  const Peer again = must(here.agent().add_peer(process.card()));
+  Transfer good = must(here.plan_write(again, "source", "target", kSize).submit());
+  EXPECT_TRUE(finish(good).ok()) << good.status().to_string();
+}
+
+/// A process is met, stopped, noticed, continued and met again. Gives how long noticing took.
+Duration notice_stop(const Way& way, bool in_flight) {
+  Here here(way, quick("here"));
+  here.add("source", kSize);
+  PeerProcess process = PeerProcess::start(peer_line(way, "there"));
+  process.ask(region_line(way, "target"));
+  const Peer peer = here.meet(process);
+  const Plan plan = here.plan_write(peer, "source", "target", kSize);
+  Transfer first = must(plan.submit());
+  must(finish(first));
+  process.stop();
+  const Instant from = now();
+  std::vector<Transfer> all;
+  for (int i = 0; in_flight && i < 3; ++i) all.push_back(must(plan.submit({.notify = "x"})));
+  const auto time = here.await_down(peer, from, 10s);
+  if (!time) throw std::runtime_error("the stop was not noticed");
+  print_time(in_flight ? "stop in flight noticed after" : "stop of an idle peer noticed after", *time);
+  for (Transfer& each : all) {
+    const Status status = finish(each, kPatience);
+    EXPECT_EQ(status.code(), Code::kDisconnected) << status.to_string();
+    EXPECT_NE(status.to_string().find("there"), std::string::npos) << status.to_string();
+    EXPECT_NE(status.to_string().find("silent"), std::string::npos) << status.to_string();
+  }
+  process.resume();
+  // It lives: who asks again gets on with it.
+  const Peer again = must(here.agent().add_peer(process.card()));
+  Transfer good = must(here.plan_write(again, "source", "target", kSize).submit());
+  EXPECT_TRUE(finish(good).ok()) << good.status().to_string();
+  return *time;
+}
+
+TEST_P(RealTest, ADrivenPeerThatStopsIsDownAfterThreeHeartbeats) {
+  if (GetParam().backend == "shm") GTEST_SKIP() << "on the same host the process is watched, not its heartbeats";
+  for (const bool in_flight : {false, true}) {
+    // Nobody waits for an idle peer: its first heartbeat comes after ten intervals.
+    const Duration promised = kHeartbeat * (in_flight ? 3 : 12);
+    Duration best = Duration::max();
+    for (int attempt = 0; attempt < kTries && best > promised + kHeartbeat * kScale; ++attempt) {
+      best = std::min(best, notice_stop(GetParam(), in_flight));
+      EXPECT_GE(best, kHeartbeat);
+    }
+    EXPECT_LE(best, promised + kHeartbeat * kScale) << "in flight: " << in_flight;
+  }
+}
+
+TEST_P(RealTest, APolledPeerThatStopsIsJudgedByDeadlines) {
+  Here here(GetParam(), quick("here"));
+  Memory& source = here.add("source", kSize);
+  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=0"));
+  process.ask(region_line(GetParam(), "target"));
+  const Peer peer = here.meet(process);
+  const Plan plan = here.plan_write(peer, "source", "target", kSize);
+  std::ranges::fill(source.bytes, std::byte{1});
+  Transfer first = must(plan.submit());
+  must(finish(first));
+  process.stop();
+  Transfer stuck = must(plan.submit({.deadline = 800ms}));
+  const Status status = finish(stuck, 10s);
+  EXPECT_TRUE(status.ok() || status.code() == Code::kTimedOut) << status.to_string();
+  EXPECT_NE(peer.state(), PeerState::kDown);  // Eight heartbeats went by.
+  std::ranges::fill(source.bytes, kCanary);
+  process.resume();
+  (void)process.ask("card");
+  const std::string seen = process.ask("see target 1");
+  EXPECT_EQ(seen, "yes");
+  std::ranges::fill(source.bytes, std::byte{2});
+  Transfer good = must(plan.submit({.notify = "again"}));
+  EXPECT_TRUE(finish(good).ok()) << good.status().to_string();
+  EXPECT_TRUE(eventually([&] { return process.ask("take") == "got again"; }));
+  EXPECT_EQ(process.ask("see target 2"), "yes");
+}
+
+TEST_P(RealTest, StoppedAtNotifications) {
+  Here here(GetParam(), quick("here"));
+  here.add("source", 4096);
+  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=0 notifications=32"));
+  process.ask("region target 4096 foreign");
+  const Peer peer = here.meet(process);
+  const Plan plan = here.plan_write(peer, "source", "target", 4096);
+  must(peer.connect(kPatience));
+  process.stop();
+  std::vector<Transfer> all;
+  int sent = 0;
+  for (int i = 0; i < 100; ++i) {
+    const std::string text = std::to_string(i);
+    Result<Transfer> one = plan.submit({.notify = text, .deadline = 20s});
+    if (!one) {
+      EXPECT_EQ(one.error().code(), Code::kBusy) << one.error().to_string();
+      break;
+    }
+    ++sent;
+    all.push_back(std::move(*one));
+  }
+  EXPECT_GE(sent, 16);
+  EXPECT_LE(sent, 32);
+  process.resume();
+  for (Transfer& each : all) must(finish(each));
+  int got = 0;
+  EXPECT_TRUE(eventually([&] {
+    if (process.ask("take") != "none") ++got;
+    return got == sent;
+  }));
+  EXPECT_EQ(process.ask("take"), "none");
+}
+
+/// The process writes without end into a region here, is stopped anywhere, and the region is closed meanwhile. Only
+/// kOk means that nobody is inside: then the memory is ours, and stays as it is once the process goes on.
+TEST_P(RealTest, TheInitiatorStopsInsideWhileTheRegionCloses) {
+  const int rounds = GetParam().backend == "shm" ? 24 : 8;  // Over tcp nobody else is ever inside.
+  int inside = 0;
+  base::Rng rng(1);
+  Here here(GetParam(), quick("here"));
+  for (int round = 0; round < rounds; ++round) {
+    // Polled: heartbeats do not end the connection of the process while it is stopped.
+    PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=0"));
+    Memory& target = here.add("target-" + std::to_string(round), kSize);
+    process.ask(region_line(GetParam(), "source"));
+    std::string here_there;
+    (void)here.meet(process, &here_there);
+    process.ask("plan write source " + here_there + " target-" + std::to_string(round) + " " + std::to_string(kSize));
+    process.ask("put source 1");
+    process.ask("flood");
+    const volatile std::byte* const first = target.bytes.data();
+    ASSERT_TRUE(eventually([&] { return *first == std::byte{1}; })) << "nothing is written";
+    const Duration delay = std::chrono::microseconds(rng.below(3000));
+    const Instant from = now();
+    eventually([&] { return now() - from >= delay; });
+    process.stop();
+    const Status closed = target.region.close(30ms);
+    if (closed.ok()) {
+      std::ranges::fill(target.bytes, kCanary);
+    } else {
+      ++inside;
+      EXPECT_EQ(closed.code(), Code::kTimedOut) << closed.to_string();
+      EXPECT_NE(closed.to_string().find("there"), std::string::npos) << "names no holder: " << closed.to_string();
+      EXPECT_EQ(closed.to_string().find("abandoned") != std::string::npos, GetParam().allocated) << closed.to_string();
+    }
+    process.resume();
+    if (!closed.ok()) {
+      must(target.region.close(kPatience));
+      std::ranges::fill(target.bytes, kCanary);
+    }
+    (void)process.ask("card");
+    (void)process.ask("card");
+    ASSERT_TRUE(all_are(target.bytes, kCanary)) << "round " << round;
+    process.kill();
+  }
+  RecordProperty("inside", inside);
+  if (GetParam().backend == "shm") {
+    EXPECT_GT(inside, 0) << "the process was never stopped inside: nothing was tested";
+  }
+  std::printf("             stopped inside in %d of %d rounds\n", inside, rounds);
+}
+
+TEST_P(RealTest, ATargetThatNeverReads) {
+  Here here(GetParam(), quick("here"));
+  here.add("source", 64 * 1024);
+  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=1 notifications=32"));
+  process.ask("region target 65536 foreign");
+  const Peer peer = here.meet(process);
+  const Plan plan = here.plan_write(peer, "source", "target", 64 * 1024);
+  must(peer.connect(kPatience));
+  int sent = 0, refused = 0;
+  std::vector<Transfer> all;
+  for (const Instant until = now() + 500ms; now() < until && refused < 1000;) {
+    Result<Transfer> one = plan.submit({.notify = "unread"});
+    if (one) {
+      all.push_back(std::move(*one));
+      ++sent;
+    } else {
+      ASSERT_EQ(one.error().code(), Code::kBusy) << one.error().to_string();
+      ++refused;
+    }
+  }
+  EXPECT_LE(sent, 32);
+  for (Transfer& each : all) must(finish(each));
+  Transfer plain = must(plan.submit());
+  EXPECT_TRUE(finish(plain).ok());
+  for (int i = 0; i < sent; ++i) EXPECT_TRUE(eventually([&] { return process.ask("take") == "got unread"; }));
+  EXPECT_TRUE(eventually([&] { return plan.submit({.notify = "more"}).error().ok(); }));
+}
+
+}  // namespace
+}  // namespace hawser::real

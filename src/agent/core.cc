@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "agent/fork_guard.h"
@@ -16,24 +17,48 @@ std::uint64_t seed_of(const AgentOptions& options) {
   return options.seed != 0 ? options.seed : base::random_id128().lo;
 }
 
-Status check_options(const AgentOptions& options) {
-  if (!wire::is_agent_name(options.name)) {
-    return Status(Code::kInvalid,
-                  "Agent::open: name '" + options.name + "' is not 1 to 255 bytes without control characters");
-  }
-  if (options.heartbeat <= Duration::zero() || options.peer_timeout <= Duration::zero() ||
-      options.default_deadline <= Duration::zero()) {
-    return Status(Code::kInvalid, "Agent::open: heartbeat, peer_timeout and default_deadline must be positive");
-  }
-  const AgentLimits& limits = options.limits;
-  if (limits.notifications < kFirstCredit.messages || limits.notification_bytes < kFirstCredit.bytes) {
-    return Status(Code::kInvalid, "Agent::open: limits.notifications must be at least 16 and notification_bytes 65536");
-  }
-  if (limits.transfers == 0 || limits.transfers > 1u << 24 || limits.peers == 0 || limits.regions == 0 ||
-      limits.events == 0) {
-    return Status(Code::kInvalid, "Agent::open: limits must be positive, and at most 2^24 transfers");
+/// A name for an error: what cannot be printed is a question mark, and no more than a line of it is.
+std::string printable(std::string_view name) {
+  constexpr std::size_t kShown = 60;
+  std::string text(name.substr(0, kShown));
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return "'" + text + (name.size() > kShown ? "'..." : "'");
+}
+
+Status check_limits(const AgentLimits& limits) {
+  struct Limit {
+    std::string_view name;
+    std::uint32_t value, least, most;
+  };
+  constexpr std::uint32_t kAny = std::numeric_limits<std::uint32_t>::max();
+  for (const Limit& limit : {Limit{"transfers", limits.transfers, 1, 1u << 24}, Limit{"peers", limits.peers, 1, kAny},
+                             Limit{"regions", limits.regions, 1, kAny}, Limit{"events", limits.events, 1, kAny},
+                             Limit{"notifications", limits.notifications, kFirstCredit.messages, kAny},
+                             Limit{"notification_bytes", limits.notification_bytes, kFirstCredit.bytes, kAny}}) {
+    if (limit.value >= limit.least && limit.value <= limit.most) continue;
+    return Status(Code::kInvalid, "Agent::open: limits." + std::string(limit.name) + " = " +
+                                      std::to_string(limit.value) + " must be from " + std::to_string(limit.least) +
+                                      " to " + std::to_string(limit.most));
   }
   return {};
+}
+
+Status check_options(const AgentOptions& options) {
+  if (!wire::is_agent_name(options.name)) {
+    return Status(Code::kInvalid, "Agent::open: name " + printable(options.name) + " of " +
+                                      std::to_string(options.name.size()) +
+                                      " bytes is not 1 to 255 bytes without control characters");
+  }
+  const std::pair<std::string_view, Duration> times[] = {{"heartbeat", options.heartbeat},
+                                                         {"peer_timeout", options.peer_timeout},
+                                                         {"default_deadline", options.default_deadline}};
+  for (const auto& [name, value] : times) {
+    if (value > Duration::zero()) continue;
+    return Status(Code::kInvalid,
+                  "Agent::open: " + std::string(name) + " = " + std::to_string(value.count()) + " ns must be positive");
+  }
+  return check_limits(options.limits);
 }
 
 void add_flow(FlowCounters& to, const FlowCounters& from) {

@@ -106,7 +106,8 @@ class Core : public std::enable_shared_from_this<Core> {
  private:
   Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks);
   Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
-  Result<std::shared_ptr<LocalRegion>> register_region(backend::RegionEntry entry, bool huge_pages);
+  Result<std::shared_ptr<LocalRegion>> register_region(std::string_view call, backend::RegionEntry entry,
+                                                       bool huge_pages);
   bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
   void finish_region(const std::shared_ptr<LocalRegion>& region) HAWSER_REQUIRES(lane);
   void sweep_lingering() HAWSER_REQUIRES(lane);

@@ -27,7 +27,8 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
   for (const OpenBackend& open : engine.backends()) {
     if (open.name == report->name) {
       return Status(Code::kInvalid,
-                    "backend '" + report->name + "' is open already, with the parameters of its first opening");
+                    "backend '" + report->name + "' is open already, with the parameters of its first opening")
+          .with_advice("name each backend once; for other parameters open another agent");
     }
   }
   const auto factory = std::find_if(factories_.begin(), factories_.end(),

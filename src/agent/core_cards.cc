@@ -80,7 +80,10 @@ Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) c
   std::vector<std::shared_ptr<const backend::RegionEntry>> chosen;
   for (const std::uint32_t index : indices) {
     auto entry = regions.at(index);
-    if (!entry) return Status(Code::kNotFound, "partial_card: there is no region #" + std::to_string(index));
+    if (!entry) {
+      return Status(Code::kNotFound, "partial_card: there is no region #" + std::to_string(index))
+          .with_advice("name open regions by Region::index()");
+    }
     chosen.push_back(std::move(entry));
   }
   std::sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) { return a->index < b->index; });

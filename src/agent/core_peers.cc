@@ -19,7 +19,8 @@ Result<std::shared_ptr<PeerCore>> Core::meet(const backend::Identity& who) {
   if (peers_.size() >= options.limits.peers) {
     return Status(Code::kBusy, "agent '" + options.name +
                                    "' knows limits.peers = " + std::to_string(options.limits.peers) +
-                                   " peers already; " + who.name + " is not taken in");
+                                   " peers already; " + who.name + " is not taken in")
+        .with_advice("raise limits.peers, or invalidate peers that are not needed");
   }
   auto peer = std::make_shared<PeerCore>(weak_from_this(), who.name, who.incarnation);
   peers_.emplace(who.incarnation, peer);

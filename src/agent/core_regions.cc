@@ -19,14 +19,18 @@ Status bad_region(std::string_view call, const std::string& what) {
 
 Result<Region> Core::add_region(const RegionOptions& region) {
   if (Status status = usable("add_region"); !status.ok()) return status;
-  if (region.bytes.empty()) return bad_region("add_region", "region '" + region.name + "' has no bytes");
+  if (region.bytes.empty())
+    return bad_region("add_region", "region '" + region.name + "' has no bytes")
+        .with_advice("give the memory's address and at least one byte");
   if (region.device.kind != DeviceKind::kHost) {
-    return Status(Code::kUnsupported,
-                  "add_region: no backend here serves memory of device " + to_string(region.device));
+    return Status(Code::kUnsupported, "add_region: no backend here serves memory of device " + to_string(region.device))
+        .with_advice("register host memory; `hawser info` lists what each backend serves");
   }
   const auto start = reinterpret_cast<std::uintptr_t>(region.bytes.data());
   if (region.bytes.data() == nullptr || start + region.bytes.size() < start) {
-    return bad_region("add_region", "region '" + region.name + "' is no valid range of addresses");
+    return bad_region("add_region", "region '" + region.name + "' of " + std::to_string(region.bytes.size()) +
+                                        " bytes is no valid range of addresses")
+        .with_advice("give memory of this process");
   }
   backend::RegionEntry entry;
   entry.base = region.bytes.data();
@@ -34,14 +38,15 @@ Result<Region> Core::add_region(const RegionOptions& region) {
   entry.rights = region.rights;
   entry.device = region.device;
   entry.name = region.name;
-  Result<std::shared_ptr<LocalRegion>> made = register_region(std::move(entry), false);
+  Result<std::shared_ptr<LocalRegion>> made = register_region("add_region", std::move(entry), false);
   if (!made) return made.error();
   return Region(std::move(*made));
 }
 
 Result<Region> Core::allocate(const AllocateOptions& wanted) {
   if (Status status = usable("allocate"); !status.ok()) return status;
-  if (wanted.size == 0) return bad_region("allocate", "region '" + wanted.name + "' has size 0");
+  if (wanted.size == 0)
+    return bad_region("allocate", "region '" + wanted.name + "' has size 0").with_advice("ask for at least one byte");
   Result<std::shared_ptr<backend::Arena>> arena = backend::Arena::create(wanted.size, wanted.rights, wanted.huge_pages);
   if (!arena) return arena.error();
   backend::RegionEntry entry;
@@ -51,17 +56,21 @@ Result<Region> Core::allocate(const AllocateOptions& wanted) {
   entry.name = wanted.name;
   entry.arena = *arena;
   constexpr std::size_t kSmallPage = 4096;
-  Result<std::shared_ptr<LocalRegion>> made = register_region(std::move(entry), (*arena)->page_size() > kSmallPage);
+  Result<std::shared_ptr<LocalRegion>> made =
+      register_region("allocate", std::move(entry), (*arena)->page_size() > kSmallPage);
   if (!made) return made.error();
   return Region(std::move(*made));
 }
 
-Result<std::shared_ptr<LocalRegion>> Core::register_region(backend::RegionEntry entry, bool huge_pages) {
-  if (entry.name.size() > wire::kNameMax) return bad_region("add_region", "the name has more than 255 bytes");
+Result<std::shared_ptr<LocalRegion>> Core::register_region(std::string_view call, backend::RegionEntry entry,
+                                                           bool huge_pages) {
+  if (entry.name.size() > wire::kNameMax) {
+    return bad_region(call, "the name has " + std::to_string(entry.name.size()) + " bytes; at most 255 are allowed");
+  }
   {
     const base::MutexLock lock(mutex_);
     if (!entry.name.empty() && region_names_.contains(entry.name)) {
-      return bad_region("add_region", "there is a region '" + entry.name + "' already")
+      return bad_region(call, "there is a region '" + entry.name + "' already")
           .with_advice(
               "names are unique in an agent; the same memory may be registered again under another or no name");
     }
@@ -72,7 +81,11 @@ Result<std::shared_ptr<LocalRegion>> Core::register_region(backend::RegionEntry 
   lane.lock();
   entry.key = options.seed != 0 ? base::Id128{engine.rng_.u64(), engine.rng_.u64()} : base::random_id128();
   Result<std::shared_ptr<const backend::RegionEntry>> added = regions.add(std::move(entry));
-  Status failure = added.error();
+  Status failure;
+  if (!added) {
+    failure = Status(added.error().code(), std::string(call) + ": " + std::string(added.error().message()))
+                  .with_advice(added.error().advice());
+  }
   std::vector<std::pair<std::string, std::string>> extras;
   for (OpenBackend& open : engine.backends()) {
     if (!failure.ok()) break;

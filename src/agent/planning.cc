@@ -15,7 +15,8 @@ Status bad_plan(std::string_view call, const std::string& what) {
 
 Status check_region(std::string_view call, const LocalRegion& region) {
   if (region.state.load(std::memory_order_acquire) == RegionState::kOpen) return {};
-  return bad_plan(call, "local region '" + region.entry->name + "' is closed");
+  return bad_plan(call, "local region '" + region.entry->name + "' is closed")
+      .with_advice("plan with regions that are open");
 }
 
 Status check_remote(std::string_view call, const RemoteRegion& region, const Peer& peer, Operation operation) {
@@ -66,10 +67,13 @@ Result<Plan> finish(std::string_view call, std::shared_ptr<PlanCore> plan, Resul
 Result<std::shared_ptr<PlanCore>> begin(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
                                         Operation operation) {
   if (Status status = core->usable(call); !status.ok()) return status;
-  if (!peer.valid()) return bad_plan(call, "the peer handle is empty");
+  if (!peer.valid()) {
+    return bad_plan(call, "the peer handle is empty").with_advice("use what add_peer, find_peer or self gave");
+  }
   if (peer.core()->core.lock() != core) {
-    return bad_plan(
-        call, "peer '" + std::string(peer.name()) + "' is known to another agent, not to '" + core->options.name + "'");
+    return bad_plan(call, "peer '" + std::string(peer.name()) + "' is known to another agent, not to '" +
+                              core->options.name + "'")
+        .with_advice("each agent has its own handles: use what its add_peer or find_peer gave");
   }
   if (peer.state() == PeerState::kDown) return core->down_status(*peer.core());
   auto plan = std::make_shared<PlanCore>();

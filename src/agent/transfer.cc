@@ -13,12 +13,17 @@ namespace {
 
 Status bad_submit(std::string what) { return Status(Code::kInvalid, "submit: " + std::move(what)); }
 
+Status bad_word(std::uint64_t offset, std::uint64_t size) {
+  return bad_submit("the signal's word (offset " + std::to_string(offset) + ", size " + std::to_string(size) +
+                    ") must be 8 bytes of a region, aligned to 8");
+}
+
 Status take_local_word(const SignalWord* from, LocalWord* to) {
   if (from == nullptr) return {};
   const std::shared_ptr<LocalRegion>& region = from->word.region;
   if (!region || from->word.size != sizeof(std::uint64_t) || from->word.offset % sizeof(std::uint64_t) != 0 ||
       !backend::in_bounds(from->word.offset, from->word.size, region->entry->size)) {
-    return bad_submit("a signal word must be 8 bytes of a region, aligned to 8");
+    return bad_word(from->word.offset, from->word.size);
   }
   to->region = region;
   to->word = reinterpret_cast<std::atomic<std::uint64_t>*>(region->entry->base + from->word.offset);
@@ -33,7 +38,7 @@ Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* t
     return bad_submit("the signal's word is not in a region of the plan's peer");
   if (from->word.size != sizeof(std::uint64_t) || from->word.offset % sizeof(std::uint64_t) != 0 ||
       !backend::in_bounds(from->word.offset, from->word.size, region->size)) {
-    return bad_submit("a signal word must be 8 bytes of a region, aligned to 8");
+    return bad_word(from->word.offset, from->word.size);
   }
   if (!allows(region->rights, Rights::kWrite)) {
     return Status(Code::kDenied, "submit: no right to write the signal in region '" + region->name + "'");
@@ -49,7 +54,10 @@ Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptio
     return bad_submit("a notification of " + std::to_string(options.notify->size()) +
                       " bytes; at most kMessageMax, 65536");
   }
-  if (options.deadline < Duration::zero()) return bad_submit("a negative deadline");
+  if (options.deadline < Duration::zero()) {
+    return bad_submit("the deadline " + std::to_string(options.deadline.count()) + " ns is negative")
+        .with_advice("leave it zero for the agent's default_deadline");
+  }
   if (Status bad = take_signal(options.signal, *plan, &slot.signal); !bad.ok()) return bad;
   if (Status bad = take_local_word(options.after, &slot.after); !bad.ok()) return bad;
   if (Status bad = take_local_word(options.done, &slot.done_word); !bad.ok()) return bad;

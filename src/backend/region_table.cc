@@ -21,7 +21,7 @@ Result<std::shared_ptr<const RegionEntry>> RegionTable::add(RegionEntry entry) {
   base::MutexLock lock(mutex_);
   if (count_ == limit_) {
     return Status(Code::kBusy, base::format("{} regions are registered, which is the limit", limit_))
-        .with_advice("raise AgentLimits.regions or close regions");
+        .with_advice("raise limits.regions or close regions");
   }
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(slots_.size()));

@@ -84,6 +84,13 @@ Initiator::Slot* Initiator::new_slot(const Chunk& chunk) {
   return &slot;
 }
 
+// However much bulk there is, a small chunk is taken at once: its latency does not depend on other transfers.
+bool Initiator::has_room_for_bulk(const Chunk& chunk) const {
+  if (in_flight_ >= kChunksMax - kSmallChunks) return false;
+  if (chunk.op == Operation::kRead && reads_ >= kReadsMax - kSmallReads) return false;
+  return bytes_ == 0 || bytes_ + chunk.bytes <= kBytesMax;
+}
+
 bool Initiator::take(const Chunk& chunk, Outlet& control) {
   if (!well_formed(chunk)) {
     events_.chunk_done(path_, chunk.cookie,
@@ -92,9 +99,10 @@ bool Initiator::take(const Chunk& chunk, Outlet& control) {
     return true;
   }
   const bool read = chunk.op == Operation::kRead;
-  const bool bulk = !read && chunk.bytes > options_.small_max;
+  const bool large = chunk.bytes > options_.small_max;
+  const bool bulk = !read && large;
+  if (large && !has_room_for_bulk(chunk)) return false;
   if (read && reads_ == kReadsMax) return false;
-  if (bytes_ > 0 && bytes_ + chunk.bytes > kBytesMax) return false;
   if (!bulk && !control.has_room(kFrameRoom)) return false;
   Slot* slot = new_slot(chunk);
   if (slot == nullptr) return false;

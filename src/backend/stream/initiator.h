@@ -29,7 +29,9 @@ namespace hawser::backend::stream {
 
 inline constexpr std::uint32_t kChunksMax = 1024;      ///< In flight on one path; the target counts on it.
 inline constexpr std::uint32_t kReadsMax = 64;         ///< Reads among them, which cost the target memory.
-inline constexpr std::uint64_t kBytesMax = 64u << 20;  ///< Bytes in flight on one path.
+inline constexpr std::uint64_t kBytesMax = 64u << 20;  ///< Bytes of bulk in flight on one path.
+inline constexpr std::uint32_t kSmallChunks = 128;     ///< Of those chunks bulk leaves so many to small ones,
+inline constexpr std::uint32_t kSmallReads = 8;        ///< and of the reads.
 inline constexpr std::uint64_t kInlineMax = 2048;      ///< Payload up to this size is copied behind its head.
 
 /// Staged bytes of the largest frame of a chunk, with what may have to come before it.
@@ -110,6 +112,7 @@ class Initiator {
   std::uint32_t tag_of(const Slot& slot) const;
   Slot* find(std::uint32_t tag);
   Slot* new_slot(const Chunk& chunk);
+  bool has_room_for_bulk(const Chunk& chunk) const;
   void announce(RemoteBinding& target, unsigned stream, Outlet& outlet);
   void frame_write(Slot& slot, unsigned stream, Outlet& outlet);
   void frame_read(Slot& slot, Outlet& outlet);

@@ -253,6 +253,26 @@ TEST(Machine, AFloodOfReadsIsCorrupt) {
   EXPECT_EQ(deliver(end.machine, 0, std::span(bytes).subspan(bind_size, read_size)).code(), Code::kCorrupt);
 }
 
+TEST(Machine, BulkLeavesRoomToSmallChunks) {
+  std::vector<std::byte> local(1 << 20);
+  const Piece large{local.data(), 0, local.size()}, small{local.data(), 0, 8};
+  for (const Operation op : {Operation::kWrite, Operation::kRead}) {
+    End end, peer;
+    Chunk chunk;
+    chunk.op = op;
+    chunk.transfer = 1;
+    chunk.target = peer.machine.bind(end.ref());
+    chunk.pieces = {&large, 1};
+    chunk.bytes = large.size;
+    std::uint32_t taken = 0;
+    while (peer.machine.submit({&chunk, 1}) == 1) ++taken;
+    EXPECT_GT(taken, 50u);
+    chunk.pieces = {&small, 1};
+    chunk.bytes = small.size;
+    EXPECT_EQ(peer.machine.submit({&chunk, 1}), 1u);
+  }
+}
+
 TEST(Machine, MessagesWaitForTheLane) {
   End end, peer;
   std::size_t sent = 0;

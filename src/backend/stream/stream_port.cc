@@ -13,7 +13,7 @@ constexpr unsigned kLookTurns = 64;
 /// With more hot paths than this, one look costs less than trying each stream.
 constexpr std::size_t kHotPathsMax = 4;
 /// Bytes of bulk in one call, when small operations are about; a call of this size takes about 10 us.
-constexpr std::uint64_t kSmallStep = 64 * 1024;
+constexpr std::uint64_t kSmallStep = 16 * 1024;
 constexpr std::size_t kReadyMax = 64;
 
 }  // namespace

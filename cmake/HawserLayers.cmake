@@ -85,6 +85,9 @@ function(hawser_add_library)
   if(NOT HAWSER_SANITIZE)
     target_link_options(hawser PRIVATE -Wl,--no-undefined)
   endif()
+  # Hidden visibility does not reach the templates of the standard library, which would meet those of other libraries.
+  target_link_options(hawser PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libhawser.map")
+  set_property(TARGET hawser APPEND PROPERTY LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/libhawser.map")
   target_include_directories(hawser INTERFACE
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
     "$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>"

@@ -76,6 +76,17 @@ struct RemoteRange {
   std::uint64_t size = 0;
 };
 
+/// What a peer's card tells of a region.
+struct RemoteRegionInfo {
+  std::string name;
+  std::uint32_t index = 0;  ///< Its number in the card.
+  std::uint64_t size = 0;
+  Rights rights = Rights::kNone;
+  Device device;
+};
+/// Of the region that `range` is part of; empty when it names none.
+HAWSER_API RemoteRegionInfo region_info(const RemoteRange& range);
+
 /// `count` blocks of `size` bytes; block i starts at `offset + i * stride`.
 struct StridedRange {
   std::uint64_t offset = 0;

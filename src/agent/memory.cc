@@ -67,6 +67,12 @@ std::string to_string(Device device) {
   return "device kind " + std::to_string(static_cast<unsigned>(device.kind));
 }
 
+RemoteRegionInfo region_info(const RemoteRange& range) {
+  if (!range.region) return {};
+  const agent::RemoteRegion& its = *range.region;
+  return {.name = its.name, .index = its.index, .size = its.size, .rights = its.rights, .device = its.device};
+}
+
 Status RangeTable::status() const {
   return core_ ? core_->status : Status(Code::kInvalid, "an empty range table: it was never made");
 }

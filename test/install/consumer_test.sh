@@ -23,6 +23,7 @@ prefix=$work/moved
 cmake -S "$source_dir" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
   cmake --build "$work/build" >>"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 check 'find_package(hawser)' "$("$work/build/consumer")"
+check 'find_package(hawser) from C' "$("$work/build/c_consumer")"
 
 pc=$(find "$prefix" -name hawser.pc)
 export PKG_CONFIG_PATH=${pc%/*}
@@ -31,6 +32,10 @@ export PKG_CONFIG_PATH=${pc%/*}
 "${CXX:-c++}" -std=c++20 "$source_dir/main.cc" -o "$work/by_pkg_config" $(pkg-config --cflags --libs hawser) \
   "-Wl,-rpath,$(pkg-config --variable=libdir hawser)"
 check pkg-config "$("$work/by_pkg_config")"
+# shellcheck disable=SC2046  # words are wanted
+"${CC:-cc}" -std=c11 -pedantic-errors -Wall -Wextra -Werror "$source_dir/main.c" -o "$work/c_by_pkg_config" \
+  $(pkg-config --cflags --libs hawser) "-Wl,-rpath,$(pkg-config --variable=libdir hawser)"
+check 'pkg-config from C' "$("$work/c_by_pkg_config")"
 
 if [ -x "$prefix/bin/hawser" ]; then
   "$prefix/bin/hawser" --help >/dev/null

@@ -1,0 +1,112 @@
+#pragma once
+
+// Handles: what the C faces give out instead of pointers. A handle is a number made of an index, a kind and a
+// generation; one that is null, released, of another kind or made up is found out by looking, never by a crash.
+//
+// Thread rule: thread-safe. Looking up takes no lock. An object that is in use by one thread while another releases its
+// handle dies when the first is done with it.
+// Lifetime: a table is never destroyed, because clients release handles in static destructors.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <hawser/status.h>
+
+namespace hawser::api {
+
+/// What a handle names. Derived types have `kKind` (1 to 255, unique in their table) and `kName`, for messages.
+class Object {
+ public:
+  Object() = default;
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+  virtual ~Object() = default;
+};
+
+class Handles {
+ public:
+  static constexpr std::uint32_t kChunk = 1024;
+  static constexpr std::uint32_t kChunksMax = 16384;  ///< So 2^24 handles at once.
+
+  /// Keeps the object alive. Move-only.
+  template <typename T>
+  class Ref {
+   public:
+    Ref(Handles* table, std::uint32_t index, T* object) : table_(table), index_(index), object_(object) {}
+    Ref(Ref&& other) noexcept
+        : table_(std::exchange(other.table_, nullptr)), index_(other.index_), object_(other.object_) {}
+    Ref& operator=(Ref&& other) noexcept {
+      std::swap(table_, other.table_);
+      std::swap(index_, other.index_);
+      std::swap(object_, other.object_);
+      return *this;
+    }
+    ~Ref() {
+      if (table_ != nullptr) table_->unpin(index_);
+    }
+    T* operator->() const { return object_; }
+    T& operator*() const { return *object_; }
+
+   private:
+    Handles* table_;
+    std::uint32_t index_;
+    T* object_;
+  };
+
+  /// Safe across forks: the child finds the table unlocked.
+  Handles();
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+
+  /// kBusy when there are too many. The object is destroyed then.
+  template <typename T>
+  Result<std::uint64_t> add(std::string_view call, std::unique_ptr<T> object) {
+    return add(call, T::kKind, std::move(object));
+  }
+  /// kInvalid, saying what is wrong with the handle.
+  template <typename T>
+  Result<Ref<T>> find(std::string_view call, std::uint64_t id) {
+    Object* object = pin(T::kKind, id);
+    if (object == nullptr) return refusal(call, T::kName, T::kKind, id);
+    return Ref<T>(this, index_of(id), static_cast<T*>(object));
+  }
+  /// The handle is dead from now on; the object dies with its last use.
+  template <typename T>
+  Status release(std::string_view call, std::uint64_t id) {
+    return kill(T::kKind, id) ? Status() : refusal(call, T::kName, T::kKind, id);
+  }
+
+ private:
+  // state: generation in the upper half, then whether the handle is live, then how many use the object. A live handle
+  // itself counts as one use.
+  static constexpr std::uint64_t kLive = 1ull << 31;
+  static constexpr std::uint64_t kUses = kLive - 1;
+  struct Slot {
+    std::atomic<std::uint64_t> state{1ull << 32};
+    std::atomic<std::uint8_t> kind{0};
+    Object* object = nullptr;
+  };
+
+  static std::uint32_t index_of(std::uint64_t id) { return static_cast<std::uint32_t>(id) & 0xffffff; }
+  static std::uint8_t kind_of(std::uint64_t id) { return static_cast<std::uint8_t>(id >> 24); }
+  Result<std::uint64_t> add(std::string_view call, std::uint8_t kind, std::unique_ptr<Object> object);
+  Slot* slot(std::uint32_t index);
+  Object* pin(std::uint8_t kind, std::uint64_t id);
+  void unpin(std::uint32_t index);
+  bool kill(std::uint8_t kind, std::uint64_t id);
+  static Status refusal(std::string_view call, std::string_view name, std::uint8_t kind, std::uint64_t id);
+
+  std::array<std::atomic<Slot*>, kChunksMax> chunks_{};
+  std::mutex mutex_;  ///< Over what follows.
+  std::vector<std::uint32_t> free_;
+  std::uint32_t made_ = 0;
+};
+
+}  // namespace hawser::api

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""What a shared library exports, and as what it is known.
+
+usage: symbols_test.py hawser LIBRARY HEADER SONAME
+"""
+
+import re
+import subprocess
+import sys
+
+
+def exported(library: str) -> set:
+    out = subprocess.run(["nm", "-D", "--defined-only", "-f", "posix", library], check=True, capture_output=True, text=True)
+    return {line.split()[0].split("@")[0] for line in out.stdout.splitlines()}
+
+
+def soname(library: str) -> str:
+    out = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True)
+    found = re.search(r"\(SONAME\).*\[(.*)\]", out.stdout)
+    return found.group(1) if found else ""
+
+
+def same(what: str, got: set, wanted: set) -> list:
+    faults = [f"{what}: {name} is not exported" for name in sorted(wanted - got)]
+    return faults + [f"{what}: {name} should not be exported" for name in sorted(got - wanted)]
+
+
+def check_hawser(library: str, header: str, name: str) -> list:
+    with open(header, encoding="utf-8") as file:
+        declared = set(re.findall(r"^HAWSER_C_API[^;(]*?\b(hawser_\w+)\(", file.read(), re.MULTILINE))
+    symbols = exported(library)
+    c_symbols = {symbol for symbol in symbols if not symbol.startswith("_Z")}
+    faults = same("C ABI", c_symbols, declared)
+    if len(declared) < 60:
+        faults.append(f"only {len(declared)} functions were found in {header}")
+    # The C++ door: everything of namespace hawser::v0, and nothing else.
+    door = re.compile(r"_Z(?:T[VIS])?N?[KVRO]*(?:6hawser2v0|N6hawser2v0|NK6hawser2v0)|_ZT[VISH]+N?6hawser2v0")
+    faults += [f"C++: {symbol} should not be exported" for symbol in sorted(symbols - c_symbols) if not door.match(symbol)]
+    if soname(library) != name:
+        faults.append(f"SONAME is {soname(library)!r}, not {name!r}")
+    return faults
+
+
+def main(arguments: list) -> int:
+    if len(arguments) != 4 or arguments[0] != "hawser":
+        print(__doc__, file=sys.stderr)
+        return 2
+    faults = check_hawser(*arguments[1:])
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -50,6 +50,14 @@ testing::AssertionResult all_are(std::span<const std::byte> bytes, std::byte val
                                      << static_cast<int>(*wrong) << ", not " << static_cast<int>(value);
 }
 
+__attribute__((no_sanitize("thread"))) std::ptrdiff_t count_while_landing(std::span<const std::byte> bytes,
+                                                                          std::byte value) {
+  std::ptrdiff_t count = 0;
+  const volatile std::byte* const at = bytes.data();
+  for (std::size_t i = 0; i < bytes.size(); ++i) count += at[i] == value ? 1 : 0;
+  return count;
+}
+
 testing::AssertionResult same(std::span<const std::byte> bytes, std::span<const std::byte> expected) {
   if (bytes.size() != expected.size()) return testing::AssertionFailure() << "sizes differ";
   const auto [wrong, _] = std::ranges::mismatch(bytes, expected);

@@ -43,6 +43,8 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed);
 /// Good when all bytes are as fill(seed) makes them, `from` bytes into its stream.
 testing::AssertionResult holds(std::span<const std::byte> bytes, std::uint64_t seed, std::size_t from = 0);
 testing::AssertionResult all_are(std::span<const std::byte> bytes, std::byte value);
+/// How many bytes are so. For memory where late bytes may still be landing: a test may look, a program may not.
+std::ptrdiff_t count_while_landing(std::span<const std::byte> bytes, std::byte value);
 testing::AssertionResult same(std::span<const std::byte> bytes, std::span<const std::byte> expected);
 
 /// A region, and its memory where that is foreign.

@@ -66,8 +66,11 @@ class Program {
   std::string act(const Words& words);
   std::string open(const Words& words);
   std::string add_region(const Words& words);
+  std::string put(const Words& words);
   std::string see(const Words& words);
   std::string count(const Words& words);
+  /// The tests' order of things goes over pipes, which sanitizers cannot follow; the lane's lock they can.
+  void order_with_lane() { (void)agent_->counters(); }
   std::string make_plan(const Words& words);
   std::string submit(const Words& words);
   void work();
@@ -126,7 +129,15 @@ std::string Program::add_region(const Words& words) {
   return {};
 }
 
+std::string Program::put(const Words& words) {
+  order_with_lane();
+  std::ranges::fill(memory_.at(words.at(1)).bytes, static_cast<std::byte>(std::stoi(words.at(2))));
+  order_with_lane();
+  return {};
+}
+
 std::string Program::see(const Words& words) {
+  order_with_lane();
   const auto value = static_cast<std::byte>(std::stoi(words.at(2)));
   const std::span<std::byte> bytes = memory_.at(words.at(1)).bytes;
   const auto wrong = std::ranges::find_if(bytes, [&](std::byte byte) { return byte != value; });
@@ -135,6 +146,7 @@ std::string Program::see(const Words& words) {
 }
 
 std::string Program::count(const Words& words) {
+  order_with_lane();
   const auto value = static_cast<std::byte>(std::stoi(words.at(2)));
   return std::to_string(std::ranges::count(memory_.at(words.at(1)).bytes, value));
 }
@@ -168,8 +180,7 @@ std::string Program::act(const Words& words) {
     return peers_.insert_or_assign(to_string(peer.incarnation()), peer).first->first;
   }
   if (verb == "region") return add_region(words);
-  if (verb == "put")
-    return std::ranges::fill(memory_.at(words.at(1)).bytes, static_cast<std::byte>(std::stoi(words.at(2)))), "";
+  if (verb == "put") return put(words);
   if (verb == "see") return see(words);
   if (verb == "count") return count(words);
   if (verb == "close")

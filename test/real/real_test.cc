@@ -86,7 +86,7 @@ std::optional<Duration> Here::await_down(const Peer& peer, Instant from, Duratio
 AgentOptions quick(const std::string& name) {
   AgentOptions options;
   options.name = name;
-  options.heartbeat = 100ms;
+  options.heartbeat = 1s;
   options.peer_timeout = 1s;
   options.default_deadline = kPatience;
   options.log.level = LogLevel::kError;
@@ -94,7 +94,7 @@ AgentOptions quick(const std::string& name) {
 }
 
 std::string peer_line(const Way& way, const std::string& name, const std::string& more) {
-  return name + " backend=" + way.backend + " heartbeat_ms=100 timeout_ms=1000 " + more;
+  return name + " backend=" + way.backend + " " + more + " heartbeat_ms=1000 timeout_ms=1000";
 }
 
 testing::AssertionResult all_are(std::span<const std::byte> bytes, std::byte value) {

@@ -81,9 +81,9 @@ class Here {
   std::vector<std::pair<std::string, std::unique_ptr<Memory>>> memory_;
 };
 
-/// Options of tests: short heartbeats.
+/// Options of tests. Heartbeats are slow, for machines are busy: tests of heartbeats set their own.
 AgentOptions quick(const std::string& name);
-/// "open" line of a peer for this way.
+/// "open" line of a peer for this way; what `more` says goes before the defaults.
 std::string peer_line(const Way& way, const std::string& name, const std::string& more = "driven=1");
 testing::AssertionResult all_are(std::span<const std::byte> bytes, std::byte value);
 /// Waits for the end.

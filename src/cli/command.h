@@ -44,5 +44,6 @@ void add_demo(Shell& shell);
 void add_bench(Shell& shell);
 void add_serve(Shell& shell);
 void add_ping(Shell& shell);
+void add_sim(Shell& shell);
 
 }  // namespace hawser::cli

@@ -6,7 +6,7 @@ namespace hawser::simulation {
 
 Batch run_batch(const BatchOptions& options) {
   Batch batch;
-  for (std::uint64_t i = 0; i < options.count && batch.failures < options.failures_max; ++i) {
+  for (std::uint64_t i = 0; i < options.count; ++i) {
     RunOptions one{.seed = options.first + i, .mode = options.mode, .plant = options.plant, .trace = options.trace};
     Run run = run_seed(one);
     if (options.twice && run.ok) {
@@ -27,14 +27,8 @@ Batch run_batch(const BatchOptions& options) {
     batch.faults += run.faults;
     batch.hash = (batch.hash ^ run.hash) * 0x100000001b3U;
     batch.coverage.add(run.coverage);
-    if (!run.ok) {
-      ++batch.failures;
-      if (!batch.first_failed) {
-        batch.first_failed = one.seed;
-        batch.first_failure = run.failure;
-      }
-    }
-    if (options.on_run) options.on_run(one.seed, run);
+    if (!run.ok) batch.failed.push_back({one.seed, run.failure});
+    if (options.on_run && !options.on_run(one.seed, run)) break;
   }
   return batch;
 }

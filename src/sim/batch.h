@@ -6,9 +6,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <hawser/status.h>
 
@@ -23,18 +23,21 @@ struct BatchOptions {
   base::Planted plant = base::Planted::kNone;
   /// Runs each seed once more and compares the traces' hashes: a run that depends on anything else is a failure.
   bool twice = false;
-  std::uint64_t failures_max = UINT64_MAX;  ///< Ends the batch early.
   std::function<void(Instant, std::string_view)> trace = {};
-  /// After each seed.
-  std::function<void(std::uint64_t seed, const Run& run)> on_run = {};
+  /// After each seed. False ends the batch.
+  std::function<bool(std::uint64_t seed, const Run& run)> on_run = {};
+};
+
+struct Failed {
+  std::uint64_t seed = 0;
+  std::string failure;
 };
 
 struct Batch {
-  std::uint64_t seeds = 0, failures = 0;
+  std::uint64_t seeds = 0;
+  std::vector<Failed> failed;
   std::uint64_t steps = 0, transfers = 0, good_transfers = 0;
   std::uint64_t lives = 0, faults = 0;
-  std::optional<std::uint64_t> first_failed;
-  std::string first_failure;
   std::uint64_t hash = 0;  ///< Of all seeds' hashes.
   Coverage coverage;
 };

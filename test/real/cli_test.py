@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the program `hawser` as a user would and checks its exit codes and its JSON.
 
-usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_failures|serve_ping|bench|bench_failures
+usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_failures|serve_ping|bench|bench_failures|sim
 """
 
 import json
@@ -35,7 +35,7 @@ def run_json(command, *arguments, expect=0, env=None, timeout=60):
 
 
 def test_usage():
-    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping"]
+    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "sim"]
     for command in commands:
         text = run(command, "--help").stdout
         assert text.count(f"hawser {command}") >= 2, text  # examples
@@ -295,6 +295,24 @@ def test_serve_ping():
     assert not gone["ok"] and "127.0.0.1:1" in json.dumps(gone["error"]), gone
     run("serve", "--listen", "nonsense", expect=11)
     assert run("serve", "--name", "short", "--for", "300ms", "--size", "1MiB").stdout.count("hawser ping") == 1
+
+
+def test_sim():
+    one = run_json("sim", "--seed", "7")
+    assert one["ok"] and one["mode"] == "stream" and one["seeds"] == 1 and one["transfers"] > 0, one
+    assert run_json("sim", "--seed", "7") == one, "one seed, two runs"
+    assert run_json("sim", "--seed", "8")["hash"] != one["hash"]
+    many = run_json("sim", "--seed", "1", "--count", "50", "--mode", "mapped")
+    assert many["ok"] and many["seeds"] == 50 and not many["failures"] and many["faults"] > 0, many
+    cells = {(cell["fault"], cell["phase"]): cell["count"] for cell in many["coverage"]}
+    assert ("crash", "close") in cells and ("reset", "close") not in cells, cells
+    assert sum(cells.values()) == many["faults"], cells
+    trace = run("sim", "--seed", "7", "--trace").stdout
+    assert "agent-0 born" in trace and one["hash"] in trace, trace
+    assert run("sim", "--count", "20").stdout.count("crash") == 1  # The table.
+    run("sim", "--mode", "quantum", expect=2)
+    run("sim", "--count", "0", expect=2)
+    run("sim", "--trace", "--json", expect=2)
 
 
 globals()[f"test_{sys.argv[2]}"]()

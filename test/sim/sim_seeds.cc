@@ -42,14 +42,17 @@ void print_trace(Instant at, std::string_view line) {
 
 int run_range(Arguments& arguments) {
   BatchOptions& options = arguments.batch;
-  options.on_run = [&options](std::uint64_t seed, const simulation::Run& run) { tell(seed, options.mode, run); };
+  options.on_run = [&options](std::uint64_t seed, const simulation::Run& run) {
+    tell(seed, options.mode, run);
+    return true;
+  };
   const Batch batch = simulation::run_batch(options);
   fmt::print("{}{} seeds, {} failed; {} transfers ({} good), {} faults, {} lives, {} events, hash {:016x}\n",
-             batch.coverage.table(options.mode), batch.seeds, batch.failures, batch.transfers, batch.good_transfers,
-             batch.faults, batch.lives, batch.steps, batch.hash);
+             batch.coverage.table(options.mode), batch.seeds, batch.failed.size(), batch.transfers,
+             batch.good_transfers, batch.faults, batch.lives, batch.steps, batch.hash);
   const std::size_t empty = batch.coverage.empty_cells(options.mode);
   if (arguments.cover && empty > 0) fmt::print("FAILED: {} pairs of fault and phase were never met\n", empty);
-  return batch.failures > 0 || (arguments.cover && empty > 0) ? 1 : 0;
+  return !batch.failed.empty() || (arguments.cover && empty > 0) ? 1 : 0;
 }
 
 int run_list(const Arguments& arguments) {

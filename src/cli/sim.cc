@@ -1,0 +1,80 @@
+// hawser sim: real agents in a simulated universe, under faults, watched by a judge. All of a run follows from its seed.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/sim_report.h"
+#include "cli/status_exit.h"
+
+namespace hawser::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "  hawser sim --seed 42\n"
+    "  hawser sim --seed 42 --mode mapped --trace\n"
+    "  hawser sim --seed 1 --count 2000 --json";
+
+struct Arguments {
+  Common common;
+  std::uint64_t seed = 1;
+  std::uint64_t count = 1;
+  std::string mode = "stream";
+  bool trace = false;
+};
+
+void print_trace(Instant at, std::string_view line) {
+  fmt::print("{:.6f} {}\n", static_cast<double>(at.ns()) / 1e9, line);
+}
+
+int run_sim(const Arguments& a) {
+  const Result<sim::Mode> mode = simulation::mode_of(a.mode);
+  if (!mode) return fail("sim", a.common.json, mode.error());
+  catch_interrupts();
+  Progress progress("seeds", a.count, a.count > 1 && !a.common.json && !a.trace);
+  simulation::BatchOptions options{.first = a.seed, .count = a.count, .mode = *mode};
+  if (a.trace) options.trace = print_trace;
+  options.on_run = [&](std::uint64_t seed, const simulation::Run& run) {
+    if (!run.ok) {
+      progress.finish();
+      fmt::print(stderr, "seed {} failed {}\n  replay: {}\n", seed, run.failure,
+                 simulation::replay_command(seed, *mode));
+    }
+    progress.update(seed - a.seed + 1);
+    return !interrupted();
+  };
+  const SimReport report{.first = a.seed, .mode = *mode, .batch = simulation::run_batch(options)};
+  progress.finish();
+  if (const Status status = interrupt_status(); !status.ok()) return fail("sim", a.common.json, status);
+  if (a.common.json) {
+    print(to_json(report));
+  } else {
+    fmt::print("{}", to_text(report));
+  }
+  return exit_code(verdict(report));
+}
+
+}  // namespace
+
+void add_sim(Shell& shell) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* command = add_command(shell, "sim", "Run agents in a simulated network under faults; a seed repeats a run",
+                                  kExamples, a->common);
+  command->add_option("--seed", a->seed, "What everything in the run follows from; of several, the first")
+      ->capture_default_str();
+  command->add_option("--count", a->count, "How many seeds, one after another")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--mode", a->mode, "stream: over byte streams, as tcp; mapped: over shared memory, as shm")
+      ->check(CLI::IsMember({"stream", "mapped"}))
+      ->capture_default_str();
+  CLI::Option* json = command->get_option("--json");
+  command->add_flag("--trace", a->trace, "Print each thing that happens, with its virtual time")->excludes(json);
+  on_run(shell, command, [a] { return run_sim(*a); });
+}
+
+}  // namespace hawser::cli

@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "agent/fork_guard.h"
+#include "base/planted.h"
 #include "wire/limits.h"
 
 namespace hawser::agent {
@@ -132,7 +133,7 @@ void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) 
 }
 
 bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
-  if (region.users > 0) {
+  if (region.users > 0 && !base::planted(base::Planted::kUsersForgotten)) {
     *holder = std::to_string(region.users) + " transfers of this agent";
     return false;
   }

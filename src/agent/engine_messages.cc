@@ -6,6 +6,7 @@
 #include "agent/core.h"
 #include "agent/engine.h"
 #include "base/bytes.h"
+#include "base/planted.h"
 
 namespace hawser::agent {
 namespace {
@@ -265,7 +266,8 @@ Status Engine::on_reliable(Session& session, const wire::Envelope& envelope, Ins
 Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcome& welcome, Instant now) {
   if (welcome.session == 0) return Status(Code::kCorrupt, "a Welcome of no session");
   const bool means_another = welcome.peer_session != 0 && welcome.peer_session != session.number;
-  const bool began_anew = session.peer_number != 0 && session.peer_number != welcome.session;
+  const bool known = session.peer_number != 0 && !base::planted(base::Planted::kRestartUnnoticed);
+  const bool began_anew = known && session.peer_number != welcome.session;
   // It believes in a session that is over here. Our Welcome tells it so, and it will drop this path.
   if (means_another && session.peer_number == 0) return {};
   if (means_another || began_anew) {
@@ -321,7 +323,8 @@ Status Engine::on_arrive(Session& session, const wire::Arrive& arrive) {
     deliver(session, arrive.notify, arrive.signal);
   } else {
     const std::uint64_t cookie = session.next_cookie++;
-    const proto::ArrivalResult result = session.arrivals.on_arrive(arrive.transfer, arrive.chunks, cookie);
+    const std::uint32_t chunks = base::planted(base::Planted::kNotifyBeforeBytes) ? 0 : arrive.chunks;
+    const proto::ArrivalResult result = session.arrivals.on_arrive(arrive.transfer, chunks, cookie);
     switch (result.state) {
       case proto::ArrivalState::kComplete:
         if (result.cookie != cookie) {
@@ -360,7 +363,8 @@ void Engine::deliver_waiting(Session& session, std::uint64_t cookie) {
 void Engine::drop_waiting(Session& session, std::optional<std::uint64_t> cookie) {
   const auto found = cookie ? session.waiting.find(*cookie) : session.waiting.end();
   if (found == session.waiting.end()) return;
-  if (session.notify_in.on_release(found->second.notify ? found->second.notify->size() : 0)) session.credit_owed = true;
+  const std::size_t bytes = found->second.notify ? found->second.notify->size() : 0;
+  if (!base::planted(base::Planted::kCreditLost) && session.notify_in.on_release(bytes)) session.credit_owed = true;
   session.waiting.erase(found);
   enlist(session);
 }
@@ -384,7 +388,7 @@ void Engine::deliver(Session& session, const std::optional<std::span<const std::
     ++session.flow.notifications_received;
     ++finalized_;
     core_.hint(CompletionKind::kNotification, 0);
-  } else if (signal && session.notify_in.on_release(0)) {
+  } else if (signal && !base::planted(base::Planted::kSignalCreditLost) && session.notify_in.on_release(0)) {
     session.credit_owed = true;
     enlist(session);
   }

@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "agent/engine.h"
+#include "base/planted.h"
 
 namespace hawser::agent {
 namespace {
@@ -312,7 +313,7 @@ void Engine::release_paths(Session& session) {
   // A released path ended its chunks without events.
   const Instant now = core_.now();
   for (Slot& slot : in_flight_) {
-    if (slot.plan->peer != session.peer || !slot.ending) continue;
+    if (slot.plan->peer != session.peer || !slot.ending || base::planted(base::Planted::kCompletionLost)) continue;
     slot.in_flight = 0;
     finalize(slot, slot.outcome, now);
   }

@@ -6,6 +6,7 @@
 #include "agent/core.h"
 #include "agent/engine.h"
 #include "agent/queue.h"
+#include "base/planted.h"
 
 namespace hawser::agent {
 namespace {
@@ -29,6 +30,7 @@ bool needs_other_path(const Status& status) {
 
 BufferState buffer_after(const Slot& slot) {
   if (slot.plan->operation == Operation::kRead) return BufferState::kUnknown;
+  if (base::planted(base::Planted::kUntouchedClaimed)) return BufferState::kUntouched;
   return slot.next_chunk == 0 ? BufferState::kUntouched : BufferState::kPartlyWritten;
 }
 
@@ -50,7 +52,8 @@ Status take_place(Slot& slot, PeerCore& peer) {
 }
 
 void give_place_back(Slot& slot, PeerCore& peer) {
-  if (std::exchange(slot.place_taken, false)) peer.notify_out.give_back(slot.notify_size.value_or(0));
+  if (std::exchange(slot.place_taken, false) && !base::planted(base::Planted::kPlaceKept))
+    peer.notify_out.give_back(slot.notify_size.value_or(0));
 }
 
 Status Engine::admit(Slot& slot, Session& session, Instant now) {
@@ -156,7 +159,7 @@ std::size_t Engine::offer(Session& session, Instant now) {
       work += slot.next_chunk + slot.done_chunks - before;
       if (result == Offer::kBlocked) {
         // Lower priorities must not overtake on the same path. Without a path its coming up is waited for.
-        if (session.control_serial != 0) block(session, now);
+        if (session.control_serial != 0 && !base::planted(base::Planted::kBlockedForgotten)) block(session, now);
         return work;
       }
       base::IntrusiveList<Slot, &Slot::pending_hook>::erase(slot);
@@ -299,7 +302,11 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
       entry->refused.emplace(slot.plan->remote_of(index).index, event.status);
       slot.plan->route = Route();
     }
-    slot.again.push_back(index);
+    if (base::planted(base::Planted::kRetryForgotten)) {
+      ++slot.done_chunks;
+    } else {
+      slot.again.push_back(index);
+    }
     ++its_session.flow.retries;
   }
   const bool all_done = slot.done_chunks == slot.plan->chunk_count();
@@ -314,6 +321,7 @@ void Engine::end_early(Slot& slot, Status status, Instant now) {
   if (slot.ending) return;
   slot.ending = true;
   slot.outcome = std::move(status);
+  if (base::planted(base::Planted::kCompletionTwice)) report(slot, slot.outcome, now);
   if (slot.outcome.buffer() == BufferState::kUnknown) slot.outcome = slot.outcome.with_buffer(buffer_after(slot));
   slot.pending_hook.unlink();
   Session& its_session = session(slot.plan->peer);
@@ -335,7 +343,7 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
   if (!slot.arrive_sent) give_place_back(slot, *its_session.peer);
   if (slot.covered_hook.is_linked()) {
     slot.covered_hook.unlink();
-    if (slot.arrive_sent && !status.ok()) {
+    if (slot.arrive_sent && !status.ok() && !base::planted(base::Planted::kCancelUntold)) {
       its_session.cancelled.push_back(slot.id);  // The peer may hold a place for what will never arrive.
       enlist(its_session);
     }
@@ -383,7 +391,7 @@ void Engine::report(Slot& slot, const Status& status, Instant now) {
 }
 
 std::size_t Engine::expire(Instant now) {
-  if (now < earliest_deadline_) return 0;
+  if (now < earliest_deadline_ || base::planted(base::Planted::kDeadlineIgnored)) return 0;
   std::size_t ended = 0;
   Instant earliest = Instant::max();
   for (Slot& slot : in_flight_) {

@@ -1,5 +1,7 @@
 #include "agent/inbox.h"
 
+#include "base/planted.h"
+
 namespace hawser::agent {
 void Inbox::grow() {
   constexpr std::size_t kFirst = 64;
@@ -41,7 +43,9 @@ std::size_t Inbox::take_notifications(std::span<Notification> out) {
 void Inbox::push_message(const std::shared_ptr<PeerCore>& from, std::uint32_t channel, std::string_view bytes) {
   {
     const base::SpinGuard guard(lock_);
-    messages_[channel].push_back({.peer = Peer(from), .channel = channel, .bytes = std::string(bytes)});
+    std::deque<Message>& queue = messages_[channel];
+    const auto place = base::planted(base::Planted::kMessageReordered) ? queue.begin() : queue.end();
+    queue.insert(place, Message{.peer = Peer(from), .channel = channel, .bytes = std::string(bytes)});
   }
   count_arrival();
 }

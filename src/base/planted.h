@@ -13,36 +13,38 @@ namespace hawser::base {
 enum class Planted : std::uint8_t {
   kNone = 0,
   // The streams' machine and its target side.
-  kAckBeforeLanding,     ///< A write is acknowledged when its head came, not when its bytes did.
-  kChunkAppliedTwice,    ///< A chunk sent again is counted again.
-  kWrongOffsetOnResume,  ///< A payload that came in two reads goes on at the wrong place.
-  kFenceSkipped,         ///< A superseded session goes on landing.
+  kAckBeforeLanding,  ///< A write is acknowledged when its head came, not when its bytes did.
   kKeyUnchecked,
   kRightsUnchecked,
-  kBoundsOffByOne,
+  kBoundsUnchecked,
   kGenerationUnchecked,  ///< A closed region is still found.
-  kCloseIgnoresLanding,  ///< region_quiet does not look at bytes on their way in.
+  kLandingNotStopped,    ///< Bytes on their way in go on into a region that closes.
   kCancelledReadLands,   ///< A read's buffer is written after its end.
-  kStaleIncarnation,     ///< A hello for another incarnation is taken.
   kReleasedEarly,        ///< Memory is given back when sent, not when released.
-  kTimerForgotten,       ///< A port says that it has no deadline.
+  kStaleIncarnation,     ///< A hello for, or of, another incarnation is taken.
+  kTimerForgotten,       ///< A path says that it has no deadline.
+  kWakeupLost,           ///< A path that was given a message is not looked at.
   // Mapped memory.
   kPinSkipped,
-  kPinKeptByDead,  ///< The pin of a dead holder is never cleared.
-  kMessageLost,
-  // Sessions and transfers.
+  kMessageLost,  ///< A ring that is not empty drops what comes.
+  // Sessions.
+  kChunkCountedTwice,  ///< A chunk sent again is counted again.
+  kReplayForgotten,    ///< A fresh path does not begin with what the last one lost.
   kNotifyBeforeBytes,
-  kNotifyOnReplay,  ///< A message sent again is delivered again.
   kMessageReordered,
-  kCreditLost,
-  kSignalTwice,
+  kRestartUnnoticed,  ///< A peer that began anew is taken for the one before.
+  kCreditLost,        ///< What will never arrive keeps its place.
+  kSignalCreditLost,  ///< A signal keeps its place.
+  kPlaceKept,         ///< A place taken for what was never announced is not given back.
+  kCancelUntold,      ///< The peer waits for a transfer that ended badly.
+  // Transfers.
+  kUsersForgotten,  ///< A region closes under the agent's own transfers.
   kCompletionLost,  ///< Nothing is reported when a path dies.
   kCompletionTwice,
   kDeadlineIgnored,
   kRetryForgotten,    ///< A chunk whose path was lost is not sent again, and counted as done.
   kUntouchedClaimed,  ///< A write that ended badly says that it touched nothing.
-  kRestartUnnoticed,
-  kPriorityStarves,  ///< A blocked class is never tried again.
+  kBlockedForgotten,  ///< A session that found no room is never tried again.
   kCount
 };
 

@@ -1,4 +1,4 @@
-// hawser sim: real agents in a simulated universe, under faults, watched by a judge. All of a run follows from its seed.
+// hawser sim: real agents in a simulated universe, under faults, with a judge. All of a run follows from its seed.
 
 #include <fmt/format.h>
 

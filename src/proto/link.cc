@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/format.h"
+#include "base/planted.h"
 
 namespace hawser::proto {
 namespace {
@@ -149,7 +150,7 @@ Status LinkSender::replay_from(std::uint64_t received) {
         Code::kDisconnected,
         base::format("the peer said that it has message {}, but {} is the oldest still kept", acked_, first_kept()));
   }
-  ring_.reset_cursor();
+  if (!base::planted(base::Planted::kReplayForgotten)) ring_.reset_cursor();
   return {};
 }
 

@@ -99,6 +99,7 @@ class Judge {
   void scribble(Life& life, Move& move);
   void check_hangs(Life& life);
   void check_tainted(Course& course);
+  void check_local(Life& life, const Course& course);
   void check_credit(Life& from, Life& to);
   void check_room(Life& from, Life& to, std::string_view what, const proto::CreditSender& sender,
                   const proto::CreditReceiver& receiver, std::uint64_t untold);

@@ -148,6 +148,18 @@ void Judge::check_settled(const std::vector<std::unique_ptr<Life>>& lives) {
   }
 }
 
+/// Our memory is ours again since the last transfer ended.
+void Judge::check_local(Life& life, const Course& course) {
+  if (course.latest == nullptr || !course.latest->final) return;
+  for (const Pair& pair : course.pairs) {
+    if (pair.local->closed) continue;
+    const auto bytes = pair.local->plot->bytes(pair.local_lease);
+    if (std::equal(bytes.begin(), bytes.end(), pair.local->plot->expected(pair.local_lease).begin())) continue;
+    return fail(life, fmt::format("{}+{} was touched after transfer {} had ended", pair.local->plot->name(),
+                                  pair.local_lease.offset, course.latest->uid));
+  }
+}
+
 void Judge::check_memory(const std::vector<std::unique_ptr<Life>>& lives) {
   for (const auto& life : lives) {
     for (const auto& area : life->areas) {
@@ -162,6 +174,7 @@ void Judge::check_memory(const std::vector<std::unique_ptr<Life>>& lives) {
     }
     for (const auto& course : life->courses) {
       if (course->write && course->tainted && !failed()) check_tainted(*course);
+      if (course->current == nullptr && !failed()) check_local(*life, *course);
     }
   }
 }

@@ -27,6 +27,7 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   settings.nodes = 2 + rng.below(rng.chance(0.3) ? 4 : 2);
   settings.driven = rng.chance(0.8);
   settings.lies = rng.chance(0.4);
+  settings.chunk_bytes = rng.chance(0.5) ? 16 * 1024 : rng.chance(0.5) ? 3000 : 700;
   settings.connections = 1 + static_cast<unsigned>(rng.below(3));
   settings.channel_credit = rng.chance(0.3) ? 2 : 16;
   settings.notifications = rng.chance(0.3) ? 16 : 256;
@@ -35,9 +36,10 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format("{} nodes, {}{}, {} connections, credit {}, {} notifications, about {} actions", settings.nodes,
-                     settings.driven ? "driven" : "polled", settings.lies ? ", lies" : "", settings.connections,
-                     settings.channel_credit, settings.notifications, settings.actions);
+  return fmt::format("{} nodes, {}{}, {} connections, chunks of {}, credit {}, {} notifications, about {} actions",
+                     settings.nodes, settings.driven ? "driven" : "polled", settings.lies ? ", lies" : "",
+                     settings.connections, settings.chunk_bytes, settings.channel_credit, settings.notifications,
+                     settings.actions);
 }
 
 void draw_network(base::Rng& rng, sim::Universe& universe) {
@@ -126,7 +128,7 @@ class Simulation {
   /// An orderly end, and a successor.
   void restart(Life& life) {
     user_->read(life);
-    theater_->close(life);
+    static_cast<void>(theater_->close(life));  // A peer that is stopped may hold it up.
     if (judge_.failed()) return;
     universe_.world.after(Duration(universe_.world.rng().range(0, 5'000'000)), [this, node = life.node] {
       if (!theater_->at(node).alive) theater_->begin(node);
@@ -188,7 +190,10 @@ class Simulation {
     if (!judge_.failed()) judge_.check_books(theater_->lives());
     if (!judge_.failed()) user_->try_stale_plans();
     for (std::size_t node = 0; node < theater_->nodes() && !judge_.failed(); ++node) {
-      if (theater_->at(node).alive) theater_->close(theater_->at(node));
+      Life& life = theater_->at(node);
+      if (!life.alive) continue;
+      const Status closed = theater_->close(life);
+      if (!closed.ok()) judge_.fail(life, "its close did not end well though all is healed: " + closed.to_string());
     }
     if (judge_.failed()) return;
     universe_.world.run_for(milliseconds(50));

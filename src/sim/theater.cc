@@ -59,7 +59,8 @@ void Theater::begin(std::size_t node) {
   const sim::Seat seat{.host = life->host,
                        .mode = settings_.mode,
                        .address = fmt::format("sim:{}", life->name),
-                       .connections = settings_.connections};
+                       .connections = settings_.connections,
+                       .chunk_bytes_max = settings_.chunk_bytes};
   universe_.net.power_on(static_cast<std::uint32_t>(node));
   const agent::Hooks hooks{.pause = [this, host = life->host.get()](Instant until) {
     if (watch_) watch_();
@@ -183,13 +184,13 @@ void Theater::crash(Life& life, bool power) {
   drop_handles(life);
 }
 
-void Theater::close(Life& life) {
+Status Theater::close(Life& life) {
   universe_.world.note("close", life.name, life.number);
   closing_one_ = life.closing = true;
   for (Move* move : life.in_flight) move->ended_by_us = true;
   const Status status = life.agent.close(std::chrono::milliseconds(300));
   closing_one_ = false;
-  if (judge_.failed()) return;
+  if (judge_.failed()) return status;
   judge_.observe(life);
   if (!life.in_flight.empty()) judge_.fail(life, "its agent was closed, and a transfer is not final");
   life.alive = false;
@@ -200,6 +201,7 @@ void Theater::close(Life& life) {
   life.host->die();
   drop_handles(life);
   let_go(life.agent);
+  return status;
 }
 
 std::string Theater::card_of(Life& life, bool lies) {

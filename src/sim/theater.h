@@ -24,6 +24,7 @@ struct Settings {
   bool driven = true;
   bool lies = false;  ///< Hand out cards that claim more than is true.
   unsigned connections = 2;
+  std::uint64_t chunk_bytes = 16 * 1024;
   std::uint32_t channel_credit = 16;
   std::uint32_t notifications = 64;
   Duration busy_time = std::chrono::milliseconds(200);  ///< How long users are active.
@@ -52,7 +53,7 @@ class Theater {
   /// The process is gone, without a word.
   void crash(Life& life, bool power);
   /// Agent::close, in virtual time. Only one at a time.
-  void close(Life& life);
+  Status close(Life& life);
   bool closing_one() const { return closing_one_; }
   /// Called whenever an agent's blocking call lets time pass.
   void on_pause(std::function<void()> watch) { watch_ = std::move(watch); }

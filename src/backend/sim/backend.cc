@@ -16,12 +16,12 @@ using backend::Port;
 using backend::RegionEntry;
 using backend::Traits;
 
-Traits mapped_traits(const MappedOptions& options) {
+Traits mapped_traits(const MappedOptions& options, const Seat& seat) {
   Traits traits;
   traits.name = "sim";
   traits.direct = true;
   traits.lossless = true;
-  traits.chunk_bytes_max = 16 * 1024;
+  traits.chunk_bytes_max = seat.chunk_bytes_max;
   traits.chunk_pieces_max = 16;
   traits.inline_bytes_max = options.inline_bytes;
   traits.latency_ns = 1000;
@@ -30,10 +30,9 @@ Traits mapped_traits(const MappedOptions& options) {
   return traits;
 }
 
-Traits streamed_traits() {
+Traits streamed_traits(const Seat& seat) {
   Traits traits = backend::stream::stream_traits("sim");
-  // Smaller than a socket's, so that small transfers have several chunks.
-  traits.chunk_bytes_max = 16 * 1024;
+  traits.chunk_bytes_max = seat.chunk_bytes_max;
   traits.chunk_pieces_max = 16;
   return traits;
 }
@@ -44,7 +43,7 @@ class SimBackend final : public Backend {
       : context_(context),
         universe_(universe),
         seat_(std::move(seat)),
-        traits_(seat_.mode == Mode::kMapped ? mapped_traits(universe.hub.options()) : streamed_traits()) {}
+        traits_(seat_.mode == Mode::kMapped ? mapped_traits(universe.hub.options(), seat_) : streamed_traits(seat_)) {}
 
   /// Listens, so that the address is taken or the error is known before the card is made.
   Status open() {

@@ -37,6 +37,8 @@ struct Seat {
   Mode mode = Mode::kStream;
   std::string address;       ///< Where it listens; one per universe and process.
   unsigned connections = 2;  ///< Streams per path.
+  /// Smaller than a socket's, so that small transfers have several chunks.
+  std::uint64_t chunk_bytes_max = 16 * 1024;
 };
 
 /// Named "sim". One agent per seat.

@@ -3,6 +3,8 @@
 
 #include "backend/sim/mapped_port.h"
 
+#include "base/planted.h"
+
 namespace hawser::sim {
 
 using backend::Chunk;
@@ -56,6 +58,7 @@ bool MappedPath::send(Priority, std::span<const std::byte> head, std::span<const
   const std::size_t size = head.size() + body.size();
   std::size_t& used = link_->ring_used[end_];
   if (used + size > std::max(port_.hub_.options().ring_bytes, size)) return false;
+  if (base::planted(base::Planted::kMessageLost) && !link_->rings[end_].empty()) return true;
   std::vector<std::byte> message(head.begin(), head.end());
   message.insert(message.end(), body.begin(), body.end());
   used += size;
@@ -87,7 +90,7 @@ Status MappedPath::enter(const Work& work, const Piece& piece, std::byte** remot
   if (target == nullptr) return Status(Code::kDisconnected, "the peer's process is gone");
   const auto& binding = static_cast<const MappedBinding&>(*work.chunk.target);
   // Pin first, look second: the closer bumps first and looks for pins second.
-  link_->pins[end_] = Pin{binding.index, binding.generation};
+  if (!base::planted(base::Planted::kPinSkipped)) link_->pins[end_] = Pin{binding.index, binding.generation};
   const Rights right = work.chunk.op == Operation::kWrite ? Rights::kWrite : Rights::kRead;
   auto entry = target->regions().find(binding.index, binding.generation, binding.key, right);
   Status status = entry.error();

@@ -4,6 +4,7 @@
 
 #include "backend/stream/stream_port.h"
 #include "base/format.h"
+#include "base/planted.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -76,7 +77,8 @@ Status StreamPort::heard(Knock& knock, Instant now) {
   ours.version_max = us.version_max;
   const auto version = wire::agree_version(ours, hello);
   if (!version) return version.error();
-  if (!hello.expects.is_zero() && hello.expects != us.incarnation) {
+  const bool another = hello.expects != us.incarnation && !base::planted(base::Planted::kStaleIncarnation);
+  if (!hello.expects.is_zero() && another) {
     return Status(Code::kDisconnected, base::format("{} restarted: this is another incarnation", us.name));
   }
   if (hello.security != 0) {

@@ -3,6 +3,7 @@
 #include "backend/stream/frame_writer.h"
 #include "backend/stream/initiator.h"
 #include "base/format.h"
+#include "base/planted.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -97,7 +98,7 @@ void Initiator::cancel_slot(Slot& slot, std::span<Outlet> outlets, std::span<Inl
   BufferState state = BufferState::kUntouched;
   if (slot.landing != kNowhere) {
     if (inlets[slot.landing].landed() > 0) state = BufferState::kPartlyWritten;
-    inlets[slot.landing].drop();
+    if (!base::planted(base::Planted::kCancelledReadLands)) inlets[slot.landing].drop();
   }
   slot.state = State::kEnded;  // Keeps its tag until the data came, which goes nowhere.
   tell(slot, Status(Code::kCancelled, "cancelled before all data came").with_peer(options_.peer).with_buffer(state));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/planted.h"
+
 namespace hawser::backend::stream {
 
 Outlet::Segment& Outlet::open_segment() {
@@ -123,8 +125,8 @@ void Outlet::skip_done_segments() {
 }
 
 void Outlet::released(std::uint64_t total) {
-  released_total_ = total;
-  while (at_ > 0 && segments_.front().sent_total <= total) {
+  released_total_ = base::planted(base::Planted::kReleasedEarly) ? sent_total_ : total;
+  while (at_ > 0 && segments_.front().sent_total <= released_total_) {
     Segment segment = segments_.pop();
     --at_;
     released_ = segment.end;

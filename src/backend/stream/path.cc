@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/planted.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -52,7 +53,7 @@ Submitted StreamPath::submit(std::span<const Chunk> chunks, Instant now) {
 
 bool StreamPath::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (phase_ != Phase::kUp) return false;
-  activate();
+  if (!base::planted(base::Planted::kWakeupLost)) activate();
   return machine_->send(priority, head, body);
 }
 
@@ -131,6 +132,7 @@ Instant StreamPath::next_deadline() const {
     case Phase::kOpening:
       return lanes_[0].deadline;
     case Phase::kUp: {
+      if (base::planted(base::Planted::kTimerForgotten)) return Instant::max();
       Instant next = std::min(detector_->next_timeout(), quiet_by_);
       for (unsigned index = 1; index < streams_; ++index) {
         if (lanes_[index].shake != nullptr) next = std::min(next, lanes_[index].deadline);

@@ -5,6 +5,7 @@
 #include "backend/stream/path.h"
 #include "base/format.h"
 #include "base/id128.h"
+#include "base/planted.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -129,7 +130,8 @@ void StreamPath::learn(const wire::Hello& hello) {
 }
 
 Status StreamPath::check_answer(const wire::Hello& hello) const {
-  if (!expects_.is_zero() && hello.incarnation != expects_) return restarted(name_, hello);
+  const bool another = hello.incarnation != expects_ && !base::planted(base::Planted::kStaleIncarnation);
+  if (!expects_.is_zero() && another) return restarted(name_, hello);
   if (hello.status != Code::kOk) {
     return Status(hello.status, base::format("{} turned us away: {}", name_, hello.reason));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/stream/frame_writer.h"
+#include "base/planted.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -47,12 +48,18 @@ bool Target::on_unbind(unsigned stream, std::span<const std::byte> meta) {
 wire::Outcome Target::resolve(std::uint32_t binding, Rights right, std::span<const wire::RemotePiece> pieces,
                               std::vector<Piece>& out, Bound* found) {
   const auto at = bindings_.find(binding);
-  if (at == bindings_.end() || !at->second.valid || !allows(at->second.rights, right)) return wire::Outcome::kDenied;
+  if (at == bindings_.end() || !at->second.valid) return wire::Outcome::kDenied;
   const Bound& bound = at->second;
-  if (!regions_.is_open(bound.index, bound.generation)) return wire::Outcome::kClosed;
+  const bool allowed = allows(bound.rights, right) || base::planted(base::Planted::kRightsUnchecked);
+  if (!allowed) return wire::Outcome::kDenied;
+  const bool open =
+      regions_.is_open(bound.index, bound.generation) || base::planted(base::Planted::kGenerationUnchecked);
+  if (!open) return wire::Outcome::kClosed;
   out.resize(pieces.size());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (!in_bounds(pieces[i].remote, pieces[i].size, bound.size)) return wire::Outcome::kOutOfBounds;
+    const bool inside =
+        in_bounds(pieces[i].remote, pieces[i].size, bound.size) || base::planted(base::Planted::kBoundsUnchecked);
+    if (!inside) return wire::Outcome::kOutOfBounds;
     out[i] = Piece{.local = bound.base + pieces[i].remote, .remote = 0, .size = pieces[i].size};
   }
   *found = bound;
@@ -80,6 +87,7 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
   landing.region = bound.index;
   landing.generation = bound.generation;
   landing.active = true;
+  if (base::planted(base::Planted::kAckBeforeLanding)) acks_.push(wire::ack_entry(landing.chunk.tag, landing.outcome));
   if (inlet.head().payload_size == 0) {
     on_write_end(stream, inlet);
   } else if (landing.outcome == wire::Outcome::kOk) {
@@ -91,7 +99,7 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
 void Target::on_write_end(unsigned stream, const Inlet& inlet) {
   Landing& landing = landings_[stream];
   landing.active = false;
-  acks_.push(wire::ack_entry(landing.chunk.tag, landing.outcome));
+  if (!base::planted(base::Planted::kAckBeforeLanding)) acks_.push(wire::ack_entry(landing.chunk.tag, landing.outcome));
   if (landing.outcome != wire::Outcome::kOk) return;
   bytes_in_ += inlet.head().payload_size;
   if (landing.covered) events_.arrival(path_, landing.chunk.transfer, landing.chunk.index);
@@ -182,6 +190,7 @@ void Target::stage_acks(Outlet& control) {
 }
 
 void Target::stop_landing(Landing& landing, Inlet& inlet) {
+  if (base::planted(base::Planted::kLandingNotStopped)) return;
   landing.outcome = inlet.landed() > 0 ? wire::Outcome::kClosedMidway : wire::Outcome::kClosed;
   inlet.drop();
 }

@@ -129,6 +129,7 @@ Result<double> parse(const std::string& text, bool by_median) {
   const char* at = text.data() + line + 1;
   const char* const end = text.data() + text.size();
   for (double& value : values) {
+    while (at < end && *at == ' ') ++at;  // Numbers are set to a width.
     const auto parsed = std::from_chars(at, end, value);
     if (parsed.ec != std::errc()) return Status(Code::kFailed, "ucx_perftest printed no numbers");
     at = parsed.ptr < end ? parsed.ptr + 1 : end;

@@ -9,6 +9,7 @@ namespace {
 
 /// Turns are cheap and asking the network is a system call: it is asked only so often, and after each sleep.
 constexpr Duration kLookEvery = std::chrono::microseconds(20);
+constexpr Duration kLookEveryIdle = std::chrono::microseconds(50);  ///< While no path has anything to do.
 constexpr unsigned kLookTurns = 64;
 /// With more hot paths than this, one look costs less than trying each stream.
 constexpr std::size_t kHotPathsMax = 4;
@@ -59,8 +60,9 @@ void StreamPort::release_path(Path* path) {
 
 std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   events_.recycle();
-  const bool due = has_slept_ || active_.size() > kHotPathsMax || now - last_look_ >= kLookEvery ||
-                   ++turns_since_look_ >= kLookTurns;
+  const Duration every = active_.empty() ? kLookEveryIdle : kLookEvery;
+  const bool due =
+      has_slept_ || active_.size() > kHotPathsMax || now - last_look_ >= every || ++turns_since_look_ >= kLookTurns;
   if (due) look(now);
   std::size_t work = 0;
   if (acceptable_) admit(now);

@@ -19,7 +19,8 @@ namespace {
 constexpr std::uint64_t kRunBytes = 1u << 30;  // that one run of ucx_perftest moves, at most ...
 constexpr std::uint64_t kIterationsMin = 20, kIterationsMax = 20'000;  // ... within these
 constexpr std::uint64_t kLatencyIterations = 50'000;
-constexpr std::size_t kShmWindow = 1, kTcpWindow = 8;
+constexpr std::uint64_t kOnTheSpotMax = 4u << 20;
+constexpr std::size_t kTcpWindow = 8, kShmMessages = 8;
 
 enum class Kind { kPut, kGet, kTag };
 
@@ -63,7 +64,7 @@ void add_ucx(Contest& contest, const UcxTool& tool, const UcxTest& pattern, bool
 
 Slice subject(Stage& stage, Load& load, const UcxRow& row, std::vector<std::uint64_t>& singles) {
   return [&, row](Duration budget) -> Result<double> {
-    if (row.kind == Kind::kTag) return measure_messages(stage, load, row.tcp ? kTcpWindow : 2, budget);
+    if (row.kind == Kind::kTag) return measure_messages(stage, load, row.tcp ? kTcpWindow : kShmMessages, budget);
     std::uint64_t bytes = 0;
     return stage.measure({{"mode", "serve"}}, [&]() -> Result<double> {
       if (row.tcp) return measure_flow(stage.agent(), load, kTcpWindow, budget, singles, &bytes);
@@ -88,7 +89,7 @@ Result<Figure> run_bandwidth(Bench& bench, const UcxRow& row) {
                      .iterations = std::clamp(kRunBytes / row.size, kIterationsMin, kIterationsMax),
                      .env = {},
                      // The median of a stream is of posting alone; what copies on the spot has a true one.
-                     .by_median = !row.tcp && row.kind != Kind::kTag};
+                     .by_median = !row.tcp && row.kind != Kind::kTag && row.size <= kOnTheSpotMax};
   add_ucx(contest, tool, test, row.tcp, [size = row.size](double ns) { return static_cast<double>(size) / ns; });
   HAWSER_TRY_ASSIGN(Figure figure, run_contest(contest, bench.contest(*stage)));
   const auto times = quantiles_of(singles);

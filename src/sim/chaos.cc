@@ -243,7 +243,9 @@ void Chaos::strike_links(Fault fault, Life& from, Life& to) {
   const std::uint32_t a = from.host->number(), b = to.host->number();
   const Duration time = span(200, 700'000);
   if (fault != Fault::kReset && fault != Fault::kHalfClose) {
-    const bool cut = fault == Fault::kPartition || fault == Fault::kOneWay;
+    // Behind a window of 200 bytes heartbeats wait for their turn, and may be late, too.
+    const bool clogged = fault == Fault::kFullQueue && theater_.settings().mode == sim::Mode::kStream;
+    const bool cut = fault == Fault::kPartition || fault == Fault::kOneWay || clogged;
     theater_.judge().trouble(from.node, to.node, time, cut ? Judge::Harm::kCutsOff : Judge::Harm::kDelays);
   }
   if (fault == Fault::kLoss || fault == Fault::kDelay) {

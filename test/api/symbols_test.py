@@ -2,6 +2,7 @@
 """What a shared library exports, and as what it is known.
 
 usage: symbols_test.py hawser LIBRARY HEADER SONAME
+       symbols_test.py nixl LIBRARY LIST SONAME      LIST: what the original exports, one name a line
 """
 
 import re
@@ -41,11 +42,23 @@ def check_hawser(library: str, header: str, name: str) -> list:
     return faults
 
 
+def check_nixl(library: str, names: str, name: str) -> list:
+    with open(names, encoding="utf-8") as file:
+        wanted = set(file.read().split())
+    faults = same("NIXL", exported(library), wanted | {"nixl_capi_mem_free"})
+    if len(wanted) != 104:
+        faults.append(f"{names} holds {len(wanted)} names, not 104")
+    if soname(library) != name:
+        faults.append(f"SONAME is {soname(library)!r}, not {name!r}")
+    return faults
+
+
 def main(arguments: list) -> int:
-    if len(arguments) != 4 or arguments[0] != "hawser":
+    checks = {"hawser": check_hawser, "nixl": check_nixl}
+    if len(arguments) != 4 or arguments[0] not in checks:
         print(__doc__, file=sys.stderr)
         return 2
-    faults = check_hawser(*arguments[1:])
+    faults = checks[arguments[0]](*arguments[1:])
     for fault in faults:
         print(fault, file=sys.stderr)
     return 1 if faults else 0

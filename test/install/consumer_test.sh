@@ -37,6 +37,17 @@ check pkg-config "$("$work/by_pkg_config")"
   $(pkg-config --cflags --libs hawser) "-Wl,-rpath,$(pkg-config --variable=libdir hawser)"
 check 'pkg-config from C' "$("$work/c_by_pkg_config")"
 
+# As clients of NIXL do: by its bare name, from the loader's path, with nothing else there.
+nixl=$(find "$prefix" -name libnixl_capi.so)
+LD_LIBRARY_PATH=${nixl%/*} python3 -c 'import ctypes, os
+library = ctypes.CDLL("libnixl_capi.so", os.RTLD_NOW | os.RTLD_LOCAL)
+library.nixl_capi_is_stub.restype = ctypes.c_bool
+agent = ctypes.c_void_p()
+assert not library.nixl_capi_is_stub()
+assert library.nixl_capi_create_agent(b"installed", ctypes.byref(agent)) == 0
+assert library.nixl_capi_destroy_agent(agent) == 0'
+echo 'libnixl_capi.so opens by its name'
+
 if [ -x "$prefix/bin/hawser" ]; then
   "$prefix/bin/hawser" --help >/dev/null
   echo 'the installed command line finds its library'

@@ -1,0 +1,79 @@
+#include "api/nixl/call.h"
+
+#include <strings.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+namespace hawser::nixl {
+namespace {
+
+/// 0: all; 1: errors only; 2: nothing.
+int quietness() {
+  static const int its = [] {
+    const char* const level = std::getenv("NIXL_LOG_LEVEL");
+    if (level == nullptr) return 0;
+    if (::strcasecmp(level, "ERROR") == 0) return 1;
+    return ::strcasecmp(level, "FATAL") == 0 ? 2 : 0;
+  }();
+  return its;
+}
+
+void say(std::string_view word, std::string_view call, std::string_view text) noexcept {
+  std::fprintf(stderr, "hawser: %.*s: %.*s: %.*s\n", static_cast<int>(word.size()), word.data(),
+               static_cast<int>(call.size()), call.data(), static_cast<int>(text.size()), text.data());
+}
+
+}  // namespace
+
+api::Handles& handles() {
+  static api::Handles* const table = new api::Handles;
+  return *table;
+}
+
+void say_error(std::string_view call, std::string_view text) noexcept {
+  if (quietness() < 2) say("error", call, text);
+}
+
+void say_warning(std::string_view call, std::string_view text) noexcept {
+  if (quietness() < 1) say("warning", call, text);
+}
+
+nixl_capi_status_t refuse(const char* call, nixl_capi_status_t code, std::string_view why) noexcept {
+  say_error(call, why);
+  return code;
+}
+
+nixl_capi_status_t code_of(const Status& status) {
+  switch (status.code()) {
+    case Code::kOk:
+      return NIXL_CAPI_SUCCESS;
+    case Code::kInvalid:
+      return NIXL_CAPI_ERROR_INVALID_PARAM;
+    case Code::kNotFound:
+      return NIXL_CAPI_ERROR_NOT_FOUND;
+    default:
+      return NIXL_CAPI_ERROR_BACKEND;
+  }
+}
+
+nixl_capi_status_t refuse(const char* call, const Status& status) noexcept {
+  try {
+    return refuse(call, code_of(status), status.to_string());
+  } catch (...) {
+    return NIXL_CAPI_ERROR_BACKEND;
+  }
+}
+
+nixl_capi_status_t refuse_exception(const char* call) noexcept {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return refuse(call, NIXL_CAPI_ERROR_BACKEND, error.what());
+  } catch (...) {
+    return NIXL_CAPI_ERROR_BACKEND;
+  }
+}
+
+}  // namespace hawser::nixl

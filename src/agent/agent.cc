@@ -84,6 +84,7 @@ Status Agent::invalidate(const Peer& peer) {
                            Status(Code::kCancelled, "the peer was invalidated").with_peer(peer.name()), core_->now());
   core_->lane.turn(core_->now());
   core_->lane.unlock();
+  core_->lane.wake();
   return {};
 }
 

@@ -125,6 +125,7 @@ Status Core::add_backend(const BackendSpec& spec) {
   lane.unlock();
   report.cause = status;
   publish_due_.store(true, std::memory_order_relaxed);
+  lane.wake();  // The new port was not armed for this sleep.
   const base::MutexLock lock(mutex_);
   changes_.clear();  // Deltas tell of regions only: who asks next gets a full card.
   std::erase_if(reports_, [&](const BackendReport& each) { return each.name == report.name && !each.open; });

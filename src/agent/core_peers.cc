@@ -123,6 +123,7 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
   lane.lock();
   Result<std::uint64_t> ticket = engine.open_stranger("tcp", *resolved, name, deadline, now());
   lane.unlock();
+  lane.wake();
   if (!ticket) return ticket.error();
   Result<std::shared_ptr<PeerCore>> found = std::shared_ptr<PeerCore>();
   while (now() < deadline) {
@@ -136,6 +137,7 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
   engine.drop_stranger(*ticket);
   if (found && *found != nullptr) engine.want_card(engine.session(*found), now());
   lane.unlock();
+  lane.wake();
   const std::string where = std::string(name) + "@" + std::string(address);
   if (!found)
     return Status(found.error().code(), "find_peer: '" + where + "' cannot be reached").because(found.error());

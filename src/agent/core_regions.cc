@@ -168,6 +168,7 @@ Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration t
   }
   engine.card_changed();
   lane.unlock();
+  lane.wake();
   std::string holder;
   for (;;) {
     lane.lock();
@@ -191,6 +192,7 @@ void Core::drop_region(std::shared_ptr<LocalRegion> region) {
   lane.lock();
   lingering_.push_back(std::move(region));
   lane.unlock();
+  lane.wake();
 }
 
 void Core::sweep_lingering() {

@@ -62,7 +62,10 @@ TEST_P(Conformance, ABackendAddedLaterServesWhatIsThere) {
   const Status early = run(must(a().plan_write(peer, {{source.range(0, 100)}}, {{peer.range("target", 0, 100)}})));
   EXPECT_FALSE(early.ok());
   EXPECT_TRUE(early.to_string().find("b") != std::string::npos) << early.to_string();
+  const auto fall_asleep = [this] { (void)env().eventually([] { return false; }, std::chrono::milliseconds(10)); };
+  fall_asleep();  // A driver that sleeps must hear of the new port.
   must(a().add_backend(GetParam().backend));
+  fall_asleep();
   must(b().add_backend(GetParam().backend));
   peer = a_to_b();
   must(run(must(a().plan_write(peer, {{source.range(0, 300'000)}}, {{peer.range("target", 0, 300'000)}})),

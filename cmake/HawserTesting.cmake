@@ -81,6 +81,10 @@ function(hawser_fuzz_target name)
   if(HAWSER_FUZZ)
     add_executable(${target} ${arg_SOURCES})
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    if(NOT TARGET fuzzers)
+      add_custom_target(fuzzers)  # What the build preset `fuzz` makes: the layers above are not needed for it.
+    endif()
+    add_dependencies(fuzzers ${target})
     set(found "${PROJECT_BINARY_DIR}/corpus/${name}")
     file(MAKE_DIRECTORY "${found}")
     hawser_ctest(fuzz.${name} LABEL fuzz TIMEOUT 60

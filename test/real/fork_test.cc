@@ -54,7 +54,7 @@ TEST_P(RealTest, ForkWithTransfersInFlight) {
   const Peer peer = here.meet(process);
   const Plan plan = here.plan_write(peer, "source", "target", kSize);
   must(peer.connect(kPatience));
-  (void)process.ask("event");
+  EXPECT_TRUE(eventually([&] { return process.ask("event") == "1 here"; })) << "it never saw us come up";
   const pid_t opener = ::getpid();
   for (int round = 0; round < 5; ++round) {
     std::ranges::fill(source.bytes, static_cast<std::byte>(round + 1));

@@ -87,8 +87,10 @@ TEST_P(Conformance, CancelBeforeAPathIsUp) {
   sent.cancel();
   const Status status = finish(sent);
   if (!over && status.code() == Code::kCancelled) {
-    EXPECT_TRUE(all_are(target.bytes, std::byte{0}));
-    EXPECT_EQ(status.buffer(), BufferState::kUntouched);
+    // A driver may have brought the path up and offered the chunk to it meanwhile.
+    const bool untouched = status.buffer() == BufferState::kUntouched;
+    EXPECT_TRUE(untouched || !GetParam().polled);
+    EXPECT_TRUE(!untouched || all_are(target.bytes, std::byte{0}));
   }
   must(run(plan, {.notify = "now"}));
   EXPECT_TRUE(env().eventually([&] {

@@ -6,9 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <functional>
-#include <span>
 
 #include <hawser/time.h>
 
@@ -17,75 +14,14 @@
 #include "base/rng.h"
 #include "base/try.h"
 #include "cli/ceiling_arena.h"
+#include "cli/raw_copy.h"
 #include "cli/units.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace hawser::cli {
 namespace {
 
 constexpr int kPasses = 3;  // timed ones; the best counts
 constexpr std::uint64_t kPage = 4096;
-
-// Copies block after block, as a loop would that knows nothing else.
-using Copy = void (*)(std::byte* to, const std::byte* from, std::size_t size);
-
-void copy_libc(std::byte* to, const std::byte* from, std::size_t size) { std::memcpy(to, from, size); }
-
-#if defined(__x86_64__)
-void copy_rep(std::byte* to, const std::byte* from, std::size_t size) {
-  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
-}
-
-[[gnu::target("avx2")]] void copy_streaming(std::byte* to, const std::byte* from, std::size_t size) {
-  std::size_t at = 0;
-  for (; at + 128 <= size; at += 128) {
-    const auto* in = reinterpret_cast<const __m256i*>(from + at);
-    auto* out = reinterpret_cast<__m256i*>(to + at);
-    const __m256i a = _mm256_loadu_si256(in), b = _mm256_loadu_si256(in + 1);
-    const __m256i c = _mm256_loadu_si256(in + 2), d = _mm256_loadu_si256(in + 3);
-    _mm256_stream_si256(out, a);
-    _mm256_stream_si256(out + 1, b);
-    _mm256_stream_si256(out + 2, c);
-    _mm256_stream_si256(out + 3, d);
-  }
-  std::memcpy(to + at, from + at, size - at);
-  _mm_sfence();
-}
-#endif
-
-struct Way {
-  std::string name;
-  std::function<void(std::span<const base::CopyPiece>)> run;
-};
-
-Way loop(const char* name, Copy copy) {
-  return {name, [copy](std::span<const base::CopyPiece> pieces) {
-            for (const base::CopyPiece& piece : pieces) copy(piece.target, piece.source, piece.size);
-          }};
-}
-
-std::vector<Way> ways(std::uint64_t block_bytes, std::uint64_t bytes) {
-  std::vector<Way> all = {loop("memcpy", copy_libc)};
-#if defined(__x86_64__)
-  all.push_back(loop("rep movsb", copy_rep));
-  // Streaming stores need targets at 32 bytes.
-  if (__builtin_cpu_supports("avx2") && block_bytes % 32 == 0) {
-    all.push_back(loop("non-temporal stores", copy_streaming));
-  }
-#endif
-  for (const base::CopyKernels* kernels : base::all_kernels()) {
-    all.push_back({fmt::format("{} stores past the caches, four blocks at a time", kernels->name),
-                   [kernels, bytes](std::span<const base::CopyPiece> pieces) {
-                     kernels->copy_pieces(pieces, {.total_bytes = bytes, .scattered = true});
-                     base::stream_fence();
-                   }});
-  }
-  (void)block_bytes;
-  return all;
-}
 
 }  // namespace
 
@@ -126,7 +62,7 @@ Result<Ceiling> copy_ceiling(const CeilingShape& shape) {
     pieces[i] = {to.base() + targets[i], from.base() + sources[i], shape.block_bytes};
   }
   Ceiling best;
-  for (const Way& way : ways(shape.block_bytes, bytes)) {
+  for (const CopyWay& way : copy_ways(shape.block_bytes, bytes, true)) {
     for (int pass = 0; pass < kPasses; ++pass) {
       const Instant start = Clock::steady().now();
       way.run(pieces);

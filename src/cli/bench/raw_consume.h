@@ -10,7 +10,7 @@
 #include <hawser/time.h>
 
 #include "cli/bench/board.h"
-#include "cli/bench/raw_copy.h"
+#include "cli/raw_copy.h"
 
 namespace hawser::cli::bench {
 

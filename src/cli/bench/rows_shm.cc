@@ -4,7 +4,7 @@
 
 #include "cli/bench/catalog.h"
 #include "cli/bench/load.h"
-#include "cli/bench/raw_copy.h"
+#include "cli/raw_copy.h"
 #include "cli/bench/raw_cross.h"
 #include "cli/bench/sampler.h"
 #include "cli/quantiles.h"

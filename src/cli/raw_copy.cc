@@ -1,4 +1,4 @@
-#include "cli/bench/raw_copy.h"
+#include "cli/raw_copy.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace hawser::cli::bench {
+namespace hawser::cli {
 namespace {
 
 using Copy = void (*)(std::byte* to, const std::byte* from, std::size_t size);
@@ -64,4 +64,4 @@ std::vector<CopyWay> copy_ways(std::uint64_t block_bytes, std::uint64_t total_by
   return all;
 }
 
-}  // namespace hawser::cli::bench
+}  // namespace hawser::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-// The ways in which one thread can copy blocks in mapped memory: the ceiling of all that shm does. Some are the plain
+// The ways in which one thread can copy blocks in mapped memory: the ceiling of all that shm does, in demo and bench. Some are the plain
 // loops that anybody would write; the last are Hawser's own kernels without all around them.
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 #include "base/copy.h"
 
-namespace hawser::cli::bench {
+namespace hawser::cli {
 
 struct CopyWay {
   std::string name;
@@ -19,4 +19,4 @@ struct CopyWay {
 
 std::vector<CopyWay> copy_ways(std::uint64_t block_bytes, std::uint64_t total_bytes, bool scattered);
 
-}  // namespace hawser::cli::bench
+}  // namespace hawser::cli

@@ -82,6 +82,9 @@ nixl_capi_status_t nixl_capi_create_configured_agent(const char* name, const nix
                                                      nixl_capi_agent_t* agent) {
   return run(__func__, [&](const char* call) {
     NIXL_NOT_NULL(cfg);
+    if (cfg->enable_listen_thread) {
+      say_warning(call, "enable_listen_thread is ignored: metadata by address is not there yet (docs/nixl.md)");
+    }
     return open_agent(
         call, name, {.telemetry = telemetry_wanted(cfg->capture_telemetry), .driven = cfg->enable_prog_thread}, agent);
   });

@@ -38,9 +38,10 @@ struct Way {
 
 struct Shape {
   std::string name;
-  std::size_t size;   // of a piece
-  std::size_t count;  // pieces; 1: contiguous and warm
-  bool again;         // scattered: the same pieces each time, or fresh ones
+  std::size_t size;       // of a piece
+  std::size_t count;      // pieces; 1: contiguous and warm
+  bool again;             // scattered: the same pieces each time, or fresh ones
+  std::size_t shift = 0;  // the target begins so many bytes past a page, the source on one
 };
 
 void by_memcpy(const CopyKernels*, std::span<const CopyPiece> pieces, CopyHint) {
@@ -81,6 +82,9 @@ std::vector<Shape> all_shapes() {
   std::vector<Shape> shapes = {{"4K", 4 << 10, 1, true},    {"64K", 64 << 10, 1, true}, {"1M", 1 << 20, 1, true},
                                {"4M", 4 << 20, 1, true},    {"16M", 16 << 20, 1, true}, {"64M", 64 << 20, 1, true},
                                {"256M", 256 << 20, 1, true}};
+  // `rep movsb` has bad cases, and memcpy may be made of it.
+  shapes.push_back({"16K, 1 B past", 16 << 10, 1, true, 1});
+  shapes.push_back({"64K, 1 B past", 64 << 10, 1, true, 1});
   for (const std::size_t kib : {4, 16, 64}) {
     const std::string piece = std::to_string(kib) + "K";
     shapes.push_back({piece + " x1000", kib << 10, 1000, false});
@@ -107,13 +111,24 @@ class Bench {
     return shape.count == 1 ? warm(way, shape) : scattered(way, shape);
   }
 
+  /// Of one large piece in parts, as backend/chunk_copy.cc may do it: `copy(target, source, kernel)` moves a block.
+  template <typename Copy>
+  double in_blocks(const CopyKernels& kernel, Copy copy) {
+    const double start = now();
+    for (std::size_t at = 0; at < kWarmBytes; at += kBlock) copy(target_ + at, source_ + at, kernel);
+    hawser::base::stream_fence();
+    return static_cast<double>(kWarmBytes) / (now() - start) / 1e9;
+  }
+
+  static constexpr std::size_t kBlock = 256 << 10;
+
  private:
   static double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
 
   double warm(const Way& way, const Shape& shape) {
-    const CopyPiece piece{target_, source_, shape.size};
+    const CopyPiece piece{target_ + shape.shift, source_, shape.size};
     const std::size_t rounds = std::max<std::size_t>(1, kWarmBytes / shape.size);
     way.copy(way.kernel, {&piece, 1}, {});
     const double start = now();
@@ -165,6 +180,43 @@ void print_table(const std::vector<Way>& ways, const std::vector<Shape>& shapes,
   }
 }
 
+// Steps of `step` bytes of each of the block's quarters.
+void quarters_in_step(std::byte* target, const std::byte* source, const CopyKernels& kernel, std::size_t step) {
+  constexpr std::size_t kWidth = hawser::base::kStreamWidth, kQuarter = Bench::kBlock / kWidth;
+  for (std::size_t at = 0; at < kQuarter; at += step) {
+    std::byte* targets[kWidth];
+    const std::byte* sources[kWidth];
+    for (std::size_t i = 0; i < kWidth; ++i) {
+      targets[i] = target + i * kQuarter + at;
+      sources[i] = source + i * kQuarter + at;
+    }
+    kernel.stream_four(targets, sources, step);
+  }
+}
+
+void print_steps(Bench& bench, int repeats) {
+  const CopyKernels& kernel = hawser::base::kernels();
+  double whole = 0, steps = 0, parts = 0, one = 0;
+  for (int round = 0; round < repeats; ++round) {
+    whole = std::max(whole, bench.in_blocks(kernel, [](std::byte* to, const std::byte* from, const CopyKernels& k) {
+      quarters_in_step(to, from, k, Bench::kBlock / hawser::base::kStreamWidth);
+    }));
+    steps = std::max(steps, bench.in_blocks(kernel, [](std::byte* to, const std::byte* from, const CopyKernels& k) {
+      quarters_in_step(to, from, k, 8 << 10);
+    }));
+    parts = std::max(parts, bench.in_blocks(kernel, [](std::byte* to, const std::byte* from, const CopyKernels& k) {
+      for (std::size_t at = 0; at < Bench::kBlock; at += 32 << 10) k.stream({to + at, from + at, 32 << 10});
+    }));
+    one = std::max(one, bench.in_blocks(kernel, [](std::byte* to, const std::byte* from, const CopyKernels& k) {
+      k.stream_one(to, from, Bench::kBlock);
+    }));
+  }
+  std::printf(
+      "\n64M past the caches, by blocks of 256K, GB/s: quarters at once %.1f, 8K of each quarter a step %.1f, "
+      "32K a step cut in four %.1f, one run %.1f\n",
+      whole, steps, parts, one);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -182,5 +234,6 @@ int main(int argc, char** argv) {
   std::printf("kernel chosen here: %.*s\n", static_cast<int>(hawser::base::kernels().name.size()),
               hawser::base::kernels().name.data());
   print_table(ways, shapes, best);
+  print_steps(bench, repeats);
   return 0;
 }

@@ -52,8 +52,8 @@ struct CopyKernels {
   void (*stream_one)(std::byte* target, const std::byte* source, std::size_t size) noexcept;
   /// kStreamWidth runs of `size` each, a step of each in turn.
   void (*stream_four)(std::byte* const* targets, const std::byte* const* sources, std::size_t size) noexcept;
-  /// Through the caches. Not the C library's memcpy: from 2 KiB that runs `rep movsb`, which falls to 3.5 GB/s on Zen 4
-  /// when the target lies a few bytes past the source, modulo 4 KiB.
+  /// Through the caches. Not the C library's memcpy: from 2 KiB that runs `rep movsb`, which on Zen 4 is many times
+  /// slower when the target lies a few bytes past the source, modulo 4 KiB (bench/copy_bench.cc shows it).
   void (*cached_one)(std::byte* target, const std::byte* source, std::size_t size) noexcept;
 
   /// Any size and alignment, past the caches.

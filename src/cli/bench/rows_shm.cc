@@ -4,10 +4,10 @@
 
 #include "cli/bench/catalog.h"
 #include "cli/bench/load.h"
-#include "cli/raw_copy.h"
 #include "cli/bench/raw_cross.h"
 #include "cli/bench/sampler.h"
 #include "cli/quantiles.h"
+#include "cli/raw_copy.h"
 #include "cli/units.h"
 
 namespace hawser::cli::bench {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The ways in which one thread can copy blocks in mapped memory: the ceiling of all that shm does, in demo and bench. Some are the plain
-// loops that anybody would write; the last are Hawser's own kernels without all around them.
+// The ways in which one thread can copy blocks in mapped memory: the ceiling of all that shm does, in demo and bench.
+// Some are the plain loops that anybody would write; the last are Hawser's own kernels without all around them.
 
 #include <functional>
 #include <span>

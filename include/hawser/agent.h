@@ -21,6 +21,7 @@
 #include <hawser/counters.h>
 #include <hawser/directory.h>
 #include <hawser/export.h>
+#include <hawser/file.h>
 #include <hawser/log.h>
 #include <hawser/memory.h>
 #include <hawser/peer.h>
@@ -88,6 +89,9 @@ class HAWSER_API Agent {
   // Memory.
   Result<Region> add_region(const RegionOptions& options);
   Result<Region> allocate(const AllocateOptions& options);
+  /// A file as a region: the far side of plans between this agent's memory and self(). Opens the backend "file" where
+  /// backends were not named. Blocks as opening a file does.
+  Result<Region> add_file(const FileOptions& options);
 
   // Peers.
   /// All that peers must know, as bytes. Regions may be limited to some, by index.

@@ -46,6 +46,7 @@ struct ConfigValue {
 
 struct LoadedConfig {
   AgentOptions options;
+  EtcdOptions etcd;                   ///< What the options etcd.* say, for who opens an etcd of its own.
   std::vector<ConfigValue> values;    ///< All options of the table, then the backends' parameters.
   std::vector<std::string> warnings;  ///< Unknown options, each with its place.
 };

@@ -30,6 +30,7 @@ struct FlowCounters {
 struct PathCounters {
   std::string peer, backend, state;
   std::uint64_t bytes_out = 0, bytes_in = 0, chunks = 0, messages_out = 0, messages_in = 0, epochs = 0;
+  std::uint64_t bytes_direct = 0, bytes_buffered = 0;  ///< Of the backend file: past the page cache, and through it.
 };
 
 struct PeerCounters {

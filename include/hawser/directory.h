@@ -1,12 +1,12 @@
 #pragma once
 
-// A directory keeps small values under keys: cards first. In-process, a folder of files, TCP peer to peer, etcd later.
+// A directory keeps small values under keys: cards first. In-process, a folder of files, or etcd.
 //
 // A directory is driven, not called back: requests return a ticket, answers come out of `poll`. What may block runs in
-// `run_job`, on a worker of the driver or on whoever waits, never in a lane's turn.
+// `run_job`, on whoever waits, or on a thread of the directory's own, never in a lane's turn.
 //
-// Bounds: keys of 1 to 1024 bytes, values up to 1 MiB, 1024 requests waiting and 4096 tickets not yet answered, taken
-// or cancelled. A request beyond them gets a ticket that answers kBusy, a wrong one a ticket that answers kInvalid.
+// Bounds: keys of 1 to 1024 bytes, values up to 1 MiB, 1024 requests not yet answered, 4096 tickets not yet taken or
+// cancelled. A request beyond them gets a ticket that answers kBusy, a wrong one a ticket that answers kInvalid.
 //
 // Thread rule: thread-safe.
 
@@ -34,6 +34,10 @@ struct PutOptions {
   bool create_only = false;           ///< kBusy when the key is there already.
   /// kBusy when the version differs; a key that is not there has version 0.
   std::optional<std::uint64_t> if_version = {};
+  /// The value stands for whoever put it: a directory that runs_itself keeps it while this handle lives, puts it again
+  /// when it was lost, and takes it away within `EtcdOptions::lease` of this process's death. A directory that does
+  /// not keeps it until it is erased. Goes with no `lease`.
+  bool tied = false;
 };
 
 struct DirectoryEntry {
@@ -71,6 +75,8 @@ class HAWSER_API Directory {
   virtual std::optional<DirectoryEvent> poll(Ticket ticket) = 0;
   /// What was found broken and passed over (a file that is no value), the latest of each; bounded.
   virtual std::vector<std::string> warnings() const = 0;
+  /// Its own threads do the work. Then `run_job` only waits a little for an answer, and nobody needs to call it.
+  virtual bool runs_itself() const { return false; }
 };
 
 /// Agents of this process find each other by it. Each call gives a handle of its own to the one store of that name,
@@ -80,5 +86,23 @@ HAWSER_API std::shared_ptr<Directory> inproc_directory(std::string_view name = "
 /// Values are replaced atomically. Leases run on the wall clock, which its hosts must keep in step. Errors: kDenied or
 /// kFailed, with the path and what to do.
 HAWSER_API Result<std::shared_ptr<Directory>> file_directory(std::string_view path);
+
+struct EtcdOptions {
+  /// Client addresses of the members: "host:port", "http://host:port" or "https://host:port"; at most 16. Without a
+  /// scheme it is https when `ca` or `cert` is given. One that fails is passed over for the next.
+  std::vector<std::string> endpoints = {"127.0.0.1:2379"};
+  std::string prefix = {};    ///< Before every key, such as "team-a/": one for each namespace. At most 512 bytes.
+  std::string user = {};      ///< Empty: no login.
+  std::string password = {};  ///< The token it gives is renewed when it expires.
+  std::string ca = {};        ///< PEM file with the authorities to trust; empty: the system's.
+  std::string cert = {};      ///< PEM file that proves who we are; `key` belongs to it.
+  std::string key = {};
+  Duration lease = std::chrono::seconds(15);   ///< Of values that are `tied`; whole seconds, etcd has a minimum.
+  Duration timeout = std::chrono::seconds(5);  ///< Of one request, with all its tries; 100 ms to 1 h.
+};
+/// An etcd of version 3.4 or later, through its JSON gateway. Two threads of its own do the work. Versions are etcd's
+/// revisions. It opens whether etcd answers or not. Errors: kInvalid, naming the option; kNotFound when libcurl is not
+/// installed.
+HAWSER_API Result<std::shared_ptr<Directory>> etcd(EtcdOptions options);
 
 HAWSER_NAMESPACE_END

@@ -9,6 +9,7 @@
 #include <hawser/counters.h>
 #include <hawser/directory.h>
 #include <hawser/driver.h>
+#include <hawser/file.h>
 #include <hawser/memory.h>
 #include <hawser/peer.h>
 #include <hawser/status.h>

@@ -51,6 +51,8 @@ struct SubmitOptions {
   CompletionQueue* queue = nullptr;  ///< Where to report; none: only the Transfer tells.
   std::uint64_t cookie = 0;          ///< Comes back in the completion.
   std::uint64_t label = 0;           ///< For Agent::end; 0 means none.
+  /// A write into files ends only once its bytes are on the device (fsync). For plans whose far side is files.
+  bool durable = false;
   const SignalTarget* signal = nullptr;
   const SignalWord* after = nullptr;  ///< Post only once this word reached its value (or the deadline passed).
   const SignalWord* done = nullptr;   ///< Set this word when the transfer ended well.

@@ -40,6 +40,7 @@ Incarnation Agent::incarnation() const { return self().incarnation(); }
 Status Agent::close(Duration timeout) { return core_->close(timeout); }
 
 Result<Region> Agent::add_region(const RegionOptions& options) { return core_->add_region(options); }
+Result<Region> Agent::add_file(const FileOptions& options) { return core_->add_file(options); }
 Result<Region> Agent::allocate(const AllocateOptions& options) { return core_->allocate(options); }
 
 Result<std::string> Agent::card() const { return core_->card(); }
@@ -149,7 +150,8 @@ std::optional<Message> Agent::take_message(std::uint32_t channel) {
 }
 
 Result<std::uint64_t> Agent::read_signal(const LocalRange& word) const {
-  const bool fits = word.region && word.size == sizeof(std::uint64_t) && word.offset % sizeof(std::uint64_t) == 0 &&
+  const bool fits = word.region && word.region->entry->base != nullptr && word.size == sizeof(std::uint64_t) &&
+                    word.offset % sizeof(std::uint64_t) == 0 &&
                     backend::in_bounds(word.offset, word.size, word.region->entry->size);
   if (!fits) {
     return Status(Code::kInvalid, "read_signal: the word (offset " + std::to_string(word.offset) + ", size " +

@@ -13,6 +13,9 @@
 namespace hawser::agent {
 namespace {
 
+/// How long opening waits until an etcd has the card; when it has not, that goes on beside.
+constexpr Duration kPublishMax = std::chrono::seconds(6);
+
 std::uint64_t seed_of(const AgentOptions& options) {
   return options.seed != 0 ? options.seed : base::random_id128().lo;
 }
@@ -113,6 +116,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       inbox(options.limits.events),
       lane(*this),
       engine(*this, base::Rng(seed_of(options))),
+      presence(*this),
       factories_(std::move(factories)),
       opener_(::getpid()) {}
 
@@ -156,7 +160,8 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
     core->peers_.emplace(core->identity.incarnation, core->self_);
   }
   remember_core(core.get());
-  if (core->options.directory) {
+  core->await_presence(core->now() + kPublishMax);
+  if (core->options.directory && !core->presence.is_open()) {
     core->publish_due_.store(true, std::memory_order_relaxed);
     core->publish(core->now() + std::chrono::seconds(5));
   }
@@ -179,7 +184,7 @@ Status Core::close(Duration timeout) {
   if (disowned()) return usable("close");
   if (closing_.exchange(true, std::memory_order_acq_rel)) return {};
   const Instant deadline = now() + timeout;
-  unpublish();
+  unpublish(deadline);
   lane.lock();
   engine.begin_close(now());
   lane.unlock();

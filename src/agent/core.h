@@ -24,6 +24,7 @@
 #include "agent/lane.h"
 #include "agent/open.h"
 #include "agent/peer_core.h"
+#include "agent/presence.h"
 #include "agent/queue.h"
 #include "agent/slot.h"
 #include "backend/backend.h"
@@ -52,6 +53,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Inbox inbox;
   Lane lane;
   Engine engine;
+  Presence presence;  ///< Under the lane's lock.
   PastFlow past;
 
   Instant now() const { return clock->now(); }
@@ -70,6 +72,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // core_regions.cc
   Result<Region> add_region(const RegionOptions& options);
   Result<Region> allocate(const AllocateOptions& options);
+  Result<Region> add_file(const FileOptions& options);
   Status close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout);
   void drop_region(std::shared_ptr<LocalRegion> region);
 
@@ -108,6 +111,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
   Result<std::shared_ptr<LocalRegion>> register_region(std::string_view call, backend::RegionEntry entry,
                                                        bool huge_pages);
+  bool has_file_backend();
+  Status need_file_backend();
   bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
   void finish_region(const std::shared_ptr<LocalRegion>& region) HAWSER_REQUIRES(lane);
   void sweep_lingering() HAWSER_REQUIRES(lane);
@@ -120,7 +125,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<std::shared_ptr<PeerCore>> find_at_address(std::string_view name, std::string_view address, Instant deadline);
   Status wait_for_card(const std::shared_ptr<PeerCore>& peer, Instant deadline);
   Status release_everything(Instant deadline);
-  void unpublish();
+  void unpublish(Instant deadline);
+  void await_presence(Instant deadline);
 
   struct Change {
     std::uint64_t revision = 0;

@@ -9,6 +9,8 @@ namespace hawser::agent {
 namespace {
 
 constexpr Duration kLookAgain = std::chrono::milliseconds(10);  ///< Between two looks into a directory.
+constexpr Duration kUnpublishMax = std::chrono::milliseconds(200);
+constexpr Duration kServerUnpublishMax = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -181,10 +183,28 @@ void Core::publish(Instant deadline) {
   if (!answer->entries.empty()) published_version_.store(answer->entries.front().version, std::memory_order_relaxed);
 }
 
-void Core::unpublish() {
+void Core::await_presence(Instant deadline) {
+  lane.lock();
+  presence.open();
+  const bool is_open = presence.is_open();
+  lane.unlock();
+  for (bool is_settled = !is_open; !is_settled && now() < deadline;) {
+    lane.lock();
+    presence.look(now());
+    is_settled = presence.is_settled();
+    lane.unlock();
+    if (!is_settled) (void)options.directory->run_job(now(), deadline);
+  }
+}
+
+void Core::unpublish(Instant deadline) {
   if (!options.directory) return;
   Directory& directory = *options.directory;
-  const Instant deadline = now() + std::chrono::milliseconds(200);
+  lane.lock();
+  presence.close();
+  lane.unlock();
+  // A server may be slow, and only this takes the card away while the directory is in use by others.
+  deadline = std::min(deadline, now() + (directory.runs_itself() ? kServerUnpublishMax : kUnpublishMax));
   const auto run = [&](Ticket ticket) {
     std::optional<DirectoryEvent> answer;
     while (!(answer = directory.poll(ticket)) && now() < deadline) {

@@ -1,10 +1,12 @@
 // Regions of an agent: registered, closed once nobody uses them.
 
 #include <algorithm>
+#include <limits>
 
 #include "agent/core.h"
 #include "agent/fork_guard.h"
 #include "base/planted.h"
+#include "fileio/file.h"
 #include "wire/limits.h"
 
 namespace hawser::agent {
@@ -23,6 +25,9 @@ Result<Region> Core::add_region(const RegionOptions& region) {
   if (region.bytes.empty())
     return bad_region("add_region", "region '" + region.name + "' has no bytes")
         .with_advice("give the memory's address and at least one byte");
+  if (region.device.kind == DeviceKind::kFile) {
+    return bad_region("add_region", "a file is no memory").with_advice("register files with add_file");
+  }
   if (region.device.kind != DeviceKind::kHost) {
     return Status(Code::kUnsupported, "add_region: no backend here serves memory of device " + to_string(region.device))
         .with_advice("register host memory; `hawser info` lists what each backend serves");
@@ -40,6 +45,44 @@ Result<Region> Core::add_region(const RegionOptions& region) {
   entry.device = region.device;
   entry.name = region.name;
   Result<std::shared_ptr<LocalRegion>> made = register_region("add_region", std::move(entry), false);
+  if (!made) return made.error();
+  return Region(std::move(*made));
+}
+
+bool Core::has_file_backend() {
+  lane.lock();
+  const auto& open = engine.backends();
+  const bool is_open = std::any_of(open.begin(), open.end(), [](const auto& each) { return each.name == "file"; });
+  lane.unlock();
+  return is_open;
+}
+
+Status Core::need_file_backend() {
+  if (has_file_backend()) return {};
+  if (!options.backends.empty()) {
+    return Status(Code::kUnsupported, "add_file: agent '" + options.name + "' was opened without the backend file")
+        .with_advice("name hawser::file() in AgentOptions::backends, or call add_backend with it");
+  }
+  const Status opened = add_backend({.name = "file", .params = {}});
+  if (opened.ok() || has_file_backend()) return {};  // Another thread may have been first.
+  return Status(opened.code(), "add_file: the backend file does not open").because(opened);
+}
+
+Result<Region> Core::add_file(const FileOptions& wanted) {
+  if (Status status = usable("add_file"); !status.ok()) return status;
+  if (Status missing = need_file_backend(); !missing.ok()) return missing;
+  Result<std::shared_ptr<fileio::File>> file = fileio::File::open(wanted);
+  if (!file) return file.error();
+  constexpr std::uint64_t kFarthest = std::numeric_limits<std::int64_t>::max();  // As far as an off_t reaches.
+  if (wanted.size > kFarthest)
+    return bad_region("add_file", "size " + std::to_string(wanted.size) + " is above 2^63 - 1");
+  backend::RegionEntry entry;
+  entry.size = wanted.size == 0 ? kFarthest : wanted.size;
+  entry.rights = wanted.rights;
+  entry.device = {.kind = DeviceKind::kFile, .ordinal = 0};
+  entry.name = wanted.name;
+  entry.file = std::move(*file);
+  Result<std::shared_ptr<LocalRegion>> made = register_region("add_file", std::move(entry), false);
   if (!made) return made.error();
   return Region(std::move(*made));
 }
@@ -129,7 +172,8 @@ void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) 
   const std::uint64_t revision = revision_.fetch_add(1, std::memory_order_acq_rel) + 1;
   changes_.push_back({.revision = revision, .index = index, .generation = generation, .removed = removed});
   if (changes_.size() > kChangesMax) changes_.pop_front();
-  if (options.directory) publish_due_.store(true, std::memory_order_relaxed);
+  presence.ask();  // One of the two publishes.
+  if (options.directory && !options.directory->runs_itself()) publish_due_.store(true, std::memory_order_relaxed);
 }
 
 bool Core::region_quiet(const LocalRegion& region, std::string* holder) {

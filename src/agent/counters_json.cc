@@ -53,7 +53,9 @@ std::string to_json(const AgentCounters& counters) {
                              {"chunks", path.chunks},
                              {"messages_out", path.messages_out},
                              {"messages_in", path.messages_in},
-                             {"epochs", path.epochs}});
+                             {"epochs", path.epochs},
+                             {"bytes_direct", path.bytes_direct},
+                             {"bytes_buffered", path.bytes_buffered}});
   }
   // Names come from peers and may not be UTF-8; a bad byte must not make the whole answer fail.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -178,9 +178,8 @@ void Engine::shut_down(Instant now) {
   last_path_ = nullptr;
   for (Session* session : sessions_) session->paths.clear();
   for (Slot& slot : in_flight_) {
-    slot.in_flight = 0;
     if (slot.outcome.ok()) slot.outcome = Status(Code::kCancelled, "the agent was closed");
-    finalize(slot, slot.outcome, now);
+    end_quiet(slot, now);
   }
   drop_sessions();
   core_.lane.news();

@@ -129,6 +129,7 @@ class Engine {
   bool send_all_visible(Slot& slot, Session& session);
   void on_chunk_done(const backend::PortEvent& event, Instant now);
   void end_early(Slot& slot, Status status, Instant now);
+  void end_quiet(Slot& slot, Instant now);
   void finalize(Slot& slot, Status status, Instant now);
   void report(Slot& slot, const Status& status, Instant now);
   std::size_t expire(Instant now);

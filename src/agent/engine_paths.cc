@@ -314,8 +314,7 @@ void Engine::release_paths(Session& session) {
   const Instant now = core_.now();
   for (Slot& slot : in_flight_) {
     if (slot.plan->peer != session.peer || !slot.ending || base::planted(base::Planted::kCompletionLost)) continue;
-    slot.in_flight = 0;
-    finalize(slot, slot.outcome, now);
+    end_quiet(slot, now);
   }
 }
 

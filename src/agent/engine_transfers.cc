@@ -12,6 +12,7 @@ namespace hawser::agent {
 namespace {
 
 constexpr std::size_t kBatchChunks = 32;                     ///< Offered to a path at once.
+constexpr std::uint32_t kPassingMax = 32;                    ///< Transfers looked at behind one that is blocked.
 constexpr std::uint64_t kPlainBit = std::uint64_t{1} << 63;  ///< Set in ids of transfers that nothing covers.
 
 std::uint64_t cookie_of(const Slot& slot, std::uint32_t chunk) {
@@ -28,10 +29,16 @@ bool needs_other_path(const Status& status) {
   return status.code() == Code::kUnsupported && status.scope() == Scope::kPath;
 }
 
+/// Once no chunk is in flight any more.
 BufferState buffer_after(const Slot& slot) {
-  if (slot.plan->operation == Operation::kRead) return BufferState::kUnknown;
-  if (base::planted(base::Planted::kUntouchedClaimed)) return BufferState::kUntouched;
-  return slot.next_chunk == 0 ? BufferState::kUntouched : BufferState::kPartlyWritten;
+  if (!slot.touched || base::planted(base::Planted::kUntouchedClaimed)) return BufferState::kUntouched;
+  return slot.plan->operation == Operation::kRead ? BufferState::kUnknown : BufferState::kPartlyWritten;
+}
+
+/// A small transfer does not wait behind large ones of its priority that their path has no room for.
+bool passes_blocked(const Slot& slot) {
+  const PlanCore& plan = *slot.plan;
+  return plan.chunk_count() == 1 && plan.chunks.chunks.front().bytes <= backend::kSmallChunk;
 }
 
 }  // namespace
@@ -83,7 +90,7 @@ void Engine::link(Slot& slot) {
   slot.next_chunk = slot.in_flight = slot.done_chunks = 0;
   slot.again.clear();
   slot.outcome = Status();
-  slot.arrive_sent = slot.uncounted = slot.ending = false;
+  slot.arrive_sent = slot.uncounted = slot.ending = slot.touched = false;
   for (const auto& region : slot.plan->locals) ++region->users;
   in_flight_.push_back(slot);
   ++in_flight_count_;
@@ -149,7 +156,11 @@ std::size_t Engine::check_held(Instant now) {
 std::size_t Engine::offer(Session& session, Instant now) {
   std::size_t work = 0;
   for (auto& list : session.pending) {
+    bool is_blocked = false;
+    std::uint32_t looked_at = 0;  // Behind the first that was blocked.
     for (Slot& slot : list) {
+      if (is_blocked && ++looked_at > kPassingMax) break;
+      if (is_blocked && !passes_blocked(slot)) continue;
       const std::uint32_t before = slot.next_chunk + slot.done_chunks;
       const Offer result = advance(slot, session, now);
       if (result == Offer::kEnded) {
@@ -158,12 +169,16 @@ std::size_t Engine::offer(Session& session, Instant now) {
       }
       work += slot.next_chunk + slot.done_chunks - before;
       if (result == Offer::kBlocked) {
-        // Lower priorities must not overtake on the same path. Without a path its coming up is waited for.
-        if (session.control_serial != 0 && !base::planted(base::Planted::kBlockedForgotten)) block(session, now);
-        return work;
+        if (session.control_serial == 0) return work;  // There is no path; its coming up is waited for.
+        is_blocked = true;
+        continue;
       }
       base::IntrusiveList<Slot, &Slot::pending_hook>::erase(slot);
     }
+    if (!is_blocked) continue;
+    // Lower priorities must not overtake on the same path.
+    if (!base::planted(base::Planted::kBlockedForgotten)) block(session, now);
+    return work;
   }
   return work;
 }
@@ -195,6 +210,7 @@ std::size_t Engine::fill_batch(Slot& slot, const Route& route, bool covered, std
                       .priority = slot.priority,
                       .covered = covered,
                       .read_next = slot.covered(),
+                      .durable = slot.durable,
                       .index = index,
                       .transfer = slot.id,
                       .cookie = cookie_of(slot, index),
@@ -228,6 +244,7 @@ Engine::Offer Engine::offer_batches(Slot& slot, PathEntry& entry, std::span<back
     slot.next_chunk += static_cast<std::uint32_t>(result.taken - from_again);
     slot.in_flight += result.taken - result.done;
     slot.done_chunks += result.done;
+    slot.touched |= result.done > 0;
     std::uint64_t bytes = 0;
     for (std::uint32_t i = 0; i < result.done; ++i) bytes += batch[i].bytes;
     if (bytes > 0)
@@ -280,13 +297,15 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
   Slot& slot = *core_.slots->at(static_cast<std::uint32_t>(event.cookie >> 32));
   const auto index = static_cast<std::uint32_t>(event.cookie);
   --slot.in_flight;
+  const bool was_touched = slot.touched;
+  slot.touched |= event.status.ok() || event.status.buffer() != BufferState::kUntouched;
   if (event.status.ok()) {
     ++slot.done_chunks;
     slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + slot.plan->chunks.chunks[index].bytes,
                           std::memory_order_relaxed);
   }
   if (slot.ending) {
-    if (slot.in_flight == 0) finalize(slot, slot.outcome, now);
+    if (slot.in_flight == 0) end_quiet(slot, now);
     return;
   }
   Session& its_session = session(slot.plan->peer);
@@ -294,8 +313,8 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
     const bool other_path = needs_other_path(event.status);
     if (!other_path && !can_go_again(event.status)) {
       // What the path says of its chunk is true of the transfer only where it was the only chunk.
-      const bool alone = slot.next_chunk <= 1;
-      end_early(slot, alone ? event.status : event.status.with_buffer(buffer_after(slot)), now);
+      const bool alone = slot.plan->chunk_count() == 1 && !was_touched;
+      end_early(slot, alone ? event.status : event.status.with_buffer(BufferState::kUnknown), now);
       return;
     }
     if (PathEntry* entry = its_session.find(event.path); entry != nullptr && other_path) {
@@ -322,7 +341,6 @@ void Engine::end_early(Slot& slot, Status status, Instant now) {
   slot.ending = true;
   slot.outcome = std::move(status);
   if (base::planted(base::Planted::kCompletionTwice)) report(slot, slot.outcome, now);
-  if (slot.outcome.buffer() == BufferState::kUnknown) slot.outcome = slot.outcome.with_buffer(buffer_after(slot));
   slot.pending_hook.unlink();
   Session& its_session = session(slot.plan->peer);
   if (slot.in_flight > 0) {
@@ -331,6 +349,15 @@ void Engine::end_early(Slot& slot, Status status, Instant now) {
     }
     return;  // Its chunks' ends come as events; the last one finalizes.
   }
+  end_quiet(slot, now);
+}
+
+void Engine::end_quiet(Slot& slot, Instant now) {
+  if (slot.in_flight > 0) {  // Its path is gone and did not say how far it came.
+    slot.in_flight = 0;
+    slot.touched = true;
+  }
+  if (slot.outcome.buffer() == BufferState::kUnknown) slot.outcome = slot.outcome.with_buffer(buffer_after(slot));
   finalize(slot, slot.outcome, now);
 }
 

@@ -64,6 +64,7 @@ std::size_t Lane::turn(Instant now) {
   if (cancels_.load(std::memory_order_relaxed) && cancels_.exchange(false, std::memory_order_acq_rel)) {
     work += core_.engine.apply_cancels(now);
   }
+  if (now >= core_.presence.next()) core_.presence.look(now);
   work += core_.engine.turn(now);
   if (event_wanted_.load(std::memory_order_relaxed)) {
     if (work == 0) {
@@ -87,7 +88,7 @@ bool Lane::arm(Instant* next_deadline) {
   sleeping_.store(true, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const bool idle = submissions_.empty() && !cancels_.load(std::memory_order_relaxed) && core_.engine.prepare_sleep();
-  *next_deadline = core_.engine.next_deadline();
+  *next_deadline = std::min(core_.engine.next_deadline(), core_.presence.next());
   unlock();
   if (!idle) disarm();
   return idle;
@@ -196,7 +197,7 @@ void Lane::arm_event_fd() {
     wake_.signal();
     return;
   }
-  const Instant next = core_.engine.next_deadline();
+  const Instant next = std::min(core_.engine.next_deadline(), core_.presence.next());
   itimerspec when{};
   if (next != Instant::max()) {
     const std::int64_t ns = std::max<std::int64_t>(next.ns(), 1);

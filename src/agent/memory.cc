@@ -113,6 +113,7 @@ Region::~Region() {
 
 std::string_view Region::name() const { return core_->entry->name; }
 std::span<std::byte> Region::bytes() const {
+  if (core_->entry->base == nullptr) return {};  // A file's.
   return {core_->entry->base, static_cast<std::size_t>(core_->entry->size)};
 }
 std::uint64_t Region::size() const { return core_->entry->size; }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "agent/region.h"
 #include "backend/backend.h"
 #include "plan/pieces.h"
+#include "plan/row_table.h"
 #include "plan/split.h"
 
 namespace hawser::agent {
@@ -45,5 +47,26 @@ struct PlanCore {
     return *remotes[pieces.groups[chunks.chunks[chunk].group].region];
   }
 };
+
+/// One side of a plan over prepared rows: rows name their regions by their place in `regions`. Offsets of the local
+/// side are addresses.
+template <typename Region>
+struct RowSide {
+  const plan::RowTable& rows;
+  std::span<const std::shared_ptr<Region>> regions;
+  std::span<const std::int32_t> index;
+};
+
+/// As Agent::plan_write and plan_read, from rows. For layers above that keep lists of several regions.
+Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,
+                       const RowSide<LocalRegion>& local, const RowSide<const RemoteRegion>& remote);
+
+/// What `explain` would say of the path that it chooses, in numbers. kUnsupported or kDisconnected when there is none.
+struct RouteCost {
+  std::string backend;
+  double predicted_ns = 0;
+  bool measured = false;  ///< The prediction rests on measurements.
+};
+Result<RouteCost> route_cost(const PlanCore& plan);
 
 }  // namespace hawser::agent

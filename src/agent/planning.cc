@@ -4,6 +4,8 @@
 
 #include "agent/core.h"
 #include "agent/plan.h"
+#include "fileio/file.h"
+#include "plan/pair_rows.h"
 #include "plan/planner.h"
 
 namespace hawser::agent {
@@ -14,6 +16,13 @@ Status bad_plan(std::string_view call, const std::string& what) {
 }
 
 Status check_region(std::string_view call, const LocalRegion& region) {
+  if (region.entry->file != nullptr) {
+    return Status(Code::kUnsupported, std::string(call) + ": the local region '" + region.entry->name +
+                                          "' is a file (" + region.entry->file->name() +
+                                          "), which can only be the far side of a plan")
+        .with_advice(
+            "plan between memory and Agent::self() with this region; what goes to a peer is read into memory first");
+  }
   if (region.state.load(std::memory_order_acquire) == RegionState::kOpen) return {};
   return bad_plan(call, "local region '" + region.entry->name + "' is closed")
       .with_advice("plan with regions that are open");
@@ -161,7 +170,7 @@ Status refusal_for(const Session& session, const PlanCore& plan, std::size_t bac
   return failed == session.failed.end() ? Status() : failed->second;
 }
 
-std::string explain_plan(Core& core, const PlanCore& plan) {
+plan::Route route_of(Core& core, const PlanCore& plan) {
   plan::Request request{.op = plan.operation,
                         .bytes = plan.pieces.bytes,
                         .pieces = plan.pieces.all.size(),
@@ -181,6 +190,10 @@ std::string explain_plan(Core& core, const PlanCore& plan) {
     candidate.readiness = readiness_of(session, i);
     candidate.refusal = why[i].ok() ? refusal_for(session, plan, i) : why[i];
     if (open.traits->same_host_only && why[i].ok()) request.same_host = true;
+    if (open.traits->reaches_files) candidate.devices.push_back(DeviceKind::kFile);
+    if (!open.traits->reaches_memory && request.remote.kind == DeviceKind::kHost && candidate.refusal.ok()) {
+      candidate.refusal = Status(Code::kUnsupported, "reaches regions of files only");
+    }
     candidates.push_back(std::move(candidate));
   }
   core.lane.unlock();
@@ -188,10 +201,51 @@ std::string explain_plan(Core& core, const PlanCore& plan) {
   for (const BackendReport& report : reports) {
     if (!report.open) candidates.push_back({.backend = report.name, .traits = nullptr, .refusal = report.cause});
   }
-  return plan::explain(plan::plan_route(request, candidates));
+  return plan::plan_route(request, candidates);
+}
+
+/// The paths that are up to the plan's peer, a line each.
+std::string describe_paths(Core& core, const PlanCore& plan) {
+  std::string text;
+  core.lane.lock();
+  for (const PathEntry& entry : core.engine.session(plan.peer).paths) {
+    if (entry.up) text += "  " + core.engine.backends()[entry.backend].name + ": " + entry.path->describe() + "\n";
+  }
+  core.lane.unlock();
+  return text;
 }
 
 }  // namespace
+
+Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,
+                       const RowSide<LocalRegion>& local, const RowSide<const RemoteRegion>& remote) {
+  auto plan = begin(call, core, peer, operation);
+  if (!plan) return plan.error();
+  for (const auto& region : local.regions) {
+    if (region->entry->file != nullptr) return check_region(call, *region);
+  }
+  Result<plan::RowPieces> rows =
+      plan::pair_rows(call, local.rows, static_cast<std::uint32_t>(local.regions.size()), local.index, remote.rows,
+                      static_cast<std::uint32_t>(remote.regions.size()), remote.index);
+  if (!rows) return rows.error();
+  for (const std::uint32_t region : rows->locals) {
+    if (Status bad = check_region(call, *local.regions[region]); !bad.ok()) return bad;
+    (*plan)->locals.push_back(local.regions[region]);
+  }
+  for (const std::uint32_t region : rows->remotes) {
+    if (Status bad = check_remote(call, *remote.regions[region], peer, operation); !bad.ok()) return bad;
+    (*plan)->remotes.push_back(remote.regions[region]);
+  }
+  return finish(call, std::move(*plan), std::move(rows->pieces));
+}
+
+Result<RouteCost> route_cost(const PlanCore& plan) {
+  const plan::Route route = route_of(*plan.core, plan);
+  if (Status status = route.status(); !status.ok()) return status;
+  const plan::RouteRow& row = route.rows[*route.chosen()];
+  return RouteCost{.backend = row.backend, .predicted_ns = row.predicted_ns, .measured = row.measured};
+}
+
 }  // namespace hawser::agent
 
 HAWSER_NAMESPACE_BEGIN
@@ -218,7 +272,7 @@ Result<Plan> Agent::plan_read(const Peer& peer, const RangeTable& source, std::s
 
 std::string Agent::explain(const Plan& plan) const {
   if (!plan.core()) return "an empty plan: it was never made\n";
-  return agent::explain_plan(*core_, *plan.core());
+  return plan::explain(agent::route_of(*core_, *plan.core())) + agent::describe_paths(*core_, *plan.core());
 }
 
 HAWSER_NAMESPACE_END

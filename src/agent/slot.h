@@ -58,6 +58,7 @@ struct Slot {
   std::uint64_t cookie = 0;
   std::uint64_t label = 0;
   Priority priority = Priority::kBulk;
+  bool durable = false;
   Instant submitted;
   Instant deadline = Instant::max();
   std::optional<std::size_t> notify_size;  ///< Present: `notify` holds the text. The string keeps its capacity.
@@ -74,6 +75,7 @@ struct Slot {
   bool place_taken = false;          ///< In the inbox of the peer.
   bool arrive_sent = false;          ///< The peer was told of it.
   bool uncounted = false;            ///< After that, a path carried chunks that does not count them at the peer.
+  bool touched = false;              ///< Bytes of it may have been moved.
   bool ending = false;               ///< No further chunks; final once in_flight is 0.
   base::ListHook pending_hook;       ///< In its session's list of transfers with work to offer.
   base::ListHook flight_hook;        ///< In the lane's list of all that are in flight.

@@ -25,6 +25,7 @@ Status take_local_word(const SignalWord* from, LocalWord* to) {
       !backend::in_bounds(from->word.offset, from->word.size, region->entry->size)) {
     return bad_word(from->word.offset, from->word.size);
   }
+  if (region->entry->base == nullptr) return bad_submit("a word of a file cannot be a signal");
   to->region = region;
   to->word = reinterpret_cast<std::atomic<std::uint64_t>*>(region->entry->base + from->word.offset);
   to->value = from->value;
@@ -40,10 +41,21 @@ Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* t
       !backend::in_bounds(from->word.offset, from->word.size, region->size)) {
     return bad_word(from->word.offset, from->word.size);
   }
+  if (region->device.kind != DeviceKind::kHost) return bad_submit("a signal's word must be in host memory");
   if (!allows(region->rights, Rights::kWrite)) {
     return Status(Code::kDenied, "submit: no right to write the signal in region '" + region->name + "'");
   }
   *to = {.region = region, .offset = from->word.offset, .add = from->add};
+  return {};
+}
+
+/// Only files have a state that is more than visible.
+Status check_durable(const PlanCore& plan) {
+  for (const auto& region : plan.remotes) {
+    if (region->device.kind == DeviceKind::kFile) continue;
+    return bad_submit("durable is for plans into files, and region '" + region->name + "' is " +
+                      to_string(region->device) + " memory");
+  }
   return {};
 }
 
@@ -61,6 +73,7 @@ Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptio
   if (Status bad = take_signal(options.signal, *plan, &slot.signal); !bad.ok()) return bad;
   if (Status bad = take_local_word(options.after, &slot.after); !bad.ok()) return bad;
   if (Status bad = take_local_word(options.done, &slot.done_word); !bad.ok()) return bad;
+  if (Status bad = options.durable ? check_durable(*plan) : Status(); !bad.ok()) return bad;
   slot.notify_size.reset();
   if (options.notify) {
     slot.notify.assign(*options.notify);
@@ -70,6 +83,7 @@ Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptio
   slot.cookie = options.cookie;
   slot.label = options.label;
   slot.priority = options.priority;
+  slot.durable = options.durable;
   slot.submitted = now;
   slot.deadline = now + (options.deadline == Duration::zero() ? core.options.default_deadline : options.deadline);
   slot.plan = plan;

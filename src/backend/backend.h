@@ -60,6 +60,8 @@ struct Traits {
   std::string_view name;
   bool same_host_only = false;  ///< Reaches processes of this host only.
   bool self_only = false;       ///< Reaches this agent only.
+  bool reaches_memory = true;   ///< Regions in host memory.
+  bool reaches_files = false;   ///< Regions of files.
   bool direct = false;          ///< The initiator copies by itself: a chunk that is done is visible at the target.
   /// Covered chunks yield kArrival at the target (else the agent tells it when all are done).
   bool carries_arrivals = false;
@@ -97,6 +99,9 @@ class Binding {
   virtual ~Binding() = default;
 };
 
+/// Bytes of a chunk that need not wait: copying it costs less than a turn does, so it passes those that are blocked.
+inline constexpr std::uint64_t kSmallChunk = 4096;
+
 struct Chunk {
   Operation op = Operation::kWrite;
   Priority priority = Priority::kBulk;
@@ -104,6 +109,8 @@ struct Chunk {
   bool covered = false;
   /// A write of which the peer is told (notification, signal): probably it reads these bytes at once.
   bool read_next = false;
+  /// A write to a file: ends only once it is on the device. Other memory has no such state.
+  bool durable = false;
   std::uint32_t index = 0;     ///< Number within its transfer; the same when it is sent again.
   std::uint64_t transfer = 0;  ///< Unique within the initiator's incarnation; never 0.
   std::uint64_t cookie = 0;    ///< Comes back in kChunkDone.

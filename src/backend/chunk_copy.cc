@@ -10,9 +10,7 @@ constexpr std::size_t kBatch = 64;  // Pieces given to the copy kernels at once.
 constexpr std::size_t kAhead = 8;   // Small pieces whose lines are fetched before they are copied.
 constexpr std::size_t kSmall = 64;  // Bytes of a piece that is copied without a call.
 
-// Four runs that advance in step. A block of one piece makes four as well: shorter quarters are slower (NOTES.md of
-// shm).
-constexpr std::uint64_t kBlock = 256 * 1024;
+// Four runs that advance in step. A block of one piece makes four as well.
 constexpr std::uint64_t kRunMin = 16 * 1024;
 constexpr std::uint64_t kRunsStep = base::kStreamWidth * base::kStreamStep;
 constexpr std::uint64_t kLine = 64;
@@ -58,8 +56,8 @@ bool find_runs(std::byte* region, const Chunk& chunk, const Cursor& cursor, base
   if (rest[0].size < kRunMin) return false;
   const bool by_piece =
       cursor.offset == 0 && rest.size() >= base::kStreamWidth && are_equal(rest.first(base::kStreamWidth));
-  if (!by_piece && rest[0].size - cursor.offset < kBlock) return false;
-  runs->size = by_piece ? rest[0].size : kBlock / base::kStreamWidth;
+  if (!by_piece && rest[0].size - cursor.offset < kCopyBlock) return false;
+  runs->size = by_piece ? rest[0].size : kCopyBlock / base::kStreamWidth;
   if (runs->size % base::kStreamStep != 0) return false;
   if (cursor.run == 0 && !base::streams(runs->size, hint)) return false;
   for (std::size_t i = 0; i < base::kStreamWidth; ++i) {
@@ -96,7 +94,7 @@ std::uint64_t step_runs(Runs& runs, const Chunk& chunk, Cursor* cursor, std::uin
 /// How much of the piece at the cursor goes into a batch: of one that will make runs, what comes before its first line.
 std::uint64_t batch_size(const base::CopyPiece& rest, base::CopyHint hint) {
   const std::uint64_t past = reinterpret_cast<std::uintptr_t>(rest.target) % kLine;
-  if (past == 0 || rest.size < kBlock + kLine || !base::streams(rest.size, hint)) return rest.size;
+  if (past == 0 || rest.size < kCopyBlock + kLine || !base::streams(rest.size, hint)) return rest.size;
   return kLine - past;
 }
 

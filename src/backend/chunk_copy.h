@@ -12,6 +12,9 @@
 
 namespace hawser::backend {
 
+/// Bytes of one piece that are copied as four runs. Shorter quarters are slower (NOTES.md of shm).
+inline constexpr std::uint64_t kCopyBlock = 256 * 1024;
+
 /// How far a chunk has got.
 struct Cursor {
   std::size_t piece = 0;

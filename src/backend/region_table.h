@@ -18,6 +18,10 @@
 #include "base/id128.h"
 #include "base/mutex.h"
 
+namespace hawser::fileio {
+class File;
+}
+
 namespace hawser::backend {
 
 struct RegionEntry {
@@ -29,7 +33,8 @@ struct RegionEntry {
   Rights rights = Rights::kNone;
   Device device;
   std::string name;
-  std::shared_ptr<Arena> arena;  ///< Null for foreign memory.
+  std::shared_ptr<Arena> arena;        ///< Null for foreign memory.
+  std::shared_ptr<fileio::File> file;  ///< Of a region in a file; `base` is null then, addresses are offsets.
 };
 
 class RegionTable {

@@ -16,9 +16,10 @@ CLI::App* add_command(Shell& shell, const std::string& name, const std::string& 
   return command;
 }
 
-Result<LoadedConfig> configuration(const std::string& file) {
+Result<LoadedConfig> configuration(const std::string& file, ConfigSources::Texts overrides) {
   ConfigSources sources = ConfigSources::from_process();
   if (!file.empty()) sources.file = file;
+  sources.overrides = std::move(overrides);
   return load_config(sources);
 }
 

@@ -27,7 +27,7 @@ struct Common {
 CLI::App* add_command(Shell& shell, const std::string& name, const std::string& description,
                       const std::string& examples, Common& common);
 /// The configuration in force: defaults, file, environment.
-Result<LoadedConfig> configuration(const std::string& file);
+Result<LoadedConfig> configuration(const std::string& file, ConfigSources::Texts overrides = {});
 /// Prints what the configuration warns of to stderr.
 void tell_warnings(const LoadedConfig& config);
 /// Runs `body` when the command was given, and keeps its exit code.
@@ -44,6 +44,7 @@ void add_demo(Shell& shell);
 void add_bench(Shell& shell);
 void add_serve(Shell& shell);
 void add_ping(Shell& shell);
+void add_cp(Shell& shell);
 void add_sim(Shell& shell);
 
 }  // namespace hawser::cli

@@ -4,6 +4,8 @@
 #include <hawser/agent.h>
 
 #include <filesystem>
+#include <optional>
+#include <thread>
 
 #include "base/dylib.h"
 #include "cli/command.h"
@@ -48,6 +50,12 @@ Finding cuda() {
           half ? "container: --gpus all (the driver's libraries come with it)" : ""};
 }
 
+Finding curl() {
+  const auto library = base::Dylib::open({"libcurl.so.4", "libcurl-gnutls.so.4"});
+  return {"etcd.libcurl", library ? Verdict::kOk : Verdict::kWarn, loaded(library),
+          "directories in etcd are reached by it", library ? "" : "sudo apt-get install libcurl4"};
+}
+
 Finding backend_finding(const BackendReport& report) {
   const std::string address = report.address.empty() ? "" : fmt::format(" at {}", report.address);
   Finding finding{"backend." + report.name, report.open ? Verdict::kOk : Verdict::kFail,
@@ -59,6 +67,27 @@ Finding backend_finding(const BackendReport& report) {
     finding.found += fmt::format("; {}", fmt::join(report.warnings, "; "));
   }
   return finding;
+}
+
+/// Asks the directory for a key that nobody has.
+void check_directory(Directory& directory, Findings& findings) {
+  constexpr Duration kPatience = std::chrono::seconds(3);
+  const Clock& clock = Clock::steady();
+  const Instant from = clock.now(), end = from + kPatience;
+  const Ticket ticket = directory.get("hawser/doctor");
+  std::optional<DirectoryEvent> answer;
+  while (!(answer = directory.poll(ticket)) && clock.now() < end) {
+    if (!directory.run_job(clock.now(), end)) std::this_thread::yield();
+  }
+  directory.cancel(ticket);
+  const bool is_good = answer && (answer->status.ok() || answer->status.code() == Code::kNotFound);
+  const double ms = static_cast<double>((clock.now() - from).count()) / 1e6;
+  findings.push_back({"directory", is_good ? Verdict::kOk : Verdict::kFail,
+                      is_good  ? fmt::format("{} answers in {:.1f} ms", directory.kind(), ms)
+                      : answer ? answer->status.to_string()
+                               : fmt::format("{} gives no answer in 3 s", directory.kind()),
+                      "agents publish their cards there and find their peers",
+                      is_good ? "" : "etcdctl --endpoints HOST:PORT endpoint health, if it is etcd"});
 }
 
 void check_plugins(Agent& agent, std::span<const PluginFolder> folders, Findings& findings) {
@@ -80,6 +109,7 @@ void check_plugins(Agent& agent, std::span<const PluginFolder> folders, Findings
 }  // namespace
 
 void check_devices(Findings& findings) {
+  findings.push_back(curl());
   findings.push_back(rdma());
   findings.push_back(cuda());
 }
@@ -98,6 +128,7 @@ void check_configuration(const std::string& file, Findings& findings) {
                       why, config->warnings.empty() ? "" : "hawser info   (lists every option and its origin)"});
   AgentOptions options = std::move(config->options);
   options.name = "doctor";
+  if (options.directory) check_directory(*options.directory, findings);
   options.directory.reset();  // A look must not publish.
   options.mode = OpenMode::kLenient;
   const std::vector<PluginFolder> folders = plugin_folders(options.plugin_paths);

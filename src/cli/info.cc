@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <hawser/agent.h>
+#include <hawser/compat/agent.h>
 #include <hawser/version.h>
 
 #include <filesystem>
@@ -87,6 +88,9 @@ void print_text(const Facts& facts) {
     for (const std::string& warning : report.warnings) fmt::print("{}: {}\n", report.name, warning);
   }
   if (!facts.agent.ok()) fmt::print("no agent: {}\n", facts.agent.to_string());
+  Table nixl({{"nixl plugin"}, {"answered by"}});
+  for (const compat::PluginNote& note : compat::plugin_notes()) nixl.add({note.name, note.answer});
+  fmt::print("\n{}", nixl.to_string());
   Table devices({{"device"}, {"name"}, {"what"}});
   devices.add({"host", "memory", short_size(available_memory()) + " free"});
   for (const TopoDevice& device : facts.devices) devices.add({device.kind, device.name, device.detail});
@@ -118,6 +122,8 @@ void print_json(const Facts& facts) {
   json["backends"] = Json::array();
   for (const BackendReport& report : facts.backends) json["backends"].push_back(backend_json(report, report.open));
   for (const BackendReport& report : facts.unnamed) json["backends"].push_back(backend_json(report, false));
+  json["nixl_plugins"] = Json::object();
+  for (const compat::PluginNote& note : compat::plugin_notes()) json["nixl_plugins"][note.name] = note.answer;
   json["memory_available"] = available_memory();
   json["devices"] = Json::array();
   for (const TopoDevice& device : facts.devices) {

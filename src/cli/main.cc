@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
   add_bench(shell);
   add_serve(shell);
   add_ping(shell);
+  add_cp(shell);
   add_sim(shell);
   try {
     app.parse(argc, argv);

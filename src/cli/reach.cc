@@ -11,23 +11,26 @@ namespace hawser::cli {
 
 void add_reach(CLI::App* command, Reach& reach) {
   command->add_option("--backend", reach.backends, "Only this backend; may be repeated (default: all that work)");
-  command->add_option("--directory", reach.directory, "Folder where agents publish their cards");
+  command->add_option("--directory", reach.directory,
+                      "Where agents publish their cards: a folder, or etcd://host:port[,...][/prefix]");
   command->add_option("--security", reach.security, "'none' lets tcp listen beyond this host without encryption")
       ->check(CLI::IsMember({"default", "none"}))
       ->capture_default_str();
 }
 
 Result<AgentOptions> agent_options(const Reach& reach, const std::string& config_file) {
-  HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(config_file));
+  ConfigSources::Texts overrides;
+  if (!reach.directory.empty()) {
+    const bool is_etcd = reach.directory.starts_with("etcd://") || reach.directory.starts_with("etcds://");
+    overrides["directory"] = is_etcd ? reach.directory : "file:" + reach.directory;
+  }
+  HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(config_file, std::move(overrides)));
   tell_warnings(config);
   AgentOptions options = std::move(config.options);
   if (!reach.name.empty()) options.name = reach.name;
   if (reach.security == "none") options.security = Security::kNone;
   if (!reach.backends.empty()) options.backends.clear();
   for (const std::string& name : reach.backends) options.backends.push_back({name, {}});
-  if (!reach.directory.empty()) {
-    HAWSER_TRY_ASSIGN(options.directory, file_directory(reach.directory));
-  }
   if (!reach.listen.empty()) {
     HAWSER_TRY_ASSIGN(const base::HostPort where, base::parse_host_port(reach.listen));
     // An address names tcp, so tcp must open; shm stays beside it for peers on this host.

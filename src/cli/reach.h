@@ -14,7 +14,7 @@ namespace hawser::cli {
 struct Reach {
   std::string name;
   std::string listen;                 ///< host:port for tcp; empty: its default.
-  std::string directory;              ///< A folder; empty: none.
+  std::string directory;              ///< A folder, or etcd://...; empty: that of the configuration.
   std::string security = "default";   ///< "none" must be asked for.
   std::vector<std::string> backends;  ///< Empty: all that work.
 };

@@ -12,6 +12,7 @@
 #include "base/address.h"
 #include "base/try.h"
 #include "cli/command.h"
+#include "cli/files/file_server.h"
 #include "cli/interrupt.h"
 #include "cli/json_out.h"
 #include "cli/reach.h"
@@ -28,6 +29,7 @@ constexpr std::size_t kEchoesMax = 4096;  // waiting for room at their peers; be
 constexpr const char* kExamples =
     "  hawser serve --name store\n"
     "  hawser serve --name store --listen 10.0.0.5:7000 --security none --size 4GiB\n"
+    "  hawser serve --name store --dir /srv/models --listen 10.0.0.5:7000 --security none\n"
     "  hawser serve --name store --directory /shared/cards --for 10m --json";
 
 struct Arguments {
@@ -35,6 +37,8 @@ struct Arguments {
   std::uint64_t size = 1ull << 30;
   Duration lifetime = Duration::zero();  ///< Zero: until Ctrl-C.
   Duration interval = std::chrono::seconds(5);
+  std::string folder;  ///< Served to `hawser cp`; empty: none.
+  bool read_only = false;
   Reach reach;
 };
 
@@ -43,6 +47,8 @@ class Server {
   Server(const Arguments& a, Agent agent, Region memory)
       : a_(a), agent_(std::move(agent)), memory_(std::move(memory)) {}
 
+  /// Before `run`: answers `hawser cp` too.
+  Status serve_folder();
   Status run();
 
  private:
@@ -56,6 +62,7 @@ class Server {
   const Arguments& a_;
   Agent agent_;
   Region memory_;
+  std::unique_ptr<FileServer> files_;
   std::deque<Notification> echoes_;
   std::uint64_t dropped_ = 0;
 };
@@ -76,6 +83,11 @@ Json event(std::string_view kind) {
   return json;
 }
 
+Status Server::serve_folder() {
+  HAWSER_TRY_ASSIGN(files_, FileServer::open(agent_, a_.folder, !a_.read_only));
+  return Status();
+}
+
 void Server::announce() {
   Json json = event("ready");
   json["name"] = agent_.name();
@@ -93,7 +105,9 @@ void Server::announce() {
   }
   if (!a_.reach.directory.empty()) target = fmt::format("{} --directory {}", agent_.name(), a_.reach.directory);
   json["target"] = target;
+  if (files_) json["folder"] = {{"path", a_.folder}, {"writable", !a_.read_only}};
   say(json, text + (target.empty() ? "  no way to reach it: give --directory, or let tcp open"
+                    : files_       ? fmt::format("try: hawser cp {}:FILE .", target)
                                    : fmt::format("try: hawser ping {}", target)));
 }
 
@@ -153,6 +167,14 @@ void Server::report() {
   Json json = event("counters");
   json["peers_up"] = up;
   json["echoes_dropped"] = dropped_;
+  if (files_) {
+    const FileServerCounters files = files_->counters();
+    json["files"] = {{"requests", files.requests},
+                     {"refused", files.refused},
+                     {"bytes_read", files.bytes_read},
+                     {"bytes_written", files.bytes_written},
+                     {"files_written", files.files_written}};
+  }
   json["counters"] = Json::parse(to_json(counters), nullptr, false);
   say(json, fmt::format("{} peers up, {} in, {} out, {} notifications", up, short_size(in), short_size(out),
                         counters.total.notifications_received));
@@ -165,6 +187,7 @@ Status Server::run() {
   Instant next_report = a_.interval > Duration::zero() ? start + a_.interval : Instant::max();
   while (!interrupted()) {
     take_events();
+    if (files_) files_->take_requests();
     take_notifications();
     send_echoes();
     const Instant now = Clock::steady().now();
@@ -176,6 +199,7 @@ Status Server::run() {
     agent_.wait(std::min(kSlice, end - now));
   }
   report();
+  files_.reset();
   const Status closed = memory_.close(kCloseTimeout);
   const Status agent = agent_.close(kCloseTimeout);
   return closed.ok() ? agent : closed;
@@ -188,7 +212,9 @@ Status serve(const Arguments& a) {
   if (options.name.empty()) options.name = "serve";
   HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
   HAWSER_TRY_ASSIGN(Region memory, agent.allocate({.name = "memory", .size = a.size}));
-  return Server(a, std::move(agent), std::move(memory)).run();
+  Server server(a, std::move(agent), std::move(memory));
+  if (!a.folder.empty()) HAWSER_TRY(server.serve_folder());
+  return server.run();
 }
 
 int run_serve(const Arguments& a) {
@@ -207,6 +233,8 @@ void add_serve(Shell& shell) {
   command->add_option("--name", a->reach.name, "Name of the agent (default: the configuration's, or serve)");
   command->add_option("--listen", a->reach.listen, "Where tcp listens, host:port (default: loopback, any free port)");
   add_reach(command, a->reach);
+  command->add_option("--dir", a->folder, "Folder whose files `hawser cp` may read and write");
+  command->add_flag("--read-only", a->read_only, "With --dir: let read only");
   add_size(command, "--size", a->size, "Size of the region \"memory\" (default 1GiB)");
   add_duration(command, "--for", a->lifetime, "End after this time (default: at Ctrl-C)");
   add_duration(command, "--interval", a->interval, "Between two lines of counters; 0 for none (default 5s)");

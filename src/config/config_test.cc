@@ -55,6 +55,25 @@ class ConfigTest : public testing::Test {
   std::string folder_;
 };
 
+TEST_F(ConfigTest, ListenIsForTcpUnlessItsOwnParametersSayOtherwise) {
+  const auto tcp = [&](ConfigSources::Texts environment) {
+    return load("", std::move(environment)).value().options.backend_params["tcp"];
+  };
+  EXPECT_EQ(tcp({{"HAWSER_LISTEN", "10.0.0.1"}}), (Params{{"listen", "10.0.0.1"}}));
+  EXPECT_EQ(tcp({{"HAWSER_LISTEN", "10.0.0.1:7000"}}), (Params{{"listen", "10.0.0.1"}, {"port", "7000"}}));
+  EXPECT_EQ(tcp({{"HAWSER_LISTEN", "[::]:7000-7100"}}), (Params{{"listen", "::"}, {"port", "7000-7100"}}));
+  EXPECT_EQ(tcp({{"HAWSER_LISTEN", "fe80::1"}}), (Params{{"listen", "fe80::1"}}));
+  EXPECT_EQ(tcp({{"HAWSER_LISTEN", "10.0.0.1:7000"}, {"HAWSER_BACKEND_TCP_PORT", "9"}}),
+            (Params{{"listen", "10.0.0.1"}, {"port", "9"}}));
+  for (const char* const wrong : {"10.0.0.1:", ":7000", "[::1", "[::1]7000", "[::1]:", "10.0.0.1:http", "[]"}) {
+    EXPECT_NE(message("", {{"HAWSER_LISTEN", wrong}}).find("HAWSER_LISTEN"), std::string::npos) << wrong;
+  }
+}
+
+TEST_F(ConfigTest, VariablesOfNixlsFaceAreNotItsBusiness) {
+  EXPECT_TRUE(load("", {{"HAWSER_NIXL_UCX", "native"}, {"NIXL_LOG_LEVEL", "x"}}).value().warnings.empty());
+}
+
 TEST_F(ConfigTest, NothingGivenIsAllDefaults) {
   const LoadedConfig config = load("").value();
   EXPECT_TRUE(config.options.backends.empty());
@@ -180,6 +199,9 @@ TEST_F(ConfigTest, EachOptionRefusesWhatItMust) {
                                                                   {"HAWSER_BACKENDS", ","},
                                                                   {"HAWSER_MODE", "maybe"},
                                                                   {"HAWSER_DIRECTORY", "etcd:x"},
+                                                                  {"HAWSER_DIRECTORY", "etcd://"},
+                                                                  {"HAWSER_DIRECTORY", "etcds:///prefix"},
+                                                                  {"HAWSER_ETCD_LEASE", "15"},
                                                                   {"HAWSER_DIRECTORY", "file:"},
                                                                   {"HAWSER_DEADLINE", "0"},
                                                                   {"HAWSER_DEADLINE", "-1s"},
@@ -222,6 +244,25 @@ TEST_F(ConfigTest, DirectoriesAreOpened) {
   EXPECT_EQ(status.message(),
             "config: HAWSER_DIRECTORY: cannot open directory = \"file:" + folder_ + "/hawser.toml/x\"");
   EXPECT_FALSE(status.cause().ok());
+}
+
+TEST_F(ConfigTest, AnEtcdIsOpenedWithItsOptions) {
+  // It opens whether anybody listens there or not.
+  const std::string toml =
+      "directory = 'etcd://127.0.0.1:1,[::1]:1/team-a/'\n[etcd]\nlease = '30s'\ntimeout = '200ms'\n";
+  const LoadedConfig config = load(toml).value();
+  EXPECT_EQ(config.options.directory->kind(), "etcd");
+  EXPECT_EQ(value(config, "etcd.lease").value, "30s");
+  const auto error = [&](ConfigSources::Texts environment) {
+    environment["HAWSER_DIRECTORY"] = "etcds://127.0.0.1:1";
+    const Status status = load("", std::move(environment)).status();
+    EXPECT_FALSE(status.ok());
+    return status.to_string();
+  };
+  EXPECT_NE(error({{"HAWSER_ETCD_CA", folder_ + "/none.pem"}}).find("/none.pem"), std::string::npos);
+  EXPECT_NE(error({{"HAWSER_ETCD_USER", "u"}, {"HAWSER_ETCD_PASSWORD_FILE", "/nowhere"}}).find("etcd.password_file"),
+            std::string::npos);
+  EXPECT_NE(error({{"HAWSER_ETCD_LEASE", "5ms"}}).find("lease"), std::string::npos);
 }
 
 TEST_F(ConfigTest, TheTableIsAligned) {

@@ -11,6 +11,10 @@ namespace hawser::config {
 namespace {
 
 constexpr std::string_view kPrefix = "HAWSER_";
+/// What belongs to the compat layer, which looks at it itself.
+constexpr std::string_view kNixlPrefix = "HAWSER_NIXL_";
+/// Of systems that Hawser stands in for: the layers that do so look at them.
+constexpr std::string_view kForeignPrefixes[] = {"NIXL_", "DYN_KVBM_NIXL_"};
 constexpr std::string_view kBackendVariable = "HAWSER_BACKEND_";
 
 /// "tcp_lanes" with tcp known is "backend.tcp.lanes". The longest name wins: with my and my_rdma known, my_rdma_qps is
@@ -35,6 +39,12 @@ std::string join(std::span<const std::string> words) {
   return text;
 }
 
+bool is_wanted(std::string_view variable) {
+  return variable.starts_with(kPrefix) ||
+         std::any_of(std::begin(kForeignPrefixes), std::end(kForeignPrefixes),
+                     [&](std::string_view prefix) { return variable.starts_with(prefix); });
+}
+
 }  // namespace
 
 Settings read_environment(const ConfigSources::Texts& environment, std::span<const std::string> backends,
@@ -42,6 +52,7 @@ Settings read_environment(const ConfigSources::Texts& environment, std::span<con
   Settings settings;
   for (const auto& [variable, text] : environment) {
     if (!variable.starts_with(kPrefix) || variable == "HAWSER_CONFIG" || text.empty()) continue;
+    if (variable.starts_with(kNixlPrefix)) continue;
     if (const Option* option = find_variable(variable)) {
       settings[std::string(option->name)] = {text, variable};
       continue;
@@ -69,7 +80,7 @@ ConfigSources ConfigSources::from_process() {
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
     const std::string_view entry = *at;
     const std::size_t equals = entry.find('=');
-    if (!entry.starts_with(config::kPrefix) || equals == std::string_view::npos) continue;
+    if (!config::is_wanted(entry) || equals == std::string_view::npos) continue;
     sources.environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
   return sources;

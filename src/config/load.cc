@@ -18,18 +18,19 @@ namespace {
 /// A larger file is no configuration.
 constexpr off_t kFileSizeMax = off_t{1} << 20;
 
-Status unreadable(const std::string& path, std::string_view why) {
-  return Status(Code::kNotFound, base::format("config: cannot read {}: {}", path, why))
-      .with_advice("give the path of a TOML file, or unset HAWSER_CONFIG");
-}
-
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, std::string_view option = {}) {
+  const auto unreadable = [&](std::string_view why) {
+    const bool is_config = option.empty();
+    return Status(Code::kNotFound,
+                  base::format("config: cannot read {}{}{}: {}", option, is_config ? "" : " = ", path, why))
+        .with_advice(is_config ? "give the path of a TOML file, or unset HAWSER_CONFIG" : "give the path of a file");
+  };
   struct stat found {};
-  if (stat(path.c_str(), &found) != 0) return unreadable(path, std::generic_category().message(errno));
-  if (!S_ISREG(found.st_mode)) return unreadable(path, "it is no regular file");
-  if (found.st_size > kFileSizeMax) return unreadable(path, "it is larger than 1 MiB");
+  if (stat(path.c_str(), &found) != 0) return unreadable(std::generic_category().message(errno));
+  if (!S_ISREG(found.st_mode)) return unreadable("it is no regular file");
+  if (found.st_size > kFileSizeMax) return unreadable("it is larger than 1 MiB");
   std::ifstream in(path, std::ios::binary);
-  if (!in) return unreadable(path, "permission denied, or it is gone");
+  if (!in) return unreadable("permission denied, or it is gone");
   return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
 }
 
@@ -106,6 +107,23 @@ void list_values(const Settings& settings, Draft& draft) {
   }
 }
 
+Result<std::shared_ptr<Directory>> open_etcd(const Draft& draft) {
+  EtcdOptions options = draft.config.etcd;
+  std::string_view text = draft.directory;
+  const bool is_tls = text.starts_with("etcds://");
+  text.remove_prefix(is_tls ? 8 : 7);
+  const std::size_t slash = text.find('/');
+  if (slash != std::string_view::npos) options.prefix = text.substr(slash + 1);
+  text = text.substr(0, slash);
+  options.endpoints.clear();
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    options.endpoints.push_back((is_tls ? "https://" : "") + std::string(text.substr(0, comma)));
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return etcd(std::move(options));
+}
+
 Status open_directory(const Settings& settings, Draft& draft) {
   const std::string_view text = draft.directory;
   if (text == "none") return {};
@@ -114,7 +132,8 @@ Status open_directory(const Settings& settings, Draft& draft) {
     draft.config.options.directory = inproc_directory(name);
     return {};
   }
-  Result<std::shared_ptr<Directory>> opened = file_directory(text.substr(5));
+  Result<std::shared_ptr<Directory>> opened =
+      text.starts_with("etcd") ? open_etcd(draft) : file_directory(text.substr(5));
   if (opened) {
     draft.config.options.directory = *std::move(opened);
     return {};
@@ -140,6 +159,10 @@ Result<LoadedConfig> load_config(const ConfigSources& sources) {
     std::string text = "config: ";
     for (const std::string& error : findings.errors) text.append(text.size() == 8 ? "" : "; ").append(error);
     return Status(Code::kInvalid, std::move(text));
+  }
+  if (!draft.etcd_password_file.empty()) {
+    HAWSER_TRY_ASSIGN(const std::string file, config::read_file(draft.etcd_password_file, "etcd.password_file"));
+    draft.config.etcd.password = file.substr(0, file.find_first_of("\r\n"));
   }
   HAWSER_TRY(config::open_directory(settings, draft));
   config::list_values(settings, draft);

@@ -14,6 +14,8 @@ constexpr std::string_view kSize = "a size from 1 to 4294967295 bytes, such as 6
 constexpr std::string_view kDuration = "a duration of at least 1ms with its unit, such as 500ms, 1.5s or 2min";
 constexpr Duration kDurationMin = std::chrono::milliseconds(1);
 constexpr std::size_t kNameMax = 255;
+constexpr std::size_t kPathMax = 4096;
+constexpr std::string_view kPem = "the path of a PEM file";
 
 template <typename T>
 struct Word {
@@ -99,8 +101,63 @@ std::string get_backends(const Draft& draft) {
 bool set_directory(Draft& draft, std::string_view text) {
   text = base::trim(text);
   const bool has_place = text.starts_with("file:") && text.size() > 5;
-  if (text != "none" && text != "inproc" && !text.starts_with("inproc:") && !has_place) return false;
+  const std::size_t scheme = text.starts_with("etcd://") ? 7 : text.starts_with("etcds://") ? 8 : 0;
+  const bool has_members = scheme != 0 && text.size() > scheme && text[scheme] != '/';
+  if (text != "none" && text != "inproc" && !text.starts_with("inproc:") && !has_place && !has_members) return false;
   draft.directory = std::string(text);
+  return true;
+}
+
+template <std::string EtcdOptions::*kMember>
+constexpr Option etcd_text(std::string_view name, std::string_view variable, std::string_view form,
+                           std::string_view meaning) {
+  return {name,
+          variable,
+          form,
+          meaning,
+          [](Draft& draft, std::string_view text) {
+            draft.config.etcd.*kMember = std::string(text);
+            return text.size() <= kPathMax;
+          },
+          [](const Draft& draft) { return draft.config.etcd.*kMember; }};
+}
+
+template <Duration EtcdOptions::*kMember>
+constexpr Option etcd_duration(std::string_view name, std::string_view variable, std::string_view meaning) {
+  return {name,
+          variable,
+          kDuration,
+          meaning,
+          [](Draft& draft, std::string_view text) {
+            const auto value = base::parse_duration(text);
+            if (!value || *value < kDurationMin) return false;
+            draft.config.etcd.*kMember = *value;
+            return true;
+          },
+          [](const Draft& draft) { return base::format_duration(draft.config.etcd.*kMember); }};
+}
+
+/// "10.0.0.1", "10.0.0.1:7000", "[::]:7000-7100": for the tcp backend, where its own parameters do not say otherwise.
+bool set_listen(Draft& draft, std::string_view text) {
+  text = base::trim(text);
+  if (text.empty()) return true;
+  std::string_view host = text, ports;
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos || (end + 1 < text.size() && text[end + 1] != ':')) return false;
+    host = text.substr(1, end - 1);
+    if (end + 2 <= text.size()) ports = text.substr(end + 2);
+    if (end + 1 < text.size() && ports.empty()) return false;
+  } else if (std::count(text.begin(), text.end(), ':') == 1) {
+    host = text.substr(0, text.find(':'));
+    ports = text.substr(host.size() + 1);
+    if (ports.empty()) return false;
+  }
+  if (host.empty() || ports.find_first_not_of("0123456789-") != std::string_view::npos) return false;
+  Params& tcp = draft.config.options.backend_params["tcp"];
+  tcp.try_emplace("listen", host);
+  if (!ports.empty()) tcp.try_emplace("port", ports);
+  draft.listen = std::string(text);
   return true;
 }
 
@@ -137,7 +194,8 @@ constexpr Option kOptions[] = {
      "are named.",
      [](Draft& draft, std::string_view text) { return set_word(draft.config.options.mode, kModes, text); },
      [](const Draft& draft) { return get_word(draft.config.options.mode, kModes); }},
-    {"directory", "HAWSER_DIRECTORY", "file:/path, inproc:NAME or none",
+    {"directory", "HAWSER_DIRECTORY",
+     "file:/path, etcd://host:port[,host:port...][/prefix] (etcds:// for TLS), inproc:NAME or none",
      "Where the agent's card is published and peers are found.", set_directory,
      [](const Draft& draft) { return draft.directory; }},
     {"directory_prefix", "HAWSER_DIRECTORY_PREFIX", "a text of at most 512 bytes", "Put before names in the directory.",
@@ -146,6 +204,26 @@ constexpr Option kOptions[] = {
        return text.size() <= 512;
      },
      [](const Draft& draft) { return draft.config.options.directory_prefix; }},
+    etcd_text<&EtcdOptions::user>("etcd.user", "HAWSER_ETCD_USER", "a text of at most 4096 bytes",
+                                  "Who logs in to etcd; empty: nobody."),
+    {"etcd.password_file", "HAWSER_ETCD_PASSWORD_FILE", "the path of a file",
+     "Its first line is the user's password; a password itself is no option, for options are shown.",
+     [](Draft& draft, std::string_view text) {
+       draft.etcd_password_file = std::string(text);
+       return text.size() <= kPathMax;
+     },
+     [](const Draft& draft) { return draft.etcd_password_file; }},
+    etcd_text<&EtcdOptions::ca>("etcd.ca", "HAWSER_ETCD_CA", kPem,
+                                "Authorities that etcd's certificate may be of; empty: the system's."),
+    etcd_text<&EtcdOptions::cert>("etcd.cert", "HAWSER_ETCD_CERT", kPem, "The certificate that proves us to etcd."),
+    etcd_text<&EtcdOptions::key>("etcd.key", "HAWSER_ETCD_KEY", kPem, "The key of that certificate."),
+    etcd_duration<&EtcdOptions::lease>("etcd.lease", "HAWSER_ETCD_LEASE",
+                                       "How long a dead agent's card stays in etcd; whole seconds."),
+    etcd_duration<&EtcdOptions::timeout>("etcd.timeout", "HAWSER_ETCD_TIMEOUT",
+                                         "How long one request to etcd may take, with all its tries."),
+    {"listen", "HAWSER_LISTEN", "an address, with :PORT or :FIRST-LAST after it if wanted, such as 10.0.0.1:7000-7100",
+     "Where tcp listens for peers of other hosts (needs security = none). backend.tcp.listen and .port win over it.",
+     set_listen, [](const Draft& draft) { return draft.listen; }},
     {"security", "HAWSER_SECURITY", "one of default, none",
      "none lets an agent listen beyond this host without proving who its peers are.",
      [](Draft& draft, std::string_view text) { return set_word(draft.config.options.security, kLevels, text); },

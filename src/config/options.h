@@ -16,6 +16,8 @@ namespace hawser::config {
 struct Draft {
   LoadedConfig config;
   std::string directory = "none";
+  std::string etcd_password_file;
+  std::string listen;
 };
 
 struct Option {

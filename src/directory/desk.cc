@@ -12,8 +12,8 @@ namespace {
 constexpr Ticket kBusyTicket = UINT64_MAX;
 
 Status busy() {
-  return Status(Code::kBusy,
-                base::format("directory: {} requests are waiting, or {} tickets are in use", kRequestsMax, kTicketsMax))
+  return Status(Code::kBusy, base::format("directory: {} requests are not yet answered, or {} tickets are in use",
+                                          kRequestsMax, kTicketsMax))
       .with_advice("poll or cancel earlier tickets, then try again");
 }
 
@@ -35,6 +35,9 @@ Status check(const Request& request) {
     return invalid(base::format("directory: a lease of {} ns under \"{}\"", request.options.lease.count(), request.key),
                    "a lease is positive, or zero for none");
   }
+  if (request.options.tied && request.options.lease > Duration::zero()) {
+    return invalid(base::format("directory: \"{}\" is tied and has a lease", request.key), "give one of the two");
+  }
   return {};
 }
 
@@ -43,17 +46,23 @@ Status check(const Request& request) {
 Ticket Desk::submit(Request request) {
   Status wrong = check(request);
   base::MutexLock lock(mutex_);
-  if (tickets_.size() >= kTicketsMax || waiting_.size() >= kRequestsMax) return kBusyTicket;
+  if (tickets_.size() >= kTicketsMax || open_ >= kRequestsMax) return kBusyTicket;
   request.ticket = next_ticket_++;
   State& state = tickets_[request.ticket];
   if (wrong.ok()) {
     if (request.kind == Request::Kind::kWatch) ++watches_;
     state.is_watch = request.kind == Request::Kind::kWatch;
+    state.is_open = true;
+    ++open_;
     waiting_.push_back(std::move(request));
   } else {
     state.answer = DirectoryEvent{.ticket = request.ticket, .status = std::move(wrong), .entries = {}};
   }
   return next_ticket_ - 1;
+}
+
+void Desk::settle(State& state) {
+  if (std::exchange(state.is_open, false)) --open_;
 }
 
 std::optional<Request> Desk::take() {
@@ -91,6 +100,7 @@ void Desk::answer(const Request& request, Status status, std::vector<DirectoryEn
   base::MutexLock lock(mutex_);
   const auto at = tickets_.find(request.ticket);
   if (at == tickets_.end()) return;
+  settle(at->second);
   if (std::exchange(at->second.is_watch, false)) --watches_;  // A watch that failed to begin is over.
   at->second.answer =
       DirectoryEvent{.ticket = request.ticket, .status = std::move(status), .entries = std::move(entries)};
@@ -100,6 +110,7 @@ void Desk::answer_listing(const Request& request, const SharedStore& store) {
   base::MutexLock lock(mutex_);
   const auto at = tickets_.find(request.ticket);
   if (at == tickets_.end()) return;
+  settle(at->second);
   DirectoryEvent& event = at->second.answer.emplace();
   event.ticket = request.ticket;
   base::MutexLock store_lock(store.mutex);
@@ -113,9 +124,25 @@ void Desk::cancel(Ticket ticket) {
   base::MutexLock lock(mutex_);
   const auto at = tickets_.find(ticket);
   if (at == tickets_.end()) return;
+  settle(at->second);
   if (at->second.is_watch) --watches_;
   tickets_.erase(at);
   std::erase_if(waiting_, [&](const Request& request) { return request.ticket == ticket; });
+}
+
+bool Desk::is_wanted(Ticket ticket) const {
+  base::MutexLock lock(mutex_);
+  const auto at = tickets_.find(ticket);
+  return at != tickets_.end() && (at->second.is_watch || !at->second.answer);
+}
+
+std::vector<std::string> Desk::watched() const {
+  base::MutexLock lock(mutex_);
+  std::vector<std::string> prefixes;
+  for (const auto& [ticket, state] : tickets_) {
+    if (state.is_watch && state.begun) prefixes.push_back(state.prefix);
+  }
+  return prefixes;
 }
 
 std::optional<DirectoryEvent> Desk::poll(Ticket ticket, const SharedStore& store) {

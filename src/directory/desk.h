@@ -19,7 +19,7 @@
 
 namespace hawser::directory {
 
-inline constexpr std::size_t kRequestsMax = 1024;  ///< Waiting for run_job.
+inline constexpr std::size_t kRequestsMax = 1024;  ///< Not yet answered: waiting, or being run.
 inline constexpr std::size_t kTicketsMax = 4096;   ///< Requests, answers not taken, and watches.
 /// Entries in one event of a watch.
 inline constexpr std::size_t kChangesPerEvent = 256;
@@ -31,7 +31,7 @@ struct Request {
   std::string value = {};
   PutOptions options = {};
   Ticket ticket = 0;
-  std::optional<Instant> first_tried = {};
+  std::optional<Instant> first_tried = {};  ///< Or handed in, where a directory counts from then.
 
   bool lists() const { return kind == Kind::kList || kind == Kind::kWatch; }
 };
@@ -54,6 +54,10 @@ class Desk {
   void answer_listing(const Request& request, const SharedStore& store);
 
   void cancel(Ticket ticket);
+  /// False once it was cancelled, or was answered and is no watch.
+  bool is_wanted(Ticket ticket) const;
+  /// Prefixes of the watches that were begun.
+  std::vector<std::string> watched() const;
   std::optional<DirectoryEvent> poll(Ticket ticket, const SharedStore& store);
   bool has_watches() const;
 
@@ -61,16 +65,19 @@ class Desk {
   struct State {
     std::optional<DirectoryEvent> answer;
     bool is_watch = false;
+    bool is_open = false;    ///< Counted in open_: accepted and not yet answered.
     bool begun = false;      ///< A watch whose first answer was made.
     std::string prefix;      ///< Of a watch.
     std::uint64_t told = 0;  ///< Revision up to which a watch was told.
   };
+  void settle(State& state) HAWSER_REQUIRES(mutex_);
   std::optional<DirectoryEvent> news(Ticket ticket, State& state, const SharedStore& store) HAWSER_REQUIRES(mutex_);
 
   mutable base::Mutex mutex_;
   std::deque<Request> waiting_ HAWSER_GUARDED_BY(mutex_);
   std::unordered_map<Ticket, State> tickets_ HAWSER_GUARDED_BY(mutex_);
   std::size_t watches_ HAWSER_GUARDED_BY(mutex_) = 0;
+  std::size_t open_ HAWSER_GUARDED_BY(mutex_) = 0;  ///< At most kRequestsMax.
   Ticket next_ticket_ HAWSER_GUARDED_BY(mutex_) = 1;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/try.h"
+#include "plan/merger.h"
 
 namespace hawser::plan {
 
@@ -42,36 +43,6 @@ struct ShapeLookup {
 };
 
 namespace {
-
-/// Appends pairs to an array, each merged into the piece before it when both sides are contiguous.
-///
-/// Without a branch on the outcome: random blocks never merge, sequential ones always do, but a mixture would cost a
-/// mispredicted branch per pair. The open piece is kept in registers and written again each time it grows.
-class Merger {
- public:
-  explicit Merger(Piece* out) : out_(out) {}
-
-  void add(std::byte* local, std::uint64_t remote, std::uint64_t size) {
-    const bool joins = (local == local_end_) & (remote == remote_end_);
-    count_ += joins ? 0 : 1;
-    open_.local = joins ? open_.local : local;
-    open_.remote = joins ? open_.remote : remote;
-    open_.size = joins ? open_.size + size : size;
-    local_end_ = local + size;
-    remote_end_ = remote + size;
-    out_[count_ - 1] = open_;  // The first pair never joins: see below.
-  }
-  std::size_t count() const { return count_; }
-  Piece* end() const { return out_ + count_; }
-
- private:
-  Piece* out_;
-  std::size_t count_ = 0;
-  Piece open_;
-  // No block begins here: it would have to be empty, and those were refused.
-  std::byte* local_end_ = nullptr;
-  std::uint64_t remote_end_ = UINT64_MAX;
-};
 
 struct IndexPairs {
   const std::uint32_t* local;
@@ -136,19 +107,6 @@ Status invalid(std::string text, std::string_view advice) {
   return Status(Code::kInvalid, std::move(text)).with_advice(advice);
 }
 
-Status check_lengths(std::string_view call, std::string_view what, std::size_t local, std::size_t remote) {
-  if (local != remote) {
-    return invalid(base::format("{}: {} local {} and {} remote ones", call, local, what, remote),
-                   "both lists are paired one to one: give as many on each side");
-  }
-  if (local == 0) return invalid(base::format("{}: the lists of {} are empty", call, what), "give at least one pair");
-  if (local > kPairsMax) {
-    return invalid(base::format("{}: {} pairs are more than {} in one plan", call, local, kPairsMax),
-                   "make several plans");
-  }
-  return {};
-}
-
 Status no_memory(std::string_view call, std::size_t pairs) {
   return Status(Code::kFailed, base::format("{}: no memory for {} pieces", call, pairs))
       .with_advice("make smaller plans");
@@ -182,9 +140,22 @@ Status wrong_pair(std::string_view call, const TableShape& local, const TableSha
 
 }  // namespace
 
+Status check_pair_counts(std::string_view call, std::string_view what, std::size_t local, std::size_t remote) {
+  if (local != remote) {
+    return invalid(base::format("{}: {} local {} and {} remote ones", call, local, what, remote),
+                   "both lists are paired one to one: give as many on each side");
+  }
+  if (local == 0) return invalid(base::format("{}: the lists of {} are empty", call, what), "give at least one pair");
+  if (local > kPairsMax) {
+    return invalid(base::format("{}: {} pairs are more than {} in one plan", call, local, kPairsMax),
+                   "make several plans");
+  }
+  return {};
+}
+
 Result<Pieces> pair_tables(std::string_view call, const TableShape& local, std::span<const std::uint32_t> local_index,
                            const TableShape& remote, std::span<const std::uint32_t> remote_index) {
-  HAWSER_TRY(check_lengths(call, "indices", local_index.size(), remote_index.size()));
+  HAWSER_TRY(check_pair_counts(call, "indices", local_index.size(), remote_index.size()));
   const IndexPairs pairs{local_index.data(), remote_index.data(), local_index.size()};
   Pieces result;
   result.all = PieceArray(pairs.count);
@@ -274,7 +245,7 @@ void fill_groups(std::span<const LocalPart> local, std::span<const RemotePart> r
 
 Result<Pieces> pair_parts(std::string_view call, std::span<const LocalPart> local, std::span<const RemotePart> remote,
                           std::uint32_t region_count) {
-  HAWSER_TRY(check_lengths(call, "ranges", local.size(), remote.size()));
+  HAWSER_TRY(check_pair_counts(call, "ranges", local.size(), remote.size()));
   Census census;
   census.group_of.assign(region_count, UINT32_MAX);
   HAWSER_TRY(census.take(call, local, remote));

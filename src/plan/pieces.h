@@ -50,6 +50,9 @@ struct RemotePart {
   std::uint64_t size = 0;
 };
 
+/// As many on each side, at least one, at most kPairsMax. `what` names them ("indices").
+Status check_pair_counts(std::string_view call, std::string_view what, std::size_t local, std::size_t remote);
+
 /// Block `local_index[i]` of `local` is paired with block `remote_index[i]` of `remote`. One group, region 0.
 /// `call` is named in errors ("plan_write"). Errors: kInvalid, naming the first wrong pair, its values and the remedy.
 Result<Pieces> pair_tables(std::string_view call, const TableShape& local, std::span<const std::uint32_t> local_index,

@@ -70,7 +70,10 @@ Status Route::status() const {
                                   device_text(request.remote), peer);
   // A lost path may come back; only when all refuse for good is there no way.
   bool lost = false;
+  std::string advice;
   for (const RouteRow& row : rows) {
+    // The last one goes farthest: of shm and tcp it is tcp's that helps.
+    if (!row.refusal.advice().empty()) advice = base::format("{}: {}", row.backend, row.refusal.advice());
     text += base::format("; {}: {}", row.backend, row.refusal.message());
     lost = lost || row.refusal.code() == Code::kDisconnected || row.refusal.code() == Code::kTimedOut;
   }
@@ -78,7 +81,7 @@ Status Route::status() const {
   return Status(lost ? Code::kDisconnected : Code::kUnsupported, std::move(text))
       .with_scope(Scope::kPeer)
       .with_peer(peer)
-      .with_advice("open a backend that both agents have, tcp works everywhere");
+      .with_advice(advice.empty() ? "open a backend that both agents have, tcp works everywhere" : advice);
 }
 
 Route plan_route(const Request& request, std::span<const Candidate> candidates) {

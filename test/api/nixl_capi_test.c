@@ -214,7 +214,8 @@ static void test_prepared(Side* a, Side* b) {
   MUST(nixl_capi_destroy_backend(which));
   int64_t duration = 1, margin = 1;
   nixl_capi_cost_t method;
-  GIVES(NIXL_CAPI_ERROR_BACKEND, nixl_capi_estimate_xfer_cost(a->agent, request, NULL, &duration, &margin, &method));
+  MUST(nixl_capi_estimate_xfer_cost(a->agent, request, NULL, &duration, &margin, &method));
+  CHECK(duration > 0 && margin == 0 && method == NIXL_CAPI_COST_ANALYTICAL_BACKEND);
   end_request(a, request);
   MUST(nixl_capi_destroy_opt_args(opt));
   MUST(nixl_capi_release_xfer_dlist_handle(a->agent, local));
@@ -287,7 +288,7 @@ static void test_metadata(Side* a, Side* b) {
   INVALID(nixl_capi_send_local_partial_md(a->agent, a->registered, NULL));
   MUST(nixl_capi_opt_args_set_ip_addr(opt, "127.0.0.1"));
   MUST(nixl_capi_opt_args_set_port(opt, 8888));
-  GIVES(NIXL_CAPI_ERROR_BACKEND, nixl_capi_send_local_md(a->agent, opt));
+  MUST(nixl_capi_send_local_md(a->agent, opt)); /* In the background, as with NIXL: nobody listens there. */
   MUST(nixl_capi_destroy_opt_args(opt));
   MUST(nixl_capi_destroy_xfer_dlist(theirs));
   MUST(nixl_capi_destroy_xfer_dlist(ours));

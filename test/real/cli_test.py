@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the program `hawser` as a user would and checks its exit codes and its JSON.
 
-usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_failures|serve_ping|bench|bench_failures|sim
+usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_failures|serve_ping|cp|bench|bench_failures|sim
 """
 
 import json
@@ -35,7 +35,7 @@ def run_json(command, *arguments, expect=0, env=None, timeout=60):
 
 
 def test_usage():
-    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "sim"]
+    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim"]
     for command in commands:
         text = run(command, "--help").stdout
         assert text.count(f"hawser {command}") >= 2, text  # examples
@@ -54,6 +54,7 @@ def test_info():
     names = {backend["name"] for backend in info["backends"] if backend["open"]}
     assert {"shm", "tcp"} <= names, info["backends"]
     assert {"memlock", "nofile", "max_map_count", "wmem_max"} <= set(info["limits"])
+    assert "alias" in info["nixl_plugins"]["UCX"], info["nixl_plugins"]
     assert info["config"], "no configuration table"
     assert all(value["origin"] == "default" for value in info["config"]), info["config"]
     changed = run_json("info", env={"HAWSER_DEADLINE": "7s"})
@@ -295,6 +296,122 @@ def test_serve_ping():
     assert not gone["ok"] and "127.0.0.1:1" in json.dumps(gone["error"]), gone
     run("serve", "--listen", "nonsense", expect=11)
     assert run("serve", "--name", "short", "--for", "300ms", "--size", "1MiB").stdout.count("hawser ping") == 1
+
+
+def same_file(one, other):
+    assert one.read_bytes() == other.read_bytes(), (one, other)
+    assert one.stat().st_mode == other.stat().st_mode, (one, other)
+    assert one.stat().st_mtime_ns == other.stat().st_mtime_ns, (one, other)
+
+
+def copy_down_and_up(target, served, here):
+    """Single files, several, folders, there and back."""
+    report = run_json("cp", f"{target}:big", str(here / "copied"))
+    assert report["files"] == 1 and report["bytes"] == (served / "big").stat().st_size, report
+    assert report["bytes_kept"] == 0 and report["gb_per_s"] > 0, report
+    same_file(served / "big", here / "copied")
+    run("cp", f"{target}:big", f"{target}:sub/empty", str(here) + "/")
+    same_file(served / "sub/empty", here / "empty")
+    run("cp", "-r", f"{target}:sub", str(here))
+    assert run("cp", str(here / "big"), f"{target}:up/again").stdout.startswith("1 file")
+    same_file(here / "big", served / "up/again")
+    assert run_json("cp", "-r", str(here / "sub"), f"{target}:back")["files"] == 3
+    for name in ["a", "deep/b", "empty"]:
+        same_file(served / "sub" / name, here / "sub" / name)
+        same_file(served / "sub" / name, served / "back" / name)
+    assert not list(here.rglob("*.part")) and not list(served.rglob("*.part"))
+
+
+def resume_from_parts(target, served, here):
+    """What is there and right is kept, what is there and wrong is not."""
+    data, chunk = (served / "big").read_bytes(), 4 << 20
+    (here / "r.part").write_bytes(data[:2 * chunk] + bytes(chunk) + b"tail of something else")
+    report = run_json("cp", f"{target}:big", str(here / "r"))
+    assert report["bytes_kept"] == 2 * chunk and report["bytes"] == len(data), report
+    same_file(served / "big", here / "r")
+    (served / "w.part").write_bytes(bytes(chunk) + data[chunk:] + b"more than there is")
+    report = run_json("cp", str(here / "r"), f"{target}:w")
+    assert report["bytes_kept"] == len(data) - chunk, report
+    same_file(here / "r", served / "w")
+
+
+def refuse_what_is_wrong(target, served, here):
+    (served / "link").symlink_to("/etc")
+    for path, code in [("../big", 19), ("/etc/passwd", 19), ("link/passwd", 19), ("sub/../../x", 19), ("none", 12),
+                       ("sub", 11)]:
+        wrong = run_json("cp", f"{target}:{path}", str(here / "x"), expect=code)
+        assert not wrong["ok"] and wrong["error"]["message"], wrong
+    run("cp", str(here / "big"), f"{target}:../out", expect=19)
+    assert not (served.parent / "out").exists() and not (served.parent / "out.part").exists()
+    run("cp", str(here / "none"), f"{target}:x", expect=12)
+    run("cp", str(here / "big"), str(here / "y"), expect=11)
+    run("cp", f"{target}:big", f"{target}:sub/a", str(here / "no_folder"), expect=11)
+    run("cp", "somewhere:big", str(here), expect=11)
+    run("cp", "only_one", expect=2)
+
+
+def kill_and_go_on(target, served, here, server):
+    """Killed in the middle, on either side, the rest is there and the next copy ends well."""
+    size = 48 << 20
+    with open(served / "large", "wb") as file:
+        file.truncate(size)
+    for kill_server in [False, True]:
+        for _ in range(10):  # A copy may be over before it is noticed.
+            copy = subprocess.Popen([PROGRAM, "cp", f"{target}:large", str(here / "large")], stderr=subprocess.PIPE)
+            part = here / "large.part"
+            while copy.poll() is None and not (part.exists() and part.stat().st_size):
+                time.sleep(0.0005)
+            (server.process if kill_server else copy).kill()
+            copy.communicate(timeout=60)
+            if part.exists():
+                break
+            assert not kill_server or copy.returncode == 0, copy.returncode
+            (here / "large").unlink()
+            if kill_server:
+                server, target = restart(served, server)
+        assert part.exists() and not (here / "large").exists()
+        if kill_server:
+            assert copy.returncode == 15, copy.returncode
+            server, target = restart(served, server)
+        run("cp", f"{target}:large", str(here / "large"))
+        assert (here / "large").stat().st_size == size and not part.exists()
+        (here / "large").unlink()
+    return server
+
+
+def restart(served, server):
+    server.process.communicate(timeout=60)
+    server = Serve("--name", "store", "--size", "1MiB", "--dir", str(served))
+    return server, server.ready["target"]
+
+
+def test_cp():
+    with tempfile.TemporaryDirectory() as folder:
+        served, here = pathlib.Path(folder) / "served", pathlib.Path(folder) / "here"
+        (served / "sub/deep").mkdir(parents=True)
+        here.mkdir()
+        (served / "big").write_bytes(os.urandom((13 << 20) + 77))
+        (served / "big").chmod(0o640)
+        (served / "sub/a").write_bytes(b"a")
+        (served / "sub/deep/b").write_bytes(os.urandom(70_000))
+        (served / "sub/empty").touch()
+        server = Serve("--name", "store", "--size", "1MiB", "--dir", str(served))
+        target = server.ready["target"]
+        assert server.ready["folder"] == {"path": str(served), "writable": True}, server.ready
+        copy_down_and_up(target, served, here)
+        resume_from_parts(target, served, here)
+        refuse_what_is_wrong(target, served, here)
+        server = kill_and_go_on(target, served, here, server)
+        last = server.end()[-1]
+        assert last["files"]["bytes_read"] > 0 and last["files"]["refused"] == 0, last
+        server = Serve("--name", "closed", "--size", "1MiB", "--dir", str(served), "--read-only")
+        run("cp", str(here / "big"), f"{server.ready['target']}:x", expect=19)
+        assert not (served / "x.part").exists()
+        server.end()
+        server = Serve("--name", "none", "--size", "1MiB")
+        assert "--dir" in run("cp", "--timeout", "3s", f"{server.ready['target']}:x", str(here), expect=16).stderr
+        server.end()
+    run("serve", "--dir", "/no/such/folder", expect=12)
 
 
 def test_sim():

@@ -1,7 +1,8 @@
 // An agent in a process of its own, for tests of what processes do to each other. Reads commands as lines on stdin and
 // answers each with one line, "ok ..." or "error ...", on stdout. Peers are named by their incarnation in hex.
 //
-//   open NAME [backend=shm,tcp] [driven=0|1] [heartbeat_ms=N] [timeout_ms=N] [directory=FOLDER] [notifications=N]
+//   open NAME [backend=shm,tcp] [driven=0|1] [heartbeat_ms=N] [timeout_ms=N] [directory=FOLDER|etcd://HOST:PORT]
+//        [notifications=N]
 //   card                                    its card in hex
 //   know HEX                                loads a card; answers the incarnation
 //   find NAME MS                            find_peer; answers the incarnation
@@ -107,7 +108,11 @@ std::string Program::open(const Words& words) {
   options.peer_timeout = std::chrono::milliseconds(std::stoi(value_of(words, "timeout_ms", "5000")));
   options.limits.notifications = static_cast<std::uint32_t>(std::stoi(value_of(words, "notifications", "1024")));
   const std::string folder = value_of(words, "directory", "");
-  if (!folder.empty()) options.directory = must(file_directory(folder));
+  if (folder.starts_with("etcd://")) {
+    options.directory = must(etcd({.endpoints = {folder.substr(7)}, .lease = std::chrono::seconds(5)}));
+  } else if (!folder.empty()) {
+    options.directory = must(file_directory(folder));
+  }
   agent_ = std::make_unique<Agent>(must(Agent::open(std::move(options))));
   if (!driven_) return to_string(agent_->incarnation());
   driver_.emplace(must(Driver::start()));

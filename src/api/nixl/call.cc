@@ -1,5 +1,6 @@
 #include "api/nixl/call.h"
 
+#include <hawser/compat/status.h>
 #include <strings.h>
 
 #include <cstdio>
@@ -45,14 +46,16 @@ nixl_capi_status_t refuse(const char* call, nixl_capi_status_t code, std::string
   return code;
 }
 
-nixl_capi_status_t code_of(const Status& status) {
-  switch (status.code()) {
-    case Code::kOk:
+nixl_capi_status_t fold(const Status& status) {
+  switch (compat::code_of(status)) {
+    case compat::NixlCode::kSuccess:
       return NIXL_CAPI_SUCCESS;
-    case Code::kInvalid:
+    case compat::NixlCode::kInvalidParam:
       return NIXL_CAPI_ERROR_INVALID_PARAM;
-    case Code::kNotFound:
+    case compat::NixlCode::kNotFound:
       return NIXL_CAPI_ERROR_NOT_FOUND;
+    case compat::NixlCode::kNoTelemetry:
+      return NIXL_CAPI_ERROR_NO_TELEMETRY;
     default:
       return NIXL_CAPI_ERROR_BACKEND;
   }
@@ -60,7 +63,7 @@ nixl_capi_status_t code_of(const Status& status) {
 
 nixl_capi_status_t refuse(const char* call, const Status& status) noexcept {
   try {
-    return refuse(call, code_of(status), status.to_string());
+    return refuse(call, fold(status), status.to_string());
   } catch (...) {
     return NIXL_CAPI_ERROR_BACKEND;
   }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,7 @@
 
 #include "api/handles.h"
 #include "api/nixl/nixl_capi.h"
+#include "api/nixl/objects.h"
 
 namespace hawser::nixl {
 
@@ -25,8 +27,8 @@ void say_warning(std::string_view call, std::string_view text) noexcept;
 
 /// Says why and gives `code`.
 nixl_capi_status_t refuse(const char* call, nixl_capi_status_t code, std::string_view why) noexcept;
-/// NIXL's number for a code of Hawser's.
-nixl_capi_status_t code_of(const Status& status);
+/// The number of the C ABI for what went wrong, which tells less than NIXL's codes do.
+nixl_capi_status_t fold(const Status& status);
 nixl_capi_status_t refuse(const char* call, const Status& status) noexcept;
 nixl_capi_status_t refuse_exception(const char* call) noexcept;
 
@@ -38,6 +40,11 @@ nixl_capi_status_t run(const char* call, Body body) noexcept {
   } catch (...) {
     return refuse_exception(call);
   }
+}
+
+/// Good or not: its number, and a line when it is not.
+inline nixl_capi_status_t answer(const char* call, const Status& status) {
+  return status.ok() ? NIXL_CAPI_SUCCESS : refuse(call, status);
 }
 
 template <typename T, typename Handle>
@@ -73,4 +80,14 @@ nixl_capi_status_t destroy(const char* call, Handle handle) {
 #define NIXL_NOT_NULL(pointer)                                                                              \
   if ((pointer) == nullptr) {                                                                               \
     return ::hawser::nixl::refuse(call, NIXL_CAPI_ERROR_INVALID_PARAM, std::string(#pointer) + " is null"); \
+  }
+
+/// In a body with `call`: declares `name`, the optional arguments behind a handle that may be null, or null.
+#define NIXL_OPTIONS(name, handle)                                                   \
+  std::optional<::hawser::api::Handles::Ref<::hawser::nixl::OptArgs>> name##_pin;    \
+  const ::hawser::compat::OptArgs* name = nullptr;                                   \
+  if ((handle) != nullptr) {                                                         \
+    auto name##_found = ::hawser::nixl::find<::hawser::nixl::OptArgs>(call, handle); \
+    if (!name##_found) return ::hawser::nixl::refuse(call, name##_found.error());    \
+    name = &name##_pin.emplace(std::move(*name##_found))->args;                      \
   }

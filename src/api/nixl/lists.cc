@@ -18,9 +18,7 @@ nixl_capi_status_t make_list(const char* name, nixl_capi_mem_type_t type, Handle
     if (number < NIXL_CAPI_MEM_DRAM || number > NIXL_CAPI_MEM_FILE) {
       return refuse(call, NIXL_CAPI_ERROR_INVALID_PARAM, "memory type " + std::to_string(number) + " is unknown");
     }
-    auto list = std::make_unique<List>();
-    list->type = type;
-    return give(call, out, std::move(list));
+    return give(call, out, std::make_unique<List>(static_cast<compat::MemType>(number)));
   });
 }
 
@@ -37,7 +35,7 @@ template <typename List, typename Handle>
 nixl_capi_status_t type_of(const char* name, Handle handle, nixl_capi_mem_type_t* out) {
   return with<List>(name, handle, [&](const char* call, List& list) {
     NIXL_NOT_NULL(out);
-    *out = list.type;
+    *out = static_cast<nixl_capi_mem_type_t>(list.list.type());
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -46,7 +44,7 @@ template <typename List, typename Handle>
 nixl_capi_status_t count_of(const char* name, Handle handle, size_t* out) {
   return with<List>(name, handle, [&](const char* call, List& list) {
     NIXL_NOT_NULL(out);
-    *out = list.all.size();
+    *out = list.list.size();
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -55,7 +53,7 @@ template <typename List, typename Handle>
 nixl_capi_status_t empty_of(const char* name, Handle handle, bool* out) {
   return with<List>(name, handle, [&](const char* call, List& list) {
     NIXL_NOT_NULL(out);
-    *out = list.all.empty();
+    *out = list.list.empty();
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -63,19 +61,15 @@ nixl_capi_status_t empty_of(const char* name, Handle handle, bool* out) {
 template <typename List, typename Handle>
 nixl_capi_status_t remove_at(const char* name, Handle handle, int index) {
   return with<List>(name, handle, [&](const char* call, List& list) {
-    if (index < 0 || static_cast<std::size_t>(index) >= list.all.size()) {
-      return refuse(call, NIXL_CAPI_ERROR_BACKEND,
-                    "index " + std::to_string(index) + " is not in a list of " + std::to_string(list.all.size()));
-    }
-    list.all.erase(list.all.begin() + index);
-    return NIXL_CAPI_SUCCESS;
+    const Status status = list.list.remove(index < 0 ? SIZE_MAX : static_cast<std::size_t>(index));
+    return status.ok() ? NIXL_CAPI_SUCCESS : refuse(call, NIXL_CAPI_ERROR_BACKEND, status.to_string());
   });
 }
 
 template <typename List, typename Handle>
 nixl_capi_status_t clear(const char* name, Handle handle) {
   return with<List>(name, handle, [](const char*, List& list) {
-    list.all.clear();
+    list.list.clear();
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -89,7 +83,7 @@ template <typename List, typename Handle>
 nixl_capi_status_t resize(const char* name, Handle handle, size_t size) {
   return with<List>(name, handle, [&](const char* call, List& list) {
     if (size > kDescsMax) return refuse(call, NIXL_CAPI_ERROR_BACKEND, "a list of more than 2^28 entries");
-    list.all.resize(size);
+    list.list.resize(size);
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -97,12 +91,7 @@ nixl_capi_status_t resize(const char* name, Handle handle, size_t size) {
 template <typename List, typename Handle>
 nixl_capi_status_t print(const char* name, Handle handle) {
   return with<List>(name, handle, [](const char*, List& list) {
-    std::printf("%s of memory type %d, %zu entries\n", std::string(List::kName).c_str(), static_cast<int>(list.type),
-                list.all.size());
-    for (const Desc& desc : list.all) {
-      std::printf("  addr 0x%llx len %llu dev %llu\n", static_cast<unsigned long long>(desc.addr),
-                  static_cast<unsigned long long>(desc.len), static_cast<unsigned long long>(desc.dev));
-    }
+    (void)std::fputs(compat::to_string(list.list).c_str(), stdout);
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -124,7 +113,7 @@ nixl_capi_status_t nixl_capi_xfer_dlist_get_type(nixl_capi_xfer_dlist_t dlist, n
 nixl_capi_status_t nixl_capi_xfer_dlist_add_desc(nixl_capi_xfer_dlist_t dlist, uintptr_t addr, size_t len,
                                                  uint64_t dev_id) {
   return with<XferDlist>(__func__, dlist, [&](const char*, XferDlist& list) {
-    list.all.push_back({.addr = addr, .len = len, .dev = dev_id});
+    list.list.add(addr, len, dev_id);
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -165,12 +154,9 @@ nixl_capi_status_t nixl_capi_reg_dlist_get_type(nixl_capi_reg_dlist_t dlist, nix
 nixl_capi_status_t nixl_capi_reg_dlist_add_desc(nixl_capi_reg_dlist_t dlist, uintptr_t addr, size_t len,
                                                 uint64_t dev_id, const void* metadata, size_t metadata_len) {
   return with<RegDlist>(__func__, dlist, [&](const char*, RegDlist& list) {
-    RegDesc desc;
-    desc.addr = addr;
-    desc.len = len;
-    desc.dev = dev_id;
-    if (metadata != nullptr) desc.meta.assign(static_cast<const char*>(metadata), metadata_len);
-    list.all.push_back(std::move(desc));
+    const bool has_text = metadata != nullptr && metadata_len > 0;
+    list.list.add(addr, len, dev_id,
+                  has_text ? std::string(static_cast<const char*>(metadata), metadata_len) : std::string());
     return NIXL_CAPI_SUCCESS;
   });
 }

@@ -2,35 +2,27 @@
 
 #include "api/nixl/nixl_capi.h"
 
-#include <strings.h>
-
 #include <cstdlib>
 #include <cstring>
 
-#include "api/nixl/agent.h"
+#include "api/nixl/call.h"
+#include "api/nixl/objects.h"
 
 namespace hawser::nixl {
 namespace {
 
-bool is_word(const char* text, std::initializer_list<const char*> words) {
-  return std::any_of(words.begin(), words.end(), [&](const char* word) { return ::strcasecmp(text, word) == 0; });
+/// Of functions that know one error only.
+nixl_capi_status_t backend_error(const char* call, const Status& status) {
+  return refuse(call, NIXL_CAPI_ERROR_BACKEND, status.to_string());
 }
 
-/// An explicit "no" in the environment beats what the client asks for, and a "yes" what it does not.
-bool telemetry_wanted(bool asked) {
-  const char* const text = std::getenv("NIXL_TELEMETRY_ENABLE");
-  if (text == nullptr || *text == '\0') return asked;
-  if (is_word(text, {"n", "no", "0", "false", "off"})) return false;
-  return asked || is_word(text, {"y", "yes", "1", "true", "on"});
-}
-
-nixl_capi_status_t open_agent(const char* call, const char* name, const AgentCore::Config& config,
+nixl_capi_status_t open_agent(const char* call, const char* name, const compat::AgentConfig& config,
                               nixl_capi_agent_t* agent) {
   NIXL_NOT_NULL(name);
   NIXL_NOT_NULL(agent);
-  Result<std::shared_ptr<AgentCore>> core = AgentCore::open(name, config);
-  if (!core) return refuse(call, NIXL_CAPI_ERROR_BACKEND, core.error().to_string());
-  return give(call, agent, std::make_unique<AgentHandle>(std::move(*core)));
+  Result<compat::Agent> opened = compat::Agent::open(name, config);
+  if (!opened) return backend_error(call, opened.error());
+  return give(call, agent, std::make_unique<AgentHandle>(std::move(*opened)));
 }
 
 nixl_capi_status_t give_bytes(const char* call, const std::string& bytes, void** data, size_t* len) {
@@ -42,29 +34,17 @@ nixl_capi_status_t give_bytes(const char* call, const std::string& bytes, void**
   return NIXL_CAPI_SUCCESS;
 }
 
-nixl_capi_status_t give_params(const char* call, Texts texts, nixl_capi_mem_list_t* mems, nixl_capi_params_t* params) {
+nixl_capi_status_t give_params(const char* call, Result<compat::PluginParams> found, nixl_capi_mem_list_t* mems,
+                               nixl_capi_params_t* params) {
+  NIXL_NOT_NULL(mems);
+  NIXL_NOT_NULL(params);
+  if (!found) return backend_error(call, found.error());
   auto list = std::make_unique<MemList>();
-  list->all = {NIXL_CAPI_MEM_DRAM, NIXL_CAPI_MEM_VRAM};
-  auto made = std::make_unique<Params>();
-  made->texts = std::move(texts);
+  list->all = std::move(found->mems);
+  auto made = std::make_unique<ParamsObject>();
+  made->texts = std::move(found->params);
   const nixl_capi_status_t status = give(call, mems, std::move(list));
   return status == NIXL_CAPI_SUCCESS ? give(call, params, std::move(made)) : status;
-}
-
-Texts ucx_defaults() { return {{"num_workers", "1"}, {"ucx_devices", ""}, {"ucx_error_handling_mode", "peer"}}; }
-
-/// Metadata that Hawser is to carry by itself.
-nixl_capi_status_t refuse_exchange(const char* call, nixl_capi_agent_t agent, nixl_capi_opt_args_t opt) {
-  NIXL_FIND(its, AgentHandle, agent);
-  bool addressed = false;
-  if (opt != nullptr) {
-    NIXL_FIND(args, OptArgs, opt);
-    addressed = args.ip_addr.has_value();
-  }
-  if (!addressed) {
-    return refuse(call, NIXL_CAPI_ERROR_INVALID_PARAM, "there is neither an address in the options nor a directory");
-  }
-  return refuse(call, NIXL_CAPI_ERROR_BACKEND, "not supported: carry the metadata yourself, by get_local_md");
 }
 
 nixl_capi_status_t refuse_views(const char* call, nixl_capi_agent_t agent) {
@@ -82,18 +62,17 @@ nixl_capi_status_t nixl_capi_create_configured_agent(const char* name, const nix
                                                      nixl_capi_agent_t* agent) {
   return run(__func__, [&](const char* call) {
     NIXL_NOT_NULL(cfg);
-    if (cfg->enable_listen_thread) {
-      say_warning(call, "enable_listen_thread is ignored: metadata by address is not there yet (docs/nixl.md)");
-    }
-    return open_agent(
-        call, name, {.telemetry = telemetry_wanted(cfg->capture_telemetry), .driven = cfg->enable_prog_thread}, agent);
+    return open_agent(call, name,
+                      {.progress_thread = cfg->enable_prog_thread,
+                       .listen_thread = cfg->enable_listen_thread,
+                       .listen_port = static_cast<std::uint16_t>(cfg->listen_port),
+                       .capture_telemetry = cfg->capture_telemetry},
+                      agent);
   });
 }
 
 nixl_capi_status_t nixl_capi_create_agent(const char* name, nixl_capi_agent_t* agent) {
-  return run(__func__, [&](const char* call) {
-    return open_agent(call, name, {.telemetry = telemetry_wanted(false), .driven = true}, agent);
-  });
+  return run(__func__, [&](const char* call) { return open_agent(call, name, {}, agent); });
 }
 
 nixl_capi_status_t nixl_capi_destroy_agent(nixl_capi_agent_t agent) { return destroy<AgentHandle>(__func__, agent); }
@@ -103,22 +82,21 @@ nixl_capi_status_t nixl_capi_get_local_md(nixl_capi_agent_t agent, void** data, 
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_NOT_NULL(data);
     NIXL_NOT_NULL(len);
-    std::string blob;
-    const nixl_capi_status_t status = its.core->metadata(call, nullptr, &blob);
-    return status == NIXL_CAPI_SUCCESS ? give_bytes(call, blob, data, len) : status;
+    const Result<std::string> blob = its.agent.get_local_md();
+    return blob ? give_bytes(call, *blob, data, len) : refuse(call, blob.error());
   });
 }
 
 nixl_capi_status_t nixl_capi_get_local_partial_md(nixl_capi_agent_t agent, nixl_capi_reg_dlist_t descs, void** data,
-                                                  size_t* len, nixl_capi_opt_args_t) {
+                                                  size_t* len, nixl_capi_opt_args_t opt_args) {
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_FIND(list, RegDlist, descs);
     NIXL_NOT_NULL(data);
     NIXL_NOT_NULL(len);
-    std::string blob;
-    const nixl_capi_status_t status = its.core->metadata(call, &list, &blob);
-    return status == NIXL_CAPI_SUCCESS ? give_bytes(call, blob, data, len) : status;
+    NIXL_OPTIONS(opt, opt_args);
+    const Result<std::string> blob = its.agent.get_local_partial_md(list.list, opt);
+    return blob ? give_bytes(call, *blob, data, len) : refuse(call, blob.error());
   });
 }
 
@@ -128,10 +106,9 @@ nixl_capi_status_t nixl_capi_load_remote_md(nixl_capi_agent_t agent, const void*
     NIXL_NOT_NULL(data);
     NIXL_NOT_NULL(agent_name);
     if (len == 0) return refuse(call, NIXL_CAPI_ERROR_INVALID_PARAM, "the metadata is empty");
-    std::string name;
-    const nixl_capi_status_t status = its.core->load(call, {static_cast<const char*>(data), len}, &name);
-    if (status != NIXL_CAPI_SUCCESS) return status;
-    char* const copy = ::strdup(name.c_str());
+    const Result<std::string> name = its.agent.load_remote_md({static_cast<const char*>(data), len});
+    if (!name) return refuse(call, name.error());
+    char* const copy = ::strdup(name->c_str());
     if (copy == nullptr) return refuse(call, NIXL_CAPI_ERROR_BACKEND, "out of memory");
     *agent_name = copy;
     return NIXL_CAPI_SUCCESS;
@@ -142,7 +119,10 @@ nixl_capi_status_t nixl_capi_invalidate_remote_md(nixl_capi_agent_t agent, const
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_NOT_NULL(remote_agent);
-    return its.core->invalidate(call, remote_agent);
+    const Status status = its.agent.invalidate_remote_md(remote_agent);
+    // As the original: an agent that nothing is known of is a wrong parameter here.
+    if (status.code() == Code::kNotFound) return refuse(call, NIXL_CAPI_ERROR_INVALID_PARAM, status.to_string());
+    return answer(call, status);
   });
 }
 
@@ -151,42 +131,57 @@ nixl_capi_status_t nixl_capi_check_remote_md(nixl_capi_agent_t agent, const char
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_NOT_NULL(remote_name);
-    if (descs == nullptr) return its.core->check(call, remote_name, nullptr);
+    // A question, so there is no line of text about its answer.
+    const auto code = [](bool known) { return known ? NIXL_CAPI_SUCCESS : NIXL_CAPI_ERROR_NOT_FOUND; };
+    if (descs == nullptr) return code(its.agent.check_remote_metadata(remote_name));
     NIXL_FIND(list, XferDlist, descs);
-    return its.core->check(call, remote_name, &list);
+    return code(its.agent.check_remote_metadata(remote_name, &list.list));
   });
 }
 
 nixl_capi_status_t nixl_capi_invalidate_local_md(nixl_capi_agent_t agent, nixl_capi_opt_args_t opt_args) {
-  return run(__func__, [&](const char* call) { return refuse_exchange(call, agent, opt_args); });
+  return run(__func__, [&](const char* call) {
+    NIXL_FIND(its, AgentHandle, agent);
+    NIXL_OPTIONS(opt, opt_args);
+    return answer(call, its.agent.invalidate_local_md(opt));
+  });
 }
 
 nixl_capi_status_t nixl_capi_send_local_md(nixl_capi_agent_t agent, nixl_capi_opt_args_t opt_args) {
-  return run(__func__, [&](const char* call) { return refuse_exchange(call, agent, opt_args); });
+  return run(__func__, [&](const char* call) {
+    NIXL_FIND(its, AgentHandle, agent);
+    NIXL_OPTIONS(opt, opt_args);
+    return answer(call, its.agent.send_local_md(opt));
+  });
 }
 
 nixl_capi_status_t nixl_capi_send_local_partial_md(nixl_capi_agent_t agent, nixl_capi_reg_dlist_t descs,
                                                    nixl_capi_opt_args_t opt_args) {
   return run(__func__, [&](const char* call) {
+    NIXL_FIND(its, AgentHandle, agent);
     NIXL_FIND(list, RegDlist, descs);
-    return refuse_exchange(call, agent, opt_args);
+    NIXL_OPTIONS(opt, opt_args);
+    return answer(call, its.agent.send_local_partial_md(list.list, opt));
   });
 }
 
 nixl_capi_status_t nixl_capi_fetch_remote_md(nixl_capi_agent_t agent, const char* remote_name,
                                              nixl_capi_opt_args_t opt_args) {
   return run(__func__, [&](const char* call) {
+    NIXL_FIND(its, AgentHandle, agent);
     NIXL_NOT_NULL(remote_name);
-    return refuse_exchange(call, agent, opt_args);
+    NIXL_OPTIONS(opt, opt_args);
+    return answer(call, its.agent.fetch_remote_md(remote_name, opt));
   });
 }
 
 nixl_capi_status_t nixl_capi_agent_make_connection(nixl_capi_agent_t agent, const char* remote_agent,
-                                                   nixl_capi_opt_args_t) {
+                                                   nixl_capi_opt_args_t opt_args) {
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_NOT_NULL(remote_agent);
-    return its.core->connect(call, remote_agent);
+    NIXL_OPTIONS(opt, opt_args);
+    return answer(call, its.agent.make_connection(remote_agent, opt));
   });
 }
 
@@ -195,7 +190,7 @@ nixl_capi_status_t nixl_capi_get_available_plugins(nixl_capi_agent_t agent, nixl
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_NOT_NULL(plugins);
     auto list = std::make_unique<StringList>();
-    list->all.emplace_back(kUcx);
+    list->all = its.agent.get_available_plugins();
     return give(call, plugins, std::move(list));
   });
 }
@@ -205,12 +200,7 @@ nixl_capi_status_t nixl_capi_get_plugin_params(nixl_capi_agent_t agent, const ch
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_NOT_NULL(plugin_name);
-    NIXL_NOT_NULL(mems);
-    NIXL_NOT_NULL(params);
-    if (!is_word(plugin_name, {kUcx.data()})) {
-      return refuse(call, NIXL_CAPI_ERROR_BACKEND, "no plugin '" + std::string(plugin_name) + "'; there is UCX");
-    }
-    return give_params(call, ucx_defaults(), mems, params);
+    return give_params(call, its.agent.get_plugin_params(plugin_name), mems, params);
   });
 }
 
@@ -219,14 +209,11 @@ nixl_capi_status_t nixl_capi_create_backend(nixl_capi_agent_t agent, const char*
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_NOT_NULL(plugin_name);
-    NIXL_FIND(texts, Params, params);
+    NIXL_FIND(texts, ParamsObject, params);
     NIXL_NOT_NULL(backend);
-    const nixl_capi_status_t status = its.core->create_backend(call, plugin_name, texts.texts);
-    if (status != NIXL_CAPI_SUCCESS) return status;
-    auto made = std::make_unique<BackendHandle>();
-    made->name = kUcx;
-    made->agent = its.core.get();
-    return give(call, backend, std::move(made));
+    Result<compat::Backend> made = its.agent.create_backend(plugin_name, texts.texts);
+    if (!made) return backend_error(call, made.error());
+    return give(call, backend, std::make_unique<BackendHandle>(std::move(*made)));
   });
 }
 
@@ -239,31 +226,30 @@ nixl_capi_status_t nixl_capi_get_backend_params(nixl_capi_agent_t agent, nixl_ca
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_FIND(which, BackendHandle, backend);
-    NIXL_NOT_NULL(mems);
-    NIXL_NOT_NULL(params);
-    if (which.agent != its.core.get()) {
-      return refuse(call, NIXL_CAPI_ERROR_BACKEND, "the backend is another agent's");
-    }
-    Texts texts = its.core->backend_params();
-    texts.merge(ucx_defaults());
-    return give_params(call, std::move(texts), mems, params);
+    return give_params(call, its.agent.get_backend_params(which.backend), mems, params);
   });
 }
 
-nixl_capi_status_t nixl_capi_register_mem(nixl_capi_agent_t agent, nixl_capi_reg_dlist_t dlist, nixl_capi_opt_args_t) {
+nixl_capi_status_t nixl_capi_register_mem(nixl_capi_agent_t agent, nixl_capi_reg_dlist_t dlist,
+                                          nixl_capi_opt_args_t opt_args) {
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_FIND(list, RegDlist, dlist);
-    return its.core->register_memory(call, list);
+    NIXL_OPTIONS(opt, opt_args);
+    Result<compat::RegistrationHandle> made = its.agent.register_memory(list.list, opt);
+    if (!made) return refuse(call, made.error());
+    made->detach();
+    return NIXL_CAPI_SUCCESS;
   });
 }
 
 nixl_capi_status_t nixl_capi_deregister_mem(nixl_capi_agent_t agent, nixl_capi_reg_dlist_t dlist,
-                                            nixl_capi_opt_args_t) {
+                                            nixl_capi_opt_args_t opt_args) {
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_FIND(list, RegDlist, dlist);
-    return its.core->deregister(call, list);
+    NIXL_OPTIONS(opt, opt_args);
+    return answer(call, its.agent.deregister_memory(list.list, opt));
   });
 }
 
@@ -273,32 +259,32 @@ nixl_capi_status_t nixl_capi_query_mem(nixl_capi_agent_t agent, nixl_capi_reg_dl
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_FIND(list, RegDlist, descs);
     NIXL_FIND(answers, RespList, resp);
-    NIXL_FIND(args, OptArgs, opt_args);
-    if (args.backends.size() != 1) {
-      return refuse(call, NIXL_CAPI_ERROR_INVALID_PARAM, "the options must name exactly one backend");
-    }
-    return refuse(call, NIXL_CAPI_ERROR_BACKEND, "not supported: UCX knows nothing of memory beyond its registration");
-  });
-}
-
-nixl_capi_status_t nixl_capi_get_notifs(nixl_capi_agent_t agent, nixl_capi_notif_map_t notif_map,
-                                        nixl_capi_opt_args_t) {
-  return run(__func__, [&](const char* call) {
-    NIXL_FIND(its, AgentHandle, agent);
-    NIXL_FIND(map, NotifMap, notif_map);
-    if (!its.core->has_backend()) return refuse(call, NIXL_CAPI_ERROR_BACKEND, "the agent has no backend yet");
-    its.core->take_notifications(&map);
+    NIXL_OPTIONS(opt, opt_args);
+    Result<compat::QueryResponses> found = its.agent.query_mem(list.list, opt);
+    if (!found) return refuse(call, found.error());
+    answers.all = std::move(*found);
     return NIXL_CAPI_SUCCESS;
   });
 }
 
+nixl_capi_status_t nixl_capi_get_notifs(nixl_capi_agent_t agent, nixl_capi_notif_map_t notif_map,
+                                        nixl_capi_opt_args_t opt_args) {
+  return run(__func__, [&](const char* call) {
+    NIXL_FIND(its, AgentHandle, agent);
+    NIXL_FIND(map, NotifMap, notif_map);
+    NIXL_OPTIONS(opt, opt_args);
+    return answer(call, its.agent.get_notifications(map.all, opt));
+  });
+}
+
 nixl_capi_status_t nixl_capi_gen_notif(nixl_capi_agent_t agent, const char* remote_agent, const void* data, size_t len,
-                                       nixl_capi_opt_args_t) {
+                                       nixl_capi_opt_args_t opt_args) {
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_NOT_NULL(remote_agent);
     if (len > 0) NIXL_NOT_NULL(data);
-    return its.core->notify(call, remote_agent, {static_cast<const char*>(data), len});
+    NIXL_OPTIONS(opt, opt_args);
+    return answer(call, its.agent.send_notification(remote_agent, {static_cast<const char*>(data), len}, opt));
   });
 }
 

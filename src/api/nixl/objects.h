@@ -1,35 +1,30 @@
 #pragma once
 
-// The small objects of the NIXL face: lists, maps and options that clients fill and read.
+// What the handles of the NIXL face name: agents, prepared lists and requests of the compat layer, and the small lists,
+// maps and options that clients fill and read.
 //
-// Thread rule: each belongs to one thread at a time, as in NIXL. Lifetime: what is lent ("borrowed") lives as long as
-// the object that lends it is unchanged.
+// Thread rule: the small ones belong to one thread at a time, as in NIXL. Lifetime: what is lent ("borrowed") lives as
+// long as the object that lends it is unchanged.
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include <hawser/status.h>
+#include <hawser/compat/agent.h>
 
 #include "api/handles.h"
 #include "api/nixl/nixl_capi.h"
 
 namespace hawser::nixl {
 
-using Texts = std::map<std::string, std::string>;
-
-struct Desc {
-  std::uint64_t addr = 0, len = 0, dev = 0;
-};
-
-struct Params final : api::Object {
+struct ParamsObject final : api::Object {
   static constexpr std::uint8_t kKind = 1;
   static constexpr std::string_view kName = "parameter";
-  Texts texts;
+  hawser::Params texts;
 };
 
 struct ParamIter final : api::Object {
@@ -48,65 +43,82 @@ struct StringList final : api::Object {
 struct MemList final : api::Object {
   static constexpr std::uint8_t kKind = 4;
   static constexpr std::string_view kName = "memory type list";
-  std::vector<nixl_capi_mem_type_t> all;
+  std::vector<compat::MemType> all;
 };
 
 struct BackendHandle final : api::Object {
   static constexpr std::uint8_t kKind = 5;
   static constexpr std::string_view kName = "backend";
-  std::string name;
-  const void* agent = nullptr;  ///< Whose it is; compared only.
+  explicit BackendHandle(compat::Backend its) : backend(std::move(its)) {}
+  compat::Backend backend;
 };
 
 struct OptArgs final : api::Object {
   static constexpr std::uint8_t kKind = 6;
   static constexpr std::string_view kName = "optional arguments";
-  std::vector<std::string> backends;
-  std::string notif, custom;
-  std::optional<std::string> ip_addr;
-  std::uint16_t port = 0;
-  bool has_notif = false, skip_desc_merge = false;
+  compat::OptArgs args;
+  std::string notif;  ///< Set, but a notification only with has_notif.
+  bool has_notif = false;
+
+  void update() { args.notification = has_notif ? std::optional(notif) : std::nullopt; }
 };
 
 struct XferDlist final : api::Object {
   static constexpr std::uint8_t kKind = 7;
   static constexpr std::string_view kName = "transfer descriptor list";
-  nixl_capi_mem_type_t type = NIXL_CAPI_MEM_UNKNOWN;
-  std::vector<Desc> all;
-};
-
-struct RegDesc : Desc {
-  std::string meta;
+  explicit XferDlist(compat::MemType type) : list(type) {}
+  compat::XferDescList list;
 };
 
 struct RegDlist final : api::Object {
   static constexpr std::uint8_t kKind = 8;
   static constexpr std::string_view kName = "registration descriptor list";
-  nixl_capi_mem_type_t type = NIXL_CAPI_MEM_UNKNOWN;
-  std::vector<RegDesc> all;
+  explicit RegDlist(compat::MemType type) : list(type) {}
+  compat::RegDescList list;
 };
 
-struct RemoteDesc : Desc {
+struct RemoteDesc : compat::Desc {
   std::optional<std::string> agent;
 };
 
 struct RemoteDlist final : api::Object {
   static constexpr std::uint8_t kKind = 9;
   static constexpr std::string_view kName = "remote descriptor list";
-  nixl_capi_mem_type_t type = NIXL_CAPI_MEM_UNKNOWN;
+  explicit RemoteDlist(compat::MemType) {}
   std::vector<RemoteDesc> all;
 };
 
 struct NotifMap final : api::Object {
   static constexpr std::uint8_t kKind = 10;
   static constexpr std::string_view kName = "notification map";
-  std::map<std::string, std::vector<std::string>, std::less<>> all;
+  compat::NotificationMap all;
 };
 
 struct RespList final : api::Object {
   static constexpr std::uint8_t kKind = 11;
   static constexpr std::string_view kName = "query response list";
-  std::vector<std::optional<Texts>> all;
+  compat::QueryResponses all;
+};
+
+struct AgentHandle final : api::Object {
+  static constexpr std::uint8_t kKind = 20;
+  static constexpr std::string_view kName = "agent";
+  explicit AgentHandle(compat::Agent its) : agent(std::move(its)) {}
+  compat::Agent agent;
+};
+
+struct PreparedHandle final : api::Object {
+  static constexpr std::uint8_t kKind = 21;
+  static constexpr std::string_view kName = "prepared list";
+  explicit PreparedHandle(compat::PreparedList its) : list(std::move(its)) {}
+  const compat::PreparedList list;
+};
+
+struct RequestHandle final : api::Object {
+  static constexpr std::uint8_t kKind = 22;
+  static constexpr std::string_view kName = "request";
+  explicit RequestHandle(compat::TransferRequest its) : request(std::move(its)) {}
+  compat::TransferRequest request;
 };
 
 }  // namespace hawser::nixl

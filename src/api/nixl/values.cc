@@ -39,14 +39,16 @@ void nixl_capi_mem_free(void* data) { std::free(data); }
 nixl_capi_status_t nixl_capi_create_params(nixl_capi_params_t* params) {
   return run(__func__, [&](const char* call) {
     NIXL_NOT_NULL(params);
-    return give(call, params, std::make_unique<Params>());
+    return give(call, params, std::make_unique<ParamsObject>());
   });
 }
-nixl_capi_status_t nixl_capi_destroy_params(nixl_capi_params_t params) { return destroy<Params>(__func__, params); }
+nixl_capi_status_t nixl_capi_destroy_params(nixl_capi_params_t params) {
+  return destroy<ParamsObject>(__func__, params);
+}
 
 nixl_capi_status_t nixl_capi_params_add(nixl_capi_params_t params, const char* key, const char* value) {
   return run(__func__, [&](const char* call) {
-    NIXL_FIND(its, Params, params);
+    NIXL_FIND(its, ParamsObject, params);
     NIXL_NOT_NULL(key);
     NIXL_NOT_NULL(value);
     its.texts[key] = value;
@@ -56,7 +58,7 @@ nixl_capi_status_t nixl_capi_params_add(nixl_capi_params_t params, const char* k
 
 nixl_capi_status_t nixl_capi_params_is_empty(nixl_capi_params_t params, bool* is_empty) {
   return run(__func__, [&](const char* call) {
-    NIXL_FIND(its, Params, params);
+    NIXL_FIND(its, ParamsObject, params);
     NIXL_NOT_NULL(is_empty);
     *is_empty = its.texts.empty();
     return NIXL_CAPI_SUCCESS;
@@ -65,7 +67,7 @@ nixl_capi_status_t nixl_capi_params_is_empty(nixl_capi_params_t params, bool* is
 
 nixl_capi_status_t nixl_capi_params_create_iterator(nixl_capi_params_t params, nixl_capi_param_iter_t* iter) {
   return run(__func__, [&](const char* call) {
-    NIXL_FIND(its, Params, params);
+    NIXL_FIND(its, ParamsObject, params);
     NIXL_NOT_NULL(iter);
     auto made = std::make_unique<ParamIter>();
     made->all.assign(its.texts.begin(), its.texts.end());
@@ -141,7 +143,7 @@ nixl_capi_status_t nixl_capi_mem_list_get(nixl_capi_mem_list_t list, size_t inde
     NIXL_FIND(its, MemList, list);
     NIXL_NOT_NULL(mem_type);
     if (index >= its.all.size()) return out_of_range(call, index, its.all.size());
-    *mem_type = its.all[index];
+    *mem_type = static_cast<nixl_capi_mem_type_t>(its.all[index]);
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -168,7 +170,7 @@ nixl_capi_status_t nixl_capi_opt_args_add_backend(nixl_capi_opt_args_t args, nix
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, OptArgs, args);
     NIXL_FIND(which, BackendHandle, backend);
-    its.backends.push_back(which.name);
+    its.args.backends.push_back(which.backend);
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -178,6 +180,7 @@ nixl_capi_status_t nixl_capi_opt_args_set_notif_msg(nixl_capi_opt_args_t args, c
     NIXL_FIND(its, OptArgs, args);
     NIXL_NOT_NULL(data);
     its.notif.assign(static_cast<const char*>(data), len);
+    its.update();
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -192,14 +195,14 @@ nixl_capi_status_t nixl_capi_opt_args_set_custom_param(nixl_capi_opt_args_t args
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, OptArgs, args);
     NIXL_NOT_NULL(data);
-    its.custom.assign(static_cast<const char*>(data), len);
+    its.args.custom_param.assign(static_cast<const char*>(data), len);
     return NIXL_CAPI_SUCCESS;
   });
 }
 nixl_capi_status_t nixl_capi_opt_args_get_custom_param(nixl_capi_opt_args_t args, void** data, size_t* len) {
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, OptArgs, args);
-    return give_copy(call, its.custom, data, len);
+    return give_copy(call, its.args.custom_param, data, len);
   });
 }
 
@@ -207,6 +210,7 @@ nixl_capi_status_t nixl_capi_opt_args_set_has_notif(nixl_capi_opt_args_t args, b
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, OptArgs, args);
     its.has_notif = has_notif;
+    its.update();
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -222,7 +226,7 @@ nixl_capi_status_t nixl_capi_opt_args_get_has_notif(nixl_capi_opt_args_t args, b
 nixl_capi_status_t nixl_capi_opt_args_set_skip_desc_merge(nixl_capi_opt_args_t args, bool skip_merge) {
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, OptArgs, args);
-    its.skip_desc_merge = skip_merge;
+    its.args.skip_desc_merge = skip_merge;
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -230,7 +234,7 @@ nixl_capi_status_t nixl_capi_opt_args_get_skip_desc_merge(nixl_capi_opt_args_t a
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, OptArgs, args);
     NIXL_NOT_NULL(skip_merge);
-    *skip_merge = its.skip_desc_merge;
+    *skip_merge = its.args.skip_desc_merge;
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -239,14 +243,14 @@ nixl_capi_status_t nixl_capi_opt_args_set_ip_addr(nixl_capi_opt_args_t args, con
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, OptArgs, args);
     NIXL_NOT_NULL(ip_addr);
-    its.ip_addr = ip_addr;
+    its.args.ip_address = ip_addr;
     return NIXL_CAPI_SUCCESS;
   });
 }
 nixl_capi_status_t nixl_capi_opt_args_set_port(nixl_capi_opt_args_t args, uint16_t port) {
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, OptArgs, args);
-    its.port = port;
+    its.args.port = port;
     return NIXL_CAPI_SUCCESS;
   });
 }
@@ -354,7 +358,7 @@ nixl_capi_status_t nixl_capi_query_resp_list_get_params(nixl_capi_query_resp_lis
     NIXL_NOT_NULL(params);
     if (index >= its.all.size()) return out_of_range(call, index, its.all.size());
     if (!its.all[index]) return refuse(call, NIXL_CAPI_ERROR_INVALID_PARAM, "there is no value");
-    auto made = std::make_unique<Params>();
+    auto made = std::make_unique<ParamsObject>();
     made->texts = *its.all[index];
     return give(call, params, std::move(made));
   });

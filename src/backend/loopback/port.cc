@@ -121,21 +121,13 @@ void LoopbackPath::cancel(std::uint64_t transfer) {
 }
 
 bool LoopbackPath::send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) {
-  const std::size_t size = head.size() + body.size();
-  if (!is_up_ || messages_.size() == kMessagesMax || message_bytes_ + size > kMessageBytesMax) return false;
-  std::string& message = messages_.emplace_back();
-  message.reserve(size);
-  for (const auto& part : {head, body}) message.append(reinterpret_cast<const char*>(part.data()), part.size());
-  message_bytes_ += size;
+  if (!is_up_ || !messages_.push(head, body)) return false;
   ++counts_.messages_out;
   return true;
 }
 
 bool LoopbackPath::take(std::string* out) {
-  if (messages_.empty()) return false;
-  *out = std::move(messages_.front());
-  messages_.pop_front();
-  message_bytes_ -= out->size();
+  if (!messages_.take(out)) return false;
   ++counts_.messages_in;
   return true;
 }

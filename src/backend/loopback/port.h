@@ -15,6 +15,7 @@
 
 #include "backend/backend.h"
 #include "backend/chunk_queue.h"
+#include "backend/self_messages.h"
 
 namespace hawser::backend::loopback {
 
@@ -53,18 +54,15 @@ class LoopbackPath final : public Path {
   void end_job(Job& job, const Status& status);
   void count_chunk(const Chunk& chunk);
 
-  static constexpr std::uint32_t kJobsMax = 64;              ///< Chunks taken and not ended.
-  static constexpr std::size_t kMessagesMax = 1024;          ///< Sent and not polled.
-  static constexpr std::size_t kMessageBytesMax = 1u << 20;  ///< Likewise.
-  static constexpr std::uint64_t kAtOnceMax = 256 * 1024;    ///< Bytes copied by one submit.
+  static constexpr std::uint32_t kJobsMax = 64;            ///< Chunks taken and not ended.
+  static constexpr std::uint64_t kAtOnceMax = 256 * 1024;  ///< Bytes copied by one submit.
 
   LoopbackPort& port_;
   const base::Id128 session_;
   bool is_up_ = true;
   std::uint32_t job_count_ = 0;
   std::unordered_map<std::uint64_t, std::unique_ptr<LoopbackBinding>> bindings_;  ///< By generation and index.
-  std::deque<std::string> messages_;
-  std::size_t message_bytes_ = 0;
+  SelfMessages messages_;
   PathCounters counts_;
 };
 

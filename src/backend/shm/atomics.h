@@ -6,7 +6,9 @@
 // Thread rule: any thread, and any process that maps the words.
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace hawser::backend::shm {
 
@@ -17,6 +19,17 @@ struct Atomics {
   static void fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
   /// Orders for the compiler only; the other side pays with a membarrier.
   static void light_fence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+  static constexpr std::size_t kRunMin = 512;  ///< See ring.h.
+
+  /// Bytes into words, from the byte `offset` on, and back. Only an acquired header makes them visible; a hostile peer
+  /// that writes meanwhile spoils its own message.
+  static void copy_in(Word* words, std::size_t offset, const std::byte* from, std::size_t size) {
+    std::memcpy(reinterpret_cast<std::byte*>(words) + offset, from, size);
+  }
+  static void copy_out(const Word* words, std::size_t offset, std::byte* to, std::size_t size) {
+    std::memcpy(to, reinterpret_cast<const std::byte*>(words) + offset, size);
+  }
 };
 
 // A lock that a dead process holds would be held for ever.

@@ -14,6 +14,7 @@
 #include "backend/backend.h"
 #include "backend/chunk_copy.h"
 #include "backend/shm/atomics.h"
+#include "backend/shm/first_touch.h"
 #include "backend/shm/mapping.h"
 
 namespace hawser::backend::shm {
@@ -39,6 +40,7 @@ class ShmBinding final : public Binding {
   const Atomics::GateWord* gate = nullptr;
   std::uint64_t address = 0;  ///< kForeign: where it begins there.
   Mapping mapping;
+  mutable FirstTouch first_touch;  ///< kMapped.
   base::Id128 key;
   std::uint32_t request = 0;
   Status status;  ///< kFailed: why.

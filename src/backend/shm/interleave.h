@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <string>
@@ -85,6 +86,27 @@ struct Machine {
   using GateWord = interleave::Word<std::uint32_t>;
   static void fence() { Replay::perform({Op::kFence, 0, 0}); }
   static void light_fence() {}
+
+  static constexpr std::size_t kRunMin = 512;
+  /// Whole words only.
+  static void copy_in(Word* words, std::size_t offset, const std::byte* from, std::size_t size) {
+    for (std::size_t i = 0; i < size; i += 8) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, from + i, 8);
+      words[(offset + i) / 8].store(value, std::memory_order_relaxed);
+    }
+  }
+  static void copy_out(const Word* words, std::size_t offset, std::byte* to, std::size_t size) {
+    for (std::size_t i = 0; i < size; i += 8) {
+      const std::uint64_t value = words[(offset + i) / 8].load(std::memory_order_relaxed);
+      std::memcpy(to + i, &value, 8);
+    }
+  }
+};
+
+/// The same where a record of two lines is a run.
+struct RunMachine : Machine {
+  static constexpr std::size_t kRunMin = 64;
 };
 
 /// The same without fences: the explorer must find what goes wrong then.

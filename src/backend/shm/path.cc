@@ -93,7 +93,7 @@ Submitted ShmPath::submit(std::span<const Chunk> chunks, Instant) {
   // Chunks that wait have no right to go first, but then one turn may copy so much only.
   std::uint64_t allowance = kAtOnceMax;
   result.taken = result.done = job_count_ == 0 ? copy_at_once(chunks, port_.options().inline_bytes_max, allowance)
-                                               : copy_at_once(chunks, kBesideJobsMax, port_.beside_jobs_left());
+                                               : copy_at_once(chunks, kSmallChunk, port_.beside_jobs_left());
   while (result.taken < chunks.size() && enqueue(chunks[result.taken])) ++result.taken;
   return result;
 }
@@ -108,6 +108,7 @@ std::uint32_t ShmPath::copy_at_once(std::span<const Chunk> chunks, std::uint64_t
     if (target.state != ShmBinding::State::kMapped || chunk.bytes > bytes_max) break;
     if (chunk.bytes > left || !admits(target, chunk) || !pin.enter(target)) break;
     Cursor cursor;
+    target.first_touch.prepare(chunk, cursor, chunk.bytes);
     pin.is_fence_due |= copy_part(target.base, chunk, &cursor, chunk.bytes, hint_of(target, chunk, chunk.bytes));
     left -= chunk.bytes;
     count_chunk(chunk);
@@ -188,7 +189,9 @@ std::uint64_t ShmPath::work_mapped(Job& job, const ShmBinding& target, std::uint
     // A message that came meanwhile is not kept waiting for the rest of the turn.
     const std::uint64_t step = base::streams(job.chunk.bytes, hint) ? kStreamStep : kCachedStep;
     do {
-      pin.is_fence_due |= copy_part(target.base, job.chunk, &job.cursor, std::min(step, limit - moved), hint);
+      const std::uint64_t size = std::min(step, limit - moved);
+      target.first_touch.prepare(job.chunk, job.cursor, size);
+      pin.is_fence_due |= copy_part(target.base, job.chunk, &job.cursor, size, hint);
       moved = job.cursor.done - before;
     } while (moved < limit && job.cursor.done < job.chunk.bytes && !port_.has_message());
   }
@@ -226,15 +229,29 @@ std::uint64_t ShmPath::work_foreign(Job& job, const ShmBinding& target, std::uin
 bool ShmPath::send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (stage_ != Stage::kUp || has_outbox()) return false;
   port_.make_hot(*this);  // an answer is likely
-  if (head.size() + body.size() <= producer_.record_max()) {
-    if (!put(RecordKind::kMessage, head, body)) return false;
-  } else {
-    outbox_.assign(reinterpret_cast<const char*>(head.data()), head.size());
-    outbox_.append(reinterpret_cast<const char*>(body.data()), body.size());
-    outbox_sent_ = 0;
-    if (!flush_outbox() && has_outbox()) port_.note_outbox(*this);
+  const bool sent =
+      head.size() + body.size() <= part_max() ? put(RecordKind::kMessage, head, body) : send_in_parts(head, body);
+  if (sent) ++counts_.messages_out;
+  return sent;
+}
+
+/// As many parts as there is room for now; the rest is copied to the outbox. False: there was no room for the first.
+bool ShmPath::send_in_parts(std::span<const std::byte> head, std::span<const std::byte> body) {
+  bool has_begun = false;
+  while (!head.empty() || !body.empty()) {
+    const auto first = head.first(std::min(head.size(), part_max()));
+    const auto second = body.first(std::min(body.size(), part_max() - first.size()));
+    const bool is_last = first.size() + second.size() == head.size() + body.size();
+    if (!put(is_last ? RecordKind::kLast : RecordKind::kFragment, first, second)) break;
+    has_begun = true;
+    head = head.subspan(first.size());
+    body = body.subspan(second.size());
   }
-  ++counts_.messages_out;
+  if (!has_begun || stage_ != Stage::kUp || (head.empty() && body.empty())) return has_begun;
+  outbox_.assign(reinterpret_cast<const char*>(head.data()), head.size());
+  outbox_.append(reinterpret_cast<const char*>(body.data()), body.size());
+  outbox_sent_ = 0;
+  port_.note_outbox(*this);
   return true;
 }
 
@@ -257,7 +274,7 @@ bool ShmPath::put(RecordKind kind, std::span<const std::byte> head, std::span<co
 
 bool ShmPath::flush_outbox() {
   while (stage_ == Stage::kUp && has_outbox()) {
-    const std::size_t size = std::min<std::size_t>(producer_.record_max(), outbox_.size() - outbox_sent_);
+    const std::size_t size = std::min(part_max(), outbox_.size() - outbox_sent_);
     const bool is_last = outbox_sent_ + size == outbox_.size();
     const auto part = std::as_bytes(std::span<const char>(outbox_.data() + outbox_sent_, size));
     if (!put(is_last ? RecordKind::kLast : RecordKind::kFragment, part, {})) return false;
@@ -273,30 +290,28 @@ void ShmPath::ring_own_door() { static_cast<void>(::eventfd_write(my_door_.get()
 
 std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
   std::size_t count = 0;
-  assembled_.clear();
-  while (count < std::min(out.size(), kBurst) && assembled_.empty() && is_readable()) {
+  if (std::exchange(is_assembled_, false)) assembled_ = 0;
+  while (count < std::min(out.size(), kBurst) && !is_assembled_ && is_readable()) {
     Record record;
     const Got got = consumer_.next(&record);
     if (got == Got::kNone) break;
-    std::byte* at = got == Got::kRecord ? inbox.take(record.size) : nullptr;
-    if (got == Got::kRecord && at == nullptr) break;
-    const bool is_part = got == Got::kRecord && record.kind != RecordKind::kMessage;
-    const bool is_wrong = got == Got::kCorrupt || (!is_part && !assembly_.empty()) ||
-                          (is_part && assembly_.size() + record.size > kMessageMax + 1024);
-    if (is_wrong) {
+    if (got == Got::kCorrupt || !fits_assembly(record)) {
       end(Status(Code::kCorrupt, "the peer's ring holds no valid record"));
       is_ring_broken_ = true;
       break;
     }
+    const bool is_part = record.kind != RecordKind::kMessage;
+    std::byte* at = is_part ? assembly_.get() + assembled_ : inbox.take(record.size);
+    if (at == nullptr) break;
     // A peer that left may write on for ever; what it sent before fits into the ring.
     if (stage_ == Stage::kDraining && --drain_left_ == 0) is_ring_broken_ = true;
     if (consumer_.take(record, at)) static_cast<void>(::eventfd_write(peer_door_.get(), 1));
     std::span<const std::byte> bytes(at, record.size);
     if (is_part) {
-      assembly_.append(reinterpret_cast<const char*>(at), record.size);
+      assembled_ += record.size;
       if (record.kind == RecordKind::kFragment) continue;
-      assembled_.swap(assembly_);
-      bytes = std::as_bytes(std::span<const char>(assembled_));
+      is_assembled_ = true;
+      bytes = {assembly_.get(), assembled_};
     }
     PortEvent& event = out[count++];
     event = {};
@@ -307,6 +322,13 @@ std::size_t ShmPath::receive(std::span<PortEvent> out, Inbox& inbox) {
     ++counts_.messages_in;
   }
   return count;
+}
+
+/// Whether `record` may come now: a part that does not make its message too long, or a message that is alone.
+bool ShmPath::fits_assembly(const Record& record) {
+  if (record.kind == RecordKind::kMessage) return assembled_ == 0;
+  if (assembly_ == nullptr) assembly_ = std::make_unique_for_overwrite<std::byte[]>(kAssemblyMax);
+  return assembled_ + record.size <= kAssemblyMax;
 }
 
 PathCounters ShmPath::counters() const {

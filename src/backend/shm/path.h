@@ -9,6 +9,7 @@
 //
 // Thread rule: confined to its port's lane. Lifetime: owned by the port.
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -142,17 +143,22 @@ class ShmPath final : public Path {
   std::uint64_t work_mapped(Job& job, const ShmBinding& target, std::uint64_t limit);
   std::uint64_t work_foreign(Job& job, const ShmBinding& target, std::uint64_t limit);
   void count_chunk(const Chunk& chunk);
+  bool send_in_parts(std::span<const std::byte> head, std::span<const std::byte> body);
+  std::size_t part_max() const { return std::min<std::size_t>(kPartMax, producer_.record_max()); }
+  bool fits_assembly(const Record& record);
   bool put(RecordKind kind, std::span<const std::byte> head, std::span<const std::byte> body);
   Status named(Status status) const;
 
   static constexpr std::uint32_t kJobsMax = 64;            ///< Chunks taken and not ended.
   static constexpr std::uint64_t kAtOnceMax = 256 * 1024;  ///< Bytes copied by one submit.
-  static constexpr std::uint64_t kBesideJobsMax = 4096;    ///< Chunks up to this size do not wait behind jobs.
   /// Bytes copied between two looks for messages, past the caches and through them: 2 and 5 us.
   static constexpr std::uint64_t kStreamStep = 32 * 1024;
   static constexpr std::uint64_t kCachedStep = 256 * 1024;
   static constexpr std::uint32_t kAskedMax = 16;  ///< Region requests without an answer yet.
-  static constexpr std::size_t kBurst = 32;       ///< Messages of one path in one poll.
+  /// Bytes of one part: while the peer copies it out, the next one is copied in.
+  static constexpr std::size_t kPartMax = 16 * 1024;
+  static constexpr std::size_t kAssemblyMax = kMessageMax + 1024;
+  static constexpr std::size_t kBurst = 32;  ///< Messages of one path in one poll.
 
   ShmPort& port_;
   Stage stage_ = Stage::kConnecting;
@@ -170,9 +176,10 @@ class ShmPath final : public Path {
   // Messages in parts.
   std::string outbox_;
   std::size_t outbox_sent_ = 0;
-  std::uint32_t refused_size_ = 0;  ///< Of the record that had no room; 0: none.
-  std::string assembly_;
-  std::string assembled_;
+  std::uint32_t refused_size_ = 0;         ///< Of the record that had no room; 0: none.
+  std::unique_ptr<std::byte[]> assembly_;  ///< Of kAssemblyMax bytes, once a message came in parts.
+  std::size_t assembled_ = 0;              ///< Bytes of the parts so far; of a whole message until the next receive().
+  bool is_assembled_ = false;
   bool is_ring_broken_ = false;   ///< Not read any more.
   std::uint64_t drain_left_ = 0;  ///< Records still read from a peer that left.
 

@@ -106,6 +106,7 @@ Status ShmPath::adopt_memory(ShmBinding& binding, Packet& packet, const Bound& m
   HAWSER_TRY_ASSIGN(binding.mapping, Mapping::map(packet.fds[0].get(), file_size,
                                                   writes ? Mapping::Access::kReadWrite : Mapping::Access::kRead));
   binding.base = binding.mapping.base() + message.place;
+  binding.first_touch = FirstTouch(binding.base, message.size);
   binding.state = ShmBinding::State::kMapped;
   return {};
 }

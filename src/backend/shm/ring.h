@@ -7,6 +7,11 @@
 // and size and is stored last. So the consumer looks at one word, a small message and its flag travel in one line, and
 // a producer that is killed between any two stores leaves no torn record: the line still shows an earlier lap.
 //
+// A record of `A::kRunMin` bytes or more is a *run*: one header, then its bytes in a row, which can be copied as fast
+// as memory goes. Its lines have no headers of their own, so bytes of a message lie where a later lap looks for a
+// header. The producer knows which lines those are (`stale_`), and clears the header word of such a line before it
+// publishes the record in front of it: the consumer never looks at one before that.
+//
 // Nothing read from here is trusted: each word is read once, then checked. A hostile peer can break its own path only.
 //
 // Sleep: a consumer that will not look any more sets `asleep`, and a producer that waits for room sets `room_wanted`;
@@ -20,6 +25,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "backend/shm/atomics.h"
 
@@ -27,7 +33,8 @@ namespace hawser::backend::shm {
 
 inline constexpr std::size_t kLineSize = 64;
 inline constexpr std::size_t kLineWords = 8;
-inline constexpr std::size_t kLinePayload = kLineSize - 8;  ///< Bytes beside the header.
+inline constexpr std::size_t kHeaderSize = 8;
+inline constexpr std::size_t kLinePayload = kLineSize - kHeaderSize;
 
 template <typename A>
 struct alignas(kLineSize) RingLine {
@@ -65,12 +72,14 @@ constexpr std::uint32_t lap_of(std::uint64_t header) { return static_cast<std::u
 constexpr std::uint32_t size_of(std::uint64_t header) { return static_cast<std::uint32_t>(header >> 8) & 0xffffff; }
 constexpr std::uint8_t kind_of(std::uint64_t header) { return static_cast<std::uint8_t>(header); }
 
-constexpr std::uint64_t lines_for(std::uint64_t size) {
+constexpr std::uint64_t lines_for(std::uint64_t size, std::size_t run_min = Atomics::kRunMin) {
+  if (size >= run_min) return (kHeaderSize + size + kLineSize - 1) / kLineSize;
   return size <= kLinePayload ? 1 : (size + kLinePayload - 1) / kLinePayload;
 }
 /// A record takes a quarter of the ring at most, which is what makes the rule for `room_wanted` work.
-constexpr std::uint32_t record_max(std::uint64_t lines) {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(lines / 4 * kLinePayload, 0xffffff));
+constexpr std::uint32_t record_max(std::uint64_t lines, std::size_t run_min = Atomics::kRunMin) {
+  const std::uint64_t run = lines / 4 * kLineSize - kHeaderSize;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(run >= run_min ? run : lines / 4 * kLinePayload, 0xffffff));
 }
 
 }  // namespace ring
@@ -82,6 +91,10 @@ struct RingLines {
   std::uint64_t count = 0;
 
   RingLine<A>& at(std::uint64_t position) const { return lines[position & (count - 1)]; }
+  /// The first byte of the run at `position`, counted from the ring's beginning.
+  std::size_t run_offset(std::uint64_t position) const { return (position & (count - 1)) * kLineSize + kHeaderSize; }
+  std::size_t bytes() const { return count * kLineSize; }
+  typename A::Word* words() const { return lines[0].words; }
   /// Never the value that fresh, zeroed memory has in the first lap.
   std::uint32_t lap(std::uint64_t position) const {
     return static_cast<std::uint32_t>(position >> std::countr_zero(count)) + 1;
@@ -101,20 +114,26 @@ class RingProducer {
   RingProducer(RingLines<A> lines, RingSide<A>* mine, RingSide<A>* theirs)
       : lines_(lines), mine_(mine), theirs_(theirs) {}
 
-  std::uint32_t record_max() const { return ring::record_max(lines_.count); }
+  std::uint32_t record_max() const { return ring::record_max(lines_.count, A::kRunMin); }
   /// Lines not consumed yet, when last looked.
   std::uint64_t used_lines() const { return position_ - tail_; }
 
   /// `head` + `body` as one record of at most record_max() bytes. After kDone ask must_ring().
   Put put(RecordKind kind, std::span<const std::byte> head, std::span<const std::byte> body) {
     const auto size = static_cast<std::uint32_t>(head.size() + body.size());
-    const std::uint64_t need = ring::lines_for(size);
+    const std::uint64_t need = ring::lines_for(size, A::kRunMin);
     if (position_ + need - tail_ > lines_.count) [[unlikely]] {
       if (!refresh()) return Put::kCorrupt;
       if (position_ + need - tail_ > lines_.count) return Put::kFull;
     }
-    for (std::uint64_t i = 1; i < need; ++i) fill(i, head, body);
-    fill(0, head, body);
+    const bool is_run = size >= A::kRunMin;
+    if (is_run) {
+      fill_run(need, head, body);
+    } else {
+      for (std::uint64_t i = 1; i < need; ++i) fill(i, head, body);
+      fill(0, head, body);
+    }
+    if (!stale_.empty()) clear_stale(need, is_run);
     const std::uint64_t header = ring::header(lines_.lap(position_), size, static_cast<std::uint8_t>(kind));
     lines_.at(position_).words[0].store(header, std::memory_order_release);
     position_ += need;
@@ -132,7 +151,7 @@ class RingProducer {
   bool await_room(std::uint32_t size) {
     mine_->room_wanted.store(1, std::memory_order_relaxed);
     A::fence();
-    if (refresh() && position_ + ring::lines_for(size) - tail_ > lines_.count) return true;
+    if (refresh() && position_ + ring::lines_for(size, A::kRunMin) - tail_ > lines_.count) return true;
     mine_->room_wanted.store(0, std::memory_order_relaxed);
     return false;
   }
@@ -147,6 +166,31 @@ class RingProducer {
     for (std::size_t word = 0; word * 8 < size; ++word) {
       line.words[word + 1].store(payload[word], std::memory_order_relaxed);
     }
+  }
+
+  void fill_run(std::uint64_t need, std::span<const std::byte> head, std::span<const std::byte> body) {
+    if (stale_.empty()) stale_.resize(lines_.count);
+    std::size_t offset = lines_.run_offset(position_);
+    for (std::span<const std::byte> part : {head, body}) {
+      while (!part.empty()) {
+        const std::size_t count = std::min(part.size(), lines_.bytes() - offset);
+        A::copy_in(lines_.words(), offset, part.data(), count);
+        offset = (offset + count) & (lines_.bytes() - 1);
+        part = part.subspan(count);
+      }
+    }
+    for (std::uint64_t i = 1; i < need; ++i) stale_[(position_ + i) & (lines_.count - 1)] = true;
+  }
+
+  /// Before the record of `need` lines at the position is published. The line behind it is ours to write: if it were
+  /// one that the consumer has not given back, it would be the first of a record, and those are not stale.
+  void clear_stale(std::uint64_t need, bool is_run) {
+    stale_[position_ & (lines_.count - 1)] = false;
+    for (std::uint64_t i = 1; i < need && !is_run; ++i) stale_[(position_ + i) & (lines_.count - 1)] = false;
+    const std::uint64_t next = position_ + need;
+    if (!stale_[next & (lines_.count - 1)]) return;
+    stale_[next & (lines_.count - 1)] = false;
+    lines_.at(next).words[0].store(0, std::memory_order_relaxed);
   }
 
   /// Up to kLinePayload bytes of head + body from `offset` on, padded with zeros to a whole word.
@@ -180,6 +224,7 @@ class RingProducer {
   RingSide<A>* theirs_ = nullptr;
   std::uint64_t position_ = 0;  ///< Lines written since the beginning.
   std::uint64_t tail_ = 0;      ///< Lines consumed, when last looked.
+  std::vector<bool> stale_;     ///< Lines whose header word holds bytes of a run. Empty until there was a run.
 };
 
 enum class Got : std::uint8_t { kNone, kRecord, kCorrupt };
@@ -200,7 +245,7 @@ class RingConsumer {
     if (ring::lap_of(header) != lines_.lap(position_)) return Got::kNone;
     const std::uint8_t kind = ring::kind_of(header);
     const std::uint32_t size = ring::size_of(header);
-    if (kind < 1 || kind > 3 || size > ring::record_max(lines_.count)) return Got::kCorrupt;
+    if (kind < 1 || kind > 3 || size > ring::record_max(lines_.count, A::kRunMin)) return Got::kCorrupt;
     *record = {static_cast<RecordKind>(kind), size};
     return Got::kRecord;
   }
@@ -208,7 +253,14 @@ class RingConsumer {
   /// Copies the bytes of the record that next() told of and gives its lines back. True: the producer waits for room and
   /// its doorbell is to be rung.
   bool take(const Record& record, std::byte* out) {
-    const std::uint64_t need = ring::lines_for(record.size);
+    const std::uint64_t need = ring::lines_for(record.size, A::kRunMin);
+    if (record.size >= A::kRunMin) {
+      const std::size_t offset = lines_.run_offset(position_);
+      const std::size_t first = std::min<std::size_t>(record.size, lines_.bytes() - offset);
+      A::copy_out(lines_.words(), offset, out, first);
+      A::copy_out(lines_.words(), 0, out + first, record.size - first);
+      return release(need);
+    }
     std::size_t left = record.size;
     for (std::uint64_t i = 0; i < need; ++i) {
       const std::size_t size = std::min(left, kLinePayload);

@@ -99,6 +99,12 @@ TEST(RingModel, RecordsOfTwoLinesWrap) {
   EXPECT_EQ(runs.run(), "");
 }
 
+TEST(RingModel, RunsWrap) {
+  Model<interleave::RunMachine> model(8);
+  auto runs = explorer(model, {false, true, false, true, true, true});
+  EXPECT_EQ(runs.run(), "");
+}
+
 TEST(RingModel, FindsTheMissingFence) {
   Model<interleave::UnfencedMachine> model(4);
   auto runs = explorer(model, {false, false});
@@ -106,11 +112,12 @@ TEST(RingModel, FindsTheMissingFence) {
 }
 
 // A producer that dies is one that is never run again: it must leave no record that is not whole.
-TEST(RingModel, DeadProducerLeavesWholeRecordsOnly) {
-  Model<interleave::Machine> model(8);
+template <typename M>
+std::string run_dead_producer() {
+  Model<M> model(8);
   const std::vector<bool> longs = {true, false, true};
   const auto look = [&] {
-    RingConsumer<interleave::Machine> consumer(model.lines(), &model.consumer_side, &model.producer_side);
+    RingConsumer<M> consumer(model.lines(), &model.consumer_side, &model.producer_side);
     for (std::size_t number = 0; number < longs.size(); ++number) {
       Record record;
       const Got got = consumer.next(&record);
@@ -122,8 +129,12 @@ TEST(RingModel, DeadProducerLeavesWholeRecordsOnly) {
       if (bytes != expected) return Replay::fail("a torn record");
     }
   };
-  Explorer runs(std::vector<std::uint64_t>(model.cells), 2, {[&] { produce(model, longs); }, look});
-  EXPECT_EQ(runs.run(), "");
+  return Explorer(std::vector<std::uint64_t>(model.cells), 2, {[&] { produce(model, longs); }, look}).run();
+}
+
+TEST(RingModel, DeadProducerLeavesWholeRecordsOnly) {
+  EXPECT_EQ(run_dead_producer<interleave::Machine>(), "");
+  EXPECT_EQ(run_dead_producer<interleave::RunMachine>(), "");
 }
 
 /// An initiator that writes under its pin, an owner that closes and then uses the memory itself.

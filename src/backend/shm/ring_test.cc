@@ -36,7 +36,14 @@ TEST(Ring, SmallMessageIsOneLine) {
   EXPECT_EQ(ring::lines_for(0), 1u);
   EXPECT_EQ(ring::lines_for(56), 1u);
   EXPECT_EQ(ring::lines_for(57), 2u);
-  EXPECT_EQ(ring::record_max(64), 16u * 56);
+  EXPECT_EQ(ring::record_max(8), 2u * 56);
+}
+
+TEST(Ring, RunHasOneHeader) {
+  EXPECT_EQ(ring::lines_for(511), 10u);
+  EXPECT_EQ(ring::lines_for(512), 9u);
+  EXPECT_EQ(ring::lines_for(9 * 64 - 8), 9u);
+  EXPECT_EQ(ring::record_max(64), 16u * 64 - 8);
 }
 
 TEST(Ring, EverySizeAndSplitArrives) {
@@ -55,6 +62,32 @@ TEST(Ring, EverySizeAndSplitArrives) {
     consumer.take(record, got.data());
     ASSERT_EQ(got, sent);
     ASSERT_EQ(consumer.next(&record), Got::kNone);
+  }
+}
+
+// Bytes of a run lie where a later lap looks for headers: they must never be taken for one.
+TEST(Ring, BytesThatLookLikeHeadersAreNoRecords) {
+  Shared shared(64);
+  auto producer = shared.producer();
+  auto consumer = shared.consumer();
+  base::Rng rng(3);
+  std::uint64_t position = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const std::uint64_t size = rng.chance(0.5) ? 512 + rng.below(400) : rng.below(512);
+    std::vector<std::byte> sent(size);
+    for (std::size_t at = 0; at + 8 <= size; at += 8) {  // as a record of the next lap would begin
+      const std::uint64_t fake = ring::header(shared.view().lap(position) + 1, 8, 1);
+      std::memcpy(sent.data() + at, &fake, 8);
+    }
+    ASSERT_EQ(producer.put(RecordKind::kMessage, sent, {}), Put::kDone);
+    Record record;
+    ASSERT_EQ(consumer.next(&record), Got::kRecord);
+    ASSERT_EQ(record.size, size) << round;
+    std::vector<std::byte> got(size);
+    consumer.take(record, got.data());
+    ASSERT_EQ(got, sent);
+    ASSERT_EQ(consumer.next(&record), Got::kNone) << "round " << round << " left something like a record";
+    position += ring::lines_for(size);
   }
 }
 

@@ -110,10 +110,12 @@ Result<std::vector<base::SocketAddress>> places_from(const Locator& locator, std
   if (!near.empty()) return near;
   if (far.empty()) {
     return Status(Code::kUnsupported, base::format("it listens for its own host only ({})", readable(locator)))
-        .with_advice("open the peer's tcp backend with `listen` = an address of its network, and security `none`");
+        .with_advice(
+            "open the peer's tcp backend with `listen` = an address of its network, and security `none` (there set "
+            "HAWSER_LISTEN=ADDRESS and HAWSER_SECURITY=none)");
   }
   return Status(Code::kDenied, base::format("{} is on the network, and nothing is encrypted", readable(locator)))
-      .with_advice("on a network you trust set this agent's security to `none`");
+      .with_advice("on a network you trust set this agent's security to `none` (HAWSER_SECURITY=none)");
 }
 
 std::vector<base::SocketAddress> places_of(const base::SocketAddress& bound) {

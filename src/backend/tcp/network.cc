@@ -45,12 +45,10 @@ Result<base::Fd> listen_at(base::SocketAddress& address, const TcpOptions& optio
   return fd;
 }
 
-}  // namespace
-
-Result<TcpListeners> tcp_listen(const TcpOptions& options) {
+/// All addresses at one port (0: any).
+Result<TcpListeners> listen_at_port(const TcpOptions& options, std::uint16_t port) {
   TcpListeners listeners;
   Status failed;
-  std::uint16_t port = options.port;
   for (base::SocketAddress address : options.listen) {
     address.set_port(port);
     auto fd = listen_at(address, options);
@@ -73,6 +71,19 @@ Result<TcpListeners> tcp_listen(const TcpOptions& options) {
   if (listeners.fds.empty()) return failed;
   listeners.locator.host = this_host();
   return listeners;
+}
+
+}  // namespace
+
+Result<TcpListeners> tcp_listen(const TcpOptions& options) {
+  for (std::uint16_t port = options.port;; ++port) {
+    Result<TcpListeners> listeners = listen_at_port(options, port);
+    const bool taken = !listeners && listeners.error().code() == Code::kBusy;
+    if (!taken || options.port == options.port_last) return listeners;
+    if (port < options.port_last) continue;
+    return Status(Code::kBusy, base::format("tcp: all ports from {} to {} are in use", options.port, options.port_last))
+        .with_advice("choose another range of `port`, or 0 for any that is free");
+  }
 }
 
 Result<std::unique_ptr<TcpNetwork>> TcpNetwork::open(const TcpOptions& options, std::shared_ptr<FdLedger> ledger,

@@ -3,6 +3,7 @@
 #include "backend/params.h"
 #include "backend/stream/stream.h"
 #include "base/format.h"
+#include "base/quantity.h"
 #include "base/try.h"
 
 namespace hawser::backend {
@@ -31,6 +32,21 @@ Result<std::vector<base::SocketAddress>> parse_listen(std::string_view text) {
   return addresses;
 }
 
+/// "0", "7000" or "7000-7100".
+Status parse_ports(std::string_view text, TcpOptions& options) {
+  const std::size_t dash = text.find('-');
+  const auto first = base::parse_count(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : base::parse_count(text.substr(dash + 1));
+  const bool is_range = dash != std::string_view::npos;
+  if (!first || !last || *last > UINT16_MAX || *first > *last || (is_range && *first == 0)) {
+    return Status(Code::kInvalid, base::format("tcp: port = '{}' is no port and no range of ports", text))
+        .with_advice("write 7000, or 7000-7100 for the first free one of these, or 0 for any");
+  }
+  options.port = static_cast<std::uint16_t>(*first);
+  options.port_last = static_cast<std::uint16_t>(*last);
+  return {};
+}
+
 Status check_allowed(const TcpOptions& options) {
   for (const base::SocketAddress& address : options.listen) {
     if (base::is_loopback(address) || options.beyond_host) continue;
@@ -38,7 +54,9 @@ Status check_allowed(const TcpOptions& options) {
     shown.set_port(options.port);
     return Status(Code::kDenied, base::format("tcp: listening on {} would let other hosts in, and nothing is encrypted",
                                               base::to_string(shown)))
-        .with_advice("on a network you trust set the agent's security to `none`; else leave out `listen`");
+        .with_advice(
+            "on a network you trust set the agent's security to `none` (HAWSER_SECURITY=none); else leave out "
+            "`listen`");
   }
   return Status();
 }
@@ -49,7 +67,7 @@ Result<TcpOptions> read_tcp_options(const Params& params, Security security) {
   TcpOptions options;
   ParamReader read("tcp", params);
   const std::string listen = read.text("listen", kListenDefault);
-  options.port = static_cast<std::uint16_t>(read.count("port", 0, {.min = 0, .max = UINT16_MAX}));
+  const std::string ports = read.text("port", "0");
   options.connections =
       static_cast<unsigned>(read.count("connections", options.connections, {.min = 1, .max = stream::kStreamsMax}));
   options.small = read.size("small", options.small, {.min = 0, .max = 1 << 20});
@@ -61,6 +79,7 @@ Result<TcpOptions> read_tcp_options(const Params& params, Security security) {
   options.listen_given = listen != kListenDefault;
   options.beyond_host = security == Security::kNone;
   HAWSER_TRY_ASSIGN(options.listen, parse_listen(listen));
+  HAWSER_TRY(parse_ports(ports, options));
   HAWSER_TRY(check_allowed(options));
   options.params = read.in_force();
   options.warnings = read.warnings();

@@ -21,6 +21,7 @@ struct TcpOptions {
   bool listen_given = false;                ///< Each must work; else one is enough.
   bool beyond_host = false;                 ///< Whether peers of other hosts may be reached at all.
   std::uint16_t port = 0;                   ///< 0: any.
+  std::uint16_t port_last = 0;              ///< The first free one from `port` to this.
   unsigned connections = 3;                 ///< Per path: one for small operations, the rest for bulk.
   std::uint64_t small = 16 * 1024;          ///< Chunks up to this size go with the small operations.
   int sndbuf = 0, rcvbuf = 0;               ///< Bytes; 0: the system's own tuning.

@@ -1,0 +1,63 @@
+# Python packages. HAWSER_PYTHON says whether they are built: ON must find what it needs, AUTO does so where a virtual
+# environment with nanobind is there (`./dev` makes build/venv), OFF does not look.
+
+set(HAWSER_PYTHON "AUTO" CACHE STRING "Build the Python packages: ON, OFF or AUTO")
+set(HAWSER_PYTHON_FOUND FALSE)
+set(HAWSER_PYTHON_REASON "")
+
+function(_hawser_find_nanobind)
+  execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
+    OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed AND IS_DIRECTORY "${folder}")
+    set(nanobind_ROOT "${folder}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+if(HAWSER_PYTHON STREQUAL "OFF" OR HAWSER_ONLY_LAYERS OR HAWSER_SANITIZE)
+  set(HAWSER_PYTHON_REASON "Python packages are not built in this configuration")
+else()
+  set(venv "${PROJECT_SOURCE_DIR}/build/venv/bin/python")
+  if(NOT Python_EXECUTABLE AND EXISTS "${venv}")
+    set(Python_EXECUTABLE "${venv}")
+  endif()
+  if(Python_EXECUTABLE)
+    find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.SABIModule)
+    if(Python_FOUND)
+      _hawser_find_nanobind()
+      find_package(nanobind CONFIG QUIET)
+    endif()
+  endif()
+  if(nanobind_FOUND)
+    set(HAWSER_PYTHON_FOUND TRUE)
+  elseif(HAWSER_PYTHON STREQUAL "ON")
+    message(FATAL_ERROR "HAWSER_PYTHON=ON, but there is no Python with its headers and nanobind: set Python_EXECUTABLE")
+  elseif(NOT Python_EXECUTABLE)
+    set(HAWSER_PYTHON_REASON "no virtual environment in build/venv (python3-venv or the package index is missing)")
+  elseif(NOT Python_FOUND)
+    set(HAWSER_PYTHON_REASON "no Python headers (python3-dev is missing)")
+  else()
+    set(HAWSER_PYTHON_REASON "no nanobind in build/venv")
+  endif()
+endif()
+if(HAWSER_PYTHON_REASON)
+  message(STATUS "No Python packages: ${HAWSER_PYTHON_REASON}")
+endif()
+
+# hawser_python_package(<name> FOLDER <folder> MODULE <target> COMPONENT <component> LIBRARIES <target>...)
+#   Lays out the package <name> in <build>/python for tests, and installs it with the libraries in its folder lib as
+#   <component>, which the wheel is made of.
+function(hawser_python_package name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;MODULE;COMPONENT" "LIBRARIES")
+  file(GLOB files CONFIGURE_DEPENDS RELATIVE "${arg_FOLDER}" "${arg_FOLDER}/*.py" "${arg_FOLDER}/*.pyi"
+       "${arg_FOLDER}/py.typed")
+  foreach(file IN LISTS files)
+    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/python/${name}")
+    file(CREATE_LINK "${arg_FOLDER}/${file}" "${PROJECT_BINARY_DIR}/python/${name}/${file}" SYMBOLIC)
+  endforeach()
+  install(TARGETS ${arg_MODULE} LIBRARY DESTINATION ${name} COMPONENT ${arg_COMPONENT} EXCLUDE_FROM_ALL)
+  foreach(library IN LISTS arg_LIBRARIES)
+    # One file, under the name that is linked: wheels hold no links.
+    install(FILES $<TARGET_FILE:${library}> DESTINATION ${name}/lib RENAME $<TARGET_SONAME_FILE_NAME:${library}>
+            COMPONENT ${arg_COMPONENT} EXCLUDE_FROM_ALL)
+  endforeach()
+endfunction()

@@ -1,0 +1,143 @@
+"""Hawser moves bytes between the memories of a cluster.
+
+    import hawser, numpy
+
+    with hawser.Agent("prefill-0", directory=hawser.file_directory("/run/hawser")) as agent:
+        pages = agent.empty((1024, 4096), numpy.uint8, name="kv")
+        decode = agent.find_peer("decode-3")
+        plan = agent.plan_write(decode, agent.range_of(pages).region.table(4096), decode.table("kv", 4096),
+                                source_blocks, target_blocks)
+        plan.submit(notify=b"request-17").wait()     # or: await plan.submit(...)
+
+An agent is driven by a thread of the library unless it is opened with `driver=False`; then `poll` and `wait` make its
+progress. Every call that may take long gives up Python's global lock. Errors are exceptions with fields: see `Error`.
+"""
+
+from __future__ import annotations
+
+import atexit as _atexit
+import json as _json
+import math as _math
+import weakref as _weakref
+from typing import Any, Optional, Sequence, Union
+
+from . import _aio, _hawser
+from ._hawser import (MESSAGE_MAX, Agent, CompletionQueue, Directory, Message, Notification, Peer, PeerEvent, Plan,
+                      Range, Region, RemoteRange, Table, Transfer, __version__, file_directory, inproc_directory)
+from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
+                     InvalidError, NotFoundError, TimedOutError, UnsupportedError)
+
+__all__ = ["Agent", "BusyError", "CancelledError", "Code", "CompletionQueue", "CorruptError", "DeniedError",
+           "Directory", "DisconnectedError", "Error", "FailedError", "InvalidError", "MESSAGE_MAX", "Message",
+           "NotFoundError", "Notification", "Peer", "PeerEvent", "Plan", "Range", "Region", "RemoteRange", "Table",
+           "TimedOutError", "Transfer", "UnsupportedError", "__version__", "empty", "file_directory",
+           "inproc_directory", "torch_empty"]
+
+Shape = Union[int, Sequence[int]]
+
+
+def _only_agent(agent: Optional[Agent]) -> Agent:
+    if agent is not None:
+        return agent
+    open_ones = [one for one in list(_agents) if not one.closed]
+    if len(open_ones) != 1:
+        raise InvalidError(f"empty: this process has {len(open_ones)} open agents, so `agent` must be given")
+    return open_ones[0]
+
+
+def _counts(shape: Shape) -> tuple:
+    counts = (shape,) if isinstance(shape, int) else tuple(int(count) for count in shape)
+    if any(count < 0 for count in counts):
+        raise InvalidError(f"empty: the shape {counts} has a negative count")
+    return counts
+
+
+def empty(shape: Shape, dtype: Any = "uint8", *, agent: Optional[Agent] = None, name: str = "",
+          rights: str = "read_write", huge_pages: str = "auto") -> Any:
+    """A numpy array, zeroed, in memory that the agent allocates and registers: peers of this host map it.
+
+    `agent` may be left out where the process has one open agent. `agent.range_of(array)` finds its place in its region.
+    """
+    import numpy
+
+    counts, kind = _counts(shape), numpy.dtype(dtype)
+    if kind.hasobject:
+        raise InvalidError(f"empty: dtype {kind} holds Python objects, which cannot be moved")
+    size = _math.prod(counts) * kind.itemsize
+    region = _only_agent(agent).allocate(max(size, 1), name=name, rights=rights, huge_pages=huge_pages)
+    return numpy.frombuffer(region, dtype=numpy.uint8, count=size).view(kind).reshape(counts)
+
+
+def torch_empty(shape: Shape, dtype: Any = None, *, agent: Optional[Agent] = None, name: str = "",
+                rights: str = "read_write", huge_pages: str = "auto") -> Any:
+    """As `empty`, a torch tensor (of the default dtype unless one is given)."""
+    import torch
+
+    counts = _counts(shape)
+    kind = torch.get_default_dtype() if dtype is None else dtype
+    size = _math.prod(counts) * torch.empty(0, dtype=kind).element_size()
+    region = _only_agent(agent).allocate(max(size, 1), name=name, rights=rights, huge_pages=huge_pages)
+    return torch.frombuffer(region, dtype=torch.uint8, count=max(size, 1))[:size].view(kind).reshape(counts)
+
+
+def _agent_empty(self: Agent, shape: Shape, dtype: Any = "uint8", *, name: str = "", rights: str = "read_write",
+                 huge_pages: str = "auto") -> Any:
+    """See `hawser.empty`."""
+    return empty(shape, dtype, agent=self, name=name, rights=rights, huge_pages=huge_pages)
+
+
+def _agent_torch_empty(self: Agent, shape: Shape, dtype: Any = None, *, name: str = "", rights: str = "read_write",
+                       huge_pages: str = "auto") -> Any:
+    """See `hawser.torch_empty`."""
+    return torch_empty(shape, dtype, agent=self, name=name, rights=rights, huge_pages=huge_pages)
+
+
+def _agent_counters(self: Agent) -> dict:
+    """What the agent counted so far."""
+    return _json.loads(self._counters_json())
+
+
+def _agent_write(self: Agent, peer: Peer, source: Any, target: Any, **options: Any) -> Transfer:
+    """A plan and its submission in one; for what is done once."""
+    return self.plan_write(peer, source, target).submit(**options)
+
+
+def _agent_read(self: Agent, peer: Peer, source: Any, target: Any, **options: Any) -> Transfer:
+    """A plan and its submission in one; for what is done once."""
+    return self.plan_read(peer, source, target).submit(**options)
+
+
+_agents: "_weakref.WeakSet[Agent]" = _weakref.WeakSet()
+_open_agent = Agent.__init__
+
+
+def _init(self: Agent, *arguments: Any, **options: Any) -> None:
+    _open_agent(self, *arguments, **options)
+    _agents.add(self)
+
+
+_init.__wrapped__ = _open_agent  # type: ignore[attr-defined]
+Agent.__init__ = _init  # type: ignore[method-assign]
+Agent.empty = _agent_empty  # type: ignore[attr-defined]
+Agent.torch_empty = _agent_torch_empty  # type: ignore[attr-defined]
+Agent.counters = _agent_counters  # type: ignore[attr-defined]
+Agent.write = _agent_write  # type: ignore[attr-defined]
+Agent.read = _agent_read  # type: ignore[attr-defined]
+Agent.notifications = _aio.notifications  # type: ignore[attr-defined]
+Agent.messages = _aio.messages  # type: ignore[attr-defined]
+Agent.events = _aio.events  # type: ignore[attr-defined]
+Transfer.__await__ = lambda self: _aio.finished(self).__await__()  # type: ignore[attr-defined]
+
+
+def _leave() -> None:
+    """Calls that run without Python's lock end first, then agents are closed, so that peers are told."""
+    _hawser._wait_at_exit()
+    for agent in list(_agents):
+        if not agent.closed:
+            try:
+                agent.close(1.0)
+            except Error:
+                pass  # There is nobody left to tell, and a fork's agents are its parent's.
+
+
+_atexit.register(_leave)

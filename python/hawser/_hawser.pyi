@@ -1,0 +1,398 @@
+"""The extension module: what each class is for is said where it is bound; docs/python.md leads through it."""
+
+from collections.abc import AsyncIterator, Generator, Iterable, Sequence
+from datetime import timedelta
+from typing import Any, Self, TypeAlias
+
+from .errors import Error
+
+Seconds: TypeAlias = float | timedelta | None
+Data: TypeAlias = bytes | str | bytearray | memoryview
+Memory: TypeAlias = Any  # The buffer protocol, or __dlpack__.
+Blocks: TypeAlias = int | Sequence[tuple[int, ...]] | Any  # A block's size; ranges; an array of them.
+Index: TypeAlias = Sequence[int] | Any | None  # A list or an array of integers.
+Entry: TypeAlias = tuple[int, int, int, Error | None]  # Kind, cookie, bytes, error.
+Local: TypeAlias = Table | Range | Region | Sequence[Range] | Memory
+Remote: TypeAlias = Table | RemoteRange | Sequence[RemoteRange]
+
+__version__: str
+MESSAGE_MAX: int = 65536
+
+class Peer:
+    """Another agent, known by its card."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def incarnation(self) -> str: ...
+
+    @property
+    def state(self) -> str:
+        """known, up, suspect or down"""
+
+    @property
+    def is_self(self) -> bool: ...
+
+    def __eq__(self, arg: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def region_names(self) -> list[str]: ...
+
+    def region(self, which: str | int) -> RemoteRange:
+        """All of a region, by name or by number."""
+
+    def range(self, region: str | int, offset: int = 0, size: int | None = None) -> RemoteRange: ...
+
+    def table(self, region: str, blocks: Blocks) -> Table:
+        """As Region.table, over a region of the peer."""
+
+    def import_table(self, data: Data) -> Table:
+        """A table that Table.encode made at the peer."""
+
+    def connect(self, timeout: Seconds = None) -> None:
+        """Opens paths now and waits until one is up."""
+
+    def notify(self, data: Data) -> None:
+        """Sends a notification that belongs to no transfer."""
+
+    def send(self, channel: int, data: Data) -> None:
+        """Sends a message on a channel that the peer opened."""
+
+class Region:
+    """
+    Registered memory of an agent. Has the buffer protocol: memoryview(region) views its bytes.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def rights(self) -> str: ...
+
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def writable(self) -> bool: ...
+
+    @property
+    def huge_pages(self) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    def range(self, offset: int = 0, size: int | None = None) -> Range:
+        """A part of it, for plans."""
+
+    def table(self, blocks: Blocks) -> Table:
+        """
+        A prepared list of ranges: blocks of that many bytes over the whole region, or an array or list of (offset, size) or (offset, size, stride, count).
+        """
+
+    def close(self, timeout: Seconds = None) -> bool:
+        """Refuses new uses and waits until nobody touches the memory any more."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
+class Range:
+    """A part of a region of this agent."""
+
+    @property
+    def region(self) -> Region: ...
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+class RemoteRange:
+    """A part of a region of a peer."""
+
+    @property
+    def region(self) -> str: ...
+
+    @property
+    def rights(self) -> str: ...
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+class Table:
+    """A prepared, immutable list of ranges of one region, by index."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        """(offset, size) of one range."""
+
+    @property
+    def is_remote(self) -> bool: ...
+
+    def encode(self) -> bytes:
+        """Its shape as bytes, for Peer.import_table at a peer."""
+
+class Plan:
+    """A validated, prepared transfer, submitted as often as wanted."""
+
+    def submit(self, *, notify: Data | None = None, deadline: Seconds = None, priority: str = "bulk",
+               queue: CompletionQueue | None = None, cookie: int = 0, label: int = 0,
+               signal: tuple[RemoteRange, int] | None = None, after: tuple[Range, int] | None = None,
+               done: tuple[Range, int] | None = None) -> Transfer:
+        """Starts one transfer."""
+
+    @property
+    def operation(self) -> str: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def range_count(self) -> int: ...
+
+    @property
+    def piece_count(self) -> int: ...
+
+class Transfer:
+    """One submission in flight. Dropping it cancels it."""
+
+    @property
+    def done(self) -> bool:
+        """Final? Only looks."""
+
+    @property
+    def status(self) -> str:
+        """in_flight, ok, or the name of what went wrong."""
+
+    @property
+    def error(self) -> Error | None:
+        """The exception that wait would raise, or None."""
+
+    @property
+    def bytes(self) -> int:
+        """Moved so far."""
+
+    @property
+    def agent(self) -> Agent: ...
+
+    @property
+    def _ticket(self) -> int: ...
+
+    def wait(self, timeout: Seconds = None) -> None:
+        """
+        Waits until it is final; raises what it ended with, or TimedOutError when the time is over before.
+        """
+
+    def cancel(self) -> None: ...
+
+    def __await__(self) -> Generator[Any, None, None]: ...
+
+class CompletionQueue:
+    """Where finished transfers and other news are reported."""
+
+    def poll(self) -> list[Entry]:
+        """Entries (kind, cookie, bytes, error) without waiting."""
+
+    def wait(self, timeout: Seconds = None) -> list[Entry]: ...
+
+    def event_fd(self) -> int: ...
+
+    @property
+    def capacity(self) -> int: ...
+
+class Notification:
+    """Short bytes from a peer, once, after its transfer's bytes."""
+
+    @property
+    def peer(self) -> Peer: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def text(self) -> str: ...
+
+class Message:
+    """Bytes from a peer, in order per channel."""
+
+    @property
+    def peer(self) -> Peer: ...
+
+    @property
+    def channel(self) -> int: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+class PeerEvent:
+    """What happened to a peer: up, suspect, down or card_changed."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def peer(self) -> Peer: ...
+
+    @property
+    def cause(self) -> Error | None: ...
+
+class Directory:
+    """Where agents publish their cards and find peers."""
+
+    @property
+    def kind(self) -> str: ...
+
+def inproc_directory(name: str = "default") -> Directory:
+    """Agents of this process find each other by it."""
+
+def file_directory(path: str) -> Directory:
+    """A folder shared by processes of one host or of a shared file system."""
+
+class Agent:
+    """
+    One named endpoint: it owns regions, backends and what it knows of its peers.
+    """
+
+    def __init__(self, name: str | None = None, *, backends: str | Iterable[str] | dict[str, Any] | None = None,
+                 directory: Directory | None = None, settings: dict[str, Any] | None = None, config_file: str = "",
+                 environment: bool = True, driver: bool = True, spin: Seconds = None) -> None: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def incarnation(self) -> str: ...
+
+    @property
+    def driven(self) -> bool: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    def close(self, timeout: Seconds = None) -> None:
+        """Ends all transfers, tells peers, closes regions and backends."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
+    def add_region(self, memory: Memory, name: str = "", rights: str | None = None) -> Region:
+        """
+        Registers memory: anything with the buffer protocol (numpy, bytearray, mmap) or with DLPack (torch).
+        """
+
+    def allocate(self, size: int, name: str = "", rights: str = "read_write", huge_pages: str = "auto") -> Region:
+        """Memory that peers of this host map: transfers are one copy."""
+
+    def range_of(self, memory: Memory) -> Range:
+        """The part of a region that an array or tensor lies in."""
+
+    def backends(self) -> list[dict[str, Any]]: ...
+
+    def add_backend(self, name: str, params: dict[str, Any] = {}) -> None: ...
+
+    def has_backend(self, name: str) -> bool: ...
+
+    def require_backend(self, name: str) -> None: ...
+
+    def _counters_json(self) -> str: ...
+
+    def card(self, since: int | None = None, regions: Iterable[Region] | None = None) -> bytes:
+        """
+        All that peers must know, as bytes; what changed since a revision; or some regions only.
+        """
+
+    @property
+    def card_revision(self) -> int: ...
+
+    def add_peer(self, card: Data) -> Peer:
+        """Learns of a peer, or updates it."""
+
+    def find_peer(self, name: str, timeout: Seconds = None) -> Peer:
+        """By name in the directory, or name@host:port."""
+
+    def peers(self) -> list[Peer]: ...
+
+    def invalidate(self, peer: Peer) -> None:
+        """Forgets a peer: transfers to it end, its plans fail."""
+
+    def self(self) -> Peer: ...
+
+    def plan_write(self, peer: Peer, source: Local, target: Remote, source_index: Index = None,
+                   target_index: Index = None) -> Plan:
+        """
+        From this agent's memory to the peer's: tables with their blocks' numbers, ranges, or lists of ranges.
+        """
+
+    def plan_read(self, peer: Peer, source: Remote, target: Local, source_index: Index = None,
+                  target_index: Index = None) -> Plan:
+        """From the peer's memory to this agent's."""
+
+    def explain(self, plan: Plan) -> str:
+        """
+        Which paths a plan takes, what it should cost, and why each other path was refused.
+        """
+
+    def take_notification(self) -> Notification | None:
+        """The oldest notification, or None."""
+
+    def take_notifications(self, limit: int = 1024) -> list[Notification]: ...
+
+    def take_event(self) -> PeerEvent | None:
+        """The oldest news of a peer, or None."""
+
+    def open_channel(self, channel: int, credit: int = 64) -> None:
+        """Lets peers send on a channel (16 or above)."""
+
+    def take_message(self, channel: int) -> Message | None:
+        """The oldest message of a channel, or None."""
+
+    def read_signal(self, word: Range) -> int: ...
+
+    def wait_signal(self, word: Range, at_least: int, timeout: Seconds = None) -> None: ...
+
+    def poll(self) -> int: ...
+
+    def wait(self, timeout: Seconds = None) -> bool:
+        """Makes progress until something happened. True: it did."""
+
+    def event_fd(self) -> int: ...
+
+    def make_queue(self, capacity: int = 4096) -> CompletionQueue: ...
+
+    def empty(self, shape: int | Iterable[int], dtype: Any = "uint8", *, name: str = "", rights: str = "read_write",
+              huge_pages: str = "auto") -> Any: ...
+
+    def torch_empty(self, shape: int | Iterable[int], dtype: Any = None, *, name: str = "", rights: str = "read_write",
+                    huge_pages: str = "auto") -> Any: ...
+
+    def counters(self) -> dict[str, Any]: ...
+
+    def write(self, peer: Peer, source: Local, target: Remote, **options: Any) -> Transfer: ...
+
+    def read(self, peer: Peer, source: Remote, target: Local, **options: Any) -> Transfer: ...
+
+    def notifications(self) -> AsyncIterator[Notification]: ...
+
+    def messages(self, channel: int) -> AsyncIterator[Message]: ...
+
+    def events(self) -> AsyncIterator[PeerEvent]: ...
+
+    def _set_loop_queue(self, queue: CompletionQueue | None, first_ticket: int) -> None: ...
+
+def _wait_at_exit() -> None: ...

@@ -1,0 +1,17 @@
+// The extension module nixl._bindings: NIXL's own Python names over compat.
+
+#include "api/nixl_python/objects.h"
+
+namespace hawser::api::nixl_python {
+
+NB_MODULE(_bindings, module) {
+  bind_values(module);
+  bind_errors(module);
+  bind_lists(module);
+  bind_agent(module);
+  // What a thread still holds that is left behind at the end is no fault.
+  nb::set_leak_warnings(false);
+  module.def("_wait_at_exit", [] { Exit::of_module().wait(); });
+}
+
+}  // namespace hawser::api::nixl_python

@@ -1,0 +1,456 @@
+// Agents, what they hear, and directories.
+
+#include <hawser/config.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+
+#include "api/python/objects.h"
+
+namespace hawser::api::python {
+
+AgentState::~AgentState() {
+  if (!forked()) {
+    outside([&] {
+      constexpr Duration kPatience = std::chrono::milliseconds(200);
+      (void)agent.close(kPatience);
+      agent = Agent();
+      driver.reset();
+      return 0;
+    });
+    return;
+  }
+  if (driver) (void)new Driver(std::move(*driver));  // Its thread is the parent's: joining would wait for ever.
+}
+
+AgentHandle::~AgentHandle() {
+  if (is_wrapper && state) state->wrapper = nullptr;
+}
+
+nb::object wrapper_of(const AgentRef& state) {
+  if (state->wrapper != nullptr) return nb::borrow(state->wrapper);
+  nb::object made = nb::cast(AgentHandle(state));
+  nb::inst_ptr<AgentHandle>(made)->is_wrapper = true;
+  state->wrapper = made.ptr();
+  return made;
+}
+
+Agent& agent_of(const AgentRef& state) {
+  if (state->forked()) {
+    raise(Status(Code::kInvalid, "agent '" + state->name + "' was opened by process " + std::to_string(state->pid) +
+                                     ", this is its fork " + std::to_string(::getpid()))
+              .with_advice("open an agent in this process"));
+  }
+  return state->agent;
+}
+
+namespace {
+
+using Texts = ConfigSources::Texts;
+
+struct DirectoryHandle {
+  std::shared_ptr<Directory> directory;
+};
+struct NotificationHandle {
+  PeerHandle peer;
+  std::string data;
+};
+struct MessageHandle {
+  PeerHandle peer;
+  std::uint32_t channel;
+  std::string data;
+};
+struct EventHandle {
+  PeerEvent::Kind kind;
+  PeerHandle peer;
+  Status cause;
+};
+
+std::string text_of_value(nb::handle value) {
+  if (PyBool_Check(value.ptr())) return value.is(nb::handle(Py_True)) ? "true" : "false";
+  return std::string(Bytes(nb::str(value), "a setting").view);
+}
+
+std::string joined(nb::handle values) {
+  if (PyUnicode_Check(values.ptr())) return text_of_value(values);
+  std::string all;
+  for (nb::handle value : nb::iter(values)) all += (all.empty() ? "" : ",") + text_of_value(value);
+  return all;
+}
+
+nb::dict dict_of(nb::handle from, const char* what) {
+  if (!PyDict_Check(from.ptr())) raise_invalid(std::string("Agent: ") + what + " is no dict");
+  return nb::borrow<nb::dict>(from);
+}
+
+std::string key_of(nb::handle key) { return std::string(Bytes(key, "a setting's name").view); }
+
+Texts settings_of(nb::handle backends, nb::handle settings) {
+  Texts texts;
+  if (!settings.is_none()) {
+    for (auto [key, value] : dict_of(settings, "settings")) {
+      const bool is_list = PyList_Check(value.ptr()) || PyTuple_Check(value.ptr());
+      texts[key_of(key)] = is_list ? joined(value) : text_of_value(value);
+    }
+  }
+  if (!backends.is_none()) texts["backends"] = joined(backends);
+  if (!PyDict_Check(backends.ptr())) return texts;
+  for (auto [name, params] : nb::borrow<nb::dict>(backends)) {
+    if (params.is_none()) continue;
+    for (auto [key, value] : dict_of(params, "a backend's parameters")) {
+      texts["backend." + key_of(name) + "." + key_of(key)] = text_of_value(value);
+    }
+  }
+  return texts;
+}
+
+/// What the caller wrote is meant for us, so a warning about it is an error; a variable may be meant for another.
+void tell_warnings(const LoadedConfig& config, const Texts& settings) {
+  for (const std::string& warning : config.warnings) {
+    for (const auto& [key, value] : settings) {
+      if (warning.find(key) != std::string::npos) raise_invalid("Agent: settings: " + warning);
+    }
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, ("hawser: " + warning).c_str(), 1) != 0) throw nb::python_error();
+  }
+}
+
+AgentRef open(const std::optional<std::string>& name, nb::handle backends, const DirectoryHandle* directory,
+              nb::handle settings, const std::string& config_file, bool environment, bool driver, nb::handle spin) {
+  ConfigSources sources;
+  if (environment) sources = ConfigSources::from_process();
+  if (!config_file.empty()) sources.file = config_file;
+  sources.overrides = settings_of(backends, settings);
+  const LoadedConfig config = take(outside([&] { return load_config(sources); }));
+  tell_warnings(config, sources.overrides);
+  AgentOptions options = config.options;
+  if (name) options.name = *name;
+  if (directory != nullptr) options.directory = directory->directory;
+  options.driven = driver;
+  DriverOptions with;
+  with.spin = duration_of(spin, "spin", with.spin);
+  struct Opened {
+    std::optional<Driver> driver;
+    std::optional<Agent> agent;
+    Status status;
+  };
+  Opened opened = outside([&]() -> Opened {
+    Result<Agent> agent = Agent::open(std::move(options));
+    if (!agent) return {.driver = {}, .agent = {}, .status = agent.error()};
+    if (!driver) return {.driver = {}, .agent = std::move(*agent), .status = {}};
+    Result<Driver> started = Driver::start(with);
+    if (!started) return {.driver = {}, .agent = {}, .status = started.error()};
+    const Status attached = started->attach(*agent);
+    return {.driver = std::move(*started), .agent = std::move(*agent), .status = attached};
+  });
+  check(opened.status);
+  return std::make_shared<AgentState>(std::move(opened.driver), std::move(*opened.agent));
+}
+
+nb::object bytes_object(const std::string& bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+nb::list backends(const AgentHandle& self) {
+  nb::list all;
+  for (const BackendReport& report : agent_of(self.state).backends()) {
+    nb::dict params;
+    for (const auto& [key, value] : report.params) params[text_of(key)] = text_of(value);
+    nb::list warnings;
+    for (const std::string& warning : report.warnings) warnings.append(text_of(warning));
+    nb::dict one;
+    one["name"] = text_of(report.name);
+    one["open"] = report.open;
+    one["cause"] = error_object(report.cause);
+    one["params"] = params;
+    one["warnings"] = warnings;
+    one["address"] = text_of(report.address);
+    all.append(one);
+  }
+  return all;
+}
+
+nb::object card(const AgentHandle& self, nb::handle since, nb::handle regions) {
+  Agent& agent = agent_of(self.state);
+  if (!since.is_none()) {
+    std::uint64_t revision = 0;
+    if (!nb::try_cast(since, revision)) raise_invalid("card: since is no revision");
+    return bytes_object(take(agent.card_delta(revision)));
+  }
+  if (regions.is_none()) return bytes_object(take(agent.card()));
+  std::vector<std::uint32_t> indices;
+  for (nb::handle region : nb::iter(regions)) {
+    const RegionHandle* handle = nullptr;
+    if (!nb::try_cast(region, handle) || handle == nullptr) raise_invalid("card: regions holds something else");
+    indices.push_back(handle->state->region.index());
+  }
+  return bytes_object(take(agent.partial_card(indices)));
+}
+
+PeerHandle add_peer(const AgentHandle& self, nb::handle card) {
+  Agent& agent = agent_of(self.state);
+  const Bytes bytes(card, "add_peer: the card");
+  return {self.state, take(outside([&] { return agent.add_peer(bytes.view); }))};
+}
+
+PeerHandle find_peer(const AgentHandle& self, const std::string& name, nb::handle timeout) {
+  Agent& agent = agent_of(self.state);
+  constexpr Duration kPatience = std::chrono::seconds(5);
+  const Duration patience = duration_of(timeout, "timeout", kPatience);
+  Result<Peer> found = Status(Code::kTimedOut, "find_peer: '" + name + "' was not found in time");
+  const std::optional<bool> over = wait_in_slices(patience, [&](Duration slice) {
+    found = agent.find_peer(name, std::max<Duration>(slice, std::chrono::milliseconds(1)));
+    const Code code = found.error().code();
+    return found.has_value() || (code != Code::kTimedOut && code != Code::kNotFound);
+  });
+  if (!over) throw nb::python_error();
+  return {self.state, take(std::move(found))};
+}
+
+std::optional<NotificationHandle> take_notification(const AgentHandle& self) {
+  std::optional<Notification> one = agent_of(self.state).take_notification();
+  if (!one) return std::nullopt;
+  return NotificationHandle{{self.state, std::move(one->peer)}, std::move(one->text)};
+}
+
+nb::list take_notifications(const AgentHandle& self, std::size_t limit) {
+  nb::list all;
+  Agent& agent = agent_of(self.state);
+  std::array<Notification, 64> batch;
+  while (nb::len(all) < limit) {
+    const std::size_t room = std::min(batch.size(), limit - nb::len(all));
+    const std::size_t got = agent.take_notifications({batch.data(), room});
+    for (std::size_t i = 0; i < got; ++i) {
+      all.append(nb::cast(NotificationHandle{{self.state, std::move(batch[i].peer)}, std::move(batch[i].text)}));
+    }
+    if (got < room) break;
+  }
+  return all;
+}
+
+std::optional<MessageHandle> take_message(const AgentHandle& self, std::uint32_t channel) {
+  std::optional<Message> one = agent_of(self.state).take_message(channel);
+  if (!one) return std::nullopt;
+  return MessageHandle{{self.state, std::move(one->peer)}, one->channel, std::move(one->bytes)};
+}
+
+std::optional<EventHandle> take_event(const AgentHandle& self) {
+  std::optional<PeerEvent> one = agent_of(self.state).take_event();
+  if (!one) return std::nullopt;
+  return EventHandle{one->kind, {self.state, std::move(one->peer)}, std::move(one->cause)};
+}
+
+bool wait(const AgentHandle& self, nb::handle timeout) {
+  Agent& agent = agent_of(self.state);
+  const Duration patience = duration_of(timeout, "timeout", Duration::max());
+  const std::optional<bool> over = wait_in_slices(patience, [&](Duration slice) { return agent.wait(slice); });
+  if (!over) throw nb::python_error();
+  return *over;
+}
+
+void wait_signal(const AgentHandle& self, const RangeHandle& word, std::uint64_t at_least, nb::handle timeout) {
+  Agent& agent = agent_of(self.state);
+  Status status;
+  const std::optional<bool> over =
+      wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
+        status = agent.wait_signal(word.range, at_least, slice);
+        return status.code() != Code::kTimedOut;
+      });
+  if (!over) throw nb::python_error();
+  check(status);
+}
+
+void close_agent(const AgentHandle& self, nb::handle timeout) {
+  constexpr Duration kPatience = std::chrono::seconds(5);
+  Agent& agent = agent_of(self.state);
+  const Duration patience = duration_of(timeout, "timeout", kPatience);
+  self.state->loop_queue.reset();
+  const Status status = outside([&] { return agent.close(patience); });
+  self.state->closed = true;
+  if (self.state->wrapper != nullptr) {
+    const Calling guard;
+    nb::module_::import_("hawser._aio").attr("close_link")(nb::borrow(self.state->wrapper));
+  }
+  check(status);
+}
+
+int event_fd(const AgentHandle& self) {
+  const int fd = agent_of(self.state).event_fd();
+  if (fd < 0) raise(Status(Code::kFailed, "event_fd: there is no descriptor to be had"));
+  return fd;
+}
+
+const char* text_of_kind(PeerEvent::Kind kind) {
+  switch (kind) {
+    case PeerEvent::Kind::kUp:
+      return "up";
+    case PeerEvent::Kind::kSuspect:
+      return "suspect";
+    case PeerEvent::Kind::kDown:
+      return "down";
+    case PeerEvent::Kind::kCardChanged:
+      return "card_changed";
+  }
+  return "unknown";
+}
+
+void bind_news(nb::module_& module) {
+  nb::class_<NotificationHandle>(module, "Notification", "Short bytes from a peer, once, after its transfer's bytes.")
+      .def_prop_ro("peer", [](const NotificationHandle& self) { return self.peer; })
+      .def_prop_ro("data", [](const NotificationHandle& self) { return nb::bytes(self.data.data(), self.data.size()); })
+      .def_prop_ro("text", [](const NotificationHandle& self) { return text_of(self.data); });
+  nb::class_<MessageHandle>(module, "Message", "Bytes from a peer, in order per channel.")
+      .def_prop_ro("peer", [](const MessageHandle& self) { return self.peer; })
+      .def_prop_ro("channel", [](const MessageHandle& self) { return self.channel; })
+      .def_prop_ro("data", [](const MessageHandle& self) { return nb::bytes(self.data.data(), self.data.size()); });
+  nb::class_<EventHandle>(module, "PeerEvent", "What happened to a peer: up, suspect, down or card_changed.")
+      .def_prop_ro("kind", [](const EventHandle& self) { return text_of_kind(self.kind); })
+      .def_prop_ro("peer", [](const EventHandle& self) { return self.peer; })
+      .def_prop_ro("cause", [](const EventHandle& self) { return error_object(self.cause); });
+  nb::class_<DirectoryHandle>(module, "Directory", "Where agents publish their cards and find peers.")
+      .def_prop_ro("kind", [](const DirectoryHandle& self) { return text_of(self.directory->kind()); });
+  module.def(
+      "inproc_directory", [](const std::string& name) { return DirectoryHandle{inproc_directory(name)}; },
+      nb::arg("name") = "default", "Agents of this process find each other by it.");
+  module.def(
+      "file_directory",
+      [](const std::string& path) { return DirectoryHandle{take(outside([&] { return file_directory(path); }))}; },
+      nb::arg("path"), "A folder shared by processes of one host or of a shared file system.");
+}
+
+using AgentClass = nb::class_<AgentHandle>;
+
+void bind_peers_and_plans(AgentClass& agent) {
+  agent.def("card", &card, nb::arg("since") = nb::none(), nb::arg("regions") = nb::none(),
+            "All that peers must know, as bytes; what changed since a revision; or some regions only.");
+  agent.def_prop_ro("card_revision", [](const AgentHandle& self) { return agent_of(self.state).card_revision(); });
+  agent.def("add_peer", &add_peer, nb::arg("card"), "Learns of a peer, or updates it.");
+  agent.def("find_peer", &find_peer, nb::arg("name"), nb::arg("timeout") = nb::none(),
+            "By name in the directory, or name@host:port.");
+  agent.def("peers", [](const AgentHandle& self) {
+    nb::list all;
+    for (Peer& peer : agent_of(self.state).peers()) all.append(nb::cast(PeerHandle{self.state, std::move(peer)}));
+    return all;
+  });
+  agent.def(
+      "invalidate",
+      [](const AgentHandle& self, const PeerHandle& peer) {
+        Agent& its = agent_of(self.state);
+        check(outside([&] { return its.invalidate(peer.peer); }));
+      },
+      nb::arg("peer"), "Forgets a peer: transfers to it end, its plans fail.");
+  agent.def("self", [](const AgentHandle& self) { return PeerHandle{self.state, agent_of(self.state).self()}; });
+  agent.def("plan_write", &plan_write, nb::arg("peer"), nb::arg("source"), nb::arg("target"),
+            nb::arg("source_index") = nb::none(), nb::arg("target_index") = nb::none(),
+            "From this agent's memory to the peer's: tables with their blocks' numbers, ranges, or lists of ranges.");
+  agent.def("plan_read", &plan_read, nb::arg("peer"), nb::arg("source"), nb::arg("target"),
+            nb::arg("source_index") = nb::none(), nb::arg("target_index") = nb::none(),
+            "From the peer's memory to this agent's.");
+  agent.def(
+      "explain",
+      [](const AgentHandle& self, const PlanHandle& plan) {
+        Agent& its = agent_of(self.state);
+        const std::string text = outside([&] { return its.explain(plan.state->plan); });
+        return text_of(text);
+      },
+      nb::arg("plan"), "Which paths a plan takes, what it should cost, and why each other path was refused.");
+}
+
+void bind_inbox(AgentClass& agent) {
+  agent.def("take_notification", &take_notification, "The oldest notification, or None.");
+  agent.def("take_notifications", &take_notifications, nb::arg("limit") = 1024);
+  agent.def("take_event", &take_event, "The oldest news of a peer, or None.");
+  agent.def(
+      "open_channel",
+      [](const AgentHandle& self, std::uint32_t channel, std::uint32_t credit) {
+        Agent& its = agent_of(self.state);
+        check(outside([&] { return its.open_channel(channel, credit); }));
+      },
+      nb::arg("channel"), nb::arg("credit") = 64, "Lets peers send on a channel (16 or above).");
+  agent.def("take_message", &take_message, nb::arg("channel"), "The oldest message of a channel, or None.");
+  agent.def(
+      "read_signal",
+      [](const AgentHandle& self, const RangeHandle& word) {
+        return take(agent_of(self.state).read_signal(word.range));
+      },
+      nb::arg("word"));
+  agent.def("wait_signal", &wait_signal, nb::arg("word"), nb::arg("at_least"), nb::arg("timeout") = nb::none());
+  agent.def("poll", [](const AgentHandle& self) {
+    Agent& its = agent_of(self.state);
+    return outside([&] { return its.poll(); });
+  });
+  agent.def("wait", &wait, nb::arg("timeout") = nb::none(), "Makes progress until something happened. True: it did.");
+  agent.def("event_fd", &event_fd);
+  agent.def(
+      "make_queue",
+      [](const AgentHandle& self, std::size_t capacity) {
+        auto queue = std::make_shared<CompletionQueue>(take(agent_of(self.state).make_queue(capacity)));
+        return QueueHandle{.queue = std::move(queue)};
+      },
+      nb::arg("capacity") = 4096);
+  agent.def(
+      "_set_loop_queue",
+      [](const AgentHandle& self, const QueueHandle* queue, std::uint64_t first_ticket) {
+        self.state->loop_queue = queue != nullptr ? queue->queue : nullptr;
+        self.state->next_ticket = first_ticket;
+      },
+      nb::arg("queue").none(), nb::arg("first_ticket"));
+}
+
+}  // namespace
+
+void bind_agents(nb::module_& module) {
+  bind_news(module);
+  AgentClass agent(module, "Agent", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                   "One named endpoint: it owns regions, backends and what it knows of its peers.");
+  agent.def(
+      "__init__",
+      [](AgentHandle* self, const std::optional<std::string>& name, nb::handle backends,
+         const DirectoryHandle* directory, nb::handle settings, const std::string& config_file, bool environment,
+         bool driver, nb::handle spin) {
+        new (self) AgentHandle(open(name, backends, directory, settings, config_file, environment, driver, spin));
+        self->is_wrapper = true;
+        self->state->wrapper = nb::find(*self).ptr();
+      },
+      nb::arg("name") = nb::none(), nb::kw_only(), nb::arg("backends") = nb::none(), nb::arg("directory") = nb::none(),
+      nb::arg("settings") = nb::none(), nb::arg("config_file") = "", nb::arg("environment") = true,
+      nb::arg("driver") = true, nb::arg("spin") = nb::none());
+  agent.def_prop_ro("name", [](const AgentHandle& self) { return text_of(self.state->name); });
+  agent.def_prop_ro("incarnation",
+                    [](const AgentHandle& self) { return text_of(to_string(agent_of(self.state).incarnation())); });
+  agent.def_prop_ro("driven", [](const AgentHandle& self) { return self.state->driver.has_value(); });
+  agent.def_prop_ro("closed", [](const AgentHandle& self) { return self.state->closed; });
+  agent.def("close", &close_agent, nb::arg("timeout") = nb::none(),
+            "Ends all transfers, tells peers, closes regions and backends.");
+  agent.def("__enter__", [](nb::handle self) { return nb::borrow(self); });
+  agent.def(
+      "__exit__", [](const AgentHandle& self, nb::args) { close_agent(self, nb::none()); }, nb::arg("exc_info"));
+  agent.def("add_region", &add_region, nb::arg("memory"), nb::arg("name") = "", nb::arg("rights") = nb::none(),
+            "Registers memory: anything with the buffer protocol (numpy, bytearray, mmap) or with DLPack (torch).");
+  agent.def("allocate", &allocate, nb::arg("size"), nb::arg("name") = "", nb::arg("rights") = "read_write",
+            nb::arg("huge_pages") = "auto", "Memory that peers of this host map: transfers are one copy.");
+  agent.def("range_of", &range_of, nb::arg("memory"), "The part of a region that an array or tensor lies in.");
+  agent.def("backends", &backends);
+  agent.def(
+      "add_backend",
+      [](const AgentHandle& self, const std::string& name, nb::dict params) {
+        BackendSpec spec{.name = name};
+        for (auto [key, value] : params) spec.params[key_of(key)] = text_of_value(value);
+        Agent& its = agent_of(self.state);
+        check(outside([&] { return its.add_backend(spec); }));
+      },
+      nb::arg("name"), nb::arg("params") = nb::dict());
+  agent.def(
+      "has_backend",
+      [](const AgentHandle& self, const std::string& name) { return agent_of(self.state).has_backend(name); },
+      nb::arg("name"));
+  agent.def(
+      "require_backend",
+      [](const AgentHandle& self, const std::string& name) { check(agent_of(self.state).require_backend(name)); },
+      nb::arg("name"));
+  agent.def("_counters_json",
+            [](const AgentHandle& self) { return text_of(to_json(agent_of(self.state).counters())); });
+  bind_peers_and_plans(agent);
+  bind_inbox(agent);
+}
+
+}  // namespace hawser::api::python

@@ -1,0 +1,260 @@
+// Regions, ranges and tables.
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "api/python/objects.h"
+
+namespace hawser::api::python {
+
+RegionState::~RegionState() {
+  constexpr Duration kPatience = std::chrono::seconds(5);
+  bool quiet = true;
+  if (agent && !agent->forked()) {
+    const auto listed = agent->regions.find(reinterpret_cast<std::uintptr_t>(region.bytes().data()));
+    // The same memory may be registered again, under this address.
+    if (listed != agent->regions.end() && listed->second.expired()) agent->regions.erase(listed);
+    quiet = outside([&] { return region.close(kPatience).ok(); });
+  }
+  if (!quiet) {
+    // Somebody may still touch the memory: its owner in Python must never go.
+    if (tensor.is_valid()) (void)new Tensor(tensor);
+    return;
+  }
+  if (has_view) PyBuffer_Release(&view);
+}
+
+namespace {
+
+constexpr Duration kCloseTimeout = std::chrono::seconds(5);
+
+Rights rights_of(const std::string& text) {
+  if (text == "read_write") return Rights::kReadWrite;
+  if (text == "read") return Rights::kRead;
+  if (text == "write") return Rights::kWrite;
+  if (text == "none") return Rights::kNone;
+  raise_invalid("rights = '" + text + "'", "one of read_write, read, write, none");
+}
+
+const char* text_of_rights(Rights rights) {
+  switch (rights) {
+    case Rights::kRead:
+      return "read";
+    case Rights::kWrite:
+      return "write";
+    case Rights::kReadWrite:
+      return "read_write";
+    case Rights::kNone:
+      break;
+  }
+  return "none";
+}
+
+Rights default_rights(const std::optional<std::string>& wanted, bool writable) {
+  if (!wanted) return writable ? Rights::kReadWrite : Rights::kRead;
+  const Rights rights = rights_of(*wanted);
+  if (!writable && allows(rights, Rights::kWrite)) {
+    raise_invalid("add_region: the memory is read-only, so its rights cannot be '" + *wanted + "'",
+                  "give memory that can be written, or rights='read'");
+  }
+  return rights;
+}
+
+/// The memory behind the buffer protocol: numpy, bytearray, mmap, shared memory, ctypes.
+RegionOptions open_buffer(nb::handle from, RegionState& state) {
+  if (PyObject_GetBuffer(from.ptr(), &state.view, PyBUF_ND) != 0) {
+    PyErr_Clear();
+    raise_invalid("add_region: the memory is not contiguous (or its owner does not give it out)",
+                  "register the whole array and pick parts of it by ranges");
+  }
+  state.has_view = true;
+  state.writable = state.view.readonly == 0;
+  return {.bytes = {static_cast<std::byte*>(state.view.buf), static_cast<std::size_t>(state.view.len)}};
+}
+
+/// Tensors that give themselves out by DLPack only.
+RegionOptions open_tensor(nb::handle from, RegionState& state) {
+  // No conversion: it would register a copy.
+  nb::ndarray<nb::c_contig> writable;
+  state.writable = nb::try_cast(from, writable, false);
+  if (!nb::try_cast(from, state.tensor, false)) {
+    PyErr_Clear();
+    raise_invalid("add_region: the object gives out no memory, or memory that is not contiguous",
+                  "give an object with the buffer protocol or with __dlpack__, such as a numpy array or a tensor");
+  }
+  RegionOptions options{
+      .bytes = {static_cast<std::byte*>(const_cast<void*>(state.tensor.data())), state.tensor.nbytes()}};
+  if (state.tensor.device_type() == nb::device::cuda::value) {
+    options.device = {.kind = DeviceKind::kCuda, .ordinal = static_cast<std::uint32_t>(state.tensor.device_id())};
+  } else if (state.tensor.device_type() != nb::device::cpu::value &&
+             state.tensor.device_type() != nb::device::cuda_host::value) {
+    raise(Status(Code::kUnsupported,
+                 "add_region: memory of DLPack device type " + std::to_string(state.tensor.device_type()))
+              .with_advice("give memory of the host or of CUDA"));
+  }
+  return options;
+}
+
+RegionHandle keep(const AgentRef& agent, std::shared_ptr<RegionState> state, Result<Region> made) {
+  state->region = take(std::move(made));
+  state->agent = agent;
+  agent->regions[reinterpret_cast<std::uintptr_t>(state->region.bytes().data())] = state;
+  return {std::move(state)};
+}
+
+/// The open region that holds [start, start + size), if there is one.
+RegionRef region_at(AgentState& agent, std::uintptr_t start, std::size_t size) {
+  auto next = agent.regions.upper_bound(start);
+  if (next == agent.regions.begin()) return nullptr;
+  RegionRef found = std::prev(next)->second.lock();
+  if (!found || start + size > std::prev(next)->first + found->region.size()) return nullptr;
+  return found;
+}
+
+RangeHandle range(const RegionHandle& self, std::uint64_t offset, std::optional<std::uint64_t> size) {
+  const std::uint64_t whole = self.state->region.size();
+  const std::uint64_t wanted = size.value_or(offset <= whole ? whole - offset : 0);
+  if (offset > whole || wanted > whole - offset) {
+    raise_invalid("range: offset " + std::to_string(offset) + " and size " + std::to_string(wanted) +
+                  " leave the region of " + std::to_string(whole) + " bytes");
+  }
+  return {self.state, self.state->region.range(offset, wanted)};
+}
+
+TableHandle table_handle(const RegionRef& region, RangeTable table) {
+  check(table.status());
+  return {region->agent, region, std::move(table)};
+}
+
+TableHandle local_table(const RegionHandle& self, nb::handle blocks) {
+  const Region& region = self.state->region;
+  if (PyLong_Check(blocks.ptr())) {
+    std::uint64_t bytes = 0;
+    if (!nb::try_cast(blocks, bytes)) raise_invalid("table: the size of a block is negative or above 2^64 - 1");
+    return table_handle(self.state, region.table(bytes));
+  }
+  const RangeArray ranges(blocks, "table: ranges");
+  return table_handle(self.state, outside([&] { return region.table(ranges.view()); }));
+}
+
+nb::tuple table_at(const TableHandle& self, std::int64_t index) {
+  const auto size = static_cast<std::int64_t>(self.table.size());
+  const std::int64_t at = index < 0 ? index + size : index;
+  if (at < 0 || at >= size) throw nb::index_error("table index out of range");
+  const StridedRange range = take(self.table.at(static_cast<std::uint64_t>(at)));
+  return nb::make_tuple(range.offset, range.size);
+}
+
+bool close_region(const RegionHandle& self, nb::handle timeout) {
+  const Duration patience = duration_of(timeout, "timeout", kCloseTimeout);
+  if (self.state->agent->forked()) (void)agent_of(self.state->agent);
+  check(outside([&] { return self.state->region.close(patience); }));
+  return true;
+}
+
+// Region gives its memory out by the buffer protocol; whoever holds it keeps the region's memory mapped.
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  RegionHandle* const region = nb::inst_ptr<RegionHandle>(self);
+  const std::span<std::byte> bytes = region->state->region.bytes();
+  return PyBuffer_FillInfo(view, self, bytes.data(), static_cast<Py_ssize_t>(bytes.size()),
+                           region->state->writable ? 0 : 1, flags);
+}
+
+PyType_Slot kRegionSlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+
+}  // namespace
+
+RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::string& name,
+                        const std::optional<std::string>& rights) {
+  Agent& its = agent_of(self.state);
+  auto state = std::make_shared<RegionState>();
+  RegionOptions options =
+      PyObject_CheckBuffer(memory.ptr()) != 0 ? open_buffer(memory, *state) : open_tensor(memory, *state);
+  options.name = name;
+  options.rights = default_rights(rights, state->writable);
+  Result<Region> made = outside([&] { return its.add_region(options); });
+  return keep(self.state, std::move(state), std::move(made));
+}
+
+RegionHandle allocate(const AgentHandle& self, std::uint64_t size, const std::string& name, const std::string& rights,
+                      const std::string& huge_pages) {
+  Agent& its = agent_of(self.state);
+  AllocateOptions options{.name = name, .size = size, .rights = rights_of(rights)};
+  if (huge_pages == "off") {
+    options.huge_pages = HugePages::kOff;
+  } else if (huge_pages == "require") {
+    options.huge_pages = HugePages::kRequire;
+  } else if (huge_pages != "auto") {
+    raise_invalid("allocate: huge_pages = '" + huge_pages + "'", "one of auto, off, require");
+  }
+  Result<Region> made = outside([&] { return its.allocate(options); });
+  return keep(self.state, std::make_shared<RegionState>(), std::move(made));
+}
+
+RangeHandle range_of(const AgentHandle& self, nb::handle memory) {
+  (void)agent_of(self.state);
+  RegionState probe;
+  const RegionOptions options =
+      PyObject_CheckBuffer(memory.ptr()) != 0 ? open_buffer(memory, probe) : open_tensor(memory, probe);
+  const auto start = reinterpret_cast<std::uintptr_t>(options.bytes.data());
+  RegionRef region = region_at(*self.state, start, options.bytes.size());
+  if (!region) {
+    raise(Status(Code::kNotFound, "range_of: no region of agent '" + self.state->name + "' holds this memory")
+              .with_advice("register it by add_region, or make it by empty"));
+  }
+  const auto base = reinterpret_cast<std::uintptr_t>(region->region.bytes().data());
+  LocalRange range = region->region.range(start - base, options.bytes.size());
+  return {std::move(region), std::move(range)};
+}
+
+void bind_memory(nb::module_& module) {
+  nb::class_<RegionHandle>(
+      module, "Region", nb::type_slots(kRegionSlots),
+      "Registered memory of an agent. Has the buffer protocol: memoryview(region) views its bytes.")
+      .def_prop_ro("name", [](const RegionHandle& self) { return text_of(self.state->region.name()); })
+      .def_prop_ro("size", [](const RegionHandle& self) { return self.state->region.size(); })
+      .def_prop_ro(
+          "address",
+          [](const RegionHandle& self) { return reinterpret_cast<std::uintptr_t>(self.state->region.bytes().data()); })
+      .def_prop_ro("rights", [](const RegionHandle& self) { return text_of_rights(self.state->region.rights()); })
+      .def_prop_ro("device", [](const RegionHandle& self) { return text_of(to_string(self.state->region.device())); })
+      .def_prop_ro("index", [](const RegionHandle& self) { return self.state->region.index(); })
+      .def_prop_ro("writable", [](const RegionHandle& self) { return self.state->writable; })
+      .def_prop_ro("huge_pages", [](const RegionHandle& self) { return self.state->region.huge_pages(); })
+      .def("__len__", [](const RegionHandle& self) { return self.state->region.size(); })
+      .def("range", &range, nb::arg("offset") = 0, nb::arg("size") = nb::none(), "A part of it, for plans.")
+      .def("table", &local_table, nb::arg("blocks"),
+           "A prepared list of ranges: blocks of that many bytes over the whole region, or an array or list of "
+           "(offset, size) or (offset, size, stride, count).")
+      .def("close", &close_region, nb::arg("timeout") = nb::none(),
+           "Refuses new uses and waits until nobody touches the memory any more.")
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__exit__", [](const RegionHandle& self, nb::args) { close_region(self, nb::none()); }, nb::arg("exc_info"));
+
+  nb::class_<RangeHandle>(module, "Range", "A part of a region of this agent.")
+      .def_prop_ro("region", [](const RangeHandle& self) { return RegionHandle{self.region}; })
+      .def_prop_ro("offset", [](const RangeHandle& self) { return self.range.offset; })
+      .def_prop_ro("size", [](const RangeHandle& self) { return self.range.size; });
+
+  nb::class_<RemoteRangeHandle>(module, "RemoteRange", "A part of a region of a peer.")
+      .def_prop_ro("region", [](const RemoteRangeHandle& self) { return text_of(region_info(self.range).name); })
+      .def_prop_ro("rights",
+                   [](const RemoteRangeHandle& self) { return text_of_rights(region_info(self.range).rights); })
+      .def_prop_ro("offset", [](const RemoteRangeHandle& self) { return self.range.offset; })
+      .def_prop_ro("size", [](const RemoteRangeHandle& self) { return self.range.size; });
+
+  nb::class_<TableHandle>(module, "Table", "A prepared, immutable list of ranges of one region, by index.")
+      .def("__len__", [](const TableHandle& self) { return self.table.size(); })
+      .def("__getitem__", &table_at, nb::arg("index"), "(offset, size) of one range.")
+      .def_prop_ro("is_remote", [](const TableHandle& self) { return self.table.is_remote(); })
+      .def(
+          "encode",
+          [](const TableHandle& self) {
+            const std::string bytes = take(self.table.encode());
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          "Its shape as bytes, for Peer.import_table at a peer.");
+}
+
+}  // namespace hawser::api::python

@@ -1,0 +1,21 @@
+// The extension module hawser._hawser.
+
+#include <hawser/version.h>
+
+#include "api/python/objects.h"
+
+namespace hawser::api::python {
+
+NB_MODULE(_hawser, module) {
+  module.attr("__version__") = HAWSER_VERSION;
+  module.attr("MESSAGE_MAX") = kMessageMax;
+  bind_peers(module);
+  bind_memory(module);
+  bind_transfers(module);
+  bind_agents(module);
+  // What a thread still holds that is left behind at the end is no fault.
+  nb::set_leak_warnings(false);
+  module.def("_wait_at_exit", [] { Exit::of_module().wait(); });
+}
+
+}  // namespace hawser::api::python

@@ -1,0 +1,203 @@
+#pragma once
+
+// What the classes of the Python package hold.
+//
+// Lifetime: a transfer holds its plan, a plan the regions it touches, a region the memory's owner in Python and its
+// agent. So memory that Hawser may touch cannot go, in whatever order a program drops things.
+// Thread rule: used with Python's global lock held; calls that may take long give it up (see gil.h). Destructors run
+// with the lock held, too.
+
+#include <hawser/agent.h>
+#include <hawser/driver.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/gil.h"
+
+namespace hawser::api::python {
+
+namespace nb = nanobind;
+
+/// Raises the Python exception that fits `status`, with all of its facts.
+[[noreturn]] void raise(const Status& status);
+[[noreturn]] void raise_invalid(const std::string& what, const std::string& advice = {});
+inline void check(const Status& status) {
+  if (!status.ok()) raise(status);
+}
+template <typename T>
+T take(Result<T> result) {
+  if (!result) raise(result.error());
+  return std::move(*result);
+}
+
+/// The exception for `status`, not raised; None when it is good.
+nb::object error_object(const Status& status);
+
+/// What is said in words, such as "timed out", as a name: timed_out.
+std::string name_of(std::string_view words);
+/// Text that may hold any bytes.
+nb::str text_of(std::string_view text);
+
+/// The bytes of a str (as UTF-8) or of anything with the buffer protocol; only bytes and str are not copied.
+struct Bytes {
+  Bytes(nb::handle from, const char* what);
+  nb::object owner;
+  std::string_view view;
+};
+
+/// Seconds (int, float) or a timedelta; None is `otherwise`.
+Duration duration_of(nb::handle from, const char* what, Duration otherwise);
+
+struct RegionState;
+
+struct AgentState {
+  AgentState(std::optional<Driver> its_driver, Agent its_agent)
+      : driver(std::move(its_driver)), agent(std::move(its_agent)), name(agent.name()), pid(::getpid()) {}
+  ~AgentState();
+  bool forked() const { return forks != Exit::of_module().forks(); }
+
+  std::optional<Driver> driver;  ///< Outlives the agent.
+  Agent agent;
+  const std::string name;
+  const pid_t pid;
+  const int forks = Exit::of_module().forks();
+  std::map<std::uintptr_t, std::weak_ptr<RegionState>> regions;  ///< By address, those that may be open.
+  /// Where transfers report that an event loop may await; null: no loop has asked.
+  std::shared_ptr<CompletionQueue> loop_queue;
+  std::uint64_t next_ticket = 0;
+  bool closed = false;
+  PyObject* wrapper = nullptr;  ///< Its object in Python while that lives; not owned.
+};
+using AgentRef = std::shared_ptr<AgentState>;
+
+/// The agent, unless it is another process's.
+Agent& agent_of(const AgentRef& state);
+
+/// Anything that is given out as DLPack says, wherever it lies.
+using Tensor = nb::ndarray<nb::ro, nb::c_contig>;
+
+struct RegionState {
+  ~RegionState();
+
+  AgentRef agent;
+  Region region;
+  bool writable = true;   ///< Whether its own memory may be written, by reads from peers.
+  bool has_view = false;  ///< `view` is to be released.
+  Py_buffer view{};
+  Tensor tensor;  ///< What came by DLPack.
+};
+using RegionRef = std::shared_ptr<RegionState>;
+
+struct AgentHandle {
+  explicit AgentHandle(AgentRef its) : state(std::move(its)) {}
+  AgentHandle(AgentHandle&& other) noexcept = default;
+  AgentHandle(const AgentHandle&) = delete;
+  AgentHandle& operator=(const AgentHandle&) = delete;
+  ~AgentHandle();
+  AgentRef state;
+  bool is_wrapper = false;  ///< It is inside of state->wrapper.
+};
+/// The one Python object of an agent.
+nb::object wrapper_of(const AgentRef& state);
+
+struct RegionHandle {
+  RegionRef state;
+};
+struct RangeHandle {
+  RegionRef region;
+  LocalRange range;
+};
+struct RemoteRangeHandle {
+  AgentRef agent;
+  RemoteRange range;
+};
+struct TableHandle {
+  AgentRef agent;
+  RegionRef region;  ///< Null: a peer's.
+  RangeTable table;
+};
+struct PeerHandle {
+  AgentRef agent;
+  Peer peer;
+};
+
+struct PlanState {
+  AgentRef agent;
+  std::vector<RegionRef> regions;
+  Plan plan;
+};
+using PlanRef = std::shared_ptr<PlanState>;
+
+struct PlanHandle {
+  PlanRef state;
+};
+struct TransferHandle {
+  TransferHandle(PlanRef its_plan, Transfer its) : plan(std::move(its_plan)), transfer(std::move(its)) {}
+  PlanRef plan;
+  std::vector<RegionRef> words;
+  std::uint64_t ticket = 0;  ///< Its cookie in its agent's loop queue; 0: it does not report there.
+  Transfer transfer;
+};
+struct QueueHandle {
+  pid_t pid = ::getpid();
+  std::shared_ptr<CompletionQueue> queue;
+};
+
+/// Blocks by number, from a list or a one-dimensional array of any integer type. 32-bit arrays are not copied.
+class IndexArray {
+ public:
+  IndexArray(nb::handle from, const char* what);
+  /// All of 0 .. count - 1.
+  explicit IndexArray(std::uint64_t count);
+  std::span<const std::uint32_t> view() const { return view_; }
+
+ private:
+  void from_sequence(nb::handle from, const char* what);
+  void from_array(const char* what);
+
+  nb::ndarray<nb::ro, nb::device::cpu> array_;
+  std::vector<std::uint32_t> own_;
+  std::span<const std::uint32_t> view_;
+};
+
+/// Ranges from an array of N x 2 (offset, size) or N x 4 (offset, size, stride, count), or from a list of such tuples.
+/// 64-bit arrays of four columns are not copied.
+class RangeArray {
+ public:
+  RangeArray(nb::handle from, const char* what);
+  std::span<const StridedRange> view() const { return view_; }
+
+ private:
+  void from_sequence(nb::handle from, const char* what);
+
+  nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig> array_;
+  std::vector<StridedRange> own_;
+  std::span<const StridedRange> view_;
+};
+
+RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::string& name,
+                        const std::optional<std::string>& rights);
+RegionHandle allocate(const AgentHandle& self, std::uint64_t size, const std::string& name, const std::string& rights,
+                      const std::string& huge_pages);
+/// The part of an open region that is `memory`.
+RangeHandle range_of(const AgentHandle& self, nb::handle memory);
+PlanHandle plan_write(const AgentHandle& self, const PeerHandle& peer, nb::handle source, nb::handle target,
+                      nb::handle source_index, nb::handle target_index);
+PlanHandle plan_read(const AgentHandle& self, const PeerHandle& peer, nb::handle source, nb::handle target,
+                     nb::handle source_index, nb::handle target_index);
+
+void bind_agents(nb::module_& module);
+void bind_memory(nb::module_& module);
+void bind_peers(nb::module_& module);
+void bind_transfers(nb::module_& module);
+
+}  // namespace hawser::api::python

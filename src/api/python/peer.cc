@@ -1,0 +1,129 @@
+// Peers.
+
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "api/python/objects.h"
+
+namespace hawser::api::python {
+namespace {
+
+const char* text_of_state(PeerState state) {
+  switch (state) {
+    case PeerState::kKnown:
+      return "known";
+    case PeerState::kUp:
+      return "up";
+    case PeerState::kSuspect:
+      return "suspect";
+    case PeerState::kDown:
+      return "down";
+  }
+  return "unknown";
+}
+
+/// A region of the peer by name or by number, and its name for tables.
+RemoteRange region_of(const PeerHandle& self, nb::handle which) {
+  (void)agent_of(self.agent);
+  if (PyUnicode_Check(which.ptr())) return take(self.peer.region(Bytes(which, "region").view));
+  std::uint32_t index = 0;
+  if (!nb::try_cast(which, index)) raise_invalid("a peer's region is named by its name (str) or its number (int)");
+  return take(self.peer.region(index));
+}
+
+RemoteRangeHandle range(const PeerHandle& self, nb::handle which, std::uint64_t offset,
+                        std::optional<std::uint64_t> size) {
+  RemoteRange range = region_of(self, which);
+  const std::uint64_t whole = region_info(range).size;
+  const std::uint64_t wanted = size.value_or(offset <= whole ? whole - offset : 0);
+  if (offset > whole || wanted > whole - offset) {
+    raise_invalid("range: offset " + std::to_string(offset) + " and size " + std::to_string(wanted) +
+                  " leave the peer's region of " + std::to_string(whole) + " bytes");
+  }
+  range.offset = offset;
+  range.size = wanted;
+  return {self.agent, std::move(range)};
+}
+
+TableHandle table_handle(const PeerHandle& self, RangeTable table) {
+  check(table.status());
+  return {self.agent, nullptr, std::move(table)};
+}
+
+TableHandle table(const PeerHandle& self, const std::string& region, nb::handle blocks) {
+  (void)agent_of(self.agent);
+  if (PyLong_Check(blocks.ptr())) {
+    std::uint64_t bytes = 0;
+    if (!nb::try_cast(blocks, bytes)) raise_invalid("table: the size of a block is negative or above 2^64 - 1");
+    return table_handle(self, self.peer.table(region, bytes));
+  }
+  const RangeArray ranges(blocks, "table: ranges");
+  return table_handle(self, outside([&] { return self.peer.table(region, ranges.view()); }));
+}
+
+TableHandle import_table(const PeerHandle& self, nb::handle bytes) {
+  (void)agent_of(self.agent);
+  const Bytes its(bytes, "import_table");
+  return table_handle(self, self.peer.import_table(std::as_bytes(std::span<const char>(its.view))));
+}
+
+nb::list region_names(const PeerHandle& self) {
+  nb::list all;
+  for (const std::string& name : self.peer.region_names()) all.append(text_of(name));
+  return all;
+}
+
+void connect(const PeerHandle& self, nb::handle timeout) {
+  (void)agent_of(self.agent);
+  constexpr Duration kPatience = std::chrono::seconds(5);
+  Status status;
+  const std::optional<bool> over = wait_in_slices(duration_of(timeout, "timeout", kPatience), [&](Duration slice) {
+    status = self.peer.connect(slice);
+    return status.code() != Code::kTimedOut;
+  });
+  if (!over) throw nb::python_error();
+  check(status);
+}
+
+void notify(const PeerHandle& self, nb::handle data) {
+  (void)agent_of(self.agent);
+  const Bytes bytes(data, "notify");
+  check(outside([&] { return self.peer.notify(bytes.view); }));
+}
+
+void send(const PeerHandle& self, std::uint32_t channel, nb::handle data) {
+  (void)agent_of(self.agent);
+  const Bytes bytes(data, "send");
+  check(outside([&] { return self.peer.send(channel, std::as_bytes(std::span<const char>(bytes.view))); }));
+}
+
+}  // namespace
+
+void bind_peers(nb::module_& module) {
+  nb::class_<PeerHandle>(module, "Peer", "Another agent, known by its card.")
+      .def_prop_ro("name", [](const PeerHandle& self) { return text_of(self.peer.name()); })
+      .def_prop_ro("incarnation", [](const PeerHandle& self) { return text_of(to_string(self.peer.incarnation())); })
+      .def_prop_ro(
+          "state", [](const PeerHandle& self) { return text_of_state(self.peer.state()); },
+          "known, up, suspect or down")
+      .def_prop_ro("is_self", [](const PeerHandle& self) { return self.peer.is_self(); })
+      .def("__eq__",
+           [](const PeerHandle& self, nb::handle other) {
+             const PeerHandle* its = nullptr;
+             return nb::try_cast(other, its) && its != nullptr && its->peer.core() == self.peer.core();
+           })
+      .def("__hash__", [](const PeerHandle& self) { return std::hash<const void*>()(self.peer.core().get()); })
+      .def("region_names", &region_names)
+      .def(
+          "region", [](const PeerHandle& self, nb::handle which) { return range(self, which, 0, std::nullopt); },
+          nb::arg("which"), "All of a region, by name or by number.")
+      .def("range", &range, nb::arg("region"), nb::arg("offset") = 0, nb::arg("size") = nb::none())
+      .def("table", &table, nb::arg("region"), nb::arg("blocks"), "As Region.table, over a region of the peer.")
+      .def("import_table", &import_table, nb::arg("data"), "A table that Table.encode made at the peer.")
+      .def("connect", &connect, nb::arg("timeout") = nb::none(), "Opens paths now and waits until one is up.")
+      .def("notify", &notify, nb::arg("data"), "Sends a notification that belongs to no transfer.")
+      .def("send", &send, nb::arg("channel"), nb::arg("data"), "Sends a message on a channel that the peer opened.");
+}
+
+}  // namespace hawser::api::python

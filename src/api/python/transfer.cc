@@ -1,0 +1,297 @@
+// Plans, transfers and completion queues.
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+
+#include "api/python/objects.h"
+
+namespace hawser::api::python {
+namespace {
+
+/// One side of a plan, as a program may name it.
+struct Side {
+  const TableHandle* table = nullptr;
+  std::vector<RangeHandle> local;
+  std::vector<RemoteRangeHandle> remote;
+};
+
+void add_part(const AgentHandle& agent, nb::handle from, bool is_local, Side& side) {
+  const RangeHandle* range = nullptr;
+  const RegionHandle* region = nullptr;
+  const RemoteRangeHandle* remote = nullptr;
+  if (!is_local) {
+    if (!nb::try_cast(from, remote) || remote == nullptr) {
+      raise_invalid("a plan's remote side must be a Table of a peer, a RemoteRange or a list of them",
+                    "use what Peer.table, Peer.region and Peer.range give");
+    }
+    side.remote.push_back(*remote);
+  } else if (nb::try_cast(from, range) && range != nullptr) {
+    side.local.push_back(*range);
+  } else if (nb::try_cast(from, region) && region != nullptr) {
+    side.local.push_back({region->state, region->state->region.range(0, region->state->region.size())});
+  } else {
+    side.local.push_back(range_of(agent, from));
+  }
+}
+
+Side side_of(const AgentHandle& agent, nb::handle from, bool is_local) {
+  Side side;
+  if (nb::try_cast(from, side.table) && side.table != nullptr) return side;
+  if (!PyList_Check(from.ptr()) && !PyTuple_Check(from.ptr())) {
+    add_part(agent, from, is_local, side);
+    return side;
+  }
+  for (nb::handle part : nb::iter(from)) add_part(agent, part, is_local, side);
+  return side;
+}
+
+IndexArray index_of(nb::handle from, const TableHandle& table, const char* what) {
+  if (!from.is_none()) return IndexArray(from, what);
+  constexpr std::uint64_t kAllMax = 1u << 26;
+  if (table.table.size() > kAllMax) raise_invalid(std::string(what) + " is missing, and the table is too long for all");
+  return IndexArray(table.table.size());
+}
+
+void check_writable(const RegionRef& region) {
+  if (!region || region->writable) return;
+  raise(Status(Code::kDenied, "plan_read: region '" + std::string(region->region.name()) + "' is read-only memory")
+            .with_advice("read into memory that can be written"));
+}
+
+struct Request {
+  Operation operation;
+  nb::handle local, remote, local_index, remote_index;
+};
+
+std::shared_ptr<PlanState> plan_tables(Agent& agent, const PeerHandle& peer, const Request& request, const Side& local,
+                                       const Side& remote) {
+  auto made = std::make_shared<PlanState>();
+  if (local.table->region) made->regions.push_back(local.table->region);
+  const bool is_write = request.operation == Operation::kWrite;
+  if (!is_write) check_writable(local.table->region);
+  const IndexArray ours = index_of(request.local_index, *local.table, is_write ? "source_index" : "target_index");
+  const IndexArray theirs = index_of(request.remote_index, *remote.table, is_write ? "target_index" : "source_index");
+  made->plan = take(outside([&] {
+    return is_write ? agent.plan_write(peer.peer, local.table->table, ours.view(), remote.table->table, theirs.view())
+                    : agent.plan_read(peer.peer, remote.table->table, theirs.view(), local.table->table, ours.view());
+  }));
+  return made;
+}
+
+std::shared_ptr<PlanState> plan_ranges(Agent& agent, const PeerHandle& peer, const Request& request, const Side& local,
+                                       const Side& remote) {
+  if (!request.local_index.is_none() || !request.remote_index.is_none()) {
+    raise_invalid("a plan of ranges takes no index lists", "give tables on both sides");
+  }
+  auto made = std::make_shared<PlanState>();
+  std::vector<LocalRange> ours;
+  for (const RangeHandle& range : local.local) {
+    if (request.operation == Operation::kRead) check_writable(range.region);
+    if (made->regions.empty() || made->regions.back() != range.region) made->regions.push_back(range.region);
+    ours.push_back(range.range);
+  }
+  std::vector<RemoteRange> theirs;
+  for (const RemoteRangeHandle& range : remote.remote) theirs.push_back(range.range);
+  made->plan = take(outside([&] {
+    return request.operation == Operation::kWrite ? agent.plan_write(peer.peer, ours, theirs)
+                                                  : agent.plan_read(peer.peer, theirs, ours);
+  }));
+  return made;
+}
+
+PlanHandle plan(const AgentHandle& self, const PeerHandle& peer, const Request& request) {
+  Agent& agent = agent_of(self.state);
+  const Side local = side_of(self, request.local, true);
+  const Side remote = side_of(self, request.remote, false);
+  if ((local.table == nullptr) != (remote.table == nullptr)) {
+    raise_invalid("a plan has tables on both sides or ranges on both sides");
+  }
+  std::shared_ptr<PlanState> made = local.table != nullptr ? plan_tables(agent, peer, request, local, remote)
+                                                           : plan_ranges(agent, peer, request, local, remote);
+  made->agent = self.state;
+  return {std::move(made)};
+}
+
+Priority priority_of(const std::string& text) {
+  if (text == "bulk") return Priority::kBulk;
+  if (text == "realtime") return Priority::kRealtime;
+  if (text == "critical") return Priority::kCritical;
+  raise_invalid("submit: priority = '" + text + "'", "one of critical, realtime, bulk");
+}
+
+/// `(word, number)`, as signals are given.
+template <typename Handle>
+const Handle& word_of(nb::handle from, const char* what, std::uint64_t& number) {
+  const Handle* word = nullptr;
+  if (!PyTuple_Check(from.ptr()) || nb::len(from) != 2 || !nb::try_cast(from[0], word) || word == nullptr ||
+      !nb::try_cast(from[1], number)) {
+    raise_invalid(std::string("submit: ") + what + " must be (range of 8 bytes, number)");
+  }
+  return *word;
+}
+
+struct Words {
+  SignalTarget signal;
+  SignalWord after, done;
+};
+
+void set_words(nb::handle signal, nb::handle after, nb::handle done, Words& words, SubmitOptions& options,
+               std::vector<RegionRef>& held) {
+  if (!signal.is_none()) {
+    words.signal.word = word_of<RemoteRangeHandle>(signal, "signal", words.signal.add).range;
+    options.signal = &words.signal;
+  }
+  if (!after.is_none()) {
+    const RangeHandle& word = word_of<RangeHandle>(after, "after", words.after.value);
+    words.after.word = word.range;
+    held.push_back(word.region);
+    options.after = &words.after;
+  }
+  if (!done.is_none()) {
+    const RangeHandle& word = word_of<RangeHandle>(done, "done", words.done.value);
+    check_writable(word.region);
+    words.done.word = word.range;
+    held.push_back(word.region);
+    options.done = &words.done;
+  }
+}
+
+TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle deadline, const std::string& priority,
+                      const QueueHandle* queue, std::uint64_t cookie, std::uint64_t label, nb::handle signal,
+                      nb::handle after, nb::handle done) {
+  AgentState& agent = *self.state->agent;
+  (void)agent_of(self.state->agent);
+  SubmitOptions options{.priority = priority_of(priority), .cookie = cookie, .label = label};
+  std::optional<Bytes> text;
+  if (!notify.is_none()) options.notify = text.emplace(notify, "notify").view;
+  if (!deadline.is_none()) {
+    options.deadline = duration_of(deadline, "deadline", Duration::zero());
+    if (options.deadline == Duration::zero()) raise_invalid("submit: the deadline is zero", "None is the default one");
+  }
+  Words words;
+  std::vector<RegionRef> held;
+  set_words(signal, after, done, words, options, held);
+  // Held while the lock is given up: another thread may take the loop's queue away.
+  const std::shared_ptr<CompletionQueue> reports = queue != nullptr ? queue->queue : agent.loop_queue;
+  options.queue = reports.get();
+  const bool for_loop = queue == nullptr && reports != nullptr;
+  if (for_loop) options.cookie = ++agent.next_ticket;
+  const std::uint64_t ticket = for_loop ? options.cookie : 0;
+  Result<Transfer> sent = outside([&]() -> Result<Transfer> {
+    Result<Transfer> one = self.state->plan.submit(options);
+    if (one || !for_loop || one.error().code() != Code::kBusy) return one;
+    options.queue = nullptr;  // Nobody empties the loop's queue now: who awaits this one looks for itself.
+    return self.state->plan.submit(options);
+  });
+  TransferHandle made(self.state, take(std::move(sent)));
+  made.words = std::move(held);
+  made.ticket = options.queue != nullptr ? ticket : 0;
+  return made;
+}
+
+void wait(TransferHandle& self, nb::handle timeout) {
+  if (!self.transfer.done()) {
+    (void)agent_of(self.plan->agent);
+    // The library itself looks for a while before it sleeps.
+    const std::optional<bool> over =
+        wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
+          (void)self.transfer.wait(slice);
+          return self.transfer.done();
+        });
+    if (!over) throw nb::python_error();
+    if (!*over) raise(Status(Code::kTimedOut, "Transfer.wait: not final yet; the transfer goes on"));
+  }
+  check(self.transfer.status());
+}
+
+nb::str status(const TransferHandle& self) {
+  if (!self.transfer.done()) return text_of("in_flight");
+  const Status its = self.transfer.status();
+  return text_of(its.ok() ? "ok" : name_of(to_string(its.code())));
+}
+
+nb::list take_completions(std::span<const Completion> batch) {
+  nb::list all;
+  for (const Completion& one : batch) {
+    all.append(nb::make_tuple(static_cast<int>(one.kind), one.cookie, one.bytes, error_object(one.status)));
+  }
+  return all;
+}
+
+constexpr std::size_t kBatch = 256;
+
+nb::list poll_queue(const QueueHandle& self) {
+  std::array<Completion, kBatch> batch;
+  return take_completions({batch.data(), self.queue->poll(batch)});
+}
+
+nb::list wait_queue(const QueueHandle& self, nb::handle timeout) {
+  if (self.pid != ::getpid()) raise_invalid("CompletionQueue.wait: this process is a fork of the agent's");
+  std::array<Completion, kBatch> batch;
+  std::size_t got = 0;
+  const std::optional<bool> over =
+      wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
+        got = self.queue->wait(batch, slice);
+        return got > 0;
+      });
+  if (!over) throw nb::python_error();
+  return take_completions({batch.data(), got});
+}
+
+}  // namespace
+
+PlanHandle plan_write(const AgentHandle& self, const PeerHandle& peer, nb::handle source, nb::handle target,
+                      nb::handle source_index, nb::handle target_index) {
+  return plan(self, peer, {Operation::kWrite, source, target, source_index, target_index});
+}
+
+PlanHandle plan_read(const AgentHandle& self, const PeerHandle& peer, nb::handle source, nb::handle target,
+                     nb::handle source_index, nb::handle target_index) {
+  return plan(self, peer, {Operation::kRead, target, source, target_index, source_index});
+}
+
+void bind_transfers(nb::module_& module) {
+  nb::class_<PlanHandle>(module, "Plan", "A validated, prepared transfer, submitted as often as wanted.")
+      .def("submit", &submit, nb::kw_only(), nb::arg("notify") = nb::none(), nb::arg("deadline") = nb::none(),
+           nb::arg("priority") = "bulk", nb::arg("queue") = nb::none(), nb::arg("cookie") = 0, nb::arg("label") = 0,
+           nb::arg("signal") = nb::none(), nb::arg("after") = nb::none(), nb::arg("done") = nb::none(),
+           "Starts one transfer.")
+      .def_prop_ro(
+          "operation",
+          [](const PlanHandle& self) { return self.state->plan.operation() == Operation::kWrite ? "write" : "read"; })
+      .def_prop_ro("bytes", [](const PlanHandle& self) { return self.state->plan.bytes(); })
+      .def_prop_ro("range_count", [](const PlanHandle& self) { return self.state->plan.range_count(); })
+      .def_prop_ro("piece_count", [](const PlanHandle& self) { return self.state->plan.piece_count(); });
+
+  nb::class_<TransferHandle>(module, "Transfer", nb::is_weak_referenceable(),
+                             "One submission in flight. Dropping it cancels it.")
+      .def_prop_ro(
+          "done", [](const TransferHandle& self) { return self.transfer.done(); }, "Final? Only looks.")
+      .def_prop_ro("status", &status, "in_flight, ok, or the name of what went wrong.")
+      .def_prop_ro(
+          "error", [](const TransferHandle& self) { return error_object(self.transfer.status()); },
+          "The exception that wait would raise, or None.")
+      .def_prop_ro(
+          "bytes", [](const TransferHandle& self) { return self.transfer.bytes(); }, "Moved so far.")
+      .def_prop_ro("agent", [](const TransferHandle& self) { return wrapper_of(self.plan->agent); })
+      .def_prop_ro("_ticket", [](const TransferHandle& self) { return self.ticket; })
+      .def("wait", &wait, nb::arg("timeout") = nb::none(),
+           "Waits until it is final; raises what it ended with, or TimedOutError when the time is over before.")
+      .def("cancel", [](TransferHandle& self) {
+        (void)agent_of(self.plan->agent);
+        outside([&] {
+          self.transfer.cancel();
+          return 0;
+        });
+      });
+
+  nb::class_<QueueHandle>(module, "CompletionQueue", "Where finished transfers and other news are reported.")
+      .def("poll", &poll_queue, "Entries (kind, cookie, bytes, error) without waiting.")
+      .def("wait", &wait_queue, nb::arg("timeout") = nb::none())
+      .def("event_fd", [](const QueueHandle& self) { return self.queue->event_fd(); })
+      .def_prop_ro("capacity", [](const QueueHandle& self) { return self.queue->capacity(); });
+}
+
+}  // namespace hawser::api::python

@@ -1,0 +1,66 @@
+#include "cli/files/chunk_io.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/fd.h"
+
+namespace hawser::cli {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+Status failed(std::string_view what, std::string_view name, int error) {
+  const Status status = base::errno_status(fmt::format("{} '{}'", what, name), error);
+  return error == ENOSPC || error == EDQUOT ? status.with_advice("free space there, then run the command again")
+                                            : status;
+}
+
+}  // namespace
+
+Result<std::size_t> read_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<std::byte> into) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed("reading", name, errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+Status write_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<const std::byte> from) {
+  for (std::size_t done = 0; done < from.size();) {
+    const ssize_t put = ::pwrite(fd, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return failed("writing", name, put < 0 ? errno : ENOSPC);
+    done += static_cast<std::size_t>(put);
+  }
+  return {};
+}
+
+Result<FileFacts> facts_of(int fd, std::string_view name) {
+  struct stat is {};
+  if (::fstat(fd, &is) != 0) return failed("looking at", name, errno);
+  return FileFacts{.is_file = S_ISREG(is.st_mode),
+                   .is_folder = S_ISDIR(is.st_mode),
+                   .size = static_cast<std::uint64_t>(is.st_size),
+                   .mode = static_cast<std::uint32_t>(is.st_mode & 0777),
+                   .mtime_ns = is.st_mtim.tv_sec * kSecond + is.st_mtim.tv_nsec};
+}
+
+Status seal_file(int fd, std::string_view name, const FileFacts& facts) {
+  if (::ftruncate(fd, static_cast<off_t>(facts.size)) != 0) return failed("cutting", name, errno);
+  if (::fchmod(fd, facts.mode & 0777) != 0) return failed("setting the mode of", name, errno);
+  const timespec time{.tv_sec = facts.mtime_ns / kSecond, .tv_nsec = facts.mtime_ns % kSecond};
+  const std::array<timespec, 2> times{time, time};
+  if (::futimens(fd, times.data()) != 0) return failed("setting the time of", name, errno);
+  return {};
+}
+
+}  // namespace hawser::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+// Whole chunks of files by blocking calls, for the threads that serve and copy.
+//
+// Thread rule: any thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <hawser/status.h>
+
+namespace hawser::cli {
+
+/// Fills the front of `into`; fewer bytes only at the end of the file.
+Result<std::size_t> read_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<std::byte> into);
+Status write_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<const std::byte> from);
+
+struct FileFacts {
+  bool is_file = false, is_folder = false;
+  std::uint64_t size = 0;
+  std::uint32_t mode = 0;
+  std::int64_t mtime_ns = 0;
+};
+Result<FileFacts> facts_of(int fd, std::string_view name);
+/// Size, permissions and time of a file that is complete.
+Status seal_file(int fd, std::string_view name, const FileFacts& facts);
+
+}  // namespace hawser::cli

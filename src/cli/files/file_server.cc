@@ -1,0 +1,284 @@
+#include "cli/files/file_server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/try.h"
+#include "cli/files/beneath.h"
+#include "cli/files/chunk_io.h"
+
+namespace hawser::cli {
+namespace {
+
+constexpr Duration kMoveDeadline = std::chrono::seconds(30);
+constexpr Duration kReplyDeadline = std::chrono::seconds(5);
+constexpr Duration kRoomPause = std::chrono::milliseconds(1);
+constexpr std::size_t kFilesMax = 100'000;  ///< Listed in one folder.
+
+std::string path_of(const Json& request) { return request.at("path").get<std::string>(); }
+std::string part_of(const std::string& path) { return path + std::string(kPartSuffix); }
+
+struct Span {
+  std::uint64_t offset = 0, size = 0, slot = 0;
+};
+
+Result<Span> span_of(const Json& request) {
+  const Span span{.offset = request.at("offset").get<std::uint64_t>(),
+                  .size = request.at("size").get<std::uint64_t>(),
+                  .slot = request.value("slot", std::uint64_t{0})};
+  if (span.size > 0 && span.size <= kFileChunk && span.offset <= kFileSizeMax && span.slot <= kFileSizeMax) return span;
+  return Status(Code::kInvalid, fmt::format("{} bytes at {} are no chunk", span.size, span.offset));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FileServer>> FileServer::open(Agent& agent, const std::string& folder, bool writable) {
+  base::Fd root(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return base::errno_status("serve: opening the folder '" + folder + "'", errno);
+  HAWSER_TRY_ASSIGN(Region buffers,
+                    agent.allocate({.name = "files", .size = kThreads * kFileChunk, .rights = Rights::kNone}));
+  HAWSER_TRY(agent.open_channel(kFileChannel, kFileCredit));
+  std::unique_ptr<FileServer> server(new FileServer(agent, std::move(root), std::move(buffers), writable));
+  for (std::size_t i = 0; i < kThreads; ++i) server->threads_.emplace_back([its = server.get(), i] { its->work(i); });
+  return server;
+}
+
+FileServer::~FileServer() {
+  mutex_.lock();
+  is_closing_ = true;
+  queue_.clear();
+  mutex_.unlock();
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+FileServerCounters FileServer::counters() const {
+  return {.requests = requests_,
+          .refused = refused_,
+          .bytes_read = bytes_read_,
+          .bytes_written = bytes_written_,
+          .files_written = files_written_};
+}
+
+std::size_t FileServer::take_requests() {
+  std::size_t taken = 0;
+  for (;; ++taken) {
+    const base::MutexLock lock(mutex_);
+    if (queue_.size() >= kQueueMax) return taken;
+    std::optional<Message> message = agent_.take_message(kFileChannel);
+    if (!message) return taken;
+    queue_.push_back(*std::move(message));
+    wake_.notify_one();
+  }
+}
+
+void FileServer::work(std::size_t number) {
+  for (;;) {
+    mutex_.lock();
+    while (queue_.empty() && !is_closing_) wake_.wait(mutex_);
+    if (is_closing_) {
+      mutex_.unlock();
+      return;
+    }
+    const Message message = std::move(queue_.front());
+    queue_.pop_front();
+    mutex_.unlock();
+    serve(number, message);
+  }
+}
+
+void FileServer::serve(std::size_t number, const Message& message) {
+  ++requests_;
+  const FileMessage request = decode_file_message(message.bytes);
+  if (!request.json.contains("id")) {
+    ++refused_;
+    return;
+  }
+  bool answered = false;
+  Result<Json> made = Status(Code::kInvalid, "the request lacks a field, or one is of the wrong kind");
+  try {
+    made = answer(number, message, request, &answered);
+  } catch (const Json::exception&) {  // Keeps the text above.
+  } catch (const std::filesystem::filesystem_error& error) {
+    made = Status(Code::kFailed, error.what());
+  }
+  if (answered) return;
+  Json json = made ? *made : Json{{"ok", false}, {"error", to_json(made.error())}};
+  if (!made) ++refused_;
+  json["id"] = request.json["id"];
+  if (!json.contains("ok")) json["ok"] = true;
+  reply(message.peer, json);
+}
+
+Result<Json> FileServer::answer(std::size_t number, const Message& message, const FileMessage& request,
+                                bool* answered) {
+  const std::string op = request.json.at("op").get<std::string>();
+  if (op == "hello") return hello(message, request);
+  if (op == "stat") return stat(request.json);
+  if (op == "list") return list(request.json);
+  if (op == "hash") return hash(number, request.json);
+  if (op == "write") return write(number, message.peer, request.json);
+  if (op == "finish") return finish(request.json);
+  if (op != "read") return Status(Code::kUnsupported, fmt::format("'{}' is no request that is known here", op));
+  HAWSER_TRY(read(number, message.peer, request.json));
+  *answered = true;
+  return Json::object();
+}
+
+Result<Json> FileServer::hello(const Message& message, const FileMessage& request) {
+  HAWSER_TRY_ASSIGN(const Peer peer, agent_.add_peer(std::string_view(request.tail)));
+  if (peer.incarnation() != message.peer.incarnation()) return Status(Code::kDenied, "that card is another agent's");
+  const base::MutexLock lock(mutex_);
+  if (clients_.size() >= kClientsMax) {
+    std::erase_if(clients_, [](const auto& entry) { return entry.second.state() == PeerState::kDown; });
+  }
+  if (clients_.size() >= kClientsMax)
+    return Status(Code::kBusy, fmt::format("{} clients are here already", kClientsMax));
+  clients_[peer.incarnation()] = peer;
+  return Json{{"chunk", kFileChunk}, {"writable", writable_}};
+}
+
+Result<Peer> FileServer::client(const Peer& from) {
+  const base::MutexLock lock(mutex_);
+  const auto found = clients_.find(from.incarnation());
+  if (found == clients_.end()) return Status(Code::kInvalid, "say hello first");
+  return found->second;
+}
+
+Status FileServer::may_write() const {
+  if (writable_) return {};
+  return Status(Code::kDenied, "this server only lets read").with_advice("start it without --read-only");
+}
+
+Result<Json> FileServer::stat(const Json& request) {
+  const Result<base::Fd> fd = open_beneath(root_.get(), path_of(request), O_RDONLY);
+  if (!fd && fd.error().code() == Code::kNotFound) return Json{{"exists", false}};
+  if (!fd) return fd.error();
+  HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(fd->get(), path_of(request)));
+  return Json{{"exists", true},     {"folder", facts.is_folder}, {"file", facts.is_file},
+              {"size", facts.size}, {"mode", facts.mode},        {"mtime_ns", facts.mtime_ns}};
+}
+
+Result<Json> FileServer::list(const Json& request) {
+  const std::string path = path_of(request);
+  const auto from = request.value("from", std::size_t{0});
+  HAWSER_TRY_ASSIGN(const base::Fd folder, open_beneath(root_.get(), path, O_RDONLY | O_DIRECTORY));
+  const std::filesystem::path root = fmt::format("/proc/self/fd/{}/", folder.get());
+  std::vector<std::pair<std::string, std::uint64_t>> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.is_symlink() || !entry.is_regular_file()) continue;
+    if (files.size() == kFilesMax) {
+      return Status(Code::kUnsupported, fmt::format("'{}' holds more than {} files", path, kFilesMax));
+    }
+    files.emplace_back(entry.path().lexically_relative(root).string(), entry.file_size());
+  }
+  std::sort(files.begin(), files.end());
+  Json listed = Json::array();
+  std::size_t bytes = 0, at = from;
+  for (; at < files.size() && bytes < kListBytes; ++at) {
+    bytes += files[at].first.size() * 2 + 32;
+    listed.push_back({{"path", files[at].first}, {"size", files[at].second}});
+  }
+  return Json{{"files", std::move(listed)}, {"more", at < files.size()}};
+}
+
+Result<Json> FileServer::hash(std::size_t number, const Json& request) {
+  HAWSER_TRY_ASSIGN(const Span span, span_of(request));
+  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path_of(request), O_RDONLY));
+  const std::span<std::byte> bytes = buffer(number, span.size);
+  HAWSER_TRY_ASSIGN(const std::size_t got, read_chunk(fd.get(), path_of(request), span.offset, bytes));
+  return Json{{"bytes", got}, {"hash", sum_of(bytes.first(got))}};
+}
+
+Status FileServer::move(Operation op, std::size_t number, const Peer& from, std::uint64_t slot, std::uint64_t size,
+                        std::optional<std::string_view> notify) {
+  HAWSER_TRY_ASSIGN(const Peer peer, client(from));
+  const LocalRange ours = buffers_.range(number * kFileChunk, size);
+  const RemoteRange theirs = peer.range(kFileRegion, slot, size);
+  HAWSER_TRY_ASSIGN(const Plan plan, op == Operation::kWrite
+                                         ? agent_.plan_write(peer, std::span(&ours, 1), std::span(&theirs, 1))
+                                         : agent_.plan_read(peer, std::span(&theirs, 1), std::span(&ours, 1)));
+  HAWSER_TRY_ASSIGN(Transfer transfer, plan.submit({.notify = notify, .deadline = kMoveDeadline}));
+  // The buffer is free once the transfer is final; that is not put off beyond what cancelling takes.
+  Status status = transfer.wait(2 * kMoveDeadline);
+  while (!transfer.done()) static_cast<void>(transfer.wait(kMoveDeadline));
+  return status;
+}
+
+Status FileServer::read(std::size_t number, const Peer& from, const Json& request) {
+  HAWSER_TRY_ASSIGN(const Span span, span_of(request));
+  const std::string path = path_of(request);
+  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path, O_RDONLY));
+  HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(fd.get(), path));
+  if (!facts.is_file) return Status(Code::kInvalid, fmt::format("'{}' is no regular file", path));
+  const std::span<std::byte> bytes = buffer(number, span.size);
+  HAWSER_TRY_ASSIGN(const std::size_t got, read_chunk(fd.get(), path, span.offset, bytes));
+  if (got < span.size) {
+    return Status(Code::kFailed, fmt::format("'{}' ends at byte {}; {} were expected", path, span.offset + got,
+                                             span.offset + span.size))
+        .with_advice("it was cut while it was copied; run the command again");
+  }
+  const Json json{{"id", request.at("id")},
+                  {"ok", true},
+                  {"hash", sum_of(bytes)},
+                  {"size", facts.size},
+                  {"mtime_ns", facts.mtime_ns}};
+  HAWSER_TRY_ASSIGN(const std::string text, encode_file_message(json));
+  HAWSER_TRY(move(Operation::kWrite, number, from, span.slot, span.size, text));
+  bytes_read_ += span.size;
+  return {};
+}
+
+Result<Json> FileServer::write(std::size_t number, const Peer& from, const Json& request) {
+  HAWSER_TRY(may_write());
+  HAWSER_TRY_ASSIGN(const Span span, span_of(request));
+  const std::string part = part_of(path_of(request));
+  HAWSER_TRY(move(Operation::kRead, number, from, span.slot, span.size, std::nullopt));
+  const std::span<std::byte> bytes = buffer(number, span.size);
+  if (sum_of(bytes) != request.at("hash").get<std::string>()) {
+    return Status(Code::kCorrupt, fmt::format("the bytes of '{}' at {} do not have the sum that was told",
+                                              path_of(request), span.offset));
+  }
+  HAWSER_TRY(find_beneath(root_.get(), part, true).error());
+  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), part, O_WRONLY | O_CREAT));
+  HAWSER_TRY(write_chunk(fd.get(), part, span.offset, bytes));
+  bytes_written_ += span.size;
+  return Json::object();
+}
+
+Result<Json> FileServer::finish(const Json& request) {
+  HAWSER_TRY(may_write());
+  const std::string path = path_of(request), part = part_of(path);
+  FileFacts facts{.is_file = true,
+                  .size = request.at("size").get<std::uint64_t>(),
+                  .mode = request.at("mode").get<std::uint32_t>(),
+                  .mtime_ns = request.at("mtime_ns").get<std::int64_t>()};
+  if (facts.size > kFileSizeMax || facts.mtime_ns < 0) return Status(Code::kInvalid, "no size or time of a file");
+  HAWSER_TRY_ASSIGN(const Beneath at, find_beneath(root_.get(), part, true));
+  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), part, O_WRONLY | O_CREAT));
+  HAWSER_TRY(seal_file(fd.get(), part, facts));
+  const std::string name = at.name.substr(0, at.name.size() - kPartSuffix.size());
+  if (::renameat(at.folder.get(), at.name.c_str(), at.folder.get(), name.c_str()) != 0) {
+    return base::errno_status(fmt::format("naming '{}'", path), errno);
+  }
+  ++files_written_;
+  return Json::object();
+}
+
+/// A client that does not take its answers loses them; its own deadline then ends its request.
+void FileServer::reply(const Peer& to, const Json& json) {
+  const Result<std::string> text = encode_file_message(json);
+  if (!text) return;
+  const Instant deadline = Clock::steady().now() + kReplyDeadline;
+  Status sent;
+  while ((sent = to.notify(*text)).code() == Code::kBusy && Clock::steady().now() < deadline) {
+    agent_.wait(kRoomPause);
+  }
+}
+
+}  // namespace hawser::cli

@@ -1,0 +1,48 @@
+#pragma once
+
+// What `hawser cp` and `hawser serve --dir` say to each other. Requests are messages on one channel, answers are
+// notifications; both are JSON objects with the request's `id`. File bytes travel in transfers between a buffer of
+// the server and the client's region: the server writes what it read, and reads what it shall write, so an answer that
+// rides on a write comes after its bytes.
+//
+//   hello                                 the client's card follows the JSON text, after a zero byte
+//   stat   path                           -> exists size mode mtime_ns folder
+//   list   path from                      -> files [{path size}] more
+//   hash   path offset size               -> hash bytes (fewer where the file ends)
+//   read   path offset size slot          -> hash size mtime_ns; the bytes are at `slot` in the client's region
+//   write  path offset size slot hash     -> the bytes are in `path`.part
+//   finish path size mode mtime_ns        -> `path`.part is `path` now
+//
+// Every answer has `ok`; when it is false `error` holds the status.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "cli/json_out.h"
+
+namespace hawser::cli {
+
+inline constexpr std::uint32_t kFileChannel = 64;
+inline constexpr std::uint32_t kFileCredit = 256;        ///< Requests of one client that may wait at the server.
+inline constexpr std::uint64_t kFileChunk = 4ull << 20;  ///< Bytes moved by one request.
+inline constexpr std::string_view kFileRegion = "cp";    ///< The client's.
+inline constexpr std::string_view kPartSuffix = ".part";
+inline constexpr std::size_t kListBytes = 32 * 1024;  ///< Of paths in one answer.
+inline constexpr std::uint64_t kFileSizeMax = 1ull << 60;
+
+/// XXH3 in hex, as JSON has no 64-bit numbers that every reader keeps.
+std::string sum_of(std::span<const std::byte> bytes);
+
+struct FileMessage {
+  Json json;
+  std::string tail;
+};
+/// The JSON, then a zero byte and `tail` where there is one. kInvalid when a path is not UTF-8.
+Result<std::string> encode_file_message(const Json& json, std::string_view tail = {});
+/// Null JSON when it is none.
+FileMessage decode_file_message(std::string_view bytes);
+
+}  // namespace hawser::cli

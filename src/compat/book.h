@@ -1,0 +1,105 @@
+#pragma once
+
+// Book: which registration stands for which addresses. NIXL names memory by address; Hawser by region and offset.
+//
+// Thread rule: the owner's lock. Lifetime: entries hold what they stand for.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <hawser/compat/descs.h>
+
+#include "compat/plugins.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+
+/// The same addresses may be there several times. `Range` is of the whole registration.
+template <typename Range>
+class Book {
+ public:
+  struct Entry {
+    std::uint64_t len = 0;
+    Range range;
+    std::uint64_t id = 0;
+    BackendMask backends = 0;
+  };
+  using Key = std::tuple<MemType, std::uint64_t, std::uint64_t>;  ///< Type, device, address.
+  using Map = std::multimap<Key, Entry>;
+
+  /// Looks descriptors up one after another. Neighbours in a list mostly lie in one registration or in the next one, so
+  /// few of them pay for a search.
+  class Cursor {
+   public:
+    Cursor(const Book& book, MemType type) : book_(book), type_(type), at_(book.entries_.end()) {}
+    /// Null when `desc` does not lie wholly in one registration.
+    const Entry* find(const Desc& desc, std::uint64_t* offset) {
+      if (at_ != book_.entries_.end()) {
+        if (holds(at_, desc, offset)) return &at_->second;
+        if (const auto next = std::next(at_); next != book_.entries_.end() && holds(next, desc, offset)) {
+          at_ = next;
+          return &at_->second;
+        }
+      }
+      return search(desc, offset);
+    }
+
+   private:
+    bool holds(typename Map::const_iterator at, const Desc& desc, std::uint64_t* offset) const {
+      const auto& [type, dev, addr] = at->first;
+      *offset = desc.addr - addr;  // Huge when it lies before.
+      return desc.dev == dev && type == type_ && *offset <= at->second.len && desc.len <= at->second.len - *offset;
+    }
+    const Entry* search(const Desc& desc, std::uint64_t* offset) {
+      auto at = book_.entries_.upper_bound(Key{type_, desc.dev, desc.addr});
+      while (at != book_.entries_.begin()) {
+        --at;
+        const auto& [type, dev, addr] = at->first;
+        if (type != type_ || dev != desc.dev || desc.addr - addr > book_.longest_) return nullptr;
+        if (!holds(at, desc, offset)) continue;
+        at_ = at;
+        return &at->second;
+      }
+      return nullptr;
+    }
+
+    const Book& book_;
+    const MemType type_;
+    typename Map::const_iterator at_;
+  };
+
+  void add(MemType type, const Desc& desc, Entry entry) {
+    longest_ = std::max(longest_, entry.len);
+    entries_.emplace(Key{type, desc.dev, desc.addr}, std::move(entry));
+  }
+  /// Takes one with exactly these values away from `backends`: out of the book when none is left. False: there is none.
+  bool take(MemType type, const Desc& desc, BackendMask backends, std::optional<Entry>* out) {
+    auto [at, end] = entries_.equal_range(Key{type, desc.dev, desc.addr});
+    for (; at != end; ++at) {
+      if (at->second.len != desc.len || (at->second.backends & backends) == 0) continue;
+      at->second.backends &= ~backends;
+      if (at->second.backends != 0) return true;
+      *out = std::move(at->second);
+      entries_.erase(at);
+      return true;
+    }
+    return false;
+  }
+  /// Whether anything of that device is there.
+  bool has_device(MemType type, std::uint64_t dev) const {
+    const auto at = entries_.lower_bound(Key{type, dev, 0});
+    return at != entries_.end() && std::get<0>(at->first) == type && std::get<1>(at->first) == dev;
+  }
+  const Map& entries() const { return entries_; }
+
+ private:
+  Map entries_;
+  std::uint64_t longest_ = 0;
+};
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

@@ -1,0 +1,80 @@
+#include "compat/book.h"
+
+#include <gtest/gtest.h>
+
+namespace hawser::compat {
+namespace {
+
+using Names = Book<int>;
+
+Names::Entry entry(std::uint64_t len, int name, BackendMask backends = 1) {
+  return {.len = len, .range = name, .id = 0, .backends = backends};
+}
+
+int find(const Names& book, const Desc& desc, MemType type = MemType::kDram) {
+  std::uint64_t offset = 0;
+  const auto* const found = Names::Cursor(book, type).find(desc, &offset);
+  return found == nullptr ? -1 : found->range;
+}
+
+TEST(Book, ADescriptorMustLieInOneRegistration) {
+  Names book;
+  book.add(MemType::kDram, {1000, 100, 0}, entry(100, 1));
+  book.add(MemType::kDram, {1100, 100, 0}, entry(100, 2));
+  book.add(MemType::kDram, {1000, 50, 7}, entry(50, 3));
+  EXPECT_EQ(find(book, {1000, 100, 0}), 1);
+  EXPECT_EQ(find(book, {1099, 1, 0}), 1);
+  EXPECT_EQ(find(book, {1100, 1, 0}), 2);
+  EXPECT_EQ(find(book, {1099, 2, 0}), -1);
+  EXPECT_EQ(find(book, {999, 2, 0}), -1);
+  EXPECT_EQ(find(book, {1199, 2, 0}), -1);
+  EXPECT_EQ(find(book, {1000, 50, 7}), 3);
+  EXPECT_EQ(find(book, {1000, 51, 7}), -1);
+  EXPECT_EQ(find(book, {1000, 50, 7}, MemType::kVram), -1);
+  EXPECT_EQ(find(book, {1000, UINT64_MAX, 0}), -1);
+}
+
+TEST(Book, ACoveringRegistrationIsFoundBehindSmallerOnes) {
+  Names book;
+  book.add(MemType::kDram, {0, 1000, 0}, entry(1000, 1));
+  for (std::uint64_t at = 100; at < 900; at += 100) {
+    book.add(MemType::kDram, {at, 10, 0}, entry(10, 2));
+  }
+  EXPECT_EQ(find(book, {850, 100, 0}), 1);
+  EXPECT_EQ(find(book, {805, 5, 0}), 2);
+}
+
+TEST(Book, ACursorGoesForwardsBackwardsAndFails) {
+  Names book;
+  for (int i = 0; i < 10; ++i) {
+    book.add(MemType::kDram, {static_cast<std::uint64_t>(i) * 100, 100, 0}, entry(100, i));
+  }
+  Names::Cursor cursor(book, MemType::kDram);
+  std::uint64_t offset = 0;
+  for (const int i : {0, 0, 1, 2, 9, 8, 3, 3, 4, 0}) {
+    const auto* const found = cursor.find({static_cast<std::uint64_t>(i) * 100 + 5, 95, 0}, &offset);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->range, i);
+    EXPECT_EQ(offset, 5u);
+    EXPECT_EQ(cursor.find({5000, 1, 0}, &offset), nullptr);
+  }
+}
+
+TEST(Book, WhatIsThereTwiceGoesOneByOneAndByBackend) {
+  Names book;
+  book.add(MemType::kDram, {1, 2, 0}, entry(2, 1, 1));
+  book.add(MemType::kDram, {1, 2, 0}, entry(2, 2, 3));
+  std::optional<Names::Entry> out;
+  EXPECT_FALSE(book.take(MemType::kDram, {1, 3, 0}, ~0u, &out));
+  EXPECT_FALSE(book.take(MemType::kDram, {1, 2, 0}, 4, &out));
+  EXPECT_TRUE(book.take(MemType::kDram, {1, 2, 0}, 2, &out));  // Stays for the other backend.
+  EXPECT_FALSE(out);
+  EXPECT_TRUE(book.take(MemType::kDram, {1, 2, 0}, ~0u, &out));
+  EXPECT_TRUE(out);
+  EXPECT_TRUE(book.take(MemType::kDram, {1, 2, 0}, ~0u, &out));
+  EXPECT_FALSE(book.take(MemType::kDram, {1, 2, 0}, ~0u, &out));
+  EXPECT_TRUE(book.entries().empty());
+}
+
+}  // namespace
+}  // namespace hawser::compat

@@ -1,0 +1,209 @@
+#include "compat/core.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/try.h"
+#include "compat/environment.h"
+#include "compat/ucx_params.h"
+#include "wire/limits.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+namespace {
+
+constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+
+ConfigSources::Texts environment_of(const AgentConfig& config) {
+  return config.environment ? *config.environment : ConfigSources::from_process().environment;
+}
+
+}  // namespace
+
+AgentCore::AgentCore(std::string_view name, const AgentConfig& config, AgentOptions options, EtcdOptions etcd)
+    : name_(name),
+      config_(config),
+      telemetry_(telemetry_wanted(environment_of(config), config.capture_telemetry)),
+      pid_(::getpid()),
+      options_(std::move(options)),
+      etcd_(std::move(etcd)),
+      log_(options_.log) {}
+
+AgentCore::~AgentCore() {
+  if (pid_ != ::getpid()) {
+    if (driver_) (void)new Driver(std::move(*driver_));  // Its thread is not in this process: joining would hang.
+    if (exchange_) exchange_.release()->disown();
+    return;
+  }
+  exchange_.reset();  // Its threads use what follows.
+  if (agent_) (void)agent_->close(kCloseTimeout);
+}
+
+Result<std::shared_ptr<AgentCore>> AgentCore::open(std::string_view name, const AgentConfig& config) {
+  if (!wire::is_agent_name(name)) {
+    return refusal(NixlCode::kInvalidParam, "create_agent",
+                   base::format("a name of {} bytes is not 1 to 255 bytes without control characters", name.size()));
+  }
+  EtcdOptions etcd;
+  HAWSER_TRY_ASSIGN(AgentOptions options, agent_options(name, config, &etcd));
+  const bool exchanges = config.listen_thread || !etcd.endpoints.empty();
+  std::shared_ptr<AgentCore> core(new AgentCore(name, config, std::move(options), std::move(etcd)));
+  if (exchanges) HAWSER_TRY(core->open_exchange());
+  return core;
+}
+
+Status AgentCore::open_exchange() {
+  Exchange::Setup setup{.name = name_, .directory = nullptr, .listen = {}, .log = log_};
+  setup.may_leave_host = options_.security == Security::kNone;
+  if (config_.listen_thread) setup.listen = config_.listen_port;
+  if (!etcd_.endpoints.empty()) {
+    Result<std::shared_ptr<Directory>> directory = hawser::etcd(etcd_);
+    if (!directory) {
+      return refusal(NixlCode::kBackend, "create_agent", "NIXL_ETCD_ENDPOINTS cannot be used", directory.status());
+    }
+    setup.directory = *std::move(directory);
+  }
+  Exchange::Links links{
+      .load = [this](std::string_view blob) { return load(blob); },
+      .invalidate = [this](std::string_view name) { return invalidate(name); },
+      .metadata = [this] { return metadata("get_local_md", nullptr, nullptr); },
+  };
+  Result<std::unique_ptr<Exchange>> opened = Exchange::open(std::move(setup), std::move(links));
+  if (!opened) return refusal(NixlCode::kBackend, "create_agent", "metadata cannot be exchanged", opened.status());
+  exchange_ = *std::move(opened);
+  return {};
+}
+
+Result<Exchange*> AgentCore::exchange() {
+  const std::lock_guard lock(exchange_mutex_);
+  if (!exchange_) HAWSER_TRY(open_exchange());
+  return exchange_.get();
+}
+
+Status AgentCore::forget(std::string_view name) {
+  {
+    const std::lock_guard lock(exchange_mutex_);
+    if (exchange_) exchange_->forget(name);
+  }
+  return invalidate(name);
+}
+
+Status AgentCore::start() {
+  HAWSER_TRY_ASSIGN(hawser::Agent agent, hawser::Agent::open(options_));
+  if (config_.progress_thread) {
+    HAWSER_TRY_ASSIGN(Driver driver, Driver::start());
+    HAWSER_TRY(driver.attach(agent));
+    driver_.emplace(std::move(driver));
+  }
+  agent_.emplace(std::move(agent));
+  return {};
+}
+
+Status AgentCore::take_meaning(const Plugin& plugin, const Params& given) {
+  if (plugin.name != "UCX") return {};
+  HAWSER_TRY_ASSIGN(UcxChoice choice, choose_for_ucx(given));
+  for (const std::string& warning : choice.warnings) HAWSER_LOG(log_, kWarn, "create_backend: UCX: {}", warning);
+  if (choice.backends.empty()) return {};
+  // What the user of the machine says about Hawser itself goes before what a client says about UCX.
+  if (!options_.backends.empty() || agent_) {
+    HAWSER_LOG(log_, kWarn, "create_backend: UCX: the list of transports changes nothing: {}",
+               agent_ ? "another backend was created before" : "HAWSER_BACKENDS is set");
+    return {};
+  }
+  for (std::string& name : choice.backends) options_.backends.push_back({.name = std::move(name), .params = {}});
+  return {};
+}
+
+/// What the plugin needs of Hawser's own backends beyond those that an agent has anyway.
+Status AgentCore::open_for(const Plugin& plugin) {
+  if (!takes(plugin, MemType::kFile) || agent_->has_backend("file")) return {};
+  return agent_->add_backend({.name = "file", .params = {}});
+}
+
+Result<Backend> AgentCore::create_backend(std::string_view name, const Params& params) {
+  const Plugin* const plugin = find_plugin(name);
+  if (plugin == nullptr) {
+    return refusal(NixlCode::kNotFound, "create_backend",
+                   base::format("there is no plugin '{}'; {}", name, known_plugins()));
+  }
+  const std::lock_guard lock(mutex_);
+  for (const CreatedBackend& one : backends_) {
+    if (one.plugin != plugin) continue;
+    return refusal(NixlCode::kInvalidParam, "create_backend",
+                   base::format("agent '{}' has a backend {} already", name_, plugin->name));
+  }
+  CreatedBackend made{.plugin = plugin, .params = default_params(*plugin)};
+  for (const auto& [key, value] : params) {
+    if (!knows(*plugin, key)) {
+      HAWSER_LOG(log_, kWarn, "create_backend: {} has no parameter '{}'; it is ignored", plugin->name, key);
+    }
+    made.params.insert_or_assign(key, value);
+  }
+  HAWSER_TRY(take_meaning(*plugin, params));
+  if (!agent_) {
+    if (const Status status = start(); !status.ok()) {
+      return refusal(NixlCode::kBackend, "create_backend",
+                     base::format("{} does not open for agent '{}'", plugin->name, name_), status);
+    }
+  }
+  if (const Status status = open_for(*plugin); !status.ok()) {
+    return refusal(NixlCode::kBackend, "create_backend",
+                   base::format("{} does not open for agent '{}'", plugin->name, name_), status);
+  }
+  backends_.push_back(std::move(made));
+  backend_count_.store(backends_.size(), std::memory_order_release);
+  return Backend(std::string(plugin->name), this);
+}
+
+std::vector<CreatedBackend> AgentCore::backends() const {
+  const std::lock_guard lock(mutex_);
+  return backends_;
+}
+
+Status AgentCore::need_backend(std::string_view call) const {
+  if (has_backend()) return {};
+  return refusal(NixlCode::kBackend, call, base::format("agent '{}' has no backend yet", name_))
+      .with_advice("create_backend comes first");
+}
+
+Result<BackendMask> AgentCore::mask_of(std::string_view call, const OptArgs* opt) const {
+  if (opt == nullptr || opt->backends.empty()) return kAllBackends;
+  BackendMask mask = 0;
+  for (const Backend& wanted : opt->backends) {
+    const auto found = std::find_if(backends_.begin(), backends_.end(),
+                                    [&](const CreatedBackend& one) { return one.plugin->name == wanted.name(); });
+    if (wanted.agent() != this || found == backends_.end()) {
+      return refusal(NixlCode::kInvalidParam, call,
+                     base::format("backend '{}' in the options is not one of agent '{}'", wanted.name(), name_));
+    }
+    mask |= BackendMask{1} << (found - backends_.begin());
+  }
+  return mask;
+}
+
+Result<BackendMask> AgentCore::backends_in(std::string_view call, const OptArgs* opt) const {
+  if (opt == nullptr || opt->backends.empty()) return kAllBackends;
+  const std::lock_guard lock(mutex_);
+  return mask_of(call, opt);
+}
+
+Backend AgentCore::first_of(BackendMask mask) const {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < backends_.size(); ++i) {
+    if ((mask >> i & 1) != 0) return Backend(std::string(backends_[i].plugin->name), this);
+  }
+  return {};
+}
+
+std::string AgentCore::describe() const {
+  const std::lock_guard lock(mutex_);
+  std::string names, peers;
+  for (const CreatedBackend& one : backends_) names.append(names.empty() ? "" : ", ").append(one.plugin->name);
+  for (const auto& [name, remote] : remotes_) peers.append(peers.empty() ? "" : ", ").append(name);
+  return base::format("agent {}: backends [{}], {} registrations, remotes [{}]", name_, names, regions_.size(), peers);
+}
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

@@ -1,0 +1,156 @@
+#pragma once
+
+// AgentCore: what the handles of one compat agent share. A hawser::Agent with a Driver, the backends that were created,
+// the descriptors that were registered, and what was loaded of peers.
+//
+// The Agent opens with the first backend, because that one's parameters may say which ways to peers are wanted.
+//
+// Thread rule: thread-safe; one mutex guards the books, and no call waits for a peer under it.
+// Lifetime: registrations, prepared lists and requests keep it alive, so they may outlive every handle.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hawser/agent.h>
+#include <hawser/compat/agent.h>
+#include <hawser/driver.h>
+
+#include "base/log.h"
+#include "compat/book.h"
+#include "compat/exchange.h"
+#include "compat/plugins.h"
+#include "compat/refusal.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+
+inline constexpr BackendMask kAllBackends = ~BackendMask{0};
+
+/// One backend of the agent; its place among them is its bit.
+struct CreatedBackend {
+  const Plugin* plugin = nullptr;
+  Params params;  ///< In force, defaults included.
+};
+
+/// What is known of one peer.
+struct Remote {
+  Peer peer;
+  Book<RemoteRange> book;
+};
+
+class AgentCore {
+ public:
+  static Result<std::shared_ptr<AgentCore>> open(std::string_view name, const AgentConfig& config);
+  ~AgentCore();
+
+  const std::string& name() const { return name_; }
+  bool telemetry() const { return telemetry_; }
+  const base::Logger& log() const { return log_; }
+  const AgentConfig& config() const { return config_; }
+  /// Only once there is a backend.
+  hawser::Agent& agent() { return *agent_; }
+  /// Lets things move on, where no driver does.
+  void poll() {
+    if (!config_.progress_thread) agent_->poll();
+  }
+
+  // core.cc
+  Result<Backend> create_backend(std::string_view name, const Params& params);
+  std::vector<CreatedBackend> backends() const;
+  bool has_backend() const { return backend_count_.load(std::memory_order_acquire) != 0; }
+  /// kBackend when there is none yet.
+  Status need_backend(std::string_view call) const;
+  /// Those that `opt` names, or all. kInvalidParam when one is another agent's.
+  Result<BackendMask> backends_in(std::string_view call, const OptArgs* opt) const;
+  /// The first backend in `mask`, in the order of creation.
+  Backend first_of(BackendMask mask) const;
+
+  // memory.cc
+  Status register_memory(const RegDescList& list, const OptArgs* opt);
+  Status deregister_memory(const RegDescList& list, const OptArgs* opt);
+  Result<QueryResponses> query_mem(const RegDescList& list, const OptArgs* opt) const;
+
+  // metadata.cc
+  /// All, or those registrations that are listed.
+  Result<std::string> metadata(std::string_view call, const RegDescList* only, const OptArgs* opt) const;
+  Result<std::string> load(std::string_view blob);
+
+  // peers.cc
+  bool check(std::string_view name, const XferDescList* list);
+  Status invalidate(std::string_view name);
+  std::vector<std::string> remote_names() const;
+  Status connect(std::string_view name);
+  Status notify(std::string_view name, std::string_view text);
+  Status take_notifications(NotificationMap& into);
+  /// Good while a prepared list's peer is the one known by that name. Else kRemoteDisconnect, once, when it died, and
+  /// kNotFound from then on or when it was invalidated or loaded anew.
+  Status current(std::string_view call, const Peer& peer);
+
+  // prepared.cc
+  /// An empty name: local.
+  Result<PreparedList> prepare(std::string_view call, std::string_view name, MemType type, std::span<const Desc> list,
+                               const OptArgs* opt, const std::shared_ptr<AgentCore>& self);
+  Result<PreparedList> prepare(std::string_view call, std::string_view name, MemType type,
+                               std::span<const StridedDesc> rows, const OptArgs* opt,
+                               const std::shared_ptr<AgentCore>& self);
+
+  /// Metadata that travels by itself. Made at the first call, where neither an etcd nor a listen thread was asked for.
+  Result<Exchange*> exchange();
+  /// The user's word: unlike `invalidate` it also ends the following of what was fetched.
+  Status forget(std::string_view name);
+
+  std::string describe() const;
+
+ private:
+  AgentCore(std::string_view name, const AgentConfig& config, AgentOptions options, EtcdOptions etcd);
+  Status open_exchange();
+  Status start();
+  /// Parameters that say something about Hawser's own backends.
+  Status take_meaning(const Plugin& plugin, const Params& given);
+  Status open_for(const Plugin& plugin);
+  /// backends_in, under the mutex.
+  Result<BackendMask> mask_of(std::string_view call, const OptArgs* opt) const;
+  /// `opening`: devices that this call registers by path.
+  Result<Region> add_region(std::string_view call, MemType type, const RegDesc& desc, std::set<std::uint64_t>* opening);
+  Status close_all(std::vector<Region> regions, std::string_view call);
+  /// The peer of that name, self included; empty when it is unknown or gone. Under the mutex.
+  std::optional<Peer> find_peer(std::string_view name);
+  Result<Peer> need_peer(std::string_view call, std::string_view name);
+  template <typename Row>
+  Result<PreparedList> prepare_any(std::string_view call, std::string_view name, MemType type,
+                                   std::span<const Row> list, const OptArgs* opt,
+                                   const std::shared_ptr<AgentCore>& self);
+  static Status mirror_regions(std::string_view call, const Peer& self, PreparedCore& prepared);
+
+  const std::string name_;
+  const AgentConfig config_;
+  const bool telemetry_;
+  const int pid_;
+  AgentOptions options_;    ///< For start().
+  const EtcdOptions etcd_;  ///< For open_exchange().
+  const base::Logger log_;
+  std::optional<Driver> driver_;  ///< Outlives the agent.
+  std::optional<hawser::Agent> agent_;
+  std::atomic<std::size_t> backend_count_{0};
+
+  mutable std::mutex mutex_;  ///< Over what follows, and over opening the agent.
+  std::vector<CreatedBackend> backends_;
+  Book<LocalRange> book_;
+  std::map<std::uint64_t, Region> regions_;  ///< By Entry::id.
+  std::uint64_t next_id_ = 1;
+  std::map<std::string, Remote, std::less<>> remotes_;
+  std::mutex exchange_mutex_;  ///< Over making it.
+  std::unique_ptr<Exchange> exchange_;
+};
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

@@ -1,0 +1,24 @@
+#pragma once
+
+// What the environment says to the compat layer itself: the variables of NIXL that mean something here, and its own.
+//
+// Thread rule: pure functions.
+
+#include <string_view>
+
+#include <hawser/agent.h>
+#include <hawser/compat/agent.h>
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+
+/// NIXL_TELEMETRY_ENABLE: an explicit "no" beats what the client asks for, and a "yes" what it does not.
+bool telemetry_wanted(const ConfigSources::Texts& environment, bool asked);
+
+/// Hawser's options for an agent of that name. Errors: a wrong value, or HAWSER_NIXL_UCX that is not "auto".
+/// `etcd` gets where metadata is exchanged: NIXL_ETCD_ENDPOINTS and NIXL_ETCD_NAMESPACE, with the options etcd.* of
+/// Hawser. Without endpoints it has none.
+Result<AgentOptions> agent_options(std::string_view name, const AgentConfig& config, EtcdOptions* etcd);
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

@@ -1,0 +1,313 @@
+#include "compat/exchange.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/try.h"
+#include "compat/refusal.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+namespace {
+
+constexpr std::size_t kJobsMax = 256;
+constexpr std::size_t kJobBytesMax = std::size_t{128} << 20;
+constexpr std::size_t kFollowedMax = 65536;
+constexpr Duration kFetchTime = std::chrono::seconds(5);  ///< As long as NIXL waits for a key.
+/// How long a key may be away: an etcd that came back empty gets it again.
+constexpr Duration kGraceTime = std::chrono::seconds(1);
+constexpr Duration kLookEvery = std::chrono::milliseconds(20);
+constexpr std::string_view kLabel = "metadata";  ///< NIXL's.
+
+Instant now() { return Clock::steady().now(); }
+
+std::string label_of(const OptArgs* opt) {
+  return opt == nullptr || opt->metadata_label.empty() ? std::string(kLabel) : opt->metadata_label;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Exchange>> Exchange::open(Setup setup, Links links) {
+  std::unique_ptr<Exchange> exchange(new Exchange(std::move(setup), std::move(links)));
+  if (exchange->setup_.listen) {
+    const char* const host = exchange->setup_.may_leave_host ? "0.0.0.0" : "127.0.0.1";
+    Exchange* const self = exchange.get();
+    HAWSER_TRY_ASSIGN(exchange->listener_, Listener::open(host, *exchange->setup_.listen,
+                                                          [self](const Frame& f) { return self->answer(f); }));
+  }
+  exchange->thread_ = std::thread([self = exchange.get()] { self->run(); });
+  return exchange;
+}
+
+Exchange::~Exchange() {
+  listener_.reset();
+  if (!thread_.joinable()) return;
+  {
+    base::MutexLock lock(mutex_);
+    stop_.store(true);
+    wake_.notify_all();
+  }
+  thread_.join();
+}
+
+void Exchange::disown() {
+  if (listener_) listener_->disown();
+  if (thread_.joinable()) thread_.detach();
+}
+
+Status Exchange::need_directory(std::string_view call) const {
+  if (setup_.directory) return {};
+  return refusal(NixlCode::kInvalidParam, call, "there is neither an address in the options nor an etcd")
+      .with_advice("give ip_address and port, or set NIXL_ETCD_ENDPOINTS before the agent is made");
+}
+
+Result<Exchange::Job> Exchange::by_address(std::string_view call, const OptArgs& opt) const {
+  Result<base::SocketAddress> address = base::numeric_address({.host = *opt.ip_address, .port = opt.port});
+  if (!address) {
+    return refusal(NixlCode::kInvalidParam, call, base::format("'{}' is no IP address", *opt.ip_address));
+  }
+  if (!setup_.may_leave_host && !base::is_loopback(*address)) {
+    return refusal(NixlCode::kNotAllowed, call,
+                   base::format("{} is beyond this host, and metadata holds keys", base::to_string(*address)))
+        .with_advice("set HAWSER_SECURITY=none to allow it");
+  }
+  Job job{.kind = Job::Kind::kAsk, .call = std::string(call)};
+  job.address = *address;
+  return job;
+}
+
+Status Exchange::hand_in(Job job) {
+  base::MutexLock lock(mutex_);
+  const std::size_t bytes = job.frame.body.size();
+  if (jobs_.size() >= kJobsMax || job_bytes_ + bytes > kJobBytesMax) {
+    return refusal(NixlCode::kBackend, job.call,
+                   base::format("{} exchanges of metadata with {} bytes wait already", jobs_.size(), job_bytes_))
+        .with_advice("try again in a moment");
+  }
+  job_bytes_ += bytes;
+  jobs_.push_back(std::move(job));
+  wake_.notify_all();
+  return {};
+}
+
+Status Exchange::send(std::string_view call, std::string blob, bool is_partial, const OptArgs* opt) {
+  Frame frame{.kind = Frame::Kind::kLoad, .name = setup_.name, .body = std::move(blob)};
+  if (frame.body.size() > kFrameBodyMax) {
+    return refusal(NixlCode::kInvalidParam, call, base::format("metadata of {} bytes", frame.body.size()));
+  }
+  if (opt != nullptr && opt->ip_address) {
+    HAWSER_TRY_ASSIGN(Job job, by_address(call, *opt));
+    job.frame = std::move(frame);
+    return hand_in(std::move(job));
+  }
+  HAWSER_TRY(need_directory(call));
+  if (is_partial && (opt == nullptr || opt->metadata_label.empty())) {
+    return refusal(NixlCode::kInvalidParam, call, "partial metadata needs a label in etcd");
+  }
+  return hand_in({.kind = Job::Kind::kPut,
+                  .call = std::string(call),
+                  .name = setup_.name,
+                  .key = setup_.name + "/" + label_of(opt),
+                  .frame = std::move(frame)});
+}
+
+Status Exchange::fetch(std::string_view call, std::string_view name, const OptArgs* opt) {
+  if (name.empty() || name.size() > kFrameNameMax) {
+    return refusal(NixlCode::kInvalidParam, call, base::format("a name of {} bytes", name.size()));
+  }
+  if (opt != nullptr && opt->ip_address) {
+    HAWSER_TRY_ASSIGN(Job job, by_address(call, *opt));
+    job.frame = {.kind = Frame::Kind::kAsk, .name = std::string(name)};
+    return hand_in(std::move(job));
+  }
+  HAWSER_TRY(need_directory(call));
+  return hand_in({.kind = Job::Kind::kFetch,
+                  .call = std::string(call),
+                  .name = std::string(name),
+                  .key = std::string(name) + "/" + label_of(opt)});
+}
+
+Status Exchange::invalidate(std::string_view call, const OptArgs* opt) {
+  if (opt != nullptr && opt->ip_address) {
+    HAWSER_TRY_ASSIGN(Job job, by_address(call, *opt));
+    job.frame = {.kind = Frame::Kind::kInvalidate, .name = setup_.name};
+    return hand_in(std::move(job));
+  }
+  HAWSER_TRY(need_directory(call));
+  return hand_in({.kind = Job::Kind::kErase, .call = std::string(call), .name = setup_.name});
+}
+
+void Exchange::forget(std::string_view name) {
+  if (setup_.directory)
+    (void)hand_in({.kind = Job::Kind::kForget, .call = "invalidate_remote_md", .name = std::string(name)});
+}
+
+Frame Exchange::answer(const Frame& frame) {
+  const auto refused = [](const Status& status) {
+    return Frame{.kind = Frame::Kind::kRefused, .body = status.to_string()};
+  };
+  switch (frame.kind) {
+    case Frame::Kind::kLoad: {
+      const Result<std::string> name = links_.load(frame.body);
+      return name ? Frame{.kind = Frame::Kind::kDone} : refused(name.status());
+    }
+    case Frame::Kind::kAsk: {
+      if (frame.name != setup_.name) {
+        return refused(Status(Code::kNotFound, base::format("here listens agent '{}'", setup_.name)));
+      }
+      Result<std::string> blob = links_.metadata();
+      if (!blob || blob->size() > kFrameBodyMax) return refused(blob.status());
+      return {.kind = Frame::Kind::kLoad, .name = setup_.name, .body = *std::move(blob)};
+    }
+    case Frame::Kind::kInvalidate: {
+      const Status status = links_.invalidate(frame.name);
+      return status.ok() ? Frame{.kind = Frame::Kind::kDone} : refused(status);
+    }
+    case Frame::Kind::kDone:
+    case Frame::Kind::kRefused:
+      break;
+  }
+  return refused(Status(Code::kInvalid, "an answer that nobody asked for"));
+}
+
+void Exchange::run() {
+  for (;;) {
+    // What was invalidated is listed and then erased: what is put after it waits for that.
+    const bool is_erasing = std::any_of(asked_.begin(), asked_.end(),
+                                        [](const auto& one) { return one.second.starts_with("invalidate_local_md"); });
+    std::optional<Job> job;
+    {
+      base::MutexLock lock(mutex_);
+      const auto is_ready = [&]() HAWSER_REQUIRES(mutex_) {
+        return !jobs_.empty() && !(is_erasing && jobs_.front().kind == Job::Kind::kPut);
+      };
+      const bool is_busy = !asked_.empty() || !followed_.empty();
+      if (!is_ready() && !stop_.load()) (void)wake_.wait_until(mutex_, is_busy ? now() + kLookEvery : Instant::max());
+      if (stop_.load()) return;
+      if (is_ready()) {
+        job = std::move(jobs_.front());
+        jobs_.pop_front();
+        job_bytes_ -= job->frame.body.size();
+      }
+    }
+    if (job) run_job(*job);
+    if (setup_.directory) look(now());
+  }
+}
+
+void Exchange::run_job(Job& job) {
+  switch (job.kind) {
+    case Job::Kind::kAsk:
+      return run_ask(job);
+    case Job::Kind::kPut:
+      asked_.emplace(setup_.directory->put(job.key, job.frame.body, {.tied = true}), job.call);
+      return;
+    case Job::Kind::kErase:
+      asked_.emplace(setup_.directory->list(setup_.name + "/"), job.call);
+      return;
+    case Job::Kind::kFetch:
+      if (followed_.size() < kFollowedMax) {
+        followed_[job.key] = {.name = job.name, .wanted_until = now() + kFetchTime, .gone_since = {}};
+        if (watch_) setup_.directory->cancel(*watch_);  // A new one begins with all that is there.
+        watch_ = setup_.directory->watch("");
+      }
+      return;
+    case Job::Kind::kForget:
+      std::erase_if(followed_, [&](const auto& one) { return one.second.name == job.name; });
+      return;
+  }
+}
+
+void Exchange::run_ask(const Job& job) {
+  const Result<Frame> got = ask(job.address, job.frame, now() + kLinkTime, stop_);
+  Status failure = got.status();
+  if (got && got->kind == Frame::Kind::kRefused) failure = Status(Code::kFailed, "refused there: " + got->body);
+  if (got && got->kind == Frame::Kind::kLoad) {
+    const Result<std::string> name = links_.load(got->body);
+    if (!name) failure = name.status();
+  }
+  if (!failure.ok()) {
+    HAWSER_LOG(setup_.log, kWarn, "{} ({}): {}", job.call, base::to_string(job.address), failure.to_string());
+  }
+}
+
+void Exchange::look(Instant at) {
+  for (auto next = asked_.begin(); next != asked_.end();) {
+    const auto one = next++;
+    const std::optional<DirectoryEvent> event = setup_.directory->poll(one->first);
+    if (!event) continue;
+    const std::string call = one->second;
+    asked_.erase(one);
+    if (!event->status.ok()) {
+      HAWSER_LOG(setup_.log, kWarn, "{}: {}", call, event->status.to_string());
+      continue;
+    }
+    if (call != "invalidate_local_md") continue;
+    // What was listed is taken away; what its erasing answers is told under another name.
+    for (const DirectoryEntry& entry : event->entries) {
+      if (!entry.value.empty()) asked_.emplace(setup_.directory->erase(entry.key), "invalidate_local_md: erase");
+    }
+  }
+  while (watch_) {
+    const std::optional<DirectoryEvent> event = setup_.directory->poll(*watch_);
+    if (!event) break;
+    if (!event->status.ok()) {  // It did not begin: etcd is away.
+      HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {}", event->status.to_string());
+      setup_.directory->cancel(*watch_);
+      watch_ = setup_.directory->watch("");
+      break;
+    }
+    apply(*event, at);
+  }
+  expire(at);
+}
+
+void Exchange::apply(const DirectoryEvent& event, Instant at) {
+  const bool is_whole = event.kind == DirectoryEvent::Kind::kAnswer;
+  const bool is_erased = event.kind == DirectoryEvent::Kind::kErased;
+  if (is_whole || is_erased) {
+    for (auto& [key, followed] : followed_) {
+      const bool is_named = std::any_of(event.entries.begin(), event.entries.end(),
+                                        [&key = key](const DirectoryEntry& entry) { return entry.key == key; });
+      const bool is_gone = is_whole ? !is_named : is_named;
+      if (is_gone && !followed.wanted_until && !followed.gone_since) followed.gone_since = at;
+    }
+  }
+  if (is_erased) return;
+  for (const DirectoryEntry& entry : event.entries) {
+    const auto found = followed_.find(entry.key);
+    if (found != followed_.end()) take(entry, found->second);
+  }
+}
+
+void Exchange::take(const DirectoryEntry& entry, Followed& followed) {
+  followed.gone_since.reset();
+  if (!followed.wanted_until && followed.version == entry.version) return;
+  followed.wanted_until.reset();
+  followed.version = entry.version;
+  const Result<std::string> name = links_.load(entry.value);
+  if (!name) {
+    HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} in etcd: {}", entry.key, name.status().to_string());
+  } else if (*name != followed.name) {
+    HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} in etcd holds metadata of agent '{}'", entry.key, *name);
+  }
+}
+
+void Exchange::expire(Instant at) {
+  for (auto next = followed_.begin(); next != followed_.end();) {
+    const auto one = next++;
+    Followed& followed = one->second;
+    if (followed.wanted_until && at >= *followed.wanted_until) {
+      HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} did not appear in etcd in time", one->first);
+      followed_.erase(one);
+    } else if (followed.gone_since && at >= *followed.gone_since + kGraceTime) {
+      // Followed on: a successor's is loaded when it comes.
+      followed.gone_since.reset();
+      followed.version = 0;
+      (void)links_.invalidate(followed.name);
+    }
+  }
+}
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

@@ -1,0 +1,109 @@
+#pragma once
+
+// Exchange: metadata that travels by itself, through an etcd (NIXL_ETCD_ENDPOINTS) or by address. Calls hand a job in
+// and return; what fails later is logged, as it is in NIXL, and check_remote_metadata tells.
+//
+// In etcd an agent's metadata lies under <namespace>/<agent>/<label>, tied to the agent's life. Whoever fetched it
+// follows the key: what is put there later is loaded, and when it stays away the agent is invalidated.
+//
+// Thread rule: thread-safe; jobs run on a thread of its own, which calls `Links`. Lifetime: that thread ends with it.
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <hawser/compat/agent.h>
+#include <hawser/directory.h>
+
+#include "base/log.h"
+#include "base/mutex.h"
+#include "compat/link.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+
+class Exchange {
+ public:
+  struct Links {
+    std::function<Result<std::string>(std::string_view blob)> load;
+    std::function<Status(std::string_view name)> invalidate;
+    std::function<Result<std::string>()> metadata;
+  };
+  struct Setup {
+    std::string name;
+    std::shared_ptr<Directory> directory;  ///< Null: only by address.
+    std::optional<std::uint16_t> listen;   ///< The port.
+    bool may_leave_host = false;
+    base::Logger log;
+  };
+
+  static Result<std::unique_ptr<Exchange>> open(Setup setup, Links links);
+  ~Exchange();
+
+  /// To the address in `opt`, or into etcd. Partial metadata in etcd needs a label.
+  Status send(std::string_view call, std::string blob, bool is_partial, const OptArgs* opt);
+  Status fetch(std::string_view call, std::string_view name, const OptArgs* opt);
+  Status invalidate(std::string_view call, const OptArgs* opt);
+  /// The user forgets that agent: nothing is loaded for it any more.
+  void forget(std::string_view name);
+  /// 0 where nobody listens.
+  std::uint16_t port() const { return listener_ ? listener_->port() : 0; }
+  void disown();
+
+ private:
+  struct Job {
+    enum class Kind : std::uint8_t { kAsk, kPut, kErase, kFetch, kForget };
+    Kind kind = Kind::kAsk;
+    std::string call;
+    std::string name;  ///< Of the agent that it is about.
+    std::string key;   ///< In the directory.
+    Frame frame = {};  ///< By address; its body is what is put.
+    base::SocketAddress address = {};
+  };
+  /// A key that was fetched.
+  struct Followed {
+    std::string name;
+    std::optional<Instant> wanted_until;  ///< Not yet loaded.
+    std::optional<Instant> gone_since;
+    std::uint64_t version = 0;
+  };
+
+  Exchange(Setup setup, Links links) : setup_(std::move(setup)), links_(std::move(links)) {}
+  Result<Job> by_address(std::string_view call, const OptArgs& opt) const;
+  Status need_directory(std::string_view call) const;
+  Status hand_in(Job job);
+  Frame answer(const Frame& frame);
+  void run();
+  void run_job(Job& job);
+  void run_ask(const Job& job);
+  void look(Instant now);
+  void apply(const DirectoryEvent& event, Instant now);
+  void take(const DirectoryEntry& entry, Followed& followed);
+  void expire(Instant now);
+
+  const Setup setup_;
+  const Links links_;
+  base::Mutex mutex_;
+  base::CondVar wake_;
+  std::deque<Job> jobs_ HAWSER_GUARDED_BY(mutex_);
+  std::size_t job_bytes_ HAWSER_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> stop_{false};
+
+  // The thread's own.
+  std::map<Ticket, std::string> asked_;       ///< Puts and erases not yet answered, by call.
+  std::map<std::string, Followed> followed_;  ///< By key; at most kFollowedMax.
+  std::optional<Ticket> watch_;
+  std::unique_ptr<Listener> listener_;
+  std::thread thread_;
+};
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

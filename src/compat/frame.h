@@ -1,0 +1,43 @@
+#pragma once
+
+// What agents send each other when they exchange metadata by address: one frame there, one back.
+//
+//   magic "HWMD"; u8 version (1); u8 kind; u16 zero; u32 size of name; u32 size of body; name; body. Little-endian.
+//
+// Thread rule: pure functions.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <hawser/status.h>
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+
+inline constexpr std::size_t kFrameHead = 16;
+inline constexpr std::size_t kFrameNameMax = 255;
+/// 32 bytes for each registration, so two million of them.
+inline constexpr std::size_t kFrameBodyMax = std::size_t{64} << 20;
+
+struct Frame {
+  enum class Kind : std::uint8_t {
+    kLoad = 1,        ///< Metadata in the body, of the agent `name`.
+    kAsk = 2,         ///< For the metadata of the agent `name`.
+    kInvalidate = 3,  ///< Metadata of the agent `name` holds no longer.
+    kDone = 4,        ///< It was done.
+    kRefused = 5,     ///< It was not; the body says why.
+  };
+  Kind kind = Kind::kDone;
+  std::string name = {};
+  std::string body = {};
+};
+
+std::string encode_frame(const Frame& frame);
+/// The frame that `bytes` begin with; nothing while more is to come. kCorrupt as soon as it cannot be one.
+Result<std::optional<Frame>> decode_frame(std::string_view bytes);
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

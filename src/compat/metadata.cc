@@ -1,0 +1,75 @@
+// Metadata made and loaded.
+
+#include "base/format.h"
+#include "base/try.h"
+#include "compat/blob.h"
+#include "compat/core.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+
+Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList* only, const OptArgs* opt) const {
+  const std::lock_guard lock(mutex_);
+  HAWSER_TRY_ASSIGN(BackendMask mask, mask_of(call, opt));
+  BackendMask remote = 0;
+  for (std::size_t i = 0; i < backends_.size(); ++i) remote |= BackendMask{backends_[i].plugin->remote} << i;
+  mask &= remote;
+  if (mask == 0) return refusal(NixlCode::kInvalidParam, call, "the agent has no backend that reaches others");
+  Blob blob{.agent = name_, .card = {}, .entries = {}};
+  std::vector<std::uint32_t> indices;
+  const auto add = [&](MemType type, const Desc& desc, const Book<LocalRange>::Entry& entry) {
+    indices.push_back(regions_.find(entry.id)->second.index());
+    blob.entries.push_back({.type = type, .region = indices.back(), .desc = desc});
+  };
+  if (only == nullptr) {
+    for (const auto& [key, entry] : book_.entries()) {
+      const auto& [type, dev, addr] = key;
+      if ((entry.backends & mask) != 0) add(type, {.addr = addr, .len = entry.len, .dev = dev}, entry);
+    }
+  } else {
+    Book<LocalRange>::Cursor cursor(book_, only->type());
+    for (const RegDesc& desc : *only) {
+      std::uint64_t offset = 0;
+      const auto* const entry = cursor.find(desc, &offset);
+      if (entry == nullptr || (entry->backends & mask) == 0) {
+        return refusal(NixlCode::kNotFound, call, base::format("descriptor {} is not registered", blob.entries.size()));
+      }
+      add(only->type(), {.addr = desc.addr - offset, .len = entry->len, .dev = desc.dev}, *entry);
+    }
+  }
+  const Result<std::string> card = only == nullptr ? agent_->card() : agent_->partial_card(indices);
+  if (!card) return card.error();
+  blob.card = *card;
+  return encode_blob(blob);
+}
+
+Result<std::string> AgentCore::load(std::string_view bytes) {
+  constexpr std::string_view kCall = "load_remote_md";
+  HAWSER_TRY_ASSIGN(const Blob blob, decode_blob(bytes));
+  HAWSER_TRY(need_backend(kCall));
+  const std::lock_guard lock(mutex_);
+  if (blob.agent == name_) return refusal(NixlCode::kInvalidParam, kCall, "this is the agent's own metadata");
+  Result<Peer> peer = agent_->add_peer(blob.card);
+  if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());
+  Book<RemoteRange> book;
+  const auto known = remotes_.find(blob.agent);
+  // What is known of the same incarnation stays; a restarted agent begins anew.
+  if (known != remotes_.end() && known->second.peer.core() == peer->core()) book = known->second.book;
+  std::size_t at = 0;
+  for (const BlobEntry& entry : blob.entries) {
+    const Result<RemoteRange> range = peer->region(entry.region);
+    if (!range || region_info(*range).size < entry.desc.len) {
+      return refusal(NixlCode::kMismatch, kCall, base::format("the card does not have what registration {} says", at));
+    }
+    std::optional<Book<RemoteRange>::Entry> old;
+    while (book.take(entry.type, entry.desc, kAllBackends, &old)) {  // The newest counts.
+    }
+    book.add(entry.type, entry.desc, {.len = entry.desc.len, .range = *range, .id = 0, .backends = kAllBackends});
+    ++at;
+  }
+  remotes_[std::string(blob.agent)] = {.peer = std::move(*peer), .book = std::move(book)};
+  return std::string(blob.agent);
+}
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

@@ -1,0 +1,119 @@
+// What is known of other agents, and notifications.
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/try.h"
+#include "compat/core.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+namespace {
+
+constexpr Duration kConnectTimeout = std::chrono::seconds(10);
+/// How long a notification waits for room in its target's inbox.
+constexpr Duration kInboxPatience = std::chrono::seconds(2);
+
+Status unknown_agent(std::string_view call, std::string_view name) {
+  return refusal(NixlCode::kNotFound, call, base::format("no metadata of agent '{}' is loaded", name))
+      .with_advice("load_remote_md with the metadata of that agent");
+}
+
+}  // namespace
+
+std::optional<Peer> AgentCore::find_peer(std::string_view name) {
+  if (!agent_) return std::nullopt;
+  if (name == name_) return agent_->self();
+  const auto found = remotes_.find(name);
+  if (found == remotes_.end()) return std::nullopt;
+  if (found->second.peer.state() != PeerState::kDown) return found->second.peer;
+  // It died or was restarted; whoever asks again is told to load its new metadata.
+  remotes_.erase(found);
+  return std::nullopt;
+}
+
+Result<Peer> AgentCore::need_peer(std::string_view call, std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  std::optional<Peer> peer = find_peer(name);
+  if (!peer) return unknown_agent(call, name);
+  return std::move(*peer);
+}
+
+Status AgentCore::current(std::string_view call, const Peer& peer) {
+  if (peer.is_self()) return {};
+  const std::lock_guard lock(mutex_);
+  const auto found = remotes_.find(peer.name());
+  if (found == remotes_.end() || found->second.peer.core() != peer.core()) {
+    return refusal(NixlCode::kNotFound, call,
+                   base::format("agent '{}' is gone, or its metadata was loaded anew since", peer.name()))
+        .with_advice("prepare the list again");
+  }
+  if (peer.state() != PeerState::kDown) return {};
+  remotes_.erase(found);
+  return refusal(NixlCode::kRemoteDisconnect, call, base::format("agent '{}' is gone", peer.name()))
+      .with_peer(peer.name())
+      .with_advice("load the metadata of its successor");
+}
+
+bool AgentCore::check(std::string_view name, const XferDescList* list) {
+  const std::lock_guard lock(mutex_);
+  if (name == name_ || !find_peer(name)) return false;
+  if (list == nullptr) return true;
+  Book<RemoteRange>::Cursor cursor(remotes_.find(name)->second.book, list->type());
+  std::uint64_t offset = 0;
+  return std::all_of(list->begin(), list->end(),
+                     [&](const Desc& desc) { return cursor.find(desc, &offset) != nullptr; });
+}
+
+Status AgentCore::invalidate(std::string_view name) {
+  constexpr std::string_view kCall = "invalidate_remote_md";
+  const std::lock_guard lock(mutex_);
+  if (name == name_) return refusal(NixlCode::kInvalidParam, kCall, "an agent cannot forget itself");
+  const auto found = remotes_.find(name);
+  if (found == remotes_.end()) return unknown_agent(kCall, name);
+  const Peer peer = found->second.peer;
+  remotes_.erase(found);
+  const Status status = agent_->invalidate(peer);
+  return status.ok() ? status : refusal(NixlCode::kBackend, kCall, "the peer is not let go", status);
+}
+
+std::vector<std::string> AgentCore::remote_names() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, remote] : remotes_) names.push_back(name);
+  return names;
+}
+
+Status AgentCore::connect(std::string_view name) {
+  constexpr std::string_view kCall = "make_connection";
+  HAWSER_TRY_ASSIGN(const Peer peer, need_peer(kCall, name));
+  if (peer.is_self()) return {};
+  const Status status = peer.connect(kConnectTimeout);
+  return status.ok() ? status : refusal(NixlCode::kBackend, kCall, base::format("to agent '{}'", name), status);
+}
+
+Status AgentCore::notify(std::string_view name, std::string_view text) {
+  constexpr std::string_view kCall = "gen_notif";
+  HAWSER_TRY(need_backend(kCall));
+  HAWSER_TRY_ASSIGN(const Peer peer, need_peer(kCall, name));
+  // NIXL's clients take "sent" for granted, so a full inbox is waited for, for a while.
+  const Instant end = Clock::steady().now() + kInboxPatience;
+  Status status = peer.notify(text);
+  while (status.code() == Code::kBusy && Clock::steady().now() < end) {
+    (void)agent_->wait(std::chrono::milliseconds(1));
+    status = peer.notify(text);
+  }
+  return status.ok() ? status : refusal(NixlCode::kBackend, kCall, base::format("to agent '{}'", name), status);
+}
+
+Status AgentCore::take_notifications(NotificationMap& into) {
+  HAWSER_TRY(need_backend("get_notifs"));
+  poll();
+  while (auto one = agent_->take_notification()) {
+    into[std::string(one->peer.name())].push_back(std::move(one->text));
+  }
+  return {};
+}
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

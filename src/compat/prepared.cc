@@ -1,0 +1,172 @@
+// Descriptors resolved to rows of regions.
+
+#include "compat/prepared.h"
+
+#include <unordered_map>
+
+#include "agent/region.h"
+#include "base/format.h"
+#include "base/try.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+namespace {
+
+/// Blocks in one list: its rows may be strided, but a request's indices are 32 bits.
+constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 31;
+
+/// Numbers regions in order of first use.
+template <typename Region>
+class Places {
+ public:
+  explicit Places(std::vector<std::shared_ptr<Region>>& regions) : regions_(regions) {}
+  std::uint32_t of(const std::shared_ptr<Region>& region) {
+    if (region.get() == last_) return place_;
+    const auto [at, fresh] = places_.try_emplace(region.get(), static_cast<std::uint32_t>(regions_.size()));
+    if (fresh) regions_.push_back(region);
+    last_ = region.get();
+    return place_ = at->second;
+  }
+
+ private:
+  std::vector<std::shared_ptr<Region>>& regions_;
+  std::unordered_map<const void*, std::uint32_t> places_;
+  const void* last_ = nullptr;
+  std::uint32_t place_ = 0;
+};
+
+/// What stands before a block's offset in its row: local rows hold addresses.
+std::uint64_t base_of(const agent::LocalRegion& region) { return reinterpret_cast<std::uintptr_t>(region.entry->base); }
+std::uint64_t base_of(const agent::RemoteRegion&) { return 0; }
+
+template <typename Range, typename Region>
+class Resolver {
+ public:
+  Resolver(std::string_view call, const Book<Range>& book, MemType type, std::vector<std::shared_ptr<Region>>& regions,
+           plan::RowTable& rows)
+      : call_(call), cursor_(book, type), places_(regions), rows_(rows) {}
+
+  BackendMask backends() const { return backends_; }
+
+  Status add(const Desc& desc, std::size_t number) {
+    std::uint64_t offset = 0;
+    const auto* const entry = cursor_.find(desc, &offset);
+    if (entry == nullptr || desc.len == 0) return refuse(desc, number);
+    backends_ &= entry->backends;
+    rows_.add(base_of(*entry->range.region) + entry->range.offset + offset, desc.len, places_.of(entry->range.region));
+    return {};
+  }
+  Status add(const StridedDesc& desc, std::size_t number) {
+    std::uint64_t extent = 0, offset = 0;
+    if (desc.count == 0 || desc.count > kBlocksMax || rows_.count() + desc.count > kBlocksMax ||
+        __builtin_mul_overflow(desc.count - 1, desc.stride, &extent) ||
+        __builtin_add_overflow(extent, desc.len, &extent)) {
+      return refusal(NixlCode::kInvalidParam, call_,
+                     base::format("row {}: {} blocks, {} apart, are not from 1 to 2^31 in a list", number, desc.count,
+                                  desc.stride));
+    }
+    const auto* const entry = cursor_.find({desc.addr, extent, desc.dev}, &offset);
+    if (entry == nullptr || desc.len == 0) return add_one_by_one(desc, number);
+    backends_ &= entry->backends;
+    rows_.add(plan::Row{.offset = base_of(*entry->range.region) + entry->range.offset + offset,
+                        .size = desc.len,
+                        .stride = desc.stride,
+                        .count = desc.count,
+                        .region = places_.of(entry->range.region)});
+    return {};
+  }
+
+ private:
+  /// The blocks lie in several registrations.
+  Status add_one_by_one(const StridedDesc& desc, std::size_t number) {
+    for (std::uint64_t i = 0; i < desc.count; ++i) {
+      HAWSER_TRY(add(Desc{desc.addr + i * desc.stride, desc.len, desc.dev}, number));
+    }
+    return {};
+  }
+  Status refuse(const Desc& desc, std::size_t number) const {
+    if (desc.len == 0) {
+      return refusal(NixlCode::kInvalidParam, call_, base::format("descriptor {} is empty", number))
+          .with_advice("leave empty descriptors out");
+    }
+    return refusal(NixlCode::kNotFound, call_,
+                   base::format("descriptor {} (addr {:#x}, len {}, dev {}) does not lie in one registration", number,
+                                desc.addr, desc.len, desc.dev))
+        .with_advice("register the memory, and for a peer load its newest metadata");
+  }
+
+  const std::string_view call_;
+  typename Book<Range>::Cursor cursor_;
+  Places<Region> places_;
+  plan::RowTable& rows_;
+  BackendMask backends_ = kAllBackends;
+};
+
+template <typename Range, typename Region, typename Row>
+Status resolve(std::string_view call, const Book<Range>& book, MemType type, std::span<const Row> list,
+               std::vector<std::shared_ptr<Region>>& regions, PreparedCore& out) {
+  Resolver<Range, Region> resolver(call, book, type, regions, out.rows);
+  out.rows.reserve(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) HAWSER_TRY(resolver.add(list[i], i));
+  out.rows.finish();
+  out.backends &= resolver.backends();
+  return {};
+}
+
+}  // namespace
+
+/// The agent's own memory, seen from its other side.
+Status AgentCore::mirror_regions(std::string_view call, const Peer& self, PreparedCore& prepared) {
+  for (const auto& local : prepared.locals) {
+    Result<RemoteRange> remote = self.region(local->entry->index);
+    if (!remote) return refusal(NixlCode::kNotFound, call, "the agent's own region is gone", remote.error());
+    prepared.remotes.push_back(std::move(remote->region));
+  }
+  return {};
+}
+
+template <typename Row>
+Result<PreparedList> AgentCore::prepare_any(std::string_view call, std::string_view name, MemType type,
+                                            std::span<const Row> list, const OptArgs* opt,
+                                            const std::shared_ptr<AgentCore>& self) {
+  auto prepared = std::make_shared<PreparedCore>();
+  prepared->core = self;
+  if (list.empty()) return refusal(NixlCode::kInvalidParam, call, "the list is empty");
+  if (list.size() > kBlocksMax) return refusal(NixlCode::kInvalidParam, call, "the list has more than 2^31 entries");
+  const std::lock_guard lock(mutex_);
+  HAWSER_TRY_ASSIGN(prepared->backends, mask_of(call, opt));
+  if (!name.empty()) {
+    prepared->peer = find_peer(name);
+    if (!prepared->peer) {
+      return refusal(NixlCode::kNotFound, call, base::format("no metadata of agent '{}' is loaded", name));
+    }
+  }
+  if (!prepared->peer) {
+    HAWSER_TRY(resolve(call, book_, type, list, prepared->locals, *prepared));
+  } else if (prepared->peer->is_self()) {
+    // Rows are the same on both sides but for what stands before their offsets.
+    HAWSER_TRY(resolve(call, book_, type, list, prepared->locals, *prepared));
+    HAWSER_TRY(mirror_regions(call, *prepared->peer, *prepared));
+    prepared->rows.rebase([&](std::uint32_t region) { return base_of(*prepared->locals[region]); });
+    prepared->locals.clear();
+  } else {
+    HAWSER_TRY(resolve(call, remotes_.find(name)->second.book, type, list, prepared->remotes, *prepared));
+  }
+  if (prepared->backends == 0) return refusal(NixlCode::kNotFound, call, "no backend has all of the list");
+  return PreparedList(std::move(prepared));
+}
+
+Result<PreparedList> AgentCore::prepare(std::string_view call, std::string_view name, MemType type,
+                                        std::span<const Desc> list, const OptArgs* opt,
+                                        const std::shared_ptr<AgentCore>& self) {
+  return prepare_any(call, name, type, list, opt, self);
+}
+
+Result<PreparedList> AgentCore::prepare(std::string_view call, std::string_view name, MemType type,
+                                        std::span<const StridedDesc> rows, const OptArgs* opt,
+                                        const std::shared_ptr<AgentCore>& self) {
+  return prepare_any(call, name, type, rows, opt, self);
+}
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

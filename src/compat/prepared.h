@@ -1,0 +1,28 @@
+#pragma once
+
+// What stands behind a PreparedList: rows of regions of this agent or of one peer, ready to be picked by index.
+//
+// Thread rule: immutable. Lifetime: keeps the agent and its regions' registrations alive, never the memory.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agent/plan.h"
+#include "compat/core.h"
+#include "plan/row_table.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+
+struct PreparedCore {
+  std::shared_ptr<AgentCore> core;
+  std::optional<Peer> peer;  ///< None: local.
+  std::vector<std::shared_ptr<agent::LocalRegion>> locals;
+  std::vector<std::shared_ptr<const agent::RemoteRegion>> remotes;
+  hawser::plan::RowTable rows;  ///< Offsets are addresses when it is local.
+  BackendMask backends = 0;     ///< That can all of it.
+};
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

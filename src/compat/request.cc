@@ -1,0 +1,154 @@
+#include "compat/request.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/try.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+namespace {
+
+constexpr Duration kReleasePatience = std::chrono::seconds(2);
+constexpr std::string_view kPost = "post_xfer_req";
+constexpr std::string_view kStatus = "get_xfer_status";
+
+std::uint64_t now_us() { return static_cast<std::uint64_t>(Clock::steady().now().ns()) / 1000; }
+
+Status was_released(std::string_view call) {
+  return refusal(NixlCode::kInvalidParam, call, "the request was released");
+}
+
+}  // namespace
+
+/// Hands the request to the library. A bound that was reached is waited for, as NIXL's queues do.
+Result<bool> RequestCore::submit() {
+  SubmitOptions options;
+  if (notif) options.notify = *notif;
+  Result<Transfer> sent = plan.submit(options);
+  waiting = !sent && sent.error().code() == Code::kBusy;
+  if (waiting) return true;
+  if (!sent) {
+    const bool gone = sent.error().code() == Code::kDisconnected;
+    return refusal(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, kPost, "the transfer is refused",
+                   sent.error());
+  }
+  transfer = std::move(*sent);
+  return look_locked();
+}
+
+Result<bool> RequestCore::look_locked() {
+  core->poll();
+  if (waiting) return submit();
+  if (!transfer) return refusal(NixlCode::kNotPosted, kStatus, "the request was not posted");
+  if (!transfer->done()) return true;
+  if (!counted) {
+    counted = true;
+    times.xfer_duration_us = std::max(now_us() - times.start_time_us, times.post_duration_us);
+  }
+  const Status status = transfer->status();
+  if (status.ok()) return false;
+  const bool gone = status.code() == Code::kDisconnected;
+  return marked(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, status);
+}
+
+Result<bool> RequestCore::look() {
+  const std::lock_guard lock(mutex);
+  if (released) return was_released(kStatus);
+  return look_locked();
+}
+
+Result<bool> RequestCore::post(const OptArgs* opt) {
+  const std::lock_guard lock(mutex);
+  if (released) return was_released(kPost);
+  if (waiting || (transfer && !transfer->done())) {
+    return refusal(NixlCode::kRepostActive, kPost, "the request was posted and is not over yet");
+  }
+  HAWSER_TRY(core->current(kPost, peer));
+  if (opt != nullptr) notif = opt->notification;
+  times = {.start_time_us = now_us(), .total_bytes = plan.bytes(), .desc_count = descs};
+  counted = false;
+  transfer.reset();
+  Result<bool> answer = submit();
+  times.post_duration_us = std::max<std::uint64_t>(now_us() - times.start_time_us, 1);
+  times.xfer_duration_us = std::max(times.xfer_duration_us, times.post_duration_us);
+  return answer;
+}
+
+Result<std::optional<XferTelemetry>> RequestCore::telemetry() {
+  constexpr std::string_view kCall = "get_xfer_telemetry";
+  if (!core->telemetry()) {
+    return refusal(NixlCode::kNoTelemetry, kCall, "telemetry was not asked for")
+        .with_advice("set capture_telemetry, or NIXL_TELEMETRY_ENABLE=yes, before the agent is made");
+  }
+  const std::lock_guard lock(mutex);
+  if (released) return was_released(kCall);
+  HAWSER_TRY_ASSIGN(const bool busy, look_locked());
+  if (busy) return std::optional<XferTelemetry>();
+  return std::optional(times);
+}
+
+Result<CostEstimate> RequestCore::estimate() {
+  constexpr std::string_view kCall = "estimate_xfer_cost";
+  const std::lock_guard lock(mutex);
+  if (released) return was_released(kCall);
+  HAWSER_TRY_ASSIGN(const agent::RouteCost cost, agent::route_cost(*plan.core()));
+  CostEstimate estimate;
+  estimate.duration = Duration(static_cast<std::int64_t>(cost.predicted_ns));
+  return estimate;
+}
+
+Status RequestCore::release() {
+  const std::lock_guard lock(mutex);
+  if (released) return {};
+  if (transfer) {
+    // After this nothing touches the memory any more: clients reuse it at once.
+    transfer->cancel();
+    const Status status = transfer->wait(kReleasePatience);
+    if (!transfer->done()) {
+      return refusal(NixlCode::kRepostActive, "release_xfer_req", "the request is in flight still", status)
+          .with_advice("leave the memory as it is, and release again");
+    }
+  }
+  released = true;
+  waiting = false;
+  transfer.reset();
+  plan = Plan();
+  return {};
+}
+
+bool RequestCore::is_released() const {
+  const std::lock_guard lock(mutex);
+  return released;
+}
+
+Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedList& local,
+                                                  std::span<const std::int32_t> local_index, const PreparedList& remote,
+                                                  std::span<const std::int32_t> remote_index, const OptArgs* opt) {
+  const PreparedCore &ours = *local.core(), &theirs = *remote.core();
+  if (op != XferOp::kRead && op != XferOp::kWrite) {
+    return refusal(NixlCode::kInvalidParam, call, base::format("operation {} is unknown", static_cast<int>(op)));
+  }
+  HAWSER_TRY_ASSIGN(const BackendMask wanted, ours.core->backends_in(call, opt));
+  const BackendMask mask = ours.backends & theirs.backends & wanted;
+  const Backend backend = ours.core->first_of(mask);
+  if (backend.name().empty()) {
+    return refusal(NixlCode::kInvalidParam, call, "no backend has the memory of both sides");
+  }
+  const Operation operation = op == XferOp::kWrite ? Operation::kWrite : Operation::kRead;
+  Result<Plan> plan =
+      agent::plan_rows(call, ours.core->agent().core(), *theirs.peer, operation, {ours.rows, ours.locals, local_index},
+                       {theirs.rows, theirs.remotes, remote_index});
+  if (!plan) return plan.error();
+  auto request = std::make_unique<RequestCore>();
+  if (opt != nullptr) request->notif = opt->notification;
+  request->core = ours.core;
+  request->peer = *theirs.peer;
+  request->backend = backend;
+  request->descs = plan->piece_count();
+  request->plan = std::move(*plan);
+  return request;
+}
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

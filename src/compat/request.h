@@ -1,0 +1,55 @@
+#pragma once
+
+// What stands behind a TransferRequest: a plan, and the transfer of its last post.
+//
+// Thread rule: NIXL's is one thread at a time; the mutex makes breaking it harmless. Lifetime: keeps the agent alive.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "compat/core.h"
+#include "compat/prepared.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+
+struct RequestCore {
+  std::shared_ptr<AgentCore> core;
+  Plan plan;
+  Peer peer;
+  Backend backend;
+  std::uint64_t descs = 0;
+
+  /// True: in progress.
+  Result<bool> post(const OptArgs* opt);
+  Result<bool> look();
+  Result<std::optional<XferTelemetry>> telemetry();
+  Result<CostEstimate> estimate();
+  /// Cancels what is in flight and waits for it. Good, too, when it was released before.
+  Status release();
+  bool is_released() const;
+
+  mutable std::mutex mutex;  ///< Over what follows.
+  std::optional<std::string> notif;
+  std::optional<Transfer> transfer;
+  bool waiting = false;  ///< Posted, but a bound was reached: submitted again when looked at.
+  bool released = false;
+  bool counted = false;  ///< The telemetry's duration is final.
+  XferTelemetry times;
+
+ private:
+  Result<bool> submit();
+  Result<bool> look_locked();
+};
+
+/// Joins a local and a remote list by index.
+Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedList& local,
+                                                  std::span<const std::int32_t> local_index, const PreparedList& remote,
+                                                  std::span<const std::int32_t> remote_index, const OptArgs* opt);
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

@@ -1,0 +1,207 @@
+#include "plan/pair_rows.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/try.h"
+#include "plan/merger.h"
+
+namespace hawser::plan {
+namespace {
+
+constexpr std::uint32_t kNone = UINT32_MAX;
+
+struct ListLookup {
+  explicit ListLookup(const RowTable& table) : blocks(table.list().data()) {}
+  const RowBlock& operator()(std::uint64_t index) const { return blocks[index]; }
+  const RowBlock* const blocks;
+};
+
+struct RowLookup {
+  explicit RowLookup(const RowTable& of) : table(of) {}
+  RowBlock operator()(std::uint64_t index) {
+    // Neighbours in an index array mostly lie in one row; only a change of row pays for the search.
+    if (index < from || index >= end) find(index);
+    return {row.offset + (index - from) * row.stride, row.size, row.region};
+  }
+  void find(std::uint64_t index) {
+    const std::size_t number = table.find_row(index);
+    row = table.rows()[number];
+    from = table.first_of(number);
+    end = from + row.count;
+  }
+  const RowTable& table;
+  Row row;
+  std::uint64_t from = 0, end = 0;
+};
+
+struct Pairs {
+  const RowTable& local;
+  const RowTable& remote;
+  const std::int32_t* local_index;
+  const std::int32_t* remote_index;
+  std::size_t count;
+};
+
+/// The first look: checks all pairs, finds the regions in use and how many pairs each group has.
+struct Survey {
+  std::vector<std::uint32_t> local_place, remote_place;  ///< By region; kNone: not in use.
+  std::vector<std::uint32_t> locals, remotes;
+  std::vector<std::size_t> counts;  ///< By group.
+  std::uint64_t bytes = 0;
+  std::size_t good = 0;  ///< Pairs; fewer than given when one is wrong.
+
+  std::uint32_t group_of(std::uint32_t region) {
+    std::uint32_t& place = remote_place[region];
+    if (place == kNone) {
+      place = static_cast<std::uint32_t>(remotes.size());
+      remotes.push_back(region);
+      counts.push_back(0);
+    }
+    return place;
+  }
+  void note_local(std::uint32_t region) {
+    std::uint32_t& place = local_place[region];
+    if (place != kNone) return;
+    place = static_cast<std::uint32_t>(locals.size());
+    locals.push_back(region);
+  }
+
+  template <typename Local, typename Remote>
+  void take(Local local, Remote remote, const Pairs& pairs) {
+    const std::uint64_t local_count = pairs.local.count(), remote_count = pairs.remote.count();
+    std::uint32_t last_local = kNone, last_remote = kNone, group = 0;
+    std::size_t i = 0;
+    for (; i < pairs.count; ++i) {
+      // A negative index is a huge one.
+      const auto l = static_cast<std::uint32_t>(pairs.local_index[i]);
+      const auto r = static_cast<std::uint32_t>(pairs.remote_index[i]);
+      if (l >= local_count || r >= remote_count) [[unlikely]]
+        break;
+      const RowBlock from = local(l);
+      const RowBlock to = remote(r);
+      if (from.size != to.size) [[unlikely]]
+        break;
+      if (from.region != last_local) note_local(last_local = from.region);
+      if (to.region != last_remote) group = group_of(last_remote = to.region);
+      ++counts[group];
+      if (__builtin_add_overflow(bytes, from.size, &bytes)) [[unlikely]]
+        break;
+    }
+    good = i;
+  }
+};
+
+template <typename Local, typename Remote>
+void fill(Local local, Remote remote, const Pairs& pairs, const Survey& survey, std::vector<Merger>& mergers,
+          std::vector<PieceGroup>& groups) {
+  std::uint32_t last = kNone;
+  Merger* into = nullptr;
+  PieceGroup* group = nullptr;
+  for (std::size_t i = 0; i < pairs.count; ++i) {
+    const RowBlock from = local(static_cast<std::uint32_t>(pairs.local_index[i]));
+    const RowBlock to = remote(static_cast<std::uint32_t>(pairs.remote_index[i]));
+    if (to.region != last) {
+      last = to.region;
+      into = &mergers[survey.remote_place[last]];
+      group = &groups[survey.remote_place[last]];
+    }
+    group->bytes += from.size;
+    into->add(reinterpret_cast<std::byte*>(from.offset), to.offset, from.size);
+  }
+}
+
+/// Calls `use` with the two look-ups that the tables want.
+template <typename Use>
+void with_lookups(const Pairs& pairs, Use use) {
+  const auto with_local = [&](auto local) {
+    if (pairs.remote.is_list()) {
+      use(local, ListLookup(pairs.remote));
+    } else {
+      use(local, RowLookup(pairs.remote));
+    }
+  };
+  if (pairs.local.is_list()) {
+    with_local(ListLookup(pairs.local));
+  } else {
+    with_local(RowLookup(pairs.local));
+  }
+}
+
+Status invalid(std::string text, std::string_view advice) {
+  return Status(Code::kInvalid, std::move(text)).with_advice(advice);
+}
+
+Status wrong_pair(std::string_view call, const Pairs& pairs, std::size_t at) {
+  const auto outside = [&](std::string_view side, std::int32_t index, std::uint64_t count) {
+    return invalid(base::format("{}: {} index {} at position {} is not in a list of {}", call, side, index, at, count),
+                   "indices go from 0 to the number of descriptors less one");
+  };
+  const std::int32_t l = pairs.local_index[at], r = pairs.remote_index[at];
+  if (static_cast<std::uint32_t>(l) >= pairs.local.count()) return outside("local", l, pairs.local.count());
+  if (static_cast<std::uint32_t>(r) >= pairs.remote.count()) return outside("remote", r, pairs.remote.count());
+  const std::uint64_t ours = pairs.local.at(static_cast<std::uint32_t>(l)).size;
+  const std::uint64_t theirs = pairs.remote.at(static_cast<std::uint32_t>(r)).size;
+  if (ours == theirs) {
+    return invalid(base::format("{}: the descriptors have 2^64 bytes or more in all", call), "make several requests");
+  }
+  return invalid(
+      base::format("{}: the pair at position {} has {} local bytes (index {}) and {} remote bytes (index {})", call, at,
+                   ours, l, theirs, r),
+      "pair descriptors of equal length");
+}
+
+/// Gives each group the place where it would begin if nothing merged.
+std::vector<Merger> open_groups(const Survey& survey, Pieces& result) {
+  std::vector<Merger> mergers;
+  mergers.reserve(survey.remotes.size());
+  std::size_t at = 0;
+  for (std::size_t g = 0; g < survey.remotes.size(); ++g) {
+    result.groups.push_back({.region = static_cast<std::uint32_t>(g), .first = at, .count = 0, .bytes = 0});
+    mergers.emplace_back(result.all.data() + at);
+    at += survey.counts[g];
+  }
+  return mergers;
+}
+
+void close_gaps(const std::vector<Merger>& mergers, Pieces& result) {
+  Piece* end = result.all.data();
+  for (std::size_t g = 0; g < mergers.size(); ++g) {
+    result.groups[g].first = static_cast<std::size_t>(end - result.all.data());
+    result.groups[g].count = mergers[g].count();
+    end = mergers[g].begin() == end ? mergers[g].end() : std::copy(mergers[g].begin(), mergers[g].end(), end);
+  }
+  result.all.finish(static_cast<std::size_t>(end - result.all.data()));
+}
+
+}  // namespace
+
+Result<RowPieces> pair_rows(std::string_view call, const RowTable& local, std::uint32_t local_regions,
+                            std::span<const std::int32_t> local_index, const RowTable& remote,
+                            std::uint32_t remote_regions, std::span<const std::int32_t> remote_index) {
+  HAWSER_TRY(check_pair_counts(call, "indices", local_index.size(), remote_index.size()));
+  const Pairs pairs{local, remote, local_index.data(), remote_index.data(), local_index.size()};
+  if (local.count() == 0 || remote.count() == 0) return wrong_pair(call, pairs, 0);
+  Survey survey;
+  survey.local_place.assign(local_regions, kNone);
+  survey.remote_place.assign(remote_regions, kNone);
+  with_lookups(pairs, [&](auto ours, auto theirs) { survey.take(ours, theirs, pairs); });
+  if (survey.good != pairs.count) return wrong_pair(call, pairs, survey.good);
+  RowPieces result;
+  result.pieces.all = PieceArray(pairs.count);
+  if (result.pieces.all.data() == nullptr) {
+    return Status(Code::kFailed, base::format("{}: no memory for {} pieces", call, pairs.count))
+        .with_advice("make smaller requests");
+  }
+  std::vector<Merger> mergers = open_groups(survey, result.pieces);
+  with_lookups(pairs,
+               [&](auto ours, auto theirs) { fill(ours, theirs, pairs, survey, mergers, result.pieces.groups); });
+  close_gaps(mergers, result.pieces);
+  result.pieces.bytes = survey.bytes;
+  result.pieces.pair_count = pairs.count;
+  result.locals = std::move(survey.locals);
+  result.remotes = std::move(survey.remotes);
+  return result;
+}
+
+}  // namespace hawser::plan

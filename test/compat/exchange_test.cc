@@ -1,0 +1,234 @@
+// Metadata that travels by itself: by address between two agents, and through a real etcd, between two processes too.
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <hawser/compat/agent.h>
+
+#include "base/fd.h"
+#include "compat/core.h"
+#include "etcd_server.h"
+
+namespace hawser::compat {
+namespace {
+
+using etcd_test::EtcdServer;
+using etcd_test::eventually;
+using namespace std::chrono_literals;
+
+/// An agent with a backend and memory.
+class Side {
+ public:
+  explicit Side(const std::string& name, AgentConfig config = {}) : memory_(4096) {
+    if (!config.environment) config.environment.emplace();
+    agent_ = Agent::open(name, config).value();
+    (void)agent_.create_backend("UCX").value();
+    RegDescList list(MemType::kDram);
+    list.add(reinterpret_cast<std::uintptr_t>(memory_.data()), memory_.size());
+    registered_ = agent_.register_memory(list).value();
+  }
+  Agent& agent() { return agent_; }
+  std::uint16_t port() { return agent_.core()->exchange().value()->port(); }
+  bool knows(const std::string& name, bool wanted = true) {
+    return eventually([&] { return agent_.check_remote_metadata(name) == wanted; });
+  }
+  const RegDescList& list() const { return registered_.list(); }
+
+ private:
+  std::vector<char> memory_;
+  Agent agent_;
+  RegistrationHandle registered_;
+};
+
+AgentConfig listening() { return {.listen_thread = true, .listen_port = 0}; }
+OptArgs at(std::uint16_t port) {
+  OptArgs opt;
+  opt.ip_address = "127.0.0.1";
+  opt.port = port;
+  return opt;
+}
+
+TEST(ExchangeByAddress, SentFetchedAndInvalidated) {
+  Side a("a", listening()), b("b");
+  const OptArgs to_a = at(a.port());
+  ASSERT_TRUE(b.agent().send_local_md(&to_a).ok());
+  EXPECT_TRUE(a.knows("b"));
+  ASSERT_TRUE(b.agent().fetch_remote_md("a", &to_a).ok());
+  EXPECT_TRUE(b.knows("a"));
+  ASSERT_TRUE(b.agent().invalidate_local_md(&to_a).ok());
+  EXPECT_TRUE(a.knows("b", false));
+  ASSERT_TRUE(b.agent().send_local_partial_md(b.list(), &to_a).ok());
+  // Nobody of that name, and nobody at all: said in the log, as NIXL does.
+  ASSERT_TRUE(b.agent().fetch_remote_md("stranger", &to_a).ok());
+  const OptArgs nowhere = at(1);
+  ASSERT_TRUE(b.agent().send_local_md(&nowhere).ok());
+}
+
+TEST(ExchangeByAddress, WhatMayNotBeIsRefusedAtOnce) {
+  Side a("a");
+  const auto code = [&](const OptArgs* opt) { return code_of(a.agent().send_local_md(opt)); };
+  EXPECT_EQ(code(nullptr), NixlCode::kInvalidParam);
+  OptArgs opt = at(1);
+  opt.ip_address = "198.51.100.7";
+  const Status beyond = a.agent().send_local_md(&opt);
+  EXPECT_EQ(code_of(beyond), NixlCode::kNotAllowed);
+  EXPECT_NE(beyond.to_string().find("HAWSER_SECURITY"), std::string::npos);
+  opt.ip_address = "no address";
+  EXPECT_EQ(code(&opt), NixlCode::kInvalidParam);
+}
+
+/// A connection to a listener, by hand.
+base::Fd connect_to(std::uint16_t port) {
+  base::Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(port);
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+TEST(ExchangeByAddress, LinksThatMisbehaveEndAndOthersGoOn) {
+  Side a("a", listening()), b("b");
+  const std::uint16_t port = a.port();
+  // No frame at all: refused at its first bytes.
+  const base::Fd stranger = connect_to(port);
+  ASSERT_EQ(::send(stranger.get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+  std::string answer(4096, '\0');
+  const ssize_t size = ::recv(stranger.get(), answer.data(), answer.size(), 0);
+  ASSERT_GT(size, 0);
+  EXPECT_NE(answer.find("no frame"), std::string::npos);
+  // Places taken by those who say nothing, one that drips, one that never stops: all end by themselves.
+  std::vector<base::Fd> silent;
+  for (std::size_t i = 0; i < kLinksMax - 4; ++i) silent.push_back(connect_to(port));
+  const base::Fd dripping = connect_to(port), flooding = connect_to(port);
+  const std::string head = encode_frame({.kind = Frame::Kind::kLoad, .name = "x", .body = std::string(1 << 20, 'x')});
+  ASSERT_GT(::send(flooding.get(), head.data(), head.size() / 2, MSG_NOSIGNAL), 0);
+  const OptArgs to_a = at(port);
+  ASSERT_TRUE(b.agent().send_local_md(&to_a).ok());
+  EXPECT_TRUE(a.knows("b"));
+  const auto is_closed = [](const base::Fd& fd) {
+    char byte = 0;
+    const ssize_t got = ::recv(fd.get(), &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+  };
+  std::size_t dripped = 0;  // A good frame, byte by byte: it would take hours.
+  EXPECT_TRUE(eventually([&] {
+    dripped += ::send(dripping.get(), &head[dripped], 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 1 : 0;
+    return is_closed(dripping);
+  }));
+  EXPECT_TRUE(eventually([&] { return is_closed(flooding); }));
+  EXPECT_TRUE(eventually([&] { return is_closed(silent.back()); }));
+}
+
+class ExchangeByEtcd : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!etcd_test::has_etcd()) GTEST_SKIP() << "etcd is not installed (Debian package etcd-server)";
+    server_.start();
+    ASSERT_TRUE(server_.await_ready());
+  }
+  AgentConfig config() const {
+    AgentConfig config;
+    config.environment.emplace();
+    (*config.environment)["NIXL_ETCD_ENDPOINTS"] = server_.url();
+    (*config.environment)["NIXL_ETCD_NAMESPACE"] = "/test/agents";
+    (*config.environment)["HAWSER_ETCD_LEASE"] = "5s";
+    return config;
+  }
+  EtcdServer server_;
+};
+
+TEST_F(ExchangeByEtcd, SentFetchedAndInvalidated) {
+  Side a("a", config()), b("b", config());
+  ASSERT_TRUE(a.agent().fetch_remote_md("b").ok());  // Before it is there: waited for.
+  ASSERT_TRUE(b.agent().send_local_md().ok());
+  EXPECT_TRUE(a.knows("b"));
+  const auto look = etcd({.endpoints = {server_.endpoint()}}).value();
+  EXPECT_NE(etcd_test::get(*look, "/test/agents/b/metadata"), "(not found)");
+  ASSERT_TRUE(b.agent().invalidate_local_md().ok());
+  EXPECT_TRUE(a.knows("b", false));
+  EXPECT_EQ(etcd_test::get(*look, "/test/agents/b/metadata"), "(not found)");
+  // In order: what is sent after it stays.
+  ASSERT_TRUE(b.agent().send_local_md().ok());
+  ASSERT_TRUE(b.agent().invalidate_local_md().ok());
+  ASSERT_TRUE(b.agent().send_local_md().ok());
+  EXPECT_TRUE(eventually([&] { return etcd_test::get(*look, "/test/agents/b/metadata") != "(not found)"; }));
+
+  OptArgs labelled;
+  EXPECT_EQ(code_of(b.agent().send_local_partial_md(b.list(), &labelled)), NixlCode::kInvalidParam);
+  labelled.metadata_label = "part";
+  labelled.include_connection = true;
+  ASSERT_TRUE(b.agent().send_local_partial_md(b.list(), &labelled).ok());
+  EXPECT_TRUE(eventually([&] { return etcd_test::get(*look, "/test/agents/b/part") != "(not found)"; }));
+  EXPECT_NE(etcd_test::get(*look, "/test/agents/b/metadata"), "(not found)");
+}
+
+/// This program again, as agent "there".
+class Process {
+ public:
+  explicit Process(const std::string& endpoint) {
+    std::string self = "/proc/self/exe", mode = "--peer", argument = endpoint;
+    char* words[] = {self.data(), mode.data(), argument.data(), nullptr};
+    EXPECT_EQ(::posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr, words, environ), 0);
+  }
+  ~Process() { kill(); }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST_F(ExchangeByEtcd, AProcessThatDiesIsForgottenAndItsSuccessorLoaded) {
+  Side here("here", config());
+  auto process = std::make_unique<Process>(server_.url());
+  const auto look = etcd({.endpoints = {server_.endpoint()}}).value();
+  ASSERT_TRUE(eventually([&] { return etcd_test::get(*look, "/test/agents/there/metadata") != "(not found)"; }));
+  ASSERT_TRUE(here.agent().fetch_remote_md("there").ok());
+  EXPECT_TRUE(here.knows("there"));
+  process->kill();
+  EXPECT_TRUE(here.knows("there", false));
+  process = std::make_unique<Process>(server_.url());
+  EXPECT_TRUE(here.knows("there"));
+}
+
+}  // namespace
+
+/// The other process: publishes and waits to be killed.
+int run_peer(const std::string& endpoint) {
+  AgentConfig config;
+  config.environment.emplace();
+  (*config.environment)["NIXL_ETCD_ENDPOINTS"] = endpoint;
+  (*config.environment)["NIXL_ETCD_NAMESPACE"] = "/test/agents";
+  (*config.environment)["HAWSER_ETCD_LEASE"] = "5s";
+  Side there("there", config);
+  if (!there.agent().send_local_md().ok()) return 1;
+  ::alarm(600);  // Nobody may forget it.
+  for (;;) ::pause();
+}
+
+}  // namespace hawser::compat
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--peer") == 0) return hawser::compat::run_peer(argv[2]);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,152 @@
+// NIXL's plugin POSIX: files as memory of the agent, by descriptor and by path.
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "agents.h"
+#include "base/fd.h"
+
+namespace hawser::compat {
+namespace {
+
+constexpr std::size_t kBytes = 64 * 1024;
+
+class CompatFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "hawser-posix-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    posix_ = agent_.create_backend("posix").value();
+    RegDescList list(MemType::kDram);
+    list.add(address(), memory_.size());
+    memory_registration_ = agent_.register_memory(list).value();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(memory_.data()); }
+  std::string path(std::string_view name) const { return folder_ + "/" + std::string(name); }
+  base::Fd make(std::string_view name) const {
+    return base::Fd(::open(path(name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  }
+  OptArgs by_posix() const { return {.backends = {posix_}}; }
+  static RegDescList one_file(std::uint64_t addr, std::uint64_t len, std::uint64_t dev, std::string meta = {}) {
+    RegDescList list(MemType::kFile);
+    list.add(RegDesc(addr, len, dev, std::move(meta)));
+    return list;
+  }
+  /// Between all of the memory and `dev` from `offset` on, the agent as its own peer.
+  Status move(XferOp op, std::uint64_t offset, std::uint64_t dev) {
+    XferDescList ours(MemType::kDram), file(MemType::kFile);
+    ours.add(address(), memory_.size());
+    file.add(offset, memory_.size(), dev);
+    Result<TransferRequest> request = agent_.create_xfer_req(op, ours, file, "files");
+    if (!request) return request.error();
+    EXPECT_EQ(agent_.query_xfer_backend(*request)->name(), "POSIX");
+    Result<bool> busy = agent_.post_xfer_req(*request);
+    EXPECT_TRUE(eventually([&] {
+      if (busy && *busy) busy = agent_.in_progress(*request);
+      return !busy || !*busy;
+    }));
+    return busy ? Status() : busy.error();
+  }
+
+  std::string folder_;
+  std::vector<char> memory_ = std::vector<char>(kBytes, 'a');
+  Agent agent_ = Agent::open("files", quiet()).value();
+  Backend posix_;
+  RegistrationHandle memory_registration_;
+};
+
+TEST_F(CompatFile, BytesGoToADescriptorAndBack) {
+  const base::Fd fd = make("data");
+  const auto dev = static_cast<std::uint64_t>(fd.get());
+  const auto file = agent_.register_memory(one_file(4096, kBytes, dev));
+  ASSERT_TRUE(file) << file.error().to_string();
+  const Status written = move(XferOp::kWrite, 4096, dev);
+  ASSERT_TRUE(written.ok()) << written.to_string();
+  EXPECT_EQ(std::filesystem::file_size(path("data")), 4096 + kBytes);
+  std::fill(memory_.begin(), memory_.end(), 'b');
+  ASSERT_TRUE(move(XferOp::kRead, 4096, dev).ok());
+  EXPECT_EQ(memory_, std::vector<char>(kBytes, 'a'));
+  EXPECT_EQ(code_of(move(XferOp::kRead, 0, dev)), NixlCode::kNotFound) << "before what is registered";
+}
+
+TEST_F(CompatFile, LengthZeroReachesAsFarAsAFileCan) {
+  const base::Fd fd = make("data");
+  const auto dev = static_cast<std::uint64_t>(fd.get());
+  const RegDescList list = one_file(0, 0, dev);
+  auto file = agent_.register_memory(list);
+  ASSERT_TRUE(file) << file.error().to_string();
+  ASSERT_TRUE(move(XferOp::kWrite, 10 * kBytes, dev).ok());
+  EXPECT_EQ(std::filesystem::file_size(path("data")), 11 * kBytes);
+  EXPECT_TRUE(file->deregister().ok());
+  EXPECT_EQ(code_of(agent_.deregister_memory(list)), NixlCode::kNotFound);
+}
+
+TEST_F(CompatFile, APathIsOpenedAsItsMetaSays) {
+  const std::string made = path("made");
+  const auto absent = agent_.register_memory(one_file(0, kBytes, 1, "rw:" + made));
+  ASSERT_FALSE(absent);
+  EXPECT_NE(absent.error().to_string().find(made), std::string::npos) << absent.error().to_string();
+  const auto file = agent_.register_memory(one_file(0, kBytes, 1, "rw,create:" + made));
+  ASSERT_TRUE(file) << file.error().to_string();
+  ASSERT_TRUE(move(XferOp::kWrite, 0, 1).ok());
+  EXPECT_EQ(std::filesystem::file_size(made), kBytes);
+  EXPECT_EQ(code_of(agent_.register_memory(one_file(0, 0, 1, "rw,create:" + path("other"))).error()),
+            NixlCode::kInvalidParam)
+      << "one device, two files";
+  const auto reads_only = agent_.register_memory(one_file(0, kBytes, 2, "ro:" + made));
+  ASSERT_TRUE(reads_only) << reads_only.error().to_string();
+  EXPECT_TRUE(move(XferOp::kRead, 0, 2).ok());
+  EXPECT_FALSE(move(XferOp::kWrite, 0, 2).ok());
+}
+
+TEST_F(CompatFile, WrongDescriptorsAreRefused) {
+  EXPECT_FALSE(agent_.register_memory(one_file(0, kBytes, 1'000'000)));
+  EXPECT_EQ(code_of(agent_.register_memory(one_file(0, kBytes, ~0ull)).error()), NixlCode::kInvalidParam);
+  EXPECT_EQ(code_of(agent_.register_memory(one_file(~0ull - 10, 100, 0)).error()), NixlCode::kInvalidParam);
+  const base::Fd fd = make("short");
+  const auto dev = static_cast<std::uint64_t>(fd.get());
+  const auto file = agent_.register_memory(one_file(0, kBytes, dev));
+  ASSERT_TRUE(file);
+  const Status short_read = move(XferOp::kRead, 0, dev);
+  EXPECT_NE(short_read.to_string().find("ends at or before"), std::string::npos) << short_read.to_string();
+}
+
+TEST_F(CompatFile, QueriesTellWhatIsThere) {
+  const base::Fd fd = make("data");
+  ASSERT_EQ(::ftruncate(fd.get(), 1234), 0);
+  RegDescList list(MemType::kFile);
+  list.add(RegDesc(0, 0, 0, path("data")));
+  list.add(RegDesc(0, 0, 0, path("nothing")));
+  list.add(RegDesc(0, 0, 0, "rw:" + path("data")));
+  const OptArgs opt = by_posix();
+  const auto answers = agent_.query_mem(list, &opt);
+  ASSERT_TRUE(answers) << answers.error().to_string();
+  ASSERT_EQ(answers->size(), 3u);
+  ASSERT_TRUE((*answers)[0] && (*answers)[2]);
+  EXPECT_EQ((*answers)[0]->at("size"), "1234");
+  EXPECT_TRUE((*answers)[0]->contains("mode") && (*answers)[0]->contains("mtime"));
+  EXPECT_FALSE((*answers)[1]);
+  EXPECT_TRUE(agent_.query_mem(RegDescList(MemType::kFile), &opt)->empty());
+  EXPECT_EQ(code_of(agent_.query_mem(RegDescList(MemType::kDram), &opt).error()), NixlCode::kNotSupported);
+  EXPECT_EQ(code_of(agent_.query_mem(list, nullptr).error()), NixlCode::kInvalidParam);
+}
+
+TEST_F(CompatFile, BesideUcxEachTakesWhatItCan) {
+  ASSERT_TRUE(agent_.create_backend("UCX"));
+  const base::Fd fd = make("data");
+  const auto dev = static_cast<std::uint64_t>(fd.get());
+  const auto file = agent_.register_memory(one_file(0, kBytes, dev));
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(move(XferOp::kWrite, 0, dev).ok());
+  ASSERT_TRUE(agent_.get_local_md()) << "what UCX has";
+}
+
+}  // namespace
+}  // namespace hawser::compat

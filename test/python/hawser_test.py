@@ -1,0 +1,458 @@
+"""The package hawser: agents, memory, plans, transfers, messages."""
+
+import array
+import ctypes
+import json
+import mmap
+import pathlib
+import pickle
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+
+import numpy
+import pytest
+
+import hawser
+from conftest import eventually, python_command
+
+
+def test_a_write_arrives_with_its_notification(pair):
+    one, two = pair
+    one.array[:] = numpy.arange(65536, dtype=numpy.uint64).astype(numpy.uint8)
+    source = one.range_of(one.array).region.table(4096)
+    target = one.peer.table("memory", 4096)
+    assert len(source) == len(target) == 16 and source[1] == (4096, 4096) and source[-1] == (15 * 4096, 4096)
+    plan = one.plan_write(one.peer, source, target, numpy.array([0, 1, 5], numpy.uint32), [3, 4, 15])
+    assert (plan.operation, plan.bytes, plan.range_count, plan.piece_count) == ("write", 3 * 4096, 3, 2)
+    transfer = plan.submit(notify=b"three\0blocks", deadline=timedelta(seconds=20))
+    transfer.wait(20)
+    assert transfer.done and transfer.status == "ok" and transfer.error is None and transfer.bytes == 3 * 4096
+    note = eventually(two.take_notification)
+    assert note.data == b"three\0blocks" and note.peer.name == "one" and note.peer == two.peer
+    assert (two.array[3 * 4096:5 * 4096] == one.array[:2 * 4096]).all()
+    assert (two.array[15 * 4096:] == one.array[5 * 4096:6 * 4096]).all()
+    assert two.take_notification() is None and two.take_notifications() == []
+
+
+def test_reads_and_ranges(pair):
+    one, two = pair
+    two.array[100:108] = range(8)
+    one.read(one.peer, one.peer.range("memory", 100, 8), one.array[0:8]).wait(20)
+    assert one.array[:8].tolist() == list(range(8))
+    region = one.range_of(one.array).region
+    one.plan_write(one.peer, [region.range(0, 4), region.range(4, 4)],
+                   [one.peer.range("memory", 4, 4), one.peer.range("memory", 0, 4)]).submit().wait(20)
+    assert two.array[:8].tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
+    one.write(one.peer, one.array, one.peer.region("memory")).wait(20)
+    assert (two.array == one.array).all()
+    assert one.explain(one.plan_write(one.peer, one.array, one.peer.region(0)))
+
+
+@pytest.mark.parametrize("make", [
+    lambda: bytearray(4096), lambda: mmap.mmap(-1, 4096), lambda: numpy.zeros(1024, "float32"),
+    lambda: memoryview(bytearray(4096)), lambda: array.array("q", [0] * 512), lambda: (ctypes.c_char * 4096)(),
+    lambda: numpy.zeros((4, 4), [("a", "i4"), ("b", "f8")])])
+def test_regions_of_anything_with_the_buffer_protocol(pair, make):
+    one, two = pair
+    memory = make()
+    region = one.add_region(memory, "other")
+    assert region.name == "other" and region.size == memoryview(memory).nbytes == len(region)
+    assert region.writable and region.rights == "read_write" and region.device == "host"
+    two.array[:8] = 7
+    size = min(8, region.size)
+    one.read(one.peer, one.peer.range("memory", 0, size), region.range(0, size)).wait(20)
+    assert bytes(memoryview(region)[:size]) == b"\x07" * size
+    region.close()
+
+
+def test_dlpack_memory_is_not_copied(pair):
+    one, two = pair
+
+    class Tensor:  # What torch shows of itself.
+        def __init__(self, data):
+            self.data = data
+
+        def __dlpack__(self, **options):
+            return self.data.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.data.__dlpack_device__()
+
+    memory = numpy.zeros(512, "float32")
+    region = one.add_region(Tensor(memory), "tensor")
+    assert region.address == memory.ctypes.data and region.size == 2048
+    two.array[:4] = [0, 0, 128, 63]
+    one.read(one.peer, one.peer.range("memory", 0, 4), region.range(4, 4)).wait(20)
+    assert memory[:3].tolist() == [0, 1, 0]
+    with pytest.raises(hawser.InvalidError):
+        one.add_region(Tensor(memory.reshape(16, 32).T), "transposed")
+    index = Tensor(numpy.array([1, 2], "int64"))
+    plan = one.plan_write(one.peer, region.table(64), one.peer.table("memory", 64), index, index)
+    assert plan.bytes == 128
+
+
+def test_torch_tensors(pair):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    one, two = pair
+    tensor = one.torch_empty((4, 8), torch.float32, name="tensor")
+    assert tensor.shape == (4, 8) and not tensor.any()
+    two.array[:128] = numpy.arange(32, dtype="float32").view("uint8")
+    one.read(one.peer, one.peer.range("memory", 0, 128), tensor).wait(20)
+    assert tensor.flatten().tolist() == list(range(32))
+    region = one.add_region(torch.zeros(16), "own")
+    assert region.size == 64 and one.range_of(tensor).region.name == "tensor"
+
+
+def test_read_only_memory_is_never_written(pair):
+    one, two = pair
+    text = b"do not touch" * 10
+    region = one.add_region(text, "text")
+    assert not region.writable and region.rights == "read" and memoryview(region).readonly
+    one.write(one.peer, region.range(0, 12), one.peer.range("memory", 0, 12)).wait(20)
+    assert bytes(two.array[:12]) == b"do not touch"
+    with pytest.raises(hawser.DeniedError):
+        one.read(one.peer, one.peer.range("memory", 0, 12), region.range(0, 12))
+    with pytest.raises(hawser.InvalidError):
+        one.add_region(text, "again", rights="read_write")
+    peer = two.add_peer(one.card())
+    with pytest.raises(hawser.DeniedError) as caught:
+        two.write(peer, two.range_of(two.array[:12]), peer.region("text"))
+    assert caught.value.peer == "one" and isinstance(caught.value, PermissionError)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"])
+def test_index_arrays_of_any_integer_type(pair, kind):
+    one, _ = pair
+    source, target = one.range_of(one.array).region.table(1024), one.peer.table("memory", 1024)
+    index = numpy.arange(64, dtype=kind)
+    assert one.plan_write(one.peer, source, target, index, index).bytes == 65536
+    assert one.plan_write(one.peer, source, target, index[::2], index[1::2]).range_count == 32
+    assert one.plan_write(one.peer, source, target).bytes == 65536
+    with pytest.raises(hawser.InvalidError):
+        one.plan_write(one.peer, source, target, index + numpy.array(1, kind), index)
+    with pytest.raises(hawser.InvalidError):
+        one.plan_write(one.peer, source, target, index[:0], index[:0])
+    if kind.startswith("int"):
+        with pytest.raises(hawser.InvalidError):
+            one.plan_write(one.peer, source, target, -index, index)
+
+
+@pytest.mark.parametrize("bad", [numpy.zeros(4), numpy.zeros((2, 2), int), "text", 5, object(), [0.5], [-1], [2**40],
+                                 numpy.zeros(4, "O"), numpy.zeros(4, ">i4"), numpy.zeros(4, "bool"), {}])
+def test_wrong_indices(pair, bad):
+    one, _ = pair
+    source, target = one.range_of(one.array).region.table(1024), one.peer.table("memory", 1024)
+    with pytest.raises((hawser.InvalidError, TypeError)):
+        one.plan_write(one.peer, source, target, bad, bad)
+
+
+def test_tables(pair):
+    one, _ = pair
+    region = one.range_of(one.array).region
+    rows = numpy.array([[0, 16, 64, 10], [4096, 16, 64, 10]], numpy.uint64)
+    table = region.table(rows)
+    assert len(table) == 20 and table[11] == (4096 + 64, 16) and not table.is_remote
+    assert len(region.table(rows.astype("int64"))) == len(region.table(rows.tolist())) == 20
+    assert region.table(rows[:, :2].copy())[1] == (4096, 16)
+    shape = table.encode()
+    assert isinstance(shape, bytes) and len(shape) < 1024
+    for bad in [rows[:, :2], rows.astype("float64"), rows.astype("uint32"), rows[:0], rows.reshape(-1), [(1,)], [5],
+                [(0, 70000)], [(2**64 - 1, 2)], 0, -1, 2**70, None, "x", [(None, 1)]]:
+        with pytest.raises((hawser.InvalidError, TypeError)):
+            region.table(bad)
+    for index in (20, -21):
+        with pytest.raises(IndexError):
+            table[index]
+    assert [len(entry) for entry in table] == [2] * 20  # Iterates, and ends.
+
+
+def test_a_table_travels(pair):
+    one, two = pair
+    shape = two.range_of(two.array).region.table([(0, 128, 1024, 8)]).encode()
+    target = one.peer.import_table(shape)
+    assert target.is_remote and len(target) == 8
+    one.array[:1024] = 9
+    one.plan_write(one.peer, one.range_of(one.array).region.table(128), target, range(8), range(8)).submit().wait(20)
+    assert two.array[1024:1152].tolist() == [9] * 128 and two.array[1152] == 0
+    with pytest.raises(hawser.Error):
+        one.peer.import_table(b"garbage")
+
+
+def test_messages_events_and_signals(pair):
+    one, two = pair
+    two.open_channel(17, 8)
+    one.peer.connect(20)
+    eventually(lambda: _sent(one.peer, 17, "first"))
+    one.peer.send(17, bytearray(b"second"))
+    assert eventually(lambda: two.take_message(17)).data == b"first"
+    message = eventually(lambda: two.take_message(17))
+    assert (message.data, message.channel, message.peer.name) == (b"second", 17, "one")
+    one.peer.notify("plain")
+    assert eventually(two.take_notification).text == "plain"
+    assert eventually(two.take_event).kind in ("up", "card_changed")
+    word = two.range_of(two.array).region.range(8, 8)
+    one.plan_write(one.peer, one.array[:4], one.peer.range("memory", 64, 4)).submit(
+        signal=(one.peer.range("memory", 8, 8), 3)).wait(20)
+    two.wait_signal(word, 3, 20)
+    assert two.read_signal(word) == 3
+    with pytest.raises(hawser.TimedOutError):
+        two.wait_signal(word, 4, 0.01)
+
+
+def _sent(peer, channel, data):
+    try:
+        peer.send(channel, data)
+    except hawser.Error:  # The peer's channel is not known here yet.
+        return False
+    return True
+
+
+def test_directories_and_configuration(tmp_path):
+    directory = hawser.file_directory(str(tmp_path))
+    with hawser.Agent("here", directory=directory, backends={"shm": None, "tcp": {"connections": 2}},
+                      settings={"deadline": "7s", "limits.transfers": 100}) as here:
+        with hawser.Agent("there", directory=hawser.file_directory(str(tmp_path))) as there:
+            assert there.find_peer("here", 20).name == "here" and directory.kind == "file"
+        assert [one["name"] for one in here.backends() if one["open"]] == ["shm", "tcp"]
+        assert here.backends()[1]["params"]["connections"] == "2" and here.has_backend("TCP")
+        here.require_backend("shm")
+        with pytest.raises(hawser.NotFoundError) as caught:
+            here.require_backend("pigeon")
+        assert "shm" in caught.value.advice and isinstance(caught.value, LookupError)
+        with pytest.raises(hawser.Error):
+            here.find_peer("nobody", 0.05)
+        assert here.counters()["agent"] == "here" and len(here.incarnation) >= 32
+    for options in [{"settings": {"deadline": "soon"}}, {"settings": {"no.such": 1}}, {"backends": ["pigeon"]},
+                    {"settings": 5}, {"config_file": "/no/such/file"}, {"name": "x" * 300}, {"spin": "fast"}]:
+        with pytest.raises((hawser.Error, TypeError)):
+            hawser.Agent(**options)
+
+
+def test_cards(pair):
+    one, two = pair
+    assert isinstance(one.card(), bytes) and one.card_revision >= 1
+    revision = one.card_revision
+    region = one.add_region(bytearray(100), "more")
+    assert two.add_peer(one.card(since=revision)) == two.peer
+    assert sorted(two.peer.region_names()) == ["memory", "more"]
+    assert two.peer.range("more").size == 100 and two.peer.region("more").rights == "read_write"
+    assert len(one.card(regions=[region])) <= len(one.card())
+    for bad in [b"", b"garbage", b"\0" * 1000, one.card()[:-1]]:
+        with pytest.raises(hawser.Error):
+            two.add_peer(bad)
+    assert [peer.name for peer in two.peers()] == ["one"] and two.self().is_self
+    two.invalidate(two.peer)
+    with pytest.raises(hawser.DisconnectedError):
+        two.plan_write(two.peer, two.array[:4], two.peer.range("memory", 0, 4)).submit()
+
+
+def test_errors_have_fields_and_travel(pair):
+    one, _ = pair
+    with pytest.raises(hawser.InvalidError) as caught:
+        one.range_of(one.array).region.table([(0, 10**9)])
+    error = caught.value
+    assert error.code == hawser.Code.INVALID and error.message in str(error) and error.advice
+    assert (error.peer, error.device, error.bytes, error.scope) == ("", "", 0, "request")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and vars(again) == vars(error) and str(again) == str(error)
+    with pytest.raises(hawser.NotFoundError) as caught:
+        one.peer.region("nothing")
+    assert "memory" in str(caught.value)
+
+
+def test_cancel_and_time_out(pair):
+    one, _ = pair
+    region = one.range_of(one.array).region
+    held = one.plan_write(one.peer, region.range(0, 8), one.peer.range("memory", 0, 8))
+    word = region.range(1024, 8)
+    transfer = held.submit(after=(word, 1))
+    assert not transfer.done and transfer.status == "in_flight" and transfer.error is None
+    with pytest.raises(TimeoutError):
+        transfer.wait(0.01)
+    transfer.cancel()
+    with pytest.raises(hawser.CancelledError):
+        transfer.wait(20)
+    late = held.submit(after=(word, 1), deadline=0.01)
+    with pytest.raises(hawser.TimedOutError):
+        late.wait(20)
+    assert late.done and late.status == late.error.code.name.lower()
+    queue = one.make_queue(8)
+    held.submit(queue=queue, cookie=77, done=(region.range(2048, 8), 5)).wait(20)
+    entries = []
+    eventually(lambda: entries.extend(queue.wait(1)) or any(entry[0] == 1 for entry in entries))
+    cookie, size, error = next(entry[1:] for entry in entries if entry[0] == 1)
+    assert (cookie, size, error) == (77, 8, None) and one.array[2048] == 5
+
+
+def test_use_after_close():
+    agent = hawser.Agent("gone")
+    array = agent.empty(4096, name="memory")
+    region, peer = agent.range_of(array).region, agent.self()
+    plan = agent.plan_write(peer, region.range(0, 8), peer.range("memory", 8, 8))
+    region.close()
+    array[:] = 3  # The memory stays until nobody refers to it.
+    agent.close()
+    agent.close()
+    assert agent.closed and array.sum() == 3 * 4096 and bytes(memoryview(region)[:2]) == b"\3\3"
+    calls = [lambda: agent.add_region(bytearray(8)), lambda: agent.allocate(8), plan.submit,
+                 lambda: agent.add_peer(b"x"), lambda: agent.find_peer("x", 0.01), lambda: peer.notify("x"),
+                 lambda: peer.connect(0.01), lambda: peer.send(20, "x"), lambda: agent.open_channel(20),
+                 lambda: agent.plan_write(peer, region, region), lambda: agent.empty(5),
+                 lambda: agent.plan_write(peer, region.range(0, 8), peer.range("memory", 8, 8)).submit()]
+    for number, call in enumerate(calls):
+        try:
+            call()
+        except (hawser.Error, TypeError):
+            continue
+        pytest.fail(f"call {number} was accepted")
+    assert agent.take_notification() is None and agent.poll() == 0 and region.close() and peer.name == "gone"
+    agent.counters(), agent.peers(), agent.backends(), agent.explain(plan)
+
+
+def test_wrong_values(pair):
+    one, _ = pair
+    region = one.range_of(one.array).region
+    plan = one.plan_write(one.peer, region.range(0, 8), one.peer.range("memory", 0, 8))
+    calls = [
+        lambda: one.add_region(numpy.zeros((4, 4)).T), lambda: one.add_region(numpy.zeros(8)[::2]),
+        lambda: one.add_region(None), lambda: one.add_region(5), lambda: one.add_region(b""),
+        lambda: one.add_region(bytearray(8), "\udcff"), lambda: one.add_region(bytearray(8), "memory"),
+        lambda: one.add_region(bytearray(8), "x", "all"), lambda: one.allocate(0), lambda: one.allocate(-1),
+        lambda: one.allocate(2**62), lambda: one.allocate(8, huge_pages="giant"), lambda: one.empty(-1),
+        lambda: one.empty(4, object), lambda: region.range(0, 10**6), lambda: region.range(2**64 - 1, 2),
+        lambda: region.range(-1, 2), lambda: one.range_of(bytearray(8)), lambda: one.add_peer(None),
+        lambda: one.add_peer("\ud800"), lambda: plan.submit(notify=5), lambda: plan.submit(notify=b"x" * 70000),
+        lambda: plan.submit(deadline=-1), lambda: plan.submit(deadline=float("nan")), lambda: plan.submit(deadline=0),
+        lambda: plan.submit(deadline="soon"), lambda: plan.submit(priority="urgent"), lambda: plan.submit(signal=5),
+        lambda: plan.submit(signal=(region.range(0, 8), 1)), lambda: plan.submit(done=(region.range(4, 8), 1)),
+        lambda: plan.submit(after=(region.range(0, 4), 1)), lambda: plan.submit(queue=5), lambda: plan.submit(b"x"),
+        lambda: one.open_channel(3), lambda: one.open_channel(16, 0), lambda: one.peer.send(16, b"x" * 70000),
+        lambda: one.peer.notify(b"x" * 70000), lambda: one.peer.table("nothing", 64), lambda: one.peer.region(99),
+        lambda: one.peer.region(None), lambda: one.peer.range("memory", 10**9), lambda: one.make_queue(0),
+        lambda: one.plan_write(None, region, region), lambda: one.plan_write(one.peer, region, region),
+        lambda: one.plan_write(one.peer, [], []), lambda: one.plan_write(one.self(), region, one.peer.region("memory")),
+        lambda: one.plan_write(one.peer, region.table(64), one.peer.region("memory")),
+        lambda: one.plan_write(one.peer, region, one.peer.region("memory"), [0], [0]),
+        lambda: one.plan_write(one.peer, one.peer.table("memory", 64), region.table(64)),
+        lambda: hawser.Region(), lambda: hawser.Transfer(), lambda: hawser.file_directory("/proc/nothing/here")]
+    for number, call in enumerate(calls):
+        try:
+            call()
+        except (hawser.Error, TypeError, ValueError, OverflowError):
+            continue
+        pytest.fail(f"call {number} was accepted")
+    plan.submit().wait(20)
+
+
+def test_threads(pair):
+    one, two = pair
+    source, target = one.range_of(one.array).region.table(1024), one.peer.table("memory", 1024)
+    failures = []
+
+    def move(start):
+        try:
+            for turn in range(100):
+                plan = one.plan_write(one.peer, source, target, [start + turn % 8], [start + turn % 8])
+                plan.submit(notify=b"n").wait(30)
+        except Exception as error:  # noqa: BLE001 - told by the test's thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=move, args=(8 * number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    got = 0
+    while got < 400 and not failures:
+        got += len(eventually(two.take_notifications))
+    for thread in threads:
+        thread.join()
+    assert not failures and got == 400
+
+
+def test_dropped_things_leave_nothing_behind(pair):
+    one, two = pair
+    for turn in range(50):
+        region = one.add_region(bytearray(4096))
+        transfer = one.plan_write(one.peer, region, one.peer.range("memory", 0, 4096)).submit()
+        if turn % 2:
+            del region
+        del transfer
+    array = one.empty(4096, "int64")
+    region = one.range_of(array).region
+    view = array.reshape(64, 64)[3]
+    del array, region
+    view[:] = 1
+    assert view.sum() == 64
+
+
+def test_a_child_process_may_fork_and_exit():
+    code = """
+import os, hawser
+agent = hawser.Agent("parent")
+array = agent.empty(4096, name="memory")
+region = agent.range_of(array).region
+child = os.fork()
+if child == 0:
+    try:
+        agent.card()
+    except hawser.InvalidError as error:
+        assert "fork" in str(error), error
+        del region, array
+        raise SystemExit(7)
+    raise SystemExit(8)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+agent.self().range("memory")
+"""
+    subprocess.run(python_command(code), check=True, timeout=60)
+
+
+@pytest.mark.parametrize("wait", ["transfer.wait()", "transfer.wait(0.001)", "agent.wait()", "agent.wait(0.001)"])
+def test_the_interpreter_ends_beside_running_calls(wait):
+    code = f"""
+import threading, hawser
+agent = hawser.Agent("leaves", driver={'agent' not in wait})
+array = agent.empty(4096, name="memory")
+region, peer = agent.range_of(array).region, agent.self()
+plan = agent.plan_write(peer, region.range(0, 8), peer.range("memory", 8, 8))
+transfer = plan.submit(after=(region.range(16, 8), 1))
+started = threading.Event()
+def work():
+    while True:
+        started.set()
+        try:
+            {wait}
+        except hawser.TimedOutError:
+            pass
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+started.wait()
+"""
+    done = subprocess.run(python_command(code), timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0 and "terminate" not in done.stderr, (done.returncode, done.stderr)
+
+
+def test_ctrl_c_ends_a_wait():
+    code = """
+import hawser, signal, os, threading, time
+agent = hawser.Agent("waits")
+array = agent.empty(4096, name="memory")
+region, peer = agent.range_of(array).region, agent.self()
+transfer = agent.plan_write(peer, region.range(0, 8), peer.range("memory", 8, 8)).submit(after=(region.range(16, 8), 1))
+try:
+    threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    transfer.wait(60)
+except KeyboardInterrupt:
+    raise SystemExit(3)
+"""
+    assert subprocess.run(python_command(code), timeout=60).returncode == 3
+
+
+def test_the_benchmark_runs():
+    bench = pathlib.Path(__file__).parents[2] / "bench" / "python_bench.py"
+    done = subprocess.run([sys.executable, str(bench), "--entries", "1000", "--seconds", "0.01", "--json"],
+                          capture_output=True, text=True, timeout=150)
+    assert done.returncode == 0, done.stderr
+    rows = {row["row"]: row["warm"] for row in json.loads(done.stdout[done.stdout.index("["):])}
+    assert {"nixl.list", "nixl.prep", "nixl.make", "hawser.done", "write.1m.empty"} <= set(rows)
+    assert all(value >= 0 for value in rows.values())

@@ -18,6 +18,12 @@ function(hawser_add_layers)
   endforeach()
 endfunction()
 
+# hawser_compile_alone(<file>...)
+#   Unity builds compile these files of the calling folder one by one: their local names clash with those of neighbours.
+function(hawser_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # hawser_layer(<name> SOURCES <file>... [DEPENDS <layer>...] [LIBS <library>...] [TESTS <x_test.cc>...]
 #              [TEST_LIBS <library>...] [APART])
 #   Defines the static library hawser_<name> (header-only without sources) and, from TESTS, the GoogleTest executable
@@ -42,6 +48,9 @@ function(hawser_layer name)
     # The objects exist once: the static library is for tests, libhawser.so takes the objects themselves.
     add_library(hawser_${name}_objects OBJECT ${arg_SOURCES})
     _hawser_use(hawser_${name}_objects PRIVATE ${depends} ${arg_LIBS})
+    if(HAWSER_FUZZ)
+      target_compile_options(hawser_${name}_objects PRIVATE -fsanitize=fuzzer-no-link)  # libFuzzer follows its paths.
+    endif()
     add_library(hawser_${name} STATIC $<TARGET_OBJECTS:hawser_${name}_objects>)
     set(scope PUBLIC)
   else()

@@ -17,186 +17,11 @@
 // Threads: every function may be called from any thread. Unless HAWSER_AGENT_POLLED is set, a thread of the library
 // runs the agent. After a fork the child's handles answer HAWSER_INVALID; it opens its own.
 
-#include <stddef.h>
-#include <stdint.h>
-
-#define HAWSER_C_ABI 1u /* Grows when something is added; nothing is taken away. */
-#define HAWSER_FOREVER INT64_MAX
-#define HAWSER_MESSAGE_MAX 65536u
-#define HAWSER_CHANNEL_MIN 16u /* Of messages. */
-#define HAWSER_C_NAME_MAX 256  /* Bytes of a name, its final zero included. */
-
-#if defined(__GNUC__)
-#define HAWSER_C_API __attribute__((visibility("default")))
-#else
-#define HAWSER_C_API
-#endif
+#include <hawser/c_types.h>
 
 #ifdef __cplusplus
-#define HAWSER_INIT(type)                           \
-  ([] {                                             \
-    type made{};                                    \
-    made.size = static_cast<uint32_t>(sizeof made); \
-    return made;                                    \
-  }())
 extern "C" {
-#else
-#define HAWSER_INIT(type) \
-  { .size = (uint32_t)sizeof(type) }
 #endif
-
-/* clang-format off */
-enum { HAWSER_OK = 0, HAWSER_INVALID = 1, HAWSER_NOT_FOUND = 2, HAWSER_UNSUPPORTED = 3, HAWSER_BUSY = 4,
-       HAWSER_DISCONNECTED = 5, HAWSER_TIMED_OUT = 6, HAWSER_CANCELLED = 7, HAWSER_CORRUPT = 8, HAWSER_DENIED = 9,
-       HAWSER_FAILED = 10 };
-enum { HAWSER_SCOPE_REQUEST = 0, HAWSER_SCOPE_PATH = 1, HAWSER_SCOPE_PEER = 2, HAWSER_SCOPE_AGENT = 3 };
-enum { HAWSER_STATE_UNKNOWN = 0, HAWSER_STATE_UNTOUCHED = 1, HAWSER_STATE_PARTLY_WRITTEN = 2,
-       HAWSER_STATE_COMPLETE = 3 };
-enum { HAWSER_DEVICE_HOST = 1, HAWSER_DEVICE_CUDA = 2, HAWSER_DEVICE_FILE = 3, HAWSER_DEVICE_OBJECT = 4,
-       HAWSER_DEVICE_BLOCK = 5 };
-enum { HAWSER_RIGHTS_DEFAULT = 0, HAWSER_RIGHTS_READ = 1, HAWSER_RIGHTS_WRITE = 2, HAWSER_RIGHTS_READ_WRITE = 3,
-       HAWSER_RIGHTS_NONE = 4 };
-enum { HAWSER_HUGE_PAGES_AUTO = 0, HAWSER_HUGE_PAGES_OFF = 1, HAWSER_HUGE_PAGES_REQUIRE = 2 };
-enum { HAWSER_WRITE = 1, HAWSER_READ = 2 };
-enum { HAWSER_PRIORITY_DEFAULT = 0, HAWSER_PRIORITY_CRITICAL = 1, HAWSER_PRIORITY_REALTIME = 2,
-       HAWSER_PRIORITY_BULK = 3 };
-enum { HAWSER_COMPLETION_TRANSFER = 1, HAWSER_COMPLETION_NOTIFICATION = 2, HAWSER_COMPLETION_MESSAGE = 3,
-       HAWSER_COMPLETION_PEER = 4, HAWSER_COMPLETION_ROOM = 5 };
-enum { HAWSER_PEER_KNOWN = 1, HAWSER_PEER_UP = 2, HAWSER_PEER_SUSPECT = 3, HAWSER_PEER_DOWN = 4 };
-enum { HAWSER_EVENT_UP = 1, HAWSER_EVENT_SUSPECT = 2, HAWSER_EVENT_DOWN = 3, HAWSER_EVENT_CARD_CHANGED = 4 };
-enum { HAWSER_AGENT_POLLED = 1,          /* No thread: hawser_agent_poll and the waiting calls make progress. */
-       HAWSER_AGENT_LOOP = 2,            /* With POLLED: that happens all the time; peers may expect heartbeats. */
-       HAWSER_AGENT_NO_ENVIRONMENT = 4   /* HAWSER_ variables are not read. */ };
-
-typedef struct hawser_agent { uint64_t id; } hawser_agent;
-typedef struct hawser_region { uint64_t id; } hawser_region;
-typedef struct hawser_peer { uint64_t id; } hawser_peer;
-typedef struct hawser_table { uint64_t id; } hawser_table;
-typedef struct hawser_plan { uint64_t id; } hawser_plan;
-typedef struct hawser_transfer { uint64_t id; } hawser_transfer;
-typedef struct hawser_queue { uint64_t id; } hawser_queue;
-/* clang-format on */
-
-/* Structs without `size` never change. */
-typedef struct hawser_buffer {
-  char* data; /* A zero follows the last byte. */
-  size_t size;
-} hawser_buffer;
-
-typedef struct hawser_param {
-  const char *key, *value;
-} hawser_param;
-
-typedef struct hawser_strided_range { /* `count` blocks of `size` bytes, their starts `stride` apart. */
-  uint64_t offset, size, stride, count;
-} hawser_strided_range;
-
-typedef struct hawser_local_range {
-  hawser_region region;
-  uint64_t offset, size;
-} hawser_local_range;
-
-typedef struct hawser_remote_range {
-  uint32_t region; /* Its number in the peer's card: see hawser_peer_region. */
-  uint32_t reserved;
-  uint64_t offset, size;
-} hawser_remote_range;
-
-typedef struct hawser_error {
-  uint32_t size;
-  int32_t code;
-  uint32_t scope, state; /* HAWSER_SCOPE_*; HAWSER_STATE_* of the target's bytes. */
-  uint64_t bytes_done;
-  int64_t elapsed_ns;
-  /* Never null; valid until this thread's next failing call. `text` is all of it, causes included. */
-  const char *text, *message, *peer, *device, *advice;
-} hawser_error;
-
-typedef struct hawser_agent_options {
-  uint32_t size;
-  uint32_t flags;   /* HAWSER_AGENT_* */
-  const char* name; /* 1 to 255 bytes; null: the setting `name`. */
-  /* Any option of docs/config.md by name ("backends", "deadline", "directory", "backend.tcp.lanes"), in its text form.
-     They win over the environment and the file that HAWSER_CONFIG names. Unknown ones are refused. */
-  const hawser_param* settings;
-  size_t setting_count;
-  int64_t spin_ns;                                         /* How long the agent's thread polls before it sleeps. */
-  void (*log)(void* context, int level, const char* line); /* 0 trace to 4 error; null: stderr. From any thread. */
-  void* log_context;
-} hawser_agent_options;
-
-typedef struct hawser_region_options {
-  uint32_t size;
-  uint32_t rights;  /* HAWSER_RIGHTS_*; default: read and write. */
-  const char* name; /* Null: anonymous. */
-  void* base;       /* hawser_agent_allocate: null. */
-  uint64_t bytes;
-  uint32_t device_kind, device_ordinal; /* 0: host. hawser_agent_allocate: 0. */
-  uint32_t huge_pages;                  /* hawser_agent_allocate only. */
-  uint32_t reserved;
-} hawser_region_options;
-
-typedef struct hawser_region_info {
-  uint32_t size, index, rights, device_kind, device_ordinal, huge_pages;
-  void* base; /* Null when it is a peer's. */
-  uint64_t bytes;
-  char name[HAWSER_C_NAME_MAX];
-} hawser_region_info;
-
-typedef struct hawser_peer_info {
-  uint32_t size;
-  uint32_t state, is_self, reserved; /* HAWSER_PEER_* */
-  uint8_t incarnation[16];
-  char name[HAWSER_C_NAME_MAX];
-} hawser_peer_info;
-
-typedef struct hawser_plan_info {
-  uint32_t size, operation;
-  uint64_t bytes, range_count, piece_count;
-} hawser_plan_info;
-
-typedef struct hawser_submit_options {
-  uint32_t size, priority;
-  const void* notify; /* Null: none. Not null and of no bytes: an empty one, which is delivered too. */
-  size_t notify_size;
-  int64_t deadline_ns; /* 0: the agent's. */
-  hawser_queue queue;  /* 0: only the transfer tells. */
-  uint64_t cookie;     /* Comes back in the completion. */
-  uint64_t label;
-  const hawser_remote_range* signal; /* 8 bytes there that `signal_add` is added to once the bytes are visible. */
-  uint64_t signal_add;
-  const hawser_local_range* after; /* Post only once this word is at least `after_value`. */
-  uint64_t after_value;
-  const hawser_local_range* done; /* Set this word to `done_value` when the transfer ended well. */
-  uint64_t done_value;
-} hawser_submit_options;
-
-typedef struct hawser_transfer_info {
-  uint32_t size;
-  int32_t code; /* The outcome once `done`. */
-  uint32_t done, scope, state, reserved;
-  uint64_t bytes; /* Moved so far. */
-} hawser_transfer_info;
-
-typedef struct hawser_completion {
-  uint32_t size;
-  uint32_t kind; /* HAWSER_COMPLETION_* */
-  int32_t code;  /* Of a transfer; hawser_transfer_wait(transfer, 0) has the text. */
-  uint32_t reserved;
-  uint64_t cookie, bytes; /* For messages the cookie is the channel. */
-} hawser_completion;
-
-/* What came from a peer. Free it by hawser_news_clear, which makes it ready for the next call. */
-typedef struct hawser_news {
-  uint32_t size;
-  uint32_t present;   /* 0: there was nothing; all else is zero then. */
-  hawser_peer peer;   /* A handle of the caller's. */
-  hawser_buffer data; /* The notification or message; for a peer event why (may be empty). */
-  uint32_t channel;   /* Of a message. */
-  uint32_t kind;      /* HAWSER_EVENT_* of a peer event. */
-  int32_t code;       /* Of a peer event: its cause. */
-  uint32_t reserved;
-} hawser_news;
 
 /* General. */
 HAWSER_C_API const char* hawser_version(void);
@@ -219,6 +44,10 @@ HAWSER_C_API int hawser_agent_backends(hawser_agent agent, hawser_buffer* json);
 HAWSER_C_API int hawser_agent_counters(hawser_agent agent, hawser_buffer* json);
 HAWSER_C_API int hawser_agent_explain(hawser_agent agent, hawser_plan plan, hawser_buffer* text);
 
+/* Drivers, for hawser_agent_options.driver. The threads go with the last agent, once the handle is released. */
+HAWSER_C_API int hawser_driver_open(const hawser_driver_options* options, hawser_driver* out);
+HAWSER_C_API int hawser_driver_release(hawser_driver driver);
+
 /* Progress and news. Taking never waits and is good when nothing is there. */
 HAWSER_C_API int hawser_agent_poll(hawser_agent agent, size_t* work); /* One bounded round; `work` may be null. */
 HAWSER_C_API int hawser_agent_wait(hawser_agent agent, int64_t timeout_ns, int* happened);
@@ -231,6 +60,10 @@ HAWSER_C_API int hawser_agent_take_message(hawser_agent agent, uint32_t channel,
 /* Memory. */
 HAWSER_C_API int hawser_agent_add_region(hawser_agent agent, const hawser_region_options* options, hawser_region* out);
 HAWSER_C_API int hawser_agent_allocate(hawser_agent agent, const hawser_region_options* options, hawser_region* out);
+/* A file as a region: the far side of plans between memory of the agent and hawser_agent_self (docs/files.md). */
+HAWSER_C_API int hawser_agent_add_file(hawser_agent agent, const hawser_file_options* options, hawser_region* out);
+HAWSER_C_API int hawser_query_file(const char* path, hawser_file_info* out); /* Not there: good, `exists` is 0. */
+HAWSER_C_API int hawser_query_descriptor(int descriptor, hawser_file_info* out);
 HAWSER_C_API int hawser_region_info_get(hawser_region region, hawser_region_info* out);
 HAWSER_C_API int hawser_region_close(hawser_region region, int64_t timeout_ns); /* Only 0: nobody touches the memory. */
 HAWSER_C_API int hawser_region_release(hawser_region region);
@@ -251,6 +84,7 @@ HAWSER_C_API int hawser_agent_invalidate(hawser_agent agent, hawser_peer peer);
 HAWSER_C_API int hawser_peer_info_get(hawser_peer peer, hawser_peer_info* out);
 HAWSER_C_API int hawser_peer_regions(hawser_peer peer, hawser_buffer* json); /* An array of names; "#3" is nameless. */
 HAWSER_C_API int hawser_peer_region(hawser_peer peer, const char* name, hawser_region_info* out);
+HAWSER_C_API int hawser_peer_region_at(hawser_peer peer, uint32_t index, hawser_region_info* out);
 HAWSER_C_API int hawser_peer_connect(hawser_peer peer, int64_t timeout_ns);
 HAWSER_C_API int hawser_peer_notify(hawser_peer peer, const void* data, size_t size);
 HAWSER_C_API int hawser_peer_send(hawser_peer peer, uint32_t channel, const void* data, size_t size);
@@ -292,7 +126,27 @@ HAWSER_C_API int hawser_queue_poll(hawser_queue queue, hawser_completion* out, s
 HAWSER_C_API int hawser_queue_wait(hawser_queue queue, int64_t timeout_ns, hawser_completion* out, size_t entry_size,
                                    size_t capacity, size_t* taken);
 HAWSER_C_API int hawser_queue_event_fd(hawser_queue queue, int* fd); /* The queue's; readable while it has entries. */
+HAWSER_C_API int hawser_queue_capacity(hawser_queue queue, size_t* capacity);
 HAWSER_C_API int hawser_queue_release(hawser_queue queue);
+
+/* Directories: small values under keys, cards first (docs/directory.md). Requests give a ticket; waiting for it gives
+   the answer, and of a watch all changes, until it is cancelled. Releasing one that an agent uses only forgets it. */
+HAWSER_C_API int hawser_directory_inproc(const char* name, hawser_directory* out); /* Null: "default". */
+HAWSER_C_API int hawser_directory_folder(const char* path, hawser_directory* out);
+HAWSER_C_API int hawser_directory_etcd(const hawser_etcd_options* options, hawser_directory* out);
+HAWSER_C_API int hawser_directory_put(hawser_directory directory, const char* key, const void* value, size_t size,
+                                      const hawser_put_options* options, uint64_t* ticket); /* `options` may be null. */
+HAWSER_C_API int hawser_directory_erase(hawser_directory directory, const char* key, uint64_t* ticket);
+HAWSER_C_API int hawser_directory_get(hawser_directory directory, const char* key, uint64_t* ticket);
+HAWSER_C_API int hawser_directory_list(hawser_directory directory, const char* prefix, uint64_t* ticket);
+HAWSER_C_API int hawser_directory_watch(hawser_directory directory, const char* prefix, uint64_t* ticket);
+/* Good, too, when nothing came in time; what went wrong with the request is in the event. */
+HAWSER_C_API int hawser_directory_wait(hawser_directory directory, uint64_t ticket, int64_t timeout_ns,
+                                       hawser_directory_event* out);
+HAWSER_C_API int hawser_directory_cancel(hawser_directory directory, uint64_t ticket);
+HAWSER_C_API int hawser_directory_warnings(hawser_directory directory, hawser_buffer* json); /* An array of texts. */
+HAWSER_C_API int hawser_directory_release(hawser_directory directory);
+HAWSER_C_API void hawser_directory_event_clear(hawser_directory_event* event);
 
 #ifdef __cplusplus
 }

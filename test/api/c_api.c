@@ -1,5 +1,7 @@
 /* The C ABI, driven as a C11 program would: every function, in its correct use and in wrong ones, between two agents of
-   this process. usage: c_api BACKEND [polled] */
+   this process; and directories.
+   usage: c_api BACKEND [polled]
+          c_api directories [ENDPOINT]      ENDPOINT: of an etcd */
 
 #include "c_api.h"
 
@@ -123,8 +125,18 @@ hawser_news next_notification(const Pair* pair, hawser_agent agent) {
   }
 }
 
+static int verdict(void) {
+  if (checks_failed != 0) fprintf(stderr, "%d checks failed\n", checks_failed);
+  return checks_failed == 0 ? 0 : 1;
+}
+
 int main(int argc, char** argv) {
   const char* backend = argc > 1 ? argv[1] : "shm";
+  if (strcmp(backend, "directories") == 0) {
+    if (argc > 2) test_etcd(argv[2]);
+    if (argc == 2) test_directories();
+    return verdict();
+  }
   const uint32_t flags = argc > 2 && strcmp(argv[2], "polled") == 0 ? HAWSER_AGENT_POLLED | HAWSER_AGENT_LOOP : 0;
   test_general();
   test_agents(backend);
@@ -135,8 +147,8 @@ int main(int argc, char** argv) {
   test_submit_options(&pair);
   test_news(&pair);
   test_queues(&pair);
+  test_files(&pair);
   test_wrong_use(&pair);
   close_pair(&pair);
-  if (checks_failed != 0) fprintf(stderr, "%d checks failed\n", checks_failed);
-  return checks_failed == 0 ? 0 : 1;
+  return verdict();
 }

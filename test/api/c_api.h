@@ -71,6 +71,10 @@ void fill(char* bytes, size_t size, unsigned seed);
 int finish(const Pair* pair, hawser_transfer transfer);
 hawser_news next_notification(const Pair* pair, hawser_agent agent);
 
+/* Makes a temporary folder, and removes it with its files. */
+void make_scratch(char* folder, size_t size);
+void remove_scratch(const char* folder);
+
 void test_general(void);
 void test_agents(const char* backend);
 void test_wrong_use(const Pair* pair);
@@ -80,3 +84,6 @@ void test_transfers(const Pair* pair);
 void test_submit_options(const Pair* pair);
 void test_news(const Pair* pair);
 void test_queues(const Pair* pair);
+void test_files(const Pair* pair);
+void test_directories(void);
+void test_etcd(const char* endpoint);

@@ -77,8 +77,43 @@ static void test_wrong_options(const char* backend) {
   REFUSED(hawser_agent_open(&longer.known, &agent), HAWSER_INVALID, "does not know");
 }
 
+/* Settings from a file; those of the call win. */
+static void test_config_file(const char* backend) {
+  char folder[256], path[300];
+  make_scratch(folder, sizeof folder);
+  snprintf(path, sizeof path, "%s/hawser.toml", folder);
+  hawser_agent_options options = HAWSER_INIT(hawser_agent_options);
+  hawser_agent agent = {0};
+  options.flags = HAWSER_AGENT_NO_ENVIRONMENT;
+  options.config_file = path;
+  REFUSED(hawser_agent_open(&options, &agent), HAWSER_NOT_FOUND, path);
+  FILE* file = fopen(path, "w");
+  CHECK(file != NULL && fputs("name = \"from-file\"\nbackends = [\"loopback\"]\n", file) >= 0);
+  if (file != NULL) fclose(file);
+  MUST(hawser_agent_open(&options, &agent));
+  hawser_buffer json;
+  MUST(hawser_agent_counters(agent, &json));
+  CHECK(strstr(json.data, "from-file") != NULL);
+  hawser_buffer_free(&json);
+  MUST(hawser_agent_require_backend(agent, "loopback"));
+  MUST(hawser_agent_release(agent));
+  const hawser_param setting = {"backends", backend};
+  options.settings = &setting;
+  options.setting_count = 1;
+  MUST(hawser_agent_open(&options, &agent));
+  REFUSED(hawser_agent_require_backend(agent, "loopback"), HAWSER_NOT_FOUND, "loopback");
+  MUST(hawser_agent_release(agent));
+  /* An older header's options end before the file's name. */
+  options.size = offsetof(hawser_agent_options, config_file);
+  options.name = "older";
+  MUST(hawser_agent_open(&options, &agent));
+  MUST(hawser_agent_release(agent));
+  remove_scratch(folder);
+}
+
 void test_agents(const char* backend) {
   test_wrong_options(backend);
+  test_config_file(backend);
   int lines = 0;
   char unknown[64];
   snprintf(unknown, sizeof unknown, "backend.%s.no_such_param", backend);

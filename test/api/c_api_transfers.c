@@ -291,6 +291,10 @@ void test_queues(const Pair* pair) {
   int fd = -1;
   MUST(hawser_queue_event_fd(queue, &fd));
   CHECK(fd >= 0);
+  size_t capacity = 0;
+  MUST(hawser_queue_capacity(queue, &capacity));
+  CHECK(capacity >= 8);
+  REFUSED(hawser_queue_capacity(queue, NULL), HAWSER_INVALID, "capacity is null");
   hawser_submit_options options = HAWSER_INIT(hawser_submit_options);
   options.queue = queue;
   hawser_transfer transfers[4];

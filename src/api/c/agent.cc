@@ -10,12 +10,19 @@
 
 namespace hawser::api {
 
-AgentObject::AgentObject(std::optional<Driver> its_driver, Agent its_agent)
-    : driver(std::move(its_driver)), agent(std::move(its_agent)), pid(::getpid()) {}
+SharedDriver::SharedDriver(Driver its) : driver(std::move(its)), pid(::getpid()) {}
+
+SharedDriver::~SharedDriver() {
+  if (forked()) (void)new Driver(std::move(driver));  // Joining would wait for ever.
+}
+
+bool SharedDriver::forked() const { return pid != ::getpid(); }
 
 AgentObject::~AgentObject() {
-  if (pid == ::getpid() || !driver) return;
-  (void)new Driver(std::move(*driver));  // Joining would wait for ever.
+  if (!driver || driver->forked()) return;
+  constexpr Duration kPatience = std::chrono::milliseconds(200);
+  (void)agent.close(kPatience);
+  (void)driver->driver.detach(agent);  // It may go on with others.
 }
 
 namespace {
@@ -44,6 +51,7 @@ LogSink sink_of(const hawser_agent_options& options) {
 Result<AgentOptions> agent_options(const char* call, const hawser_agent_options& given) {
   ConfigSources sources;
   if ((given.flags & HAWSER_AGENT_NO_ENVIRONMENT) == 0) sources = ConfigSources::from_process();
+  if (given.config_file != nullptr) sources.file = given.config_file;
   HAWSER_TRY_ASSIGN(sources.overrides, settings_of(call, given.settings, given.setting_count, "settings"));
   HAWSER_TRY_ASSIGN(LoadedConfig config, load_config(sources));
   for (const std::string& warning : config.warnings) {
@@ -53,26 +61,45 @@ Result<AgentOptions> agent_options(const char* call, const hawser_agent_options&
     }
   }
   if (given.name != nullptr) config.options.name = given.name;
+  if (given.directory.id != 0) {
+    HAWSER_TRY_ASSIGN(const auto directory, find<DirectoryObject>(call, given.directory));
+    config.options.directory = directory->directory;
+  }
   config.options.driven = (given.flags & HAWSER_AGENT_POLLED) == 0 || (given.flags & HAWSER_AGENT_LOOP) != 0;
   config.options.log.sink = sink_of(given);
   return std::move(config.options);
 }
 
+Result<std::shared_ptr<SharedDriver>> start_driver(unsigned threads, std::int64_t spin_ns) {
+  DriverOptions with{.threads = threads};
+  if (spin_ns > 0) with.spin = Duration(spin_ns);
+  HAWSER_TRY_ASSIGN(Driver started, Driver::start(with));
+  return std::make_shared<SharedDriver>(std::move(started));
+}
+
+/// Null: the agent is polled.
+Result<std::shared_ptr<SharedDriver>> driver_of(const char* call, const hawser_agent_options& given) {
+  const bool is_polled = (given.flags & HAWSER_AGENT_POLLED) != 0;
+  if (given.driver.id == 0) {
+    if (is_polled) return std::shared_ptr<SharedDriver>();
+    return start_driver(1, given.spin_ns);
+  }
+  if (is_polled) return invalid(call, "HAWSER_AGENT_POLLED is set, and a driver is given");
+  if (given.spin_ns != 0) return invalid(call, "spin_ns is set, and a driver is given, which has its own");
+  HAWSER_TRY_ASSIGN(const auto driver, find<DriverObject>(call, given.driver));
+  return driver->driver;
+}
+
 Status open(const char* call, const hawser_agent_options* options, hawser_agent* out) {
+  constexpr std::size_t kLeast = offsetof(hawser_agent_options, config_file);  // Of version 1 of the C ABI.
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_agent_options given, options_of(call, "hawser_agent_options", options));
+  HAWSER_TRY_ASSIGN(const hawser_agent_options given, options_of(call, "hawser_agent_options", options, kLeast));
   constexpr std::uint32_t kFlags = HAWSER_AGENT_POLLED | HAWSER_AGENT_LOOP | HAWSER_AGENT_NO_ENVIRONMENT;
   if ((given.flags & ~kFlags) != 0) return invalid(call, "flags " + std::to_string(given.flags) + " has unknown bits");
   HAWSER_TRY_ASSIGN(AgentOptions its, agent_options(call, given));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<SharedDriver> driver, driver_of(call, given));
   HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(its)));
-  std::optional<Driver> driver;
-  if ((given.flags & HAWSER_AGENT_POLLED) == 0) {
-    DriverOptions with;
-    if (given.spin_ns > 0) with.spin = Duration(given.spin_ns);
-    HAWSER_TRY_ASSIGN(Driver started, Driver::start(with));
-    HAWSER_TRY(started.attach(agent));
-    driver.emplace(std::move(started));
-  }
+  if (driver) HAWSER_TRY(driver->driver.attach(agent));
   return give_handle(call, out, std::make_unique<AgentObject>(std::move(driver), std::move(agent)));
 }
 
@@ -117,6 +144,18 @@ int hawser_agent_close(hawser_agent agent, int64_t timeout_ns) {
 }
 
 int hawser_agent_release(hawser_agent agent) { return release<AgentObject>(__func__, agent); }
+
+int hawser_driver_open(const hawser_driver_options* options, hawser_driver* out) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, out, "out"));
+    HAWSER_TRY_ASSIGN(const hawser_driver_options given, options_of(call, "hawser_driver_options", options));
+    HAWSER_TRY_ASSIGN(std::shared_ptr<SharedDriver> driver,
+                      start_driver(given.threads == 0 ? 1 : given.threads, given.spin_ns));
+    return give_handle(call, out, std::make_unique<DriverObject>(std::move(driver)));
+  });
+}
+
+int hawser_driver_release(hawser_driver driver) { return release<DriverObject>(__func__, driver); }
 
 int hawser_agent_add_backend(hawser_agent agent, const char* name, const hawser_param* params, size_t count) {
   return run(__func__, [&](const char* call) -> Status {

@@ -9,14 +9,14 @@ Result<LocalRange> local_range(const char* call, const hawser_local_range& range
   return its->region.range(range.offset, range.size);
 }
 
-namespace {
-
 Result<Rights> rights_of(const char* call, std::uint32_t number) {
   if (number == HAWSER_RIGHTS_DEFAULT) return Rights::kReadWrite;
   if (number == HAWSER_RIGHTS_NONE) return Rights::kNone;
   if (number <= HAWSER_RIGHTS_READ_WRITE) return static_cast<Rights>(number);
   return invalid(call, "rights = " + std::to_string(number) + " is none of HAWSER_RIGHTS_*");
 }
+
+namespace {
 
 Status add_region(const char* call, hawser_agent agent, const hawser_region_options* options, hawser_region* out) {
   HAWSER_TRY(not_null(call, options, "options"));

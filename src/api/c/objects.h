@@ -5,7 +5,7 @@
 // Thread rule: a handle may be used by several threads at once. That Region and Transfer are for one thread at a time
 // is about moving and destroying them, which happens here while nobody uses them (see Handles).
 
-#include <optional>
+#include <memory>
 
 #include <hawser/agent.h>
 #include <hawser/driver.h>
@@ -14,16 +14,27 @@
 
 namespace hawser::api {
 
+/// A driver that several agents share. Its threads do not exist in a forked child, where it can only be left alone.
+struct SharedDriver {
+  explicit SharedDriver(Driver its);
+  ~SharedDriver();
+  SharedDriver(const SharedDriver&) = delete;
+  SharedDriver& operator=(const SharedDriver&) = delete;
+  bool forked() const;
+
+  Driver driver;
+  const int pid;
+};
+
 struct AgentObject final : Object {
   static constexpr std::uint8_t kKind = 1;
   static constexpr std::string_view kName = "agent";
-  AgentObject(std::optional<Driver> its_driver, Agent its_agent);
+  AgentObject(std::shared_ptr<SharedDriver> its_driver, Agent its_agent)
+      : driver(std::move(its_driver)), agent(std::move(its_agent)) {}
   ~AgentObject() override;
 
-  /// Outlives the agent. Its thread does not exist in a forked child, where it can only be left alone.
-  std::optional<Driver> driver;
+  std::shared_ptr<SharedDriver> driver;  ///< Null: polled. Outlives the agent.
   Agent agent;
-  const int pid;
 };
 
 struct RegionObject final : Object {
@@ -69,6 +80,20 @@ struct QueueObject final : Object {
   CompletionQueue queue;
 };
 
+struct DirectoryObject final : Object {
+  static constexpr std::uint8_t kKind = 8;
+  static constexpr std::string_view kName = "directory";
+  explicit DirectoryObject(std::shared_ptr<Directory> its) : directory(std::move(its)) {}
+  const std::shared_ptr<Directory> directory;
+};
+
+struct DriverObject final : Object {
+  static constexpr std::uint8_t kKind = 9;
+  static constexpr std::string_view kName = "driver";
+  explicit DriverObject(std::shared_ptr<SharedDriver> its) : driver(std::move(its)) {}
+  const std::shared_ptr<SharedDriver> driver;
+};
+
 /// The object behind one of c.h's handles.
 template <typename T, typename Handle>
 Result<Handles::Ref<T>> find(const char* call, Handle handle) {
@@ -82,5 +107,7 @@ int release(const char* call, Handle handle) {
 
 /// A range of a region handle. kInvalid, naming `what`, when the handle is wrong.
 Result<LocalRange> local_range(const char* call, const hawser_local_range& range);
+/// HAWSER_RIGHTS_*.
+Result<Rights> rights_of(const char* call, std::uint32_t number);
 
 }  // namespace hawser::api

@@ -210,6 +210,14 @@ int hawser_peer_region(hawser_peer peer, const char* name, hawser_region_info* o
   });
 }
 
+int hawser_peer_region_at(hawser_peer peer, uint32_t index, hawser_region_info* out) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));
+    HAWSER_TRY_ASSIGN(const RemoteRange region, its->peer.region(index));
+    return give(call, "hawser_region_info", out, info_of(region_info(region)));
+  });
+}
+
 int hawser_peer_connect(hawser_peer peer, int64_t timeout_ns) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));

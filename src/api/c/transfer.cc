@@ -1,6 +1,7 @@
 // The C ABI: plans, transfers and completion queues.
 
 #include <array>
+#include <optional>
 
 #include "api/c/objects.h"
 
@@ -70,6 +71,7 @@ Status prepare(const char* call, const Peer& peer, const hawser_submit_options& 
   its.options.deadline = Duration(given.deadline_ns);
   its.options.cookie = given.cookie;
   its.options.label = given.label;
+  its.options.durable = given.durable != 0;
   if (given.queue.id != 0) {
     HAWSER_TRY_ASSIGN(auto queue, find<QueueObject>(call, given.queue));
     its.queue.emplace(std::move(queue));
@@ -98,7 +100,8 @@ Status submit(const char* call, hawser_plan plan, const hawser_submit_options* o
   HAWSER_TRY_ASSIGN(const auto its, find<PlanObject>(call, plan));
   Submission with;
   if (options != nullptr) {
-    HAWSER_TRY_ASSIGN(const hawser_submit_options given, options_of(call, "hawser_submit_options", options));
+    constexpr std::size_t kLeast = offsetof(hawser_submit_options, durable);  // Of version 1 of the C ABI.
+    HAWSER_TRY_ASSIGN(const hawser_submit_options given, options_of(call, "hawser_submit_options", options, kLeast));
     HAWSER_TRY(prepare(call, its->peer, given, with));
   }
   // The handle is made first: a transfer that nobody could be told of must not begin.
@@ -277,6 +280,15 @@ int hawser_queue_event_fd(hawser_queue queue, int* fd) {
     const int its_fd = its->queue.event_fd();
     if (its_fd < 0) return Status(Code::kFailed, std::string(call) + ": there is no descriptor to be had");
     *fd = its_fd;
+    return {};
+  });
+}
+
+int hawser_queue_capacity(hawser_queue queue, size_t* capacity) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, capacity, "capacity"));
+    HAWSER_TRY_ASSIGN(const auto its, find<QueueObject>(call, queue));
+    *capacity = its->queue.capacity();
     return {};
   });
 }

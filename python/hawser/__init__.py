@@ -22,16 +22,17 @@ import weakref as _weakref
 from typing import Any, Optional, Sequence, Union
 
 from . import _aio, _hawser
-from ._hawser import (MESSAGE_MAX, Agent, CompletionQueue, Directory, Message, Notification, Peer, PeerEvent, Plan,
-                      Range, Region, RemoteRange, Table, Transfer, __version__, file_directory, inproc_directory)
+from ._hawser import (MESSAGE_MAX, Agent, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, FileInfo,
+                      Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Table, Transfer, Watch,
+                      __version__, etcd_directory, file_directory, inproc_directory, query_file)
 from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
                      InvalidError, NotFoundError, TimedOutError, UnsupportedError)
 
 __all__ = ["Agent", "BusyError", "CancelledError", "Code", "CompletionQueue", "CorruptError", "DeniedError",
-           "Directory", "DisconnectedError", "Error", "FailedError", "InvalidError", "MESSAGE_MAX", "Message",
-           "NotFoundError", "Notification", "Peer", "PeerEvent", "Plan", "Range", "Region", "RemoteRange", "Table",
-           "TimedOutError", "Transfer", "UnsupportedError", "__version__", "empty", "file_directory",
-           "inproc_directory", "torch_empty"]
+           "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Error", "FailedError", "FileInfo",
+           "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent", "Plan",
+           "Range", "Region", "RemoteRange", "Table", "TimedOutError", "Transfer", "UnsupportedError", "Watch",
+           "__version__", "empty", "etcd_directory", "file_directory", "inproc_directory", "query_file", "torch_empty"]
 
 Shape = Union[int, Sequence[int]]
 

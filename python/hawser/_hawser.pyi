@@ -1,5 +1,7 @@
 """The extension module: what each class is for is said where it is bound; docs/python.md leads through it."""
 
+import builtins
+import os
 from collections.abc import AsyncIterator, Generator, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Self, TypeAlias
@@ -7,6 +9,7 @@ from typing import Any, Self, TypeAlias
 from .errors import Error
 
 Seconds: TypeAlias = float | timedelta | None
+File: TypeAlias = str | bytes | os.PathLike[str] | int | Any  # A path, a descriptor, or what open() gives.
 Data: TypeAlias = bytes | str | bytearray | memoryview
 Memory: TypeAlias = Any  # The buffer protocol, or __dlpack__.
 Blocks: TypeAlias = int | Sequence[tuple[int, ...]] | Any  # A block's size; ranges; an array of them.
@@ -153,7 +156,7 @@ class Plan:
     def submit(self, *, notify: Data | None = None, deadline: Seconds = None, priority: str = "bulk",
                queue: CompletionQueue | None = None, cookie: int = 0, label: int = 0,
                signal: tuple[RemoteRange, int] | None = None, after: tuple[Range, int] | None = None,
-               done: tuple[Range, int] | None = None) -> Transfer:
+               done: tuple[Range, int] | None = None, durable: bool = False) -> Transfer:
         """Starts one transfer."""
 
     @property
@@ -251,17 +254,103 @@ class PeerEvent:
     @property
     def cause(self) -> Error | None: ...
 
+class FileInfo:
+    """What stands under a path or behind a descriptor."""
+
+    @property
+    def exists(self) -> bool: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def mode(self) -> int:
+        """As in os.stat: kind and permissions."""
+
+    @property
+    def mtime_ns(self) -> int:
+        """Since 1970."""
+
+def query_file(file: File) -> FileInfo:
+    """
+    Of a path, a descriptor or an open file. One that is not there is an answer: `exists` is False.
+    """
+
+class DirectoryEntry:
+    """A key with its value."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def value(self) -> bytes: ...
+
+    @property
+    def version(self) -> int:
+        """Of one key it only grows."""
+
+class DirectoryEvent:
+    """What a watch tells."""
+
+    @property
+    def kind(self) -> str:
+        """all: what is there, in place of what was told before; changed; erased."""
+
+    @property
+    def entries(self) -> list[DirectoryEntry]: ...
+
+class Watch:
+    """Tells what is under a prefix, then what changes there."""
+
+    def wait(self, timeout: Seconds = None) -> DirectoryEvent | None:
+        """The next event, or None when the time is over before."""
+
+    def cancel(self) -> None:
+        """Nothing more is told."""
+
+    def __iter__(self) -> Self: ...
+
+    def __next__(self) -> DirectoryEvent: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
 class Directory:
-    """Where agents publish their cards and find peers."""
+    """Where agents publish their cards and find peers; small values under keys."""
 
     @property
     def kind(self) -> str: ...
+
+    def put(self, key: str, value: Data, *, lease: Seconds = None, create_only: bool = False,
+            if_version: int | None = None, tied: bool = False, timeout: Seconds = None) -> int:
+        """Gives the new version."""
+
+    def get(self, key: str, timeout: Seconds = None) -> DirectoryEntry:
+        """NotFoundError when it is not there."""
+
+    def list(self, prefix: str = "", timeout: Seconds = None) -> builtins.list[DirectoryEntry]:
+        """All under a prefix, by key."""
+
+    def erase(self, key: str, timeout: Seconds = None) -> bool:
+        """Whether it was there."""
+
+    def watch(self, prefix: str = "") -> Watch:
+        """What is there, then what changes."""
+
+    def warnings(self) -> builtins.list[str]:
+        """What was found broken and passed over."""
 
 def inproc_directory(name: str = "default") -> Directory:
     """Agents of this process find each other by it."""
 
 def file_directory(path: str) -> Directory:
     """A folder shared by processes of one host or of a shared file system."""
+
+def etcd_directory(endpoints: str | Iterable[str] | None = None, *, prefix: str = "", user: str = "",
+                   password: str = "", ca: str = "", cert: str = "", key: str = "", lease: Seconds = None,
+                   timeout: Seconds = None) -> Directory:
+    """An etcd, by the client addresses of its members: a list, or a text with commas."""
 
 class Agent:
     """
@@ -298,6 +387,12 @@ class Agent:
 
     def allocate(self, size: int, name: str = "", rights: str = "read_write", huge_pages: str = "auto") -> Region:
         """Memory that peers of this host map: transfers are one copy."""
+
+    def add_file(self, file: File, name: str = "", *, size: int = 0, rights: str = "read_write", create: bool = False,
+                 direct: str = "auto") -> Region:
+        """
+        A file as a region, by path, descriptor or open file: the far side of plans with self().
+        """
 
     def range_of(self, memory: Memory) -> Range:
         """The part of a region that an array or tensor lies in."""

@@ -1,9 +1,14 @@
-"""Whether installed wheels work, away from the repository. usage: wheel_check.py"""
+"""Whether installed packages work, away from the repository, each in a process of its own.
+
+usage: wheel_check.py [NAME...]      of hawser, nixl; without a name both
+"""
 
 import importlib
-import importlib.util
 import importlib.metadata
 import pathlib
+import subprocess
+import sys
+import tempfile
 
 
 def check_hawser(hawser):
@@ -13,6 +18,11 @@ def check_hawser(hawser):
         peer = one.add_peer(two.card())
         one.write(peer, ours, peer.region("memory")).wait(20)
         assert (theirs == 7).all()
+        with tempfile.NamedTemporaryFile() as file:
+            region = one.add_file(file, "file")
+            one.write(one.self(), ours, one.self().range("file", 0, 4096), durable=True).wait(20)
+            assert pathlib.Path(file.name).read_bytes() == bytes(ours)
+            region.close()
 
 
 def check_nixl(nixl):
@@ -24,17 +34,31 @@ def check_nixl(nixl):
     assert "UCX" in agent.get_plugin_list()
 
 
-def main():
-    for name, check in (("hawser", check_hawser), ("nixl", check_nixl)):
-        if importlib.util.find_spec(name) is None:
-            print(f"{name}: no such wheel")
-            continue
-        module = importlib.import_module(name)
-        folder = pathlib.Path(module.__file__).parent
-        assert (folder / "py.typed").exists(), folder
-        check(module)
-        print(f"{name} works from {folder}")
+CHECKS = {"hawser": (check_hawser, "_hawser"), "nixl": (check_nixl, "_bindings")}
+
+
+def loaded_libraries():
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        return {line.split(maxsplit=5)[5].strip() for line in maps if "libhawser" in line}
+
+
+def run(name):
+    check, extension = CHECKS[name]
+    module = importlib.import_module(name)
+    folder = pathlib.Path(module.__file__).parent
+    assert (folder / "py.typed").exists() and (folder / f"{extension}.pyi").exists(), sorted(folder.iterdir())
+    check(module)
+    # The package's own library, not one of the machine or of the build.
+    assert {str(pathlib.Path(path).parent) for path in loaded_libraries()} == {str(folder / "lib")}, loaded_libraries()
+    print(f"{name} works from {folder}")
+
+
+def main(names):
+    if len(names) == 1:
+        run(names[0])
+        return 0
+    return max(subprocess.run([sys.executable, __file__, name], check=False).returncode for name in names or CHECKS)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-// Agents, what they hear, and directories.
+// Agents, and what they hear.
 
 #include <hawser/config.h>
 #include <nanobind/stl/optional.h>
@@ -50,9 +50,6 @@ namespace {
 
 using Texts = ConfigSources::Texts;
 
-struct DirectoryHandle {
-  std::shared_ptr<Directory> directory;
-};
 struct NotificationHandle {
   PeerHandle peer;
   std::string data;
@@ -306,15 +303,6 @@ void bind_news(nb::module_& module) {
       .def_prop_ro("kind", [](const EventHandle& self) { return text_of_kind(self.kind); })
       .def_prop_ro("peer", [](const EventHandle& self) { return self.peer; })
       .def_prop_ro("cause", [](const EventHandle& self) { return error_object(self.cause); });
-  nb::class_<DirectoryHandle>(module, "Directory", "Where agents publish their cards and find peers.")
-      .def_prop_ro("kind", [](const DirectoryHandle& self) { return text_of(self.directory->kind()); });
-  module.def(
-      "inproc_directory", [](const std::string& name) { return DirectoryHandle{inproc_directory(name)}; },
-      nb::arg("name") = "default", "Agents of this process find each other by it.");
-  module.def(
-      "file_directory",
-      [](const std::string& path) { return DirectoryHandle{take(outside([&] { return file_directory(path); }))}; },
-      nb::arg("path"), "A folder shared by processes of one host or of a shared file system.");
 }
 
 using AgentClass = nb::class_<AgentHandle>;
@@ -428,6 +416,9 @@ void bind_agents(nb::module_& module) {
             "Registers memory: anything with the buffer protocol (numpy, bytearray, mmap) or with DLPack (torch).");
   agent.def("allocate", &allocate, nb::arg("size"), nb::arg("name") = "", nb::arg("rights") = "read_write",
             nb::arg("huge_pages") = "auto", "Memory that peers of this host map: transfers are one copy.");
+  agent.def("add_file", &add_file, nb::arg("file"), nb::arg("name") = "", nb::kw_only(), nb::arg("size") = 0,
+            nb::arg("rights") = "read_write", nb::arg("create") = false, nb::arg("direct") = "auto",
+            "A file as a region, by path, descriptor or open file: the far side of plans with self().");
   agent.def("range_of", &range_of, nb::arg("memory"), "The part of a region that an array or tensor lies in.");
   agent.def("backends", &backends);
   agent.def(

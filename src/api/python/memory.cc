@@ -24,10 +24,6 @@ RegionState::~RegionState() {
   if (has_view) PyBuffer_Release(&view);
 }
 
-namespace {
-
-constexpr Duration kCloseTimeout = std::chrono::seconds(5);
-
 Rights rights_of(const std::string& text) {
   if (text == "read_write") return Rights::kReadWrite;
   if (text == "read") return Rights::kRead;
@@ -35,6 +31,10 @@ Rights rights_of(const std::string& text) {
   if (text == "none") return Rights::kNone;
   raise_invalid("rights = '" + text + "'", "one of read_write, read, write, none");
 }
+
+namespace {
+
+constexpr Duration kCloseTimeout = std::chrono::seconds(5);
 
 const char* text_of_rights(Rights rights) {
   switch (rights) {
@@ -156,6 +156,11 @@ bool close_region(const RegionHandle& self, nb::handle timeout) {
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   RegionHandle* const region = nb::inst_ptr<RegionHandle>(self);
   const std::span<std::byte> bytes = region->state->region.bytes();
+  if (bytes.data() == nullptr) {
+    PyErr_SetString(PyExc_BufferError, "a file's region has no memory: move its bytes by plans");
+    view->obj = nullptr;
+    return -1;
+  }
   return PyBuffer_FillInfo(view, self, bytes.data(), static_cast<Py_ssize_t>(bytes.size()),
                            region->state->writable ? 0 : 1, flags);
 }

@@ -12,6 +12,8 @@ NB_MODULE(_hawser, module) {
   bind_peers(module);
   bind_memory(module);
   bind_transfers(module);
+  bind_files(module);
+  bind_directories(module);
   bind_agents(module);
   // What a thread still holds that is left behind at the end is no fault.
   nb::set_leak_warnings(false);

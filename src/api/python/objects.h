@@ -112,6 +112,13 @@ nb::object wrapper_of(const AgentRef& state);
 struct RegionHandle {
   RegionRef state;
 };
+struct DirectoryHandle {
+  explicit DirectoryHandle(std::shared_ptr<Directory> its) : directory(std::move(its)) {}
+  DirectoryHandle(DirectoryHandle&&) noexcept = default;
+  DirectoryHandle& operator=(DirectoryHandle&&) = delete;
+  ~DirectoryHandle();
+  std::shared_ptr<Directory> directory;
+};
 struct RangeHandle {
   RegionRef region;
   LocalRange range;
@@ -188,6 +195,10 @@ RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::s
                         const std::optional<std::string>& rights);
 RegionHandle allocate(const AgentHandle& self, std::uint64_t size, const std::string& name, const std::string& rights,
                       const std::string& huge_pages);
+RegionHandle add_file(const AgentHandle& self, nb::handle file, const std::string& name, std::uint64_t size,
+                      const std::string& rights, bool create, const std::string& direct);
+/// From "read_write", "read", "write", "none".
+Rights rights_of(const std::string& text);
 /// The part of an open region that is `memory`.
 RangeHandle range_of(const AgentHandle& self, nb::handle memory);
 PlanHandle plan_write(const AgentHandle& self, const PeerHandle& peer, nb::handle source, nb::handle target,
@@ -196,6 +207,8 @@ PlanHandle plan_read(const AgentHandle& self, const PeerHandle& peer, nb::handle
                      nb::handle source_index, nb::handle target_index);
 
 void bind_agents(nb::module_& module);
+void bind_directories(nb::module_& module);
+void bind_files(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_peers(nb::module_& module);
 void bind_transfers(nb::module_& module);

@@ -160,10 +160,10 @@ void set_words(nb::handle signal, nb::handle after, nb::handle done, Words& word
 
 TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle deadline, const std::string& priority,
                       const QueueHandle* queue, std::uint64_t cookie, std::uint64_t label, nb::handle signal,
-                      nb::handle after, nb::handle done) {
+                      nb::handle after, nb::handle done, bool durable) {
   AgentState& agent = *self.state->agent;
   (void)agent_of(self.state->agent);
-  SubmitOptions options{.priority = priority_of(priority), .cookie = cookie, .label = label};
+  SubmitOptions options{.priority = priority_of(priority), .cookie = cookie, .label = label, .durable = durable};
   std::optional<Bytes> text;
   if (!notify.is_none()) options.notify = text.emplace(notify, "notify").view;
   if (!deadline.is_none()) {
@@ -257,7 +257,7 @@ void bind_transfers(nb::module_& module) {
       .def("submit", &submit, nb::kw_only(), nb::arg("notify") = nb::none(), nb::arg("deadline") = nb::none(),
            nb::arg("priority") = "bulk", nb::arg("queue") = nb::none(), nb::arg("cookie") = 0, nb::arg("label") = 0,
            nb::arg("signal") = nb::none(), nb::arg("after") = nb::none(), nb::arg("done") = nb::none(),
-           "Starts one transfer.")
+           nb::arg("durable") = false, "Starts one transfer.")
       .def_prop_ro(
           "operation",
           [](const PlanHandle& self) { return self.state->plan.operation() == Operation::kWrite ? "write" : "read"; })

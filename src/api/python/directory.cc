@@ -1,0 +1,222 @@
+// Directories: where agents meet, and small values under keys.
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "api/directory_wait.h"
+#include "api/python/objects.h"
+
+namespace hawser::api::python {
+
+DirectoryHandle::~DirectoryHandle() {
+  // The last handle of an etcd ends its threads and says farewell.
+  if (directory.use_count() != 1) return;
+  outside([&] {
+    directory.reset();
+    return 0;
+  });
+}
+
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(10);
+
+struct WatchHandle {
+  WatchHandle(std::shared_ptr<Directory> its, std::string_view prefix)
+      : directory{std::move(its)}, ticket(directory.directory->watch(prefix)) {}
+  WatchHandle(WatchHandle&& other) noexcept
+      : directory(std::move(other.directory)), ticket(std::exchange(other.ticket, 0)) {}
+  ~WatchHandle() { cancel(); }
+  void cancel() {
+    if (directory.directory && ticket != 0) directory.directory->cancel(std::exchange(ticket, 0));
+  }
+  DirectoryHandle directory;
+  Ticket ticket;  ///< 0: it was cancelled.
+};
+
+/// The next event of `ticket`; nothing when the time is over before.
+std::optional<DirectoryEvent> await_event(Directory& directory, Ticket ticket, Duration patience) {
+  std::optional<DirectoryEvent> event;
+  const std::optional<bool> over = wait_in_slices(patience, [&](Duration slice) {
+    event = next_event(directory, ticket, Clock::steady().now() + slice);
+    return event.has_value();
+  });
+  if (!over) throw nb::python_error();
+  return event;
+}
+
+/// A request's ticket, forgotten when nobody took its answer.
+class Request {
+ public:
+  Request(const DirectoryHandle& handle, Ticket ticket) : directory_(handle.directory), ticket_(ticket) {}
+  ~Request() {
+    if (!answered_) directory_->cancel(ticket_);
+  }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  /// The entries of the answer, which must be good.
+  std::vector<DirectoryEntry> answer(const char* call, nb::handle timeout) {
+    std::optional<DirectoryEvent> event = await_event(*directory_, ticket_, duration_of(timeout, "timeout", kPatience));
+    if (!event) raise(Status(Code::kTimedOut, std::string(call) + ": the directory did not answer in time"));
+    answered_ = true;
+    check(event->status);
+    return std::move(event->entries);
+  }
+
+ private:
+  const std::shared_ptr<Directory> directory_;
+  const Ticket ticket_;
+  bool answered_ = false;
+};
+
+std::uint64_t put(const DirectoryHandle& self, const std::string& key, nb::handle value, nb::handle lease,
+                  bool create_only, std::optional<std::uint64_t> if_version, bool tied, nb::handle timeout) {
+  const Bytes bytes(value, "put: the value");
+  const PutOptions options{.lease = duration_of(lease, "lease", Duration::zero()),
+                           .create_only = create_only,
+                           .if_version = if_version,
+                           .tied = tied};
+  Request request(self, self.directory->put(key, bytes.view, options));
+  const std::vector<DirectoryEntry> entries = request.answer("put", timeout);
+  return entries.empty() ? 0 : entries.front().version;
+}
+
+DirectoryEntry get(const DirectoryHandle& self, const std::string& key, nb::handle timeout) {
+  Request request(self, self.directory->get(key));
+  std::vector<DirectoryEntry> entries = request.answer("get", timeout);
+  if (entries.empty()) raise(Status(Code::kNotFound, "get: no key '" + key + "'"));
+  return std::move(entries.front());
+}
+
+nb::list list_of(std::vector<DirectoryEntry> entries) {
+  nb::list all;
+  for (DirectoryEntry& entry : entries) all.append(nb::cast(std::move(entry)));
+  return all;
+}
+
+nb::list list(const DirectoryHandle& self, const std::string& prefix, nb::handle timeout) {
+  Request request(self, self.directory->list(prefix));
+  return list_of(request.answer("list", timeout));
+}
+
+bool erase(const DirectoryHandle& self, const std::string& key, nb::handle timeout) {
+  Request request(self, self.directory->erase(key));
+  return !request.answer("erase", timeout).empty();
+}
+
+std::optional<DirectoryEvent> wait(WatchHandle& self, nb::handle timeout) {
+  if (self.ticket == 0) raise_invalid("Watch.wait: the watch was cancelled");
+  std::optional<DirectoryEvent> event =
+      await_event(*self.directory.directory, self.ticket, duration_of(timeout, "timeout", Duration::max()));
+  if (event) check(event->status);
+  return event;
+}
+
+DirectoryEvent next(WatchHandle& self) {
+  if (self.ticket == 0) throw nb::stop_iteration();
+  std::optional<DirectoryEvent> event = wait(self, nb::none());
+  if (!event) throw nb::stop_iteration();  // The interpreter is leaving.
+  return *std::move(event);
+}
+
+const char* text_of_kind(const DirectoryEvent& event) {
+  switch (event.kind) {
+    case DirectoryEvent::Kind::kAnswer:
+      return "all";
+    case DirectoryEvent::Kind::kChanged:
+      return "changed";
+    case DirectoryEvent::Kind::kErased:
+      return "erased";
+  }
+  return "unknown";
+}
+
+std::vector<std::string> endpoints_of(nb::handle from) {
+  std::vector<std::string> all;
+  if (!PyUnicode_Check(from.ptr())) {
+    for (nb::handle one : nb::iter(from)) all.emplace_back(Bytes(one, "etcd_directory: an endpoint").view);
+    return all;
+  }
+  const Bytes owner(from, "etcd_directory: endpoints");
+  std::string_view text = owner.view;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    all.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return all;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+DirectoryHandle open_etcd(nb::handle endpoints, const std::string& prefix, const std::string& user,
+                          const std::string& password, const std::string& ca, const std::string& cert,
+                          const std::string& key, nb::handle lease, nb::handle timeout) {
+  EtcdOptions options{.prefix = prefix, .user = user, .password = password, .ca = ca, .cert = cert, .key = key};
+  if (!endpoints.is_none()) options.endpoints = endpoints_of(endpoints);
+  options.lease = duration_of(lease, "lease", options.lease);
+  options.timeout = duration_of(timeout, "timeout", options.timeout);
+  return DirectoryHandle{take(outside([&] { return etcd(std::move(options)); }))};
+}
+
+void bind_values(nb::module_& module) {
+  nb::class_<DirectoryEntry>(module, "DirectoryEntry", "A key with its value.")
+      .def_prop_ro("key", [](const DirectoryEntry& self) { return text_of(self.key); })
+      .def_prop_ro("value", [](const DirectoryEntry& self) { return nb::bytes(self.value.data(), self.value.size()); })
+      .def_prop_ro(
+          "version", [](const DirectoryEntry& self) { return self.version; }, "Of one key it only grows.");
+  nb::class_<DirectoryEvent>(module, "DirectoryEvent", "What a watch tells.")
+      .def_prop_ro("kind", &text_of_kind, "all: what is there, in place of what was told before; changed; erased.")
+      .def_prop_ro("entries", [](const DirectoryEvent& self) { return list_of(self.entries); });
+  nb::class_<WatchHandle>(module, "Watch", "Tells what is under a prefix, then what changes there.")
+      .def("wait", &wait, nb::arg("timeout") = nb::none(), "The next event, or None when the time is over before.")
+      .def("cancel", &WatchHandle::cancel, "Nothing more is told.")
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", &next)
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def(
+          "__exit__", [](WatchHandle& self, nb::args) { self.cancel(); }, nb::arg("exc_info"));
+}
+
+void bind_openers(nb::module_& module) {
+  module.def(
+      "inproc_directory", [](const std::string& name) { return DirectoryHandle{inproc_directory(name)}; },
+      nb::arg("name") = "default", "Agents of this process find each other by it.");
+  module.def(
+      "file_directory",
+      [](const std::string& path) { return DirectoryHandle{take(outside([&] { return file_directory(path); }))}; },
+      nb::arg("path"), "A folder shared by processes of one host or of a shared file system.");
+  module.def("etcd_directory", &open_etcd, nb::arg("endpoints") = nb::none(), nb::kw_only(), nb::arg("prefix") = "",
+             nb::arg("user") = "", nb::arg("password") = "", nb::arg("ca") = "", nb::arg("cert") = "",
+             nb::arg("key") = "", nb::arg("lease") = nb::none(), nb::arg("timeout") = nb::none(),
+             "An etcd, by the client addresses of its members: a list, or a text with commas.");
+}
+
+}  // namespace
+
+void bind_directories(nb::module_& module) {
+  bind_values(module);
+  nb::class_<DirectoryHandle>(module, "Directory",
+                              "Where agents publish their cards and find peers; small values under keys.")
+      .def_prop_ro("kind", [](const DirectoryHandle& self) { return text_of(self.directory->kind()); })
+      .def("put", &put, nb::arg("key"), nb::arg("value"), nb::kw_only(), nb::arg("lease") = nb::none(),
+           nb::arg("create_only") = false, nb::arg("if_version") = nb::none(), nb::arg("tied") = false,
+           nb::arg("timeout") = nb::none(), "Gives the new version.")
+      .def("get", &get, nb::arg("key"), nb::arg("timeout") = nb::none(), "NotFoundError when it is not there.")
+      .def("list", &list, nb::arg("prefix") = "", nb::arg("timeout") = nb::none(), "All under a prefix, by key.")
+      .def("erase", &erase, nb::arg("key"), nb::arg("timeout") = nb::none(), "Whether it was there.")
+      .def(
+          "watch",
+          [](const DirectoryHandle& self, const std::string& prefix) { return WatchHandle(self.directory, prefix); },
+          nb::arg("prefix") = "", "What is there, then what changes.")
+      .def(
+          "warnings",
+          [](const DirectoryHandle& self) {
+            nb::list all;
+            for (const std::string& warning : self.directory->warnings()) all.append(text_of(warning));
+            return all;
+          },
+          "What was found broken and passed over.");
+  bind_openers(module);
+}
+
+}  // namespace hawser::api::python

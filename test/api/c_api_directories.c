@@ -230,6 +230,20 @@ void test_directories(void) {
   REFUSED(hawser_directory_etcd(&options, &one), HAWSER_INVALID, "negative");
   options.lease_ns = SECOND / 2;
   REFUSED(hawser_directory_etcd(&options, &one), HAWSER_INVALID, "lease");
+  options = (hawser_etcd_options)HAWSER_INIT(hawser_etcd_options);
+  options.ca = "/no/authority";
+  REFUSED(hawser_directory_etcd(&options, &one), HAWSER_INVALID, "ca = \"/no/authority\"");
+  options.ca = NULL;
+  options.cert = options.key = "/no/key";
+  REFUSED(hawser_directory_etcd(&options, &one), HAWSER_INVALID, "cert = ");
+  options.cert = NULL;
+  REFUSED(hawser_directory_etcd(&options, &one), HAWSER_INVALID, "cert and key");
+  options.key = NULL;
+  options.password = "secret";
+  REFUSED(hawser_directory_etcd(&options, &one), HAWSER_INVALID, "without a user");
+  options.password = NULL;
+  options.timeout_ns = 5;
+  REFUSED(hawser_directory_etcd(&options, &one), HAWSER_INVALID, "timeout of 5 ns");
   REFUSED(hawser_directory_etcd(&options, NULL), HAWSER_INVALID, "out is null");
 }
 

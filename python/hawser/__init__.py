@@ -22,16 +22,16 @@ import weakref as _weakref
 from typing import Any, Optional, Sequence, Union
 
 from . import _aio, _hawser
-from ._hawser import (MESSAGE_MAX, Agent, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, FileInfo,
-                      Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Table, Transfer, Watch,
-                      __version__, etcd_directory, file_directory, inproc_directory, query_file)
+from ._hawser import (MESSAGE_MAX, Agent, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, Driver,
+                      FileInfo, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Table,
+                      Transfer, Watch, __version__, etcd_directory, file_directory, inproc_directory, query_file)
 from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
                      InvalidError, NotFoundError, TimedOutError, UnsupportedError)
 
 __all__ = ["Agent", "BusyError", "CancelledError", "Code", "CompletionQueue", "CorruptError", "DeniedError",
-           "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Error", "FailedError", "FileInfo",
-           "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent", "Plan",
-           "Range", "Region", "RemoteRange", "Table", "TimedOutError", "Transfer", "UnsupportedError", "Watch",
+           "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Driver", "Error", "FailedError",
+           "FileInfo", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",
+           "Plan", "Range", "Region", "RemoteRange", "Table", "TimedOutError", "Transfer", "UnsupportedError", "Watch",
            "__version__", "empty", "etcd_directory", "file_directory", "inproc_directory", "query_file", "torch_empty"]
 
 Shape = Union[int, Sequence[int]]

@@ -352,6 +352,11 @@ def etcd_directory(endpoints: str | Iterable[str] | None = None, *, prefix: str 
                    timeout: Seconds = None) -> Directory:
     """An etcd, by the client addresses of its members: a list, or a text with commas."""
 
+class Driver:
+    """Threads that run several agents, until the last of them is gone."""
+
+    def __init__(self, threads: int = 1, spin: Seconds = None) -> None: ...
+
 class Agent:
     """
     One named endpoint: it owns regions, backends and what it knows of its peers.
@@ -359,7 +364,7 @@ class Agent:
 
     def __init__(self, name: str | None = None, *, backends: str | Iterable[str] | dict[str, Any] | None = None,
                  directory: Directory | None = None, settings: dict[str, Any] | None = None, config_file: str = "",
-                 environment: bool = True, driver: bool = True, spin: Seconds = None) -> None: ...
+                 environment: bool = True, driver: bool | Driver = True, spin: Seconds = None) -> None: ...
 
     @property
     def name(self) -> str: ...

@@ -370,6 +370,27 @@ def test_threads(pair):
     assert not failures and got == 400
 
 
+def test_agents_share_a_driver():
+    driver = hawser.Driver(2)
+    agents = [hawser.Agent(str(number), driver=driver) for number in range(5)]
+    del driver  # The agents keep it.
+    assert all(agent.driven for agent in agents)
+    target = agents[0].empty(4096, name="memory")
+    for number, agent in enumerate(agents[1:], 1):
+        peer = agent.add_peer(agents[0].card())
+        source = agent.empty(4096)
+        source[:] = number
+        agent.write(peer, source, peer.region("memory")).wait(20)
+        assert (target == number).all()
+        agent.close()  # The others go on.
+    for options in [{"driver": 5}, {"driver": None}, {"driver": hawser.Driver(), "spin": 1e-3}]:
+        with pytest.raises((hawser.InvalidError, TypeError)):
+            hawser.Agent("odd", **options)
+    for arguments in [(0,), (1000,), (-1,), (1, "fast")]:
+        with pytest.raises((hawser.InvalidError, TypeError)):
+            hawser.Driver(*arguments)
+
+
 def test_dropped_things_leave_nothing_behind(pair):
     one, two = pair
     for turn in range(50):
@@ -392,8 +413,17 @@ import os, hawser
 agent = hawser.Agent("parent")
 array = agent.empty(4096, name="memory")
 region = agent.range_of(array).region
+driver = hawser.Driver()
+shared = hawser.Agent("shared", driver=driver)
 child = os.fork()
 if child == 0:
+    try:
+        hawser.Agent("odd", driver=driver)
+        raise SystemExit(9)
+    except hawser.InvalidError as error:
+        assert "parent" in str(error), error
+    del driver, shared
+    hawser.Agent("own").close()
     try:
         agent.card()
     except hawser.InvalidError as error:

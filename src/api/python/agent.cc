@@ -12,17 +12,15 @@
 namespace hawser::api::python {
 
 AgentState::~AgentState() {
-  if (!forked()) {
-    outside([&] {
-      constexpr Duration kPatience = std::chrono::milliseconds(200);
-      (void)agent.close(kPatience);
-      agent = Agent();
-      driver.reset();
-      return 0;
-    });
-    return;
-  }
-  if (driver) (void)new Driver(std::move(*driver));  // Its thread is the parent's: joining would wait for ever.
+  if (forked()) return;
+  outside([&] {
+    constexpr Duration kPatience = std::chrono::milliseconds(200);
+    (void)agent.close(kPatience);
+    if (driver) (void)driver->driver.detach(agent);  // It may go on with others.
+    agent = Agent();
+    driver.reset();
+    return 0;
+  });
 }
 
 AgentHandle::~AgentHandle() {
@@ -114,7 +112,8 @@ void tell_warnings(const LoadedConfig& config, const Texts& settings) {
 }
 
 AgentRef open(const std::optional<std::string>& name, nb::handle backends, const DirectoryHandle* directory,
-              nb::handle settings, const std::string& config_file, bool environment, bool driver, nb::handle spin) {
+              nb::handle settings, const std::string& config_file, bool environment, nb::handle driver,
+              nb::handle spin) {
   ConfigSources sources;
   if (environment) sources = ConfigSources::from_process();
   if (!config_file.empty()) sources.file = config_file;
@@ -124,25 +123,20 @@ AgentRef open(const std::optional<std::string>& name, nb::handle backends, const
   AgentOptions options = config.options;
   if (name) options.name = *name;
   if (directory != nullptr) options.directory = directory->directory;
-  options.driven = driver;
-  DriverOptions with;
-  with.spin = duration_of(spin, "spin", with.spin);
+  DriverRef its_driver = driver_of(driver, spin);
+  options.driven = its_driver != nullptr;
   struct Opened {
-    std::optional<Driver> driver;
     std::optional<Agent> agent;
     Status status;
   };
   Opened opened = outside([&]() -> Opened {
     Result<Agent> agent = Agent::open(std::move(options));
-    if (!agent) return {.driver = {}, .agent = {}, .status = agent.error()};
-    if (!driver) return {.driver = {}, .agent = std::move(*agent), .status = {}};
-    Result<Driver> started = Driver::start(with);
-    if (!started) return {.driver = {}, .agent = {}, .status = started.error()};
-    const Status attached = started->attach(*agent);
-    return {.driver = std::move(*started), .agent = std::move(*agent), .status = attached};
+    if (!agent) return {.agent = {}, .status = agent.error()};
+    const Status attached = its_driver ? its_driver->driver.attach(*agent) : Status();
+    return {.agent = std::move(*agent), .status = attached};
   });
   check(opened.status);
-  return std::make_shared<AgentState>(std::move(opened.driver), std::move(*opened.agent));
+  return std::make_shared<AgentState>(std::move(its_driver), std::move(*opened.agent));
 }
 
 nb::object bytes_object(const std::string& bytes) { return nb::bytes(bytes.data(), bytes.size()); }
@@ -394,7 +388,7 @@ void bind_agents(nb::module_& module) {
       "__init__",
       [](AgentHandle* self, const std::optional<std::string>& name, nb::handle backends,
          const DirectoryHandle* directory, nb::handle settings, const std::string& config_file, bool environment,
-         bool driver, nb::handle spin) {
+         nb::handle driver, nb::handle spin) {
         new (self) AgentHandle(open(name, backends, directory, settings, config_file, environment, driver, spin));
         self->is_wrapper = true;
         self->state->wrapper = nb::find(*self).ptr();
@@ -405,7 +399,7 @@ void bind_agents(nb::module_& module) {
   agent.def_prop_ro("name", [](const AgentHandle& self) { return text_of(self.state->name); });
   agent.def_prop_ro("incarnation",
                     [](const AgentHandle& self) { return text_of(to_string(agent_of(self.state).incarnation())); });
-  agent.def_prop_ro("driven", [](const AgentHandle& self) { return self.state->driver.has_value(); });
+  agent.def_prop_ro("driven", [](const AgentHandle& self) { return self.state->driver != nullptr; });
   agent.def_prop_ro("closed", [](const AgentHandle& self) { return self.state->closed; });
   agent.def("close", &close_agent, nb::arg("timeout") = nb::none(),
             "Ends all transfers, tells peers, closes regions and backends.");

@@ -13,6 +13,7 @@ NB_MODULE(_hawser, module) {
   bind_memory(module);
   bind_transfers(module);
   bind_files(module);
+  bind_drivers(module);
   bind_directories(module);
   bind_agents(module);
   // What a thread still holds that is left behind at the end is no fault.

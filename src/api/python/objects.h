@@ -59,13 +59,31 @@ Duration duration_of(nb::handle from, const char* what, Duration otherwise);
 
 struct RegionState;
 
+struct DriverState {
+  explicit DriverState(Driver its) : driver(std::move(its)) {}
+  ~DriverState();
+  Driver driver;
+  const int forks = Exit::of_module().forks();
+};
+using DriverRef = std::shared_ptr<DriverState>;
+
+struct DriverHandle {
+  explicit DriverHandle(DriverRef its) : state(std::move(its)) {}
+  DriverHandle(DriverHandle&&) noexcept = default;
+  DriverHandle& operator=(DriverHandle&&) = delete;
+  ~DriverHandle();
+  DriverRef state;
+};
+/// What Agent(driver=) says: none, one of its own, a shared one.
+DriverRef driver_of(nb::handle driver, nb::handle spin);
+
 struct AgentState {
-  AgentState(std::optional<Driver> its_driver, Agent its_agent)
+  AgentState(DriverRef its_driver, Agent its_agent)
       : driver(std::move(its_driver)), agent(std::move(its_agent)), name(agent.name()), pid(::getpid()) {}
   ~AgentState();
   bool forked() const { return forks != Exit::of_module().forks(); }
 
-  std::optional<Driver> driver;  ///< Outlives the agent.
+  DriverRef driver;  ///< Null: polled. Outlives the agent.
   Agent agent;
   const std::string name;
   const pid_t pid;
@@ -208,6 +226,7 @@ PlanHandle plan_read(const AgentHandle& self, const PeerHandle& peer, nb::handle
 
 void bind_agents(nb::module_& module);
 void bind_directories(nb::module_& module);
+void bind_drivers(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_peers(nb::module_& module);

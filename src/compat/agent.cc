@@ -90,6 +90,8 @@ Result<Agent> Agent::open(std::string_view name, const AgentConfig& config) {
   return Agent(std::move(core));
 }
 
+Status Agent::close() { return core_ ? core_->close() : empty_handle("close"); }
+
 std::string_view Agent::name() const { return core_ ? std::string_view(core_->name()) : std::string_view(); }
 
 std::vector<std::string> Agent::get_available_plugins() const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "agent/fork_guard.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/environment.h"
@@ -27,6 +28,7 @@ AgentCore::AgentCore(std::string_view name, const AgentConfig& config, AgentOpti
       config_(config),
       telemetry_(telemetry_wanted(environment_of(config), config.capture_telemetry)),
       pid_(::getpid()),
+      forks_(agent::forks_so_far()),
       options_(std::move(options)),
       etcd_(std::move(etcd)),
       log_(options_.log) {}
@@ -39,6 +41,11 @@ AgentCore::~AgentCore() {
   }
   exchange_.reset();  // Its threads use what follows.
   if (agent_) (void)agent_->close(kCloseTimeout);
+}
+
+Status AgentCore::close() {
+  if (pid_ != ::getpid() || closed_.exchange(true)) return {};
+  return has_backend() ? agent_->close(kCloseTimeout) : Status();
 }
 
 Result<std::shared_ptr<AgentCore>> AgentCore::open(std::string_view name, const AgentConfig& config) {
@@ -128,6 +135,7 @@ Result<Backend> AgentCore::create_backend(std::string_view name, const Params& p
     return refusal(NixlCode::kNotFound, "create_backend",
                    base::format("there is no plugin '{}'; {}", name, known_plugins()));
   }
+  HAWSER_TRY(need_home("create_backend"));
   const std::lock_guard lock(mutex_);
   for (const CreatedBackend& one : backends_) {
     if (one.plugin != plugin) continue;
@@ -162,7 +170,16 @@ std::vector<CreatedBackend> AgentCore::backends() const {
   return backends_;
 }
 
+Status AgentCore::need_home(std::string_view call) const {
+  if (agent::forks_so_far() == forks_) [[likely]]
+    return {};
+  return refusal(NixlCode::kBackend, call,
+                 base::format("agent '{}' was opened by process {}; this one is its child", name_, pid_))
+      .with_advice("make an agent in each process, after the fork");
+}
+
 Status AgentCore::need_backend(std::string_view call) const {
+  HAWSER_TRY(need_home(call));
   if (has_backend()) return {};
   return refusal(NixlCode::kBackend, call, base::format("agent '{}' has no backend yet", name_))
       .with_advice("create_backend comes first");

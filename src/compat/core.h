@@ -27,6 +27,8 @@
 #include "base/log.h"
 #include "compat/book.h"
 #include "compat/exchange.h"
+#include "compat/outgoing.h"
+#include "compat/parts.h"
 #include "compat/plugins.h"
 #include "compat/refusal.h"
 
@@ -67,7 +69,9 @@ class AgentCore {
   Result<Backend> create_backend(std::string_view name, const Params& params);
   std::vector<CreatedBackend> backends() const;
   bool has_backend() const { return backend_count_.load(std::memory_order_acquire) != 0; }
-  /// kBackend when there is none yet.
+  /// kBackend in a child of the process that opened the agent, whose locks and threads are the parent's.
+  Status need_home(std::string_view call) const;
+  /// kBackend when there is none yet, or in a child.
   Status need_backend(std::string_view call) const;
   /// Those that `opt` names, or all. kInvalidParam when one is another agent's.
   Result<BackendMask> backends_in(std::string_view call, const OptArgs* opt) const;
@@ -84,16 +88,26 @@ class AgentCore {
   Result<std::string> metadata(std::string_view call, const RegDescList* only, const OptArgs* opt) const;
   Result<std::string> load(std::string_view blob);
 
+  /// Ends all transfers, tells peers, closes regions: what is left of requests answers that. Good, too, when it was
+  /// closed before, and in a child.
+  Status close();
+  bool is_closed() const { return closed_.load(std::memory_order_acquire); }
+
   // peers.cc
   bool check(std::string_view name, const XferDescList* list);
   Status invalidate(std::string_view name);
   std::vector<std::string> remote_names() const;
   Status connect(std::string_view name);
-  Status notify(std::string_view name, std::string_view text);
-  Status take_notifications(NotificationMap& into);
   /// Good while a prepared list's peer is the one known by that name. Else kRemoteDisconnect, once, when it died, and
   /// kNotFound from then on or when it was invalidated or loaded anew.
   Status current(std::string_view call, const Peer& peer);
+
+  // notifications.cc
+  Status notify(std::string_view name, std::string_view text);
+  Status take_notifications(NotificationMap& into);
+  /// kNotSupported when it is longer than the longest notification.
+  static Status check_length(std::string_view call, std::string_view text);
+  Outgoing& outgoing() { return outgoing_; }
 
   // prepared.cc
   /// An empty name: local.
@@ -129,14 +143,17 @@ class AgentCore {
   Result<PreparedList> prepare_any(std::string_view call, std::string_view name, MemType type,
                                    std::span<const Row> list, const OptArgs* opt,
                                    const std::shared_ptr<AgentCore>& self);
+  void take_marked(const Notification& one, NotificationMap& into);
+  void forget_parts(std::span<const void* const> gone);
   static Status mirror_regions(std::string_view call, const Peer& self, PreparedCore& prepared);
 
   const std::string name_;
   const AgentConfig config_;
   const bool telemetry_;
   const int pid_;
-  AgentOptions options_;    ///< For start().
-  const EtcdOptions etcd_;  ///< For open_exchange().
+  const std::uint32_t forks_;  ///< When it was opened.
+  AgentOptions options_;       ///< For start().
+  const EtcdOptions etcd_;     ///< For open_exchange().
   const base::Logger log_;
   std::optional<Driver> driver_;  ///< Outlives the agent.
   std::optional<hawser::Agent> agent_;
@@ -148,7 +165,18 @@ class AgentCore {
   std::map<std::uint64_t, Region> regions_;  ///< By Entry::id.
   std::uint64_t next_id_ = 1;
   std::map<std::string, Remote, std::less<>> remotes_;
-  std::mutex exchange_mutex_;  ///< Over making it.
+  Outgoing outgoing_;
+  std::atomic<bool> closed_{false};
+  /// What came of long notifications of one peer.
+  struct Incoming {
+    Incoming(Peer its_peer, AssemblyBudget* budget) : peer(std::move(its_peer)), assembler(budget) {}
+    Peer peer;
+    Assembler assembler;
+  };
+  std::mutex incoming_mutex_;  ///< Over taking notifications, which must stay in order, and over what follows.
+  AssemblyBudget incoming_budget_;
+  std::map<const void*, Incoming> incoming_;  ///< By peer; only those of which something waits for its end.
+  std::mutex exchange_mutex_;                 ///< Over making it.
   std::unique_ptr<Exchange> exchange_;
 };
 

@@ -14,6 +14,7 @@ namespace {
 
 // NIXL has no deadlines; what takes longer than this is never heard of again, and its user has given up.
 constexpr Duration kDeadline = std::chrono::hours(1);
+constexpr std::uint32_t kInboxBytes = std::uint32_t{16} << 20;  // Per peer.
 constexpr std::string_view kUcxMode = "HAWSER_NIXL_UCX";
 
 std::string_view value_of(const ConfigSources::Texts& environment, std::string_view variable) {
@@ -80,6 +81,10 @@ Result<AgentOptions> agent_options(std::string_view name, const AgentConfig& con
   options.name = name;
   options.driven = config.progress_thread;
   if (!sources.environment.contains("HAWSER_DEADLINE")) options.default_deadline = kDeadline;
+  // The longest notification should find room although nobody reads at the time.
+  if (options.limits.notification_bytes == AgentLimits().notification_bytes) {
+    options.limits.notification_bytes = kInboxBytes;
+  }
   if (!sources.environment.contains("HAWSER_LOG")) options.log.level = log_level(nixl_level, options.log.level);
   if (config.log) options.log.sink = config.log;
   return options;

@@ -40,6 +40,7 @@ Result<Region> AgentCore::add_region(std::string_view call, MemType type, const 
 
 Status AgentCore::register_memory(const RegDescList& list, const OptArgs* opt) {
   constexpr std::string_view kCall = "register_mem";
+  HAWSER_TRY(need_home(kCall));
   const std::lock_guard lock(mutex_);
   if (backends_.empty()) return refusal(NixlCode::kNotFound, kCall, "the agent has no backend yet");
   HAWSER_TRY_ASSIGN(const BackendMask wanted, mask_of(kCall, opt));
@@ -78,6 +79,7 @@ Status AgentCore::register_memory(const RegDescList& list, const OptArgs* opt) {
 
 Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt) {
   constexpr std::string_view kCall = "deregister_mem";
+  HAWSER_TRY(need_home(kCall));
   std::vector<Region> closing;
   Status answer;
   {

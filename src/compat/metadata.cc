@@ -9,6 +9,7 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 
 Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList* only, const OptArgs* opt) const {
+  HAWSER_TRY(need_home(call));
   const std::lock_guard lock(mutex_);
   HAWSER_TRY_ASSIGN(BackendMask mask, mask_of(call, opt));
   BackendMask remote = 0;

@@ -1,4 +1,4 @@
-// What is known of other agents, and notifications.
+// What is known of other agents.
 
 #include <algorithm>
 
@@ -11,8 +11,6 @@ namespace compat {
 namespace {
 
 constexpr Duration kConnectTimeout = std::chrono::seconds(10);
-/// How long a notification waits for room in its target's inbox.
-constexpr Duration kInboxPatience = std::chrono::seconds(2);
 
 Status unknown_agent(std::string_view call, std::string_view name) {
   return refusal(NixlCode::kNotFound, call, base::format("no metadata of agent '{}' is loaded", name))
@@ -33,6 +31,7 @@ std::optional<Peer> AgentCore::find_peer(std::string_view name) {
 }
 
 Result<Peer> AgentCore::need_peer(std::string_view call, std::string_view name) {
+  HAWSER_TRY(need_home(call));
   const std::lock_guard lock(mutex_);
   std::optional<Peer> peer = find_peer(name);
   if (!peer) return unknown_agent(call, name);
@@ -40,6 +39,7 @@ Result<Peer> AgentCore::need_peer(std::string_view call, std::string_view name) 
 }
 
 Status AgentCore::current(std::string_view call, const Peer& peer) {
+  HAWSER_TRY(need_home(call));
   if (peer.is_self()) return {};
   const std::lock_guard lock(mutex_);
   const auto found = remotes_.find(peer.name());
@@ -56,6 +56,7 @@ Status AgentCore::current(std::string_view call, const Peer& peer) {
 }
 
 bool AgentCore::check(std::string_view name, const XferDescList* list) {
+  if (!need_home("check_remote_md").ok()) return false;
   const std::lock_guard lock(mutex_);
   if (name == name_ || !find_peer(name)) return false;
   if (list == nullptr) return true;
@@ -67,6 +68,7 @@ bool AgentCore::check(std::string_view name, const XferDescList* list) {
 
 Status AgentCore::invalidate(std::string_view name) {
   constexpr std::string_view kCall = "invalidate_remote_md";
+  HAWSER_TRY(need_home(kCall));
   const std::lock_guard lock(mutex_);
   if (name == name_) return refusal(NixlCode::kInvalidParam, kCall, "an agent cannot forget itself");
   const auto found = remotes_.find(name);
@@ -90,29 +92,6 @@ Status AgentCore::connect(std::string_view name) {
   if (peer.is_self()) return {};
   const Status status = peer.connect(kConnectTimeout);
   return status.ok() ? status : refusal(NixlCode::kBackend, kCall, base::format("to agent '{}'", name), status);
-}
-
-Status AgentCore::notify(std::string_view name, std::string_view text) {
-  constexpr std::string_view kCall = "gen_notif";
-  HAWSER_TRY(need_backend(kCall));
-  HAWSER_TRY_ASSIGN(const Peer peer, need_peer(kCall, name));
-  // NIXL's clients take "sent" for granted, so a full inbox is waited for, for a while.
-  const Instant end = Clock::steady().now() + kInboxPatience;
-  Status status = peer.notify(text);
-  while (status.code() == Code::kBusy && Clock::steady().now() < end) {
-    (void)agent_->wait(std::chrono::milliseconds(1));
-    status = peer.notify(text);
-  }
-  return status.ok() ? status : refusal(NixlCode::kBackend, kCall, base::format("to agent '{}'", name), status);
-}
-
-Status AgentCore::take_notifications(NotificationMap& into) {
-  HAWSER_TRY(need_backend("get_notifs"));
-  poll();
-  while (auto one = agent_->take_notification()) {
-    into[std::string(one->peer.name())].push_back(std::move(one->text));
-  }
-  return {};
 }
 
 }  // namespace compat

@@ -129,6 +129,7 @@ template <typename Row>
 Result<PreparedList> AgentCore::prepare_any(std::string_view call, std::string_view name, MemType type,
                                             std::span<const Row> list, const OptArgs* opt,
                                             const std::shared_ptr<AgentCore>& self) {
+  HAWSER_TRY(need_home(call));
   auto prepared = std::make_shared<PreparedCore>();
   prepared->core = self;
   if (list.empty()) return refusal(NixlCode::kInvalidParam, call, "the list is empty");

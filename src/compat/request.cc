@@ -21,14 +21,30 @@ Status was_released(std::string_view call) {
 
 }  // namespace
 
+Result<std::string> RequestCore::carried() {
+  if (goes_in_one(*notif)) return encode_part({.bytes = *notif});
+  if (!body) body.emplace(core->outgoing(), peer, *notif);
+  HAWSER_TRY(body->pump());
+  return body->reference();
+}
+
 /// Hands the request to the library. A bound that was reached is waited for, as NIXL's queues do.
 Result<bool> RequestCore::submit() {
   SubmitOptions options;
-  if (notif) options.notify = *notif;
-  Result<Transfer> sent = plan.submit(options);
+  std::string text;
+  Status status;
+  if (notif && (is_marked(*notif) || !goes_in_one(*notif))) {
+    Result<std::string> ready = carried();
+    status = ready.status();
+    if (ready) options.notify = text = *std::move(ready);
+  } else if (notif) {
+    options.notify = *notif;
+  }
+  Result<Transfer> sent = status.ok() ? plan.submit(options) : Result<Transfer>(status);
   waiting = !sent && sent.error().code() == Code::kBusy;
   if (waiting) return true;
   if (!sent) {
+    body.reset();
     const bool gone = sent.error().code() == Code::kDisconnected;
     return refusal(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, kPost, "the transfer is refused",
                    sent.error());
@@ -47,6 +63,8 @@ Result<bool> RequestCore::look_locked() {
     times.xfer_duration_us = std::max(now_us() - times.start_time_us, times.post_duration_us);
   }
   const Status status = transfer->status();
+  if (body && status.ok()) body->told();
+  body.reset();
   if (status.ok()) return false;
   const bool gone = status.code() == Code::kDisconnected;
   return marked(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, status);
@@ -65,6 +83,8 @@ Result<bool> RequestCore::post(const OptArgs* opt) {
     return refusal(NixlCode::kRepostActive, kPost, "the request was posted and is not over yet");
   }
   HAWSER_TRY(core->current(kPost, peer));
+  if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(kPost, *opt->notification));
+  body.reset();  // It views what comes next.
   if (opt != nullptr) notif = opt->notification;
   times = {.start_time_us = now_us(), .total_bytes = plan.bytes(), .desc_count = descs};
   counted = false;
@@ -110,6 +130,8 @@ Status RequestCore::release() {
           .with_advice("leave the memory as it is, and release again");
     }
   }
+  if (body && transfer && transfer->status().ok()) body->told();
+  body.reset();
   released = true;
   waiting = false;
   transfer.reset();
@@ -119,7 +141,7 @@ Status RequestCore::release() {
 
 bool RequestCore::is_released() const {
   const std::lock_guard lock(mutex);
-  return released;
+  return released || core->is_closed();
 }
 
 Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedList& local,
@@ -140,6 +162,7 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
       agent::plan_rows(call, ours.core->agent().core(), *theirs.peer, operation, {ours.rows, ours.locals, local_index},
                        {theirs.rows, theirs.remotes, remote_index});
   if (!plan) return plan.error();
+  if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(call, *opt->notification));
   auto request = std::make_unique<RequestCore>();
   if (opt != nullptr) request->notif = opt->notification;
   request->core = ours.core;

@@ -35,6 +35,7 @@ struct RequestCore {
 
   mutable std::mutex mutex;  ///< Over what follows.
   std::optional<std::string> notif;
+  std::optional<LongNotification> body;  ///< Of `notif`, where it does not go in one: sent ahead of the data.
   std::optional<Transfer> transfer;
   bool waiting = false;  ///< Posted, but a bound was reached: submitted again when looked at.
   bool released = false;
@@ -43,6 +44,8 @@ struct RequestCore {
 
  private:
   Result<bool> submit();
+  /// What the transfer carries for `notif`. kBusy: not yet.
+  Result<std::string> carried();
   Result<bool> look_locked();
 };
 

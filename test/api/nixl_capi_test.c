@@ -117,12 +117,24 @@ static int run_request(Side* a, nixl_capi_xfer_req_t request, nixl_capi_opt_args
   return status;
 }
 
-static void expect_notif(Side* at, const char* from, const char* text, size_t size) {
+/* Whoever has no thread moves on when it is called. */
+static void move_on(Side* side) {
+  nixl_capi_notif_map_t map;
+  size_t count = 0;
+  MUST(nixl_capi_create_notif_map(&map));
+  MUST(nixl_capi_get_notifs(side->agent, map, NULL));
+  MUST(nixl_capi_notif_map_size(map, &count));
+  CHECK(count == 0);
+  MUST(nixl_capi_destroy_notif_map(map));
+}
+
+static void expect_notif_while(Side* at, Side* moving, const char* from, const char* text, size_t size) {
   const time_t end = time(NULL) + kPatienceSeconds;
   nixl_capi_notif_map_t map;
   size_t count = 0;
   MUST(nixl_capi_create_notif_map(&map));
   while (count == 0 && time(NULL) < end) {
+    if (moving != NULL) move_on(moving);
     MUST(nixl_capi_get_notifs(at->agent, map, NULL));
     MUST(nixl_capi_notif_map_size(map, &count));
   }
@@ -144,6 +156,42 @@ static void expect_notif(Side* at, const char* from, const char* text, size_t si
   MUST(nixl_capi_notif_map_size(map, &count));
   CHECK(count == 0);
   MUST(nixl_capi_destroy_notif_map(map));
+}
+
+static void expect_notif(Side* at, const char* from, const char* text, size_t size) {
+  expect_notif_while(at, NULL, from, text, size);
+}
+
+/* Of any length up to 8 MiB, alone and after data. */
+static void test_long_notifs(Side* a, Side* b) {
+  enum { kLongest = 8 << 20 };
+  static const size_t lengths[] = {64 << 10, (64 << 10) + 1, 1 << 20, kLongest};
+  char* const text = malloc(kLongest + 1);
+  for (size_t i = 0; i <= kLongest; ++i) text[i] = (char)(i * 7 + i / 251);
+  const nixl_capi_xfer_dlist_t ours = block_list(a->bytes, 0), theirs = block_list(b->bytes, 0);
+  nixl_capi_xfer_req_t request;
+  nixl_capi_opt_args_t opt;
+  MUST(nixl_capi_create_opt_args(&opt));
+  MUST(nixl_capi_opt_args_set_has_notif(opt, true));
+  MUST(nixl_capi_create_xfer_req(a->agent, NIXL_CAPI_XFER_OP_WRITE, ours, theirs, "b", &request, NULL));
+  for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); ++i) {
+    MUST(nixl_capi_gen_notif(a->agent, "b", text, lengths[i], NULL));
+    expect_notif_while(b, a, "a", text, lengths[i]);
+    memset(a->bytes, (int)i + 1, kBytes);
+    MUST(nixl_capi_opt_args_set_notif_msg(opt, text, lengths[i]));
+    MUST(run_request(a, request, opt));
+    expect_notif_while(b, a, "a", text, lengths[i]);
+    CHECK(memcmp(a->bytes, b->bytes, kBytes) == 0);
+  }
+  GIVES(NIXL_CAPI_ERROR_BACKEND, nixl_capi_gen_notif(a->agent, "b", text, kLongest + 1, NULL));
+  MUST(nixl_capi_opt_args_set_notif_msg(opt, text, kLongest + 1));
+  GIVES(NIXL_CAPI_ERROR_BACKEND, nixl_capi_post_xfer_req(a->agent, request, opt));
+  MUST(nixl_capi_release_xfer_req(a->agent, request));
+  MUST(nixl_capi_destroy_xfer_req(request));
+  MUST(nixl_capi_destroy_opt_args(opt));
+  MUST(nixl_capi_destroy_xfer_dlist(ours));
+  MUST(nixl_capi_destroy_xfer_dlist(theirs));
+  free(text);
 }
 
 static void end_request(Side* a, nixl_capi_xfer_req_t request) {
@@ -444,6 +492,7 @@ static void test_agents(bool thread) {
   test_prepared(&a, &b);
   test_created(&a, &b);
   test_not_supported(&a);
+  test_long_notifs(&a, &b);
   MUST(nixl_capi_gen_notif(a.agent, "b", "alone", 5, NULL));
   expect_notif(&b, "a", "alone", 5);
   MUST(nixl_capi_gen_notif(a.agent, "a", "myself", 6, NULL));

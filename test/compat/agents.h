@@ -33,6 +33,12 @@ class Log {
     return lines_->text;
   }
   bool has(std::string_view part) const { return text().find(part) != std::string::npos; }
+  std::size_t count(std::string_view part) const {
+    const std::string all = text();
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = all.find(part, at)) != std::string::npos; ++at) ++found;
+    return found;
+  }
 
  private:
   struct Lines {

@@ -335,6 +335,25 @@ def test_notifications(sides):
         one.agent.send_notif("nobody", b"x")
 
 
+def test_long_notifications(sides):
+    """Of any length up to 8 MiB, alone and after the data."""
+    one, two = sides
+    handle = one.agent.initialize_xfer("WRITE", one.agent.get_xfer_descs(one.rows(0), "DRAM"),
+                                       one.agent.get_xfer_descs(two.rows(0), "DRAM"), "two")
+    for length in (64 * 1024 + 1, 1 << 20, 8 << 20):
+        text = bytes(range(251)) * (length // 251 + 1)
+        text = text[:length]
+        one.agent.send_notif("two", text)
+        # Whoever has no thread must be called to move on.
+        assert eventually(lambda: one.agent.get_new_notifs() or two.agent.get_new_notifs()) == {"one": [text]}
+        assert one.agent.transfer(handle, text) != "ERR"
+        finish(one.agent, handle)
+        assert eventually(lambda: one.agent.get_new_notifs() or two.agent.get_new_notifs()) == {"one": [text]}
+    with raises("nixlNotSupportedError"):
+        one.agent.send_notif("two", b"x" * ((8 << 20) + 1))
+    one.agent.release_xfer_handle(handle)
+
+
 def test_metadata(sides):
     one, two = sides
     name = one.agent.add_remote_agent(two.agent.get_agent_metadata())

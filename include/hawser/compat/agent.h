@@ -153,6 +153,7 @@ class HAWSER_API TransferRequest {
   TransferRequest& operator=(TransferRequest&&) noexcept;
   ~TransferRequest();
 
+  /// Released, or its agent was closed.
   bool is_released() const;
   /// Fails when it cannot be ended in time: then it is in flight still, and may be released again.
   Status release();
@@ -167,6 +168,10 @@ class HAWSER_API Agent {
   static Result<Agent> open(std::string_view name, const AgentConfig& config = {});
   Agent() = default;
   explicit Agent(std::shared_ptr<AgentCore> core) : core_(std::move(core)) {}
+
+  /// Ends the agent now, whatever handles are left: transfers end, peers are told, calls answer that it is closed. Only
+  /// kOk means that nothing touches registered memory any more.
+  Status close();
 
   std::string_view name() const;
   /// Whether both are handles of one agent.

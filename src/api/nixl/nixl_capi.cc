@@ -75,7 +75,16 @@ nixl_capi_status_t nixl_capi_create_agent(const char* name, nixl_capi_agent_t* a
   return run(__func__, [&](const char* call) { return open_agent(call, name, {}, agent); });
 }
 
-nixl_capi_status_t nixl_capi_destroy_agent(nixl_capi_agent_t agent) { return destroy<AgentHandle>(__func__, agent); }
+nixl_capi_status_t nixl_capi_destroy_agent(nixl_capi_agent_t agent) {
+  return run(__func__, [&](const char* call) {
+    {
+      NIXL_FIND(its, AgentHandle, agent);
+      // Requests may be left, and keep what is behind the agent alive. The client frees its memory next.
+      if (const Status status = its.agent.close(); !status.ok()) say_warning(call, status.to_string());
+    }
+    return destroy<AgentHandle>(call, agent);
+  });
+}
 
 nixl_capi_status_t nixl_capi_get_local_md(nixl_capi_agent_t agent, void** data, size_t* len) {
   return run(__func__, [&](const char* call) {

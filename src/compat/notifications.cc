@@ -1,0 +1,110 @@
+// Notifications, out and in.
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/try.h"
+#include "compat/core.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+namespace {
+
+/// How long a notification waits for room in its target's inbox; a long one, for room for its next part.
+constexpr Duration kInboxPatience = std::chrono::seconds(2);
+/// And how long a long one may take in all.
+constexpr Duration kLongPatience = std::chrono::seconds(60);
+
+/// NIXL's clients take "sent" for granted, so a full inbox is waited for, for a while.
+Status tell(hawser::Agent& agent, const Peer& peer, std::string_view text) {
+  const Instant end = Clock::steady().now() + kInboxPatience;
+  Status status = peer.notify(text);
+  while (status.code() == Code::kBusy && Clock::steady().now() < end) {
+    (void)agent.wait(std::chrono::milliseconds(1));
+    status = peer.notify(text);
+  }
+  return status;
+}
+
+Status tell_long(hawser::Agent& agent, Outgoing& outgoing, const Peer& peer, std::string_view text) {
+  LongNotification parts(outgoing, peer, text);
+  const Instant last = Clock::steady().now() + kLongPatience;
+  Instant end = Clock::steady().now() + kInboxPatience;
+  Status status = parts.pump();
+  while (status.code() == Code::kBusy && Clock::steady().now() < std::min(end, last)) {
+    (void)agent.wait(std::chrono::milliseconds(1));
+    const std::size_t before = parts.sent();
+    status = parts.pump();
+    if (parts.sent() != before) end = Clock::steady().now() + kInboxPatience;
+  }
+  if (status.ok()) status = tell(agent, peer, parts.reference());
+  if (status.ok()) parts.told();
+  return status;
+}
+
+}  // namespace
+
+Status AgentCore::notify(std::string_view name, std::string_view text) {
+  constexpr std::string_view kCall = "gen_notif";
+  HAWSER_TRY(need_backend(kCall));
+  HAWSER_TRY_ASSIGN(const Peer peer, need_peer(kCall, name));
+  Status status;
+  if (!goes_in_one(text)) {
+    HAWSER_TRY(check_length(kCall, text));
+    status = tell_long(*agent_, outgoing_, peer, text);
+  } else {
+    status = is_marked(text) ? tell(*agent_, peer, encode_part({.bytes = text})) : tell(*agent_, peer, text);
+  }
+  return status.ok() ? status : refusal(NixlCode::kBackend, kCall, base::format("to agent '{}'", name), status);
+}
+
+Status AgentCore::check_length(std::string_view call, std::string_view text) {
+  if (text.size() <= kNotificationMax) return {};
+  return refusal(NixlCode::kNotSupported, call,
+                 base::format("a notification of {} bytes is longer than {}", text.size(), kNotificationMax))
+      .with_advice("send what is that long as a transfer, and a notification that tells of it");
+}
+
+void AgentCore::take_marked(const Notification& one, NotificationMap& into) {
+  const void* const key = one.peer.core().get();
+  const auto at = incoming_.try_emplace(key, one.peer, &incoming_budget_).first;
+  Assembler::Taken taken = at->second.assembler.take(one.text);
+  if (taken.text) into[std::string(one.peer.name())].push_back(std::move(*taken.text));
+  if (!taken.lost.ok()) {
+    HAWSER_LOG(log_, kWarn, "get_notifs: from agent '{}': {}", one.peer.name(), taken.lost.to_string());
+  }
+  if (at->second.assembler.empty()) incoming_.erase(at);
+}
+
+/// Of peers that had gone before the last notification was taken.
+void AgentCore::forget_parts(std::span<const void* const> gone) {
+  for (const void* const key : gone) {
+    const auto at = incoming_.find(key);
+    if (at == incoming_.end()) continue;
+    HAWSER_LOG(log_, kWarn, "get_notifs: agent '{}' is gone: what came of {} long notifications is dropped",
+               at->second.peer.name(), at->second.assembler.bodies());
+    incoming_.erase(at);
+  }
+}
+
+Status AgentCore::take_notifications(NotificationMap& into) {
+  HAWSER_TRY(need_backend("get_notifs"));
+  poll();
+  const std::lock_guard lock(incoming_mutex_);
+  std::vector<const void*> gone;
+  for (const auto& [key, from] : incoming_) {
+    if (from.peer.state() == PeerState::kDown) gone.push_back(key);
+  }
+  while (auto one = agent_->take_notification()) {
+    if (is_marked(one->text)) {
+      take_marked(*one, into);
+    } else {
+      into[std::string(one->peer.name())].push_back(std::move(one->text));
+    }
+  }
+  forget_parts(gone);
+  return {};
+}
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

@@ -1,0 +1,211 @@
+// Notifications of any length: alone, after data, from several threads, and what goes wrong half-way.
+
+#include <hawser/compat/agent.h>
+
+#include <thread>
+
+#include "agents.h"
+#include "compat/core.h"
+#include "compat/parts.h"
+
+namespace hawser::compat {
+namespace {
+
+class CompatNotification : public testing::TestWithParam<const char*> {
+ protected:
+  AgentConfig way(ConfigSources::Texts more = {}) const {
+    more.emplace("HAWSER_BACKENDS", GetParam());
+    return quiet(std::move(more));
+  }
+};
+
+std::string text_of(std::size_t size, unsigned seed = 1) {
+  std::string text(size, '\0');
+  for (char& byte : text) byte = static_cast<char>((seed = seed * 1664525u + 1013904223u) >> 24);
+  return text;
+}
+
+/// Lengths at which something changes in how they travel.
+std::vector<std::string> texts() {
+  const std::string magic(kPartMagic);
+  return {"",
+          "short",
+          magic,
+          magic + "like a part",
+          magic + text_of(kPlainMax - magic.size()),
+          magic + text_of(kPlainMax - magic.size() + 1),
+          text_of(64 * 1024),
+          text_of(64 * 1024 + 1),
+          text_of(1 << 20),
+          text_of(kNotificationMax)};
+}
+
+/// The next of what `from` sent, in order.
+std::string take(Side& at, NotificationMap& map, std::string_view from = "one") {
+  const auto waits = [&] { return map.contains(from) && !map.find(from)->second.empty(); };
+  const bool came = eventually([&] { return waits() || !at.agent.get_notifications(map).ok() || waits(); });
+  if (!came || !waits()) return "nothing came";
+  std::vector<std::string>& all = map.find(from)->second;
+  std::string text = std::move(all.front());
+  all.erase(all.begin());
+  return text;
+}
+
+TEST_P(CompatNotification, OfAnyLengthAloneAndAfterData) {
+  Side one("one", 1 << 20, way()), two("two", 1 << 20, way());
+  one.knows(two);
+  auto request = one.agent.create_xfer_req(XferOp::kWrite, one.blocks(16), two.blocks(16), "two").value();
+  NotificationMap map;
+  char mark = 1;
+  for (const std::string& text : texts()) {
+    const Status sent = one.agent.send_notification("two", text);
+    ASSERT_TRUE(sent.ok()) << text.size() << ": " << sent.to_string();
+    EXPECT_TRUE(take(two, map) == text) << text.size();
+    std::fill(one.memory.begin(), one.memory.end(), ++mark);
+    OptArgs opt;
+    opt.notification = text;
+    const Status status = one.run(request, &opt);
+    ASSERT_TRUE(status.ok()) << text.size() << ": " << status.to_string();
+    EXPECT_TRUE(take(two, map) == text) << text.size();
+    EXPECT_EQ(std::count(two.memory.begin(), two.memory.end(), mark), 1 << 20) << "told of before it was there";
+  }
+  const Status self = one.agent.send_notification("one", text_of(1 << 20));
+  EXPECT_TRUE(self.ok()) << self.to_string();
+  EXPECT_TRUE(take(one, map) == text_of(1 << 20));
+}
+
+TEST_P(CompatNotification, LongerThanTheLongestIsRefusedWithItsNumber) {
+  Side one("one", 4096, way()), two("two", 4096, way());
+  one.knows(two);
+  OptArgs opt;
+  opt.notification = text_of(kNotificationMax + 1);
+  const auto refused = [](const Status& status) {
+    return code_of(status) == NixlCode::kNotSupported && status.to_string().find("8388609") != std::string::npos;
+  };
+  EXPECT_TRUE(refused(one.agent.send_notification("two", *opt.notification)));
+  EXPECT_TRUE(refused(one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two.blocks(1), "two", &opt).status()));
+  auto request = one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two.blocks(1), "two").value();
+  EXPECT_TRUE(refused(one.agent.post_xfer_req(request, &opt).status()));
+  EXPECT_TRUE(one.run(request).ok());
+}
+
+TEST_P(CompatNotification, AreWholeAndInOrderFromManyThreads) {
+  constexpr unsigned kThreads = 4, kEach = 6;
+  Side one("one", 1 << 16, way()), two("two", 1 << 16, way());
+  one.knows(two);
+  const auto text = [](unsigned thread, unsigned turn) {
+    const std::size_t size = turn % 2 == 0 ? 20 : 70'000 + 50'000 * turn;
+    return std::string(1, static_cast<char>(thread)) + std::string(1, static_cast<char>(turn)) +
+           text_of(size, thread * 100 + turn);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      auto request = one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two.blocks(1), "two").value();
+      for (unsigned turn = 0; turn < kEach; ++turn) {
+        if (thread % 2 == 0) {
+          const Status sent = one.agent.send_notification("two", text(thread, turn));
+          ASSERT_TRUE(sent.ok()) << sent.to_string();
+          continue;
+        }
+        OptArgs opt;
+        opt.notification = text(thread, turn);
+        const Status status = one.run(request, &opt);
+        ASSERT_TRUE(status.ok()) << status.to_string();
+      }
+    });
+  }
+  std::vector<unsigned> next(kThreads, 0);
+  NotificationMap map;
+  for (unsigned i = 0; i < kThreads * kEach; ++i) {
+    const std::string got = take(two, map);
+    ASSERT_GE(got.size(), 2u);
+    const auto thread = static_cast<unsigned>(got[0]);
+    ASSERT_LT(thread, kThreads) << got.substr(0, 20);
+    EXPECT_TRUE(got == text(thread, next[thread])) << "thread " << thread << ", turn " << next[thread];
+    ++next[thread];
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// The inbox of the target takes two parts; what is behind them waits until it reads.
+class CompatSmallInbox : public CompatNotification {
+ protected:
+  AgentConfig small() const { return way({{"HAWSER_LIMITS_NOTIFICATION_BYTES", "131072"}}); }
+};
+
+TEST_P(CompatSmallInbox, ALongOneGoesThroughASmallInboxThatIsRead) {
+  Side one("one", 1 << 16, way()), two("two", 1 << 16, small());
+  one.knows(two);
+  const std::string text = text_of(3 << 20);
+  std::thread sender([&] {
+    const Status sent = one.agent.send_notification("two", text);
+    EXPECT_TRUE(sent.ok()) << sent.to_string();
+  });
+  NotificationMap map;
+  EXPECT_TRUE(take(two, map) == text);
+  sender.join();
+}
+
+TEST_P(CompatSmallInbox, WhatIsReleasedHalfSentIsNeverDelivered) {
+  Side one("one", 1 << 16, way()), two("two", 1 << 16, small());
+  one.knows(two);
+  std::fill(two.memory.begin(), two.memory.end(), 'o');
+  auto request = one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two.blocks(1), "two").value();
+  OptArgs opt;
+  opt.notification = text_of(1 << 20);
+  const Result<bool> busy = one.agent.post_xfer_req(request, &opt);
+  ASSERT_TRUE(busy) << busy.error().to_string();
+  EXPECT_TRUE(*busy);
+  EXPECT_TRUE(request.release().ok());
+  // Nor one for which nobody made room in time.
+  EXPECT_EQ(code_of(one.agent.send_notification("two", text_of(1 << 20))), NixlCode::kBackend);
+  std::thread sender([&] {
+    const Status sent = one.agent.send_notification("two", text_of(300'000, 5));
+    EXPECT_TRUE(sent.ok()) << sent.to_string();
+  });
+  NotificationMap map;
+  EXPECT_TRUE(take(two, map) == text_of(300'000, 5));
+  sender.join();
+  EXPECT_TRUE(map.find("one")->second.empty());
+  EXPECT_EQ(std::count(two.memory.begin(), two.memory.end(), 'o'), 1 << 16) << "the data went without its word";
+}
+
+TEST_P(CompatSmallInbox, WhatAPeerLeavesHalfSentIsDroppedAndTold) {
+  Log log;
+  AgentConfig config = small();
+  config.log = log.sink();
+  Side two("two", 1 << 16, config);
+  NotificationMap map;
+  for (std::uint64_t life = 1; life <= 2; ++life) {
+    auto one = std::make_unique<Side>("one", 1 << 16, way());
+    one->knows(two);
+    auto request = one->agent.create_xfer_req(XferOp::kWrite, one->blocks(1), two.blocks(1), "two").value();
+    OptArgs opt;
+    opt.notification = text_of(1 << 20);
+    Result<bool> busy = one->agent.post_xfer_req(request, &opt);
+    ASSERT_TRUE(busy && *busy);
+    // Two parts are there, and there is no room for more.
+    ASSERT_TRUE(eventually([&] {
+      EXPECT_TRUE(one->agent.in_progress(request));
+      return two.agent.core()->agent().counters().total.notifications_received == 2 * life;
+    }));
+    EXPECT_TRUE(one->agent.close().ok());
+    request = TransferRequest();
+    one.reset();
+    ASSERT_TRUE(eventually([&] {
+      EXPECT_TRUE(two.agent.get_notifications(map).ok());
+      return log.count("agent 'one' is gone: what came of 1 long") == life || !map.empty();
+    })) << log.text();
+    EXPECT_TRUE(map.empty()) << "half of it was delivered";
+  }
+}
+
+std::string name_of(const testing::TestParamInfo<const char*>& info) {
+  return std::string(info.param).find("tcp") == std::string::npos ? "shm" : "tcp";
+}
+INSTANTIATE_TEST_SUITE_P(Ways, CompatNotification, testing::Values("shm", "loopback,tcp"), name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, CompatSmallInbox, testing::Values("shm", "loopback,tcp"), name_of);
+
+}  // namespace
+}  // namespace hawser::compat

@@ -28,4 +28,4 @@ nixl_capi_reg_dlist_t reg_list(uintptr_t at, size_t size);
 nixl_capi_xfer_dlist_t blocks_of(uintptr_t at, size_t size, size_t count);
 
 /* Lines about notifications; false when it is none. */
-int act_on_notifications(Its* its, char** words);
+int act_on_notifications(Its* at, char** words);

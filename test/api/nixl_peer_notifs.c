@@ -27,32 +27,32 @@ static void say_digest(char** words) {
 }
 
 /* notify PEER SIZE SEED */
-static void notify(Its* its, char** words) {
+static void notify(Its* at, char** words) {
   const size_t size = strtoull(words[2], NULL, 0);
   unsigned char* const text = text_of(size, (unsigned)atoi(words[3]));
-  say("%d", nixl_capi_gen_notif(its->agent, words[1], text, size, NULL));
+  say("%d", nixl_capi_gen_notif(at->agent, words[1], text, size, NULL));
   free(text);
 }
 
 /* tell SIZE SEED: posts the request with that notification. */
-static void post_and_tell(Its* its, char** words) {
+static void post_and_tell(Its* at, char** words) {
   const size_t size = strtoull(words[1], NULL, 0);
   unsigned char* const text = text_of(size, (unsigned)atoi(words[2]));
   nixl_capi_opt_args_t opt;
   MUST(nixl_capi_create_opt_args(&opt));
   MUST(nixl_capi_opt_args_set_notif_msg(opt, text, size));
   MUST(nixl_capi_opt_args_set_has_notif(opt, true));
-  say("%d", nixl_capi_post_xfer_req(its->agent, its->request, opt));
+  say("%d", nixl_capi_post_xfer_req(at->agent, at->request, opt));
   MUST(nixl_capi_destroy_opt_args(opt));
   free(text);
 }
 
 /* take: what came, as "PEER SIZE:DIGEST ..."; nothing when nothing did. */
-static void take(Its* its) {
+static void take(Its* at) {
   nixl_capi_notif_map_t map;
   size_t agents = 0;
   MUST(nixl_capi_create_notif_map(&map));
-  MUST(nixl_capi_get_notifs(its->agent, map, NULL));
+  MUST(nixl_capi_get_notifs(at->agent, map, NULL));
   MUST(nixl_capi_notif_map_size(map, &agents));
   for (size_t i = 0; i < agents; ++i) {
     const char* name = NULL;
@@ -69,15 +69,15 @@ static void take(Its* its) {
   MUST(nixl_capi_destroy_notif_map(map));
 }
 
-int act_on_notifications(Its* its, char** words) {
+int act_on_notifications(Its* at, char** words) {
   if (strcmp(words[0], "digest") == 0) {
     say_digest(words);
   } else if (strcmp(words[0], "notify") == 0) {
-    notify(its, words);
+    notify(at, words);
   } else if (strcmp(words[0], "tell") == 0) {
-    post_and_tell(its, words);
+    post_and_tell(at, words);
   } else if (strcmp(words[0], "take") == 0) {
-    take(its);
+    take(at);
   } else {
     return 0;
   }

@@ -108,6 +108,11 @@ class AgentCore {
   /// kNotSupported when it is longer than the longest notification.
   static Status check_length(std::string_view call, std::string_view text);
   Outgoing& outgoing() { return outgoing_; }
+  /// Requests with long notifications. What they have under way ends when somebody looks at them, and others may wait
+  /// for that: so each look at one is a look at all.
+  void join_long(RequestCore* request);
+  void leave_long(RequestCore* request);
+  void advance();
 
   // prepared.cc
   /// An empty name: local.
@@ -166,6 +171,11 @@ class AgentCore {
   std::uint64_t next_id_ = 1;
   std::map<std::string, Remote, std::less<>> remotes_;
   Outgoing outgoing_;
+  /// Over what follows. Taken by requests under their own mutex, which `advance` therefore only tries; what it looks at
+  /// may leave, so it is taken twice.
+  std::recursive_mutex long_mutex_;
+  std::set<RequestCore*> long_;
+  std::atomic<std::size_t> long_count_{0};
   std::atomic<bool> closed_{false};
   /// What came of long notifications of one peer.
   struct Incoming {

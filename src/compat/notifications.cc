@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/core.h"
+#include "compat/request.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -26,18 +27,19 @@ Status tell(hawser::Agent& agent, const Peer& peer, std::string_view text) {
   return status;
 }
 
-Status tell_long(hawser::Agent& agent, Outgoing& outgoing, const Peer& peer, std::string_view text) {
-  LongNotification parts(outgoing, peer, text);
+Status tell_long(AgentCore& core, const Peer& peer, std::string_view text) {
+  LongNotification parts(core.outgoing(), peer, text);
   const Instant last = Clock::steady().now() + kLongPatience;
   Instant end = Clock::steady().now() + kInboxPatience;
   Status status = parts.pump();
   while (status.code() == Code::kBusy && Clock::steady().now() < std::min(end, last)) {
-    (void)agent.wait(std::chrono::milliseconds(1));
+    (void)core.agent().wait(std::chrono::milliseconds(1));
+    core.advance();
     const std::size_t before = parts.sent();
     status = parts.pump();
     if (parts.sent() != before) end = Clock::steady().now() + kInboxPatience;
   }
-  if (status.ok()) status = tell(agent, peer, parts.reference());
+  if (status.ok()) status = tell(core.agent(), peer, parts.reference());
   if (status.ok()) parts.told();
   return status;
 }
@@ -51,11 +53,34 @@ Status AgentCore::notify(std::string_view name, std::string_view text) {
   Status status;
   if (!goes_in_one(text)) {
     HAWSER_TRY(check_length(kCall, text));
-    status = tell_long(*agent_, outgoing_, peer, text);
+    status = tell_long(*this, peer, text);
   } else {
     status = is_marked(text) ? tell(*agent_, peer, encode_part({.bytes = text})) : tell(*agent_, peer, text);
   }
   return status.ok() ? status : refusal(NixlCode::kBackend, kCall, base::format("to agent '{}'", name), status);
+}
+
+void AgentCore::join_long(RequestCore* request) {
+  const std::lock_guard lock(long_mutex_);
+  long_.insert(request);
+  long_count_.store(long_.size(), std::memory_order_release);
+}
+
+void AgentCore::leave_long(RequestCore* request) {
+  if (long_count_.load(std::memory_order_acquire) == 0) return;
+  if (!need_home("release_xfer_req").ok()) return;  // The mutex may be held by a thread that is not in this process.
+  const std::lock_guard lock(long_mutex_);
+  long_.erase(request);
+  long_count_.store(long_.size(), std::memory_order_release);
+}
+
+void AgentCore::advance() {
+  if (long_count_.load(std::memory_order_acquire) == 0 || !need_home("get_xfer_status").ok()) return;
+  const std::lock_guard lock(long_mutex_);
+  const std::vector<RequestCore*> all(long_.begin(), long_.end());
+  for (RequestCore* const each : all) {
+    if (long_.contains(each)) each->try_look();
+  }
 }
 
 Status AgentCore::check_length(std::string_view call, std::string_view text) {
@@ -90,6 +115,7 @@ void AgentCore::forget_parts(std::span<const void* const> gone) {
 Status AgentCore::take_notifications(NotificationMap& into) {
   HAWSER_TRY(need_backend("get_notifs"));
   poll();
+  advance();
   const std::lock_guard lock(incoming_mutex_);
   std::vector<const void*> gone;
   for (const auto& [key, from] : incoming_) {

@@ -10,6 +10,8 @@ namespace compat {
 namespace {
 
 constexpr Duration kReleasePatience = std::chrono::seconds(2);
+/// How long a post waits for room for the next part of a long notification, before it leaves the rest to who looks.
+constexpr Duration kPartPatience = std::chrono::milliseconds(50);
 constexpr std::string_view kPost = "post_xfer_req";
 constexpr std::string_view kStatus = "get_xfer_status";
 
@@ -21,9 +23,35 @@ Status was_released(std::string_view call) {
 
 }  // namespace
 
+RequestCore::~RequestCore() {
+  if (!core) return;
+  core->leave_long(this);  // Nobody looks at it from here on.
+  end_body();
+}
+
+void RequestCore::end_body() {
+  if (!body) return;
+  if (transfer && transfer->done() && transfer->status().ok()) body->told();
+  body.reset();
+  core->leave_long(this);
+}
+
+std::optional<std::size_t> RequestCore::sending() const {
+  const std::lock_guard lock(mutex);
+  return waiting && body ? std::optional(body->sent()) : std::nullopt;
+}
+
+void RequestCore::try_look() {
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (lock && !released) (void)look_locked();
+}
+
 Result<std::string> RequestCore::carried() {
   if (goes_in_one(*notif)) return encode_part({.bytes = *notif});
-  if (!body) body.emplace(core->outgoing(), peer, *notif);
+  if (!body) {
+    body.emplace(core->outgoing(), peer, *notif);
+    core->join_long(this);
+  }
   HAWSER_TRY(body->pump());
   return body->reference();
 }
@@ -44,10 +72,10 @@ Result<bool> RequestCore::submit() {
   waiting = !sent && sent.error().code() == Code::kBusy;
   if (waiting) return true;
   if (!sent) {
-    body.reset();
+    end_body();
     const bool gone = sent.error().code() == Code::kDisconnected;
-    return refusal(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, kPost, "the transfer is refused",
-                   sent.error());
+    return refused = refusal(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, kPost, "the transfer is refused",
+                             sent.error());
   }
   transfer = std::move(*sent);
   return look_locked();
@@ -56,6 +84,7 @@ Result<bool> RequestCore::submit() {
 Result<bool> RequestCore::look_locked() {
   core->poll();
   if (waiting) return submit();
+  if (!refused.ok()) return refused;
   if (!transfer) return refusal(NixlCode::kNotPosted, kStatus, "the request was not posted");
   if (!transfer->done()) return true;
   if (!counted) {
@@ -63,20 +92,35 @@ Result<bool> RequestCore::look_locked() {
     times.xfer_duration_us = std::max(now_us() - times.start_time_us, times.post_duration_us);
   }
   const Status status = transfer->status();
-  if (body && status.ok()) body->told();
-  body.reset();
+  end_body();
   if (status.ok()) return false;
   const bool gone = status.code() == Code::kDisconnected;
   return marked(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, status);
 }
 
 Result<bool> RequestCore::look() {
+  core->advance();
   const std::lock_guard lock(mutex);
   if (released) return was_released(kStatus);
   return look_locked();
 }
 
 Result<bool> RequestCore::post(const OptArgs* opt) {
+  core->advance();
+  Result<bool> answer = post_now(opt);
+  // Some clients post and wait for the peer's word alone, so what it is to be told goes out now where it can.
+  std::size_t before = 0;
+  Instant end = Clock::steady().now() + kPartPatience;
+  for (auto sent = sending(); answer && *answer && sent && Clock::steady().now() < end; sent = sending()) {
+    if (*sent != before) end = Clock::steady().now() + kPartPatience;
+    before = *sent;
+    (void)core->agent().wait(std::chrono::milliseconds(1));
+    answer = look();
+  }
+  return answer;
+}
+
+Result<bool> RequestCore::post_now(const OptArgs* opt) {
   const std::lock_guard lock(mutex);
   if (released) return was_released(kPost);
   if (waiting || (transfer && !transfer->done())) {
@@ -84,10 +128,11 @@ Result<bool> RequestCore::post(const OptArgs* opt) {
   }
   HAWSER_TRY(core->current(kPost, peer));
   if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(kPost, *opt->notification));
-  body.reset();  // It views what comes next.
+  end_body();  // It views what is replaced next.
   if (opt != nullptr) notif = opt->notification;
   times = {.start_time_us = now_us(), .total_bytes = plan.bytes(), .desc_count = descs};
   counted = false;
+  refused = Status();
   transfer.reset();
   Result<bool> answer = submit();
   times.post_duration_us = std::max<std::uint64_t>(now_us() - times.start_time_us, 1);
@@ -130,8 +175,7 @@ Status RequestCore::release() {
           .with_advice("leave the memory as it is, and release again");
     }
   }
-  if (body && transfer && transfer->status().ok()) body->told();
-  body.reset();
+  end_body();
   released = true;
   waiting = false;
   transfer.reset();

@@ -24,7 +24,9 @@ struct RequestCore {
   Backend backend;
   std::uint64_t descs = 0;
 
-  /// True: in progress.
+  RequestCore() = default;
+  ~RequestCore();
+  /// True: in progress. Waits for a while where a long notification finds no room.
   Result<bool> post(const OptArgs* opt);
   Result<bool> look();
   Result<std::optional<XferTelemetry>> telemetry();
@@ -32,18 +34,25 @@ struct RequestCore {
   /// Cancels what is in flight and waits for it. Good, too, when it was released before.
   Status release();
   bool is_released() const;
+  /// For AgentCore::advance: looks, unless somebody else is about to.
+  void try_look();
 
   mutable std::mutex mutex;  ///< Over what follows.
   std::optional<std::string> notif;
   std::optional<LongNotification> body;  ///< Of `notif`, where it does not go in one: sent ahead of the data.
   std::optional<Transfer> transfer;
   bool waiting = false;  ///< Posted, but a bound was reached: submitted again when looked at.
+  Status refused;        ///< Why the last post never became a transfer.
   bool released = false;
   bool counted = false;  ///< The telemetry's duration is final.
   XferTelemetry times;
 
  private:
+  Result<bool> post_now(const OptArgs* opt);
   Result<bool> submit();
+  void end_body();
+  /// How much of a long notification is sent, while some of it is not.
+  std::optional<std::size_t> sending() const;
   /// What the transfer carries for `notif`. kBusy: not yet.
   Result<std::string> carried();
   Result<bool> look_locked();

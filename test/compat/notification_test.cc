@@ -128,6 +128,46 @@ TEST_P(CompatNotification, AreWholeAndInOrderFromManyThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST_P(CompatNotification, MoreThanMayBeUnderWayAtOnceWhoeverIsLookedAt) {
+  constexpr std::size_t kCount = 24;
+  Side one("one", 1 << 16, way()), two("two", 1 << 16, way());
+  one.knows(two);
+  std::vector<TransferRequest> requests;
+  for (unsigned i = 0; i < kCount; ++i) {
+    OptArgs opt;
+    opt.notification = text_of(1 << 20, i);
+    requests.push_back(one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two.blocks(1), "two", &opt).value());
+    const Result<bool> posted = one.agent.post_xfer_req(requests.back());
+    ASSERT_TRUE(posted) << posted.error().to_string();
+  }
+  // The last one first: it may wait for the room of those before it.
+  std::size_t came = 0;
+  for (auto request = requests.rbegin(); request != requests.rend(); ++request) {
+    Result<bool> busy = true;
+    ASSERT_TRUE(eventually([&] {
+      NotificationMap map;
+      EXPECT_TRUE(two.agent.get_notifications(map).ok());
+      for (const std::string& text : map["one"]) came += text.size() == 1 << 20 ? 1 : 0;
+      busy = one.agent.in_progress(*request);
+      return !busy || !*busy;
+    }));
+    ASSERT_TRUE(busy) << busy.error().to_string();
+  }
+  NotificationMap map;
+  for (; came < kCount; ++came) EXPECT_EQ(take(two, map).size(), 1u << 20);
+}
+
+TEST_P(CompatNotification, APostThatNobodyLooksAtTellsItsPeer) {
+  Side one("one", 1 << 16, way()), two("two", 1 << 16, way());
+  one.knows(two);
+  auto request = one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two.blocks(1), "two").value();
+  OptArgs opt;
+  opt.notification = text_of(kNotificationMax);
+  ASSERT_TRUE(one.agent.post_xfer_req(request, &opt));
+  NotificationMap map;
+  EXPECT_TRUE(take(two, map) == *opt.notification);
+}
+
 /// The inbox of the target takes two parts; what is behind them waits until it reads.
 class CompatSmallInbox : public CompatNotification {
  protected:
@@ -169,6 +209,24 @@ TEST_P(CompatSmallInbox, WhatIsReleasedHalfSentIsNeverDelivered) {
   sender.join();
   EXPECT_TRUE(map.find("one")->second.empty());
   EXPECT_EQ(std::count(two.memory.begin(), two.memory.end(), 'o'), 1 << 16) << "the data went without its word";
+}
+
+TEST_P(CompatSmallInbox, APostThatWaitsForTheDeadFailsAndStaysSo) {
+  Side one("one", 1 << 16, way());
+  auto two = std::make_unique<Side>("two", 1 << 16, small());
+  one.knows(*two);
+  auto request = one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two->blocks(1), "two").value();
+  OptArgs opt;
+  opt.notification = text_of(1 << 20);
+  const Result<bool> posted = one.agent.post_xfer_req(request, &opt);
+  ASSERT_TRUE(posted && *posted);
+  EXPECT_EQ(code_of(one.agent.post_xfer_req(request).error()), NixlCode::kRepostActive);
+  two.reset();
+  ASSERT_TRUE(eventually([&] { return !one.agent.in_progress(request); }));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(code_of(one.agent.in_progress(request).error()), NixlCode::kRemoteDisconnect);
+  }
+  EXPECT_TRUE(request.release().ok());
 }
 
 TEST_P(CompatSmallInbox, WhatAPeerLeavesHalfSentIsDroppedAndTold) {

@@ -89,8 +89,8 @@ class HAWSER_API Agent {
   // Memory.
   Result<Region> add_region(const RegionOptions& options);
   Result<Region> allocate(const AllocateOptions& options);
-  /// A file as a region: the far side of plans between this agent's memory and self(). Opens the backend "file" where
-  /// backends were not named. Blocks as opening a file does.
+  /// A file as a region: the far side of plans with self(), and of peers' plans by tcp. Opens the backend "file"
+  /// where backends were not named. Blocks as opening a file does.
   Result<Region> add_file(const FileOptions& options);
 
   // Peers.

@@ -60,7 +60,7 @@ HAWSER_C_API int hawser_agent_take_message(hawser_agent agent, uint32_t channel,
 /* Memory. */
 HAWSER_C_API int hawser_agent_add_region(hawser_agent agent, const hawser_region_options* options, hawser_region* out);
 HAWSER_C_API int hawser_agent_allocate(hawser_agent agent, const hawser_region_options* options, hawser_region* out);
-/* A file as a region: the far side of plans between memory of the agent and hawser_agent_self (docs/files.md). */
+/* A file as a region: the far side of its plans with hawser_agent_self, and of peers by tcp (docs/files.md). */
 HAWSER_C_API int hawser_agent_add_file(hawser_agent agent, const hawser_file_options* options, hawser_region* out);
 HAWSER_C_API int hawser_query_file(const char* path, hawser_file_info* out); /* Not there: good, `exists` is 0. */
 HAWSER_C_API int hawser_query_descriptor(int descriptor, hawser_file_info* out);

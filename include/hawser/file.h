@@ -1,7 +1,7 @@
 #pragma once
 
 // Files as regions: a file, given by descriptor or by path, whose offsets are addresses. A plan between an agent's
-// memory and its own file region (Agent::self()) reads or writes it; docs/files.md tells how.
+// memory and its own file region (Agent::self()) or a peer's reads or writes it; docs/files.md tells how.
 //
 // Thread rule: values and free functions; any thread.
 

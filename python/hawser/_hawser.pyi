@@ -396,7 +396,7 @@ class Agent:
     def add_file(self, file: File, name: str = "", *, size: int = 0, rights: str = "read_write", create: bool = False,
                  direct: str = "auto") -> Region:
         """
-        A file as a region, by path, descriptor or open file: the far side of plans with self().
+        A file as a region, by path, descriptor or open file: the far side of plans with self(), and of peers.
         """
 
     def range_of(self, memory: Memory) -> Range:

@@ -7,7 +7,8 @@
 //   frame   = head, meta[meta_size], pad, payload[payload_size], pad
 //   head    = type:u8, flags:u8, meta_size:u16, payload_size:u32
 //   pad     = zeros up to the next multiple of 16 bytes of the frame; none after SKIP's payload
-//   WRITE   : meta = chunk, pieces; payload = the pieces' bytes in order. Flag bit 0: covered.
+//   WRITE   : meta = chunk, pieces; payload = the pieces' bytes in order. Flag bit 0: covered,
+//             bit 1: durable (regions in files: acknowledged once it is on the device).
 //   READ    : meta = chunk, total:u32, pieces; no payload. Flag bit 0: covered.
 //   DATA    : meta = tag:u32; payload = the bytes that READ asked for.
 //   ACK     : meta = (tag:u24, outcome:u8) 1..kAcksMax times.
@@ -65,8 +66,12 @@ enum class Outcome : std::uint8_t {
   kOutOfBounds = 2,   ///< A piece lies outside the region. Nothing was touched.
   kClosed = 3,        ///< The region closed before any byte landed.
   kClosedMidway = 4,  ///< The region closed while bytes landed: partly written.
+  // Of regions in files:
+  kNoRoom = 5,      ///< No memory to stage it in. Nothing was touched.
+  kFileFull = 6,    ///< Disk full, or a quota. A write may have got some of its bytes into the file.
+  kFileFailed = 7,  ///< Shorter than the read, or an error of the device. The same.
 };
-inline constexpr std::uint8_t kOutcomeLast = 4;
+inline constexpr std::uint8_t kOutcomeLast = 7;
 
 inline constexpr std::size_t kFrameHeadSize = 8;
 inline constexpr std::size_t kFrameAlign = 16;
@@ -77,6 +82,7 @@ constexpr std::size_t lead_size(std::size_t meta_size) {
   return static_cast<std::size_t>(padded(kFrameHeadSize + meta_size));
 }
 inline constexpr std::uint8_t kFlagCovered = 1;
+inline constexpr std::uint8_t kFlagDurable = 2;
 inline constexpr std::uint32_t kPiecesMax = 256;         ///< Pieces in one WRITE or READ.
 inline constexpr std::uint32_t kPayloadMax = 16u << 20;  ///< Bytes of one WRITE or READ.
 inline constexpr std::uint32_t kMessagePayloadMax = kMessageMax + 1024;

@@ -341,24 +341,5 @@ TEST(FileBackend, CanBeTheOnlyOne) {
   EXPECT_EQ(told->text, "hello");
 }
 
-TEST(FileBackend, AFileOfAPeerIsRefusedInWords) {
-  Agent a = std::move(Agent::open({.name = "a"}).value()), b = std::move(Agent::open({.name = "b"}).value());
-  std::string path = (std::filesystem::temp_directory_path() / "hawser-files-XXXXXX").string();
-  const base::Fd fd(::mkstemp(path.data()));
-  std::filesystem::remove(path);
-  const Region file = std::move(b.add_file({.name = "f", .descriptor = fd.get()}).value());
-  const Region memory = std::move(a.allocate({.size = kBlock}).value());
-  Driver driver = std::move(Driver::start().value());
-  ASSERT_TRUE(driver.attach(b).ok());
-  const Peer peer = a.add_peer(b.card().value()).value();
-  const LocalRange source = memory.range(0, 8);
-  const RemoteRange target = peer.range("f", 0, 8);
-  const Plan plan = a.plan_write(peer, {&source, 1}, {&target, 1}).value();
-  Result<Transfer> transfer = plan.submit({.deadline = kPatience});
-  const Status status = transfer ? transfer->wait(kPatience) : transfer.error();
-  EXPECT_EQ(status.code(), Code::kUnsupported) << status.to_string();
-  static_cast<void>(driver.detach(b));
-}
-
 }  // namespace
 }  // namespace hawser

@@ -412,7 +412,7 @@ void bind_agents(nb::module_& module) {
             nb::arg("huge_pages") = "auto", "Memory that peers of this host map: transfers are one copy.");
   agent.def("add_file", &add_file, nb::arg("file"), nb::arg("name") = "", nb::kw_only(), nb::arg("size") = 0,
             nb::arg("rights") = "read_write", nb::arg("create") = false, nb::arg("direct") = "auto",
-            "A file as a region, by path, descriptor or open file: the far side of plans with self().");
+            "A file as a region, by path, descriptor or open file: the far side of plans with self(), and of peers.");
   agent.def("range_of", &range_of, nb::arg("memory"), "The part of a region that an array or tensor lies in.");
   agent.def("backends", &backends);
   agent.def(

@@ -160,7 +160,7 @@ void FilePort::end_chunk(FilePath& path, const Chunk& chunk, const Status& statu
 
 /// Gives chunks to the mover, transfer by transfer.
 void FilePort::feed() {
-  while (mover_.has_room()) {
+  while (mover_.has_room() && !active_.full()) {
     Job* job = queue_.front();
     if (job == nullptr) return;
     FilePath& path = static_cast<FilePath&>(*job->path);

@@ -29,6 +29,7 @@ Binding* Initiator::bind(const RemoteRegionRef& region) {
     binding = std::make_unique<RemoteBinding>();
     binding->bind = {
         .binding = next_binding_++, .index = region.index, .generation = region.generation, .key = region.key};
+    binding->in_file = region.device.kind == DeviceKind::kFile;
   }
   return binding.get();
 }
@@ -70,6 +71,7 @@ Initiator::Slot* Initiator::new_slot(const Chunk& chunk) {
   const std::uint16_t generation = slot.generation;
   slot = Slot{.op = chunk.op,
               .covered = chunk.covered,
+              .durable = chunk.durable,
               .generation = generation,
               .index = chunk.index,
               .cookie = chunk.cookie,
@@ -80,6 +82,7 @@ Initiator::Slot* Initiator::new_slot(const Chunk& chunk) {
   ++slot.target->uses;
   ++in_flight_;
   bytes_ += slot.bytes;
+  if (slot.target->in_file) file_bytes_ += slot.bytes;
   if (slot.op == Operation::kRead) ++reads_;
   return &slot;
 }
@@ -89,6 +92,11 @@ bool Initiator::has_room_for_bulk(const Chunk& chunk) const {
   if (in_flight_ >= kChunksMax - kSmallChunks) return false;
   if (chunk.op == Operation::kRead && reads_ >= kReadsMax - kSmallReads) return false;
   return bytes_ == 0 || bytes_ + chunk.bytes <= kBytesMax;
+}
+
+// The target stages it in memory of its own.
+bool Initiator::has_room_for_file(const Chunk& chunk) const {
+  return file_bytes_ == 0 || file_bytes_ + chunk.bytes <= kFileBytesMax;
 }
 
 bool Initiator::take(const Chunk& chunk, Outlet& control) {
@@ -101,6 +109,7 @@ bool Initiator::take(const Chunk& chunk, Outlet& control) {
   const bool read = chunk.op == Operation::kRead;
   const bool large = chunk.bytes > options_.small_max;
   const bool bulk = !read && large;
+  if (static_cast<const RemoteBinding*>(chunk.target)->in_file && !has_room_for_file(chunk)) return false;
   if (large && !has_room_for_bulk(chunk)) return false;
   if (read && reads_ == kReadsMax) return false;
   if (!bulk && !control.has_room(kFrameRoom)) return false;
@@ -127,6 +136,10 @@ void Initiator::announce(RemoteBinding& target, unsigned stream, Outlet& outlet)
   wire::encode_bind(frame.meta(), target.bind);
 }
 
+std::uint8_t Initiator::flags_of(const Slot& slot) {
+  return static_cast<std::uint8_t>((slot.covered ? wire::kFlagCovered : 0) | (slot.durable ? wire::kFlagDurable : 0));
+}
+
 void Initiator::frame_write(Slot& slot, unsigned stream, Outlet& outlet) {
   announce(*slot.target, stream, outlet);
   bool equal = true;
@@ -136,7 +149,7 @@ void Initiator::frame_write(Slot& slot, unsigned stream, Outlet& outlet) {
   slot.stream = static_cast<std::uint8_t>(stream);
   FrameWriter frame(outlet,
                     {.type = wire::FrameType::kWrite,
-                     .flags = slot.covered ? wire::kFlagCovered : std::uint8_t{0},
+                     .flags = flags_of(slot),
                      .meta_size = static_cast<std::uint16_t>(meta),
                      .payload_size = static_cast<std::uint32_t>(slot.bytes)},
                     slot.copied);

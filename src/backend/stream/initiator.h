@@ -19,6 +19,7 @@
 
 #include "backend/backend.h"
 #include "backend/stream/events.h"
+#include "backend/stream/file_desk.h"
 #include "backend/stream/inlet.h"
 #include "backend/stream/outlet.h"
 #include "backend/stream/ring.h"
@@ -45,6 +46,7 @@ class RemoteBinding final : public Binding {
   std::uint32_t uses = 0;      ///< Chunks that name it and have not ended at both sides.
   std::uint8_t announced = 0;  ///< Bit per stream on which BIND went out.
   bool gone = false;
+  bool in_file = false;
 };
 
 class Initiator {
@@ -93,6 +95,7 @@ class Initiator {
     State state = State::kFree;
     Operation op = Operation::kWrite;
     bool covered = false;
+    bool durable = false;
     bool cancelled = false;
     bool copied = false;  ///< Payload is staged: the caller's memory is not referred to.
     wire::Outcome outcome = wire::Outcome::kOk;
@@ -113,7 +116,9 @@ class Initiator {
   Slot* find(std::uint32_t tag);
   Slot* new_slot(const Chunk& chunk);
   bool has_room_for_bulk(const Chunk& chunk) const;
+  bool has_room_for_file(const Chunk& chunk) const;
   void announce(RemoteBinding& target, unsigned stream, Outlet& outlet);
+  static std::uint8_t flags_of(const Slot& slot);
   void frame_write(Slot& slot, unsigned stream, Outlet& outlet);
   void frame_read(Slot& slot, Outlet& outlet);
   void cancel_slot(Slot& slot, std::span<Outlet> outlets, std::span<Inlet> inlets);
@@ -136,7 +141,7 @@ class Initiator {
   std::vector<std::pair<std::uint32_t, std::uint8_t>> unbinds_;  ///< Binding, streams that still have to say so.
   std::uint32_t next_binding_ = 1;
   std::uint32_t in_flight_ = 0, reads_ = 0, acked_ = 0, cancelled_writes_ = 0, cancel_period_ = 0;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0, file_bytes_ = 0;
 };
 
 }  // namespace hawser::backend::stream

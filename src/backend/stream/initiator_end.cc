@@ -20,10 +20,45 @@ std::string_view reason_of(wire::Outcome outcome) {
       return "the region was closed";
     case wire::Outcome::kClosedMidway:
       return "the region was closed while bytes landed";
+    case wire::Outcome::kNoRoom:
+      return "it has no memory to stage it in now";
+    case wire::Outcome::kFileFull:
+      return "its disk is full, or a quota is used up";
+    case wire::Outcome::kFileFailed:
+      return "the file ends before, or its device failed (its log of level debug has the cause)";
     case wire::Outcome::kOk:
       break;
   }
   return "";
+}
+
+Code code_of(wire::Outcome outcome) {
+  switch (outcome) {
+    case wire::Outcome::kOutOfBounds:
+      return Code::kInvalid;
+    case wire::Outcome::kNoRoom:
+    case wire::Outcome::kFileFull:
+      return Code::kBusy;
+    case wire::Outcome::kFileFailed:
+      return Code::kFailed;
+    default:
+      return Code::kDenied;
+  }
+}
+
+/// What the bytes of a refused or failed chunk are at the side that was written to.
+BufferState state_of(bool write, wire::Outcome outcome) {
+  switch (outcome) {
+    case wire::Outcome::kOk:
+      return BufferState::kComplete;
+    case wire::Outcome::kClosedMidway:
+      return write ? BufferState::kPartlyWritten : BufferState::kUntouched;
+    case wire::Outcome::kFileFull:
+    case wire::Outcome::kFileFailed:
+      return write ? BufferState::kUnknown : BufferState::kUntouched;
+    default:
+      return BufferState::kUntouched;
+  }
 }
 
 }  // namespace
@@ -31,20 +66,16 @@ std::string_view reason_of(wire::Outcome outcome) {
 Status Initiator::status_of(const Slot& slot) const {
   const bool write = slot.op == Operation::kWrite;
   if (slot.cancelled) {
-    const bool midway = slot.outcome == wire::Outcome::kClosedMidway;
-    const BufferState state = slot.outcome == wire::Outcome::kOk ? BufferState::kComplete
-                              : midway                           ? BufferState::kPartlyWritten
-                                                                 : BufferState::kUntouched;
-    return Status(Code::kCancelled, "cancelled while on its way").with_peer(options_.peer).with_buffer(state);
+    return Status(Code::kCancelled, "cancelled while on its way")
+        .with_peer(options_.peer)
+        .with_buffer(state_of(write, slot.outcome));
   }
   if (slot.outcome == wire::Outcome::kOk) return Status();
-  const Code code = slot.outcome == wire::Outcome::kOutOfBounds ? Code::kInvalid : Code::kDenied;
-  const bool midway = write && slot.outcome == wire::Outcome::kClosedMidway;
-  return Status(code,
+  return Status(code_of(slot.outcome),
                 base::format("{} refused to {} {} bytes {} its region #{}: {}", options_.peer, write ? "write" : "read",
                              slot.bytes, write ? "into" : "from", slot.target->bind.index, reason_of(slot.outcome)))
       .with_peer(options_.peer)
-      .with_buffer(midway ? BufferState::kPartlyWritten : BufferState::kUntouched);
+      .with_buffer(state_of(write, slot.outcome));
 }
 
 void Initiator::tell(Slot& slot, Status status) { events_.chunk_done(path_, slot.cookie, std::move(status)); }
@@ -54,6 +85,7 @@ void Initiator::free_slot(Slot& slot) {
   if (slot.op == Operation::kRead) --reads_;
   --in_flight_;
   bytes_ -= slot.bytes;
+  if (slot.target->in_file) file_bytes_ -= slot.bytes;
   slot.state = State::kFree;
   slot.generation = (slot.generation + 1) & kGenerationMask;
   free_.push_back(static_cast<std::uint32_t>(&slot - slots_.data()));

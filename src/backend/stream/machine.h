@@ -48,7 +48,8 @@ struct ControlNews {
 
 class Machine {
  public:
-  Machine(RegionTable& regions, EventQueue& events, Path* path, MachineOptions options);
+  /// `files` may be null: then peers reach no regions in files.
+  Machine(RegionTable& regions, EventQueue& events, Path* path, MachineOptions options, FileDesk* files = nullptr);
 
   // What this side asks for.
   Binding* bind(const RemoteRegionRef& region) { return initiator_.bind(region); }

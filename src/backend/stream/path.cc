@@ -32,9 +32,11 @@ Result<Binding*> StreamPath::bind(const RemoteRegionRef& region) {
   if (phase_ != Phase::kUp) {
     return Status(Code::kDisconnected, base::format("the path to {} is not up", name_)).with_peer(name_);
   }
-  if (region.device.kind != DeviceKind::kHost) {
-    return Status(Code::kUnsupported, base::format("{} moves host memory only; region #{} of {} is on a device",
-                                                   shared_.options.backend, region.index, name_))
+  const bool is_reached = region.device.kind == DeviceKind::kHost || region.device.kind == DeviceKind::kFile;
+  if (!is_reached) {
+    return Status(Code::kUnsupported,
+                  base::format("{} moves host memory and files only; region #{} of {} is on a device",
+                               shared_.options.backend, region.index, name_))
         .with_peer(name_);
   }
   return machine_->bind(region);

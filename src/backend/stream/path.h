@@ -40,6 +40,7 @@ struct PortShared {
   const PortOptions& options;
   Network& network;
   EventQueue& events;
+  FileDesk& files;
   std::vector<StreamPath*>& active;     ///< Those that the next turn visits.
   std::array<iovec, kPartsMax>& parts;  ///< Scratch for one call.
   Instant small_until;                  ///< Until then bulk moves in small steps, for small operations' sake.

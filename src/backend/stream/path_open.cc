@@ -201,7 +201,8 @@ void StreamPath::come_up(Instant now) {
   name_ = peer_.name;
   deadline_ = Instant::max();
   machine_.emplace(shared_.context.regions, shared_.events, this,
-                   MachineOptions{.peer = name_, .streams = streams_, .small_max = shared_.options.small_max});
+                   MachineOptions{.peer = name_, .streams = streams_, .small_max = shared_.options.small_max},
+                   &shared_.files);
   detector_.emplace(
       proto::DetectorOptions{
           .interval = shared_.context.heartbeat, .missed = 3, .idle_factor = 10, .judged = peer_.driven},

@@ -93,6 +93,12 @@ class Network {
   virtual int wait_fd() const = 0;
   /// False: `ready` has news already.
   virtual bool arm() = 0;
+  /// From now on `wait_fd` is readable whenever `fd` is, too. The descriptor stays the caller's. kUnsupported where
+  /// there is no wait_fd.
+  virtual Status watch(int fd) {
+    static_cast<void>(fd);
+    return Status(Code::kUnsupported, "this network wakes nobody");
+  }
 };
 
 }  // namespace hawser::backend::stream

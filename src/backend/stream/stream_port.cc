@@ -23,10 +23,12 @@ StreamPort::StreamPort(const Context& context, const PortOptions& options, std::
     : context_(context),
       options_(options),
       network_(std::move(network)),
+      files_(context_, *network_),
       shared_{.context = context_,
               .options = options_,
               .network = *network_,
               .events = events_,
+              .files = files_,
               .active = active_,
               .parts = parts_,
               .small_until = Instant::min(),
@@ -68,8 +70,18 @@ std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   if (acceptable_) admit(now);
   if (!knocks_.empty()) work += turn_knocks(now);
   if (now >= next_due_) wake_due(now);
+  work += serve_files(budget);
   if (!active_.empty()) work += turn_paths(now, budget);
   return work + (events_.empty() ? 0 : 1);
+}
+
+std::size_t StreamPort::serve_files(const TurnBudget& budget) {
+  const std::size_t work = files_.turn(budget.kernel_copy_bytes);
+  for (FileJob job; files_.poll(&job);) {
+    static_cast<StreamPath*>(job.path)->activate();
+    job.target->on_file(std::move(job));
+  }
+  return work;
 }
 
 void StreamPort::look(Instant now) {
@@ -136,7 +148,7 @@ Instant StreamPort::next_deadline() const { return next_due_; }
 
 bool StreamPort::prepare_sleep() {
   has_slept_ = true;  // Also when it comes to nothing: there is news then.
-  if (!events_.empty() || acceptable_) return false;
+  if (!events_.empty() || acceptable_ || !files_.can_sleep()) return false;
   for (const auto& knock : knocks_) {
     if (knock->owner.readable) return false;
   }
@@ -147,7 +159,8 @@ bool StreamPort::prepare_sleep() {
 }
 
 bool StreamPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
-  bool quiet = true;
+  bool quiet = files_.region_quiet(index, generation);
+  if (!quiet && holder != nullptr) *holder = "the kernel, which still moves bytes of the file";
   for (const auto& path : paths_) {
     if (path->region_quiet(index, generation)) continue;
     quiet = false;

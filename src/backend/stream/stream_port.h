@@ -43,6 +43,7 @@ class StreamPort final : public Port {
   };
 
   void look(Instant now);
+  std::size_t serve_files(const TurnBudget& budget);
   void admit(Instant now);
   std::size_t turn_knocks(Instant now);
   bool turn_knock(Knock& knock, Instant now);
@@ -59,6 +60,7 @@ class StreamPort final : public Port {
   PortOptions options_;
   std::unique_ptr<Network> network_;
   EventQueue events_;
+  FileDesk files_;
   std::array<iovec, kPartsMax> parts_;
   std::vector<StreamPath*> active_;
   std::vector<StreamPath*> visiting_;  ///< Those of this turn.

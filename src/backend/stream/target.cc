@@ -27,7 +27,11 @@ bool Target::on_bind(unsigned stream, std::span<const std::byte> meta) {
   }
   bound = Bound{.index = bind.index, .generation = bind.generation, .announced = bit};
   const auto entry = regions_.find(bind.index, bind.generation, bind.key, Rights::kNone);
-  if (!entry || (*entry)->device.kind != DeviceKind::kHost) return true;  // Told to the peer when it uses it.
+  if (!entry) return true;  // Told to the peer when it uses it.
+  bound.file = (*entry)->file;
+  const bool is_reached =
+      bound.file != nullptr ? files_ != nullptr && files_->open() : (*entry)->device.kind == DeviceKind::kHost;
+  if (!is_reached) return true;
   bound.base = (*entry)->base;
   bound.size = (*entry)->size;
   bound.rights = (*entry)->rights;
@@ -60,7 +64,8 @@ wire::Outcome Target::resolve(std::uint32_t binding, Rights right, std::span<con
     const bool inside =
         in_bounds(pieces[i].remote, pieces[i].size, bound.size) || base::planted(base::Planted::kBoundsUnchecked);
     if (!inside) return wire::Outcome::kOutOfBounds;
-    out[i] = Piece{.local = bound.base + pieces[i].remote, .remote = 0, .size = pieces[i].size};
+    out[i] = bound.file != nullptr ? Piece{.local = nullptr, .remote = pieces[i].remote, .size = pieces[i].size}
+                                   : Piece{.local = bound.base + pieces[i].remote, .remote = 0, .size = pieces[i].size};
   }
   *found = bound;
   return wire::Outcome::kOk;
@@ -87,9 +92,13 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
   landing.region = bound.index;
   landing.generation = bound.generation;
   landing.active = true;
+  landing.file.reset();
   if (base::planted(base::Planted::kAckBeforeLanding)) acks_.push(wire::ack_entry(landing.chunk.tag, landing.outcome));
+  if (landing.outcome == wire::Outcome::kOk && bound.file != nullptr) land_in_file(bound, landing, inlet);
   if (inlet.head().payload_size == 0) {
     on_write_end(stream, inlet);
+  } else if (landing.file != nullptr) {
+    if (landing.outcome == wire::Outcome::kOk) inlet.land({&landing.whole, 1});
   } else if (landing.outcome == wire::Outcome::kOk) {
     inlet.land(landing.pieces);
   }
@@ -99,6 +108,8 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
 void Target::on_write_end(unsigned stream, const Inlet& inlet) {
   Landing& landing = landings_[stream];
   landing.active = false;
+  if (landing.file != nullptr && landing.outcome == wire::Outcome::kOk) return write_file(landing, inlet);
+  unstage(landing.staged);
   if (!base::planted(base::Planted::kAckBeforeLanding)) acks_.push(wire::ack_entry(landing.chunk.tag, landing.outcome));
   if (landing.outcome != wire::Outcome::kOk) return;
   bytes_in_ += inlet.head().payload_size;
@@ -111,7 +122,7 @@ bool Target::has_read_credit(std::span<const Outlet> outlets) const {
   if (reads_used_ < kReadsMax) return true;
   if (reads_used_ >= kReadsHeldMax) return false;
   const auto is_open = [outlets](const Reply& reply) {
-    return reply.state == Reply::State::kWaiting ||
+    return reply.state == Reply::State::kWaiting || reply.state == Reply::State::kLoading ||
            (reply.state == Reply::State::kFramed && outlets[reply.stream].sent_end() < reply.end);
   };
   return std::count_if(reads_.begin(), reads_.end(), is_open) < static_cast<std::ptrdiff_t>(kReadsMax);
@@ -134,12 +145,13 @@ bool Target::on_read(std::span<const std::byte> meta, std::span<const Outlet> ou
   const wire::Outcome outcome =
       resolve(chunk.binding, Rights::kRead, std::span(pieces).first(count), reply.pieces, &bound);
   if (outcome != wire::Outcome::kOk) return acknowledge(chunk.tag, outcome);
-  reply.state = Reply::State::kWaiting;
   reply.stopped = reply.quiet = false;
   reply.tag = chunk.tag;
   reply.region = bound.index;
   reply.generation = bound.generation;
   reply.bytes = total;
+  if (bound.file != nullptr) return load(number, chunk, bound);
+  reply.state = Reply::State::kWaiting;
   ++reads_used_;
   replies_[total > small_max_ ? 1 : 0].push(number);
   return true;
@@ -178,6 +190,7 @@ void Target::frame_reply(bool bulk, unsigned stream, Outlet& outlet) {
 
 void Target::on_released(std::uint32_t owner) {
   reads_[owner].state = Reply::State::kFree;
+  unstage(reads_[owner].staged);
   --reads_used_;
 }
 
@@ -191,13 +204,16 @@ void Target::stage_acks(Outlet& control) {
 
 void Target::stop_landing(Landing& landing, Inlet& inlet) {
   if (base::planted(base::Planted::kLandingNotStopped)) return;
-  landing.outcome = inlet.landed() > 0 ? wire::Outcome::kClosedMidway : wire::Outcome::kClosed;
+  const bool midway = inlet.landed() > 0 && landing.file == nullptr;  // The file itself has nothing of it yet.
+  landing.outcome = midway ? wire::Outcome::kClosedMidway : wire::Outcome::kClosed;
   inlet.drop();
 }
 
 // An answer from a region that closed: taken back if nothing of it was sent; else its frame must be completed, with a
 // copy of what the region held when it closed.
 bool Target::stop_reply(Reply& reply, std::span<Outlet> outlets) {
+  // The desk knows whether it touches the file still; what it has read is this agent's own memory.
+  if (reply.state == Reply::State::kLoading || (reply.state == Reply::State::kFramed && reply.staged)) return true;
   if (reply.state == Reply::State::kWaiting) {
     const auto number = static_cast<std::uint32_t>(&reply - reads_.data());
     for (auto& replies : replies_) {
@@ -248,7 +264,13 @@ bool Target::let_go_region(std::uint32_t index, std::uint32_t generation, std::s
 }
 
 void Target::clear() {
-  for (Landing& landing : landings_) landing.active = false;
+  if (files_ != nullptr) files_->abandon(this);
+  for (Landing& landing : landings_) {
+    landing.active = false;
+    unstage(landing.staged);
+  }
+  for (Reply& reply : reads_) unstage(reply.staged);
+  staged_ = 0;  // What jobs still hold goes back to the desk with them.
   reads_.clear();
   reads_used_ = 0;
   for (auto& replies : replies_) replies.clear();

@@ -1,7 +1,8 @@
 #pragma once
 
 // Target: the half of the remote-memory protocol that serves. It checks each access against the RegionTable, names
-// where written bytes land, answers reads straight from the region, and gathers acknowledgements.
+// where written bytes land, answers reads straight from the region, and gathers acknowledgements. Chunks on files pass
+// through staged memory of the FileDesk.
 //
 // Thread rule: one thread. Memory: bounded by kReadsMax reads of kPiecesMax pieces and kBindingsMax bindings.
 
@@ -14,6 +15,7 @@
 
 #include "backend/backend.h"
 #include "backend/stream/events.h"
+#include "backend/stream/file_desk.h"
 #include "backend/stream/initiator.h"
 #include "backend/stream/inlet.h"
 #include "backend/stream/outlet.h"
@@ -27,8 +29,10 @@ inline constexpr std::size_t kBindingsMax = 64 * 1024;
 
 class Target {
  public:
-  Target(RegionTable& regions, EventQueue& events, Path* path, std::uint64_t small_max)
-      : regions_(regions), events_(events), path_(path), small_max_(small_max) {}
+  /// Without `files` regions in files are none.
+  Target(RegionTable& regions, EventQueue& events, Path* path, FileDesk* files, std::uint64_t small_max)
+      : regions_(regions), events_(events), path_(path), files_(files), small_max_(small_max) {}
+  ~Target() { clear(); }
 
   // Frames that came in on `stream`. False: malformed, or beyond what a peer may have outstanding.
   bool on_bind(unsigned stream, std::span<const std::byte> meta);
@@ -37,6 +41,8 @@ class Target {
   void on_write_end(unsigned stream, const Inlet& inlet);
   bool on_read(std::span<const std::byte> meta, std::span<const Outlet> outlets);
   bool on_landed(std::span<const std::byte> meta);
+  /// What the desk did for it.
+  void on_file(FileJob job);
 
   /// At the start of a turn: what still lands or is read stops if its region closed.
   void recheck(std::span<Inlet> inlets, std::span<Outlet> outlets);
@@ -63,19 +69,24 @@ class Target {
     std::byte* base = nullptr;
     std::uint64_t size = 0;
     Rights rights = Rights::kNone;
+    std::shared_ptr<fileio::File> file;  ///< `base` is null then.
     bool valid = false;
     std::uint8_t announced = 0;  ///< Streams on which it was bound and not unbound.
   };
   struct Landing {
     bool active = false;
     bool covered = false;
+    bool durable = false;
     wire::Outcome outcome = wire::Outcome::kOk;
     std::uint32_t region = 0, generation = 0;
     wire::ChunkHead chunk;
     std::vector<Piece> pieces;
+    std::shared_ptr<fileio::File> file;  ///< Then the payload comes to `staged`, as the one piece `whole`.
+    Staged staged;
+    Piece whole;
   };
   struct Reply {
-    enum class State : std::uint8_t { kFree, kWaiting, kFramed };
+    enum class State : std::uint8_t { kFree, kLoading, kWaiting, kFramed };
     State state = State::kFree;
     bool stopped = false;  ///< Its region closed.
     bool quiet = false;    ///< Then: nothing refers to the region any more.
@@ -84,18 +95,26 @@ class Target {
     std::uint64_t bytes = 0, begin = 0, end = 0;
     std::byte* head = nullptr;
     std::vector<Piece> pieces;
+    Staged staged;  ///< Holds what was read from a file.
   };
 
   bool has_read_credit(std::span<const Outlet> outlets) const;
   bool acknowledge(std::uint32_t tag, wire::Outcome outcome);
   wire::Outcome resolve(std::uint32_t binding, Rights right, std::span<const wire::RemotePiece> pieces,
                         std::vector<Piece>& out, Bound* found);
+  Staged stage(std::uint64_t bytes);
+  void unstage(Staged& staged);
+  FileJob file_job(hawser::Operation op, const Bound& bound, const wire::ChunkHead& chunk, std::uint64_t bytes) const;
+  void land_in_file(const Bound& bound, Landing& landing, Inlet& inlet);
+  void write_file(Landing& landing, const Inlet& inlet);
+  bool load(std::uint32_t number, const wire::ChunkHead& chunk, const Bound& bound);
   void stop_landing(Landing& landing, Inlet& inlet);
   bool stop_reply(Reply& reply, std::span<Outlet> outlets);
 
   RegionTable& regions_;
   EventQueue& events_;
   Path* path_;
+  FileDesk* files_;
   std::uint64_t small_max_;
   std::unordered_map<std::uint32_t, Bound> bindings_;
   std::array<Landing, kStreamsMax> landings_;
@@ -104,6 +123,7 @@ class Target {
   std::array<Ring<std::uint32_t>, 2> replies_;  ///< Waiting reads: small ones, bulk.
   Ring<std::uint32_t> acks_;
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
+  std::uint64_t staged_ = 0;  ///< At the desk, for this peer; kStagedPerPeer at most.
 };
 
 }  // namespace hawser::backend::stream

@@ -16,6 +16,8 @@ namespace {
 
 /// Marks a listener in epoll's cookie; a stream's is its address.
 constexpr std::uint64_t kListenerMark = 1;
+/// Marks a descriptor that only wakes.
+constexpr std::uint64_t kWatchedMark = UINT64_MAX;
 constexpr int kBacklog = 1024;
 
 Status cannot_listen(const base::SocketAddress& address, int error) {
@@ -165,6 +167,7 @@ std::size_t TcpNetwork::look(std::span<stream::Readiness> out) {
   const auto count = shared_->epoll.wait(events, Duration::zero());
   std::size_t told = 0;
   for (std::size_t i = 0; count && i < *count; ++i) {
+    if (events[i].data.u64 == kWatchedMark) continue;
     if ((events[i].data.u64 & kListenerMark) != 0) {
       acceptable_ = true;
       continue;
@@ -188,6 +191,8 @@ std::size_t TcpNetwork::ready(std::span<stream::Readiness> out, bool* acceptable
   acceptable_ = false;
   return count;
 }
+
+Status TcpNetwork::watch(int fd) { return shared_->epoll.add(fd, EPOLLIN, kWatchedMark); }
 
 bool TcpNetwork::arm() {
   if (shared_->stashed == 0) shared_->stashed = look(shared_->stash);

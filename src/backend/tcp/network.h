@@ -37,6 +37,7 @@ class TcpNetwork final : public stream::Network {
   std::size_t ready(std::span<stream::Readiness> out, bool* acceptable) override;
   int wait_fd() const override { return shared_->epoll.fd(); }
   bool arm() override;
+  Status watch(int fd) override;
 
  private:
   static constexpr std::size_t kEventsMax = TcpShared::kStashMax;

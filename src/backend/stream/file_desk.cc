@@ -1,0 +1,200 @@
+#include "backend/stream/file_desk.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <new>
+
+#include "base/format.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+/// Buffers of a chunk's usual size are kept, so that their pages need not be made again.
+constexpr std::uint64_t kSpareBytes = 1u << 20;
+constexpr std::size_t kSparesMax = 16;
+constexpr std::uint32_t kDepth = 128;
+
+std::byte* new_pages(std::uint64_t bytes) {
+  return static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{kPageBytes}, std::nothrow));
+}
+
+void delete_pages(std::byte* bytes) { ::operator delete[](bytes, std::align_val_t{kPageBytes}); }
+
+Status closed_status() { return Status(Code::kDenied, "the file's region was closed"); }
+
+}  // namespace
+
+Staged& Staged::operator=(Staged&& other) noexcept {
+  if (this == &other) return *this;
+  reset();
+  desk_ = std::exchange(other.desk_, nullptr);
+  bytes_ = other.bytes_;
+  capacity_ = other.capacity_;
+  return *this;
+}
+
+void Staged::reset() {
+  if (desk_ != nullptr) std::exchange(desk_, nullptr)->give_back(bytes_, capacity_);
+}
+
+FileDesk::~FileDesk() {
+  mover_.reset();  // Waits for what is in flight.
+  active_.clear();
+  waiting_.clear();
+  ended_.clear();
+  for (std::byte* spare : spares_) delete_pages(spare);
+}
+
+bool FileDesk::open() {
+  if (std::exchange(tried_, true)) return mover_ != nullptr;
+  Status why_not_uring;
+  auto queue = fileio::open_queue({.depth = kDepth}, &why_not_uring);
+  Status status = queue ? network_.watch((*queue)->wait_fd()) : queue.error();
+  if (!status.ok()) {
+    HAWSER_LOG(context_.log, kWarn, "peers cannot use this agent's files: {}", status.to_string());
+    return false;
+  }
+  if (!why_not_uring.ok()) {
+    HAWSER_LOG(context_.log, kWarn, "threads read and write files for peers, since io_uring cannot be used: {}",
+               why_not_uring.message());
+  }
+  use(*std::move(queue));
+  return true;
+}
+
+void FileDesk::use(std::unique_ptr<fileio::Queue> queue) {
+  tried_ = true;
+  mover_ = std::make_unique<fileio::Mover>(std::move(queue), kDepth);
+}
+
+Staged FileDesk::stage(std::uint64_t bytes) {
+  const std::uint64_t capacity = bytes <= kPageBytes ? kPageBytes : std::bit_ceil(bytes);
+  if (staged_ + capacity > kStagedMax) return {};
+  std::byte* memory = nullptr;
+  if (capacity == kSpareBytes && !spares_.empty()) {
+    memory = spares_.back();
+    spares_.pop_back();
+  } else {
+    memory = new_pages(capacity);
+  }
+  if (memory == nullptr) return {};
+  staged_ += capacity;
+  return {this, memory, capacity};
+}
+
+void FileDesk::give_back(std::byte* bytes, std::uint64_t capacity) {
+  staged_ -= capacity;
+  if (capacity == kSpareBytes && spares_.size() < kSparesMax) {
+    spares_.push_back(bytes);
+  } else {
+    delete_pages(bytes);
+  }
+}
+
+void FileDesk::start(FileJob job) { waiting_.push_back(std::move(job)); }
+
+void FileDesk::feed() {
+  while (!waiting_.empty() && mover_->has_room() && !active_.full()) {
+    FileJob next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (!context_.regions.is_open(next.region, next.generation)) {
+      end(std::move(next), wire::Outcome::kClosed);
+      continue;
+    }
+    const auto made = active_.emplace(Active{.job = std::move(next), .task = {}});
+    const FileJob& job = made.value->job;
+    made.value->task = mover_->take(
+        {.op = job.op, .file = job.file, .pieces = job.pieces, .cookie = made.id.to_u64(), .durable = job.durable});
+  }
+}
+
+wire::Outcome FileDesk::outcome_of(const FileJob& job, const fileio::Moved& moved) const {
+  if (moved.status.ok()) return wire::Outcome::kOk;
+  if (!context_.regions.is_open(job.region, job.generation)) {
+    return moved.bytes > 0 ? wire::Outcome::kClosedMidway : wire::Outcome::kClosed;
+  }
+  if (job.target != nullptr) {
+    HAWSER_LOG(context_.log, kDebug, "a peer's use of a file failed: {}", moved.status.to_string());
+  }
+  return moved.status.code() == Code::kBusy ? wire::Outcome::kFileFull : wire::Outcome::kFileFailed;
+}
+
+void FileDesk::end(FileJob job, wire::Outcome outcome) {
+  if (job.target == nullptr) return;
+  job.outcome = outcome;
+  ended_.push_back(std::move(job));
+}
+
+void FileDesk::collect() {
+  std::array<fileio::Moved, 64> moved;
+  for (std::size_t count = 0; (count = mover_->poll(moved)) > 0;) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const base::SlotId id = base::SlotId::from_u64(moved[i].cookie);
+      FileJob job = std::move(active_.get(id)->job);
+      active_.erase(id);
+      const wire::Outcome outcome = outcome_of(job, moved[i]);
+      end(std::move(job), outcome);
+    }
+  }
+}
+
+void FileDesk::stop_closed() {
+  const fileio::File* open = nullptr;  // Mostly all are on one file.
+  active_.for_each([&](base::SlotId, const Active& active) {
+    if (active.job.file.get() == open) return;
+    if (context_.regions.is_open(active.job.region, active.job.generation)) {
+      open = active.job.file.get();
+    } else {
+      mover_->stop(active.task, closed_status());
+    }
+  });
+}
+
+std::size_t FileDesk::turn(std::uint64_t buffered_max) {
+  if (mover_ == nullptr || (waiting_.empty() && mover_->idle())) return ended_.size();
+  stop_closed();
+  feed();
+  const std::size_t work = mover_->turn(buffered_max);
+  collect();
+  feed();
+  return work + ended_.size();
+}
+
+bool FileDesk::poll(FileJob* job) {
+  if (ended_.empty()) return false;
+  *job = std::move(ended_.front());
+  ended_.pop_front();
+  return true;
+}
+
+bool FileDesk::can_sleep() const {
+  return mover_ == nullptr || (ended_.empty() && mover_->can_sleep() && (waiting_.empty() || !mover_->has_room()));
+}
+
+void FileDesk::abandon(const Target* target) {
+  const auto is_its = [target](const FileJob& job) { return job.target == target; };
+  std::erase_if(waiting_, is_its);
+  std::erase_if(ended_, is_its);
+  active_.for_each([&](base::SlotId, Active& active) {
+    if (!is_its(active.job)) return;
+    active.job.target = nullptr;
+    mover_->stop(active.task, Status(Code::kDisconnected, "the path to the peer ended"));
+  });
+}
+
+bool FileDesk::region_quiet(std::uint32_t index, std::uint32_t generation) {
+  if (mover_ == nullptr) return true;
+  const auto is_of_it = [&](const FileJob& job) { return job.region == index && job.generation == generation; };
+  bool quiet = true;
+  active_.for_each([&](base::SlotId, const Active& active) {
+    if (!is_of_it(active.job)) return;
+    mover_->stop(active.task, closed_status());
+    quiet = false;
+  });
+  if (!quiet) collect();
+  return quiet;
+}
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,123 @@
+#pragma once
+
+// FileDesk: what peers ask of this agent's files. Payload goes through staged memory, so that neither a stream nor the
+// lane waits for a device: written bytes land there before a Mover takes them to the file, and read ones are there
+// before their answer is framed.
+//
+// Thread rule: confined to the port's lane. Memory: kStagedMax bytes in all, of which each peer may have kStagedPerPeer;
+// initiators keep to half of that. Lifetime: outlives the machines whose jobs it does; a job of one that is gone still
+// runs to its end, and is dropped.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/stream/stream.h"
+#include "base/slot_table.h"
+#include "fileio/mover.h"
+#include "wire/stream_frames.h"
+
+namespace hawser::backend::stream {
+
+class FileDesk;
+class Target;
+
+/// Bytes of chunks to files that an initiator has in flight on one path.
+inline constexpr std::uint64_t kFileBytesMax = 16u << 20;
+inline constexpr std::uint64_t kStagedPerPeer = 2 * kFileBytesMax;
+inline constexpr std::uint64_t kStagedMax = 512u << 20;
+
+/// Staged memory, page-aligned. Goes back to its desk.
+class Staged {
+ public:
+  Staged() = default;
+  Staged(Staged&& other) noexcept
+      : desk_(std::exchange(other.desk_, nullptr)), bytes_(other.bytes_), capacity_(other.capacity_) {}
+  Staged& operator=(Staged&& other) noexcept;
+  ~Staged() { reset(); }
+
+  explicit operator bool() const { return desk_ != nullptr; }
+  std::byte* data() const { return bytes_; }
+  std::uint64_t capacity() const { return capacity_; }
+  void reset();
+
+ private:
+  friend class FileDesk;
+  Staged(FileDesk* desk, std::byte* bytes, std::uint64_t capacity) : desk_(desk), bytes_(bytes), capacity_(capacity) {}
+
+  FileDesk* desk_ = nullptr;
+  std::byte* bytes_ = nullptr;
+  std::uint64_t capacity_ = 0;
+};
+
+/// One chunk of a peer on a file of this agent.
+struct FileJob {
+  hawser::Operation op = hawser::Operation::kRead;  ///< kRead: from the file into `memory`.
+  bool covered = false;
+  bool durable = false;
+  wire::Outcome outcome = wire::Outcome::kOk;
+  Target* target = nullptr;  ///< Whose it is; null: its path is gone.
+  Path* path = nullptr;
+  std::uint32_t reply = 0;  ///< A read's number at its target.
+  std::uint32_t region = 0, generation = 0;
+  std::uint64_t bytes = 0;
+  wire::ChunkHead chunk;
+  std::shared_ptr<fileio::File> file;
+  std::vector<Piece> pieces;  ///< `local` lies in `memory`, `remote` is the offset in the file.
+  Staged memory;
+};
+
+class FileDesk {
+ public:
+  FileDesk(const Context& context, Network& network) : context_(context), network_(network) {}
+  ~FileDesk();
+
+  /// Files can be served here. The first call opens what that takes.
+  bool open();
+  /// In place of what `open` would take.
+  void use(std::unique_ptr<fileio::Queue> queue);
+  /// Nothing when kStagedMax is reached.
+  Staged stage(std::uint64_t bytes);
+  void start(FileJob job);
+  /// Nothing is told to `target` any more; its jobs end soon.
+  void abandon(const Target* target);
+
+  /// Moves bytes; at most about `buffered_max` through the page cache. Returns how much was done.
+  std::size_t turn(std::uint64_t buffered_max);
+  /// The next job that ended and is its target's still.
+  bool poll(FileJob* job);
+  bool can_sleep() const;
+  std::uint64_t staged() const { return staged_; }
+  /// No job of the region is left; those that are end as soon as the kernel lets go.
+  bool region_quiet(std::uint32_t index, std::uint32_t generation);
+
+ private:
+  friend class Staged;
+  struct Active {
+    FileJob job;
+    base::SlotId task;
+  };
+
+  void feed();
+  void end(FileJob job, wire::Outcome outcome);
+  void collect();
+  void stop_closed();
+  void give_back(std::byte* bytes, std::uint64_t capacity);
+  wire::Outcome outcome_of(const FileJob& job, const fileio::Moved& moved) const;
+
+  const Context& context_;
+  Network& network_;
+  bool tried_ = false;
+  std::unique_ptr<fileio::Mover> mover_;
+  base::SlotTable<Active> active_{fileio::kRequestsMax};
+  std::deque<FileJob> waiting_;  ///< For the mover; each has staged memory, which bounds them.
+  std::deque<FileJob> ended_;
+  std::vector<std::byte*> spares_;
+  std::uint64_t staged_ = 0;
+};
+
+}  // namespace hawser::backend::stream

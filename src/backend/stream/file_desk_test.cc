@@ -1,0 +1,234 @@
+// Two machines and a disk in memory: when chunks on files are acknowledged, and what is staged meanwhile.
+
+#include "backend/stream/file_desk.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "backend/stream/machine_driver.h"
+#include "backend/stream/memory_network.h"
+#include "base/fd.h"
+#include "fileio/fake_queue.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+class FileDeskTest : public ::testing::Test {
+ protected:
+  FileDeskTest() {
+    auto queue = std::make_unique<fileio::FakeQueue>(128);
+    disk_ = queue.get();
+    desk_.use(std::move(queue));
+    std::string path = (std::filesystem::temp_directory_path() / "hawser-desk-XXXXXX").string();
+    const base::Fd made(::mkstemp(path.data()));
+    RegionEntry entry;
+    entry.key = {7, 9};
+    entry.size = 64 * kMiB;
+    entry.rights = Rights::kReadWrite;
+    entry.device = {.kind = DeviceKind::kFile, .ordinal = 0};
+    entry.file = fileio::File::open({.path = path, .direct = DirectIo::kOff}).value();
+    std::filesystem::remove(path);
+    region_ = store_regions_.add(std::move(entry)).value();
+    store_ = std::make_unique<Machine>(store_regions_, store_events_, nullptr, options(), &desk_);
+    user_ = std::make_unique<Machine>(user_regions_, user_events_, nullptr, options());
+    for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = static_cast<std::byte>(i ^ i >> 8);
+  }
+
+  static MachineOptions options() { return {.peer = "peer", .streams = 1, .small_max = 16 * 1024}; }
+  RemoteRegionRef ref() const {
+    RemoteRegionRef ref;
+    ref.index = region_->index;
+    ref.generation = region_->generation;
+    ref.key = region_->key;
+    ref.device = region_->device;
+    return ref;
+  }
+  /// A chunk of one piece between the start of memory_ and `offset` in the file.
+  bool submit(Machine& machine, Binding* binding, Operation op, std::uint64_t offset, std::uint64_t size,
+              bool durable = false) {
+    pieces_.push_back({Piece{.local = memory_.data(), .remote = offset, .size = size}});
+    Chunk chunk;
+    chunk.op = op;
+    chunk.covered = op == Operation::kWrite;
+    chunk.durable = durable;
+    chunk.index = static_cast<std::uint32_t>(pieces_.size());
+    chunk.transfer = 1;
+    chunk.cookie = pieces_.size();
+    chunk.target = binding;
+    chunk.pieces = pieces_.back();
+    chunk.bytes = size;
+    return machine.submit({&chunk, 1}) == 1;
+  }
+  bool submit(Operation op, std::uint64_t offset, std::uint64_t size, bool durable = false) {
+    return submit(*user_, user_->bind(ref()), op, offset, size, durable);
+  }
+  /// What the desk ended is told to its machine, and that to the user.
+  void turn() {
+    desk_.turn(UINT64_MAX);
+    for (FileJob job; desk_.poll(&job);) job.target->on_file(std::move(job));
+    ASSERT_TRUE(deliver(*user_, 0, drain(*store_, 0)).ok());
+  }
+  void to_store() {
+    ASSERT_TRUE(deliver(*store_, 0, drain(*user_, 0)).ok());
+    turn();
+  }
+  static std::string log(EventQueue& events) {
+    std::string text;
+    std::array<PortEvent, 64> out;
+    for (const PortEvent& event : std::span(out).first(events.poll(out))) {
+      if (event.kind == PortEvent::Kind::kArrival) text += "arrival;";
+      if (event.kind == PortEvent::Kind::kChunkDone) text += std::string(to_string(event.status.code())) + ";";
+    }
+    return text;
+  }
+
+  fileio::FakeQueue* disk_ = nullptr;
+  MemorySwitch switch_;
+  MemoryNetwork network_{switch_, "store"};
+  Identity identity_;
+  base::Logger log_;
+  RegionTable store_regions_{4}, user_regions_{4};
+  Context context_{.identity = identity_,
+                   .regions = store_regions_,
+                   .log = log_,
+                   .rng = base::Rng(1),
+                   .security = Security::kNone,
+                   .heartbeat = std::chrono::milliseconds(250),
+                   .clock = Clock::steady()};
+  FileDesk desk_{context_, network_};
+  EventQueue store_events_, user_events_;
+  std::shared_ptr<const RegionEntry> region_;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(2 * kMiB);
+  std::deque<std::vector<Piece>> pieces_;
+  std::unique_ptr<Machine> store_, user_;
+};
+
+TEST_F(FileDeskTest, AWriteIsAcknowledgedWhenTheFileHasIt) {
+  ASSERT_TRUE(submit(Operation::kWrite, 100, 9000));
+  to_store();
+  ASSERT_EQ(disk_->started.size(), 1u);
+  EXPECT_EQ(log(store_events_) + log(user_events_), "");
+  EXPECT_FALSE(desk_.staged() == 0);
+  disk_->end();
+  turn();
+  EXPECT_EQ(log(store_events_), "arrival;");
+  EXPECT_EQ(log(user_events_), "ok;");
+  EXPECT_EQ(std::memcmp(disk_->disk.data() + 100, memory_.data(), 9000), 0);
+  EXPECT_EQ(desk_.staged(), 0u);
+  EXPECT_TRUE(desk_.can_sleep());
+}
+
+TEST_F(FileDeskTest, ADurableOneWhenTheDeviceHasIt) {
+  ASSERT_TRUE(submit(Operation::kWrite, 0, 9000, true));
+  to_store();
+  disk_->end();
+  turn();
+  EXPECT_EQ(log(user_events_), "");
+  ASSERT_EQ(disk_->started.size(), 1u);
+  EXPECT_EQ(disk_->started.front().kind, fileio::Operation::Kind::kSync);
+  disk_->end();
+  turn();
+  EXPECT_EQ(log(user_events_), "ok;");
+}
+
+TEST_F(FileDeskTest, AReadIsAnsweredOnceItIsThere) {
+  disk_->disk.assign(50'000, std::byte{0x5a});
+  ASSERT_TRUE(submit(Operation::kRead, 1000, 20'000));
+  to_store();
+  EXPECT_EQ(log(user_events_), "");
+  disk_->end(7000);  // Short: the rest is asked for again.
+  turn();
+  disk_->end();
+  turn();
+  EXPECT_EQ(log(user_events_), "ok;");
+  EXPECT_EQ(memory_[19'999], std::byte{0x5a});
+  EXPECT_NE(memory_[20'000], std::byte{0x5a});
+  EXPECT_EQ(desk_.staged(), 0u);
+}
+
+TEST_F(FileDeskTest, WhatTheDiskRefusesIsTold) {
+  ASSERT_TRUE(submit(Operation::kRead, 0, 100));
+  to_store();
+  disk_->end();  // The file is empty.
+  turn();
+  EXPECT_EQ(log(user_events_), std::string(to_string(Code::kFailed)) + ";");
+  ASSERT_TRUE(submit(Operation::kWrite, 0, 100));
+  to_store();
+  disk_->end(UINT64_MAX, ENOSPC);
+  turn();
+  EXPECT_EQ(log(user_events_), std::string(to_string(Code::kBusy)) + ";");
+  EXPECT_EQ(desk_.staged(), 0u);
+}
+
+TEST_F(FileDeskTest, AClosedRegionIsQuietWhenTheKernelIsDone) {
+  ASSERT_TRUE(submit(Operation::kWrite, 0, 100));
+  ASSERT_TRUE(submit(Operation::kRead, 0, 100));
+  to_store();
+  store_regions_.close(region_->index, region_->generation);
+  EXPECT_FALSE(desk_.region_quiet(region_->index, region_->generation));
+  ASSERT_TRUE(submit(Operation::kWrite, 0, 100));  // Comes after the close: does not reach the disk.
+  to_store();
+  EXPECT_EQ(disk_->started.size(), 2u);
+  disk_->end(0, ECANCELED);
+  disk_->end(0, ECANCELED);
+  turn();
+  EXPECT_TRUE(desk_.region_quiet(region_->index, region_->generation));
+  const std::string denied = std::string(to_string(Code::kDenied)) + ";";
+  EXPECT_EQ(log(user_events_), denied + denied + denied);
+  EXPECT_EQ(log(store_events_), "");
+}
+
+TEST_F(FileDeskTest, JobsOfAPathThatEndedEndInSilence) {
+  ASSERT_TRUE(submit(Operation::kWrite, 0, 100));
+  ASSERT_TRUE(submit(Operation::kRead, 0, 100));
+  ASSERT_TRUE(deliver(*store_, 0, drain(*user_, 0)).ok());
+  desk_.turn(UINT64_MAX);
+  store_->fail(Status(Code::kDisconnected, "gone"));
+  store_.reset();
+  EXPECT_GT(desk_.staged(), 0u);
+  while (!disk_->started.empty()) disk_->end();
+  desk_.turn(UINT64_MAX);
+  FileJob job;
+  EXPECT_FALSE(desk_.poll(&job));
+  EXPECT_EQ(desk_.staged(), 0u);
+  EXPECT_TRUE(desk_.can_sleep());
+}
+
+TEST_F(FileDeskTest, TheInitiatorKeepsToItsBound) {
+  std::uint64_t taken = 0;
+  while (submit(Operation::kWrite, 0, kMiB)) taken += kMiB;
+  EXPECT_EQ(taken, kFileBytesMax);
+  to_store();
+  EXPECT_LE(desk_.staged(), kStagedPerPeer);
+  for (std::uint64_t i = 0; i < taken / kMiB; ++i) disk_->end();
+  turn();
+  EXPECT_TRUE(submit(Operation::kWrite, 0, kMiB));
+}
+
+TEST_F(FileDeskTest, APeerThatDoesNotGetsNoMoreThanItsShare) {
+  std::vector<std::unique_ptr<Machine>> users;
+  for (std::uint32_t i = 0; i < 4; ++i) {  // Four initiators that pretend to be one: each keeps to its bound.
+    users.push_back(std::make_unique<Machine>(user_regions_, user_events_, nullptr, options()));
+    RemoteRegionRef other = ref();
+    for (other.generation = 100; other.generation < 100 + i; ++other.generation) users[i]->bind(other);
+    Binding* binding = users[i]->bind(ref());  // Its number is another with each.
+    while (submit(*users[i], binding, Operation::kWrite, 0, kMiB)) continue;
+    ASSERT_TRUE(deliver(*store_, 0, drain(*users[i], 0)).ok());
+  }
+  EXPECT_EQ(desk_.staged(), kStagedPerPeer);
+}
+
+TEST_F(FileDeskTest, WithoutADeskARegionInAFileIsNone) {
+  store_ = std::make_unique<Machine>(store_regions_, store_events_, nullptr, options());
+  ASSERT_TRUE(submit(Operation::kWrite, 0, 100));
+  to_store();
+  EXPECT_EQ(log(user_events_), std::string(to_string(Code::kDenied)) + ";");
+}
+
+}  // namespace
+}  // namespace hawser::backend::stream

@@ -139,40 +139,40 @@ TEST_F(PeerFiles, ScatteredBlocksGoWhereTheTablesSay) {
 }
 
 TEST_F(PeerFiles, ANotificationComesAfterTheBytesAreInTheFile) {
-  const Region file = serve("f", 8 * kMiB);
-  const auto bytes = memory(8 * kMiB);
-  for (int round = 0; round < 8; ++round) {
+  const Region file = serve("f", 3 * kMiB);
+  const auto bytes = memory(3 * kMiB);
+  for (int round = 0; round < 6; ++round) {
     std::fill(bytes.begin(), bytes.end(), static_cast<std::byte>(round + 1));
-    Transfer transfer = std::move(start(Operation::kWrite, "f", 0, 0, 8 * kMiB, {.notify = "written"}).value());
+    Transfer transfer = std::move(start(Operation::kWrite, "f", 0, 0, 3 * kMiB, {.notify = "written"}).value());
     std::optional<Notification> told;
     const Instant deadline = Clock::steady().now() + kPatience;
     while (!(told = store_->take_notification()) && Clock::steady().now() < deadline) store_->wait(1ms);
     ASSERT_TRUE(told.has_value());
-    ASSERT_EQ(content("f"), std::string(8 * kMiB, static_cast<char>(round + 1)));
+    ASSERT_EQ(content("f"), std::string(3 * kMiB, static_cast<char>(round + 1)));
     EXPECT_TRUE(transfer.wait(kPatience).ok());
   }
 }
 
 TEST_F(PeerFiles, DurableWritesAndManyAtOnce) {
-  const Region file = serve("f", 64 * kMiB);
-  static_cast<void>(memory(64 * kMiB));
-  std::vector<Transfer> transfers;  // Four times what is staged for one peer.
-  for (std::size_t i = 0; i < 64; ++i) {
+  const Region file = serve("f", 40 * kMiB);
+  static_cast<void>(memory(40 * kMiB));
+  std::vector<Transfer> transfers;  // More than what is staged for one peer.
+  for (std::size_t i = 0; i < 40; ++i) {
     transfers.push_back(
-        std::move(start(Operation::kWrite, "f", i * kMiB, (63 - i) * kMiB, kMiB, {.durable = i % 2 == 0}).value()));
+        std::move(start(Operation::kWrite, "f", i * kMiB, (39 - i) * kMiB, kMiB, {.durable = i % 2 == 0}).value()));
   }
   for (Transfer& transfer : transfers) EXPECT_EQ(transfer.wait(kPatience).to_string(), Status().to_string());
   const std::string written = content("f");
-  for (std::size_t i = 0; i < 64; ++i) {
-    EXPECT_EQ(std::memcmp(written.data() + (63 - i) * kMiB, memory_.bytes().data() + i * kMiB, kMiB), 0) << i;
+  for (std::size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(std::memcmp(written.data() + (39 - i) * kMiB, memory_.bytes().data() + i * kMiB, kMiB), 0) << i;
   }
 }
 
 TEST_F(PeerFiles, SmallReadsPassWhileMuchIsWritten) {
-  const Region file = serve("f", 64 * kMiB);
-  static_cast<void>(memory(65 * kMiB));
-  Transfer bulk = std::move(start(Operation::kWrite, "f", 0, 0, 64 * kMiB).value());
-  for (int i = 0; i < 50; ++i) ASSERT_TRUE(run(Operation::kRead, "f", 64 * kMiB, 0, 8).ok());
+  const Region file = serve("f", 32 * kMiB);
+  static_cast<void>(memory(33 * kMiB));
+  Transfer bulk = std::move(start(Operation::kWrite, "f", 0, 0, 32 * kMiB).value());
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(run(Operation::kRead, "f", 32 * kMiB, 0, 8).ok());
   EXPECT_TRUE(bulk.wait(kPatience).ok());
 }
 
@@ -209,9 +209,9 @@ TEST_F(PeerFiles, RightsAndBoundsHold) {
 }
 
 TEST_F(PeerFiles, AClosedFileIsQuietAndStaysAsItIs) {
-  Region file = serve("f", 64 * kMiB);
-  static_cast<void>(memory(64 * kMiB));
-  Transfer write = std::move(start(Operation::kWrite, "f", 0, 0, 64 * kMiB).value());
+  Region file = serve("f", 24 * kMiB);
+  static_cast<void>(memory(24 * kMiB));
+  Transfer write = std::move(start(Operation::kWrite, "f", 0, 0, 24 * kMiB).value());
   ASSERT_TRUE(file.close(kPatience).ok());
   const std::string closed = content("f");
   const Status status = write.wait(kPatience);
@@ -222,14 +222,14 @@ TEST_F(PeerFiles, AClosedFileIsQuietAndStaysAsItIs) {
 
 TEST_F(PeerFiles, CancelledIsFinalAndThePathStaysGood) {
   constexpr std::byte kAfter{0xdd};  // What is in memory once the status is final: it must go nowhere, and stay.
-  const Region file = serve("f", 32 * kMiB);
-  const auto bytes = memory(32 * kMiB);
+  const Region file = serve("f", 8 * kMiB);
+  const auto bytes = memory(8 * kMiB);
   const auto is_after = [](std::byte byte) { return byte == kAfter; };
   for (int i = 0; i < 20; ++i) {
     const Operation op = i % 2 == 0 ? Operation::kWrite : Operation::kRead;
     std::fill(bytes.begin(), bytes.end(), static_cast<std::byte>(i));
     Transfer transfer = std::move(start(op, "f", 0, 0, bytes.size()).value());
-    std::this_thread::sleep_for(std::chrono::microseconds(200 * i));
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * i));
     transfer.cancel();
     const Status status = transfer.wait(kPatience);
     ASSERT_TRUE(status.ok() || status.code() == Code::kCancelled) << status.to_string();
@@ -245,20 +245,20 @@ TEST_F(PeerFiles, CancelledIsFinalAndThePathStaysGood) {
 }
 
 TEST_F(PeerFiles, EitherSideMayGoInTheMiddle) {
-  static_cast<void>(serve("f", 64 * kMiB));
-  const Region file = serve("g", 64 * kMiB);
-  static_cast<void>(memory(64 * kMiB));
+  static_cast<void>(serve("f", 24 * kMiB));
+  const Region file = serve("g", 24 * kMiB);
+  static_cast<void>(memory(24 * kMiB));
   std::optional<Agent> other = open_agent("other");
   {
-    const Region source = std::move(other->allocate({.size = 64 * kMiB}).value());
+    const Region source = std::move(other->allocate({.size = 24 * kMiB}).value());
     const Peer store = other->add_peer(store_->card().value()).value();
-    const LocalRange local = source.range(0, 64 * kMiB);
-    const RemoteRange remote = store.range("g", 0, 64 * kMiB);
+    const LocalRange local = source.range(0, 24 * kMiB);
+    const RemoteRange remote = store.range("g", 0, 24 * kMiB);
     const Plan plan = other->plan_write(store, {&local, 1}, {&remote, 1}).value();
     const Transfer gone = std::move(plan.submit({.deadline = kPatience}).value());
   }
   close(other);  // The user of the file, with chunks of its on the desk.
-  Transfer transfer = std::move(start(Operation::kWrite, "g", 0, 0, 64 * kMiB).value());
+  Transfer transfer = std::move(start(Operation::kWrite, "g", 0, 0, 24 * kMiB).value());
   close(store_);
   const Status status = transfer.wait(kPatience);
   EXPECT_TRUE(status.ok() || status.code() == Code::kDisconnected) << status.to_string();

@@ -98,7 +98,7 @@ TEST(StreamFrames, SmallMessagesRoundTrip) {
   EXPECT_TRUE(decode_ack(ack_entry(77, Outcome::kClosedMidway), &tag, &outcome));
   EXPECT_EQ(tag, 77u);
   EXPECT_EQ(outcome, Outcome::kClosedMidway);
-  EXPECT_FALSE(decode_ack(0x05000000, &tag, &outcome));
+  EXPECT_FALSE(decode_ack((kOutcomeLast + 1u) << 24, &tag, &outcome));
 }
 
 }  // namespace

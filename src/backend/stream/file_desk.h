@@ -4,9 +4,9 @@
 // lane waits for a device: written bytes land there before a Mover takes them to the file, and read ones are there
 // before their answer is framed.
 //
-// Thread rule: confined to the port's lane. Memory: kStagedMax bytes in all, of which each peer may have kStagedPerPeer;
-// initiators keep to half of that. Lifetime: outlives the machines whose jobs it does; a job of one that is gone still
-// runs to its end, and is dropped.
+// Thread rule: confined to the port's lane. Memory: kStagedMax bytes in all, kStagedPerPeer for each peer; initiators
+// keep to half of that. Lifetime: outlives the machines whose jobs it does; a job of one that is gone still runs to its
+// end, and is dropped.
 
 #include <cstddef>
 #include <cstdint>

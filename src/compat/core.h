@@ -112,7 +112,9 @@ class AgentCore {
   /// for that: so each look at one is a look at all.
   void join_long(RequestCore* request);
   void leave_long(RequestCore* request);
-  void advance();
+  void advance() {
+    if (long_count_.load(std::memory_order_acquire) != 0) advance_all();
+  }
 
   // prepared.cc
   /// An empty name: local.
@@ -148,6 +150,7 @@ class AgentCore {
   Result<PreparedList> prepare_any(std::string_view call, std::string_view name, MemType type,
                                    std::span<const Row> list, const OptArgs* opt,
                                    const std::shared_ptr<AgentCore>& self);
+  void advance_all();
   void take_marked(const Notification& one, NotificationMap& into);
   void forget_parts(std::span<const void* const> gone);
   static Status mirror_regions(std::string_view call, const Peer& self, PreparedCore& prepared);
@@ -185,6 +188,7 @@ class AgentCore {
   };
   std::mutex incoming_mutex_;  ///< Over taking notifications, which must stay in order, and over what follows.
   AssemblyBudget incoming_budget_;
+  std::atomic<bool> has_incoming_{false};
   std::map<const void*, Incoming> incoming_;  ///< By peer; only those of which something waits for its end.
   std::mutex exchange_mutex_;                 ///< Over making it.
   std::unique_ptr<Exchange> exchange_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/core.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/core.h"
@@ -18,8 +19,9 @@ constexpr Duration kLongPatience = std::chrono::seconds(60);
 
 /// NIXL's clients take "sent" for granted, so a full inbox is waited for, for a while.
 Status tell(hawser::Agent& agent, const Peer& peer, std::string_view text) {
-  const Instant end = Clock::steady().now() + kInboxPatience;
   Status status = peer.notify(text);
+  if (status.code() != Code::kBusy) return status;
+  const Instant end = Clock::steady().now() + kInboxPatience;
   while (status.code() == Code::kBusy && Clock::steady().now() < end) {
     (void)agent.wait(std::chrono::milliseconds(1));
     status = peer.notify(text);
@@ -74,8 +76,8 @@ void AgentCore::leave_long(RequestCore* request) {
   long_count_.store(long_.size(), std::memory_order_release);
 }
 
-void AgentCore::advance() {
-  if (long_count_.load(std::memory_order_acquire) == 0 || !need_home("get_xfer_status").ok()) return;
+void AgentCore::advance_all() {
+  if (!need_home("get_xfer_status").ok()) return;
   const std::lock_guard lock(long_mutex_);
   const std::vector<RequestCore*> all(long_.begin(), long_.end());
   for (RequestCore* const each : all) {
@@ -116,6 +118,8 @@ Status AgentCore::take_notifications(NotificationMap& into) {
   HAWSER_TRY(need_backend("get_notifs"));
   poll();
   advance();
+  // Most calls find nothing, and should cost no more than that.
+  if (!agent_->core()->inbox.has_notifications() && !has_incoming_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(incoming_mutex_);
   std::vector<const void*> gone;
   for (const auto& [key, from] : incoming_) {
@@ -129,6 +133,7 @@ Status AgentCore::take_notifications(NotificationMap& into) {
     }
   }
   forget_parts(gone);
+  has_incoming_.store(!incoming_.empty(), std::memory_order_release);
   return {};
 }
 

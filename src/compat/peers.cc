@@ -31,7 +31,6 @@ std::optional<Peer> AgentCore::find_peer(std::string_view name) {
 }
 
 Result<Peer> AgentCore::need_peer(std::string_view call, std::string_view name) {
-  HAWSER_TRY(need_home(call));
   const std::lock_guard lock(mutex_);
   std::optional<Peer> peer = find_peer(name);
   if (!peer) return unknown_agent(call, name);
@@ -88,6 +87,7 @@ std::vector<std::string> AgentCore::remote_names() const {
 
 Status AgentCore::connect(std::string_view name) {
   constexpr std::string_view kCall = "make_connection";
+  HAWSER_TRY(need_home(kCall));
   HAWSER_TRY_ASSIGN(const Peer peer, need_peer(kCall, name));
   if (peer.is_self()) return {};
   const Status status = peer.connect(kConnectTimeout);

@@ -2,6 +2,7 @@
 
 #include <hawser/compat/agent.h>
 
+#include <array>
 #include <numeric>
 #include <ostream>
 
@@ -260,8 +261,10 @@ Result<TransferRequest> Agent::create_xfer_req(XferOp op, const XferDescList& lo
     return refusal(NixlCode::kInvalidParam, kCall,
                    base::format("{} local and {} remote descriptors", local.size(), remote.size()));
   }
-  std::vector<std::int32_t> index(local.size());
-  std::iota(index.begin(), index.end(), 0);
+  std::array<std::int32_t, 1> single{};  // Most lists that are made in a hurry are of one.
+  std::vector<std::int32_t> many(local.size() > single.size() ? local.size() : 0);
+  std::iota(many.begin(), many.end(), 0);
+  const std::span<const std::int32_t> index = many.empty() ? std::span<const std::int32_t>(single) : many;
   HAWSER_TRY_ASSIGN(auto request, make_request(kCall, op, ours, index, theirs, index, opt));
   return TransferRequest(std::move(request));
 }

@@ -1,95 +1,88 @@
 #include "compat/blob.h"
 
+#include "base/bytes.h"
 #include "base/format.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-constexpr std::string_view kMagic = "hawser/nixl/1\n";
-constexpr std::uint64_t kEntryBytes = 32;
+constexpr std::string_view kMagic = "hawser/nixl/2\n";
+constexpr std::size_t kTextMax = std::size_t{1} << 32;
+constexpr std::size_t kEntriesMax = std::size_t{1} << 32;
 
-void put(std::string& out, std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
+// An entry's first byte: its type, and what is as the one before it makes likely. The rest follows as varints.
+constexpr unsigned kTypeMask = 7;
+constexpr unsigned kSameDev = 8;
+constexpr unsigned kSameLen = 16;
+constexpr unsigned kNextRegion = 32;  ///< One more.
+constexpr unsigned kNextAddr = 64;    ///< Where the one before ends.
+constexpr unsigned kHeadMax = 127;
+
+/// What a list begins with.
+constexpr BlobEntry kBefore{.type = MemType::kDram, .region = UINT32_MAX, .desc = {}};
+
+void put_entry(base::ByteWriter& out, const BlobEntry& entry, const BlobEntry& last) {
+  const bool same_dev = entry.desc.dev == last.desc.dev, same_len = entry.desc.len == last.desc.len;
+  const bool next_region = entry.region == last.region + 1;  // Wraps.
+  const bool next_addr = entry.desc.addr == last.desc.addr + last.desc.len;
+  out.u8(static_cast<std::uint8_t>(static_cast<unsigned>(entry.type) | (same_dev ? kSameDev : 0) |
+                                   (same_len ? kSameLen : 0) | (next_region ? kNextRegion : 0) |
+                                   (next_addr ? kNextAddr : 0)));
+  if (!same_dev) out.varint(entry.desc.dev);
+  if (!same_len) out.varint(entry.desc.len);
+  if (!next_region) out.varint(entry.region);
+  if (!next_addr) out.varint(entry.desc.addr);
 }
-
-void put(std::string& out, std::string_view text) {
-  put(out, text.size(), 4);
-  out += text;
-}
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-  std::uint64_t number(int bytes) {
-    const std::string_view taken = take(static_cast<std::size_t>(bytes));
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < taken.size(); ++i) {
-      value |= std::uint64_t{static_cast<unsigned char>(taken[i])} << (8 * i);
-    }
-    return value;
-  }
-  std::string_view text() { return take(number(4)); }
-  std::string_view take(std::size_t size) {
-    if (size > bytes_.size()) {
-      good_ = false;
-      bytes_ = {};
-      return {};
-    }
-    const std::string_view taken = bytes_.substr(0, size);
-    bytes_.remove_prefix(size);
-    return taken;
-  }
-  bool good() const { return good_; }
-  std::size_t left() const { return bytes_.size(); }
-
- private:
-  std::string_view bytes_;
-  bool good_ = true;
-};
 
 Status corrupt(std::string text) { return Status(Code::kCorrupt, "load_remote_md: " + std::move(text)); }
+
+/// False: of a type that is unknown. What is cut short sticks in the reader.
+bool take_entry(base::ByteReader& in, const BlobEntry& last, BlobEntry& entry) {
+  const unsigned head = in.u8();
+  const unsigned type = head & kTypeMask;
+  if (head > kHeadMax || type > static_cast<unsigned>(MemType::kFile)) return false;
+  entry.type = static_cast<MemType>(type);
+  entry.desc.dev = (head & kSameDev) != 0 ? last.desc.dev : in.varint();
+  entry.desc.len = (head & kSameLen) != 0 ? last.desc.len : in.varint();
+  entry.region = (head & kNextRegion) != 0 ? last.region + 1 : static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+  entry.desc.addr = (head & kNextAddr) != 0 ? last.desc.addr + last.desc.len : in.varint();
+  return true;
+}
 
 }  // namespace
 
 std::string encode_blob(const Blob& blob) {
-  std::string out(kMagic);
-  out.reserve(out.size() + blob.agent.size() + blob.card.size() + 12 + blob.entries.size() * kEntryBytes);
-  put(out, blob.agent);
-  put(out, blob.card);
-  put(out, blob.entries.size(), 4);
+  std::string bytes(kMagic);
+  bytes.reserve(bytes.size() + blob.agent.size() + blob.card.size() + 3 * base::kVarintSizeMax + blob.entries.size());
+  base::ByteWriter out(&bytes);
+  out.string(blob.agent);
+  out.string(blob.card);
+  out.varint(blob.entries.size());
+  BlobEntry last = kBefore;
   for (const BlobEntry& entry : blob.entries) {
-    put(out, static_cast<std::uint64_t>(entry.type), 4);
-    put(out, entry.region, 4);
-    put(out, entry.desc.dev, 8);
-    put(out, entry.desc.addr, 8);
-    put(out, entry.desc.len, 8);
+    put_entry(out, entry, last);
+    last = entry;
   }
-  return out;
+  return bytes;
 }
 
 Result<Blob> decode_blob(std::string_view bytes) {
-  Reader in(bytes);
-  if (in.take(kMagic.size()) != kMagic) return corrupt("this is no metadata of Hawser's");
+  if (!bytes.starts_with(kMagic)) return corrupt("this is no metadata of Hawser's");
+  base::ByteReader in(bytes.substr(kMagic.size()));
   Blob blob;
-  blob.agent = in.text();
-  blob.card = in.text();
-  const std::uint64_t count = in.number(4);
-  if (!in.good() || blob.agent.empty()) return corrupt("the metadata is cut short");
-  if (in.left() != count * kEntryBytes) {
-    return corrupt(base::format("the metadata has {} bytes for {} registrations", in.left(), count));
-  }
+  blob.agent = in.string(kTextMax);
+  blob.card = in.string(kTextMax);
+  const std::size_t count = in.count(kEntriesMax, 1);
+  if (!in.ok() || blob.agent.empty()) return corrupt("the metadata is cut short");
   blob.entries.resize(count);
+  const BlobEntry* last = &kBefore;
   for (BlobEntry& entry : blob.entries) {
-    const std::uint64_t type = in.number(4);
-    if (type > static_cast<std::uint64_t>(MemType::kFile)) {
-      return corrupt(base::format("memory type {} is unknown", type));
-    }
-    entry.type = static_cast<MemType>(type);
-    entry.region = static_cast<std::uint32_t>(in.number(4));
-    entry.desc.dev = in.number(8);
-    entry.desc.addr = in.number(8);
-    entry.desc.len = in.number(8);
+    if (!take_entry(in, *last, entry)) return corrupt("a memory type is unknown");
+    last = &entry;
+  }
+  if (!in.finished()) {
+    return corrupt(base::format("the metadata is cut short or too long for {} registrations", count));
   }
   return blob;
 }

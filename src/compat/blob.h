@@ -2,8 +2,11 @@
 
 // The bytes that NIXL calls metadata: who made them, its card, and which registration each region of the card is.
 //
-//   magic; u32 length, agent name; u32 length, card; u32 count, then for each registration: u32 type, u32 region,
-//   u64 dev, u64 addr, u64 len. Little-endian.
+//   magic; agent name and card, each after its length; the number of registrations; for each a byte with its type (0-2)
+//   and four bits for what the one before makes likely: the same device (3), the same length (4), the next region (5),
+//   the address where that one ends (6). Where a bit is not set, the value follows, in this order.
+//
+// Numbers are varints. A pool that is registered block by block takes one byte a block here, beside its card.
 //
 // Thread rule: pure functions. Lifetime: a decoded blob views the bytes that it was made from.
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -74,11 +75,14 @@ class Book {
 
   void add(MemType type, const Desc& desc, Entry entry) {
     longest_ = std::max(longest_, entry.len);
-    entries_.emplace(Key{type, desc.dev, desc.addr}, std::move(entry));
+    entries_.emplace_hint(entries_.end(), Key{type, desc.dev, desc.addr},
+                          std::move(entry));  // They mostly come sorted.
   }
   /// Takes one with exactly these values away from `backends`: out of the book when none is left. False: there is none.
   bool take(MemType type, const Desc& desc, BackendMask backends, std::optional<Entry>* out) {
-    auto [at, end] = entries_.equal_range(Key{type, desc.dev, desc.addr});
+    const Key key{type, desc.dev, desc.addr};
+    if (entries_.empty() || std::prev(entries_.end())->first < key) return false;
+    auto [at, end] = entries_.equal_range(key);
     for (; at != end; ++at) {
       if (at->second.len != desc.len || (at->second.backends & backends) == 0) continue;
       at->second.backends &= ~backends;

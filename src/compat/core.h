@@ -31,6 +31,7 @@
 #include "compat/parts.h"
 #include "compat/plugins.h"
 #include "compat/refusal.h"
+#include "plan/row_table.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -124,6 +125,10 @@ class AgentCore {
                                std::span<const StridedDesc> rows, const OptArgs* opt,
                                const std::shared_ptr<AgentCore>& self);
 
+  /// Room for the rows of a list, of one that is gone if there is any.
+  std::vector<plan::RowBlock> take_room();
+  void keep_room(std::vector<plan::RowBlock> room);
+
   /// Metadata that travels by itself. Made at the first call, where neither an etcd nor a listen thread was asked for.
   Result<Exchange*> exchange();
   /// The user's word: unlike `invalidate` it also ends the following of what was fetched.
@@ -189,8 +194,10 @@ class AgentCore {
   std::mutex incoming_mutex_;  ///< Over taking notifications, which must stay in order, and over what follows.
   AssemblyBudget incoming_budget_;
   std::atomic<bool> has_incoming_{false};
-  std::map<const void*, Incoming> incoming_;  ///< By peer; only those of which something waits for its end.
-  std::mutex exchange_mutex_;                 ///< Over making it.
+  std::map<const void*, Incoming> incoming_;        ///< By peer; only those of which something waits for its end.
+  std::mutex rooms_mutex_;                          ///< Over the next one. Taken under mutex_, too.
+  std::vector<std::vector<plan::RowBlock>> rooms_;  ///< At most kRoomsMax.
+  std::mutex exchange_mutex_;                       ///< Over making it.
   std::unique_ptr<Exchange> exchange_;
 };
 

@@ -1,5 +1,6 @@
 // Metadata made and loaded.
 
+#include "agent/region.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/blob.h"
@@ -19,7 +20,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   Blob blob{.agent = name_, .card = {}, .entries = {}};
   std::vector<std::uint32_t> indices;
   const auto add = [&](MemType type, const Desc& desc, const Book<LocalRange>::Entry& entry) {
-    indices.push_back(regions_.find(entry.id)->second.index());
+    indices.push_back(entry.range.region->entry->index);
     blob.entries.push_back({.type = type, .region = indices.back(), .desc = desc});
   };
   if (only == nullptr) {

@@ -14,6 +14,9 @@ namespace {
 
 /// Blocks in one list: its rows may be strided, but a request's indices are 32 bits.
 constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 31;
+/// Room that is kept for lists to come: each so many blocks (6 MiB), so many of them.
+constexpr std::size_t kRoomBlocksMax = std::size_t{1} << 18;
+constexpr std::size_t kRoomsMax = 4;
 
 /// Numbers regions in order of first use.
 template <typename Region>
@@ -22,6 +25,12 @@ class Places {
   explicit Places(std::vector<std::shared_ptr<Region>>& regions) : regions_(regions) {}
   std::uint32_t of(const std::shared_ptr<Region>& region) {
     if (region.get() == last_) return place_;
+    if (regions_.empty()) {  // Most lists are of one region and never need the map.
+      first_ = last_ = region.get();
+      regions_.push_back(region);
+      return place_;
+    }
+    if (region.get() == first_) return last_ = first_, place_ = 0;
     const auto [at, fresh] = places_.try_emplace(region.get(), static_cast<std::uint32_t>(regions_.size()));
     if (fresh) regions_.push_back(region);
     last_ = region.get();
@@ -31,6 +40,7 @@ class Places {
  private:
   std::vector<std::shared_ptr<Region>>& regions_;
   std::unordered_map<const void*, std::uint32_t> places_;
+  const void* first_ = nullptr;
   const void* last_ = nullptr;
   std::uint32_t place_ = 0;
 };
@@ -115,6 +125,20 @@ Status resolve(std::string_view call, const Book<Range>& book, MemType type, std
 
 }  // namespace
 
+std::vector<plan::RowBlock> AgentCore::take_room() {
+  const std::lock_guard lock(rooms_mutex_);
+  if (rooms_.empty()) return {};
+  std::vector<plan::RowBlock> room = std::move(rooms_.back());
+  rooms_.pop_back();
+  return room;
+}
+
+void AgentCore::keep_room(std::vector<plan::RowBlock> room) {
+  if (room.capacity() == 0 || room.capacity() > kRoomBlocksMax) return;
+  const std::lock_guard lock(rooms_mutex_);
+  if (rooms_.size() < kRoomsMax) rooms_.push_back(std::move(room));
+}
+
 /// The agent's own memory, seen from its other side.
 Status AgentCore::mirror_regions(std::string_view call, const Peer& self, PreparedCore& prepared) {
   for (const auto& local : prepared.locals) {
@@ -130,8 +154,7 @@ Result<PreparedList> AgentCore::prepare_any(std::string_view call, std::string_v
                                             std::span<const Row> list, const OptArgs* opt,
                                             const std::shared_ptr<AgentCore>& self) {
   HAWSER_TRY(need_home(call));
-  auto prepared = std::make_shared<PreparedCore>();
-  prepared->core = self;
+  auto prepared = std::make_shared<PreparedCore>(self);
   if (list.empty()) return refusal(NixlCode::kInvalidParam, call, "the list is empty");
   if (list.size() > kBlocksMax) return refusal(NixlCode::kInvalidParam, call, "the list has more than 2^31 entries");
   const std::lock_guard lock(mutex_);

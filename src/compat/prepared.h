@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "agent/plan.h"
@@ -16,6 +17,11 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 
 struct PreparedCore {
+  explicit PreparedCore(std::shared_ptr<AgentCore> its) : core(std::move(its)) { rows.reuse(core->take_room()); }
+  PreparedCore(const PreparedCore&) = delete;
+  PreparedCore& operator=(const PreparedCore&) = delete;
+  ~PreparedCore() { core->keep_room(rows.take_room()); }
+
   std::shared_ptr<AgentCore> core;
   std::optional<Peer> peer;  ///< None: local.
   std::vector<std::shared_ptr<agent::LocalRegion>> locals;

@@ -44,6 +44,43 @@ TEST(RowTable, RegularBlocksBecomeRowsAndAreFoundAgain) {
   }
 }
 
+TEST(RowTable, OneRowNeedsNoHintsAndIsFound) {
+  const RowTable one = table_of({{40, 8, 2}});
+  EXPECT_EQ(one.at(0).offset, 40u);
+  EXPECT_EQ(one.find_row(0), 0u);
+  const RowTable row = table_of({{0, 8, 1}, {16, 8, 1}, {32, 8, 1}});
+  ASSERT_EQ(row.rows().size(), 1u);
+  EXPECT_EQ(row.at(2).offset, 32u);
+  EXPECT_EQ(row.find_row(2), 0u);
+  EXPECT_EQ(row.first_of(0), 0u);
+  const std::vector<std::int32_t> index = {2, 0};
+  const Result<RowPieces> pieces = pair_rows("test", row, 2, index, row, 2, index);
+  ASSERT_TRUE(pieces) << pieces.error().to_string();
+  ASSERT_EQ(pieces->pieces.all.size(), 2u);
+  EXPECT_EQ(pieces->pieces.all[0].remote, 32u);
+}
+
+TEST(RowTable, RoomOfAFormerListIsTakenOverEmpty) {
+  std::mt19937 dice(2);
+  const auto random_blocks = [&](int count) {
+    std::vector<Block3> blocks;
+    for (int i = 0; i < count; ++i) blocks.push_back({dice() % 100000, dice() % 5 + 1, 0});
+    return blocks;
+  };
+  RowTable first = table_of(random_blocks(1000));
+  ASSERT_TRUE(first.is_list());
+  const RowBlock* const room = first.list().data();
+  const std::vector<Block3> blocks = random_blocks(500);
+  RowTable second;
+  second.reuse(first.take_room());
+  for (const Block3& block : blocks) second.add(block.offset, block.size, block.region);
+  second.finish();
+  ASSERT_TRUE(second.is_list());
+  EXPECT_EQ(second.list().data(), room);
+  ASSERT_EQ(second.count(), blocks.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) EXPECT_EQ(second.at(i).offset, blocks[i].offset);
+}
+
 TEST(RowTable, IrregularBlocksBecomeAListAndAreFoundAgain) {
   std::mt19937 dice(1);
   std::vector<Block3> blocks;

@@ -29,7 +29,7 @@ void RowTable::become_list() {
 }
 
 void RowTable::finish() {
-  if (is_list_ || rows_.empty()) return;
+  if (is_list_ || rows_.size() < 2) return;
   first_.reserve(rows_.size());
   std::uint64_t first = 0;
   for (const Row& row : rows_) {
@@ -53,7 +53,7 @@ RowBlock RowTable::at(std::uint64_t index) const {
   HAWSER_ASSERT(index < count_, "the index of a block was not checked");
   if (is_list_) return list_[index];
   const std::size_t row = find_row(index);
-  return {rows_[row].offset + (index - first_[row]) * rows_[row].stride, rows_[row].size, rows_[row].region};
+  return {rows_[row].offset + (index - first_of(row)) * rows_[row].stride, rows_[row].size, rows_[row].region};
 }
 
 }  // namespace hawser::plan

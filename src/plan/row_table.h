@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "plan/table_shape.h"
@@ -44,6 +45,13 @@ class RowTable {
   }
   /// Many at once.
   void add(const Row& row);
+  /// Before the first one: room of a former table's list, which this one takes over. It spares page faults.
+  void reuse(std::vector<RowBlock> room) {
+    list_ = std::move(room);
+    list_.clear();
+  }
+  /// The list's room, for another table; this one is of no use any more.
+  std::vector<RowBlock> take_room() { return std::move(list_); }
   /// After the last one; before any look-up.
   void finish();
 
@@ -62,11 +70,12 @@ class RowTable {
   RowBlock at(std::uint64_t index) const;
   /// The row that holds block `index`, and the index of its first block. Not for a list.
   std::size_t find_row(std::uint64_t index) const {
+    if (hints_.empty()) return 0;
     const auto bucket = static_cast<std::size_t>(index >> hint_shift_);
     const auto from = first_.begin() + hints_[bucket] + 1, to = first_.begin() + hints_[bucket + 1] + 1;
     return static_cast<std::size_t>(std::upper_bound(from, to, index) - first_.begin()) - 1;
   }
-  std::uint64_t first_of(std::size_t row) const { return first_[row]; }
+  std::uint64_t first_of(std::size_t row) const { return first_.empty() ? 0 : first_[row]; }
 
  private:
   // Rows cost a search per look-up and 40 bytes; below two blocks a row a plain list is smaller and faster.
@@ -90,7 +99,7 @@ class RowTable {
   bool is_list_ = false;
   std::vector<Row> rows_;
   std::vector<RowBlock> list_;
-  std::vector<std::uint64_t> first_;
+  std::vector<std::uint64_t> first_;  ///< These two are empty when there is but one row.
   std::vector<std::uint32_t> hints_;
   unsigned hint_shift_ = 0;
 };

@@ -125,9 +125,10 @@ Status resolve(std::string_view call, const Book<Range>& book, MemType type, std
 
 }  // namespace
 
+// Room is never waited for: it is only spare, and in a forked child nobody may be left to unlock it.
 std::vector<plan::RowBlock> AgentCore::take_room() {
-  const std::lock_guard lock(rooms_mutex_);
-  if (rooms_.empty()) return {};
+  const std::unique_lock lock(rooms_mutex_, std::try_to_lock);
+  if (!lock || rooms_.empty()) return {};
   std::vector<plan::RowBlock> room = std::move(rooms_.back());
   rooms_.pop_back();
   return room;
@@ -135,8 +136,8 @@ std::vector<plan::RowBlock> AgentCore::take_room() {
 
 void AgentCore::keep_room(std::vector<plan::RowBlock> room) {
   if (room.capacity() == 0 || room.capacity() > kRoomBlocksMax) return;
-  const std::lock_guard lock(rooms_mutex_);
-  if (rooms_.size() < kRoomsMax) rooms_.push_back(std::move(room));
+  const std::unique_lock lock(rooms_mutex_, std::try_to_lock);
+  if (lock && rooms_.size() < kRoomsMax) rooms_.push_back(std::move(room));
 }
 
 /// The agent's own memory, seen from its other side.

@@ -49,15 +49,17 @@ TEST(RowTable, OneRowNeedsNoHintsAndIsFound) {
   EXPECT_EQ(one.at(0).offset, 40u);
   EXPECT_EQ(one.find_row(0), 0u);
   const RowTable row = table_of({{0, 8, 1}, {16, 8, 1}, {32, 8, 1}});
+  const RowTable ours = table_of({{1000, 8, 0}, {2000, 8, 0}, {3000, 8, 0}});
   ASSERT_EQ(row.rows().size(), 1u);
   EXPECT_EQ(row.at(2).offset, 32u);
   EXPECT_EQ(row.find_row(2), 0u);
   EXPECT_EQ(row.first_of(0), 0u);
   const std::vector<std::int32_t> index = {2, 0};
-  const Result<RowPieces> pieces = pair_rows("test", row, 2, index, row, 2, index);
+  const Result<RowPieces> pieces = pair_rows("test", ours, 1, index, row, 2, index);
   ASSERT_TRUE(pieces) << pieces.error().to_string();
   ASSERT_EQ(pieces->pieces.all.size(), 2u);
   EXPECT_EQ(pieces->pieces.all[0].remote, 32u);
+  EXPECT_EQ(address(pieces->pieces.all[0]), 3000u);
 }
 
 TEST(RowTable, RoomOfAFormerListIsTakenOverEmpty) {

@@ -64,6 +64,9 @@ struct AgentOptions {
   Duration peer_timeout = std::chrono::seconds(5);      ///< How long reconnecting is tried before a peer is down.
   /// Told in the card: a Driver will run this agent (polled agents are not judged by heartbeats).
   bool driven = false;
+  /// Re-map whole pages of registered private memory in place as shared, so that peers of this host map them. Nobody
+  /// may write to the memory while it is being registered or closed; docs/config.md tells all conditions.
+  bool adopt = false;
   AgentLimits limits = {};
   LogOptions log = {};
   std::shared_ptr<const Clock> clock = {};  ///< Null: the host's monotonic clock.

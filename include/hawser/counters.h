@@ -44,6 +44,8 @@ struct AgentCounters {
   std::vector<PeerCounters> peers;
   std::vector<PathCounters> paths;
   std::uint64_t regions_gauge = 0, region_bytes_gauge = 0, transfers_in_flight_gauge = 0;
+  /// Of regions of foreign memory, where AgentOptions::adopt is set: whose pages were adopted, and whose could not be.
+  std::uint64_t regions_adopted_gauge = 0, region_bytes_adopted_gauge = 0, regions_not_adopted_gauge = 0;
 };
 
 HAWSER_API std::string to_json(const AgentCounters& counters);

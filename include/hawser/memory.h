@@ -132,6 +132,9 @@ class HAWSER_API Region {
   Device device() const;
   std::uint32_t index() const;  ///< Its number in the agent's card.
   bool huge_pages() const;      ///< Whether `allocate` got huge pages.
+  /// Good when peers of this host can map the region: allocated memory, and foreign memory that was adopted (see
+  /// AgentOptions::adopt). Else why not.
+  Status mappable() const;
 
   LocalRange range(std::uint64_t offset, std::uint64_t size) const;
   /// Blocks of `block_bytes` back to back over the whole region; a rest that is no whole block is left out.

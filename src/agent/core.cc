@@ -190,13 +190,15 @@ Status Core::close(Duration timeout) {
   lane.unlock();
   Status status = release_everything(deadline);
   lane.lock();
-  sweep_lingering();
+  const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
   engine.shut_down(now());
   lane.turn(now());  // Refuses what was submitted meanwhile.
   const std::vector<std::shared_ptr<LocalRegion>> held = std::exchange(lingering_, {});  // They hold this core.
   lane.unlock();
+  for (const auto& region : finished) release_pages(*region);
   for (const auto& region : held) {
     if (region->entry->arena) region->entry->arena->abandon();
+    if (region->entry->pages) region->entry->pages->keep();
   }
   closed_.store(true, std::memory_order_release);
   lane.news();
@@ -289,6 +291,10 @@ AgentCounters Core::counters() {
   for (const auto& entry : regions.all()) {
     ++result.regions_gauge;
     result.region_bytes_gauge += entry->size;
+    if (!entry->pages || !entry->pages->was_asked()) continue;
+    const bool is_adopted = entry->pages->file().has_value();
+    ++(is_adopted ? result.regions_adopted_gauge : result.regions_not_adopted_gauge);
+    if (is_adopted) result.region_bytes_adopted_gauge += entry->size;
   }
   return result;
 }

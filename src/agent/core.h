@@ -111,11 +111,15 @@ class Core : public std::enable_shared_from_this<Core> {
   Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
   Result<std::shared_ptr<LocalRegion>> register_region(std::string_view call, backend::RegionEntry entry,
                                                        bool huge_pages);
-  bool has_file_backend();
   Status need_file_backend();
   bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
   void finish_region(const std::shared_ptr<LocalRegion>& region) HAWSER_REQUIRES(lane);
-  void sweep_lingering() HAWSER_REQUIRES(lane);
+  /// Those that are quiet now; what becomes of their adopted pages is up to the caller, without a lock.
+  [[nodiscard]] std::vector<std::shared_ptr<LocalRegion>> sweep_lingering() HAWSER_REQUIRES(lane);
+  /// Nobody touches this memory any more. It may move pages, so no lock is held.
+  void release_pages(const LocalRegion& region);
+  std::shared_ptr<backend::ForeignPages> hold_pages(const RegionOptions& region);
+  bool has_open(std::string_view backend);
   void changed(std::uint32_t index, std::uint32_t generation, bool removed) HAWSER_REQUIRES(mutex_);
   void put_region(wire::Card& card, const backend::RegionEntry& entry) const HAWSER_REQUIRES(mutex_);
   wire::Card card_head() const HAWSER_REQUIRES(mutex_);

@@ -44,27 +44,47 @@ Result<Region> Core::add_region(const RegionOptions& region) {
   entry.rights = region.rights;
   entry.device = region.device;
   entry.name = region.name;
+  const auto pages = hold_pages(region);  // Lives beyond what follows: given back without a lock when that fails.
+  entry.pages = pages;
   Result<std::shared_ptr<LocalRegion>> made = register_region("add_region", std::move(entry), false);
   if (!made) return made.error();
   return Region(std::move(*made));
 }
 
-bool Core::has_file_backend() {
+std::shared_ptr<backend::ForeignPages> Core::hold_pages(const RegionOptions& region) {
+  const bool adopts = options.adopt && has_open("shm");  // No other backend maps memory.
+  auto pages = backend::ForeignPages::hold(region.bytes, region.rights, adopts);
+  if (adopts && !pages->file()) {
+    HAWSER_LOG(log, kInfo, "{}: region '{}' of {} bytes is not adopted: {}", options.name, region.name,
+               region.bytes.size(), pages->refusal().to_string());
+  }
+  return pages;
+}
+
+void Core::release_pages(const LocalRegion& region) {
+  if (!region.entry->pages) return;
+  if (Status status = region.entry->pages->release(); !status.ok()) {
+    HAWSER_LOG(log, kWarn, "{}: memory of region '{}' keeps its bytes, but stays in a memory file: {}", options.name,
+               region.entry->name, status.to_string());
+  }
+}
+
+bool Core::has_open(std::string_view backend) {
   lane.lock();
   const auto& open = engine.backends();
-  const bool is_open = std::any_of(open.begin(), open.end(), [](const auto& each) { return each.name == "file"; });
+  const bool is_open = std::any_of(open.begin(), open.end(), [&](const auto& each) { return each.name == backend; });
   lane.unlock();
   return is_open;
 }
 
 Status Core::need_file_backend() {
-  if (has_file_backend()) return {};
+  if (has_open("file")) return {};
   if (!options.backends.empty()) {
     return Status(Code::kUnsupported, "add_file: agent '" + options.name + "' was opened without the backend file")
         .with_advice("name hawser::file() in AgentOptions::backends, or call add_backend with it");
   }
   const Status opened = add_backend({.name = "file", .params = {}});
-  if (opened.ok() || has_file_backend()) return {};  // Another thread may have been first.
+  if (opened.ok() || has_open("file")) return {};  // Another thread may have been first.
   return Status(opened.code(), "add_file: the backend file does not open").because(opened);
 }
 
@@ -161,8 +181,12 @@ Result<std::shared_ptr<LocalRegion>> Core::register_region(std::string_view call
     regions.close((*added)->index, (*added)->generation);
     regions.remove((*added)->index, (*added)->generation);
   }
-  if (!lingering_.empty()) sweep_lingering();
+  const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
   lane.unlock();
+  for (const auto& each : finished) {
+    // Dropped long ago: its user may write to the memory now, so nothing is moved.
+    if (each->entry->pages) each->entry->pages->keep();
+  }
   if (!failure.ok()) return failure;
   lane.wake();
   return region;
@@ -220,7 +244,10 @@ Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration t
     const bool quiet = closed || region_quiet(*region, &holder);
     if (quiet && !closed) finish_region(region);
     lane.unlock();
-    if (quiet) return {};
+    if (quiet) {
+      release_pages(*region);
+      return {};
+    }
     if (now() >= deadline) break;
     lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(100)));
   }
@@ -232,25 +259,30 @@ Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration t
 
 void Core::drop_region(std::shared_ptr<LocalRegion> region) {
   if (disowned() || region->state.load(std::memory_order_acquire) == RegionState::kClosed) return;
-  if (close_region(region, Duration::zero()).ok()) return;
+  // Adopted memory is given back while its user waits, not some time later: a copy that is under way is over soon.
+  constexpr Duration kPatience = std::chrono::milliseconds(100);
+  const bool is_adopted = region->entry->pages && region->entry->pages->file();
+  if (close_region(region, is_adopted ? kPatience : Duration::zero()).ok()) return;
   lane.lock();
   lingering_.push_back(std::move(region));
   lane.unlock();
   lane.wake();
 }
 
-void Core::sweep_lingering() {
-  std::vector<std::shared_ptr<LocalRegion>> held;
+std::vector<std::shared_ptr<LocalRegion>> Core::sweep_lingering() {
+  std::vector<std::shared_ptr<LocalRegion>> held, finished;
   std::string holder;
   for (auto& region : lingering_) {
     if (region->state.load(std::memory_order_relaxed) == RegionState::kClosed) continue;
     if (region_quiet(*region, &holder)) {
       finish_region(region);
+      finished.push_back(std::move(region));
     } else {
       held.push_back(std::move(region));
     }
   }
   lingering_ = std::move(held);
+  return finished;
 }
 
 }  // namespace hawser::agent

@@ -37,6 +37,9 @@ std::string to_json(const AgentCounters& counters) {
                          {"total", json_of(counters.total)},
                          {"regions", counters.regions_gauge},
                          {"region_bytes", counters.region_bytes_gauge},
+                         {"regions_adopted", counters.regions_adopted_gauge},
+                         {"region_bytes_adopted", counters.region_bytes_adopted_gauge},
+                         {"regions_not_adopted", counters.regions_not_adopted_gauge},
                          {"transfers_in_flight", counters.transfers_in_flight_gauge},
                          {"peers", nlohmann::json::array()},
                          {"paths", nlohmann::json::array()}};

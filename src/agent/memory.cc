@@ -122,6 +122,13 @@ Device Region::device() const { return core_->entry->device; }
 std::uint32_t Region::index() const { return core_->entry->index; }
 bool Region::huge_pages() const { return core_->huge_pages; }
 
+Status Region::mappable() const {
+  if (!core_) return Status(Code::kInvalid, "an empty region: it was never made");
+  const backend::RegionEntry& entry = *core_->entry;
+  if (entry.arena) return {};
+  return entry.pages ? entry.pages->refusal() : Status(Code::kUnsupported, "a file is no memory that could be mapped");
+}
+
 LocalRange Region::range(std::uint64_t offset, std::uint64_t size) const {
   return {.region = core_, .offset = offset, .size = size};
 }

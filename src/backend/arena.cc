@@ -9,11 +9,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "backend/memory_file.h"
 #include "base/format.h"
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -61,13 +59,6 @@ Status failure(std::string_view what, std::size_t size, int error) {
       "size");
 }
 
-base::Fd make_file(unsigned flags) {
-  flags |= MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  base::Fd fd(::memfd_create("hawser-arena", flags | MFD_NOEXEC_SEAL));
-  if (!fd && errno == EINVAL) fd.reset(::memfd_create("hawser-arena", flags));  // Linux before 6.3
-  return fd;
-}
-
 /// Takes all pages now: a later touch must not meet SIGBUS because memory ran out.
 Status populate(int fd, const Mapping& mapping) {
   if (::madvise(mapping.base, mapping.size, MADV_POPULATE_WRITE) == 0) return {};
@@ -93,7 +84,7 @@ struct Made {
 
 Result<Made> make(std::size_t size, Rights rights, unsigned flags, std::size_t page) {
   size = (size + page - 1) / page * page;
-  Made made{make_file(flags), nullptr, size};
+  Made made{make_memory_file("hawser-arena", flags), nullptr, size};
   if (!made.fd) return failure("making an arena", size, errno);
   if (::ftruncate(made.fd.get(), static_cast<off_t>(size)) != 0) {
     return failure("sizing an arena", size, errno);

@@ -18,6 +18,14 @@ Status denied() {
 
 }  // namespace
 
+std::optional<SharedFile> shared_file(const RegionEntry& entry) {
+  if (entry.arena) {
+    return SharedFile{.fd = entry.arena->fd(),
+                      .place = static_cast<std::uint64_t>(entry.base - entry.arena->bytes().data())};
+  }
+  return entry.pages ? entry.pages->file() : std::nullopt;
+}
+
 Result<std::shared_ptr<const RegionEntry>> RegionTable::add(RegionEntry entry) {
   base::MutexLock lock(mutex_);
   if (count_ == limit_) {

@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <hawser/memory.h>
 #include <hawser/status.h>
 
 #include "backend/arena.h"
+#include "backend/foreign_pages.h"
 #include "base/id128.h"
 #include "base/mutex.h"
 
@@ -33,9 +35,13 @@ struct RegionEntry {
   Rights rights = Rights::kNone;
   Device device;
   std::string name;
-  std::shared_ptr<Arena> arena;        ///< Null for foreign memory.
-  std::shared_ptr<fileio::File> file;  ///< Of a region in a file; `base` is null then, addresses are offsets.
+  std::shared_ptr<Arena> arena;         ///< Null for foreign memory.
+  std::shared_ptr<ForeignPages> pages;  ///< Of foreign memory of this host; null where nobody asked to hold it.
+  std::shared_ptr<fileio::File> file;   ///< Of a region in a file; `base` is null then, addresses are offsets.
 };
+
+/// Where peers of this host can map the region; nothing for memory that they can only attach to.
+std::optional<SharedFile> shared_file(const RegionEntry& entry);
 
 class RegionTable {
  public:

@@ -1,6 +1,7 @@
 #include "config/options.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/log.h"
 #include "base/quantity.h"
@@ -228,6 +229,15 @@ constexpr Option kOptions[] = {
      "none lets an agent listen beyond this host without proving who its peers are.",
      [](Draft& draft, std::string_view text) { return set_word(draft.config.options.security, kLevels, text); },
      [](const Draft& draft) { return get_word(draft.config.options.security, kLevels); }},
+    {"adopt", "HAWSER_ADOPT", "a switch: true or false (on, off, yes, no, 1, 0)",
+     "Whole pages of registered private memory are re-mapped in place as shared, so that peers of this host map them; "
+     "see below.",
+     [](Draft& draft, std::string_view text) {
+       const std::optional<bool> value = base::parse_switch(text);
+       if (value) draft.config.options.adopt = *value;
+       return value.has_value();
+     },
+     [](const Draft& draft) { return std::string(draft.config.options.adopt ? "true" : "false"); }},
     duration<&AgentOptions::default_deadline>("deadline", "HAWSER_DEADLINE",
                                               "How long a transfer may take that names no deadline."),
     duration<&AgentOptions::heartbeat>("heartbeat", "HAWSER_HEARTBEAT",

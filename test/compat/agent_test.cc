@@ -5,7 +5,9 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <sstream>
@@ -135,6 +137,70 @@ TEST(CompatTransfer, PreparedListsMoveBothWaysAndNotify) {
   EXPECT_GE(times->xfer_duration_us, times->post_duration_us);
   EXPECT_TRUE(request.release().ok());
   EXPECT_EQ(code_of(one.agent.post_xfer_req(request).error()), NixlCode::kInvalidParam);
+}
+
+/// Memory that a client owns, by whole pages.
+class ClientPages {
+ public:
+  explicit ClientPages(std::size_t size)
+      : size_(size), at_(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~ClientPages() { ::munmap(at_, size_); }
+  ClientPages(const ClientPages&) = delete;
+  ClientPages& operator=(const ClientPages&) = delete;
+  char* data() const { return static_cast<char*>(at_); }
+  std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(at_); }
+
+ private:
+  std::size_t size_;
+  void* at_;
+};
+
+/// Attaching is off, so what arrives was copied through a mapping.
+TEST(CompatTransfer, AdoptedMemoryOfClientsIsMapped) {
+  constexpr std::size_t kSize = 1 << 20;
+  const AgentConfig config =
+      quiet({{"HAWSER_ADOPT", "1"}, {"HAWSER_BACKENDS", "shm"}, {"HAWSER_BACKEND_SHM_ATTACH", "no"}});
+  const ClientPages pages(kSize);
+  std::memset(pages.data(), 0x41, kSize);
+  Side one("one", kSize, config), two("two", 4096, config);
+  RegDescList list(MemType::kDram);
+  list.add(pages.address(), kSize);
+  auto registered = two.agent.register_memory(list).value();
+  auto again = two.agent.register_memory(list).value();
+  EXPECT_EQ(two.agent.core()->agent().counters().regions_adopted_gauge, 2u);
+  EXPECT_EQ(pages.data()[kSize - 1], 0x41);
+  one.knows(two);
+  paint(one, 7);
+  XferDescList ours = one.blocks(1), theirs(MemType::kDram);
+  theirs.add(pages.address(), kSize);
+  auto write = one.agent.create_xfer_req(XferOp::kWrite, ours, theirs, "two").value();
+  ASSERT_TRUE(one.run(write).ok());
+  EXPECT_EQ(std::memcmp(pages.data(), one.memory.data(), kSize), 0);
+  std::memset(pages.data(), 0x42, kSize);
+  auto read = one.agent.create_xfer_req(XferOp::kRead, ours, theirs, "two").value();
+  ASSERT_TRUE(one.run(read).ok());
+  EXPECT_EQ(std::memcmp(pages.data(), one.memory.data(), kSize), 0);
+  ASSERT_TRUE(registered.deregister().ok());
+  EXPECT_EQ(two.agent.core()->agent().counters().regions_adopted_gauge, 1u);
+  ASSERT_TRUE(again.deregister().ok());
+  EXPECT_EQ(std::count(pages.data(), pages.data() + kSize, 0x42), static_cast<std::ptrdiff_t>(kSize));
+}
+
+/// As an allocator gives it, with its own bytes on the first page.
+TEST(CompatTransfer, AdoptedMemoryOfAnAllocatorKeepsItsEnds) {
+  const AgentConfig config = quiet({{"HAWSER_ADOPT", "1"}, {"HAWSER_BACKENDS", "shm"}});
+  constexpr std::size_t kSize = (1 << 20) + 24;
+  Side one("one", kSize, config), two("two", kSize, config);
+  EXPECT_EQ(two.agent.core()->agent().counters().regions_adopted_gauge, 1u);
+  one.knows(two);
+  for (unsigned round = 0; round < 3; ++round) {
+    paint(one, round);
+    auto request = one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two.blocks(1), "two").value();
+    ASSERT_TRUE(one.run(request).ok());
+    ASSERT_EQ(one.memory, two.memory) << round;
+  }
+  ASSERT_TRUE(two.registration.deregister().ok());
+  EXPECT_EQ(one.memory, two.memory);
 }
 
 TEST(CompatTransfer, SeveralRegistrationsAndStridedRowsAreOneList) {

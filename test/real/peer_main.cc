@@ -2,7 +2,7 @@
 // answers each with one line, "ok ..." or "error ...", on stdout. Peers are named by their incarnation in hex.
 //
 //   open NAME [backend=shm,tcp] [driven=0|1] [heartbeat_ms=N] [timeout_ms=N] [directory=FOLDER|etcd://HOST:PORT]
-//        [notifications=N]
+//        [notifications=N] [adopt=0|1]
 //   card                                    its card in hex
 //   know HEX                                loads a card; answers the incarnation
 //   find NAME MS                            find_peer; answers the incarnation
@@ -11,6 +11,7 @@
 //   count NAME BYTE                         how many bytes are so
 //   close NAME MS                           closes the region
 //   plan write|read LOCAL PEER REMOTE SIZE  makes the plan that `submit` uses
+//   explain                                 what the agent says of that plan, in one line
 //   submit [notify=TEXT] [deadline_ms=N]    starts a transfer
 //   wait MS                                 waits for the last transfer; answers its status
 //   flood                                   from now on writes without end, 4 in flight, and answers other commands
@@ -72,6 +73,7 @@ class Program {
   std::string count(const Words& words);
   /// The tests' order of things goes over pipes, which sanitizers cannot follow; the lane's lock they can.
   void order_with_lane() { (void)agent_->counters(); }
+  std::string explain();
   std::string make_plan(const Words& words);
   std::string submit(const Words& words);
   void work();
@@ -104,6 +106,7 @@ std::string Program::open(const Words& words) {
   for (std::string name; std::getline(backends, name, ',');) options.backends.push_back({name, {}});
   driven_ = value_of(words, "driven", "0") == "1";
   options.driven = driven_;
+  options.adopt = value_of(words, "adopt", "0") == "1";
   options.heartbeat = std::chrono::milliseconds(std::stoi(value_of(words, "heartbeat_ms", "250")));
   options.peer_timeout = std::chrono::milliseconds(std::stoi(value_of(words, "timeout_ms", "5000")));
   options.limits.notifications = static_cast<std::uint32_t>(std::stoi(value_of(words, "notifications", "1024")));
@@ -165,6 +168,12 @@ std::string Program::make_plan(const Words& words) {
   return {};
 }
 
+std::string Program::explain() {
+  std::string text = agent_->explain(plan_);
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
 std::string Program::submit(const Words& words) {
   const std::string notify = value_of(words, "notify", "");
   SubmitOptions options;
@@ -191,6 +200,7 @@ std::string Program::act(const Words& words) {
   if (verb == "close")
     return memory_.at(words.at(1)).region.close(std::chrono::milliseconds(std::stoi(words.at(2)))).to_string();
   if (verb == "plan") return make_plan(words);
+  if (verb == "explain") return explain();
   if (verb == "submit") return submit(words);
   if (verb == "wait") return transfer_.wait(std::chrono::milliseconds(std::stoi(words.at(1)))).to_string();
   if (verb == "flood") return flooding_ = true, "";

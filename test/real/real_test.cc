@@ -16,13 +16,17 @@ bool eventually(const std::function<bool()>& done, Duration timeout) {
 }
 
 std::vector<Way> ways() {
-  return {{"shm_allocated", "shm", true}, {"shm_foreign", "shm", false}, {"tcp", "tcp", false}};
+  return {{"shm_allocated", "shm", true},
+          {"shm_foreign", "shm", false},
+          {"shm_adopted", "shm", false, true},
+          {"tcp", "tcp", false}};
 }
 
 Here::Here(const Way& way, const AgentOptions& its_options) : way_(way) {
   AgentOptions options = its_options;
   if (options.backends.empty()) options.backends = {{way.backend, {}}};
   options.driven = true;
+  options.adopt = way.adopts;
   driver_.emplace(must(Driver::start()));
   agent_.emplace(must(Agent::open(std::move(options))));
   must(driver_->attach(*agent_));
@@ -94,7 +98,8 @@ AgentOptions quick(const std::string& name) {
 }
 
 std::string peer_line(const Way& way, const std::string& name, const std::string& more) {
-  return name + " backend=" + way.backend + " " + more + " heartbeat_ms=1000 timeout_ms=1000";
+  return name + " backend=" + way.backend + (way.adopts ? " adopt=1 " : " ") + more +
+         " heartbeat_ms=1000 timeout_ms=1000";
 }
 
 testing::AssertionResult all_are(std::span<const std::byte> bytes, std::byte value) {

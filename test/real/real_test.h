@@ -44,6 +44,7 @@ struct Way {
   std::string name;
   std::string backend;
   bool allocated = false;
+  bool adopts = false;  ///< Foreign memory is adopted.
 };
 /// So that GoogleTest prints a name, not bytes.
 inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }

@@ -57,7 +57,8 @@ Result<std::string> ShmBackend::add_region(const RegionEntry& region) {
   CardKind kind = CardKind::kNone;
   if (region.device.kind == DeviceKind::kHost && region.index < kGateCount) {
     HAWSER_TRY(gates_->open(region.index, region.generation));
-    kind = region.arena != nullptr && options_.map ? CardKind::kArena : CardKind::kForeign;
+    const auto file = options_.map ? shared_file(region) : std::nullopt;
+    kind = !file ? CardKind::kForeign : (file->head | file->tail) != 0 ? CardKind::kAdopted : CardKind::kArena;
   }
   return std::string(1, static_cast<char>(kind));
 }

@@ -6,6 +6,7 @@
 //
 // Thread rule: confined to its path's lane. Lifetime: owned by the path until unbind.
 
+#include <algorithm>
 #include <cstdint>
 
 #include <hawser/memory.h>
@@ -25,6 +26,7 @@ enum class CardKind : std::uint8_t {
   kNone = 0,     ///< Not served by shm.
   kArena = 1,    ///< Can be mapped.
   kForeign = 2,  ///< By cross-memory attach only.
+  kAdopted = 3,  ///< Can be mapped but for its ends, which go by cross-memory attach.
 };
 
 class ShmBinding final : public Binding {
@@ -38,13 +40,24 @@ class ShmBinding final : public Binding {
   std::byte* base = nullptr;  ///< kMapped: where the region begins here.
   std::uint64_t size = 0;     ///< Bytes of the region.
   const Atomics::GateWord* gate = nullptr;
-  std::uint64_t address = 0;  ///< kForeign: where it begins there.
+  std::uint64_t address = 0;  ///< Where it begins there: kForeign, and for the ends.
+  std::uint64_t head = 0;     ///< kMapped: bytes at the beginning that are not in the mapping,
+  std::uint64_t tail = 0;     ///< and at the end. What is mapped in their place nobody reads.
   Mapping mapping;
   mutable FirstTouch first_touch;  ///< kMapped.
   base::Id128 key;
   std::uint32_t request = 0;
   Status status;  ///< kFailed: why.
 };
+
+/// Whether an admitted chunk reaches into bytes that are not mapped.
+inline bool meets_ends(const ShmBinding& target, const Chunk& chunk) {
+  if ((target.head | target.tail) == 0) [[likely]]
+    return false;
+  return std::ranges::any_of(chunk.pieces, [&](const Piece& piece) {
+    return piece.size != 0 && (piece.remote < target.head || piece.remote + piece.size > target.size - target.tail);
+  });
+}
 
 inline bool admits(const ShmBinding& target, const Chunk& chunk) {
   return backend::admits(target.size, target.rights, chunk);

@@ -15,6 +15,18 @@ using base::ByteWriter;
 
 enum class Tag : std::uint8_t { kOpen = 1, kAccept = 2, kBind = 3, kBound = 4, kBye = 5 };
 constexpr std::uint8_t kFlagMembarrier = 1;
+constexpr std::uint8_t kFlagEnds = 2;
+
+/// Of an open or an accept.
+template <typename Message>
+std::uint8_t flags_of(const Message& message) {
+  return static_cast<std::uint8_t>((message.membarrier ? kFlagMembarrier : 0) | (message.ends ? kFlagEnds : 0));
+}
+template <typename Message>
+void take_flags(Message& message, std::uint8_t flags) {
+  message.membarrier = (flags & kFlagMembarrier) != 0;
+  message.ends = (flags & kFlagEnds) != 0;
+}
 
 void put_tag(ByteWriter& out, Tag tag) { out.u8(static_cast<std::uint8_t>(tag)); }
 void put_probe(ByteWriter& out, const Probe& probe) {
@@ -50,7 +62,7 @@ Result<wire::Hello> get_hello(ByteReader& in) {
 
 Result<Control> get_open(ByteReader& in) {
   Open message;
-  message.membarrier = (in.u8() & kFlagMembarrier) != 0;
+  take_flags(message, in.u8());
   message.ring_bytes = in.u32();
   message.probe = get_probe(in);
   if (!in.ok() || !std::has_single_bit(message.ring_bytes) || message.ring_bytes < kRingBytesMin ||
@@ -63,7 +75,7 @@ Result<Control> get_open(ByteReader& in) {
 
 Result<Control> get_accept(ByteReader& in) {
   Accept message;
-  message.membarrier = (in.u8() & kFlagMembarrier) != 0;
+  take_flags(message, in.u8());
   message.probe = get_probe(in);
   HAWSER_TRY_ASSIGN(message.hello, get_hello(in));
   return Control(std::move(message));
@@ -79,6 +91,11 @@ Result<Control> get_bind(ByteReader& in) {
   return Control(message);
 }
 
+/// Whether the ends lie beside each other in the region.
+bool are_ends(const Bound& message) {
+  return message.head <= message.size && message.tail <= message.size - message.head;
+}
+
 Result<Control> get_bound(ByteReader& in) {
   Bound message;
   message.request = in.u32();
@@ -88,7 +105,13 @@ Result<Control> get_bound(ByteReader& in) {
   message.size = in.u64();
   message.place = in.u64();
   message.reason = in.string(kReasonMax);
-  if (!in.ok() || kind < 1 || kind > 2 || rights > static_cast<std::uint8_t>(Rights::kReadWrite))
+  if (kind == static_cast<std::uint8_t>(MemoryKind::kAdopted)) {
+    message.address = in.u64();
+    message.head = in.u64();
+    message.tail = in.u64();
+    if (!are_ends(message)) in.fail();
+  }
+  if (!in.ok() || kind < 1 || kind > 3 || rights > static_cast<std::uint8_t>(Rights::kReadWrite))
     return corrupt("bound");
   message.kind = static_cast<MemoryKind>(kind);
   message.rights = static_cast<Rights>(rights);
@@ -110,7 +133,7 @@ std::string encode(const Open& message) {
   std::string bytes;
   ByteWriter out(&bytes);
   put_tag(out, Tag::kOpen);
-  out.u8(message.membarrier ? kFlagMembarrier : 0);
+  out.u8(flags_of(message));
   out.u32(message.ring_bytes);
   put_probe(out, message.probe);
   put_hello(out, message.hello);
@@ -121,7 +144,7 @@ std::string encode(const Accept& message) {
   std::string bytes;
   ByteWriter out(&bytes);
   put_tag(out, Tag::kAccept);
-  out.u8(message.membarrier ? kFlagMembarrier : 0);
+  out.u8(flags_of(message));
   put_probe(out, message.probe);
   put_hello(out, message.hello);
   return bytes;
@@ -149,6 +172,10 @@ std::string encode(const Bound& message) {
   out.u64(message.size);
   out.u64(message.place);
   put_reason(out, message.reason);
+  if (message.kind != MemoryKind::kAdopted) return bytes;
+  out.u64(message.address);
+  out.u64(message.head);
+  out.u64(message.tail);
   return bytes;
 }
 

@@ -8,9 +8,12 @@
 //                descriptors: link segment, gate, the opener's doorbell, the acceptor's doorbell
 //   accept (2) = flags:u8, probe_address:u64, probe_value:16, hello       descriptors: gate; none when hello refuses
 //                flags: 1 this process is registered for membarrier and calls it before it looks at pins
+//                       2 this process knows kind 3
 //   bind   (3) = request:u32, index:u32, generation:u32, key:16
 //   bound  (4) = request:u32, code:u8, kind:u8, rights:u8, size:u64, place:u64, reason:string
-//                kind: 1 mapped (place: offset in the file that comes as the descriptor), 2 foreign (place: address)
+//                kind: 1 mapped (place: offset in the file that comes as the descriptor), 2 foreign (place: address),
+//                3 adopted: as 1, and after the reason address:u64, head:u64, tail:u64: so many bytes at the two ends
+//                are not in the file but at the address
 //   bye    (5) = code:u8, gone:u8, reason:string
 // Bytes after these are skipped: a newer minor form may have added them.
 //
@@ -41,6 +44,7 @@ struct Probe {
 
 struct Open {
   bool membarrier = false;
+  bool ends = true;  ///< Of memory that is mapped but for its ends: kind 3.
   std::uint32_t ring_bytes = 0;
   Probe probe;
   wire::Hello hello;
@@ -48,6 +52,7 @@ struct Open {
 
 struct Accept {
   bool membarrier = false;
+  bool ends = true;
   Probe probe;
   wire::Hello hello;
 };
@@ -59,7 +64,7 @@ struct Bind {
   base::Id128 key;
 };
 
-enum class MemoryKind : std::uint8_t { kMapped = 1, kForeign = 2 };
+enum class MemoryKind : std::uint8_t { kMapped = 1, kForeign = 2, kAdopted = 3 };
 
 struct Bound {
   std::uint32_t request = 0;
@@ -69,6 +74,7 @@ struct Bound {
   std::uint64_t size = 0;
   std::uint64_t place = 0;
   std::string reason;
+  std::uint64_t address = 0, head = 0, tail = 0;  ///< Of kAdopted.
 };
 
 struct Bye {

@@ -33,6 +33,38 @@ std::vector<std::string> samples() {
           encode(Bye{Code::kCorrupt, true, "why"})};
 }
 
+TEST(Control, AdoptedMemoryTellsItsEnds) {
+  Bound bound;
+  bound.kind = MemoryKind::kAdopted;
+  bound.size = 10000;
+  bound.place = 100;
+  bound.address = 0x7f00'0000'0064;
+  bound.head = 3996;
+  bound.tail = 1904;
+  const auto decoded = std::get<Bound>(decode_control(base::as_bytes(encode(bound))).value());
+  EXPECT_EQ(decoded.kind, MemoryKind::kAdopted);
+  EXPECT_EQ(decoded.address, bound.address);
+  EXPECT_EQ(decoded.head, bound.head);
+  EXPECT_EQ(decoded.tail, bound.tail);
+  const std::string text = encode(bound);
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    EXPECT_FALSE(decode_control(base::as_bytes(text.substr(0, size)))) << size;
+  }
+  bound.head = 9000;  // they would overlap
+  EXPECT_FALSE(decode_control(base::as_bytes(encode(bound))));
+  bound.head = UINT64_MAX;
+  EXPECT_FALSE(decode_control(base::as_bytes(encode(bound))));
+}
+
+TEST(Control, OldPeersAreKnownByTheirFlags) {
+  Open open = sample_open();
+  EXPECT_TRUE(std::get<Open>(decode_control(base::as_bytes(encode(open))).value()).ends);
+  open.ends = false;
+  const Open old = std::get<Open>(decode_control(base::as_bytes(encode(open))).value());
+  EXPECT_FALSE(old.ends);
+  EXPECT_TRUE(old.membarrier);
+}
+
 TEST(Control, RoundTrips) {
   const auto texts = samples();
   for (std::size_t i = 0; i < texts.size(); ++i) {

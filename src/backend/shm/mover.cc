@@ -37,4 +37,32 @@ ssize_t CrossMover::move_part(const CrossMemory& memory, const ShmBinding& targe
   return moved == 0 ? -EFAULT : moved;
 }
 
+int CrossMover::move_pairs(const CrossMemory& memory, Operation op, std::size_t count) {
+  std::uint64_t wanted = 0;
+  for (std::size_t i = 0; i < count; ++i) wanted += local_[i].iov_len;
+  if (wanted == 0) return 0;
+  const ssize_t moved = memory.move(op, {local_.data(), count}, {remote_.data(), count});
+  if (moved < 0) return static_cast<int>(moved);
+  return static_cast<std::uint64_t>(moved) == wanted ? 0 : -EFAULT;
+}
+
+int CrossMover::move_ends(const CrossMemory& memory, const ShmBinding& target, const Chunk& chunk) {
+  std::size_t count = 0;
+  const auto add = [&](const Piece& piece, std::uint64_t from, std::uint64_t to) {
+    from = std::max(from, piece.remote);
+    to = std::min(to, piece.remote + piece.size);
+    if (from >= to) return;
+    local_[count] = {piece.local + (from - piece.remote), to - from};
+    remote_[count++] = {reinterpret_cast<void*>(target.address + from), to - from};
+  };
+  for (const Piece& piece : chunk.pieces) {
+    add(piece, 0, target.head);
+    add(piece, target.size - target.tail, target.size);
+    if (count + 2 <= kCrossPiecesMax) continue;
+    if (const int error = move_pairs(memory, chunk.op, count); error != 0) return error;
+    count = 0;
+  }
+  return move_pairs(memory, chunk.op, count);
+}
+
 }  // namespace hawser::backend::shm

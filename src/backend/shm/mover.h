@@ -21,11 +21,16 @@ class CrossMover {
   ssize_t move_part(const CrossMemory& memory, const ShmBinding& target, const Chunk& chunk, Cursor* cursor,
                     std::uint64_t limit);
 
+  /// Moves what an admitted chunk wants of the target's ends. Returns 0, or -errno.
+  int move_ends(const CrossMemory& memory, const ShmBinding& target, const Chunk& chunk);
+
  private:
   struct Batch {
     std::size_t local_count = 0;
     std::size_t remote_count = 0;
   };
+  /// Moves the first `count` pairs, whole.
+  int move_pairs(const CrossMemory& memory, Operation op, std::size_t count);
   Batch collect(const ShmBinding& target, const Chunk& chunk, Cursor cursor, std::uint64_t limit);
 
   std::array<iovec, kCrossPiecesMax> local_{};

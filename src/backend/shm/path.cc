@@ -106,7 +106,7 @@ std::uint32_t ShmPath::copy_at_once(std::span<const Chunk> chunks, std::uint64_t
   for (const Chunk& chunk : chunks) {
     const auto& target = static_cast<const ShmBinding&>(*chunk.target);
     if (target.state != ShmBinding::State::kMapped || chunk.bytes > bytes_max) break;
-    if (chunk.bytes > left || !admits(target, chunk) || !pin.enter(target)) break;
+    if (chunk.bytes > left || !admits(target, chunk) || meets_ends(target, chunk) || !pin.enter(target)) break;
     Cursor cursor;
     target.first_touch.prepare(chunk, cursor, chunk.bytes);
     pin.is_fence_due |= copy_part(target.base, chunk, &cursor, chunk.bytes, hint_of(target, chunk, chunk.bytes));
@@ -180,6 +180,7 @@ std::uint64_t ShmPath::work_mapped(Job& job, const ShmBinding& target, std::uint
   const base::CopyHint hint = hint_of(target, job.chunk, port_.queue().transfer_bytes(job));
   const std::uint64_t before = job.cursor.done;
   std::uint64_t moved = 0;
+  Status ends;
   {
     Pin pin(*this);
     if (!pin.enter(target)) {
@@ -194,18 +195,32 @@ std::uint64_t ShmPath::work_mapped(Job& job, const ShmBinding& target, std::uint
       pin.is_fence_due |= copy_part(target.base, job.chunk, &job.cursor, size, hint);
       moved = job.cursor.done - before;
     } while (moved < limit && job.cursor.done < job.chunk.bytes && !port_.has_message());
+    if (job.cursor.done == job.chunk.bytes && meets_ends(target, job.chunk)) ends = move_ends(target, job.chunk);
   }
-  if (job.cursor.done == job.chunk.bytes) end_job(job, {});
+  if (!ends.ok()) {
+    end_job(job, ends.with_buffer(BufferState::kPartlyWritten));
+  } else if (job.cursor.done == job.chunk.bytes) {
+    end_job(job, {});
+  }
   return moved;
+}
+
+/// The bytes that the mapping does not have: a copy went over the pages in their place, which mean nothing.
+Status ShmPath::move_ends(const ShmBinding& target, const Chunk& chunk) {
+  if (!cross_.is_alive()) return left_process();
+  const int error = port_.cross_mover().move_ends(cross_, target, chunk);
+  return error == 0 ? Status() : cross_memory_status(-error, credentials_.process);
+}
+
+Status ShmPath::left_process() const {
+  return Status(Code::kDisconnected, base::format("process {} left", credentials_.process)).with_scope(Scope::kPath);
 }
 
 // One kernel call is a turn's work.
 std::uint64_t ShmPath::work_foreign(Job& job, const ShmBinding& target, std::uint64_t limit) {
   ssize_t moved = 0;
   if (!cross_.is_alive()) {
-    end_job(job, Status(Code::kDisconnected, base::format("process {} left", credentials_.process))
-                     .with_scope(Scope::kPath)
-                     .with_buffer(buffer_state(job)));
+    end_job(job, left_process().with_buffer(buffer_state(job)));
     return 0;
   }
   {

@@ -142,6 +142,8 @@ class ShmPath final : public Path {
   void end_jobs(const Status& why);
   std::uint64_t work_mapped(Job& job, const ShmBinding& target, std::uint64_t limit);
   std::uint64_t work_foreign(Job& job, const ShmBinding& target, std::uint64_t limit);
+  Status move_ends(const ShmBinding& target, const Chunk& chunk);
+  Status left_process() const;
   void count_chunk(const Chunk& chunk);
   bool send_in_parts(std::span<const std::byte> head, std::span<const std::byte> body);
   std::size_t part_max() const { return std::min<std::size_t>(kPartMax, producer_.record_max()); }
@@ -165,6 +167,7 @@ class ShmPath final : public Path {
   bool is_inbound_ = false;
   bool is_peer_quiet_ = true;
   PinFence fence_ = PinFence::kFull;
+  bool knows_ends_ = false;  ///< The peer understands a region that is mapped but for its ends.
 
   // Hot: what submit and send touch.
   std::uint32_t job_count_ = 0;

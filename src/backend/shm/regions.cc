@@ -24,7 +24,8 @@ Result<Binding*> ShmPath::bind(const RemoteRegionRef& region) {
   }
   const auto kind = region.extra.empty() ? CardKind::kArena : static_cast<CardKind>(region.extra[0]);
   if (kind == CardKind::kNone) return named(Status(Code::kUnsupported, "the peer does not serve this region by shm"));
-  if (kind == CardKind::kForeign && stage_ == Stage::kUp && !cross_status_.ok()) return named(cross_status_);
+  const bool attaches = kind == CardKind::kForeign || kind == CardKind::kAdopted;
+  if (attaches && stage_ == Stage::kUp && !cross_status_.ok()) return named(cross_status_);
   auto binding = std::make_unique<ShmBinding>();
   binding->index = region.index;
   binding->generation = region.generation;
@@ -97,6 +98,12 @@ Status ShmPath::adopt_memory(ShmBinding& binding, Packet& packet, const Bound& m
     binding.state = ShmBinding::State::kForeign;
     return {};
   }
+  if (message.kind == MemoryKind::kAdopted) {
+    if (!cross_status_.ok()) return cross_status_;
+    binding.address = message.address;
+    binding.head = message.head;
+    binding.tail = message.tail;
+  }
   if (packet.fd_count != 1) return Status(Code::kCorrupt, "the peer sent no memory");
   HAWSER_TRY_ASSIGN(const std::size_t file_size, sealed_size(packet.fds[0].get()));
   if (!in_bounds(message.place, message.size, file_size)) {
@@ -134,18 +141,25 @@ Result<Bound> ShmPath::answer(const Bind& message, base::Fd* memory) const {
   Bound reply;
   reply.rights = entry->rights;
   reply.size = entry->size;
-  if (entry->arena == nullptr || !port_.options().map) {
+  const std::optional<SharedFile> file = shared_file(*entry);
+  const bool has_ends = file && (file->head | file->tail) != 0;
+  if (!file || !port_.options().map || (has_ends && !knows_ends_)) {
     reply.kind = MemoryKind::kForeign;
     reply.place = reinterpret_cast<std::uint64_t>(entry->base);
     return reply;
   }
-  reply.kind = MemoryKind::kMapped;
-  reply.place = static_cast<std::uint64_t>(entry->base - entry->arena->bytes().data());
+  reply.kind = has_ends ? MemoryKind::kAdopted : MemoryKind::kMapped;
+  reply.place = file->place;
+  if (has_ends) {
+    reply.address = reinterpret_cast<std::uint64_t>(entry->base);
+    reply.head = file->head;
+    reply.tail = file->tail;
+  }
   if (allows(entry->rights, Rights::kWrite)) {
-    *memory = base::Fd(::fcntl(entry->arena->fd(), F_DUPFD_CLOEXEC, 0));
+    *memory = base::Fd(::fcntl(file->fd, F_DUPFD_CLOEXEC, 0));
     if (!*memory) return base::errno_status("passing an arena on", errno);
   } else {
-    HAWSER_TRY_ASSIGN(*memory, reopen_read_only(entry->arena->fd()));
+    HAWSER_TRY_ASSIGN(*memory, reopen_read_only(file->fd));
   }
   return reply;
 }

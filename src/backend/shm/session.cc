@@ -145,6 +145,7 @@ Status ShmPath::admit(Packet& packet, const Open& open) {
   my_door_ = ForkFd(std::move(packet.fds[3]), shared.forks);
   HAWSER_TRY(adopt_credentials());
   if (open.membarrier && shared.gates.has_membarrier()) fence_ = PinFence::kLight;
+  knows_ends_ = open.ends;
   Accept accept;
   accept.membarrier = shared.gates.has_membarrier();
   accept.probe = shared.probe;
@@ -189,6 +190,7 @@ void ShmPath::on_accept(Packet& packet, const Accept& message) {
   if (Status status = accept(); !status.ok()) return end(std::move(status));
   learn_peer(message.hello);
   if (message.membarrier && port_.shared().gates.has_membarrier()) fence_ = PinFence::kLight;
+  knows_ends_ = message.ends;
   cross_status_ = port_.options().attach ? cross_.try_probe(message.probe) : Status(Code::kUnsupported, "attach=false");
   come_up();
 }

@@ -91,6 +91,16 @@ class TestHost {
     entry.rights = rights;
     return add(std::move(entry));
   }
+  /// Foreign memory whose whole pages are adopted, or not: see its `pages`.
+  std::shared_ptr<const RegionEntry> adopt(std::span<std::byte> bytes, Rights rights = Rights::kReadWrite) {
+    RegionEntry entry;
+    entry.key = base::random_id128();
+    entry.base = bytes.data();
+    entry.size = bytes.size();
+    entry.rights = rights;
+    entry.pages = ForeignPages::hold(bytes, rights, true);
+    return add(std::move(entry));
+  }
   /// What a peer's card would tell of it.
   RemoteRegionRef ref(const RegionEntry& entry) {
     return {entry.index, entry.generation, entry.key, entry.size, entry.rights, entry.device, extras_[entry.index]};

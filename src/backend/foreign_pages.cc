@@ -1,0 +1,226 @@
+#include "backend/foreign_pages.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/format.h"
+#include "base/mutex.h"
+#include "base/try.h"
+
+namespace hawser::backend {
+
+RangeCounts::Counts::iterator RangeCounts::split(std::uintptr_t at) {
+  const auto after = counts_.upper_bound(at);
+  if (after == counts_.begin()) return counts_.emplace_hint(after, at, 0);
+  const auto before = std::prev(after);
+  return before->first == at ? before : counts_.emplace_hint(after, at, before->second);
+}
+
+void RangeCounts::add(AddressRange range) {
+  if (range.size() == 0) return;
+  auto at = split(range.begin);
+  const auto end = split(range.end);
+  for (; at != end; ++at) ++at->second;
+}
+
+void RangeCounts::remove(AddressRange range) {
+  if (range.size() == 0) return;
+  auto at = split(range.begin);
+  const auto end = split(range.end);
+  for (; at != end; ++at) --at->second;
+  join(range);
+}
+
+/// Borders that part nothing go, so that the map is as large as what is held.
+void RangeCounts::join(AddressRange range) {
+  auto at = counts_.find(range.begin);
+  std::uint32_t before = at == counts_.begin() ? 0 : std::prev(at)->second;
+  while (at != counts_.end() && at->first <= range.end) {
+    const std::uint32_t count = at->second;
+    at = count == before ? counts_.erase(at) : std::next(at);
+    before = count;
+  }
+}
+
+bool RangeCounts::any(AddressRange range) const {
+  auto at = counts_.upper_bound(range.begin);
+  if (at != counts_.begin()) --at;
+  for (; at != counts_.end() && at->first < range.end; ++at) {
+    const auto next = std::next(at);
+    const bool reaches = next == counts_.end() || next->first > range.begin;
+    if (reaches && at->second != 0) return true;
+  }
+  return false;
+}
+
+/// All registrations of foreign memory in this process.
+struct ForeignBook {
+  struct Held {
+    std::unique_ptr<Adoption> adoption;
+    std::uint32_t holders = 0;
+    bool is_kept = false;  ///< Never given back, see ForeignPages::keep.
+  };
+
+  base::Mutex mutex;
+  RangeCounts ranges HAWSER_GUARDED_BY(mutex);
+  std::map<std::uintptr_t, Held> adoptions HAWSER_GUARDED_BY(mutex);  ///< By their first page; none overlap.
+  std::uint32_t life HAWSER_GUARDED_BY(mutex) = 0;                    ///< Forks since the first process.
+  bool is_inherited HAWSER_GUARDED_BY(mutex) = false;                 ///< What is in it is a parent's.
+
+  static ForeignBook& get();
+
+  /// In a child: forgets what only its parent has.
+  void freshen() HAWSER_REQUIRES(mutex) {
+    if (!std::exchange(is_inherited, false)) return;
+    ranges = {};
+    adoptions.clear();
+  }
+
+  std::vector<std::uintptr_t> overlapping(AddressRange range) HAWSER_REQUIRES(mutex);
+
+  Status adopt(ForeignPages& pages, Rights rights) HAWSER_REQUIRES(mutex);
+  Status check_room() const HAWSER_REQUIRES(mutex);
+  static Status share(ForeignPages& pages, const Adoption& adoption, Rights rights);
+};
+
+namespace {
+
+void before_fork() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
+  ForeignBook& book = ForeignBook::get();
+  book.mutex.lock();
+  if (book.is_inherited) return;
+  for (auto& [begin, held] : book.adoptions) held.adoption->prepare_fork();
+}
+void after_fork_in_parent() HAWSER_NO_THREAD_SAFETY_ANALYSIS { ForeignBook::get().mutex.unlock(); }
+void after_fork_in_child() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
+  ForeignBook& book = ForeignBook::get();
+  if (!book.is_inherited) {
+    for (auto& [begin, held] : book.adoptions) held.adoption->leave_to_parent();
+  }
+  book.is_inherited = true;
+  ++book.life;
+  book.mutex.unlock();
+}
+
+}  // namespace
+
+ForeignBook& ForeignBook::get() {
+  // Never destroyed: agents may close in static destructors.
+  static ForeignBook* const the_book = [] {
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return new ForeignBook;
+  }();
+  return *the_book;
+}
+
+std::vector<std::uintptr_t> ForeignBook::overlapping(AddressRange range) {
+  std::vector<std::uintptr_t> found;
+  auto at = adoptions.upper_bound(range.begin);
+  if (at != adoptions.begin()) --at;
+  while (at != adoptions.end() && at->first < range.end) {
+    const Held& held = at->second;
+    const AddressRange pages = held.adoption->pages();
+    // What was kept is forgotten once its memory was unmapped, and this is other memory.
+    const bool is_gone = held.is_kept && held.holders == 0 && !held.adoption->is_intact(pages);
+    if (pages.end > range.begin && !is_gone) found.push_back(at->first);
+    at = is_gone ? adoptions.erase(at) : std::next(at);
+  }
+  return found;
+}
+
+Status ForeignBook::check_room() const {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  // The rest is for sockets and for the program.
+  const std::size_t most = std::min<std::size_t>(ForeignPages::kAdoptionsMax, files.rlim_cur / 4);
+  if (adoptions.size() < most) return {};
+  return Status(Code::kBusy, base::format("{} registrations are adopted, which is the limit", adoptions.size()))
+      .with_advice("register fewer and larger ranges, or raise `ulimit -n`");
+}
+
+Status ForeignBook::share(ForeignPages& pages, const Adoption& adoption, Rights rights) {
+  const AddressRange& range = pages.range_;
+  const AddressRange& covered = adoption.covered();
+  const AddressRange& moved = adoption.pages();
+  if (range.begin < covered.begin || range.end > covered.end) {
+    return Status(Code::kUnsupported, "a part of it was adopted for another registration")
+        .with_advice("register the larger range first");
+  }
+  if (!adoption.is_intact(range)) {
+    return Status(Code::kUnsupported, "its pages were unmapped after they were adopted for another registration");
+  }
+  if (allows(rights, Rights::kWrite) && !adoption.peers_write()) {
+    return Status(Code::kUnsupported, "it was adopted for another registration that peers may not write to");
+  }
+  pages.file_ = {.fd = adoption.fd(),
+                 .place = range.begin - covered.begin,
+                 .head = range.begin < moved.begin ? std::min(moved.begin, range.end) - range.begin : 0,
+                 .tail = range.end > moved.end ? range.end - std::max(moved.end, range.begin) : 0};
+  return {};
+}
+
+Status ForeignBook::adopt(ForeignPages& pages, Rights rights) {
+  if (pages.holds_.size() == 1) return share(pages, *adoptions.at(pages.holds_[0]).adoption, rights);
+  if (!pages.holds_.empty()) return Status(Code::kUnsupported, "parts of it were adopted for other registrations");
+  // Its peers may be at work in it, and what they write while pages move would be lost.
+  if (ranges.any(pages.range_)) return Status(Code::kUnsupported, "another registration holds a part of it as it is");
+  HAWSER_TRY(check_room());
+  HAWSER_TRY_ASSIGN(auto adoption,
+                    Adoption::make({pages.range_.data(), pages.range_.size()}, allows(rights, Rights::kWrite)));
+  HAWSER_TRY(share(pages, *adoption, rights));
+  const std::uintptr_t key = adoption->pages().begin;
+  pages.holds_.push_back(key);
+  adoptions.emplace(key, Held{std::move(adoption), 0});
+  return {};
+}
+
+std::shared_ptr<ForeignPages> ForeignPages::hold(std::span<std::byte> bytes, Rights rights, bool adopt) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  std::shared_ptr<ForeignPages> pages(new ForeignPages({begin, begin + bytes.size()}, adopt));
+  ForeignBook& book = ForeignBook::get();
+  const base::MutexLock lock(book.mutex);
+  book.freshen();
+  pages->life_ = book.life;
+  pages->holds_ = book.overlapping(pages->range_);
+  pages->refusal_ = adopt ? book.adopt(*pages, rights)
+                          : Status(Code::kUnsupported, "it is foreign memory, and adopting it was not asked for")
+                                .with_advice("use Agent::allocate, or open the agent with adopt (HAWSER_ADOPT=1)");
+  for (const std::uintptr_t key : pages->holds_) ++book.adoptions.at(key).holders;
+  book.ranges.add(pages->range_);
+  return pages;
+}
+
+Status ForeignPages::release() {
+  ForeignBook& book = ForeignBook::get();
+  const base::MutexLock lock(book.mutex);
+  if (std::exchange(is_released_, true) || life_ != book.life) return {};
+  book.ranges.remove(range_);
+  Status status;
+  for (const std::uintptr_t key : holds_) {
+    const auto found = book.adoptions.find(key);
+    if (--found->second.holders != 0 || found->second.is_kept) continue;
+    if (Status back = found->second.adoption->give_back(); !back.ok()) status = back;
+    book.adoptions.erase(found);
+  }
+  return status;
+}
+
+void ForeignPages::keep() {
+  ForeignBook& book = ForeignBook::get();
+  const base::MutexLock lock(book.mutex);
+  if (std::exchange(is_released_, true) || life_ != book.life) return;
+  book.ranges.remove(range_);
+  for (const std::uintptr_t key : holds_) {
+    auto& held = book.adoptions.at(key);
+    held.is_kept = true;  // Who registers the memory again shares it.
+    --held.holders;
+  }
+}
+
+ForeignPages::~ForeignPages() { static_cast<void>(release().ok()); }
+
+}  // namespace hawser::backend

@@ -78,21 +78,15 @@ Result<bool> RequestCore::submit() {
                              sent.error());
   }
   transfer = std::move(*sent);
-  core->poll();  // Each post moves the agent on, whether or not anybody looks.
   return look_locked();
 }
 
 Result<bool> RequestCore::look_locked() {
-  if (waiting) {
-    core->poll();
-    return submit();
-  }
+  core->poll();
+  if (waiting) return submit();
   if (!refused.ok()) return refused;
   if (!transfer) return refusal(NixlCode::kNotPosted, kStatus, "the request was not posted");
-  if (!transfer->done()) {
-    core->poll();
-    if (!transfer->done()) return true;
-  }
+  if (!transfer->done()) return true;
   if (!counted) {
     counted = true;
     times.xfer_duration_us = std::max(now_us() - times.start_time_us, times.post_duration_us);

@@ -143,5 +143,14 @@ TEST(FindTest, AFolderThatCannotBeWrittenIsNamed) {
   EXPECT_NE(status.to_string().find("/proc/hawser-nowhere"), std::string::npos) << status.to_string();
 }
 
+TEST(FindTest, TcpDoesNotLeadToTheAgentItself) {
+  AgentOptions options = quick("lonely");
+  options.backends = {tcp()};
+  Agent agent = std::move(Agent::open(options).value());
+  const Status status = agent.self().connect(std::chrono::seconds(5));
+  EXPECT_NE(status.to_string().find("loopback"), std::string::npos) << status.to_string();
+  EXPECT_FALSE(agent.self().notify("to myself").ok());  // Refused, not lost.
+}
+
 }  // namespace
 }  // namespace hawser::real

@@ -40,6 +40,10 @@ class TcpBackend final : public Backend {
   std::string address() const override { return to_string(locator_); }
   std::string readable_address() const override { return readable(locator_); }
   Status reachable(std::string_view peer_address) const override {
+    if (peer_address == address()) {
+      return Status(Code::kUnsupported, "tcp does not lead to the agent itself")
+          .with_advice("open the backend loopback");
+    }
     HAWSER_TRY_ASSIGN(const Locator peer, parse_locator(peer_address));
     return places_from(peer, locator_.host, options_.beyond_host).status();
   }

@@ -180,14 +180,11 @@ Result<CompletionQueue> Agent::make_queue(std::size_t capacity) {
 
 std::size_t Agent::poll() {
   if (core_->disowned() || core_->is_closed()) return 0;
-  const std::size_t work = core_->lane.try_turn();
-  if (work == 0 && core_->publish_due()) core_->publish(core_->now() + std::chrono::milliseconds(50));
-  return work;
+  return core_->lane.try_turn();
 }
 
 bool Agent::wait(Duration timeout) {
   if (!core_->usable("wait").ok()) return false;
-  if (core_->publish_due()) core_->publish(core_->now() + std::min<Duration>(timeout, std::chrono::milliseconds(50)));
   const std::uint64_t before = core_->inbox.arrivals();
   const std::uint64_t ended = core_->lane.ended();
   return core_->lane.wait_until(

@@ -161,10 +161,6 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   }
   remember_core(core.get());
   core->await_presence(core->now() + kPublishMax);
-  if (core->options.directory && !core->presence.is_open()) {
-    core->publish_due_.store(true, std::memory_order_relaxed);
-    core->publish(core->now() + std::chrono::seconds(5));
-  }
   return core;
 }
 

@@ -92,9 +92,6 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::shared_ptr<PeerCore>& self() const { return self_; }
   Status down_status(PeerCore& peer) const;
   Result<std::shared_ptr<PeerCore>> find_peer(std::string_view name, Instant deadline);
-  /// Publishes the card if it changed. Runs on the caller's thread; bounded by `deadline`.
-  void publish(Instant deadline);
-  bool publish_due() const { return publish_due_.load(std::memory_order_relaxed); }
 
   // Queues get hints of what else happened.
   void add_queue(const std::shared_ptr<QueueCore>& queue);
@@ -120,7 +117,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void release_pages(const LocalRegion& region);
   std::shared_ptr<backend::ForeignPages> hold_pages(const RegionOptions& region);
   bool has_open(std::string_view backend);
-  void changed(std::uint32_t index, std::uint32_t generation, bool removed) HAWSER_REQUIRES(mutex_);
+  void changed(std::uint32_t index, std::uint32_t generation, bool removed) HAWSER_REQUIRES(lane, mutex_);
   void put_region(wire::Card& card, const backend::RegionEntry& entry) const HAWSER_REQUIRES(mutex_);
   wire::Card card_head() const HAWSER_REQUIRES(mutex_);
   Result<std::shared_ptr<PeerCore>> find_in_directory(std::string_view name, Instant deadline);
@@ -160,8 +157,6 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.
   std::atomic<std::uint64_t> revision_{1};
   std::atomic<bool> has_queues_{false};
-  std::atomic<bool> publish_due_{false};
-  std::atomic<std::uint64_t> published_version_{0};
 };
 
 /// "host:port" with the host's name resolved. Blocks at most until `deadline`.

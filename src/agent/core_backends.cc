@@ -121,10 +121,12 @@ Status Core::add_backend(const BackendSpec& spec) {
   BackendReport report;
   lane.lock();
   Status status = open_one(spec, &report);
-  if (status.ok()) engine.card_changed();
+  if (status.ok()) {
+    engine.card_changed();
+    presence.ask();
+  }
   lane.unlock();
   report.cause = status;
-  publish_due_.store(true, std::memory_order_relaxed);
   lane.wake();  // The new port was not armed for this sleep.
   const base::MutexLock lock(mutex_);
   changes_.clear();  // Deltas tell of regions only: who asks next gets a full card.

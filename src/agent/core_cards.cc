@@ -42,8 +42,10 @@ void Core::put_region(wire::Card& card, const backend::RegionEntry& entry) const
 Result<std::string> Core::card() const { return card_since(0); }
 
 Result<std::string> Core::card_since(std::uint64_t revision) const {
-  const auto all = regions.all();  // Keeps the names alive that the card views.
   const base::MutexLock lock(mutex_);
+  // Only those of the revision that the head names: one that comes next waits for this lock to get into `locals_`.
+  auto all = regions.all();  // Keeps the names alive that the card views.
+  std::erase_if(all, [&](const auto& entry) { return !locals_.contains(entry->index); });
   wire::Card card = card_head();
   const bool known = revision > 0 && !changes_.empty() && changes_.front().revision <= revision + 1;
   if (revision > 0 && (known || revision == card.revision)) {

@@ -161,28 +161,6 @@ Status Core::wait_for_card(const std::shared_ptr<PeerCore>& peer, Instant deadli
   return Status(Code::kTimedOut, "find_peer: " + peer->name + " did not send its card in time").with_peer(peer->name);
 }
 
-void Core::publish(Instant deadline) {
-  if (!options.directory || !publish_due_.exchange(false, std::memory_order_acq_rel)) return;
-  const Result<std::string> bytes = card();
-  if (!bytes) return;
-  Directory& directory = *options.directory;
-  const Ticket ticket = directory.put(options.directory_prefix + options.name, *bytes, {});
-  std::optional<DirectoryEvent> answer;
-  while (!(answer = directory.poll(ticket)) && now() < deadline) {
-    if (!directory.run_job(now(), deadline)) base::cpu_relax();
-  }
-  if (!answer) {
-    directory.cancel(ticket);
-    publish_due_.store(true, std::memory_order_relaxed);
-    return;
-  }
-  if (!answer->status.ok()) {
-    HAWSER_LOG(log, kError, "{}: the card could not be published: {}", options.name, answer->status.to_string());
-    return;
-  }
-  if (!answer->entries.empty()) published_version_.store(answer->entries.front().version, std::memory_order_relaxed);
-}
-
 void Core::await_presence(Instant deadline) {
   lane.lock();
   presence.open();
@@ -193,7 +171,12 @@ void Core::await_presence(Instant deadline) {
     presence.look(now());
     is_settled = presence.is_settled();
     lane.unlock();
-    if (!is_settled) (void)options.directory->run_job(now(), deadline);
+    if (is_settled) break;
+    if (options.directory->runs_itself()) {
+      (void)options.directory->run_job(now(), deadline);  // Waits a little.
+    } else {
+      presence.run_jobs(now());
+    }
   }
 }
 

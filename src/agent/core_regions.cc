@@ -196,8 +196,7 @@ void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) 
   const std::uint64_t revision = revision_.fetch_add(1, std::memory_order_acq_rel) + 1;
   changes_.push_back({.revision = revision, .index = index, .generation = generation, .removed = removed});
   if (changes_.size() > kChangesMax) changes_.pop_front();
-  presence.ask();  // One of the two publishes.
-  if (options.directory && !options.directory->runs_itself()) publish_due_.store(true, std::memory_order_relaxed);
+  presence.ask();
 }
 
 bool Core::region_quiet(const LocalRegion& region, std::string* holder) {

@@ -82,7 +82,6 @@ class Worker {
       if (core->is_closed()) continue;
       work += core->lane.try_turn();
       if (core->lane.contended()) std::this_thread::yield();
-      if (work == 0 && core->publish_due()) core->publish(core->now() + std::chrono::milliseconds(50));
     }
     return work;
   }

@@ -80,7 +80,12 @@ std::size_t Lane::try_turn() {
   if (!try_lock()) return 0;
   const std::size_t work = turn(core_.now());
   unlock();
+  run_jobs();
   return work;
+}
+
+void Lane::run_jobs() {
+  if (core_.presence.has_jobs()) core_.presence.run_jobs(core_.now());
 }
 
 bool Lane::arm(Instant* next_deadline) {
@@ -141,6 +146,7 @@ bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
     lock();
     const std::size_t work = turn(now);
     unlock();
+    run_jobs();
     if (work > 0) busy_until = now + kSpinWindow;
     if (work == 0 && now >= busy_until && !reached()) rest(deadline);
     leading_.store(false, std::memory_order_release);

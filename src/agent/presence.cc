@@ -7,7 +7,15 @@
 namespace hawser::agent {
 namespace {
 
+/// At a directory that runs by itself.
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);
+/// At one that does not, while an answer is awaited: a folder may be locked by another process for as long.
+constexpr Duration kJobEvery = std::chrono::milliseconds(1);
+/// A card of many regions costs something, and regions often come one after the other.
+constexpr Duration kPublishEvery = std::chrono::milliseconds(10);
+constexpr Duration kTryAgain = std::chrono::seconds(1);
+constexpr Duration kJobMax = std::chrono::milliseconds(50);
+constexpr int kJobsPerRun = 8;
 /// Events of the watch in one look.
 constexpr int kEventsPerLook = 16;
 /// Card away for so many times `peer_timeout`: its owner had time to publish it again.
@@ -16,9 +24,15 @@ constexpr int kPatience = 2;
 }  // namespace
 
 void Presence::open() {
-  if (!core_.options.directory || !core_.options.directory->runs_itself()) return;
+  if (!core_.options.directory) return;
   directory_ = core_.options.directory.get();
+  runs_itself_ = directory_->runs_itself();
   ask();
+}
+
+void Presence::ask() {
+  is_due_ = true;
+  if (is_open() && !runs_itself_) next_ = std::min(next_, not_before_);
 }
 
 std::string Presence::name_of(const std::string& key) const {
@@ -26,25 +40,49 @@ std::string Presence::name_of(const std::string& key) const {
 }
 
 void Presence::look(Instant now) {
-  next_ = now + kLookEvery;
-  publish();
-  watch(now);
+  publish(now);
+  next_ = next_look(now);
+  if (runs_itself_) watch(now);
 }
 
-void Presence::publish() {
-  if (publishing_) {
-    const std::optional<DirectoryEvent> answer = directory_->poll(*publishing_);
-    if (!answer) return;
-    publishing_.reset();
-    if (!answer->status.ok()) {
-      HAWSER_LOG(core_.log, kError, "{}: the card could not be published yet: {}", core_.options.name,
-                 answer->status.to_string());
-    }
-  }
-  if (!is_due_.exchange(false, std::memory_order_acq_rel)) return;
+Instant Presence::next_look(Instant now) const {
+  if (runs_itself_) return now + kLookEvery;
+  if (publishing_) return now + kJobEvery;
+  return is_due_ ? std::max(now, not_before_) : Instant::max();
+}
+
+void Presence::publish(Instant now) {
+  if (publishing_) take_answer(now);
+  if (publishing_) has_jobs_.store(!runs_itself_, std::memory_order_relaxed);
+  if (publishing_ || !is_due_ || now < not_before_) return;
+  is_due_ = false;
   const Result<std::string> bytes = core_.card();
   if (!bytes) return;
-  publishing_ = directory_->put(core_.options.directory_prefix + core_.options.name, *bytes, {.tied = true});
+  publishing_ = directory_->put(core_.options.directory_prefix + core_.options.name, *bytes, {.tied = runs_itself_});
+  not_before_ = now + (runs_itself_ ? Duration::zero() : kPublishEvery);
+  has_jobs_.store(!runs_itself_, std::memory_order_relaxed);
+}
+
+void Presence::take_answer(Instant now) {
+  const std::optional<DirectoryEvent> answer = directory_->poll(*publishing_);
+  if (!answer) return;
+  publishing_.reset();
+  const bool failed = !answer->status.ok();
+  if (failed && !has_failed_) {
+    HAWSER_LOG(core_.log, kError, "{}: the card could not be published yet: {}", core_.options.name,
+               answer->status.to_string());
+  }
+  has_failed_ = failed;
+  if (!failed || answer->status.code() == Code::kInvalid) return;  // What is wrong with the card stays wrong.
+  is_due_ = true;
+  not_before_ = now + kTryAgain;
+}
+
+void Presence::run_jobs(Instant now) {
+  if (!has_jobs_.exchange(false, std::memory_order_acq_rel)) return;
+  // Not directory_: the agent may be closed meanwhile. More than one job, as others use the directory, too.
+  Directory& directory = *core_.options.directory;
+  for (int i = 0; i < kJobsPerRun && directory.run_job(now, now + kJobMax); ++i) continue;
 }
 
 void Presence::watch(Instant now) {

@@ -1,13 +1,15 @@
 #pragma once
 
-// Presence: what an agent does with a directory that runs by itself (etcd). It publishes the agent's card and notices
-// peers whose card is gone, as it goes when its owner's lease ends. It never waits: it hands requests in and looks for
-// answers when the lane turns.
+// Presence: the agent in its directory. It publishes the agent's card and, where the directory runs by itself (etcd),
+// notices peers whose card is gone, as it goes when its owner's lease ends. It never waits: it hands requests in and
+// looks for answers when the lane turns. The work of a directory without threads of its own (a folder's) is done by
+// `run_jobs`, on the thread that turned the lane but after it let go of the lock.
 //
 // Only peers that no session proves alive are given up, and only when their card stays away for a while: an etcd that
 // lost its store gets the cards of living agents again.
 //
-// Thread rule: under the lane's lock; `ask` comes from any thread. Lifetime: a part of its Core.
+// Thread rule: under the lane's lock, but for has_jobs and run_jobs, which are called without it. Lifetime: a part of
+// its Core.
 
 #include <atomic>
 #include <cstdint>
@@ -26,20 +28,26 @@ class Presence {
  public:
   explicit Presence(Core& core) : core_(core) {}
 
-  /// The agent's directory runs by itself. Before this is called nothing happens.
+  /// Before this is called nothing happens.
   void open();
   bool is_open() const { return directory_ != nullptr; }
-  /// The card has changed.
-  void ask() { is_due_.store(true, std::memory_order_release); }
+  /// The card has changed. Whoever arms the lane for a sleep afterwards sees it in `next`.
+  void ask();
   /// When to look again; never, when there is no such directory.
   Instant next() const { return is_open() ? next_ : Instant::max(); }
   void look(Instant now);
-  /// Nothing is left to publish.
-  bool is_settled() const { return !publishing_ && !is_due_.load(std::memory_order_acquire); }
+  /// The card was published, or refused; then the next try is some time later.
+  bool is_settled() const { return !publishing_ && (!is_due_ || has_failed_); }
+  /// What was handed in waits for somebody to do it.
+  bool has_jobs() const { return has_jobs_.load(std::memory_order_relaxed); }
+  /// A few file operations.
+  void run_jobs(Instant now);
   void close();
 
  private:
-  void publish();
+  void publish(Instant now);
+  void take_answer(Instant now);
+  Instant next_look(Instant now) const;
   void watch(Instant now);
   void apply(const DirectoryEvent& event, Instant now);
   void give_up(const std::string& name, Instant now);
@@ -47,7 +55,11 @@ class Presence {
 
   Core& core_;
   Directory* directory_ = nullptr;
-  std::atomic<bool> is_due_{false};
+  bool runs_itself_ = false;
+  bool is_due_ = false;
+  bool has_failed_ = false;  ///< And the log says so.
+  std::atomic<bool> has_jobs_{false};
+  Instant not_before_ = Instant::min();  ///< When the card may be published next.
   Instant next_ = Instant::min();
   std::optional<Ticket> publishing_, watching_;
   std::set<std::string> there_;          ///< Names with a card; as many as the directory has.

@@ -66,6 +66,34 @@ TEST_P(RealTest, ARestartedPeerIsFoundAnew) {
   must(fresh.connect(kPatience));
 }
 
+// A region that is added just when the driver lies down to sleep, or while it publishes an earlier one, is published.
+TEST(FindTest, RegionsAreSoonInTheDirectory) {
+  const Folder folder;
+  AgentOptions options = quick("here");
+  options.directory = must(file_directory(folder.path()));
+  Driver driver = must(Driver::start({.spin = 0us}));
+  const auto agent = std::make_unique<Agent>(must(Agent::open(options)));
+  must(driver.attach(*agent));
+  AgentOptions reads = quick("reader");
+  reads.directory = must(file_directory(folder.path()));
+  const auto reader = std::make_unique<Agent>(must(Agent::open(reads)));
+  std::vector<std::byte> bytes(64);
+  const Duration longest = 2s * kScale;
+  for (int round = 0; round < 150; ++round) {
+    const std::string name = "r" + std::to_string(round);
+    Region first = must(agent->add_region({.name = name, .bytes = bytes}));
+    for (const Instant go_on = now() + std::chrono::microseconds(round * 2); now() < go_on;) continue;
+    Region second = must(agent->add_region({.name = name + "b", .bytes = bytes}));
+    ASSERT_TRUE(eventually(
+        [&] {
+          const Result<Peer> seen = reader->find_peer("here", 1s);
+          return seen && seen->region(name) && seen->region(name + "b");
+        },
+        longest))
+        << "in round " << round << " " << name << " was not published";
+  }
+}
+
 /// Where the agent listens, as "host:port".
 std::string tcp_address(Agent& agent) {
   for (const BackendReport& report : agent.backends()) {

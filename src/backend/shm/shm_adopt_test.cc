@@ -24,7 +24,15 @@ class ShmAdopt : public ::testing::Test {
     EXPECT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kRead, made, {&piece, 1}, 1)).ok());
     return static_cast<ShmBinding&>(*made);
   }
-  static bool attaches(Path* path) { return path->describe().find("cross-memory allowed") != std::string::npos; }
+  /// Why cross-memory attach cannot be used here; empty: it can.
+  static std::string why_no_attach(Path* path) {
+    constexpr std::string_view kBefore = " cross-memory ", kAfter = " mapped ";
+    const std::string text = path->describe();
+    const std::size_t from = text.find(kBefore), to = text.rfind(kAfter);
+    if (from == std::string::npos || to == std::string::npos) ADD_FAILURE() << text;
+    const std::string said = text.substr(from + kBefore.size(), to - from - kBefore.size());
+    return said == "allowed" ? "" : "no cross-memory attach here: " + said;
+  }
 
   TestFolder folder_;
   TestHost a_{"alice", folder_.path()};
@@ -56,12 +64,13 @@ TEST_F(ShmAdopt, WholePagesAreMappedWithoutAttaching) {
   ASSERT_TRUE(transfer(c, b_, path, chunk_of(Operation::kWrite, target, {&piece, 1}, 1)).ok());
   EXPECT_EQ(static_cast<ShmBinding*>(target)->state, ShmBinding::State::kMapped);
   EXPECT_TRUE(mirror.matches());
+  EXPECT_EQ(why_no_attach(path), "no cross-memory attach here: attach=false");
   EXPECT_NE(path->describe().find("mapped 1 regions, 262144 bytes"), std::string::npos) << path->describe();
 }
 
 TEST_F(ShmAdopt, EndsLandToo) {
   Path* const path = connect(a_, b_);
-  if (!attaches(path)) GTEST_SKIP() << path->describe();
+  if (const std::string why = why_no_attach(path); !why.empty()) GTEST_SKIP() << why;
   TestPages pages(40);
   const auto bytes = pages.bytes(16, 38 * kPage);
   const auto region = b_.adopt(bytes);
@@ -96,7 +105,7 @@ TEST_F(ShmAdopt, EndsLandToo) {
 
 TEST_F(ShmAdopt, ManyPiecesOverTheEnds) {
   Path* const path = connect(a_, b_);
-  if (!attaches(path)) GTEST_SKIP() << path->describe();
+  if (const std::string why = why_no_attach(path); !why.empty()) GTEST_SKIP() << why;
   TestPages pages(4);
   const auto bytes = pages.bytes(8, 3 * kPage);
   const auto region = b_.adopt(bytes);
@@ -118,7 +127,7 @@ TEST_F(ShmAdopt, ManyPiecesOverTheEnds) {
 
 TEST_F(ShmAdopt, EndsAreMovedInsideThePin) {
   Path* const path = connect(a_, b_);
-  if (!attaches(path)) GTEST_SKIP() << path->describe();
+  if (const std::string why = why_no_attach(path); !why.empty()) GTEST_SKIP() << why;
   TestPages pages(4);
   const auto region = b_.adopt(pages.bytes(8, 3 * kPage));
   ShmBinding& target = bound(path, *region, 0);
@@ -149,7 +158,7 @@ TEST_F(ShmAdopt, WithoutAttachARegionWithEndsIsRefusedAtOnce) {
 
 TEST_F(ShmAdopt, RefusedMemoryIsReachedAsBefore) {
   Path* const path = connect(a_, b_);
-  if (!attaches(path)) GTEST_SKIP() << path->describe();
+  if (const std::string why = why_no_attach(path); !why.empty()) GTEST_SKIP() << why;
   TestPages pages(8);
   const auto first = b_.adopt(pages.bytes(0, 4 * kPage));
   const auto all = b_.adopt(pages.bytes());

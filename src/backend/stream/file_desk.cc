@@ -5,6 +5,7 @@
 #include <bit>
 #include <new>
 
+#include "backend/stream/target.h"
 #include "base/format.h"
 
 namespace hawser::backend::stream {
@@ -53,12 +54,12 @@ bool FileDesk::open() {
   auto queue = fileio::open_queue({.depth = kDepth}, &why_not_uring);
   Status status = queue ? network_.watch((*queue)->wait_fd()) : queue.error();
   if (!status.ok()) {
-    HAWSER_LOG(context_.log, kWarn, "peers cannot use this agent's files: {}", status.to_string());
+    HAWSER_LOG(context_.log, kWarn, "{}: peers cannot use its files: {}", context_.identity.name, status.to_string());
     return false;
   }
   if (!why_not_uring.ok()) {
-    HAWSER_LOG(context_.log, kWarn, "threads read and write files for peers, since io_uring cannot be used: {}",
-               why_not_uring.message());
+    HAWSER_LOG(context_.log, kWarn, "{}: threads read and write files for peers, since io_uring cannot be used: {}",
+               context_.identity.name, why_not_uring.message());
   }
   use(*std::move(queue));
   return true;
@@ -116,7 +117,8 @@ wire::Outcome FileDesk::outcome_of(const FileJob& job, const fileio::Moved& move
     return moved.bytes > 0 ? wire::Outcome::kClosedMidway : wire::Outcome::kClosed;
   }
   if (job.target != nullptr) {
-    HAWSER_LOG(context_.log, kDebug, "a peer's use of a file failed: {}", moved.status.to_string());
+    HAWSER_LOG(context_.log, kDebug, "{}: {} of a file for {} failed: {}", context_.identity.name,
+               job.op == hawser::Operation::kRead ? "a read" : "a write", job.target->peer(), moved.status.to_string());
   }
   return moved.status.code() == Code::kBusy ? wire::Outcome::kFileFull : wire::Outcome::kFileFailed;
 }

@@ -90,8 +90,9 @@ class FileDeskTest : public ::testing::Test {
   fileio::FakeQueue* disk_ = nullptr;
   MemorySwitch switch_;
   MemoryNetwork network_{switch_, "store"};
-  Identity identity_;
-  base::Logger log_;
+  Identity identity_{.name = "store"};
+  std::string lines_;  ///< Logged.
+  base::Logger log_{{.level = LogLevel::kDebug, .sink = [this](LogLevel, std::string_view line) { lines_ += line; }}};
   RegionTable store_regions_{4}, user_regions_{4};
   Context context_{.identity = identity_,
                    .regions = store_regions_,
@@ -157,11 +158,14 @@ TEST_F(FileDeskTest, WhatTheDiskRefusesIsTold) {
   disk_->end();  // The file is empty.
   turn();
   EXPECT_EQ(log(user_events_), std::string(to_string(Code::kFailed)) + ";");
+  EXPECT_TRUE(lines_.starts_with("store: a read of a file for peer failed: ")) << lines_;
+  lines_.clear();
   ASSERT_TRUE(submit(Operation::kWrite, 0, 100));
   to_store();
   disk_->end(UINT64_MAX, ENOSPC);
   turn();
   EXPECT_EQ(log(user_events_), std::string(to_string(Code::kBusy)) + ";");
+  EXPECT_TRUE(lines_.starts_with("store: a write of a file for peer failed: ")) << lines_;
   EXPECT_EQ(desk_.staged(), 0u);
 }
 

@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -29,9 +31,10 @@ inline constexpr std::size_t kBindingsMax = 64 * 1024;
 
 class Target {
  public:
-  /// Without `files` regions in files are none.
-  Target(RegionTable& regions, EventQueue& events, Path* path, FileDesk* files, std::uint64_t small_max)
-      : regions_(regions), events_(events), path_(path), files_(files), small_max_(small_max) {}
+  /// `peer` is a name, for the log. Without `files` regions in files are none.
+  Target(RegionTable& regions, EventQueue& events, Path* path, FileDesk* files, std::string peer,
+         std::uint64_t small_max)
+      : regions_(regions), events_(events), path_(path), files_(files), peer_(std::move(peer)), small_max_(small_max) {}
   ~Target() { clear(); }
 
   // Frames that came in on `stream`. False: malformed, or beyond what a peer may have outstanding.
@@ -60,6 +63,7 @@ class Target {
   /// The path is gone.
   void clear();
 
+  const std::string& peer() const { return peer_; }
   std::uint64_t bytes_in() const { return bytes_in_; }
   std::uint64_t bytes_out() const { return bytes_out_; }
 
@@ -115,6 +119,7 @@ class Target {
   EventQueue& events_;
   Path* path_;
   FileDesk* files_;
+  const std::string peer_;
   std::uint64_t small_max_;
   std::unordered_map<std::uint32_t, Bound> bindings_;
   std::array<Landing, kStreamsMax> landings_;

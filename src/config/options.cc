@@ -44,7 +44,21 @@ std::string get_word(T value, const Word<T> (&words)[kWords]) {
   return "unknown";
 }
 
-template <Duration AgentOptions::*kMember>
+/// In whichever part of the draft it is.
+template <auto kMember>
+auto& member(auto& draft) {
+  if constexpr (requires { draft.*kMember; }) {
+    return draft.*kMember;
+  } else if constexpr (requires { draft.config.options.*kMember; }) {
+    return draft.config.options.*kMember;
+  } else if constexpr (requires { draft.config.options.limits.*kMember; }) {
+    return draft.config.options.limits.*kMember;
+  } else {
+    return draft.config.etcd.*kMember;
+  }
+}
+
+template <auto kMember>
 constexpr Option duration(std::string_view name, std::string_view variable, std::string_view meaning) {
   return {name,
           variable,
@@ -53,10 +67,24 @@ constexpr Option duration(std::string_view name, std::string_view variable, std:
           [](Draft& draft, std::string_view text) {
             const auto value = base::parse_duration(text);
             if (!value || *value < kDurationMin) return false;
-            draft.config.options.*kMember = *value;
+            member<kMember>(draft) = *value;
             return true;
           },
-          [](const Draft& draft) { return base::format_duration(draft.config.options.*kMember); }};
+          [](const Draft& draft) { return base::format_duration(member<kMember>(draft)); }};
+}
+
+template <auto kMember, std::size_t kMax = kPathMax>
+constexpr Option text(std::string_view name, std::string_view variable, std::string_view form,
+                      std::string_view meaning) {
+  return {name,
+          variable,
+          form,
+          meaning,
+          [](Draft& draft, std::string_view text) {
+            member<kMember>(draft) = std::string(text);
+            return text.size() <= kMax;
+          },
+          [](const Draft& draft) { return member<kMember>(draft); }};
 }
 
 bool set_limit(std::uint32_t& limit, std::optional<std::uint64_t> value) {
@@ -65,16 +93,15 @@ bool set_limit(std::uint32_t& limit, std::optional<std::uint64_t> value) {
   return true;
 }
 
-template <std::uint32_t AgentLimits::*kMember>
+template <auto kMember>
 constexpr Option limit(std::string_view name, std::string_view variable, std::string_view meaning) {
-  return {name,
-          variable,
-          kCount,
-          meaning,
-          [](Draft& draft, std::string_view text) {
-            return set_limit(draft.config.options.limits.*kMember, base::parse_count(text));
-          },
-          [](const Draft& draft) { return std::to_string(draft.config.options.limits.*kMember); }};
+  return {
+      name,
+      variable,
+      kCount,
+      meaning,
+      [](Draft& draft, std::string_view text) { return set_limit(member<kMember>(draft), base::parse_count(text)); },
+      [](const Draft& draft) { return std::to_string(member<kMember>(draft)); }};
 }
 
 bool set_name(Draft& draft, std::string_view text) {
@@ -107,35 +134,6 @@ bool set_directory(Draft& draft, std::string_view text) {
   if (text != "none" && text != "inproc" && !text.starts_with("inproc:") && !has_place && !has_members) return false;
   draft.directory = std::string(text);
   return true;
-}
-
-template <std::string EtcdOptions::*kMember>
-constexpr Option etcd_text(std::string_view name, std::string_view variable, std::string_view form,
-                           std::string_view meaning) {
-  return {name,
-          variable,
-          form,
-          meaning,
-          [](Draft& draft, std::string_view text) {
-            draft.config.etcd.*kMember = std::string(text);
-            return text.size() <= kPathMax;
-          },
-          [](const Draft& draft) { return draft.config.etcd.*kMember; }};
-}
-
-template <Duration EtcdOptions::*kMember>
-constexpr Option etcd_duration(std::string_view name, std::string_view variable, std::string_view meaning) {
-  return {name,
-          variable,
-          kDuration,
-          meaning,
-          [](Draft& draft, std::string_view text) {
-            const auto value = base::parse_duration(text);
-            if (!value || *value < kDurationMin) return false;
-            draft.config.etcd.*kMember = *value;
-            return true;
-          },
-          [](const Draft& draft) { return base::format_duration(draft.config.etcd.*kMember); }};
 }
 
 /// "10.0.0.1", "10.0.0.1:7000", "[::]:7000-7100": for the tcp backend, where its own parameters do not say otherwise.
@@ -199,29 +197,21 @@ constexpr Option kOptions[] = {
      "file:/path, etcd://host:port[,host:port...][/prefix] (etcds:// for TLS), inproc:NAME or none",
      "Where the agent's card is published and peers are found.", set_directory,
      [](const Draft& draft) { return draft.directory; }},
-    {"directory_prefix", "HAWSER_DIRECTORY_PREFIX", "a text of at most 512 bytes", "Put before names in the directory.",
-     [](Draft& draft, std::string_view text) {
-       draft.config.options.directory_prefix = std::string(text);
-       return text.size() <= 512;
-     },
-     [](const Draft& draft) { return draft.config.options.directory_prefix; }},
-    etcd_text<&EtcdOptions::user>("etcd.user", "HAWSER_ETCD_USER", "a text of at most 4096 bytes",
-                                  "Who logs in to etcd; empty: nobody."),
-    {"etcd.password_file", "HAWSER_ETCD_PASSWORD_FILE", "the path of a file",
-     "Its first line is the user's password; a password itself is no option, for options are shown.",
-     [](Draft& draft, std::string_view text) {
-       draft.etcd_password_file = std::string(text);
-       return text.size() <= kPathMax;
-     },
-     [](const Draft& draft) { return draft.etcd_password_file; }},
-    etcd_text<&EtcdOptions::ca>("etcd.ca", "HAWSER_ETCD_CA", kPem,
-                                "Authorities that etcd's certificate may be of; empty: the system's."),
-    etcd_text<&EtcdOptions::cert>("etcd.cert", "HAWSER_ETCD_CERT", kPem, "The certificate that proves us to etcd."),
-    etcd_text<&EtcdOptions::key>("etcd.key", "HAWSER_ETCD_KEY", kPem, "The key of that certificate."),
-    etcd_duration<&EtcdOptions::lease>("etcd.lease", "HAWSER_ETCD_LEASE",
-                                       "How long a dead agent's card stays in etcd; whole seconds."),
-    etcd_duration<&EtcdOptions::timeout>("etcd.timeout", "HAWSER_ETCD_TIMEOUT",
-                                         "How long one request to etcd may take, with all its tries."),
+    text<&AgentOptions::directory_prefix, 512>("directory_prefix", "HAWSER_DIRECTORY_PREFIX",
+                                               "a text of at most 512 bytes", "Put before names in the directory."),
+    text<&EtcdOptions::user>("etcd.user", "HAWSER_ETCD_USER", "a text of at most 4096 bytes",
+                             "Who logs in to etcd; empty: nobody."),
+    text<&Draft::etcd_password_file>(
+        "etcd.password_file", "HAWSER_ETCD_PASSWORD_FILE", "the path of a file",
+        "Its first line is the user's password; a password itself is no option, for options are shown."),
+    text<&EtcdOptions::ca>("etcd.ca", "HAWSER_ETCD_CA", kPem,
+                           "Authorities that etcd's certificate may be of; empty: the system's."),
+    text<&EtcdOptions::cert>("etcd.cert", "HAWSER_ETCD_CERT", kPem, "The certificate that proves us to etcd."),
+    text<&EtcdOptions::key>("etcd.key", "HAWSER_ETCD_KEY", kPem, "The key of that certificate."),
+    duration<&EtcdOptions::lease>("etcd.lease", "HAWSER_ETCD_LEASE",
+                                  "How long a dead agent's card stays in etcd; whole seconds."),
+    duration<&EtcdOptions::timeout>("etcd.timeout", "HAWSER_ETCD_TIMEOUT",
+                                    "How long one request to etcd may take, with all its tries."),
     {"listen", "HAWSER_LISTEN", "an address, with :PORT or :FIRST-LAST after it if wanted, such as 10.0.0.1:7000-7100",
      "Where tcp listens for peers of other hosts (needs security = none). backend.tcp.listen and .port win over it.",
      set_listen, [](const Draft& draft) { return draft.listen; }},

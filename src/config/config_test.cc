@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include <hawser/config.h>
 
+#include "base/test_folder.h"
 #include "config/options.h"
 #include "config/settings.h"
 
@@ -14,17 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A folder for the files of one test.
 class ConfigTest : public testing::Test {
  protected:
-  ConfigTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "hawser-config-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) folder_ = name;
-  }
-  ~ConfigTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
   std::string write(const std::string& text) {
     const std::string path = folder_ + "/hawser.toml";
     std::ofstream(path) << text;
@@ -52,7 +43,8 @@ class ConfigTest : public testing::Test {
     return config.values.front();
   }
 
-  std::string folder_;
+  const base::TestFolder own_{"hawser-config"};
+  const std::string& folder_ = own_.path();
 };
 
 TEST_F(ConfigTest, ListenIsForTcpUnlessItsOwnParametersSayOtherwise) {

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/test_folder.h"
 #include "directory/file_format.h"
 #include "directory/folder.h"
 
@@ -23,15 +23,7 @@ using namespace std::chrono_literals;
 
 class FileDirectoryTest : public testing::Test {
  protected:
-  FileDirectoryTest() {
-    std::string name = (fs::temp_directory_path() / "hawser-file-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) root_ = name;
-    directory_ = open();
-  }
-  ~FileDirectoryTest() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
+  FileDirectoryTest() { directory_ = open(); }
 
   std::shared_ptr<Directory> open() {
     return open_file_directory({.path = folder(), .wall_ns = [this] { return wall_ns_; }}).value();
@@ -60,7 +52,8 @@ class FileDirectoryTest : public testing::Test {
     return keys;
   }
 
-  std::string root_;
+  const base::TestFolder own_{"hawser-directory"};
+  const std::string& root_ = own_.path();
   std::uint64_t wall_ns_ = 1'700'000'000'000'000'000;
   Instant now_ = Instant::from_ns(0);
   std::shared_ptr<Directory> directory_;

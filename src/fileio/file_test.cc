@@ -9,19 +9,14 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/test_folder.h"
+
 namespace hawser::fileio {
 namespace {
 
-/// A folder of its own that goes with the test.
 class Files : public ::testing::Test {
  protected:
-  Files() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hawser-file-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
-  }
-  ~Files() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string path(const std::string& name) const { return folder_.path(name); }
   base::Fd make(const std::string& name, int flags, std::string_view text = {}) const {
     base::Fd fd(::open(path(name).c_str(), flags | O_CREAT | O_CLOEXEC, 0600));
     if (!text.empty()) {
@@ -30,7 +25,7 @@ class Files : public ::testing::Test {
     return fd;
   }
 
-  std::string folder_;
+  const base::TestFolder folder_{"hawser-file"};
 };
 
 TEST_F(Files, PathsAreOpenedForTheirRights) {
@@ -48,10 +43,10 @@ TEST_F(Files, MissingOnesAreMadeWhenAskedFor) {
 }
 
 TEST_F(Files, WhatIsNoFileIsRefusedByName) {
-  const Status folder = File::open({.path = folder_, .rights = Rights::kRead}).error();
+  const Status folder = File::open({.path = folder_.path(), .rights = Rights::kRead}).error();
   EXPECT_EQ(folder.code(), Code::kInvalid);
   EXPECT_NE(folder.message().find("directory"), std::string::npos);
-  EXPECT_EQ(File::open({.path = folder_}).error().code(), Code::kInvalid);
+  EXPECT_EQ(File::open({.path = folder_.path()}).error().code(), Code::kInvalid);
   EXPECT_EQ(File::open({.descriptor = 1 << 20}).error().code(), Code::kInvalid);
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);

@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
-#include <filesystem>
 #include <map>
 
 #include "base/events.h"
+#include "base/test_folder.h"
 #include "fileio/fake_queue.h"
 
 namespace hawser::fileio {
@@ -23,12 +23,9 @@ class MoverTest : public ::testing::Test {
     auto queue = std::make_unique<FakeQueue>(kDepth);
     disk_ = queue.get();
     mover_ = std::make_unique<Mover>(std::move(queue), kDepth);
-    path_ = (std::filesystem::temp_directory_path() / "hawser-mover-XXXXXX").string();
-    const base::Fd made(::mkstemp(path_.data()));
-    file_ = File::open({.path = path_, .direct = DirectIo::kOff}).value();
+    file_ = File::open({.path = folder_.path("file"), .create = true, .direct = DirectIo::kOff}).value();
     for (std::size_t i = 0; i < disk_bytes_.size(); ++i) disk_bytes_[i] = static_cast<std::byte>(i * 7 + i / 251);
   }
-  ~MoverTest() override { std::filesystem::remove(path_); }
 
   base::SlotId take(Request request, std::vector<backend::Piece> pieces) {
     request.file = file_;
@@ -50,7 +47,7 @@ class MoverTest : public ::testing::Test {
 
   FakeQueue* disk_ = nullptr;
   std::unique_ptr<Mover> mover_;
-  std::string path_;
+  const base::TestFolder folder_{"hawser-mover"};
   std::shared_ptr<File> file_;
   std::deque<std::vector<backend::Piece>> kept_;
   std::vector<std::byte> disk_bytes_ = std::vector<std::byte>(100'000);
@@ -202,9 +199,8 @@ TEST_P(RealMover, WritesAndReadsBack) {
   auto queue = open_queue({.engine = GetParam(), .depth = kDepth, .threads = 2}, &why_not);
   if (!queue) GTEST_SKIP() << "no io_uring here: " << queue.error().message();
   Mover mover(std::move(*queue), kDepth);
-  std::string path = (std::filesystem::temp_directory_path() / "hawser-mover-XXXXXX").string();
-  { const base::Fd made(::mkstemp(path.data())); }
-  const auto file = File::open({.path = path}).value();
+  const base::TestFolder folder("hawser-mover");
+  const auto file = File::open({.path = folder.path("file"), .create = true}).value();
   constexpr std::size_t kSize = 3'000'001;
   std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(4096, 8 << 20), std::free);
   auto* from = static_cast<std::byte*>(memory.get());
@@ -236,7 +232,6 @@ TEST_P(RealMover, WritesAndReadsBack) {
     EXPECT_GT(mover.counters().bytes_direct, kSize);
   }
   EXPECT_GT(mover.counters().bytes_buffered, 0u);
-  std::filesystem::remove(path);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, RealMover, ::testing::Values(Engine::kUring, Engine::kThreads),

@@ -1,7 +1,6 @@
 // NIXL's plugin POSIX: files as memory of the agent, by descriptor and by path.
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,6 +8,7 @@
 
 #include "agents.h"
 #include "base/fd.h"
+#include "base/test_folder.h"
 
 namespace hawser::compat {
 namespace {
@@ -18,18 +18,14 @@ constexpr std::size_t kBytes = 64 * 1024;
 class CompatFile : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "hawser-posix-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
     posix_ = agent_.create_backend("posix").value();
     RegDescList list(MemType::kDram);
     list.add(address(), memory_.size());
     memory_registration_ = agent_.register_memory(list).value();
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(memory_.data()); }
-  std::string path(std::string_view name) const { return folder_ + "/" + std::string(name); }
+  std::string path(std::string_view name) const { return folder_.path(name); }
   base::Fd make(std::string_view name) const {
     return base::Fd(::open(path(name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   }
@@ -55,7 +51,7 @@ class CompatFile : public ::testing::Test {
     return busy ? Status() : busy.error();
   }
 
-  std::string folder_;
+  const base::TestFolder folder_{"hawser-posix"};
   std::vector<char> memory_ = std::vector<char>(kBytes, 'a');
   Agent agent_ = Agent::open("files", quiet()).value();
   Backend posix_;

@@ -1,9 +1,6 @@
 // The directories of this library under the common suite.
 
-#include <stdlib.h>
-
-#include <filesystem>
-
+#include "base/test_folder.h"
 #include "directory/file_directory.h"
 #include "directory_suite.h"
 
@@ -26,22 +23,14 @@ class InprocWorld final : public VirtualTime {
 
 class FileWorld final : public VirtualTime {
  public:
-  FileWorld() {
-    std::string name = (std::filesystem::temp_directory_path() / "hawser-directory-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~FileWorld() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
   std::shared_ptr<Directory> open() override {
     return directory::open_file_directory(
-               {.path = path_ + "/cards", .wall_ns = [this] { return static_cast<std::uint64_t>(now().ns()); }})
+               {.path = folder_.path("cards"), .wall_ns = [this] { return static_cast<std::uint64_t>(now().ns()); }})
         .value();
   }
 
  private:
-  std::string path_;
+  const base::TestFolder folder_{"hawser-directory"};
 };
 
 const DirectoryFactory kFactories[] = {{"inproc", [] { return std::make_unique<InprocWorld>(); }},

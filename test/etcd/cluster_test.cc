@@ -9,11 +9,11 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "base/fd.h"
+#include "base/test_folder.h"
 #include "directory/etcd/http.h"
 #include "etcd_server.h"
 
@@ -21,22 +21,6 @@ namespace hawser::etcd_test {
 namespace {
 
 using directory::etcd::HttpClient;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "hawser-tls-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 TEST(EtcdCluster, AMemberThatDiesIsPassedOver) {
   auto members = EtcdServer::cluster(3);
@@ -71,31 +55,31 @@ TEST(EtcdCluster, AMemberThatDiesIsPassedOver) {
 void run(const std::string& command) { ASSERT_EQ(std::system((command + " >/dev/null 2>&1").c_str()), 0) << command; }
 
 /// An authority, and a server's and a user's certificate by it; another authority that signed neither.
-void make_certificates(const Folder& folder) {
+void make_certificates(const base::TestFolder& folder) {
   const std::string key = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 ";
   for (const std::string name : {"ca", "stranger"}) {
-    run(key + "-subj /CN=" + name + " -keyout " + folder.file(name + ".key") + " -out " + folder.file(name + ".pem"));
+    run(key + "-subj /CN=" + name + " -keyout " + folder.path(name + ".key") + " -out " + folder.path(name + ".pem"));
   }
   for (const std::string name : {"server", "user"}) {
-    run("openssl req -newkey rsa:2048 -nodes -subj /CN=" + name + " -keyout " + folder.file(name + ".key") + " -out " +
-        folder.file(name + ".csr"));
-    std::ofstream(folder.file(name + ".ext")) << "subjectAltName=IP:127.0.0.1,DNS:localhost\n";
-    run("openssl x509 -req -days 2 -in " + folder.file(name + ".csr") + " -CA " + folder.file("ca.pem") + " -CAkey " +
-        folder.file("ca.key") + " -CAcreateserial -extfile " + folder.file(name + ".ext") + " -out " +
-        folder.file(name + ".pem"));
+    run("openssl req -newkey rsa:2048 -nodes -subj /CN=" + name + " -keyout " + folder.path(name + ".key") + " -out " +
+        folder.path(name + ".csr"));
+    std::ofstream(folder.path(name + ".ext")) << "subjectAltName=IP:127.0.0.1,DNS:localhost\n";
+    run("openssl x509 -req -days 2 -in " + folder.path(name + ".csr") + " -CA " + folder.path("ca.pem") + " -CAkey " +
+        folder.path("ca.key") + " -CAcreateserial -extfile " + folder.path(name + ".ext") + " -out " +
+        folder.path(name + ".pem"));
   }
 }
 
 TEST(EtcdAccess, TlsBothWays) {
   if (std::system("openssl version >/dev/null 2>&1") != 0) GTEST_SKIP() << "openssl is not installed";
-  const Folder folder;
+  const base::TestFolder folder("hawser-tls");
   ASSERT_NO_FATAL_FAILURE(make_certificates(folder));
   EtcdServer server(
-      {.arguments = {"--cert-file=" + folder.file("server.pem"), "--key-file=" + folder.file("server.key"),
-                     "--trusted-ca-file=" + folder.file("ca.pem"), "--client-cert-auth"},
+      {.arguments = {"--cert-file=" + folder.path("server.pem"), "--key-file=" + folder.path("server.key"),
+                     "--trusted-ca-file=" + folder.path("ca.pem"), "--client-cert-auth"},
        .scheme = "https"});
   server.start();
-  EtcdOptions options{.ca = folder.file("ca.pem"), .cert = folder.file("user.pem"), .key = folder.file("user.key")};
+  EtcdOptions options{.ca = folder.path("ca.pem"), .cert = folder.path("user.pem"), .key = folder.path("user.key")};
   ASSERT_TRUE(server.await_ready(options));
   options.endpoints = {server.endpoint()};  // Without a scheme: TLS, as there is a ca.
   options.timeout = kPatience;
@@ -106,7 +90,7 @@ TEST(EtcdAccess, TlsBothWays) {
   EXPECT_TRUE(picture.await("k=secret"));
 
   EtcdOptions other = options;
-  other.ca = folder.file("stranger.pem");
+  other.ca = folder.path("stranger.pem");
   const auto distrustful = etcd(other).value();
   const Status denied = await(*distrustful, distrustful->get("k")).status;
   EXPECT_EQ(denied.code(), Code::kDenied) << denied.to_string();

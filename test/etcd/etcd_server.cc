@@ -49,20 +49,13 @@ void nap(Duration time) { std::this_thread::sleep_for(time); }
 bool has_etcd() { return ::access(kProgram, X_OK) == 0; }
 
 EtcdServer::EtcdServer(Options options) : options_(std::move(options)) {
-  std::string folder = (std::filesystem::temp_directory_path() / "hawser-etcd-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) ADD_FAILURE() << "mkdtemp failed";
-  folder_ = folder;
-  token_ = folder;
+  token_ = folder_.path();
   client_port_ = free_port();
   peer_port_ = free_port();
   initial_cluster_ = options_.name + "=" + peer_url();
 }
 
-EtcdServer::~EtcdServer() {
-  kill();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
+EtcdServer::~EtcdServer() { kill(); }
 
 std::vector<std::unique_ptr<EtcdServer>> EtcdServer::cluster(std::size_t count) {
   std::vector<std::unique_ptr<EtcdServer>> members;
@@ -84,7 +77,7 @@ std::vector<std::unique_ptr<EtcdServer>> EtcdServer::cluster(std::size_t count) 
 std::vector<std::string> EtcdServer::command() const {
   std::vector<std::string> words = {kProgram,
                                     "--name=" + options_.name,
-                                    "--data-dir=" + folder_ + "/data",
+                                    "--data-dir=" + folder_.path("data"),
                                     "--listen-client-urls=" + url(),
                                     "--advertise-client-urls=" + url(),
                                     "--listen-peer-urls=" + peer_url(),
@@ -99,12 +92,12 @@ std::vector<std::string> EtcdServer::command() const {
 
 void EtcdServer::start(bool is_new) {
   kill();
-  if (is_new) std::filesystem::remove_all(folder_ + "/data");
+  if (is_new) std::filesystem::remove_all(folder_.path("data"));
   std::vector<std::string> words = command();
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  const std::string log = folder_ + "/log";
+  const std::string log = folder_.path("log");
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ != 0) return;
@@ -147,7 +140,7 @@ bool EtcdServer::await_ready(const EtcdOptions& options) {
       client_port_ = free_port();
       peer_port_ = free_port();
       initial_cluster_ = options_.name + "=" + peer_url();
-      std::filesystem::remove_all(folder_ + "/data");
+      std::filesystem::remove_all(folder_.path("data"));
     }
     start();
     return await_ready(options);
@@ -157,7 +150,7 @@ bool EtcdServer::await_ready(const EtcdOptions& options) {
 }
 
 std::string EtcdServer::log_tail() const {
-  std::ifstream in(folder_ + "/log");
+  std::ifstream in(folder_.path("log"));
   std::stringstream text;
   text << in.rdbuf();
   const std::string all = text.str();

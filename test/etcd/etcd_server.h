@@ -14,6 +14,8 @@
 
 #include <hawser/directory.h>
 
+#include "base/test_folder.h"
+
 namespace hawser::etcd_test {
 
 using namespace std::chrono_literals;
@@ -66,7 +68,7 @@ class EtcdServer {
   bool is_running();
 
   const Options options_;
-  std::string folder_;
+  base::TestFolder folder_{"hawser-etcd"};
   std::string initial_cluster_, token_;
   std::uint16_t client_port_ = 0, peer_port_ = 0;
   pid_t pid_ = -1;

@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/format.h"
+#include "base/test_folder.h"
 
 namespace hawser {
 namespace {
@@ -35,9 +36,6 @@ struct Way {
 class FileRegions : public ::testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hawser-files-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     Result<Agent> opened = Agent::open({.name = "files",
                                         .backends = {loopback(), file({{"engine", GetParam().engine}, {"depth", "8"}})},
                                         .driven = GetParam().driven});
@@ -52,10 +50,9 @@ class FileRegions : public ::testing::TestWithParam<Way> {
     memory_ = Region();
     if (driver_) static_cast<void>(driver_->detach(*agent_));
     agent_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string path(const std::string& name) const { return folder_.path(name); }
   base::Fd make(const std::string& name, std::uint64_t size = 0, int flags = 0) const {
     base::Fd fd(::open(path(name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | flags, 0600));
     EXPECT_TRUE(fd.valid()) << std::strerror(errno);
@@ -95,7 +92,7 @@ class FileRegions : public ::testing::TestWithParam<Way> {
     return bytes;
   }
 
-  std::string folder_;
+  const base::TestFolder folder_{"hawser-files"};
   std::optional<Agent> agent_;
   std::optional<Driver> driver_;
   Region memory_;
@@ -269,7 +266,7 @@ TEST_P(FileRegions, WrongUseGetsAnError) {
   const Region region = std::move(agent_->add_file({.name = "f", .path = path("f"), .create = true}).value());
   EXPECT_EQ(agent_->add_file({.name = "f", .path = path("g"), .create = true}).error().code(), Code::kInvalid);
   EXPECT_EQ(agent_->add_file({}).error().code(), Code::kInvalid);
-  EXPECT_EQ(agent_->add_file({.path = folder_}).error().code(), Code::kInvalid);
+  EXPECT_EQ(agent_->add_file({.path = folder_.path()}).error().code(), Code::kInvalid);
   EXPECT_EQ(agent_->add_file({.path = path("f"), .size = UINT64_MAX}).error().code(), Code::kInvalid);
   std::vector<std::byte> bytes(8);
   EXPECT_EQ(agent_->add_region({.bytes = bytes, .device = {.kind = DeviceKind::kFile}}).error().code(), Code::kInvalid);
@@ -318,9 +315,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, FileRegions, ::testing::ValuesIn(ways()),
 TEST(FileBackend, OpensByItselfWhereBackendsWereNotNamed) {
   Agent agent = std::move(Agent::open({.name = "auto"}).value());
   EXPECT_FALSE(agent.has_backend("file"));
-  std::string path = (std::filesystem::temp_directory_path() / "hawser-files-XXXXXX").string();
-  const base::Fd fd(::mkstemp(path.data()));
-  std::filesystem::remove(path);
+  const base::TestFolder folder("hawser-files");
+  const base::Fd fd(::open(folder.path("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   EXPECT_TRUE(agent.add_file({.descriptor = fd.get()}).has_value());
   EXPECT_TRUE(agent.has_backend("file"));
 

@@ -15,6 +15,7 @@
 #include <hawser/hawser.h>
 
 #include "base/fd.h"
+#include "base/test_folder.h"
 
 namespace hawser {
 namespace {
@@ -31,9 +32,6 @@ std::byte byte_at(std::size_t i) { return static_cast<std::byte>(i ^ i >> 8 ^ i 
 class PeerFiles : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hawser-peer-files-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     driver_.emplace(std::move(Driver::start().value()));
     user_ = open_agent("user");
     store_ = open_agent("store");
@@ -44,7 +42,6 @@ class PeerFiles : public ::testing::Test {
     peer_ = Peer();
     close(user_);
     close(store_);
-    std::filesystem::remove_all(folder_);
   }
   std::optional<Agent> open_agent(const std::string& name) {
     std::optional<Agent> agent =
@@ -57,7 +54,7 @@ class PeerFiles : public ::testing::Test {
     agent.reset();
   }
 
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string path(const std::string& name) const { return folder_.path(name); }
   /// A file of `size` bytes that the store serves under its name; the user knows of it.
   Region serve(const std::string& name, std::uint64_t size, Rights rights = Rights::kReadWrite) {
     const base::Fd fd(::open(path(name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -93,7 +90,7 @@ class PeerFiles : public ::testing::Test {
     return bytes;
   }
 
-  std::string folder_;
+  const base::TestFolder folder_{"hawser-peer-files"};
   std::optional<Driver> driver_;
   std::optional<Agent> user_, store_;
   Peer peer_;
@@ -266,9 +263,8 @@ TEST_F(PeerFiles, EitherSideMayGoInTheMiddle) {
 
 TEST(PeerFilesByDefault, TheWayIsTcpAlsoOnOneHost) {
   Agent a = std::move(Agent::open({.name = "a"}).value()), b = std::move(Agent::open({.name = "b"}).value());
-  std::string path = (std::filesystem::temp_directory_path() / "hawser-files-XXXXXX").string();
-  const base::Fd fd(::mkstemp(path.data()));
-  std::filesystem::remove(path);
+  const base::TestFolder folder("hawser-files");
+  const base::Fd fd(::open(folder.path("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   const Region file = std::move(b.add_file({.name = "f", .descriptor = fd.get()}).value());
   const Region memory = std::move(a.allocate({.size = kBlock}).value());
   std::fill(memory.bytes().begin(), memory.bytes().end(), std::byte{'x'});

@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hawser/agent.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "backend/plugin.h"
+#include "base/test_folder.h"
 
 namespace hawser {
 namespace {
@@ -37,18 +37,9 @@ std::string file_of(std::string_view name) {
   return std::string(HAWSER_BROKEN_PLUGINS "/libhawser_backend_") + std::string(name) + ".so";
 }
 
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/hawser_plugins_XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string path() const { return path_; }
-  void write(const std::string& name, std::string_view bytes) const { std::ofstream(path_ / name) << bytes; }
-
- private:
-  fs::path path_;
+struct Folder : base::TestFolder {
+  Folder() : base::TestFolder("hawser-plugins") {}
+  void write(std::string_view name, std::string_view bytes) const { std::ofstream(path(name)) << bytes; }
 };
 
 TEST(PluginFiles, FaultsAreNamed) {

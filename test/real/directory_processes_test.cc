@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,8 @@
 
 #include <hawser/directory.h>
 
+#include "base/test_folder.h"
+
 namespace hawser {
 namespace {
 
@@ -24,15 +25,7 @@ constexpr Duration kPatience = std::chrono::seconds(60);
 
 class DirectoryProcesses : public testing::Test {
  protected:
-  DirectoryProcesses() {
-    std::string name = (std::filesystem::temp_directory_path() / "hawser-processes-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) folder_ = name;
-  }
-  ~DirectoryProcesses() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  std::shared_ptr<Directory> open() { return file_directory(folder_).value(); }
+  std::shared_ptr<Directory> open() { return file_directory(folder_.path()).value(); }
 
   /// Runs `work` in a child, which exits with 0 when it answers true.
   template <typename Work>
@@ -46,7 +39,7 @@ class DirectoryProcesses : public testing::Test {
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
 
-  std::string folder_;
+  const base::TestFolder folder_{"hawser-processes"};
 };
 
 DirectoryEvent await(Directory& directory, Ticket ticket) {
@@ -129,7 +122,7 @@ TEST_F(DirectoryProcesses, WritersThatAreKilledHarmNobody) {
   }
   EXPECT_TRUE(directory->warnings().empty());
   std::size_t files = 0;
-  for (const auto& file : std::filesystem::directory_iterator(folder_)) {
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
     EXPECT_FALSE(file.path().filename().string().starts_with(".tmp-")) << file.path();
     ++files;
   }

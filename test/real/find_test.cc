@@ -1,33 +1,13 @@
 // Peers found: by the file directory between processes, and at host:port.
 
-#include <stdlib.h>
-
-#include <filesystem>
-
+#include "base/test_folder.h"
 #include "real_test.h"
 
 namespace hawser::real {
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "hawser-find-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 TEST_P(RealTest, ProcessesFindEachOtherInAFolder) {
-  const Folder folder;
+  const base::TestFolder folder("hawser-find");
   AgentOptions options = quick("here");
   options.directory = must(file_directory(folder.path()));
   Here here(GetParam(), options);
@@ -51,7 +31,7 @@ TEST_P(RealTest, ProcessesFindEachOtherInAFolder) {
 }
 
 TEST_P(RealTest, ARestartedPeerIsFoundAnew) {
-  const Folder folder;
+  const base::TestFolder folder("hawser-find");
   AgentOptions options = quick("here");
   options.directory = must(file_directory(folder.path()));
   Here here(GetParam(), options);
@@ -68,7 +48,7 @@ TEST_P(RealTest, ARestartedPeerIsFoundAnew) {
 
 // A region that is added just when the driver lies down to sleep, or while it publishes an earlier one, is published.
 TEST(FindTest, RegionsAreSoonInTheDirectory) {
-  const Folder folder;
+  const base::TestFolder folder("hawser-find");
   AgentOptions options = quick("here");
   options.directory = must(file_directory(folder.path()));
   Driver driver = must(Driver::start({.spin = 0us}));

@@ -16,23 +16,13 @@
 
 #include "backend/shm/backend.h"
 #include "base/format.h"
+#include "base/test_folder.h"
 
 namespace hawser::backend::shm {
 
-/// A folder for sockets that goes with the test.
-class TestFolder {
- public:
-  TestFolder() {
-    char path[] = "/tmp/hawser-test-XXXXXX";
-    path_ = ::mkdtemp(path);
-  }
-  ~TestFolder() { ::rmdir(path_.c_str()); }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
+/// For sockets, whose paths must be short.
+struct TestFolder : base::TestFolder {
+  TestFolder() : base::TestFolder("/tmp/hawser-test") {}
 };
 
 class TestHost {

@@ -5,12 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 #include <memory>
 
 #include "backend/stream/machine_driver.h"
 #include "backend/stream/memory_network.h"
-#include "base/fd.h"
+#include "base/test_folder.h"
 #include "fileio/fake_queue.h"
 
 namespace hawser::backend::stream {
@@ -24,15 +23,13 @@ class FileDeskTest : public ::testing::Test {
     auto queue = std::make_unique<fileio::FakeQueue>(128);
     disk_ = queue.get();
     desk_.use(std::move(queue));
-    std::string path = (std::filesystem::temp_directory_path() / "hawser-desk-XXXXXX").string();
-    const base::Fd made(::mkstemp(path.data()));
+    const base::TestFolder folder("hawser-desk");
     RegionEntry entry;
     entry.key = {7, 9};
     entry.size = 64 * kMiB;
     entry.rights = Rights::kReadWrite;
     entry.device = {.kind = DeviceKind::kFile, .ordinal = 0};
-    entry.file = fileio::File::open({.path = path, .direct = DirectIo::kOff}).value();
-    std::filesystem::remove(path);
+    entry.file = fileio::File::open({.path = folder.path("file"), .create = true, .direct = DirectIo::kOff}).value();
     region_ = store_regions_.add(std::move(entry)).value();
     store_ = std::make_unique<Machine>(store_regions_, store_events_, nullptr, options(), &desk_);
     user_ = std::make_unique<Machine>(user_regions_, user_events_, nullptr, options());

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/test_folder.h"
 #include "cli/files/beneath.h"
 #include "cli/files/place.h"
 #include "cli/files/protocol.h"
@@ -37,8 +38,8 @@ TEST(Beneath, PathsThatLeadOutAreDenied) {
 }
 
 TEST(Beneath, LinksAreNotFollowed) {
-  std::string root = (std::filesystem::temp_directory_path() / "hawser-beneath-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const base::TestFolder folder("hawser-beneath");
+  const std::string& root = folder.path();
   std::filesystem::create_directory(root + "/inner");
   std::filesystem::create_symlink("/", root + "/out");
   std::filesystem::create_symlink("/etc/passwd", root + "/inner/file");
@@ -54,7 +55,6 @@ TEST(Beneath, LinksAreNotFollowed) {
     EXPECT_TRUE(std::filesystem::is_directory(root + "/new/folder"));
     EXPECT_EQ(find_beneath(fd.get(), "out/new/file", true).error().code(), Code::kDenied);
   }
-  std::filesystem::remove_all(root);
 }
 
 TEST(FileMessage, CarriesATail) {

@@ -43,9 +43,7 @@ Result<std::string> Core::card() const { return card_since(0); }
 
 Result<std::string> Core::card_since(std::uint64_t revision) const {
   const base::MutexLock lock(mutex_);
-  // Only those of the revision that the head names: one that comes next waits for this lock to get into `locals_`.
-  auto all = regions.all();  // Keeps the names alive that the card views.
-  std::erase_if(all, [&](const auto& entry) { return !locals_.contains(entry->index); });
+  const auto all = regions.all();  // Keeps the names alive that the card views.
   wire::Card card = card_head();
   const bool known = revision > 0 && !changes_.empty() && changes_.front().revision <= revision + 1;
   if (revision > 0 && (known || revision == card.revision)) {
@@ -54,7 +52,10 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
   }
   if (card.kind == wire::CardKind::kFull) {
     card.regions.reserve(all.size());
-    for (const auto& entry : all) put_region(card, *entry);
+    for (const auto& entry : all) {
+      // Only those of the revision that the head names: one that comes next waits for the lock to get in here.
+      if (locals_.contains(entry->index)) put_region(card, *entry);
+    }
     return wire::encode(card);
   }
   std::map<std::uint32_t, const backend::RegionEntry*> fresh;

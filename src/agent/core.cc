@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/fork_guard.h"
+#include "agent/peer_names.h"
 #include "wire/limits.h"
 
 namespace hawser::agent {
@@ -86,20 +87,6 @@ LatencySummary summary_of(const base::Histogram& histogram) {
           .p99_ns = histogram.quantile(0.99),
           .max_ns = histogram.max(),
           .sum_ns = histogram.sum()};
-}
-
-std::string_view name_of(PeerState state) {
-  switch (state) {
-    case PeerState::kKnown:
-      return "known";
-    case PeerState::kUp:
-      return "up";
-    case PeerState::kSuspect:
-      return "suspect";
-    case PeerState::kDown:
-      return "down";
-  }
-  return "?";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 
+#include "agent/peer_names.h"
 #include "base/address.h"
 #include "base/try.h"
 #include "cli/command.h"
@@ -111,27 +112,13 @@ void Server::announce() {
                                    : fmt::format("try: hawser ping {}", target)));
 }
 
-std::string_view event_name(PeerEvent::Kind kind) {
-  switch (kind) {
-    case PeerEvent::Kind::kUp:
-      return "up";
-    case PeerEvent::Kind::kSuspect:
-      return "suspect";
-    case PeerEvent::Kind::kDown:
-      return "down";
-    case PeerEvent::Kind::kCardChanged:
-      return "card";
-  }
-  return "unknown";
-}
-
 void Server::take_events() {
   while (const auto news = agent_.take_event()) {
-    Json json = event(event_name(news->kind));
+    Json json = event(agent::name_of(news->kind));
     json["peer"] = news->peer.name();
     json["incarnation"] = to_string(news->peer.incarnation());
     json["cause"] = to_json(news->cause);
-    say(json, fmt::format("peer {} {}{}", news->peer.name(), event_name(news->kind),
+    say(json, fmt::format("peer {} {}{}", news->peer.name(), agent::name_of(news->kind),
                           news->cause.ok() ? "" : ": " + news->cause.to_string()));
   }
 }

@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "agent/peer_names.h"
 #include "api/python/objects.h"
 
 namespace hawser::api::python {
@@ -270,20 +271,6 @@ int event_fd(const AgentHandle& self) {
   return fd;
 }
 
-const char* text_of_kind(PeerEvent::Kind kind) {
-  switch (kind) {
-    case PeerEvent::Kind::kUp:
-      return "up";
-    case PeerEvent::Kind::kSuspect:
-      return "suspect";
-    case PeerEvent::Kind::kDown:
-      return "down";
-    case PeerEvent::Kind::kCardChanged:
-      return "card_changed";
-  }
-  return "unknown";
-}
-
 void bind_news(nb::module_& module) {
   nb::class_<NotificationHandle>(module, "Notification", "Short bytes from a peer, once, after its transfer's bytes.")
       .def_prop_ro("peer", [](const NotificationHandle& self) { return self.peer; })
@@ -294,7 +281,7 @@ void bind_news(nb::module_& module) {
       .def_prop_ro("channel", [](const MessageHandle& self) { return self.channel; })
       .def_prop_ro("data", [](const MessageHandle& self) { return nb::bytes(self.data.data(), self.data.size()); });
   nb::class_<EventHandle>(module, "PeerEvent", "What happened to a peer: up, suspect, down or card_changed.")
-      .def_prop_ro("kind", [](const EventHandle& self) { return text_of_kind(self.kind); })
+      .def_prop_ro("kind", [](const EventHandle& self) { return text_of(agent::name_of(self.kind)); })
       .def_prop_ro("peer", [](const EventHandle& self) { return self.peer; })
       .def_prop_ro("cause", [](const EventHandle& self) { return error_object(self.cause); });
 }

@@ -4,24 +4,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "agent/peer_names.h"
 #include "api/python/objects.h"
 
 namespace hawser::api::python {
 namespace {
-
-const char* text_of_state(PeerState state) {
-  switch (state) {
-    case PeerState::kKnown:
-      return "known";
-    case PeerState::kUp:
-      return "up";
-    case PeerState::kSuspect:
-      return "suspect";
-    case PeerState::kDown:
-      return "down";
-  }
-  return "unknown";
-}
 
 /// A region of the peer by name or by number, and its name for tables.
 RemoteRange region_of(const PeerHandle& self, nb::handle which) {
@@ -105,7 +92,7 @@ void bind_peers(nb::module_& module) {
       .def_prop_ro("name", [](const PeerHandle& self) { return text_of(self.peer.name()); })
       .def_prop_ro("incarnation", [](const PeerHandle& self) { return text_of(to_string(self.peer.incarnation())); })
       .def_prop_ro(
-          "state", [](const PeerHandle& self) { return text_of_state(self.peer.state()); },
+          "state", [](const PeerHandle& self) { return text_of(agent::name_of(self.peer.state())); },
           "known, up, suspect or down")
       .def_prop_ro("is_self", [](const PeerHandle& self) { return self.peer.is_self(); })
       .def("__eq__",

@@ -1,0 +1,42 @@
+#pragma once
+
+// What peers' states and events are called, in counters, JSON and Python alike. Header-only: the extension modules see
+// no more of this layer.
+//
+// Thread rule: pure functions.
+
+#include <string_view>
+
+#include <hawser/peer.h>
+
+namespace hawser::agent {
+
+constexpr std::string_view name_of(PeerState state) {
+  switch (state) {
+    case PeerState::kKnown:
+      return "known";
+    case PeerState::kUp:
+      return "up";
+    case PeerState::kSuspect:
+      return "suspect";
+    case PeerState::kDown:
+      return "down";
+  }
+  return "unknown";
+}
+
+constexpr std::string_view name_of(PeerEvent::Kind kind) {
+  switch (kind) {
+    case PeerEvent::Kind::kUp:
+      return "up";
+    case PeerEvent::Kind::kSuspect:
+      return "suspect";
+    case PeerEvent::Kind::kDown:
+      return "down";
+    case PeerEvent::Kind::kCardChanged:
+      return "card_changed";
+  }
+  return "unknown";
+}
+
+}  // namespace hawser::agent

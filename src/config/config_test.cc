@@ -149,6 +149,18 @@ TEST_F(ConfigTest, LaterSourcesWin) {
   EXPECT_TRUE(config.warnings.empty());
 }
 
+TEST_F(ConfigTest, EachBackendOfTheLibraryHasVariables) {
+  ConfigSources::Texts environment;
+  for (const char* const name : {"LOOPBACK", "SHM", "TCP", "FILE", "SIM"}) {
+    environment.emplace("HAWSER_BACKEND_" + std::string(name) + "_X", "1");
+  }
+  const LoadedConfig config = load("", environment).value();
+  EXPECT_TRUE(config.warnings.empty()) << config.warnings.front();
+  for (const char* const name : {"loopback", "shm", "tcp", "file", "sim"}) {
+    EXPECT_EQ(config.options.backend_params.at(name), (Params{{"x", "1"}})) << name;
+  }
+}
+
 TEST_F(ConfigTest, TheLongestKnownBackendWins) {
   ConfigSources sources{.environment = {{"HAWSER_BACKEND_MY_RDMA_QP_COUNT", "8"},
                                         {"HAWSER_BACKEND_MY_SIZE", "9"},

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/environment.h"
+#include "compat/posix_params.h"
 #include "compat/ucx_params.h"
 #include "wire/limits.h"
 
@@ -109,7 +110,7 @@ Status AgentCore::start() {
 }
 
 Status AgentCore::take_meaning(const Plugin& plugin, const Params& given) {
-  if (plugin.name != "UCX") return {};
+  if (takes(plugin, MemType::kFile)) return choose_for_posix(given).error();  // Refused before anything is opened.
   HAWSER_TRY_ASSIGN(UcxChoice choice, choose_for_ucx(given));
   for (const std::string& warning : choice.warnings) HAWSER_LOG(log_, kWarn, "create_backend: UCX: {}", warning);
   if (choice.backends.empty()) return {};
@@ -124,9 +125,21 @@ Status AgentCore::take_meaning(const Plugin& plugin, const Params& given) {
 }
 
 /// What the plugin needs of Hawser's own backends beyond those that an agent has anyway.
-Status AgentCore::open_for(const Plugin& plugin) {
-  if (!takes(plugin, MemType::kFile) || agent_->has_backend("file")) return {};
-  return agent_->add_backend({.name = "file", .params = {}});
+Status AgentCore::open_for(const Plugin& plugin, const Params& given) {
+  if (!takes(plugin, MemType::kFile)) return {};
+  HAWSER_TRY_ASSIGN(PosixChoice choice, choose_for_posix(given));
+  for (const std::string& warning : choice.warnings) HAWSER_LOG(log_, kWarn, "create_backend: POSIX: {}", warning);
+  if (agent_->has_backend("file")) {
+    if (!choice.file.empty()) {
+      HAWSER_LOG(log_, kWarn, "create_backend: POSIX: its parameters change nothing: the backend file is open already");
+    }
+    return {};
+  }
+  // What the user of the machine says about Hawser itself goes before what a client says about POSIX.
+  if (const auto set = options_.backend_params.find("file"); set != options_.backend_params.end()) {
+    for (const auto& [key, value] : set->second) choice.file.erase(key);
+  }
+  return agent_->add_backend({.name = "file", .params = std::move(choice.file)});
 }
 
 Result<Backend> AgentCore::create_backend(std::string_view name, const Params& params) {
@@ -156,7 +169,7 @@ Result<Backend> AgentCore::create_backend(std::string_view name, const Params& p
                      base::format("{} does not open for agent '{}'", plugin->name, name_), status);
     }
   }
-  if (const Status status = open_for(*plugin); !status.ok()) {
+  if (const Status status = open_for(*plugin, params); !status.ok()) {
     return refusal(NixlCode::kBackend, "create_backend",
                    base::format("{} does not open for agent '{}'", plugin->name, name_), status);
   }

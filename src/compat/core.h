@@ -142,7 +142,7 @@ class AgentCore {
   Status start();
   /// Parameters that say something about Hawser's own backends.
   Status take_meaning(const Plugin& plugin, const Params& given);
-  Status open_for(const Plugin& plugin);
+  Status open_for(const Plugin& plugin, const Params& given);
   /// backends_in, under the mutex.
   Result<BackendMask> mask_of(std::string_view call, const OptArgs* opt) const;
   /// `opening`: devices that this call registers by path.

@@ -9,6 +9,7 @@
 #include "agents.h"
 #include "base/fd.h"
 #include "base/test_folder.h"
+#include "compat/core.h"
 
 namespace hawser::compat {
 namespace {
@@ -70,6 +71,31 @@ TEST_F(CompatFile, BytesGoToADescriptorAndBack) {
   ASSERT_TRUE(move(XferOp::kRead, 4096, dev).ok());
   EXPECT_EQ(memory_, std::vector<char>(kBytes, 'a'));
   EXPECT_EQ(code_of(move(XferOp::kRead, 0, dev)), NixlCode::kNotFound) << "before what is registered";
+}
+
+/// What the backend file of an agent runs with.
+Params file_params(const Agent& agent) {
+  for (const BackendReport& report : agent.core()->agent().backends()) {
+    if (report.name == "file") return report.params;
+  }
+  return {};
+}
+
+TEST(CompatFileParams, ChooseTheEngineAndTheDepth) {
+  Agent threads = Agent::open("threads", quiet()).value();
+  ASSERT_TRUE(threads.create_backend("POSIX", {{"use_aio", "true"}, {"kernel_queue_size", "64"}}));
+  EXPECT_EQ(file_params(threads)["engine"], "threads");
+  EXPECT_EQ(file_params(threads)["depth"], "64");
+  // Hawser's own configuration goes first.
+  Agent set = Agent::open("set", quiet({{"HAWSER_BACKEND_FILE_DEPTH", "32"}})).value();
+  ASSERT_TRUE(set.create_backend("POSIX", {{"use_aio", "true"}, {"kernel_queue_size", "64"}}));
+  EXPECT_EQ(file_params(set)["engine"], "threads");
+  EXPECT_EQ(file_params(set)["depth"], "32");
+  const auto refused = set.create_backend("POSIX", {{"use_aio", "true"}});
+  EXPECT_EQ(code_of(refused.error()), NixlCode::kInvalidParam) << "there is one already";
+  Agent wrong = Agent::open("wrong", quiet()).value();
+  EXPECT_EQ(code_of(wrong.create_backend("POSIX", {{"use_uring", "maybe"}}).error()), NixlCode::kInvalidParam);
+  EXPECT_TRUE(wrong.create_backend("POSIX")) << "the refused call left something behind";
 }
 
 TEST_F(CompatFile, LengthZeroReachesAsFarAsAFileCan) {

@@ -1,0 +1,69 @@
+#include "compat/posix_params.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/format.h"
+#include "base/quantity.h"
+#include "base/try.h"
+#include "compat/refusal.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+namespace {
+
+constexpr std::uint64_t kDepthMax = 4096;  ///< Of the backend file.
+
+struct EngineFlag {
+  std::string_view key, engine;
+};
+/// Both kinds of aio are done by threads here: the kernel's blocks in places, glibc's is threads itself.
+constexpr std::array<EngineFlag, 3> kEngines = {
+    {{"use_uring", "io_uring"}, {"use_aio", "threads"}, {"use_posix_aio", "threads"}}};
+
+Status wrong(std::string_view key, std::string_view value, std::string_view advice) {
+  return refusal(NixlCode::kInvalidParam, "create_backend", base::format("POSIX: {}={}", key, value))
+      .with_advice(advice);
+}
+
+Result<bool> flag(std::string_view key, const std::string& value) {
+  const std::string text = base::to_lower(base::trim(value));
+  const auto is_one_of = [&](const auto& words) { return std::find(words.begin(), words.end(), text) != words.end(); };
+  if (is_one_of(std::array<std::string_view, 4>{"true", "1", "yes", "on"})) return true;
+  if (is_one_of(std::array<std::string_view, 5>{"false", "0", "no", "off", ""})) return false;
+  return wrong(key, value, "give true or false");
+}
+
+Status choose_engine(const Params& given, PosixChoice& choice) {
+  std::string_view by;
+  for (const EngineFlag& one : kEngines) {
+    const auto found = given.find(one.key);
+    if (found == given.end()) continue;
+    HAWSER_TRY_ASSIGN(const bool wanted, flag(one.key, found->second));
+    if (!wanted) continue;
+    if (!by.empty()) {
+      choice.warnings.push_back(base::format("{} changes nothing: {} is set, too", one.key, by));
+      continue;
+    }
+    by = one.key;
+    choice.file.insert_or_assign("engine", std::string(one.engine));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<PosixChoice> choose_for_posix(const Params& given) {
+  PosixChoice choice;
+  HAWSER_TRY(choose_engine(given, choice));
+  if (const auto size = given.find("kernel_queue_size"); size != given.end()) {
+    const std::optional<std::uint64_t> depth = base::parse_count(size->second);
+    if (!depth || *depth == 0) return wrong(size->first, size->second, "give a number from 1");
+    choice.file.emplace("depth", std::to_string(std::min(*depth, kDepthMax)));
+  }
+  return choice;
+}
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

@@ -21,6 +21,7 @@
 
 #include "agent/engine.h"
 #include "agent/inbox.h"
+#include "agent/key_pool.h"
 #include "agent/lane.h"
 #include "agent/open.h"
 #include "agent/peer_core.h"
@@ -68,6 +69,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Status open_backends();
   Status add_backend(const BackendSpec& spec);
   std::vector<BackendReport> reports() const;
+  /// How many there are. It only grows.
+  std::uint32_t opened_backends() const { return opened_backends_.load(std::memory_order_acquire); }
 
   // core_regions.cc
   Result<Region> add_region(const RegionOptions& options);
@@ -155,7 +158,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::deque<Change> changes_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<QueueCore>> queues_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.
+  KeyPool keys_;                                         ///< Of regions. Under the lane's lock.
   std::atomic<std::uint64_t> revision_{1};
+  std::atomic<std::uint32_t> opened_backends_{0};
   std::atomic<bool> has_queues_{false};
 };
 

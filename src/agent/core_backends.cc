@@ -76,6 +76,7 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
     addresses_.emplace_back(open.name, open.backend->address());
   }
   engine.add_backend(std::move(open));
+  opened_backends_.fetch_add(1, std::memory_order_acq_rel);
   revision_.fetch_add(1, std::memory_order_acq_rel);
   return {};
 }

@@ -110,6 +110,7 @@ Result<std::shared_ptr<PeerCore>> Core::load_card(std::span<const std::byte> byt
   Result<std::shared_ptr<CardStore>> merged = CardStore::merge(peer.card, std::move(*card));
   if (!merged) return merged.error().with_peer(peer.name);
   peer.card = std::move(*merged);
+  peer.chunk_limits.reset();
   return *met;
 }
 

@@ -143,7 +143,7 @@ Result<std::shared_ptr<LocalRegion>> Core::register_region(std::string_view call
   }
   const std::string name = entry.name;
   lane.lock();
-  entry.key = options.seed != 0 ? base::Id128{engine.rng_.u64(), engine.rng_.u64()} : base::random_id128();
+  entry.key = options.seed != 0 ? base::Id128{engine.rng_.u64(), engine.rng_.u64()} : keys_.take();
   Result<std::shared_ptr<const backend::RegionEntry>> added = regions.add(std::move(entry));
   Status failure;
   if (!added) {

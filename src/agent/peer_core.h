@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -17,6 +18,7 @@
 #include "agent/region.h"
 #include "base/mutex.h"
 #include "base/spin.h"
+#include "plan/split.h"
 #include "proto/credit.h"
 
 namespace hawser::agent {
@@ -52,6 +54,12 @@ class NotifyCredit {
   proto::CreditSender credit_ HAWSER_GUARDED_BY(lock_){kFirstCredit};
 };
 
+/// What chunks for a peer may hold, while its card and the agent's backends are the same.
+struct KnownChunkLimits {
+  plan::ChunkLimits limits;
+  std::uint32_t opened = 0;  ///< Core::opened_backends.
+};
+
 struct PeerCore {
   PeerCore(std::weak_ptr<Core> owner, std::string its_name, base::Id128 its_incarnation)
       : core(std::move(owner)), name(std::move(its_name)), incarnation(its_incarnation) {}
@@ -71,6 +79,7 @@ struct PeerCore {
   base::Mutex mutex;
   Status down_cause HAWSER_GUARDED_BY(mutex);                ///< Why it is down.
   std::shared_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
+  std::optional<KnownChunkLimits> chunk_limits HAWSER_GUARDED_BY(mutex);
   /// Handles given out, so that equal ranges share one.
   std::unordered_map<std::uint32_t, std::weak_ptr<const RemoteRegion>> regions HAWSER_GUARDED_BY(mutex);
 

@@ -52,7 +52,7 @@ std::uint32_t place_of(std::vector<std::shared_ptr<Region>>& all, const std::sha
 }
 
 /// Chunks that every backend can carry that may be asked to: a chunk keeps its number whichever path takes it.
-plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
+plan::ChunkLimits find_chunk_limits(Core& core, PeerCore& peer) {
   plan::ChunkLimits limits{.bytes_max = 1u << 20, .pieces_max = 1024};
   core.lane.lock();
   for (const std::size_t i : core.engine.candidates(peer)) {
@@ -61,6 +61,21 @@ plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
     limits.pieces_max = std::min(limits.pieces_max, traits.chunk_pieces_max);
   }
   core.lane.unlock();
+  return limits;
+}
+
+/// The same, found out once: asking each backend about the peer's address costs more than a small plan.
+plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
+  const std::uint32_t opened = core.opened_backends();  // Looked at first: one that opens meanwhile is asked next time.
+  std::shared_ptr<CardStore> card;
+  {
+    const base::MutexLock lock(peer.mutex);
+    if (peer.chunk_limits && peer.chunk_limits->opened == opened) return peer.chunk_limits->limits;
+    card = peer.card;
+  }
+  const plan::ChunkLimits limits = find_chunk_limits(core, peer);
+  const base::MutexLock lock(peer.mutex);
+  if (peer.card == card) peer.chunk_limits = {.limits = limits, .opened = opened};
   return limits;
 }
 

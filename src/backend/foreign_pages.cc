@@ -117,6 +117,19 @@ ForeignBook& ForeignBook::get() {
   return *the_book;
 }
 
+namespace {
+
+/// The same for all registrations, so that many cost no more than a count each.
+const Status& not_asked() {
+  // Never destroyed: agents may close in static destructors.
+  static const Status* const the_status =
+      new Status(Status(Code::kUnsupported, "it is foreign memory, and adopting it was not asked for")
+                     .with_advice("use Agent::allocate, or open the agent with adopt (HAWSER_ADOPT=1)"));
+  return *the_status;
+}
+
+}  // namespace
+
 std::vector<std::uintptr_t> ForeignBook::overlapping(AddressRange range) {
   std::vector<std::uintptr_t> found;
   auto at = adoptions.upper_bound(range.begin);
@@ -187,8 +200,7 @@ std::shared_ptr<ForeignPages> ForeignPages::hold(std::span<std::byte> bytes, Rig
   pages->life_ = book.life;
   pages->holds_ = book.overlapping(pages->range_);
   pages->refusal_ = adopt ? book.adopt(*pages, rights)
-                          : Status(Code::kUnsupported, "it is foreign memory, and adopting it was not asked for")
-                                .with_advice("use Agent::allocate, or open the agent with adopt (HAWSER_ADOPT=1)");
+                          : not_asked();
   for (const std::uintptr_t key : pages->holds_) ++book.adoptions.at(key).holders;
   book.ranges.add(pages->range_);
   return pages;

@@ -28,6 +28,7 @@
 #include "compat/book.h"
 #include "compat/exchange.h"
 #include "compat/outgoing.h"
+#include "compat/pace.h"
 #include "compat/parts.h"
 #include "compat/plugins.h"
 #include "compat/refusal.h"
@@ -64,6 +65,11 @@ class AgentCore {
   /// Lets things move on, where no driver does.
   void poll() {
     if (!config_.progress_thread) agent_->poll();
+  }
+  /// The same for who asks again for what it knows: a client that does nothing else must learn of a peer's death by
+  /// that, but one that asks a million times in a second pays for few turns.
+  void poll_at_times() {
+    if (!config_.progress_thread && pace_.is_due()) agent_->poll();
   }
 
   // core.cc
@@ -171,6 +177,7 @@ class AgentCore {
   std::optional<Driver> driver_;  ///< Outlives the agent.
   std::optional<hawser::Agent> agent_;
   std::atomic<std::size_t> backend_count_{0};
+  Pace pace_;
 
   mutable std::mutex mutex_;  ///< Over what follows, and over opening the agent.
   std::vector<CreatedBackend> backends_;

@@ -93,13 +93,20 @@ Result<bool> RequestCore::look_locked() {
   }
   const Status status = transfer->status();
   end_body();
-  if (status.ok()) return false;
+  if (status.ok()) {
+    finished.store(true, std::memory_order_release);
+    return false;
+  }
   const bool gone = status.code() == Code::kDisconnected;
   return marked(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, status);
 }
 
 Result<bool> RequestCore::look() {
   core->advance();
+  if (finished.load(std::memory_order_acquire)) {
+    core->poll_at_times();
+    return false;
+  }
   const std::lock_guard lock(mutex);
   if (released) return was_released(kStatus);
   return look_locked();
@@ -132,6 +139,7 @@ Result<bool> RequestCore::post_now(const OptArgs* opt) {
   if (opt != nullptr) notif = opt->notification;
   times = {.start_time_us = now_us(), .total_bytes = plan.bytes(), .desc_count = descs};
   counted = false;
+  finished.store(false, std::memory_order_relaxed);
   refused = Status();
   transfer.reset();
   Result<bool> answer = submit();
@@ -177,6 +185,7 @@ Status RequestCore::release() {
   }
   end_body();
   released = true;
+  finished.store(false, std::memory_order_relaxed);
   waiting = false;
   transfer.reset();
   plan = Plan();

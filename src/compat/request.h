@@ -4,6 +4,7 @@
 //
 // Thread rule: NIXL's is one thread at a time; the mutex makes breaking it harmless. Lifetime: keeps the agent alive.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -37,7 +38,9 @@ struct RequestCore {
   /// For AgentCore::advance: looks, unless somebody else is about to.
   void try_look();
 
-  mutable std::mutex mutex;  ///< Over what follows.
+  /// The transfer of the last post ended well and all about it is written down: looking at it needs no lock.
+  std::atomic<bool> finished{false};
+  mutable std::mutex mutex;  ///< Over what follows, and over setting what stands before.
   std::optional<std::string> notif;
   std::optional<LongNotification> body;  ///< Of `notif`, where it does not go in one: sent ahead of the data.
   std::optional<Transfer> transfer;

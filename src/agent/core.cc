@@ -195,8 +195,8 @@ Status Core::release_everything(Instant deadline) {
   std::vector<std::shared_ptr<LocalRegion>> open;
   {
     const base::MutexLock lock(mutex_);
-    for (const auto& [index, weak] : locals_) {
-      if (auto region = weak.lock()) open.push_back(std::move(region));
+    for (const BookedRegion& each : booked_) {
+      if (auto region = each.region.lock()) open.push_back(std::move(region));
     }
   }
   Status status;

@@ -132,6 +132,20 @@ class Core : public std::enable_shared_from_this<Core> {
   void unpublish(Instant deadline);
   void await_presence(Instant deadline);
 
+  struct BookedRegion {
+    std::weak_ptr<LocalRegion> region;
+    bool is_there = false;  ///< Until its close is finished.
+    /// What each backend wants in the card, where it wants something.
+    std::vector<std::pair<std::string, std::string>> extras;
+  };
+  BookedRegion& booked(std::uint32_t index) HAWSER_REQUIRES(mutex_) {
+    if (index >= booked_.size()) booked_.resize(index + 1);  // Indices are dense.
+    return booked_[index];
+  }
+  bool is_booked(std::uint32_t index) const HAWSER_REQUIRES(mutex_) {
+    return index < booked_.size() && booked_[index].is_there;
+  }
+
   struct Change {
     std::uint64_t revision = 0;
     std::uint32_t index = 0;
@@ -151,10 +165,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::pair<std::string, std::string>> addresses_
       HAWSER_GUARDED_BY(mutex_);  ///< Of open backends, for cards.
   std::unordered_map<base::Id128, std::shared_ptr<PeerCore>> peers_ HAWSER_GUARDED_BY(mutex_);
-  std::unordered_map<std::uint32_t, std::weak_ptr<LocalRegion>> locals_ HAWSER_GUARDED_BY(mutex_);
+  std::vector<BookedRegion> booked_ HAWSER_GUARDED_BY(mutex_);  ///< By index.
   std::map<std::string, std::uint32_t, std::less<>> region_names_ HAWSER_GUARDED_BY(mutex_);
-  /// By region: what each backend wants in the card. Only where there is something.
-  std::unordered_map<std::uint32_t, std::vector<std::pair<std::string, std::string>>> extras_ HAWSER_GUARDED_BY(mutex_);
   std::deque<Change> changes_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<QueueCore>> queues_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.

@@ -57,7 +57,7 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
       return Status(Code::kFailed, "backend '" + open.name + "' cannot serve region '" + entry->name + "'")
           .because(extra.error());
     const base::MutexLock lock(mutex_);
-    if (!extra->empty()) extras_[entry->index].emplace_back(open.name, std::move(*extra));
+    if (!extra->empty()) booked(entry->index).extras.emplace_back(open.name, std::move(*extra));
   }
   Result<std::unique_ptr<backend::Port>> port = open.backend->open_port();
   if (!port) return port.error();

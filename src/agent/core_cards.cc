@@ -29,8 +29,8 @@ void Core::put_region(wire::Card& card, const backend::RegionEntry& entry) const
   region.device = entry.device;
   region.rights = entry.rights;
   region.extra_first = static_cast<std::uint32_t>(card.extras.size());
-  if (const auto found = extras_.find(entry.index); found != extras_.end()) {
-    for (const auto& [name, bytes] : found->second) {
+  if (entry.index < booked_.size()) {
+    for (const auto& [name, bytes] : booked_[entry.index].extras) {
       const int backend = card.find_backend(name);
       if (backend >= 0) card.extras.push_back({.backend = static_cast<std::uint32_t>(backend), .bytes = bytes});
     }
@@ -54,7 +54,7 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
     card.regions.reserve(all.size());
     for (const auto& entry : all) {
       // Only those of the revision that the head names: one that comes next waits for the lock to get in here.
-      if (locals_.contains(entry->index)) put_region(card, *entry);
+      if (is_booked(entry->index)) put_region(card, *entry);
     }
     return wire::encode(card);
   }
@@ -68,6 +68,7 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
     }
   }
   for (const auto& entry : all) {
+    if (!is_booked(entry->index)) continue;
     if (const auto found = fresh.find(entry->index); found != fresh.end()) found->second = entry.get();
   }
   for (const auto& [index, entry] : fresh) {

@@ -168,8 +168,7 @@ Result<std::shared_ptr<LocalRegion>> Core::register_region(std::string_view call
       region->core = shared_from_this();
       region->entry = *added;
       region->huge_pages = huge_pages;
-      locals_[(*added)->index] = region;
-      if (!extras.empty()) extras_[(*added)->index] = std::move(extras);
+      booked((*added)->index) = {.region = region, .is_there = true, .extras = std::move(extras)};
       changed((*added)->index, (*added)->generation, false);
     } else {
       region_names_.erase(name);
@@ -216,7 +215,7 @@ void Core::finish_region(const std::shared_ptr<LocalRegion>& region) {
   for (OpenBackend& open : engine.backends()) open.backend->remove_region(*region->entry);
   {
     const base::MutexLock lock(mutex_);
-    locals_.erase(region->entry->index);  // Not before: an agent that closes waits for all that are in it.
+    booked(region->entry->index) = {};  // Not before: an agent that closes waits for all that are there.
   }
   regions.remove(region->entry->index, region->entry->generation);
 }
@@ -230,7 +229,7 @@ Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration t
     engine.cancel_region(*region, now());
     const base::MutexLock lock(mutex_);
     region_names_.erase(region->entry->name);
-    extras_.erase(region->entry->index);
+    booked(region->entry->index).extras.clear();
     changed(region->entry->index, region->entry->generation, true);
   }
   engine.card_changed();

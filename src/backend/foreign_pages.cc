@@ -199,8 +199,7 @@ std::shared_ptr<ForeignPages> ForeignPages::hold(std::span<std::byte> bytes, Rig
   book.freshen();
   pages->life_ = book.life;
   pages->holds_ = book.overlapping(pages->range_);
-  pages->refusal_ = adopt ? book.adopt(*pages, rights)
-                          : not_asked();
+  pages->refusal_ = adopt ? book.adopt(*pages, rights) : not_asked();
   for (const std::uintptr_t key : pages->holds_) ++book.adoptions.at(key).holders;
   book.ranges.add(pages->range_);
   return pages;

@@ -45,10 +45,18 @@ struct CreatedBackend {
   Params params;  ///< In force, defaults included.
 };
 
+/// A registration of a peer's: its number, and the region that it is once somebody wanted it. Most never are.
+struct RemoteSpot {
+  static constexpr std::uint64_t offset = 0;
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+  mutable std::shared_ptr<const agent::RemoteRegion> region;  ///< Under the agent's mutex.
+};
+
 /// What is known of one peer.
 struct Remote {
   Peer peer;
-  Book<RemoteRange> book;
+  Book<RemoteSpot> book;
 };
 
 class AgentCore {

@@ -1,6 +1,7 @@
 // Metadata made and loaded.
 
-#include "agent/region.h"
+#include "agent/peer_core.h"
+#include "agent/session.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/blob.h"
@@ -8,6 +9,30 @@
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
+namespace {
+
+/// What the newest card of a peer says of its regions, which mostly are asked for in their order.
+class CardReader {
+ public:
+  explicit CardReader(const Peer& peer) {
+    const base::MutexLock lock(peer.core()->mutex);
+    card_ = peer.core()->card;
+  }
+  const wire::CardRegion* find(std::uint32_t index) {
+    if (!card_) return nullptr;
+    const std::vector<wire::CardRegion>& all = card_->regions();
+    if (next_ < all.size() && all[next_].index == index) return &all[next_++];
+    const wire::CardRegion* const found = card_->find(index);
+    if (found != nullptr) next_ = static_cast<std::size_t>(found - all.data()) + 1;
+    return found;
+  }
+
+ private:
+  std::shared_ptr<const agent::CardStore> card_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
 
 Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList* only, const OptArgs* opt) const {
   HAWSER_TRY(need_home(call));
@@ -53,20 +78,25 @@ Result<std::string> AgentCore::load(std::string_view bytes) {
   if (blob.agent == name_) return refusal(NixlCode::kInvalidParam, kCall, "this is the agent's own metadata");
   Result<Peer> peer = agent_->add_peer(blob.card);
   if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());
-  Book<RemoteRange> book;
+  Book<RemoteSpot> book;
   const auto known = remotes_.find(blob.agent);
   // What is known of the same incarnation stays; a restarted agent begins anew.
   if (known != remotes_.end() && known->second.peer.core() == peer->core()) book = known->second.book;
+  CardReader card(*peer);
   std::size_t at = 0;
   for (const BlobEntry& entry : blob.entries) {
-    const Result<RemoteRange> range = peer->region(entry.region);
-    if (!range || region_info(*range).size < entry.desc.len) {
+    const wire::CardRegion* const region = card.find(entry.region);
+    if (region == nullptr || region->size < entry.desc.len) {
       return refusal(NixlCode::kMismatch, kCall, base::format("the card does not have what registration {} says", at));
     }
-    std::optional<Book<RemoteRange>::Entry> old;
+    std::optional<Book<RemoteSpot>::Entry> old;
     while (book.take(entry.type, entry.desc, kAllBackends, &old)) {  // The newest counts.
     }
-    book.add(entry.type, entry.desc, {.len = entry.desc.len, .range = *range, .id = 0, .backends = kAllBackends});
+    book.add(entry.type, entry.desc,
+             {.len = entry.desc.len,
+              .range = {.index = region->index, .generation = region->generation, .region = nullptr},
+              .id = 0,
+              .backends = kAllBackends});
     ++at;
   }
   remotes_[std::string(blob.agent)] = {.peer = std::move(*peer), .book = std::move(book)};

@@ -59,7 +59,7 @@ bool AgentCore::check(std::string_view name, const XferDescList* list) {
   const std::lock_guard lock(mutex_);
   if (name == name_ || !find_peer(name)) return false;
   if (list == nullptr) return true;
-  Book<RemoteRange>::Cursor cursor(remotes_.find(name)->second.book, list->type());
+  Book<RemoteSpot>::Cursor cursor(remotes_.find(name)->second.book, list->type());
   std::uint64_t offset = 0;
   return std::all_of(list->begin(), list->end(),
                      [&](const Desc& desc) { return cursor.find(desc, &offset) != nullptr; });

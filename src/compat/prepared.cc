@@ -49,12 +49,24 @@ class Places {
 std::uint64_t base_of(const agent::LocalRegion& region) { return reinterpret_cast<std::uintptr_t>(region.entry->base); }
 std::uint64_t base_of(const agent::RemoteRegion&) { return 0; }
 
+/// What a registration is. Null: the peer has withdrawn it since its metadata was loaded.
+const std::shared_ptr<agent::LocalRegion>* region_of(const LocalRange& range, const std::optional<Peer>&) {
+  return &range.region;
+}
+const std::shared_ptr<const agent::RemoteRegion>* region_of(const RemoteSpot& spot, const std::optional<Peer>& peer) {
+  if (spot.region) return &spot.region;
+  Result<RemoteRange> range = peer->region(spot.index);
+  if (!range || range->region->generation != spot.generation) return nullptr;
+  spot.region = std::move(range->region);
+  return &spot.region;
+}
+
 template <typename Range, typename Region>
 class Resolver {
  public:
-  Resolver(std::string_view call, const Book<Range>& book, MemType type, std::vector<std::shared_ptr<Region>>& regions,
-           plan::RowTable& rows)
-      : call_(call), cursor_(book, type), places_(regions), rows_(rows) {}
+  Resolver(std::string_view call, const Book<Range>& book, MemType type, const std::optional<Peer>& peer,
+           std::vector<std::shared_ptr<Region>>& regions, plan::RowTable& rows)
+      : call_(call), cursor_(book, type), peer_(peer), places_(regions), rows_(rows) {}
 
   BackendMask backends() const { return backends_; }
 
@@ -62,8 +74,10 @@ class Resolver {
     std::uint64_t offset = 0;
     const auto* const entry = cursor_.find(desc, &offset);
     if (entry == nullptr || desc.len == 0) return refuse(desc, number);
+    const auto* const region = region_of(entry->range, peer_);
+    if (region == nullptr) return withdrawn(number);
     backends_ &= entry->backends;
-    rows_.add(base_of(*entry->range.region) + entry->range.offset + offset, desc.len, places_.of(entry->range.region));
+    rows_.add(base_of(**region) + entry->range.offset + offset, desc.len, places_.of(*region));
     return {};
   }
   Status add(const StridedDesc& desc, std::size_t number) {
@@ -77,12 +91,14 @@ class Resolver {
     }
     const auto* const entry = cursor_.find({desc.addr, extent, desc.dev}, &offset);
     if (entry == nullptr || desc.len == 0) return add_one_by_one(desc, number);
+    const auto* const region = region_of(entry->range, peer_);
+    if (region == nullptr) return withdrawn(number);
     backends_ &= entry->backends;
-    rows_.add(plan::Row{.offset = base_of(*entry->range.region) + entry->range.offset + offset,
+    rows_.add(plan::Row{.offset = base_of(**region) + entry->range.offset + offset,
                         .size = desc.len,
                         .stride = desc.stride,
                         .count = desc.count,
-                        .region = places_.of(entry->range.region)});
+                        .region = places_.of(*region)});
     return {};
   }
 
@@ -93,6 +109,11 @@ class Resolver {
       HAWSER_TRY(add(Desc{desc.addr + i * desc.stride, desc.len, desc.dev}, number));
     }
     return {};
+  }
+  Status withdrawn(std::size_t number) const {
+    return refusal(NixlCode::kNotFound, call_,
+                   base::format("descriptor {} lies in a registration that its agent has withdrawn", number))
+        .with_advice("load its newest metadata");
   }
   Status refuse(const Desc& desc, std::size_t number) const {
     if (desc.len == 0) {
@@ -107,6 +128,7 @@ class Resolver {
 
   const std::string_view call_;
   typename Book<Range>::Cursor cursor_;
+  const std::optional<Peer>& peer_;
   Places<Region> places_;
   plan::RowTable& rows_;
   BackendMask backends_ = kAllBackends;
@@ -115,7 +137,7 @@ class Resolver {
 template <typename Range, typename Region, typename Row>
 Status resolve(std::string_view call, const Book<Range>& book, MemType type, std::span<const Row> list,
                std::vector<std::shared_ptr<Region>>& regions, PreparedCore& out) {
-  Resolver<Range, Region> resolver(call, book, type, regions, out.rows);
+  Resolver<Range, Region> resolver(call, book, type, out.peer, regions, out.rows);
   out.rows.reserve(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) HAWSER_TRY(resolver.add(list[i], i));
   out.rows.finish();

@@ -1,6 +1,8 @@
 #include "plan/pair_rows.h"
 
 #include <algorithm>
+#include <array>
+#include <memory_resource>
 
 #include "base/format.h"
 #include "base/try.h"
@@ -45,9 +47,12 @@ struct Pairs {
 
 /// The first look: checks all pairs, finds the regions in use and how many pairs each group has.
 struct Survey {
-  std::vector<std::uint32_t> local_place, remote_place;  ///< By region; kNone: not in use.
+  Survey(std::uint32_t local_regions, std::uint32_t remote_regions, std::pmr::memory_resource* room)
+      : local_place(local_regions, kNone, room), remote_place(remote_regions, kNone, room), counts(room) {}
+
+  std::pmr::vector<std::uint32_t> local_place, remote_place;  ///< By region; kNone: not in use.
   std::vector<std::uint32_t> locals, remotes;
-  std::vector<std::size_t> counts;  ///< By group.
+  std::pmr::vector<std::size_t> counts;  ///< By group.
   std::uint64_t bytes = 0;
   std::size_t good = 0;  ///< Pairs; fewer than given when one is wrong.
 
@@ -93,7 +98,7 @@ struct Survey {
 };
 
 template <typename Local, typename Remote>
-void fill(Local local, Remote remote, const Pairs& pairs, const Survey& survey, std::vector<Merger>& mergers,
+void fill(Local local, Remote remote, const Pairs& pairs, const Survey& survey, std::pmr::vector<Merger>& mergers,
           std::vector<PieceGroup>& groups) {
   std::uint32_t last = kNone;
   Merger* into = nullptr;
@@ -152,8 +157,8 @@ Status wrong_pair(std::string_view call, const Pairs& pairs, std::size_t at) {
 }
 
 /// Gives each group the place where it would begin if nothing merged.
-std::vector<Merger> open_groups(const Survey& survey, Pieces& result) {
-  std::vector<Merger> mergers;
+std::pmr::vector<Merger> open_groups(const Survey& survey, std::pmr::memory_resource* room, Pieces& result) {
+  std::pmr::vector<Merger> mergers(room);
   mergers.reserve(survey.remotes.size());
   std::size_t at = 0;
   for (std::size_t g = 0; g < survey.remotes.size(); ++g) {
@@ -164,7 +169,7 @@ std::vector<Merger> open_groups(const Survey& survey, Pieces& result) {
   return mergers;
 }
 
-void close_gaps(const std::vector<Merger>& mergers, Pieces& result) {
+void close_gaps(const std::pmr::vector<Merger>& mergers, Pieces& result) {
   Piece* end = result.all.data();
   for (std::size_t g = 0; g < mergers.size(); ++g) {
     result.groups[g].first = static_cast<std::size_t>(end - result.all.data());
@@ -182,9 +187,10 @@ Result<RowPieces> pair_rows(std::string_view call, const RowTable& local, std::u
   HAWSER_TRY(check_pair_counts(call, "indices", local_index.size(), remote_index.size()));
   const Pairs pairs{local, remote, local_index.data(), remote_index.data(), local_index.size()};
   if (local.count() == 0 || remote.count() == 0) return wrong_pair(call, pairs, 0);
-  Survey survey;
-  survey.local_place.assign(local_regions, kNone);
-  survey.remote_place.assign(remote_regions, kNone);
+  // What a small list needs on the way lies here, as allocating it would cost more than the list.
+  std::array<std::byte, 512> small;
+  std::pmr::monotonic_buffer_resource room(small.data(), small.size());
+  Survey survey(local_regions, remote_regions, &room);
   with_lookups(pairs, [&](auto ours, auto theirs) { survey.take(ours, theirs, pairs); });
   if (survey.good != pairs.count) return wrong_pair(call, pairs, survey.good);
   RowPieces result;
@@ -193,7 +199,7 @@ Result<RowPieces> pair_rows(std::string_view call, const RowTable& local, std::u
     return Status(Code::kFailed, base::format("{}: no memory for {} pieces", call, pairs.count))
         .with_advice("make smaller requests");
   }
-  std::vector<Merger> mergers = open_groups(survey, result.pieces);
+  std::pmr::vector<Merger> mergers = open_groups(survey, &room, result.pieces);
   with_lookups(pairs,
                [&](auto ours, auto theirs) { fill(ours, theirs, pairs, survey, mergers, result.pieces.groups); });
   close_gaps(mergers, result.pieces);

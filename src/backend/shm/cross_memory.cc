@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <array>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/format.h"
@@ -70,7 +72,25 @@ Status CrossMemory::try_probe(const Probe& probe) const {
   return {};
 }
 
-bool CrossMemory::is_alive() const {
+void CrossMemory::watch() {
+  is_watch_tried_ = true;
+  ForkFd watch(base::Fd(::epoll_create1(EPOLL_CLOEXEC)), *forks_);
+  epoll_event process{.events = EPOLLIN, .data = {}}, socket{.events = EPOLLRDHUP, .data = {}};
+  if (::epoll_ctl(watch.get(), EPOLL_CTL_ADD, process_fd_, &process) != 0) return;
+  if (::epoll_ctl(watch.get(), EPOLL_CTL_ADD, socket_, &socket) != 0) return;
+  watch_ = std::move(watch);
+}
+
+bool CrossMemory::is_alive() {
+  if (process_fd_ < 0 || socket_ < 0) return false;
+  if (!is_watch_tried_) watch();
+  if (!watch_) return is_alive_by_poll();
+  epoll_event event;
+  const int count = ::epoll_wait(watch_.get(), &event, 1, 0);
+  return count == 0 || (count < 0 && errno == EINTR);
+}
+
+bool CrossMemory::is_alive_by_poll() const {
   std::array<pollfd, 2> watched{{{process_fd_, POLLIN, 0}, {socket_, POLLRDHUP, 0}}};
   if (::poll(watched.data(), watched.size(), 0) < 0) return errno == EINTR;
   return watched[0].revents == 0 && (watched[1].revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0;

@@ -122,7 +122,7 @@ Status ShmPath::adopt_credentials() {
         .with_advice("shm is for processes of one user; use tcp between users");
   }
   process_fd_ = ForkFd(peer_process(socket_.get(), credentials_.process), port_.shared().forks);
-  cross_ = CrossMemory(credentials_.process, process_fd_.get(), socket_.get());
+  cross_ = CrossMemory(credentials_.process, process_fd_.get(), socket_.get(), port_.shared().forks);
   return {};
 }
 
@@ -278,6 +278,7 @@ void ShmPath::on_peer_left() {
 
 void ShmPath::close_socket() {
   if (socket_) port_.unwatch(socket_.get());
+  cross_ = {};  // Its look at a socket that is closed would find nothing wrong.
   socket_.reset();
 }
 

@@ -65,6 +65,8 @@ HAWSER_C_API int hawser_agent_add_file(hawser_agent agent, const hawser_file_opt
 HAWSER_C_API int hawser_query_file(const char* path, hawser_file_info* out); /* Not there: good, `exists` is 0. */
 HAWSER_C_API int hawser_query_descriptor(int descriptor, hawser_file_info* out);
 HAWSER_C_API int hawser_region_info_get(hawser_region region, hawser_region_info* out);
+/* 0: peers of this host can map it (allocated, or adopted: docs/config.md). Else the last error says why not. */
+HAWSER_C_API int hawser_region_mappable(hawser_region region);
 HAWSER_C_API int hawser_region_close(hawser_region region, int64_t timeout_ns); /* Only 0: nobody touches the memory. */
 HAWSER_C_API int hawser_region_release(hawser_region region);
 HAWSER_C_API int hawser_read_signal(hawser_agent agent, const hawser_local_range* word, uint64_t* value);

@@ -92,6 +92,14 @@ class Region:
     @property
     def huge_pages(self) -> bool: ...
 
+    @property
+    def mappable(self) -> bool:
+        """Whether peers of this host can map it: allocated memory, and what was adopted."""
+
+    @property
+    def why_not_mappable(self) -> str | None:
+        """None for memory that is mappable."""
+
     def __len__(self) -> int: ...
 
     def range(self, offset: int = 0, size: int | None = None) -> Range:

@@ -229,8 +229,10 @@ void test_memory(const Pair* pair) {
   CHECK(info.device_kind == HAWSER_DEVICE_HOST && strcmp(info.name, "own") == 0);
   hawser_region other = {0};
   REFUSED(hawser_agent_add_region(pair->a, &options, &other), HAWSER_INVALID, "own");
+  REFUSED(hawser_region_mappable(region), HAWSER_UNSUPPORTED, "adopt");
   MUST(hawser_region_close(region, PATIENCE));
   MUST(hawser_region_release(region));
+  REFUSED(hawser_region_mappable(region), HAWSER_INVALID, "was released");
   REFUSED(hawser_region_release(region), HAWSER_INVALID, "was released");
 
   options.name = NULL;
@@ -248,6 +250,7 @@ void test_memory(const Pair* pair) {
   CHECK(other.id == 0);
   MUST(hawser_agent_allocate(pair->a, &options, &other));
   CHECK(info_of(other).rights == HAWSER_RIGHTS_NONE && !info_of(other).huge_pages);
+  MUST(hawser_region_mappable(other));
   MUST(hawser_region_release(other));
   test_tables(pair);
 }

@@ -67,6 +67,14 @@ def test_regions_of_anything_with_the_buffer_protocol(pair, make):
     region.close()
 
 
+def test_regions_tell_whether_peers_can_map_them(pair):
+    one, _ = pair
+    own = one.add_region(bytearray(64), "own")
+    assert not own.mappable and "adopt" in own.why_not_mappable
+    allocated = one.allocate(4096)
+    assert allocated.mappable and allocated.why_not_mappable is None
+
+
 def test_dlpack_memory_is_not_copied(pair):
     one, two = pair
 

@@ -99,6 +99,13 @@ int hawser_region_info_get(hawser_region region, hawser_region_info* out) {
   });
 }
 
+int hawser_region_mappable(hawser_region region) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY_ASSIGN(const auto its, find<RegionObject>(call, region));
+    return its->region.mappable();
+  });
+}
+
 int hawser_region_close(hawser_region region, int64_t timeout_ns) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY_ASSIGN(const auto its, find<RegionObject>(call, region));

@@ -226,6 +226,16 @@ void bind_memory(nb::module_& module) {
       .def_prop_ro("index", [](const RegionHandle& self) { return self.state->region.index(); })
       .def_prop_ro("writable", [](const RegionHandle& self) { return self.state->writable; })
       .def_prop_ro("huge_pages", [](const RegionHandle& self) { return self.state->region.huge_pages(); })
+      .def_prop_ro(
+          "mappable", [](const RegionHandle& self) { return self.state->region.mappable().ok(); },
+          "Whether peers of this host can map it: allocated memory, and what was adopted.")
+      .def_prop_ro(
+          "why_not_mappable",
+          [](const RegionHandle& self) {
+            const Status status = self.state->region.mappable();
+            return status.ok() ? std::optional<nb::str>() : text_of(status.to_string());
+          },
+          "None for memory that is mappable.")
       .def("__len__", [](const RegionHandle& self) { return self.state->region.size(); })
       .def("range", &range, nb::arg("offset") = 0, nb::arg("size") = nb::none(), "A part of it, for plans.")
       .def("table", &local_table, nb::arg("blocks"),

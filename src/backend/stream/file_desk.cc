@@ -96,10 +96,22 @@ void FileDesk::give_back(std::byte* bytes, std::uint64_t capacity) {
 
 void FileDesk::start(FileJob job) { waiting_.push_back(std::move(job)); }
 
+/// What a path that ended has still with the kernel would land over what comes now, so that waits (B6).
+bool FileDesk::must_wait(const FileJob& job) const {
+  return std::ranges::find(strays_, job.file.get()) != strays_.end();
+}
+
+bool FileDesk::can_feed() const {
+  return mover_->has_room() && !active_.full() &&
+         std::ranges::any_of(waiting_, [this](const FileJob& job) { return !must_wait(job); });
+}
+
 void FileDesk::feed() {
-  while (!waiting_.empty() && mover_->has_room() && !active_.full()) {
-    FileJob next = std::move(waiting_.front());
-    waiting_.pop_front();
+  while (mover_->has_room() && !active_.full()) {
+    const auto first = std::ranges::find_if(waiting_, [this](const FileJob& job) { return !must_wait(job); });
+    if (first == waiting_.end()) return;
+    FileJob next = std::move(*first);
+    waiting_.erase(first);
     if (!context_.regions.is_open(next.region, next.generation)) {
       end(std::move(next), wire::Outcome::kClosed);
       continue;
@@ -136,6 +148,7 @@ void FileDesk::collect() {
       const base::SlotId id = base::SlotId::from_u64(moved[i].cookie);
       FileJob job = std::move(active_.get(id)->job);
       active_.erase(id);
+      if (is_stray(job)) strays_.erase(std::ranges::find(strays_, job.file.get()));
       const wire::Outcome outcome = outcome_of(job, moved[i]);
       end(std::move(job), outcome);
     }
@@ -171,9 +184,7 @@ bool FileDesk::poll(FileJob* job) {
   return true;
 }
 
-bool FileDesk::can_sleep() const {
-  return mover_ == nullptr || (ended_.empty() && mover_->can_sleep() && (waiting_.empty() || !mover_->has_room()));
-}
+bool FileDesk::can_sleep() const { return mover_ == nullptr || (ended_.empty() && mover_->can_sleep() && !can_feed()); }
 
 void FileDesk::abandon(const Target* target) {
   const auto is_its = [target](const FileJob& job) { return job.target == target; };
@@ -182,6 +193,7 @@ void FileDesk::abandon(const Target* target) {
   active_.for_each([&](base::SlotId, Active& active) {
     if (!is_its(active.job)) return;
     active.job.target = nullptr;
+    if (is_stray(active.job)) strays_.push_back(active.job.file.get());
     mover_->stop(active.task, Status(Code::kDisconnected, "the path to the peer ended"));
   });
 }

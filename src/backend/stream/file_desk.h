@@ -6,7 +6,7 @@
 //
 // Thread rule: confined to the port's lane. Memory: kStagedMax bytes in all, kStagedPerPeer for each peer; initiators
 // keep to half of that. Lifetime: outlives the machines whose jobs it does; a job of one that is gone still runs to its
-// end, and is dropped.
+// end, and is dropped; what comes for its file meanwhile waits for that end.
 
 #include <cstddef>
 #include <cstdint>
@@ -102,6 +102,9 @@ class FileDesk {
     base::SlotId task;
   };
 
+  static bool is_stray(const FileJob& job) { return job.target == nullptr && job.op == hawser::Operation::kWrite; }
+  bool must_wait(const FileJob& job) const;
+  bool can_feed() const;
   void feed();
   void end(FileJob job, wire::Outcome outcome);
   void collect();
@@ -116,6 +119,7 @@ class FileDesk {
   base::SlotTable<Active> active_{fileio::kRequestsMax};
   std::deque<FileJob> waiting_;  ///< For the mover; each has staged memory, which bounds them.
   std::deque<FileJob> ended_;
+  std::vector<const fileio::File*> strays_;  ///< Of each active write whose path is gone.
   std::vector<std::byte*> spares_;
   std::uint64_t staged_ = 0;
 };

@@ -200,6 +200,31 @@ TEST_F(FileDeskTest, JobsOfAPathThatEndedEndInSilence) {
   EXPECT_TRUE(desk_.can_sleep());
 }
 
+TEST_F(FileDeskTest, WhatAPathLeftWithTheKernelDoesNotLandOverWhatComesLater) {
+  ASSERT_TRUE(submit(Operation::kWrite, 0, 100));
+  ASSERT_TRUE(deliver(*store_, 0, drain(*user_, 0)).ok());
+  desk_.turn(UINT64_MAX);
+  store_->fail(Status(Code::kDisconnected, "gone"));
+  store_ = std::make_unique<Machine>(store_regions_, store_events_, nullptr, options(), &desk_);
+  user_ = std::make_unique<Machine>(user_regions_, user_events_, nullptr, options());
+  memory_[0] = std::byte{0x77};
+  ASSERT_TRUE(submit(Operation::kWrite, 0, 100));
+  to_store();
+  ASSERT_EQ(disk_->started.size(), 1u) << "the second waits for the first";
+  EXPECT_TRUE(desk_.can_sleep());
+  disk_->end();
+  turn();
+  EXPECT_FALSE(desk_.can_sleep());
+  turn();
+  ASSERT_EQ(disk_->started.size(), 1u);
+  EXPECT_EQ(log(user_events_), "");
+  disk_->end();
+  turn();
+  EXPECT_EQ(log(user_events_), "ok;");
+  EXPECT_EQ(disk_->disk[0], std::byte{0x77});
+  EXPECT_EQ(desk_.staged(), 0u);
+}
+
 TEST_F(FileDeskTest, TheInitiatorKeepsToItsBound) {
   std::uint64_t taken = 0;
   while (submit(Operation::kWrite, 0, kMiB)) taken += kMiB;

@@ -6,9 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 #include "base/test_folder.h"
 #include "cli/files/beneath.h"
+#include "cli/files/chunk_io.h"
 #include "cli/files/place.h"
 #include "cli/files/protocol.h"
 
@@ -26,6 +29,29 @@ TEST(FilePlace, ServersAndPathsAreToldApart) {
   for (const char* here : {"a", "./a:1:b", "/a:1:b", "", ":a"}) EXPECT_FALSE(place(here).is_remote()) << here;
   EXPECT_EQ(parse_place("host:a", false).error().code(), Code::kInvalid);
   EXPECT_EQ(parse_place("host:70x:a", false).error().code(), Code::kInvalid);
+}
+
+TEST(ChunkIo, WhatIsWrittenIsReadWhateverItsAlignment) {
+  const base::TestFolder folder("hawser-chunks");
+  const base::Fd fd(::open(folder.path("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  constexpr std::size_t kSize = 3 << 20;
+  std::byte* const pages = static_cast<std::byte*>(std::aligned_alloc(4096, kSize));
+  const std::unique_ptr<std::byte, decltype(&std::free)> owner(pages, &std::free);
+  std::vector<std::byte> read(kSize);
+  int round = 0;
+  for (const std::uint64_t offset : {0, 4096, 100}) {
+    for (const std::size_t skip : {0, 64}) {
+      for (const std::size_t size : {kSize - 64, kSize - 4096, std::size_t{10}}) {
+        for (std::size_t i = 0; i < kSize; ++i)
+          pages[i] = static_cast<std::byte>(i / 7 + static_cast<std::size_t>(round));
+        ++round;
+        const std::span<const std::byte> bytes(pages + skip, size);
+        ASSERT_TRUE(write_chunk(fd.get(), "file", offset, bytes).ok());
+        ASSERT_EQ(read_chunk(fd.get(), "file", offset, std::span(read).first(size)).value(), size);
+        EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), read.begin())) << offset << " " << skip << " " << size;
+      }
+    }
+  }
 }
 
 TEST(Beneath, PathsThatLeadOutAreDenied) {

@@ -117,7 +117,8 @@ def cp_rows(options, folder):
             part = {"socket": socket_rate(size), "read": fio_rate(source, "read", *job)}
             copy.unlink(missing_ok=True)
             rate = cp_rate(program, address[0], source, copy, size)
-            part["write"] = fio_rate(copy, "write", *job)
+            copy.unlink()
+            part["write"] = fio_rate(copy, "write", *job)  # Into a new file, as cp.
             parts.append(part)
             pairs.append((min(part.values()), rate))
         yield "cp", pairs

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "base/fd.h"
+#include "cli/files/protocol.h"
 
 namespace hawser::cli {
 namespace {
@@ -17,6 +19,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 /// Of offset, size and memory of direct writes. Devices with larger blocks answer EINVAL, and the cache takes all.
 constexpr std::size_t kDirectAlignment = 4096;
 constexpr std::size_t kDirectMin = std::size_t{1} << 20;
+constexpr std::size_t kSummedAtOnce = std::size_t{256} << 10;  ///< Within the second cache.
 
 Status failed(std::string_view what, std::string_view name, int error) {
   const Status status = base::errno_status(fmt::format("{} '{}'", what, name), error);
@@ -26,16 +29,19 @@ Status failed(std::string_view what, std::string_view name, int error) {
 
 }  // namespace
 
-Result<std::size_t> read_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<std::byte> into) {
+Result<ReadChunk> read_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<std::byte> into) {
   std::size_t done = 0;
+  Summer summer;
   while (done < into.size()) {
-    const ssize_t got = ::pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    const std::span<std::byte> part = into.subspan(done, std::min(kSummedAtOnce, into.size() - done));
+    const ssize_t got = ::pread(fd, part.data(), part.size(), static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed("reading", name, errno);
     if (got == 0) break;
+    summer.add(part.first(static_cast<std::size_t>(got)));
     done += static_cast<std::size_t>(got);
   }
-  return done;
+  return ReadChunk{.bytes = done, .sum = summer.text()};
 }
 
 namespace {

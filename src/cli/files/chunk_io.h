@@ -7,14 +7,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <hawser/status.h>
 
 namespace hawser::cli {
 
-/// Fills the front of `into`; fewer bytes only at the end of the file.
-Result<std::size_t> read_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<std::byte> into);
+struct ReadChunk {
+  std::size_t bytes = 0;
+  std::string sum;  ///< As sum_of gives it.
+};
+/// Fills the front of `into`; fewer bytes only at the end of the file. Sums part by part, while they are in the cache.
+Result<ReadChunk> read_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<std::byte> into);
 /// Past the page cache where size, alignment and file system allow: a copy of weights would push out of it what the
 /// host works with, and memory for its pages may be slower to get than the device.
 Status write_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<const std::byte> from);

@@ -118,10 +118,10 @@ Status Copier::fetch(const std::string& remote, const std::string& local) {
   HAWSER_TRY_ASSIGN(const FileFacts here, facts_of(fd.get(), part));
   const auto is_kept = [&](std::uint64_t offset, std::uint64_t size, std::size_t number) -> Result<bool> {
     if (offset + size > here.size) return false;
-    HAWSER_TRY_ASSIGN(const std::size_t got, read_chunk(fd.get(), part, offset, slot(number, size)));
+    HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), part, offset, slot(number, size)));
     HAWSER_TRY_ASSIGN(const Json sum,
                       calls_.call({{"op", "hash"}, {"path", remote}, {"offset", offset}, {"size", size}}));
-    return got == size && sum.value("hash", "") == sum_of(slot(number, size));
+    return read.bytes == size && sum.value("hash", "") == read.sum;
   };
   HAWSER_TRY(for_chunks(source.size, [&](std::uint64_t offset, std::uint64_t size, std::size_t number) -> Status {
     HAWSER_TRY_ASSIGN(const bool kept, is_kept(offset, size, number));
@@ -160,13 +160,12 @@ Status Copier::send(const std::string& local, const std::string& remote) {
   HAWSER_TRY_ASSIGN(const Json there, calls_.call({{"op", "stat"}, {"path", part}}));
   const std::uint64_t part_size = there.value("exists", false) ? there.value("size", std::uint64_t{0}) : 0;
   HAWSER_TRY(for_chunks(source.size, [&](std::uint64_t offset, std::uint64_t size, std::size_t number) -> Status {
-    HAWSER_TRY_ASSIGN(const std::size_t got, read_chunk(fd.get(), local, offset, slot(number, size)));
-    if (got < size) return changed(local);
-    const std::string sum = sum_of(slot(number, size));
+    HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), local, offset, slot(number, size)));
+    if (read.bytes < size) return changed(local);
     if (offset + size <= part_size) {
       HAWSER_TRY_ASSIGN(const Json known,
                         calls_.call({{"op", "hash"}, {"path", part}, {"offset", offset}, {"size", size}}));
-      if (known.value("hash", "") == sum && known.value("bytes", std::uint64_t{0}) == size) {
+      if (known.value("hash", "") == read.sum && known.value("bytes", std::uint64_t{0}) == size) {
         kept_ += size;
         return {};
       }
@@ -177,7 +176,7 @@ Status Copier::send(const std::string& local, const std::string& remote) {
                {"offset", offset},
                {"size", size},
                {"slot", number * kFileChunk},
-               {"hash", sum}})
+               {"hash", read.sum}})
         .error();
   }));
   HAWSER_TRY_ASSIGN(const FileFacts after, facts_of(fd.get(), local));

@@ -191,8 +191,8 @@ Result<Json> FileServer::hash(std::size_t number, const Json& request) {
   HAWSER_TRY_ASSIGN(const Span span, span_of(request));
   HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path_of(request), O_RDONLY));
   const std::span<std::byte> bytes = buffer(number, span.size);
-  HAWSER_TRY_ASSIGN(const std::size_t got, read_chunk(fd.get(), path_of(request), span.offset, bytes));
-  return Json{{"bytes", got}, {"hash", sum_of(bytes.first(got))}};
+  HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), path_of(request), span.offset, bytes));
+  return Json{{"bytes", read.bytes}, {"hash", read.sum}};
 }
 
 Status FileServer::move(Operation op, std::size_t number, const Peer& from, std::uint64_t slot, std::uint64_t size,
@@ -217,17 +217,14 @@ Status FileServer::read(std::size_t number, const Peer& from, const Json& reques
   HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(fd.get(), path));
   if (!facts.is_file) return Status(Code::kInvalid, fmt::format("'{}' is no regular file", path));
   const std::span<std::byte> bytes = buffer(number, span.size);
-  HAWSER_TRY_ASSIGN(const std::size_t got, read_chunk(fd.get(), path, span.offset, bytes));
-  if (got < span.size) {
-    return Status(Code::kFailed, fmt::format("'{}' ends at byte {}; {} were expected", path, span.offset + got,
+  HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), path, span.offset, bytes));
+  if (read.bytes < span.size) {
+    return Status(Code::kFailed, fmt::format("'{}' ends at byte {}; {} were expected", path, span.offset + read.bytes,
                                              span.offset + span.size))
         .with_advice("it was cut while it was copied; run the command again");
   }
-  const Json json{{"id", request.at("id")},
-                  {"ok", true},
-                  {"hash", sum_of(bytes)},
-                  {"size", facts.size},
-                  {"mtime_ns", facts.mtime_ns}};
+  const Json json{
+      {"id", request.at("id")}, {"ok", true}, {"hash", read.sum}, {"size", facts.size}, {"mtime_ns", facts.mtime_ns}};
   HAWSER_TRY_ASSIGN(const std::string text, encode_file_message(json));
   HAWSER_TRY(move(Operation::kWrite, number, from, span.slot, span.size, text));
   bytes_read_ += span.size;

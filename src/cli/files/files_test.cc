@@ -47,7 +47,9 @@ TEST(ChunkIo, WhatIsWrittenIsReadWhateverItsAlignment) {
         ++round;
         const std::span<const std::byte> bytes(pages + skip, size);
         ASSERT_TRUE(write_chunk(fd.get(), "file", offset, bytes).ok());
-        ASSERT_EQ(read_chunk(fd.get(), "file", offset, std::span(read).first(size)).value(), size);
+        const ReadChunk got = read_chunk(fd.get(), "file", offset, std::span(read).first(size)).value();
+        ASSERT_EQ(got.bytes, size);
+        EXPECT_EQ(got.sum, sum_of(bytes));
         EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), read.begin())) << offset << " " << skip << " " << size;
       }
     }

@@ -5,9 +5,25 @@
 
 namespace hawser::cli {
 
-std::string sum_of(std::span<const std::byte> bytes) {
-  return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
+namespace {
+
+std::string text_of(XXH64_hash_t sum) { return fmt::format("{:016x}", sum); }
+
+}  // namespace
+
+std::string sum_of(std::span<const std::byte> bytes) { return text_of(XXH3_64bits(bytes.data(), bytes.size())); }
+
+struct Summer::State {
+  XXH3_state_t* const of_library = XXH3_createState();
+  ~State() { XXH3_freeState(of_library); }
+};
+
+Summer::Summer() : state_(std::make_unique<State>()) { XXH3_64bits_reset(state_->of_library); }
+Summer::~Summer() = default;
+void Summer::add(std::span<const std::byte> bytes) {
+  XXH3_64bits_update(state_->of_library, bytes.data(), bytes.size());
 }
+std::string Summer::text() const { return text_of(XXH3_64bits_digest(state_->of_library)); }
 
 Result<std::string> encode_file_message(const Json& json, std::string_view tail) {
   std::string bytes;

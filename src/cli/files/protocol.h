@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,21 @@ inline constexpr std::uint64_t kFileSizeMax = 1ull << 60;
 
 /// XXH3 in hex, as JSON has no 64-bit numbers that every reader keeps.
 std::string sum_of(std::span<const std::byte> bytes);
+
+/// The same of bytes that come one part after the other.
+class Summer {
+ public:
+  Summer();
+  ~Summer();
+  Summer(const Summer&) = delete;
+  Summer& operator=(const Summer&) = delete;
+  void add(std::span<const std::byte> bytes);
+  std::string text() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 struct FileMessage {
   Json json;

@@ -127,6 +127,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// One look. Null: there is no card of a peer that may live; `why_not` may tell more.
   Result<std::shared_ptr<PeerCore>> look_in_directory(std::string_view name, Instant deadline, Status* why_not);
   Result<std::shared_ptr<PeerCore>> find_at_address(std::string_view name, std::string_view address, Instant deadline);
+  /// A peer that was found by one backend's address may be reached better by another: that is opened, too.
+  void seek_better_path(const std::shared_ptr<PeerCore>& peer, Instant deadline);
   Status wait_for_card(const std::shared_ptr<PeerCore>& peer, Instant deadline);
   Status release_everything(Instant deadline);
   void unpublish(Instant deadline);

@@ -9,6 +9,8 @@ namespace hawser::agent {
 namespace {
 
 constexpr Duration kLookAgain = std::chrono::milliseconds(10);  ///< Between two looks into a directory.
+/// Nobody waits longer for a path that is only better than the one there is; it may still come up later.
+constexpr Duration kBetterPathMax = std::chrono::milliseconds(250);
 constexpr Duration kUnpublishMax = std::chrono::milliseconds(200);
 constexpr Duration kServerUnpublishMax = std::chrono::seconds(2);
 
@@ -147,7 +149,23 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
     return Status(Code::kTimedOut, "find_peer: '" + where + "' did not answer in time").with_peer(name);
   }
   if (Status status = wait_for_card(*found, deadline); !status.ok()) return status;
+  seek_better_path(*found, std::min(deadline, now() + kBetterPathMax));
   return *found;
+}
+
+// Waited for, so that what is planned next takes it: on the same host it is many times as fast as the socket.
+void Core::seek_better_path(const std::shared_ptr<PeerCore>& peer, Instant deadline) {
+  const auto is_down = [&] { return peer->state.load(std::memory_order_acquire) == PeerState::kDown; };
+  lane.lock();
+  const std::uint64_t serial = is_down() ? 0 : engine.open_better_path(engine.session(peer), deadline, now());
+  lane.unlock();
+  lane.wake();
+  for (bool is_opening = serial != 0; is_opening && now() < deadline;) {
+    lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(200)));
+    lane.lock();
+    is_opening = !is_down() && engine.is_opening(engine.session(peer), serial);
+    lane.unlock();
+  }
 }
 
 Status Core::wait_for_card(const std::shared_ptr<PeerCore>& peer, Instant deadline) {

@@ -82,6 +82,11 @@ class Engine {
   /// Null peer with good status: not yet.
   Result<std::shared_ptr<PeerCore>> take_stranger(std::uint64_t ticket);
   void drop_stranger(std::uint64_t ticket);
+  /// Opens the backend that leads to the peer and comes before those of the paths that are there. Gives the new path's
+  /// serial; 0: there is none.
+  std::uint64_t open_better_path(Session& session, Instant deadline, Instant now);
+  /// Whether the path is still on its way: neither agreed upon nor gone.
+  bool is_opening(Session& session, std::uint64_t serial);
   void open_channel(std::uint32_t channel, std::uint32_t credit, Instant now);
   void release_notifications(const std::shared_ptr<PeerCore>& peer);
   void release_message(Session& session, std::uint32_t channel, std::size_t bytes);
@@ -141,6 +146,7 @@ class Engine {
   void feed(Session& session, proto::SessionEvent event, const Status& cause, Instant now);
   void act(Session& session, proto::SessionAction action, const Status& cause, Instant now);
   bool open_next_path(Session& session, Instant now);
+  bool open_path(Session& session, std::size_t backend, Instant deadline, Instant now);
   void adopt(Session& session, std::size_t backend, const backend::PortEvent& event, Instant now);
   void choose_control(Session& session, Instant now);
   void release(std::size_t backend, backend::Path* path);

@@ -141,26 +141,8 @@ bool Engine::open_next_path(Session& session, Instant now) {
     const bool here = std::any_of(session.paths.begin(), session.paths.end(),
                                   [&](const PathEntry& entry) { return entry.backend == i; });
     if (here) continue;
-    const std::string address = address_of(*session.peer, i);
-    const Result<backend::Path*> path = backends_[i].port->open_path({.peer = session.peer->name,
-                                                                      .incarnation = session.peer->incarnation,
-                                                                      .address = address,
-                                                                      .supersedes = session.last_session,
-                                                                      .deadline = session.connect_deadline},
-                                                                     now);
-    if (!path) {
-      session.failed[i] = path.error();
-      session.last_failure = path.error();
-      continue;
-    }
-    PathEntry entry;
-    entry.backend = i;
-    entry.path = *path;
-    entry.serial = next_serial_++;
-    session.paths.push_back(std::move(entry));
-    by_path_[*path] = &session;
-    last_path_ = nullptr;
-    return true;
+    if (open_path(session, i, session.connect_deadline, now)) return true;
+    session.last_failure = session.failed[i];
   }
   for (const auto& [index, failure] : session.failed) session.last_failure = failure;
   if (session.failed.empty()) {
@@ -169,6 +151,45 @@ bool Engine::open_next_path(Session& session, Instant now) {
     }
   }
   return false;
+}
+
+/// False: session.failed tells why.
+bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, Instant now) {
+  const std::string address = address_of(*session.peer, backend);
+  const Result<backend::Path*> path = backends_[backend].port->open_path({.peer = session.peer->name,
+                                                                          .incarnation = session.peer->incarnation,
+                                                                          .address = address,
+                                                                          .supersedes = session.last_session,
+                                                                          .deadline = deadline},
+                                                                         now);
+  if (!path) {
+    session.failed[backend] = path.error();
+    return false;
+  }
+  PathEntry entry;
+  entry.backend = backend;
+  entry.path = *path;
+  entry.serial = next_serial_++;
+  session.paths.push_back(std::move(entry));
+  by_path_[*path] = &session;
+  last_path_ = nullptr;
+  return true;
+}
+
+std::uint64_t Engine::open_better_path(Session& session, Instant deadline, Instant now) {
+  if (session.control() == nullptr) return 0;  // Whoever connects begins with the best.
+  for (const std::size_t i : candidates(*session.peer)) {
+    const bool here = std::any_of(session.paths.begin(), session.paths.end(),
+                                  [&](const PathEntry& entry) { return entry.backend == i; });
+    if (here) return 0;
+    if (open_path(session, i, deadline, now)) return session.paths.back().serial;
+  }
+  return 0;
+}
+
+bool Engine::is_opening(Session& session, std::uint64_t serial) {
+  return std::any_of(session.paths.begin(), session.paths.end(),
+                     [&](const PathEntry& entry) { return entry.serial == serial && !entry.agreed; });
 }
 
 void Engine::on_path_up(std::size_t backend, const backend::PortEvent& event, Instant now) {

@@ -111,6 +111,30 @@ void find_at(const std::string& host) {
   EXPECT_EQ(other.agent().find_peer("somebody@" + address, 3s).error().ok(), false) << "another name answered";
 }
 
+// Found by its socket, a peer of this host is still reached through shared memory.
+TEST(FindTest, AtAnAddressOfThisHostMemoryIsShared) {
+  const auto open = [](const std::string& name) {
+    AgentOptions options = quick(name);
+    options.backends = {shm(), tcp({{"listen", "127.0.0.1"}})};
+    return std::make_unique<Agent>(must(Agent::open(options)));
+  };
+  const auto here = open("here"), there = open("there");
+  Driver driver = must(Driver::start());
+  must(driver.attach(*there));
+  const Region source = must(here->allocate({.name = "source", .size = 4096}));
+  const Region target = must(there->allocate({.name = "target", .size = 4096}));
+  const Peer peer = must(here->find_peer("there@" + tcp_address(*there), 10s));
+  std::ranges::fill(source.bytes(), std::byte{7});
+  const LocalRange from = source.range(0, 4096);
+  const RemoteRange to = peer.range("target", 0, 4096);
+  Transfer sent = must(must(here->plan_write(peer, {&from, 1}, {&to, 1})).submit({.notify = "done"}));
+  must(sent.wait(kPatience));
+  EXPECT_TRUE(all_are(target.bytes(), std::byte{7}));
+  EXPECT_TRUE(eventually([&] { return there->take_notification().has_value(); }));
+  for (const PathCounters& path : here->counters().paths)
+    EXPECT_EQ(path.bytes_out > 0, path.backend == "shm") << path.backend;
+}
+
 TEST(FindTest, AtAnIpv4Address) { find_at("127.0.0.1"); }
 TEST(FindTest, AtAnIpv6Address) { find_at("::1"); }
 

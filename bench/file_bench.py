@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import secrets
+import shutil
 import socket
 import statistics
 import subprocess
@@ -25,6 +26,7 @@ import time
 
 DEPTH = 128
 FILE_BYTES = 1 << 30
+PATIENCE = 60  # Seconds, for what takes one.
 ROWS = [(f"file.{order}.{way}.{label}.{cache}", way, block, order, cache)
         for label, block, order, cache in (("1m", 1 << 20, "sequential", "direct"), ("64k", 64 << 10, "random", "direct"),
                                            ("4k", 4 << 10, "random", "direct"), ("1m", 1 << 20, "sequential", "cached"))
@@ -73,21 +75,25 @@ def file_rows(options, folder):
 def socket_rate(size):
     """A stream of `size` bytes between two threads over loopback; both spend their time in the kernel."""
     listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(PATIENCE)
 
     def drain():
         stream, _ = listener.accept()
+        stream.settimeout(PATIENCE)
         buffer = bytearray(1 << 20)
         while stream.recv_into(buffer):
             pass
 
-    reader = threading.Thread(target=drain)
+    reader = threading.Thread(target=drain, daemon=True)
     reader.start()
     data = bytes(1 << 20)
     begin = time.perf_counter()
-    with socket.create_connection(listener.getsockname()) as stream:
+    with socket.create_connection(listener.getsockname(), PATIENCE) as stream:
         for _ in range(size >> 20):
             stream.sendall(data)
-    reader.join()
+    reader.join(PATIENCE)
+    if reader.is_alive():
+        sys.exit("file_bench: the reader of the raw socket does not end")
     listener.close()
     return size / (time.perf_counter() - begin) / 1e9
 
@@ -96,6 +102,19 @@ def cp_rate(program, address, source, copy, size):
     begin = time.perf_counter()
     subprocess.run([program, "cp", f"{address}:{source.name}", copy], check=True, capture_output=True, timeout=600)
     return size / (time.perf_counter() - begin) / 1e9
+
+
+def address_of(server):
+    """Where it listens, as its lines tell. They end when it does."""
+    overdue = threading.Timer(PATIENCE, server.kill)
+    overdue.start()
+    try:
+        for line in server.stdout:
+            if found := re.search(r"127\.0\.0\.1:\d+", line):
+                return found[0]
+    finally:
+        overdue.cancel()
+    sys.exit("file_bench: hawser serve did not say where it listens")
 
 
 def cp_rows(options, folder):
@@ -107,16 +126,14 @@ def cp_rows(options, folder):
     server = subprocess.Popen([program, "serve", "--dir", folder, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE,
                               text=True)
     try:
-        address = None
-        while not address:
-            address = re.search(r"127\.0\.0\.1:\d+", server.stdout.readline())
+        address = address_of(server)
         parts = []
         pairs = []
         for _ in range(options.rounds):
             job = (size, 1 << 20, "sequential", "direct", None)
             part = {"socket": socket_rate(size), "read": fio_rate(source, "read", *job)}
             copy.unlink(missing_ok=True)
-            rate = cp_rate(program, address[0], source, copy, size)
+            rate = cp_rate(program, address, source, copy, size)
             copy.unlink()
             part["write"] = fio_rate(copy, "write", *job)  # Into a new file, as cp.
             parts.append(part)
@@ -140,6 +157,11 @@ def main():
     parser.add_argument("--cp-bytes", type=int, default=4 << 30)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if not shutil.which("fio"):
+        sys.exit("file_bench: there is no fio here: apt-get install fio")
+    for name in ("file_bench", "hawser"):
+        if not (options.programs / name).exists():
+            sys.exit(f"file_bench: {options.programs / name} is not there: ./dev build, or name --programs")
     found = []
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="hawser-bench-") as name:
         for rows in (file_rows, cp_rows):

@@ -108,7 +108,7 @@ class HAWSER_API Agent {
   Result<Peer> add_peer(std::string_view card) {
     return add_peer(std::as_bytes(std::span<const char>(card.data(), card.size())));
   }
-  /// By name in the directory, or "name@host:port" directly over tcp.
+  /// By name in the directory, or "name@host:port" met over tcp; then the best path that its card offers is opened.
   Result<Peer> find_peer(std::string_view name, Duration timeout);
   std::vector<Peer> peers() const;
   /// Forgets a peer: transfers to it end with kDisconnected, its plans fail.

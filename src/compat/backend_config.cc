@@ -10,13 +10,13 @@
 
 #include "base/format.h"
 #include "base/quantity.h"
+#include "compat/switch_word.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
 constexpr std::string_view kPrefix = "DYN_KVBM_NIXL_BACKEND_";
-constexpr std::string_view kWords = "one of 1, true, on, yes, 0, false, off, no";
 
 /// Names of NIXL's plugins: a variable's name ends where the longest one does. Not all are answered here.
 constexpr std::array<std::string_view, 14> kNames = {"AZURE_BLOB", "GDS",     "GDS_MT",    "GPUNETIO", "GUSLI",
@@ -29,17 +29,6 @@ std::string to_upper(std::string_view text) {
   return upper;
 }
 
-std::optional<bool> parse_switch(std::string_view text) {
-  const std::string word = base::to_lower(base::trim(text));
-  for (const std::string_view yes : {"1", "true", "on", "yes"}) {
-    if (word == yes) return true;
-  }
-  for (const std::string_view no : {"0", "false", "off", "no"}) {
-    if (word == no) return false;
-  }
-  return std::nullopt;
-}
-
 /// The variables read so far.
 struct Draft {
   std::map<std::string, bool> switches;
@@ -48,7 +37,7 @@ struct Draft {
 
   void set_switch(const std::string& variable, const std::string& name, std::string_view text) {
     const std::optional<bool> on = parse_switch(text);
-    if (!on) return errors.push_back(base::format("{} = \"{}\" is not {}", variable, text, kWords));
+    if (!on) return errors.push_back(base::format("{} = \"{}\" is not {}", variable, text, kSwitchWords));
     const auto [at, fresh] = switches.try_emplace(name, *on);
     if (!fresh && at->second != *on) errors.push_back(base::format("{}: {} is switched on and off", variable, name));
   }
@@ -111,7 +100,7 @@ void read_strange(const Variable& one, const std::set<std::string, std::less<>>&
   } else {
     draft.errors.push_back(
         base::format("{} = \"{}\": no backend has a name that it begins with; to switch {} it must be {}", one.variable,
-                     one.text, one.rest, kWords));
+                     one.text, one.rest, kSwitchWords));
   }
 }
 

@@ -109,8 +109,13 @@ Status AgentCore::start() {
   return {};
 }
 
-Status AgentCore::take_meaning(const Plugin& plugin, const Params& given) {
-  if (takes(plugin, MemType::kFile)) return choose_for_posix(given).error();  // Refused before anything is opened.
+Status AgentCore::take_meaning(const Plugin& plugin, const Params& given, Params* file) {
+  if (takes(plugin, MemType::kFile)) {
+    HAWSER_TRY_ASSIGN(PosixChoice choice, choose_for_posix(given));
+    for (const std::string& warning : choice.warnings) HAWSER_LOG(log_, kWarn, "create_backend: POSIX: {}", warning);
+    *file = std::move(choice.file);
+    return {};
+  }
   HAWSER_TRY_ASSIGN(UcxChoice choice, choose_for_ucx(given));
   for (const std::string& warning : choice.warnings) HAWSER_LOG(log_, kWarn, "create_backend: UCX: {}", warning);
   if (choice.backends.empty()) return {};
@@ -125,21 +130,19 @@ Status AgentCore::take_meaning(const Plugin& plugin, const Params& given) {
 }
 
 /// What the plugin needs of Hawser's own backends beyond those that an agent has anyway.
-Status AgentCore::open_for(const Plugin& plugin, const Params& given) {
+Status AgentCore::open_for(const Plugin& plugin, Params file) {
   if (!takes(plugin, MemType::kFile)) return {};
-  HAWSER_TRY_ASSIGN(PosixChoice choice, choose_for_posix(given));
-  for (const std::string& warning : choice.warnings) HAWSER_LOG(log_, kWarn, "create_backend: POSIX: {}", warning);
   if (agent_->has_backend("file")) {
-    if (!choice.file.empty()) {
+    if (!file.empty()) {
       HAWSER_LOG(log_, kWarn, "create_backend: POSIX: its parameters change nothing: the backend file is open already");
     }
     return {};
   }
   // What the user of the machine says about Hawser itself goes before what a client says about POSIX.
   if (const auto set = options_.backend_params.find("file"); set != options_.backend_params.end()) {
-    for (const auto& [key, value] : set->second) choice.file.erase(key);
+    for (const auto& [key, value] : set->second) file.erase(key);
   }
-  return agent_->add_backend({.name = "file", .params = std::move(choice.file)});
+  return agent_->add_backend({.name = "file", .params = std::move(file)});
 }
 
 Result<Backend> AgentCore::create_backend(std::string_view name, const Params& params) {
@@ -162,14 +165,15 @@ Result<Backend> AgentCore::create_backend(std::string_view name, const Params& p
     }
     made.params.insert_or_assign(key, value);
   }
-  HAWSER_TRY(take_meaning(*plugin, params));
+  Params file;
+  HAWSER_TRY(take_meaning(*plugin, params, &file));
   if (!agent_) {
     if (const Status status = start(); !status.ok()) {
       return refusal(NixlCode::kBackend, "create_backend",
                      base::format("{} does not open for agent '{}'", plugin->name, name_), status);
     }
   }
-  if (const Status status = open_for(*plugin, params); !status.ok()) {
+  if (const Status status = open_for(*plugin, std::move(file)); !status.ok()) {
     return refusal(NixlCode::kBackend, "create_backend",
                    base::format("{} does not open for agent '{}'", plugin->name, name_), status);
   }

@@ -154,9 +154,9 @@ class AgentCore {
   AgentCore(std::string_view name, const AgentConfig& config, AgentOptions options, EtcdOptions etcd);
   Status open_exchange();
   Status start();
-  /// Parameters that say something about Hawser's own backends.
-  Status take_meaning(const Plugin& plugin, const Params& given);
-  Status open_for(const Plugin& plugin, const Params& given);
+  /// Parameters that say something about Hawser's own backends; `file` gets those of the backend file.
+  Status take_meaning(const Plugin& plugin, const Params& given, Params* file);
+  Status open_for(const Plugin& plugin, Params file);
   /// backends_in, under the mutex.
   Result<BackendMask> mask_of(std::string_view call, const OptArgs* opt) const;
   /// `opening`: devices that this call registers by path.

@@ -8,6 +8,7 @@
 #include "base/quantity.h"
 #include "base/try.h"
 #include "compat/refusal.h"
+#include "compat/switch_word.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -27,12 +28,10 @@ Status wrong(std::string_view key, std::string_view value, std::string_view advi
       .with_advice(advice);
 }
 
-Result<bool> flag(std::string_view key, const std::string& value) {
-  const std::string text = base::to_lower(base::trim(value));
-  const auto is_one_of = [&](const auto& words) { return std::find(words.begin(), words.end(), text) != words.end(); };
-  if (is_one_of(std::array<std::string_view, 4>{"true", "1", "yes", "on"})) return true;
-  if (is_one_of(std::array<std::string_view, 5>{"false", "0", "no", "off", ""})) return false;
-  return wrong(key, value, "give true or false");
+Result<bool> flag(std::string_view key, std::string_view value) {
+  if (base::trim(value).empty()) return false;
+  if (const std::optional<bool> on = parse_switch(value)) return *on;
+  return wrong(key, value, base::format("give {}", kSwitchWords));
 }
 
 Status choose_engine(const Params& given, PosixChoice& choice) {

@@ -29,10 +29,14 @@ pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(uring REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 
-# Opened at run time, so its headers alone are used.
+# Opened at run time, so their headers alone are used.
 find_path(HAWSER_CURL_INCLUDE_DIR curl/curl.h REQUIRED)
 hawser_dependency(curl_headers)
 target_include_directories(dep_curl_headers SYSTEM INTERFACE "${HAWSER_CURL_INCLUDE_DIR}")
+
+find_path(HAWSER_IBVERBS_INCLUDE_DIR infiniband/verbs.h REQUIRED)
+hawser_dependency(ibverbs_headers)
+target_include_directories(dep_ibverbs_headers SYSTEM INTERFACE "${HAWSER_IBVERBS_INCLUDE_DIR}")
 
 hawser_dependency(fmt LINK fmt::fmt)
 hawser_dependency(spdlog LINK spdlog::spdlog)

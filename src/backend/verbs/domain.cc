@@ -1,0 +1,114 @@
+#include "backend/verbs/domain.h"
+
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/format.h"
+#include "base/try.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+/// The list of devices as libibverbs lends it; devices are good while it lives, opened ones longer.
+class DeviceList {
+ public:
+  explicit DeviceList(Verbs& verbs) : verbs_(verbs) {
+    errno = 0;
+    list_ = verbs_.get_device_list(&count_);
+    error_ = list_ == nullptr ? errno : 0;
+  }
+  ~DeviceList() {
+    if (list_ != nullptr) verbs_.free_device_list(list_);
+  }
+  DeviceList(const DeviceList&) = delete;
+  DeviceList& operator=(const DeviceList&) = delete;
+
+  bool valid() const { return list_ != nullptr; }
+  int error() const { return error_; }
+  std::span<ibv_device* const> devices() const { return {list_, static_cast<std::size_t>(count_)}; }
+
+ private:
+  Verbs& verbs_;
+  ibv_device** list_ = nullptr;
+  int count_ = 0;
+  int error_ = 0;
+};
+
+Status no_list(int error) {
+  return base::errno_status("the RDMA devices cannot be listed", error != 0 ? error : ENOSYS)
+      .with_advice(
+          "load the kernel's ib_uverbs (modprobe ib_uverbs); in a container, pass the devices of "
+          "/dev/infiniband");
+}
+
+Status no_device(std::string_view name, std::span<ibv_device* const> devices) {
+  std::string there;
+  for (const ibv_device* device : devices) there += base::format("{}{}", there.empty() ? "" : ", ", device->name);
+  const std::string message = base::format("no RDMA device is called \"{}\"; there {}", name,
+                                           there.empty() ? "is none" : base::format("are: {}", there));
+  return Status(Code::kNotFound, message).with_advice("`hawser topo` lists the devices of this machine");
+}
+
+/// What most often stands behind an error of opening a device.
+std::string_view open_advice(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+      return "allow this user to read and write /dev/infiniband/uverbs*; in a container also pass them as devices";
+    case ENOENT:
+    case ENODEV:
+    case ENXIO:
+      return "the device has no node in /dev/infiniband: load ib_uverbs and, in a container, pass the nodes";
+    case ENOMEM:
+      return "raise the limit of locked memory: `ulimit -l unlimited`, LimitMEMLOCK=infinity in a unit, "
+             "--ulimit memlock=-1 for a container";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files: `ulimit -n`";
+    default:
+      return "the kernel's log (dmesg) often says more";
+  }
+}
+
+Status open_failed(const std::string& name, std::string_view call, int error) {
+  return base::errno_status(base::format("{} of RDMA device {}", call, name), error)
+      .with_device(name)
+      .with_advice(open_advice(error));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Domain>> Domain::open(std::shared_ptr<Verbs> verbs, std::string_view name) {
+  DeviceList list(*verbs);
+  if (!list.valid()) return no_list(list.error());
+  for (ibv_device* device : list.devices()) {
+    if (name != device->name) continue;
+    std::shared_ptr<Domain> domain(new Domain(std::move(verbs), name));
+    HAWSER_TRY(domain->open_device(device));
+    return domain;
+  }
+  return no_device(name, list.devices());
+}
+
+Status Domain::open_device(ibv_device* device) {
+  errno = 0;
+  context_ = verbs_->open_device(device);
+  if (context_ == nullptr) return open_failed(name_, "opening", errno != 0 ? errno : EIO);
+  if (const int error = verbs_->query_device(context_, &attributes_); error != 0) {
+    return open_failed(name_, "asking for the abilities", error);
+  }
+  errno = 0;
+  pd_ = verbs_->alloc_pd(context_);
+  if (pd_ == nullptr) return open_failed(name_, "making a protection domain", errno != 0 ? errno : EIO);
+  return {};
+}
+
+Domain::~Domain() {
+  // Errors change nothing here: what was made in the domain held it, so it is empty.
+  if (pd_ != nullptr) verbs_->dealloc_pd(pd_);
+  if (context_ != nullptr) verbs_->close_device(context_);
+}
+
+}  // namespace hawser::backend::verbs

@@ -1,0 +1,77 @@
+#include "backend/verbs/domain.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+
+#include "backend/verbs/registration_fake.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+TEST(Domain, OpensTheNamedDeviceAndEndsInOrder) {
+  auto fake = std::make_shared<MemoryFake>(std::initializer_list<std::string_view>{"mlx5_0", "rxe0"});
+  {
+    Result<std::shared_ptr<Domain>> domain = Domain::open(fake, "rxe0");
+    ASSERT_TRUE(domain) << domain.error().to_string();
+    EXPECT_EQ((*domain)->name(), "rxe0");
+    EXPECT_STREQ((*domain)->context()->device->name, "rxe0");
+    EXPECT_EQ((*domain)->attributes().max_sge, 30);
+    EXPECT_TRUE((*domain)->has_atomics());
+    EXPECT_EQ(fake->lists, 0) << "the list is not kept";
+    EXPECT_EQ(fake->alive(), 2);
+  }
+  EXPECT_EQ(fake->alive(), 0);
+  EXPECT_EQ(fake->violations, 0);
+}
+
+TEST(Domain, UnknownDeviceNamesTheOnesThereAre) {
+  auto fake = std::make_shared<MemoryFake>(std::initializer_list<std::string_view>{"mlx5_0", "rxe0"});
+  const Status status = Domain::open(fake, "mlx5_7").error();
+  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_EQ(status.message(), "no RDMA device is called \"mlx5_7\"; there are: mlx5_0, rxe0");
+  auto none = std::make_shared<MemoryFake>(std::initializer_list<std::string_view>{});
+  EXPECT_EQ(Domain::open(none, "rxe0").error().message(), "no RDMA device is called \"rxe0\"; there is none");
+  EXPECT_EQ(fake->alive() + none->alive(), 0);
+}
+
+TEST(Domain, FailureOfEachCallLeaksNothing) {
+  const int calls = fail_each_call([](const std::shared_ptr<MemoryFake>& fake) {
+    const Result<std::shared_ptr<Domain>> domain = Domain::open(fake, "mock0");
+    if (domain) return true;
+    EXPECT_NE(domain.error().to_string().find("errno 5"), std::string::npos) << domain.error().to_string();
+    return false;
+  });
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(Domain, ErrorsSayHowToMendThem) {
+  const auto fail = [](int call, int error) {
+    auto fake = std::make_shared<MemoryFake>();
+    fake->fail_call = call;
+    fake->fail_errno = error;
+    return Domain::open(fake, "mock0").error();
+  };
+  const Status no_module = fail(1, ENOSYS);
+  EXPECT_EQ(no_module.code(), Code::kUnsupported);
+  EXPECT_NE(no_module.advice().find("ib_uverbs"), std::string_view::npos);
+  const Status denied = fail(2, EACCES);
+  EXPECT_EQ(denied.code(), Code::kDenied);
+  EXPECT_EQ(denied.device(), "mock0");
+  EXPECT_NE(denied.advice().find("/dev/infiniband"), std::string_view::npos);
+  const Status memory = fail(4, ENOMEM);
+  EXPECT_EQ(memory.code(), Code::kBusy);
+  EXPECT_NE(memory.advice().find("ulimit -l"), std::string_view::npos);
+}
+
+TEST(Domain, VerbsThatCanDoNothingAreAnError) {
+  class Nothing final : public Verbs {
+    std::string describe() const override { return "nothing"; }
+  };
+  EXPECT_EQ(Domain::open(std::make_shared<Nothing>(), "rxe0").error().code(), Code::kUnsupported);
+}
+
+}  // namespace
+}  // namespace hawser::backend::verbs

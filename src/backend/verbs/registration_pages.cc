@@ -1,0 +1,60 @@
+#include "backend/verbs/registration_pages.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+
+namespace hawser::backend::verbs {
+namespace {
+
+constexpr std::uintptr_t kCut = 2u << 20;
+// Linux 5.14; older headers lack it, older kernels answer EINVAL.
+constexpr int kPopulateWrite = 23;
+
+void populate(const PageSlice& slice) {
+  (void)::madvise(reinterpret_cast<void*>(slice.address), slice.size, kPopulateWrite);
+}
+
+/// CPUs that this thread may use.
+unsigned usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
+}
+
+}  // namespace
+
+std::vector<PageSlice> touch_slices(std::uintptr_t address, std::size_t size, unsigned count) {
+  std::vector<PageSlice> slices;
+  if (size < kTouchBytesMin || count == 0) return slices;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t end = (address + size + page - 1) & ~(page - 1);
+  std::uintptr_t from = address & ~(page - 1);
+  for (unsigned left = count; left > 0 && from < end; --left) {
+    const std::uintptr_t to = left == 1 ? end : std::min(end, (from + (end - from) / left + kCut - 1) & ~(kCut - 1));
+    slices.push_back({from, to - from});
+    from = to;
+  }
+  return slices;
+}
+
+void touch_pages(std::uintptr_t address, std::size_t size) {
+  if (size < kTouchBytesMin) return;
+  const std::vector<PageSlice> slices = touch_slices(address, size, std::min(usable_cpus(), kTouchThreadsMax));
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < slices.size(); ++i) {
+    try {
+      threads.emplace_back(populate, slices[i]);
+    } catch (const std::system_error&) {
+      break;  // No more threads to be had: the registration makes the rest present.
+    }
+  }
+  if (!slices.empty()) populate(slices.front());
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace hawser::backend::verbs

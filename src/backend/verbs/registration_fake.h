@@ -131,12 +131,14 @@ class MemoryFake final : public Verbs {
     return 0;
   }
 
- private:
+  /// Counts a call; true, with errno: it shall fail. Other fakes of the same test count theirs here, too.
   bool fails() {
     if (++call != fail_call) return false;
     errno = fail_errno;
     return true;
   }
+
+ private:
   ibv_mr* refuse(int error) {
     errno = error;
     return nullptr;

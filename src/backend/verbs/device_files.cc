@@ -1,0 +1,45 @@
+#include "backend/verbs/device_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+
+#include "backend/verbs/device.h"
+
+namespace hawser::backend::verbs {
+
+std::string read_text(const std::filesystem::path& path) {
+  constexpr std::streamsize kMost = 4096;  // a page: no file of sysfs is longer
+  std::ifstream file(path, std::ios::binary);
+  std::string text(static_cast<std::size_t>(kMost), '\0');
+  file.read(text.data(), kMost);
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  const std::size_t end = text.find_last_not_of(" \t\r\n");
+  text.resize(end == std::string::npos ? 0 : end + 1);
+  return text;
+}
+
+std::optional<int> read_int(const std::filesystem::path& path) {
+  const std::string text = read_text(path);
+  char* end = nullptr;
+  errno = 0;
+  const long value = std::strtol(text.c_str(), &end, 0);
+  if (end == text.c_str() || errno != 0 || value < INT_MIN || value > INT_MAX) return std::nullopt;
+  return static_cast<int>(value);
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator at(folder, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return name_before(a, b); });
+  return names;
+}
+
+}  // namespace hawser::backend::verbs

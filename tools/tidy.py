@@ -33,6 +33,7 @@ LAYERS = {
     "config": 8,
     "runtime": 8,
     "compat": 9,
+    "rdma": 9,
     "api": 10,
     "cli": 11,
 }

@@ -12,6 +12,7 @@
 #include <hawser/file.h>
 #include <hawser/memory.h>
 #include <hawser/peer.h>
+#include <hawser/rdma.h>
 #include <hawser/status.h>
 #include <hawser/time.h>
 #include <hawser/transfer.h>

@@ -1,0 +1,357 @@
+#include "rdma/engine.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "agent/plan.h"
+#include "base/try.h"
+#include "rdma/rules.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace rdma {
+namespace {
+
+constexpr std::uint64_t kSmall = 64 * 1024;  ///< What a submit over shared memory does on the spot.
+constexpr unsigned kIndexBits = 24;
+constexpr std::size_t kOpsMax = std::size_t{1} << kIndexBits;
+constexpr std::size_t kQueueCapacity = 1u << 16;
+constexpr std::size_t kCompletionsPerRound = 256;
+constexpr std::size_t kWatchedPerRound = 256;
+constexpr Duration kWatchNap = std::chrono::microseconds(50);
+constexpr Duration kTick = std::chrono::milliseconds(2);  ///< While something waits for a peer or for room.
+constexpr Duration kIdleNap = std::chrono::seconds(1);
+
+std::atomic<std::uint64_t> next_engine{1};
+
+Status untouched(Code code, std::string text) {
+  return Status(code, std::move(text)).with_buffer(BufferState::kUntouched);
+}
+
+}  // namespace
+
+MemoryCore::~MemoryCore() {
+  constexpr Duration kPatience = std::chrono::seconds(5);
+  if (bytes.empty() || region.close(kPatience).ok()) return;
+  // Somebody may still touch the memory: its owner must never go.
+  if (owner) (void)new std::shared_ptr<const void>(std::move(owner));
+}
+
+Result<std::shared_ptr<Engine>> Engine::open(Agent& agent, const BackendOptions& options) {
+  HAWSER_TRY_ASSIGN(CompletionQueue queue, agent.make_queue(kQueueCapacity));
+  HAWSER_TRY_ASSIGN(base::EventFd wake, base::EventFd::open());
+  constexpr std::uint32_t kCredit = 1024;
+  HAWSER_TRY(agent.open_channel(options.channel, kCredit));
+  std::shared_ptr<Engine> made(new Engine(agent, options, std::move(queue), std::move(wake)));
+  static std::byte scratch[sizeof(std::uint64_t)];
+  HAWSER_TRY_ASSIGN(made->scratch_, made->local_memory(scratch, {}, true));
+  if (options.thread) made->thread_ = std::thread([its = made.get()] { its->run(); });
+  return made;
+}
+
+Engine::Engine(Agent& agent, const BackendOptions& options, CompletionQueue queue, base::EventFd wake)
+    : agent_(agent),
+      options_(options),
+      number_(next_engine.fetch_add(1, std::memory_order_relaxed)),
+      incarnation_(agent.incarnation()),
+      opener_(::getpid()),
+      queue_(std::move(queue)),
+      wake_(std::move(wake)) {}
+
+Engine::~Engine() { stop(); }
+
+void Engine::stop() {
+  if (opener_ != ::getpid()) {
+    if (thread_.joinable()) thread_.detach();  // It exists in the parent only.
+    return;
+  }
+  stop_.store(true, std::memory_order_release);
+  wake_.signal();
+  if (thread_.joinable()) thread_.join();
+  decltype(batches_) batches;
+  decltype(owned_) owned;
+  decltype(closings_) closings;
+  {
+    const base::MutexLock lock(mutex_);
+    batches.swap(batches_);
+    owned.swap(owned_);
+    closings.swap(closings_);
+    by_token_.clear();
+    waiting_.clear();
+    watched_.clear();
+    requests_.clear();
+    replies_.clear();
+  }
+  for (const auto& [serial, batch] : batches) {
+    batch->cancel();
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      bool posted = false;
+      batch->with(i, [&](const Item& item) { posted = item.posted; });
+      if (!posted) batch->settle(i, {.status = Status(Code::kCancelled, "the rdma backend was closed")});
+    }
+  }
+}
+
+void Engine::run() {
+  const std::array<int, 2> fds = {queue_.event_fd(), wake_.fd()};
+  while (!stop_.load(std::memory_order_acquire)) {
+    if (serve()) continue;
+    std::array<pollfd, 2> watched = {pollfd{.fd = fds[0], .events = POLLIN, .revents = 0},
+                                     pollfd{.fd = fds[1], .events = POLLIN, .revents = 0}};
+    const Duration pause = nap();
+    const timespec patience = {.tv_sec = pause.count() / 1'000'000'000, .tv_nsec = pause.count() % 1'000'000'000};
+    (void)::ppoll(watched.data(), watched.size(), &patience, nullptr);
+    (void)wake_.drain();
+  }
+}
+
+Duration Engine::nap() const {
+  const base::MutexLock lock(mutex_);
+  if (!watched_.empty() || !closings_.empty()) return kWatchNap;
+  return waiting_.empty() && requests_.empty() && replies_.empty() ? kIdleNap : kTick;
+}
+
+bool Engine::serve() {
+  const base::MutexLock round(serving_);
+  bool busy = drain_queue();
+  busy = take_messages() || busy;
+  busy = post_waiting() || busy;
+  busy = send_requests() || busy;
+  busy = send_replies() || busy;
+  busy = look_at_closings() || busy;
+  return look_at_watched() || busy;
+}
+
+bool Engine::drain_queue() {
+  std::array<Completion, kCompletionsPerRound> entries;
+  const std::size_t count = queue_.poll(entries);
+  for (const Completion& entry : std::span(entries).first(count)) {
+    if (entry.kind != CompletionKind::kTransfer) continue;  // Messages and room are looked for each round.
+    std::shared_ptr<BatchCore> batch;
+    {
+      const base::MutexLock lock(mutex_);
+      const auto found = batches_.find(entry.cookie >> kIndexBits);
+      if (found != batches_.end()) batch = found->second;
+    }
+    const std::size_t index = entry.cookie & (kOpsMax - 1);
+    if (!batch || batch->look(index)) continue;
+    const base::MutexLock lock(mutex_);  // Reported a moment before it is final: looked at again.
+    watched_.emplace_back(std::move(batch), index);
+  }
+  return count > 0;
+}
+
+Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable) {
+  auto core = std::make_shared<MemoryCore>();
+  core->writable = writable;
+  core->engine = number_;
+  if (!bytes.empty()) {
+    // Peers reach it only as a buffer, which is a region of its own.
+    HAWSER_TRY_ASSIGN(core->region, agent_.add_region({.bytes = bytes, .rights = Rights::kNone}));
+  }
+  core->bytes = bytes;
+  core->owner = std::move(owner);
+  return LocalMemory(std::move(core), 0, bytes.size());
+}
+
+std::shared_ptr<BatchCore> Engine::make_batch(std::size_t size, Duration timeout) {
+  const base::MutexLock lock(mutex_);
+  auto batch = std::make_shared<BatchCore>(weak_from_this(), ++next_serial_, size, Clock::steady().now() + timeout);
+  if (size > 0) batches_.emplace(batch->serial, batch);
+  return batch;
+}
+
+Result<std::shared_ptr<BatchCore>> Engine::submit(std::span<const Op> ops, Duration timeout) {
+  if (ops.size() > kOpsMax) {
+    return untouched(Code::kInvalid, "submit: " + std::to_string(ops.size()) + " operations; at most 2^24 in a batch");
+  }
+  std::shared_ptr<BatchCore> batch = make_batch(ops.size(), timeout);
+  for (std::size_t i = 0; i < ops.size(); ++i) start(batch, i, ops[i], timeout <= Duration::zero());
+  return batch;
+}
+
+void Engine::start(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op, bool is_late) {
+  const auto fail = [&](Status status) { batch->settle(index, {.status = std::move(status)}); };
+  const Result<std::uint64_t> bytes = bytes_of(shape_of(op));
+  if (!bytes) return fail(bytes.error());
+  if (is_late) return fail(untouched(Code::kTimedOut, "submit: the timeout is zero; nothing was posted"));
+  if (op.type == OpType::kFetchAdd || op.type == OpType::kCompareSwap) return start_atomic(batch, index, op);
+  if (op.local.core()->engine != number_) {
+    return fail(untouched(Code::kInvalid, "submit: the local memory is registered with another backend"));
+  }
+  if (*bytes == 0) return start_empty(*batch, index, op);
+  const Result<Found> found = find(op.remote);
+  if (!found) return fail(found.error());
+  Result<Plan> made = plan(*found, op.type, op.local, op.remote, *bytes);
+  if (!made) return fail(made.error());
+  // Over shared memory a small one is nearly always over within submit: no need to be told.
+  bool is_near = *bytes <= kSmall && found->is_near;
+  batch->with(index, [&](Item& item) {
+    item.op = op;
+    if (op.notify) item.notify.emplace(*op.notify);
+    item.bytes = *bytes;
+    item.plan = std::move(*made);
+  });
+  post(batch, index, is_near);
+}
+
+void Engine::start_empty(BatchCore& batch, std::size_t index, const Op& op) {
+  Status status;
+  if (op.notify) {
+    const Result<Found> found = find(op.remote);
+    status = found ? found->peer.notify(*op.notify) : found.error();
+  }
+  batch.settle(index, {.status = std::move(status)});
+}
+
+Result<Found> Engine::find(const RemoteBuffer& buffer) {
+  BufferCore& core = *buffer.core();
+  if (is_own(core)) {
+    const std::shared_ptr<Owned> owned = owned_by(core.token);
+    if (owned) return Found{.engine = number_, .peer = agent_.self(), .whole = owned->whole, .is_near = true};
+    return untouched(Code::kNotFound, "buffer " + std::to_string(core.id) + " of this process was released")
+        .with_advice("ask its owner for a new one");
+  }
+  {
+    const base::MutexLock lock(core.mutex);
+    if (core.found.engine == number_ && core.found.peer.state() != PeerState::kDown) return core.found;
+  }
+  HAWSER_TRY_ASSIGN(Peer peer, agent_.add_peer(std::string_view(core.card)));
+  HAWSER_TRY_ASSIGN(RemoteRange whole, peer.region(region_name_of(core.token)));
+  Found found{.engine = number_, .peer = std::move(peer), .whole = std::move(whole), .is_near = false};
+  const Rights rights = region_info(found.whole).rights;
+  const OpType type = allows(rights, Rights::kRead) ? OpType::kReadIntoLocal : OpType::kWriteFromLocal;
+  if (const Result<Plan> probe = plan(found, type, scratch_, RemoteBuffer(buffer.core(), 0, 1), 1)) {
+    const Result<agent::RouteCost> route = agent::route_cost(*probe->core());
+    found.is_near = route && level_of(route->backend) == TransportLevel::kMemory;
+  }
+  const base::MutexLock lock(core.mutex);
+  core.found = found;
+  return found;
+}
+
+Result<Plan> Engine::plan(const Found& found, OpType type, const LocalMemory& local, const RemoteBuffer& remote,
+                          std::uint64_t bytes) {
+  const LocalRange ours = local.core()->region.range(local.offset(), bytes);
+  const RemoteRange theirs{.region = found.whole.region, .offset = remote.offset(), .size = bytes};
+  if (type == OpType::kWriteFromLocal) {
+    return agent_.plan_write(found.peer, std::span(&ours, 1), std::span(&theirs, 1));
+  }
+  return agent_.plan_read(found.peer, std::span(&theirs, 1), std::span(&ours, 1));
+}
+
+void Engine::post(const std::shared_ptr<BatchCore>& batch, std::size_t index, bool is_near) {
+  Status failure;
+  bool is_over = false;
+  batch->with(index, [&](Item& item) {
+    const Duration left = batch->deadline - Clock::steady().now();
+    if (item.cancelled) {
+      failure = untouched(Code::kCancelled, "submit: cancelled before it was posted");
+    } else if (left <= Duration::zero()) {
+      failure = untouched(Code::kTimedOut, "submit: there was no room until the timeout; nothing was posted");
+    } else {
+      SubmitOptions options{.deadline = left, .queue = is_near ? nullptr : &queue_};
+      options.cookie = batch->serial << kIndexBits | index;
+      if (item.notify) options.notify = *item.notify;
+      Result<Transfer> sent = item.plan.submit(options);
+      item.posted = sent.has_value();
+      if (sent) item.transfer = std::move(*sent);
+      failure = sent.error();
+      is_over = item.posted && item.transfer.done();
+    }
+  });
+  if (is_over) {
+    (void)batch->look(index);
+  } else if (failure.code() == Code::kBusy) {
+    const base::MutexLock lock(mutex_);
+    waiting_.emplace_back(batch, index);
+  } else if (!failure.ok()) {
+    batch->settle(index, {.status = std::move(failure)});
+  } else if (is_near) {
+    const base::MutexLock lock(mutex_);
+    watched_.emplace_back(batch, index);
+  } else {
+    return;
+  }
+  if (!is_over) wake_.signal();
+}
+
+bool Engine::post_waiting() {
+  std::size_t count = 0;
+  {
+    const base::MutexLock lock(mutex_);
+    count = waiting_.size();
+  }
+  bool moved = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::pair<std::shared_ptr<BatchCore>, std::size_t> next;
+    {
+      const base::MutexLock lock(mutex_);
+      if (waiting_.empty()) return moved;
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    const std::size_t before = count - i - 1;
+    post(next.first, next.second, false);
+    const base::MutexLock lock(mutex_);
+    if (waiting_.size() > before) return moved;  // Still no room.
+    moved = true;
+  }
+  return moved;
+}
+
+bool Engine::look_at_watched() {
+  std::vector<std::pair<std::shared_ptr<BatchCore>, std::size_t>> some;
+  {
+    const base::MutexLock lock(mutex_);
+    const auto count = static_cast<std::ptrdiff_t>(std::min(watched_.size(), kWatchedPerRound));
+    some.assign(std::make_move_iterator(watched_.begin()), std::make_move_iterator(watched_.begin() + count));
+    watched_.erase(watched_.begin(), watched_.begin() + count);
+  }
+  const std::size_t before = some.size();
+  std::erase_if(some, [](const auto& each) { return each.first->look(each.second); });
+  const base::MutexLock lock(mutex_);
+  const bool moved = some.size() != before;
+  for (auto& each : some) watched_.push_back(std::move(each));
+  return moved;
+}
+
+void Engine::ended(std::uint64_t serial) {
+  std::shared_ptr<BatchCore> kept;  // Dropped without the lock.
+  const base::MutexLock lock(mutex_);
+  const auto found = batches_.find(serial);
+  if (found == batches_.end()) return;
+  kept = std::move(found->second);
+  batches_.erase(found);
+}
+
+void Engine::cancelled(BatchCore& batch) {
+  std::vector<std::size_t> unsent;
+  {
+    const base::MutexLock lock(mutex_);
+    for (const auto& [number, request] : requests_) {
+      if (request.batch.get() == &batch && !request.is_release) unsent.push_back(request.index);
+    }
+    std::erase_if(requests_,
+                  [&](const auto& each) { return each.second.batch.get() == &batch && !each.second.is_release; });
+  }
+  // An atomic that was sent may be done or not.
+  for (const std::size_t index : unsent) batch.settle(index, {.status = Status(Code::kCancelled, "atomic: cancelled")});
+  wake_.signal();
+}
+
+Result<TransportInfo> Engine::transport_info(const RemoteBuffer& buffer) {
+  if (!buffer.valid()) return Status(Code::kInvalid, "transport_info: the buffer's handle is empty");
+  HAWSER_TRY_ASSIGN(const Found found, find(buffer));
+  if (is_own(*buffer.core())) return TransportInfo{.backend = "self", .level = TransportLevel::kMemory};
+  const OpType type =
+      allows(region_info(found.whole).rights, Rights::kRead) ? OpType::kReadIntoLocal : OpType::kWriteFromLocal;
+  HAWSER_TRY_ASSIGN(const Plan probe, plan(found, type, scratch_, RemoteBuffer(buffer.core(), 0, 1), 1));
+  HAWSER_TRY_ASSIGN(const agent::RouteCost route, agent::route_cost(*probe.core()));
+  return TransportInfo{.backend = route.backend, .level = level_of(route.backend)};
+}
+
+}  // namespace rdma
+HAWSER_NAMESPACE_END

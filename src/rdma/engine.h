@@ -1,0 +1,177 @@
+#pragma once
+
+// Engine: what the handles of one rdma::Backend share. Buffers that were given out, batches in flight, and requests
+// between holders and owners (release, atomics), which travel as messages on one channel of the agent.
+//
+// One round of `serve` takes completions and messages, posts what waited for room, and ends what is due. A thread runs
+// it, asleep on the completion queue's descriptor and a bell of its own; or the user does.
+//
+// Thread rule: thread-safe. `mutex_` guards the books; neither the agent nor a batch is called under it.
+// Lifetime: held by the Backend alone (batches refer to it weakly), whose end stops the thread.
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <hawser/agent.h>
+#include <hawser/rdma.h>
+
+#include "base/events.h"
+#include "base/id128.h"
+#include "base/mutex.h"
+#include "rdma/batch.h"
+#include "rdma/handle.h"
+#include "rdma/messages.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace rdma {
+
+/// Registered memory. Its owner goes only once nobody touches it.
+struct MemoryCore {
+  MemoryCore() = default;
+  MemoryCore(const MemoryCore&) = delete;
+  MemoryCore& operator=(const MemoryCore&) = delete;
+  ~MemoryCore();
+
+  std::span<std::byte> bytes;
+  bool writable = true;
+  std::uint64_t engine = 0;  ///< Whose agent knows `region`.
+  Region region;             ///< None for no bytes.
+  std::shared_ptr<const void> owner;
+};
+
+/// A buffer that was given out.
+struct Owned {
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned();
+
+  LocalMemory memory;
+  Rights rights = Rights::kNone;
+  Region region;
+  RemoteRange whole;  ///< As this agent sees it.
+  RemoteBuffer handle;
+};
+
+/// Whom a release is acknowledged to: a batch of this process, or a peer.
+struct Ack {
+  std::shared_ptr<BatchCore> batch;
+  Peer peer;
+  std::uint64_t number = 0;
+};
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  static Result<std::shared_ptr<Engine>> open(Agent& agent, const BackendOptions& options);
+  ~Engine();
+  /// Ends the thread and all that is under way.
+  void stop();
+
+  Agent& agent() const { return agent_; }
+  bool runs_itself() const { return options_.thread; }
+  bool serve();
+
+  Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable);
+  Result<std::shared_ptr<BatchCore>> submit(std::span<const Op> ops, Duration timeout);
+  Result<TransportInfo> transport_info(const RemoteBuffer& buffer);
+
+  // engine_owner.cc
+  Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights);
+  Result<LocalMemory> local_of(const RemoteBuffer& buffer) const;
+  std::size_t buffer_count() const;
+  Result<std::shared_ptr<BatchCore>> release(const RemoteBuffer& buffer, Duration timeout);
+
+  /// Of a batch that has ended: nothing is kept for it any more.
+  void ended(std::uint64_t serial);
+  void cancelled(BatchCore& batch);
+
+ private:
+  struct Request {
+    std::shared_ptr<BatchCore> batch;
+    std::size_t index = 0;
+    Peer peer;
+    std::string bytes;
+    bool sent = false;
+    bool is_release = false;
+  };
+  struct Closing {
+    std::shared_ptr<Owned> owned;
+    std::vector<Ack> acks;
+    Instant deadline;
+    bool told = false;  ///< That it takes too long.
+  };
+  struct PendingReply {
+    Peer peer;
+    std::string bytes;
+    Instant deadline;
+  };
+
+  Engine(Agent& agent, const BackendOptions& options, CompletionQueue queue, base::EventFd wake);
+  void run();
+  Duration nap() const;
+  bool is_own(const BufferCore& buffer) const { return buffer.incarnation == incarnation_; }
+  std::shared_ptr<BatchCore> make_batch(std::size_t size, Duration timeout);
+  /// The owner and its region, looked up once.
+  Result<Found> find(const RemoteBuffer& buffer);
+  Result<Plan> plan(const Found& found, OpType type, const LocalMemory& local, const RemoteBuffer& remote,
+                    std::uint64_t bytes);
+  void start(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op, bool is_late);
+  void start_atomic(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op);
+  void start_empty(BatchCore& batch, std::size_t index, const Op& op);
+  void post(const std::shared_ptr<BatchCore>& batch, std::size_t index, bool is_near);
+  bool drain_queue();
+  bool post_waiting();
+  bool look_at_watched();
+
+  // engine_requests.cc
+  void request(const std::shared_ptr<BatchCore>& batch, std::size_t index, Peer peer, Ask ask);
+  bool send_requests();
+  bool take_messages();
+  void on_reply(const Peer& from, const Reply& reply);
+  void reply(const Peer& to, const Reply& reply);
+  bool send_replies();
+
+  // engine_owner.cc
+  std::shared_ptr<Owned> owned_by(const base::Id128& token) const;
+  void close(const base::Id128& token, Ack ack, Instant deadline);
+  bool look_at_closings();
+  void acknowledge(const Ack& ack, const Status& status);
+  Reply run_atomic(const Ask& ask);
+
+  Agent& agent_;
+  const BackendOptions options_;
+  const std::uint64_t number_;  ///< Of this engine in its process.
+  const Incarnation incarnation_;
+  const pid_t opener_;
+  CompletionQueue queue_;
+  base::EventFd wake_;
+  std::atomic<bool> stop_{false};
+  LocalMemory scratch_;  ///< For plans that are only asked about.
+
+  base::Mutex serving_;  ///< One round at a time.
+  mutable base::Mutex mutex_;
+  std::uint64_t next_serial_ HAWSER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_request_ HAWSER_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::uint64_t, std::shared_ptr<BatchCore>> batches_ HAWSER_GUARDED_BY(mutex_);
+  /// Posted when there is room again. Bounded by the operations of batches in flight.
+  std::deque<std::pair<std::shared_ptr<BatchCore>, std::size_t>> waiting_ HAWSER_GUARDED_BY(mutex_);
+  /// Whose transfers do not report to the queue: small ones that are nearly always over within submit.
+  std::deque<std::pair<std::shared_ptr<BatchCore>, std::size_t>> watched_ HAWSER_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Request> requests_ HAWSER_GUARDED_BY(mutex_);
+  std::deque<PendingReply> replies_ HAWSER_GUARDED_BY(mutex_);
+  std::vector<Closing> closings_ HAWSER_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::shared_ptr<Owned>> owned_ HAWSER_GUARDED_BY(mutex_);
+  std::unordered_map<base::Id128, std::shared_ptr<Owned>> by_token_ HAWSER_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace rdma
+HAWSER_NAMESPACE_END

@@ -1,0 +1,200 @@
+// Buffers that this process gave out: registered, looked up, released, and changed by atomics.
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/try.h"
+#include "rdma/engine.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace rdma {
+namespace {
+
+Status not_there(std::uint64_t id) {
+  return Status(Code::kNotFound, "buffer " + std::to_string(id) + " is not of this process, or was released")
+      .with_buffer(BufferState::kUntouched)
+      .with_advice("only its owner has its memory; read or write it instead");
+}
+
+bool same_memory(const LocalMemory& a, const LocalMemory& b) {
+  return a.bytes().data() == b.bytes().data() && a.size() == b.size();
+}
+
+}  // namespace
+
+Owned::~Owned() {
+  constexpr Duration kPatience = std::chrono::seconds(5);
+  if (region.core() == nullptr || region.close(kPatience).ok()) return;
+  (void)new LocalMemory(memory);  // Somebody may still touch the memory: it must never go.
+}
+
+Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights) {
+  const std::string what = "request_buffer: buffer " + std::to_string(id);
+  if (!memory.valid() || memory.size() == 0) {
+    return Status(Code::kInvalid, what + " has no memory").with_advice("give at least one byte");
+  }
+  if (!memory.writable() && allows(rights, Rights::kWrite)) {
+    return Status(Code::kDenied, what + " is read-only memory").with_advice("ask for Rights::kRead");
+  }
+  {
+    const base::MutexLock lock(mutex_);
+    if (const auto known = owned_.find(id); known != owned_.end()) {
+      if (same_memory(known->second->memory, memory) && known->second->rights == rights) return known->second->handle;
+      return Status(Code::kInvalid, what + " is there already, with other memory or rights")
+          .with_advice("release it before, or take another id");
+    }
+    if (owned_.size() >= options_.buffers_max) {
+      return Status(Code::kBusy, what + ": buffers_max = " + std::to_string(options_.buffers_max) + " are given out")
+          .with_advice("release some");
+    }
+  }
+  auto core = std::make_shared<BufferCore>();
+  core->id = id;
+  core->token = base::random_id128();
+  core->whole = memory.size();
+  core->owner = agent_.name();
+  core->incarnation = incarnation_;
+  auto owned = std::make_shared<Owned>();
+  owned->memory = memory;
+  owned->rights = rights;
+  HAWSER_TRY_ASSIGN(
+      owned->region,
+      agent_.add_region({.name = region_name_of(core->token), .bytes = memory.bytes(), .rights = rights}));
+  const std::uint32_t index = owned->region.index();
+  HAWSER_TRY_ASSIGN(owned->whole, agent_.self().region(index));
+  HAWSER_TRY_ASSIGN(core->card, agent_.partial_card(std::span(&index, 1)));
+  const base::Id128 token = core->token;
+  owned->handle = RemoteBuffer(std::move(core), 0, memory.size());
+  const base::MutexLock lock(mutex_);
+  const auto [place, is_new] = owned_.emplace(id, owned);
+  if (is_new) by_token_.emplace(token, owned);
+  // Two callers may ask at once for one id; the first gets in.
+  if (!is_new && !same_memory(place->second->memory, memory)) {
+    return Status(Code::kInvalid, what + " is there already, with other memory").with_advice("take another id");
+  }
+  return place->second->handle;
+}
+
+std::shared_ptr<Owned> Engine::owned_by(const base::Id128& token) const {
+  const base::MutexLock lock(mutex_);
+  const auto found = by_token_.find(token);
+  return found == by_token_.end() ? nullptr : found->second;
+}
+
+Result<LocalMemory> Engine::local_of(const RemoteBuffer& buffer) const {
+  if (!buffer.valid()) return Status(Code::kInvalid, "local_of: the buffer's handle is empty");
+  const std::shared_ptr<Owned> owned = is_own(*buffer.core()) ? owned_by(buffer.core()->token) : nullptr;
+  if (!owned) return not_there(buffer.id());
+  return owned->memory.slice(buffer.offset(), buffer.size());
+}
+
+std::size_t Engine::buffer_count() const {
+  const base::MutexLock lock(mutex_);
+  return owned_.size();
+}
+
+Result<std::shared_ptr<BatchCore>> Engine::release(const RemoteBuffer& buffer, Duration timeout) {
+  if (!buffer.valid()) return Status(Code::kInvalid, "release: the buffer's handle is empty");
+  const std::shared_ptr<BatchCore> batch = make_batch(1, timeout);
+  if (is_own(*buffer.core())) {
+    close(buffer.core()->token, {.batch = batch, .peer = {}, .number = 0}, batch->deadline);
+    return batch;
+  }
+  const Result<Found> found = find(buffer);
+  if (!found) {
+    batch->settle(0, {.status = found.error()});
+    return batch;
+  }
+  request(batch, 0, found->peer, {.kind = AskKind::kRelease, .token = buffer.core()->token});
+  return batch;
+}
+
+void Engine::close(const base::Id128& token, Ack ack, Instant deadline) {
+  std::shared_ptr<Owned> owned;
+  {
+    const base::MutexLock lock(mutex_);
+    if (const auto found = by_token_.find(token); found != by_token_.end()) {
+      owned = std::move(found->second);
+      by_token_.erase(found);
+      owned_.erase(owned->handle.id());
+    }
+    for (Closing& each : closings_) {
+      if (!owned && each.owned->handle.core()->token == token) return each.acks.push_back(std::move(ack));
+    }
+  }
+  if (!owned) {
+    return acknowledge(ack, Status(Code::kNotFound, "release: the owner has no such buffer; it was released before"));
+  }
+  // Refuses new uses from here on; that nobody is inside any more is looked at until it is so.
+  if (owned->region.close(Duration::zero()).ok()) {
+    owned.reset();
+    return acknowledge(ack, {});
+  }
+  {
+    const base::MutexLock lock(mutex_);
+    Closing& closing = closings_.emplace_back();
+    closing.owned = std::move(owned);
+    closing.acks.push_back(std::move(ack));
+    closing.deadline = deadline;
+  }
+  wake_.signal();
+}
+
+bool Engine::look_at_closings() {
+  std::vector<Closing> closings;
+  {
+    const base::MutexLock lock(mutex_);
+    closings.swap(closings_);
+  }
+  if (closings.empty()) return false;
+  const Instant now = Clock::steady().now();
+  bool moved = false;
+  std::erase_if(closings, [&](Closing& each) {
+    const Status status = each.owned->region.close(Duration::zero());
+    const bool is_due = !each.told && now >= each.deadline;
+    if (!status.ok() && !is_due) return false;
+    for (const Ack& ack : std::exchange(each.acks, {})) acknowledge(ack, status);
+    each.told = true;  // What is late stays here, for its memory must not go.
+    moved = true;
+    return status.ok();
+  });
+  const base::MutexLock lock(mutex_);
+  for (Closing& each : closings) closings_.push_back(std::move(each));
+  return moved;
+}
+
+void Engine::acknowledge(const Ack& ack, const Status& status) {
+  if (ack.batch) return ack.batch->settle(0, {.status = status});
+  reply(ack.peer, {.number = ack.number, .status = status, .value = 0});
+}
+
+Reply Engine::run_atomic(const Ask& ask) {
+  Reply done{.number = ask.number, .status = {}, .value = 0};
+  const auto refuse = [&](Code code, const std::string& text) {
+    done.status = Status(code, "atomic: " + text).with_buffer(BufferState::kUntouched);
+    return done;
+  };
+  const std::shared_ptr<Owned> owned = owned_by(ask.token);
+  if (!owned) return refuse(Code::kNotFound, "the buffer was released");
+  if (!allows(owned->rights, Rights::kReadWrite)) return refuse(Code::kDenied, "the buffer gives no right to it");
+  const std::span<std::byte> bytes = owned->memory.bytes();
+  if (ask.offset > bytes.size() || bytes.size() - ask.offset < sizeof(std::uint64_t)) {
+    return refuse(Code::kInvalid, "offset " + std::to_string(ask.offset) + " leaves the buffer");
+  }
+  std::byte* const at = bytes.data() + ask.offset;
+  if (reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) != 0) {
+    return refuse(Code::kInvalid, "the word is not aligned to 8 in its owner's memory");
+  }
+  const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at));
+  if (ask.kind == AskKind::kFetchAdd) {
+    done.value = word.fetch_add(ask.value, std::memory_order_acq_rel);
+  } else {
+    done.value = ask.expected;
+    (void)word.compare_exchange_strong(done.value, ask.value, std::memory_order_acq_rel);
+  }
+  return done;
+}
+
+}  // namespace rdma
+HAWSER_NAMESPACE_END

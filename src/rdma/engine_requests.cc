@@ -1,0 +1,158 @@
+// Requests from holders of buffers to their owners, and what comes back.
+
+#include "agent/plan.h"
+#include "rdma/engine.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace rdma {
+namespace {
+
+constexpr std::size_t kMessagesPerRound = 64;
+constexpr std::size_t kRepliesMax = 4096;  ///< To peers without room; beyond, the asker's deadline tells it.
+constexpr Duration kReplyPatience = std::chrono::seconds(30);
+
+std::span<const std::byte> as_bytes(const std::string& text) {
+  return std::as_bytes(std::span<const char>(text.data(), text.size()));
+}
+
+}  // namespace
+
+void Engine::start_atomic(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op) {
+  const BufferCore& core = *op.remote.core();
+  const Ask ask{.kind = op.type == OpType::kFetchAdd ? AskKind::kFetchAdd : AskKind::kCompareSwap,
+                .token = core.token,
+                .offset = op.remote.offset(),
+                .value = op.value,
+                .expected = op.expected};
+  if (is_own(core)) {
+    const Reply done = run_atomic(ask);
+    return batch->settle(index, {.status = done.status, .bytes = sizeof(std::uint64_t), .previous = done.value});
+  }
+  const Result<Found> found = find(op.remote);
+  if (!found) return batch->settle(index, {.status = found.error()});
+  request(batch, index, found->peer, ask);
+}
+
+void Engine::request(const std::shared_ptr<BatchCore>& batch, std::size_t index, Peer peer, Ask ask) {
+  bool is_full = false;
+  {
+    const base::MutexLock lock(mutex_);
+    is_full = requests_.size() >= options_.requests_max;
+    if (!is_full) {
+      ask.number = ++next_request_;
+      requests_.emplace(ask.number, Request{.batch = batch,
+                                            .index = index,
+                                            .peer = std::move(peer),
+                                            .bytes = encode(ask),
+                                            .sent = false,
+                                            .is_release = ask.kind == AskKind::kRelease});
+    }
+  }
+  if (!is_full) {
+    (void)send_requests();
+    return wake_.signal();
+  }
+  batch->settle(index, {.status = Status(Code::kBusy, "requests_max = " + std::to_string(options_.requests_max) +
+                                                          " requests to owners are under way")
+                                      .with_buffer(BufferState::kUntouched)
+                                      .with_advice("wait for some to end")});
+}
+
+bool Engine::send_requests() {
+  struct Next {
+    std::uint64_t number;
+    Request request;
+    Status end;
+  };
+  const Instant now = Clock::steady().now();
+  std::vector<Next> unsent, over;
+  {
+    const base::MutexLock lock(mutex_);
+    for (auto& [number, request] : requests_) {
+      const bool is_dead = request.peer.state() == PeerState::kDown;
+      if (!is_dead && now < request.batch->deadline) {
+        if (!request.sent) unsent.push_back({.number = number, .request = request, .end = {}});
+        continue;
+      }
+      const Status end = is_dead ? Status(Code::kDisconnected, "the buffer's owner is gone")
+                                 : Status(Code::kTimedOut, "the buffer's owner did not answer in time");
+      over.push_back({.number = number, .request = request, .end = end.with_peer(request.peer.name())});
+    }
+    for (const Next& each : over) requests_.erase(each.number);
+  }
+  for (const Next& each : over) each.request.batch->settle(each.request.index, {.status = each.end});
+  for (const Next& each : unsent) {
+    {
+      const base::MutexLock lock(mutex_);
+      const auto still = requests_.find(each.number);
+      if (still == requests_.end() || still->second.sent) continue;
+      still->second.sent = true;  // Two threads may be here; one of them sends.
+    }
+    if (each.request.peer.send(options_.channel, as_bytes(each.request.bytes)).ok()) continue;
+    const base::MutexLock lock(mutex_);  // Its inbox is full or it is gone: seen in the next round.
+    if (const auto still = requests_.find(each.number); still != requests_.end()) still->second.sent = false;
+  }
+  return !over.empty();
+}
+
+bool Engine::take_messages() {
+  std::size_t count = 0;
+  for (; count < kMessagesPerRound; ++count) {
+    const std::optional<Message> message = agent_.take_message(options_.channel);
+    if (!message) break;
+    const Parsed parsed = parse(message->bytes);
+    if (parsed.reply) on_reply(message->peer, *parsed.reply);
+    if (!parsed.ask) continue;  // Bytes that are none of ours are dropped.
+    if (parsed.ask->kind == AskKind::kRelease) {
+      close(parsed.ask->token, {.batch = {}, .peer = message->peer, .number = parsed.ask->number},
+            Clock::steady().now() + kReplyPatience);
+    } else {
+      reply(message->peer, run_atomic(*parsed.ask));
+    }
+  }
+  return count > 0;
+}
+
+void Engine::on_reply(const Peer& from, const Reply& answer) {
+  Request asked;
+  {
+    const base::MutexLock lock(mutex_);
+    const auto found = requests_.find(answer.number);
+    if (found == requests_.end() || found->second.peer.incarnation() != from.incarnation()) return;
+    asked = std::move(found->second);
+    requests_.erase(found);
+  }
+  const bool moved = answer.status.ok() && !asked.is_release;
+  asked.batch->settle(asked.index, {.status = answer.status.ok() ? Status() : answer.status.with_peer(from.name()),
+                                    .bytes = moved ? sizeof(std::uint64_t) : 0,
+                                    .previous = answer.value});
+}
+
+void Engine::reply(const Peer& to, const Reply& answer) {
+  std::string bytes = encode(answer);
+  if (to.send(options_.channel, as_bytes(bytes)).code() != Code::kBusy) return;
+  const base::MutexLock lock(mutex_);
+  if (replies_.size() >= kRepliesMax) return;
+  replies_.push_back({.peer = to, .bytes = std::move(bytes), .deadline = Clock::steady().now() + kReplyPatience});
+}
+
+bool Engine::send_replies() {
+  std::deque<PendingReply> waiting;
+  {
+    const base::MutexLock lock(mutex_);
+    waiting.swap(replies_);
+  }
+  if (waiting.empty()) return false;
+  const std::size_t before = waiting.size();
+  const Instant now = Clock::steady().now();
+  std::erase_if(waiting, [&](const PendingReply& each) {
+    return now >= each.deadline || each.peer.send(options_.channel, as_bytes(each.bytes)).code() != Code::kBusy;
+  });
+  const base::MutexLock lock(mutex_);
+  const bool moved = waiting.size() != before;
+  for (PendingReply& each : waiting) replies_.push_back(std::move(each));
+  return moved;
+}
+
+}  // namespace rdma
+HAWSER_NAMESPACE_END

@@ -1,0 +1,54 @@
+#pragma once
+
+// What stands behind RemoteBuffer: the handle's content, and what this process found out about it.
+//
+// A handle is the owner's partial card (its name, incarnation, the address of each backend, the one region with what
+// each backend says of it) behind a short head. Backends that a reader does not know are passed over with the card's.
+//
+// Grammar (little-endian; varint is LEB128, string has a varint length before it):
+//   handle = magic:u32 "HWRB", version:u8 1, id:u64, token:id128, offset:varint, size:varint, whole:varint, card:string
+//
+// Thread rule: immutable but for `found`, which its mutex guards.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <hawser/memory.h>
+#include <hawser/peer.h>
+#include <hawser/rdma.h>
+
+#include "base/id128.h"
+#include "base/mutex.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace rdma {
+
+inline constexpr std::uint32_t kHandleMagic = 0x42525748;  // "HWRB"
+inline constexpr std::size_t kHandleCardMax = 64 * 1024;
+
+/// The owner and its region, as an agent of this process knows them.
+struct Found {
+  std::uint64_t engine = 0;  ///< Whose; engines of one process have numbers of their own. 0: nothing was found yet.
+  Peer peer;
+  RemoteRange whole;
+  bool is_near = false;  ///< By what was known then, bytes go through shared memory.
+};
+
+struct BufferCore {
+  std::uint64_t id = 0;
+  base::Id128 token;  ///< Names the buffer for ever; whoever shows it may release it.
+  std::uint64_t whole = 0;
+  std::string card;
+  std::string owner;
+  Incarnation incarnation;
+
+  base::Mutex mutex;
+  Found found HAWSER_GUARDED_BY(mutex);
+};
+
+/// The region's name at its owner.
+std::string region_name_of(const base::Id128& token);
+
+}  // namespace rdma
+HAWSER_NAMESPACE_END

@@ -64,6 +64,30 @@ std::string_view to_string(RegistrationKind kind) {
   return "unknown";
 }
 
+Registration::Registration(std::shared_ptr<Domain> domain, ibv_mr* mr, const Range& range, RegistrationKind kind,
+                           int flags)
+    : domain_(std::move(domain)),
+      mr_(mr),
+      lkey_(mr->lkey),
+      rkey_(mr->rkey),
+      range_(range),
+      kind_(kind),
+      flags_(flags) {}
+
+Registration::Registration(std::shared_ptr<Domain> domain, std::unique_ptr<BoundKey> key, const Range& range, int flags)
+    : domain_(std::move(domain)),
+      mr_(nullptr),
+      key_(std::move(key)),
+      lkey_(key_->lkey()),
+      rkey_(key_->rkey()),
+      range_(range),
+      kind_(RegistrationKind::kIndirect),
+      flags_(flags) {}
+
+Registration::~Registration() {
+  if (mr_ != nullptr) domain_->verbs().dereg_mr(mr_);
+}
+
 Rights Registration::rights() const {
   const Rights read = (flags_ & IBV_ACCESS_REMOTE_READ) != 0 ? Rights::kRead : Rights::kNone;
   const Rights write = (flags_ & IBV_ACCESS_REMOTE_WRITE) != 0 ? Rights::kWrite : Rights::kNone;

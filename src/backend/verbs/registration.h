@@ -48,6 +48,14 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
+/// A key that is no memory region of libibverbs's: it ends with this object.
+class BoundKey {
+ public:
+  virtual ~BoundKey() = default;
+  virtual std::uint32_t lkey() const = 0;
+  virtual std::uint32_t rkey() const = 0;
+};
+
 class Registration {
  public:
   /// What a maker knows of the range.
@@ -57,19 +65,20 @@ class Registration {
     std::uint64_t iova = 0;  ///< The device's address of `address`.
   };
   /// Takes `mr`, which is of `domain`, and ends it.
-  Registration(std::shared_ptr<Domain> domain, ibv_mr* mr, const Range& range, RegistrationKind kind, int flags)
-      : domain_(std::move(domain)), mr_(mr), range_(range), kind_(kind), flags_(flags) {}
+  Registration(std::shared_ptr<Domain> domain, ibv_mr* mr, const Range& range, RegistrationKind kind, int flags);
+  /// One key over what others registered.
+  Registration(std::shared_ptr<Domain> domain, std::unique_ptr<BoundKey> key, const Range& range, int flags);
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
-  ~Registration() { domain_->verbs().dereg_mr(mr_); }
+  ~Registration();
 
   const std::shared_ptr<Domain>& domain() const { return domain_; }
   std::uintptr_t address() const { return range_.address; }
   std::size_t size() const { return range_.size; }
   std::uintptr_t end() const { return range_.address + range_.size; }
   std::uint64_t iova() const { return range_.iova; }
-  std::uint32_t lkey() const { return mr_->lkey; }
-  std::uint32_t rkey() const { return mr_->rkey; }
+  std::uint32_t lkey() const { return lkey_; }
+  std::uint32_t rkey() const { return rkey_; }
   RegistrationKind kind() const { return kind_; }
   /// What peers may do.
   Rights rights() const;
@@ -85,12 +94,15 @@ class Registration {
   bool grants(const Access& access) const;
   /// Of `size` bytes at `address`, both within the range.
   Keys keys(std::uintptr_t address, std::size_t size) const {
-    return {.iova = range_.iova + (address - range_.address), .size = size, .lkey = mr_->lkey, .rkey = mr_->rkey};
+    return {.iova = range_.iova + (address - range_.address), .size = size, .lkey = lkey_, .rkey = rkey_};
   }
 
  private:
   const std::shared_ptr<Domain> domain_;
-  ibv_mr* const mr_;
+  ibv_mr* const mr_;  ///< Null where there is a key_.
+  const std::unique_ptr<BoundKey> key_;
+  const std::uint32_t lkey_;
+  const std::uint32_t rkey_;
   const Range range_;
   const RegistrationKind kind_;
   const int flags_;

@@ -212,6 +212,12 @@ Status GpuMemory::downgrade() const {
   return downgrade_;
 }
 
+bool GpuMemory::is_gpu_memory(std::uintptr_t address) {
+  if (driver_ == nullptr) return false;
+  const Result<GpuPointer> pointer = driver_->pointer(address);
+  return pointer && pointer->kind == MemoryKind::kGpu;
+}
+
 std::uint64_t GpuMemory::generation(std::uintptr_t address) {
   if (driver_ == nullptr) return 0;
   const Result<GpuPointer> pointer = driver_->pointer(address);

@@ -60,6 +60,7 @@ class GpuMemory final : public MemorySource {
   /// The buffer id of GPU memory; 0 for the host's.
   std::uint64_t generation(std::uintptr_t address) override;
 
+  bool is_gpu_memory(std::uintptr_t address);
   /// The path in use: a plan's dmabuf may turn out not to work.
   GpuPath path() const { return path_.load(std::memory_order_relaxed); }
   /// Why the path is not the plan's any more; good: it is.

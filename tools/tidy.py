@@ -37,8 +37,8 @@ LAYERS = {
     "api": 10,
     "cli": 11,
 }
-# The one header of a backend/<name> that others may include.
-BACKEND_DOOR = "factory.h"
+# The headers of a backend/<name> that others may include: what makes it, and what the command line shows of its devices.
+BACKEND_DOORS = ("factory.h", "device_survey.h")
 
 FILE_LIMIT = 800
 PUBLIC_HEADER_LIMIT = 300
@@ -233,13 +233,13 @@ def check_includes(path: str, text: str) -> Iterator[Fault]:
         other = layer_of(f"src/{target}") if match.group(1) == '"' else None
         if own is None or other is None or own[1] is None or other[1] is None or own[0] == other[0]:
             continue
-        door = other[0].startswith("backend/") and target.endswith("/" + BACKEND_DOOR)
+        door = other[0].startswith("backend/") and target.rpartition("/")[2] in BACKEND_DOORS
         if other[1] >= own[1]:
             yield Fault(path, line, "upward-include",
                         f"{own[0]} must not include {target}: {other[0]} is not below it; move the code or invert it")
         elif other[0].startswith("backend/") and other[0] != "backend/stream" and not door:
             yield Fault(path, line, "backend-include",
-                        f"{target}: only {other[0]}/{BACKEND_DOOR} may be included from outside of it")
+                        f"{target}: only {other[0]}/{BACKEND_DOORS[0]} may be included from outside of it")
         elif other[0] == "backend/stream" and not own[0].startswith("backend/"):
             yield Fault(path, line, "backend-include", f"{target}: backend/stream is for backends only")
 

@@ -66,6 +66,7 @@ int run_doctor(const Arguments& a) {
   check_kernel(findings);
   check_machine(findings);
   check_network(findings);
+  check_rdma(findings);
   check_devices(findings);
   if (a.common.json) {
     print_json(findings);

@@ -24,6 +24,7 @@ void check_memory(Findings& findings);
 void check_kernel(Findings& findings);
 void check_machine(Findings& findings);
 void check_network(Findings& findings);
+void check_rdma(Findings& findings);
 void check_devices(Findings& findings);
 /// What the configuration in force says, and each backend opened with it.
 void check_configuration(const std::string& file, Findings& findings);

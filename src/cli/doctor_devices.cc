@@ -29,17 +29,6 @@ std::string loaded(const Result<base::Dylib>& library) {
   return library ? fmt::format("{} loads", library->name()) : "its library does not load";
 }
 
-Finding rdma() {
-  const auto devices = entries("/sys/class/infiniband");
-  const auto verbs = base::Dylib::open({"libibverbs.so.1"});
-  const bool half = !devices.empty() && !verbs;
-  return {"devices.rdma", half ? Verdict::kWarn : Verdict::kOk,
-          devices.empty() ? fmt::format("no device; {}", loaded(verbs))
-                          : fmt::format("{}; {}", fmt::join(devices, ", "), loaded(verbs)),
-          "the NIC moves the bytes by itself; without one, tcp is used between hosts",
-          half ? "sudo apt-get install libibverbs1 ibverbs-providers" : ""};
-}
-
 Finding cuda() {
   const auto devices = entries("/dev", "nvidia");
   const auto driver = base::Dylib::open({"libcuda.so.1"});
@@ -110,7 +99,6 @@ void check_plugins(Agent& agent, std::span<const PluginFolder> folders, Findings
 
 void check_devices(Findings& findings) {
   findings.push_back(curl());
-  findings.push_back(rdma());
   findings.push_back(cuda());
 }
 

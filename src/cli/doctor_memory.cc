@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "base/fd.h"
 #include "cli/doctor_checks.h"
@@ -21,18 +19,6 @@ namespace {
 constexpr std::uint64_t kComfortableMemory = 4ull << 30;
 constexpr std::uint64_t kUsualMapCount = 65530;
 const char* const kThp = "/sys/kernel/mm/transparent_hugepage/";
-
-Finding memlock() {
-  rlimit limit = {};
-  getrlimit(RLIMIT_MEMLOCK, &limit);
-  std::error_code error;
-  const bool rdma = std::filesystem::exists("/sys/class/infiniband", error);
-  const bool unlimited = limit.rlim_cur == RLIM_INFINITY;
-  return {"memory.memlock", unlimited || !rdma ? Verdict::kOk : Verdict::kWarn,
-          unlimited ? "unlimited" : fmt::format("{}{}", short_size(limit.rlim_cur), rdma ? "" : ", and no RDMA device"),
-          "RDMA pins the memory that it registers; shm and tcp pin nothing",
-          unlimited ? "" : "ulimit -l unlimited   (container: --ulimit memlock=-1:-1)"};
-}
 
 Finding thp_anonymous() {
   const auto text = read_file(std::string(kThp) + "enabled");
@@ -105,7 +91,6 @@ Finding control_group() {
 }  // namespace
 
 void check_memory(Findings& findings) {
-  findings.push_back(memlock());
   findings.push_back(thp_anonymous());
   findings.push_back(thp_shmem());
   findings.push_back(hugetlb());

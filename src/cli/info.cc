@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/json_out.h"
 #include "cli/plugins.h"
+#include "cli/rdma_view.h"
 #include "cli/status_exit.h"
 #include "cli/system_limits.h"
 #include "cli/table.h"
@@ -34,6 +35,7 @@ struct Facts {
   std::vector<BackendReport> unnamed;  ///< Plug-ins that this configuration does not open.
   Status agent;                        ///< Why there is no agent, else good.
   std::vector<TopoDevice> devices;
+  backend::verbs::Survey rdma;
   std::vector<Limit> limits;
 };
 
@@ -52,7 +54,10 @@ Result<Facts> gather(const std::string& file) {
     facts.backends = agent->backends();
     facts.unnamed = try_other_plugins(*agent, folders);
   }
-  if (auto topology = scan_topology()) facts.devices = std::move(topology->devices);
+  if (auto topology = scan_topology()) {
+    facts.devices = std::move(topology->devices);
+    facts.rdma = std::move(topology->rdma);
+  }
   facts.limits = system_limits();
   return facts;
 }
@@ -95,6 +100,7 @@ void print_text(const Facts& facts) {
   devices.add({"host", "memory", short_size(available_memory()) + " free"});
   for (const TopoDevice& device : facts.devices) devices.add({device.kind, device.name, device.detail});
   fmt::print("\n{}", devices.to_string());
+  if (const std::string ports = rdma_ports_text(facts.rdma); !ports.empty()) fmt::print("\n{}", ports);
   Table limits({{"limit"}, {"value"}});
   for (const Limit& limit : facts.limits) limits.add({limit.name, limit.value});
   fmt::print("\n{}", limits.to_string());
@@ -129,6 +135,7 @@ void print_json(const Facts& facts) {
   for (const TopoDevice& device : facts.devices) {
     json["devices"].push_back({{"kind", device.kind}, {"name", device.name}, {"detail", device.detail}});
   }
+  json["rdma"] = rdma_json(facts.rdma);
   json["limits"] = Json::object();
   for (const Limit& limit : facts.limits)
     json["limits"][limit.name] = limit.number ? Json(*limit.number) : Json(limit.value);

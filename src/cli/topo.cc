@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/json_out.h"
+#include "cli/rdma_view.h"
 #include "cli/status_exit.h"
 #include "cli/table.h"
 #include "cli/topo_scan.h"
@@ -78,6 +79,16 @@ void print_matrix(const TopoReport& report) {
   fmt::print("\n{}10 is local; ? the system does not tell where the device is attached\n", table.to_string());
 }
 
+void print_rdma(const TopoReport& report) {
+  if (report.rdma.devices.empty()) return;
+  const auto infos = infos_of(report.rdma);
+  const std::string rails = rdma_rails_text(backend::verbs::ports_by_place(infos, "/sys"));
+  for (const std::string& text : {rdma_ports_text(report.rdma), rdma_gids_text(report.rdma), rails}) {
+    if (!text.empty()) fmt::print("\n{}", text);
+  }
+  fmt::print("ports of one rank share the transfers; PIX to SYS: how far, within a switch to between processors\n");
+}
+
 Json tree_json(const TopoNode& node) {
   Json json = {{"kind", node.kind}, {"index", node.index}};
   if (node.bytes > 0) json["bytes"] = node.bytes;
@@ -106,6 +117,9 @@ void print_json(const TopoReport& report) {
   }
   json["numa_nodes"] = report.numa_nodes;
   json["numa_distances"] = report.distances;
+  const auto infos = infos_of(report.rdma);
+  json["rdma"] = rdma_json(report.rdma);
+  json["rdma"]["rails"] = rails_json(backend::verbs::ports_by_place(infos, "/sys"));
   print(json);
 }
 
@@ -119,6 +133,7 @@ int run_topo(bool json) {
     print_tree(report->machine, "");
     print_devices(*report);
     print_matrix(*report);
+    print_rdma(*report);
   }
   return kExitOk;
 }

@@ -93,11 +93,14 @@ TopoDevice nic_of(const fs::path& path) {
   return nic;
 }
 
-// "200 Gb/sec (4X HDR)" of the first port.
-std::optional<std::uint64_t> rdma_speed(const fs::path& path) {
-  const auto text = read_file((path / "ports/1/rate").string());
-  if (!text) return std::nullopt;
-  return static_cast<std::uint64_t>(std::strtod(text->c_str(), nullptr) * 1000);
+TopoDevice rdma_of(const backend::verbs::SurveyedDevice& device) {
+  TopoDevice rdma{"rdma", device.info.name, device.info.driver, {}, {}};
+  if (device.info.numa_node >= 0) rdma.numa = static_cast<std::uint32_t>(device.info.numa_node);
+  for (const backend::verbs::PortInfo& port : device.info.ports) {
+    rdma.detail += fmt::format(", port {} {}, {}", port.number, to_string(port.state), to_string(port.link_layer));
+    if (port.mbit_per_s > 0) rdma.mbit_per_s = rdma.mbit_per_s.value_or(0) + port.mbit_per_s;
+  }
+  return rdma;
 }
 
 bool is_gpu(const fs::path& path) {
@@ -105,13 +108,10 @@ bool is_gpu(const fs::path& path) {
   return type.starts_with("0x0302") || type.starts_with("0x1200") || type.starts_with("0x0300");
 }
 
-std::vector<TopoDevice> scan_devices() {
+std::vector<TopoDevice> scan_devices(const backend::verbs::Survey& rdma) {
   std::vector<TopoDevice> devices;
   for (const fs::path& path : sorted_entries("/sys/class/net")) devices.push_back(nic_of(path));
-  for (const fs::path& path : sorted_entries("/sys/class/infiniband")) {
-    devices.push_back({"rdma", path.filename().string(), read_file((path / "ports/1/state").string()).value_or(""),
-                       rdma_speed(path), numa_of(path / "device")});
-  }
+  for (const auto& device : rdma.devices) devices.push_back(rdma_of(device));
   for (const fs::path& path : sorted_entries("/sys/bus/pci/devices")) {
     if (!is_gpu(path)) continue;
     devices.push_back({"gpu",
@@ -149,7 +149,8 @@ Result<TopoReport> scan_topology() {
   TopoReport report;
   report.machine = node_of(root, "machine");
   add_children(root, report.machine);
-  report.devices = scan_devices();
+  report.rdma = backend::verbs::survey_devices();
+  report.devices = scan_devices(report.rdma);
   scan_numa(raw, report);
   return report;
 }

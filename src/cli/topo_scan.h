@@ -12,6 +12,8 @@
 
 #include <hawser/status.h>
 
+#include "backend/verbs/device_survey.h"
+
 namespace hawser::cli {
 
 /// A machine, package, NUMA node, cache or core, with what lies in it.
@@ -34,6 +36,7 @@ struct TopoDevice {
 struct TopoReport {
   TopoNode machine;
   std::vector<TopoDevice> devices;
+  backend::verbs::Survey rdma;
   std::vector<std::uint32_t> numa_nodes;
   std::vector<std::vector<std::uint64_t>> distances;  ///< Between NUMA nodes, 10 is local; may be empty.
 };

@@ -119,6 +119,18 @@ def test_topo():
     assert count(topo["tree"], "core") >= 1
     assert "lo" in {device["name"] for device in topo["devices"]}
     assert "distance" in run("topo").stdout
+    rdma = topo["rdma"]
+    assert {one["name"] for one in rdma["devices"]} == {d["name"] for d in topo["devices"] if d["kind"] == "rdma"}, rdma
+    assert rdma["library"] or rdma["library_error"], rdma
+    for device in rdma["devices"]:
+        assert device["open"] or device["error"]["message"], device
+        for port in device["ports"]:
+            scores = [gid["score"] for gid in port["gids"] if gid["usable"]]
+            assert scores == sorted(scores, reverse=True), port
+            assert port["usable"] or port["error"]["message"], port
+    if any(device["open"] and port["usable"] for device in rdma["devices"] for port in device["ports"]):
+        assert rdma["rails"], rdma
+        assert all(name in run("topo").stdout for name in ("rdma port", "reason", "memory of"))
 
 
 def check_run(result, requests, passes):

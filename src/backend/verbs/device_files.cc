@@ -42,4 +42,15 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
+std::vector<std::string> numa_nodes_in(const std::filesystem::path& sysfs_root) {
+  constexpr std::string_view kNode = "node";
+  std::vector<std::string> nodes;
+  for (const std::string& name : names_in(sysfs_root / "devices/system/node")) {
+    const std::string number = name.starts_with(kNode) ? name.substr(kNode.size()) : "";
+    if (!number.empty() && number.find_first_not_of("0123456789") == std::string::npos) nodes.push_back(number);
+  }
+  if (nodes.empty()) nodes.push_back("0");
+  return nodes;
+}
+
 }  // namespace hawser::backend::verbs

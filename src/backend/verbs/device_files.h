@@ -17,5 +17,7 @@ std::string read_text(const std::filesystem::path& path);
 std::optional<int> read_int(const std::filesystem::path& path);
 /// Names of what is in a folder; numbers in them count by value.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
+/// Numbers of the NUMA nodes; a kernel without NUMA has one, 0, and tells of none.
+std::vector<std::string> numa_nodes_in(const std::filesystem::path& sysfs_root);
 
 }  // namespace hawser::backend::verbs

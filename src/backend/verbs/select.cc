@@ -111,12 +111,7 @@ Result<std::vector<LocalPort>> wanted(std::span<const DeviceInfo> devices, const
 }
 
 Status check_numa_node(std::uint32_t node, const std::string& sysfs_root) {
-  std::vector<std::string> nodes;
-  for (std::string& name : names_in(sysfs_root + "/devices/system/node")) {
-    if (name.starts_with("node") && name.size() > 4 && name[4] >= '0' && name[4] <= '9')
-      nodes.push_back(name.substr(4));
-  }
-  if (nodes.empty()) nodes.push_back("0");  // A kernel without NUMA has one node and tells of none.
+  const std::vector<std::string> nodes = numa_nodes_in(sysfs_root);
   if (std::find(nodes.begin(), nodes.end(), std::to_string(node)) != nodes.end()) return {};
   return Status(Code::kNotFound, fmt::format("the hint cpu:{} names a NUMA node that is not here; there are: {}", node,
                                              fmt::join(nodes, ", ")));
@@ -155,6 +150,15 @@ bool before(const LocalPort& a, const LocalPort& b) {
 }
 
 }  // namespace
+
+std::function<Result<PciAddress>(std::uint32_t)> cuda_pci_of(GpuDriver& driver) {
+  return [&driver](std::uint32_t ordinal) -> Result<PciAddress> {
+    HAWSER_TRY_ASSIGN(const std::string text, driver.pci_address(static_cast<int>(ordinal)));
+    if (const auto address = parse_pci_address(text)) return *address;
+    return Status(Code::kFailed, fmt::format("{} says that GPU {} is at '{}', which is no PCI address",
+                                             driver.describe(), ordinal, text));
+  };
+}
 
 Result<Hint> parse_hint(std::string_view text) {
   if (text.empty()) return Hint{};

@@ -16,6 +16,7 @@
 #include <hawser/status.h>
 
 #include "backend/verbs/device.h"
+#include "backend/verbs/gpu_driver.h"
 
 namespace hawser::backend::verbs {
 
@@ -51,6 +52,9 @@ struct LocalPort {
 /// Errors: kInvalid (hint), kNotFound (no device at all; a device, a port, a NUMA node that is not here),
 /// kUnsupported (a port that is not active, a device that no backend can drive): with the name and with what there is.
 Result<std::vector<LocalPort>> choose_ports(std::span<const DeviceInfo> devices, const ChooseOptions& options);
+
+/// For ChooseOptions::cuda_pci. The driver outlives it.
+std::function<Result<PciAddress>(std::uint32_t ordinal)> cuda_pci_of(GpuDriver& driver);
 
 /// Why a port cannot be used, or good.
 Status usable(const DeviceInfo& device, const PortInfo& port);

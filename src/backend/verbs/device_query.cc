@@ -1,0 +1,117 @@
+#include "backend/verbs/device_query.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "base/try.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+constexpr std::string_view kGiveFile =
+    "container: --device=/dev/infiniband/{0}; else: sudo modprobe ib_uverbs, and udev's rules of rdma-core";
+
+class DeviceList {
+ public:
+  explicit DeviceList(Verbs& verbs) : verbs_(verbs), list_(verbs.get_device_list(&count_)), error_(errno) {}
+  ~DeviceList() {
+    if (list_ != nullptr) verbs_.free_device_list(list_);
+  }
+  DeviceList(const DeviceList&) = delete;
+  DeviceList& operator=(const DeviceList&) = delete;
+
+  Result<ibv_device*> find(const DeviceInfo& device) const {
+    if (list_ == nullptr) {
+      return Status(Code::kUnsupported, fmt::format("ibv_get_device_list: {}", std::strerror(error_)))
+          .with_device(device.name)
+          .with_advice("sudo modprobe ib_uverbs");
+    }
+    for (int i = 0; i < count_; ++i) {
+      if (device.name == list_[i]->name) return list_[i];
+    }
+    return Status(Code::kUnsupported, fmt::format("libibverbs does not know {}, whose driver is {}", device.name,
+                                                  device.driver.empty() ? "unknown" : device.driver))
+        .with_device(device.name)
+        .with_advice("sudo apt-get install ibverbs-providers   (the part of rdma-core for its driver)");
+  }
+
+ private:
+  Verbs& verbs_;
+  int count_ = 0;
+  ibv_device** list_;
+  int error_;
+};
+
+void take(const ibv_port_attr& attributes, PortInfo& port) {
+  const auto state = static_cast<std::uint32_t>(attributes.state);
+  if (state >= 1 && state <= 5) port.state = static_cast<PortState>(state);
+  port.lid = attributes.lid;
+  port.sm_lid = attributes.sm_lid;
+  const auto mtu = static_cast<std::uint32_t>(attributes.active_mtu);  // 1: 256 to 5: 4096
+  if (mtu >= 1 && mtu <= 5) port.active_mtu = 128u << mtu;
+  if (port.mbit_per_s == 0) port.mbit_per_s = port_mbit_per_s(attributes.active_speed, attributes.active_width);
+}
+
+Status query_ports(Verbs& verbs, ibv_context* context, DeviceInfo& device) {
+  for (PortInfo& port : device.ports) {
+    ibv_port_attr attributes = {};
+    const int error = verbs.query_port(context, port.number, &attributes);
+    if (error != 0) {
+      return Status(Code::kFailed,
+                    fmt::format("ibv_query_port of {}, port {}: {}", device.name, port.number, std::strerror(error)))
+          .with_device(device.name);
+    }
+    take(attributes, port);
+  }
+  return {};
+}
+
+Status query(Verbs& verbs, const DeviceList& list, DeviceInfo& device) {
+  HAWSER_TRY_ASSIGN(ibv_device * found, list.find(device));
+  ibv_context* context = verbs.open_device(found);
+  if (context == nullptr) {
+    const int error = errno;
+    const bool denied = error == EACCES || error == EPERM;
+    return Status(denied ? Code::kDenied : Code::kFailed,
+                  fmt::format("ibv_open_device of {}: {}", device.name, std::strerror(error)))
+        .with_device(device.name)
+        .with_advice(fmt::format(kGiveFile, device.uverbs));
+  }
+  const Status status = query_ports(verbs, context, device);
+  verbs.close_device(context);
+  return status;
+}
+
+}  // namespace
+
+std::vector<Status> query_devices(Verbs& verbs, std::span<DeviceInfo> devices) {
+  const DeviceList list(verbs);
+  std::vector<Status> statuses;
+  statuses.reserve(devices.size());
+  for (DeviceInfo& device : devices) statuses.push_back(query(verbs, list, device));
+  return statuses;
+}
+
+Status check_access(const std::string& dev_folder, const DeviceInfo& device) {
+  if (device.uverbs.empty()) {
+    return Status(Code::kUnsupported, fmt::format("{} has no file in {}", device.name, dev_folder))
+        .with_device(device.name)
+        .with_advice("sudo modprobe ib_uverbs");
+  }
+  const std::string path = dev_folder + "/" + device.uverbs;
+  if (access(path.c_str(), R_OK | W_OK) == 0) return {};
+  const int error = errno;
+  const Code code = error == EACCES || error == EPERM ? Code::kDenied : Code::kUnsupported;
+  return Status(code, fmt::format("{} cannot be opened: {}", path, std::strerror(error)))
+      .with_device(device.name)
+      .with_advice(code == Code::kDenied
+                       ? fmt::format("sudo chmod a+rw {}   (for good: udev's rules of rdma-core)", path)
+                       : fmt::format(kGiveFile, device.uverbs));
+}
+
+}  // namespace hawser::backend::verbs

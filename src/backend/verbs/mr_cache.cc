@@ -11,6 +11,17 @@ namespace {
 /// Entries that one insertion looks at for something idle to evict. Pinned ones move to the end of the queue meanwhile.
 constexpr std::size_t kEvictSteps = 128;
 
+/// Entries before an address that are looked at before all of them are sorted by reach. Where they do not overlap the
+/// first or second tells.
+constexpr int kNearbySteps = 16;
+
+/// Searches of one reader in the cache itself before it takes a snapshot.
+constexpr int kSearchesMax = 16;
+
+bool serves(const Registration& registration, bool owned, const Access& access) {
+  return access.rights == Rights::kNone || (!owned && registration.grants(access));
+}
+
 int view_key(const Access& access) {
   if (access.rights == Rights::kNone) return 0;
   return static_cast<int>(access.rights) | (access.atomics ? 4 : 0) | (access.relaxed_ordering ? 8 : 0);
@@ -137,22 +148,55 @@ MrCacheCounters MrCache::counters() const {
 
 MrCache::Pieces MrCache::look_up(const Wanted& wanted) {
   Pieces pieces;
-  const View& view = view_for(wanted.access);
   std::uintptr_t at = wanted.address;
   for (std::size_t left = wanted.size; left > 0;) {
-    const MrSpan* span = view.table.find(at);
-    if (span == nullptr) return {};
-    Entry& entry = *view.entries[span->index];
-    if (entry.used.is_linked()) {
-      base::IntrusiveList<Entry, &Entry::used>::erase(entry);
-      lru_.push_back(entry);
+    Entry* entry = covering(at, left, wanted.access);
+    if (entry == nullptr) return {};
+    if (entry->used.is_linked()) {
+      base::IntrusiveList<Entry, &Entry::used>::erase(*entry);
+      lru_.push_back(*entry);
     }
-    pieces.push_back({entry.registration, entry.generation, entry.owned});
-    const std::size_t covered = std::min<std::size_t>(left, span->end - at);
+    pieces.push_back({entry->registration, entry->generation, entry->owned});
+    const std::size_t covered = std::min<std::size_t>(left, entry->registration->end() - at);
     at += covered;
     left -= covered;
   }
   return pieces;
+}
+
+MrCache::Entry* MrCache::nearby(std::uintptr_t address, std::size_t size, const Access& access, bool* certain) {
+  Entry* best = nullptr;
+  auto next = entries_.upper_bound(address);
+  for (int steps = 0; next != entries_.begin(); ++steps) {
+    if (address - std::prev(next)->first >= longest_) break;  // Nor does any before it reach so far.
+    if (steps == kNearbySteps) {
+      *certain = false;
+      return best;
+    }
+    Entry& entry = (--next)->second;
+    const std::uintptr_t end = entry.registration->end();
+    if (end <= address || !serves(*entry.registration, entry.owned, access)) continue;
+    if (best == nullptr || end > best->registration->end()) best = &entry;
+    if (end - address >= size) break;
+  }
+  *certain = true;
+  return best;
+}
+
+MrCache::Entry* MrCache::covering(std::uintptr_t address, std::size_t size, const Access& access) {
+  bool certain = false;
+  Entry* entry = nearby(address, size, access, &certain);
+  if (certain) return entry;
+  const View& view = view_for(access);
+  const MrSpan* span = view.table.find(address);
+  return span != nullptr ? view.entries[span->index] : nullptr;
+}
+
+MrSpan MrCache::find_now(std::uintptr_t address, std::size_t size, std::uint64_t* version) {
+  const base::MutexLock lock(mutex_);
+  *version = version_.load(std::memory_order_relaxed);
+  const Entry* entry = covering(address, size, Access{.rights = Rights::kNone});
+  return entry != nullptr ? span_of(*entry->registration, 0) : MrSpan{};
 }
 
 const MrCache::View& MrCache::view_for(const Access& access) {
@@ -162,8 +206,7 @@ const MrCache::View& MrCache::view_for(const Access& access) {
   std::vector<MrSpan> spans;
   view.entries.clear();
   for (auto& [address, entry] : entries_) {
-    const bool serves = access.rights == Rights::kNone || (!entry.owned && entry.registration->grants(access));
-    if (!serves) continue;
+    if (!serves(*entry.registration, entry.owned, access)) continue;
     spans.push_back(span_of(*entry.registration, static_cast<std::uint32_t>(view.entries.size())));
     view.entries.push_back(&entry);
   }
@@ -193,6 +236,7 @@ void MrCache::insert(const std::shared_ptr<Registration>& registration, std::uin
   entry.owned = owned;
   entry.self = place;
   if (!owned) lru_.push_back(entry);
+  longest_ = std::max(longest_, registration->size());
   ++counters_.count;
   counters_.bytes += registration->size();
   changed();
@@ -203,6 +247,7 @@ void MrCache::drop(Entry& entry, Dying* dying) {
   counters_.bytes -= entry.registration->size();
   dying->push_back(std::move(entry.registration));
   entries_.erase(entry.self);
+  if (entries_.empty()) longest_ = 0;
   // There may be room now for what failed for lack of it.
   failures_.remove_if([](const Failure& failure) { return failure.status.code() == Code::kBusy; });
   changed();
@@ -261,18 +306,24 @@ void MrCache::remember(const Wanted& wanted, const Status& status) {
 }
 
 Keys MrReader::search(std::uintptr_t address, std::size_t size) {
-  if (version_ != cache_.version_.load(std::memory_order_acquire) || table_ == nullptr) {
-    table_ = cache_.table(&version_);
-    last_ = {};
+  if (version_ != cache_.version_.load(std::memory_order_acquire)) {
+    table_.reset();
+    searches_ = 0;
   }
-  const MrSpan* span = table_->find(address);
-  if (span == nullptr) return {};
-  last_ = *span;
-  const std::uintptr_t offset = address - span->begin;
-  return {.iova = span->iova + offset,
-          .size = std::min<std::uint64_t>(size, span->end - address),
-          .lkey = span->lkey,
-          .rkey = span->rkey};
+  if (table_ == nullptr && searches_ < kSearchesMax) {
+    ++searches_;
+    last_ = cache_.find_now(address, size, &version_);
+  } else {
+    if (table_ == nullptr) table_ = cache_.table(&version_);
+    const MrSpan* span = table_->find(address);
+    last_ = span != nullptr ? *span : MrSpan{};
+  }
+  if (last_.begin == last_.end) return {};
+  const std::uintptr_t offset = address - last_.begin;
+  return {.iova = last_.iova + offset,
+          .size = std::min<std::uint64_t>(size, last_.end - address),
+          .lkey = last_.lkey,
+          .rkey = last_.rkey};
 }
 
 }  // namespace hawser::backend::verbs

@@ -144,6 +144,8 @@ class MrCache {
   using Dying = Registrations;
 
   std::shared_ptr<const MrTable> table(std::uint64_t* version) const HAWSER_EXCLUDES(mutex_);
+  /// What a table's find tells, from the entries themselves; an empty span: nothing covers it.
+  MrSpan find_now(std::uintptr_t address, std::size_t size, std::uint64_t* version) HAWSER_EXCLUDES(mutex_);
   Result<Registrations> make_and_keep(const Wanted& wanted) HAWSER_EXCLUDES(mutex_);
   Result<std::vector<MemorySource::Made>> make(const Wanted& wanted) HAWSER_EXCLUDES(mutex_);
   /// Whether each piece is of the memory that is there now; those that are not are dropped.
@@ -151,6 +153,9 @@ class MrCache {
 
   /// Pieces that cover the range; empty when some of it is not covered.
   Pieces look_up(const Wanted& wanted) HAWSER_REQUIRES(mutex_);
+  /// The entry that serves `access` at `address` and covers `size` bytes, else the one that reaches furthest; or null.
+  Entry* covering(std::uintptr_t address, std::size_t size, const Access& access) HAWSER_REQUIRES(mutex_);
+  Entry* nearby(std::uintptr_t address, std::size_t size, const Access& access, bool* certain) HAWSER_REQUIRES(mutex_);
   const View& view_for(const Access& access) HAWSER_REQUIRES(mutex_);
   void insert(const std::shared_ptr<Registration>& registration, std::uint64_t generation, bool owned)
       HAWSER_REQUIRES(mutex_);
@@ -171,6 +176,7 @@ class MrCache {
 
   mutable base::Mutex mutex_;
   Entries entries_ HAWSER_GUARDED_BY(mutex_);
+  std::size_t longest_ HAWSER_GUARDED_BY(mutex_) = 0;  ///< Of all entries, or more.
   base::IntrusiveList<Entry, &Entry::used> lru_ HAWSER_GUARDED_BY(mutex_);
   std::map<int, View> views_ HAWSER_GUARDED_BY(mutex_);
   mutable std::shared_ptr<const MrTable> table_ HAWSER_GUARDED_BY(mutex_);
@@ -180,7 +186,7 @@ class MrCache {
 };
 
 /// A data path's own view of a cache: look-ups without a lock, and without a search when the memory is the same as last
-/// time.
+/// time. Only the first few after each change go to the cache itself: a snapshot is worth making when it is used.
 ///
 /// It holds keys, not registrations, so that it keeps nothing alive: who posts holds what it posts from (its region),
 /// and lets go only when the work request has ended.
@@ -188,7 +194,7 @@ class MrCache {
 /// Thread rule: one thread at a time. Lifetime: within the cache's.
 class MrReader {
  public:
-  explicit MrReader(const MrCache& cache) : cache_(cache) {}
+  explicit MrReader(MrCache& cache) : cache_(cache) {}
 
   /// Keys of the bytes at `address`: for all `size` of them, or for as many as one registration covers from there on
   /// (then ask again for the rest). No keys: nothing is registered there. `size` is not 0.
@@ -205,9 +211,10 @@ class MrReader {
  private:
   Keys search(std::uintptr_t address, std::size_t size);
 
-  const MrCache& cache_;
-  std::uint64_t version_ = 0;
+  MrCache& cache_;
+  std::uint64_t version_ = 0;  ///< Of last_, and of table_ if there is one.
   MrSpan last_;
+  int searches_ = 0;  ///< In the cache itself, of this version.
   std::shared_ptr<const MrTable> table_;
 };
 

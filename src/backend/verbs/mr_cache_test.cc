@@ -297,13 +297,14 @@ TEST_F(MrCacheTest, AgreesWithASearchOfAllEntries) {
   MrReader reader(cache);
   base::Rng rng(7);
   std::vector<std::shared_ptr<Registration>> owned;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 12000; ++round) {
     const std::uintptr_t offset = rng.below(4000);
     const std::size_t size = 1 + rng.below(300);
-    if (rng.below(3) == 0) {
+    const bool changes = round % 40 < 8;  // Then it is quiet, so that snapshots are made, too.
+    if (changes && rng.below(2) == 0) {
       owned.push_back(host(offset, size));
       cache.add(owned.back());
-    } else if (!owned.empty() && rng.below(2) == 0) {
+    } else if (changes && !owned.empty()) {
       const std::size_t at = rng.below(owned.size());
       EXPECT_TRUE(cache.remove(*owned[at]));
       owned.erase(owned.begin() + static_cast<std::ptrdiff_t>(at));
@@ -318,6 +319,24 @@ TEST_F(MrCacheTest, AgreesWithASearchOfAllEntries) {
     }
     EXPECT_EQ(keys.size == 100, reach >= 100);
   }
+}
+
+TEST_F(MrCacheTest, ManyThatOverlapAreSearchedAllTheSame) {
+  MrCache& cache = this->cache();
+  const std::shared_ptr<Registration> large = host(0, 1 << 20);
+  cache.add(large);
+  std::vector<std::shared_ptr<Registration>> small;
+  for (std::uintptr_t i = 1; i < 100; ++i) {
+    small.push_back(host(i * 100, 50));
+    cache.add(small.back());
+  }
+  MrReader reader(cache);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(reader.find(kBase + 9990, 100).lkey, large->lkey());
+    EXPECT_EQ(reader.find(kBase + 9900, 10).size, 10u);
+    EXPECT_FALSE(reader.find(kBase + (2 << 20), 10));
+  }
+  EXPECT_EQ(cache.acquire(local(9990, 100)).value().front(), large);
 }
 
 }  // namespace

@@ -42,9 +42,24 @@ std::vector<PageSlice> touch_slices(std::uintptr_t address, std::size_t size, un
   return slices;
 }
 
-void touch_pages(std::uintptr_t address, std::size_t size) {
-  if (size < kTouchBytesMin) return;
-  const std::vector<PageSlice> slices = touch_slices(address, size, std::min(usable_cpus(), kTouchThreadsMax));
+bool mostly_present(std::uintptr_t address, std::size_t size) {
+  constexpr std::size_t kSamples = 64;
+  constexpr std::size_t kAbsentMax = 4;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  std::size_t absent = 0;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    const std::uintptr_t at = (address + size / kSamples * i) & ~(page - 1);
+    unsigned char present = 0;
+    // What is not mapped at all is not present either; the registration will say so.
+    if (::mincore(reinterpret_cast<void*>(at), page, &present) != 0 || (present & 1) == 0) ++absent;
+  }
+  return absent <= kAbsentMax;
+}
+
+void touch_pages(std::uintptr_t address, std::size_t size, unsigned threads_max) {
+  const unsigned count = std::min(usable_cpus(), threads_max);
+  if (size < kTouchBytesMin || count < 2 || mostly_present(address, size)) return;
+  const std::vector<PageSlice> slices = touch_slices(address, size, count);
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < slices.size(); ++i) {
     try {

@@ -31,7 +31,11 @@ struct PageSlice {
 std::vector<PageSlice> touch_slices(std::uintptr_t address, std::size_t size, unsigned count);
 
 /// Makes the pages present and writable where they may be; contents stay. What cannot be made present is left to the
-/// registration, which reports it.
-void touch_pages(std::uintptr_t address, std::size_t size);
+/// registration, which reports it. At most `threads_max`, and as many as there are CPUs: with one the registration does
+/// it as well.
+void touch_pages(std::uintptr_t address, std::size_t size, unsigned threads_max = kTouchThreadsMax);
+
+/// Whether nearly all pages of the range are present, by a sample of them.
+bool mostly_present(std::uintptr_t address, std::size_t size);
 
 }  // namespace hawser::backend::verbs

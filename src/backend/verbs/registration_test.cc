@@ -1,8 +1,10 @@
 #include "backend/verbs/registration.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -146,6 +148,21 @@ TEST(RegistrationPages, SlicesCoverAllPagesOnceAndCutAtHugePages) {
 
 TEST(RegistrationPages, SmallRangesAreLeftToTheRegistration) {
   EXPECT_TRUE(touch_slices(0x1000, kTouchBytesMin - 1, 8).empty());
+}
+
+TEST(RegistrationPages, PresenceIsToldByASample) {
+  constexpr std::size_t kSize = 1 << 20;
+  void* memory = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const auto start = reinterpret_cast<std::uintptr_t>(memory);
+  ::madvise(memory, kSize, MADV_NOHUGEPAGE);
+  EXPECT_FALSE(mostly_present(start, kSize));
+  std::memset(memory, 1, kSize / 2);
+  EXPECT_FALSE(mostly_present(start, kSize));
+  std::memset(memory, 1, kSize);
+  EXPECT_TRUE(mostly_present(start, kSize));
+  ::munmap(memory, kSize);
+  EXPECT_FALSE(mostly_present(start, kSize)) << "nothing is there";
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ enum class OpType : std::uint8_t { kReadIntoLocal = 1, kWriteFromLocal = 2, kFet
 
 struct Op {
   OpType type = OpType::kReadIntoLocal;
-  LocalMemory local = {};    ///< Of reads and writes.
+  LocalMemory local = {};    ///< Atomics: none, or 8 bytes for what was found.
   RemoteBuffer remote = {};  ///< Atomics: 8 bytes, aligned to 8 in the owner's memory.
   std::uint64_t value = 0;   ///< What kFetchAdd adds, what kCompareSwap puts there.
   std::uint64_t expected = 0;

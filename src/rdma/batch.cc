@@ -1,6 +1,7 @@
 #include "rdma/batch.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "rdma/engine.h"
 
@@ -41,6 +42,9 @@ void BatchCore::settle(std::size_t index, Outcome outcome) {
     if (item.final) return;
     item.final = true;
     item.outcome = std::move(outcome);
+    if (item.is_atomic && item.outcome.status.ok() && item.op.local.valid()) {
+      std::memcpy(item.op.local.bytes().data(), &item.outcome.previous, sizeof(item.outcome.previous));
+    }
     if (item.waiters == 0) remains = take_remains(item);
     is_last = --open_ == 0;
     if (is_last) bells = std::exchange(bells_, {});

@@ -43,6 +43,7 @@ struct Item {
   std::uint64_t bytes = 0;
   Plan plan;
   Transfer transfer;
+  bool is_atomic = false;  ///< What it found goes to the local memory, too, where one was given.
   bool posted = false;     ///< `transfer` is one.
   unsigned waiters = 0;    ///< Threads that wait on `transfer`, which stays while there are any.
   bool cancelled = false;  ///< Asked for before it was posted.

@@ -34,7 +34,7 @@ Status untouched(Code code, std::string text) {
 
 MemoryCore::~MemoryCore() {
   constexpr Duration kPatience = std::chrono::seconds(5);
-  if (bytes.empty() || region.close(kPatience).ok()) return;
+  if (bytes.empty() || opener != ::getpid() || region.close(kPatience).ok()) return;
   // Somebody may still touch the memory: its owner must never go.
   if (owner) (void)new std::shared_ptr<const void>(std::move(owner));
 }
@@ -147,6 +147,7 @@ Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared
   auto core = std::make_shared<MemoryCore>();
   core->writable = writable;
   core->engine = number_;
+  core->opener = opener_;
   if (!bytes.empty()) {
     // Peers reach it only as a buffer, which is a region of its own.
     HAWSER_TRY_ASSIGN(core->region, agent_.add_region({.bytes = bytes, .rights = Rights::kNone}));

@@ -43,6 +43,7 @@ struct MemoryCore {
   std::span<std::byte> bytes;
   bool writable = true;
   std::uint64_t engine = 0;  ///< Whose agent knows `region`.
+  pid_t opener = 0;          ///< A fork of it leaves all as it is.
   Region region;             ///< None for no bytes.
   std::shared_ptr<const void> owner;
 };

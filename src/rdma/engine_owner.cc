@@ -1,8 +1,9 @@
 // Buffers that this process gave out: registered, looked up, released, and changed by atomics.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "base/try.h"
 #include "rdma/engine.h"
@@ -25,7 +26,7 @@ bool same_memory(const LocalMemory& a, const LocalMemory& b) {
 
 Owned::~Owned() {
   constexpr Duration kPatience = std::chrono::seconds(5);
-  if (region.core() == nullptr || region.close(kPatience).ok()) return;
+  if (region.core() == nullptr || memory.core()->opener != ::getpid() || region.close(kPatience).ok()) return;
   (void)new LocalMemory(memory);  // Somebody may still touch the memory: it must never go.
 }
 

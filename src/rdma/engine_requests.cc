@@ -19,6 +19,10 @@ std::span<const std::byte> as_bytes(const std::string& text) {
 
 void Engine::start_atomic(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op) {
   const BufferCore& core = *op.remote.core();
+  batch->with(index, [&](Item& item) {
+    item.is_atomic = true;
+    item.op.local = op.local;
+  });
   const Ask ask{.kind = op.type == OpType::kFetchAdd ? AskKind::kFetchAdd : AskKind::kCompareSwap,
                 .token = core.token,
                 .offset = op.remote.offset(),

@@ -27,6 +27,10 @@ OpShape shape_of(const Op& op) {
 Result<std::uint64_t> bytes_of(const OpShape& shape) {
   if (!shape.has_remote) return bad(Code::kInvalid, "an operation without a remote buffer", "give what decode() gave");
   if (shape.type == OpType::kFetchAdd || shape.type == OpType::kCompareSwap) {
+    if (shape.has_local && (shape.local_size != sizeof(std::uint64_t) || !shape.local_writable)) {
+      return bad(Code::kInvalid, "an atomic with local memory of " + std::to_string(shape.local_size) + " bytes",
+                 "give 8 bytes that can be written, or none");
+    }
     if (shape.remote_size == sizeof(std::uint64_t)) return std::uint64_t{sizeof(std::uint64_t)};
     return bad(Code::kInvalid, "an atomic on a remote buffer of " + std::to_string(shape.remote_size) + " bytes",
                "slice the 8 bytes of the word");

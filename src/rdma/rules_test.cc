@@ -35,7 +35,10 @@ TEST(RdmaRules, C3_WhatDoesNotFitIsRefusedBeforeAByteMoves) {
 
 TEST(RdmaRules, AtomicsTakeOneWord) {
   for (const OpType type : {OpType::kFetchAdd, OpType::kCompareSwap}) {
-    EXPECT_EQ(bytes_of(shape(type, 0, 8)).value(), 8u);
+    EXPECT_EQ(bytes_of(shape(type, 8, 8)).value(), 8u);
+    EXPECT_EQ(bytes_of({.type = type, .has_remote = true, .remote_size = 8}).value(), 8u);
+    EXPECT_EQ(bytes_of(shape(type, 7, 8)).error().code(), Code::kInvalid);
+    EXPECT_EQ(bytes_of(shape(type, 8, 8, false)).error().code(), Code::kInvalid);
     EXPECT_EQ(bytes_of(shape(type, 8, 16)).error().code(), Code::kInvalid);
     EXPECT_EQ(bytes_of(shape(type, 8, 4)).error().code(), Code::kInvalid);
   }

@@ -230,6 +230,7 @@ void bind_drivers(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_peers(nb::module_& module);
+void bind_rdma(nb::module_& module);
 void bind_transfers(nb::module_& module);
 
 }  // namespace hawser::api::python

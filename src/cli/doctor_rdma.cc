@@ -66,7 +66,10 @@ Finding device_finding(const RdmaFacts& facts, const verbs::SurveyedDevice& devi
   finding.found = device.open.message();
   finding.remedy = device.open.advice();
   if (finding.remedy.empty()) finding.remedy = "sudo apt-get install libibverbs1 ibverbs-providers";
-  if (facts.in_container) finding.remedy = kContainerRun;
+  if (!device.has_file && facts.in_container) {
+    const bool denied = device.open.code() == Code::kDenied;
+    finding.remedy = denied ? fmt::format("{}   ({})", finding.remedy, kContainerRun) : kContainerRun;
+  }
   return finding;
 }
 

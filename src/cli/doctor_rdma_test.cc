@@ -84,6 +84,8 @@ TEST_F(DoctorRdma, ADeviceThatDoesNotOpenPassesItsAdviceOn) {
   EXPECT_EQ(finding("rdma.rxe0").verdict, Verdict::kWarn);
   EXPECT_EQ(finding("rdma.rxe0").remedy, "sudo chmod a+rw /dev/infiniband/uverbs0");
   facts_.in_container = true;
+  EXPECT_EQ(finding("rdma.rxe0").remedy.find("--device"), std::string::npos) << "its file is not what is missing";
+  facts_.survey.devices[0].has_file = false;
   EXPECT_NE(finding("rdma.rxe0").remedy.find("--device=/dev/infiniband"), std::string::npos);
 }
 

@@ -14,7 +14,7 @@ namespace hawser::backend::verbs {
 namespace {
 
 constexpr std::string_view kGiveFile =
-    "container: --device=/dev/infiniband/{0}; else: sudo modprobe ib_uverbs, and udev's rules of rdma-core";
+    "sudo modprobe ib_uverbs && sudo udevadm trigger   (container: --device=/dev/infiniband/{0})";
 
 class DeviceList {
  public:

@@ -40,7 +40,7 @@ Survey survey_devices(std::vector<DeviceInfo> devices, Verbs* verbs, const Statu
   }
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const Status access = check_access(dev_folder, devices[i]);
-    SurveyedDevice device{std::move(devices[i]), access.ok() ? opened[i] : access, {}, {}};
+    SurveyedDevice device{std::move(devices[i]), access.ok() ? opened[i] : access, access.ok(), {}, {}};
     for (const PortInfo& port : device.info.ports) {
       device.gids.push_back(score_gids(port.gids, port.netdev));
       device.usable.push_back(usable(device.info, port));

@@ -18,7 +18,8 @@ namespace hawser::backend::verbs {
 
 struct SurveyedDevice {
   DeviceInfo info;
-  Status open;  ///< Good, or why it cannot be opened; says "not tried" when libibverbs is missing.
+  Status open;           ///< Good, or why it cannot be opened; says "not tried" when libibverbs is missing.
+  bool has_file = true;  ///< Its file is there and may be opened; else `open` says why not.
   std::vector<std::vector<GidScore>> gids;  ///< For each port its table, best first.
   std::vector<Status> usable;               ///< For each port.
 };

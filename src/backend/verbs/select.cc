@@ -191,8 +191,9 @@ Status usable(const DeviceInfo& device, const PortInfo& port) {
   const std::string netdev = port.netdev.empty() ? "INTERFACE" : port.netdev;
   return Status(Code::kUnsupported, fmt::format("{} is not active, it is {}", who, to_string(port.state)))
       .with_device(device.name)
-      .with_advice(ethernet ? fmt::format("sudo ip link set {} up; then look at the cable and the switch", netdev)
-                            : "look at the cable, and at the subnet manager (sminfo)");
+      .with_advice(ethernet
+                       ? fmt::format("sudo ip link set {} up   (up already: look at the cable and the switch)", netdev)
+                       : "look at the cable, and at the subnet manager (sminfo)");
 }
 
 Result<std::vector<LocalPort>> choose_ports(std::span<const DeviceInfo> devices, const ChooseOptions& options) {

@@ -45,6 +45,16 @@ function(hawser_ctest name)
   endif()
 endfunction()
 
+# hawser_vm_ctest(<ctest name> KERNEL <6.1|6.12> TIMEOUT <seconds> COMMAND <command>... [ENV <name=value>...])
+#   Registers a command that runs, label rdma, in a virtual machine with two Soft-RoCE devices (tools/rdma-vm). It shares the
+#   build folder with it, nothing else can be written. The first one of a kernel makes the machine, which takes a minute.
+function(hawser_vm_ctest name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "KERNEL;TIMEOUT" "COMMAND;ENV")
+  math(EXPR timeout "${arg_TIMEOUT} + 180")
+  hawser_ctest(${name} LABEL rdma TIMEOUT ${timeout} ENV ${arg_ENV}
+    COMMAND "${PROJECT_SOURCE_DIR}/tools/rdma-vm/ctest_in_vm" ${arg_KERNEL} ${arg_TIMEOUT} ${arg_COMMAND})
+endfunction()
+
 # hawser_test(NAME <name> SOURCES <file>... LABEL <unit|conformance|sim|real> TIMEOUT <seconds> [LIBS <library>...]
 #             [ARGS <argument>...] [ENV <name=value>...] [SERIAL] [CTEST <ctest name>])
 #   A GoogleTest executable <name>, run by ctest as <label>.<name>. It must not bring its own main() unless it links

@@ -38,7 +38,7 @@ TEST(Domain, UnknownDeviceNamesTheOnesThereAre) {
 }
 
 TEST(Domain, FailureOfEachCallLeaksNothing) {
-  const int calls = fail_each_call([](const std::shared_ptr<MemoryFake>& fake) {
+  const int calls = fail_each_call<MemoryFake>([](const std::shared_ptr<MemoryFake>& fake) {
     const Result<std::shared_ptr<Domain>> domain = Domain::open(fake, "mock0");
     if (domain) return true;
     EXPECT_NE(domain.error().to_string().find("errno 5"), std::string::npos) << domain.error().to_string();

@@ -278,7 +278,7 @@ TEST_F(MrCacheTest, RememberedFailuresAreBounded) {
 }
 
 TEST(MrCache, FailureOfEachCallLeaksNothing) {
-  const int calls = fail_each_call([](const std::shared_ptr<MemoryFake>& fake) {
+  const int calls = fail_each_call<MemoryFake>([](const std::shared_ptr<MemoryFake>& fake) {
     const Result<std::shared_ptr<Domain>> domain = Domain::open(fake, "mock0");
     if (!domain) return false;
     AllocatorSource source(*domain);

@@ -21,7 +21,7 @@
 
 namespace hawser::backend::verbs {
 
-class MemoryFake final : public Verbs {
+class MemoryFake : public Verbs {
  public:
   /// What a registration was asked for.
   struct Asked {
@@ -59,7 +59,8 @@ class MemoryFake final : public Verbs {
   int violations = 0;     ///< Objects ended before what they hold.
   std::size_t bytes = 0;
   std::vector<Asked> asked;
-  int alive() const { return contexts + domains + memories + lists; }
+  int others = 0;  ///< Objects of those who derive from it.
+  int alive() const { return contexts + domains + memories + lists + others; }
 
   std::string describe() const override { return "fake"; }
 
@@ -168,10 +169,11 @@ class MemoryFake final : public Verbs {
 /// Runs `scenario` with the first, second, ... fallible call failing until nothing fails any more; each time all
 /// objects must be gone afterwards (else the answer is negative). Returns how many calls it has. `scenario(fake)` tells
 /// whether all went well.
-inline int fail_each_call(const std::function<bool(const std::shared_ptr<MemoryFake>&)>& scenario, int error = EIO) {
+template <typename Fake>
+int fail_each_call(const std::function<bool(const std::shared_ptr<Fake>&)>& scenario, int error = EIO) {
   constexpr int kCallsMax = 1000;
   for (int n = 1; n < kCallsMax; ++n) {
-    auto fake = std::make_shared<MemoryFake>();
+    auto fake = std::make_shared<Fake>();
     fake->fail_call = n;
     fake->fail_errno = error;
     const bool good = scenario(fake);

@@ -190,7 +190,7 @@ TEST_F(GpuMemoryTest, PlansByWhatThereIs) {
 
 TEST(GpuMemory, FailureOfEachCallLeaksNothing) {
   const std::size_t descriptors = open_descriptors();
-  const int calls = fail_each_call([](const std::shared_ptr<MemoryFake>& fake) {
+  const int calls = fail_each_call<MemoryFake>([](const std::shared_ptr<MemoryFake>& fake) {
     GpuFake gpu;
     gpu.allocations = {{kGpu, {4096, 1}}, {kGpu + 4096, {8192, 2}}};
     gpu.fails = [&fake] { return fake->fails(); };

@@ -118,7 +118,7 @@ TEST_F(RegistrationTest, RefusesWhatIsNoRange) {
 
 TEST(Registration, FailureOfEachCallLeaksNothing) {
   std::vector<char> memory(100);
-  const int calls = fail_each_call([&](const std::shared_ptr<MemoryFake>& fake) {
+  const int calls = fail_each_call<MemoryFake>([&](const std::shared_ptr<MemoryFake>& fake) {
     const Result<std::shared_ptr<Domain>> domain = Domain::open(fake, "mock0");
     if (!domain) return false;
     const auto made = register_host(*domain, memory.data(), memory.size(), Rights::kReadWrite);

@@ -284,7 +284,7 @@ TEST_F(SegmentTableTest, ACacheTakesSegmentsFirstAndDmabufsOtherwise) {
 }
 
 TEST(SegmentTable, FailureOfEachCallLeaksNothing) {
-  const int calls = fail_each_call([](const std::shared_ptr<MemoryFake>& fake) {
+  const int calls = fail_each_call<MemoryFake>([](const std::shared_ptr<MemoryFake>& fake) {
     GpuFake gpu;
     FakeKeys keys(4);
     gpu.allocations = {{kBase, {kStep, 1}}, {kBase + kStep, {kStep, 2}}};

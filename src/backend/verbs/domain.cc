@@ -12,18 +12,18 @@ namespace hawser::backend::verbs {
 namespace {
 
 /// The list of devices as libibverbs lends it; devices are good while it lives, opened ones longer.
-class DeviceList {
+class LentDevices {
  public:
-  explicit DeviceList(Verbs& verbs) : verbs_(verbs) {
+  explicit LentDevices(Verbs& verbs) : verbs_(verbs) {
     errno = 0;
     list_ = verbs_.get_device_list(&count_);
     error_ = list_ == nullptr ? errno : 0;
   }
-  ~DeviceList() {
+  ~LentDevices() {
     if (list_ != nullptr) verbs_.free_device_list(list_);
   }
-  DeviceList(const DeviceList&) = delete;
-  DeviceList& operator=(const DeviceList&) = delete;
+  LentDevices(const LentDevices&) = delete;
+  LentDevices& operator=(const LentDevices&) = delete;
 
   bool valid() const { return list_ != nullptr; }
   int error() const { return error_; }
@@ -81,7 +81,7 @@ Status open_failed(const std::string& name, std::string_view call, int error) {
 }  // namespace
 
 Result<std::shared_ptr<Domain>> Domain::open(std::shared_ptr<Verbs> verbs, std::string_view name) {
-  DeviceList list(*verbs);
+  LentDevices list(*verbs);
   if (!list.valid()) return no_list(list.error());
   for (ibv_device* device : list.devices()) {
     if (name != device->name) continue;

@@ -38,7 +38,7 @@ bool knows_no_pointers(CudaResult result) {
 }
 
 template <typename Function>
-void look_up(const base::Dylib& library, const char* name, Function** out, Status* missing) {
+void bind_symbol(const base::Dylib& library, const char* name, Function** out, Status* missing) {
   Result<Function*> found = library.symbol<Function>(name);
   if (found) {
     *out = *found;
@@ -47,9 +47,9 @@ void look_up(const base::Dylib& library, const char* name, Function** out, Statu
   }
 }
 
-Status fill(const base::Dylib& library, CudaTable* table) {
+Status fill_cuda(const base::Dylib& library, CudaTable* table) {
   Status missing;
-  const auto get = [&](const char* name, auto** out) { look_up(library, name, out, &missing); };
+  const auto get = [&](const char* name, auto** out) { bind_symbol(library, name, out, &missing); };
   get("cuInit", &table->init);
   get("cuDeviceGetCount", &table->device_count);
   get("cuDeviceGet", &table->device_get);
@@ -61,10 +61,10 @@ Status fill(const base::Dylib& library, CudaTable* table) {
   get("cuCtxPopCurrent_v2", &table->pop_context);
   get("cuGetErrorName", &table->error_name);
   Status optional;
-  look_up(library, "cuDevicePrimaryCtxGetState", &table->primary_state, &optional);
-  look_up(library, "cuDevicePrimaryCtxRetain", &table->primary_retain, &optional);
-  look_up(library, "cuDevicePrimaryCtxRelease_v2", &table->primary_release, &optional);
-  look_up(library, "cuMemGetHandleForAddressRange", &table->range_handle, &optional);
+  bind_symbol(library, "cuDevicePrimaryCtxGetState", &table->primary_state, &optional);
+  bind_symbol(library, "cuDevicePrimaryCtxRetain", &table->primary_retain, &optional);
+  bind_symbol(library, "cuDevicePrimaryCtxRelease_v2", &table->primary_release, &optional);
+  bind_symbol(library, "cuMemGetHandleForAddressRange", &table->range_handle, &optional);
   return missing;
 }
 
@@ -92,7 +92,7 @@ Result<std::unique_ptr<GpuDriver>> open_cuda_driver() {
         .with_advice("only GPU memory needs it; in a container, start it with the GPUs");
   }
   CudaTable table;
-  if (Status missing = fill(*library, &table); !missing.ok()) {
+  if (Status missing = fill_cuda(*library, &table); !missing.ok()) {
     return Status(Code::kUnsupported, "the CUDA driver is too old").because(missing);
   }
   library->keep_loaded();  // It has threads of its own.

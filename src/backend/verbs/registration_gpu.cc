@@ -14,7 +14,7 @@ namespace hawser::backend::verbs {
 namespace {
 
 /// Allocations that one range may lie in.
-constexpr std::size_t kPiecesMax = 4096;
+constexpr std::size_t kAllocationsMax = 4096;
 
 std::uintptr_t page_bytes() { return static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)); }
 
@@ -114,9 +114,9 @@ Result<std::vector<MemorySource::Made>> GpuMemory::make(const Wanted& wanted) {
   std::vector<Made> made;
   const std::uintptr_t end = wanted.address + wanted.size;
   for (std::uintptr_t at = wanted.address; at < end;) {
-    if (made.size() == kPiecesMax) {
+    if (made.size() == kAllocationsMax) {
       return Status(Code::kBusy, base::format("{} B at {:#x} lie in more than {} allocations", wanted.size,
-                                              wanted.address, kPiecesMax));
+                                              wanted.address, kAllocationsMax));
     }
     Wanted rest = wanted;
     rest.address = at;

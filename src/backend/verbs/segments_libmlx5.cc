@@ -7,7 +7,7 @@
 namespace hawser::backend::verbs {
 namespace {
 
-struct Table {
+struct Mlx5Table {
   bool (*is_supported)(ibv_device*);
   ibv_qp* (*create_qp)(ibv_context*, ibv_qp_init_attr_ex*, mlx5dv_qp_init_attr*);
   mlx5dv_qp_ex* (*qp_ex)(ibv_qp_ex*);
@@ -18,7 +18,7 @@ struct Table {
 
 class LibMlx5 final : public Mlx5 {
  public:
-  LibMlx5(base::Dylib mlx5, base::Dylib ibverbs, const Table& table)
+  LibMlx5(base::Dylib mlx5, base::Dylib ibverbs, const Mlx5Table& table)
       : mlx5_(std::move(mlx5)), ibverbs_(std::move(ibverbs)), table_(table) {
     mlx5_.keep_loaded();  // Providers register what they never take back.
     ibverbs_.keep_loaded();
@@ -62,11 +62,11 @@ class LibMlx5 final : public Mlx5 {
  private:
   base::Dylib mlx5_;
   base::Dylib ibverbs_;
-  const Table table_;
+  const Mlx5Table table_;
 };
 
 template <typename Function>
-bool look_up(const base::Dylib& library, const char* name, Function** out) {
+bool find_in(const base::Dylib& library, const char* name, Function** out) {
   *out = library.find_symbol<Function>(name);
   return *out != nullptr;
 }
@@ -78,13 +78,13 @@ Result<std::unique_ptr<Mlx5>> open_mlx5() {
   if (!mlx5) return Status(Code::kUnsupported, "libmlx5 cannot be opened").because(mlx5.error());
   Result<base::Dylib> ibverbs = base::Dylib::open({"libibverbs.so.1"});
   if (!ibverbs) return Status(Code::kUnsupported, "libibverbs cannot be opened").because(ibverbs.error());
-  Table table{};
-  const bool complete = look_up(*mlx5, "mlx5dv_is_supported", &table.is_supported) &&
-                        look_up(*mlx5, "mlx5dv_create_qp", &table.create_qp) &&
-                        look_up(*mlx5, "mlx5dv_qp_ex_from_ibv_qp_ex", &table.qp_ex) &&
-                        look_up(*mlx5, "mlx5dv_create_mkey", &table.create_mkey) &&
-                        look_up(*mlx5, "mlx5dv_destroy_mkey", &table.destroy_mkey) &&
-                        look_up(*ibverbs, "ibv_qp_to_qp_ex", &table.to_qp_ex);
+  Mlx5Table table{};
+  const bool complete = find_in(*mlx5, "mlx5dv_is_supported", &table.is_supported) &&
+                        find_in(*mlx5, "mlx5dv_create_qp", &table.create_qp) &&
+                        find_in(*mlx5, "mlx5dv_qp_ex_from_ibv_qp_ex", &table.qp_ex) &&
+                        find_in(*mlx5, "mlx5dv_create_mkey", &table.create_mkey) &&
+                        find_in(*mlx5, "mlx5dv_destroy_mkey", &table.destroy_mkey) &&
+                        find_in(*ibverbs, "ibv_qp_to_qp_ex", &table.to_qp_ex);
   if (!complete) return Status(Code::kUnsupported, "libmlx5 is too old for indirect keys: rdma-core 28 or later");
   return std::unique_ptr<Mlx5>(new LibMlx5(*std::move(mlx5), *std::move(ibverbs), table));
 }

@@ -19,12 +19,12 @@ constexpr int kPiecesMax = 64;
 constexpr int kSpins = 1000;
 constexpr int kGidsMax = 256;
 
-Status failed(const Domain& domain, std::string_view call, int error) {
+Status key_failed(const Domain& domain, std::string_view call, int error) {
   return base::errno_status(base::format("{} for an indirect key of {}", call, domain.name()), error != 0 ? error : EIO)
       .with_device(domain.name());
 }
 
-bool is_zero(const ibv_gid& gid) {
+bool is_no_gid(const ibv_gid& gid) {
   return std::all_of(std::begin(gid.raw), std::end(gid.raw), [](std::uint8_t byte) { return byte == 0; });
 }
 
@@ -48,7 +48,7 @@ Result<Self> find_self(const Domain& domain) {
     if (!self.is_global) return self;
     for (int index = 0; index < std::min(self.attr.gid_tbl_len, kGidsMax); ++index) {
       self.gid_index = static_cast<std::uint8_t>(index);
-      if (verbs.query_gid(domain.context(), self.port, index, &self.gid) == 0 && !is_zero(self.gid)) return self;
+      if (verbs.query_gid(domain.context(), self.port, index, &self.gid) == 0 && !is_no_gid(self.gid)) return self;
     }
   }
   return Status(Code::kUnsupported, base::format("{} has no active port with an address", domain.name()))
@@ -78,7 +78,7 @@ class Mlx5Keys::Loop {
     std::unique_ptr<Loop> loop(new Loop(domain));
     errno = 0;
     loop->cq_ = domain->verbs().create_cq(domain->context(), 4, nullptr, nullptr, 0);
-    if (loop->cq_ == nullptr) return failed(*domain, "ibv_create_cq", errno);
+    if (loop->cq_ == nullptr) return key_failed(*domain, "ibv_create_cq", errno);
     ibv_qp_init_attr attr{};
     attr.send_cq = attr.recv_cq = loop->cq_;
     attr.qp_type = IBV_QPT_RC;
@@ -89,7 +89,7 @@ class Mlx5Keys::Loop {
                 .max_inline_data = static_cast<std::uint32_t>(pieces_max * sizeof(ibv_sge))};
     errno = 0;
     loop->qp_ = mlx5.create_qp(domain->pd(), attr);
-    if (loop->qp_ == nullptr) return failed(*domain, "mlx5dv_create_qp", errno);
+    if (loop->qp_ == nullptr) return key_failed(*domain, "mlx5dv_create_qp", errno);
     HAWSER_TRY(loop->connect(self));
     return loop;
   }
@@ -108,7 +108,7 @@ class Mlx5Keys::Loop {
 
   Status modify(ibv_qp_attr& attr, int mask, std::string_view state) {
     const int error = domain_->verbs().modify_qp(qp_, &attr, mask);
-    return error == 0 ? Status() : failed(*domain_, base::format("ibv_modify_qp to {}", state), error);
+    return error == 0 ? Status() : key_failed(*domain_, base::format("ibv_modify_qp to {}", state), error);
   }
 
   Status connect(const Self& self) {
@@ -188,7 +188,7 @@ Result<std::shared_ptr<Registration>> Mlx5Keys::bind(const std::vector<std::shar
   }
   errno = 0;
   mlx5dv_mkey* mkey = mlx5_->create_mkey(domain_->pd(), static_cast<std::uint16_t>(pieces_max_));
-  if (mkey == nullptr) return failed(*domain_, "mlx5dv_create_mkey", errno);
+  if (mkey == nullptr) return key_failed(*domain_, "mlx5dv_create_mkey", errno);
   auto key = std::make_unique<Key>(mlx5_, mkey, pieces);
   const int flags = access_flags(*domain_, access) & ~IBV_ACCESS_RELAXED_ORDERING;
   if (const Status status = post_and_wait(mkey, list, flags); !status.ok()) {
@@ -203,12 +203,12 @@ Result<std::shared_ptr<Registration>> Mlx5Keys::bind(const std::vector<std::shar
 Status Mlx5Keys::post_and_wait(mlx5dv_mkey* key, std::span<ibv_sge> list, int access) {
   const std::uint64_t wr_id = ++next_wr_id_;
   const int posted = mlx5_->post_list(loop_->qp(), key, static_cast<std::uint32_t>(access), list, wr_id);
-  if (posted != 0) return failed(*domain_, "posting the list", posted);
+  if (posted != 0) return key_failed(*domain_, "posting the list", posted);
   const Instant deadline = clock_.now() + kBindMax;
   for (int spins = 0; clock_.now() < deadline; ++spins) {
     ibv_wc completion{};
     const int count = domain_->verbs().poll_cq(loop_->cq(), 1, &completion);
-    if (count < 0) return failed(*domain_, "ibv_poll_cq", EIO);
+    if (count < 0) return key_failed(*domain_, "ibv_poll_cq", EIO);
     if (count == 0) {
       if (spins >= kSpins) std::this_thread::yield();
       continue;

@@ -4,7 +4,7 @@
 // batches of operations on them with one timeout, each with an outcome of its own. It stands on an Agent, and takes
 // whatever path that has to the owner: verbs, shared memory or tcp.
 //
-//   auto rdma = hawser::rdma::Backend::open(agent);                         // both sides; agents with a Driver
+//   auto rdma = hawser::rdma::Backend::open(agent);                         // both sides
 //   auto memory = rdma->local_memory(bytes);
 //   auto buffer = rdma->request_buffer(7, *memory);                         // the owner
 //   std::string handle = buffer->encode();                                  // to a peer, by any way there is
@@ -173,7 +173,8 @@ class HAWSER_API Batch {
 
 struct BackendOptions {
   std::uint32_t channel = 0x52444d41;  ///< For requests to owners; the same at all sides, and used by nobody else.
-  /// A thread of its own answers peers and ends what nobody waits for. Else `serve` must be called.
+  /// A thread of its own answers peers, ends what nobody waits for, and runs the agent where no Driver does. Else
+  /// `serve` must be called.
   bool thread = true;
   std::size_t buffers_max = 1u << 20;
   std::size_t requests_max = 1u << 16;  ///< Releases and atomics on their way, at either side.

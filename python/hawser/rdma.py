@@ -93,7 +93,7 @@ class _Engine:
         wanted = _wanted_backends()
         settings = {"mode": "lenient"} if wanted is not None else {}
         try:
-            self.agent = Agent(name, backends=wanted, settings=settings)
+            self.agent = Agent(name, backends=wanted, settings=settings, driver=False)
         except Error as error:
             raise RuntimeError(f"hawser.rdma: no backend could be opened: {error}") from error
         self.open = {each["name"] for each in self.agent.backends() if each["open"]}

@@ -117,7 +117,10 @@ void BatchCore::wait_for(std::size_t index, Instant until) {
     ++item.waiters;
     transfer = &item.transfer;
   }
+  const auto its = engine.lock();
+  if (its) its->begin_wait();
   (void)transfer->wait(until - Clock::steady().now());
+  if (its) its->end_wait();
   const base::MutexLock lock(mutex_);
   Item& item = items_[index];
   if (--item.waiters == 0 && item.final) remains = take_remains(item);

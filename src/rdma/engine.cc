@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "agent/core.h"
 #include "agent/plan.h"
 #include "base/try.h"
 #include "rdma/rules.h"
@@ -14,7 +15,7 @@ HAWSER_NAMESPACE_BEGIN
 namespace rdma {
 namespace {
 
-constexpr std::uint64_t kSmall = 64 * 1024;  ///< What a submit over shared memory does on the spot.
+constexpr std::uint64_t kSmall = 1024 * 1024;  ///< What a submit over shared memory mostly does on the spot.
 constexpr unsigned kIndexBits = 24;
 constexpr std::size_t kOpsMax = std::size_t{1} << kIndexBits;
 constexpr std::size_t kQueueCapacity = 1u << 16;
@@ -22,6 +23,7 @@ constexpr std::size_t kCompletionsPerRound = 256;
 constexpr std::size_t kWatchedPerRound = 256;
 constexpr Duration kWatchNap = std::chrono::microseconds(50);
 constexpr Duration kTick = std::chrono::milliseconds(2);  ///< While something waits for a peer or for room.
+constexpr Duration kLedNap = std::chrono::milliseconds(1);
 constexpr Duration kIdleNap = std::chrono::seconds(1);
 
 std::atomic<std::uint64_t> next_engine{1};
@@ -95,14 +97,18 @@ void Engine::stop() {
 }
 
 void Engine::run() {
-  const std::array<int, 2> fds = {queue_.event_fd(), wake_.fd()};
+  const bool drives = !agent_.core()->lane.driven();
+  std::array<pollfd, 3> watched = {pollfd{.fd = queue_.event_fd(), .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = drives ? agent_.event_fd() : -1, .events = POLLIN, .revents = 0}};
   while (!stop_.load(std::memory_order_acquire)) {
-    if (serve()) continue;
-    std::array<pollfd, 2> watched = {pollfd{.fd = fds[0], .events = POLLIN, .revents = 0},
-                                     pollfd{.fd = fds[1], .events = POLLIN, .revents = 0}};
-    const Duration pause = nap();
+    // Who waits for an operation moves the agent on by itself, with less delay than by way of this thread.
+    const bool is_led = drives && waiters_.load(std::memory_order_relaxed) > 0;
+    const bool moved = drives && !is_led && agent_.poll() > 0;
+    if (serve() || moved) continue;
+    const Duration pause = is_led ? std::min(kLedNap, nap()) : nap();
     const timespec patience = {.tv_sec = pause.count() / 1'000'000'000, .tv_nsec = pause.count() % 1'000'000'000};
-    (void)::ppoll(watched.data(), watched.size(), &patience, nullptr);
+    (void)::ppoll(watched.data(), is_led ? 2 : 3, &patience, nullptr);
     (void)wake_.drain();
   }
 }
@@ -263,6 +269,11 @@ void Engine::post(const std::shared_ptr<BatchCore>& batch, std::size_t index, bo
       is_over = item.posted && item.transfer.done();
     }
   });
+  // A turn right here is what a small one lacks, where its turn is ours to take.
+  if (is_near && failure.ok() && !is_over && !agent_.core()->lane.driven()) {
+    (void)agent_.poll();
+    is_over = batch->look(index);
+  }
   if (is_over) {
     (void)batch->look(index);
   } else if (failure.code() == Code::kBusy) {

@@ -4,7 +4,8 @@
 // between holders and owners (release, atomics), which travel as messages on one channel of the agent.
 //
 // One round of `serve` takes completions and messages, posts what waited for room, and ends what is due. A thread runs
-// it, asleep on the completion queue's descriptor and a bell of its own; or the user does.
+// it, asleep on the completion queue's descriptor and a bell of its own; or the user does. Where no Driver runs the
+// agent, the thread does that, too.
 //
 // Thread rule: thread-safe. `mutex_` guards the books; neither the agent nor a batch is called under it.
 // Lifetime: held by the Backend alone (batches refer to it weakly), whose end stops the thread.
@@ -90,6 +91,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::size_t buffer_count() const;
   Result<std::shared_ptr<BatchCore>> release(const RemoteBuffer& buffer, Duration timeout);
 
+  /// While somebody waits for an operation, who moves the agent on meanwhile.
+  void begin_wait() { waiters_.fetch_add(1, std::memory_order_relaxed); }
+  void end_wait() { waiters_.fetch_sub(1, std::memory_order_relaxed); }
   /// Of a batch that has ended: nothing is kept for it any more.
   void ended(std::uint64_t serial);
   void cancelled(BatchCore& batch);
@@ -155,6 +159,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   CompletionQueue queue_;
   base::EventFd wake_;
   std::atomic<bool> stop_{false};
+  std::atomic<unsigned> waiters_{0};
   LocalMemory scratch_;  ///< For plans that are only asked about.
 
   base::Mutex serving_;  ///< One round at a time.

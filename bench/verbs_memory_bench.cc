@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backend/verbs/libibverbs.h"
@@ -118,23 +119,20 @@ class Fresh {
 void touching(std::size_t size) {
   Fresh memory(size);
   const auto renew = [&] { memory.renew(); };
-  const auto touch = [&](unsigned count) {
-    return median_ns(1, renew, [&] { touch_pages(memory.address(), memory.size(), count); }) / 1e6;
+  const auto populate = [&](unsigned threads) {
+    return median_ns(1, renew, [&] { populate_pages(memory.address(), memory.size(), threads); }) / 1e6;
   };
-  const double one = median_ns(1, renew, [&] {
-    // As touch_pages does it, but alone.
-    if (::madvise(reinterpret_cast<void*>(memory.address()), memory.size(), 23) != 0) std::perror("madvise");
-  });
-  const double all = touch(kTouchThreadsMax);
-  const double again = median_ns(1, nothing, [&] { touch_pages(memory.address(), memory.size()); });
-  std::printf("%zu MiB of fresh pages: present after %.1f ms by one thread, %.1f ms by several; %.3f ms when present\n",
-              size >> 20, one / 1e6, all, again / 1e6);
+  const unsigned cpus = std::min(std::thread::hardware_concurrency(), kTouchThreadsMax);
+  const double one = populate(1);
+  const double all = populate(cpus);
+  const double again = median_ns(1, nothing, [&] { touch_pages(memory.address(), memory.size()); }) / 1e6;
+  std::printf("%zu MiB of fresh pages: present after %.1f ms by 1 thread, %.1f ms by %u; %.3f ms when present\n",
+              size >> 20, one, all, cpus, again);
 }
 
 void registering(const std::shared_ptr<Domain>& domain, std::size_t size) {
   Fresh memory(size);
   const auto renew = [&] { memory.renew(); };
-  std::shared_ptr<void> held;
   const auto plain = [&] {
     ibv_mr* mr = domain->verbs().reg_mr(domain->pd(), reinterpret_cast<void*>(memory.address()), memory.size(),
                                         IBV_ACCESS_LOCAL_WRITE);
@@ -142,6 +140,7 @@ void registering(const std::shared_ptr<Domain>& domain, std::size_t size) {
     domain->verbs().dereg_mr(mr);
   };
   const auto touched = [&] {
+    populate_pages(memory.address(), memory.size(), std::min(std::thread::hardware_concurrency(), kTouchThreadsMax));
     (void)register_host(domain, reinterpret_cast<void*>(memory.address()), memory.size(), Rights::kNone).value();
   };
   const double fresh = median_ns(1, renew, plain) / 1e6;

@@ -56,9 +56,13 @@ bool mostly_present(std::uintptr_t address, std::size_t size) {
   return absent <= kAbsentMax;
 }
 
-void touch_pages(std::uintptr_t address, std::size_t size, unsigned threads_max) {
-  const unsigned count = std::min(usable_cpus(), threads_max);
-  if (size < kTouchBytesMin || count < 2 || mostly_present(address, size)) return;
+void touch_pages(std::uintptr_t address, std::size_t size) {
+  const unsigned threads = std::min(usable_cpus() / 2, kTouchThreadsMax);
+  if (size < kTouchBytesMin || threads < 2 || mostly_present(address, size)) return;
+  populate_pages(address, size, threads);
+}
+
+void populate_pages(std::uintptr_t address, std::size_t size, unsigned count) {
   const std::vector<PageSlice> slices = touch_slices(address, size, count);
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < slices.size(); ++i) {

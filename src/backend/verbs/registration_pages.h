@@ -30,10 +30,12 @@ struct PageSlice {
 /// shared; nothing when it is smaller than kTouchBytesMin.
 std::vector<PageSlice> touch_slices(std::uintptr_t address, std::size_t size, unsigned count);
 
-/// Makes the pages present and writable where they may be; contents stay. What cannot be made present is left to the
-/// registration, which reports it. At most `threads_max`, and as many as there are CPUs: with one the registration does
-/// it as well.
-void touch_pages(std::uintptr_t address, std::size_t size, unsigned threads_max = kTouchThreadsMax);
+/// Makes the pages present and writable where they may be, by `threads` threads; contents stay. What cannot be made
+/// present is left to the registration, which reports it. Does nothing below kTouchBytesMin.
+void populate_pages(std::uintptr_t address, std::size_t size, unsigned threads);
+
+/// The same where it pays: half of the CPUs, if they are four at least, and only when pages are missing.
+void touch_pages(std::uintptr_t address, std::size_t size);
 
 /// Whether nearly all pages of the range are present, by a sample of them.
 bool mostly_present(std::uintptr_t address, std::size_t size);

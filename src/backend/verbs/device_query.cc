@@ -16,14 +16,14 @@ namespace {
 constexpr std::string_view kGiveFile =
     "sudo modprobe ib_uverbs && sudo udevadm trigger   (container: --device=/dev/infiniband/{0})";
 
-class DeviceList {
+class KnownDevices {
  public:
-  explicit DeviceList(Verbs& verbs) : verbs_(verbs), list_(verbs.get_device_list(&count_)), error_(errno) {}
-  ~DeviceList() {
+  explicit KnownDevices(Verbs& verbs) : verbs_(verbs), list_(verbs.get_device_list(&count_)), error_(errno) {}
+  ~KnownDevices() {
     if (list_ != nullptr) verbs_.free_device_list(list_);
   }
-  DeviceList(const DeviceList&) = delete;
-  DeviceList& operator=(const DeviceList&) = delete;
+  KnownDevices(const KnownDevices&) = delete;
+  KnownDevices& operator=(const KnownDevices&) = delete;
 
   Result<ibv_device*> find(const DeviceInfo& device) const {
     if (list_ == nullptr) {
@@ -71,7 +71,7 @@ Status query_ports(Verbs& verbs, ibv_context* context, DeviceInfo& device) {
   return {};
 }
 
-Status query(Verbs& verbs, const DeviceList& list, DeviceInfo& device) {
+Status query(Verbs& verbs, const KnownDevices& list, DeviceInfo& device) {
   HAWSER_TRY_ASSIGN(ibv_device * found, list.find(device));
   ibv_context* context = verbs.open_device(found);
   if (context == nullptr) {
@@ -90,7 +90,7 @@ Status query(Verbs& verbs, const DeviceList& list, DeviceInfo& device) {
 }  // namespace
 
 std::vector<Status> query_devices(Verbs& verbs, std::span<DeviceInfo> devices) {
-  const DeviceList list(verbs);
+  const KnownDevices list(verbs);
   std::vector<Status> statuses;
   statuses.reserve(devices.size());
   for (DeviceInfo& device : devices) statuses.push_back(query(verbs, list, device));

@@ -1,9 +1,14 @@
 // Domains, registrations and the cache on each RDMA device that this machine has: what a fake cannot tell.
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -46,6 +51,33 @@ class Pages {
  private:
   void* const memory_;
   const std::size_t size_;
+};
+
+/// While it lives, this thread has no right to lock memory beyond the limit, which is `bytes`.
+class LockLimit {
+ public:
+  explicit LockLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_MEMLOCK, &before_);
+    const rlimit limit{std::min(bytes, before_.rlim_max), before_.rlim_max};
+    ::setrlimit(RLIMIT_MEMLOCK, &limit);
+    ::syscall(SYS_capget, &header_, held_.data());
+    auto without = held_;
+    without[0].effective &= ~(1u << CAP_IPC_LOCK);
+    dropped_ = ::syscall(SYS_capset, &header_, without.data()) == 0;
+  }
+  ~LockLimit() {
+    ::syscall(SYS_capset, &header_, held_.data());
+    ::setrlimit(RLIMIT_MEMLOCK, &before_);
+  }
+  LockLimit(const LockLimit&) = delete;
+  LockLimit& operator=(const LockLimit&) = delete;
+  bool works() const { return dropped_; }
+
+ private:
+  rlimit before_{};
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> held_{};
+  bool dropped_ = false;
 };
 
 class RegistrationRealTest : public testing::Test {
@@ -117,6 +149,25 @@ TEST_F(RegistrationRealTest, WhatIsNotMappedIsRefused) {
     EXPECT_TRUE(status.code() == Code::kInvalid || status.code() == Code::kBusy) << status.to_string();
     EXPECT_EQ(status.device(), domain->name());
   }
+}
+
+TEST_F(RegistrationRealTest, TheLimitOfLockedMemoryIsNamed) {
+  const Pages pages(4 << 20);
+  const auto& domain = domains().front();
+  const LockLimit limit(1 << 20);
+  ASSERT_TRUE(limit.works());
+  const Status status = register_host(domain, pages.data(), pages.size(), Rights::kRead).error();
+  EXPECT_EQ(status.code(), Code::kBusy) << status.to_string();
+  EXPECT_NE(status.advice().find("locked memory, now 1MiB"), std::string_view::npos) << status.to_string();
+  HostSource source(domain);
+  MrCache cache(source);
+  const auto start = reinterpret_cast<std::uintptr_t>(pages.data());
+  for (std::size_t i = 0; i < 16; ++i) {
+    const Wanted wanted{.address = start + i * (256u << 10), .size = 256u << 10, .access = {.rights = Rights::kNone}};
+    const auto held = cache.acquire(wanted);
+    EXPECT_TRUE(held) << "what is idle makes room: " << held.error().to_string();
+  }
+  EXPECT_GT(cache.counters().evictions, 0u);
 }
 
 TEST_F(RegistrationRealTest, LargeFreshMemoryKeepsItsContents) {

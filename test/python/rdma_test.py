@@ -552,6 +552,13 @@ def _open_backends():
     return sorted(rdma._current().open)
 
 
+def test_the_example_runs():
+    source = os.environ.get("TEST_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
+    done = subprocess.run([sys.executable, os.path.join(source, "examples", "rdma_weights.py")], capture_output=True,
+                          text=True, timeout=2 * LONG)
+    assert done.returncode == 0 and "fetched by 2 generators" in done.stdout, done.stdout + done.stderr
+
+
 def test_the_deprecated_name_says_so():
     with pytest.warns(DeprecationWarning):
         assert rdma.is_rdma_available() == rdma.is_ibverbs_available()

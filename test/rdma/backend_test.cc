@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -30,7 +31,7 @@ struct Side {
   Side(const std::string& name, const Way& way) {
     AgentOptions options{.name = name, .backends = {BackendSpec{.name = way.backend, .params = {}}, loopback()}};
     options.driven = way.driver;
-    options.limits.transfers = 4096;
+    options.limits.transfers = 256;
     agent = Agent::open(options).value();
     if (way.driver) {
       driver.emplace(Driver::start().value());
@@ -270,13 +271,17 @@ TEST_P(RdmaBackend, AtomicsGiveWhatTheyFound) {
   EXPECT_EQ(outcomes[2].previous, 30u);
   EXPECT_TRUE(outcomes[2].status.ok()) << "a value that differs is an answer";
   EXPECT_THAT(outcomes[3].status.to_string(), HasSubstr("aligned"));
-  EXPECT_EQ(words, (std::array<std::uint64_t, 4>{15, 21, 30, 40}));
+  const auto now = [&](std::size_t i) { return std::atomic_ref(words[i]).load(); };
+  EXPECT_EQ(now(0), 15u);
+  EXPECT_EQ(now(1), 21u);
+  EXPECT_EQ(now(2), 30u);
+  EXPECT_EQ(now(3), 40u);
   const RemoteBuffer own = owner.backend->request_buffer(1, *owner.backend->local_of(buffer)).value();
   const Batch local =
       owner.backend->submit({{.type = OpType::kFetchAdd, .remote = *own.slice(24, 8), .value = 2}}, kLong).value();
   EXPECT_TRUE(local.done());
   EXPECT_EQ(local.outcomes()[0].previous, 40u);
-  EXPECT_EQ(words[3], 42u);
+  EXPECT_EQ(now(3), 42u);
 }
 
 TEST_P(RdmaBackend, TheOwnerIsNotifiedAfterTheBytes) {
@@ -296,7 +301,7 @@ TEST_P(RdmaBackend, TheOwnerIsNotifiedAfterTheBytes) {
 }
 
 TEST_P(RdmaBackend, MoreOperationsThanTheAgentTakesAtOnceAllEnd) {
-  constexpr std::size_t kOps = 10'000;  // Above limits.transfers.
+  constexpr std::size_t kOps = 2000;  // Above limits.transfers.
   std::vector<std::uint64_t> theirs(kOps), ours(kOps);
   std::iota(theirs.begin(), theirs.end(), 1);
   const RemoteBuffer buffer =

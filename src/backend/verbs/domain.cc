@@ -85,7 +85,8 @@ Result<std::shared_ptr<Domain>> Domain::open(std::shared_ptr<Verbs> verbs, std::
   if (!list.valid()) return no_list(list.error());
   for (ibv_device* device : list.devices()) {
     if (name != device->name) continue;
-    std::shared_ptr<Domain> domain(new Domain(std::move(verbs), name));
+    // A copy: the list needs the library until it has been given back.
+    std::shared_ptr<Domain> domain(new Domain(verbs, name));
     HAWSER_TRY(domain->open_device(device));
     return domain;
   }

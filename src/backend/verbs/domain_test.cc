@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "backend/verbs/registration_fake.h"
 
@@ -64,6 +65,24 @@ TEST(Domain, ErrorsSayHowToMendThem) {
   const Status memory = fail(4, ENOMEM);
   EXPECT_EQ(memory.code(), Code::kBusy);
   EXPECT_NE(memory.advice().find("ulimit -l"), std::string_view::npos);
+}
+
+TEST(Domain, TheCallerMayGiveItsOnlyReference) {
+  static int freed = 0;
+  class Counted final : public MemoryFake {
+   public:
+    ~Counted() override { EXPECT_EQ(alive(), 0); }
+    void free_device_list(ibv_device** list) override {
+      ++freed;
+      MemoryFake::free_device_list(list);
+    }
+  };
+  for (const int failing : {0, 2, 3, 4}) {
+    auto fake = std::make_shared<Counted>();
+    fake->fail_call = failing;
+    EXPECT_EQ(Domain::open(std::move(fake), "mock0").has_value(), failing == 0);
+  }
+  EXPECT_EQ(freed, 4);
 }
 
 TEST(Domain, VerbsThatCanDoNothingAreAnError) {

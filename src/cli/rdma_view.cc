@@ -37,9 +37,18 @@ std::string place_text(const verbs::DeviceInfo& device) {
   return device.netdevs.empty() ? "-" : device.netdevs.front();
 }
 
+std::string with_prefix(const verbs::Gid& gid) {
+  return gid.prefix_bits > 0 ? fmt::format("{}/{}", gid.text(), gid.prefix_bits) : gid.text();
+}
+
 Json gid_json(const verbs::GidScore& score) {
-  return {{"index", score.gid.index},   {"text", score.gid.text()}, {"type", to_string(score.gid.type)},
-          {"netdev", score.gid.netdev}, {"score", score.score},     {"usable", score.usable},
+  return {{"index", score.gid.index},
+          {"text", score.gid.text()},
+          {"type", to_string(score.gid.type)},
+          {"prefix_bits", score.gid.prefix_bits},
+          {"netdev", score.gid.netdev},
+          {"score", score.score},
+          {"usable", score.usable},
           {"reason", score.reason}};
 }
 
@@ -113,8 +122,8 @@ std::string rdma_gids_text(const verbs::Survey& survey) {
   for (const verbs::SurveyedDevice& device : survey.devices) {
     for (std::size_t i = 0; i < device.gids.size(); ++i) {
       for (const verbs::GidScore& score : device.gids[i]) {
-        table.add({port_name(device.info, device.info.ports[i]), std::to_string(score.gid.index), score.gid.text(),
-                   score.gid.netdev, std::to_string(score.score), score.reason});
+        table.add({port_name(device.info, device.info.ports[i]), std::to_string(score.gid.index),
+                   with_prefix(score.gid), score.gid.netdev, std::to_string(score.score), score.reason});
       }
     }
   }

@@ -19,7 +19,8 @@ verbs::Survey one_device() {
   port.active_mtu = 4096;
   port.netdev = "veth0";
   const auto add = [&](std::uint32_t index, std::string_view bytes) {
-    port.gids.push_back({index, *verbs::parse_gid(bytes), verbs::GidType::kRoceV2, "veth0", 0});
+    port.gids.push_back({index, *verbs::parse_gid(bytes), verbs::GidType::kRoceV2, "veth0",
+                         static_cast<std::uint8_t>(index == 1 ? 24 : 0)});
   };
   add(0, "fe80:0000:0000:0000:0000:0000:0000:0001");
   add(1, "0000:0000:0000:0000:0000:ffff:0a4d:0001");
@@ -46,10 +47,11 @@ TEST(RdmaView, APortIsARow) {
 }
 
 TEST(RdmaView, GidsAreShownBestFirstWithTheirReasons) {
-  EXPECT_EQ(rdma_gids_text(one_device()),
-            "rdma port  gid  address    interface  score  reason\n"
-            "rxe0:1       1  10.77.0.1  veth0       4350  RoCE v2 +4000, routable +200, IPv4 +100, own interface +50\n"
-            "rxe0:1       0  fe80::1    veth0       4050  RoCE v2 +4000, link-local, own interface +50\n");
+  EXPECT_EQ(
+      rdma_gids_text(one_device()),
+      "rdma port  gid  address       interface  score  reason\n"
+      "rxe0:1       1  10.77.0.1/24  veth0       4350  RoCE v2 +4000, routable +200, IPv4 +100, own interface +50\n"
+      "rxe0:1       0  fe80::1       veth0       4050  RoCE v2 +4000, link-local, own interface +50\n");
 }
 
 TEST(RdmaView, RailsAreShownByPlace) {

@@ -64,6 +64,7 @@ def test_topo_shows_what_there_is():
         port = device["ports"][0]
         assert device["open"] and port["usable"] and port["state"] == "active" and port["active_mtu"] == 4096, device
         assert port["gids"][0]["text"] == f"10.77.0.{i + 1}", "IPv4 before link-local"
+        assert port["gids"][0]["prefix_bits"] == 24, "the subnet comes from the interface"
         assert port["gids"][1]["text"].startswith("fe80:"), port
     assert [port["device"] for port in topo["rdma"]["rails"][0]["ports"]] == ["rxe0", "rxe1"], topo["rdma"]["rails"]
 

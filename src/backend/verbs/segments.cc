@@ -162,6 +162,7 @@ Status SegmentTable::bind(Entry* entry) {
         .with_device(domain_->name());
   }
   std::vector<std::shared_ptr<Registration>> list;
+  list.reserve(pieces.size());
   for (const Piece& piece : pieces) list.push_back(piece.registration);
   HAWSER_TRY_ASSIGN(entry->key, keys_->bind(list, access_));
   return {};

@@ -8,8 +8,10 @@
 
 #include "agent/core.h"
 #include "agent/plan.h"
+#include "base/bytes.h"
 #include "base/try.h"
 #include "rdma/rules.h"
+#include "wire/card.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace rdma {
@@ -225,18 +227,69 @@ Result<Found> Engine::find(const RemoteBuffer& buffer) {
     const base::MutexLock lock(core.mutex);
     if (core.found.engine == number_ && core.found.peer.state() != PeerState::kDown) return core.found;
   }
-  HAWSER_TRY_ASSIGN(Peer peer, agent_.add_peer(std::string_view(core.card)));
-  HAWSER_TRY_ASSIGN(RemoteRange whole, peer.region(region_name_of(core.token)));
-  Found found{.engine = number_, .peer = std::move(peer), .whole = std::move(whole), .is_near = false};
-  const Rights rights = region_info(found.whole).rights;
-  const OpType type = allows(rights, Rights::kRead) ? OpType::kReadIntoLocal : OpType::kWriteFromLocal;
-  if (const Result<Plan> probe = plan(found, type, scratch_, RemoteBuffer(buffer.core(), 0, 1), 1)) {
-    const Result<agent::RouteCost> route = agent::route_cost(*probe->core());
-    found.is_near = route && level_of(route->backend) == TransportLevel::kMemory;
-  }
+  HAWSER_TRY_ASSIGN(Found found, meet(core));
+  found.is_near = is_near(found, buffer);
   const base::MutexLock lock(core.mutex);
   core.found = found;
   return found;
+}
+
+// The handle's card is loaded for a peer that is new or was down. Of one that is known it would only add the region to
+// what is known of that peer's, which costs the more the more there are; the region is made of it here.
+Result<Found> Engine::meet(const BufferCore& core) {
+  HAWSER_TRY_ASSIGN(const wire::Card card, wire::decode_card(base::as_bytes(core.card)));
+  if (card.regions.size() != 1 || card.regions.front().name != region_name_of(core.token)) {
+    return untouched(Code::kCorrupt, "the handle of buffer " + std::to_string(core.id) + " names another region");
+  }
+  HAWSER_TRY_ASSIGN(
+      std::shared_ptr<agent::PeerCore> known,
+      agent_.core()->meet(
+          {.name = card.name, .incarnation = card.incarnation, .public_key = card.public_key, .driven = card.driven}));
+  bool has_card = false;
+  {
+    const base::MutexLock lock(known->mutex);
+    has_card = known->card != nullptr;
+  }
+  Peer peer(std::move(known));
+  if (!has_card || peer.state() == PeerState::kDown) {
+    HAWSER_TRY_ASSIGN(peer, agent_.add_peer(std::string_view(core.card)));
+  }
+  const wire::CardRegion& told = card.regions.front();
+  auto region = std::make_shared<agent::RemoteRegion>();
+  region->peer = peer.core();
+  region->index = told.index;
+  region->generation = told.generation;
+  region->key = told.key;
+  region->size = told.size;
+  region->rights = told.rights;
+  region->device = told.device;
+  region->name = told.name;
+  for (std::uint32_t i = 0; i < card.backends.size(); ++i) {
+    if (const std::string_view extra = card.extra_of(told, i); !extra.empty()) {
+      region->extras.emplace_back(card.backends[i].name, extra);
+    }
+  }
+  RemoteRange whole{.region = std::move(region), .offset = 0, .size = told.size};
+  return Found{.engine = number_, .peer = std::move(peer), .whole = std::move(whole)};
+}
+
+bool Engine::is_near(const Found& found, const RemoteBuffer& buffer) {
+  constexpr std::size_t kKnownMax = 4096;
+  const base::Id128 who = found.peer.core()->incarnation;
+  {
+    const base::MutexLock lock(mutex_);
+    if (const auto known = near_.find(who); known != near_.end()) return known->second;
+  }
+  const Rights rights = region_info(found.whole).rights;
+  const OpType type = allows(rights, Rights::kRead) ? OpType::kReadIntoLocal : OpType::kWriteFromLocal;
+  const Result<Plan> probe = plan(found, type, scratch_, RemoteBuffer(buffer.core(), 0, 1), 1);
+  if (!probe) return false;
+  const Result<agent::RouteCost> route = agent::route_cost(*probe->core());
+  const bool near = route && level_of(route->backend) == TransportLevel::kMemory;
+  const base::MutexLock lock(mutex_);
+  if (near_.size() >= kKnownMax) near_.clear();
+  near_[who] = near;
+  return near;
 }
 
 Result<Plan> Engine::plan(const Found& found, OpType type, const LocalMemory& local, const RemoteBuffer& remote,

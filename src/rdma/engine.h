@@ -126,6 +126,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::shared_ptr<BatchCore> make_batch(std::size_t size, Duration timeout);
   /// The owner and its region, looked up once.
   Result<Found> find(const RemoteBuffer& buffer);
+  Result<Found> meet(const BufferCore& core);
+  /// Whether bytes to this peer go through shared memory, by what was known when it was met.
+  bool is_near(const Found& found, const RemoteBuffer& buffer);
   Result<Plan> plan(const Found& found, OpType type, const LocalMemory& local, const RemoteBuffer& remote,
                     std::uint64_t bytes);
   void start(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op, bool is_late);
@@ -174,6 +177,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::map<std::uint64_t, Request> requests_ HAWSER_GUARDED_BY(mutex_);
   std::deque<PendingReply> replies_ HAWSER_GUARDED_BY(mutex_);
   std::vector<Closing> closings_ HAWSER_GUARDED_BY(mutex_);
+  std::unordered_map<base::Id128, bool> near_ HAWSER_GUARDED_BY(mutex_);  ///< By the peer's incarnation.
   std::map<std::uint64_t, std::shared_ptr<Owned>> owned_ HAWSER_GUARDED_BY(mutex_);
   std::unordered_map<base::Id128, std::shared_ptr<Owned>> by_token_ HAWSER_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -270,6 +270,14 @@ def _drop(buffer):
     buffer.drop().get()
 
 
+def test_c11_a_new_buffer_in_the_place_of_an_old_one(far):
+    for seed in range(5):
+        buffer = far(make, 4096, seed)
+        assert read(buffer, 4096) == pattern(4096, seed)
+        buffer.drop().get()
+        assert isinstance(buffer.read_into(bytearray(4096)).exception(), hawser.DeniedError)
+
+
 def test_c11_a_drop_that_nobody_waits_for_is_carried_out(far):
     far(make, 4096).drop()
     gc.collect()
@@ -508,6 +516,30 @@ def test_memory_stays_alive_while_it_is_used(far):
     gc.collect()
     assert read(buffer, 16 << 20) == pattern(16 << 20, 2)
     eventually(lambda: counters()["transfers_in_flight"] == 0)
+
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
+
+
+def make_touched(size):
+    rdma.agent()
+    _kept["large"] = bytearray(b"\1") * size
+    before = peak()
+    return rdma.RDMABuffer(_kept["large"]), before
+
+
+def test_a_large_buffer_takes_no_memory_beside_it(far):
+    size, room = 256 << 20, 64 << 20
+    buffer, far_before = far(make_touched, size)
+    mine = memoryview(bytearray(b"\2") * size)
+    before = peak()
+    buffer.write_from(mine, timeout=LONG).get()
+    mine[:8] = bytes(8)
+    buffer.read_into(mine, timeout=LONG).get()
+    assert bytes(mine[:8]) == b"\2" * 8 and bytes(mine[-8:]) == b"\2" * 8
+    assert peak() - before < room and far(peak) - far_before < room
 
 
 def test_a_fork_has_an_agent_of_its_own(far):

@@ -73,6 +73,11 @@ class RdmaBackend : public testing::TestWithParam<Way> {
     return batch.status();
   }
   Status run(const Op& op, Duration timeout = kLong) { return end(user.backend->submit({op}, timeout).value()); }
+  /// The last line of each test: what was lent is taken back before its memory goes.
+  void finish() {
+    user.backend.reset();
+    owner.backend.reset();
+  }
   /// As another process would have it.
   static RemoteBuffer sent(const RemoteBuffer& buffer) { return RemoteBuffer::decode(buffer.encode()).value(); }
 
@@ -98,6 +103,7 @@ TEST_P(RdmaBackend, C2_SizesPrefixesAndPartsKeepToTheirBytes) {
     EXPECT_EQ(std::memcmp(theirs.data(), before.data(), 3 + part), 0) << size;
     EXPECT_EQ(std::memcmp(theirs.data() + 3 + size, before.data() + 3 + size, 13), 0) << size;
   }
+  finish();
 }
 
 TEST_P(RdmaBackend, C2_ZeroBytesEndWellAndAskNobody) {
@@ -115,6 +121,7 @@ TEST_P(RdmaBackend, C2_ZeroBytesEndWellAndAskNobody) {
   EXPECT_TRUE(batch.status().ok());
   EXPECT_TRUE(user.agent.peers().empty());
   EXPECT_TRUE(user.backend->submit({}, kLong)->done());
+  finish();
 }
 
 TEST_P(RdmaBackend, C3_WhatDoesNotFitEndsBeforeAByteMoves) {
@@ -125,6 +132,7 @@ TEST_P(RdmaBackend, C3_WhatDoesNotFitEndsBeforeAByteMoves) {
             Code::kInvalid);
   EXPECT_EQ(theirs, filled(64, 1));
   EXPECT_EQ(ours, filled(63, 2));
+  finish();
 }
 
 TEST_P(RdmaBackend, C5_ABufferOfOnesOwnNeedsNoPeer) {
@@ -134,6 +142,7 @@ TEST_P(RdmaBackend, C5_ABufferOfOnesOwnNeedsNoPeer) {
   EXPECT_EQ(ours, theirs);
   EXPECT_TRUE(user.agent.peers().empty());
   EXPECT_EQ(user.backend->transport_info(buffer)->backend, "self");
+  finish();
 }
 
 TEST_P(RdmaBackend, C9_OneBadOperationLeavesTheOthersGood) {
@@ -155,6 +164,7 @@ TEST_P(RdmaBackend, C9_OneBadOperationLeavesTheOthersGood) {
   EXPECT_EQ(std::memcmp(ours.data(), theirs.data(), 2048), 0);
   EXPECT_EQ(std::memcmp(ours.data() + 2048, filled(8192, 2).data() + 2048, 2048), 0);
   EXPECT_EQ(std::memcmp(ours.data() + 4096, theirs.data(), 2048), 0);
+  finish();
 }
 
 TEST_P(RdmaBackend, C10_NoTimeMeansATimeoutAndNoByte) {
@@ -175,6 +185,7 @@ TEST_P(RdmaBackend, C10_NoTimeMeansATimeoutAndNoByte) {
     std::this_thread::sleep_for(5ms);
     EXPECT_EQ(ours, then) << "bytes came after the end";
   }
+  finish();
 }
 
 TEST_P(RdmaBackend, C11_AReleaseByAnyHolderTakesTheBufferFromEverybody) {
@@ -196,6 +207,7 @@ TEST_P(RdmaBackend, C11_AReleaseByAnyHolderTakesTheBufferFromEverybody) {
   EXPECT_EQ(end(user.backend->release(again, kLong).value()).code(), Code::kNotFound);
   EXPECT_EQ(owner.backend->local_of(mine).error().code(), Code::kNotFound);
   EXPECT_EQ(theirs, filled(4096, 1));
+  finish();
 }
 
 TEST_P(RdmaBackend, AReleasedBuffersMemoryIsLetGo) {
@@ -210,6 +222,7 @@ TEST_P(RdmaBackend, AReleasedBuffersMemoryIsLetGo) {
   const RemoteBuffer buffer = owner.backend->request_buffer(2, owner.memory(theirs)).value();
   EXPECT_TRUE(owner.backend->release(buffer, kLong)->wait(kLong).ok());
   EXPECT_FALSE(watch.expired());
+  finish();
 }
 
 TEST_P(RdmaBackend, ARequestIsIdempotentById) {
@@ -222,6 +235,7 @@ TEST_P(RdmaBackend, ARequestIsIdempotentById) {
   EXPECT_EQ(owner.backend->request_buffer(6, *memory.slice(0, 0)).error().code(), Code::kInvalid);
   EXPECT_EQ(owner.backend->request_buffer(6, owner.memory(theirs, false)).error().code(), Code::kDenied);
   EXPECT_TRUE(owner.backend->request_buffer(6, owner.memory(theirs, false), Rights::kRead).has_value());
+  finish();
 }
 
 TEST_P(RdmaBackend, NoVerbsAndNotInThisProcessAreTwoThings) {
@@ -232,6 +246,7 @@ TEST_P(RdmaBackend, NoVerbsAndNotInThisProcessAreTwoThings) {
   EXPECT_EQ(user.backend->local_of(buffer).error().code(), Code::kNotFound);
   EXPECT_EQ(user.backend->queue_pair_info(buffer).error().code(), Code::kUnsupported);
   EXPECT_THAT(user.backend->queue_pair_info(buffer).error().to_string(), HasSubstr("no verbs backend"));
+  finish();
 }
 
 TEST_P(RdmaBackend, C22_TheBackendThatIsReportedIsTheOneThatMoved) {
@@ -250,6 +265,7 @@ TEST_P(RdmaBackend, C22_TheBackendThatIsReportedIsTheOneThatMoved) {
     EXPECT_TRUE(path.backend == before->backend || path.chunks == 0) << path.backend;
   }
   EXPECT_GT(moved, 0u);
+  finish();
 }
 
 TEST_P(RdmaBackend, AtomicsGiveWhatTheyFound) {
@@ -282,6 +298,7 @@ TEST_P(RdmaBackend, AtomicsGiveWhatTheyFound) {
   EXPECT_TRUE(local.done());
   EXPECT_EQ(local.outcomes()[0].previous, 40u);
   EXPECT_EQ(now(3), 42u);
+  finish();
 }
 
 TEST_P(RdmaBackend, TheOwnerIsNotifiedAfterTheBytes) {
@@ -298,6 +315,7 @@ TEST_P(RdmaBackend, TheOwnerIsNotifiedAfterTheBytes) {
   ASSERT_TRUE(note.has_value());
   EXPECT_EQ(note->text, "here");
   EXPECT_EQ(theirs, ours);
+  finish();
 }
 
 TEST_P(RdmaBackend, MoreOperationsThanTheAgentTakesAtOnceAllEnd) {
@@ -315,6 +333,7 @@ TEST_P(RdmaBackend, MoreOperationsThanTheAgentTakesAtOnceAllEnd) {
   const Status status = end(user.backend->submit(ops, 60s).value(), 60s);
   EXPECT_TRUE(status.ok()) << status.to_string();
   EXPECT_EQ(ours, theirs);
+  finish();
 }
 
 TEST_P(RdmaBackend, ABellTellsOfEndsOnce) {
@@ -329,6 +348,7 @@ TEST_P(RdmaBackend, ABellTellsOfEndsOnce) {
   EXPECT_EQ(bell.take(), will_ring ? std::vector<std::uint64_t>{77} : std::vector<std::uint64_t>{});
   EXPECT_TRUE(bell.take().empty());
   EXPECT_FALSE(batch.tell(bell, 78));
+  finish();
 }
 
 TEST_P(RdmaBackend, ACancelledBatchEndsAndALostHandleRunsOn) {
@@ -354,6 +374,7 @@ TEST_P(RdmaBackend, ACancelledBatchEndsAndALostHandleRunsOn) {
   }
   EXPECT_TRUE(watch.expired());
   EXPECT_EQ(ours, theirs);
+  finish();
 }
 
 TEST_P(RdmaBackend, C12_AnOwnerThatIsGoneIsAnErrorInBoundedTime) {
@@ -370,6 +391,7 @@ TEST_P(RdmaBackend, C12_AnOwnerThatIsGoneIsAnErrorInBoundedTime) {
     EXPECT_FALSE(status.ok());
     EXPECT_FALSE(end(user.backend->release(buffer, kLong).value()).ok());
   }
+  finish();
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, RdmaBackend,

@@ -1,0 +1,104 @@
+#pragma once
+
+// What the two ends of an RDMA path tell each other over its control stream: which ports they have, and the handshake
+// of each queue pair (proto/queue_pair.h).
+//
+// Grammar (little-endian):
+//   message  = kind:u8, body. Kind 0 is a message of the agents themselves: its body is all that follows.
+//   ports    (1) = version:u8, count:u8, port[count]
+//     port     = device:string, number:u8, transport:u8, layer:u8, mtu:u8, lid:u16, gid:16, gid_type:u8,
+//                gid_prefix:u8, mbit_per_s:u64
+//   connect  (2) = pair:u8, epoch:u32, local:u8, remote:u8, pairs:u8, endpoint
+//   accept   (3) = pair:u8, epoch:u32, endpoint
+//     endpoint = number:u32, psn:u32, lid:u16, gid:16, mtu:u8, reads_in:u8, reads_out:u8
+//   ready    (4) = pair:u8, epoch:u32
+//   broken   (5) = pair:u8, epoch:u32, code:u8, reason:string
+// `local` and `remote` are places in the sender's and the receiver's list of ports. mtu is its code: 1 (256 bytes) to 5
+// (4096). Bytes behind a body are a newer form's and are skipped.
+//
+// Thread rule: values and pure functions.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <hawser/status.h>
+
+namespace hawser::wire {
+
+inline constexpr std::uint8_t kAgentMessage = 0;  ///< First byte of what is not for the queue pairs.
+inline constexpr std::uint8_t kPortsVersion = 1;
+inline constexpr std::size_t kPortsMax = 16;   ///< Ports of one agent.
+inline constexpr std::uint8_t kPairsMax = 64;  ///< Queue pairs of one path.
+inline constexpr std::size_t kDeviceNameMax = 64;
+inline constexpr std::uint8_t kMtuCodeMax = 5;
+inline constexpr std::uint32_t k24BitMax = (1u << 24) - 1;
+
+using GidBytes = std::array<std::byte, 16>;
+
+/// A port as its agent tells of it. The codes mean something to the backend, not here.
+struct RdmaPort {
+  std::string device;
+  std::uint8_t number = 1;     ///< Of the port on its device.
+  std::uint8_t transport = 0;  ///< 0 unknown, 1 InfiniBand and RoCE, 2 iWARP, 3 EFA.
+  std::uint8_t layer = 0;      ///< 0 unknown, 1 InfiniBand, 2 Ethernet.
+  std::uint8_t mtu = 0;
+  std::uint16_t lid = 0;
+  GidBytes gid{};
+  std::uint8_t gid_type = 0;    ///< 0 unknown, 1 InfiniBand, 2 RoCE v1, 3 RoCE v2.
+  std::uint8_t gid_prefix = 0;  ///< Bits that name the subnet; 0: unknown.
+  std::uint64_t mbit_per_s = 0;
+};
+
+struct RdmaPorts {
+  std::vector<RdmaPort> ports;
+};
+
+/// One end of a queue pair, as the other must know it.
+struct QueuePairEndpoint {
+  std::uint32_t number = 0;  ///< 24 bits.
+  std::uint32_t psn = 0;     ///< First packet that it sends; 24 bits.
+  std::uint16_t lid = 0;
+  GidBytes gid{};
+  std::uint8_t mtu = 0;
+  std::uint8_t reads_in = 0;   ///< Reads and atomics that it answers at a time.
+  std::uint8_t reads_out = 0;  ///< Those that it would like to have under way.
+};
+
+struct QueuePairConnect {
+  std::uint8_t pair = 0;
+  std::uint32_t epoch = 0;
+  std::uint8_t local = 0, remote = 0;
+  std::uint8_t pairs = 1;  ///< How many the path will have.
+  QueuePairEndpoint endpoint;
+};
+
+struct QueuePairAccept {
+  std::uint8_t pair = 0;
+  std::uint32_t epoch = 0;
+  QueuePairEndpoint endpoint;
+};
+
+struct QueuePairReady {
+  std::uint8_t pair = 0;
+  std::uint32_t epoch = 0;
+};
+
+struct QueuePairBroken {
+  std::uint8_t pair = 0;
+  std::uint32_t epoch = 0;
+  Code code = Code::kFailed;
+  std::string reason;
+};
+
+using QueuePairMessage = std::variant<RdmaPorts, QueuePairConnect, QueuePairAccept, QueuePairReady, QueuePairBroken>;
+
+std::string encode(const QueuePairMessage& message);
+/// kCorrupt for what is no message of the queue pairs; kUnsupported for a kind or version that this build lacks.
+Result<QueuePairMessage> decode_queue_pair(std::span<const std::byte> bytes);
+
+}  // namespace hawser::wire

@@ -1,0 +1,97 @@
+#include "wire/queue_pair.h"
+
+#include <gtest/gtest.h>
+
+#include "wire/test_bytes.h"
+
+namespace hawser::wire {
+namespace {
+
+QueuePairEndpoint endpoint() {
+  QueuePairEndpoint end;
+  end.number = 0x123456;
+  end.psn = 0xabcdef;
+  end.lid = 7;
+  end.gid[0] = std::byte{0xfe};
+  end.gid[15] = std::byte{0x01};
+  end.mtu = 5;
+  end.reads_in = 16;
+  end.reads_out = 4;
+  return end;
+}
+
+std::vector<QueuePairMessage> samples() {
+  RdmaPorts ports;
+  ports.ports.push_back({.device = "rxe0",
+                         .number = 1,
+                         .transport = 1,
+                         .layer = 2,
+                         .mtu = 3,
+                         .gid_type = 3,
+                         .gid_prefix = 24,
+                         .mbit_per_s = 100});
+  return {ports, QueuePairConnect{.pair = 1, .epoch = 9, .local = 0, .remote = 2, .pairs = 4, .endpoint = endpoint()},
+          QueuePairAccept{.pair = 1, .epoch = 9, .endpoint = endpoint()}, QueuePairReady{.pair = 3, .epoch = 1},
+          QueuePairBroken{.pair = 0, .epoch = 2, .code = Code::kTimedOut, .reason = "no answer"}};
+}
+
+TEST(QueuePairWire, GoldenVectors) {
+  const std::vector<QueuePairMessage> all = samples();
+  EXPECT_EQ(hex(encode(all[0])), "0101010472786530010102030000" + std::string(32, '0') + "03186400000000000000");
+  EXPECT_EQ(hex(encode(all[1])), "02010900000000020456341200efcdab000700fe000000000000000000000000000001051004");
+  EXPECT_EQ(hex(encode(all[2])), "03010900000056341200efcdab000700fe000000000000000000000000000001051004");
+  EXPECT_EQ(hex(encode(all[3])), "040301000000");
+  EXPECT_EQ(hex(encode(all[4])), "05000200000006096e6f20616e73776572");
+}
+
+TEST(QueuePairWire, WhatIsDecodedIsWhatWasSaid) {
+  for (const QueuePairMessage& message : samples()) {
+    const std::string bytes = encode(message);
+    const auto again = decode_queue_pair(base::as_bytes(bytes));
+    ASSERT_TRUE(again) << again.error().to_string();
+    EXPECT_EQ(again->index(), message.index());
+    EXPECT_EQ(encode(*again), bytes);
+  }
+}
+
+TEST(QueuePairWire, EveryCutIsAnError) {
+  for (const QueuePairMessage& message : samples()) {
+    feed_every_cut(encode(message),
+                   [](std::span<const std::byte> bytes) { EXPECT_FALSE(decode_queue_pair(bytes)) << bytes.size(); });
+  }
+}
+
+TEST(QueuePairWire, ValuesOutsideTheirBoundsAreErrors) {
+  QueuePairConnect connect{.pair = 1, .epoch = 9, .pairs = 4, .endpoint = endpoint()};
+  const auto refused = [](const QueuePairMessage& message) {
+    return !decode_queue_pair(base::as_bytes(encode(message)));
+  };
+  EXPECT_FALSE(refused(connect));
+  for (const auto spoil : std::initializer_list<void (*)(QueuePairConnect&)>{
+           [](QueuePairConnect& c) { c.pair = 4; }, [](QueuePairConnect& c) { c.pairs = kPairsMax + 1; },
+           [](QueuePairConnect& c) { c.epoch = 0; }, [](QueuePairConnect& c) { c.endpoint.number = 1u << 24; },
+           [](QueuePairConnect& c) { c.endpoint.psn = 1u << 24; }, [](QueuePairConnect& c) { c.endpoint.mtu = 6; },
+           [](QueuePairConnect& c) { c.endpoint.mtu = 0; }, [](QueuePairConnect& c) { c.local = kPortsMax; },
+           [](QueuePairConnect& c) { c.remote = kPortsMax; }}) {
+    QueuePairConnect bad = connect;
+    spoil(bad);
+    EXPECT_TRUE(refused(bad));
+  }
+}
+
+TEST(QueuePairWire, AnotherVersionOrKindSaysSo) {
+  std::string ports = encode(samples()[0]);
+  ports[1] = 2;
+  EXPECT_EQ(decode_queue_pair(base::as_bytes(ports)).error().code(), Code::kUnsupported);
+  const std::string unknown(1, '\x2a');
+  EXPECT_EQ(decode_queue_pair(base::as_bytes(unknown)).error().code(), Code::kUnsupported);
+}
+
+TEST(QueuePairWire, BytesBehindABodyAreSkipped) {
+  for (const QueuePairMessage& message : samples()) {
+    EXPECT_TRUE(decode_queue_pair(base::as_bytes(encode(message) + "more")));
+  }
+}
+
+}  // namespace
+}  // namespace hawser::wire

@@ -147,6 +147,7 @@ class Engine {
   void act(Session& session, proto::SessionAction action, const Status& cause, Instant now);
   bool open_next_path(Session& session, Instant now);
   bool open_path(Session& session, std::size_t backend, Instant deadline, Instant now);
+  void give_up_superseded(Session& session, std::size_t backend, const backend::PortEvent& event);
   void adopt(Session& session, std::size_t backend, const backend::PortEvent& event, Instant now);
   void choose_control(Session& session, Instant now);
   void release(std::size_t backend, backend::Path* path);

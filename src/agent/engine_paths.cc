@@ -224,7 +224,20 @@ void Engine::on_path_up(std::size_t backend, const backend::PortEvent& event, In
   adopt(session(*peer), backend, event, now);
 }
 
+/// The peer lost that path and goes on by another backend, whose port does not know it: what is still under way on it
+/// must not land after the peer has moved on, so it ends before the new path is greeted.
+void Engine::give_up_superseded(Session& session, std::size_t backend, const backend::PortEvent& event) {
+  if (event.supersedes.is_zero()) return;
+  for (PathEntry& entry : session.paths) {
+    if (!entry.up || entry.session != event.supersedes || entry.backend == backend) continue;
+    entry.path->give_up(Status(Code::kDisconnected, session.peer->name + " opened a path of another backend instead")
+                            .with_scope(Scope::kPath)
+                            .with_peer(session.peer->name));
+  }
+}
+
 void Engine::adopt(Session& session, std::size_t backend, const backend::PortEvent& event, Instant now) {
+  give_up_superseded(session, backend, event);
   PathEntry* entry = session.find(event.path);
   if (entry == nullptr) {
     PathEntry fresh;

@@ -17,7 +17,8 @@
 //       path.
 //   B5. A path that went down ends all its chunks (their own events first), then reports kPathDown once.
 //   B6. A kPathUp of a path opened with `supersedes` means: at the peer nothing of the superseded session lands any
-//       more.
+//       more, if it was one of the same backend. The peer's agent drops one of another backend when it hears of the new
+//       path, before it greets on it.
 //   B7. The target applies a chunk only while the region's entry stands in its RegionTable with that key, and re-checks
 //       at the start of every turn in which it touches the memory.
 
@@ -147,6 +148,7 @@ struct PortEvent {
   std::span<const std::byte> bytes;
   const Identity* peer = nullptr;  ///< Valid as long as the path.
   base::Id128 session;             ///< Names this path at both ends.
+  base::Id128 supersedes;          ///< kPathUp, inbound: what this replaces, maybe of another backend.
   Status status;
 };
 
@@ -176,6 +178,9 @@ class Path {
   virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
   /// Ends all chunks of `transfer` (kCancelled) as fast as B2 allows; events tell when.
   virtual void cancel(std::uint64_t transfer) = 0;
+  /// Ends the path now: when this returns, nothing of it lands at this end any more; its chunks' ends and kPathDown come
+  /// as events. A backend that cannot do it leaves it out, and is fenced by its own sessions alone.
+  virtual void give_up(const Status& why) { static_cast<void>(why); }
   virtual PathCounters counters() const = 0;
   /// One line for people: addresses, sockets, mapped regions.
   virtual std::string describe() const = 0;

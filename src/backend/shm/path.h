@@ -67,6 +67,7 @@ class ShmPath final : public Path {
   Submitted submit(std::span<const Chunk> chunks, Instant now) override;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
   void cancel(std::uint64_t transfer) override;
+  void give_up(const Status& why) override { end(why); }
   PathCounters counters() const override;
   std::string describe() const override;
 

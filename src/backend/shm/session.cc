@@ -152,7 +152,8 @@ Status ShmPath::admit(Packet& packet, const Open& open) {
   accept.hello = hello_of(shared.context.identity);
   accept.hello.session = session_;
   HAWSER_TRY(watch_all());
-  if (!open.hello.supersedes.is_zero()) port_.supersede(open.hello.supersedes, open.hello.incarnation);
+  supersedes_ = open.hello.supersedes;
+  if (!supersedes_.is_zero()) port_.supersede(supersedes_, open.hello.incarnation);
   const int gate = shared.gates.peer_fd();
   const std::string bytes = encode(accept);
   if (send_packet(socket_.get(), std::as_bytes(std::span<const char>(bytes)), {&gate, 1}) != Io::kDone) {
@@ -207,6 +208,7 @@ void ShmPath::come_up() {
   event.inbound = is_inbound_;
   event.peer = &peer_;
   event.session = session_;
+  if (is_inbound_) event.supersedes = supersedes_;
   port_.push(std::move(event));
   port_.make_hot(*this);
   ask_regions();

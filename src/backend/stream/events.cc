@@ -39,6 +39,7 @@ void EventQueue::show(Event event, PortEvent& out) {
   out.chunk = event.chunk;
   out.peer = event.peer;
   out.session = event.session;
+  out.supersedes = event.supersedes;
   out.status = std::move(event.status);
   out.bytes = {};
   if (event.kind != PortEvent::Kind::kMessage) return;

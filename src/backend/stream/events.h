@@ -35,8 +35,14 @@ class EventQueue {
     push({.kind = PortEvent::Kind::kArrival, .path = path, .transfer = transfer, .chunk = chunk});
   }
   void message(Path* path, MessageBuffer message);
-  void path_up(Path* path, const Identity* peer, const base::Id128& session, bool inbound) {
-    push({.kind = PortEvent::Kind::kPathUp, .inbound = inbound, .path = path, .peer = peer, .session = session});
+  void path_up(Path* path, const Identity* peer, const base::Id128& session, bool inbound,
+               const base::Id128& supersedes) {
+    push({.kind = PortEvent::Kind::kPathUp,
+          .inbound = inbound,
+          .path = path,
+          .peer = peer,
+          .session = session,
+          .supersedes = inbound ? supersedes : base::Id128()});
   }
   void path_down(Path* path, Status status) {
     push({.kind = PortEvent::Kind::kPathDown, .path = path, .status = std::move(status)});
@@ -62,6 +68,7 @@ class EventQueue {
     std::uint32_t chunk = 0;
     const Identity* peer = nullptr;
     base::Id128 session = {};
+    base::Id128 supersedes = {};
     MessageBuffer message = {};
     Status status = {};
   };

@@ -103,6 +103,7 @@ void StreamPath::accept(std::unique_ptr<Handshake> shake, Instant now) {
   inbound_ = true;
   session_ = hello.session;
   token_ = hello.token;
+  supersedes_ = hello.supersedes;
   streams_ = hello.streams;
   learn(hello);
   deadline_ = now + kHelloPatience;
@@ -208,7 +209,7 @@ void StreamPath::come_up(Instant now) {
           .interval = shared_.context.heartbeat, .missed = 3, .idle_factor = 10, .judged = peer_.driven},
       now);
   told_up_ = true;
-  shared_.events.path_up(this, &peer_, session_, inbound_);
+  shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_);
   if (!inbound_) open_further(now);
 }
 

@@ -17,7 +17,7 @@ import sys
 from typing import Iterator, NamedTuple
 
 # The order of the layers. Code includes its own layer and those with a smaller number. backend/<name> stands above
-# backend and beside plan and directory.
+# backend, below plan and directory; verbs above the others, because tcp's sockets carry its control.
 LAYERS = {
     "base": 0,
     "wire": 1,
@@ -26,16 +26,17 @@ LAYERS = {
     "fileio": 4,
     "backend/stream": 5,
     "backend/*": 6,
-    "plan": 6,
-    "directory": 6,
-    "agent": 7,
-    "sim": 8,
-    "config": 8,
-    "runtime": 8,
-    "compat": 9,
-    "rdma": 9,
-    "api": 10,
-    "cli": 11,
+    "backend/verbs": 7,
+    "plan": 7,
+    "directory": 7,
+    "agent": 8,
+    "sim": 9,
+    "config": 9,
+    "runtime": 9,
+    "compat": 10,
+    "rdma": 10,
+    "api": 11,
+    "cli": 12,
 }
 # The headers of a backend/<name> that others may include: what makes it, and what the command line shows of its devices.
 BACKEND_DOORS = ("factory.h", "device_survey.h")

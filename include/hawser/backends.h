@@ -17,12 +17,13 @@ HAWSER_NAMESPACE_BEGIN
 using Params = std::map<std::string, std::string, std::less<>>;
 
 struct BackendSpec {
-  std::string name = {};  ///< shm, tcp, loopback, file, sim, or a plug-in's.
+  std::string name = {};  ///< shm, tcp, verbs, loopback, file, sim, or a plug-in's.
   Params params = {};     ///< Overlay the backend's defaults; unknown keys warn.
 };
 
 inline BackendSpec shm(Params params = {}) { return {"shm", std::move(params)}; }
 inline BackendSpec tcp(Params params = {}) { return {"tcp", std::move(params)}; }
+inline BackendSpec verbs(Params params = {}) { return {"verbs", std::move(params)}; }
 inline BackendSpec file(Params params = {}) { return {"file", std::move(params)}; }
 inline BackendSpec loopback(Params params = {}) { return {"loopback", std::move(params)}; }
 

@@ -178,8 +178,8 @@ class Path {
   virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
   /// Ends all chunks of `transfer` (kCancelled) as fast as B2 allows; events tell when.
   virtual void cancel(std::uint64_t transfer) = 0;
-  /// Ends the path now: when this returns, nothing of it lands at this end any more; its chunks' ends and kPathDown come
-  /// as events. A backend that cannot do it leaves it out, and is fenced by its own sessions alone.
+  /// Ends the path now: when this returns, nothing of it lands at this end any more; its chunks' ends and kPathDown
+  /// come as events. A backend that cannot do it leaves it out, and is fenced by its own sessions alone.
   virtual void give_up(const Status& why) { static_cast<void>(why); }
   virtual PathCounters counters() const = 0;
   /// One line for people: addresses, sockets, mapped regions.

@@ -11,6 +11,9 @@
 #ifdef HAWSER_WITH_TCP
 #include "backend/tcp/factory.h"
 #endif
+#ifdef HAWSER_WITH_VERBS
+#include "backend/verbs/factory.h"
+#endif
 #ifdef HAWSER_WITH_LOOPBACK
 #include "backend/loopback/factory.h"
 #endif
@@ -31,6 +34,9 @@ std::vector<backend::Factory> factories() {
 #endif
 #ifdef HAWSER_WITH_TCP
   all.push_back(backend::tcp_factory());
+#endif
+#ifdef HAWSER_WITH_VERBS
+  all.push_back(backend::verbs_factory());
 #endif
   return all;
 }
@@ -71,6 +77,11 @@ std::vector<Setting> settings() {
 #endif
 #ifdef HAWSER_WITH_TCP
   add_real(all, {.name = "tcp", .backend = tcp(), .allocated = false});
+#endif
+#ifdef HAWSER_WITH_VERBS
+  Setting over_verbs{.name = "verbs", .backend = verbs(), .allocated = false};
+  over_verbs.skips = {{"AMillionRanges", "an emulated device takes minutes for a million packets"}};
+  add_real(all, std::move(over_verbs));
 #endif
 #ifdef HAWSER_WITH_LOOPBACK
   add_real(all, {.name = "loopback", .backend = loopback(), .self = true, .allocated = false});

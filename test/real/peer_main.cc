@@ -1,8 +1,8 @@
 // An agent in a process of its own, for tests of what processes do to each other. Reads commands as lines on stdin and
 // answers each with one line, "ok ..." or "error ...", on stdout. Peers are named by their incarnation in hex.
 //
-//   open NAME [backend=shm,tcp] [driven=0|1] [heartbeat_ms=N] [timeout_ms=N] [directory=FOLDER|etcd://HOST:PORT]
-//        [notifications=N] [adopt=0|1]
+//   open NAME [backend=shm,tcp] [devices=NAME] [driven=0|1] [heartbeat_ms=N] [timeout_ms=N]
+//        [directory=FOLDER|etcd://HOST:PORT] [notifications=N] [adopt=0|1]
 //   card                                    its card in hex
 //   know HEX                                loads a card; answers the incarnation
 //   find NAME MS                            find_peer; answers the incarnation
@@ -103,7 +103,11 @@ std::string Program::open(const Words& words) {
   AgentOptions options;
   options.name = words.at(1);
   std::stringstream backends(value_of(words, "backend", "shm,tcp"));
-  for (std::string name; std::getline(backends, name, ',');) options.backends.push_back({name, {}});
+  for (std::string name; std::getline(backends, name, ',');) {
+    options.backends.push_back({name, {}});
+    const std::string devices = value_of(words, "devices", "");
+    if (name == "verbs" && !devices.empty()) options.backends.back().params["devices"] = devices;
+  }
   driven_ = value_of(words, "driven", "0") == "1";
   options.driven = driven_;
   options.adopt = value_of(words, "adopt", "0") == "1";

@@ -16,15 +16,14 @@ bool eventually(const std::function<bool()>& done, Duration timeout) {
 }
 
 std::vector<Way> ways() {
-  return {{"shm_allocated", "shm", true},
-          {"shm_foreign", "shm", false},
-          {"shm_adopted", "shm", false, true},
-          {"tcp", "tcp", false}};
+  return {{"shm_allocated", "shm", true},      {"shm_foreign", "shm", false},
+          {"shm_adopted", "shm", false, true}, {"tcp", "tcp", false},
+          {"verbs", "verbs", false},           {"verbs_cable", "verbs", false, false, "rxe0", "rxe1"}};
 }
 
 Here::Here(const Way& way, const AgentOptions& its_options) : way_(way) {
   AgentOptions options = its_options;
-  if (options.backends.empty()) options.backends = {{way.backend, {}}};
+  if (options.backends.empty()) options.backends = {way.spec_here()};
   options.driven = true;
   options.adopt = way.adopts;
   driver_.emplace(must(Driver::start()));
@@ -98,7 +97,8 @@ AgentOptions quick(const std::string& name) {
 }
 
 std::string peer_line(const Way& way, const std::string& name, const std::string& more) {
-  return name + " backend=" + way.backend + (way.adopts ? " adopt=1 " : " ") + more +
+  return name + " backend=" + way.backend + (way.adopts ? " adopt=1 " : " ") +
+         (way.devices_there.empty() ? "" : "devices=" + way.devices_there + " ") + more +
          " heartbeat_ms=1000 timeout_ms=1000";
 }
 

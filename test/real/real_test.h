@@ -45,6 +45,12 @@ struct Way {
   std::string backend;
   bool allocated = false;
   bool adopts = false;  ///< Foreign memory is adopted.
+  /// RDMA devices of this process and of the other; empty: all there are.
+  std::string devices_here = {}, devices_there = {};
+
+  BackendSpec spec_here() const {
+    return {backend, devices_here.empty() ? Params() : Params{{"devices", devices_here}}};
+  }
 };
 /// So that GoogleTest prints a name, not bytes.
 inline void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }

@@ -77,6 +77,28 @@ Result<std::unique_ptr<Backend>> open_tcp(const Context& context, const Params& 
 
 }  // namespace
 
+Result<TcpDoor> open_tcp_door(const Params& params, Security security) {
+  HAWSER_TRY_ASSIGN(const TcpOptions options, read_tcp_options(params, security));
+  HAWSER_TRY_ASSIGN(TcpListeners listeners, tcp_listen(options));
+  TcpDoor door;
+  door.ledger = std::make_shared<FdLedger>();
+  for (const base::Fd& listener : listeners.fds) door.ledger->add(listener.get());
+  door.address = to_string(listeners.locator);
+  door.readable_address = readable(listeners.locator);
+  door.warnings = options.warnings;
+  door.warnings.insert(door.warnings.end(), listeners.warnings.begin(), listeners.warnings.end());
+  const std::uint64_t host = listeners.locator.host;
+  door.reachable = [own = door.address, host, beyond = options.beyond_host](std::string_view peer_address) -> Status {
+    if (peer_address == own) {
+      return Status(Code::kUnsupported, "that is this agent itself").with_advice("open the backend loopback");
+    }
+    HAWSER_TRY_ASSIGN(const Locator peer, parse_locator(peer_address));
+    return places_from(peer, host, beyond).status();
+  };
+  HAWSER_TRY_ASSIGN(door.network, TcpNetwork::open(options, door.ledger, std::move(listeners.fds), host));
+  return door;
+}
+
 Factory tcp_factory() { return {.name = "tcp", .default_rank = 10, .open = open_tcp}; }
 
 }  // namespace hawser::backend

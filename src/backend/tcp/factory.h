@@ -7,17 +7,35 @@
 //
 // Thread rule: pure functions.
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <hawser/status.h>
 #include <hawser/time.h>
 
 #include "backend/backend.h"
+#include "backend/fd_ledger.h"
+#include "backend/stream/stream.h"
 
 namespace hawser::backend {
 
 Factory tcp_factory();
+
+/// Sockets for another backend's own streams: where it listens, how it is reached, and whom it may reach.
+struct TcpDoor {
+  std::unique_ptr<stream::Network> network;
+  std::shared_ptr<FdLedger> ledger;  ///< Of all its descriptors, for disown_after_fork.
+  std::string address;               ///< For the card.
+  std::string readable_address;
+  std::vector<std::string> warnings;
+  std::function<Status(std::string_view peer_address)> reachable;  ///< As Backend::reachable.
+};
+
+/// `params`: those of the backend tcp that tell where to listen. Errors: as of opening that backend.
+Result<TcpDoor> open_tcp_door(const Params& params, Security security);
 
 /// "host:port", as a user typed it, as an address that Port::open_path takes: all that the name stands for, in numbers.
 /// Blocks for at most `patience` when a name server has to be asked: not for turns. Errors: kInvalid (not host:port),

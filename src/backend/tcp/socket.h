@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "backend/fd_ledger.h"
 #include "backend/stream/stream.h"
-#include "backend/tcp/ledger.h"
 #include "backend/tcp/options.h"
 #include "base/address.h"
 #include "base/events.h"

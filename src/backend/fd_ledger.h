@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <utility>
 
 namespace hawser::backend {
 

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <utility>
+
+#include "backend/stream/port.h"
+#include "backend/tcp/factory.h"
+#include "backend/verbs/factory.h"
+#include "backend/verbs/libibverbs.h"
+#include "backend/verbs/port.h"
+#include "base/format.h"
+#include "base/try.h"
+
+namespace hawser::backend {
+namespace verbs {
+namespace {
+
+/// First estimates for the planner.
+constexpr double kLatencyNs = 4'000;
+constexpr double kPieceNs = 60;
+constexpr double kUnknownBytesPerNs = 1;
+constexpr double kMbitPerByteNs = 8'000;
+constexpr std::uint32_t kPiecesMax = 64;
+
+Traits make_traits(const VerbsOptions& options, const std::vector<std::shared_ptr<Nic>>& nics) {
+  Traits traits;
+  traits.name = "verbs";
+  traits.direct = true;
+  traits.chunk_bytes_max = options.stripe;
+  traits.chunk_pieces_max = std::min(kPiecesMax, options.pair.send_depth / 2);
+  traits.quiesce_max = std::chrono::seconds(1);
+  traits.latency_ns = kLatencyNs;
+  traits.piece_ns = kPieceNs;
+  traits.bytes_per_ns = 0;
+  for (const auto& nic : nics) traits.bytes_per_ns += static_cast<double>(nic->port.mbit_per_s) / kMbitPerByteNs;
+  if (traits.bytes_per_ns == 0) traits.bytes_per_ns = kUnknownBytesPerNs;
+  return traits;
+}
+
+class VerbsBackend final : public Backend {
+ public:
+  VerbsBackend(const Context& context, VerbsOptions options, std::vector<std::shared_ptr<Nic>> nics, TcpDoor door)
+      : context_(context),
+        options_(std::move(options)),
+        nics_(std::move(nics)),
+        traits_(make_traits(options_, nics_)),
+        door_(std::move(door)),
+        regions_(std::make_shared<Regions>(nics_, options_.relaxed_ordering)) {
+    for (const auto& nic : nics_) {
+      door_.ledger->add(nic->domain->context()->cmd_fd);
+      door_.ledger->add(nic->domain->context()->async_fd);
+    }
+  }
+  ~VerbsBackend() override {
+    for (const auto& nic : nics_) {
+      door_.ledger->remove(nic->domain->context()->cmd_fd);
+      door_.ledger->remove(nic->domain->context()->async_fd);
+    }
+  }
+
+  const Traits& traits() const override { return traits_; }
+  std::string address() const override { return door_.address; }
+  std::string readable_address() const override {
+    std::string text;
+    for (const auto& nic : nics_) text += (text.empty() ? "" : ", ") + nic->describe();
+    return text + "; handshake at " + door_.readable_address;
+  }
+  Status reachable(std::string_view peer_address) const override { return door_.reachable(peer_address); }
+  Result<std::string> add_region(const RegionEntry& region) override { return regions_->add(region); }
+  void remove_region(const RegionEntry& region) override { regions_->remove(region.index, region.generation); }
+  Result<std::unique_ptr<Port>> open_port() override {
+    stream::Network* network = door_.network.get();
+    PortParts parts{.nics = nics_, .regions = regions_, .control = {}, .network = network};
+    parts.control = stream::make_port(context_, {.backend = "verbs", .connections = 1}, std::move(door_.network));
+    HAWSER_TRY_ASSIGN(std::unique_ptr<VerbsPort> port, VerbsPort::open(context_, options_, std::move(parts)));
+    return std::unique_ptr<Port>(std::move(port));
+  }
+  Params params() const override { return options_.params; }
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all = options_.warnings;
+    all.insert(all.end(), door_.warnings.begin(), door_.warnings.end());
+    return all;
+  }
+  void disown_after_fork() override { door_.ledger->close_all(); }
+
+ private:
+  const Context context_;
+  const VerbsOptions options_;
+  const std::vector<std::shared_ptr<Nic>> nics_;
+  const Traits traits_;
+  TcpDoor door_;
+  const std::shared_ptr<Regions> regions_;
+};
+
+/// The ports to use: those named, or all that are as good as the best.
+Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>& verbs,
+                                                    const std::vector<DeviceInfo>& devices, VerbsOptions& options) {
+  HAWSER_TRY_ASSIGN(std::vector<LocalPort> places,
+                    choose_ports(devices, {.devices = options.devices, .hint = options.near}));
+  const bool named = !options.devices.empty();
+  std::vector<std::shared_ptr<Nic>> nics;
+  Status failure;
+  for (const LocalPort& place : places) {
+    if (nics.size() == wire::kPortsMax || (!named && place.rank > 0 && !nics.empty())) break;
+    Result<std::shared_ptr<Nic>> nic = open_nic(verbs, place, options);
+    if (nic) {
+      nics.push_back(*std::move(nic));
+    } else if (named) {
+      return nic.error();
+    } else {
+      options.warnings.push_back(base::format("{} is not used: {}", place.device->name, nic.error().to_string()));
+      if (failure.ok()) failure = nic.error();
+    }
+  }
+  if (nics.empty()) return failure;
+  return nics;
+}
+
+Result<std::unique_ptr<Backend>> open_verbs(const Context& context, const Params& params) {
+  HAWSER_TRY_ASSIGN(VerbsOptions options, read_verbs_options(params));
+  const std::vector<DeviceInfo> devices = read_devices();
+  if (devices.empty()) {
+    return Status(Code::kUnsupported, "this host has no RDMA device")
+        .with_advice("`hawser doctor` tells what is missing; docs/rdma.md how to set up Soft-RoCE");
+  }
+  HAWSER_TRY_ASSIGN(std::unique_ptr<Verbs> library, open_libibverbs());
+  const std::shared_ptr<Verbs> verbs = std::move(library);
+  HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, devices, options));
+  HAWSER_TRY_ASSIGN(TcpDoor door, open_tcp_door(options.control, context.security));
+  return std::unique_ptr<Backend>(new VerbsBackend(context, std::move(options), std::move(nics), std::move(door)));
+}
+
+}  // namespace
+}  // namespace verbs
+
+Factory verbs_factory() { return {.name = "verbs", .default_rank = 15, .open = verbs::open_verbs}; }
+
+}  // namespace hawser::backend

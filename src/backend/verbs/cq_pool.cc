@@ -1,0 +1,90 @@
+#include "backend/verbs/cq_pool.h"
+
+#include <algorithm>
+
+#include "base/fd.h"
+#include "base/format.h"
+#include "base/try.h"
+
+namespace hawser::backend::verbs {
+
+Result<std::unique_ptr<CqPool>> CqPool::open(std::shared_ptr<Domain> domain, std::uint32_t depth) {
+  // A device that tells no limit (0) is believed to have none.
+  const auto limit = static_cast<std::uint32_t>(std::max(domain->attributes().max_cqe, 0));
+  const std::uint32_t sharers = limit == 0 ? kSharersMax : std::min(kSharersMax, limit / depth);
+  if (sharers == 0) {
+    return Status(Code::kUnsupported, base::format("a completion queue of {} holds {} entries, one queue pair needs {}",
+                                                   domain->name(), limit, depth))
+        .with_advice("lower the parameter send_depth");
+  }
+  ibv_comp_channel* channel = domain->verbs().create_comp_channel(domain->context());
+  if (channel == nullptr) {
+    return base::errno_status(base::format("making a completion channel of {}", domain->name()), errno);
+  }
+  std::unique_ptr<CqPool> pool(new CqPool(std::move(domain), channel, depth, sharers));
+  HAWSER_TRY(base::set_nonblocking(channel->fd));
+  return pool;
+}
+
+CqPool::~CqPool() {
+  drain_events();
+  for (const Queue& queue : queues_) domain_->verbs().destroy_cq(queue.cq);
+  domain_->verbs().destroy_comp_channel(channel_);
+}
+
+Result<ibv_cq*> CqPool::lease() {
+  for (Queue& queue : queues_) {
+    if (queue.sharers == sharers_max_ || queue.broken) continue;
+    ++queue.sharers;
+    return queue.cq;
+  }
+  const int entries = static_cast<int>(depth_ * sharers_max_);
+  ibv_cq* cq = domain_->verbs().create_cq(domain_->context(), entries, nullptr, channel_, 0);
+  if (cq == nullptr) {
+    return base::errno_status(base::format("making a completion queue of {} entries on {}", entries, domain_->name()),
+                              errno);
+  }
+  queues_.push_back({.cq = cq, .sharers = 1, .broken = false});
+  return cq;
+}
+
+void CqPool::give_back(ibv_cq* cq) {
+  const auto found = std::ranges::find(queues_, cq, &Queue::cq);
+  if (--found->sharers > 0 || (queues_.size() == 1 && !found->broken)) return;
+  drain_events();  // A queue that still has events cannot be destroyed.
+  domain_->verbs().destroy_cq(cq);
+  queues_.erase(found);
+}
+
+bool CqPool::is_broken(const ibv_cq* cq) const {
+  return std::ranges::any_of(queues_, [cq](const Queue& queue) { return queue.cq == cq && queue.broken; });
+}
+
+int CqPool::poll(std::span<ibv_wc> out) {
+  int filled = 0;
+  ++first_;
+  for (std::size_t i = 0; i < queues_.size() && filled < static_cast<int>(out.size()); ++i) {
+    Queue& queue = queues_[(first_ + i) % queues_.size()];
+    if (queue.broken) continue;
+    const auto rest = out.subspan(static_cast<std::size_t>(filled));
+    const int count = domain_->verbs().poll_cq(queue.cq, static_cast<int>(rest.size()), rest.data());
+    if (count < 0) {
+      queue.broken = true;
+      return -1;
+    }
+    filled += count;
+  }
+  return filled;
+}
+
+bool CqPool::arm() {
+  return std::ranges::all_of(
+      queues_, [this](const Queue& queue) { return queue.broken || domain_->verbs().req_notify_cq(queue.cq, 0) == 0; });
+}
+
+void CqPool::drain_events() {
+  ibv_cq* cq = nullptr;
+  while (domain_->verbs().get_cq_event(channel_, &cq) == 0) domain_->verbs().ack_cq_events(cq, 1);
+}
+
+}  // namespace hawser::backend::verbs

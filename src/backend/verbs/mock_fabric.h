@@ -1,0 +1,159 @@
+#pragma once
+
+// A fabric of RDMA devices in memory, for tests: reliable connections between queue pairs of one process, with the
+// checks that an adapter makes (states, keys, rights, bounds, receives), and every failure that no device here can be
+// made to show.
+//
+// Thread rule: one thread. Lifetime: the fabric outlives its MockVerbs, and those all that was made with them.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/verbs/verbs.h"
+#include "base/fd.h"
+
+namespace hawser::backend::verbs {
+
+struct MockQp;
+struct MockCq;
+
+/// How many objects exist; all zero when nothing leaked.
+struct MockCounts {
+  int contexts = 0, pds = 0, mrs = 0, channels = 0, cqs = 0, qps = 0, ahs = 0;
+  bool operator==(const MockCounts&) const = default;
+};
+
+/// One adapter with one port.
+struct MockDevice {
+  std::string name;
+  bool active = true;
+  bool ethernet = true;
+  std::uint16_t lid = 0;
+  std::uint8_t last_byte = 1;  ///< Of its IPv4-mapped GID 10.0.0.x.
+  ibv_mtu mtu = IBV_MTU_4096;
+  int max_qp_wr = 1024, max_sge = 8, max_cqe = 1 << 16, max_qp_rd_atom = 16, max_qp_init_rd_atom = 16;
+  std::uint32_t max_msg_sz = 1u << 30;
+  ibv_device device{};
+};
+
+class MockFabric {
+ public:
+  explicit MockFabric(std::vector<std::string> devices = {"mock0"});
+  ~MockFabric();
+
+  MockDevice& device(const std::string& name);
+  MockCounts counts;
+
+  /// The `nth` next call of this name (1: the next) fails with `error`; from then on it works again.
+  void fail(const std::string& call, int error, int nth = 1) { failures_[call] = {error, nth}; }
+  void fail_no_more() { failures_.clear(); }
+  /// True, with errno set, if this call has to fail.
+  bool fails(const std::string& call);
+
+  /// Work requests are kept until `deliver`.
+  bool hold = false;
+  std::size_t deliver(std::size_t count = SIZE_MAX);
+  std::size_t held() const { return held_.size(); }
+  /// Packets of and to this device are lost: what is posted ends in "retries exceeded" at the next `expire`.
+  void set_link(const std::string& device, bool up);
+  /// Time-outs of what waits for a link.
+  std::size_t expire();
+  /// An asynchronous event for every context of the device.
+  void raise(const std::string& device, ibv_event_type type);
+  /// The queue pair goes to the error state, as by a fault of the adapter.
+  void break_qp(std::uint32_t number);
+  /// Completions of this queue are lost from now on.
+  void overrun_all_cqs();
+  std::size_t qps() const { return qps_.size(); }
+  std::vector<std::uint32_t> qp_numbers() const;
+  std::uint64_t posts = 0, requests = 0;  ///< Calls of post_send, and work requests in them.
+
+  // For MockVerbs.
+  void run(MockQp& qp, const ibv_send_wr& request);
+  void flush(MockQp& qp);
+  std::map<std::uint32_t, MockQp*> qps_;
+  std::map<std::uint32_t, ibv_mr*> mrs_;
+  std::map<std::uint32_t, int> mr_access_;
+  std::set<MockCq*> cqs_;
+  std::vector<std::unique_ptr<MockDevice>> devices_;
+  std::uint32_t next_number_ = 100, next_key_ = 1000;
+  std::multimap<std::string, ibv_context*> contexts_;
+  std::map<ibv_context*, std::deque<ibv_async_event>> events_;
+
+ private:
+  struct Failure {
+    int error = 0;
+    int nth = 0;
+  };
+  struct Held {
+    std::uint32_t qp = 0;
+    std::uint64_t wr_id = 0;
+    ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
+    unsigned flags = 0;
+    std::uint32_t imm = 0;
+    std::vector<ibv_sge> list;
+    std::vector<std::byte> inlined;
+    std::uint64_t remote = 0, compare = 0, swap = 0;
+    std::uint32_t rkey = 0;
+  };
+  ibv_wc_status perform(MockQp& qp, Held& held);
+  ibv_wc_status move(MockQp& qp, Held& held, MockQp& peer);
+  ibv_wc_status receive(MockQp& peer, const Held& held, std::span<const std::byte> bytes);
+  bool linked(const MockQp& qp) const;
+  void finish(MockQp& qp, const Held& held, ibv_wc_status status);
+  void complete(MockCq& cq, const ibv_wc& wc);
+
+  std::map<std::string, Failure> failures_;
+  std::deque<Held> held_;  ///< In hold mode.
+  std::deque<Held> lost_;  ///< Waiting for `expire`.
+  std::set<std::string> down_;
+};
+
+/// One process's view of the fabric.
+class MockVerbs final : public Verbs {
+ public:
+  explicit MockVerbs(MockFabric& fabric) : fabric_(fabric) {}
+  std::string describe() const override { return "mock"; }
+
+  ibv_device** get_device_list(int* count) override;
+  void free_device_list(ibv_device** list) override { delete[] list; }
+  ibv_context* open_device(ibv_device* device) override;
+  int close_device(ibv_context* context) override;
+  int query_device(ibv_context* context, ibv_device_attr* attr) override;
+  int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr) override;
+  int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) override;
+  int get_async_event(ibv_context* context, ibv_async_event* event) override;
+
+  ibv_pd* alloc_pd(ibv_context* context) override;
+  int dealloc_pd(ibv_pd* pd) override;
+  ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t size, int access) override;
+  int dereg_mr(ibv_mr* mr) override;
+
+  ibv_comp_channel* create_comp_channel(ibv_context* context) override;
+  int destroy_comp_channel(ibv_comp_channel* channel) override;
+  ibv_cq* create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int vector) override;
+  int destroy_cq(ibv_cq* cq) override;
+  int req_notify_cq(ibv_cq* cq, int solicited_only) override;
+  int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq) override;
+  int poll_cq(ibv_cq* cq, int count, ibv_wc* out) override;
+
+  ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) override;
+  int modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) override;
+  int query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) override;
+  int destroy_qp(ibv_qp* qp) override;
+  int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) override;
+  int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override;
+
+ private:
+  int refused(const char* call) { return fabric_.fails(call) ? errno : 0; }
+
+  MockFabric& fabric_;
+};
+
+}  // namespace hawser::backend::verbs

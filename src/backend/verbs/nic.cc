@@ -1,0 +1,92 @@
+#include "backend/verbs/nic.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/fd.h"
+#include "base/format.h"
+#include "base/try.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+/// Longer messages than this give nothing, and a lost packet of one costs more.
+constexpr std::uint32_t kMessageMax = 1u << 30;
+
+std::uint8_t clamp_reads(int device, std::uint8_t wanted) {
+  return static_cast<std::uint8_t>(std::clamp<int>(std::min<int>(device, wanted), 0, 128));
+}
+
+wire::GidBytes to_wire(const GidBytes& gid) {
+  wire::GidBytes bytes;
+  std::memcpy(bytes.data(), gid.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+std::string Nic::describe() const {
+  return base::format("{}:{} ({}, {})", device.name, port.number, to_string(gid.type), gid.text());
+}
+
+wire::RdmaPort Nic::told() const {
+  return {.device = device.name,
+          .number = port.number,
+          .transport = static_cast<std::uint8_t>(device.transport),
+          .layer = static_cast<std::uint8_t>(port.link_layer),
+          .mtu = mtu,
+          .lid = port.lid,
+          .gid = to_wire(gid.bytes),
+          .gid_type = static_cast<std::uint8_t>(gid.type),
+          .gid_prefix = gid.prefix_bits,
+          .mbit_per_s = port.mbit_per_s};
+}
+
+RailPort rail_port(const wire::RdmaPort& told) {
+  RailPort port;
+  port.device = told.device;
+  port.port = told.number;
+  if (told.transport <= static_cast<std::uint8_t>(Transport::kEfa)) {
+    port.transport = static_cast<Transport>(told.transport);
+  }
+  if (told.layer <= static_cast<std::uint8_t>(LinkLayer::kEthernet)) {
+    port.link_layer = static_cast<LinkLayer>(told.layer);
+  }
+  port.mbit_per_s = told.mbit_per_s;
+  if (told.gid_type <= static_cast<std::uint8_t>(GidType::kRoceV2)) {
+    port.gid.type = static_cast<GidType>(told.gid_type);
+  }
+  port.gid.prefix_bits = told.gid_prefix;
+  std::memcpy(port.gid.bytes.data(), told.gid.data(), told.gid.size());
+  return port;
+}
+
+Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const LocalPort& place,
+                                      const VerbsOptions& options) {
+  HAWSER_TRY_ASSIGN(const Gid gid, best_gid(*place.port, options.gid_index));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<Domain> domain, Domain::open(verbs, place.device->name));
+  ibv_port_attr attr{};
+  if (const int error = verbs->query_port(domain->context(), place.port->number, &attr); error != 0) {
+    return base::errno_status(Code::kFailed,
+                              base::format("asking port {} of {}", place.port->number, place.device->name), error);
+  }
+  if (attr.state != IBV_PORT_ACTIVE) {
+    return Status(Code::kUnsupported,
+                  base::format("port {} of {} is not active", place.port->number, place.device->name))
+        .with_advice("bring the link up, or name another device in `devices`");
+  }
+  auto nic = std::make_shared<Nic>(domain);
+  nic->device = *place.device;
+  nic->port = *place.port;
+  nic->port.lid = attr.lid;
+  nic->gid = gid;
+  nic->rail = rail_port(place, gid);
+  const auto port_mtu = static_cast<std::uint8_t>(attr.active_mtu);
+  nic->mtu = options.pair.mtu == 0 ? port_mtu : std::min(options.pair.mtu, port_mtu);
+  nic->reads_in = clamp_reads(domain->attributes().max_qp_rd_atom, options.pair.reads);
+  nic->reads_out = clamp_reads(domain->attributes().max_qp_init_rd_atom, options.pair.reads);
+  nic->message_max = attr.max_msg_sz == 0 ? kMessageMax : std::min(attr.max_msg_sz, kMessageMax);
+  return nic;
+}
+
+}  // namespace hawser::backend::verbs

@@ -1,0 +1,261 @@
+// The data of a path: regions, posting, cancelling. How its queue pairs come up is in path_connect.cc.
+
+#include "backend/verbs/path.h"
+
+#include <algorithm>
+
+#include "backend/verbs/region_keys.h"
+#include "base/format.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+/// What was cancelled may end by itself for so long; then its queue pair is broken, so that it does.
+constexpr Duration kCancelPatience = std::chrono::milliseconds(50);
+
+Status not_allowed(std::string_view what) {
+  return Status(Code::kDenied, std::string(what)).with_scope(Scope::kRequest).with_buffer(BufferState::kUntouched);
+}
+
+bool fits(const Chunk& chunk, std::uint64_t size) {
+  return std::ranges::all_of(
+      chunk.pieces, [size](const Piece& piece) { return piece.size <= size && piece.remote <= size - piece.size; });
+}
+
+}  // namespace
+
+Status cancelled() { return Status(Code::kCancelled, "the transfer was cancelled").with_scope(Scope::kRequest); }
+
+Result<Binding*> VerbsPath::bind(const RemoteRegionRef& region) {
+  auto& binding = bindings_[{region.index, region.generation}];
+  if (binding != nullptr) return binding.get();
+  Result<std::vector<RemoteKey>> keys = decode_region_keys(region.extra, region.key);
+  if (!keys) {
+    bindings_.erase({region.index, region.generation});
+    return Status(Code::kUnsupported, base::format("region {} of {} cannot be reached by RDMA", region.index, name_))
+        .with_scope(Scope::kPath)
+        .because(keys.error());
+  }
+  binding = std::make_unique<VerbsBinding>();
+  binding->size = region.size;
+  binding->rights = region.rights;
+  binding->keys = *std::move(keys);
+  return binding.get();
+}
+
+void VerbsPath::unbind(std::uint32_t index, std::uint32_t generation) { bindings_.erase({index, generation}); }
+
+VerbsPath::Pair* VerbsPath::best_pair(const VerbsBinding& binding) {
+  Pair* best = nullptr;
+  for (const auto& pair : pairs_) {
+    if (!pair->machine.is_ready() || pair->remote >= binding.keys.size()) continue;
+    if (best == nullptr || pair->qp.bytes_posted() < best->qp.bytes_posted()) best = pair.get();
+  }
+  return best;
+}
+
+VerbsPath::Posted VerbsPath::post(const Flight& flight) {
+  const Chunk& chunk = flight.chunk;
+  const auto& binding = *static_cast<const VerbsBinding*>(chunk.target);
+  const Rights need = chunk.op == Operation::kWrite ? Rights::kWrite : Rights::kRead;
+  Status why;
+  if (flight.cancelled) {
+    why = cancelled();
+  } else if (!allows(binding.rights, need)) {
+    why = not_allowed("the region does not allow this operation");
+  } else if (!fits(chunk, binding.size)) {
+    why = not_allowed("a range lies outside the region");
+  } else {
+    Pair* pair = best_pair(binding);
+    if (pair == nullptr) return Posted::kNoRoom;
+    const bool waits = chunk.priority == Priority::kBulk && chunk.bytes > kSmallChunk;
+    if (waits && pair->qp.bytes_posted() >= shared_.options.window) return Posted::kNoRoom;
+    switch (pair->qp.stage(chunk, binding.keys[pair->remote], &why)) {
+      case QueuePair::Staged::kYes:
+        return Posted::kYes;
+      case QueuePair::Staged::kNoRoom:
+        return Posted::kNoRoom;
+      case QueuePair::Staged::kRefused:
+        break;
+    }
+  }
+  end(flight, why);
+  return Posted::kEnded;
+}
+
+Submitted VerbsPath::submit(std::span<const Chunk> chunks, Instant now) {
+  Submitted result;
+  if (state_ != PathState::kUp || !again_.empty() || ready_ == 0) return result;
+  for (const Chunk& chunk : chunks) {
+    if (post({.chunk = chunk, .cancelled = false, .failure = {}}) == Posted::kNoRoom) break;
+    ++result.taken;
+  }
+  flush(now);
+  return result;
+}
+
+void VerbsPath::flush(Instant now) {
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    if (Status status = pairs_[i]->qp.flush(); !status.ok()) fault(i, status, now);
+  }
+}
+
+std::size_t VerbsPath::post_again(Instant now) {
+  std::size_t count = 0;
+  while (!again_.empty() && ready_ > 0) {
+    const Flight flight = again_.front();
+    if (post(flight) == Posted::kNoRoom) break;
+    again_.pop_front();
+    ++count;
+  }
+  if (count > 0) flush(now);
+  return count;
+}
+
+void VerbsPath::end(const Flight& flight, const Status& status) {
+  if (status.ok()) {
+    ++counts_.chunks;
+    (flight.chunk.op == Operation::kWrite ? counts_.bytes_out : counts_.bytes_in) += flight.chunk.bytes;
+  }
+  shared_.events.chunk_done(this, flight.chunk.cookie, status);
+}
+
+void VerbsPath::on_completion(std::uint32_t lane, const ibv_wc& wc, Instant now) {
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    Pair& pair = *pairs_[i];
+    if (pair.lane != lane || pair.qp.number() != wc.qp_num) continue;
+    const Completed completed = pair.qp.on_completion(wc);
+    switch (completed.kind) {
+      case Completed::Kind::kNothing:
+        break;
+      case Completed::Kind::kChunk:
+        end(completed.flight, Status());
+        break;
+      case Completed::Kind::kProved:
+        feed(i, proto::QueuePairEvent::kProved, now);
+        break;
+      case Completed::Kind::kFault:
+        fault(i, completed.cause, now);
+        break;
+    }
+    const bool draining = pair.machine.state() == proto::QueuePairState::kDraining;
+    if (draining && pair.qp.is_drained()) feed(i, proto::QueuePairEvent::kDrained, now);
+    return;
+  }
+}
+
+bool VerbsPath::has_number(std::uint32_t lane, std::uint32_t number) const {
+  return std::ranges::any_of(pairs_,
+                             [&](const auto& pair) { return pair->lane == lane && pair->qp.number() == number; });
+}
+
+bool VerbsPath::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+  if (state_ != PathState::kUp || !outgoing_.empty()) return false;
+  head_.resize(1 + head.size());
+  head_[0] = std::byte{wire::kAgentMessage};
+  std::ranges::copy(head, head_.begin() + 1);
+  return control_->send(priority, head_, body);
+}
+
+void VerbsPath::send_outgoing() {
+  while (!outgoing_.empty() && control_ != nullptr) {
+    const std::string& message = outgoing_.front();
+    if (!control_->send(Priority::kCritical, std::as_bytes(std::span(message)), {})) return;
+    outgoing_.pop_front();
+  }
+}
+
+void VerbsPath::cancel(std::uint64_t transfer) {
+  shared_.attention = true;
+  const auto mark = [transfer](Flight& flight) { flight.cancelled |= flight.chunk.transfer == transfer; };
+  std::ranges::for_each(again_, mark);
+  for (const auto& pair : pairs_) {
+    std::ranges::for_each(pair->lost, mark);
+    cancel_asked_ = pair->qp.cancel(transfer) || cancel_asked_;
+  }
+  // What waits has touched nothing that could still change: it ends now.
+  std::erase_if(again_, [this](const Flight& flight) {
+    if (flight.cancelled) end(flight, cancelled());
+    return flight.cancelled;
+  });
+}
+
+void VerbsPath::force_cancelled(Instant now) {
+  if (cancel_asked_) cancel_by_ = std::min(cancel_by_, now + kCancelPatience);
+  cancel_asked_ = false;
+  if (now < cancel_by_) return;
+  cancel_by_ = Instant::max();
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    if (!pairs_[i]->machine.is_ready() || !pairs_[i]->qp.has_cancelled()) continue;
+    fault(i, Status(Code::kCancelled, "an operation was cancelled and did not end by itself").with_scope(Scope::kPath),
+          now);
+  }
+}
+
+std::size_t VerbsPath::turn(Instant now) {
+  if (is_down()) return 0;
+  if (cancel_asked_ || now >= cancel_by_) force_cancelled(now);
+  std::size_t work = run_timers(now);
+  if (!outgoing_.empty()) send_outgoing();
+  if (!again_.empty()) work += post_again(now);
+  return work;
+}
+
+Instant VerbsPath::next_deadline() const {
+  if (is_down()) return Instant::max();
+  Instant next = std::min(deadline_, cancel_by_);
+  if (lost_since_ != Instant::max()) next = std::min(next, lost_since_ + shared_.options.patience);
+  for (const auto& pair : pairs_) next = std::min({next, pair->timer, pair->expires});
+  return cancel_asked_ ? Instant::min() : next;
+}
+
+void VerbsPath::go_down(const Status& why) {
+  if (is_down()) return;
+  state_ = PathState::kDown;
+  shared_.attention = true;
+  HAWSER_LOG(shared_.context.log, kDebug, "verbs path to {} ended: {}", name_, why.to_string());
+  const Status told = why.with_peer(name_);
+  for (const auto& pair : pairs_) {
+    pair->machine.on(proto::QueuePairEvent::kClose);
+    reset(*pair);
+    std::ranges::move(pair->lost, std::back_inserter(again_));
+    pair->lost.clear();
+  }
+  const bool gone = why.scope() == Scope::kPeer;
+  const Status chunk_status =
+      gone ? told : Status(Code::kDisconnected, "the path was lost").with_scope(Scope::kPath).because(told);
+  for (const Flight& flight : again_) end(flight, flight.cancelled ? cancelled() : chunk_status);
+  again_.clear();
+  outgoing_.clear();
+  ready_ = 0;
+  if (is_known() && !told_down_) shared_.events.path_down(this, told);
+  told_down_ = true;
+}
+
+PathCounters VerbsPath::counters() const {
+  PathCounters counters = counts_;
+  counters.peer = name_;
+  counters.backend = "verbs";
+  counters.state = state_ == PathState::kConnecting ? "connecting" : state_ == PathState::kUp ? "up" : "down";
+  if (control_ != nullptr) {
+    const PathCounters control = control_->counters();
+    counters.messages_in = control.messages_in;
+    counters.messages_out = control.messages_out;
+  }
+  for (const auto& pair : pairs_) counters.epochs += pair->machine.epoch();
+  return counters;
+}
+
+std::string VerbsPath::describe() const {
+  std::string text = base::format("verbs {} {}", inbound_ ? "from" : "to", name_);
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    const Pair& pair = *pairs_[i];
+    text += base::format(", queue pair {} ({} {} to {}, epoch {}, {}, {} in flight)", i, pair.qp.nic().describe(),
+                         pair.qp.number(), pair.peer.number, pair.machine.epoch(), to_string(pair.machine.state()),
+                         pair.qp.in_flight());
+  }
+  text += base::format(", {} chunks, {} bytes out, {} bytes in", counts_.chunks, counts_.bytes_out, counts_.bytes_in);
+  return is_down() ? text + ", down" : text;
+}
+
+}  // namespace hawser::backend::verbs

@@ -1,0 +1,156 @@
+#pragma once
+
+// VerbsPath: the route to one peer. A control stream (a path of the stream port beside it) carries hellos, messages,
+// heartbeats and the handshake of queue pairs; queue pairs carry the bytes.
+//
+// It is up as long as the control stream is and some queue pair has been ready within `patience`. A queue pair that
+// fails is mended by itself (proto/queue_pair.h): what was posted on it waits until nothing of it can land any more,
+// and is posted again on whichever is ready. When the path goes down, what it had not ended is the agent's to send by
+// another one.
+//
+// Thread rule: confined to the port's lane. Lifetime: owned by its port.
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/stream/events.h"
+#include "backend/verbs/queue_pair.h"
+#include "proto/backoff.h"
+#include "proto/queue_pair.h"
+#include "wire/queue_pair.h"
+
+namespace hawser::backend::verbs {
+
+/// What the paths of one port share.
+struct PortShared {
+  const Context& context;
+  const VerbsOptions& options;
+  const Pairing& pairing;
+  std::vector<std::unique_ptr<NicLane>>& lanes;
+  stream::EventQueue& events;
+  base::Rng rng;
+  bool attention = false;  ///< Some path's timers or queues changed: the next turn looks at all paths.
+};
+
+/// A region of the peer, as each of the peer's ports reaches it.
+class VerbsBinding final : public Binding {
+ public:
+  std::uint64_t size = 0;
+  Rights rights = Rights::kNone;
+  std::vector<RemoteKey> keys;  ///< By the peer's port; rkey 0 with iova 0: not there.
+};
+
+class VerbsPath final : public Path {
+ public:
+  VerbsPath(PortShared& shared, std::string peer_name) : shared_(shared), name_(std::move(peer_name)) {}
+  ~VerbsPath() override = default;
+
+  // Path.
+  PathState state() const override { return state_; }
+  Result<Binding*> bind(const RemoteRegionRef& region) override;
+  void unbind(std::uint32_t index, std::uint32_t generation) override;
+  Submitted submit(std::span<const Chunk> chunks, Instant now) override;
+  bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  void cancel(std::uint64_t transfer) override;
+  void give_up(const Status& why) override { go_down(why); }
+  PathCounters counters() const override;
+  std::string describe() const override;
+
+  // For the port.
+  void open(Path* control, Instant deadline);
+  void accept(Path* control, Instant now);
+  Path* control() const { return control_; }
+  void forget_control() { control_ = nullptr; }
+  /// The control stream is through.
+  void on_control_up(const PortEvent& event, Instant now);
+  /// A message of the peer's path: true when it is for the agent.
+  bool on_message(std::span<const std::byte> bytes, Instant now);
+  void on_completion(std::uint32_t lane, const ibv_wc& wc, Instant now);
+  /// A port of this host went, or its device.
+  void on_lane_fault(std::uint32_t lane, const Status& why, Instant now);
+  void go_down(const Status& why);
+  bool is_down() const { return state_ == PathState::kDown; }
+  /// The agent has heard of it, or asked for it.
+  bool is_known() const { return told_up_ || !inbound_; }
+  /// Posts what waits, runs timers.
+  std::size_t turn(Instant now);
+  bool has_work() const { return !outgoing_.empty() || (!again_.empty() && ready_ > 0); }
+  Instant next_deadline() const;
+  bool has_number(std::uint32_t lane, std::uint32_t number) const;
+
+ private:
+  struct Pair {
+    Pair(NicLane& its_lane, const QueuePairOptions& options, proto::QueuePairRole role, std::uint32_t lane_index,
+         std::uint32_t remote_port)
+        : qp(its_lane, options), machine(role), lane(lane_index), remote(remote_port) {}
+    QueuePair qp;
+    proto::QueuePairMachine machine;
+    std::uint32_t lane;    ///< Of the port's lanes.
+    std::uint32_t remote;  ///< Place in the peer's list of ports.
+    wire::QueuePairEndpoint peer;
+    Status cause;              ///< Why it is not ready.
+    std::vector<Flight> lost;  ///< Posted on an earlier connection; wait for the fence.
+    proto::Backoff backoff{{}, Instant::max()};
+    Instant timer = Instant::max(), expires = Instant::max();
+    std::uint32_t failures = 0;  ///< Attempts that failed since it was ready.
+  };
+
+  // path_connect.cc
+  void on_ports(const wire::RdmaPorts& ports, Instant now);
+  void on_connect(const wire::QueuePairConnect& message, Instant now);
+  void on_accept(const wire::QueuePairAccept& message, Instant now);
+  void feed(std::size_t index, proto::QueuePairEvent event, Instant now);
+  void perform(std::size_t index, std::span<const proto::QueuePairAction> actions, Instant now);
+  Status act(std::size_t index, proto::QueuePairAction action, Instant now);
+  void arm(Pair& pair, Instant now);
+  void reset(Pair& pair);
+  void fenced(Pair& pair);
+  void report_ready(Pair& pair, Instant now);
+  void report_failed(Pair& pair);
+  void say(const wire::QueuePairMessage& message);
+  std::size_t run_timers(Instant now);
+  void fault(std::size_t index, const Status& cause, Instant now);
+  Status link_failure(std::string_view what) const;
+
+  // path.cc
+  enum class Posted : std::uint8_t { kYes, kNoRoom, kEnded };
+  Posted post(const Flight& flight);
+  Pair* best_pair(const VerbsBinding& binding);
+  void flush(Instant now);
+  void end(const Flight& flight, const Status& status);
+  void send_outgoing();
+  std::size_t post_again(Instant now);
+  void force_cancelled(Instant now);
+
+  PortShared& shared_;
+  std::string name_;
+  PathState state_ = PathState::kConnecting;
+  bool inbound_ = false;
+  bool told_up_ = false;
+  bool told_down_ = false;
+  Path* control_ = nullptr;
+  Identity peer_;
+  base::Id128 session_, supersedes_;
+  std::vector<wire::RdmaPort> ports_;  ///< The peer's.
+  std::vector<std::unique_ptr<Pair>> pairs_;
+  std::uint32_t ready_ = 0;
+  Instant deadline_ = Instant::max();    ///< Of coming up.
+  Instant lost_since_ = Instant::max();  ///< No queue pair is ready since then.
+  Instant cancel_by_ = Instant::max();   ///< When what was cancelled must be quiet.
+  bool cancel_asked_ = false;
+  std::deque<Flight> again_;
+  std::deque<std::string> outgoing_;  ///< At most a few per queue pair.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<VerbsBinding>> bindings_;
+  std::vector<std::byte> head_;  ///< Scratch of send.
+  PathCounters counts_;
+};
+
+/// How a cancelled chunk ends.
+Status cancelled();
+
+}  // namespace hawser::backend::verbs

@@ -1,0 +1,324 @@
+// How a path's queue pairs come up, fail and are mended: the actions of proto/queue_pair.h, carried out.
+
+#include <algorithm>
+
+#include "backend/verbs/path.h"
+#include "base/format.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+using Event = proto::QueuePairEvent;
+using Action = proto::QueuePairAction;
+using State = proto::QueuePairState;
+using Role = proto::QueuePairRole;
+
+/// A handshake message that was not answered is said again after this: the control stream loses none, but a peer may
+/// have dropped it.
+constexpr Duration kSayAgain = std::chrono::milliseconds(500);
+/// What was posted comes back at once when a queue pair is in error; after this it is destroyed all the same.
+constexpr Duration kDrainTime = std::chrono::milliseconds(200);
+/// How long an inbound path may take until its first queue pair is ready.
+constexpr Duration kInboundPatience = std::chrono::seconds(10);
+constexpr proto::BackoffOptions kBackoff = {.first = std::chrono::milliseconds(10), .longest = std::chrono::seconds(1)};
+
+}  // namespace
+
+void VerbsPath::open(Path* control, Instant deadline) {
+  control_ = control;
+  deadline_ = deadline;
+}
+
+void VerbsPath::accept(Path* control, Instant now) {
+  inbound_ = true;
+  control_ = control;
+  deadline_ = now + kInboundPatience;
+}
+
+void VerbsPath::on_control_up(const PortEvent& event, Instant) {
+  peer_ = *event.peer;
+  name_ = peer_.name;
+  session_ = event.session;
+  supersedes_ = event.supersedes;
+  wire::RdmaPorts ports;
+  for (const auto& lane : shared_.lanes) ports.ports.push_back(lane->nic->told());
+  say(ports);
+}
+
+void VerbsPath::say(const wire::QueuePairMessage& message) {
+  outgoing_.push_back(wire::encode(message));
+  send_outgoing();
+}
+
+bool VerbsPath::on_message(std::span<const std::byte> bytes, Instant now) {
+  if (!bytes.empty() && bytes[0] == std::byte{wire::kAgentMessage}) {
+    if (state_ == PathState::kUp) return true;
+    go_down(Status(Code::kCorrupt, "the peer sent a message before the path was up").with_scope(Scope::kPath));
+    return false;
+  }
+  const Result<wire::QueuePairMessage> message = wire::decode_queue_pair(bytes);
+  if (!message) {
+    go_down(message.error().with_scope(Scope::kPath));
+    return false;
+  }
+  if (const auto* ports = std::get_if<wire::RdmaPorts>(&*message)) on_ports(*ports, now);
+  if (const auto* connect = std::get_if<wire::QueuePairConnect>(&*message)) on_connect(*connect, now);
+  if (const auto* accept = std::get_if<wire::QueuePairAccept>(&*message)) on_accept(*accept, now);
+  if (const auto* ready = std::get_if<wire::QueuePairReady>(&*message)) {
+    if (ready->pair >= pairs_.size() || pairs_[ready->pair] == nullptr) return false;
+    perform(ready->pair, pairs_[ready->pair]->machine.on_message(Event::kReadyHeard, ready->epoch), now);
+  }
+  if (const auto* broken = std::get_if<wire::QueuePairBroken>(&*message)) {
+    if (broken->pair >= pairs_.size() || broken->epoch != pairs_[broken->pair]->machine.epoch()) return false;
+    pairs_[broken->pair]->cause = Status(broken->code, base::format("{} says: {}", name_, broken->reason));
+    perform(broken->pair, pairs_[broken->pair]->machine.on_message(Event::kBroken, broken->epoch), now);
+  }
+  return false;
+}
+
+void VerbsPath::on_ports(const wire::RdmaPorts& ports, Instant now) {
+  if (!ports_.empty()) return;
+  ports_ = ports.ports;
+  if (inbound_) return;  // Who opened the path makes the rails.
+  std::vector<RailPort> ours, theirs;
+  for (const auto& lane : shared_.lanes) ours.push_back(lane->nic->rail);
+  for (const wire::RdmaPort& port : ports_) theirs.push_back(rail_port(port));
+  const std::vector<Rail> rails = choose_rails(ours, theirs, shared_.pairing);
+  if (rails.empty()) {
+    go_down(why_no_rails(ours, theirs, shared_.pairing).with_scope(Scope::kPath));
+    return;
+  }
+  for (std::uint32_t i = 0; i < shared_.options.pairs; ++i) {
+    for (const Rail& rail : rails) {
+      if (pairs_.size() == wire::kPairsMax) break;
+      pairs_.push_back(std::make_unique<Pair>(*shared_.lanes[rail.local], shared_.options.pair, Role::kActive,
+                                              rail.local, rail.remote));
+      pairs_.back()->backoff = proto::Backoff(kBackoff, Instant::max());
+    }
+  }
+  for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) feed(i, Event::kWant, now);
+}
+
+void VerbsPath::on_connect(const wire::QueuePairConnect& message, Instant now) {
+  const bool fits = inbound_ && message.local < ports_.size() && message.remote < shared_.lanes.size();
+  if (!fits) {
+    go_down(Status(Code::kCorrupt, base::format("{} asked for a queue pair between ports that are not there", name_))
+                .with_scope(Scope::kPath));
+    return;
+  }
+  while (pairs_.size() <= message.pair) {
+    // Those in between are asked for by messages of their own, which set their ports before anything is made.
+    pairs_.push_back(std::make_unique<Pair>(*shared_.lanes[message.remote], shared_.options.pair, Role::kPassive,
+                                            message.remote, message.local));
+  }
+  Pair* pair = pairs_[message.pair].get();
+  if (pair->machine.epoch() == 0 && (pair->lane != message.remote || pair->remote != message.local)) {
+    pairs_[message.pair] = std::make_unique<Pair>(*shared_.lanes[message.remote], shared_.options.pair, Role::kPassive,
+                                                  message.remote, message.local);
+    pair = pairs_[message.pair].get();
+  }
+  if (message.epoch > pair->machine.epoch()) pair->peer = message.endpoint;
+  perform(message.pair, pair->machine.on_connect(message.epoch), now);
+}
+
+void VerbsPath::on_accept(const wire::QueuePairAccept& message, Instant now) {
+  if (inbound_ || message.pair >= pairs_.size()) return;
+  Pair& pair = *pairs_[message.pair];
+  if (message.epoch == pair.machine.epoch() && pair.machine.state() == State::kConnecting) pair.peer = message.endpoint;
+  perform(message.pair, pair.machine.on_message(Event::kAccept, message.epoch), now);
+}
+
+void VerbsPath::feed(std::size_t index, Event event, Instant now) {
+  perform(index, pairs_[index]->machine.on(event), now);
+}
+
+void VerbsPath::fault(std::size_t index, const Status& cause, Instant now) {
+  Pair& pair = *pairs_[index];
+  const State state = pair.machine.state();
+  const bool running =
+      state == State::kReady || state == State::kProving || state == State::kAccepted || state == State::kConnecting;
+  if (!running) return;
+  pair.cause = cause;
+  HAWSER_LOG(shared_.context.log, kInfo, "verbs: queue pair {} to {}: {}", index, name_, cause.to_string());
+  feed(index, Event::kFault, now);
+  if (pair.machine.state() == State::kDraining && pair.qp.is_drained()) feed(index, Event::kDrained, now);
+}
+
+void VerbsPath::perform(std::size_t index, std::span<const Action> actions, Instant now) {
+  if (!actions.empty()) shared_.attention = true;
+  for (const Action action : actions) {
+    if (is_down()) return;
+    Status status = act(index, action, now);
+    if (status.ok()) continue;
+    fault(index, status, now);
+    return;
+  }
+}
+
+Status VerbsPath::act(std::size_t index, Action action, Instant now) {
+  Pair& pair = *pairs_[index];
+  const auto number = static_cast<std::uint8_t>(index);
+  const std::uint32_t epoch = pair.machine.epoch();
+  switch (action) {
+    case Action::kNone:
+      break;
+    case Action::kNextEpoch:
+      pair.machine.next_epoch();
+      break;
+    case Action::kMake:
+      return pair.qp.make(epoch, shared_.rng);
+    case Action::kJoin:
+      return pair.qp.join(pair.peer);
+    case Action::kProve:
+      return pair.qp.prove();
+    case Action::kSendConnect:
+      say(wire::QueuePairConnect{.pair = number,
+                                 .epoch = epoch,
+                                 .local = static_cast<std::uint8_t>(pair.lane),
+                                 .remote = static_cast<std::uint8_t>(pair.remote),
+                                 .pairs = static_cast<std::uint8_t>(pairs_.size()),
+                                 .endpoint = pair.qp.endpoint()});
+      break;
+    case Action::kSendAccept:
+      say(wire::QueuePairAccept{.pair = number, .epoch = epoch, .endpoint = pair.qp.endpoint()});
+      break;
+    case Action::kSendReady:
+      say(wire::QueuePairReady{.pair = number, .epoch = epoch});
+      break;
+    case Action::kSendBroken:
+      say(wire::QueuePairBroken{
+          .pair = number,
+          .epoch = epoch,
+          .code = pair.cause.ok() ? Code::kTimedOut : pair.cause.code(),
+          .reason = pair.cause.ok() ? "it did not become ready in time" : pair.cause.to_string()});
+      break;
+    case Action::kDrain:
+      pair.qp.drain();
+      break;
+    case Action::kReset:
+      reset(pair);
+      break;
+    case Action::kArm:
+      arm(pair, now);
+      break;
+    case Action::kArmBackoff:
+      pair.timer = pair.backoff.next(now, shared_.rng).value_or(now + kBackoff.longest);
+      pair.expires = Instant::max();
+      break;
+    case Action::kDisarm:
+      pair.timer = pair.expires = Instant::max();
+      break;
+    case Action::kReportReady:
+      report_ready(pair, now);
+      break;
+    case Action::kReportLost:
+      if (--ready_ == 0) lost_since_ = now;
+      break;
+    case Action::kReportFenced:
+      fenced(pair);
+      break;
+    case Action::kReportFailed:
+      report_failed(pair);
+      break;
+  }
+  return {};
+}
+
+void VerbsPath::arm(Pair& pair, Instant now) {
+  const bool draining = pair.machine.state() == State::kDraining;
+  pair.timer = draining ? Instant::max() : now + kSayAgain;
+  pair.expires = now + (draining ? kDrainTime : shared_.options.connect_timeout);
+}
+
+void VerbsPath::reset(Pair& pair) {
+  std::vector<Flight> back;
+  pair.qp.reset(&back);
+  for (Flight& flight : back) {
+    if (!flight.failure.ok()) {
+      end(flight, flight.failure.with_peer(name_));
+    } else if (flight.cancelled && flight.chunk.op == Operation::kRead) {
+      end(flight, cancelled());  // Nothing of it can land at the peer.
+    } else {
+      pair.lost.push_back(std::move(flight));
+    }
+  }
+}
+
+void VerbsPath::fenced(Pair& pair) {
+  for (Flight& flight : pair.lost) {
+    if (flight.cancelled) {
+      end(flight, cancelled());
+    } else {
+      again_.push_back(std::move(flight));
+    }
+  }
+  pair.lost.clear();
+}
+
+void VerbsPath::report_ready(Pair& pair, Instant) {
+  ++ready_;
+  pair.failures = 0;
+  pair.cause = Status();
+  pair.backoff.reset(Instant::max());
+  lost_since_ = Instant::max();
+  if (state_ != PathState::kConnecting) return;
+  state_ = PathState::kUp;
+  deadline_ = Instant::max();
+  told_up_ = true;
+  shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_);
+}
+
+/// A path that never came up does not try for ever: the agent has other backends.
+void VerbsPath::report_failed(Pair& pair) {
+  ++pair.failures;
+  const bool all_failed = std::ranges::all_of(pairs_, [](const auto& each) { return each->failures > 0; });
+  if (state_ != PathState::kConnecting || !all_failed || inbound_) return;
+  go_down(link_failure("no queue pair could be connected").because(pair.cause));
+}
+
+Status VerbsPath::link_failure(std::string_view what) const {
+  return Status(Code::kDisconnected, base::format("{} to {}", what, name_))
+      .with_scope(Scope::kPath)
+      .with_advice("`hawser doctor` and `hawser topo` show the ports and their addresses; docs/rdma.md has the causes");
+}
+
+void VerbsPath::on_lane_fault(std::uint32_t lane, const Status& why, Instant now) {
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    if (pairs_[i]->lane == lane) fault(i, why, now);
+  }
+}
+
+std::size_t VerbsPath::run_timers(Instant now) {
+  std::size_t work = 0;
+  for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) {
+    Pair& pair = *pairs_[i];
+    if (now >= pair.expires) {
+      pair.expires = pair.timer = Instant::max();
+      if (pair.machine.state() != State::kDraining) {
+        pair.cause =
+            Status(Code::kTimedOut, "the handshake of the queue pair was not finished in time").because(pair.cause);
+      }
+      feed(i, Event::kExpired, now);
+      ++work;
+    } else if (now >= pair.timer) {
+      pair.timer = now + kSayAgain;
+      feed(i, Event::kTimer, now);
+      ++work;
+    }
+  }
+  if (is_down()) return work;
+  Status cause;
+  for (const auto& pair : pairs_) {
+    if (!pair->cause.ok()) cause = pair->cause;
+  }
+  if (now >= deadline_) {
+    go_down(Status(Code::kTimedOut, base::format("no queue pair to {} was ready in time", name_))
+                .with_scope(Scope::kPath)
+                .because(cause));
+  } else if (lost_since_ != Instant::max() && now >= lost_since_ + shared_.options.patience) {
+    go_down(link_failure("no queue pair was ready again within `patience`").because(cause));
+  }
+  return work;
+}
+
+}  // namespace hawser::backend::verbs

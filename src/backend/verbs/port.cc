@@ -1,0 +1,293 @@
+#include "backend/verbs/port.h"
+
+#include <algorithm>
+
+#include "base/fd.h"
+#include "base/format.h"
+#include "base/try.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+constexpr int kCompletionsAtOnce = 64;
+constexpr int kPollRounds = 4;  ///< Per device and turn.
+/// A turn asks for asynchronous events only so often: it is a system call, and after a sleep they are asked for anyway.
+constexpr Duration kAsyncEvery = std::chrono::milliseconds(5);
+
+std::uint64_t number_key(std::uint32_t lane, std::uint32_t number) { return std::uint64_t{lane} << 32 | number; }
+
+}  // namespace
+
+VerbsPort::VerbsPort(const Context& context, const VerbsOptions& options, PortParts parts)
+    : context_(context),
+      options_(options),
+      parts_(std::move(parts)),
+      shared_{.context = context_,
+              .options = options_,
+              .pairing = pairing_,
+              .lanes = lanes_,
+              .events = events_,
+              .rng = context_.rng.fork()} {}
+
+VerbsPort::~VerbsPort() = default;
+
+Result<std::unique_ptr<VerbsPort>> VerbsPort::open(const Context& context, const VerbsOptions& options,
+                                                   PortParts parts) {
+  std::unique_ptr<VerbsPort> port(new VerbsPort(context, options, std::move(parts)));
+  HAWSER_TRY_ASSIGN(port->pairing_, parse_pairing(options.rails));
+  HAWSER_TRY(port->open_lanes());
+  return port;
+}
+
+Status VerbsPort::open_lanes() {
+  for (const auto& nic : parts_.nics) {
+    HAWSER_TRY_ASSIGN(auto queues, CqPool::open(nic->domain, options_.pair.send_depth + 1));
+    const int async_fd = nic->domain->context()->async_fd;
+    HAWSER_TRY(base::set_nonblocking(async_fd));
+    if (parts_.control->wait_fd() >= 0) {
+      HAWSER_TRY(parts_.network->watch(queues->wait_fd()));
+      HAWSER_TRY(parts_.network->watch(async_fd));
+    }
+    lanes_.push_back(std::make_unique<NicLane>(nic, std::move(queues)));
+  }
+  return {};
+}
+
+Result<Path*> VerbsPort::open_path(const PathTarget& target, Instant now) {
+  HAWSER_TRY_ASSIGN(Path * control, parts_.control->open_path(target, now));
+  const std::string_view name = target.peer.empty() ? target.address : target.peer;
+  paths_.push_back(std::make_unique<VerbsPath>(shared_, std::string(name)));
+  VerbsPath* path = paths_.back().get();
+  path->open(control, target.deadline);
+  by_control_[control] = path;
+  shared_.attention = true;
+  return path;
+}
+
+void VerbsPort::drop_control(VerbsPath& path) {
+  if (path.control() == nullptr) return;
+  by_control_.erase(path.control());
+  for (std::size_t i = stash_at_; i < stash_end_; ++i) {
+    if (stash_[i].path == path.control()) stash_[i].path = nullptr;
+  }
+  parts_.control->release_path(path.control());
+  path.forget_control();
+}
+
+void VerbsPort::release_path(Path* path) {
+  const auto found =
+      std::find_if(paths_.begin(), paths_.end(), [path](const auto& each) { return each.get() == path; });
+  HAWSER_ASSERT(found != paths_.end(), "a path is released that this port does not have");
+  (*found)->go_down(Status(Code::kDisconnected, "this agent dropped the path").with_scope(Scope::kPath));
+  drop_control(**found);
+  events_.forget(path);
+  std::erase_if(by_number_, [path](const auto& each) { return each.second == path; });
+  paths_.erase(found);
+}
+
+/// Inbound paths that ended before the agent heard of them.
+void VerbsPort::bury() {
+  std::erase_if(paths_, [this](const std::unique_ptr<VerbsPath>& path) {
+    if (!path->is_down()) return false;
+    drop_control(*path);
+    if (path->is_known()) return false;
+    std::erase_if(by_number_, [&path](const auto& each) { return each.second == path.get(); });
+    return true;
+  });
+}
+
+std::size_t VerbsPort::turn(Instant now, const TurnBudget& budget) {
+  now_ = now;
+  events_.recycle();
+  if (slept_) {
+    for (const auto& lane : lanes_) lane->queues->drain_events();
+  }
+  std::size_t work = parts_.control->turn(now, budget);
+  if (!paths_.empty()) work += poll_completions(now);
+  if (slept_ || now >= async_at_) work += poll_async(now);
+  slept_ = false;
+  if (shared_.attention || now >= next_due_) work += turn_paths(now);
+  return work + (events_.empty() && stash_at_ == stash_end_ ? 0 : 1);
+}
+
+std::size_t VerbsPort::turn_paths(Instant now) {
+  shared_.attention = false;
+  std::size_t work = 0;
+  bool any_down = false;
+  next_due_ = Instant::max();
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    VerbsPath& path = *paths_[i];
+    if (path.has_work() || now >= path.next_deadline()) work += path.turn(now);
+    if (path.has_work()) shared_.attention = true;
+    next_due_ = std::min(next_due_, path.next_deadline());
+    any_down = any_down || (path.is_down() && (path.control() != nullptr || !path.is_known()));
+  }
+  if (any_down) bury();
+  return work;
+}
+
+VerbsPath* VerbsPort::path_of(std::uint32_t lane, std::uint32_t number) {
+  const std::uint64_t key = number_key(lane, number);
+  const auto known = by_number_.find(key);
+  if (known != by_number_.end() && known->second->has_number(lane, number)) return known->second;
+  if (known != by_number_.end()) by_number_.erase(known);
+  for (const auto& path : paths_) {
+    if (!path->has_number(lane, number)) continue;
+    by_number_[key] = path.get();
+    return path.get();
+  }
+  return nullptr;
+}
+
+std::size_t VerbsPort::poll_completions(Instant now) {
+  std::array<ibv_wc, kCompletionsAtOnce> completions;
+  std::size_t work = 0;
+  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+    for (int round = 0; round < kPollRounds; ++round) {
+      const int count = lanes_[lane]->queues->poll(completions);
+      if (count < 0) {
+        const Status why = Status(Code::kFailed, base::format("completions of {} were lost: its queue overran",
+                                                              lanes_[lane]->nic->describe()))
+                               .with_scope(Scope::kPath)
+                               .with_device(lanes_[lane]->nic->device.name);
+        for (const auto& path : paths_) path->on_lane_fault(lane, why, now);
+        ++work;
+        break;
+      }
+      for (int i = 0; i < count; ++i) {
+        const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
+        VerbsPath* path = path_of(lane, completion.qp_num);
+        if (path != nullptr) path->on_completion(lane, completion, now);
+      }
+      work += static_cast<std::size_t>(count);
+      if (count < kCompletionsAtOnce) break;
+    }
+  }
+  if (work > 0) shared_.attention = true;  // Room for what waits.
+  return work;
+}
+
+std::size_t VerbsPort::poll_async(Instant now) {
+  async_at_ = now + kAsyncEvery;
+  std::size_t count = 0;
+  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+    Domain& domain = *lanes_[lane]->nic->domain;
+    ibv_async_event event;
+    while (domain.verbs().get_async_event(domain.context(), &event) == 0) {
+      on_async(lane, event, now);
+      domain.verbs().ack_async_event(&event);
+      ++count;
+    }
+  }
+  return count;
+}
+
+void VerbsPort::on_async(std::uint32_t lane, const ibv_async_event& event, Instant now) {
+  const Nic& nic = *lanes_[lane]->nic;
+  std::string_view what;
+  switch (event.event_type) {
+    case IBV_EVENT_PORT_ERR:
+      what = "the port went down";
+      break;
+    case IBV_EVENT_DEVICE_FATAL:
+      what = "the device failed";
+      break;
+    case IBV_EVENT_CQ_ERR:
+      what = "a completion queue failed";
+      break;
+    case IBV_EVENT_LID_CHANGE:
+      what = "the port's LID changed";
+      break;
+    default:
+      return;  // A queue pair's own error comes with its completions, or with the peer's word.
+  }
+  const Status why = Status(Code::kDisconnected, base::format("{}: {}", nic.describe(), what))
+                         .with_scope(Scope::kPath)
+                         .with_device(nic.device.name);
+  HAWSER_LOG(context_.log, kWarn, "verbs: {}", why.to_string());
+  for (const auto& path : paths_) path->on_lane_fault(lane, why, now);
+}
+
+bool VerbsPort::translate(PortEvent& event, PortEvent& out) {
+  if (event.path == nullptr) return false;  // Of a path that was dropped meanwhile.
+  const auto found = by_control_.find(event.path);
+  VerbsPath* path = found == by_control_.end() ? nullptr : found->second;
+  if (path == nullptr && event.kind == PortEvent::Kind::kPathUp) {
+    paths_.push_back(std::make_unique<VerbsPath>(shared_, event.peer->name));
+    path = paths_.back().get();
+    path->accept(event.path, now_);
+    by_control_[event.path] = path;
+  }
+  if (path == nullptr) {
+    if (event.kind == PortEvent::Kind::kPathDown) parts_.control->release_path(event.path);
+    return false;
+  }
+  switch (event.kind) {
+    case PortEvent::Kind::kPathUp:
+      path->on_control_up(event, now_);
+      break;
+    case PortEvent::Kind::kPathDown:
+      path->go_down(event.status);
+      break;
+    case PortEvent::Kind::kMessage:
+      if (!path->on_message(event.bytes, now_)) break;
+      out.kind = PortEvent::Kind::kMessage;
+      out.path = path;
+      out.bytes = event.bytes.subspan(1);
+      return true;
+    default:
+      break;  // Peers of ours move no bytes on it.
+  }
+  if (path->is_down()) drop_control(*path);
+  return false;
+}
+
+std::size_t VerbsPort::poll(std::span<PortEvent> out) {
+  std::size_t count = events_.poll(out);
+  bool shows_stash = false;
+  while (count < out.size()) {
+    if (stash_at_ == stash_end_) {
+      if (shows_stash) break;  // Messages shown from it must stay.
+      for (PortEvent& event : stash_) event = PortEvent();
+      stash_at_ = 0;
+      stash_end_ = parts_.control->poll(stash_);
+      if (stash_end_ == 0) break;
+    }
+    PortEvent& event = stash_[stash_at_++];
+    if (translate(event, out[count])) {
+      ++count;
+      shows_stash = true;
+    }
+    // What it caused comes before the peer's next word.
+    if (!events_.empty()) count += events_.poll(out.subspan(count));
+    if (!events_.empty()) break;
+  }
+  return count;
+}
+
+Instant VerbsPort::next_deadline() const {
+  const Instant own = shared_.attention ? Instant::min() : next_due_;
+  return std::min(own, parts_.control->next_deadline());
+}
+
+bool VerbsPort::prepare_sleep() {
+  slept_ = true;
+  if (!events_.empty() || stash_at_ != stash_end_ || shared_.attention) return false;
+  for (const auto& lane : lanes_) {
+    lane->queues->drain_events();
+    if (!lane->queues->arm()) return false;
+  }
+  if (poll_completions(now_) > 0) return false;
+  return parts_.control->prepare_sleep();
+}
+
+bool VerbsPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
+  parts_.regions->remove(index, generation);
+  return parts_.control->region_quiet(index, generation, holder);
+}
+
+void VerbsPort::begin_close(Instant now) { parts_.control->begin_close(now); }
+
+bool VerbsPort::idle() const { return parts_.control->idle(); }
+
+}  // namespace hawser::backend::verbs

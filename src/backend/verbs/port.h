@@ -1,0 +1,75 @@
+#pragma once
+
+// VerbsPort: the RDMA paths of one lane, their completion queues, and the stream port that carries their control.
+//
+// Thread rule: confined to its lane. Lifetime: owns the paths; the backend's regions outlive it.
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/stream/events.h"
+#include "backend/stream/port.h"
+#include "backend/verbs/path.h"
+#include "backend/verbs/regions.h"
+
+namespace hawser::backend::verbs {
+
+/// What a port is made of. `network` belongs to `control`.
+struct PortParts {
+  std::vector<std::shared_ptr<Nic>> nics;
+  std::shared_ptr<Regions> regions;
+  std::unique_ptr<Port> control;
+  stream::Network* network = nullptr;
+};
+
+class VerbsPort final : public Port {
+ public:
+  static Result<std::unique_ptr<VerbsPort>> open(const Context& context, const VerbsOptions& options, PortParts parts);
+  ~VerbsPort() override;
+
+  Result<Path*> open_path(const PathTarget& target, Instant now) override;
+  void release_path(Path* path) override;
+  std::size_t turn(Instant now, const TurnBudget& budget) override;
+  std::size_t poll(std::span<PortEvent> out) override;
+  Instant next_deadline() const override;
+  int wait_fd() const override { return parts_.control->wait_fd(); }
+  bool prepare_sleep() override;
+  bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
+  void begin_close(Instant now) override;
+  bool idle() const override;
+
+ private:
+  VerbsPort(const Context& context, const VerbsOptions& options, PortParts parts);
+  Status open_lanes();
+  std::size_t poll_completions(Instant now);
+  std::size_t poll_async(Instant now);
+  void on_async(std::uint32_t lane, const ibv_async_event& event, Instant now);
+  VerbsPath* path_of(std::uint32_t lane, std::uint32_t number);
+  /// Takes the next event of the control port; true when `out` was filled.
+  bool translate(PortEvent& event, PortEvent& out);
+  void drop_control(VerbsPath& path);
+  void bury();
+  std::size_t turn_paths(Instant now);
+
+  Context context_;
+  const VerbsOptions options_;
+  Pairing pairing_;
+  PortParts parts_;
+  std::vector<std::unique_ptr<NicLane>> lanes_;
+  stream::EventQueue events_;
+  PortShared shared_;
+  std::vector<std::unique_ptr<VerbsPath>> paths_;
+  std::unordered_map<const Path*, VerbsPath*> by_control_;
+  std::unordered_map<std::uint64_t, VerbsPath*> by_number_;  ///< Lane and number of a queue pair; checked when used.
+  std::array<PortEvent, 16> stash_;  ///< Events of the control port that were taken and not told yet.
+  std::size_t stash_at_ = 0, stash_end_ = 0;
+  Instant now_ = Instant::min();  ///< Of the last turn: events are taken in between.
+  Instant async_at_ = Instant::min();
+  Instant next_due_ = Instant::max();
+  bool slept_ = true;
+};
+
+}  // namespace hawser::backend::verbs

@@ -1,0 +1,607 @@
+// Two ports over a fabric and a network in memory: connecting, transfers, failures, mending. Rows of the conformance
+// list for RDMA engines are named C<n>.
+
+#include "backend/verbs/port.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "backend/stream/memory_network.h"
+#include "backend/verbs/mock_fabric.h"
+#include "backend/verbs/region_keys.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+constexpr Duration kStep = std::chrono::microseconds(10);
+constexpr std::size_t kMemory = 4 << 20;
+
+/// An agent's worth of things around a port, and what the port reported.
+struct Side {
+  Side(MockFabric& fabric, stream::MemorySwitch& network, const std::string& name, std::vector<std::string> devices,
+       const VerbsOptions& options, std::uint64_t seed)
+      : verbs(std::make_shared<MockVerbs>(fabric)), memory(kMemory, std::byte{0xee}), table(64) {
+    identity.name = name;
+    identity.incarnation = {seed, seed};
+    identity.driven = true;
+    context = std::make_unique<Context>(Context{.identity = identity,
+                                                .regions = table,
+                                                .log = log,
+                                                .rng = base::Rng(seed),
+                                                .security = Security::kNone,
+                                                .heartbeat = std::chrono::milliseconds(250),
+                                                .clock = Clock::steady()});
+    std::vector<std::shared_ptr<Nic>> nics;
+    for (const std::string& device : devices) nics.push_back(open(fabric, device, options));
+    regions = std::make_shared<Regions>(nics, false);
+    auto switched = std::make_unique<stream::MemoryNetwork>(network, name);
+    PortParts parts{.nics = nics, .regions = regions, .control = {}, .network = switched.get()};
+    parts.control = stream::make_port(*context, {.backend = "verbs", .connections = 1}, std::move(switched));
+    auto opened = VerbsPort::open(*context, options, std::move(parts));
+    EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().to_string());
+    if (opened) port = *std::move(opened);
+  }
+  std::shared_ptr<Nic> open(MockFabric& fabric, const std::string& device, const VerbsOptions& options) {
+    infos.push_back(std::make_unique<DeviceInfo>());
+    DeviceInfo& info = *infos.back();
+    info.name = device;
+    info.transport = Transport::kInfiniBand;
+    PortInfo place;
+    place.state = PortState::kActive;
+    place.link_layer = LinkLayer::kEthernet;
+    place.mbit_per_s = 100'000;
+    Gid gid;
+    gid.index = 1;
+    gid.type = GidType::kRoceV2;
+    gid.bytes[10] = gid.bytes[11] = 0xff;
+    gid.bytes[12] = 10;
+    gid.bytes[15] = fabric.device(device).last_byte;
+    place.gids.push_back(gid);
+    info.ports.push_back(place);
+    auto nic = open_nic(verbs, {.device = &info, .port = &info.ports[0], .path = {}, .rank = 0}, options);
+    EXPECT_TRUE(nic.has_value()) << (nic ? "" : nic.error().to_string());
+    return *nic;
+  }
+  /// Registers `memory`; its bytes of the card are in `extra`.
+  std::shared_ptr<const RegionEntry> add_region(Rights rights = Rights::kReadWrite) {
+    RegionEntry entry;
+    entry.key = {7, 9};
+    entry.base = memory.data();
+    entry.size = memory.size();
+    entry.rights = rights;
+    auto added = *table.add(std::move(entry));
+    extra = *regions->add(*added);
+    return added;
+  }
+  void collect(Instant now) {
+    port->turn(now, TurnBudget{});
+    std::array<PortEvent, 16> events;
+    for (std::size_t count = port->poll(events); count > 0; count = port->poll(events)) {
+      for (std::size_t i = 0; i < count; ++i) note(events[i]);
+      for (PortEvent& event : events) event = PortEvent();
+    }
+  }
+  void note(const PortEvent& event) {
+    switch (event.kind) {
+      case PortEvent::Kind::kChunkDone:
+        done.emplace_back(event.cookie, event.status);
+        break;
+      case PortEvent::Kind::kMessage:
+        messages.emplace_back(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size());
+        break;
+      case PortEvent::Kind::kPathUp:
+        ++ups;
+        up = event.path;
+        session = event.session;
+        break;
+      case PortEvent::Kind::kPathDown:
+        down.push_back(event.status);
+        break;
+      case PortEvent::Kind::kArrival:
+        break;
+    }
+  }
+
+  std::shared_ptr<MockVerbs> verbs;
+  std::vector<std::unique_ptr<DeviceInfo>> infos;
+  Identity identity;
+  std::vector<std::byte> memory;
+  RegionTable table;
+  base::Logger log;
+  std::unique_ptr<Context> context;
+  std::shared_ptr<Regions> regions;
+  std::string extra;
+  std::unique_ptr<VerbsPort> port;
+  std::vector<std::pair<std::uint64_t, Status>> done;
+  std::vector<std::string> messages;
+  std::vector<Status> down;
+  base::Id128 session;
+  Path* up = nullptr;
+  int ups = 0;
+};
+
+class VerbsPair : public ::testing::Test {
+ protected:
+  void start(std::vector<std::string> a_devices = {"mock0"}, std::vector<std::string> b_devices = {"mock1"}) {
+    a = std::make_unique<Side>(fabric, network, "a", a_devices, options, 11);
+    b = std::make_unique<Side>(fabric, network, "b", b_devices, options, 22);
+  }
+  void TearDown() override {
+    a.reset();
+    b.reset();
+    EXPECT_EQ(fabric.counts, MockCounts{}) << "something leaked";
+  }
+  Path* open(base::Id128 supersedes = {}) {
+    PathTarget target;
+    target.peer = target.address = "b";
+    target.supersedes = supersedes;
+    target.deadline = now + std::chrono::seconds(5);
+    auto path = a->port->open_path(target, now);
+    EXPECT_TRUE(path.has_value());
+    return *path;
+  }
+  void connect() {
+    to_b = open();
+    ASSERT_TRUE(run([&] { return a->up != nullptr && b->up != nullptr; }));
+    ASSERT_EQ(a->up, to_b);
+    mine = a->add_region();
+    region = b->add_region();
+    binding = bind(*region, b->extra);
+    std::iota(reinterpret_cast<std::uint8_t*>(a->memory.data()),
+              reinterpret_cast<std::uint8_t*>(a->memory.data()) + kMemory, std::uint8_t{1});
+  }
+  Binding* bind(const RegionEntry& entry, std::string_view extra) {
+    RemoteRegionRef ref;
+    ref.index = entry.index;
+    ref.generation = entry.generation;
+    ref.key = entry.key;
+    ref.size = entry.size;
+    ref.rights = entry.rights;
+    ref.extra = extra;
+    auto bound = to_b->bind(ref);
+    EXPECT_TRUE(bound.has_value());
+    return bound ? *bound : nullptr;
+  }
+  void step() {
+    a->collect(now);
+    b->collect(now);
+    now = now + kStep;
+  }
+  template <typename Done>
+  bool run(Done&& finished, int turns = 20000) {
+    for (int i = 0; i < turns; ++i) {
+      if (finished()) return true;
+      step();
+    }
+    return finished();
+  }
+  /// Time passes faster.
+  template <typename Done>
+  bool run_slow(Done&& finished, Duration each = std::chrono::milliseconds(1), int turns = 20000) {
+    for (int i = 0; i < turns; ++i) {
+      if (finished()) return true;
+      step();
+      now = now + each;
+    }
+    return finished();
+  }
+  Chunk chunk(Operation op, std::span<const Piece> pieces, std::uint64_t cookie) {
+    Chunk made;
+    made.op = op;
+    made.transfer = 100 + cookie;
+    made.cookie = cookie;
+    made.target = binding;
+    made.pieces = pieces;
+    for (const Piece& piece : pieces) made.bytes += piece.size;
+    return made;
+  }
+  Submitted submit(Operation op, std::span<const Piece> pieces, std::uint64_t cookie) {
+    const Chunk made = chunk(op, pieces, cookie);
+    return to_b->submit({&made, 1}, now);
+  }
+  Status outcome(std::uint64_t cookie) {
+    for (const auto& [number, status] : a->done) {
+      if (number == cookie) return status;
+    }
+    return Status(Code::kBusy, "not done");
+  }
+  bool is_done(std::uint64_t cookie) {
+    return std::ranges::any_of(a->done, [cookie](const auto& each) { return each.first == cookie; });
+  }
+
+  MockFabric fabric{{"mock0", "mock1", "mock2", "mock3"}};
+  stream::MemorySwitch network;
+  VerbsOptions options;
+  std::unique_ptr<Side> a, b;
+  Path* to_b = nullptr;
+  std::shared_ptr<const RegionEntry> mine, region;
+  Binding* binding = nullptr;
+  Instant now = Instant::min() + std::chrono::seconds(1000);
+};
+
+TEST_F(VerbsPair, C1WriteAndRead) {
+  start();
+  connect();
+  const Piece out[] = {{a->memory.data(), 4096, 100'000}};
+  EXPECT_EQ(submit(Operation::kWrite, out, 1).taken, 1u);
+  ASSERT_TRUE(run([&] { return is_done(1); }));
+  EXPECT_TRUE(outcome(1).ok()) << outcome(1).to_string();
+  EXPECT_TRUE(std::equal(a->memory.begin(), a->memory.begin() + 100'000, b->memory.begin() + 4096));
+  EXPECT_EQ(b->memory[4095], std::byte{0xee});
+  EXPECT_EQ(b->memory[4096 + 100'000], std::byte{0xee});
+
+  const Piece in[] = {{a->memory.data() + 1'000'000, 4096, 100'000}};
+  EXPECT_EQ(submit(Operation::kRead, in, 2).taken, 1u);
+  ASSERT_TRUE(run([&] { return is_done(2); }));
+  EXPECT_TRUE(outcome(2).ok());
+  EXPECT_TRUE(std::equal(a->memory.begin(), a->memory.begin() + 100'000, a->memory.begin() + 1'000'000));
+}
+
+TEST_F(VerbsPair, C2SizesAndUnalignedStarts) {
+  start();
+  connect();
+  std::uint64_t cookie = 0;
+  for (const std::uint64_t size :
+       {0u, 1u, 63u, 64u, 65u, 4095u, 4096u, 4097u, (1u << 20) - 1, 1u << 20, (1u << 20) + 1}) {
+    std::fill(b->memory.begin(), b->memory.end(), std::byte{0xee});
+    const Piece out[] = {{a->memory.data() + 3, 5, size}};
+    ++cookie;
+    ASSERT_EQ(submit(Operation::kWrite, out, cookie).taken, 1u);
+    ASSERT_TRUE(run([&] { return is_done(cookie); })) << size;
+    ASSERT_TRUE(outcome(cookie).ok()) << outcome(cookie).to_string();
+    ASSERT_TRUE(std::equal(a->memory.begin() + 3, a->memory.begin() + 3 + static_cast<std::ptrdiff_t>(size),
+                           b->memory.begin() + 5));
+    ASSERT_EQ(b->memory[5 + size], std::byte{0xee});
+    ASSERT_EQ(b->memory[4], std::byte{0xee});
+  }
+}
+
+TEST_F(VerbsPair, MessagesGoBothWays) {
+  start();
+  connect();
+  const std::string head = "head,", body = "body";
+  const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
+  EXPECT_TRUE(to_b->send(Priority::kCritical, bytes(head), bytes(body)));
+  EXPECT_TRUE(b->up->send(Priority::kCritical, bytes(head), {}));
+  ASSERT_TRUE(run([&] { return !a->messages.empty() && !b->messages.empty(); }));
+  EXPECT_EQ(b->messages[0], "head,body");
+  EXPECT_EQ(a->messages[0], "head,");
+}
+
+TEST_F(VerbsPair, AdjacentRangesShareARequestAndABatchIsPostedByOneCall) {
+  start();
+  connect();
+  std::vector<Piece> near, far;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    near.push_back({a->memory.data() + i * 1024, i * 512, 512});  // Apart here, together there: a gather list.
+    far.push_back({a->memory.data() + i * 1024, 100'000 + i * 1024, 512});
+  }
+  fabric.posts = fabric.requests = 0;
+  const Chunk both[] = {chunk(Operation::kWrite, near, 1), chunk(Operation::kWrite, far, 2)};
+  EXPECT_EQ(to_b->submit(both, now).taken, 2u);
+  EXPECT_EQ(fabric.posts, 1u);
+  EXPECT_EQ(fabric.requests, 8 / options.pair.sge_max + 8);
+  ASSERT_TRUE(run([&] { return is_done(1) && is_done(2); }));
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    EXPECT_TRUE(
+        std::equal(near[i].local, near[i].local + 512, b->memory.begin() + static_cast<std::ptrdiff_t>(i * 512)));
+  }
+}
+
+TEST_F(VerbsPair, C7MoreThanTheQueueHoldsIsHeldBackAndThenGoes) {
+  options.pair.send_depth = 16;
+  start();
+  connect();
+  fabric.hold = true;
+  std::vector<Piece> pieces(40);
+  std::vector<Chunk> chunks;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    pieces[i] = {a->memory.data() + i * 8192, i * 8192, 4096};
+    chunks.push_back(chunk(Operation::kWrite, {&pieces[i], 1}, i + 1));
+  }
+  std::size_t taken = to_b->submit(chunks, now).taken;
+  EXPECT_EQ(taken, 16u);
+  EXPECT_EQ(to_b->submit(std::span(chunks).subspan(taken), now).taken, 0u);
+  while (taken < chunks.size()) {
+    fabric.deliver();
+    step();
+    taken += to_b->submit(std::span(chunks).subspan(taken), now).taken;
+  }
+  fabric.deliver();
+  ASSERT_TRUE(run([&] { return a->done.size() == 40; }));
+  for (const auto& [cookie, status] : a->done) EXPECT_TRUE(status.ok()) << cookie;
+}
+
+TEST_F(VerbsPair, C9OneBadOperationFailsAloneAndTheOthersArePostedAgain) {
+  start();
+  connect();
+  const Piece good[] = {{a->memory.data(), 0, 4096}};
+  const Piece after[] = {{a->memory.data() + 4096, 8192, 4096}};
+  auto closed = bind(*region, b->extra);
+  Chunk bad = chunk(Operation::kWrite, good, 2);
+  RemoteRegionRef stale;
+  stale.index = 50;
+  stale.size = kMemory;
+  stale.rights = Rights::kReadWrite;
+  const RemoteKey wrong{.iova = reinterpret_cast<std::uint64_t>(b->memory.data()), .rkey = 1};
+  const std::string keys = encode_region_keys({&wrong, 1}, {});
+  stale.extra = keys;
+  bad.target = *to_b->bind(stale);
+  ASSERT_NE(closed, nullptr);
+  fabric.hold = true;
+  const Chunk all[] = {chunk(Operation::kWrite, good, 1), bad, chunk(Operation::kWrite, after, 3)};
+  ASSERT_EQ(to_b->submit(all, now).taken, 3u);
+  fabric.hold = false;
+  fabric.deliver();
+  ASSERT_TRUE(run_slow([&] { return a->done.size() == 3; }));
+  EXPECT_TRUE(outcome(1).ok());
+  EXPECT_EQ(outcome(2).code(), Code::kDenied);
+  EXPECT_TRUE(outcome(3).ok()) << outcome(3).to_string();
+  EXPECT_TRUE(std::equal(after[0].local, after[0].local + 4096, b->memory.begin() + 8192));
+  EXPECT_TRUE(a->down.empty()) << "the path lives on";
+}
+
+TEST_F(VerbsPair, C6AQueuePairThatBreaksIsConnectedAgainAndNothingIsLost) {
+  start();
+  connect();
+  fabric.hold = true;
+  const Piece piece[] = {{a->memory.data(), 0, 65536}};
+  ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
+  for (const std::uint32_t number : fabric.qp_numbers()) fabric.break_qp(number);
+  fabric.hold = false;
+  ASSERT_TRUE(run_slow([&] { return is_done(1); }));
+  EXPECT_TRUE(outcome(1).ok()) << outcome(1).to_string();
+  EXPECT_TRUE(std::equal(piece[0].local, piece[0].local + 65536, b->memory.begin()));
+  EXPECT_EQ(to_b->counters().epochs, 2u);
+  EXPECT_EQ(a->ups, 1);
+}
+
+TEST_F(VerbsPair, C6EveryStepOfTheHandshakeMayFailOnce) {
+  for (const char* call : {"create_qp", "modify_qp.init", "modify_qp.rtr", "modify_qp.rts", "post_send", "create_cq"}) {
+    for (int nth = 1; nth <= 2; ++nth) {
+      start();
+      fabric.fail(call, EIO, nth);
+      options.pair.inline_max = 0;
+      Path* path = open();
+      run_slow([&] { return a->up != nullptr || !a->down.empty(); });
+      if (!a->down.empty()) {
+        // One that never was up is given up at once, so that the agent tries another backend; the next attempt works.
+        EXPECT_EQ(a->down[0].scope(), Scope::kPath) << a->down[0].to_string();
+        a->port->release_path(path);
+        path = open();
+        ASSERT_TRUE(run_slow([&] { return a->up != nullptr; }))
+            << call << " " << nth << " " << path->describe() << " " << a->down.back().to_string();
+      }
+      EXPECT_TRUE(run_slow([&] { return b->up != nullptr; })) << call << " " << nth;
+      fabric.fail_no_more();  // Some calls are made once only.
+      a.reset();
+      b.reset();
+      ASSERT_EQ(fabric.counts, MockCounts{}) << call << " " << nth;
+    }
+  }
+}
+
+TEST_F(VerbsPair, C8AnErrorIsHeldUntilAllRequestsReported) {
+  start();
+  connect();
+  fabric.hold = true;
+  const Piece pieces[] = {{a->memory.data(), 0, 4096}, {a->memory.data() + 8192, 16384, 4096}};
+  ASSERT_EQ(submit(Operation::kWrite, pieces, 1).taken, 1u);
+  fabric.deliver(1);
+  for (int i = 0; i < 100; ++i) step();
+  EXPECT_FALSE(is_done(1));
+  fabric.deliver();
+  ASSERT_TRUE(run([&] { return is_done(1); }));
+  EXPECT_TRUE(outcome(1).ok());
+}
+
+TEST_F(VerbsPair, C10WhatIsCancelledIsQuietAndItsNeighboursGoOn) {
+  start();
+  connect();
+  fabric.hold = true;
+  const Piece one[] = {{a->memory.data(), 0, 4096}};
+  const Piece two[] = {{a->memory.data(), 8192, 4096}};
+  const Chunk both[] = {chunk(Operation::kRead, one, 1), chunk(Operation::kWrite, two, 2)};
+  ASSERT_EQ(to_b->submit(both, now).taken, 2u);
+  to_b->cancel(101);
+  ASSERT_TRUE(run_slow([&] { return is_done(1); }));
+  EXPECT_EQ(outcome(1).code(), Code::kCancelled);
+  fabric.hold = false;
+  const std::vector<std::byte> before(a->memory.begin(), a->memory.begin() + 4096);
+  fabric.deliver();
+  ASSERT_TRUE(run_slow([&] { return is_done(2); }));
+  EXPECT_TRUE(outcome(2).ok()) << outcome(2).to_string();
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), a->memory.begin())) << "read bytes landed after the end";
+}
+
+TEST_F(VerbsPair, C11AClosedRegionOpensNothing) {
+  start();
+  connect();
+  b->table.close(region->index, region->generation);
+  std::string holder;
+  EXPECT_TRUE(b->port->region_quiet(region->index, region->generation, &holder));
+  const Piece piece[] = {{a->memory.data(), 0, 4096}};
+  ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
+  ASSERT_TRUE(run_slow([&] { return is_done(1); }));
+  EXPECT_EQ(outcome(1).code(), Code::kDenied) << outcome(1).to_string();
+  EXPECT_EQ(b->memory[0], std::byte{0xee});
+}
+
+TEST_F(VerbsPair, RightsAndBoundsAreCheckedBeforeAnythingIsPosted) {
+  start();
+  connect();
+  const auto read_only = b->add_region(Rights::kRead);
+  binding = bind(*read_only, b->extra);
+  fabric.requests = 0;
+  const Piece piece[] = {{a->memory.data(), 0, 4096}};
+  submit(Operation::kWrite, piece, 1);
+  const Piece outside[] = {{a->memory.data(), kMemory - 100, 4096}};
+  submit(Operation::kRead, outside, 2);
+  ASSERT_TRUE(run([&] { return is_done(1) && is_done(2); }));
+  EXPECT_EQ(outcome(1).code(), Code::kDenied);
+  EXPECT_EQ(outcome(2).code(), Code::kDenied);
+  EXPECT_EQ(fabric.requests, 0u);
+}
+
+TEST_F(VerbsPair, LocalMemoryThatIsNotRegisteredNeedsAnotherPath) {
+  start();
+  connect();
+  std::vector<std::byte> other(4096);
+  const Piece piece[] = {{other.data(), 0, 4096}};
+  submit(Operation::kWrite, piece, 1);
+  ASSERT_TRUE(run([&] { return is_done(1); }));
+  EXPECT_EQ(outcome(1).code(), Code::kUnsupported);
+  EXPECT_EQ(outcome(1).scope(), Scope::kPath);
+}
+
+TEST_F(VerbsPair, ALinkThatStaysDownEndsThePathWithItsCauseAndNothingHangs) {
+  start();
+  connect();
+  fabric.set_link("mock1", false);
+  const Piece piece[] = {{a->memory.data(), 0, 4096}};
+  ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
+  ASSERT_TRUE(run_slow([&] {
+    fabric.expire();
+    return !a->down.empty();
+  }));
+  ASSERT_TRUE(is_done(1)) << "chunks end before their path";
+  EXPECT_EQ(outcome(1).code(), Code::kDisconnected);
+  EXPECT_EQ(outcome(1).scope(), Scope::kPath);
+  EXPECT_NE(a->down[0].to_string().find("no answer"), std::string::npos) << a->down[0].to_string();
+  a->port->release_path(to_b);
+}
+
+TEST_F(VerbsPair, ALinkThatComesBackIsUsedAgain) {
+  start();
+  connect();
+  fabric.set_link("mock1", false);
+  const Piece piece[] = {{a->memory.data(), 0, 4096}};
+  ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
+  run_slow([&] { return fabric.expire() > 0; });
+  fabric.set_link("mock1", true);
+  ASSERT_TRUE(run_slow([&] {
+    fabric.expire();
+    return is_done(1);
+  }));
+  EXPECT_TRUE(outcome(1).ok()) << outcome(1).to_string();
+  EXPECT_TRUE(a->down.empty());
+}
+
+TEST_F(VerbsPair, TwoRailsShareTheLoadAndOneCarriesOnAlone) {
+  start({"mock0", "mock1"}, {"mock2", "mock3"});
+  connect();
+  ASSERT_TRUE(run([&] { return fabric.qps() == 4; }));
+  run_slow([&] { return false; }, kStep, 200);
+  fabric.hold = true;
+  std::vector<Piece> pieces(8);
+  std::vector<Chunk> chunks;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    pieces[i] = {a->memory.data() + i * 4096, i * 4096, 4096};
+    chunks.push_back(chunk(Operation::kWrite, {&pieces[i], 1}, i + 1));
+  }
+  ASSERT_EQ(to_b->submit(chunks, now).taken, 8u);
+  fabric.set_link("mock0", false);
+  fabric.raise("mock0", IBV_EVENT_PORT_ERR);
+  fabric.hold = false;
+  fabric.deliver();
+  ASSERT_TRUE(run_slow([&] {
+    fabric.expire();
+    return a->done.size() == 8;
+  }));
+  for (const auto& [cookie, status] : a->done) EXPECT_TRUE(status.ok()) << cookie << status.to_string();
+  EXPECT_TRUE(std::equal(a->memory.begin(), a->memory.begin() + 8 * 4096, b->memory.begin()));
+  EXPECT_TRUE(a->down.empty());
+}
+
+TEST_F(VerbsPair, LostCompletionsAreNoticedAndTheWorkIsDoneAgain) {
+  start();
+  connect();
+  fabric.hold = true;
+  const Piece piece[] = {{a->memory.data(), 0, 4096}};
+  ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
+  fabric.overrun_all_cqs();
+  fabric.hold = false;
+  fabric.deliver();
+  ASSERT_TRUE(run_slow([&] { return is_done(1); }));
+  EXPECT_TRUE(outcome(1).ok()) << outcome(1).to_string();
+}
+
+TEST_F(VerbsPair, APartlyPostedBatchComesBackWhole) {
+  start();
+  connect();
+  std::vector<Piece> pieces(4);
+  std::vector<Chunk> chunks;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    pieces[i] = {a->memory.data() + i * 4096, i * 4096, 4096};
+    chunks.push_back(chunk(Operation::kWrite, {&pieces[i], 1}, i + 1));
+  }
+  fabric.fail("post_send", ENOMEM, 3);
+  ASSERT_EQ(to_b->submit(chunks, now).taken, 4u);
+  ASSERT_TRUE(run_slow([&] { return a->done.size() == 4; }));
+  for (const auto& [cookie, status] : a->done) EXPECT_TRUE(status.ok()) << cookie << status.to_string();
+}
+
+TEST_F(VerbsPair, C12APeerThatIsGoneEndsEverything) {
+  start();
+  connect();
+  fabric.hold = true;
+  const Piece piece[] = {{a->memory.data(), 0, 4096}};
+  ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
+  b.reset();
+  ASSERT_TRUE([&] {
+    for (int i = 0; i < 20000; ++i) {
+      a->collect(now);
+      now = now + std::chrono::milliseconds(1);
+      if (!a->down.empty()) return true;
+    }
+    return false;
+  }());
+  EXPECT_TRUE(is_done(1));
+  EXPECT_FALSE(outcome(1).ok());
+  a->port->release_path(to_b);
+}
+
+TEST_F(VerbsPair, WhatIsSupersededIsDeadAtThePeer) {
+  start();
+  connect();
+  const std::size_t before = fabric.qps();
+  const base::Id128 old = a->session;
+  Path* fresh = open(old);
+  ASSERT_TRUE(run([&] { return a->up == fresh; }));
+  ASSERT_TRUE(run_slow([&] { return !b->down.empty() && fabric.qps() <= before + 1; }));
+  EXPECT_FALSE(a->down.empty() && b->down.empty());
+}
+
+TEST_F(VerbsPair, C24ConnectingAndDroppingLeavesNothingBehind) {
+  start();
+  for (int i = 0; i < 200; ++i) {
+    a->up = b->up = nullptr;
+    Path* path = open();
+    ASSERT_TRUE(run([&] { return a->up != nullptr && b->up != nullptr; })) << i;
+    a->port->release_path(path);
+    ASSERT_TRUE(run([&] { return !b->down.empty(); }));
+    b->port->release_path(b->up);
+    b->down.clear();
+    ASSERT_EQ(fabric.counts.qps, 0);
+    ASSERT_LE(fabric.counts.cqs, 2);
+  }
+}
+
+TEST_F(VerbsPair, AMessageThatLooksLikeAHandshakeIsTheAgents) {
+  start();
+  connect();
+  // An agent's own message begins with 0, so a body that looks like a handshake is none.
+  const std::string looks = "\x05";
+  EXPECT_TRUE(to_b->send(Priority::kCritical, std::as_bytes(std::span(looks)), {}));
+  ASSERT_TRUE(run([&] { return !b->messages.empty(); }));
+  EXPECT_EQ(b->messages[0], looks);
+}
+
+}  // namespace
+}  // namespace hawser::backend::verbs

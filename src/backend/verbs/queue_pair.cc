@@ -1,0 +1,408 @@
+#include "backend/verbs/queue_pair.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/format.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+constexpr std::uint32_t kLastBit = 1u << 31;
+constexpr std::uint32_t kProbeSlot = kLastBit - 1;
+constexpr std::uint32_t kFlowLabelMask = 0xfffff;
+/// One entry of a scatter list holds at most this much.
+constexpr std::uint64_t kRunMax = 1u << 30;
+
+ibv_mtu smaller_mtu(std::uint8_t a, std::uint8_t b) { return static_cast<ibv_mtu>(std::min(a, b)); }
+
+}  // namespace
+
+bool is_own_fault(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string_view to_string(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_SUCCESS:
+      return "success";
+    case IBV_WC_LOC_LEN_ERR:
+      return "local length error";
+    case IBV_WC_LOC_QP_OP_ERR:
+      return "local queue pair operation error";
+    case IBV_WC_LOC_PROT_ERR:
+      return "local protection error";
+    case IBV_WC_WR_FLUSH_ERR:
+      return "flushed";
+    case IBV_WC_BAD_RESP_ERR:
+      return "bad response";
+    case IBV_WC_REM_INV_REQ_ERR:
+      return "remote invalid request";
+    case IBV_WC_REM_ACCESS_ERR:
+      return "remote access error";
+    case IBV_WC_REM_OP_ERR:
+      return "remote operation error";
+    case IBV_WC_RETRY_EXC_ERR:
+      return "retries exceeded: no answer";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "receiver not ready";
+    case IBV_WC_REM_ABORT_ERR:
+      return "remote abort";
+    case IBV_WC_FATAL_ERR:
+      return "fatal error of the adapter";
+    default:
+      return "error of the adapter";
+  }
+}
+
+QueuePair::~QueuePair() {
+  if (qp_ != nullptr) lane_.nic->domain->verbs().destroy_qp(qp_);
+  if (cq_ != nullptr) lane_.queues->give_back(cq_);
+}
+
+Status QueuePair::failed(std::string_view doing, int error) const {
+  return base::errno_status(Code::kFailed, base::format("{} on {}", doing, lane_.nic->describe()), error)
+      .with_scope(Scope::kPath)
+      .with_device(lane_.nic->device.name);
+}
+
+Status QueuePair::create() {
+  const Nic& nic = *lane_.nic;
+  if (cq_ != nullptr && lane_.queues->is_broken(cq_)) lane_.queues->give_back(std::exchange(cq_, nullptr));
+  if (cq_ == nullptr) {
+    Result<ibv_cq*> leased = lane_.queues->lease();
+    if (!leased) return leased.error();
+    cq_ = *leased;
+  }
+  ibv_qp_init_attr attr{};
+  attr.send_cq = attr.recv_cq = cq_;
+  attr.qp_type = IBV_QPT_RC;
+  attr.cap.max_send_wr = options_.send_depth;
+  attr.cap.max_recv_wr = 1;
+  attr.cap.max_send_sge = std::min(options_.sge_max, static_cast<std::uint32_t>(nic.domain->attributes().max_sge));
+  attr.cap.max_recv_sge = 1;
+  attr.cap.max_inline_data = options_.inline_max;
+  const ibv_qp_cap wanted = attr.cap;
+  qp_ = nic.domain->verbs().create_qp(nic.domain->pd(), &attr);
+  if (qp_ == nullptr && options_.inline_max > 0) {  // Some devices have no room for inline data.
+    attr.cap = wanted;
+    attr.cap.max_inline_data = 0;
+    qp_ = nic.domain->verbs().create_qp(nic.domain->pd(), &attr);
+  }
+  if (qp_ == nullptr) return failed("making a queue pair", errno);
+  inline_max_ = std::min(attr.cap.max_inline_data, options_.inline_max);
+  if (slots_.empty()) {
+    slots_.resize(options_.send_depth);
+    for (std::uint32_t i = options_.send_depth; i > 0; --i) free_.push_back(i - 1);
+    batch_.reserve(options_.send_depth);
+    pieces_.reserve(std::size_t{options_.send_depth} * wanted.max_send_sge);
+  }
+  sges_ = wanted.max_send_sge;
+  return {};
+}
+
+Status QueuePair::make(std::uint32_t epoch, base::Rng& rng) {
+  if (Status status = create(); !status.ok()) return status;
+  epoch_ = epoch;
+  psn_ = static_cast<std::uint32_t>(rng.u64()) & wire::k24BitMax;
+  flow_label_ = options_.flow_label != 0 ? options_.flow_label : static_cast<std::uint32_t>(rng.u64()) & kFlowLabelMask;
+  fault_ = Status();
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.pkey_index = options_.pkey_index;
+  attr.port_num = lane_.nic->port.number;
+  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+  if (lane_.nic->domain->has_atomics()) attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+  const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  const int error = lane_.nic->domain->verbs().modify_qp(qp_, &attr, mask);
+  return error == 0 ? Status() : failed("bringing a queue pair to INIT", error);
+}
+
+Status QueuePair::join(const wire::QueuePairEndpoint& peer) {
+  const Nic& nic = *lane_.nic;
+  Verbs& verbs = nic.domain->verbs();
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = smaller_mtu(nic.mtu, peer.mtu);
+  attr.dest_qp_num = peer.number;
+  attr.rq_psn = peer.psn;
+  attr.max_dest_rd_atomic = std::min(nic.reads_in, peer.reads_out);
+  attr.min_rnr_timer = options_.min_rnr_timer;
+  attr.ah_attr.port_num = nic.port.number;
+  attr.ah_attr.sl = options_.service_level;
+  GidBytes gid;
+  std::memcpy(gid.data(), peer.gid.data(), gid.size());
+  if (needs_global_route(nic.port, nic.gid, gid, peer.lid)) {
+    attr.ah_attr.is_global = 1;
+    std::memcpy(attr.ah_attr.grh.dgid.raw, gid.data(), gid.size());
+    attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(nic.gid.index);
+    attr.ah_attr.grh.hop_limit = options_.hop_limit;
+    attr.ah_attr.grh.traffic_class = options_.traffic_class;
+    attr.ah_attr.grh.flow_label = flow_label_;
+  }
+  if (!nic.is_ethernet()) attr.ah_attr.dlid = peer.lid;
+  int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+             IBV_QP_MIN_RNR_TIMER;
+  if (const int error = verbs.modify_qp(qp_, &attr, mask); error != 0) {
+    return failed("bringing a queue pair to RTR", error)
+        .with_advice("the peer's address may not be routable from this port: see `hawser topo` and `gid_index`");
+  }
+  attr = {};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = options_.timeout;
+  attr.retry_cnt = options_.retries;
+  attr.rnr_retry = options_.rnr_retries;
+  attr.sq_psn = psn_;
+  attr.max_rd_atomic = std::min(nic.reads_out, peer.reads_in);
+  mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+  const int error = verbs.modify_qp(qp_, &attr, mask);
+  return error == 0 ? Status() : failed("bringing a queue pair to RTS", error);
+}
+
+Status QueuePair::prove() {
+  ibv_send_wr request{};
+  request.wr_id = number_of(kProbeSlot, true);
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  const int error = lane_.nic->domain->verbs().post_send(qp_, &request, &bad);
+  if (error != 0) return failed("posting the first write", error);
+  proving_ = true;
+  return {};
+}
+
+void QueuePair::drain() {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  // Where this fails the time for draining passes, and the object is destroyed all the same.
+  if (qp_ != nullptr) lane_.nic->domain->verbs().modify_qp(qp_, &attr, IBV_QP_STATE);
+}
+
+void QueuePair::reset(std::vector<Flight>* back) {
+  // A new object each time: packets of the old connection that are still under way find nobody by its number.
+  if (qp_ != nullptr) lane_.nic->domain->verbs().destroy_qp(qp_);
+  qp_ = nullptr;
+  batch_.clear();
+  pieces_.clear();
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i].used) continue;
+    back->push_back(std::move(slots_[i].flight));
+    free_slot(i);
+  }
+  for (Flight& flight : failed_) back->push_back(std::move(flight));
+  failed_.clear();
+  requests_ = 0;
+  proving_ = false;
+}
+
+wire::QueuePairEndpoint QueuePair::endpoint() const {
+  const wire::RdmaPort told = lane_.nic->told();
+  return {.number = number(),
+          .psn = psn_,
+          .lid = told.lid,
+          .gid = told.gid,
+          .mtu = lane_.nic->mtu,
+          .reads_in = lane_.nic->reads_in,
+          .reads_out = lane_.nic->reads_out};
+}
+
+std::uint64_t QueuePair::number_of(std::uint32_t slot, bool last) const {
+  return std::uint64_t{epoch_} << 32 | slot | (last ? kLastBit : 0);
+}
+
+std::uint32_t QueuePair::take_slot(const Chunk& chunk) {
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  slots_[index].flight = {.chunk = chunk, .cancelled = false, .failure = {}};
+  slots_[index].used = true;
+  ++used_;
+  bytes_posted_ += chunk.bytes;
+  return index;
+}
+
+void QueuePair::free_slot(std::uint32_t index) {
+  Slot& slot = slots_[index];
+  slot.used = false;
+  requests_ -= std::min(requests_, slot.requests);
+  bytes_posted_ -= slot.flight.chunk.bytes;
+  free_.push_back(index);
+  --used_;
+}
+
+bool QueuePair::add_run(Operation op, std::uint64_t remote, std::uint32_t rkey, const Keys& local, std::uint32_t size,
+                        std::size_t first) {
+  if (pieces_.size() == pieces_.capacity()) return false;  // Requests point into it.
+  if (batch_.size() > first) {
+    ibv_send_wr& last = batch_.back();
+    const bool goes_on = last.wr.rdma.remote_addr + run_bytes_ == remote && run_bytes_ + size <= lane_.nic->message_max;
+    ibv_sge& end = pieces_.back();
+    if (goes_on && end.lkey == local.lkey && end.addr + end.length == local.iova) {
+      end.length += size;
+      run_bytes_ += size;
+      return true;
+    }
+    if (goes_on && last.num_sge < static_cast<int>(sges_)) {
+      pieces_.push_back({.addr = local.iova, .length = size, .lkey = local.lkey});
+      ++last.num_sge;
+      run_bytes_ += size;
+      return true;
+    }
+  }
+  if (requests_ + (batch_.size() - first) >= options_.send_depth) return false;
+  pieces_.push_back({.addr = local.iova, .length = size, .lkey = local.lkey});
+  ibv_send_wr request{};
+  request.sg_list = &pieces_.back();
+  request.num_sge = 1;
+  request.opcode = op == Operation::kWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+  request.wr.rdma.remote_addr = remote;
+  request.wr.rdma.rkey = rkey;
+  batch_.push_back(request);
+  run_bytes_ = size;
+  return true;
+}
+
+bool QueuePair::add_piece(const Chunk& chunk, const Piece& piece, const RemoteKey& remote, std::size_t first,
+                          Status* why) {
+  std::uint64_t done = 0;
+  while (done < piece.size) {
+    const auto address = reinterpret_cast<std::uintptr_t>(piece.local) + done;
+    const std::uint64_t most = std::min<std::uint64_t>({piece.size - done, kRunMax, lane_.nic->message_max});
+    const Keys local = lane_.memory.find(address, most);
+    if (!local) {
+      *why = Status(Code::kUnsupported, base::format("the local memory at {:#x} is not registered with {}", address,
+                                                     lane_.nic->device.name))
+                 .with_scope(Scope::kPath)
+                 .with_buffer(BufferState::kUntouched);
+      return false;
+    }
+    const auto size = static_cast<std::uint32_t>(local.size);
+    if (!add_run(chunk.op, remote.iova + piece.remote + done, remote.rkey, local, size, first)) return false;
+    done += size;
+  }
+  return true;
+}
+
+void QueuePair::try_inline(const Chunk& chunk, std::size_t first) {
+  if (chunk.op != Operation::kWrite || chunk.bytes > inline_max_ || batch_.size() != first + 1) return;
+  batch_.back().send_flags |= IBV_SEND_INLINE;
+}
+
+QueuePair::Staged QueuePair::stage(const Chunk& chunk, const RemoteKey& remote, Status* why) {
+  const std::size_t first = batch_.size();
+  const std::size_t first_piece = pieces_.size();
+  bool fits = !free_.empty();
+  for (std::size_t i = 0; fits && i < chunk.pieces.size(); ++i) {
+    fits = add_piece(chunk, chunk.pieces[i], remote, first, why);
+  }
+  if (fits && batch_.size() == first) {  // No bytes: still one request, whose end is the chunk's.
+    fits = requests_ < options_.send_depth;
+    if (fits) {
+      ibv_send_wr request{};
+      request.opcode = chunk.op == Operation::kWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+      batch_.push_back(request);
+    }
+  }
+  if (!fits) {
+    batch_.resize(first);
+    pieces_.resize(first_piece);
+    return why->ok() ? Staged::kNoRoom : Staged::kRefused;
+  }
+  try_inline(chunk, first);
+  const std::uint32_t slot = take_slot(chunk);
+  for (std::size_t i = first; i < batch_.size(); ++i) batch_[i].wr_id = number_of(slot, false);
+  batch_.back().wr_id = number_of(slot, true);
+  batch_.back().send_flags |= IBV_SEND_SIGNALED;
+  slots_[slot].requests = static_cast<std::uint32_t>(batch_.size() - first);
+  requests_ += slots_[slot].requests;
+  return Staged::kYes;
+}
+
+Status QueuePair::flush() {
+  if (batch_.empty()) return {};
+  for (std::size_t i = 0; i + 1 < batch_.size(); ++i) batch_[i].next = &batch_[i + 1];
+  ibv_send_wr* bad = nullptr;
+  const int error = lane_.nic->domain->verbs().post_send(qp_, batch_.data(), &bad);
+  batch_.clear();
+  pieces_.clear();
+  return error == 0 ? Status() : failed("posting work requests", error);
+}
+
+bool QueuePair::cancel(std::uint64_t transfer) {
+  bool found = false;
+  for (Slot& slot : slots_) {
+    if (!slot.used || slot.flight.chunk.transfer != transfer) continue;
+    slot.flight.cancelled = true;
+    found = true;
+  }
+  return found;
+}
+
+bool QueuePair::has_cancelled() const {
+  return std::ranges::any_of(slots_, [](const Slot& slot) { return slot.used && slot.flight.cancelled; });
+}
+
+Status QueuePair::failure_of(const ibv_wc& wc) const {
+  const std::string text = base::format("{}: queue pair {}: {} (vendor code {:#x})", lane_.nic->describe(), wc.qp_num,
+                                        to_string(wc.status), wc.vendor_err);
+  Status status;
+  switch (wc.status) {
+    case IBV_WC_REM_ACCESS_ERR:
+      status = Status(Code::kDenied, text)
+                   .with_scope(Scope::kRequest)
+                   .with_advice("the peer's region was closed, or does not give this right");
+      break;
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+      status = Status(Code::kFailed, text).with_scope(Scope::kRequest);
+      break;
+    default:
+      status = Status(Code::kDisconnected, text).with_scope(Scope::kPath);
+  }
+  return status.with_device(lane_.nic->device.name);
+}
+
+Completed QueuePair::on_completion(const ibv_wc& wc) {
+  Completed result;
+  if (wc.wr_id >> 32 != epoch_ || qp_ == nullptr) return result;  // Of an earlier life.
+  const auto low = static_cast<std::uint32_t>(wc.wr_id);
+  const std::uint32_t index = low & ~kLastBit;
+  const bool good = wc.status == IBV_WC_SUCCESS;
+  if (!good && fault_.ok()) fault_ = failure_of(wc);
+  if (!good) {
+    result.kind = Completed::Kind::kFault;
+    result.cause = fault_;
+  }
+  if (index == kProbeSlot) {
+    proving_ = false;
+    if (good) result.kind = Completed::Kind::kProved;
+    return result;
+  }
+  if (index >= slots_.size() || !slots_[index].used) return result;
+  Slot& slot = slots_[index];
+  if (is_own_fault(wc.status)) slot.flight.failure = failure_of(wc);
+  if ((low & kLastBit) == 0) return result;
+  if (good) {
+    result.kind = Completed::Kind::kChunk;
+    result.flight = std::move(slot.flight);
+    slot.flight.chunk = result.flight.chunk;  // Its size is still to be given back.
+  } else {
+    failed_.push_back(slot.flight);
+  }
+  free_slot(index);
+  return result;
+}
+
+}  // namespace hawser::backend::verbs

@@ -1,0 +1,141 @@
+#pragma once
+
+// QueuePair: one reliable connection of a path: the object of the adapter, what is posted on it, and what came back.
+// When it is made, joined and reset is the business of proto/queue_pair.h; VerbsPath carries that out.
+//
+// A chunk becomes one work request per run of remote bytes; requests are chained and posted by one call per batch, and
+// the last request of each chunk alone is signalled. A chunk's place (its slot) and the epoch are in the request's
+// number, so completions of an earlier life of the queue pair are recognised.
+//
+// Thread rule: confined to the lane. Lifetime: within its NicLane's; destroys its object.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/verbs/cq_pool.h"
+#include "backend/verbs/nic.h"
+#include "wire/queue_pair.h"
+
+namespace hawser::backend::verbs {
+
+/// A Nic in one lane.
+struct NicLane {
+  NicLane(std::shared_ptr<Nic> its_nic, std::unique_ptr<CqPool> its_queues)
+      : nic(std::move(its_nic)), queues(std::move(its_queues)), memory(nic->cache) {}
+
+  std::shared_ptr<Nic> nic;
+  std::unique_ptr<CqPool> queues;
+  MrReader memory;
+};
+
+/// Where a remote region is for one of the peer's ports.
+struct RemoteKey {
+  std::uint64_t iova = 0;
+  std::uint32_t rkey = 0;
+};
+
+/// A chunk that was posted.
+struct Flight {
+  Chunk chunk;
+  bool cancelled = false;
+  Status failure;  ///< Its own fault: it must not be posted again.
+};
+
+/// What one completion means.
+struct Completed {
+  enum class Kind : std::uint8_t { kNothing, kChunk, kProved, kFault };
+  Kind kind = Kind::kNothing;
+  Flight flight;  ///< kChunk: it ended well.
+  Status cause;   ///< kFault.
+};
+
+class QueuePair {
+ public:
+  QueuePair(NicLane& lane, const QueuePairOptions& options) : lane_(lane), options_(options) {}
+  ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  // Life. Errors name the call and the device.
+  /// Makes the object, or takes it from RESET: in INIT, with a new first packet number.
+  Status make(std::uint32_t epoch, base::Rng& rng);
+  /// INIT -> RTR -> RTS.
+  Status join(const wire::QueuePairEndpoint& peer);
+  /// Posts a write of no bytes: its completion shows that the connection carries.
+  Status prove();
+  /// To the error state: what is posted comes back.
+  void drain();
+  /// Ends what was posted; nothing touches memory for it any more. What had not ended goes to `back`.
+  void reset(std::vector<Flight>* back);
+  bool is_drained() const { return used_ == 0 && !proving_; }
+
+  /// As the peer must know it.
+  wire::QueuePairEndpoint endpoint() const;
+  std::uint32_t number() const { return qp_ == nullptr ? 0 : qp_->qp_num; }
+  Nic& nic() const { return *lane_.nic; }
+
+  // Data.
+  enum class Staged : std::uint8_t { kYes, kNoRoom, kRefused };
+  /// Puts the chunk's requests into the batch. kRefused: `why` tells what is wrong with the chunk.
+  Staged stage(const Chunk& chunk, const RemoteKey& remote, Status* why);
+  /// Posts the batch. After an error the queue pair is at fault; what was staged comes back by `reset`.
+  Status flush();
+  /// Marks chunks of this transfer. True: there is one.
+  bool cancel(std::uint64_t transfer);
+  bool has_cancelled() const;
+  Completed on_completion(const ibv_wc& wc);
+
+  std::uint64_t bytes_posted() const { return bytes_posted_; }  ///< Not ended yet: its load.
+  std::uint32_t in_flight() const { return used_; }
+
+ private:
+  struct Slot {
+    Flight flight;
+    std::uint32_t requests = 0;
+    bool used = false;
+  };
+
+  Status create();
+  Status failed(std::string_view doing, int error) const;
+  bool add_piece(const Chunk& chunk, const Piece& piece, const RemoteKey& remote, std::size_t first, Status* why);
+  bool add_run(Operation op, std::uint64_t remote, std::uint32_t rkey, const Keys& local, std::uint32_t size,
+               std::size_t first);
+  void try_inline(const Chunk& chunk, std::size_t first);
+  std::uint32_t take_slot(const Chunk& chunk);
+  void free_slot(std::uint32_t index);
+  std::uint64_t number_of(std::uint32_t slot, bool last) const;
+  Status failure_of(const ibv_wc& wc) const;
+
+  NicLane& lane_;
+  const QueuePairOptions options_;
+  ibv_cq* cq_ = nullptr;
+  ibv_qp* qp_ = nullptr;
+  std::uint32_t epoch_ = 0;
+  std::uint32_t psn_ = 0;
+  std::uint32_t flow_label_ = 0;
+  std::uint32_t inline_max_ = 0;
+  std::uint32_t sges_ = 1;
+  bool proving_ = false;
+  Status fault_;  ///< The first error since the last reset: the cause of all flushes.
+
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::vector<Flight> failed_;  ///< Came back with an error; kept until the reset.
+  std::uint32_t used_ = 0;
+  std::uint32_t requests_ = 0;  ///< Posted or staged, not ended.
+  std::uint64_t bytes_posted_ = 0;
+  // The batch. Reserved once; the chain's pointers are set when it is posted.
+  std::vector<ibv_send_wr> batch_;
+  std::vector<ibv_sge> pieces_;
+  std::uint64_t run_bytes_ = 0;  ///< Of the batch's last request.
+};
+
+/// Whether the chunk itself is at fault (keys, rights, bounds), and not the connection.
+bool is_own_fault(ibv_wc_status status);
+std::string_view to_string(ibv_wc_status status);
+
+}  // namespace hawser::backend::verbs

@@ -147,7 +147,7 @@ TEST_P(Conformance, ADeadlineEndsWhatAStoppedPeerHolds) {
   if (!status.ok()) {
     EXPECT_TRUE(says(status, Code::kTimedOut, {"deadline", "b"}));
     EXPECT_GE(status.elapsed(), 100ms);
-    EXPECT_LT(status.bytes_done(), kLarge);
+    EXPECT_LE(status.bytes_done(), kLarge);  // The last of it may have ended while the rest was waited for.
   }
   env().thaw(b_);
   pass(50);

@@ -35,6 +35,9 @@ TEST_P(RealTest, StoppedBeforeConnecting) {
   EXPECT_TRUE(finish(good).ok()) << good.status().to_string();
 }
 
+/// The NIC of a stopped process goes on serving: transfers end well, and nobody waits for the process.
+bool is_served_by_nic(const Way& way) { return way.backend == "verbs"; }
+
 /// A process is met, stopped, noticed, continued and met again. Gives how long noticing took.
 Duration notice_stop(const Way& way, bool in_flight) {
   AgentOptions options = quick("here");
@@ -56,6 +59,7 @@ Duration notice_stop(const Way& way, bool in_flight) {
   print_time(in_flight ? "stop in flight noticed after" : "stop of an idle peer noticed after", *time);
   for (Transfer& each : all) {
     const Status status = finish(each, kPatience);
+    if (status.ok() && is_served_by_nic(way)) continue;
     EXPECT_EQ(status.code(), Code::kDisconnected) << status.to_string();
     EXPECT_NE(status.to_string().find("there"), std::string::npos) << status.to_string();
     EXPECT_NE(status.to_string().find("silent"), std::string::npos) << status.to_string();
@@ -72,7 +76,7 @@ TEST_P(RealTest, ADrivenPeerThatStopsIsDownAfterThreeHeartbeats) {
   if (GetParam().backend == "shm") GTEST_SKIP() << "on the same host the process is watched, not its heartbeats";
   for (const bool in_flight : {false, true}) {
     // Nobody waits for an idle peer: its first heartbeat comes after ten intervals.
-    const Duration promised = kHeartbeat * (in_flight ? 3 : 12);
+    const Duration promised = kHeartbeat * (in_flight && !is_served_by_nic(GetParam()) ? 3 : 12);
     Duration best = Duration::max();
     for (int attempt = 0; attempt < kTries && best > promised + kHeartbeat * kScale; ++attempt) {
       best = std::min(best, notice_stop(GetParam(), in_flight));

@@ -53,6 +53,7 @@ function(hawser_vm_ctest name)
   math(EXPR timeout "${arg_TIMEOUT} + 180")
   hawser_ctest(${name} LABEL rdma TIMEOUT ${timeout} ENV ${arg_ENV}
     COMMAND "${PROJECT_SOURCE_DIR}/tools/rdma-vm/ctest_in_vm" ${arg_KERNEL} ${arg_TIMEOUT} ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES PROCESSORS 2)  # An emulated machine uses two whole.
 endfunction()
 
 # hawser_test(NAME <name> SOURCES <file>... LABEL <unit|conformance|sim|real> TIMEOUT <seconds> [LIBS <library>...]

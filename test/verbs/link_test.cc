@@ -1,0 +1,179 @@
+// Links that go down and come back, on real devices: run in the virtual machine of tools/rdma-vm, where rxe0 and rxe1
+// are the two ends of one cable.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <hawser/hawser.h>
+
+namespace hawser {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kSize = 1 << 20;
+
+template <typename T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().to_string());
+  return std::move(*result);
+}
+void must(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.to_string());
+}
+
+void run(const std::string& command) {
+  if (std::system(command.c_str()) != 0) throw std::runtime_error("'" + command + "' failed");
+}
+void set_link(bool up) {
+  run(std::string("ip link set veth0 ") + (up ? "up" : "down"));
+  // With the link its address's routes and neighbours went; a ping has them found again.
+  if (up) static_cast<void>(std::system("ping -c 1 -W 2 -I veth0 10.77.0.2 >/dev/null 2>&1"));
+}
+
+/// Objects of all RDMA devices by kind, as the kernel counts them.
+std::map<std::string, int> kernel_objects() {
+  run("rdma resource show >/tmp/rdma_resource");
+  std::ifstream in("/tmp/rdma_resource");
+  std::map<std::string, int> counts;
+  std::string word;
+  while (in >> word) {
+    if (word != "pd" && word != "cq" && word != "qp" && word != "mr") continue;
+    int count = 0;
+    in >> count;
+    counts[word] += count;
+  }
+  return counts;
+}
+
+class Links : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists("/sys/class/infiniband/rxe0")) GTEST_SKIP() << "needs the devices rxe0 and rxe1";
+    source_.resize(kSize);
+    target_.resize(kSize);
+  }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    static_cast<void>(std::system("ip link set veth0 up"));
+  }
+  Agent open(const std::string& name, const std::string& device, bool falls_back) {
+    AgentOptions options;
+    options.name = name;
+    options.backends = {verbs({{"devices", device}, {"patience", "500ms"}, {"timeout", "10"}})};
+    if (falls_back) options.backends.push_back(tcp());
+    options.driven = true;
+    options.log.level = LogLevel::kError;
+    options.peer_timeout = 3s;
+    return must(Agent::open(std::move(options)));
+  }
+  void start(bool falls_back) {
+    driver_.emplace(must(Driver::start()));
+    a_ = open("a", "rxe0", falls_back);
+    b_ = open("b", "rxe1", falls_back);
+    must(driver_->attach(a_));
+    must(driver_->attach(b_));
+    from_ = must(a_.add_region({.name = "source", .bytes = source_}));
+    to_ = must(b_.add_region({.name = "target", .bytes = target_}));
+    must(b_.add_peer(must(a_.card())).status());
+  }
+  void stop() {
+    from_ = Region();
+    to_ = Region();
+    a_ = Agent();
+    b_ = Agent();
+    driver_.reset();
+  }
+  Peer peer() { return must(a_.add_peer(must(b_.card()))); }
+  /// One write of all bytes with this value, checked at the target.
+  Status write(std::byte value, Duration deadline = 20s) {
+    std::ranges::fill(source_, value);
+    const Peer to = peer();
+    const LocalRange local = from_.range(0, kSize);
+    const RemoteRange remote = to.range("target", 0, kSize);
+    auto plan = a_.plan_write(to, {&local, 1}, {&remote, 1});
+    if (!plan) return plan.error();
+    auto sent = plan->submit({.deadline = deadline});
+    if (!sent) return sent.error();
+    Status status = sent->wait(deadline + 5s);
+    if (status.ok()) {
+      EXPECT_EQ(std::ranges::count(target_, value), static_cast<std::ptrdiff_t>(kSize));
+    }
+    return status;
+  }
+  std::uint64_t bytes_over(const std::string& backend) {
+    std::uint64_t bytes = 0;
+    for (const PathCounters& path : a_.counters().paths) {
+      if (path.backend == backend) bytes += path.bytes_out;
+    }
+    return bytes;
+  }
+
+  std::vector<std::byte> source_, target_;
+  std::optional<Driver> driver_;
+  Agent a_, b_;
+  Region from_, to_;
+};
+
+TEST_F(Links, DownInFlightMeansTcpAndNothingIsLost) {
+  start(true);
+  must(write(std::byte{1}));
+  EXPECT_GE(bytes_over("verbs"), kSize);
+  EXPECT_EQ(bytes_over("tcp"), 0u);
+  set_link(false);
+  const Status status = write(std::byte{2});
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_GE(bytes_over("tcp"), kSize);
+  set_link(true);
+  must(write(std::byte{3}));
+}
+
+TEST_F(Links, WhoAskedForRdmaOnlyGetsAnErrorThatSaysSoInTime) {
+  start(false);
+  must(write(std::byte{1}));
+  set_link(false);
+  const Instant before = Clock::steady().now();
+  const Status status = write(std::byte{2}, 8s);
+  EXPECT_FALSE(status.ok());
+  EXPECT_LT(Clock::steady().now() - before, 14s);
+  EXPECT_NE(status.to_string().find("b"), std::string::npos);
+  set_link(true);
+  Status again;
+  for (int i = 0; i < 5; ++i) {
+    again = write(std::byte{3}, 10s);
+    if (again.ok()) break;
+  }
+  EXPECT_TRUE(again.ok()) << again.to_string();
+}
+
+TEST_F(Links, LossAndDelayOnTheCableCostTimeOnly) {
+  start(false);
+  must(write(std::byte{1}));
+  run("tc qdisc add dev veth0 root netem loss 2% delay 1ms");
+  const Status status = write(std::byte{2}, 60s);
+  run("tc qdisc del dev veth0 root");
+  EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+TEST_F(Links, ClosingLeavesNoObjectInTheKernel) {
+  const std::map<std::string, int> before = kernel_objects();
+  for (int i = 0; i < 5; ++i) {
+    start(false);
+    must(write(std::byte{1}));
+    EXPECT_NE(kernel_objects(), before);
+    stop();
+  }
+  EXPECT_EQ(kernel_objects(), before);
+}
+
+}  // namespace
+}  // namespace hawser

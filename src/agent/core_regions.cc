@@ -154,8 +154,12 @@ Result<std::shared_ptr<LocalRegion>> Core::register_region(std::string_view call
   for (OpenBackend& open : engine.backends()) {
     if (!failure.ok()) break;
     Result<std::string> extra = open.backend->add_region(**added);
-    if (!extra) {
+    if (!extra && !options.backends.empty()) {
       failure = extra.error();
+    } else if (!extra) {
+      // Nobody asked for this backend: the others serve the region, and who looks why is told.
+      HAWSER_LOG(log, kWarn, "{}: region '{}' is not reached by {}: {}", identity.name, name, open.name,
+                 extra.error().to_string());
     } else if (!extra->empty()) {
       extras.emplace_back(open.name, std::move(*extra));
     }

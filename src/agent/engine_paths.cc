@@ -386,8 +386,9 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
   PathEntry* best = nullptr;
   for (PathEntry& entry : session.paths) {
     if (!entry.agreed || (best != nullptr && entry.backend >= best->backend)) continue;
-    const bool refused = std::any_of(plan.remotes.begin(), plan.remotes.end(),
-                                     [&](const auto& region) { return entry.refused.contains(region->index); });
+    const bool refused = std::any_of(plan.remotes.begin(), plan.remotes.end(), [&](const auto& region) {
+      return entry.refused.contains({region->index, region->generation});
+    });
     if (!refused) best = &entry;
   }
   if (best == nullptr) {
@@ -400,7 +401,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
       if (!open_next_path(session, core_.now())) {
         *why = Status(Code::kUnsupported, "no path to " + session.peer->name + " can carry this plan");
         for (PathEntry& entry : session.paths) {
-          for (const auto& [index, refusal] : entry.refused) *why = why->because(refusal);
+          for (const auto& [region, refusal] : entry.refused) *why = why->because(refusal);
         }
       }
     }
@@ -424,7 +425,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
         *why = binding.error();
         return nullptr;
       }
-      best->refused.emplace(region->index, binding.error());
+      best->refused.emplace(std::pair(region->index, region->generation), binding.error());
       return this->route(plan, session, why);
     }
     bindings.push_back(*binding);

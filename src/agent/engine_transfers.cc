@@ -318,7 +318,8 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
       return;
     }
     if (PathEntry* entry = its_session.find(event.path); entry != nullptr && other_path) {
-      entry->refused.emplace(slot.plan->remote_of(index).index, event.status);
+      const RemoteRegion& region = slot.plan->remote_of(index);
+      entry->refused.emplace(std::pair(region.index, region.generation), event.status);
       slot.plan->route = Route();
     }
     if (base::planted(base::Planted::kRetryForgotten)) {

@@ -176,7 +176,7 @@ Status refusal_for(const Session& session, const PlanCore& plan, std::size_t bac
   for (const PathEntry& entry : session.paths) {
     if (entry.backend != backend) continue;
     for (const auto& region : plan.remotes) {
-      const auto found = entry.refused.find(region->index);
+      const auto found = entry.refused.find({region->index, region->generation});
       if (found != entry.refused.end()) return found->second;
     }
     return {};

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hawser/counters.h>
@@ -36,8 +37,8 @@ struct PathEntry {
   bool greeted = false;  ///< The peer's Welcome came on it.
   bool welcome_sent = false;
   std::uint64_t peer_received = 0;  ///< What that Welcome said.
-  /// Regions (by index) that this path cannot carry, and why; the planner then takes another path.
-  std::map<std::uint32_t, Status> refused;
+  /// Regions (by index and generation) that this path cannot carry, and why; the planner then takes another path.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Status> refused;
 };
 
 /// An Arrive that waits for its chunks.

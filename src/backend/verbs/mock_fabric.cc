@@ -303,7 +303,7 @@ ibv_wc_status MockFabric::move(MockQp& qp, Held& held, MockQp& peer) {
   auto* there = reinterpret_cast<std::byte*>(held.remote);
   if (held.opcode == IBV_WR_RDMA_READ) {
     for (const ibv_sge& part : held.list) {
-      std::memcpy(reinterpret_cast<std::byte*>(part.addr), there, part.length);
+      if (part.length > 0) std::memcpy(reinterpret_cast<std::byte*>(part.addr), there, part.length);
       there += part.length;
     }
   } else if (writes_here) {
@@ -315,7 +315,7 @@ ibv_wc_status MockFabric::move(MockQp& qp, Held& held, MockQp& peer) {
     const std::uint64_t next = adds ? value + held.compare : value == held.compare ? held.swap : value;
     std::memcpy(there, &next, sizeof(next));
   } else {
-    std::memcpy(there, gathered.data(), gathered.size());
+    if (!gathered.empty()) std::memcpy(there, gathered.data(), gathered.size());
     if (held.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) return receive(peer, held, {});
   }
   return IBV_WC_SUCCESS;

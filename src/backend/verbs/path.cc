@@ -205,7 +205,10 @@ Instant VerbsPath::next_deadline() const {
   if (is_down()) return Instant::max();
   Instant next = std::min(deadline_, cancel_by_);
   if (lost_since_ != Instant::max()) next = std::min(next, lost_since_ + shared_.options.patience);
-  for (const auto& pair : pairs_) next = std::min({next, pair->timer, pair->expires});
+  for (const auto& pair : pairs_) {
+    next = std::min({next, pair->timer, pair->expires});
+    if (std::ranges::any_of(pair->lost, &Flight::cancelled)) next = std::min(next, pair->quiet_at);
+  }
   return cancel_asked_ ? Instant::min() : next;
 }
 
@@ -217,7 +220,7 @@ void VerbsPath::go_down(const Status& why) {
   const Status told = why.with_peer(name_);
   for (const auto& pair : pairs_) {
     pair->machine.on(proto::QueuePairEvent::kClose);
-    reset(*pair);
+    reset(*pair, Instant::max());
     std::ranges::move(pair->lost, std::back_inserter(again_));
     pair->lost.clear();
   }

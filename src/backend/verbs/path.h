@@ -97,7 +97,8 @@ class VerbsPath final : public Path {
     std::vector<Flight> lost;  ///< Posted on an earlier connection; wait for the fence.
     proto::Backoff backoff{{}, Instant::max()};
     Instant timer = Instant::max(), expires = Instant::max();
-    std::uint32_t failures = 0;  ///< Attempts that failed since it was ready.
+    Instant quiet_at = Instant::max();  ///< From then on nothing of `lost` is on its way any more.
+    std::uint32_t failures = 0;         ///< Attempts that failed since it was ready.
   };
 
   // path_connect.cc
@@ -108,7 +109,8 @@ class VerbsPath final : public Path {
   void perform(std::size_t index, std::span<const proto::QueuePairAction> actions, Instant now);
   Status act(std::size_t index, proto::QueuePairAction action, Instant now);
   void arm(Pair& pair, Instant now);
-  void reset(Pair& pair);
+  void reset(Pair& pair, Instant now);
+  std::size_t end_quiet(Pair& pair, Instant now);
   void fenced(Pair& pair);
   void report_ready(Pair& pair, Instant now);
   void report_failed(Pair& pair);

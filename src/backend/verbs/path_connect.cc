@@ -20,6 +20,9 @@ constexpr Duration kSayAgain = std::chrono::milliseconds(500);
 constexpr Duration kDrainTime = std::chrono::milliseconds(200);
 /// How long an inbound path may take until its first queue pair is ready.
 constexpr Duration kInboundPatience = std::chrono::seconds(10);
+/// A queue pair that is gone sends nothing again, so what it had sent has landed or was lost after this. Then what was
+/// cancelled is over, also where the peer's agent is stopped and cannot fence it.
+constexpr Duration kLinger = std::chrono::milliseconds(500);
 constexpr proto::BackoffOptions kBackoff = {.first = std::chrono::milliseconds(10), .longest = std::chrono::seconds(1)};
 
 }  // namespace
@@ -196,7 +199,7 @@ Status VerbsPath::act(std::size_t index, Action action, Instant now) {
       pair.qp.drain();
       break;
     case Action::kReset:
-      reset(pair);
+      reset(pair, now);
       break;
     case Action::kArm:
       arm(pair, now);
@@ -230,7 +233,8 @@ void VerbsPath::arm(Pair& pair, Instant now) {
   pair.expires = now + (draining ? kDrainTime : shared_.options.connect_timeout);
 }
 
-void VerbsPath::reset(Pair& pair) {
+void VerbsPath::reset(Pair& pair, Instant now) {
+  if (pair.lost.empty()) pair.quiet_at = now == Instant::max() ? now : now + kLinger;
   std::vector<Flight> back;
   pair.qp.reset(&back);
   for (Flight& flight : back) {
@@ -242,6 +246,14 @@ void VerbsPath::reset(Pair& pair) {
       pair.lost.push_back(std::move(flight));
     }
   }
+}
+
+std::size_t VerbsPath::end_quiet(Pair& pair, Instant now) {
+  if (now < pair.quiet_at) return 0;
+  return std::erase_if(pair.lost, [this](const Flight& flight) {
+    if (flight.cancelled) end(flight, cancelled());
+    return flight.cancelled;
+  });
 }
 
 void VerbsPath::fenced(Pair& pair) {
@@ -292,6 +304,7 @@ std::size_t VerbsPath::run_timers(Instant now) {
   std::size_t work = 0;
   for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) {
     Pair& pair = *pairs_[i];
+    work += end_quiet(pair, now);
     if (now >= pair.expires) {
       pair.expires = pair.timer = Instant::max();
       if (pair.machine.state() != State::kDraining) {

@@ -420,6 +420,28 @@ TEST_F(VerbsPair, C10WhatIsCancelledIsQuietAndItsNeighboursGoOn) {
   EXPECT_TRUE(std::equal(before.begin(), before.end(), a->memory.begin())) << "read bytes landed after the end";
 }
 
+TEST_F(VerbsPair, C10WhatIsCancelledEndsAlsoWhenThePeersAgentIsStopped) {
+  start();
+  connect();
+  fabric.hold = true;
+  const Piece one[] = {{a->memory.data(), 0, 4096}};
+  const Chunk write = chunk(Operation::kWrite, one, 1);
+  ASSERT_EQ(to_b->submit({&write, 1}, now).taken, 1u);
+  to_b->cancel(101);
+  const Instant before = now;
+  for (int i = 0; i < 5000 && !is_done(1); ++i) {  // `b` takes no turn.
+    a->collect(now);
+    now = now + std::chrono::milliseconds(1);
+  }
+  ASSERT_TRUE(is_done(1));
+  EXPECT_EQ(outcome(1).code(), Code::kCancelled);
+  EXPECT_LT(now - before, std::chrono::seconds(1));
+  EXPECT_TRUE(a->down.empty());
+  fabric.hold = false;
+  fabric.deliver();
+  EXPECT_EQ(b->memory[0], std::byte{0xee}) << "it landed after its end";
+}
+
 TEST_F(VerbsPair, C11AClosedRegionOpensNothing) {
   start();
   connect();

@@ -31,7 +31,7 @@ struct ConfigSources {
   Texts overrides = {};    ///< By option name ("deadline", "backend.tcp.lanes"); as from a command line.
   /// Names that HAWSER_BACKEND_<NAME>_<PARAM> is matched with, longest first; backends named in the file or in
   /// HAWSER_BACKENDS are added.
-  std::vector<std::string> known_backends = {"shm", "tcp", "loopback", "sim", "file"};
+  std::vector<std::string> known_backends = {"shm", "verbs", "tcp", "loopback", "sim", "file"};
 
   /// This process's environment; no file, no overrides.
   HAWSER_API static ConfigSources from_process();

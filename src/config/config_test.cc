@@ -151,12 +151,12 @@ TEST_F(ConfigTest, LaterSourcesWin) {
 
 TEST_F(ConfigTest, EachBackendOfTheLibraryHasVariables) {
   ConfigSources::Texts environment;
-  for (const char* const name : {"LOOPBACK", "SHM", "TCP", "FILE", "SIM"}) {
+  for (const char* const name : {"LOOPBACK", "SHM", "VERBS", "TCP", "FILE", "SIM"}) {
     environment.emplace("HAWSER_BACKEND_" + std::string(name) + "_X", "1");
   }
   const LoadedConfig config = load("", environment).value();
   EXPECT_TRUE(config.warnings.empty()) << config.warnings.front();
-  for (const char* const name : {"loopback", "shm", "tcp", "file", "sim"}) {
+  for (const char* const name : {"loopback", "shm", "verbs", "tcp", "file", "sim"}) {
     EXPECT_EQ(config.options.backend_params.at(name), (Params{{"x", "1"}})) << name;
   }
 }

@@ -211,10 +211,13 @@ void Initiator::on_released(std::span<Outlet> outlets) {
   }
 }
 
-bool Initiator::on_data(unsigned stream, std::uint32_t tag, std::uint32_t size, Inlet& inlet) {
+bool Initiator::on_data(unsigned stream, std::uint32_t tag, std::uint32_t size, Inlet& inlet,
+                        std::span<const Outlet> outlets) {
   Slot* slot = find(tag);
   if (slot == nullptr || slot->op != Operation::kRead || slot->landing != kNowhere || size != slot->bytes) return false;
   if (slot->state != State::kFramed && slot->state != State::kEnded) return false;
+  // An answer to what was not asked yet: the request could still be withdrawn, and the bytes would land all the same.
+  if (outlets[slot->stream].sent_end() < slot->end) return false;
   slot->landing = static_cast<std::uint8_t>(stream);
   if (slot->state == State::kFramed) inlet.land(slot->pieces);
   return true;

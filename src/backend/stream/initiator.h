@@ -77,7 +77,7 @@ class Initiator {
 
   // What came in; false: senseless.
   bool on_ack(std::uint32_t tag, wire::Outcome outcome, std::span<Outlet> outlets);
-  bool on_data(unsigned stream, std::uint32_t tag, std::uint32_t size, Inlet& inlet);
+  bool on_data(unsigned stream, std::uint32_t tag, std::uint32_t size, Inlet& inlet, std::span<const Outlet> outlets);
   void on_data_end(std::uint32_t tag);
   /// Streams let go of more memory.
   void on_released(std::span<Outlet> outlets);

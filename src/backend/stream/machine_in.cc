@@ -109,7 +109,7 @@ bool Machine::on_message(unsigned stream, Inlet& inlet) {
 bool Machine::on_data(unsigned stream, Inlet& inlet) {
   data_tag_[stream] = base::load_little_endian<std::uint32_t>(inlet.meta().data());
   const std::uint32_t size = inlet.head().payload_size;
-  if (!initiator_.on_data(stream, data_tag_[stream], size, inlet)) return false;
+  if (!initiator_.on_data(stream, data_tag_[stream], size, inlet, outlets())) return false;
   if (size == 0) initiator_.on_data_end(data_tag_[stream]);
   return true;
 }

@@ -47,6 +47,16 @@ class Dylib {
     return reinterpret_cast<T*>(find(name));
   }
 
+  /// For tables of many: fills `*out`, or leaves it and notes the first that is missing.
+  template <typename T>
+  void bind(const char* name, T** out, Status* first_missing) const {
+    if (Result<T*> found = symbol<T>(name); found) {
+      *out = *found;
+    } else if (first_missing->ok()) {
+      *first_missing = found.error();
+    }
+  }
+
   /// The name that was opened.
   const std::string& name() const { return name_; }
   /// It stays loaded when this object dies: some libraries have threads or exit handlers of their own.

@@ -2,6 +2,8 @@
 
 #include <initializer_list>
 
+#include "proto/table_text.h"
+
 namespace hawser::proto {
 namespace {
 
@@ -93,17 +95,6 @@ constexpr std::array<std::string_view, 12> kActionNames = {
     "nothing",   "arm deadline",   "disarm",      "open path",      "start backoff", "greet",
     "report up", "report suspect", "report down", "fail transfers", "send bye",      "release paths"};
 
-template <typename Value, std::size_t kCount>
-std::string_view name_in(const std::array<std::string_view, kCount>& names, Value value) {
-  const auto place = static_cast<std::size_t>(value);
-  return place < kCount ? names[place] : "unknown";
-}
-
-void append_padded(std::string& out, std::string_view text, std::size_t width) {
-  out.append(text);
-  out.append(width > text.size() ? width - text.size() : 0, ' ');
-}
-
 void append_line(std::string& out, SessionState state, SessionEvent event, const SessionStep& taken) {
   constexpr std::size_t kWidth = 14;
   append_padded(out, to_string(state), kWidth);
@@ -113,11 +104,7 @@ void append_line(std::string& out, SessionState state, SessionEvent event, const
   } else {
     append_padded(out, to_string(taken.next), kWidth);
   }
-  for (std::size_t i = 0; i < taken.count; ++i) {
-    if (i != 0) out.append(", ");
-    out.append(to_string(taken.actions[i]));
-  }
-  out.push_back('\n');
+  append_actions(out, taken.to_do());
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <initializer_list>
 
+#include "proto/table_text.h"
+
 namespace hawser::proto {
 namespace {
 
@@ -111,27 +113,18 @@ constexpr std::array<std::string_view, 18> kActionNames = {
     "send accept", "send ready", "send broken",  "drain",       "reset",         "arm",
     "arm backoff", "disarm",     "report ready", "report lost", "report fenced", "report failed"};
 
-template <typename Value, std::size_t kCount>
-std::string_view name_in(const std::array<std::string_view, kCount>& names, Value value) {
-  const auto place = static_cast<std::size_t>(value);
-  return place < kCount ? names[place] : "unknown";
-}
-
 void append_line(std::string& out, QueuePairRole role, QueuePairState state, QueuePairEvent event,
                  const QueuePairStep& taken) {
   constexpr std::size_t kWidth = 14;
-  for (const std::string_view word :
-       {std::string_view(role == kActive ? "active" : "passive"), to_string(state), to_string(event)}) {
-    out.append(word);
-    out.append(kWidth - word.size(), ' ');
+  append_padded(out, role == kActive ? "active" : "passive", kWidth);
+  append_padded(out, to_string(state), kWidth);
+  append_padded(out, to_string(event), kWidth);
+  if (taken.count == 0) {
+    out.append(to_string(taken.next));
+  } else {
+    append_padded(out, to_string(taken.next), kWidth);
   }
-  out.append(to_string(taken.next));
-  if (taken.count != 0) out.append(kWidth - to_string(taken.next).size(), ' ');
-  for (std::size_t i = 0; i < taken.count; ++i) {
-    if (i != 0) out.append(", ");
-    out.append(to_string(taken.actions[i]));
-  }
-  out.push_back('\n');
+  append_actions(out, taken.to_do());
 }
 
 }  // namespace

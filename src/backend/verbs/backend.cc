@@ -4,6 +4,7 @@
 #include "backend/stream/port.h"
 #include "backend/tcp/factory.h"
 #include "backend/verbs/factory.h"
+#include "backend/verbs/gpu_driver.h"
 #include "backend/verbs/libibverbs.h"
 #include "backend/verbs/port.h"
 #include "base/format.h"
@@ -93,8 +94,16 @@ class VerbsBackend final : public Backend {
 /// The ports to use: those named, or all that are as good as the best.
 Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>& verbs,
                                                     const std::vector<DeviceInfo>& devices, VerbsOptions& options) {
-  HAWSER_TRY_ASSIGN(std::vector<LocalPort> places,
-                    choose_ports(devices, {.devices = options.devices, .hint = options.near}));
+  ChooseOptions choose;
+  choose.devices = options.devices;
+  choose.hint = options.near;
+  HAWSER_TRY_ASSIGN(const Hint hint, parse_hint(options.near));
+  std::unique_ptr<GpuDriver> gpus;  // Opened only for who asks for a port near to one.
+  if (hint.kind == Hint::Kind::kCuda) {
+    HAWSER_TRY_ASSIGN(gpus, open_cuda_driver());
+    choose.cuda_pci = cuda_pci_of(*gpus);
+  }
+  HAWSER_TRY_ASSIGN(std::vector<LocalPort> places, choose_ports(devices, choose));
   const bool named = !options.devices.empty();
   std::vector<std::shared_ptr<Nic>> nics;
   Status failure;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "backend/verbs/device_list.h"
 #include "base/try.h"
 
 namespace hawser::backend::verbs {
@@ -16,36 +17,20 @@ namespace {
 constexpr std::string_view kGiveFile =
     "sudo modprobe ib_uverbs && sudo udevadm trigger   (container: --device=/dev/infiniband/{0})";
 
-class KnownDevices {
- public:
-  explicit KnownDevices(Verbs& verbs) : verbs_(verbs), list_(verbs.get_device_list(&count_)), error_(errno) {}
-  ~KnownDevices() {
-    if (list_ != nullptr) verbs_.free_device_list(list_);
-  }
-  KnownDevices(const KnownDevices&) = delete;
-  KnownDevices& operator=(const KnownDevices&) = delete;
-
-  Result<ibv_device*> find(const DeviceInfo& device) const {
-    if (list_ == nullptr) {
-      return Status(Code::kUnsupported, fmt::format("ibv_get_device_list: {}", std::strerror(error_)))
-          .with_device(device.name)
-          .with_advice("sudo modprobe ib_uverbs");
-    }
-    for (int i = 0; i < count_; ++i) {
-      if (device.name == list_[i]->name) return list_[i];
-    }
-    return Status(Code::kUnsupported, fmt::format("libibverbs does not know {}, whose driver is {}", device.name,
-                                                  device.driver.empty() ? "unknown" : device.driver))
+Result<ibv_device*> known_device(const DeviceList& list, const DeviceInfo& device) {
+  if (list.error() != 0) {
+    return Status(Code::kUnsupported, fmt::format("ibv_get_device_list: {}", std::strerror(list.error())))
         .with_device(device.name)
-        .with_advice("sudo apt-get install ibverbs-providers   (the part of rdma-core for its driver)");
+        .with_advice("sudo modprobe ib_uverbs");
   }
-
- private:
-  Verbs& verbs_;
-  int count_ = 0;
-  ibv_device** list_;
-  int error_;
-};
+  for (ibv_device* known : list.devices()) {
+    if (device.name == known->name) return known;
+  }
+  return Status(Code::kUnsupported, fmt::format("libibverbs does not know {}, whose driver is {}", device.name,
+                                                device.driver.empty() ? "unknown" : device.driver))
+      .with_device(device.name)
+      .with_advice("sudo apt-get install ibverbs-providers   (the part of rdma-core for its driver)");
+}
 
 void take(const ibv_port_attr& attributes, PortInfo& port) {
   const auto state = static_cast<std::uint32_t>(attributes.state);
@@ -71,8 +56,8 @@ Status query_ports(Verbs& verbs, ibv_context* context, DeviceInfo& device) {
   return {};
 }
 
-Status query(Verbs& verbs, const KnownDevices& list, DeviceInfo& device) {
-  HAWSER_TRY_ASSIGN(ibv_device * found, list.find(device));
+Status query(Verbs& verbs, const DeviceList& list, DeviceInfo& device) {
+  HAWSER_TRY_ASSIGN(ibv_device * found, known_device(list, device));
   ibv_context* context = verbs.open_device(found);
   if (context == nullptr) {
     const int error = errno;
@@ -90,7 +75,7 @@ Status query(Verbs& verbs, const KnownDevices& list, DeviceInfo& device) {
 }  // namespace
 
 std::vector<Status> query_devices(Verbs& verbs, std::span<DeviceInfo> devices) {
-  const KnownDevices list(verbs);
+  const DeviceList list(verbs);
   std::vector<Status> statuses;
   statuses.reserve(devices.size());
   for (DeviceInfo& device : devices) statuses.push_back(query(verbs, list, device));

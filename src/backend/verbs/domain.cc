@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "backend/verbs/device_list.h"
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/try.h"
@@ -11,33 +12,8 @@
 namespace hawser::backend::verbs {
 namespace {
 
-/// The list of devices as libibverbs lends it; devices are good while it lives, opened ones longer.
-class LentDevices {
- public:
-  explicit LentDevices(Verbs& verbs) : verbs_(verbs) {
-    errno = 0;
-    list_ = verbs_.get_device_list(&count_);
-    error_ = list_ == nullptr ? errno : 0;
-  }
-  ~LentDevices() {
-    if (list_ != nullptr) verbs_.free_device_list(list_);
-  }
-  LentDevices(const LentDevices&) = delete;
-  LentDevices& operator=(const LentDevices&) = delete;
-
-  bool valid() const { return list_ != nullptr; }
-  int error() const { return error_; }
-  std::span<ibv_device* const> devices() const { return {list_, static_cast<std::size_t>(count_)}; }
-
- private:
-  Verbs& verbs_;
-  ibv_device** list_ = nullptr;
-  int count_ = 0;
-  int error_ = 0;
-};
-
 Status no_list(int error) {
-  return base::errno_status("the RDMA devices cannot be listed", error != 0 ? error : ENOSYS)
+  return base::errno_status("the RDMA devices cannot be listed", error)
       .with_advice(
           "load the kernel's ib_uverbs (modprobe ib_uverbs); in a container, pass the devices of "
           "/dev/infiniband");
@@ -81,8 +57,8 @@ Status open_failed(const std::string& name, std::string_view call, int error) {
 }  // namespace
 
 Result<std::shared_ptr<Domain>> Domain::open(std::shared_ptr<Verbs> verbs, std::string_view name) {
-  LentDevices list(*verbs);
-  if (!list.valid()) return no_list(list.error());
+  DeviceList list(*verbs);
+  if (list.error() != 0) return no_list(list.error());
   for (ibv_device* device : list.devices()) {
     if (name != device->name) continue;
     // A copy: the list needs the library until it has been given back.

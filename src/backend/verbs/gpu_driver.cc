@@ -37,19 +37,9 @@ bool knows_no_pointers(CudaResult result) {
          result == kCudaInvalidContext || result == kCudaInvalidValue;
 }
 
-template <typename Function>
-void bind_symbol(const base::Dylib& library, const char* name, Function** out, Status* missing) {
-  Result<Function*> found = library.symbol<Function>(name);
-  if (found) {
-    *out = *found;
-  } else if (missing->ok()) {
-    *missing = found.error();
-  }
-}
-
 Status fill_cuda(const base::Dylib& library, CudaTable* table) {
   Status missing;
-  const auto get = [&](const char* name, auto** out) { bind_symbol(library, name, out, &missing); };
+  const auto get = [&](const char* name, auto** out) { library.bind(name, out, &missing); };
   get("cuInit", &table->init);
   get("cuDeviceGetCount", &table->device_count);
   get("cuDeviceGet", &table->device_get);
@@ -61,10 +51,10 @@ Status fill_cuda(const base::Dylib& library, CudaTable* table) {
   get("cuCtxPopCurrent_v2", &table->pop_context);
   get("cuGetErrorName", &table->error_name);
   Status optional;
-  bind_symbol(library, "cuDevicePrimaryCtxGetState", &table->primary_state, &optional);
-  bind_symbol(library, "cuDevicePrimaryCtxRetain", &table->primary_retain, &optional);
-  bind_symbol(library, "cuDevicePrimaryCtxRelease_v2", &table->primary_release, &optional);
-  bind_symbol(library, "cuMemGetHandleForAddressRange", &table->range_handle, &optional);
+  library.bind("cuDevicePrimaryCtxGetState", &table->primary_state, &optional);
+  library.bind("cuDevicePrimaryCtxRetain", &table->primary_retain, &optional);
+  library.bind("cuDevicePrimaryCtxRelease_v2", &table->primary_release, &optional);
+  library.bind("cuMemGetHandleForAddressRange", &table->range_handle, &optional);
   return missing;
 }
 

@@ -123,20 +123,9 @@ class LibIbverbs final : public Verbs {
   Table table_;
 };
 
-/// Looks one symbol up; the first that is missing is told in `missing`.
-template <typename Function>
-void look_up(const base::Dylib& library, const char* name, Function** out, Status* missing) {
-  Result<Function*> found = library.symbol<Function>(name);
-  if (found) {
-    *out = *found;
-  } else if (missing->ok()) {
-    *missing = found.error();
-  }
-}
-
 Status fill(const base::Dylib& library, Table* table) {
   Status missing;
-  const auto get = [&](const char* name, auto** out) { look_up(library, name, out, &missing); };
+  const auto get = [&](const char* name, auto** out) { library.bind(name, out, &missing); };
   get("ibv_get_device_list", &table->get_device_list);
   get("ibv_free_device_list", &table->free_device_list);
   get("ibv_open_device", &table->open_device);

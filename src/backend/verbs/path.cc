@@ -231,8 +231,7 @@ void VerbsPath::go_down(const Status& why) {
   again_.clear();
   outgoing_.clear();
   ready_ = 0;
-  if (is_known() && !told_down_) shared_.events.path_down(this, told);
-  told_down_ = true;
+  if (is_known()) shared_.events.path_down(this, told);
 }
 
 PathCounters VerbsPath::counters() const {

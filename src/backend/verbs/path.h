@@ -13,7 +13,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,7 +41,7 @@ class VerbsBinding final : public Binding {
  public:
   std::uint64_t size = 0;
   Rights rights = Rights::kNone;
-  std::vector<RemoteKey> keys;  ///< By the peer's port; rkey 0 with iova 0: not there.
+  std::vector<RemoteKey> keys;  ///< By the peer's port.
 };
 
 class VerbsPath final : public Path {
@@ -67,7 +66,7 @@ class VerbsPath final : public Path {
   Path* control() const { return control_; }
   void forget_control() { control_ = nullptr; }
   /// The control stream is through.
-  void on_control_up(const PortEvent& event, Instant now);
+  void on_control_up(const PortEvent& event);
   /// A message of the peer's path: true when it is for the agent.
   bool on_message(std::span<const std::byte> bytes, Instant now);
   void on_completion(std::uint32_t lane, const ibv_wc& wc, Instant now);
@@ -101,7 +100,11 @@ class VerbsPath final : public Path {
     std::uint32_t failures = 0;         ///< Attempts that failed since it was ready.
   };
 
+  /// Handshake messages that the control stream had no room for.
+  static constexpr std::size_t kOutgoingMax = 4 * wire::kPairsMax;
+
   // path_connect.cc
+  std::unique_ptr<Pair> make_pair(proto::QueuePairRole role, std::uint32_t lane, std::uint32_t remote);
   void on_ports(const wire::RdmaPorts& ports, Instant now);
   void on_connect(const wire::QueuePairConnect& message, Instant now);
   void on_accept(const wire::QueuePairAccept& message, Instant now);
@@ -112,7 +115,7 @@ class VerbsPath final : public Path {
   void reset(Pair& pair, Instant now);
   std::size_t end_quiet(Pair& pair, Instant now);
   void fenced(Pair& pair);
-  void report_ready(Pair& pair, Instant now);
+  void report_ready(Pair& pair);
   void report_failed(Pair& pair);
   void say(const wire::QueuePairMessage& message);
   std::size_t run_timers(Instant now);
@@ -134,7 +137,6 @@ class VerbsPath final : public Path {
   PathState state_ = PathState::kConnecting;
   bool inbound_ = false;
   bool told_up_ = false;
-  bool told_down_ = false;
   Path* control_ = nullptr;
   Identity peer_;
   base::Id128 session_, supersedes_;
@@ -146,7 +148,7 @@ class VerbsPath final : public Path {
   Instant cancel_by_ = Instant::max();   ///< When what was cancelled must be quiet.
   bool cancel_asked_ = false;
   std::deque<Flight> again_;
-  std::deque<std::string> outgoing_;  ///< At most a few per queue pair.
+  std::deque<std::string> outgoing_;  ///< At most kOutgoingMax.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<VerbsBinding>> bindings_;
   std::vector<std::byte> head_;  ///< Scratch of send.
   PathCounters counts_;

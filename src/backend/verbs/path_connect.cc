@@ -38,7 +38,7 @@ void VerbsPath::accept(Path* control, Instant now) {
   deadline_ = now + kInboundPatience;
 }
 
-void VerbsPath::on_control_up(const PortEvent& event, Instant) {
+void VerbsPath::on_control_up(const PortEvent& event) {
   peer_ = *event.peer;
   name_ = peer_.name;
   session_ = event.session;
@@ -49,8 +49,17 @@ void VerbsPath::on_control_up(const PortEvent& event, Instant) {
 }
 
 void VerbsPath::say(const wire::QueuePairMessage& message) {
+  if (outgoing_.size() == kOutgoingMax) {
+    go_down(Status(Code::kDisconnected, base::format("{} asks for queue pairs and does not take the answers", name_))
+                .with_scope(Scope::kPath));
+    return;
+  }
   outgoing_.push_back(wire::encode(message));
   send_outgoing();
+}
+
+std::unique_ptr<VerbsPath::Pair> VerbsPath::make_pair(Role role, std::uint32_t lane, std::uint32_t remote) {
+  return std::make_unique<Pair>(*shared_.lanes[lane], shared_.options.pair, role, lane, remote);
 }
 
 bool VerbsPath::on_message(std::span<const std::byte> bytes, Instant now) {
@@ -68,7 +77,7 @@ bool VerbsPath::on_message(std::span<const std::byte> bytes, Instant now) {
   if (const auto* connect = std::get_if<wire::QueuePairConnect>(&*message)) on_connect(*connect, now);
   if (const auto* accept = std::get_if<wire::QueuePairAccept>(&*message)) on_accept(*accept, now);
   if (const auto* ready = std::get_if<wire::QueuePairReady>(&*message)) {
-    if (ready->pair >= pairs_.size() || pairs_[ready->pair] == nullptr) return false;
+    if (ready->pair >= pairs_.size()) return false;
     perform(ready->pair, pairs_[ready->pair]->machine.on_message(Event::kReadyHeard, ready->epoch), now);
   }
   if (const auto* broken = std::get_if<wire::QueuePairBroken>(&*message)) {
@@ -94,8 +103,7 @@ void VerbsPath::on_ports(const wire::RdmaPorts& ports, Instant now) {
   for (std::uint32_t i = 0; i < shared_.options.pairs; ++i) {
     for (const Rail& rail : rails) {
       if (pairs_.size() == wire::kPairsMax) break;
-      pairs_.push_back(std::make_unique<Pair>(*shared_.lanes[rail.local], shared_.options.pair, Role::kActive,
-                                              rail.local, rail.remote));
+      pairs_.push_back(make_pair(Role::kActive, rail.local, rail.remote));
       pairs_.back()->backoff = proto::Backoff(kBackoff, Instant::max());
     }
   }
@@ -111,17 +119,14 @@ void VerbsPath::on_connect(const wire::QueuePairConnect& message, Instant now) {
   }
   while (pairs_.size() <= message.pair) {
     // Those in between are asked for by messages of their own, which set their ports before anything is made.
-    pairs_.push_back(std::make_unique<Pair>(*shared_.lanes[message.remote], shared_.options.pair, Role::kPassive,
-                                            message.remote, message.local));
+    pairs_.push_back(make_pair(Role::kPassive, message.remote, message.local));
   }
-  Pair* pair = pairs_[message.pair].get();
-  if (pair->machine.epoch() == 0 && (pair->lane != message.remote || pair->remote != message.local)) {
-    pairs_[message.pair] = std::make_unique<Pair>(*shared_.lanes[message.remote], shared_.options.pair, Role::kPassive,
-                                                  message.remote, message.local);
-    pair = pairs_[message.pair].get();
+  if (pairs_[message.pair]->machine.epoch() == 0) {
+    pairs_[message.pair] = make_pair(Role::kPassive, message.remote, message.local);
   }
-  if (message.epoch > pair->machine.epoch()) pair->peer = message.endpoint;
-  perform(message.pair, pair->machine.on_connect(message.epoch), now);
+  Pair& pair = *pairs_[message.pair];
+  if (message.epoch > pair.machine.epoch()) pair.peer = message.endpoint;
+  perform(message.pair, pair.machine.on_connect(message.epoch), now);
 }
 
 void VerbsPath::on_accept(const wire::QueuePairAccept& message, Instant now) {
@@ -212,7 +217,7 @@ Status VerbsPath::act(std::size_t index, Action action, Instant now) {
       pair.timer = pair.expires = Instant::max();
       break;
     case Action::kReportReady:
-      report_ready(pair, now);
+      report_ready(pair);
       break;
     case Action::kReportLost:
       if (--ready_ == 0) lost_since_ = now;
@@ -267,7 +272,7 @@ void VerbsPath::fenced(Pair& pair) {
   pair.lost.clear();
 }
 
-void VerbsPath::report_ready(Pair& pair, Instant) {
+void VerbsPath::report_ready(Pair& pair) {
   ++ready_;
   pair.failures = 0;
   pair.cause = Status();

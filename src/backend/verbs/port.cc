@@ -224,7 +224,7 @@ bool VerbsPort::translate(PortEvent& event, PortEvent& out) {
   }
   switch (event.kind) {
     case PortEvent::Kind::kPathUp:
-      path->on_control_up(event, now_);
+      path->on_control_up(event);
       break;
     case PortEvent::Kind::kPathDown:
       path->go_down(event.status);

@@ -318,6 +318,21 @@ TEST_F(VerbsPair, C7MoreThanTheQueueHoldsIsHeldBackAndThenGoes) {
   for (const auto& [cookie, status] : a->done) EXPECT_TRUE(status.ok()) << cookie;
 }
 
+TEST_F(VerbsPair, AChunkThatNoQueueHoldsIsRefusedInsteadOfWaitingForEver) {
+  options.pair.send_depth = 16;
+  start();
+  connect();
+  std::vector<Piece> apart(17);
+  for (std::uint64_t i = 0; i < apart.size(); ++i) apart[i] = {a->memory.data() + i * 8192, i * 8192, 64};
+  ASSERT_EQ(submit(Operation::kWrite, apart, 1).taken, 1u);
+  ASSERT_TRUE(run([&] { return is_done(1); }));
+  EXPECT_EQ(outcome(1).code(), Code::kUnsupported);
+  EXPECT_NE(outcome(1).to_string().find("send_depth"), std::string::npos) << outcome(1).to_string();
+  ASSERT_EQ(submit(Operation::kWrite, std::span(apart).first(16), 2).taken, 1u);
+  ASSERT_TRUE(run([&] { return is_done(2); }));
+  EXPECT_TRUE(outcome(2).ok()) << outcome(2).to_string();
+}
+
 TEST_F(VerbsPair, C9OneBadOperationFailsAloneAndTheOthersArePostedAgain) {
   start();
   connect();

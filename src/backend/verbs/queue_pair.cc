@@ -298,6 +298,16 @@ void QueuePair::try_inline(const Chunk& chunk, std::size_t first) {
   batch_.back().send_flags |= IBV_SEND_INLINE;
 }
 
+/// An empty queue has no room for it, so none ever will.
+Status QueuePair::never_fits(const Chunk& chunk) const {
+  return Status(Code::kUnsupported, base::format("{} pieces need more work requests than the {} of a queue pair",
+                                                 chunk.pieces.size(), options_.send_depth))
+      .with_scope(Scope::kPath)
+      .with_device(lane_.nic->device.name)
+      .with_buffer(BufferState::kUntouched)
+      .with_advice("raise the parameter send_depth");
+}
+
 QueuePair::Staged QueuePair::stage(const Chunk& chunk, const RemoteKey& remote, Status* why) {
   const std::size_t first = batch_.size();
   const std::size_t first_piece = pieces_.size();
@@ -316,6 +326,7 @@ QueuePair::Staged QueuePair::stage(const Chunk& chunk, const RemoteKey& remote, 
   if (!fits) {
     batch_.resize(first);
     pieces_.resize(first_piece);
+    if (why->ok() && requests_ == 0) *why = never_fits(chunk);
     return why->ok() ? Staged::kNoRoom : Staged::kRefused;
   }
   try_inline(chunk, first);

@@ -109,6 +109,7 @@ class QueuePair {
   void free_slot(std::uint32_t index);
   std::uint64_t number_of(std::uint32_t slot, bool last) const;
   Status failure_of(const ibv_wc& wc) const;
+  Status never_fits(const Chunk& chunk) const;
 
   NicLane& lane_;
   const QueuePairOptions options_;

@@ -65,12 +65,6 @@ class LibMlx5 final : public Mlx5 {
   const Mlx5Table table_;
 };
 
-template <typename Function>
-bool find_in(const base::Dylib& library, const char* name, Function** out) {
-  *out = library.find_symbol<Function>(name);
-  return *out != nullptr;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Mlx5>> open_mlx5() {
@@ -79,13 +73,16 @@ Result<std::unique_ptr<Mlx5>> open_mlx5() {
   Result<base::Dylib> ibverbs = base::Dylib::open({"libibverbs.so.1"});
   if (!ibverbs) return Status(Code::kUnsupported, "libibverbs cannot be opened").because(ibverbs.error());
   Mlx5Table table{};
-  const bool complete = find_in(*mlx5, "mlx5dv_is_supported", &table.is_supported) &&
-                        find_in(*mlx5, "mlx5dv_create_qp", &table.create_qp) &&
-                        find_in(*mlx5, "mlx5dv_qp_ex_from_ibv_qp_ex", &table.qp_ex) &&
-                        find_in(*mlx5, "mlx5dv_create_mkey", &table.create_mkey) &&
-                        find_in(*mlx5, "mlx5dv_destroy_mkey", &table.destroy_mkey) &&
-                        find_in(*ibverbs, "ibv_qp_to_qp_ex", &table.to_qp_ex);
-  if (!complete) return Status(Code::kUnsupported, "libmlx5 is too old for indirect keys: rdma-core 28 or later");
+  Status missing;
+  mlx5->bind("mlx5dv_is_supported", &table.is_supported, &missing);
+  mlx5->bind("mlx5dv_create_qp", &table.create_qp, &missing);
+  mlx5->bind("mlx5dv_qp_ex_from_ibv_qp_ex", &table.qp_ex, &missing);
+  mlx5->bind("mlx5dv_create_mkey", &table.create_mkey, &missing);
+  mlx5->bind("mlx5dv_destroy_mkey", &table.destroy_mkey, &missing);
+  ibverbs->bind("ibv_qp_to_qp_ex", &table.to_qp_ex, &missing);
+  if (!missing.ok()) {
+    return Status(Code::kUnsupported, "libmlx5 is too old for indirect keys: rdma-core 28 or later").because(missing);
+  }
   return std::unique_ptr<Mlx5>(new LibMlx5(*std::move(mlx5), *std::move(ibverbs), table));
 }
 

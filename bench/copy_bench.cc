@@ -62,6 +62,10 @@ void by_kernel(const CopyKernels* kernel, std::span<const CopyPiece> pieces, Cop
   hawser::base::stream_fence();
 }
 
+void by_cached(const CopyKernels* kernel, std::span<const CopyPiece> pieces, CopyHint) {
+  for (const CopyPiece& piece : pieces) kernel->cached(piece);
+}
+
 void by_choice(const CopyKernels*, std::span<const CopyPiece> pieces, CopyHint hint) {
   if (hawser::base::copy_pieces(pieces, hint)) hawser::base::stream_fence();
 }
@@ -72,7 +76,9 @@ std::vector<Way> all_ways() {
   ways.push_back({"rep movsb", by_movsb, nullptr});
 #endif
   for (const CopyKernels* kernel : hawser::base::all_kernels()) {
-    if (kernel->name != "memcpy") ways.push_back({std::string(kernel->name), by_kernel, kernel});
+    if (kernel->name == "memcpy") continue;
+    ways.push_back({std::string(kernel->name), by_kernel, kernel});
+    ways.push_back({std::string(kernel->name) + " c", by_cached, kernel});
   }
   ways.push_back({"hawser", by_choice, nullptr});
   return ways;
@@ -83,8 +89,11 @@ std::vector<Shape> all_shapes() {
                                {"4M", 4 << 20, 1, true},    {"16M", 16 << 20, 1, true}, {"64M", 64 << 20, 1, true},
                                {"256M", 256 << 20, 1, true}};
   // `rep movsb` has bad cases, and memcpy may be made of it.
+  shapes.push_back({"4K, 1 B past", 4 << 10, 1, true, 1});
   shapes.push_back({"16K, 1 B past", 16 << 10, 1, true, 1});
   shapes.push_back({"64K, 1 B past", 64 << 10, 1, true, 1});
+  shapes.push_back({"64K, 33 B past", 64 << 10, 1, true, 33});
+  shapes.push_back({"1M, 1 B past", 1 << 20, 1, true, 1});
   for (const std::size_t kib : {4, 16, 64}) {
     const std::string piece = std::to_string(kib) + "K";
     shapes.push_back({piece + " x1000", kib << 10, 1000, false});

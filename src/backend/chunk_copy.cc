@@ -13,6 +13,7 @@ constexpr std::size_t kSmall = 64;  // Bytes of a piece that is copied without a
 // Four runs that advance in step. A block of one piece makes four as well.
 constexpr std::uint64_t kRunMin = 16 * 1024;
 constexpr std::uint64_t kRunsStep = base::kStreamWidth * base::kStreamStep;
+constexpr std::uint64_t kBlockMin = 256 * 1024;
 constexpr std::uint64_t kLine = 64;
 
 struct Runs {
@@ -56,8 +57,9 @@ bool find_runs(std::byte* region, const Chunk& chunk, const Cursor& cursor, base
   if (rest[0].size < kRunMin) return false;
   const bool by_piece =
       cursor.offset == 0 && rest.size() >= base::kStreamWidth && are_equal(rest.first(base::kStreamWidth));
-  if (!by_piece && rest[0].size - cursor.offset < kCopyBlock) return false;
-  runs->size = by_piece ? rest[0].size : kCopyBlock / base::kStreamWidth;
+  const std::uint64_t block = std::min(rest[0].size - cursor.offset, kCopyBlock);
+  if (!by_piece && block < kBlockMin) return false;
+  runs->size = by_piece ? rest[0].size : block / kRunsStep * base::kStreamStep;
   if (runs->size % base::kStreamStep != 0) return false;
   if (cursor.run == 0 && !base::streams(runs->size, hint)) return false;
   for (std::size_t i = 0; i < base::kStreamWidth; ++i) {
@@ -94,7 +96,7 @@ std::uint64_t step_runs(Runs& runs, const Chunk& chunk, Cursor* cursor, std::uin
 /// How much of the piece at the cursor goes into a batch: of one that will make runs, what comes before its first line.
 std::uint64_t batch_size(const base::CopyPiece& rest, base::CopyHint hint) {
   const std::uint64_t past = reinterpret_cast<std::uintptr_t>(rest.target) % kLine;
-  if (past == 0 || rest.size < kCopyBlock + kLine || !base::streams(rest.size, hint)) return rest.size;
+  if (past == 0 || rest.size < kBlockMin + kLine || !base::streams(rest.size, hint)) return rest.size;
   return kLine - past;
 }
 

@@ -12,8 +12,8 @@
 
 namespace hawser::backend {
 
-/// Bytes of one piece that are copied as four runs. Shorter quarters are slower (NOTES.md of shm).
-inline constexpr std::uint64_t kCopyBlock = 256 * 1024;
+/// Bytes of one piece that are copied as four runs at most. The nearer the runs, the slower (NOTES.md of shm).
+inline constexpr std::uint64_t kCopyBlock = 1024 * 1024;
 
 /// How far a chunk has got.
 struct Cursor {

@@ -53,7 +53,8 @@ struct CopyKernels {
   /// kStreamWidth runs of `size` each, a step of each in turn.
   void (*stream_four)(std::byte* const* targets, const std::byte* const* sources, std::size_t size) noexcept;
   /// Through the caches. Not the C library's memcpy: from 2 KiB that runs `rep movsb`, which on Zen 4 is many times
-  /// slower when the target lies a few bytes past the source, modulo 4 KiB (bench/copy_bench.cc shows it).
+  /// slower when the target lies a few bytes past the source, modulo 4 KiB (bench/copy_bench.cc shows it). Where
+  /// string_moves_pay(), larger pieces go by it instead.
   void (*cached_one)(std::byte* target, const std::byte* source, std::size_t size) noexcept;
 
   /// Any size and alignment, past the caches.
@@ -67,6 +68,12 @@ struct CopyKernels {
 
 /// Whether a piece of `size` bytes goes past the caches.
 bool streams(std::size_t size, CopyHint hint);
+
+/// Whether `rep movsb` copies pieces that outgrow a first-level cache (kStringMoveMin) faster than the loops here, and
+/// has no bad case. By the processor's family: on Zen 5 it copies 64 KiB a third faster and at worst as fast, Zen 4
+/// loses nearly all speed where addresses collide (bench/copy_bench.cc). False where nobody has measured.
+bool string_moves_pay() noexcept;
+inline constexpr std::size_t kStringMoveMin = 32 * 1024;
 
 /// The best for this machine.
 const CopyKernels& kernels() noexcept;

@@ -386,10 +386,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
   PathEntry* best = nullptr;
   for (PathEntry& entry : session.paths) {
     if (!entry.agreed || (best != nullptr && entry.backend >= best->backend)) continue;
-    const bool refused = std::any_of(plan.remotes.begin(), plan.remotes.end(), [&](const auto& region) {
-      return entry.refused.contains({region->index, region->generation});
-    });
-    if (!refused) best = &entry;
+    if (plan.refused_by(entry.refused) == nullptr) best = &entry;
   }
   if (best == nullptr) {
     const bool connecting =
@@ -401,7 +398,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
       if (!open_next_path(session, core_.now())) {
         *why = Status(Code::kUnsupported, "no path to " + session.peer->name + " can carry this plan");
         for (PathEntry& entry : session.paths) {
-          for (const auto& [region, refusal] : entry.refused) *why = why->because(refusal);
+          if (const auto* refusal = plan.refused_by(entry.refused)) *why = why->because(refusal->why);
         }
       }
     }
@@ -425,7 +422,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
         *why = binding.error();
         return nullptr;
       }
-      best->refused.emplace(std::pair(region->index, region->generation), binding.error());
+      best->refused.add({region->index, region->generation}, {}, binding.error());
       return this->route(plan, session, why);
     }
     bindings.push_back(*binding);

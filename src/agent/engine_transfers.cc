@@ -29,6 +29,19 @@ bool needs_other_path(const Status& status) {
   return status.code() == Code::kUnsupported && status.scope() == Scope::kPath;
 }
 
+/// The path cannot carry this chunk: what it is between is refused together, and named.
+void refuse_chunk(PathEntry& entry, const PlanCore& plan, std::uint32_t chunk, const Status& why) {
+  const RemoteRegion& remote = plan.remote_of(chunk);
+  std::vector<Refusals::Id> locals;
+  std::string names;
+  for (const auto& local : plan.locals_of(chunk)) {
+    locals.emplace_back(local->entry->index, local->entry->generation);
+    names += (names.empty() ? "'" : ", '") + local->entry->name + "'";
+  }
+  const Status named(Code::kUnsupported, "between the local memory " + names + " and the region '" + remote.name + "'");
+  entry.refused.add({remote.index, remote.generation}, std::move(locals), named.because(why));
+}
+
 /// Once no chunk is in flight any more.
 BufferState buffer_after(const Slot& slot) {
   if (!slot.touched || base::planted(base::Planted::kUntouchedClaimed)) return BufferState::kUntouched;
@@ -318,8 +331,7 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
       return;
     }
     if (PathEntry* entry = its_session.find(event.path); entry != nullptr && other_path) {
-      const RemoteRegion& region = slot.plan->remote_of(index);
-      entry->refused.emplace(std::pair(region.index, region.generation), event.status);
+      refuse_chunk(*entry, *slot.plan, index, event.status);
       slot.plan->route = Route();
     }
     if (base::planted(base::Planted::kRetryForgotten)) {

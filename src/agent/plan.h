@@ -14,6 +14,7 @@
 
 #include <hawser/transfer.h>
 
+#include "agent/refusals.h"
 #include "agent/region.h"
 #include "backend/backend.h"
 #include "plan/pieces.h"
@@ -46,6 +47,10 @@ struct PlanCore {
   const RemoteRegion& remote_of(std::uint32_t chunk) const {
     return *remotes[pieces.groups[chunks.chunks[chunk].group].region];
   }
+  /// Local regions that the chunk touches, in the order of `locals`.
+  std::vector<std::shared_ptr<LocalRegion>> locals_of(std::uint32_t chunk) const;
+  /// Why a path with these refusals cannot carry it; null: they say nothing against it.
+  const Refusals::Refusal* refused_by(const Refusals& refusals) const;
 };
 
 /// One side of a plan over prepared rows: rows name their regions by their place in `regions`. Offsets of the local

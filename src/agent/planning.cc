@@ -175,11 +175,8 @@ plan::Readiness readiness_of(const Session& session, std::size_t backend) {
 Status refusal_for(const Session& session, const PlanCore& plan, std::size_t backend) {
   for (const PathEntry& entry : session.paths) {
     if (entry.backend != backend) continue;
-    for (const auto& region : plan.remotes) {
-      const auto found = entry.refused.find({region->index, region->generation});
-      if (found != entry.refused.end()) return found->second;
-    }
-    return {};
+    const Refusals::Refusal* refusal = plan.refused_by(entry.refused);
+    return refusal == nullptr ? Status() : refusal->why;
   }
   const auto failed = session.failed.find(backend);
   return failed == session.failed.end() ? Status() : failed->second;
@@ -231,6 +228,33 @@ std::string describe_paths(Core& core, const PlanCore& plan) {
 }
 
 }  // namespace
+
+std::vector<std::shared_ptr<LocalRegion>> PlanCore::locals_of(std::uint32_t chunk) const {
+  std::vector<std::shared_ptr<LocalRegion>> found;
+  for (const auto& local : locals) {
+    const auto base = reinterpret_cast<std::uintptr_t>(local->entry->base);
+    const bool touched = std::ranges::any_of(chunks.chunks[chunk].pieces, [&](const backend::Piece& piece) {
+      return reinterpret_cast<std::uintptr_t>(piece.local) - base < local->entry->size;
+    });
+    if (touched) found.push_back(local);
+  }
+  return found;
+}
+
+const Refusals::Refusal* PlanCore::refused_by(const Refusals& refusals) const {
+  const auto is_in = [](const auto& regions) {
+    return [&regions](const Refusals::Id& id) {
+      return std::ranges::any_of(regions, [&](const auto& region) {
+        if constexpr (requires { region->entry; }) {
+          return Refusals::Id(region->entry->index, region->entry->generation) == id;
+        } else {
+          return Refusals::Id(region->index, region->generation) == id;
+        }
+      });
+    };
+  };
+  return refusals.find(is_in(remotes), is_in(locals));
+}
 
 Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,
                        const RowSide<LocalRegion>& local, const RowSide<const RemoteRegion>& remote) {

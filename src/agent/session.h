@@ -13,6 +13,7 @@
 
 #include <hawser/counters.h>
 
+#include "agent/refusals.h"
 #include "agent/slot.h"
 #include "backend/backend.h"
 #include "base/histogram.h"
@@ -37,8 +38,7 @@ struct PathEntry {
   bool greeted = false;  ///< The peer's Welcome came on it.
   bool welcome_sent = false;
   std::uint64_t peer_received = 0;  ///< What that Welcome said.
-  /// Regions (by index and generation) that this path cannot carry, and why; the planner then takes another path.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Status> refused;
+  Refusals refused;                 ///< What this path cannot carry.
 };
 
 /// An Arrive that waits for its chunks.

@@ -45,13 +45,29 @@ Result<Binding*> VerbsPath::bind(const RemoteRegionRef& region) {
 
 void VerbsPath::unbind(std::uint32_t index, std::uint32_t generation) { bindings_.erase({index, generation}); }
 
-VerbsPath::Pair* VerbsPath::best_pair(const VerbsBinding& binding) {
-  Pair* best = nullptr;
-  for (const auto& pair : pairs_) {
-    if (!pair->machine.is_ready() || pair->remote >= binding.keys.size()) continue;
-    if (best == nullptr || pair->qp.bytes_posted() < best->qp.bytes_posted()) best = pair.get();
+VerbsPath::Pair* VerbsPath::best_pair(const VerbsBinding& binding, std::uint64_t* passed) {
+  static_assert(wire::kPairsMax <= 64);
+  std::size_t best = pairs_.size();
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    const Pair& pair = *pairs_[i];
+    if ((*passed >> i & 1) != 0 || !pair.machine.is_ready() || pair.remote >= binding.keys.size()) continue;
+    if (best == pairs_.size() || pair.qp.bytes_posted() < pairs_[best]->qp.bytes_posted()) best = i;
   }
-  return best;
+  if (best == pairs_.size()) return nullptr;
+  *passed |= std::uint64_t{1} << best;
+  return pairs_[best].get();
+}
+
+QueuePair::Staged VerbsPath::stage(const Chunk& chunk, const VerbsBinding& binding, Status* why) {
+  const bool waits = chunk.priority == Priority::kBulk && chunk.bytes > kSmallChunk;
+  std::uint64_t passed = 0;
+  // One may have little under way in bytes, and no request to spare: then the next has its turn.
+  while (Pair* pair = best_pair(binding, &passed)) {
+    if (waits && pair->qp.bytes_posted() >= shared_.options.window) break;
+    const QueuePair::Staged staged = pair->qp.stage(chunk, binding.keys[pair->remote], why);
+    if (staged != QueuePair::Staged::kNoRoom) return staged;
+  }
+  return QueuePair::Staged::kNoRoom;
 }
 
 VerbsPath::Posted VerbsPath::post(const Flight& flight) {
@@ -66,11 +82,7 @@ VerbsPath::Posted VerbsPath::post(const Flight& flight) {
   } else if (!fits(chunk, binding.size)) {
     why = not_allowed("a range lies outside the region");
   } else {
-    Pair* pair = best_pair(binding);
-    if (pair == nullptr) return Posted::kNoRoom;
-    const bool waits = chunk.priority == Priority::kBulk && chunk.bytes > kSmallChunk;
-    if (waits && pair->qp.bytes_posted() >= shared_.options.window) return Posted::kNoRoom;
-    switch (pair->qp.stage(chunk, binding.keys[pair->remote], &why)) {
+    switch (stage(chunk, binding, &why)) {
       case QueuePair::Staged::kYes:
         return Posted::kYes;
       case QueuePair::Staged::kNoRoom:

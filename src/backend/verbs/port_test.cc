@@ -556,6 +556,29 @@ TEST_F(VerbsPair, TwoRailsShareTheLoadAndOneCarriesOnAlone) {
   EXPECT_TRUE(a->down.empty());
 }
 
+TEST_F(VerbsPair, AFullQueuePairIsPassedOverForOneWithRoom) {
+  options.pair.send_depth = 16;
+  start({"mock0", "mock1"}, {"mock2", "mock3"});
+  connect();
+  ASSERT_TRUE(run([&] { return fabric.qps() == 4; }));
+  run_slow([&] { return false; }, kStep, 200);
+  fabric.hold = true;
+  const Piece large[] = {{a->memory.data(), 0, 65536}};
+  ASSERT_EQ(submit(Operation::kWrite, large, 1).taken, 1u);
+  // The other one has the least under way, but no request is left after 16 of these.
+  std::vector<Piece> pieces(24);
+  std::vector<Chunk> chunks;
+  for (std::uint64_t i = 0; i < pieces.size(); ++i) {
+    pieces[i] = {a->memory.data() + 65536 + i * 128, 65536 + i * 128, 64};
+    chunks.push_back(chunk(Operation::kWrite, {&pieces[i], 1}, i + 2));
+  }
+  EXPECT_EQ(to_b->submit(chunks, now).taken, 24u);
+  fabric.hold = false;
+  fabric.deliver();
+  ASSERT_TRUE(run([&] { return a->done.size() == 25; }));
+  for (const auto& [cookie, status] : a->done) EXPECT_TRUE(status.ok()) << cookie << status.to_string();
+}
+
 TEST_F(VerbsPair, LostCompletionsAreNoticedAndTheWorkIsDoneAgain) {
   start();
   connect();

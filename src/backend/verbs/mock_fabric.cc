@@ -127,6 +127,16 @@ std::vector<std::uint32_t> MockFabric::qp_numbers() const {
   return numbers;
 }
 
+ibv_qp_attr MockFabric::attributes(std::uint32_t number) const { return qps_.at(number)->attr; }
+
+ibv_qp_init_attr MockFabric::made_with(std::uint32_t number) const {
+  const MockQp& qp = *qps_.at(number);
+  ibv_qp_init_attr attr{};
+  attr.cap = qp.cap;
+  attr.qp_type = qp.qp_type;
+  return attr;
+}
+
 bool MockFabric::linked(const MockQp& qp) const {
   const auto peer = qps_.find(qp.peer);
   if (peer == qps_.end() || down_.contains(qp.device) || down_.contains(peer->second->device)) return false;
@@ -604,14 +614,27 @@ int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
     return errno;
   }
   if (!is_legal(qp.attr.qp_state, to) || (mask & needed_for(to)) != needed_for(to)) return EINVAL;
-  if (to == IBV_QPS_INIT) qp.attr.qp_access_flags = attr->qp_access_flags;
+  if (to == IBV_QPS_INIT) {
+    qp.attr.qp_access_flags = attr->qp_access_flags;
+    qp.attr.pkey_index = attr->pkey_index;
+  }
   if (to == IBV_QPS_RTR) {
     const MockDevice& device = fabric_.device(qp.device);
     if (attr->max_dest_rd_atomic > device.max_qp_rd_atom || attr->path_mtu > device.mtu) return EINVAL;
     qp.peer = attr->dest_qp_num;
     qp.attr.rq_psn = attr->rq_psn;
+    qp.attr.path_mtu = attr->path_mtu;
+    qp.attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
+    qp.attr.min_rnr_timer = attr->min_rnr_timer;
+    qp.attr.ah_attr = attr->ah_attr;
   }
-  if (to == IBV_QPS_RTS) qp.attr.sq_psn = attr->sq_psn;
+  if (to == IBV_QPS_RTS) {
+    qp.attr.sq_psn = attr->sq_psn;
+    qp.attr.timeout = attr->timeout;
+    qp.attr.retry_cnt = attr->retry_cnt;
+    qp.attr.rnr_retry = attr->rnr_retry;
+    qp.attr.max_rd_atomic = attr->max_rd_atomic;
+  }
   qp.attr.qp_state = qp.state = to;
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) fabric_.flush(qp);
   if (to == IBV_QPS_RESET) qp.outstanding = 0;

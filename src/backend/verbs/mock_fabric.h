@@ -72,6 +72,9 @@ class MockFabric {
   void overrun_all_cqs();
   std::size_t qps() const { return qps_.size(); }
   std::vector<std::uint32_t> qp_numbers() const;
+  /// What it was connected with so far.
+  ibv_qp_attr attributes(std::uint32_t number) const;
+  ibv_qp_init_attr made_with(std::uint32_t number) const;
   std::uint64_t posts = 0, requests = 0;  ///< Calls of post_send, and work requests in them.
 
   // For MockVerbs.

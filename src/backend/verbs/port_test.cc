@@ -243,6 +243,48 @@ TEST_F(VerbsPair, C1WriteAndRead) {
   EXPECT_TRUE(std::equal(a->memory.begin(), a->memory.begin() + 100'000, a->memory.begin() + 1'000'000));
 }
 
+TEST_F(VerbsPair, EveryParameterOfAQueuePairReachesTheDevice) {
+  auto read = read_verbs_options({{"mtu", "1024"},
+                                  {"rd_atomic", "5"},
+                                  {"timeout", "15"},
+                                  {"retry", "3"},
+                                  {"rnr_retry", "4"},
+                                  {"min_rnr_timer", "17"},
+                                  {"traffic_class", "104"},
+                                  {"service_level", "3"},
+                                  {"hop_limit", "9"},
+                                  {"flow_label", "77"},
+                                  {"pkey_index", "2"},
+                                  {"send_depth", "100"},
+                                  {"max_sge", "3"},
+                                  {"inline", "32"}});
+  ASSERT_TRUE(read.has_value()) << read.error().to_string();
+  options = *read;
+  start();
+  connect();
+  ASSERT_EQ(fabric.qps(), 2u);
+  for (const std::uint32_t number : fabric.qp_numbers()) {
+    const ibv_qp_init_attr made = fabric.made_with(number);
+    EXPECT_EQ(made.qp_type, IBV_QPT_RC);
+    EXPECT_EQ(made.cap.max_send_wr, 100u);
+    EXPECT_EQ(made.cap.max_send_sge, 3u);
+    EXPECT_EQ(made.cap.max_inline_data, 32u);
+    const ibv_qp_attr attr = fabric.attributes(number);
+    EXPECT_EQ(attr.path_mtu, IBV_MTU_1024);
+    EXPECT_EQ(attr.max_rd_atomic, 5);
+    EXPECT_EQ(attr.max_dest_rd_atomic, 5);
+    EXPECT_EQ(attr.timeout, 15);
+    EXPECT_EQ(attr.retry_cnt, 3);
+    EXPECT_EQ(attr.rnr_retry, 4);
+    EXPECT_EQ(attr.min_rnr_timer, 17);
+    EXPECT_EQ(attr.pkey_index, 2);
+    EXPECT_EQ(attr.ah_attr.sl, 3);
+    EXPECT_EQ(attr.ah_attr.grh.traffic_class, 104);
+    EXPECT_EQ(attr.ah_attr.grh.hop_limit, 9);
+    EXPECT_EQ(attr.ah_attr.grh.flow_label, 77u);
+  }
+}
+
 TEST_F(VerbsPair, C2SizesAndUnalignedStarts) {
   start();
   connect();

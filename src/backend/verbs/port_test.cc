@@ -360,6 +360,19 @@ TEST_F(VerbsPair, C7MoreThanTheQueueHoldsIsHeldBackAndThenGoes) {
   for (const auto& [cookie, status] : a->done) EXPECT_TRUE(status.ok()) << cookie;
 }
 
+TEST_F(VerbsPair, C7LaterBatchesReuseTheConnection) {
+  start();
+  connect();
+  const std::vector<std::uint32_t> numbers = fabric.qp_numbers();
+  const Piece out[] = {{a->memory.data(), 0, 4096}};
+  for (std::uint64_t cookie = 1; cookie <= 50; ++cookie) {
+    ASSERT_EQ(submit(Operation::kWrite, out, cookie).taken, 1u);
+    ASSERT_TRUE(run([&] { return is_done(cookie); }));
+    ASSERT_TRUE(outcome(cookie).ok()) << outcome(cookie).to_string();
+  }
+  EXPECT_EQ(fabric.qp_numbers(), numbers);
+}
+
 TEST_F(VerbsPair, AChunkThatNoQueueHoldsIsRefusedInsteadOfWaitingForEver) {
   options.pair.send_depth = 16;
   start();

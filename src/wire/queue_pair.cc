@@ -11,7 +11,7 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-enum class Kind : std::uint8_t { kPorts = 1, kConnect = 2, kAccept = 3, kReady = 4, kBroken = 5 };
+enum class Kind : std::uint8_t { kPorts = 1, kConnect = 2, kAccept = 3, kReady = 4, kBroken = 5, kReceived = 7 };
 
 constexpr std::size_t kReasonMax = 512;
 constexpr std::size_t kPortSizeMin = 1 + 1 + 1 + 1 + 1 + 2 + 16 + 1 + 1 + 8;
@@ -67,6 +67,14 @@ void put(ByteWriter& out, const RdmaPorts& message) {
     out.u8(port.gid_prefix);
     out.u64(port.mbit_per_s);
   }
+  if (message.receives == 0) return;
+  out.u16(static_cast<std::uint16_t>(message.receives));
+  out.u32(message.receive_bytes);
+}
+
+void put(ByteWriter& out, const MessagesReceived& message) {
+  out.u8(static_cast<std::uint8_t>(Kind::kReceived));
+  out.u64(message.received);
 }
 
 void put(ByteWriter& out, const QueuePairConnect& message) {
@@ -125,6 +133,11 @@ Result<QueuePairMessage> take_ports(ByteReader& in) {
     if (!in.ok() || !is_mtu(port.mtu)) return corrupt("bad port");
     message.ports.push_back(std::move(port));
   }
+  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
+  message.receives = in.u16();
+  message.receive_bytes = in.u32();
+  const bool holds = message.receive_bytes > kMessageHeadSize && message.receive_bytes <= kReceiveBytesMax;
+  if (!in.ok() || message.receives > kReceivesMax || (message.receives > 0 && !holds)) return corrupt("bad receives");
   return QueuePairMessage(std::move(message));
 }
 
@@ -173,6 +186,27 @@ Result<QueuePairMessage> take_broken(ByteReader& in) {
 
 }  // namespace
 
+std::array<std::byte, kMessageHeadSize> encode_head(const MessageHead& head) {
+  std::string text;
+  ByteWriter out(&text);
+  out.u8(kNumberedMessage);
+  out.u64(head.sequence);
+  out.u64(head.received);
+  std::array<std::byte, kMessageHeadSize> bytes{};
+  std::ranges::copy(base::as_bytes(text), bytes.begin());
+  return bytes;
+}
+
+Result<MessageHead> decode_head(std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
+  const std::uint8_t kind = in.u8();
+  MessageHead head;
+  head.sequence = in.u64();
+  head.received = in.u64();
+  if (!in.ok() || kind != kNumberedMessage || head.sequence == 0) return corrupt("bad head of a message");
+  return head;
+}
+
 std::string encode(const QueuePairMessage& message) {
   std::string text;
   ByteWriter out(&text);
@@ -195,6 +229,11 @@ Result<QueuePairMessage> decode_queue_pair(std::span<const std::byte> bytes) {
       return take_ready(in);
     case Kind::kBroken:
       return take_broken(in);
+    case Kind::kReceived: {
+      const MessagesReceived message{.received = in.u64()};
+      if (!in.ok()) return corrupt("bad Received");
+      return QueuePairMessage(message);
+    }
   }
   return Status(Code::kUnsupported, base::format("handshake of queue pairs: unknown kind {}", kind));
 }

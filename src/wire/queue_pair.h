@@ -8,11 +8,16 @@
 //   ports    (1) = version:u8, count:u8, port[count]
 //     port     = device:string, number:u8, transport:u8, layer:u8, mtu:u8, lid:u16, gid:16, gid_type:u8,
 //                gid_prefix:u8, mbit_per_s:u64
+//     after the ports: receives:u16, receive_bytes:u32; absent (earlier builds): 0. Where both ends told more than 0, messages
+//     of the agents go numbered (6), and those that fit into `receive_bytes` may go by the first queue pair's sends.
 //   connect  (2) = pair:u8, epoch:u32, local:u8, remote:u8, pairs:u8, endpoint
 //   accept   (3) = pair:u8, epoch:u32, endpoint
 //     endpoint = number:u32, psn:u32, lid:u16, gid:16, mtu:u8, reads_in:u8, reads_out:u8
 //   ready    (4) = pair:u8, epoch:u32
 //   broken   (5) = pair:u8, epoch:u32, code:u8, reason:string
+//   numbered (6) = sequence:u64, received:u64; then a message of the agents: all that follows. Also what a send carries.
+//   received (7) = received:u64
+// `sequence` counts the sender's messages from 1, over both carriers; `received` is the last one that it delivered.
 // `local` and `remote` are places in the sender's and the receiver's list of ports. mtu is its code: 1 (256 bytes) to 5
 // (4096). Bytes behind a body are a newer form's and are skipped.
 //
@@ -31,6 +36,10 @@
 namespace hawser::wire {
 
 inline constexpr std::uint8_t kAgentMessage = 0;  ///< First byte of what is not for the queue pairs.
+inline constexpr std::uint8_t kNumberedMessage = 6;
+inline constexpr std::size_t kMessageHeadSize = 1 + 8 + 8;  ///< Of a numbered message.
+inline constexpr std::uint32_t kReceivesMax = 1024;
+inline constexpr std::uint32_t kReceiveBytesMax = 128 * 1024;
 inline constexpr std::uint8_t kPortsVersion = 1;
 inline constexpr std::size_t kPortsMax = 16;   ///< Ports of one agent.
 inline constexpr std::uint8_t kPairsMax = 64;  ///< Queue pairs of one path.
@@ -56,6 +65,19 @@ struct RdmaPort {
 
 struct RdmaPorts {
   std::vector<RdmaPort> ports;
+  std::uint32_t receives = 0;       ///< Receives posted on the first queue pair; 0: none, and no numbered messages.
+  std::uint32_t receive_bytes = 0;  ///< Of each, the message's head included.
+};
+
+/// What a numbered message begins with.
+struct MessageHead {
+  std::uint64_t sequence = 0;
+  std::uint64_t received = 0;
+};
+
+/// The sender may forget its messages up to this one, and send as many more.
+struct MessagesReceived {
+  std::uint64_t received = 0;
 };
 
 /// One end of a queue pair, as the other must know it.
@@ -95,10 +117,15 @@ struct QueuePairBroken {
   std::string reason;
 };
 
-using QueuePairMessage = std::variant<RdmaPorts, QueuePairConnect, QueuePairAccept, QueuePairReady, QueuePairBroken>;
+using QueuePairMessage =
+    std::variant<RdmaPorts, QueuePairConnect, QueuePairAccept, QueuePairReady, QueuePairBroken, MessagesReceived>;
 
 std::string encode(const QueuePairMessage& message);
 /// kCorrupt for what is no message of the queue pairs; kUnsupported for a kind or version that this build lacks.
 Result<QueuePairMessage> decode_queue_pair(std::span<const std::byte> bytes);
+
+std::array<std::byte, kMessageHeadSize> encode_head(const MessageHead& head);
+/// kCorrupt for what does not begin with one; the message is behind its kMessageHeadSize bytes.
+Result<MessageHead> decode_head(std::span<const std::byte> bytes);
 
 }  // namespace hawser::wire

@@ -30,9 +30,13 @@ std::vector<QueuePairMessage> samples() {
                          .gid_type = 3,
                          .gid_prefix = 24,
                          .mbit_per_s = 100});
+  RdmaPorts with_receives = ports;
+  with_receives.receives = 32;
+  with_receives.receive_bytes = 2048;
   return {ports, QueuePairConnect{.pair = 1, .epoch = 9, .local = 0, .remote = 2, .pairs = 4, .endpoint = endpoint()},
           QueuePairAccept{.pair = 1, .epoch = 9, .endpoint = endpoint()}, QueuePairReady{.pair = 3, .epoch = 1},
-          QueuePairBroken{.pair = 0, .epoch = 2, .code = Code::kTimedOut, .reason = "no answer"}};
+          QueuePairBroken{.pair = 0, .epoch = 2, .code = Code::kTimedOut, .reason = "no answer"},
+          with_receives, MessagesReceived{.received = 0x0102030405060708}};
 }
 
 TEST(QueuePairWire, GoldenVectors) {
@@ -42,6 +46,10 @@ TEST(QueuePairWire, GoldenVectors) {
   EXPECT_EQ(hex(encode(all[2])), "03010900000056341200efcdab000700fe000000000000000000000000000001051004");
   EXPECT_EQ(hex(encode(all[3])), "040301000000");
   EXPECT_EQ(hex(encode(all[4])), "05000200000006096e6f20616e73776572");
+  EXPECT_EQ(hex(encode(all[5])), hex(encode(all[0])) + "200000080000");
+  EXPECT_EQ(hex(encode(all[6])), "070807060504030201");
+  const auto head = encode_head({.sequence = 0x1122, .received = 3});
+  EXPECT_EQ(hex({reinterpret_cast<const char*>(head.data()), head.size()}), "0622110000000000000300000000000000");
 }
 
 TEST(QueuePairWire, WhatIsDecodedIsWhatWasSaid) {
@@ -55,10 +63,38 @@ TEST(QueuePairWire, WhatIsDecodedIsWhatWasSaid) {
 }
 
 TEST(QueuePairWire, EveryCutIsAnError) {
+  const std::size_t earlier_form = encode(samples()[0]).size();
   for (const QueuePairMessage& message : samples()) {
-    feed_every_cut(encode(message),
-                   [](std::span<const std::byte> bytes) { EXPECT_FALSE(decode_queue_pair(bytes)) << bytes.size(); });
+    feed_every_cut(encode(message), [&](std::span<const std::byte> bytes) {
+      const bool whole = message.index() == 0 && bytes.size() == earlier_form;
+      EXPECT_EQ(decode_queue_pair(bytes).has_value(), whole) << bytes.size();
+    });
   }
+  const auto head = encode_head({.sequence = 1, .received = 0});
+  for (std::size_t size = 0; size < head.size(); ++size) EXPECT_FALSE(decode_head(std::span(head).first(size)));
+}
+
+TEST(QueuePairWire, ReceivesAreOptionalAndBounded) {
+  const auto decoded = decode_queue_pair(base::as_bytes(encode(samples()[0])));
+  EXPECT_EQ(std::get<RdmaPorts>(*decoded).receives, 0u) << "a release that has none tells none";
+  RdmaPorts ports = std::get<RdmaPorts>(samples()[5]);
+  ports.receives = kReceivesMax + 1;
+  EXPECT_FALSE(decode_queue_pair(base::as_bytes(encode(ports))));
+  ports.receives = 1;
+  ports.receive_bytes = kMessageHeadSize;
+  EXPECT_FALSE(decode_queue_pair(base::as_bytes(encode(ports))));
+  ports.receive_bytes = kReceiveBytesMax + 1;
+  EXPECT_FALSE(decode_queue_pair(base::as_bytes(encode(ports))));
+}
+
+TEST(QueuePairWire, ANumberedMessageHasItsHead) {
+  const auto bytes = encode_head({.sequence = 7, .received = 5});
+  const auto head = decode_head(bytes);
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->sequence, 7u);
+  EXPECT_EQ(head->received, 5u);
+  EXPECT_FALSE(decode_head(encode_head({.sequence = 0, .received = 5})));
+  EXPECT_FALSE(decode_queue_pair(bytes)) << "it is no handshake";
 }
 
 TEST(QueuePairWire, ValuesOutsideTheirBoundsAreErrors) {
@@ -89,7 +125,8 @@ TEST(QueuePairWire, AnotherVersionOrKindSaysSo) {
 
 TEST(QueuePairWire, BytesBehindABodyAreSkipped) {
   for (const QueuePairMessage& message : samples()) {
-    EXPECT_TRUE(decode_queue_pair(base::as_bytes(encode(message) + "more")));
+    const std::string more = message.index() == 0 ? std::string(8, '\0') : "more";  // The ports' newer form is read.
+    EXPECT_TRUE(decode_queue_pair(base::as_bytes(encode(message) + more)));
   }
 }
 

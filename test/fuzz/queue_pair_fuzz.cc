@@ -1,5 +1,6 @@
 // The handshake of queue pairs from a peer: decoding answers, and what it accepts survives being encoded again.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,6 +11,10 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
+  if (const auto head = hawser::wire::decode_head(bytes)) {
+    const auto encoded = hawser::wire::encode_head(*head);
+    HAWSER_ASSERT(std::ranges::equal(encoded, bytes.first(encoded.size())), "a message's head changed");
+  }
   const auto message = hawser::wire::decode_queue_pair(bytes);
   if (!message) return 0;
   const std::string again = hawser::wire::encode(*message);

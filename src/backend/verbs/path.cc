@@ -149,7 +149,12 @@ void VerbsPath::on_completion(std::uint32_t lane, const ibv_wc& wc, Instant now)
       case Completed::Kind::kFault:
         fault(i, completed.cause, now);
         break;
+      case Completed::Kind::kSent:
+      case Completed::Kind::kReceived:
+        on_message_completion(completed, now);
+        break;
     }
+    if (is_down()) return;
     const bool draining = pair.machine.state() == proto::QueuePairState::kDraining;
     if (draining && pair.qp.is_drained()) feed(i, proto::QueuePairEvent::kDrained, now);
     return;
@@ -163,6 +168,7 @@ bool VerbsPath::has_number(std::uint32_t lane, std::uint32_t number) const {
 
 bool VerbsPath::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (state_ != PathState::kUp || !outgoing_.empty()) return false;
+  if (messages_ != nullptr) return send_numbered(priority, head, body);
   head_.resize(1 + head.size());
   head_[0] = std::byte{wire::kAgentMessage};
   std::ranges::copy(head, head_.begin() + 1);
@@ -210,6 +216,7 @@ std::size_t VerbsPath::turn(Instant now) {
   std::size_t work = run_timers(now);
   if (!outgoing_.empty()) send_outgoing();
   if (!again_.empty()) work += post_again(now);
+  if (messages_ != nullptr && !is_down()) turn_messages(now);
   return work;
 }
 
@@ -256,6 +263,10 @@ PathCounters VerbsPath::counters() const {
     counters.messages_in = control.messages_in;
     counters.messages_out = control.messages_out;
   }
+  if (messages_ != nullptr) {
+    counters.messages_in += messages_->received_count();
+    counters.messages_out += messages_->sent_count();
+  }
   for (const auto& pair : pairs_) counters.epochs += pair->machine.epoch();
   return counters;
 }
@@ -269,6 +280,10 @@ std::string VerbsPath::describe() const {
                          pair.qp.in_flight());
   }
   text += base::format(", {} chunks, {} bytes out, {} bytes in", counts_.chunks, counts_.bytes_out, counts_.bytes_in);
+  if (messages_ != nullptr) {
+    text += base::format(", {} messages sent and {} received by queue pair", messages_->sent_count(),
+                         messages_->received_count());
+  }
   return is_down() ? text + ", down" : text;
 }
 

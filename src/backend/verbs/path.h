@@ -1,7 +1,7 @@
 #pragma once
 
-// VerbsPath: the route to one peer. A control stream (a path of the stream port beside it) carries hellos, messages,
-// heartbeats and the handshake of queue pairs; queue pairs carry the bytes.
+// VerbsPath: the route to one peer. A control stream (a path of the stream port beside it) carries hellos, heartbeats
+// and the handshake of queue pairs; queue pairs carry the bytes, and the first one the agents' messages (messages.h).
 //
 // It is up as long as the control stream is and some queue pair has been ready within `patience`. A queue pair that
 // fails is mended by itself (proto/queue_pair.h): what was posted on it waits until nothing of it can land any more,
@@ -18,6 +18,7 @@
 
 #include "backend/backend.h"
 #include "backend/stream/events.h"
+#include "backend/verbs/messages.h"
 #include "backend/verbs/queue_pair.h"
 #include "proto/backoff.h"
 #include "proto/queue_pair.h"
@@ -67,8 +68,8 @@ class VerbsPath final : public Path {
   void forget_control() { control_ = nullptr; }
   /// The control stream is through.
   void on_control_up(const PortEvent& event);
-  /// A message of the peer's path: true when it is for the agent.
-  bool on_message(std::span<const std::byte> bytes, Instant now);
+  /// A message of the peer's path. How many bytes stand before the agent's own; 0: it is not for the agent, or not now.
+  std::size_t on_message(std::span<const std::byte> bytes, Instant now);
   void on_completion(std::uint32_t lane, const ibv_wc& wc, Instant now);
   /// A port of this host went, or its device.
   void on_lane_fault(std::uint32_t lane, const Status& why, Instant now);
@@ -78,7 +79,9 @@ class VerbsPath final : public Path {
   bool is_known() const { return told_up_ || !inbound_; }
   /// Posts what waits, runs timers.
   std::size_t turn(Instant now);
-  bool has_work() const { return !outgoing_.empty() || (!again_.empty() && ready_ > 0); }
+  bool has_work() const {
+    return !outgoing_.empty() || (!again_.empty() && ready_ > 0) || (messages_ != nullptr && (messages_->has_work() || !message_fault_.ok()));
+  }
   Instant next_deadline() const;
   bool has_number(std::uint32_t lane, std::uint32_t number) const;
 
@@ -131,6 +134,16 @@ class VerbsPath final : public Path {
   void flush(Instant now);
   void end(const Flight& flight, const Status& status);
   void send_outgoing();
+
+  // path_messages.cc
+  void open_messages(wire::RdmaPorts* told);
+  bool send_numbered(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
+  bool is_first(const Pair& pair) const { return !pairs_.empty() && pairs_[0].get() == &pair; }
+  Status make(Pair& pair);
+  std::size_t on_agent_message(std::span<const std::byte> bytes, Instant now);
+  void on_message_completion(const Completed& completed, Instant now);
+  void turn_messages(Instant now);
+  void repost(Instant now);
   std::size_t post_again(Instant now);
   void force_cancelled(Instant now);
 
@@ -143,6 +156,8 @@ class VerbsPath final : public Path {
   Identity peer_;
   base::Id128 session_, supersedes_;
   std::vector<wire::RdmaPort> ports_;  ///< The peer's.
+  Status message_fault_;                ///< Of posting a message; the next turn breaks the first queue pair.
+  std::unique_ptr<Messages> messages_;  ///< Null: the messages have no numbers and go by the control stream.
   std::vector<std::unique_ptr<Pair>> pairs_;
   std::uint32_t ready_ = 0;
   Instant deadline_ = Instant::max();    ///< Of coming up.

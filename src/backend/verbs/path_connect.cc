@@ -45,6 +45,7 @@ void VerbsPath::on_control_up(const PortEvent& event) {
   supersedes_ = event.supersedes;
   wire::RdmaPorts ports;
   for (const auto& lane : shared_.lanes) ports.ports.push_back(lane->nic->told());
+  open_messages(&ports);
   say(ports);
 }
 
@@ -62,35 +63,38 @@ std::unique_ptr<VerbsPath::Pair> VerbsPath::make_pair(Role role, std::uint32_t l
   return std::make_unique<Pair>(*shared_.lanes[lane], shared_.options.pair, role, lane, remote);
 }
 
-bool VerbsPath::on_message(std::span<const std::byte> bytes, Instant now) {
-  if (!bytes.empty() && bytes[0] == std::byte{wire::kAgentMessage}) {
-    if (state_ == PathState::kUp) return true;
-    go_down(Status(Code::kCorrupt, "the peer sent a message before the path was up").with_scope(Scope::kPath));
-    return false;
+std::size_t VerbsPath::on_message(std::span<const std::byte> bytes, Instant now) {
+  const std::byte kind = bytes.empty() ? std::byte{0xff} : bytes[0];
+  if (kind == std::byte{wire::kAgentMessage} || kind == std::byte{wire::kNumberedMessage}) {
+    return on_agent_message(bytes, now);
   }
   const Result<wire::QueuePairMessage> message = wire::decode_queue_pair(bytes);
   if (!message) {
     go_down(message.error().with_scope(Scope::kPath));
-    return false;
+    return 0;
   }
   if (const auto* ports = std::get_if<wire::RdmaPorts>(&*message)) on_ports(*ports, now);
   if (const auto* connect = std::get_if<wire::QueuePairConnect>(&*message)) on_connect(*connect, now);
   if (const auto* accept = std::get_if<wire::QueuePairAccept>(&*message)) on_accept(*accept, now);
+  if (const auto* told = std::get_if<wire::MessagesReceived>(&*message); told != nullptr && messages_ != nullptr) {
+    if (Status status = messages_->on_told(told->received); !status.ok()) go_down(status);
+  }
   if (const auto* ready = std::get_if<wire::QueuePairReady>(&*message)) {
-    if (ready->pair >= pairs_.size()) return false;
+    if (ready->pair >= pairs_.size()) return 0;
     perform(ready->pair, pairs_[ready->pair]->machine.on_message(Event::kReadyHeard, ready->epoch), now);
   }
   if (const auto* broken = std::get_if<wire::QueuePairBroken>(&*message)) {
-    if (broken->pair >= pairs_.size() || broken->epoch != pairs_[broken->pair]->machine.epoch()) return false;
+    if (broken->pair >= pairs_.size() || broken->epoch != pairs_[broken->pair]->machine.epoch()) return 0;
     pairs_[broken->pair]->cause = Status(broken->code, base::format("{} says: {}", name_, broken->reason));
     perform(broken->pair, pairs_[broken->pair]->machine.on_message(Event::kBroken, broken->epoch), now);
   }
-  return false;
+  return 0;
 }
 
 void VerbsPath::on_ports(const wire::RdmaPorts& ports, Instant now) {
   if (!ports_.empty()) return;
   ports_ = ports.ports;
+  if (messages_ != nullptr && !messages_->on_peer(ports.receives, ports.receive_bytes)) messages_.reset();
   if (inbound_) return;  // Who opened the path makes the rails.
   std::vector<RailPort> ours, theirs;
   for (const auto& lane : shared_.lanes) ours.push_back(lane->nic->rail);
@@ -174,7 +178,7 @@ Status VerbsPath::act(std::size_t index, Action action, Instant now) {
       pair.machine.next_epoch();
       break;
     case Action::kMake:
-      return pair.qp.make(epoch, shared_.rng);
+      return make(pair);
     case Action::kJoin:
       return pair.qp.join(pair.peer);
     case Action::kProve:
@@ -221,6 +225,7 @@ Status VerbsPath::act(std::size_t index, Action action, Instant now) {
       break;
     case Action::kReportLost:
       if (--ready_ == 0) lost_since_ = now;
+      if (messages_ != nullptr && is_first(pair)) messages_->on_lost();
       break;
     case Action::kReportFenced:
       fenced(pair);
@@ -242,6 +247,7 @@ void VerbsPath::reset(Pair& pair, Instant now) {
   if (pair.lost.empty()) pair.quiet_at = now == Instant::max() ? now : now + kLinger;
   std::vector<Flight> back;
   pair.qp.reset(&back);
+  if (messages_ != nullptr && is_first(pair)) messages_->on_reset();
   for (Flight& flight : back) {
     if (!flight.failure.ok()) {
       end(flight, flight.failure.with_peer(name_));
@@ -283,6 +289,9 @@ void VerbsPath::report_ready(Pair& pair) {
   deadline_ = Instant::max();
   told_up_ = true;
   shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_);
+  if (messages_ == nullptr) return;
+  messages_->allow();
+  messages_->deliver();
 }
 
 /// A path that never came up does not try for ever: the agent has other backends.

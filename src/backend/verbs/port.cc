@@ -41,7 +41,7 @@ Result<std::unique_ptr<VerbsPort>> VerbsPort::open(const Context& context, const
 
 Status VerbsPort::open_lanes() {
   for (const auto& nic : parts_.nics) {
-    HAWSER_TRY_ASSIGN(auto queues, CqPool::open(nic->domain, options_.pair.send_depth + 1));
+    HAWSER_TRY_ASSIGN(auto queues, CqPool::open(nic->domain, options_.pair.send_depth + 2 * options_.pair.messages + 1));
     const int async_fd = nic->domain->context()->async_fd;
     HAWSER_TRY(base::set_nonblocking(async_fd));
     if (parts_.control->wait_fd() >= 0) {
@@ -229,12 +229,14 @@ bool VerbsPort::translate(PortEvent& event, PortEvent& out) {
     case PortEvent::Kind::kPathDown:
       path->go_down(event.status);
       break;
-    case PortEvent::Kind::kMessage:
-      if (!path->on_message(event.bytes, now_)) break;
+    case PortEvent::Kind::kMessage: {
+      const std::size_t head = path->on_message(event.bytes, now_);
+      if (head == 0) break;
       out.kind = PortEvent::Kind::kMessage;
       out.path = path;
-      out.bytes = event.bytes.subspan(1);
+      out.bytes = event.bytes.subspan(head);
       return true;
+    }
     default:
       break;  // Peers of ours move no bytes on it.
   }
@@ -244,6 +246,7 @@ bool VerbsPort::translate(PortEvent& event, PortEvent& out) {
 
 std::size_t VerbsPort::poll(std::span<PortEvent> out) {
   std::size_t count = events_.poll(out);
+  if (count > 0) return count;  // The next poll of `events_` ends what this one shows.
   bool shows_stash = false;
   while (count < out.size()) {
     if (stash_at_ == stash_end_) {
@@ -259,8 +262,9 @@ std::size_t VerbsPort::poll(std::span<PortEvent> out) {
       shows_stash = true;
     }
     // What it caused comes before the peer's next word.
-    if (!events_.empty()) count += events_.poll(out.subspan(count));
-    if (!events_.empty()) break;
+    if (events_.empty()) continue;
+    count += events_.poll(out.subspan(count));
+    break;
   }
   return count;
 }

@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::uint32_t kLastBit = 1u << 31;
 constexpr std::uint32_t kProbeSlot = kLastBit - 1;
+/// In the number of a message's request; the rest is its place.
+constexpr std::uint32_t kReceiveBit = 1u << 30;
+constexpr std::uint32_t kMessageBit = 1u << 29;
 constexpr std::uint32_t kFlowLabelMask = 0xfffff;
 /// One entry of a scatter list holds at most this much.
 constexpr std::uint64_t kRunMax = 1u << 30;
@@ -88,8 +91,10 @@ Status QueuePair::create() {
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = cq_;
   attr.qp_type = IBV_QPT_RC;
-  attr.cap.max_send_wr = options_.send_depth;
-  attr.cap.max_recv_wr = 1;
+  const auto most = static_cast<std::uint32_t>(std::max(nic.domain->attributes().max_qp_wr, 0));
+  message_room_ = most > options_.send_depth ? std::min(options_.messages, most - options_.send_depth) : 0;
+  attr.cap.max_send_wr = options_.send_depth + message_room_;
+  attr.cap.max_recv_wr = std::max<std::uint32_t>(options_.messages, 1);
   attr.cap.max_send_sge = std::min(options_.sge_max, static_cast<std::uint32_t>(nic.domain->attributes().max_sge));
   attr.cap.max_recv_sge = 1;
   attr.cap.max_inline_data = options_.inline_max;
@@ -202,8 +207,44 @@ void QueuePair::reset(std::vector<Flight>* back) {
   }
   for (Flight& flight : failed_) back->push_back(std::move(flight));
   failed_.clear();
-  requests_ = 0;
+  requests_ = messages_ = 0;
   proving_ = false;
+}
+
+/// Messages take of the chunks' requests what the device does not have beside them.
+std::uint32_t QueuePair::chunk_depth() const {
+  return options_.send_depth - std::min(options_.send_depth, messages_ - std::min(messages_, message_room_));
+}
+
+bool QueuePair::has_message_room() const {
+  return messages_ < options_.messages && requests_ + messages_ < options_.send_depth + message_room_;
+}
+
+Status QueuePair::post_message(std::uint32_t place, const ibv_sge& bytes) {
+  ibv_sge piece = bytes;
+  ibv_send_wr request{};
+  request.wr_id = number_of(kMessageBit | place, false);
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_SIGNALED;
+  if (bytes.length <= inline_max_) request.send_flags |= IBV_SEND_INLINE;
+  ibv_send_wr* bad = nullptr;
+  const int error = lane_.nic->domain->verbs().post_send(qp_, &request, &bad);
+  if (error != 0) return failed("posting a message", error);
+  ++messages_;
+  return {};
+}
+
+Status QueuePair::post_receive(std::uint32_t place, const ibv_sge& room) {
+  ibv_sge piece = room;
+  ibv_recv_wr request{};
+  request.wr_id = number_of(kReceiveBit | place, false);
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  const int error = lane_.nic->domain->verbs().post_recv(qp_, &request, &bad);
+  return error == 0 ? Status() : failed("posting a receive", error);
 }
 
 wire::QueuePairEndpoint QueuePair::endpoint() const {
@@ -259,7 +300,7 @@ bool QueuePair::add_run(Operation op, std::uint64_t remote, std::uint32_t rkey, 
       return true;
     }
   }
-  if (requests_ + (batch_.size() - first) >= options_.send_depth) return false;
+  if (requests_ + (batch_.size() - first) >= chunk_depth()) return false;
   pieces_.push_back({.addr = local.iova, .length = size, .lkey = local.lkey});
   ibv_send_wr request{};
   request.sg_list = &pieces_.back();
@@ -316,7 +357,7 @@ QueuePair::Staged QueuePair::stage(const Chunk& chunk, const RemoteKey& remote, 
     fits = add_piece(chunk, chunk.pieces[i], remote, first, why);
   }
   if (fits && batch_.size() == first) {  // No bytes: still one request, whose end is the chunk's.
-    fits = requests_ < options_.send_depth;
+    fits = requests_ < chunk_depth();
     if (fits) {
       ibv_send_wr request{};
       request.opcode = chunk.op == Operation::kWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
@@ -326,7 +367,7 @@ QueuePair::Staged QueuePair::stage(const Chunk& chunk, const RemoteKey& remote, 
   if (!fits) {
     batch_.resize(first);
     pieces_.resize(first_piece);
-    if (why->ok() && requests_ == 0) *why = never_fits(chunk);
+    if (why->ok() && requests_ == 0 && chunk_depth() == options_.send_depth) *why = never_fits(chunk);
     return why->ok() ? Staged::kNoRoom : Staged::kRefused;
   }
   try_inline(chunk, first);
@@ -385,11 +426,28 @@ Status QueuePair::failure_of(const ibv_wc& wc) const {
   return status.with_device(lane_.nic->device.name);
 }
 
+Completed QueuePair::on_message(const ibv_wc& wc, std::uint32_t low) {
+  Completed result;
+  const bool receive = (low & kReceiveBit) != 0;
+  if (!receive) messages_ -= std::min(messages_, 1u);
+  // Receives that are flushed tell nothing new: whose request failed hears of it, with the cause.
+  if (receive && wc.status == IBV_WC_WR_FLUSH_ERR) return result;
+  result.place = low & (kMessageBit - 1);
+  result.bytes = wc.byte_len;
+  result.kind = receive ? Completed::Kind::kReceived : Completed::Kind::kSent;
+  if (wc.status == IBV_WC_SUCCESS) return result;
+  if (fault_.ok()) fault_ = failure_of(wc);
+  result.kind = Completed::Kind::kFault;
+  result.cause = fault_;
+  return result;
+}
+
 Completed QueuePair::on_completion(const ibv_wc& wc) {
   Completed result;
   if (wc.wr_id >> 32 != epoch_ || qp_ == nullptr) return result;  // Of an earlier life.
   const auto low = static_cast<std::uint32_t>(wc.wr_id);
   const std::uint32_t index = low & ~kLastBit;
+  if (index != kProbeSlot && (index & (kReceiveBit | kMessageBit)) != 0) return on_message(wc, index);
   const bool good = wc.status == IBV_WC_SUCCESS;
   if (!good && fault_.ok()) fault_ = failure_of(wc);
   if (!good) {

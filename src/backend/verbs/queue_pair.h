@@ -47,10 +47,12 @@ struct Flight {
 
 /// What one completion means.
 struct Completed {
-  enum class Kind : std::uint8_t { kNothing, kChunk, kProved, kFault };
+  enum class Kind : std::uint8_t { kNothing, kChunk, kProved, kFault, kSent, kReceived };
   Kind kind = Kind::kNothing;
-  Flight flight;  ///< kChunk: it ended well.
-  Status cause;   ///< kFault.
+  Flight flight;            ///< kChunk: it ended well.
+  Status cause;             ///< kFault.
+  std::uint32_t place = 0;  ///< kSent, kReceived: as it was posted with.
+  std::uint32_t bytes = 0;  ///< kReceived.
 };
 
 class QueuePair {
@@ -84,6 +86,11 @@ class QueuePair {
   Staged stage(const Chunk& chunk, const RemoteKey& remote, Status* why);
   /// Posts the batch. After an error the queue pair is at fault; what was staged comes back by `reset`.
   Status flush();
+  /// A send into a receive of the peer. `place` comes back in kSent; the bytes stay until then.
+  Status post_message(std::uint32_t place, const ibv_sge& bytes);
+  bool has_message_room() const;
+  /// Room for one message; from INIT on. `place` comes back in kReceived.
+  Status post_receive(std::uint32_t place, const ibv_sge& room);
   /// Marks chunks of this transfer. True: there is one.
   bool cancel(std::uint64_t transfer);
   bool has_cancelled() const;
@@ -110,6 +117,8 @@ class QueuePair {
   std::uint64_t number_of(std::uint32_t slot, bool last) const;
   Status failure_of(const ibv_wc& wc) const;
   Status never_fits(const Chunk& chunk) const;
+  Completed on_message(const ibv_wc& wc, std::uint32_t low);
+  std::uint32_t chunk_depth() const;
 
   NicLane& lane_;
   const QueuePairOptions options_;
@@ -120,6 +129,8 @@ class QueuePair {
   std::uint32_t flow_label_ = 0;
   std::uint32_t inline_max_ = 0;
   std::uint32_t sges_ = 1;
+  std::uint32_t messages_ = 0;      ///< Sends posted, not ended.
+  std::uint32_t message_room_ = 0;  ///< Requests that the queue holds beside those of chunks.
   bool proving_ = false;
   Status fault_;  ///< The first error since the last reset: the cause of all flushes.
 

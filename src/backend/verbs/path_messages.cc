@@ -1,0 +1,92 @@
+// The agents' messages of a path: which carrier takes them (messages.h).
+
+#include <utility>
+
+#include "backend/verbs/path.h"
+#include "base/format.h"
+
+namespace hawser::backend::verbs {
+
+void VerbsPath::open_messages(wire::RdmaPorts* told) {
+  const std::uint32_t slots = shared_.options.pair.messages;
+  if (slots == 0) return;
+  Result<std::unique_ptr<Messages>> opened = Messages::open(shared_.lanes, slots, shared_.events, this);
+  if (!opened) {
+    HAWSER_LOG(shared_.context.log, kWarn, "verbs: messages to {} go by the control stream alone: {}", name_,
+               opened.error().to_string());
+    return;
+  }
+  messages_ = *std::move(opened);
+  told->receives = slots;
+  told->receive_bytes = Messages::kSlotBytes;
+}
+
+/// The first queue pair gets its receives before the peer can hear of it.
+Status VerbsPath::make(Pair& pair) {
+  Status status = pair.qp.make(pair.machine.epoch(), shared_.rng);
+  if (!status.ok() || messages_ == nullptr || !is_first(pair)) return status;
+  return messages_->post_receives(pair.qp, pair.lane);
+}
+
+bool VerbsPath::send_numbered(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
+  Pair* first = pairs_.empty() || !pairs_[0]->machine.is_ready() ? nullptr : pairs_[0].get();
+  Status failed;
+  const bool taken = messages_->send(first == nullptr ? nullptr : &first->qp, first == nullptr ? 0 : first->lane,
+                                     *control_, priority, head, body, &failed);
+  // The adapter is at fault, not the caller: what was taken is sent again.
+  if (!failed.ok()) {
+    message_fault_ = failed;
+    shared_.attention = true;
+  }
+  return taken;
+}
+
+std::size_t VerbsPath::on_agent_message(std::span<const std::byte> bytes, Instant now) {
+  if (state_ != PathState::kUp) {
+    go_down(Status(Code::kCorrupt, "the peer sent a message before the path was up").with_scope(Scope::kPath));
+    return 0;
+  }
+  const bool numbered = bytes[0] == std::byte{wire::kNumberedMessage};
+  if (numbered != (messages_ != nullptr)) {
+    go_down(Status(Code::kCorrupt, "the peer's messages are not numbered as was agreed").with_scope(Scope::kPath));
+    return 0;
+  }
+  if (!numbered) return 1;
+  const Result<bool> next = messages_->on_stream(bytes);
+  if (!next) {
+    go_down(next.error().with_scope(Scope::kPath));
+    return 0;
+  }
+  repost(now);
+  if (messages_->has_work()) shared_.attention = true;
+  return *next ? wire::kMessageHeadSize : 0;
+}
+
+void VerbsPath::on_message_completion(const Completed& completed, Instant now) {
+  if (messages_ == nullptr) return;
+  if (completed.kind == Completed::Kind::kSent) {
+    messages_->on_sent(completed.place);
+    return;
+  }
+  if (Status status = messages_->on_receive(completed.place, completed.bytes); !status.ok()) {
+    go_down(status.with_scope(Scope::kPath));
+    return;
+  }
+  repost(now);
+}
+
+void VerbsPath::repost(Instant now) {
+  if (Status status = messages_->repost(pairs_[0]->qp, pairs_[0]->lane); !status.ok()) fault(0, status, now);
+}
+
+void VerbsPath::turn_messages(Instant now) {
+  if (!message_fault_.ok()) fault(0, std::exchange(message_fault_, Status()), now);
+  if (is_down() || control_ == nullptr || state_ != PathState::kUp) return;
+  messages_->deliver();
+  repost(now);
+  if (is_down() || !outgoing_.empty() || !messages_->replay(*control_) || !messages_->is_word_due()) return;
+  const std::string word = wire::encode(wire::MessagesReceived{.received = messages_->received()});
+  if (control_->send(Priority::kCritical, std::as_bytes(std::span(word)), {})) messages_->take_received();
+}
+
+}  // namespace hawser::backend::verbs

@@ -8,14 +8,15 @@
 //   ports    (1) = version:u8, count:u8, port[count]
 //     port     = device:string, number:u8, transport:u8, layer:u8, mtu:u8, lid:u16, gid:16, gid_type:u8,
 //                gid_prefix:u8, mbit_per_s:u64
-//     after the ports: receives:u16, receive_bytes:u32; absent (earlier builds): 0. Where both ends told more than 0, messages
-//     of the agents go numbered (6), and those that fit into `receive_bytes` may go by the first queue pair's sends.
+//     after the ports: receives:u16, receive_bytes:u32; absent (earlier builds): 0. Where both ends told more than 0,
+//     messages of the agents go numbered (6), and those that fit into `receive_bytes` may go by the first queue pair's
+//     sends.
 //   connect  (2) = pair:u8, epoch:u32, local:u8, remote:u8, pairs:u8, endpoint
 //   accept   (3) = pair:u8, epoch:u32, endpoint
 //     endpoint = number:u32, psn:u32, lid:u16, gid:16, mtu:u8, reads_in:u8, reads_out:u8
 //   ready    (4) = pair:u8, epoch:u32
 //   broken   (5) = pair:u8, epoch:u32, code:u8, reason:string
-//   numbered (6) = sequence:u64, received:u64; then a message of the agents: all that follows. Also what a send carries.
+//   numbered (6) = sequence:u64, received:u64; then a message of the agents: all that follows. A send carries the same.
 //   received (7) = received:u64
 // `sequence` counts the sender's messages from 1, over both carriers; `received` is the last one that it delivered.
 // `local` and `remote` are places in the sender's and the receiver's list of ports. mtu is its code: 1 (256 bytes) to 5

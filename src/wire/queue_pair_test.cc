@@ -33,10 +33,13 @@ std::vector<QueuePairMessage> samples() {
   RdmaPorts with_receives = ports;
   with_receives.receives = 32;
   with_receives.receive_bytes = 2048;
-  return {ports, QueuePairConnect{.pair = 1, .epoch = 9, .local = 0, .remote = 2, .pairs = 4, .endpoint = endpoint()},
-          QueuePairAccept{.pair = 1, .epoch = 9, .endpoint = endpoint()}, QueuePairReady{.pair = 3, .epoch = 1},
+  return {ports,
+          QueuePairConnect{.pair = 1, .epoch = 9, .local = 0, .remote = 2, .pairs = 4, .endpoint = endpoint()},
+          QueuePairAccept{.pair = 1, .epoch = 9, .endpoint = endpoint()},
+          QueuePairReady{.pair = 3, .epoch = 1},
           QueuePairBroken{.pair = 0, .epoch = 2, .code = Code::kTimedOut, .reason = "no answer"},
-          with_receives, MessagesReceived{.received = 0x0102030405060708}};
+          with_receives,
+          MessagesReceived{.received = 0x0102030405060708}};
 }
 
 TEST(QueuePairWire, GoldenVectors) {

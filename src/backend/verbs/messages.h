@@ -12,7 +12,7 @@
 // A sent message is kept until it was received. When the connection is lost, what is kept goes by the control stream
 // before anything newer; so a broken queue pair loses no message as long as the path is up.
 //
-// Thread rule: confined to the lane. Lifetime: owned by its path; outlives the path's queue pairs, which use its memory.
+// Thread rule: confined to the lane. Lifetime: owned by its path; outlives its queue pairs, which use its memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -116,7 +116,7 @@ class Messages {
   struct FreePages {
     void operator()(std::byte* bytes) const;
   };
-  std::unique_ptr<std::byte[], FreePages> memory_;  ///< Receives, then sends.
+  std::unique_ptr<std::byte[], FreePages> memory_;       ///< Receives, then sends.
   std::vector<std::pair<Domain*, ibv_mr*>> registered_;  ///< By lane.
 
   std::uint64_t next_ = 1;  ///< Number of the next message.

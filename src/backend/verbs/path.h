@@ -80,7 +80,8 @@ class VerbsPath final : public Path {
   /// Posts what waits, runs timers.
   std::size_t turn(Instant now);
   bool has_work() const {
-    return !outgoing_.empty() || (!again_.empty() && ready_ > 0) || (messages_ != nullptr && (messages_->has_work() || !message_fault_.ok()));
+    return !outgoing_.empty() || (!again_.empty() && ready_ > 0) ||
+           (messages_ != nullptr && (messages_->has_work() || !message_fault_.ok()));
   }
   Instant next_deadline() const;
   bool has_number(std::uint32_t lane, std::uint32_t number) const;
@@ -155,7 +156,7 @@ class VerbsPath final : public Path {
   Path* control_ = nullptr;
   Identity peer_;
   base::Id128 session_, supersedes_;
-  std::vector<wire::RdmaPort> ports_;  ///< The peer's.
+  std::vector<wire::RdmaPort> ports_;   ///< The peer's.
   Status message_fault_;                ///< Of posting a message; the next turn breaks the first queue pair.
   std::unique_ptr<Messages> messages_;  ///< Null: the messages have no numbers and go by the control stream.
   std::vector<std::unique_ptr<Pair>> pairs_;

@@ -41,7 +41,8 @@ Result<std::unique_ptr<VerbsPort>> VerbsPort::open(const Context& context, const
 
 Status VerbsPort::open_lanes() {
   for (const auto& nic : parts_.nics) {
-    HAWSER_TRY_ASSIGN(auto queues, CqPool::open(nic->domain, options_.pair.send_depth + 2 * options_.pair.messages + 1));
+    HAWSER_TRY_ASSIGN(auto queues,
+                      CqPool::open(nic->domain, options_.pair.send_depth + 2 * options_.pair.messages + 1));
     const int async_fd = nic->domain->context()->async_fd;
     HAWSER_TRY(base::set_nonblocking(async_fd));
     if (parts_.control->wait_fd() >= 0) {

@@ -51,6 +51,10 @@ void EventQueue::show(Event event, PortEvent& out) {
 
 std::size_t EventQueue::poll(std::span<PortEvent> out) {
   if (!shown_.empty()) recycle();
+  return poll_more(out);
+}
+
+std::size_t EventQueue::poll_more(std::span<PortEvent> out) {
   std::size_t count = 0;
   while (count < out.size() && !events_.empty()) show(events_.pop(), out[count++]);
   return count;

@@ -55,6 +55,8 @@ class EventQueue {
   /// What the last poll showed may be used again.
   void recycle();
   std::size_t poll(std::span<PortEvent> out);
+  /// As poll, but what was shown since then stays.
+  std::size_t poll_more(std::span<PortEvent> out);
   /// Nothing of `path` will be told any more.
   void forget(const Path* path);
 

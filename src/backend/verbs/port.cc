@@ -103,7 +103,8 @@ std::size_t VerbsPort::turn(Instant now, const TurnBudget& budget) {
   if (slept_) {
     for (const auto& lane : lanes_) lane->queues->drain_events();
   }
-  std::size_t work = parts_.control->turn(now, budget);
+  // What is stashed shows bytes of the control port, which live until its next turn.
+  std::size_t work = stash_at_ == stash_end_ ? parts_.control->turn(now, budget) : 0;
   if (!paths_.empty()) work += poll_completions(now);
   if (slept_ || now >= async_at_) work += poll_async(now);
   slept_ = false;
@@ -247,7 +248,6 @@ bool VerbsPort::translate(PortEvent& event, PortEvent& out) {
 
 std::size_t VerbsPort::poll(std::span<PortEvent> out) {
   std::size_t count = events_.poll(out);
-  if (count > 0) return count;  // The next poll of `events_` ends what this one shows.
   bool shows_stash = false;
   while (count < out.size()) {
     if (stash_at_ == stash_end_) {
@@ -263,9 +263,8 @@ std::size_t VerbsPort::poll(std::span<PortEvent> out) {
       shows_stash = true;
     }
     // What it caused comes before the peer's next word.
-    if (events_.empty()) continue;
-    count += events_.poll(out.subspan(count));
-    break;
+    if (!events_.empty()) count += events_.poll_more(out.subspan(count));
+    if (!events_.empty()) break;
   }
   return count;
 }

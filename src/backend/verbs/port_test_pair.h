@@ -82,7 +82,9 @@ struct Side {
   void collect(Instant now) {
     port->turn(now, TurnBudget{});
     std::array<PortEvent, 16> events;
-    for (std::size_t count = port->poll(events); count > 0; count = port->poll(events)) {
+    std::size_t count = events.size();
+    while (count == events.size()) {  // As the agent: what is left when fewer came waits for the next turn.
+      count = port->poll(events);
       for (std::size_t i = 0; i < count; ++i) note(events[i]);
       for (PortEvent& event : events) event = PortEvent();
     }

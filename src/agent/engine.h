@@ -119,6 +119,13 @@ class Engine {
   };
   enum class Offer : std::uint8_t { kAll, kBlocked, kEnded };
 
+  // engine_better.cc
+  bool is_better_missing(Session& session);
+  void seek_better_later(Session& session, Instant now);
+  std::size_t seek_better(Session& session, Instant now);
+  void on_path_agreed(Session& session, Instant now);
+  PathEntry* route_in_force(const Route& route, Session& session);
+
   // engine_transfers.cc
   void link(Slot& slot);
   Status admit(Slot& slot, Session& session, Instant now);

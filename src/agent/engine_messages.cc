@@ -279,7 +279,7 @@ Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcom
     return {};
   }
   session.peer_number = welcome.session;
-  entry.agreed = true;
+  if (!std::exchange(entry.agreed, true)) on_path_agreed(session, now);
   if (entry.greeted) entry.welcome_sent = false;  // It lost its control path and greets again: it waits for an answer.
   entry.greeted = true;
   entry.peer_received = welcome.received;

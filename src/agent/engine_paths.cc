@@ -176,22 +176,6 @@ bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, 
   return true;
 }
 
-std::uint64_t Engine::open_better_path(Session& session, Instant deadline, Instant now) {
-  if (session.control() == nullptr) return 0;  // Whoever connects begins with the best.
-  for (const std::size_t i : candidates(*session.peer)) {
-    const bool here = std::any_of(session.paths.begin(), session.paths.end(),
-                                  [&](const PathEntry& entry) { return entry.backend == i; });
-    if (here) return 0;
-    if (open_path(session, i, deadline, now)) return session.paths.back().serial;
-  }
-  return 0;
-}
-
-bool Engine::is_opening(Session& session, std::uint64_t serial) {
-  return std::any_of(session.paths.begin(), session.paths.end(),
-                     [&](const PathEntry& entry) { return entry.serial == serial && !entry.agreed; });
-}
-
 void Engine::on_path_up(std::size_t backend, const backend::PortEvent& event, Instant now) {
   if (closing_ || event.peer == nullptr || is_released(event.path)) return;
   for (Stranger& stranger : strangers_) {
@@ -284,6 +268,7 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
     enlist(*session);
   }
   const bool others = !session->paths.empty();
+  if (others) seek_better_later(*session, now);
   const SessionEvent what = event_of(event.status);
   if (was_up && what != SessionEvent::kPathLost) {
     feed(*session, what, event.status, now);
@@ -377,12 +362,8 @@ void Engine::invalidate(Session& session, const Status& cause, Instant now) {
 
 PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
   Route& route = plan.route;
-  if (route.serial != 0) {
-    for (PathEntry& entry : session.paths) {
-      if (entry.serial == route.serial && entry.agreed) return &entry;
-    }
-    route = Route();
-  }
+  if (PathEntry* known = route_in_force(route, session)) return known;
+  route = Route();
   PathEntry* best = nullptr;
   for (PathEntry& entry : session.paths) {
     if (!entry.agreed || (best != nullptr && entry.backend >= best->backend)) continue;
@@ -427,7 +408,10 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
     }
     bindings.push_back(*binding);
   }
-  route = {.path = best->path, .serial = best->serial, .bindings = std::move(bindings)};
+  route = {.path = best->path,
+           .serial = best->serial,
+           .chosen_among = session.paths_agreed,
+           .bindings = std::move(bindings)};
   return best;
 }
 
@@ -448,8 +432,9 @@ std::size_t Engine::run_timers(Instant now) {
       feed(session, SessionEvent::kDeadline, cause, now);
       ++work;
     }
-    earliest =
-        std::min({earliest, session.retry_at, session.control_serial == 0 ? session.connect_deadline : Instant::max()});
+    if (now >= session.better_at) work += seek_better(session, now);
+    earliest = std::min({earliest, session.retry_at, session.better_at,
+                         session.control_serial == 0 ? session.connect_deadline : Instant::max()});
   }
   earliest_timer_ = std::min(earliest_timer_, earliest);
   return work;

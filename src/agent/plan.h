@@ -30,6 +30,7 @@ struct PeerCore;
 struct Route {
   backend::Path* path = nullptr;
   std::uint64_t serial = 0;
+  std::uint64_t chosen_among = 0;           ///< Session::paths_agreed when it was chosen.
   std::vector<backend::Binding*> bindings;  ///< One per PlanCore::remotes.
 };
 

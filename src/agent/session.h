@@ -81,6 +81,9 @@ struct Session {
   Instant connect_deadline = Instant::max();
   Instant retry_at = Instant::max();
   std::optional<proto::Backoff> backoff;
+  std::uint64_t paths_agreed = 0;      ///< Counts them: whoever chose a path before the last one chooses again.
+  Instant better_at = Instant::max();  ///< When to try again a backend that comes before those of the paths.
+  std::optional<proto::Backoff> better_backoff;
   std::uint64_t control_serial = 0;  ///< The path that carries our messages; 0: none.
 
   // Messages. Their numbers make sense only between two sessions that mean each other: see wire::Welcome.

@@ -1,0 +1,181 @@
+// A peer whose better path is lost goes on by another backend, and comes back to the better one once it is there again.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <hawser/hawser.h>
+
+#include "agent/open.h"
+#include "backend/tcp/factory.h"
+
+namespace hawser::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A device that can be taken away and given back.
+struct Device {
+  std::atomic<bool> is_away = false;
+  std::atomic<int> opened = 0;  ///< Attempts to open a path.
+  std::atomic<std::uint64_t> bytes_out = 0;
+};
+
+/// The port of another backend, as long as the device is there.
+class DevicePort final : public backend::Port {
+ public:
+  DevicePort(std::unique_ptr<backend::Port> inner, Device& device) : inner_(std::move(inner)), device_(device) {}
+
+  Result<backend::Path*> open_path(const backend::PathTarget& target, Instant now) override {
+    ++device_.opened;
+    if (device_.is_away) return Status(Code::kDisconnected, "the device is away").with_scope(Scope::kPath);
+    Result<backend::Path*> path = inner_->open_path(target, now);
+    if (path) paths_.push_back(*path);
+    return path;
+  }
+  void release_path(backend::Path* path) override {
+    std::erase(paths_, path);
+    inner_->release_path(path);
+  }
+  std::size_t turn(Instant now, const backend::TurnBudget& budget) override {
+    std::uint64_t bytes = 0;
+    for (backend::Path* path : paths_) {
+      bytes += path->counters().bytes_out;
+      if (!device_.is_away || path->state() == backend::PathState::kDown) continue;
+      path->give_up(Status(Code::kDisconnected, "the device went away").with_scope(Scope::kPath));
+    }
+    device_.bytes_out = bytes;
+    return inner_->turn(now, budget);
+  }
+  std::size_t poll(std::span<backend::PortEvent> out) override { return inner_->poll(out); }
+  Instant next_deadline() const override { return inner_->next_deadline(); }
+  int wait_fd() const override { return inner_->wait_fd(); }
+  bool prepare_sleep() override { return inner_->prepare_sleep(); }
+  bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override {
+    return inner_->region_quiet(index, generation, holder);
+  }
+  void begin_close(Instant now) override { inner_->begin_close(now); }
+  bool idle() const override { return inner_->idle(); }
+
+ private:
+  const std::unique_ptr<backend::Port> inner_;
+  Device& device_;
+  std::vector<backend::Path*> paths_;  ///< Opened here.
+};
+
+class DeviceBackend final : public backend::Backend {
+ public:
+  DeviceBackend(std::unique_ptr<backend::Backend> inner, Device& device) : inner_(std::move(inner)), device_(device) {}
+  const backend::Traits& traits() const override { return inner_->traits(); }
+  std::string address() const override { return inner_->address(); }
+  std::string readable_address() const override { return inner_->readable_address(); }
+  Status reachable(std::string_view peer_address) const override { return inner_->reachable(peer_address); }
+  Result<std::string> add_region(const backend::RegionEntry& region) override { return inner_->add_region(region); }
+  void remove_region(const backend::RegionEntry& region) override { inner_->remove_region(region); }
+  Result<std::unique_ptr<backend::Port>> open_port() override {
+    auto port = inner_->open_port();
+    if (!port) return port.error();
+    return std::unique_ptr<backend::Port>(new DevicePort(*std::move(port), device_));
+  }
+  Params params() const override { return inner_->params(); }
+  std::vector<std::string> warnings() const override { return inner_->warnings(); }
+  void disown_after_fork() override { inner_->disown_after_fork(); }
+
+ private:
+  const std::unique_ptr<backend::Backend> inner_;
+  Device& device_;
+};
+
+backend::Factory device_factory(Device& device) {
+  const auto open = [&device](const backend::Context& context,
+                              const Params& params) -> Result<std::unique_ptr<backend::Backend>> {
+    auto inner = backend::tcp_factory().open(context, params);
+    if (!inner) return inner.error();
+    return std::unique_ptr<backend::Backend>(new DeviceBackend(*std::move(inner), device));
+  };
+  return {.name = "device", .default_rank = 50, .open = open};
+}
+
+Agent open(const std::string& name, Device& device) {
+  AgentOptions options;
+  options.name = name;
+  options.backends = {{"device", {}}, {"tcp", {}}};
+  return std::move(open_with(std::move(options), {device_factory(device), backend::tcp_factory()}).value());
+}
+
+class BetterPath : public testing::Test {
+ protected:
+  BetterPath() {
+    std::fill(source_.begin(), source_.end(), std::byte{5});
+    from_ = here_.add_region({.name = "source", .bytes = source_}).value();
+    to_ = there_.add_region({.name = "target", .bytes = target_}).value();
+    EXPECT_TRUE(driver_.attach(there_).ok());
+    peer_ = here_.add_peer(there_.card().value()).value();
+    const LocalRange from = from_.range(0, source_.size());
+    const RemoteRange to = peer_.range("target", 0, target_.size());
+    plan_ = here_.plan_write(peer_, {&from, 1}, {&to, 1}).value();
+  }
+
+  /// Whether the one plan's bytes went over the device. The rest of what a path does is too little to be taken for it.
+  bool goes_by_device() {
+    static_cast<void>(here_.poll());
+    const std::uint64_t before = device_.bytes_out;
+    std::fill(target_.begin(), target_.end(), std::byte{0});
+    Transfer sent = plan_.submit().value();
+    const Status status = sent.wait(20s);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    EXPECT_EQ(target_, source_);
+    static_cast<void>(here_.poll());
+    return device_.bytes_out >= before + source_.size();
+  }
+
+  bool eventually_by_device(bool wanted) {
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (std::chrono::steady_clock::now() < end) {
+      if (goes_by_device() == wanted) return true;
+      std::this_thread::sleep_for(5ms);
+    }
+    return false;
+  }
+
+  Device device_, other_end_;
+  std::vector<std::byte> source_ = std::vector<std::byte>(1 << 16), target_ = std::vector<std::byte>(1 << 16);
+  Driver driver_ = Driver::start().value();
+  Agent there_ = open("there", other_end_);
+  Agent here_ = open("here", device_);
+  Region from_, to_;
+  Peer peer_;
+  Plan plan_;
+};
+
+TEST_F(BetterPath, IsTakenAgainOnceItIsBack) {
+  ASSERT_TRUE(goes_by_device());
+  device_.is_away = true;
+  ASSERT_TRUE(eventually_by_device(false)) << "the device is away";
+  device_.is_away = false;
+  EXPECT_TRUE(eventually_by_device(true)) << "the plan stayed on the socket";
+}
+
+TEST_F(BetterPath, IsTriedInPausesThatGrow) {
+  ASSERT_TRUE(goes_by_device());
+  device_.is_away = true;
+  ASSERT_TRUE(eventually_by_device(false));
+  const int before = device_.opened;
+  const auto end = std::chrono::steady_clock::now() + 4s;
+  while (std::chrono::steady_clock::now() < end) {
+    static_cast<void>(here_.poll());
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_GE(device_.opened - before, 1);
+  EXPECT_LE(device_.opened - before, 5) << "pauses of 1, 2, 4 s, less up to a half";
+}
+
+}  // namespace
+}  // namespace hawser::agent

@@ -1,0 +1,73 @@
+// Back to a better path: a session that lost the path of a backend it prefers goes on by another one, and tries the
+// better again, in pauses that grow. Nothing stays on a socket because a device was away for a moment.
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "agent/engine.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr proto::BackoffOptions kSeekPauses = {.first = std::chrono::seconds(1), .longest = std::chrono::minutes(1)};
+
+}  // namespace
+
+std::uint64_t Engine::open_better_path(Session& session, Instant deadline, Instant now) {
+  if (session.control() == nullptr) return 0;  // Whoever connects begins with the best.
+  for (const std::size_t i : candidates(*session.peer)) {
+    const bool here = std::any_of(session.paths.begin(), session.paths.end(),
+                                  [&](const PathEntry& entry) { return entry.backend == i; });
+    if (here) return 0;
+    if (open_path(session, i, deadline, now)) return session.paths.back().serial;
+  }
+  return 0;
+}
+
+bool Engine::is_opening(Session& session, std::uint64_t serial) {
+  return std::any_of(session.paths.begin(), session.paths.end(),
+                     [&](const PathEntry& entry) { return entry.serial == serial && !entry.agreed; });
+}
+
+/// Whether a backend that leads to the peer and comes before all that carry transfers has failed.
+bool Engine::is_better_missing(Session& session) {
+  for (const std::size_t i : candidates(*session.peer)) {
+    const bool here = std::any_of(session.paths.begin(), session.paths.end(),
+                                  [&](const PathEntry& entry) { return entry.backend == i; });
+    if (here) return false;
+    if (session.failed.contains(i)) return true;
+  }
+  return false;
+}
+
+void Engine::seek_better_later(Session& session, Instant now) {
+  if (closing_ || session.better_at != Instant::max() || !is_better_missing(session)) return;
+  if (!session.better_backoff) session.better_backoff.emplace(kSeekPauses, Instant::max());
+  session.better_at = session.better_backoff->next(now, rng_).value_or(Instant::max());
+  earliest_timer_ = std::min(earliest_timer_, session.better_at);
+}
+
+std::size_t Engine::seek_better(Session& session, Instant now) {
+  session.better_at = Instant::max();
+  // A path that is on its way now is heard of again: it is agreed upon, or ends.
+  if (open_better_path(session, now + core_.options.peer_timeout, now) == 0) seek_better_later(session, now);
+  return 1;
+}
+
+void Engine::on_path_agreed(Session& session, Instant now) {
+  ++session.paths_agreed;
+  if (is_better_missing(session)) return seek_better_later(session, now);
+  session.better_at = Instant::max();
+  session.better_backoff.reset();
+}
+
+/// The path that a plan took before, unless another was agreed upon since: that may be better.
+PathEntry* Engine::route_in_force(const Route& route, Session& session) {
+  if (route.serial == 0 || route.chosen_among != session.paths_agreed) return nullptr;
+  for (PathEntry& entry : session.paths) {
+    if (entry.serial == route.serial && entry.agreed) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace hawser::agent

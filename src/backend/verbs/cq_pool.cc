@@ -34,17 +34,18 @@ CqPool::~CqPool() {
 
 Result<ibv_cq*> CqPool::lease() {
   for (Queue& queue : queues_) {
-    if (queue.sharers == sharers_max_ || queue.broken) continue;
+    if (queue.sharers == queue.room || queue.broken) continue;
     ++queue.sharers;
     return queue.cq;
   }
-  const int entries = static_cast<int>(depth_ * sharers_max_);
+  const std::uint32_t room = std::min(queues_.empty() ? kSharersFirst : 2 * queues_.back().room, sharers_max_);
+  const int entries = static_cast<int>(depth_ * room);
   ibv_cq* cq = domain_->verbs().create_cq(domain_->context(), entries, nullptr, channel_, 0);
   if (cq == nullptr) {
     return base::errno_status(base::format("making a completion queue of {} entries on {}", entries, domain_->name()),
                               errno);
   }
-  queues_.push_back({.cq = cq, .sharers = 1, .broken = false});
+  queues_.push_back({.cq = cq, .sharers = 1, .room = room, .broken = false});
   return cq;
 }
 

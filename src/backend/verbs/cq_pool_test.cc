@@ -49,6 +49,15 @@ TEST_F(CqPoolTest, C19_AQueueHasRoomForAllOfItsSharers) {
   }
 }
 
+TEST_F(CqPoolTest, C19_QueuesDouble) {
+  auto pool = open(1 << 16);
+  std::vector<ibv_cq*> leased;
+  for (int i = 0; i < 2 + 4 + 8 + 16 + 1; ++i) leased.push_back((*pool)->lease().value());
+  EXPECT_EQ((*pool)->count(), 5u);
+  EXPECT_LT(leased.front()->cqe, 3 * static_cast<int>(kDepth)) << "the first costs little";
+  for (ibv_cq* cq : leased) (*pool)->give_back(cq);
+}
+
 TEST_F(CqPoolTest, C19_WhatIsGivenBackIsLeasedAgain) {
   auto pool = open(2 * kDepth);
   ASSERT_TRUE(pool.has_value()) << pool.error().to_string();

@@ -242,6 +242,74 @@ TEST_F(VerbsPair, C6EveryStepOfTheHandshakeMayFailOnce) {
   }
 }
 
+/// Makes everything up to a port on device mock0; the first error.
+Status open_a_port(MockFabric& fabric, stream::MemorySwitch& network, Side& own) {
+  const VerbsOptions options;
+  const DeviceInfo& info = *own.infos[0];
+  const auto verbs = std::make_shared<MockVerbs>(fabric);
+  auto nic = open_nic(verbs, {.device = &info, .port = &info.ports[0], .path = {}, .rank = 0}, options);
+  if (!nic) return nic.error();
+  const auto regions = std::make_shared<Regions>(std::vector{*nic}, false);
+  RegionEntry entry;
+  entry.base = own.memory.data();
+  entry.size = own.memory.size();
+  entry.rights = Rights::kReadWrite;
+  if (auto added = regions->add(entry); !added) return added.error();
+  auto switched = std::make_unique<stream::MemoryNetwork>(network, "other");
+  PortParts parts{.nics = {*nic}, .regions = regions, .control = {}, .network = switched.get()};
+  parts.control = stream::make_port(*own.context, {.backend = "verbs", .connections = 1}, std::move(switched));
+  auto port = VerbsPort::open(*own.context, options, std::move(parts));
+  return port ? Status() : port.error();
+}
+
+TEST_F(VerbsPair, EachCallOfOpeningMayFailAndLeavesNothing) {
+  start();
+  const MockCounts before = fabric.counts;
+  ASSERT_TRUE(open_a_port(fabric, network, *a).ok());
+  ASSERT_EQ(fabric.counts, before);
+  for (const char* call :
+       {"get_device_list", "open_device", "query_device", "query_port", "alloc_pd", "reg_mr", "create_comp_channel"}) {
+    fabric.fail(call, ENOMEM);
+    const Status status = open_a_port(fabric, network, *a);
+    EXPECT_FALSE(fabric.fails(call)) << call << " was not made";
+    fabric.fail_no_more();
+    EXPECT_FALSE(status.ok()) << call << " failed, and nobody said so";
+    EXPECT_NE(status.to_string().find("errno 12"), std::string::npos) << call << ": " << status.to_string();
+    EXPECT_EQ(fabric.counts, before) << call << " leaked";
+    const Status again = open_a_port(fabric, network, *a);
+    EXPECT_TRUE(again.ok()) << call << ": " << again.to_string();
+  }
+}
+
+TEST_F(VerbsPair, EachCallWhileDataFlowsMayFailOnce) {
+  for (const char* call : {"post_send", "poll_cq", "req_notify_cq"}) {
+    for (int nth = 1; nth <= 3; ++nth) {
+      a.reset();
+      b.reset();
+      start();
+      connect();
+      fabric.fail(call, EIO, nth);
+      std::vector<Piece> pieces(8);
+      for (std::uint64_t i = 0; i < pieces.size(); ++i) {
+        pieces[i] = {a->memory.data() + i * 8192, i * 8192, 4096};
+        // While the queue pair is mended, nothing is taken.
+        ASSERT_TRUE(run_slow([&] {
+          return submit(Operation::kWrite, {&pieces[i], 1}, i + 1).taken == 1;
+        })) << call
+            << " " << nth;
+        a->port->prepare_sleep();
+        b->port->prepare_sleep();
+        run_slow([&] { return is_done(i + 1); });
+        EXPECT_TRUE(outcome(i + 1).ok()) << call << " " << nth << ": " << outcome(i + 1).to_string();
+      }
+      EXPECT_TRUE(a->down.empty()) << call << " " << nth;
+      EXPECT_TRUE(std::equal(a->memory.begin(), a->memory.begin() + 4096, b->memory.begin())) << call << " " << nth;
+      for (int left = 0; left < nth; ++left) EXPECT_FALSE(fabric.fails(call)) << call << " " << nth << " was not made";
+      fabric.fail_no_more();
+    }
+  }
+}
+
 TEST_F(VerbsPair, C8AnErrorIsHeldUntilAllRequestsReported) {
   start();
   connect();

@@ -52,7 +52,7 @@ TEST_F(VerbsPair, EveryParameterOfAQueuePairReachesTheDevice) {
   for (const std::uint32_t number : fabric.qp_numbers()) {
     const ibv_qp_init_attr made = fabric.made_with(number);
     EXPECT_EQ(made.qp_type, IBV_QPT_RC);
-    EXPECT_EQ(made.cap.max_send_wr, 100u);
+    EXPECT_EQ(made.cap.max_send_wr, 100u + options.pair.messages) << "requests of chunks, and sends of messages";
     EXPECT_EQ(made.cap.max_send_sge, 3u);
     EXPECT_EQ(made.cap.max_inline_data, 32u);
     const ibv_qp_attr attr = fabric.attributes(number);

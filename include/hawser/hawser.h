@@ -3,6 +3,7 @@
 // Hawser: moves bytes between the memories of a cluster. This header includes the whole door.
 
 #include <hawser/agent.h>
+#include <hawser/atomic.h>
 #include <hawser/backends.h>
 #include <hawser/completion.h>
 #include <hawser/config.h>

@@ -194,6 +194,7 @@ void Engine::drop_sessions() {
   last_session_ = nullptr;
   for (Session* session : std::exchange(sessions_, {})) {
     const std::shared_ptr<PeerCore> peer = session->peer;
+    end_atomics(*session, Status(Code::kCancelled, "the agent was closed"));
     core_.past.add(session->flow);
     peer->session.reset();
   }

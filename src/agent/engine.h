@@ -30,6 +30,8 @@ namespace hawser::agent {
 class Core;
 
 inline constexpr std::size_t kEventsAtOnce = 16;
+inline constexpr std::uint32_t kAtomicsWindow = 256;  ///< Asks of a peer that wait for their answers to go out.
+inline constexpr std::size_t kAtomicsMax = 4096;      ///< Per peer: asked and not answered; beyond: kBusy.
 
 struct OpenBackend {
   std::string name;
@@ -75,6 +77,9 @@ class Engine {
   void want_card(Session& session, Instant now);
   Status notify(Session& session, std::string_view text, Instant now);
   Status send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now);
+  /// Takes an atomic operation in. An error means that nothing happened.
+  Status start_atomic(const std::shared_ptr<AtomicCore>& op, Instant now);
+  void cancel_atomic(AtomicCore& op);
   void invalidate(Session& session, const Status& cause, Instant now);
   /// Opens a path to whoever listens there; `take_stranger` tells later what came of it.
   Result<std::uint64_t> open_stranger(std::string_view backend, std::string_view address, std::string_view name,
@@ -188,6 +193,15 @@ class Engine {
   void break_path(Session& session, const Status& cause, Instant now);
   bool is_released(const backend::Path* path) const;
 
+  // engine_atomics.cc
+  bool pump_atomics(Session& session, std::size_t* work);
+  Status on_atomic_ask(Session& session, std::span<const std::byte> bytes);
+  Status on_atomic_answer(Session& session, std::span<const std::byte> bytes);
+  wire::AtomicAnswer run_atomic(Session& session, const wire::AtomicAsk& ask);
+  std::size_t expire_atomics(Instant now, Instant* earliest);
+  void end_atomics(Session& session, const Status& status);
+  void end_atomic(Session& session, std::uint64_t id, Status status, std::uint64_t found = 0);
+
   // engine_cards.cc
   Status on_card_request(Session& session, const wire::CardRequest& request);
   Status on_card_part(Session& session, const wire::CardPart& part, Instant now);
@@ -220,10 +234,12 @@ class Engine {
   base::IntrusiveList<Slot, &Slot::flight_hook> in_flight_;
   base::IntrusiveList<Slot, &Slot::pending_hook> held_;  ///< Wait for their `after` word.
   std::uint32_t in_flight_count_ = 0;
-  Instant earliest_deadline_ = Instant::max();            ///< Not after the earliest one; exact after `expire`.
-  Instant earliest_timer_ = Instant::max();               ///< Likewise for sessions' retry and connect deadlines.
-  std::map<std::uint32_t, std::uint32_t> open_channels_;  ///< Channel and its credit.
-  std::size_t finalized_ = 0;                             ///< Since the last look of the lane.
+  Instant earliest_deadline_ = Instant::max();  ///< Not after the earliest one; exact after `expire`.
+  Instant earliest_timer_ = Instant::max();     ///< Likewise for sessions' retry and connect deadlines.
+  std::map<std::uint32_t, std::uint32_t> open_channels_{
+      {wire::kAtomicChannel, kAtomicsWindow}, {wire::kAtomicAnswerChannel, kAtomicsWindow}};  ///< And their credit.
+  std::uint64_t next_atomic_ = 1;
+  std::size_t finalized_ = 0;  ///< Since the last look of the lane.
   std::vector<std::pair<std::size_t, backend::Path*>> to_release_;
   /// Room for a port's events, empty between two polls: making so many anew would cost more than a turn does.
   std::array<backend::PortEvent, kEventsAtOnce> events_;

@@ -120,7 +120,8 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     session.link_out.sent();
     ++work;
   }
-  const bool all = pump_credits(session, &work) && pump_requests(session, &work) && pump_ack(session, now, &work);
+  const bool all = pump_credits(session, &work) && pump_requests(session, &work) && pump_atomics(session, &work) &&
+                   pump_ack(session, now, &work);
   if (!all) {
     block(session, now);
   } else if (session.link_in.ack_due(true)) {
@@ -298,6 +299,9 @@ Status Engine::on_credit(Session& session, const wire::Credit& credit) {
   bool more = false;
   if (credit.channel == wire::kNotifyChannel) {
     more = session.peer->notify_out.on_credit(credit.limits);
+  } else if (credit.channel == wire::kAtomicChannel || credit.channel == wire::kAtomicAnswerChannel) {
+    if (session.channels[credit.channel].out.on_credit(credit.limits)) enlist(session);
+    return {};
   } else if (credit.channel >= wire::kUserChannelMin) {
     constexpr std::size_t kChannelsMax = 1024;  // Per peer: a hostile one must not make us keep any number.
     if (session.channels.size() >= kChannelsMax && !session.channels.contains(credit.channel)) {
@@ -416,6 +420,8 @@ Status Engine::on_send(Session& session, const wire::Send& message) {
   if (found == session.channels.end() || !found->second.in || !found->second.in->on_receive(message.bytes.size())) {
     return Status(Code::kCorrupt, "a message on a channel that is not open or beyond its credit");
   }
+  if (message.channel == wire::kAtomicChannel) return on_atomic_ask(session, message.bytes);
+  if (message.channel == wire::kAtomicAnswerChannel) return on_atomic_answer(session, message.bytes);
   core_.inbox.push_message(session.peer, message.channel, base::as_text(message.bytes));
   ++session.flow.messages_received;
   ++finalized_;

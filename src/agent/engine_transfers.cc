@@ -443,6 +443,7 @@ std::size_t Engine::expire(Instant now) {
       earliest = std::min(earliest, slot.deadline);
     }
   }
+  ended += expire_atomics(now, &earliest);
   earliest_deadline_ = earliest;
   return ended;
 }
@@ -474,9 +475,11 @@ void Engine::end_label(std::uint64_t label, const Status& status, Instant now) {
 
 void Engine::end_all(const Status& status, Instant now) {
   for (Slot& slot : in_flight_) end_early(slot, status, now);
+  for (Session* session : sessions_) end_atomics(*session, status);
 }
 
 void Engine::fail_transfers(Session& session, const Status& cause, Instant now) {
+  end_atomics(session, Status(Code::kDisconnected, "the peer is gone").with_scope(Scope::kPeer).because(cause));
   for (Slot& slot : in_flight_) {
     if (slot.plan->peer != session.peer || slot.ending) continue;
     end_early(slot,

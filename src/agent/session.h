@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,10 +24,12 @@
 #include "proto/credit.h"
 #include "proto/link.h"
 #include "proto/peer_state.h"
+#include "wire/atomic.h"
 
 namespace hawser::agent {
 
 struct PeerCore;
+struct AtomicCore;
 
 struct PathEntry {
   std::size_t backend = 0;  ///< In Engine::backends.
@@ -63,6 +66,12 @@ struct CardIn {
   std::string bytes;
   std::uint64_t revision = 0;
   std::uint32_t total = 0;
+};
+
+/// The answer to an ask of the peer, and the ask's bytes: its place is free once the answer is out.
+struct OwedAnswer {
+  wire::AtomicAnswer answer;
+  std::size_t ask_bytes = 0;
 };
 
 struct Session {
@@ -107,6 +116,12 @@ struct Session {
   std::uint64_t next_covered = 1;
   std::uint64_t next_plain = 1;
   std::vector<std::uint64_t> cancelled;  ///< Announced and then failed: the peer is told to expect nothing.
+
+  // Atomics: asked of the peer, by number, those of them that were not sent yet, and answers owed to the peer. Asks and
+  // answers have channels of their own, so that neither waits for the other's credit.
+  std::map<std::uint64_t, std::shared_ptr<AtomicCore>> atomics;
+  std::deque<std::uint64_t> atomics_unsent;
+  std::deque<OwedAnswer> atomic_answers;  ///< At most as many as the peer had credit for.
 
   // As target.
   proto::ArrivalTable arrivals;

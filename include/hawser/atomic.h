@@ -60,8 +60,8 @@ class HAWSER_API AtomicOp {
 };
 
 /// Adds `add` to the word (it wraps) and finds what it held. `word`: 8 bytes, aligned to 8 in its region and in its
-/// owner's memory, of a region in host memory with the rights to read and write. Errors: kInvalid, kDenied, kUnsupported
-/// (memory that is not the host's), kBusy (4096 wait for room already), kDisconnected.
+/// owner's memory, of a region in host memory with the rights to read and write. Errors: kInvalid, kDenied,
+/// kUnsupported (memory that is not the host's), kBusy (4096 wait for room already), kDisconnected.
 HAWSER_API Result<AtomicOp> fetch_add(const Agent& agent, const RemoteRange& word, std::uint64_t add,
                                       const AtomicOptions& options = {});
 /// Stores `desired` where the word holds `expected`, and finds what it held. Otherwise as fetch_add.

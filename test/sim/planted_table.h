@@ -16,7 +16,7 @@ struct PlantedBug {
   base::Planted bug;
   std::string_view name;
   sim::Mode mode;
-  std::array<std::string_view, 4> complaints;
+  std::array<std::string_view, 5> complaints;
 };
 
 using base::Planted;
@@ -62,7 +62,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kRestartUnnoticed,
      "restart_unnoticed",
      sim::Mode::kStream,
-     {"expected message", "though nothing held it up", "nothing parted them", "without acknowledgement"}},
+     {"expected message", "though nothing held it up", "nothing parted them", "without acknowledgement", "came twice"}},
     {Planted::kCreditLost, "credit_lost", sim::Mode::kStream, {"take up room"}},
     {Planted::kSignalCreditLost, "signal_credit_lost", sim::Mode::kStream, {"take up room"}},
     {Planted::kPlaceKept, "place_kept", sim::Mode::kStream, {"took room for"}},

@@ -44,6 +44,9 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   if (mask == 0) return refusal(NixlCode::kInvalidParam, call, "the agent has no backend that reaches others");
   Blob blob{.agent = name_, .card = {}, .entries = {}};
   std::vector<std::uint32_t> indices;
+  const std::size_t count = only == nullptr ? book_.entries().size() : only->size();
+  blob.entries.reserve(count);
+  indices.reserve(count);
   const auto add = [&](MemType type, const Desc& desc, const Book<LocalRange>::Entry& entry) {
     indices.push_back(entry.range.region->entry->index);
     blob.entries.push_back({.type = type, .region = indices.back(), .desc = desc});
@@ -64,9 +67,9 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
       add(only->type(), {.addr = desc.addr - offset, .len = entry->len, .dev = desc.dev}, *entry);
     }
   }
-  const Result<std::string> card = only == nullptr ? agent_->card() : agent_->partial_card(indices);
+  Result<std::string> card = only == nullptr ? agent_->card() : agent_->partial_card(indices);
   if (!card) return card.error();
-  blob.card = *card;
+  blob.card = *std::move(card);
   return encode_blob(blob);
 }
 

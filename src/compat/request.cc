@@ -174,7 +174,7 @@ Result<CostEstimate> RequestCore::estimate() {
 Status RequestCore::release() {
   const std::lock_guard lock(mutex);
   if (released) return {};
-  if (transfer) {
+  if (transfer && !transfer->done()) {
     // After this nothing touches the memory any more: clients reuse it at once.
     transfer->cancel();
     const Status status = transfer->wait(kReleasePatience);

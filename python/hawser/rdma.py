@@ -23,7 +23,7 @@ import warnings
 import weakref
 from typing import Any, AsyncIterator, List, Optional, Tuple
 
-from . import Agent, _aio, _hawser
+from . import Agent, _aio, _hawser, _rdma_environment
 from ._rdma_wait import Operation
 from .errors import Error, InvalidError, NotFoundError, UnsupportedError
 
@@ -91,7 +91,9 @@ class _Engine:
         self.pid = os.getpid()
         name = f"rdma-{socket.gethostname()[:64]}-{self.pid}-{secrets.token_hex(4)}"
         wanted = _wanted_backends()
-        settings = {"mode": "lenient"} if wanted is not None else {}
+        settings = _rdma_environment.settings(wanted)
+        if wanted is not None:
+            settings["mode"] = "lenient"
         try:
             self.agent = Agent(name, backends=wanted, settings=settings, driver=False)
         except Error as error:

@@ -266,11 +266,18 @@ TEST_P(Conformance, MemoryStaysFlatOverJoinsAndLeaves) {
     while (a().take_event()) {
     }
   }
-  const std::size_t now = ::mallinfo2().uordblks;
-  const std::size_t growth = now > bytes ? now - bytes : 0;
+  const std::size_t growth_max = 64U * 1024 + static_cast<std::size_t>(rounds) * 64;
+  std::size_t growth = 0, opened = 0;
+  // What the last visitors left behind may be on its way out still: a lost path's message slots, a socket.
+  env().eventually([&] {
+    const std::size_t now = ::mallinfo2().uordblks;
+    growth = now > bytes ? now - bytes : 0;
+    opened = open_descriptors();
+    return growth <= growth_max && opened <= descriptors + 2;
+  });
   RecordProperty("bytes_per_round", static_cast<int>(growth / static_cast<std::size_t>(rounds)));
-  EXPECT_LE(growth, 64U * 1024 + static_cast<std::size_t>(rounds) * 64) << "after " << rounds << " rounds";
-  EXPECT_LE(open_descriptors(), descriptors + 2);
+  EXPECT_LE(growth, growth_max) << "after " << rounds << " rounds";
+  EXPECT_LE(opened, descriptors + 2);
   EXPECT_TRUE(a().peers().empty());
 }
 

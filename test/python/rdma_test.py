@@ -569,6 +569,50 @@ def test_tcp_that_is_not_allowed_is_not_opened():
         far.close()
 
 
+def _tcp_params():
+    return next(each["params"] for each in rdma.agent().backends() if each["name"] == "tcp")
+
+
+def _settings_of(**environment):
+    """What Monarch's keys become, without an agent."""
+    from hawser import _rdma_environment
+
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in environment.items():
+            patch.setenv(key, value)
+        return _rdma_environment.settings(None)
+
+
+def test_keys_of_monarch_become_parameters():
+    asked = _settings_of(MONARCH_RDMA_IBVERBS_TARGET="gpu:1", MONARCH_RDMA_PEER_DEVICE_AFFINITY="match_name",
+                         MONARCH_RDMA_QPS_PER_PEER="4", MONARCH_RDMA_QP_INIT_TIMEOUT="12",
+                         MONARCH_RDMA_TCP_FALLBACK_PARALLELISM="8")
+    assert asked == {"backend.verbs.near": "cuda:1", "backend.verbs.rails": "match_name", "backend.verbs.pairs": "4",
+                     "backend.verbs.connect_timeout": "12s", "backend.tcp.connections": "9"}
+    assert _settings_of(MONARCH_RDMA_IBVERBS_TARGET="nic:mlx5_0") == {"backend.verbs.near": "nic:mlx5_0"}
+    assert _settings_of(MONARCH_RDMA_TCP_FALLBACK_PARALLELISM="1") == {}, "Monarch's default is no wish"
+    assert _settings_of(MONARCH_RDMA_QPS_PER_PEER="4", HAWSER_BACKEND_VERBS_PAIRS="2") == {}, "ours wins"
+    for key, value in (("IBVERBS_TARGET", "tpu:1"), ("QPS_PER_PEER", "0"), ("TCP_FALLBACK_PARALLELISM", "many")):
+        with pytest.raises(hawser.InvalidError, match=f"MONARCH_RDMA_{key}='{value}'"):
+            _settings_of(**{f"MONARCH_RDMA_{key}": value})
+
+
+def test_keys_of_monarch_that_change_nothing_say_why_once():
+    with pytest.warns(RuntimeWarning, match="MONARCH_RDMA_QPS_PER_CQ changes nothing"):
+        assert _settings_of(MONARCH_RDMA_QPS_PER_CQ="4") == {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _settings_of(MONARCH_RDMA_QPS_PER_CQ="4")
+
+
+def test_keys_of_monarch_reach_the_backend():
+    far = Far(MONARCH_RDMA_TCP_FALLBACK_PARALLELISM="4", MONARCH_RDMA_QPS_PER_PEER="2")
+    try:
+        assert far(_tcp_params)["connections"] == "5"
+    finally:
+        far.close()
+
+
 def test_backends_can_be_told_by_the_program():
     rdma.close()
     rdma.configure(backends=["tcp"])

@@ -140,6 +140,8 @@ void Engine::end_atomic(Session& session, std::uint64_t id, Status status, std::
   if (at == session.atomics.end()) return;
   const std::shared_ptr<AtomicCore> op = std::move(at->second);
   session.atomics.erase(at);
+  // Or operations that are cancelled again and again would pile up there while the peer grants no credit.
+  if (!op->sent) std::erase(session.atomics_unsent, id);
   if (!status.ok()) {
     ++session.flow.errors;
     status =
@@ -159,6 +161,7 @@ void Engine::end_atomic(Session& session, std::uint64_t id, Status status, std::
 }
 
 void Engine::end_atomics(Session& session, const Status& status) {
+  session.atomics_unsent.clear();
   while (!session.atomics.empty()) end_atomic(session, session.atomics.begin()->first, status);
 }
 

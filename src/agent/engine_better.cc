@@ -16,9 +16,7 @@ constexpr proto::BackoffOptions kSeekPauses = {.first = std::chrono::seconds(1),
 std::uint64_t Engine::open_better_path(Session& session, Instant deadline, Instant now) {
   if (session.control() == nullptr) return 0;  // Whoever connects begins with the best.
   for (const std::size_t i : candidates(*session.peer)) {
-    const bool here = std::any_of(session.paths.begin(), session.paths.end(),
-                                  [&](const PathEntry& entry) { return entry.backend == i; });
-    if (here) return 0;
+    if (session.has_path_by(i)) return 0;
     if (open_path(session, i, deadline, now)) return session.paths.back().serial;
   }
   return 0;
@@ -32,9 +30,7 @@ bool Engine::is_opening(Session& session, std::uint64_t serial) {
 /// Whether a backend that leads to the peer and comes before all that carry transfers has failed.
 bool Engine::is_better_missing(Session& session) {
   for (const std::size_t i : candidates(*session.peer)) {
-    const bool here = std::any_of(session.paths.begin(), session.paths.end(),
-                                  [&](const PathEntry& entry) { return entry.backend == i; });
-    if (here) return false;
+    if (session.has_path_by(i)) return false;
     if (session.failed.contains(i)) return true;
   }
   return false;

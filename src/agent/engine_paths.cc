@@ -138,9 +138,7 @@ bool Engine::open_next_path(Session& session, Instant now) {
   for (const std::size_t i : candidates(*session.peer, &why)) {
     if (session.tried[i]) continue;
     session.tried[i] = true;
-    const bool here = std::any_of(session.paths.begin(), session.paths.end(),
-                                  [&](const PathEntry& entry) { return entry.backend == i; });
-    if (here) continue;
+    if (session.has_path_by(i)) continue;
     if (open_path(session, i, session.connect_deadline, now)) return true;
     session.last_failure = session.failed[i];
   }

@@ -141,6 +141,9 @@ struct Session {
     }
     return nullptr;
   }
+  bool has_path_by(std::size_t backend) const {
+    return std::any_of(paths.begin(), paths.end(), [&](const PathEntry& entry) { return entry.backend == backend; });
+  }
   PathEntry* find(const backend::Path* path) {
     for (PathEntry& entry : paths) {
       if (entry.path == path) return &entry;

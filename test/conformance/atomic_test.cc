@@ -1,5 +1,7 @@
 // Atomic operations on words of a peer: exact sums, locks, and ends that say what is known of the word.
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -139,6 +141,24 @@ TEST_P(Conformance, AtomicsToALostPeerEnd) {
   }
   ASSERT_TRUE(env().eventually([&] { return peer.state() == PeerState::kDown; }));
   EXPECT_FALSE(fetch_add(a(), word, 1));
+}
+
+/// The peer reads nothing, so what was asked takes all credit, one waits for more, and those behind it are given up.
+TEST_P(Conformance, AtomicsThatAreGivenUpLeaveNothingBehind) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  open_pair();
+  Area words = add(b(), "words", 64);
+  const RemoteRange word = meet().range("words", 0, kAtomicWord);
+  env().freeze(&b());
+  std::vector<AtomicOp> asked;
+  for (int i = 0; i < 300; ++i) asked.push_back(must(fetch_add(a(), word, 1)));
+  for (int i = 0; i < 20; ++i) env().pass();
+  const std::size_t before = ::mallinfo2().uordblks;
+  constexpr int kTimes = 50'000;
+  for (int i = 0; i < kTimes; ++i) must(fetch_add(a(), word, 1)).cancel();
+  const std::size_t after = ::mallinfo2().uordblks;
+  EXPECT_LT(after > before ? after - before : 0, kTimes * sizeof(std::uint64_t) / 2);
+  env().thaw(&b());
 }
 
 }  // namespace

@@ -52,11 +52,11 @@ std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
 
 Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
   if (Status status = core_->usable("add_peer"); !status.ok()) return status;
-  Result<std::shared_ptr<agent::PeerCore>> peer = core_->load_card(card);
+  Result<std::shared_ptr<agent::PeerCore>> peer = core_->take_card(card);
   if (peer && (*peer)->state.load(std::memory_order_acquire) == PeerState::kDown) {
     // Not buried yet. Whoever loads its card again wants to begin anew with it.
     core_->forget(**peer);
-    peer = core_->load_card(card);
+    peer = core_->take_card(card);
   }
   if (!peer) return peer.error();
   return Peer(std::move(*peer));

@@ -84,7 +84,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<std::string> partial_card(std::span<const std::uint32_t> indices) const;
   Result<std::string> card_since(std::uint64_t revision) const;
   std::uint64_t card_revision() const { return revision_.load(std::memory_order_acquire); }
+  /// Any thread; `take_card` also lets go of what the card names no more, and so must not be called under the lane.
   Result<std::shared_ptr<PeerCore>> load_card(std::span<const std::byte> bytes);
+  Result<std::shared_ptr<PeerCore>> take_card(std::span<const std::byte> bytes);
   std::uint64_t known_revision(PeerCore& peer) const;
 
   // core_peers.cc

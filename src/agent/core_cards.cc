@@ -115,6 +115,16 @@ Result<std::shared_ptr<PeerCore>> Core::load_card(std::span<const std::byte> byt
   return *met;
 }
 
+Result<std::shared_ptr<PeerCore>> Core::take_card(std::span<const std::byte> bytes) {
+  Result<std::shared_ptr<PeerCore>> peer = load_card(bytes);
+  if (!peer) return peer;
+  lane.lock();
+  engine.on_card_loaded(**peer, now());
+  lane.unlock();
+  lane.wake();
+  return peer;
+}
+
 std::uint64_t Core::known_revision(PeerCore& peer) const {
   const base::MutexLock lock(peer.mutex);
   return peer.card && peer.card->complete() ? peer.card->revision() : 0;

@@ -98,7 +98,7 @@ Result<std::shared_ptr<PeerCore>> Core::look_in_directory(std::string_view name,
   }
   *why_not = answer->status;
   if (!answer->status.ok() || answer->entries.empty()) return std::shared_ptr<PeerCore>();
-  Result<std::shared_ptr<PeerCore>> peer = load_card(base::as_bytes(answer->entries.front().value));
+  Result<std::shared_ptr<PeerCore>> peer = take_card(base::as_bytes(answer->entries.front().value));
   if (!peer || (*peer)->state.load(std::memory_order_acquire) != PeerState::kDown) return peer;
   *why_not = down_status(**peer);  // A successor may publish its own.
   return std::shared_ptr<PeerCore>();

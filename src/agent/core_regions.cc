@@ -231,6 +231,7 @@ Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration t
     region->state.store(RegionState::kClosing, std::memory_order_release);
     regions.close(region->entry->index, region->entry->generation);
     engine.cancel_region(*region, now());
+    engine.on_own_region_closed(region->entry->index, region->entry->generation, now());
     const base::MutexLock lock(mutex_);
     region_names_.erase(region->entry->name);
     booked(region->entry->index).extras.clear();

@@ -96,6 +96,10 @@ class Engine {
   void release_notifications(const std::shared_ptr<PeerCore>& peer);
   void release_message(Session& session, std::uint32_t channel, std::size_t bytes);
   void card_changed();
+  /// A card of the peer was taken in: what is bound of regions that it names no more may go.
+  void on_card_loaded(PeerCore& peer, Instant now);
+  /// The same for what this agent has bound of its own region.
+  void on_own_region_closed(std::uint32_t index, std::uint32_t generation, Instant now);
   std::uint64_t peers_up() const;
 
   /// Ports and backends are destroyed; what is still in flight ends.
@@ -128,6 +132,7 @@ class Engine {
   bool is_better_missing(Session& session);
   void seek_better_later(Session& session, Instant now);
   std::size_t seek_better(Session& session, Instant now);
+  std::size_t let_go(Session& session, Instant now);
   void on_path_agreed(Session& session, Instant now);
   PathEntry* route_in_force(const Route& route, Session& session);
 

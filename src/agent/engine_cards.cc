@@ -68,6 +68,7 @@ Status Engine::on_card_part(Session& session, const wire::CardPart& part, Instan
   }
   if (!peer) return peer.error();
   if (*peer != session.peer) return Status(Code::kCorrupt, "the peer sent a card that is not its own");
+  on_card_loaded(*session.peer, now);
   ++finalized_;
   core_.inbox.push_event({.kind = PeerEvent::Kind::kCardChanged, .peer = Peer(session.peer), .cause = {}});
   return {};

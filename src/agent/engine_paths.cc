@@ -404,6 +404,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
       best->refused.add({region->index, region->generation}, {}, binding.error());
       return this->route(plan, session, why);
     }
+    session.bound.add(region);
     bindings.push_back(*binding);
   }
   route = {.path = best->path,
@@ -431,7 +432,8 @@ std::size_t Engine::run_timers(Instant now) {
       ++work;
     }
     if (now >= session.better_at) work += seek_better(session, now);
-    earliest = std::min({earliest, session.retry_at, session.better_at,
+    if (now >= session.let_go_at) work += let_go(session, now);
+    earliest = std::min({earliest, session.retry_at, session.better_at, session.let_go_at,
                          session.control_serial == 0 ? session.connect_deadline : Instant::max()});
   }
   earliest_timer_ = std::min(earliest_timer_, earliest);

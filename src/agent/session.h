@@ -14,6 +14,7 @@
 
 #include <hawser/counters.h>
 
+#include "agent/bound_regions.h"
 #include "agent/refusals.h"
 #include "agent/slot.h"
 #include "backend/backend.h"
@@ -93,7 +94,9 @@ struct Session {
   std::uint64_t paths_agreed = 0;      ///< Counts them: whoever chose a path before the last one chooses again.
   Instant better_at = Instant::max();  ///< When to try again a backend that comes before those of the paths.
   std::optional<proto::Backoff> better_backoff;
-  std::uint64_t control_serial = 0;  ///< The path that carries our messages; 0: none.
+  BoundRegions bound;
+  Instant let_go_at = Instant::max();  ///< When to look again whether handles of closed regions are gone.
+  std::uint64_t control_serial = 0;    ///< The path that carries our messages; 0: none.
 
   // Messages. Their numbers make sense only between two sessions that mean each other: see wire::Welcome.
   std::uint64_t number = 0;       ///< Of this session; random, not 0.

@@ -1,6 +1,11 @@
 // Regions: closed for good, opened by their key only, within their rights and bounds.
 
+#include <malloc.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include "agent_suite.h"
 #include "base/bytes.h"
@@ -234,6 +239,51 @@ TEST_P(Conformance, DroppedRegionsCloseByThemselves) {
   }
   EXPECT_EQ(run(plan).code(), Code::kDenied);
   EXPECT_EQ(a_to_b().region("target").error().code(), Code::kNotFound);
+}
+
+std::size_t mappings() {
+  std::ifstream maps("/proc/self/maps");
+  return static_cast<std::size_t>(
+      std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
+}
+
+/// Whoever wrote to a region keeps nothing of it once its owner closed it and its card says so: no memory, no mapping.
+/// HAWSER_FLAT_ROUNDS=100000 for more of them than a peer may bind at once.
+TEST_P(Conformance, MemoryStaysFlatOverRegionsThatComeAndGo) {
+  open_pair();
+  Area source = add(a(), "source", 4096);
+  const char* const wanted = std::getenv("HAWSER_FLAT_ROUNDS");
+  const std::size_t rounds = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 600, warm = 100;
+  std::size_t bytes = 0, mapped = 0;
+  std::vector<Plan> kept;  // Some plans outlive their region for a while.
+  for (std::size_t round = 0; round < warm + rounds; ++round) {
+    if (round % 50 == 0) kept.clear();
+    if (round == warm) {
+      bytes = ::mallinfo2().uordblks;
+      mapped = mappings();
+    }
+    Area area = add(b(), "comes and goes", 4096);
+    {
+      Plan plan = must(a().plan_write(a_to_b(), {{source.range(0, 4096)}}, {{a_to_b().range(area.name(), 0, 4096)}}));
+      must(run(plan));
+      if (round % 2 == 0) kept.push_back(std::move(plan));
+    }
+    Status closed;
+    env().blocking(b(), [&] { closed = area.region.close(kPatience); });
+    must(closed);
+    (void)a_to_b();
+  }
+  kept.clear();
+  std::size_t growth = 0, more = 0;
+  const std::size_t growth_max = 64U * 1024 + rounds * 64;
+  env().eventually([&] {
+    const std::size_t now = ::mallinfo2().uordblks, mappings_now = mappings();
+    growth = now > bytes ? now - bytes : 0;
+    more = mappings_now > mapped ? mappings_now - mapped : 0;
+    return growth <= growth_max && more <= 16;
+  });
+  EXPECT_LE(growth, growth_max) << "after " << rounds << " rounds";
+  EXPECT_LE(more, 16U) << "after " << rounds << " rounds";
 }
 
 }  // namespace

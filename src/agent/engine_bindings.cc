@@ -1,0 +1,52 @@
+// Bindings of regions that are gone: when the paths forget them.
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "agent/engine.h"
+
+namespace hawser::agent {
+namespace {
+
+/// Between two looks whether the last handle of a closed region is gone.
+constexpr Duration kLetGoPause = std::chrono::seconds(1);
+
+bool is_named(const CardStore* card, const BoundRegions::Id& id) {
+  const wire::CardRegion* const region = card == nullptr ? nullptr : card->find(id.first);
+  return region != nullptr && region->generation == id.second;
+}
+
+}  // namespace
+
+std::size_t Engine::let_go(Session& session, Instant now) {
+  session.let_go_at = Instant::max();
+  std::size_t work = 0;
+  session.bound.let_go([&](const BoundRegions::Id& id) {
+    for (PathEntry& entry : session.paths) entry.path->unbind(id.first, id.second);
+    ++work;
+  });
+  if (session.bound.is_waiting()) {
+    session.let_go_at = now + kLetGoPause;
+    earliest_timer_ = std::min(earliest_timer_, session.let_go_at);
+  }
+  return work;
+}
+
+void Engine::on_card_loaded(PeerCore& peer, Instant now) {
+  if (peer.is_self || peer.session == nullptr || closing_) return;  // Its own card is never loaded.
+  {
+    const base::MutexLock lock(peer.mutex);
+    const CardStore* const card = peer.card.get();
+    peer.session->bound.condemn_unless([card](const BoundRegions::Id& id) { return is_named(card, id); });
+  }
+  (void)let_go(*peer.session, now);
+}
+
+void Engine::on_own_region_closed(std::uint32_t index, std::uint32_t generation, Instant now) {
+  Session* const session = core_.self()->session.get();
+  if (session == nullptr || closing_) return;
+  session->bound.condemn({index, generation});
+  (void)let_go(*session, now);
+}
+
+}  // namespace hawser::agent

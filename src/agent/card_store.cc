@@ -5,6 +5,9 @@
 namespace hawser::agent {
 namespace {
 
+/// Above so many the texts are gathered into one: of regions that are gone, nothing is kept for ever.
+constexpr std::size_t kTextsMax = 64;
+
 const wire::CardRegion* find_in(const std::vector<wire::CardRegion>& regions, std::uint32_t index) {
   const auto at =
       std::lower_bound(regions.begin(), regions.end(), index,
@@ -70,7 +73,24 @@ Result<std::shared_ptr<CardStore>> CardStore::merge(const std::shared_ptr<CardSt
   }
   for (; fresh != card.regions.end(); ++fresh) store->add_one(*fresh, card.extras);
   store->texts_.emplace_back(std::move(card.text));
+  if (store->texts_.size() > kTextsMax) store->gather_texts();
   return store;
+}
+
+void CardStore::gather_texts() {
+  std::size_t size = 0;
+  for (const wire::CardRegion& region : regions_) size += region.name.size();
+  for (const wire::CardExtra& extra : extras_) size += extra.bytes.size();
+  const std::shared_ptr<char[]> text(new char[size]);
+  char* end = text.get();
+  const auto move_in = [&end](std::string_view& view) {
+    char* const begin = end;
+    end = std::ranges::copy(view, end).out;
+    view = {begin, end};
+  };
+  for (wire::CardRegion& region : regions_) move_in(region.name);
+  for (wire::CardExtra& extra : extras_) move_in(extra.bytes);
+  texts_.assign(1, text);
 }
 
 const std::string* CardStore::address_of(std::string_view backend) const {

@@ -35,6 +35,7 @@ class CardStore {
 
  private:
   void take_all(wire::Card&& card);
+  void gather_texts();
   void add_one(const wire::CardRegion& region, const std::vector<wire::CardExtra>& extras);
 
   std::uint64_t revision_ = 0;

@@ -1,6 +1,9 @@
 #include "agent/card_store.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstring>
 
 namespace hawser::agent {
 namespace {
@@ -73,6 +76,42 @@ TEST(CardStore, APartialCardAddsAndIsNotComplete) {
   ASSERT_TRUE(more);
   EXPECT_EQ((*more)->regions().size(), 2u);
   EXPECT_EQ((*more)->regions()[0].index, 1u);
+}
+
+/// A delta as it comes from the wire: it owns the text behind its views.
+wire::Card delta_with_text(std::uint64_t revision, std::uint32_t index, std::uint32_t generation,
+                           std::string_view text) {
+  wire::Card delta = card(wire::CardKind::kDelta, revision, {region(index, generation, "")});
+  delta.base_revision = revision - 1;
+  if (generation > 0) delta.removed = {{.index = index, .generation = generation - 1}};
+  delta.text = std::make_unique<char[]>(text.size());
+  std::memcpy(delta.text.get(), text.data(), text.size());
+  delta.regions[0].name = {delta.text.get(), text.size() - 5};
+  delta.extras = {{.backend = 0, .bytes = {delta.text.get() + text.size() - 5, 5}}};
+  delta.regions[0].extra_count = 1;
+  return delta;
+}
+
+TEST(CardStore, RegionsThatComeAndGoLeaveNoText) {
+  auto store = CardStore::merge(nullptr, card(wire::CardKind::kFull, 1, {region(1, 0, "stays")}));
+  std::uint64_t revision = 1;
+  const auto come_and_go = [&](int times) {
+    for (int i = 0; i < times; ++i, ++revision) {
+      const auto generation = static_cast<std::uint32_t>(revision - 1);
+      const std::string text = "a name as users give them: " + std::to_string(revision) + "extra";
+      store = CardStore::merge(*store, delta_with_text(revision + 1, 4, generation, text));
+      ASSERT_TRUE(store) << store.error().to_string();
+    }
+  };
+  come_and_go(1000);
+  const std::size_t before = ::mallinfo2().uordblks;
+  come_and_go(5000);
+  const std::size_t after = ::mallinfo2().uordblks;
+  EXPECT_LT(after, before + 64U * 1024);
+  EXPECT_EQ((*store)->find(4)->name, "a name as users give them: 6000");
+  EXPECT_EQ((*store)->extra(*(*store)->find(4), "tcp"), "extra");
+  EXPECT_EQ((*store)->find(1)->name, "stays");
+  EXPECT_EQ((*store)->regions().size(), 2U);
 }
 
 }  // namespace

@@ -67,6 +67,10 @@ struct AgentOptions {
   /// Re-map whole pages of registered private memory in place as shared, so that peers of this host map them. Nobody
   /// may write to the memory while it is being registered or closed; docs/config.md tells all conditions.
   bool adopt = false;
+  /// Asked when memory of a device is registered that no segment told before covers: at most once for each port that
+  /// registers it, by the thread that registers, while it holds no lock of the agent; several threads ask one after
+  /// the other. It must not call the agent. Empty: no segments.
+  SegmentProvider segments = {};
   AgentLimits limits = {};
   LogOptions log = {};
   std::shared_ptr<const Clock> clock = {};  ///< Null: the host's monotonic clock.

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,7 +52,7 @@ constexpr bool allows(Rights have, Rights want) {
 struct RegionOptions {
   std::string name = {};            ///< By which peers look it up; unique in its agent, or empty. At most 255 bytes.
   std::span<std::byte> bytes = {};  ///< The caller's memory; must outlive the region. Not empty.
-  Device device = {};
+  Device device = {};               ///< Whose memory it is. A GPU's (kCuda) needs a backend that reaches it.
   Rights rights = Rights::kReadWrite;
 };
 
@@ -75,6 +76,17 @@ struct RemoteRange {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
 };
+
+/// A run of device memory that an allocator mapped piece by piece and hands out parts of (PyTorch's expandable
+/// segments, whatever uses cuMemMap). Told to backends, a whole segment is registered once, with one key for all
+/// regions in it; untold, each region's allocations are registered for themselves.
+struct MemorySegment {
+  std::span<std::byte> bytes = {};  ///< What is mapped now, without a gap. It may grow at its end.
+  Device device = {};               ///< Whose memory it is. Segments of the host are passed over.
+  std::uint64_t generation = 0;     ///< Another number once any of it was mapped anew; 0: the allocator cannot tell.
+};
+/// All segments that there are now, in any order; an error leaves those that were told before.
+using SegmentProvider = std::function<Result<std::vector<MemorySegment>>()>;
 
 /// What a peer's card tells of a region.
 struct RemoteRegionInfo {

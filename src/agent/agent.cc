@@ -150,12 +150,13 @@ std::optional<Message> Agent::take_message(std::uint32_t channel) {
 }
 
 Result<std::uint64_t> Agent::read_signal(const LocalRange& word) const {
-  const bool fits = word.region && word.region->entry->base != nullptr && word.size == sizeof(std::uint64_t) &&
+  const bool fits = word.region && word.region->entry->base != nullptr &&
+                    word.region->entry->device.kind == DeviceKind::kHost && word.size == sizeof(std::uint64_t) &&
                     word.offset % sizeof(std::uint64_t) == 0 &&
                     backend::in_bounds(word.offset, word.size, word.region->entry->size);
   if (!fits) {
     return Status(Code::kInvalid, "read_signal: the word (offset " + std::to_string(word.offset) + ", size " +
-                                      std::to_string(word.size) + ") must be 8 bytes of a region, aligned to 8");
+                                      std::to_string(word.size) + ") must be 8 bytes of a region in host memory, aligned to 8");
   }
   auto* at = reinterpret_cast<std::uint64_t*>(word.region->entry->base + word.offset);
   return std::atomic_ref<std::uint64_t>(*at).load(std::memory_order_acquire);

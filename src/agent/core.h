@@ -122,6 +122,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void release_pages(const LocalRegion& region);
   std::shared_ptr<backend::ForeignPages> hold_pages(const RegionOptions& region);
   bool has_open(std::string_view backend);
+  /// Whether some backend here can reach memory of that device.
+  bool is_reached(Device device);
   void changed(std::uint32_t index, std::uint32_t generation, bool removed) HAWSER_REQUIRES(lane, mutex_);
   void put_region(wire::Card& card, const backend::RegionEntry& entry) const HAWSER_REQUIRES(mutex_);
   wire::Card card_head() const HAWSER_REQUIRES(mutex_);

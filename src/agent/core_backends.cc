@@ -43,7 +43,8 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
                                  .rng = base::Rng(engine.rng_.u64()),
                                  .security = options.security,
                                  .heartbeat = options.heartbeat,
-                                 .clock = *clock};
+                                 .clock = *clock,
+                                 .segments = options.segments};
   Params params = spec.params;  // What the caller named for this backend goes before what is set for all of its name.
   if (const auto set = options.backend_params.find(report->name); set != options.backend_params.end()) {
     params.insert(set->second.begin(), set->second.end());

@@ -28,9 +28,9 @@ Result<Region> Core::add_region(const RegionOptions& region) {
   if (region.device.kind == DeviceKind::kFile) {
     return bad_region("add_region", "a file is no memory").with_advice("register files with add_file");
   }
-  if (region.device.kind != DeviceKind::kHost) {
+  if (!is_reached(region.device)) {
     return Status(Code::kUnsupported, "add_region: no backend here serves memory of device " + to_string(region.device))
-        .with_advice("register host memory; `hawser info` lists what each backend serves");
+        .with_advice("register host memory, or for a GPU's open verbs; `hawser info` tells what each backend reaches");
   }
   const auto start = reinterpret_cast<std::uintptr_t>(region.bytes.data());
   if (region.bytes.data() == nullptr || start + region.bytes.size() < start) {
@@ -44,7 +44,8 @@ Result<Region> Core::add_region(const RegionOptions& region) {
   entry.rights = region.rights;
   entry.device = region.device;
   entry.name = region.name;
-  const auto pages = hold_pages(region);  // Lives beyond what follows: given back without a lock when that fails.
+  // Lives beyond what follows: given back without a lock when that fails.
+  const auto pages = region.device.kind == DeviceKind::kHost ? hold_pages(region) : nullptr;
   entry.pages = pages;
   Result<std::shared_ptr<LocalRegion>> made = register_region("add_region", std::move(entry), false);
   if (!made) return made.error();
@@ -67,6 +68,17 @@ void Core::release_pages(const LocalRegion& region) {
     HAWSER_LOG(log, kWarn, "{}: memory of region '{}' keeps its bytes, but stays in a memory file: {}", options.name,
                region.entry->name, status.to_string());
   }
+}
+
+bool Core::is_reached(Device device) {
+  if (device.kind == DeviceKind::kHost) return true;
+  lane.lock();
+  const auto& open = engine.backends();
+  const bool is_reached = std::any_of(open.begin(), open.end(), [&](const auto& each) {
+    return device.kind == DeviceKind::kCuda && each.traits->reaches_gpus;
+  });
+  lane.unlock();
+  return is_reached;
 }
 
 bool Core::has_open(std::string_view backend) {

@@ -1,8 +1,10 @@
 // What becomes of a region that one of the agent's backends cannot serve.
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,17 +15,15 @@
 namespace hawser::agent {
 namespace {
 
-/// A loopback that registers nothing, as a NIC without locked memory does.
-class Refusing final : public backend::Backend {
+/// A loopback in other clothes.
+class Wrapped : public backend::Backend {
  public:
-  explicit Refusing(std::unique_ptr<backend::Backend> inner) : inner_(std::move(inner)) {}
+  explicit Wrapped(std::unique_ptr<backend::Backend> inner) : inner_(std::move(inner)) {}
   const backend::Traits& traits() const override { return inner_->traits(); }
   std::string address() const override { return inner_->address(); }
   std::string readable_address() const override { return inner_->readable_address(); }
   Status reachable(std::string_view peer_address) const override { return inner_->reachable(peer_address); }
-  Result<std::string> add_region(const backend::RegionEntry&) override {
-    return Status(Code::kBusy, "no locked memory is left").with_advice("raise the limit");
-  }
+  Result<std::string> add_region(const backend::RegionEntry& region) override { return inner_->add_region(region); }
   void remove_region(const backend::RegionEntry& region) override { inner_->remove_region(region); }
   Result<std::unique_ptr<backend::Port>> open_port() override { return inner_->open_port(); }
   Params params() const override { return inner_->params(); }
@@ -34,16 +34,41 @@ class Refusing final : public backend::Backend {
   const std::unique_ptr<backend::Backend> inner_;
 };
 
-backend::Factory refusing() {
+template <typename Wrapper>
+backend::Factory wrapping(std::string_view name) {
   return {
-      .name = "refusing",
+      .name = name,
       .default_rank = 5,
       .open = [](const backend::Context& context, const Params& params) -> Result<std::unique_ptr<backend::Backend>> {
         auto inner = backend::loopback_factory().open(context, params);
         if (!inner) return inner.error();
-        return std::unique_ptr<backend::Backend>(new Refusing(*std::move(inner)));
+        return std::unique_ptr<backend::Backend>(new Wrapper(*std::move(inner)));
       }};
 }
+
+/// Registers nothing, as a NIC without locked memory does.
+class Refusing final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  Result<std::string> add_region(const backend::RegionEntry&) override {
+    return Status(Code::kBusy, "no locked memory is left").with_advice("raise the limit");
+  }
+};
+
+backend::Factory refusing() { return wrapping<Refusing>("refusing"); }
+
+/// Says that it reaches GPU memory, and leads to nobody.
+class OfGpus final : public Wrapped {
+ public:
+  explicit OfGpus(std::unique_ptr<backend::Backend> inner) : Wrapped(std::move(inner)), traits_(Wrapped::traits()) {
+    traits_.reaches_gpus = true;
+  }
+  const backend::Traits& traits() const override { return traits_; }
+  Status reachable(std::string_view) const override { return Status(Code::kUnsupported, "leads to nobody"); }
+
+ private:
+  backend::Traits traits_;
+};
 
 Agent open(std::vector<BackendSpec> backends, std::vector<std::string>* warnings) {
   AgentOptions options;
@@ -74,6 +99,55 @@ TEST(AgentRegions, OneThatWasNamedMustServeEach) {
   EXPECT_EQ(region.error().code(), Code::kBusy);
   EXPECT_TRUE(agent.add_region({.name = "kv", .bytes = memory}).error().code() == Code::kBusy)
       << "the name is free again";
+}
+
+/// Memory that faults when the processor touches it, as a GPU's does.
+class Untouchable {
+ public:
+  Untouchable() : at_(::mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~Untouchable() { ::munmap(at_, kSize); }
+  Untouchable(const Untouchable&) = delete;
+  Untouchable& operator=(const Untouchable&) = delete;
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(at_), kSize}; }
+
+ private:
+  static constexpr std::size_t kSize = 65536;
+  void* const at_;
+};
+
+TEST(AgentRegions, GpuMemoryNeedsABackendThatReachesIt) {
+  const Untouchable gpu;
+  AgentOptions options{.name = "a"};
+  Agent without = *open_with(options, {backend::loopback_factory()});
+  const RegionOptions wanted{.name = "g", .bytes = gpu.bytes(), .device = {DeviceKind::kCuda, 1}};
+  const Status refused = without.add_region(wanted).error();
+  EXPECT_EQ(refused.code(), Code::kUnsupported);
+  EXPECT_NE(refused.to_string().find("cuda:1"), std::string::npos) << refused.to_string();
+  Agent with = *open_with(options, {backend::loopback_factory(), wrapping<OfGpus>("gpus")});
+  Result<Region> region = with.add_region(wanted);
+  ASSERT_TRUE(region) << region.error().to_string();
+  EXPECT_EQ(region->device(), (Device{DeviceKind::kCuda, 1}));
+  EXPECT_FALSE(with.read_signal(region->range(0, 8))) << "no word there is the processor's";
+}
+
+TEST(AgentRegions, NoOtherBackendTouchesGpuMemory) {
+  const Untouchable gpu;
+  Agent agent = *open_with({.name = "a"}, {backend::loopback_factory(), wrapping<OfGpus>("gpus")});
+  std::vector<std::byte> memory(4096);
+  const Region host = *agent.add_region({.name = "h", .bytes = memory});
+  const Region ours = *agent.add_region({.name = "g", .bytes = gpu.bytes(), .device = {DeviceKind::kCuda, 0}});
+  for (const bool from_gpu : {true, false}) {
+    const LocalRange local = (from_gpu ? ours : host).range(0, 4096);
+    const RemoteRange remote = agent.self().range((from_gpu ? "h" : "g"), 0, 4096);
+    Plan plan = *agent.plan_write(agent.self(), {&local, 1}, {&remote, 1});
+    const std::string why = agent.explain(plan);
+    EXPECT_NE(why.find(from_gpu ? "does not reach local memory (cuda:0)" : "does not reach remote memory (cuda:0)"),
+              std::string::npos)
+        << why;
+    Result<Transfer> transfer = plan.submit({.deadline = std::chrono::milliseconds(200)});
+    const Status ended = transfer ? transfer->wait(std::chrono::seconds(5)) : transfer.error();
+    EXPECT_EQ(ended.code(), Code::kUnsupported) << ended.to_string();
+  }
 }
 
 }  // namespace

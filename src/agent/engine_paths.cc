@@ -358,6 +358,39 @@ void Engine::invalidate(Session& session, const Status& cause, Instant now) {
   feed(session, SessionEvent::kInvalidate, cause, now);
 }
 
+namespace {
+
+/// Whether a path may be handed this memory. Regions of files and of peers' hosts are the path's own to refuse.
+bool reaches(const backend::Traits& traits, Device device) {
+  if (device.kind == DeviceKind::kCuda) return traits.reaches_gpus;
+  return device.kind == DeviceKind::kHost || device.kind == DeviceKind::kFile;
+}
+
+Status not_reached(const backend::Traits& traits, std::string_view side, Device device) {
+  return Status(Code::kUnsupported, std::string(traits.name) + " does not reach " + std::string(side) + " memory (" +
+                                        to_string(device) + ")")
+      .with_scope(Scope::kPath);
+}
+
+/// What the backend cannot touch at all is never given to it: its processor would fault on a GPU's address.
+void refuse_devices(PathEntry& entry, const backend::Traits& traits, const PlanCore& plan) {
+  for (const auto& remote : plan.remotes) {
+    if (reaches(traits, remote->device)) continue;
+    entry.refused.add({remote->index, remote->generation}, {}, not_reached(traits, "remote", remote->device));
+    return;  // One is enough to keep the plan off this path.
+  }
+  for (const auto& local : plan.locals) {
+    const Device device = local->entry->device;
+    if (reaches(traits, device)) continue;
+    const RemoteRegion& remote = *plan.remotes.front();
+    entry.refused.add({remote.index, remote.generation}, {{local->entry->index, local->entry->generation}},
+                      not_reached(traits, "local", device));
+    return;
+  }
+}
+
+}  // namespace
+
 PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
   Route& route = plan.route;
   if (PathEntry* known = route_in_force(route, session)) return known;
@@ -365,6 +398,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
   PathEntry* best = nullptr;
   for (PathEntry& entry : session.paths) {
     if (!entry.agreed || (best != nullptr && entry.backend >= best->backend)) continue;
+    refuse_devices(entry, *backends_[entry.backend].traits, plan);
     if (plan.refused_by(entry.refused) == nullptr) best = &entry;
   }
   if (best == nullptr) {

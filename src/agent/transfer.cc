@@ -26,6 +26,7 @@ Status take_local_word(const SignalWord* from, LocalWord* to) {
     return bad_word(from->word.offset, from->word.size);
   }
   if (region->entry->base == nullptr) return bad_submit("a word of a file cannot be a signal");
+  if (region->entry->device.kind != DeviceKind::kHost) return bad_submit("a word in GPU memory cannot be a signal");
   to->region = region;
   to->word = reinterpret_cast<std::atomic<std::uint64_t>*>(region->entry->base + from->word.offset);
   to->value = from->value;

@@ -63,6 +63,7 @@ struct Traits {
   bool self_only = false;       ///< Reaches this agent only.
   bool reaches_memory = true;   ///< Regions in host memory.
   bool reaches_files = false;   ///< Regions of files.
+  bool reaches_gpus = false;    ///< Regions in GPU memory, of any GPU of this host.
   bool direct = false;          ///< The initiator copies by itself: a chunk that is done is visible at the target.
   /// Covered chunks yield kArrival at the target (else the agent tells it when all are done).
   bool carries_arrivals = false;
@@ -227,6 +228,8 @@ struct Context {
   Security security = Security::kDefault;
   Duration heartbeat;
   const Clock& clock;  ///< For control-path work only; turns get `now`.
+  /// The user's (AgentOptions::segments); may be empty. Called without any lock of the agent.
+  SegmentProvider segments = {};
 };
 
 class Backend {
@@ -240,8 +243,10 @@ class Backend {
   /// Whether a path from here to a peer with this address can work at all (same host?), and why not.
   virtual Status reachable(std::string_view peer_address) const = 0;
   /// Called for each region when it is registered, and for existing ones when the backend is added later. Returns this
-  /// backend's bytes for the region's card entry (mostly empty).
+  /// backend's bytes for the region's card entry (mostly empty). May take long: called by any thread, without the
+  /// lane's lock but while the backend opens.
   virtual Result<std::string> add_region(const RegionEntry& region) = 0;
+  /// Also of a region that add_region refused, or never heard of.
   virtual void remove_region(const RegionEntry& region) = 0;
   /// One per lane; called once for now.
   virtual Result<std::unique_ptr<Port>> open_port() = 0;

@@ -25,6 +25,7 @@ Traits make_traits(const VerbsOptions& options, const std::vector<std::shared_pt
   Traits traits;
   traits.name = "verbs";
   traits.direct = true;
+  traits.reaches_gpus = std::ranges::all_of(nics, [](const auto& nic) { return nic->memory.refusal().ok(); });
   traits.chunk_bytes_max = options.stripe;
   traits.chunk_pieces_max = std::min(kPiecesMax, options.pair.send_depth / 2);
   traits.quiesce_max = std::chrono::seconds(1);
@@ -36,6 +37,11 @@ Traits make_traits(const VerbsOptions& options, const std::vector<std::shared_pt
   return traits;
 }
 
+std::shared_ptr<Mlx5> mlx5_or_null() {
+  Result<std::unique_ptr<Mlx5>> opened = open_mlx5();
+  return opened ? std::shared_ptr<Mlx5>(*std::move(opened)) : nullptr;
+}
+
 class VerbsBackend final : public Backend {
  public:
   VerbsBackend(const Context& context, VerbsOptions options, std::vector<std::shared_ptr<Nic>> nics, TcpDoor door)
@@ -44,7 +50,10 @@ class VerbsBackend final : public Backend {
         nics_(std::move(nics)),
         traits_(make_traits(options_, nics_)),
         door_(std::move(door)),
-        regions_(std::make_shared<Regions>(nics_, options_.relaxed_ordering)) {
+        regions_(
+            std::make_shared<Regions>(nics_, RegionsOptions{.relaxed_ordering = options_.relaxed_ordering,
+                                                            .segments = context_.segments,
+                                                            .mlx5 = context_.segments ? mlx5_or_null() : nullptr})) {
     for (const auto& nic : nics_) {
       door_.ledger->add(nic->domain->context()->cmd_fd);
       door_.ledger->add(nic->domain->context()->async_fd);
@@ -62,7 +71,12 @@ class VerbsBackend final : public Backend {
   std::string readable_address() const override {
     std::string text;
     for (const auto& nic : nics_) text += (text.empty() ? "" : ", ") + nic->describe();
-    return text + "; handshake at " + door_.readable_address;
+    text += "; handshake at " + door_.readable_address;
+    std::string last;  // What ports have in common is told once.
+    for (const auto& nic : nics_) {
+      if (const std::string gpus = nic->memory.describe(); gpus != last) text += "; " + (last = gpus);
+    }
+    return text;
   }
   Status reachable(std::string_view peer_address) const override { return door_.reachable(peer_address); }
   Result<std::string> add_region(const RegionEntry& region) override { return regions_->add(region); }
@@ -91,6 +105,14 @@ class VerbsBackend final : public Backend {
   const std::shared_ptr<Regions> regions_;
 };
 
+/// The driver, for who did not switch it off, or asks for a port near to a GPU. It is only loaded by that.
+GpuAccess open_gpus(const VerbsOptions& options, const Hint& hint) {
+  if (options.gpu_direct == GpuDirect::kOff && hint.kind != Hint::Kind::kCuda) return {};
+  Result<std::unique_ptr<GpuDriver>> opened = open_cuda_driver();
+  if (!opened) return {.missing = opened.error()};
+  return {.driver = *std::move(opened)};
+}
+
 /// The ports to use: those named, or all that are as good as the best.
 Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>& verbs,
                                                     const std::vector<DeviceInfo>& devices, VerbsOptions& options) {
@@ -98,10 +120,10 @@ Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>
   choose.devices = options.devices;
   choose.hint = options.near;
   HAWSER_TRY_ASSIGN(const Hint hint, parse_hint(options.near));
-  std::unique_ptr<GpuDriver> gpus;  // Opened only for who asks for a port near to one.
+  const GpuAccess gpus = open_gpus(options, hint);
   if (hint.kind == Hint::Kind::kCuda) {
-    HAWSER_TRY_ASSIGN(gpus, open_cuda_driver());
-    choose.cuda_pci = cuda_pci_of(*gpus);
+    if (gpus.driver == nullptr) return gpus.missing;
+    choose.cuda_pci = cuda_pci_of(*gpus.driver);
   }
   HAWSER_TRY_ASSIGN(std::vector<LocalPort> places, choose_ports(devices, choose));
   const bool named = !options.devices.empty();
@@ -109,7 +131,7 @@ Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>
   Status failure;
   for (const LocalPort& place : places) {
     if (nics.size() == wire::kPortsMax || (!named && place.rank > 0 && !nics.empty())) break;
-    Result<std::shared_ptr<Nic>> nic = open_nic(verbs, place, options);
+    Result<std::shared_ptr<Nic>> nic = open_nic(verbs, place, options, gpus);
     if (nic) {
       nics.push_back(*std::move(nic));
     } else if (named) {

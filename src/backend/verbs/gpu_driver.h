@@ -56,6 +56,13 @@ class GpuDriver {
   virtual void synchronise_copies(std::uintptr_t address) = 0;
 };
 
+/// A driver, or why there is none.
+struct GpuAccess {
+  std::shared_ptr<GpuDriver> driver;  ///< May be null.
+  Status missing;
+  std::string sysfs_root = "/sys";  ///< Where the kernel's modules are looked for.
+};
+
 /// Opens libcuda.so.1. kUnsupported with the loader's words where there is none.
 Result<std::unique_ptr<GpuDriver>> open_cuda_driver();
 

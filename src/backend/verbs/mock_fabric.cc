@@ -1,5 +1,6 @@
 #include "backend/verbs/mock_fabric.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -127,6 +128,10 @@ std::vector<std::uint32_t> MockFabric::qp_numbers() const {
   return numbers;
 }
 
+std::string MockFabric::device_of(std::uint32_t number) const { return qps_.at(number)->device; }
+
+int MockFabric::under_way(std::uint32_t number) const { return qps_.at(number)->outstanding; }
+
 ibv_qp_attr MockFabric::attributes(std::uint32_t number) const { return qps_.at(number)->attr; }
 
 ibv_qp_init_attr MockFabric::made_with(std::uint32_t number) const {
@@ -157,6 +162,7 @@ void MockFabric::run(MockQp& qp, const ibv_send_wr& request) {
   held.list.assign(request.sg_list, request.sg_list + request.num_sge);
   if ((request.send_flags & IBV_SEND_INLINE) != 0) {
     for (const ibv_sge& part : held.list) {
+      gpu_bytes_inlined += is_gpu_memory(part.addr) ? part.length : 0;  // The CPU reads them: a real one would fault.
       const auto* from = reinterpret_cast<const std::byte*>(part.addr);
       held.inlined.insert(held.inlined.end(), from, from + part.length);
     }
@@ -272,63 +278,112 @@ ibv_wc_status MockFabric::perform(MockQp& qp, Held& held) {
   return status;
 }
 
+std::optional<MockFabric::Runs> MockFabric::resolve(ibv_pd* pd, std::uint32_t key, std::uint64_t at, std::uint64_t size,
+                                                    int right) {
+  const auto access = mr_access_.find(key);
+  if (access == mr_access_.end() || (access->second & right) != right) return std::nullopt;
+  if (const auto found = mrs_.find(key); found != mrs_.end()) {
+    const ibv_mr& mr = *found->second;
+    const auto base = reinterpret_cast<std::uintptr_t>(mr.addr);
+    const bool inside = mr.pd == pd && at >= base && size <= mr.length && at - base <= mr.length - size;
+    if (!inside) return std::nullopt;
+    return Runs{{reinterpret_cast<std::byte*>(at), size}};
+  }
+  Runs runs;
+  for (const ibv_sge& piece : lists_[key]) {
+    const std::uint64_t part = at < piece.length ? std::min<std::uint64_t>(size, piece.length - at) : 0;
+    if (part > 0) {
+      const auto inner = resolve(pd, piece.lkey, piece.addr + at, part, right);
+      if (!inner) return std::nullopt;
+      runs.insert(runs.end(), inner->begin(), inner->end());
+    }
+    size -= part;
+    at = part > 0 ? 0 : at - piece.length;
+  }
+  if (size > 0) return std::nullopt;
+  return runs;
+}
+
 ibv_wc_status MockFabric::move(MockQp& qp, Held& held, MockQp& peer) {
   const bool is_inline = (held.flags & IBV_SEND_INLINE) != 0;
-  const bool writes_here = held.opcode == IBV_WR_RDMA_READ || held.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-                           held.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  const bool is_atomic = held.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || held.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  const bool writes_here = held.opcode == IBV_WR_RDMA_READ || is_atomic;
+  Runs here;
   for (const ibv_sge& part : held.list) {
     if (is_inline || part.length == 0) continue;
-    const auto local = mrs_.find(part.lkey);
-    const auto* mr = local == mrs_.end() ? nullptr : local->second;
-    const auto base = mr == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(mr->addr);
-    if (mr == nullptr || part.addr < base || part.addr + part.length > base + mr->length || mr->pd != qp.pd) {
-      return IBV_WC_LOC_PROT_ERR;
-    }
-    if (writes_here && (mr_access_[part.lkey] & IBV_ACCESS_LOCAL_WRITE) == 0) return IBV_WC_LOC_PROT_ERR;
+    const auto runs = resolve(qp.pd, part.lkey, part.addr, part.length, writes_here ? IBV_ACCESS_LOCAL_WRITE : 0);
+    if (!runs) return IBV_WC_LOC_PROT_ERR;
+    here.insert(here.end(), runs->begin(), runs->end());
   }
-  std::vector<std::byte> gathered = held.inlined;
-  if (!writes_here && !is_inline) {
-    for (const ibv_sge& part : held.list) {
-      const auto* from = reinterpret_cast<const std::byte*>(part.addr);
-      gathered.insert(gathered.end(), from, from + part.length);
-    }
+  std::vector<std::byte> bytes = held.inlined;
+  if (!writes_here) {
+    for (const auto run : here) bytes.insert(bytes.end(), run.begin(), run.end());
   }
-  if (held.opcode == IBV_WR_SEND || held.opcode == IBV_WR_SEND_WITH_IMM) return receive(peer, held, gathered);
+  if (held.opcode == IBV_WR_SEND || held.opcode == IBV_WR_SEND_WITH_IMM) return receive(peer, held, bytes);
 
   const std::uint64_t size = total_of(held.list);
+  Runs there;
   if (size > 0) {
-    const auto remote = mrs_.find(held.rkey);
-    const int right = held.opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ
-                      : writes_here                   ? IBV_ACCESS_REMOTE_ATOMIC
-                                                      : IBV_ACCESS_REMOTE_WRITE;
-    const auto* mr = remote == mrs_.end() ? nullptr : remote->second;
-    const auto base = mr == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(mr->addr);
-    const bool inside = mr != nullptr && mr->pd == peer.pd && held.remote >= base && size <= mr->length &&
-                        held.remote - base <= mr->length - size;
-    if (!inside || (mr_access_[held.rkey] & right) == 0 ||
-        (peer.attr.qp_access_flags & static_cast<unsigned>(right)) == 0) {
-      return IBV_WC_REM_ACCESS_ERR;
-    }
+    const int right = is_atomic     ? IBV_ACCESS_REMOTE_ATOMIC
+                      : writes_here ? IBV_ACCESS_REMOTE_READ
+                                    : IBV_ACCESS_REMOTE_WRITE;
+    const auto runs = resolve(peer.pd, held.rkey, held.remote, size, right);
+    if (!runs || (peer.attr.qp_access_flags & static_cast<unsigned>(right)) == 0) return IBV_WC_REM_ACCESS_ERR;
+    there = *runs;
   }
-  auto* there = reinterpret_cast<std::byte*>(held.remote);
-  if (held.opcode == IBV_WR_RDMA_READ) {
-    for (const ibv_sge& part : held.list) {
-      if (part.length > 0) std::memcpy(reinterpret_cast<std::byte*>(part.addr), there, part.length);
-      there += part.length;
-    }
-  } else if (writes_here) {
-    if (held.remote % 8 != 0 || size != 8) return IBV_WC_REM_INV_REQ_ERR;
-    std::uint64_t value = 0;
-    std::memcpy(&value, there, sizeof(value));
-    std::memcpy(reinterpret_cast<std::byte*>(held.list.front().addr), &value, sizeof(value));
-    const bool adds = held.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-    const std::uint64_t next = adds ? value + held.compare : value == held.compare ? held.swap : value;
-    std::memcpy(there, &next, sizeof(next));
-  } else {
-    if (!gathered.empty()) std::memcpy(there, gathered.data(), gathered.size());
-    if (held.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) return receive(peer, held, {});
+  if (is_atomic) return atomic(held, here, there);
+  if (writes_here) {
+    for (const auto run : there) bytes.insert(bytes.end(), run.begin(), run.end());
   }
+  std::span<const std::byte> rest = bytes;
+  for (const auto run : writes_here ? here : there) {
+    std::ranges::copy(rest.first(run.size()), run.begin());
+    rest = rest.subspan(run.size());
+  }
+  return held.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? receive(peer, held, {}) : IBV_WC_SUCCESS;
+}
+
+ibv_wc_status MockFabric::atomic(const Held& held, const Runs& here, const Runs& there) {
+  if (held.remote % 8 != 0 || total_of(held.list) != 8) return IBV_WC_REM_INV_REQ_ERR;
+  std::uint64_t value = 0;
+  std::memcpy(&value, there.front().data(), sizeof(value));
+  std::memcpy(here.front().data(), &value, sizeof(value));
+  const bool adds = held.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  const std::uint64_t next = adds ? value + held.compare : value == held.compare ? held.swap : value;
+  std::memcpy(there.front().data(), &next, sizeof(next));
   return IBV_WC_SUCCESS;
+}
+
+std::uint32_t MockFabric::make_list_key() {
+  if (fails("create_mkey")) return 0;
+  mr_access_[++next_key_] = 0;
+  ++counts.mrs;
+  return next_key_;
+}
+
+void MockFabric::end_list_key(std::uint32_t key) {
+  mr_access_.erase(key);
+  lists_.erase(key);
+  --counts.mrs;
+}
+
+int MockFabric::bind_list(ibv_qp* qp, std::uint32_t key, int access, std::span<const ibv_sge> list,
+                          std::uint64_t wr_id) {
+  if (fails("bind_list")) return errno;
+  if (qp_of(qp).attr.qp_state != IBV_QPS_RTS) return EINVAL;
+  ibv_wc wc{};
+  wc.wr_id = wr_id;
+  wc.qp_num = qp->qp_num;
+  for (const ibv_sge& piece : list) {
+    // The device wants each piece whole, with the rights that the list gives.
+    if (!resolve(qp->pd, piece.lkey, piece.addr, piece.length, access)) wc.status = IBV_WC_MW_BIND_ERR;
+  }
+  if (wc.status == IBV_WC_SUCCESS) {
+    lists_[key].assign(list.begin(), list.end());
+    mr_access_[key] = access;
+  }
+  complete(cq_of(qp->send_cq), wc);
+  return 0;
 }
 
 ibv_wc_status MockFabric::receive(MockQp& peer, const Held& held, std::span<const std::byte> bytes) {
@@ -486,18 +541,34 @@ int MockVerbs::dealloc_pd(ibv_pd* pd) {
   return 0;
 }
 
-ibv_mr* MockVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t size, int access) {
-  if (fabric_.fails("reg_mr")) return nullptr;
+ibv_mr* MockFabric::make_mr(ibv_pd* pd, void* address, std::size_t size, int access) {
   auto* mr = new ibv_mr{};
   mr->context = pd->context;
   mr->pd = pd;
   mr->addr = address;
   mr->length = size;
-  mr->lkey = mr->rkey = ++fabric_.next_key_;
-  fabric_.mrs_[mr->rkey] = mr;
-  fabric_.mr_access_[mr->rkey] = access;
-  ++fabric_.counts.mrs;
+  mr->lkey = mr->rkey = ++next_key_;
+  mrs_[mr->rkey] = mr;
+  mr_access_[mr->rkey] = access;
+  ++counts.mrs;
   return mr;
+}
+
+ibv_mr* MockVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t size, int access) {
+  if (fabric_.fails("reg_mr")) return nullptr;
+  if (!fabric_.peer_memory && fabric_.is_gpu_memory(reinterpret_cast<std::uintptr_t>(address))) {
+    errno = EFAULT;
+    return nullptr;
+  }
+  return fabric_.make_mr(pd, address, size, access);
+}
+
+ibv_mr* MockVerbs::reg_dmabuf_mr(ibv_pd* pd, std::uint64_t, std::size_t size, std::uint64_t iova, int fd, int access) {
+  if (fabric_.fails("reg_dmabuf_mr")) return nullptr;
+  errno = fabric_.dmabufs ? EBADF : EOPNOTSUPP;
+  if (!fabric_.dmabufs || ::fcntl(fd, F_GETFD) < 0) return nullptr;
+  ++fabric_.dmabufs_registered;
+  return fabric_.make_mr(pd, reinterpret_cast<void*>(iova), size, access);
 }
 
 int MockVerbs::dereg_mr(ibv_mr* mr) {

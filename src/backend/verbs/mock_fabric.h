@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -75,9 +77,23 @@ class MockFabric {
   /// What it was connected with so far.
   ibv_qp_attr attributes(std::uint32_t number) const;
   ibv_qp_init_attr made_with(std::uint32_t number) const;
-  std::uint64_t posts = 0, requests = 0;  ///< Calls of post_send, and work requests in them.
+  std::string device_of(std::uint32_t number) const;
+  int under_way(std::uint32_t number) const;  ///< Work requests posted and not ended.
+  std::uint64_t posts = 0, requests = 0;      ///< Calls of post_send, and work requests in them.
+
+  // GPU memory: addresses of this process that a plain registration refuses, as the kernel would, and no CPU reads.
+  std::function<bool(std::uintptr_t)> is_gpu_memory = [](std::uintptr_t) { return false; };
+  bool dmabufs = true;       ///< The devices register dmabufs.
+  bool peer_memory = false;  ///< The kernel has a peer-memory module.
+  int dmabufs_registered = 0;
+  std::uint64_t gpu_bytes_inlined = 0;
+  /// Indirect keys, as mlx5 has them: counted from 0 at the first piece's begin. 0: told to fail.
+  std::uint32_t make_list_key();
+  void end_list_key(std::uint32_t key);
+  int bind_list(ibv_qp* qp, std::uint32_t key, int access, std::span<const ibv_sge> list, std::uint64_t wr_id);
 
   // For MockVerbs.
+  ibv_mr* make_mr(ibv_pd* pd, void* address, std::size_t size, int access);
   void run(MockQp& qp, const ibv_send_wr& request);
   void flush(MockQp& qp);
   std::map<std::uint32_t, MockQp*> qps_;
@@ -106,6 +122,10 @@ class MockFabric {
     std::uint32_t rkey = 0;
   };
   ibv_wc_status perform(MockQp& qp, Held& held);
+  using Runs = std::vector<std::span<std::byte>>;
+  /// The bytes that a key means for a protection domain; nothing: no such key, right or range.
+  std::optional<Runs> resolve(ibv_pd* pd, std::uint32_t key, std::uint64_t at, std::uint64_t size, int right);
+  static ibv_wc_status atomic(const Held& held, const Runs& here, const Runs& there);
   ibv_wc_status move(MockQp& qp, Held& held, MockQp& peer);
   ibv_wc_status receive(MockQp& peer, const Held& held, std::span<const std::byte> bytes);
   bool linked(const MockQp& qp) const;
@@ -113,6 +133,7 @@ class MockFabric {
   void complete(MockCq& cq, const ibv_wc& wc);
 
   std::map<std::string, Failure> failures_;
+  std::map<std::uint32_t, std::vector<ibv_sge>> lists_;
   std::deque<Held> held_;  ///< In hold mode.
   std::deque<Held> lost_;  ///< Waiting for `expire`.
   std::set<std::string> down_;
@@ -136,6 +157,8 @@ class MockVerbs final : public Verbs {
   ibv_pd* alloc_pd(ibv_context* context) override;
   int dealloc_pd(ibv_pd* pd) override;
   ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t size, int access) override;
+  ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t size, std::uint64_t iova, int fd,
+                        int access) override;
   int dereg_mr(ibv_mr* mr) override;
 
   ibv_comp_channel* create_comp_channel(ibv_context* context) override;

@@ -33,7 +33,8 @@ MrSpan span_of(const Registration& registration, std::uint32_t index) {
           .iova = registration.iova(),
           .lkey = registration.lkey(),
           .rkey = registration.rkey(),
-          .index = index};
+          .index = index,
+          .gpu = static_cast<std::int16_t>(registration.gpu())};
 }
 
 }  // namespace
@@ -323,7 +324,8 @@ Keys MrReader::search(std::uintptr_t address, std::size_t size) {
   return {.iova = last_.iova + offset,
           .size = std::min<std::uint64_t>(size, last_.end - address),
           .lkey = last_.lkey,
-          .rkey = last_.rkey};
+          .rkey = last_.rkey,
+          .gpu = last_.gpu};
 }
 
 }  // namespace hawser::backend::verbs

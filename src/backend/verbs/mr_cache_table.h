@@ -21,6 +21,7 @@ struct MrSpan {
   std::uint32_t lkey = 0;
   std::uint32_t rkey = 0;
   std::uint32_t index = 0;  ///< The builder's own.
+  std::int16_t gpu = -1;    ///< As Keys'.
 };
 
 class MrTable {

@@ -62,7 +62,7 @@ RailPort rail_port(const wire::RdmaPort& told) {
 }
 
 Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const LocalPort& place,
-                                      const VerbsOptions& options) {
+                                      const VerbsOptions& options, const GpuAccess& gpus) {
   HAWSER_TRY_ASSIGN(const Gid gid, best_gid(*place.port, options.gid_index));
   HAWSER_TRY_ASSIGN(std::shared_ptr<Domain> domain, Domain::open(verbs, place.device->name));
   ibv_port_attr attr{};
@@ -75,7 +75,10 @@ Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const
                   base::format("port {} of {} is not active", place.port->number, place.device->name))
         .with_advice("bring the link up, or name another device in `devices`");
   }
-  auto nic = std::make_shared<Nic>(domain);
+  HAWSER_TRY_ASSIGN(const GpuDirectPlan plan,
+                    plan_gpu_direct(*domain, gpus.driver.get(), options.gpu_direct, gpus.sysfs_root, gpus.missing));
+  const bool is_off = options.gpu_direct == GpuDirect::kOff;
+  auto nic = std::make_shared<Nic>(domain, is_off ? nullptr : gpus.driver, plan);
   nic->device = *place.device;
   nic->port = *place.port;
   nic->port.lid = attr.lid;
@@ -87,6 +90,21 @@ Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const
   nic->reads_out = clamp_reads(domain->attributes().max_qp_init_rd_atom, options.pair.reads);
   nic->message_max = attr.max_msg_sz == 0 ? kMessageMax : std::min(attr.max_msg_sz, kMessageMax);
   return nic;
+}
+
+void rank_ports(std::span<const std::shared_ptr<Nic>> nics, int gpu, const std::string& sysfs_root) {
+  if (nics.size() < 2 || nics[0]->gpus == nullptr || gpu < 0) return;
+  const auto index = static_cast<std::size_t>(gpu);
+  const Result<PciAddress> address = cuda_pci_of(*nics[0]->gpus)(static_cast<std::uint32_t>(gpu));
+  if (index >= Nic::kGpusMax || !address) return;
+  const std::optional<PciPlace> place = find_pci_place(sysfs_root, *address);
+  std::vector<PciPath> paths;
+  for (const auto& nic : nics) paths.push_back(pci_path(nic->device.pci, place));
+  for (std::size_t i = 0; i < nics.size(); ++i) {
+    const auto nearer = std::ranges::count_if(paths, [&](const PciPath& path) { return path.better_than(paths[i]); });
+    nics[i]->gpu_ranks[index].store(static_cast<std::uint8_t>(nearer), std::memory_order_relaxed);
+    if (nearer > 0) nics[i]->ranks_gpus.store(true, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace hawser::backend::verbs

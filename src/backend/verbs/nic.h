@@ -2,11 +2,14 @@
 
 // Nic: one port of an RDMA device as the backend uses it: its domain, what is registered there, and its address.
 //
-// Thread rule: fixed after it is made, but for the cache, which has its own lock. Lifetime: shared by the backend and
+// Thread rule: fixed after it is made, but for the cache, which has its own lock, and the ranks, which are atomic. Lifetime: shared by the backend and
 // its port; the domain outlives everything made in it.
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <hawser/status.h>
@@ -16,15 +19,21 @@
 #include "backend/verbs/mr_cache.h"
 #include "backend/verbs/options.h"
 #include "backend/verbs/pairing.h"
+#include "backend/verbs/registration_gpu.h"
 #include "wire/queue_pair.h"
 
 namespace hawser::backend::verbs {
 
 struct Nic {
-  Nic(std::shared_ptr<Domain> its_domain) : domain(std::move(its_domain)), source(domain), cache(source) {}
+  static constexpr std::size_t kGpusMax = 64;  ///< Beyond, all ports count as equally near.
+
+  explicit Nic(std::shared_ptr<Domain> its_domain, std::shared_ptr<GpuDriver> its_gpus = {},
+               const GpuDirectPlan& plan = {})
+      : domain(std::move(its_domain)), gpus(std::move(its_gpus)), memory(domain, gpus.get(), plan), cache(memory) {}
 
   std::shared_ptr<Domain> domain;
-  HostSource source;
+  std::shared_ptr<GpuDriver> gpus;  ///< Null: all memory is the host's.
+  GpuMemory memory;
   MrCache cache;
   DeviceInfo device;
   PortInfo port;
@@ -35,6 +44,15 @@ struct Nic {
   std::uint8_t reads_out = 0;     ///< and those that it has under way.
   std::uint32_t message_max = 0;  ///< Bytes of one work request.
 
+  /// How many of this agent's ports are nearer to the GPU; 0 for the host's memory, and until rank_ports was told.
+  std::uint8_t gpu_rank(int gpu) const {
+    const bool known =
+        gpu >= 0 && static_cast<std::size_t>(gpu) < kGpusMax && ranks_gpus.load(std::memory_order_relaxed);
+    return known ? gpu_ranks[static_cast<std::size_t>(gpu)].load(std::memory_order_relaxed) : std::uint8_t{0};
+  }
+  std::atomic<bool> ranks_gpus{false};  ///< Some rank is not 0.
+  std::array<std::atomic<std::uint8_t>, kGpusMax> gpu_ranks{};
+
   bool is_ethernet() const { return port.link_layer == LinkLayer::kEthernet; }
   /// "mlx5_0:1 (RoCE v2, 10.0.0.1)".
   std::string describe() const;
@@ -42,9 +60,12 @@ struct Nic {
   wire::RdmaPort told() const;
 };
 
-/// Opens the device and asks the port what it can do. Errors: Domain::open's, best_gid's, kUnsupported (port down).
+/// Opens the device and asks the port what it can do. Errors: Domain::open's, best_gid's, kUnsupported (port down;
+/// gpu_direct is required and cannot work).
 Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const LocalPort& place,
-                                      const VerbsOptions& options);
+                                      const VerbsOptions& options, const GpuAccess& gpus = {});
+/// Tells each port how near it is to a GPU. Where that cannot be found out they stay equal.
+void rank_ports(std::span<const std::shared_ptr<Nic>> nics, int gpu, const std::string& sysfs_root = "/sys");
 /// What a peer told of one of its ports, as the pairing takes it.
 RailPort rail_port(const wire::RdmaPort& told);
 

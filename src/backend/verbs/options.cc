@@ -20,6 +20,8 @@ std::vector<std::string> split(std::string_view text) {
 }
 
 constexpr Choice<std::uint8_t> kMtus[] = {{"auto", 0}, {"256", 1}, {"512", 2}, {"1024", 3}, {"2048", 4}, {"4096", 5}};
+constexpr Choice<GpuDirect> kGpuDirect[] = {
+    {"auto", GpuDirect::kAuto}, {"require", GpuDirect::kRequire}, {"off", GpuDirect::kOff}};
 constexpr std::uint64_t kNoIndex = UINT32_MAX;
 
 std::uint8_t small(ParamReader& read, std::string_view name, std::uint8_t fallback, std::uint64_t max) {
@@ -46,6 +48,13 @@ void read_pair(ParamReader& read, QueuePairOptions& pair) {
 
 }  // namespace
 
+std::string_view to_string(GpuDirect mode) {
+  for (const auto& [name, value] : kGpuDirect) {
+    if (value == mode) return name;
+  }
+  return "unknown";
+}
+
 Result<VerbsOptions> read_verbs_options(const Params& params) {
   VerbsOptions options;
   ParamReader read("verbs", params);
@@ -61,6 +70,7 @@ Result<VerbsOptions> read_verbs_options(const Params& params) {
       read.duration("connect_timeout", options.connect_timeout, {.min = std::chrono::milliseconds(50)});
   options.patience = read.duration("patience", options.patience, {.min = std::chrono::milliseconds(50)});
   options.relaxed_ordering = read.flag("relaxed_ordering", false);
+  options.gpu_direct = read.choice("gpu_direct", options.gpu_direct, kGpuDirect);
   read_pair(read, options.pair);
   for (const char* key : {"listen", "port"}) {
     const std::string value = read.text(key, "");

@@ -37,6 +37,14 @@ struct QueuePairOptions {
   std::uint32_t messages = 32;  ///< Messages under way on a path's first queue pair; 0: all go by the control stream.
 };
 
+/// What the user wants of a NIC's access to GPU memory.
+enum class GpuDirect : std::uint8_t {
+  kAuto,     ///< If it works; GPU memory is refused where it does not.
+  kRequire,  ///< Opening fails where it cannot work.
+  kOff,      ///< Never.
+};
+std::string_view to_string(GpuDirect mode);
+
 struct VerbsOptions {
   std::vector<std::string> devices;        ///< "mlx5_0" or "mlx5_0:1"; empty: all that work.
   std::string near;                        ///< "cpu:N", "cuda:N", "nic:NAME"; empty: none.
@@ -48,6 +56,7 @@ struct VerbsOptions {
   Duration connect_timeout = std::chrono::seconds(3);  ///< Of one attempt to connect a queue pair.
   Duration patience = std::chrono::seconds(2);         ///< A path without any ready queue pair is given up after it.
   bool relaxed_ordering = false;
+  GpuDirect gpu_direct = GpuDirect::kAuto;
   QueuePairOptions pair;
   Params control;  ///< For the sockets of the handshake: listen, port.
   Params params;   ///< In force.

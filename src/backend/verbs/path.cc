@@ -45,13 +45,17 @@ Result<Binding*> VerbsPath::bind(const RemoteRegionRef& region) {
 
 void VerbsPath::unbind(std::uint32_t index, std::uint32_t generation) { bindings_.erase({index, generation}); }
 
-VerbsPath::Pair* VerbsPath::best_pair(const VerbsBinding& binding, std::uint64_t* passed) {
+VerbsPath::Pair* VerbsPath::best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) {
   static_assert(wire::kPairsMax <= 64);
   std::size_t best = pairs_.size();
+  std::pair<std::uint8_t, std::uint64_t> best_cost;
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
     const Pair& pair = *pairs_[i];
     if ((*passed >> i & 1) != 0 || !pair.machine.is_ready() || pair.remote >= binding.keys.size()) continue;
-    if (best == pairs_.size() || pair.qp.bytes_posted() < pairs_[best]->qp.bytes_posted()) best = i;
+    const std::pair cost(pair.qp.distance(chunk), pair.qp.bytes_posted());
+    if (best != pairs_.size() && cost >= best_cost) continue;
+    best = i;
+    best_cost = cost;
   }
   if (best == pairs_.size()) return nullptr;
   *passed |= std::uint64_t{1} << best;
@@ -62,7 +66,7 @@ QueuePair::Staged VerbsPath::stage(const Chunk& chunk, const VerbsBinding& bindi
   const bool waits = chunk.priority == Priority::kBulk && chunk.bytes > kSmallChunk;
   std::uint64_t passed = 0;
   // One may have little under way in bytes, and no request to spare: then the next has its turn.
-  while (Pair* pair = best_pair(binding, &passed)) {
+  while (Pair* pair = best_pair(chunk, binding, &passed)) {
     if (waits && pair->qp.bytes_posted() >= shared_.options.window) break;
     const QueuePair::Staged staged = pair->qp.stage(chunk, binding.keys[pair->remote], why);
     if (staged != QueuePair::Staged::kNoRoom) return staged;
@@ -284,6 +288,8 @@ std::string VerbsPath::describe() const {
     text += base::format(", {} messages sent and {} received by queue pair", messages_->sent_count(),
                          messages_->received_count());
   }
+  for (const auto& lane : shared_.lanes)
+    text += base::format(", {}: {}", lane->nic->device.name, lane->nic->memory.describe());
   return is_down() ? text + ", down" : text;
 }
 

@@ -129,8 +129,9 @@ class VerbsPath final : public Path {
   // path.cc
   enum class Posted : std::uint8_t { kYes, kNoRoom, kEnded };
   Posted post(const Flight& flight);
-  /// The ready one with the least under way, not one of those `passed` (bits), which it joins; or null.
-  Pair* best_pair(const VerbsBinding& binding, std::uint64_t* passed);
+  /// The ready one of the port that is nearest to the chunk's memory here, then with the least under way; not one of
+  /// those `passed` (bits), which it joins; or null.
+  Pair* best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed);
   QueuePair::Staged stage(const Chunk& chunk, const VerbsBinding& binding, Status* why);
   void flush(Instant now);
   void end(const Flight& flight, const Status& status);

@@ -250,7 +250,7 @@ Status open_a_port(MockFabric& fabric, stream::MemorySwitch& network, Side& own)
   const auto verbs = std::make_shared<MockVerbs>(fabric);
   auto nic = open_nic(verbs, {.device = &info, .port = &info.ports[0], .path = {}, .rank = 0}, options);
   if (!nic) return nic.error();
-  const auto regions = std::make_shared<Regions>(std::vector{*nic}, false);
+  const auto regions = std::make_shared<Regions>(std::vector{*nic}, RegionsOptions{});
   RegionEntry entry;
   entry.base = own.memory.data();
   entry.size = own.memory.size();

@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "backend/stream/memory_network.h"
+#include "backend/verbs/gpu_driver_fake.h"
 #include "backend/verbs/mock_fabric.h"
 #include "backend/verbs/port.h"
 
@@ -22,11 +24,23 @@ namespace hawser::backend::verbs {
 inline constexpr Duration kStep = std::chrono::microseconds(10);
 inline constexpr std::size_t kMemory = 4 << 20;
 
+/// What an agent has of GPUs.
+struct SideGpus {
+  std::shared_ptr<GpuFake> driver;
+  hawser::SegmentProvider segments;
+  std::shared_ptr<Mlx5> mlx5;
+  std::string sysfs_root = "/nowhere";
+  std::map<std::string, PciPlace> places = {};  ///< Of the devices that are on PCI.
+};
+
 /// An agent's worth of things around a port, and what the port reported.
 struct Side {
   Side(MockFabric& fabric, stream::MemorySwitch& network, const std::string& name, std::vector<std::string> devices,
-       const VerbsOptions& options, std::uint64_t seed)
-      : verbs(std::make_shared<MockVerbs>(fabric)), memory(kMemory, std::byte{0xee}), table(64) {
+       const VerbsOptions& options, std::uint64_t seed, SideGpus its_gpus = {})
+      : gpus(std::move(its_gpus)),
+        verbs(std::make_shared<MockVerbs>(fabric)),
+        memory(kMemory, std::byte{0xee}),
+        table(64) {
     identity.name = name;
     identity.incarnation = {seed, seed};
     identity.driven = true;
@@ -39,7 +53,8 @@ struct Side {
                                                 .clock = Clock::steady()});
     std::vector<std::shared_ptr<Nic>> nics;
     for (const std::string& device : devices) nics.push_back(open(fabric, device, options));
-    regions = std::make_shared<Regions>(nics, false);
+    regions = std::make_shared<Regions>(
+        nics, RegionsOptions{.segments = gpus.segments, .mlx5 = gpus.mlx5, .sysfs_root = gpus.sysfs_root});
     auto switched = std::make_unique<stream::MemoryNetwork>(network, name);
     PortParts parts{.nics = nics, .regions = regions, .control = {}, .network = switched.get()};
     parts.control = stream::make_port(*context, {.backend = "verbs", .connections = 1}, std::move(switched));
@@ -52,6 +67,7 @@ struct Side {
     DeviceInfo& info = *infos.back();
     info.name = device;
     info.transport = Transport::kInfiniBand;
+    if (gpus.places.contains(device)) info.pci = gpus.places[device];
     PortInfo place;
     place.state = PortState::kActive;
     place.link_layer = LinkLayer::kEthernet;
@@ -64,7 +80,8 @@ struct Side {
     gid.bytes[15] = fabric.device(device).last_byte;
     place.gids.push_back(gid);
     info.ports.push_back(place);
-    auto nic = open_nic(verbs, {.device = &info, .port = &info.ports[0], .path = {}, .rank = 0}, options);
+    auto nic = open_nic(verbs, {.device = &info, .port = &info.ports[0], .path = {}, .rank = 0}, options,
+                        {.driver = gpus.driver, .sysfs_root = gpus.sysfs_root});
     EXPECT_TRUE(nic.has_value()) << (nic ? "" : nic.error().to_string());
     return *nic;
   }
@@ -110,6 +127,7 @@ struct Side {
     }
   }
 
+  SideGpus gpus;
   std::shared_ptr<MockVerbs> verbs;
   std::vector<std::unique_ptr<DeviceInfo>> infos;
   Identity identity;
@@ -131,8 +149,8 @@ struct Side {
 class VerbsPair : public ::testing::Test {
  protected:
   void start(std::vector<std::string> a_devices = {"mock0"}, std::vector<std::string> b_devices = {"mock1"}) {
-    a = std::make_unique<Side>(fabric, network, "a", a_devices, options, 11);
-    b = std::make_unique<Side>(fabric, network, "b", b_devices, options, 22);
+    a = std::make_unique<Side>(fabric, network, "a", a_devices, options, 11, a_gpus);
+    b = std::make_unique<Side>(fabric, network, "b", b_devices, options, 22, b_gpus);
   }
   void TearDown() override {
     a.reset();
@@ -250,6 +268,7 @@ class VerbsPair : public ::testing::Test {
   MockFabric fabric{{"mock0", "mock1", "mock2", "mock3"}};
   stream::MemorySwitch network;
   VerbsOptions options;
+  SideGpus a_gpus, b_gpus;
   std::unique_ptr<Side> a, b;
   Path* to_b = nullptr;
   std::shared_ptr<const RegionEntry> mine, region;

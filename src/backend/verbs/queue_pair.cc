@@ -327,6 +327,7 @@ bool QueuePair::add_piece(const Chunk& chunk, const Piece& piece, const RemoteKe
                  .with_buffer(BufferState::kUntouched);
       return false;
     }
+    from_gpu_ = from_gpu_ || local.gpu >= 0;
     const auto size = static_cast<std::uint32_t>(local.size);
     if (!add_run(chunk.op, remote.iova + piece.remote + done, remote.rkey, local, size, first)) return false;
     done += size;
@@ -335,7 +336,8 @@ bool QueuePair::add_piece(const Chunk& chunk, const Piece& piece, const RemoteKe
 }
 
 void QueuePair::try_inline(const Chunk& chunk, std::size_t first) {
-  if (chunk.op != Operation::kWrite || chunk.bytes > inline_max_ || batch_.size() != first + 1) return;
+  // The CPU copies what is inlined.
+  if (from_gpu_ || chunk.op != Operation::kWrite || chunk.bytes > inline_max_ || batch_.size() != first + 1) return;
   batch_.back().send_flags |= IBV_SEND_INLINE;
 }
 
@@ -352,6 +354,7 @@ Status QueuePair::never_fits(const Chunk& chunk) const {
 QueuePair::Staged QueuePair::stage(const Chunk& chunk, const RemoteKey& remote, Status* why) {
   const std::size_t first = batch_.size();
   const std::size_t first_piece = pieces_.size();
+  from_gpu_ = false;
   bool fits = !free_.empty();
   for (std::size_t i = 0; fits && i < chunk.pieces.size(); ++i) {
     fits = add_piece(chunk, chunk.pieces[i], remote, first, why);

@@ -96,6 +96,12 @@ class QueuePair {
   bool has_cancelled() const;
   Completed on_completion(const ibv_wc& wc);
 
+  /// How many ports are nearer to the chunk's local memory.
+  std::uint8_t distance(const Chunk& chunk) const {
+    if (!lane_.nic->ranks_gpus.load(std::memory_order_relaxed) || chunk.bytes == 0) return 0;
+    const auto at = reinterpret_cast<std::uintptr_t>(chunk.pieces.front().local);
+    return lane_.nic->gpu_rank(lane_.memory.find(at, 1).gpu);
+  }
   std::uint64_t bytes_posted() const { return bytes_posted_; }  ///< Not ended yet: its load.
   std::uint32_t in_flight() const { return used_; }
 
@@ -144,6 +150,7 @@ class QueuePair {
   std::vector<ibv_send_wr> batch_;
   std::vector<ibv_sge> pieces_;
   std::uint64_t run_bytes_ = 0;  ///< Of the batch's last request.
+  bool from_gpu_ = false;        ///< The chunk that is being staged has bytes that the CPU cannot read.
 };
 
 /// Whether the chunk itself is at fault (keys, rights, bounds), and not the connection.

@@ -1,28 +1,103 @@
 #include "backend/verbs/regions.h"
 
+#include "backend/verbs/pointer.h"
 #include "backend/verbs/region_keys.h"
+#include "base/format.h"
 #include "base/try.h"
 
 namespace hawser::backend::verbs {
+namespace {
+
+/// Where the device has none, segments of several pieces are found piece by piece.
+std::unique_ptr<IndirectKeys> indirect_keys(const Nic& nic, const RegionsOptions& options) {
+  if (options.mlx5 == nullptr || !options.segments) return nullptr;
+  Result<std::unique_ptr<Mlx5Keys>> keys = Mlx5Keys::open(nic.domain, options.mlx5);
+  return keys ? *std::move(keys) : nullptr;
+}
+
+}  // namespace
+
+Regions::Regions(std::vector<std::shared_ptr<Nic>> nics, RegionsOptions options)
+    : nics_(std::move(nics)), options_(std::move(options)) {
+  const Access access{.rights = Rights::kReadWrite, .atomics = true, .relaxed_ordering = options_.relaxed_ordering};
+  for (const auto& nic : nics_) {
+    gpus_.push_back(std::make_unique<GpuRegistrations>(nic, options_.segments, indirect_keys(*nic, options_), access));
+  }
+}
+
+Status Regions::check(const RegionEntry& region, Device device) const {
+  if (device.kind != DeviceKind::kHost && device.kind != DeviceKind::kCuda) {
+    return Status(Code::kUnsupported, "RDMA devices reach memory of the host and of GPUs only");
+  }
+  for (const auto& nic : nics_) {
+    if (device.kind == DeviceKind::kCuda) HAWSER_TRY(nic->memory.refusal());
+  }
+  if (nics_.empty()) return {};
+  const auto start = reinterpret_cast<std::uintptr_t>(region.base);
+  const Status other = check_device(nics_.front()->gpus.get(), start, region.size, device);
+  return other.code() != Code::kInvalid ? other : other.with_advice("say in RegionOptions::device whose memory it is");
+}
+
+Result<Regions::Registrations> Regions::register_host_memory(const Wanted& wanted) {
+  Registrations made;
+  for (const auto& nic : nics_) {
+    HAWSER_TRY_ASSIGN(auto one, register_host(nic->domain, reinterpret_cast<const void*>(wanted.address), wanted.size,
+                                              wanted.access));
+    made.push_back(std::move(one));
+  }
+  for (std::size_t i = 0; i < nics_.size(); ++i) nics_[i]->cache.add(made[i]);
+  return made;
+}
+
+Result<Regions::Registrations> Regions::register_gpu_memory(const Wanted& wanted, int gpu) {
+  {
+    const base::MutexLock lock(ranking_);
+    if (ranked_.insert(gpu).second) rank_ports(nics_, gpu, options_.sysfs_root);
+  }
+  Registrations made;
+  for (const auto& each : gpus_) {
+    auto one = each->acquire(wanted);
+    if (!one) {
+      drop(made);
+      return one.error();
+    }
+    made.push_back(*std::move(one));
+  }
+  return made;
+}
 
 Result<std::string> Regions::add(const RegionEntry& region) {
   if (region.base == nullptr || region.size == 0) return std::string();
-  const Access access{.rights = region.rights, .atomics = true, .relaxed_ordering = relaxed_ordering_};
-  Registered registered;
+  HAWSER_TRY(check(region, region.device));
+  const Wanted wanted{
+      .address = reinterpret_cast<std::uintptr_t>(region.base),
+      .size = region.size,
+      .access = {.rights = region.rights, .atomics = true, .relaxed_ordering = options_.relaxed_ordering}};
+  const bool on_gpu = region.device.kind == DeviceKind::kCuda;
+  HAWSER_TRY_ASSIGN(Registrations made, on_gpu ? register_gpu_memory(wanted, static_cast<int>(region.device.ordinal))
+                                               : register_host_memory(wanted));
   std::vector<RemoteKey> keys;
-  for (const auto& nic : nics_) {
-    HAWSER_TRY_ASSIGN(auto registration, register_host(nic->domain, region.base, region.size, access));
-    keys.push_back({.iova = registration->iova(), .rkey = registration->rkey()});
-    registered.push_back(std::move(registration));
+  for (const auto& one : made) {
+    const Keys told = one->keys(wanted.address, wanted.size);
+    keys.push_back({.iova = told.iova, .rkey = told.rkey});
   }
-  for (std::size_t i = 0; i < nics_.size(); ++i) nics_[i]->cache.add(registered[i]);
   const base::MutexLock lock(mutex_);
-  regions_[{region.index, region.generation}] = std::move(registered);
+  regions_[{region.index, region.generation}] = std::move(made);
   return encode_region_keys(keys, region.key);
 }
 
+void Regions::drop(const Registrations& dying) {
+  for (std::size_t i = 0; i < dying.size(); ++i) {
+    if (dying[i]->gpu() >= 0) {
+      gpus_[i]->release(*dying[i]);
+    } else {
+      nics_[i]->cache.remove(*dying[i]);
+    }
+  }
+}
+
 void Regions::remove(std::uint32_t index, std::uint32_t generation) {
-  Registered dying;
+  Registrations dying;
   {
     const base::MutexLock lock(mutex_);
     const auto found = regions_.find({index, generation});
@@ -30,7 +105,7 @@ void Regions::remove(std::uint32_t index, std::uint32_t generation) {
     dying = std::move(found->second);
     regions_.erase(found);
   }
-  for (std::size_t i = 0; i < nics_.size(); ++i) nics_[i]->cache.remove(*dying[i]);
+  drop(dying);
 }
 
 std::size_t Regions::count() const {

@@ -2,40 +2,65 @@
 
 // Regions: the agent's regions as registered with each of its NICs.
 //
-// Thread rule: thread-safe. Lifetime: shared by the backend and its port; holds the registrations.
+// A region in host memory is registered for itself, exactly its range. One in GPU memory shares the registration of its
+// allocation with the others there (regions_gpu.h). A region that one port cannot register is registered with none.
+//
+// Thread rule: thread-safe; `add` may take long and holds no lock meanwhile that `remove` takes.
+// Lifetime: shared by the backend and its port; holds the registrations.
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backend/region_table.h"
 #include "backend/verbs/nic.h"
+#include "backend/verbs/regions_gpu.h"
+#include "backend/verbs/segments_mlx5.h"
 #include "base/mutex.h"
 
 namespace hawser::backend::verbs {
 
+struct RegionsOptions {
+  bool relaxed_ordering = false;
+  hawser::SegmentProvider segments = {};  ///< May be empty.
+  std::shared_ptr<Mlx5> mlx5 = {};        ///< For keys over whole segments; may be null.
+  std::string sysfs_root = "/sys";
+};
+
 class Regions {
  public:
-  Regions(std::vector<std::shared_ptr<Nic>> nics, bool relaxed_ordering)
-      : nics_(std::move(nics)), relaxed_ordering_(relaxed_ordering) {}
+  Regions(std::vector<std::shared_ptr<Nic>> nics, RegionsOptions options);
 
-  /// The card's bytes; empty for memory that no RDMA device reaches (files). Errors: the registration's.
+  /// The card's bytes; empty for memory that no RDMA device reaches (files). Errors: the registration's; kInvalid when
+  /// the memory is not of the device that the region says; kUnsupported where GPU memory is not reached.
   Result<std::string> add(const RegionEntry& region) HAWSER_EXCLUDES(mutex_);
-  /// Deregisters it: when this returns, no device touches the memory for peers any more.
+  /// Deregisters it: when this returns, no device touches the memory for peers any more, unless another region shares
+  /// its registration.
   void remove(std::uint32_t index, std::uint32_t generation) HAWSER_EXCLUDES(mutex_);
   std::size_t count() const HAWSER_EXCLUDES(mutex_);
+  /// Of the n-th NIC.
+  const GpuRegistrations& gpu(std::size_t nic) const { return *gpus_[nic]; }
 
  private:
   using Key = std::pair<std::uint32_t, std::uint32_t>;
-  using Registered = std::vector<std::shared_ptr<Registration>>;
+  using Registrations = std::vector<std::shared_ptr<Registration>>;  ///< By NIC.
+
+  Status check(const RegionEntry& region, Device device) const;
+  Result<Registrations> register_host_memory(const Wanted& wanted);
+  Result<Registrations> register_gpu_memory(const Wanted& wanted, int gpu);
+  void drop(const Registrations& dying);
 
   const std::vector<std::shared_ptr<Nic>> nics_;
-  const bool relaxed_ordering_;
+  const RegionsOptions options_;
+  std::vector<std::unique_ptr<GpuRegistrations>> gpus_;  ///< By NIC.
   mutable base::Mutex mutex_;
-  std::map<Key, Registered> regions_ HAWSER_GUARDED_BY(mutex_);
+  std::map<Key, Registrations> regions_ HAWSER_GUARDED_BY(mutex_);
+  base::Mutex ranking_;
+  std::set<int> ranked_ HAWSER_GUARDED_BY(ranking_);  ///< GPUs that the NICs know how near they are to.
 };
 
 }  // namespace hawser::backend::verbs

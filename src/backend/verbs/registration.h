@@ -28,6 +28,7 @@ struct Keys {
   std::uint64_t size = 0;
   std::uint32_t lkey = 0;
   std::uint32_t rkey = 0;
+  std::int16_t gpu = -1;  ///< Ordinal of the GPU whose memory it is; -1: the host's, which the CPU may read.
   explicit operator bool() const { return size != 0; }
 };
 
@@ -63,6 +64,7 @@ class Registration {
     std::uintptr_t address = 0;
     std::size_t size = 0;
     std::uint64_t iova = 0;  ///< The device's address of `address`.
+    int gpu = -1;            ///< Ordinal of the GPU whose memory it is; -1: the host's.
   };
   /// Takes `mr`, which is of `domain`, and ends it.
   Registration(std::shared_ptr<Domain> domain, ibv_mr* mr, const Range& range, RegistrationKind kind, int flags);
@@ -80,6 +82,7 @@ class Registration {
   std::uint32_t lkey() const { return lkey_; }
   std::uint32_t rkey() const { return rkey_; }
   RegistrationKind kind() const { return kind_; }
+  int gpu() const { return range_.gpu; }
   /// What peers may do.
   Rights rights() const;
   bool has_atomics() const { return (flags_ & IBV_ACCESS_REMOTE_ATOMIC) != 0; }
@@ -94,7 +97,11 @@ class Registration {
   bool grants(const Access& access) const;
   /// Of `size` bytes at `address`, both within the range.
   Keys keys(std::uintptr_t address, std::size_t size) const {
-    return {.iova = range_.iova + (address - range_.address), .size = size, .lkey = lkey_, .rkey = rkey_};
+    return {.iova = range_.iova + (address - range_.address),
+            .size = size,
+            .lkey = lkey_,
+            .rkey = rkey_,
+            .gpu = static_cast<std::int16_t>(range_.gpu)};
   }
 
  private:

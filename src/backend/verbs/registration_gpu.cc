@@ -28,13 +28,15 @@ bool knows_dmabufs(const Domain& domain) {
   return true;
 }
 
+Status missing_dmabuf(const Domain& domain) {
+  if (knows_dmabufs(domain)) return {};
+  return Status(Code::kUnsupported, base::format("{} registers no dmabufs", domain.name()))
+      .with_device(domain.name())
+      .with_advice("dmabufs need Linux 5.12, rdma-core 34 and a driver that takes them (mlx5, efa, irdma)");
+}
+
 /// First GPU that exports no dmabufs, as a reason; good when all do.
-Status missing_dmabuf(const Domain& domain, GpuDriver& driver) {
-  if (!knows_dmabufs(domain)) {
-    return Status(Code::kUnsupported, base::format("{} registers no dmabufs", domain.name()))
-        .with_device(domain.name())
-        .with_advice("dmabufs need Linux 5.12, rdma-core 34 and a driver that takes them (mlx5, efa, irdma)");
-  }
+Status missing_export(GpuDriver& driver) {
   HAWSER_TRY_ASSIGN(const int count, driver.device_count());
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     HAWSER_TRY_ASSIGN(const bool exports, driver.exports_dmabuf(ordinal));
@@ -43,7 +45,7 @@ Status missing_dmabuf(const Domain& domain, GpuDriver& driver) {
         .with_advice("use the open kernel modules of the NVIDIA driver, with CUDA 11.7 or later");
   }
   if (count > 0) return {};
-  return Status(Code::kUnsupported, "there is no GPU");
+  return Status(Code::kNotFound, "there is no GPU");
 }
 
 bool has_peer_memory_module(const std::string& sysfs) {
@@ -59,27 +61,29 @@ bool is_about_ability(const Status& status) {
   return status.code() == Code::kUnsupported || status.code() == Code::kInvalid || status.code() == Code::kDenied;
 }
 
-}  // namespace
-
-std::string_view to_string(GpuDirect mode) {
-  switch (mode) {
-    case GpuDirect::kAuto:
-      return "auto";
-    case GpuDirect::kRequire:
-      return "require";
-    case GpuDirect::kOff:
-      return "off";
-  }
-  return "unknown";
+Status cannot_reach(const std::string& device, const Status& why) {
+  return Status(Code::kUnsupported, base::format("{} cannot reach GPU memory", device))
+      .with_device(device)
+      .because(why)
+      .with_advice(why.advice().empty() ? "it needs dmabufs or nvidia_peermem (docs/rdma.md); use host memory"
+                                        : std::string(why.advice()));
 }
 
-Result<GpuDirectPlan> plan_gpu_direct(const Domain& domain, GpuDriver* driver, GpuDirect mode,
-                                      const std::string& sysfs) {
+}  // namespace
+
+Result<GpuDirectPlan> plan_gpu_direct(const Domain& domain, GpuDriver* driver, GpuDirect mode, const std::string& sysfs,
+                                      const Status& no_driver) {
   if (mode == GpuDirect::kOff) return GpuDirectPlan{};
-  const Status missing =
-      driver != nullptr ? missing_dmabuf(domain, *driver) : Status(Code::kUnsupported, "there is no CUDA driver");
+  Status missing;
+  if (driver == nullptr) {
+    missing = Status(Code::kUnsupported, "there is no CUDA driver").because(no_driver);
+  } else {
+    missing = missing_dmabuf(domain);
+    if (missing.ok() && mode == GpuDirect::kRequire) missing = missing_export(*driver);
+  }
   if (missing.ok()) return GpuDirectPlan{GpuPath::kDmabuf, {}};
-  if (driver != nullptr && has_peer_memory_module(sysfs)) return GpuDirectPlan{GpuPath::kPeerMemory, missing};
+  const bool may_be_peer = driver != nullptr && missing.code() != Code::kNotFound && has_peer_memory_module(sysfs);
+  if (may_be_peer) return GpuDirectPlan{GpuPath::kPeerMemory, missing};
   if (mode == GpuDirect::kAuto) return GpuDirectPlan{GpuPath::kNone, missing};
   return Status(Code::kUnsupported, base::format("gpu_direct = require, but {} cannot reach GPU memory", domain.name()))
       .with_device(domain.name())
@@ -93,7 +97,7 @@ AddressRange whole_pages(AddressRange range) {
 }
 
 Result<std::shared_ptr<Registration>> register_dmabuf(const std::shared_ptr<Domain>& domain, GpuDriver& driver,
-                                                      AddressRange range, const Access& access) {
+                                                      AddressRange range, const Access& access, int ordinal) {
   const AddressRange pages = whole_pages(range);
   HAWSER_TRY(check_range(*domain, pages.begin, pages.size()));
   // The registration has its own hold on the memory: the descriptor closes when this returns.
@@ -105,7 +109,7 @@ Result<std::shared_ptr<Registration>> register_dmabuf(const std::shared_ptr<Doma
     return registration_failed(*domain, pages.begin, pages.size(), "GPU memory (dmabuf)", errno != 0 ? errno : EIO);
   }
   driver.synchronise_copies(range.begin);
-  const Registration::Range covered{range.begin, range.size(), range.begin};
+  const Registration::Range covered{range.begin, range.size(), range.begin, ordinal};
   return std::make_shared<Registration>(domain, mr, covered, RegistrationKind::kDmabuf, flags);
 }
 
@@ -140,7 +144,7 @@ Result<MemorySource::Made> GpuMemory::make_piece(const Wanted& wanted, const Poi
     return Made{std::move(host), wanted.generation != 0 ? wanted.generation : facts.buffer_id};
   }
   const AddressRange range = extent(facts, wanted.address, wanted.address + wanted.size);
-  HAWSER_TRY_ASSIGN(auto registration, register_allocation(range, wanted.access));
+  HAWSER_TRY_ASSIGN(auto registration, register_allocation(range, wanted.access, facts.ordinal));
   // Freed, and allocated anew meanwhile: the registration may be of the memory that is gone.
   if (generation(wanted.address) != facts.buffer_id) {
     return Status(Code::kInvalid, base::format("memory at {:#x} was freed while it was registered", wanted.address));
@@ -155,24 +159,45 @@ AddressRange GpuMemory::extent(const PointerFacts& facts, std::uintptr_t at, std
   return {at, std::min(end, facts.allocation.end)};
 }
 
-Result<std::shared_ptr<Registration>> GpuMemory::register_allocation(AddressRange range, const Access& access) {
+Result<std::shared_ptr<Registration>> GpuMemory::register_allocation(AddressRange range, const Access& access,
+                                                                     int ordinal) {
   if (path() == GpuPath::kDmabuf) {
-    auto made = register_dmabuf(domain_, *driver_, range, access);
+    auto made = register_dmabuf(domain_, *driver_, range, access, ordinal);
     if (made || !is_about_ability(made.error()) || !probe_peer_memory(range)) return made;
     // What cannot be exported at all will not be tried again; what only this memory refuses will.
     if (made.error().code() == Code::kUnsupported) go_down_to_peer_memory(made.error());
-    return register_peer_memory(range, access);
+    return register_peer_memory(range, access, ordinal);
   }
-  if (path() == GpuPath::kPeerMemory && probe_peer_memory(range)) return register_peer_memory(range, access);
-  const Status why = downgrade();
-  const std::string text = base::format("{} cannot reach GPU memory", domain_->name());
-  return Status(Code::kUnsupported, text)
-      .with_device(domain_->name())
-      .because(why)
-      .with_advice("gpu_direct is off, or this machine lacks dmabufs and nvidia_peermem; use host memory");
+  if (path() == GpuPath::kPeerMemory && probe_peer_memory(range)) return register_peer_memory(range, access, ordinal);
+  const Status refused = refusal();
+  return refused.ok() ? cannot_reach(domain_->name(), downgrade()) : refused;
 }
 
-Result<std::shared_ptr<Registration>> GpuMemory::register_peer_memory(AddressRange range, const Access& access) {
+Status GpuMemory::refusal() const {
+  if (path() != GpuPath::kNone) return {};
+  const Status why = downgrade();
+  if (!why.ok()) return cannot_reach(domain_->name(), why);
+  return Status(Code::kUnsupported, base::format("{} does not reach GPU memory: gpu_direct is off", domain_->name()))
+      .with_device(domain_->name())
+      .with_advice("open verbs with gpu_direct = auto, or use host memory");
+}
+
+std::string GpuMemory::describe() const {
+  const Status why = downgrade();
+  const std::string_view reason = why.ok() ? std::string_view("gpu_direct is off") : why.message();
+  switch (path()) {
+    case GpuPath::kDmabuf:
+      return "GPU memory by dmabuf";
+    case GpuPath::kPeerMemory:
+      return base::format("GPU memory by peer memory ({})", reason);
+    case GpuPath::kNone:
+      break;
+  }
+  return base::format("no GPU memory ({})", reason);
+}
+
+Result<std::shared_ptr<Registration>> GpuMemory::register_peer_memory(AddressRange range, const Access& access,
+                                                                      int ordinal) {
   HAWSER_TRY(check_range(*domain_, range.begin, range.size()));
   const int flags = access_flags(*domain_, access);
   errno = 0;
@@ -182,7 +207,7 @@ Result<std::shared_ptr<Registration>> GpuMemory::register_peer_memory(AddressRan
                                errno != 0 ? errno : EIO);
   }
   driver_->synchronise_copies(range.begin);
-  const Registration::Range covered{range.begin, range.size(), range.begin};
+  const Registration::Range covered{range.begin, range.size(), range.begin, ordinal};
   return std::make_shared<Registration>(domain_, mr, covered, RegistrationKind::kPeerMemory, flags);
 }
 
@@ -216,6 +241,32 @@ bool GpuMemory::is_gpu_memory(std::uintptr_t address) {
   if (driver_ == nullptr) return false;
   const Result<GpuPointer> pointer = driver_->pointer(address);
   return pointer && pointer->kind == MemoryKind::kGpu;
+}
+
+Result<MemorySource::Made> GpuMemory::make_one(const Wanted& wanted) {
+  HAWSER_TRY(check_range(*domain_, wanted.address, wanted.size));
+  HAWSER_TRY_ASSIGN(const PointerFacts first, classify(driver_, wanted.address));
+  const std::uintptr_t end = wanted.address + wanted.size;
+  if (!first.on_gpu() || first.allocation.end >= end) return make_piece(wanted, first);
+  HAWSER_TRY_ASSIGN(const PointerFacts last, classify(driver_, end - 1));
+  if (!last.on_gpu()) {
+    return Status(Code::kInvalid, base::format("{:#x} is {}, not GPU memory", end - 1, to_string(last.kind)));
+  }
+  // Mapped side by side: what lies between the two is exported with them, or refused by the driver.
+  const AddressRange all{first.allocation.begin, last.allocation.end};
+  auto made = path() == GpuPath::kDmabuf ? register_dmabuf(domain_, *driver_, all, wanted.access, first.ordinal)
+                                         : register_allocation(all, wanted.access, first.ordinal);
+  const bool is_same = generation(wanted.address) == first.buffer_id && generation(end - 1) == last.buffer_id;
+  if (made && !is_same) {
+    return Status(Code::kInvalid, base::format("memory at {:#x} was freed while it was registered", wanted.address));
+  }
+  if (made) return Made{*std::move(made), wanted.generation != 0 ? wanted.generation : first.buffer_id};
+  return Status(made.error().code(), base::format("{} B at {:#x} lie in several allocations, which {} registers by no "
+                                                  "one key",
+                                                  wanted.size, wanted.address, domain_->name()))
+      .with_device(domain_->name())
+      .because(made.error())
+      .with_advice("tell the allocator's segments (AgentOptions::segments), or register each allocation as a region");
 }
 
 std::uint64_t GpuMemory::generation(std::uintptr_t address) {

@@ -133,7 +133,7 @@ Status SegmentTable::register_tail(Entry* entry) {
       return Status(Code::kInvalid, base::format("the segment at {:#x} is {}, not GPU memory",
                                                  entry->segment.range.begin, to_string(pointer.kind)));
     }
-    HAWSER_TRY_ASSIGN(auto registration, register_dmabuf(domain_, driver_, range, access_));
+    HAWSER_TRY_ASSIGN(auto registration, register_dmabuf(domain_, driver_, range, access_, pointer.ordinal));
     entry->pieces.push_back({std::move(registration), pointer.buffer_id});
   }
   return {};

@@ -196,7 +196,7 @@ Result<std::shared_ptr<Registration>> Mlx5Keys::bind(const std::vector<std::shar
     return status;
   }
   const std::uintptr_t begin = pieces.front()->address();
-  const Registration::Range range{begin, pieces.back()->end() - begin, 0};
+  const Registration::Range range{begin, pieces.back()->end() - begin, 0, pieces.front()->gpu()};
   return std::make_shared<Registration>(domain_, std::move(key), range, flags);
 }
 

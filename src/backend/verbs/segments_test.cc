@@ -36,7 +36,7 @@ class FakeKeys final : public IndirectKeys {
     if (fails()) return Status(Code::kFailed, "told to fail");
     auto key = std::make_unique<Key>(*this, pieces);
     const std::uintptr_t begin = pieces.front()->address();
-    const Registration::Range range{begin, pieces.back()->end() - begin, 0};
+    const Registration::Range range{begin, pieces.back()->end() - begin, 0, pieces.front()->gpu()};
     const auto& domain = pieces.front()->domain();
     return std::make_shared<Registration>(domain, std::move(key), range, access_flags(*domain, access));
   }

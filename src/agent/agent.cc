@@ -156,7 +156,8 @@ Result<std::uint64_t> Agent::read_signal(const LocalRange& word) const {
                     backend::in_bounds(word.offset, word.size, word.region->entry->size);
   if (!fits) {
     return Status(Code::kInvalid, "read_signal: the word (offset " + std::to_string(word.offset) + ", size " +
-                                      std::to_string(word.size) + ") must be 8 bytes of a region in host memory, aligned to 8");
+                                      std::to_string(word.size) +
+                                      ") must be 8 bytes of a region in host memory, aligned to 8");
   }
   auto* at = reinterpret_cast<std::uint64_t*>(word.region->entry->base + word.offset);
   return std::atomic_ref<std::uint64_t>(*at).load(std::memory_order_acquire);

@@ -2,8 +2,8 @@
 
 // Nic: one port of an RDMA device as the backend uses it: its domain, what is registered there, and its address.
 //
-// Thread rule: fixed after it is made, but for the cache, which has its own lock, and the ranks, which are atomic. Lifetime: shared by the backend and
-// its port; the domain outlives everything made in it.
+// Thread rule: fixed after it is made, but for the cache, which has its own lock, and the ranks, which are atomic.
+// Lifetime: shared by the backend and its port; the domain outlives everything made in it.
 
 #include <array>
 #include <atomic>

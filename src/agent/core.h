@@ -76,6 +76,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<Region> add_region(const RegionOptions& options);
   Result<Region> allocate(const AllocateOptions& options);
   Result<Region> add_file(const FileOptions& options);
+  /// Those that are open, and that all backends know.
+  std::vector<std::shared_ptr<const backend::RegionEntry>> registered() const HAWSER_EXCLUDES(mutex_);
   Status close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout);
   void drop_region(std::shared_ptr<LocalRegion> region);
 
@@ -112,7 +114,24 @@ class Core : public std::enable_shared_from_this<Core> {
   Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks);
   Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
   Result<std::shared_ptr<LocalRegion>> register_region(std::string_view call, backend::RegionEntry entry,
-                                                       bool huge_pages);
+                                                       bool huge_pages) HAWSER_EXCLUDES(mutex_);
+  struct NamedBackend {
+    std::string name;
+    std::shared_ptr<backend::Backend> backend;  ///< Outlives the lane's own if the agent is closed meanwhile.
+  };
+  /// What became of telling backends of a region.
+  struct Serving {
+    std::vector<const backend::Backend*> asked;
+    std::vector<std::shared_ptr<backend::Backend>> backends;  ///< Those that serve it.
+    std::vector<std::pair<std::string, std::string>> extras;  ///< What they want in the card.
+    Status failure;                                           ///< Of one that must serve it.
+  };
+  /// Takes the region's name, if it has one; who then fails gives it back.
+  Status take_name(std::string_view call, const std::string& name) HAWSER_EXCLUDES(mutex_);
+  Serving tell_backends(const backend::RegionEntry& entry, std::vector<NamedBackend> backends);
+  std::shared_ptr<LocalRegion> book_region(std::shared_ptr<const backend::RegionEntry> entry, bool huge_pages,
+                                           Serving& serving) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
+  void drop_unbooked(const backend::RegionEntry& entry, const Serving& serving) HAWSER_EXCLUDES(mutex_);
   Status need_file_backend();
   bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
   void finish_region(const std::shared_ptr<LocalRegion>& region) HAWSER_REQUIRES(lane);

@@ -1,6 +1,7 @@
 // Regions of an agent: registered, closed once nobody uses them.
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "agent/core.h"
@@ -138,63 +139,99 @@ Result<Region> Core::allocate(const AllocateOptions& wanted) {
   return Region(std::move(*made));
 }
 
+Status Core::take_name(std::string_view call, const std::string& name) {
+  if (name.size() > wire::kNameMax) {
+    return bad_region(call, "the name has " + std::to_string(name.size()) + " bytes; at most 255 are allowed");
+  }
+  const base::MutexLock lock(mutex_);
+  if (!name.empty() && region_names_.contains(name)) {
+    return bad_region(call, "there is a region '" + name + "' already")
+        .with_advice("names are unique in an agent; the same memory may be registered again under another or no name");
+  }
+  if (!name.empty()) region_names_.emplace(name, 0);
+  return {};
+}
+
+Core::Serving Core::tell_backends(const backend::RegionEntry& entry, std::vector<NamedBackend> backends) {
+  Serving serving;
+  for (NamedBackend& each : backends) {
+    serving.asked.push_back(each.backend.get());
+    Result<std::string> extra = each.backend->add_region(entry);
+    if (!extra && !options.backends.empty()) {
+      serving.failure = extra.error();
+      break;
+    }
+    if (!extra) {
+      // Nobody asked for this backend: the others serve the region, and who looks why is told.
+      HAWSER_LOG(log, kWarn, "{}: region '{}' is not reached by {}: {}", identity.name, entry.name, each.name,
+                 extra.error().to_string());
+      continue;
+    }
+    if (!extra->empty()) serving.extras.emplace_back(each.name, std::move(*extra));
+    serving.backends.push_back(std::move(each.backend));
+  }
+  return serving;
+}
+
+std::shared_ptr<LocalRegion> Core::book_region(std::shared_ptr<const backend::RegionEntry> entry, bool huge_pages,
+                                               Serving& serving) {
+  auto region = std::make_shared<LocalRegion>();
+  region->core = shared_from_this();
+  region->entry = std::move(entry);
+  region->huge_pages = huge_pages;
+  const base::MutexLock lock(mutex_);
+  BookedRegion& booked = this->booked(region->entry->index);
+  booked.region = region;
+  booked.is_there = true;
+  // Those that are there already are of backends that opened meanwhile.
+  booked.extras.insert(booked.extras.begin(), std::make_move_iterator(serving.extras.begin()),
+                       std::make_move_iterator(serving.extras.end()));
+  changed(region->entry->index, region->entry->generation, false);
+  return region;
+}
+
+void Core::drop_unbooked(const backend::RegionEntry& entry, const Serving& serving) {
+  for (const auto& backend : serving.backends) backend->remove_region(entry);
+  lane.lock();
+  for (const OpenBackend& open : engine.backends()) {
+    const bool is_late = std::ranges::find(serving.asked, open.backend.get()) == serving.asked.end();
+    if (is_late) open.backend->remove_region(entry);  // It was told of all regions when it opened.
+  }
+  {
+    const base::MutexLock lock(mutex_);
+    booked(entry.index) = {};
+    region_names_.erase(entry.name);
+  }
+  regions.close(entry.index, entry.generation);
+  regions.remove(entry.index, entry.generation);
+  lane.unlock();
+}
+
 Result<std::shared_ptr<LocalRegion>> Core::register_region(std::string_view call, backend::RegionEntry entry,
                                                            bool huge_pages) {
-  if (entry.name.size() > wire::kNameMax) {
-    return bad_region(call, "the name has " + std::to_string(entry.name.size()) + " bytes; at most 255 are allowed");
-  }
-  {
-    const base::MutexLock lock(mutex_);
-    if (!entry.name.empty() && region_names_.contains(entry.name)) {
-      return bad_region(call, "there is a region '" + entry.name + "' already")
-          .with_advice(
-              "names are unique in an agent; the same memory may be registered again under another or no name");
-    }
-    // Two words of the agent's own randomness are as good as the system's only when no seed was set.
-    if (!entry.name.empty()) region_names_.emplace(entry.name, 0);
-  }
   const std::string name = entry.name;
+  if (Status status = take_name(call, name); !status.ok()) return status;
   lane.lock();
+  // Two words of the agent's own randomness are as good as the system's only when no seed was set.
   entry.key = options.seed != 0 ? base::Id128{engine.rng_.u64(), engine.rng_.u64()} : keys_.take();
   Result<std::shared_ptr<const backend::RegionEntry>> added = regions.add(std::move(entry));
-  Status failure;
+  std::vector<NamedBackend> backends;
+  for (OpenBackend& open : engine.backends()) backends.push_back({open.name, open.backend});
+  lane.unlock();
   if (!added) {
-    failure = Status(added.error().code(), std::string(call) + ": " + std::string(added.error().message()))
-                  .with_advice(added.error().advice());
-  }
-  std::vector<std::pair<std::string, std::string>> extras;
-  for (OpenBackend& open : engine.backends()) {
-    if (!failure.ok()) break;
-    Result<std::string> extra = open.backend->add_region(**added);
-    if (!extra && !options.backends.empty()) {
-      failure = extra.error();
-    } else if (!extra) {
-      // Nobody asked for this backend: the others serve the region, and who looks why is told.
-      HAWSER_LOG(log, kWarn, "{}: region '{}' is not reached by {}: {}", identity.name, name, open.name,
-                 extra.error().to_string());
-    } else if (!extra->empty()) {
-      extras.emplace_back(open.name, std::move(*extra));
-    }
-  }
-  std::shared_ptr<LocalRegion> region;
-  {
     const base::MutexLock lock(mutex_);
-    if (failure.ok()) {
-      region = std::make_shared<LocalRegion>();
-      region->core = shared_from_this();
-      region->entry = *added;
-      region->huge_pages = huge_pages;
-      booked((*added)->index) = {.region = region, .is_there = true, .extras = std::move(extras)};
-      changed((*added)->index, (*added)->generation, false);
-    } else {
-      region_names_.erase(name);
-    }
+    region_names_.erase(name);
+    return Status(added.error().code(), std::string(call) + ": " + std::string(added.error().message()))
+        .with_advice(added.error().advice());
   }
-  if (failure.ok()) {
+  // Without the lane's lock: a NIC takes seconds to register much memory, and heartbeats must go on.
+  Serving serving = tell_backends(**added, std::move(backends));
+  lane.lock();
+  if (serving.failure.ok()) serving.failure = usable(call);  // It may have been closed meanwhile.
+  std::shared_ptr<LocalRegion> region;
+  if (serving.failure.ok()) {
+    region = book_region(*added, huge_pages, serving);
     engine.card_changed();
-  } else if (added) {
-    regions.close((*added)->index, (*added)->generation);
-    regions.remove((*added)->index, (*added)->generation);
   }
   const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
   lane.unlock();
@@ -202,9 +239,19 @@ Result<std::shared_ptr<LocalRegion>> Core::register_region(std::string_view call
     // Dropped long ago: its user may write to the memory now, so nothing is moved.
     if (each->entry->pages) each->entry->pages->keep();
   }
-  if (!failure.ok()) return failure;
+  if (region == nullptr) {
+    drop_unbooked(**added, serving);
+    return serving.failure;
+  }
   lane.wake();
   return region;
+}
+
+std::vector<std::shared_ptr<const backend::RegionEntry>> Core::registered() const {
+  auto all = regions.all();
+  const base::MutexLock lock(mutex_);
+  std::erase_if(all, [this](const auto& entry) { return !is_booked(entry->index); });
+  return all;
 }
 
 void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,6 +56,27 @@ class Refusing final : public Wrapped {
   }
 };
 
+/// What happens while a backend registers a region, and which regions it has.
+struct Registering {
+  std::function<void()> meanwhile = [] {};
+  int regions = 0;
+} registering, late;
+
+template <Registering* kWhat>
+class Telling final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  Result<std::string> add_region(const backend::RegionEntry&) override {
+    ++kWhat->regions;
+    std::exchange(kWhat->meanwhile, [] {})();
+    return std::string(kWhat == &late ? "extra of late" : "extra of telling");
+  }
+  void remove_region(const backend::RegionEntry&) override { --kWhat->regions; }
+};
+
+backend::Factory telling() { return wrapping<Telling<&registering>>("telling"); }
+backend::Factory opened_late() { return wrapping<Telling<&late>>("late"); }
+
 backend::Factory refusing() { return wrapping<Refusing>("refusing"); }
 
 /// Says that it reaches GPU memory, and leads to nobody.
@@ -101,6 +123,70 @@ TEST(AgentRegions, OneThatWasNamedMustServeEach) {
       << "the name is free again";
 }
 
+class RegisteringTest : public testing::Test {
+ protected:
+  void SetUp() override { registering = late = {}; }
+  static Agent open_telling(std::vector<backend::Factory> others = {}) {
+    std::vector<backend::Factory> factories = {backend::loopback_factory(), telling()};
+    std::vector<BackendSpec> named = {{"loopback", {}}, {"telling", {}}};
+    for (const backend::Factory& other : others) {
+      factories.push_back(other);
+      if (other.name != "late") named.push_back({std::string(other.name), {}});
+    }
+    return std::move(open_with({.name = "a", .backends = std::move(named)}, std::move(factories)).value());
+  }
+  std::vector<std::byte> memory_ = std::vector<std::byte>(4096, std::byte{1});
+  std::vector<std::byte> slow_ = std::vector<std::byte>(4096);
+};
+
+TEST_F(RegisteringTest, TheLaneGoesOnMeanwhile) {
+  Agent agent = open_telling();
+  const Region region = *agent.add_region({.name = "h", .bytes = memory_});
+  bool moved = false;
+  registering.meanwhile = [&] {  // With the lane's lock held this would wait for itself.
+    const LocalRange from = region.range(0, 8);
+    const RemoteRange to = agent.self().range("h", 64, 8);
+    Transfer transfer = *agent.plan_write(agent.self(), {&from, 1}, {&to, 1})->submit();
+    moved = transfer.wait(std::chrono::seconds(5)).ok();
+    EXPECT_FALSE(agent.self().region("slow")) << "nobody knows it before all backends do";
+    EXPECT_EQ(agent.add_region({.name = "slow", .bytes = memory_}).error().code(), Code::kInvalid)
+        << "its name is taken";
+  };
+  ASSERT_TRUE(agent.add_region({.name = "slow", .bytes = slow_}));
+  EXPECT_TRUE(moved);
+}
+
+TEST_F(RegisteringTest, ABackendThatOpensMeanwhileServesTheRegionToo) {
+  Agent agent = open_telling({opened_late()});
+  registering.meanwhile = [&] { EXPECT_TRUE(agent.add_backend({"late", {}}).ok()); };
+  Region region = *agent.add_region({.name = "slow", .bytes = slow_});
+  EXPECT_EQ(late.regions, 1);
+  const std::string card = *agent.card();
+  EXPECT_NE(card.find("extra of late"), std::string::npos);
+  EXPECT_NE(card.find("extra of telling"), std::string::npos);
+  EXPECT_TRUE(region.close(std::chrono::seconds(1)).ok());
+  EXPECT_EQ(registering.regions, 0);
+  EXPECT_EQ(late.regions, 0);
+}
+
+TEST_F(RegisteringTest, WhatOneRefusesIsFreedByAll) {
+  Agent agent = open_telling({opened_late(), refusing()});
+  registering.meanwhile = [&] { EXPECT_TRUE(agent.add_backend({"late", {}}).ok()); };
+  EXPECT_EQ(agent.add_region({.name = "slow", .bytes = slow_}).error().code(), Code::kBusy);
+  EXPECT_EQ(registering.regions, 0);
+  EXPECT_EQ(late.regions, 0);
+  EXPECT_EQ(agent.card()->find("extra of late"), std::string::npos);
+}
+
+TEST_F(RegisteringTest, AnAgentThatClosesMeanwhileHasNoSuchRegion) {
+  Agent agent = open_telling();
+  registering.meanwhile = [&] { EXPECT_TRUE(agent.close(std::chrono::seconds(1)).ok()); };
+  const Status refused = agent.add_region({.name = "slow", .bytes = slow_}).error();
+  EXPECT_EQ(refused.code(), Code::kInvalid);
+  EXPECT_NE(refused.to_string().find("closed"), std::string::npos) << refused.to_string();
+  EXPECT_EQ(registering.regions, 0);
+}
+
 /// Memory that faults when the processor touches it, as a GPU's does.
 class Untouchable {
  public:
@@ -126,7 +212,7 @@ TEST(AgentRegions, GpuMemoryNeedsABackendThatReachesIt) {
   Agent with = *open_with(options, {backend::loopback_factory(), wrapping<OfGpus>("gpus")});
   Result<Region> region = with.add_region(wanted);
   ASSERT_TRUE(region) << region.error().to_string();
-  EXPECT_EQ(region->device(), (Device{DeviceKind::kCuda, 1}));
+  EXPECT_EQ(region->device(), (hawser::Device{DeviceKind::kCuda, 1}));
   EXPECT_FALSE(with.read_signal(region->range(0, 8))) << "no word there is the processor's";
 }
 

@@ -69,7 +69,7 @@ template <typename Match>
 RegionResult own_region(const std::shared_ptr<PeerCore>& self, const Match& match, const Status& missing) {
   const auto core = self->core.lock();
   if (!core) return missing;
-  for (const auto& entry : core->regions.all()) {
+  for (const auto& entry : core->registered()) {
     if (match(*entry)) return make_own(self, *entry);
   }
   return missing;
@@ -162,7 +162,7 @@ std::vector<std::string> Peer::region_names() const {
   };
   if (core_->is_self) {
     if (const auto core = core_->core.lock()) {
-      for (const auto& entry : core->regions.all()) add(entry->name, entry->index);
+      for (const auto& entry : core->registered()) add(entry->name, entry->index);
     }
     return names;
   }

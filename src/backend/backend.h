@@ -246,7 +246,6 @@ class Backend {
   /// backend's bytes for the region's card entry (mostly empty). May take long: called by any thread, without the
   /// lane's lock but while the backend opens.
   virtual Result<std::string> add_region(const RegionEntry& region) = 0;
-  /// Also of a region that add_region refused, or never heard of.
   virtual void remove_region(const RegionEntry& region) = 0;
   /// One per lane; called once for now.
   virtual Result<std::unique_ptr<Port>> open_port() = 0;

@@ -52,6 +52,7 @@ class VerbsBackend final : public Backend {
         door_(std::move(door)),
         regions_(
             std::make_shared<Regions>(nics_, RegionsOptions{.relaxed_ordering = options_.relaxed_ordering,
+                                                            .threads = options_.register_threads,
                                                             .segments = context_.segments,
                                                             .mlx5 = context_.segments ? mlx5_or_null() : nullptr})) {
     for (const auto& nic : nics_) {

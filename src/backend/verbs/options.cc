@@ -70,6 +70,8 @@ Result<VerbsOptions> read_verbs_options(const Params& params) {
       read.duration("connect_timeout", options.connect_timeout, {.min = std::chrono::milliseconds(50)});
   options.patience = read.duration("patience", options.patience, {.min = std::chrono::milliseconds(50)});
   options.relaxed_ordering = read.flag("relaxed_ordering", false);
+  options.register_threads =
+      static_cast<std::uint32_t>(read.count("register_threads", options.register_threads, {.min = 1, .max = 64}));
   options.gpu_direct = read.choice("gpu_direct", options.gpu_direct, kGpuDirect);
   read_pair(read, options.pair);
   for (const char* key : {"listen", "port"}) {

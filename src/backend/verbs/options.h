@@ -57,6 +57,7 @@ struct VerbsOptions {
   Duration patience = std::chrono::seconds(2);         ///< A path without any ready queue pair is given up after it.
   bool relaxed_ordering = false;
   GpuDirect gpu_direct = GpuDirect::kAuto;
+  std::uint32_t register_threads = 8;  ///< At most so many make a large region's pages present and register it.
   QueuePairOptions pair;
   Params control;  ///< For the sockets of the handshake: listen, port.
   Params params;   ///< In force.

@@ -33,6 +33,7 @@ TEST(VerbsOptions, AWrongValueIsNamedWithItsRange) {
                             {"pkey_index", "65536", "at most 65535"},
                             {"pairs", "17", "from 1 to 16"},
                             {"gpu_direct", "on", "auto, require, off"},
+                            {"register_threads", "0", "from 1 to 64"},
                             {"connect_timeout", "3", "at least 50ms"},
                             {"patience", "1ms", "at least 50ms"}}) {
     const auto options = read_verbs_options({{each.name, each.value}});

@@ -286,7 +286,10 @@ bool VerbsPort::prepare_sleep() {
 }
 
 bool VerbsPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
-  parts_.regions->remove(index, generation);
+  if (!parts_.regions->retire(index, generation)) {
+    *holder = "RDMA devices that are being told to forget it";
+    return false;
+  }
   return parts_.control->region_quiet(index, generation, holder);
 }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/mman.h>
 
 #include "backend/verbs/port_test_pair.h"
 #include "backend/verbs/region_keys.h"
@@ -89,6 +90,37 @@ TEST_F(VerbsPair, C2SizesAndUnalignedStarts) {
     ASSERT_EQ(b->memory[5 + size], std::byte{0xee});
     ASSERT_EQ(b->memory[4], std::byte{0xee});
   }
+}
+
+TEST_F(VerbsPair, C2OffsetsBeyond4GiBOfALargeRegion) {
+  start();
+  connect();
+  constexpr std::uint64_t kSize = std::uint64_t{6} << 30, kAt = (std::uint64_t{4} << 30) - 10;
+  constexpr std::size_t kBytes = 100'000;
+  // Address space alone: pages come where the mock writes.
+  void* at = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(at, MAP_FAILED);
+  RegionEntry entry;
+  entry.key = {7, 9};
+  entry.base = static_cast<std::byte*>(at);
+  entry.size = kSize;
+  entry.rights = Rights::kReadWrite;
+  const auto added = *b->table.add(std::move(entry));
+  b->extra = *b->regions->add(*added);
+  binding = bind(*added, b->extra);
+  const Piece out[] = {{a->memory.data(), kAt, kBytes}};
+  ASSERT_EQ(submit(Operation::kWrite, out, 1).taken, 1u);
+  ASSERT_TRUE(run([&] { return is_done(1); }));
+  EXPECT_TRUE(outcome(1).ok()) << outcome(1).to_string();
+  EXPECT_TRUE(std::equal(a->memory.begin(), a->memory.begin() + kBytes, added->base + kAt));
+  EXPECT_EQ(added->base[kAt - 1], std::byte{0});
+  EXPECT_EQ(added->base[kAt + kBytes], std::byte{0});
+  const Piece past[] = {{a->memory.data(), kSize - 10, 11}};
+  ASSERT_EQ(submit(Operation::kWrite, past, 2).taken, 1u);
+  ASSERT_TRUE(run([&] { return is_done(2); }));
+  EXPECT_EQ(outcome(2).code(), Code::kDenied);
+  b->regions->remove(added->index, added->generation);
+  ::munmap(at, kSize);
 }
 
 TEST_F(VerbsPair, MessagesGoBothWays) {

@@ -1,5 +1,7 @@
 #include "backend/verbs/regions.h"
 
+#include <system_error>
+
 #include "backend/verbs/pointer.h"
 #include "backend/verbs/region_keys.h"
 #include "base/format.h"
@@ -39,12 +41,23 @@ Status Regions::check(const RegionEntry& region, Device device) const {
 }
 
 Result<Regions::Registrations> Regions::register_host_memory(const Wanted& wanted) {
-  Registrations made;
-  for (const auto& nic : nics_) {
-    HAWSER_TRY_ASSIGN(auto one, register_host(nic->domain, reinterpret_cast<const void*>(wanted.address), wanted.size,
-                                              wanted.access));
-    made.push_back(std::move(one));
-  }
+  const bool is_large = wanted.size >= options_.large_bytes && nics_.size() > 1;
+  if (is_large) touch_pages(wanted.address, wanted.size, options_.threads);  // Once for all NICs.
+  Registrations made(nics_.size());
+  std::vector<Status> failures(nics_.size());
+  std::atomic<bool> has_failed{false};
+  in_parallel(nics_.size(), is_large ? options_.threads : 1, [&](std::size_t i) {
+    if (has_failed) return;
+    auto one = register_host(nics_[i]->domain, reinterpret_cast<const void*>(wanted.address), wanted.size,
+                             wanted.access, options_.threads);
+    if (one) {
+      made[i] = *std::move(one);
+    } else {
+      failures[i] = one.error();
+      has_failed = true;
+    }
+  });
+  for (const Status& failure : failures) HAWSER_TRY(failure);  // What was made ends here.
   for (std::size_t i = 0; i < nics_.size(); ++i) nics_[i]->cache.add(made[i]);
   return made;
 }
@@ -58,7 +71,7 @@ Result<Regions::Registrations> Regions::register_gpu_memory(const Wanted& wanted
   for (const auto& each : gpus_) {
     auto one = each->acquire(wanted);
     if (!one) {
-      drop(made);
+      drop(std::move(made));
       return one.error();
     }
     made.push_back(*std::move(one));
@@ -86,26 +99,85 @@ Result<std::string> Regions::add(const RegionEntry& region) {
   return encode_region_keys(keys, region.key);
 }
 
-void Regions::drop(const Registrations& dying) {
+void Regions::drop(Registrations dying) {
   for (std::size_t i = 0; i < dying.size(); ++i) {
     if (dying[i]->gpu() >= 0) {
       gpus_[i]->release(*dying[i]);
     } else {
       nics_[i]->cache.remove(*dying[i]);
     }
+    dying[i].reset();
   }
+}
+
+Regions::Registrations Regions::take(const Key& key) {
+  const auto found = regions_.find(key);
+  if (found == regions_.end()) return {};
+  Registrations taken = std::move(found->second);
+  regions_.erase(found);
+  return taken;
+}
+
+std::unique_ptr<Regions::Retiring> Regions::start_retiring(Registrations& dying) {
+  const bool is_large = !dying.empty() && dying[0]->gpu() < 0 && dying[0]->size() >= options_.large_bytes;
+  if (!is_large || options_.threads < 2) return nullptr;
+  auto retiring = std::make_unique<Retiring>();
+  const auto held = std::make_shared<Registrations>(std::move(dying));
+  try {
+    retiring->thread = std::thread([this, held, done = &retiring->done] {
+      drop(std::move(*held));
+      done->store(true);
+    });
+  } catch (const std::system_error&) {
+    dying = std::move(*held);  // No more threads to be had.
+    return nullptr;
+  }
+  return retiring;
+}
+
+bool Regions::retire(std::uint32_t index, std::uint32_t generation) {
+  const Key key{index, generation};
+  Registrations dying;
+  std::unique_ptr<Retiring> over;
+  {
+    const base::MutexLock lock(mutex_);
+    const auto found = retiring_.find(key);
+    if (found != retiring_.end()) {
+      if (!found->second->done) return false;
+      over = std::move(found->second);
+      retiring_.erase(found);
+    } else {
+      dying = take(key);
+      auto started = start_retiring(dying);
+      if (started != nullptr) {
+        retiring_.emplace(key, std::move(started));
+        return false;
+      }
+    }
+  }
+  if (over != nullptr) over->thread.join();
+  drop(std::move(dying));
+  return true;
 }
 
 void Regions::remove(std::uint32_t index, std::uint32_t generation) {
   Registrations dying;
+  std::unique_ptr<Retiring> retiring;
   {
     const base::MutexLock lock(mutex_);
-    const auto found = regions_.find({index, generation});
-    if (found == regions_.end()) return;
-    dying = std::move(found->second);
-    regions_.erase(found);
+    dying = take({index, generation});
+    const auto found = retiring_.find({index, generation});
+    if (found != retiring_.end()) {
+      retiring = std::move(found->second);
+      retiring_.erase(found);
+    }
   }
-  drop(dying);
+  if (retiring != nullptr) retiring->thread.join();
+  drop(std::move(dying));
+}
+
+Regions::~Regions() {
+  for (auto& [key, retiring] : retiring_) retiring->thread.join();
 }
 
 std::size_t Regions::count() const {

@@ -8,11 +8,13 @@
 // Thread rule: thread-safe; `add` may take long and holds no lock meanwhile that `remove` takes.
 // Lifetime: shared by the backend and its port; holds the registrations.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,18 +28,24 @@ namespace hawser::backend::verbs {
 
 struct RegionsOptions {
   bool relaxed_ordering = false;
-  hawser::SegmentProvider segments = {};  ///< May be empty.
-  std::shared_ptr<Mlx5> mlx5 = {};        ///< For keys over whole segments; may be null.
+  unsigned threads = 1;                                ///< That register a large region, with several NICs at a time.
+  std::uint64_t large_bytes = std::uint64_t{1} << 30;  ///< From here on a region is large.
+  hawser::SegmentProvider segments = {};               ///< May be empty.
+  std::shared_ptr<Mlx5> mlx5 = {};                     ///< For keys over whole segments; may be null.
   std::string sysfs_root = "/sys";
 };
 
 class Regions {
  public:
   Regions(std::vector<std::shared_ptr<Nic>> nics, RegionsOptions options);
+  ~Regions();
 
   /// The card's bytes; empty for memory that no RDMA device reaches (files). Errors: the registration's; kInvalid when
   /// the memory is not of the device that the region says; kUnsupported where GPU memory is not reached.
   Result<std::string> add(const RegionEntry& region) HAWSER_EXCLUDES(mutex_);
+  /// As `remove`, but a large region is left to a thread of its own. True: nothing touches the memory any more; false:
+  /// ask again later.
+  bool retire(std::uint32_t index, std::uint32_t generation) HAWSER_EXCLUDES(mutex_);
   /// Deregisters it: when this returns, no device touches the memory for peers any more, unless another region shares
   /// its registration.
   void remove(std::uint32_t index, std::uint32_t generation) HAWSER_EXCLUDES(mutex_);
@@ -52,12 +60,23 @@ class Regions {
   Status check(const RegionEntry& region, Device device) const;
   Result<Registrations> register_host_memory(const Wanted& wanted);
   Result<Registrations> register_gpu_memory(const Wanted& wanted, int gpu);
-  void drop(const Registrations& dying);
+  /// A region that a thread of its own deregisters.
+  struct Retiring {
+    std::atomic<bool> done{false};
+    std::thread thread;
+  };
+
+  void drop(Registrations dying);
+  /// What was registered, which is listed no more; empty: nothing is.
+  Registrations take(const Key& key) HAWSER_REQUIRES(mutex_);
+  /// Leaves a large region to a thread; null: what is `dying` is the caller's still.
+  std::unique_ptr<Retiring> start_retiring(Registrations& dying);
 
   const std::vector<std::shared_ptr<Nic>> nics_;
   const RegionsOptions options_;
   std::vector<std::unique_ptr<GpuRegistrations>> gpus_;  ///< By NIC.
   mutable base::Mutex mutex_;
+  std::map<Key, std::unique_ptr<Retiring>> retiring_ HAWSER_GUARDED_BY(mutex_);
   std::map<Key, Registrations> regions_ HAWSER_GUARDED_BY(mutex_);
   base::Mutex ranking_;
   std::set<int> ranked_ HAWSER_GUARDED_BY(ranking_);  ///< GPUs that the NICs know how near they are to.

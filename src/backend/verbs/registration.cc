@@ -133,10 +133,10 @@ Status registration_failed(const Domain& domain, std::uintptr_t address, std::si
 }
 
 Result<std::shared_ptr<Registration>> register_host(const std::shared_ptr<Domain>& domain, const void* address,
-                                                    std::size_t size, const Access& access) {
+                                                    std::size_t size, const Access& access, unsigned threads) {
   const auto start = reinterpret_cast<std::uintptr_t>(address);
   HAWSER_TRY(check_range(*domain, start, size));
-  touch_pages(start, size);
+  touch_pages(start, size, threads);
   int flags = access_flags(*domain, access);
   int error = 0;
   ibv_mr* mr = try_register(*domain, address, size, flags, &error);

@@ -19,6 +19,7 @@
 #include <hawser/status.h>
 
 #include "backend/verbs/domain.h"
+#include "backend/verbs/registration_pages.h"
 
 namespace hawser::backend::verbs {
 
@@ -127,10 +128,11 @@ Status registration_failed(const Domain& domain, std::uintptr_t address, std::si
                            int error);
 
 /// Registers pages of this process: exactly the range. Memory that is mapped read-only is registered when peers get no
-/// right to write; the result is not writable then. Large ranges are touched by several threads first (see
+/// right to write; the result is not writable then. Large ranges are touched by at most `threads` threads first (see
 /// touch_pages). Errors: kBusy when the limit of locked memory is reached, kInvalid when it is not mapped.
 Result<std::shared_ptr<Registration>> register_host(const std::shared_ptr<Domain>& domain, const void* address,
-                                                    std::size_t size, const Access& access);
+                                                    std::size_t size, const Access& access,
+                                                    unsigned threads = kTouchThreadsMax);
 inline Result<std::shared_ptr<Registration>> register_host(const std::shared_ptr<Domain>& domain, const void* address,
                                                            std::size_t size, Rights rights) {
   return register_host(domain, address, size, Access{.rights = rights});

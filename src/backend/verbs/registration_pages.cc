@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <system_error>
 #include <thread>
 
@@ -56,24 +57,32 @@ bool mostly_present(std::uintptr_t address, std::size_t size) {
   return absent <= kAbsentMax;
 }
 
-void touch_pages(std::uintptr_t address, std::size_t size) {
-  const unsigned threads = std::min(usable_cpus() / 2, kTouchThreadsMax);
+void touch_pages(std::uintptr_t address, std::size_t size, unsigned threads_max) {
+  const unsigned threads = std::min(usable_cpus() / 2, threads_max);
   if (size < kTouchBytesMin || threads < 2 || mostly_present(address, size)) return;
   populate_pages(address, size, threads);
 }
 
-void populate_pages(std::uintptr_t address, std::size_t size, unsigned count) {
-  const std::vector<PageSlice> slices = touch_slices(address, size, count);
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < slices.size(); ++i) {
+void in_parallel(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& job) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) job(i);
+  };
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) {
     try {
-      threads.emplace_back(populate, slices[i]);
+      others.emplace_back(work);
     } catch (const std::system_error&) {
-      break;  // No more threads to be had: the registration makes the rest present.
+      break;  // No more threads to be had: these do it all.
     }
   }
-  if (!slices.empty()) populate(slices.front());
-  for (std::thread& thread : threads) thread.join();
+  work();
+  for (std::thread& thread : others) thread.join();
+}
+
+void populate_pages(std::uintptr_t address, std::size_t size, unsigned count) {
+  const std::vector<PageSlice> slices = touch_slices(address, size, count);
+  in_parallel(slices.size(), count, [&](std::size_t i) { populate(slices[i]); });
 }
 
 }  // namespace hawser::backend::verbs

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace hawser::backend::verbs {
@@ -30,12 +31,16 @@ struct PageSlice {
 /// shared; nothing when it is smaller than kTouchBytesMin.
 std::vector<PageSlice> touch_slices(std::uintptr_t address, std::size_t size, unsigned count);
 
+/// Calls `job` with each number below `count`, by at most `threads` threads of which the caller's is one. They have
+/// ended when it returns.
+void in_parallel(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& job);
+
 /// Makes the pages present and writable where they may be, by `threads` threads; contents stay. What cannot be made
 /// present is left to the registration, which reports it. Does nothing below kTouchBytesMin.
 void populate_pages(std::uintptr_t address, std::size_t size, unsigned threads);
 
 /// The same where it pays: half of the CPUs, if they are four at least, and only when pages are missing.
-void touch_pages(std::uintptr_t address, std::size_t size);
+void touch_pages(std::uintptr_t address, std::size_t size, unsigned threads_max = kTouchThreadsMax);
 
 /// Whether nearly all pages of the range are present, by a sample of them.
 bool mostly_present(std::uintptr_t address, std::size_t size);

@@ -219,6 +219,13 @@ TEST_F(GpuPair, TheDeviceThatARegionNamesMustBeItsMemorys) {
   EXPECT_TRUE(a->gpus.driver->exported.empty());
 }
 
+TEST_F(GpuPair, ADriverInTroubleIsNothingToHostMemory) {
+  start();
+  a->gpus.driver->fails = [] { return true; };
+  EXPECT_TRUE(add(*a, a->memory.data(), 4096, {}).extra.has_value());
+  EXPECT_EQ(add(*a, a_gpu.data, 4096).extra.error().code(), Code::kFailed);
+}
+
 TEST_F(GpuPair, WithoutDmabufsItGoesByPeerMemory) {
   const SysfsTree sysfs;
   sysfs.put("module/nvidia_peermem/refcnt", "0");

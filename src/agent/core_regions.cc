@@ -248,10 +248,12 @@ Result<std::shared_ptr<LocalRegion>> Core::register_region(std::string_view call
 }
 
 std::vector<std::shared_ptr<const backend::RegionEntry>> Core::registered() const {
-  auto all = regions.all();
+  std::vector<std::shared_ptr<const backend::RegionEntry>> booked;
   const base::MutexLock lock(mutex_);
-  std::erase_if(all, [this](const auto& entry) { return !is_booked(entry->index); });
-  return all;
+  for (auto& entry : regions.all()) {
+    if (is_booked(entry->index)) booked.push_back(std::move(entry));
+  }
+  return booked;
 }
 
 void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) {

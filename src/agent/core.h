@@ -121,7 +121,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
   /// What became of telling backends of a region.
   struct Serving {
-    std::vector<const backend::Backend*> asked;
+    std::vector<const backend::Backend*> known;               ///< Those that were open when it began.
     std::vector<std::shared_ptr<backend::Backend>> backends;  ///< Those that serve it.
     std::vector<std::pair<std::string, std::string>> extras;  ///< What they want in the card.
     Status failure;                                           ///< Of one that must serve it.

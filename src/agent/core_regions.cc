@@ -154,8 +154,8 @@ Status Core::take_name(std::string_view call, const std::string& name) {
 
 Core::Serving Core::tell_backends(const backend::RegionEntry& entry, std::vector<NamedBackend> backends) {
   Serving serving;
+  for (const NamedBackend& each : backends) serving.known.push_back(each.backend.get());
   for (NamedBackend& each : backends) {
-    serving.asked.push_back(each.backend.get());
     Result<std::string> extra = each.backend->add_region(entry);
     if (!extra && !options.backends.empty()) {
       serving.failure = extra.error();
@@ -194,7 +194,7 @@ void Core::drop_unbooked(const backend::RegionEntry& entry, const Serving& servi
   for (const auto& backend : serving.backends) backend->remove_region(entry);
   lane.lock();
   for (const OpenBackend& open : engine.backends()) {
-    const bool is_late = std::ranges::find(serving.asked, open.backend.get()) == serving.asked.end();
+    const bool is_late = std::ranges::find(serving.known, open.backend.get()) == serving.known.end();
     if (is_late) open.backend->remove_region(entry);  // It was told of all regions when it opened.
   }
   {

@@ -74,6 +74,13 @@ class Telling final : public Wrapped {
   void remove_region(const backend::RegionEntry&) override { --kWhat->regions; }
 };
 
+/// Comes after one that refuses, so it is never told of a region.
+class NeverTold final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  void remove_region(const backend::RegionEntry&) override { ADD_FAILURE() << "it has no such region"; }
+};
+
 backend::Factory telling() { return wrapping<Telling<&registering>>("telling"); }
 backend::Factory opened_late() { return wrapping<Telling<&late>>("late"); }
 
@@ -170,7 +177,7 @@ TEST_F(RegisteringTest, ABackendThatOpensMeanwhileServesTheRegionToo) {
 }
 
 TEST_F(RegisteringTest, WhatOneRefusesIsFreedByAll) {
-  Agent agent = open_telling({opened_late(), refusing()});
+  Agent agent = open_telling({opened_late(), refusing(), wrapping<NeverTold>("never_told")});
   registering.meanwhile = [&] { EXPECT_TRUE(agent.add_backend({"late", {}}).ok()); };
   EXPECT_EQ(agent.add_region({.name = "slow", .bytes = slow_}).error().code(), Code::kBusy);
   EXPECT_EQ(registering.regions, 0);

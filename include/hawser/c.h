@@ -88,6 +88,8 @@ HAWSER_C_API int hawser_peer_regions(hawser_peer peer, hawser_buffer* json); /* 
 HAWSER_C_API int hawser_peer_region(hawser_peer peer, const char* name, hawser_region_info* out);
 HAWSER_C_API int hawser_peer_region_at(hawser_peer peer, uint32_t index, hawser_region_info* out);
 HAWSER_C_API int hawser_peer_connect(hawser_peer peer, int64_t timeout_ns);
+HAWSER_C_API int hawser_peer_reconnect(
+    hawser_peer peer); /* Tries now what it would try after a pause. Does not wait. */
 HAWSER_C_API int hawser_peer_notify(hawser_peer peer, const void* data, size_t size);
 HAWSER_C_API int hawser_peer_send(hawser_peer peer, uint32_t channel, const void* data, size_t size);
 HAWSER_C_API int hawser_peer_release(hawser_peer peer);

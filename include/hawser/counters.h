@@ -27,10 +27,44 @@ struct FlowCounters {
   LatencySummary latency;  ///< Submit to final, of good transfers; of those over within submit, one in eight.
 };
 
+/// What went over queue pairs. A queue pair keeps its counts when it is connected anew.
+struct QueuePairFlow {
+  std::uint64_t bytes_out = 0, bytes_in = 0;  ///< Of writes and reads that ended well.
+  std::uint64_t operations = 0;               ///< Work requests of those.
+  std::uint64_t messages_out = 0, messages_in = 0;
+  std::uint64_t errors = 0;              ///< Completions that were errors; those flushed after the first are none.
+  std::uint64_t reconnects = 0;          ///< Times it was ready again.
+  std::uint64_t receiver_not_ready = 0;  ///< Of the errors: the peer had no receive posted, for all retries.
+};
+
+/// A queue pair of a path by RDMA, as it is now.
+struct QueuePairCounters {
+  std::uint32_t number = 0, peer_number = 0;  ///< At this end and at the peer's; 0: none now.
+  std::string state;        ///< absent, connecting, proving, accepted, ready, draining, backoff, closed.
+  std::uint32_t epoch = 0;  ///< Attempts to connect so far.
+  std::string device;       ///< Of this end.
+  std::uint32_t port = 0;
+  std::string gid, peer_gid;    ///< As text; empty: not known yet.
+  std::uint32_t mtu_bytes = 0;  ///< Payload of a packet; of what both ends allow.
+  std::uint32_t in_flight_gauge = 0;
+  std::uint64_t bytes_in_flight_gauge = 0;
+  QueuePairFlow flow;
+};
+
+/// A port of an RDMA device that this agent uses, over all paths there ever were.
+struct DeviceCounters {
+  std::string backend, device;
+  std::uint32_t port = 0;
+  std::uint32_t queue_pairs_gauge = 0;
+  std::uint64_t faults = 0;  ///< Times that the port or its device failed, or completions were lost.
+  QueuePairFlow flow;
+};
+
 struct PathCounters {
   std::string peer, backend, state;
   std::uint64_t bytes_out = 0, bytes_in = 0, chunks = 0, messages_out = 0, messages_in = 0, epochs = 0;
   std::uint64_t bytes_direct = 0, bytes_buffered = 0;  ///< Of the backend file: past the page cache, and through it.
+  std::vector<QueuePairCounters> queue_pairs;          ///< Of a backend that has some.
 };
 
 struct PeerCounters {
@@ -43,6 +77,7 @@ struct AgentCounters {
   FlowCounters total;
   std::vector<PeerCounters> peers;
   std::vector<PathCounters> paths;
+  std::vector<DeviceCounters> devices;
   std::uint64_t regions_gauge = 0, region_bytes_gauge = 0, transfers_in_flight_gauge = 0;
   /// Of regions of foreign memory, where AgentOptions::adopt is set: whose pages were adopted, and whose could not be.
   std::uint64_t regions_adopted_gauge = 0, region_bytes_adopted_gauge = 0, regions_not_adopted_gauge = 0;

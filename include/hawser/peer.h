@@ -62,6 +62,10 @@ class HAWSER_API Peer {
 
   /// Opens paths now instead of at first use and waits until one is up.
   Status connect(Duration timeout) const;
+  /// Does at once what the agent would only do after a pause: tries again to reach a peer whose paths are down, to
+  /// connect queue pairs that failed, and to open the backend that comes before the one in use. Waits for nothing
+  /// (`connect` does), and breaks nothing that works. kDisconnected when the peer is down for good.
+  Status reconnect() const;
   /// Sends a notification that belongs to no transfer. Copied; kBusy when the peer's inbox has no room for it.
   Status notify(std::string_view text) const;
   /// Sends a message on a channel (>= 16) that the peer opened. Up to kMessageMax bytes, in order per channel.

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include <hawser/agent.h>
+#include <hawser/counters.h>
 #include <hawser/export.h>
 #include <hawser/memory.h>
 #include <hawser/peer.h>
@@ -54,14 +55,21 @@ HAWSER_API std::string_view to_string(TransportLevel level);
 struct TransportInfo {
   std::string backend;  ///< As the agent names it: verbs, shm, tcp, or self for a buffer of this agent.
   TransportLevel level = TransportLevel::kTcp;
+  std::vector<QueuePairCounters> queue_pairs = {};  ///< Of the path that carries them, where it has some.
 };
 
-/// What a device-side poster needs of a queue pair.
+/// What a device-side poster needs of a queue pair. The agent posts on it as well and may connect it anew at any time:
+/// then `state.epoch` and `state.number` are others, and all that was told here is void.
 struct QueuePairInfo {
-  std::uint32_t queue_pair = 0, local_key = 0, remote_key = 0;
-  std::uint64_t remote_address = 0;
+  QueuePairCounters state;  ///< Its numbers, device, port, GIDs, MTU and counts.
+  std::uint32_t local_key = 0, remote_key = 0;
+  std::uint64_t local_address = 0;   ///< As the local key knows the memory that was asked for.
+  std::uint64_t remote_address = 0;  ///< As the remote key knows the buffer's first byte.
+  // Where the device's provider tells them (mlx5), else null. Owned by the queue pair.
   void* send_queue = nullptr;
-  void* doorbell = nullptr;
+  std::uint32_t send_queue_entries = 0, send_queue_stride = 0;  ///< Entries, and bytes of one.
+  void* doorbell_record = nullptr;                              ///< The queue's counter in memory.
+  void* doorbell = nullptr;                                     ///< The device's register.
 };
 
 /// Memory of this process that operations may use, with what keeps it alive. Cheap to copy.
@@ -213,8 +221,10 @@ class HAWSER_API Backend {
   TransportLevel transport_level() const;
   /// What carries bytes to the owner of `buffer` now. kUnsupported or kDisconnected when nothing does.
   Result<TransportInfo> transport_info(const RemoteBuffer& buffer);
-  /// kUnsupported where the backend verbs is not open, kNotFound where it is but has no queue pair to give out.
-  Result<QueuePairInfo> queue_pair_info(const RemoteBuffer& buffer);
+  /// Of the queue pair that operations on `buffer` would take now; keys are for the whole of `local` (none: no local
+  /// key). kUnsupported where the backend verbs is not open or does not carry bytes to the owner, kNotFound where it
+  /// does but no queue pair is ready.
+  Result<QueuePairInfo> queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local = {});
 
   /// One round of what the thread does, without waiting. Returns whether there was something to do.
   bool serve();

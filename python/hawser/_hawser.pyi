@@ -57,6 +57,9 @@ class Peer:
     def connect(self, timeout: Seconds = None) -> None:
         """Opens paths now and waits until one is up."""
 
+    def reconnect(self) -> None:
+        """Tries now what the agent would try after a pause. Does not wait."""
+
     def notify(self, data: Data) -> None:
         """Sends a notification that belongs to no transfer."""
 

@@ -177,5 +177,25 @@ TEST_F(BetterPath, IsTriedInPausesThatGrow) {
   EXPECT_LE(device_.opened - before, 5) << "pauses of 1, 2, 4 s, less up to a half";
 }
 
+TEST_F(BetterPath, ReconnectTriesItAtOnce) {
+  ASSERT_TRUE(goes_by_device());
+  EXPECT_TRUE(peer_.reconnect().ok());
+  EXPECT_EQ(device_.opened, 1) << "it is in use: there is nothing better to try";
+  device_.is_away = true;
+  ASSERT_TRUE(eventually_by_device(false));
+  // Each call is a try, while the pauses between the agent's own are seconds.
+  const int before = device_.opened;
+  constexpr int kCalls = 20;
+  for (int i = 0; i < kCalls; ++i) ASSERT_TRUE(peer_.reconnect().ok());
+  EXPECT_GE(device_.opened - before, kCalls);
+  EXPECT_EQ(peer_.state(), PeerState::kUp);
+  EXPECT_FALSE(goes_by_device());
+  device_.is_away = false;
+  ASSERT_TRUE(peer_.reconnect().ok());
+  const auto asked = std::chrono::steady_clock::now();
+  EXPECT_TRUE(eventually_by_device(true));
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, 10s);
+}
+
 }  // namespace
 }  // namespace hawser::agent

@@ -268,6 +268,12 @@ AgentCounters Core::counters() {
     for (const PathEntry& entry : session->paths) result.paths.push_back(entry.path->counters());
     result.peers.push_back(std::move(peer));
   }
+  for (const OpenBackend& open : engine.backends()) {
+    for (DeviceCounters& device : open.port->devices()) {
+      device.backend = open.name;
+      result.devices.push_back(std::move(device));
+    }
+  }
   result.transfers_in_flight_gauge = engine.in_flight();
   lane.unlock();
   result.total.latency = summary_of(all);

@@ -28,6 +28,45 @@ nlohmann::json json_of(const FlowCounters& flow) {
           {"latency", json_of(flow.latency)}};
 }
 
+nlohmann::json json_of(const QueuePairFlow& flow) {
+  return {{"bytes_out", flow.bytes_out},     {"bytes_in", flow.bytes_in},
+          {"operations", flow.operations},   {"messages_out", flow.messages_out},
+          {"messages_in", flow.messages_in}, {"errors", flow.errors},
+          {"reconnects", flow.reconnects},   {"receiver_not_ready", flow.receiver_not_ready}};
+}
+
+nlohmann::json json_of(const QueuePairCounters& pair) {
+  return {{"number", pair.number},
+          {"peer_number", pair.peer_number},
+          {"state", pair.state},
+          {"epoch", pair.epoch},
+          {"device", pair.device},
+          {"port", pair.port},
+          {"gid", pair.gid},
+          {"peer_gid", pair.peer_gid},
+          {"mtu_bytes", pair.mtu_bytes},
+          {"in_flight", pair.in_flight_gauge},
+          {"bytes_in_flight", pair.bytes_in_flight_gauge},
+          {"flow", json_of(pair.flow)}};
+}
+
+nlohmann::json json_of(const PathCounters& path) {
+  nlohmann::json json = {{"peer", path.peer},
+                         {"backend", path.backend},
+                         {"state", path.state},
+                         {"bytes_out", path.bytes_out},
+                         {"bytes_in", path.bytes_in},
+                         {"chunks", path.chunks},
+                         {"messages_out", path.messages_out},
+                         {"messages_in", path.messages_in},
+                         {"epochs", path.epochs},
+                         {"bytes_direct", path.bytes_direct},
+                         {"bytes_buffered", path.bytes_buffered},
+                         {"queue_pairs", nlohmann::json::array()}};
+  for (const QueuePairCounters& pair : path.queue_pairs) json["queue_pairs"].push_back(json_of(pair));
+  return json;
+}
+
 }  // namespace
 
 std::string to_json(const AgentCounters& counters) {
@@ -42,23 +81,20 @@ std::string to_json(const AgentCounters& counters) {
                          {"regions_not_adopted", counters.regions_not_adopted_gauge},
                          {"transfers_in_flight", counters.transfers_in_flight_gauge},
                          {"peers", nlohmann::json::array()},
-                         {"paths", nlohmann::json::array()}};
+                         {"paths", nlohmann::json::array()},
+                         {"devices", nlohmann::json::array()}};
   for (const PeerCounters& peer : counters.peers) {
     json["peers"].push_back(
         {{"peer", peer.peer}, {"incarnation", peer.incarnation}, {"state", peer.state}, {"flow", json_of(peer.flow)}});
   }
-  for (const PathCounters& path : counters.paths) {
-    json["paths"].push_back({{"peer", path.peer},
-                             {"backend", path.backend},
-                             {"state", path.state},
-                             {"bytes_out", path.bytes_out},
-                             {"bytes_in", path.bytes_in},
-                             {"chunks", path.chunks},
-                             {"messages_out", path.messages_out},
-                             {"messages_in", path.messages_in},
-                             {"epochs", path.epochs},
-                             {"bytes_direct", path.bytes_direct},
-                             {"bytes_buffered", path.bytes_buffered}});
+  for (const PathCounters& path : counters.paths) json["paths"].push_back(json_of(path));
+  for (const DeviceCounters& device : counters.devices) {
+    json["devices"].push_back({{"backend", device.backend},
+                               {"device", device.device},
+                               {"port", device.port},
+                               {"queue_pairs", device.queue_pairs_gauge},
+                               {"faults", device.faults},
+                               {"flow", json_of(device.flow)}});
   }
   // Names come from peers and may not be UTF-8; a bad byte must not make the whole answer fail.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

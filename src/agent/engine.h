@@ -92,6 +92,8 @@ class Engine {
   std::uint64_t open_better_path(Session& session, Instant deadline, Instant now);
   /// Whether the path is still on its way: neither agreed upon nor gone.
   bool is_opening(Session& session, std::uint64_t serial);
+  /// What waits for a pause to be over is tried in this turn; later pauses begin short again.
+  void reconnect(Session& session, Instant now);
   void open_channel(std::uint32_t channel, std::uint32_t credit, Instant now);
   void release_notifications(const std::shared_ptr<PeerCore>& peer);
   void release_message(Session& session, std::uint32_t channel, std::size_t bytes);

@@ -50,6 +50,18 @@ std::size_t Engine::seek_better(Session& session, Instant now) {
   return 1;
 }
 
+void Engine::reconnect(Session& session, Instant now) {
+  if (closing_) return;
+  want(session, now);
+  if (session.retry_at != Instant::max()) session.retry_at = now;
+  if (session.control() != nullptr) {
+    session.better_backoff.reset();
+    session.better_at = now;
+  }
+  for (PathEntry& entry : session.paths) entry.path->reconnect(now);
+  earliest_timer_ = now;
+}
+
 void Engine::on_path_agreed(Session& session, Instant now) {
   ++session.paths_agreed;
   if (is_better_missing(session)) return seek_better_later(session, now);

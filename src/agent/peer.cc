@@ -221,6 +221,19 @@ Status Peer::connect(Duration timeout) const {
       .with_peer(core_->name);
 }
 
+Status Peer::reconnect() const {
+  const auto core = core_ ? core_->core.lock() : nullptr;
+  if (!core) return Status(Code::kInvalid, "Peer::reconnect: this handle is empty or its agent is gone");
+  if (Status status = core->usable("Peer::reconnect"); !status.ok()) return status;
+  if (state() == PeerState::kDown) return core->down_status(*core_);
+  core->lane.lock();
+  core->engine.reconnect(core->engine.session(core_), core->now());
+  core->lane.turn(core->now());
+  core->lane.unlock();
+  core->lane.wake();
+  return {};
+}
+
 Status Peer::notify(std::string_view text) const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::notify: this handle is empty or its agent is gone");

@@ -75,4 +75,10 @@ struct RouteCost {
 };
 Result<RouteCost> route_cost(const PlanCore& plan);
 
+/// The queue pair that would carry `piece`, of the plan's first remote region, now. kUnsupported where the plan's path
+/// has none, kDisconnected where no path is up.
+Result<backend::QueuePairView> queue_pair_of(PlanCore& plan, const backend::Piece& piece);
+/// Those of the path that carries the plan now; none where no path is up, or it has none.
+std::vector<QueuePairCounters> queue_pairs_of(PlanCore& plan);
+
 }  // namespace hawser::agent

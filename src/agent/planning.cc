@@ -286,6 +286,32 @@ Result<RouteCost> route_cost(const PlanCore& plan) {
   return RouteCost{.backend = row.backend, .predicted_ns = row.predicted_ns, .measured = row.measured};
 }
 
+Result<backend::QueuePairView> queue_pair_of(PlanCore& plan, const backend::Piece& piece) {
+  Core& core = *plan.core;
+  Status why = Status(Code::kDisconnected, "no path to " + plan.peer->name + " is up").with_peer(plan.peer->name);
+  Result<backend::QueuePairView> view = why.with_advice("connect to the peer, or move something first");
+  core.lane.lock();
+  const PathEntry* entry = core.engine.route(plan, core.engine.session(plan.peer), &why);
+  if (entry != nullptr) {
+    view = entry->path->queue_pair(*plan.route.bindings.front(), piece);
+  } else if (why.code() != Code::kDisconnected) {
+    view = why;
+  }
+  core.lane.unlock();
+  return view;
+}
+
+std::vector<QueuePairCounters> queue_pairs_of(PlanCore& plan) {
+  Core& core = *plan.core;
+  Status why;
+  std::vector<QueuePairCounters> pairs;
+  core.lane.lock();
+  const PathEntry* entry = core.engine.route(plan, core.engine.session(plan.peer), &why);
+  if (entry != nullptr) pairs = entry->path->counters().queue_pairs;
+  core.lane.unlock();
+  return pairs;
+}
+
 }  // namespace hawser::agent
 
 HAWSER_NAMESPACE_BEGIN

@@ -121,6 +121,17 @@ struct Chunk {
   std::uint64_t bytes = 0;  ///< Sum of the pieces' sizes.
 };
 
+/// A queue pair as who posts on it by himself must know it (hawser/rdma.h has the meaning of each).
+struct QueuePairView {
+  QueuePairCounters state;
+  std::uint32_t local_key = 0, remote_key = 0;
+  std::uint64_t local_address = 0, remote_address = 0;
+  void* send_queue = nullptr;
+  std::uint32_t send_queue_entries = 0, send_queue_stride = 0;
+  void* doorbell_record = nullptr;
+  void* doorbell = nullptr;
+};
+
 /// Result of Path::submit: of the chunks given, the first `taken` are accepted, the first `done` of those have ended
 /// well already. taken < given is back-pressure: offer the rest again in a later turn.
 struct Submitted {
@@ -182,6 +193,13 @@ class Path {
   /// Ends the path now: when this returns, nothing of it lands at this end any more; its chunks' ends and kPathDown
   /// come as events. A backend that cannot do it leaves it out, and is fenced by its own sessions alone.
   virtual void give_up(const Status& why) { static_cast<void>(why); }
+  /// What waits for another attempt is tried now.
+  virtual void reconnect(Instant now) { static_cast<void>(now); }
+  /// The queue pair that would take `piece` now. kUnsupported: this kind of path has none; kNotFound: none is ready.
+  virtual Result<QueuePairView> queue_pair(const Binding& target, const Piece& piece) const {
+    static_cast<void>(target), static_cast<void>(piece);
+    return Status(Code::kUnsupported, "this path has no queue pairs").with_scope(Scope::kPath);
+  }
   virtual PathCounters counters() const = 0;
   /// One line for people: addresses, sockets, mapped regions.
   virtual std::string describe() const = 0;
@@ -217,6 +235,8 @@ class Port {
   /// destroyed.
   virtual void begin_close(Instant now) = 0;
   virtual bool idle() const = 0;
+  /// What went over each of its devices.
+  virtual std::vector<DeviceCounters> devices() const { return {}; }
 };
 
 /// What a backend is opened with. References outlive it.

@@ -101,6 +101,7 @@ void print_text(const Facts& facts) {
   for (const TopoDevice& device : facts.devices) devices.add({device.kind, device.name, device.detail});
   fmt::print("\n{}", devices.to_string());
   if (const std::string ports = rdma_ports_text(facts.rdma); !ports.empty()) fmt::print("\n{}", ports);
+  if (const std::string counts = rdma_counters_text(facts.rdma); !counts.empty()) fmt::print("\n{}", counts);
   Table limits({{"limit"}, {"value"}});
   for (const Limit& limit : facts.limits) limits.add({limit.name, limit.value});
   fmt::print("\n{}", limits.to_string());

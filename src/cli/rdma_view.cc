@@ -66,6 +66,8 @@ Json port_json(const verbs::SurveyedDevice& device, std::size_t i) {
                {"error", to_json(device.usable[i])}};
   json["gids"] = Json::array();
   for (const verbs::GidScore& score : device.gids[i]) json["gids"].push_back(gid_json(score));
+  json["counters"] = Json::object();
+  for (const auto& [name, value] : port.counters) json["counters"][name] = value;
   return json;
 }
 
@@ -89,6 +91,18 @@ std::vector<verbs::DeviceInfo> infos_of(const verbs::Survey& survey) {
   std::vector<verbs::DeviceInfo> infos;
   for (const verbs::SurveyedDevice& device : survey.devices) infos.push_back(device.info);
   return infos;
+}
+
+std::string rdma_counters_text(const verbs::Survey& survey) {
+  Table table({{"rdma port"}, {"counter of the kernel"}, {"value", Align::kRight}});
+  for (const verbs::SurveyedDevice& device : survey.devices) {
+    for (const verbs::PortInfo& port : device.info.ports) {
+      for (const auto& [name, value] : port.counters) {
+        if (value > 0) table.add({port_name(device.info, port), name, std::to_string(value)});
+      }
+    }
+  }
+  return table.empty() ? "" : table.to_string();
 }
 
 std::string rdma_ports_text(const verbs::Survey& survey) {

@@ -18,6 +18,8 @@ std::vector<backend::verbs::DeviceInfo> infos_of(const backend::verbs::Survey& s
 /// A row for each port: state, link, speed, MTU, the GID that would be used, whether the device opens. Empty without
 /// devices.
 std::string rdma_ports_text(const backend::verbs::Survey& survey);
+/// A row for each of the kernel's counters that is not 0. Empty without any.
+std::string rdma_counters_text(const backend::verbs::Survey& survey);
 /// A row for each GID: its score and the reason for it, best first.
 std::string rdma_gids_text(const backend::verbs::Survey& survey);
 /// A row for each place and port, best first: ports of equal rank share the transfers.

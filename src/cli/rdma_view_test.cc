@@ -46,6 +46,16 @@ TEST(RdmaView, APortIsARow) {
             "rxe0:1     rxe     veth0     -  active  Ethernet  2.5 Gbit/s  4096  1: 10.77.0.1 (RoCE v2)  yes\n");
 }
 
+TEST(RdmaView, CountersThatAreNotZeroAreShown) {
+  verbs::Survey survey = one_device();
+  EXPECT_EQ(rdma_counters_text(survey), "");
+  survey.devices[0].info.ports[0].counters = {{"rcvd_pkts", 12}, {"rcvd_rnr_err", 0}};
+  EXPECT_EQ(rdma_counters_text(survey),
+            "rdma port  counter of the kernel  value\n"
+            "rxe0:1     rcvd_pkts                 12\n");
+  EXPECT_EQ(rdma_json(survey)["devices"][0]["ports"][0]["counters"]["rcvd_rnr_err"], 0);
+}
+
 TEST(RdmaView, GidsAreShownBestFirstWithTheirReasons) {
   EXPECT_EQ(
       rdma_gids_text(one_device()),

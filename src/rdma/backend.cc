@@ -92,13 +92,8 @@ TransportLevel Backend::transport_level() const {
 
 Result<TransportInfo> Backend::transport_info(const RemoteBuffer& buffer) { return engine_->transport_info(buffer); }
 
-Result<QueuePairInfo> Backend::queue_pair_info(const RemoteBuffer& buffer) {
-  if (!has_backend("verbs")) {
-    return Status(Code::kUnsupported, "queue_pair_info: this agent has no verbs backend")
-        .with_advice("`hawser doctor` tells what it needs");
-  }
-  return Status(Code::kNotFound,
-                "queue_pair_info: the verbs backend gives no queue pair to '" + std::string(buffer.owner()) + "' out");
+Result<QueuePairInfo> Backend::queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local) {
+  return engine_->queue_pair_info(buffer, local);
 }
 
 bool Backend::serve() { return engine_->serve(); }

@@ -280,11 +280,9 @@ bool Engine::is_near(const Found& found, const RemoteBuffer& buffer) {
     const base::MutexLock lock(mutex_);
     if (const auto known = near_.find(who); known != near_.end()) return known->second;
   }
-  const Rights rights = region_info(found.whole).rights;
-  const OpType type = allows(rights, Rights::kRead) ? OpType::kReadIntoLocal : OpType::kWriteFromLocal;
-  const Result<Plan> probe = plan(found, type, scratch_, RemoteBuffer(buffer.core(), 0, 1), 1);
-  if (!probe) return false;
-  const Result<agent::RouteCost> route = agent::route_cost(*probe->core());
+  const Result<Plan> made = probe(found, buffer);
+  if (!made) return false;
+  const Result<agent::RouteCost> route = agent::route_cost(*made->core());
   const bool near = route && level_of(route->backend) == TransportLevel::kMemory;
   const base::MutexLock lock(mutex_);
   if (near_.size() >= kKnownMax) near_.clear();
@@ -407,15 +405,50 @@ void Engine::cancelled(BatchCore& batch) {
   wake_.signal();
 }
 
+Result<Plan> Engine::probe(const Found& found, const RemoteBuffer& buffer) {
+  const Rights rights = region_info(found.whole).rights;
+  const OpType type = allows(rights, Rights::kRead) ? OpType::kReadIntoLocal : OpType::kWriteFromLocal;
+  return plan(found, type, scratch_, RemoteBuffer(buffer.core(), 0, 1), 1);
+}
+
 Result<TransportInfo> Engine::transport_info(const RemoteBuffer& buffer) {
   if (!buffer.valid()) return Status(Code::kInvalid, "transport_info: the buffer's handle is empty");
   HAWSER_TRY_ASSIGN(const Found found, find(buffer));
   if (is_own(*buffer.core())) return TransportInfo{.backend = "self", .level = TransportLevel::kMemory};
-  const OpType type =
-      allows(region_info(found.whole).rights, Rights::kRead) ? OpType::kReadIntoLocal : OpType::kWriteFromLocal;
-  HAWSER_TRY_ASSIGN(const Plan probe, plan(found, type, scratch_, RemoteBuffer(buffer.core(), 0, 1), 1));
-  HAWSER_TRY_ASSIGN(const agent::RouteCost route, agent::route_cost(*probe.core()));
-  return TransportInfo{.backend = route.backend, .level = level_of(route.backend)};
+  HAWSER_TRY_ASSIGN(const Plan made, probe(found, buffer));
+  HAWSER_TRY_ASSIGN(const agent::RouteCost route, agent::route_cost(*made.core()));
+  return TransportInfo{
+      .backend = route.backend, .level = level_of(route.backend), .queue_pairs = agent::queue_pairs_of(*made.core())};
+}
+
+Result<QueuePairInfo> Engine::queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local) {
+  if (!buffer.valid()) return Status(Code::kInvalid, "queue_pair_info: the buffer's handle is empty");
+  if (!agent_.has_backend("verbs")) {
+    return Status(Code::kUnsupported, "queue_pair_info: this agent has no verbs backend")
+        .with_advice("`hawser doctor` tells what it needs");
+  }
+  if (local.valid() && local.core()->engine != number_) {
+    return Status(Code::kInvalid, "queue_pair_info: the local memory is registered with another backend");
+  }
+  HAWSER_TRY_ASSIGN(const Found found, find(buffer));
+  if (is_own(*buffer.core())) {
+    return Status(Code::kUnsupported, "queue_pair_info: the buffer is this agent's own, which no queue pair leads to");
+  }
+  HAWSER_TRY_ASSIGN(const Plan made, probe(found, buffer));
+  const std::span<std::byte> bytes = local.bytes();
+  HAWSER_TRY_ASSIGN(
+      backend::QueuePairView view,
+      agent::queue_pair_of(*made.core(), {.local = bytes.data(), .remote = buffer.offset(), .size = bytes.size()}));
+  return QueuePairInfo{.state = std::move(view.state),
+                       .local_key = view.local_key,
+                       .remote_key = view.remote_key,
+                       .local_address = view.local_address,
+                       .remote_address = view.remote_address,
+                       .send_queue = view.send_queue,
+                       .send_queue_entries = view.send_queue_entries,
+                       .send_queue_stride = view.send_queue_stride,
+                       .doorbell_record = view.doorbell_record,
+                       .doorbell = view.doorbell};
 }
 
 }  // namespace rdma

@@ -84,6 +84,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable);
   Result<std::shared_ptr<BatchCore>> submit(std::span<const Op> ops, Duration timeout);
   Result<TransportInfo> transport_info(const RemoteBuffer& buffer);
+  Result<QueuePairInfo> queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local);
 
   // engine_owner.cc
   Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights);
@@ -131,6 +132,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool is_near(const Found& found, const RemoteBuffer& buffer);
   Result<Plan> plan(const Found& found, OpType type, const LocalMemory& local, const RemoteBuffer& remote,
                     std::uint64_t bytes);
+  /// A plan of one byte, which nobody submits: what carries it carries all of the buffer.
+  Result<Plan> probe(const Found& found, const RemoteBuffer& buffer);
   void start(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op, bool is_late);
   void start_atomic(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op);
   void start_empty(BatchCore& batch, std::size_t index, const Op& op);

@@ -179,7 +179,9 @@ static void test_meeting(hawser_directory here, hawser_directory there) {
   hawser_peer peer;
   MUST(hawser_agent_find_peer(agents[0], "second", PATIENCE, &peer));
   MUST(hawser_peer_connect(peer, PATIENCE));
+  MUST(hawser_peer_reconnect(peer));
   MUST(hawser_peer_release(peer));
+  REFUSED(hawser_peer_reconnect(peer), HAWSER_INVALID, "was released");
   MUST(hawser_agent_release(agents[0]));
   MUST(hawser_agent_find_peer(agents[1], "third", PATIENCE, &peer)); /* The driver goes on with the others. */
   MUST(hawser_peer_connect(peer, PATIENCE));

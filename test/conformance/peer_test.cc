@@ -37,6 +37,28 @@ TEST_P(Conformance, PeersComeUp) {
   EXPECT_EQ(a().peers()[0].name(), "b");
 }
 
+TEST_P(Conformance, ReconnectBeginsAndBreaksNothing) {
+  open_pair();
+  const Peer peer = a_to_b();
+  must(peer.reconnect());  // Nothing was tried yet: this is the first.
+  EXPECT_TRUE(env().eventually([&] { return peer.state() == PeerState::kUp; }));
+  Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
+  const Peer met = meet();
+  fill(source.bytes, 3);
+  const Plan plan = must(a().plan_write(met, {{source.range(0, 4096)}}, {{met.range("target", 0, 4096)}}));
+  for (int i = 0; i < 5; ++i) {
+    Transfer sent = must(plan.submit());
+    must(met.reconnect());
+    must(finish(sent, 10s));
+  }
+  EXPECT_EQ(met.state(), PeerState::kUp);
+  EXPECT_TRUE(holds(target.bytes, 3));
+  if (self()) return;
+  must(a().invalidate(met));
+  EXPECT_EQ(met.reconnect().code(), Code::kDisconnected);
+  EXPECT_EQ(Peer().reconnect().code(), Code::kInvalid);
+}
+
 TEST_P(Conformance, TheSameIncarnationTwiceIsOnePeer) {
   open_pair();
   Area source = add(a(), "source", 64), target = add(b(), "target", 64);

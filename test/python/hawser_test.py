@@ -192,6 +192,8 @@ def test_messages_events_and_signals(pair):
     one, two = pair
     two.open_channel(17, 8)
     one.peer.connect(20)
+    one.peer.reconnect()
+    assert one.peer.state == "up"
     eventually(lambda: _sent(one.peer, 17, "first"))
     one.peer.send(17, bytearray(b"second"))
     assert eventually(lambda: two.take_message(17)).data == b"first"
@@ -306,7 +308,7 @@ def test_use_after_close():
     assert agent.closed and array.sum() == 3 * 4096 and bytes(memoryview(region)[:2]) == b"\3\3"
     calls = [lambda: agent.add_region(bytearray(8)), lambda: agent.allocate(8), plan.submit,
                  lambda: agent.add_peer(b"x"), lambda: agent.find_peer("x", 0.01), lambda: peer.notify("x"),
-                 lambda: peer.connect(0.01), lambda: peer.send(20, "x"), lambda: agent.open_channel(20),
+                 lambda: peer.connect(0.01), peer.reconnect, lambda: peer.send(20, "x"), lambda: agent.open_channel(20),
                  lambda: agent.plan_write(peer, region, region), lambda: agent.empty(5),
                  lambda: agent.plan_write(peer, region.range(0, 8), peer.range("memory", 8, 8)).submit()]
     for number, call in enumerate(calls):

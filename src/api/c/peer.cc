@@ -225,6 +225,13 @@ int hawser_peer_connect(hawser_peer peer, int64_t timeout_ns) {
   });
 }
 
+int hawser_peer_reconnect(hawser_peer peer) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));
+    return its->peer.reconnect();
+  });
+}
+
 int hawser_peer_notify(hawser_peer peer, const void* data, size_t size) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, data, size, "data"));

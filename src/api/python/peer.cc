@@ -73,6 +73,11 @@ void connect(const PeerHandle& self, nb::handle timeout) {
   check(status);
 }
 
+void reconnect(const PeerHandle& self) {
+  (void)agent_of(self.agent);
+  check(outside([&] { return self.peer.reconnect(); }));
+}
+
 void notify(const PeerHandle& self, nb::handle data) {
   (void)agent_of(self.agent);
   const Bytes bytes(data, "notify");
@@ -109,6 +114,7 @@ void bind_peers(nb::module_& module) {
       .def("table", &table, nb::arg("region"), nb::arg("blocks"), "As Region.table, over a region of the peer.")
       .def("import_table", &import_table, nb::arg("data"), "A table that Table.encode made at the peer.")
       .def("connect", &connect, nb::arg("timeout") = nb::none(), "Opens paths now and waits until one is up.")
+      .def("reconnect", &reconnect, "Tries now what the agent would try after a pause. Does not wait.")
       .def("notify", &notify, nb::arg("data"), "Sends a notification that belongs to no transfer.")
       .def("send", &send, nb::arg("channel"), nb::arg("data"), "Sends a message on a channel that the peer opened.");
 }

@@ -28,8 +28,8 @@ Result<std::unique_ptr<CqPool>> CqPool::open(std::shared_ptr<Domain> domain, std
 
 CqPool::~CqPool() {
   drain_events();
-  for (const Queue& queue : queues_) domain_->verbs().destroy_cq(queue.cq);
-  domain_->verbs().destroy_comp_channel(channel_);
+  for (const Queue& queue : queues_) destroy(queue.cq);
+  domain_->end([verbs = &domain_->verbs(), channel = channel_] { return verbs->destroy_comp_channel(channel); });
 }
 
 Result<ibv_cq*> CqPool::lease() {
@@ -53,8 +53,12 @@ void CqPool::give_back(ibv_cq* cq) {
   const auto found = std::ranges::find(queues_, cq, &Queue::cq);
   if (--found->sharers > 0 || (queues_.size() == 1 && !found->broken)) return;
   drain_events();  // A queue that still has events cannot be destroyed.
-  domain_->verbs().destroy_cq(cq);
+  destroy(cq);
   queues_.erase(found);
+}
+
+void CqPool::destroy(ibv_cq* cq) {
+  domain_->end([verbs = &domain_->verbs(), cq] { return verbs->destroy_cq(cq); });
 }
 
 bool CqPool::is_broken(const ibv_cq* cq) const {

@@ -54,6 +54,8 @@ class CqPool {
   CqPool(std::shared_ptr<Domain> domain, ibv_comp_channel* channel, std::uint32_t depth, std::uint32_t sharers)
       : domain_(std::move(domain)), channel_(channel), depth_(depth), sharers_max_(sharers) {}
 
+  void destroy(ibv_cq* cq);
+
   const std::shared_ptr<Domain> domain_;
   ibv_comp_channel* const channel_;
   const std::uint32_t depth_;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/verbs/gid.h"
@@ -41,6 +42,8 @@ struct PortInfo {
   std::uint32_t active_mtu = 0;
   std::string netdev;     ///< Its own interface: that of its first GID, else the device's only one.
   std::vector<Gid> gids;  ///< Those in use, by index.
+  /// The kernel's, of all processes (files of `counters` and `hw_counters`), as it names them; see read_counters.
+  std::vector<std::pair<std::string, std::uint64_t>> counters = {};
 
   bool active() const { return state == PortState::kActive; }
 };
@@ -64,6 +67,9 @@ struct DeviceInfo {
 std::vector<DeviceInfo> read_devices(const std::string& sysfs_root);
 /// Those of this host, with the subnets of their addresses, which sysfs does not know.
 std::vector<DeviceInfo> read_devices();
+
+/// Fills in the counters of all ports, as they are now.
+void read_counters(const std::string& sysfs_root, std::span<DeviceInfo> devices);
 
 /// "rxe0, rxe1", or "none": for messages.
 std::string names_of(std::span<const DeviceInfo> devices);

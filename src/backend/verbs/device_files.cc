@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <fstream>
@@ -40,6 +41,24 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
   }
   std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return name_before(a, b); });
   return names;
+}
+
+void read_counters(const std::string& sysfs_root, std::span<DeviceInfo> devices) {
+  for (DeviceInfo& device : devices) {
+    for (PortInfo& port : device.ports) {
+      const std::filesystem::path folder =
+          std::filesystem::path(sysfs_root) / "class/infiniband" / device.name / "ports" / std::to_string(port.number);
+      port.counters.clear();
+      for (const char* const kind : {"counters", "hw_counters"}) {
+        for (const std::string& name : names_in(folder / kind)) {
+          const std::string text = read_text(folder / kind / name);
+          std::uint64_t value = 0;
+          const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+          if (error == std::errc() && end == text.data() + text.size()) port.counters.emplace_back(name, value);
+        }
+      }
+    }
+  }
 }
 
 std::vector<std::string> numa_nodes_in(const std::filesystem::path& sysfs_root) {

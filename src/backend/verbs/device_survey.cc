@@ -26,7 +26,9 @@ std::vector<PciAddress> gpus(const std::string& sysfs_root) {
 
 Survey survey_devices() {
   auto library = open_libibverbs();
-  return survey_devices(read_devices(), library ? library->get() : nullptr, library.status(), "/dev/infiniband");
+  std::vector<DeviceInfo> devices = read_devices();
+  read_counters("/sys", devices);
+  return survey_devices(std::move(devices), library ? library->get() : nullptr, library.status(), "/dev/infiniband");
 }
 
 Survey survey_devices(std::vector<DeviceInfo> devices, Verbs* verbs, const Status& library_error,

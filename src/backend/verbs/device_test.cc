@@ -111,6 +111,21 @@ TEST(VerbsDevice, RoceV1IsToldFromInfiniBandByTheLink) {
   EXPECT_EQ(read_devices(tree.root()).at(0).ports.at(0).gids.at(2).type, GidType::kRoceV1);
 }
 
+TEST(VerbsDevice, CountersAreThoseThatAreNumbers) {
+  const SysfsTree tree;
+  add_rxe(tree, "rxe0", "veth0");
+  const std::string folder = "class/infiniband/rxe0/ports/1/";
+  tree.put(folder + "counters/port_xmit_data", "18446744073709551615");
+  tree.put(folder + "counters/odd", "N/A (no PMA)");
+  tree.put(folder + "hw_counters/rcvd_rnr_err", "3");
+  tree.put(folder + "hw_counters/empty", "");
+  auto devices = read_devices(tree.root());
+  read_counters(tree.root(), devices);
+  read_counters(tree.root(), devices);
+  using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
+  EXPECT_EQ(devices.at(0).ports.at(0).counters, (Counters{{"port_xmit_data", UINT64_MAX}, {"rcvd_rnr_err", 3}}));
+}
+
 TEST(VerbsDevice, EfaIsToldByVendorAndDriver) {
   const SysfsTree tree;
   const std::string way = "pci0000:00/0000:00:06.0";

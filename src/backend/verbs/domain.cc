@@ -82,10 +82,40 @@ Status Domain::open_device(ibv_device* device) {
   return {};
 }
 
+void Domain::keep(std::function<int()> destroy, int error, bool opens_memory) {
+  const base::MutexLock lock(mutex_);
+  if (kept_.size() == kKeptMax) return;
+  kept_.push_back({.destroy = std::move(destroy), .error = error, .opens_memory = opens_memory});
+  has_kept_.store(true, std::memory_order_release);
+}
+
+void Domain::sweep() {
+  if (!has_kept_.load(std::memory_order_acquire)) return;
+  const base::MutexLock lock(mutex_);
+  std::erase_if(kept_, [](Kept& each) { return (each.error = each.destroy()) == 0; });
+  has_kept_.store(!kept_.empty(), std::memory_order_release);
+}
+
+Status Domain::still_open() {
+  if (!has_kept_.load(std::memory_order_acquire)) return {};
+  const base::MutexLock lock(mutex_);
+  for (const Kept& each : kept_) {
+    if (!each.opens_memory) continue;
+    return base::errno_status(base::format("{} refuses to let memory go", name_), each.error).with_device(name_);
+  }
+  return {};
+}
+
 Domain::~Domain() {
-  // Errors change nothing here: what was made in the domain held it, so it is empty.
-  if (pd_ != nullptr) verbs_->dealloc_pd(pd_);
-  if (context_ != nullptr) verbs_->close_device(context_);
+  // What was made in the domain held it, so but for what refused to end it is empty.
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) sweep();
+  const auto end_at_last = [](auto destroy) {
+    for (int i = 0; i < kTries && destroy() != 0; ++i) {
+    }
+  };
+  if (pd_ != nullptr) end_at_last([this] { return verbs_->dealloc_pd(pd_); });
+  if (context_ != nullptr) end_at_last([this] { return verbs_->close_device(context_); });
 }
 
 }  // namespace hawser::backend::verbs

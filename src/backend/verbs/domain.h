@@ -3,18 +3,23 @@
 // Domain: one device opened with its protection domain, held by whatever was made in it.
 //
 // Registrations, queue pairs and caches each hold their Domain, so memory and queues are gone before the protection
-// domain is freed, and that before the device is closed. There is nothing to call: the last holder ends it.
+// domain is freed, and that before the device is closed. There is nothing to call: the last holder ends it. What a
+// device refuses to end is kept and tried again: a memory's key must not outlive its region unnoticed.
 //
-// Thread rule: open from any thread; afterwards const. Lifetime: shared; it keeps its Verbs alive.
+// Thread rule: open from any thread; afterwards thread-safe. Lifetime: shared; it keeps its Verbs alive.
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <hawser/status.h>
 
 #include "backend/verbs/verbs.h"
+#include "base/mutex.h"
 
 namespace hawser::backend::verbs {
 
@@ -37,7 +42,27 @@ class Domain {
   /// Whether peers can be given the right to atomic operations.
   bool has_atomics() const { return attributes_.atomic_cap != IBV_ATOMIC_NONE; }
 
+  /// Ends an object of this domain by `destroy`, which returns 0 or an errno value. When it fails it is called again by
+  /// `sweep` and when the domain ends. `opens_memory`: until then the object lets somebody at memory.
+  template <typename Destroy>
+  void end(Destroy destroy, bool opens_memory = false) {
+    if (const int error = destroy(); error != 0) keep(std::move(destroy), error, opens_memory);
+  }
+  /// Tries again to end what could not be ended. Cheap when there is nothing.
+  void sweep();
+  /// Not good while something that could not be ended opens memory: what, and the error.
+  Status still_open();
+
  private:
+  /// More than these are given up: a device that ends nothing is beyond help.
+  static constexpr std::size_t kKeptMax = 4096;
+  struct Kept {
+    std::function<int()> destroy;
+    int error = 0;
+    bool opens_memory = false;
+  };
+  void keep(std::function<int()> destroy, int error, bool opens_memory);
+
   Domain(std::shared_ptr<Verbs> verbs, std::string_view name) : verbs_(std::move(verbs)), name_(name) {}
   Status open_device(ibv_device* device);
 
@@ -46,6 +71,9 @@ class Domain {
   ibv_context* context_ = nullptr;
   ibv_pd* pd_ = nullptr;
   ibv_device_attr attributes_{};
+  std::atomic<bool> has_kept_ = false;
+  base::Mutex mutex_;
+  std::vector<Kept> kept_ HAWSER_GUARDED_BY(mutex_);  ///< Oldest first: what is later may hold what is earlier.
 };
 
 }  // namespace hawser::backend::verbs

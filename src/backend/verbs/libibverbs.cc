@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backend/verbs/raw_queue.h"
 #include "base/dylib.h"
 
 namespace hawser::backend::verbs {
@@ -106,6 +107,7 @@ class LibIbverbs final : public Verbs {
     return table_.query_qp(qp, attr, mask, init);
   }
   int destroy_qp(ibv_qp* qp) override { return table_.destroy_qp(qp); }
+  int raw_queue(ibv_qp* qp, RawQueue* out) override { return raw_.find(qp, out); }
   int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) override {
     return qp->context->ops.post_send(qp, first, bad);
   }
@@ -121,6 +123,7 @@ class LibIbverbs final : public Verbs {
 
   base::Dylib library_;
   Table table_;
+  RawQueues raw_;
 };
 
 Status fill(const base::Dylib& library, Table* table) {

@@ -46,7 +46,9 @@ Result<std::unique_ptr<Messages>> Messages::open(std::span<const std::unique_ptr
 }
 
 Messages::~Messages() {
-  for (const auto& [domain, mr] : registered_) domain->verbs().dereg_mr(mr);
+  for (const auto& [domain, mr] : registered_) {
+    domain->end([verbs = &domain->verbs(), key = mr] { return verbs->dereg_mr(key); }, true);
+  }
 }
 
 bool Messages::on_peer(std::uint32_t receives, std::uint32_t receive_bytes) {

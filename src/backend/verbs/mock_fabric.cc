@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace hawser::backend::verbs {
 
@@ -116,8 +117,10 @@ MockDevice& MockFabric::device(const std::string& name) {
 
 bool MockFabric::fails(const std::string& call) {
   const auto found = failures_.find(call);
-  if (found == failures_.end() || --found->second.nth > 0) return false;
+  if (found == failures_.end()) return false;
   errno = found->second.error;
+  if (found->second.nth < 0) return true;
+  if (--found->second.nth > 0) return false;
   failures_.erase(found);
   return true;
 }
@@ -270,6 +273,7 @@ void MockFabric::raise(const std::string& device, ibv_event_type type) {
 
 ibv_wc_status MockFabric::perform(MockQp& qp, Held& held) {
   MockQp& peer = *qps_.at(qp.peer);
+  if (const ibv_wc_status fault = std::exchange(next_status_, IBV_WC_SUCCESS); fault != IBV_WC_SUCCESS) return fault;
   const ibv_wc_status status = move(qp, held, peer);
   if (status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR) {
     peer.attr.qp_state = peer.state = IBV_QPS_ERR;  // The responder breaks as well.
@@ -520,6 +524,7 @@ int MockVerbs::query_gid(ibv_context* context, std::uint8_t, int index, ibv_gid*
 }
 
 int MockVerbs::get_async_event(ibv_context* context, ibv_async_event* event) {
+  if (const int error = refused("get_async_event"); error != 0) return error;
   auto& events = fabric_.events_[context];
   if (events.empty()) return EAGAIN;
   drain(context->async_fd);
@@ -591,6 +596,8 @@ ibv_comp_channel* MockVerbs::create_comp_channel(ibv_context* context) {
 
 int MockVerbs::destroy_comp_channel(ibv_comp_channel* channel) {
   if (const int error = refused("destroy_comp_channel"); error != 0) return error;
+  const bool used = std::ranges::any_of(fabric_.cqs_, [channel](const MockCq* cq) { return cq->channel == channel; });
+  if (used) return EBUSY;
   ::close(channel->fd);
   delete static_cast<MockChannel*>(channel);
   --fabric_.counts.channels;
@@ -629,6 +636,7 @@ int MockVerbs::req_notify_cq(ibv_cq* cq, int) {
 }
 
 int MockVerbs::get_cq_event(ibv_comp_channel* channel, ibv_cq** cq) {
+  if (const int error = refused("get_cq_event"); error != 0) return error;
   auto& events = static_cast<MockChannel*>(channel)->events;
   if (events.empty()) return EAGAIN;
   drain(channel->fd);
@@ -715,6 +723,17 @@ int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
 int MockVerbs::query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr*) {
   if (const int error = refused("query_qp"); error != 0) return error;
   *attr = qp_of(qp).attr;
+  return 0;
+}
+
+int MockVerbs::raw_queue(ibv_qp* which, RawQueue* out) {
+  if (!fabric_.tells_queues) return EOPNOTSUPP;
+  MockQp& qp = qp_of(which);
+  *out = {.entries = &qp.receives,
+          .count = qp.cap.max_send_wr,
+          .stride = 64,
+          .doorbell_record = &qp.outstanding,
+          .doorbell = &qp.cap};
   return 0;
 }
 

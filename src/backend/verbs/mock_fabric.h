@@ -54,14 +54,20 @@ class MockFabric {
 
   /// The `nth` next call of this name (1: the next) fails with `error`; from then on it works again.
   void fail(const std::string& call, int error, int nth = 1) { failures_[call] = {error, nth}; }
+  /// All calls of this name fail until `fail_no_more`.
+  void fail_always(const std::string& call, int error) { failures_[call] = {error, -1}; }
   void fail_no_more() { failures_.clear(); }
   /// True, with errno set, if this call has to fail.
   bool fails(const std::string& call);
 
+  /// Queue pairs tell where they lie, as mlx5's do; the addresses are made up.
+  bool tells_queues = false;
   /// Work requests are kept until `deliver`.
   bool hold = false;
   std::size_t deliver(std::size_t count = SIZE_MAX);
   std::size_t held() const { return held_.size(); }
+  /// The next request that is delivered ends so.
+  void fail_next_with(ibv_wc_status status) { next_status_ = status; }
   /// Packets of and to this device are lost: what is posted ends in "retries exceeded" at the next `expire`.
   void set_link(const std::string& device, bool up);
   /// Time-outs of what waits for a link.
@@ -137,6 +143,7 @@ class MockFabric {
   std::deque<Held> held_;  ///< In hold mode.
   std::deque<Held> lost_;  ///< Waiting for `expire`.
   std::set<std::string> down_;
+  ibv_wc_status next_status_ = IBV_WC_SUCCESS;
 };
 
 /// One process's view of the fabric.
@@ -173,6 +180,7 @@ class MockVerbs final : public Verbs {
   int modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) override;
   int query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) override;
   int destroy_qp(ibv_qp* qp) override;
+  int raw_queue(ibv_qp* qp, RawQueue* out) override;
   int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) override;
   int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override;
 

@@ -45,7 +45,7 @@ Result<Binding*> VerbsPath::bind(const RemoteRegionRef& region) {
 
 void VerbsPath::unbind(std::uint32_t index, std::uint32_t generation) { bindings_.erase({index, generation}); }
 
-VerbsPath::Pair* VerbsPath::best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) {
+VerbsPath::Pair* VerbsPath::best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) const {
   static_assert(wire::kPairsMax <= 64);
   std::size_t best = pairs_.size();
   std::pair<std::uint8_t, std::uint64_t> best_cost;
@@ -255,42 +255,6 @@ void VerbsPath::go_down(const Status& why) {
   outgoing_.clear();
   ready_ = 0;
   if (is_known()) shared_.events.path_down(this, told);
-}
-
-PathCounters VerbsPath::counters() const {
-  PathCounters counters = counts_;
-  counters.peer = name_;
-  counters.backend = "verbs";
-  counters.state = state_ == PathState::kConnecting ? "connecting" : state_ == PathState::kUp ? "up" : "down";
-  if (control_ != nullptr) {
-    const PathCounters control = control_->counters();
-    counters.messages_in = control.messages_in;
-    counters.messages_out = control.messages_out;
-  }
-  if (messages_ != nullptr) {
-    counters.messages_in += messages_->received_count();
-    counters.messages_out += messages_->sent_count();
-  }
-  for (const auto& pair : pairs_) counters.epochs += pair->machine.epoch();
-  return counters;
-}
-
-std::string VerbsPath::describe() const {
-  std::string text = base::format("verbs {} {}", inbound_ ? "from" : "to", name_);
-  for (std::size_t i = 0; i < pairs_.size(); ++i) {
-    const Pair& pair = *pairs_[i];
-    text += base::format(", queue pair {} ({} {} to {}, epoch {}, {}, {} in flight)", i, pair.qp.nic().describe(),
-                         pair.qp.number(), pair.peer.number, pair.machine.epoch(), to_string(pair.machine.state()),
-                         pair.qp.in_flight());
-  }
-  text += base::format(", {} chunks, {} bytes out, {} bytes in", counts_.chunks, counts_.bytes_out, counts_.bytes_in);
-  if (messages_ != nullptr) {
-    text += base::format(", {} messages sent and {} received by queue pair", messages_->sent_count(),
-                         messages_->received_count());
-  }
-  for (const auto& lane : shared_.lanes)
-    text += base::format(", {}: {}", lane->nic->device.name, lane->nic->memory.describe());
-  return is_down() ? text + ", down" : text;
 }
 
 }  // namespace hawser::backend::verbs

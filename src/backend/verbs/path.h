@@ -58,6 +58,8 @@ class VerbsPath final : public Path {
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { go_down(why); }
+  void reconnect(Instant now) override;
+  Result<QueuePairView> queue_pair(const Binding& target, const Piece& piece) const override;
   PathCounters counters() const override;
   std::string describe() const override;
 
@@ -131,11 +133,14 @@ class VerbsPath final : public Path {
   Posted post(const Flight& flight);
   /// The ready one of the port that is nearest to the chunk's memory here, then with the least under way; not one of
   /// those `passed` (bits), which it joins; or null.
-  Pair* best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed);
+  Pair* best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) const;
   QueuePair::Staged stage(const Chunk& chunk, const VerbsBinding& binding, Status* why);
   void flush(Instant now);
   void end(const Flight& flight, const Status& status);
   void send_outgoing();
+
+  // path_info.cc
+  QueuePairCounters counters_of(const Pair& pair) const;
 
   // path_messages.cc
   void open_messages(wire::RdmaPorts* told);

@@ -144,6 +144,14 @@ void VerbsPath::feed(std::size_t index, Event event, Instant now) {
   perform(index, pairs_[index]->machine.on(event), now);
 }
 
+void VerbsPath::reconnect(Instant now) {
+  for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) {
+    if (pairs_[i]->machine.state() != State::kBackoff) continue;
+    pairs_[i]->backoff.reset(Instant::max());
+    feed(i, Event::kWant, now);
+  }
+}
+
 void VerbsPath::fault(std::size_t index, const Status& cause, Instant now) {
   Pair& pair = *pairs_[index];
   const State state = pair.machine.state();
@@ -280,6 +288,7 @@ void VerbsPath::fenced(Pair& pair) {
 
 void VerbsPath::report_ready(Pair& pair) {
   ++ready_;
+  pair.qp.on_ready();
   pair.failures = 0;
   pair.cause = Status();
   pair.backoff.reset(Instant::max());
@@ -309,7 +318,7 @@ Status VerbsPath::link_failure(std::string_view what) const {
 }
 
 void VerbsPath::on_lane_fault(std::uint32_t lane, const Status& why, Instant now) {
-  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+  for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) {
     if (pairs_[i]->lane == lane) fault(i, why, now);
   }
 }

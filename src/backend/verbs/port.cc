@@ -1,6 +1,8 @@
 #include "backend/verbs/port.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/format.h"
@@ -152,7 +154,7 @@ std::size_t VerbsPort::poll_completions(Instant now) {
                                                               lanes_[lane]->nic->describe()))
                                .with_scope(Scope::kPath)
                                .with_device(lanes_[lane]->nic->device.name);
-        for (const auto& path : paths_) path->on_lane_fault(lane, why, now);
+        on_lane_fault(lane, why, now);
         ++work;
         break;
       }
@@ -174,12 +176,15 @@ std::size_t VerbsPort::poll_async(Instant now) {
   std::size_t count = 0;
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
     Domain& domain = *lanes_[lane]->nic->domain;
+    domain.sweep();
     ibv_async_event event;
-    while (domain.verbs().get_async_event(domain.context(), &event) == 0) {
+    int error = 0;
+    while ((error = domain.verbs().get_async_event(domain.context(), &event)) == 0) {
       on_async(lane, event, now);
       domain.verbs().ack_async_event(&event);
       ++count;
     }
+    on_no_async(lane, error, now);
   }
   return count;
 }
@@ -207,6 +212,24 @@ void VerbsPort::on_async(std::uint32_t lane, const ibv_async_event& event, Insta
                          .with_scope(Scope::kPath)
                          .with_device(nic.device.name);
   HAWSER_LOG(context_.log, kWarn, "verbs: {}", why.to_string());
+  on_lane_fault(lane, why, now);
+}
+
+/// A device whose events cannot be read may have lost its port unnoticed: its queue pairs must prove themselves anew.
+void VerbsPort::on_no_async(std::uint32_t lane, int error, Instant now) {
+  const bool deaf = error != EAGAIN && error != EINTR;
+  if (!std::exchange(lanes_[lane]->is_deaf, deaf) && deaf) {
+    const Nic& nic = *lanes_[lane]->nic;
+    const Status why = base::errno_status(Code::kDisconnected, nic.describe() + ": its events cannot be read", error)
+                           .with_scope(Scope::kPath)
+                           .with_device(nic.device.name);
+    HAWSER_LOG(context_.log, kWarn, "verbs: {}", why.to_string());
+    on_lane_fault(lane, why, now);
+  }
+}
+
+void VerbsPort::on_lane_fault(std::uint32_t lane, const Status& why, Instant now) {
+  ++lanes_[lane]->faults;
   for (const auto& path : paths_) path->on_lane_fault(lane, why, now);
 }
 
@@ -290,7 +313,27 @@ bool VerbsPort::region_quiet(std::uint32_t index, std::uint32_t generation, std:
     *holder = "RDMA devices that are being told to forget it";
     return false;
   }
+  for (const auto& lane : lanes_) {
+    lane->nic->domain->sweep();
+    if (const Status open = lane->nic->domain->still_open(); !open.ok()) {
+      *holder = open.to_string();
+      return false;
+    }
+  }
   return parts_.control->region_quiet(index, generation, holder);
+}
+
+std::vector<DeviceCounters> VerbsPort::devices() const {
+  std::vector<DeviceCounters> all;
+  for (const auto& lane : lanes_) {
+    all.push_back({.backend = "verbs",
+                   .device = lane->nic->device.name,
+                   .port = lane->nic->port.number,
+                   .queue_pairs_gauge = lane->queue_pairs,
+                   .faults = lane->faults,
+                   .flow = lane->flow});
+  }
+  return all;
 }
 
 void VerbsPort::begin_close(Instant now) { parts_.control->begin_close(now); }

@@ -40,6 +40,7 @@ class VerbsPort final : public Port {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
+  std::vector<DeviceCounters> devices() const override;
 
  private:
   VerbsPort(const Context& context, const VerbsOptions& options, PortParts parts);
@@ -47,6 +48,8 @@ class VerbsPort final : public Port {
   std::size_t poll_completions(Instant now);
   std::size_t poll_async(Instant now);
   void on_async(std::uint32_t lane, const ibv_async_event& event, Instant now);
+  void on_no_async(std::uint32_t lane, int error, Instant now);
+  void on_lane_fault(std::uint32_t lane, const Status& why, Instant now);
   VerbsPath* path_of(std::uint32_t lane, std::uint32_t number);
   /// Takes the next event of the control port; true when `out` was filled.
   bool translate(PortEvent& event, PortEvent& out);

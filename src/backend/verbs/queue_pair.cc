@@ -70,7 +70,8 @@ std::string_view to_string(ibv_wc_status status) {
 }
 
 QueuePair::~QueuePair() {
-  if (qp_ != nullptr) lane_.nic->domain->verbs().destroy_qp(qp_);
+  --lane_.queue_pairs;
+  destroy();
   if (cq_ != nullptr) lane_.queues->give_back(cq_);
 }
 
@@ -194,10 +195,21 @@ void QueuePair::drain() {
   if (qp_ != nullptr) lane_.nic->domain->verbs().modify_qp(qp_, &attr, IBV_QP_STATE);
 }
 
+void QueuePair::destroy() {
+  if (qp_ == nullptr) return;
+  Verbs& verbs = lane_.nic->domain->verbs();
+  ibv_qp* const qp = std::exchange(qp_, nullptr);
+  if (verbs.destroy_qp(qp) == 0) return;
+  // It stays for now. Reset, it touches no memory any more.
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  const bool is_quiet = verbs.modify_qp(qp, &attr, IBV_QP_STATE) == 0;
+  lane_.nic->domain->end([&verbs, qp] { return verbs.destroy_qp(qp); }, !is_quiet);
+}
+
 void QueuePair::reset(std::vector<Flight>* back) {
   // A new object each time: packets of the old connection that are still under way find nobody by its number.
-  if (qp_ != nullptr) lane_.nic->domain->verbs().destroy_qp(qp_);
-  qp_ = nullptr;
+  destroy();
   batch_.clear();
   pieces_.clear();
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
@@ -429,6 +441,51 @@ Status QueuePair::failure_of(const ibv_wc& wc) const {
   return status.with_device(lane_.nic->device.name);
 }
 
+void QueuePair::count(std::uint64_t QueuePairFlow::*what, std::uint64_t by) {
+  flow_.*what += by;
+  lane_.flow.*what += by;
+}
+
+void QueuePair::count_error(ibv_wc_status status) {
+  if (status == IBV_WC_SUCCESS || status == IBV_WC_WR_FLUSH_ERR) return;
+  count(&QueuePairFlow::errors);
+  if (status == IBV_WC_RNR_RETRY_EXC_ERR) count(&QueuePairFlow::receiver_not_ready);
+}
+
+void QueuePair::count_chunk(const Slot& slot) {
+  const Chunk& chunk = slot.flight.chunk;
+  count(chunk.op == Operation::kWrite ? &QueuePairFlow::bytes_out : &QueuePairFlow::bytes_in, chunk.bytes);
+  count(&QueuePairFlow::operations, slot.requests);
+}
+
+void QueuePair::on_ready() {
+  if (was_ready_) count(&QueuePairFlow::reconnects);
+  was_ready_ = true;
+}
+
+Status QueuePair::view(const Piece& piece, QueuePairView* out) const {
+  if (piece.size > 0) {
+    const auto address = reinterpret_cast<std::uintptr_t>(piece.local);
+    const Keys local = lane_.memory.find(address, piece.size);
+    if (!local || local.size < piece.size) {
+      return Status(Code::kUnsupported, base::format("the local memory at {:#x} is not registered as one piece with {}",
+                                                     address, lane_.nic->device.name))
+          .with_scope(Scope::kPath)
+          .with_device(lane_.nic->device.name);
+    }
+    out->local_key = local.lkey;
+    out->local_address = local.iova;
+  }
+  RawQueue raw;
+  if (lane_.nic->domain->verbs().raw_queue(qp_, &raw) != 0) return {};
+  out->send_queue = raw.entries;
+  out->send_queue_entries = raw.count;
+  out->send_queue_stride = raw.stride;
+  out->doorbell_record = raw.doorbell_record;
+  out->doorbell = raw.doorbell;
+  return {};
+}
+
 Completed QueuePair::on_message(const ibv_wc& wc, std::uint32_t low) {
   Completed result;
   const bool receive = (low & kReceiveBit) != 0;
@@ -438,7 +495,10 @@ Completed QueuePair::on_message(const ibv_wc& wc, std::uint32_t low) {
   result.place = low & (kMessageBit - 1);
   result.bytes = wc.byte_len;
   result.kind = receive ? Completed::Kind::kReceived : Completed::Kind::kSent;
-  if (wc.status == IBV_WC_SUCCESS) return result;
+  if (wc.status == IBV_WC_SUCCESS) {
+    count(receive ? &QueuePairFlow::messages_in : &QueuePairFlow::messages_out);
+    return result;
+  }
   if (fault_.ok()) fault_ = failure_of(wc);
   result.kind = Completed::Kind::kFault;
   result.cause = fault_;
@@ -450,6 +510,7 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   if (wc.wr_id >> 32 != epoch_ || qp_ == nullptr) return result;  // Of an earlier life.
   const auto low = static_cast<std::uint32_t>(wc.wr_id);
   const std::uint32_t index = low & ~kLastBit;
+  count_error(wc.status);
   if (index != kProbeSlot && (index & (kReceiveBit | kMessageBit)) != 0) return on_message(wc, index);
   const bool good = wc.status == IBV_WC_SUCCESS;
   if (!good && fault_.ok()) fault_ = failure_of(wc);
@@ -467,6 +528,7 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   if (is_own_fault(wc.status)) slot.flight.failure = failure_of(wc);
   if ((low & kLastBit) == 0) return result;
   if (good) {
+    count_chunk(slot);
     result.kind = Completed::Kind::kChunk;
     result.flight = std::move(slot.flight);
     slot.flight.chunk = result.flight.chunk;  // Its size is still to be given back.

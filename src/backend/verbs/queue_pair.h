@@ -30,6 +30,10 @@ struct NicLane {
   std::shared_ptr<Nic> nic;
   std::unique_ptr<CqPool> queues;
   MrReader memory;
+  QueuePairFlow flow;  ///< Of all its queue pairs, those that are gone as well.
+  std::uint32_t queue_pairs = 0;
+  std::uint64_t faults = 0;
+  bool is_deaf = false;  ///< Asynchronous events could not be read the last time.
 };
 
 /// Where a remote region is for one of the peer's ports.
@@ -57,7 +61,7 @@ struct Completed {
 
 class QueuePair {
  public:
-  QueuePair(NicLane& lane, const QueuePairOptions& options) : lane_(lane), options_(options) {}
+  QueuePair(NicLane& lane, const QueuePairOptions& options) : lane_(lane), options_(options) { ++lane_.queue_pairs; }
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
@@ -79,6 +83,8 @@ class QueuePair {
   wire::QueuePairEndpoint endpoint() const;
   std::uint32_t number() const { return qp_ == nullptr ? 0 : qp_->qp_num; }
   Nic& nic() const { return *lane_.nic; }
+  /// For who posts on it by himself, on a queue pair that carries nothing else. Null: there is none now.
+  ibv_qp* object() const { return qp_; }
 
   // Data.
   enum class Staged : std::uint8_t { kYes, kNoRoom, kRefused };
@@ -104,6 +110,11 @@ class QueuePair {
   }
   std::uint64_t bytes_posted() const { return bytes_posted_; }  ///< Not ended yet: its load.
   std::uint32_t in_flight() const { return used_; }
+  /// It is ready; the first time is no reconnect.
+  void on_ready();
+  const QueuePairFlow& flow() const { return flow_; }
+  /// Keys of this end for a piece, and where the send queue is. kUnsupported: the memory is not registered here.
+  Status view(const Piece& piece, QueuePairView* out) const;
 
  private:
   struct Slot {
@@ -113,6 +124,7 @@ class QueuePair {
   };
 
   Status create();
+  void destroy();
   Status failed(std::string_view doing, int error) const;
   bool add_piece(const Chunk& chunk, const Piece& piece, const RemoteKey& remote, std::size_t first, Status* why);
   bool add_run(Operation op, std::uint64_t remote, std::uint32_t rkey, const Keys& local, std::uint32_t size,
@@ -124,6 +136,9 @@ class QueuePair {
   Status failure_of(const ibv_wc& wc) const;
   Status never_fits(const Chunk& chunk) const;
   Completed on_message(const ibv_wc& wc, std::uint32_t low);
+  void count(std::uint64_t QueuePairFlow::*what, std::uint64_t by = 1);
+  void count_error(ibv_wc_status status);
+  void count_chunk(const Slot& slot);
   std::uint32_t chunk_depth() const;
 
   NicLane& lane_;
@@ -138,6 +153,8 @@ class QueuePair {
   std::uint32_t messages_ = 0;      ///< Sends posted, not ended.
   std::uint32_t message_room_ = 0;  ///< Requests that the queue holds beside those of chunks.
   bool proving_ = false;
+  bool was_ready_ = false;
+  QueuePairFlow flow_;
   Status fault_;  ///< The first error since the last reset: the cause of all flushes.
 
   std::vector<Slot> slots_;

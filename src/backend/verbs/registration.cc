@@ -85,7 +85,7 @@ Registration::Registration(std::shared_ptr<Domain> domain, std::unique_ptr<Bound
       flags_(flags) {}
 
 Registration::~Registration() {
-  if (mr_ != nullptr) domain_->verbs().dereg_mr(mr_);
+  if (mr_ != nullptr) domain_->end([verbs = &domain_->verbs(), mr = mr_] { return verbs->dereg_mr(mr); }, true);
 }
 
 Rights Registration::rights() const {

@@ -19,6 +19,14 @@
 
 namespace hawser::backend::verbs {
 
+/// A send queue as a device-side poster uses it; owned by its queue pair.
+struct RawQueue {
+  void* entries = nullptr;
+  std::uint32_t count = 0, stride = 0;  ///< Entries, and bytes of one.
+  void* doorbell_record = nullptr;      ///< Counters in memory.
+  void* doorbell = nullptr;             ///< The device's register.
+};
+
 class Verbs {
  public:
   virtual ~Verbs() = default;
@@ -65,6 +73,8 @@ class Verbs {
   virtual int modify_qp(ibv_qp*, ibv_qp_attr*, int) { return EOPNOTSUPP; }
   virtual int query_qp(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*) { return EOPNOTSUPP; }
   virtual int destroy_qp(ibv_qp*) { return EOPNOTSUPP; }
+  /// Where the queue lies in memory and how its device is rung. EOPNOTSUPP: the provider does not tell.
+  virtual int raw_queue(ibv_qp*, RawQueue*) { return EOPNOTSUPP; }
   virtual int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**) { return EOPNOTSUPP; }
   virtual int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return EOPNOTSUPP; }
 

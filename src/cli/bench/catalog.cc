@@ -50,6 +50,7 @@ std::vector<Row> all_rows(const BenchOptions& options) {
   add_tcp_rows(rows, options);
   add_mixed_rows(rows);
   add_ucx_rows(rows);
+  add_verbs_rows(rows);
   add_table_rows(rows);
   add_submit_rows(rows);
   add_idle_rows(rows);

@@ -25,6 +25,7 @@ void add_tcp_rows(std::vector<Row>& rows, const BenchOptions& options);
 void add_mixed_rows(std::vector<Row>& rows);
 void add_idle_rows(std::vector<Row>& rows);
 void add_ucx_rows(std::vector<Row>& rows);
+void add_verbs_rows(std::vector<Row>& rows);
 
 /// "64k", "1m", "8": sizes as ids spell them.
 std::string size_id(std::uint64_t bytes);

@@ -25,6 +25,7 @@ constexpr const char* kExamples =
     "  hawser bench --quick\n"
     "  hawser bench --row 'shm.*,tcp.notify_rtt' --rounds 9\n"
     "  hawser bench --json > figures.json\n"
+    "  hawser bench --backend verbs\n"
     "  UCX_PERFTEST=/opt/ucx/bin/ucx_perftest hawser bench --row 'ucx.*'";
 
 constexpr std::uint64_t kArenaMax = 512u << 20;  // bytes; 8000 blocks of 64 KiB fit
@@ -34,6 +35,7 @@ constexpr std::uint64_t kMemoryShare = 6;        // of what is free: three arena
 struct Arguments {
   Common common;
   std::string rows = "*";
+  std::string backend;  ///< Rows of this one alone; empty: all.
   std::size_t rounds = 0;
   bool quick = false, list = false;
   std::string role;
@@ -53,9 +55,11 @@ BenchOptions options_of(const Arguments& a) {
   return options;
 }
 
+bool is_of(const Row& row, const std::string& backend) { return backend.empty() || row.id.starts_with(backend + "."); }
+
 std::vector<Row> chosen_rows(const Arguments& a, const BenchOptions& options) {
   std::vector<Row> rows = all_rows(options);
-  std::erase_if(rows, [&](const Row& row) { return !matches(row.id, a.rows); });
+  std::erase_if(rows, [&](const Row& row) { return !matches(row.id, a.rows) || !is_of(row, a.backend); });
   return rows;
 }
 
@@ -89,7 +93,9 @@ int run(const Arguments& a) {
   const std::vector<Row> rows = chosen_rows(a, options);
   if (rows.empty()) {
     return fail("bench", a.common.json,
-                Status(Code::kInvalid, fmt::format("no row matches '{}'", a.rows)).with_advice("--list shows all"));
+                Status(Code::kInvalid, fmt::format("no row matches '{}'{}", a.rows,
+                                                   a.backend.empty() ? "" : " of backend '" + a.backend + "'"))
+                    .with_advice("--list shows all"));
   }
   if (a.list) {
     a.common.json ? print(rows_json(rows)) : fmt::print("{}", rows_text(rows));
@@ -114,6 +120,7 @@ void add_bench(Shell& shell) {
   CLI::App* command = add_command(shell, "bench", "Measure transfers of every kind beside the ceilings of this machine",
                                   bench::kExamples, a->common);
   command->add_option("--row", a->rows, "Rows to run: ids with * and ?, several by commas")->capture_default_str();
+  command->add_option("--backend", a->backend, "Rows of one backend alone: shm, tcp, verbs");
   command->add_option("--rounds", a->rounds, "Rounds of each row (default: 5, with --quick 2)")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--quick", a->quick, "Short and rough: smaller arenas, less time");

@@ -86,7 +86,7 @@ Status Stage::introduce() {
   open["board_fd"] = board_->fd();
   open["arena_bytes"] = setup_.arena_bytes;
   open["config"] = setup_.config;
-  open["backends"] = bench::to_json(spec_.backends);
+  open["backends"] = bench::to_json(spec_.target_backends.empty() ? spec_.backends : spec_.target_backends);
   open["driven"] = spec_.driven;
   open["core"] = pinned ? cores[1] : -1;
   open["card"] = to_hex(card);

@@ -23,9 +23,10 @@
 namespace hawser::cli::bench {
 
 struct StageSpec {
-  std::string key;                    ///< Names the specification: rows with the same key share a stage.
-  std::vector<BackendSpec> backends;  ///< Empty: the default configuration.
-  bool driven = false;                ///< Both agents have a driver; else both are polled.
+  std::string key;                                ///< Names the specification: rows with the same key share a stage.
+  std::vector<BackendSpec> backends;              ///< Empty: the default configuration.
+  bool driven = false;                            ///< Both agents have a driver; else both are polled.
+  std::vector<BackendSpec> target_backends = {};  ///< Of the child's agent, where they differ.
 };
 
 struct StageSetup {

@@ -1,0 +1,103 @@
+// What a path tells of itself: counters, a line for people, and its queue pairs for who posts on one by himself.
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/verbs/path.h"
+#include "base/format.h"
+
+namespace hawser::backend::verbs {
+namespace {
+
+std::uint32_t mtu_bytes_of(std::uint8_t code) { return code == 0 ? 0 : 128u << code; }
+
+std::string text_of(const wire::GidBytes& bytes) {
+  if (std::ranges::all_of(bytes, [](auto byte) { return byte == decltype(byte){}; })) return {};
+  Gid gid;
+  std::memcpy(gid.bytes.data(), bytes.data(), bytes.size());
+  return gid.text();
+}
+
+}  // namespace
+
+QueuePairCounters VerbsPath::counters_of(const Pair& pair) const {
+  const Nic& nic = pair.qp.nic();
+  const bool met = pair.peer.number != 0;
+  return {.number = pair.qp.number(),
+          .peer_number = pair.peer.number,
+          .state = std::string(to_string(pair.machine.state())),
+          .epoch = pair.machine.epoch(),
+          .device = nic.device.name,
+          .port = nic.port.number,
+          .gid = nic.gid.text(),
+          .peer_gid = text_of(pair.peer.gid),
+          .mtu_bytes = mtu_bytes_of(met ? std::min(nic.mtu, pair.peer.mtu) : nic.mtu),
+          .in_flight_gauge = pair.qp.in_flight(),
+          .bytes_in_flight_gauge = pair.qp.bytes_posted(),
+          .flow = pair.qp.flow()};
+}
+
+Result<QueuePairView> VerbsPath::queue_pair(const Binding& target, const Piece& piece) const {
+  const auto& binding = static_cast<const VerbsBinding&>(target);
+  std::uint64_t passed = 0;
+  Status refused;
+  Chunk wanted;
+  if (piece.size > 0) wanted.pieces = {&piece, 1};
+  while (const Pair* pair = best_pair(wanted, binding, &passed)) {
+    QueuePairView view;
+    view.state = counters_of(*pair);
+    view.remote_key = binding.keys[pair->remote].rkey;
+    view.remote_address = binding.keys[pair->remote].iova + piece.remote;
+    Status status = pair->qp.view(piece, &view);
+    if (status.ok()) return view;
+    refused = std::move(status);
+  }
+  if (!refused.ok()) return refused;
+  Status none(Code::kNotFound, base::format("no queue pair to {} is ready", name_));
+  for (const auto& pair : pairs_) none = pair->cause.ok() ? none : none.because(pair->cause);
+  return none.with_scope(Scope::kPath).with_peer(name_);
+}
+
+PathCounters VerbsPath::counters() const {
+  PathCounters counters = counts_;
+  counters.peer = name_;
+  counters.backend = "verbs";
+  counters.state = state_ == PathState::kConnecting ? "connecting" : state_ == PathState::kUp ? "up" : "down";
+  if (control_ != nullptr) {
+    const PathCounters control = control_->counters();
+    counters.messages_in = control.messages_in;
+    counters.messages_out = control.messages_out;
+  }
+  if (messages_ != nullptr) {
+    counters.messages_in += messages_->received_count();
+    counters.messages_out += messages_->sent_count();
+  }
+  for (const auto& pair : pairs_) {
+    counters.epochs += pair->machine.epoch();
+    counters.queue_pairs.push_back(counters_of(*pair));
+  }
+  return counters;
+}
+
+std::string VerbsPath::describe() const {
+  std::string text = base::format("verbs {} {}", inbound_ ? "from" : "to", name_);
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    const Pair& pair = *pairs_[i];
+    const QueuePairFlow& flow = pair.qp.flow();
+    text += base::format(
+        ", queue pair {} ({} {} to {}, epoch {}, {}, {} in flight, {} operations, {} errors, {} reconnects)", i,
+        pair.qp.nic().describe(), pair.qp.number(), pair.peer.number, pair.machine.epoch(),
+        to_string(pair.machine.state()), pair.qp.in_flight(), flow.operations, flow.errors, flow.reconnects);
+  }
+  text += base::format(", {} chunks, {} bytes out, {} bytes in", counts_.chunks, counts_.bytes_out, counts_.bytes_in);
+  if (messages_ != nullptr) {
+    text += base::format(", {} messages sent and {} received by queue pair", messages_->sent_count(),
+                         messages_->received_count());
+  }
+  for (const auto& lane : shared_.lanes) {
+    text += base::format(", {}: {}", lane->nic->device.name, lane->nic->memory.describe());
+  }
+  return is_down() ? text + ", down" : text;
+}
+
+}  // namespace hawser::backend::verbs

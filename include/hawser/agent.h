@@ -115,7 +115,8 @@ class HAWSER_API Agent {
   /// By name in the directory, or "name@host:port" met over tcp; then the best path that its card offers is opened.
   Result<Peer> find_peer(std::string_view name, Duration timeout);
   std::vector<Peer> peers() const;
-  /// Forgets a peer: transfers to it end with kDisconnected, its plans fail.
+  /// Forgets a peer: transfers to it end with kDisconnected, its plans fail. The peer is told with the next turn of a
+  /// driver or the next poll, at the latest when the agent closes.
   Status invalidate(const Peer& peer);
   /// This agent as its own peer, for loopback.
   Peer self() const;

@@ -80,11 +80,14 @@ Status Agent::invalidate(const Peer& peer) {
   }
   if (peer.is_self()) return Status(Code::kInvalid, "invalidate: an agent cannot forget itself");
   if (peer.state() == PeerState::kDown) return {};
+  const Status cause = Status(Code::kCancelled, "the peer was invalidated").with_peer(peer.name());
   core_->lane.lock();
-  core_->engine.invalidate(core_->engine.session(peer.core()),
-                           Status(Code::kCancelled, "the peer was invalidated").with_peer(peer.name()), core_->now());
-  core_->lane.turn(core_->now());
+  agent::Session& session = core_->engine.session(peer.core());
+  const bool is_idle = session.slots == 0;
+  core_->engine.invalidate(session, cause, core_->now());
+  if (!is_idle) core_->lane.turn(core_->now());
   core_->lane.unlock();
+  if (is_idle) core_->lane.news();
   core_->lane.wake();
   return {};
 }

@@ -79,6 +79,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Those that are open, and that all backends know.
   std::vector<std::shared_ptr<const backend::RegionEntry>> registered() const HAWSER_EXCLUDES(mutex_);
   Status close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout);
+  /// The first error, after all that can be closed are; the rest may be closed again.
+  Status close_regions(std::span<const std::shared_ptr<LocalRegion>> closing, Duration timeout);
   void drop_region(std::shared_ptr<LocalRegion> region);
 
   // core_cards.cc
@@ -132,6 +134,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<LocalRegion> book_region(std::shared_ptr<const backend::RegionEntry> entry, bool huge_pages,
                                            Serving& serving) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
   void drop_unbooked(const backend::RegionEntry& entry, const Serving& serving) HAWSER_EXCLUDES(mutex_);
+  void begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) HAWSER_REQUIRES(lane);
+  Status finish_closing(const std::shared_ptr<LocalRegion>& region, Instant deadline);
   Status need_file_backend();
   bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
   void finish_region(const std::shared_ptr<LocalRegion>& region) HAWSER_REQUIRES(lane);
@@ -144,7 +148,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Whether some backend here can reach memory of that device.
   bool is_reached(Device device);
   void changed(std::uint32_t index, std::uint32_t generation, bool removed) HAWSER_REQUIRES(lane, mutex_);
-  void put_region(wire::Card& card, const backend::RegionEntry& entry) const HAWSER_REQUIRES(mutex_);
+  class BookSource;
+  using RegionEntryPtr = std::shared_ptr<const backend::RegionEntry>;
+  Result<std::string> encode_card(const wire::Card& head, std::span<const RegionEntryPtr> entries) const
+      HAWSER_REQUIRES(mutex_);
   wire::Card card_head() const HAWSER_REQUIRES(mutex_);
   Result<std::shared_ptr<PeerCore>> find_in_directory(std::string_view name, Instant deadline);
   /// One look. Null: there is no card of a peer that may live; `why_not` may tell more.

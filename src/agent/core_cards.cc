@@ -1,9 +1,11 @@
 // Cards of an agent: built from its books, and those of peers taken in.
 
 #include <algorithm>
+#include <set>
 
 #include "agent/core.h"
 #include "base/bytes.h"
+#include "wire/card_source.h"
 
 namespace hawser::agent {
 
@@ -19,65 +21,78 @@ wire::Card Core::card_head() const {
   return card;
 }
 
-void Core::put_region(wire::Card& card, const backend::RegionEntry& entry) const {
-  wire::CardRegion region;
-  region.index = entry.index;
-  region.generation = entry.generation;
-  region.size = entry.size;
-  region.key = entry.key;
-  region.name = entry.name;
-  region.device = entry.device;
-  region.rights = entry.rights;
-  region.extra_first = static_cast<std::uint32_t>(card.extras.size());
-  if (entry.index < booked_.size()) {
-    for (const auto& [name, bytes] : booked_[entry.index].extras) {
-      const int backend = card.find_backend(name);
-      if (backend >= 0) card.extras.push_back({.backend = static_cast<std::uint32_t>(backend), .bytes = bytes});
+/// Regions as the books have them.
+class Core::BookSource final : public wire::CardSource {
+ public:
+  using Entry = std::shared_ptr<const backend::RegionEntry>;
+  BookSource(const Core& core, const wire::Card& head, std::span<const Entry> entries)
+      : core_(core), head_(head), entries_(entries) {}
+
+  std::size_t count() const override { return entries_.size(); }
+  const wire::CardRegion& next(std::span<const wire::CardExtra>* extras) override HAWSER_NO_THREAD_SAFETY_ANALYSIS {
+    const backend::RegionEntry& entry = *entries_[at_++];
+    extras_.clear();
+    if (entry.index < core_.booked_.size()) {
+      for (const auto& [name, bytes] : core_.booked_[entry.index].extras) {
+        const int backend = head_.find_backend(name);
+        if (backend >= 0) extras_.push_back({.backend = static_cast<std::uint32_t>(backend), .bytes = bytes});
+      }
     }
+    region_.index = entry.index;
+    region_.generation = entry.generation;
+    region_.size = entry.size;
+    region_.key = entry.key;
+    region_.name = entry.name;
+    region_.device = entry.device;
+    region_.rights = entry.rights;
+    region_.extra_count = static_cast<std::uint16_t>(extras_.size());
+    *extras = extras_;
+    return region_;
   }
-  region.extra_count = static_cast<std::uint16_t>(card.extras.size() - region.extra_first);
-  card.regions.push_back(region);
+
+ private:
+  const Core& core_;
+  const wire::Card& head_;
+  const std::span<const Entry> entries_;
+  std::size_t at_ = 0;
+  wire::CardRegion region_;
+  std::vector<wire::CardExtra> extras_;
+};
+
+Result<std::string> Core::encode_card(const wire::Card& head, std::span<const RegionEntryPtr> entries) const {
+  BookSource source(*this, head, entries);
+  return wire::encode(head, source);
 }
 
 Result<std::string> Core::card() const { return card_since(0); }
 
 Result<std::string> Core::card_since(std::uint64_t revision) const {
   const base::MutexLock lock(mutex_);
-  const auto all = regions.all();  // Keeps the names alive that the card views.
+  auto all = regions.all();
+  // Only those of the revision that the head names: one that comes next waits for the lock to get in here.
+  std::erase_if(
+      all, [this](const RegionEntryPtr& entry) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return !is_booked(entry->index); });
   wire::Card card = card_head();
   const bool known = revision > 0 && !changes_.empty() && changes_.front().revision <= revision + 1;
   if (revision > 0 && (known || revision == card.revision)) {
     card.kind = wire::CardKind::kDelta;
     card.base_revision = revision;
   }
-  if (card.kind == wire::CardKind::kFull) {
-    card.regions.reserve(all.size());
-    for (const auto& entry : all) {
-      // Only those of the revision that the head names: one that comes next waits for the lock to get in here.
-      if (is_booked(entry->index)) put_region(card, *entry);
-    }
-    return wire::encode(card);
-  }
-  std::map<std::uint32_t, const backend::RegionEntry*> fresh;
+  if (card.kind == wire::CardKind::kFull) return encode_card(card, all);
+  std::set<std::uint32_t> fresh;
   for (const Change& change : changes_) {
     if (change.revision <= revision) continue;
     if (change.removed) {
       card.removed.push_back({.index = change.index, .generation = change.generation});
     } else {
-      fresh[change.index] = nullptr;
+      fresh.insert(change.index);
     }
   }
-  for (const auto& entry : all) {
-    if (!is_booked(entry->index)) continue;
-    if (const auto found = fresh.find(entry->index); found != fresh.end()) found->second = entry.get();
-  }
-  for (const auto& [index, entry] : fresh) {
-    if (entry != nullptr) put_region(card, *entry);
-  }
+  std::erase_if(all, [&](const RegionEntryPtr& entry) { return !fresh.contains(entry->index); });
   std::sort(card.removed.begin(), card.removed.end(), [](const wire::CardRemoval& a, const wire::CardRemoval& b) {
     return a.index != b.index ? a.index < b.index : a.generation < b.generation;
   });
-  return wire::encode(card);
+  return encode_card(card, all);
 }
 
 Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) const {
@@ -95,8 +110,7 @@ Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) c
   const base::MutexLock lock(mutex_);
   wire::Card card = card_head();
   card.kind = wire::CardKind::kPartial;
-  for (const auto& entry : chosen) put_region(card, *entry);
-  return wire::encode(card);
+  return encode_card(card, chosen);
 }
 
 Result<std::shared_ptr<PeerCore>> Core::load_card(std::span<const std::byte> bytes) {

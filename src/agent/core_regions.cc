@@ -285,22 +285,24 @@ void Core::finish_region(const std::shared_ptr<LocalRegion>& region) {
   regions.remove(region->entry->index, region->entry->generation);
 }
 
-Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout) {
-  const Instant deadline = now() + timeout;
-  lane.lock();
-  if (region->state.load(std::memory_order_relaxed) == RegionState::kOpen) {
+void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) {
+  const Instant at = now();
+  for (const auto& region : closing) {
+    if (region->state.load(std::memory_order_relaxed) != RegionState::kOpen) continue;
     region->state.store(RegionState::kClosing, std::memory_order_release);
     regions.close(region->entry->index, region->entry->generation);
-    engine.cancel_region(*region, now());
-    engine.on_own_region_closed(region->entry->index, region->entry->generation, now());
+    engine.cancel_region(*region, at);
+    engine.on_own_region_closed(region->entry->index, region->entry->generation, at);
     const base::MutexLock lock(mutex_);
     region_names_.erase(region->entry->name);
     booked(region->entry->index).extras.clear();
     changed(region->entry->index, region->entry->generation, true);
   }
   engine.card_changed();
-  lane.unlock();
-  lane.wake();
+}
+
+/// Waits until nobody uses the region.
+Status Core::finish_closing(const std::shared_ptr<LocalRegion>& region, Instant deadline) {
   std::string holder;
   for (;;) {
     lane.lock();
@@ -319,6 +321,33 @@ Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration t
   if (!region->entry->arena) return status.with_advice("do not free the memory; call close again");
   region->entry->arena->abandon();
   return status.with_advice("the memory was abandoned: it is never given out again; close may be called again");
+}
+
+Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout) {
+  return close_regions(std::span(&region, 1), timeout);
+}
+
+Status Core::close_regions(std::span<const std::shared_ptr<LocalRegion>> closing, Duration timeout) {
+  const Instant deadline = now() + timeout;
+  std::string holder;
+  lane.lock();
+  begin_closing(closing);
+  // Mostly nobody uses them, and then this is all.
+  for (const auto& region : closing) {
+    const bool is_closed = region->state.load(std::memory_order_relaxed) == RegionState::kClosed;
+    if (!is_closed && region_quiet(*region, &holder)) finish_region(region);
+  }
+  lane.unlock();
+  lane.wake();
+  Status answer;
+  for (const auto& region : closing) {
+    if (region->state.load(std::memory_order_acquire) == RegionState::kClosed) {
+      release_pages(*region);
+    } else if (Status status = finish_closing(region, deadline); !status.ok() && answer.ok()) {
+      answer = std::move(status);
+    }
+  }
+  return answer;
 }
 
 void Core::drop_region(std::shared_ptr<LocalRegion> region) {

@@ -27,6 +27,7 @@ std::size_t Engine::turn(Instant now) {
     work += backends_[i].port->turn(now, budget);
     work += poll_events(i, now);
   }
+  part();  // After what came on them was read: a socket that is closed before loses its farewell.
   work += expire(now);
   if (!held_.empty()) work += check_held(now);
   if (now >= earliest_timer_) work += run_timers(now);
@@ -113,7 +114,7 @@ Instant Engine::next_deadline() const {
 
 bool Engine::prepare_sleep() {
   // Held transfers wait for a word that anyone may store to: there is no bell for that, so they are looked at.
-  if (!work_.empty() || !held_.empty()) return false;
+  if (!work_.empty() || !held_.empty() || !parting_.empty()) return false;
   bool idle = true;
   for (OpenBackend& backend : backends_) idle = backend.port->prepare_sleep() && idle;
   return idle;
@@ -162,6 +163,7 @@ std::uint64_t Engine::peers_up() const {
 
 void Engine::begin_close(Instant now) {
   closing_ = true;
+  part();
   end_all(Status(Code::kCancelled, "agent '" + core_.identity.name + "' was closed"), now);
   const Status cause(Code::kDisconnected, "agent '" + core_.identity.name + "' was closed");
   for (Session* session : sessions_) feed(*session, proto::SessionEvent::kInvalidate, cause, now);
@@ -173,6 +175,7 @@ void Engine::begin_close(Instant now) {
 }
 
 void Engine::shut_down(Instant now) {
+  part();
   backends_.clear();
   by_path_.clear();
   last_path_ = nullptr;

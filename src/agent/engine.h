@@ -80,6 +80,8 @@ class Engine {
   /// Takes an atomic operation in. An error means that nothing happened.
   Status start_atomic(const std::shared_ptr<AtomicCore>& op, Instant now);
   void cancel_atomic(AtomicCore& op);
+  /// Ends the session. Where nothing of it is in flight, its paths go with the lane's next turn: a farewell and closing
+  /// sockets cost more than all else, and the caller does not wait for them.
   void invalidate(Session& session, const Status& cause, Instant now);
   /// Opens a path to whoever listens there; `take_stranger` tells later what came of it.
   Result<std::uint64_t> open_stranger(std::string_view backend, std::string_view address, std::string_view name,
@@ -171,6 +173,8 @@ class Engine {
   void choose_control(Session& session, Instant now);
   void release(std::size_t backend, backend::Path* path);
   void release_now();
+  /// Lets go of paths whose session was invalidated.
+  void part();
   void release_paths(Session& session);
   void fail_transfers(Session& session, const Status& cause, Instant now);
   std::size_t run_timers(Instant now);
@@ -248,9 +252,11 @@ class Engine {
   std::uint64_t next_atomic_ = 1;
   std::size_t finalized_ = 0;  ///< Since the last look of the lane.
   std::vector<std::pair<std::size_t, backend::Path*>> to_release_;
+  std::vector<std::pair<std::size_t, backend::Path*>> parting_;  ///< Released by the next turn.
   /// Room for a port's events, empty between two polls: making so many anew would cost more than a turn does.
   std::array<backend::PortEvent, kEventsAtOnce> events_;
-  bool in_events_ = false;  ///< Events of a port are being read.
+  bool in_events_ = false;    ///< Events of a port are being read.
+  bool parts_later_ = false;  ///< What is released is parting.
   bool closing_ = false;
 };
 

@@ -154,6 +154,7 @@ bool Engine::open_next_path(Session& session, Instant now) {
 /// False: session.failed tells why.
 bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, Instant now) {
   const std::string address = address_of(*session.peer, backend);
+  part();  // The peer is to hear of the old ones first.
   const Result<backend::Path*> path = backends_[backend].port->open_path({.peer = session.peer->name,
                                                                           .incarnation = session.peer->incarnation,
                                                                           .address = address,
@@ -301,10 +302,16 @@ void Engine::break_path(Session& session, const Status& cause, Instant now) {
 }
 
 bool Engine::is_released(const backend::Path* path) const {
-  return std::any_of(to_release_.begin(), to_release_.end(), [path](const auto& each) { return each.second == path; });
+  const auto is_it = [path](const auto& each) { return each.second == path; };
+  return std::any_of(to_release_.begin(), to_release_.end(), is_it) ||
+         std::any_of(parting_.begin(), parting_.end(), is_it);
 }
 
 void Engine::release(std::size_t backend, backend::Path* path) {
+  if (parts_later_) {
+    parting_.emplace_back(backend, path);
+    return;
+  }
   to_release_.emplace_back(backend, path);
   if (!in_events_) release_now();
 }
@@ -313,6 +320,12 @@ void Engine::release(std::size_t backend, backend::Path* path) {
 void Engine::release_now() {
   for (const auto& [backend, path] : to_release_) backends_[backend].port->release_path(path);
   to_release_.clear();
+}
+
+void Engine::part() {
+  if (parting_.empty() || in_events_) return;
+  for (const auto& [backend, path] : parting_) backends_[backend].port->release_path(path);
+  parting_.clear();
 }
 
 void Engine::release_paths(Session& session) {
@@ -355,7 +368,10 @@ void Engine::bury(Instant now) {
 }
 
 void Engine::invalidate(Session& session, const Status& cause, Instant now) {
+  parts_later_ = session.slots == 0;
   feed(session, SessionEvent::kInvalidate, cause, now);
+  parts_later_ = false;
+  if (session.slots == 0) core_.forget(*session.peer);  // Buried later, but it may be met again at once.
 }
 
 namespace {

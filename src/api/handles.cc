@@ -34,11 +34,6 @@ Handles::Handles() {
   }
 }
 
-Handles::Slot* Handles::slot(std::uint32_t index) {
-  Slot* const chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
-  return chunk == nullptr ? nullptr : &chunk[index % kChunk];
-}
-
 Result<std::uint64_t> Handles::add(std::string_view call, std::uint8_t kind, std::unique_ptr<Object> object) {
   std::uint32_t index = 0;
   {
@@ -57,6 +52,7 @@ Result<std::uint64_t> Handles::add(std::string_view call, std::uint8_t kind, std
   }
   Slot& its = *slot(index);
   its.object = object.release();
+  its.object->placed(its.note);
   its.kind.store(kind, std::memory_order_relaxed);
   const std::uint64_t generation = its.state.load(std::memory_order_relaxed) >> 32;
   its.state.store(generation << 32 | kLive | 1, std::memory_order_release);
@@ -80,6 +76,7 @@ void Handles::unpin(std::uint32_t index) {
   const std::uint64_t before = its.state.fetch_sub(1, std::memory_order_acq_rel);
   if ((before & kUses) != 1) return;
   delete std::exchange(its.object, nullptr);
+  its.note.store(0, std::memory_order_relaxed);  // Seen with the next generation's state.
   std::uint64_t generation = (before >> 32) + 1;
   if (generation > UINT32_MAX) generation = 1;
   its.state.store(generation << 32, std::memory_order_release);

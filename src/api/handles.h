@@ -21,6 +21,9 @@
 
 namespace hawser::api {
 
+/// A word beside a handle's object that is read without a pin. It outlives the object.
+using Note = std::atomic<std::uint64_t>;
+
 /// What a handle names. Derived types have `kKind` (1 to 255, unique in their table) and `kName`, for messages.
 class Object {
  public:
@@ -28,6 +31,8 @@ class Object {
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
   virtual ~Object() = default;
+  /// Called once, before the handle is given out. `note` is 0, and is written by the object alone as long as it lives.
+  virtual void placed(Note& note) { (void)note; }
 };
 
 class Handles {
@@ -77,6 +82,16 @@ class Handles {
     if (object == nullptr) return refusal(call, T::kName, T::kKind, id);
     return Ref<T>(this, index_of(id), static_cast<T*>(object));
   }
+  /// Whether the live object behind `id` noted the handle `owner`, which is live, too. Cheap: nothing is pinned, and
+  /// what the object wrote before its note (release) is seen.
+  template <typename T>
+  bool has_noted(std::uint64_t id, std::uint64_t owner) {
+    const Slot* const its = slot(index_of(id));
+    const Slot* const owners = slot(index_of(owner));
+    // Live on both sides of the look at the note, so that the note is this object's.
+    return its != nullptr && owners != nullptr && kind_of(id) == T::kKind && owner != 0 && is_live(*its, id) &&
+           its->note.load(std::memory_order_acquire) == owner && is_live(*its, id) && is_live(*owners, owner);
+  }
   /// The handle is dead from now on; the object dies with its last use.
   template <typename T>
   Status release(std::string_view call, std::uint64_t id) {
@@ -92,12 +107,20 @@ class Handles {
     std::atomic<std::uint64_t> state{1ull << 32};
     std::atomic<std::uint8_t> kind{0};
     Object* object = nullptr;
+    Note note{0};
   };
 
   static std::uint32_t index_of(std::uint64_t id) { return static_cast<std::uint32_t>(id) & 0xffffff; }
   static std::uint8_t kind_of(std::uint64_t id) { return static_cast<std::uint8_t>(id >> 24); }
   Result<std::uint64_t> add(std::string_view call, std::uint8_t kind, std::unique_ptr<Object> object);
-  Slot* slot(std::uint32_t index);
+  Slot* slot(std::uint32_t index) {
+    Slot* const chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : &chunk[index % kChunk];
+  }
+  static bool is_live(const Slot& its, std::uint64_t id) {
+    const std::uint64_t state = its.state.load(std::memory_order_acquire);
+    return state >> 32 == id >> 32 && (state & kLive) != 0;
+  }
   Object* pin(std::uint8_t kind, std::uint64_t id);
   void unpin(std::uint32_t index);
   bool kill(std::uint8_t kind, std::uint64_t id);

@@ -23,6 +23,15 @@ struct Pear final : Object {
   static constexpr std::string_view kName = "pear";
 };
 
+/// Notes what it is told to.
+struct Plum final : Object {
+  static constexpr std::uint8_t kKind = 3;
+  static constexpr std::string_view kName = "plum";
+  explicit Plum(Note** its_note) : note(its_note) {}
+  void placed(Note& its_note) override { *note = &its_note; }
+  Note** note;
+};
+
 struct HandlesTest : testing::Test {
   // As in the library: tables are never destroyed, because the handlers of forks know them.
   static Handles& table() {
@@ -82,6 +91,42 @@ TEST_F(HandlesTest, APlaceIsUsedAgainByAnotherGeneration) {
   }
   EXPECT_EQ(deaths, 100);
   for (const std::uint64_t id : seen) EXPECT_FALSE(table().find<Apple>("test", id));
+}
+
+TEST_F(HandlesTest, NotesAreReadWithoutPins) {
+  Note* note = nullptr;
+  const std::uint64_t owner = apple(), other = apple();
+  const std::uint64_t plum = table().add("test", std::make_unique<Plum>(&note)).value();
+  EXPECT_FALSE(table().has_noted<Plum>(plum, owner));
+  EXPECT_FALSE(table().has_noted<Plum>(plum, 0)) << "nothing noted is no note of nobody";
+  note->store(owner);
+  EXPECT_TRUE(table().has_noted<Plum>(plum, owner));
+  EXPECT_FALSE(table().has_noted<Plum>(plum, other));
+  EXPECT_FALSE(table().has_noted<Apple>(plum, owner)) << "of another kind";
+  EXPECT_FALSE(table().has_noted<Plum>(owner, owner));
+  EXPECT_FALSE(table().has_noted<Plum>(~0ull, owner));
+  EXPECT_FALSE(table().has_noted<Plum>(plum ^ (1ull << 32), owner)) << "of another generation";
+  note->store(other);
+  EXPECT_TRUE(table().release<Apple>("test", other).ok());
+  EXPECT_FALSE(table().has_noted<Plum>(plum, other)) << "it is dead";
+  note->store(owner);
+  EXPECT_TRUE(table().release<Plum>("test", plum).ok());
+  EXPECT_FALSE(table().has_noted<Plum>(plum, owner));
+  EXPECT_TRUE(table().release<Apple>("test", owner).ok());
+}
+
+TEST_F(HandlesTest, ANoteDiesWithItsObject) {
+  Note* note = nullptr;
+  const std::uint64_t owner = apple();
+  const std::uint64_t first = table().add("test", std::make_unique<Plum>(&note)).value();
+  Note* const its = note;
+  note->store(owner);
+  EXPECT_TRUE(table().release<Plum>("test", first).ok());
+  const std::uint64_t second = table().add("test", std::make_unique<Plum>(&note)).value();
+  ASSERT_EQ(note, its) << "the place is used again";
+  EXPECT_FALSE(table().has_noted<Plum>(second, owner));
+  EXPECT_TRUE(table().release<Plum>("test", second).ok());
+  EXPECT_TRUE(table().release<Apple>("test", owner).ok());
 }
 
 TEST_F(HandlesTest, GrowsByChunks) {

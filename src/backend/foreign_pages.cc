@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/format.h"
@@ -13,48 +13,32 @@
 
 namespace hawser::backend {
 
-RangeCounts::Counts::iterator RangeCounts::split(std::uintptr_t at) {
-  const auto after = counts_.upper_bound(at);
-  if (after == counts_.begin()) return counts_.emplace_hint(after, at, 0);
-  const auto before = std::prev(after);
-  return before->first == at ? before : counts_.emplace_hint(after, at, before->second);
-}
-
-void RangeCounts::add(AddressRange range) {
-  if (range.size() == 0) return;
-  auto at = split(range.begin);
-  const auto end = split(range.end);
-  for (; at != end; ++at) ++at->second;
-}
-
-void RangeCounts::remove(AddressRange range) {
-  if (range.size() == 0) return;
-  auto at = split(range.begin);
-  const auto end = split(range.end);
-  for (; at != end; ++at) --at->second;
-  join(range);
-}
-
-/// Borders that part nothing go, so that the map is as large as what is held.
-void RangeCounts::join(AddressRange range) {
-  auto at = counts_.find(range.begin);
-  std::uint32_t before = at == counts_.begin() ? 0 : std::prev(at)->second;
-  while (at != counts_.end() && at->first <= range.end) {
-    const std::uint32_t count = at->second;
-    at = count == before ? counts_.erase(at) : std::next(at);
-    before = count;
+std::size_t RangeList::add(AddressRange range) {
+  if (range.size() == 0) range = {};  // Holds nothing.
+  if (free_.empty()) {
+    free_.reserve(ranges_.size() + 1 > free_.capacity() ? 2 * (ranges_.size() + 1) : 0);  // Removing never allocates.
+    ranges_.push_back(range);
+    return ranges_.size() - 1;
   }
+  const std::size_t place = free_.back();
+  free_.pop_back();
+  ranges_[place] = range;
+  return place;
 }
 
-bool RangeCounts::any(AddressRange range) const {
-  auto at = counts_.upper_bound(range.begin);
-  if (at != counts_.begin()) --at;
-  for (; at != counts_.end() && at->first < range.end; ++at) {
-    const auto next = std::next(at);
-    const bool reaches = next == counts_.end() || next->first > range.begin;
-    if (reaches && at->second != 0) return true;
-  }
-  return false;
+void RangeList::remove(std::size_t place) {
+  ranges_[place] = {};
+  free_.push_back(place);
+  if (free_.size() < ranges_.size()) return;
+  ranges_.clear();
+  free_.clear();
+  constexpr std::size_t kKept = 1024;
+  if (ranges_.capacity() > kKept) *this = {};
+}
+
+bool RangeList::any(AddressRange range) const {
+  return std::any_of(ranges_.begin(), ranges_.end(),
+                     [&](const AddressRange& one) { return one.begin < range.end && range.begin < one.end; });
 }
 
 /// All registrations of foreign memory in this process.
@@ -66,7 +50,7 @@ struct ForeignBook {
   };
 
   base::Mutex mutex;
-  RangeCounts ranges HAWSER_GUARDED_BY(mutex);
+  RangeList ranges HAWSER_GUARDED_BY(mutex);
   std::map<std::uintptr_t, Held> adoptions HAWSER_GUARDED_BY(mutex);  ///< By their first page; none overlap.
   std::uint32_t life HAWSER_GUARDED_BY(mutex) = 0;                    ///< Forks since the first process.
   bool is_inherited HAWSER_GUARDED_BY(mutex) = false;                 ///< What is in it is a parent's.
@@ -179,9 +163,9 @@ Status ForeignBook::share(ForeignPages& pages, const Adoption& adoption, Rights 
 Status ForeignBook::adopt(ForeignPages& pages, Rights rights) {
   if (pages.holds_.size() == 1) return share(pages, *adoptions.at(pages.holds_[0]).adoption, rights);
   if (!pages.holds_.empty()) return Status(Code::kUnsupported, "parts of it were adopted for other registrations");
+  HAWSER_TRY(check_room());  // First: it bounds how often all ranges are looked at.
   // Its peers may be at work in it, and what they write while pages move would be lost.
   if (ranges.any(pages.range_)) return Status(Code::kUnsupported, "another registration holds a part of it as it is");
-  HAWSER_TRY(check_room());
   HAWSER_TRY_ASSIGN(auto adoption,
                     Adoption::make({pages.range_.data(), pages.range_.size()}, allows(rights, Rights::kWrite)));
   HAWSER_TRY(share(pages, *adoption, rights));
@@ -193,7 +177,7 @@ Status ForeignBook::adopt(ForeignPages& pages, Rights rights) {
 
 std::shared_ptr<ForeignPages> ForeignPages::hold(std::span<std::byte> bytes, Rights rights, bool adopt) {
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
-  std::shared_ptr<ForeignPages> pages(new ForeignPages({begin, begin + bytes.size()}, adopt));
+  auto pages = std::make_shared<ForeignPages>(Private(), AddressRange{begin, begin + bytes.size()}, adopt);
   ForeignBook& book = ForeignBook::get();
   const base::MutexLock lock(book.mutex);
   book.freshen();
@@ -201,7 +185,7 @@ std::shared_ptr<ForeignPages> ForeignPages::hold(std::span<std::byte> bytes, Rig
   pages->holds_ = book.overlapping(pages->range_);
   pages->refusal_ = adopt ? book.adopt(*pages, rights) : not_asked();
   for (const std::uintptr_t key : pages->holds_) ++book.adoptions.at(key).holders;
-  book.ranges.add(pages->range_);
+  pages->place_ = book.ranges.add(pages->range_);
   return pages;
 }
 
@@ -209,7 +193,7 @@ Status ForeignPages::release() {
   ForeignBook& book = ForeignBook::get();
   const base::MutexLock lock(book.mutex);
   if (std::exchange(is_released_, true) || life_ != book.life) return {};
-  book.ranges.remove(range_);
+  book.ranges.remove(place_);
   Status status;
   for (const std::uintptr_t key : holds_) {
     const auto found = book.adoptions.find(key);
@@ -224,7 +208,7 @@ void ForeignPages::keep() {
   ForeignBook& book = ForeignBook::get();
   const base::MutexLock lock(book.mutex);
   if (std::exchange(is_released_, true) || life_ != book.life) return;
-  book.ranges.remove(range_);
+  book.ranges.remove(place_);
   for (const std::uintptr_t key : holds_) {
     auto& held = book.adoptions.at(key);
     held.is_kept = true;  // Who registers the memory again shares it.

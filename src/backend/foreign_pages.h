@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,20 +23,20 @@
 
 namespace hawser::backend {
 
-/// How many ranges hold each address.
-class RangeCounts {
+/// Ranges that may overlap. They come and go by hundreds of thousands, and few are ever asked about: so adding and
+/// removing costs a store, and a look goes through all.
+class RangeList {
  public:
-  void add(AddressRange range);
-  /// Of a range that was added.
-  void remove(AddressRange range);
+  /// Its place, for remove().
+  std::size_t add(AddressRange range);
+  void remove(std::size_t place);
   bool any(AddressRange range) const;
-  std::size_t border_count() const { return counts_.size(); }
+  std::size_t count() const { return ranges_.size() - free_.size(); }
+  std::size_t room() const { return ranges_.size(); }
 
  private:
-  using Counts = std::map<std::uintptr_t, std::uint32_t>;
-  Counts::iterator split(std::uintptr_t at);
-  void join(AddressRange range);
-  Counts counts_;  ///< From this address up to the next one.
+  std::vector<AddressRange> ranges_;  ///< Free places are empty.
+  std::vector<std::size_t> free_;
 };
 
 /// What a peer of this host maps of a region.
@@ -49,7 +48,10 @@ struct SharedFile {
 };
 
 class ForeignPages {
+  struct Private {};
+
  public:
+  ForeignPages(Private, AddressRange range, bool asked) : range_(range), was_asked_(asked) {}
   /// Adoptions of one process: each has a descriptor and up to three mappings.
   static constexpr std::size_t kAdoptionsMax = 4096;
 
@@ -73,11 +75,10 @@ class ForeignPages {
   void keep();
 
  private:
-  ForeignPages(AddressRange range, bool asked) : range_(range), was_asked_(asked) {}
-
   const AddressRange range_;
   const bool was_asked_;
   std::uint32_t life_ = 0;             ///< Of the book; another one is a parent's.
+  std::size_t place_ = 0;              ///< In the book's list of ranges.
   std::vector<std::uintptr_t> holds_;  ///< Adoptions, by their first page.
   std::optional<SharedFile> file_;
   Status refusal_;

@@ -24,30 +24,44 @@ auto adopt(std::span<std::byte> bytes, Rights rights = Rights::kReadWrite) {
 }
 auto leave(std::span<std::byte> bytes) { return ForeignPages::hold(bytes, Rights::kReadWrite, false); }
 
-TEST(RangeCounts, CountsLikeAnArray) {
+TEST(RangeList, KnowsLikeAnArray) {
   constexpr std::uintptr_t kEnd = 64;
+  struct Held {
+    AddressRange range;
+    std::size_t place;
+  };
   base::Rng rng(7);
-  RangeCounts counts;
-  std::vector<AddressRange> held;
+  RangeList list;
+  std::vector<Held> held;
   std::array<int, kEnd> expected{};
   for (int step = 0; step < 3000; ++step) {
     if (held.size() > 12 || (!held.empty() && rng.u64() % 2 == 0)) {
       const std::size_t at = rng.u64() % held.size();
-      counts.remove(held[at]);
-      for (std::uintptr_t i = held[at].begin; i < held[at].end; ++i) --expected[i];
+      list.remove(held[at].place);
+      for (std::uintptr_t i = held[at].range.begin; i < held[at].range.end; ++i) --expected[i];
       held.erase(held.begin() + static_cast<std::ptrdiff_t>(at));
     } else {
       const std::uintptr_t begin = rng.u64() % (kEnd - 1);
-      held.push_back({begin, begin + 1 + rng.u64() % (kEnd - begin)});
-      held.back().end = std::min(held.back().end, kEnd);
-      counts.add(held.back());
-      for (std::uintptr_t i = begin; i < held.back().end; ++i) ++expected[i];
+      const AddressRange range{begin, std::min(begin + 1 + rng.u64() % (kEnd - begin), kEnd)};
+      held.push_back({range, list.add(range)});
+      for (std::uintptr_t i = begin; i < range.end; ++i) ++expected[i];
     }
-    for (std::uintptr_t i = 0; i < kEnd; ++i) ASSERT_EQ(counts.any({i, i + 1}), expected[i] != 0) << step << " " << i;
+    ASSERT_EQ(list.count(), held.size());
+    ASSERT_LE(list.room(), 14u);  // Places are used again.
+    for (std::uintptr_t i = 0; i < kEnd; ++i) ASSERT_EQ(list.any({i, i + 1}), expected[i] != 0) << step << " " << i;
   }
-  for (const AddressRange& range : held) counts.remove(range);
-  EXPECT_EQ(counts.border_count(), 0u);
-  EXPECT_FALSE(counts.any({0, kEnd}));
+  for (const Held& one : held) list.remove(one.place);
+  EXPECT_EQ(list.count(), 0u);
+  EXPECT_EQ(list.room(), 0u);
+  EXPECT_FALSE(list.any({0, kEnd}));
+}
+
+TEST(RangeList, AnEmptyRangeHoldsNothing) {
+  RangeList list;
+  list.remove(list.add({8, 8}));
+  list.add({8, 8});
+  EXPECT_FALSE(list.any({8, 9}));
+  EXPECT_FALSE(list.any({7, 8}));
 }
 
 TEST(ForeignPages, AdoptsAndGivesBack) {

@@ -85,6 +85,9 @@ TransferRequest::~TransferRequest() {
 
 bool TransferRequest::is_released() const { return core_ == nullptr || core_->is_released(); }
 Status TransferRequest::release() { return core_ ? core_->release() : Status(); }
+void TransferRequest::mirror_finished(std::atomic<std::uint64_t>* word, std::uint64_t tag) {
+  if (core_) core_->mirror_finished(word, tag);
+}
 
 Result<Agent> Agent::open(std::string_view name, const AgentConfig& config) {
   HAWSER_TRY_ASSIGN(std::shared_ptr<AgentCore> core, AgentCore::open(name, config));
@@ -246,7 +249,8 @@ Result<TransferRequest> Agent::make_xfer_req(XferOp op, const PreparedList& loca
     return refusal(NixlCode::kInvalidParam, kCall, "the lists must be one local and one remote, of this agent");
   }
   HAWSER_TRY(core_->current(kCall, *remote.core()->peer));
-  HAWSER_TRY_ASSIGN(auto request, make_request(kCall, op, local, local_index, remote, remote_index, opt));
+  HAWSER_TRY_ASSIGN(auto request,
+                    make_request(kCall, op, *local.core(), local_index, *remote.core(), remote_index, opt));
   return TransferRequest(std::move(request));
 }
 
@@ -255,8 +259,8 @@ Result<TransferRequest> Agent::create_xfer_req(XferOp op, const XferDescList& lo
   constexpr std::string_view kCall = "create_xfer_req";
   if (!core_) return empty_handle(kCall);
   if (name.empty()) return refusal(NixlCode::kNotFound, kCall, "the remote agent has no name");
-  HAWSER_TRY_ASSIGN(const PreparedList ours, core_->prepare(kCall, {}, local.type(), local.span(), opt, core_));
-  HAWSER_TRY_ASSIGN(const PreparedList theirs, core_->prepare(kCall, name, remote.type(), remote.span(), opt, core_));
+  PreparedPair pair(core_);
+  HAWSER_TRY(core_->prepare_pair(kCall, local, name, remote, opt, pair));
   if (local.size() != remote.size()) {
     return refusal(NixlCode::kInvalidParam, kCall,
                    base::format("{} local and {} remote descriptors", local.size(), remote.size()));
@@ -265,7 +269,7 @@ Result<TransferRequest> Agent::create_xfer_req(XferOp op, const XferDescList& lo
   std::vector<std::int32_t> many(local.size() > single.size() ? local.size() : 0);
   std::iota(many.begin(), many.end(), 0);
   const std::span<const std::int32_t> index = many.empty() ? std::span<const std::int32_t>(single) : many;
-  HAWSER_TRY_ASSIGN(auto request, make_request(kCall, op, ours, index, theirs, index, opt));
+  HAWSER_TRY_ASSIGN(auto request, make_request(kCall, op, pair.local, index, pair.remote, index, opt));
   return TransferRequest(std::move(request));
 }
 

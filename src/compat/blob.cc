@@ -52,19 +52,29 @@ bool take_entry(base::ByteReader& in, const BlobEntry& last, BlobEntry& entry) {
 
 }  // namespace
 
-std::string encode_blob(const Blob& blob) {
-  std::string bytes(kMagic);
-  bytes.reserve(bytes.size() + blob.agent.size() + blob.card.size() + 3 * base::kVarintSizeMax + blob.entries.size());
+void BlobEntries::add(const BlobEntry& entry) {
+  base::ByteWriter out(&bytes_);
+  put_entry(out, entry, count_ == 0 ? kBefore : last_);
+  last_ = entry;
+  ++count_;
+}
+
+std::string encode_blob(std::string_view agent, std::string_view card, const BlobEntries& entries) {
+  std::string bytes;
+  bytes.reserve(kMagic.size() + agent.size() + card.size() + 3 * base::kVarintSizeMax + entries.bytes().size());
+  bytes = kMagic;
   base::ByteWriter out(&bytes);
-  out.string(blob.agent);
-  out.string(blob.card);
-  out.varint(blob.entries.size());
-  BlobEntry last = kBefore;
-  for (const BlobEntry& entry : blob.entries) {
-    put_entry(out, entry, last);
-    last = entry;
-  }
+  out.string(agent);
+  out.string(card);
+  out.varint(entries.count());
+  bytes += entries.bytes();
   return bytes;
+}
+
+std::string encode_blob(const Blob& blob) {
+  BlobEntries entries;
+  for (const BlobEntry& entry : blob.entries) entries.add(entry);
+  return encode_blob(blob.agent, blob.card, entries);
 }
 
 Result<Blob> decode_blob(std::string_view bytes) {

@@ -33,6 +33,20 @@ struct Blob {
   std::vector<BlobEntry> entries;
 };
 
+/// Entries as they stand in a blob, which takes a byte or two each: many need not lie in memory otherwise.
+class BlobEntries {
+ public:
+  void add(const BlobEntry& entry);
+  std::size_t count() const { return count_; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+  std::size_t count_ = 0;
+  BlobEntry last_;
+};
+
+std::string encode_blob(std::string_view agent, std::string_view card, const BlobEntries& entries);
 std::string encode_blob(const Blob& blob);
 /// kCorrupt, saying what is wrong.
 Result<Blob> decode_blob(std::string_view bytes);

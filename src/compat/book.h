@@ -26,11 +26,11 @@ class Book {
   struct Entry {
     std::uint64_t len = 0;
     Range range;
-    std::uint64_t id = 0;
     BackendMask backends = 0;
   };
   using Key = std::tuple<MemType, std::uint64_t, std::uint64_t>;  ///< Type, device, address.
   using Map = std::multimap<Key, Entry>;
+  using Place = typename Map::iterator;  ///< Good as long as the entry is there.
 
   /// Looks descriptors up one after another. Neighbours in a list mostly lie in one registration or in the next one, so
   /// few of them pay for a search.
@@ -73,11 +73,12 @@ class Book {
     typename Map::const_iterator at_;
   };
 
-  void add(MemType type, const Desc& desc, Entry entry) {
+  Place add(MemType type, const Desc& desc, Entry entry) {
     longest_ = std::max(longest_, entry.len);
-    entries_.emplace_hint(entries_.end(), Key{type, desc.dev, desc.addr},
-                          std::move(entry));  // They mostly come sorted.
+    return entries_.emplace_hint(entries_.end(), Key{type, desc.dev, desc.addr},
+                                 std::move(entry));  // They mostly come sorted.
   }
+  void drop(Place place) { entries_.erase(place); }
   /// Takes one with exactly these values away from `backends`: out of the book when none is left. False: there is none.
   bool take(MemType type, const Desc& desc, BackendMask backends, std::optional<Entry>* out) {
     const Key key{type, desc.dev, desc.addr};

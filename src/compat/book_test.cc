@@ -8,7 +8,7 @@ namespace {
 using Names = Book<int>;
 
 Names::Entry entry(std::uint64_t len, int name, BackendMask backends = 1) {
-  return {.len = len, .range = name, .id = 0, .backends = backends};
+  return {.len = len, .range = name, .backends = backends};
 }
 
 int find(const Names& book, const Desc& desc, MemType type = MemType::kDram) {

@@ -177,6 +177,7 @@ Result<Backend> AgentCore::create_backend(std::string_view name, const Params& p
     return refusal(NixlCode::kBackend, "create_backend",
                    base::format("{} does not open for agent '{}'", plugin->name, name_), status);
   }
+  if (backends_.empty()) first_ = plugin;  // Published with the count.
   backends_.push_back(std::move(made));
   backend_count_.store(backends_.size(), std::memory_order_release);
   return Backend(std::string(plugin->name), this);
@@ -224,6 +225,8 @@ Result<BackendMask> AgentCore::backends_in(std::string_view call, const OptArgs*
 }
 
 Backend AgentCore::first_of(BackendMask mask) const {
+  // Most agents have one, which stays the first for ever.
+  if ((mask & 1) != 0 && has_backend()) return Backend(std::string(first_->name), this);
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < backends_.size(); ++i) {
     if ((mask >> i & 1) != 0) return Backend(std::string(backends_[i].plugin->name), this);
@@ -236,7 +239,8 @@ std::string AgentCore::describe() const {
   std::string names, peers;
   for (const CreatedBackend& one : backends_) names.append(names.empty() ? "" : ", ").append(one.plugin->name);
   for (const auto& [name, remote] : remotes_) peers.append(peers.empty() ? "" : ", ").append(name);
-  return base::format("agent {}: backends [{}], {} registrations, remotes [{}]", name_, names, regions_.size(), peers);
+  return base::format("agent {}: backends [{}], {} registrations, remotes [{}]", name_, names, book_.entries().size(),
+                      peers);
 }
 
 }  // namespace compat

@@ -45,6 +45,14 @@ struct CreatedBackend {
   Params params;  ///< In force, defaults included.
 };
 
+/// A registration of this agent's.
+struct LocalSpot {
+  Region owner;                                ///< Closes it.
+  std::shared_ptr<agent::LocalRegion> region;  ///< The same.
+  std::uint64_t offset = 0;
+  std::uint32_t index = 0;  ///< In the card.
+};
+
 /// A registration of a peer's: its number, and the region that it is once somebody wanted it. Most never are.
 struct RemoteSpot {
   static constexpr std::uint64_t offset = 0;
@@ -52,6 +60,8 @@ struct RemoteSpot {
   std::uint32_t generation = 0;
   mutable std::shared_ptr<const agent::RemoteRegion> region;  ///< Under the agent's mutex.
 };
+
+struct PreparedPair;
 
 /// What is known of one peer.
 struct Remote {
@@ -139,6 +149,10 @@ class AgentCore {
                                std::span<const StridedDesc> rows, const OptArgs* opt,
                                const std::shared_ptr<AgentCore>& self);
 
+  /// Both sides of one request, which nobody keeps. `name` is not empty.
+  Status prepare_pair(std::string_view call, const XferDescList& local, std::string_view name,
+                      const XferDescList& remote, const OptArgs* opt, PreparedPair& pair);
+
   /// Room for the rows of a list, of one that is gone if there is any.
   std::vector<plan::RowBlock> take_room();
   void keep_room(std::vector<plan::RowBlock> room);
@@ -160,11 +174,19 @@ class AgentCore {
   /// backends_in, under the mutex.
   Result<BackendMask> mask_of(std::string_view call, const OptArgs* opt) const;
   /// `opening`: devices that this call registers by path.
-  Result<Region> add_region(std::string_view call, MemType type, const RegDesc& desc, std::set<std::uint64_t>* opening);
-  Status close_all(std::vector<Region> regions, std::string_view call);
+  /// The backends that register memory of that type. Under the mutex.
+  Result<BackendMask> takers(std::string_view call, MemType type, const OptArgs* opt) const;
+  Status add_regions(std::string_view call, MemType type, std::span<const RegDesc> list,
+                     std::set<std::uint64_t>* opening, std::vector<Region>* made);
+  Result<Region> add_file(std::string_view call, const RegDesc& desc, std::set<std::uint64_t>* opening);
+  Status close_all(std::vector<LocalSpot> closing, std::string_view call);
   /// The peer of that name, self included; empty when it is unknown or gone. Under the mutex.
   std::optional<Peer> find_peer(std::string_view name);
   Result<Peer> need_peer(std::string_view call, std::string_view name);
+  /// Under the mutex.
+  template <typename Row>
+  Status resolve_list(std::string_view call, std::string_view name, MemType type, std::span<const Row> list,
+                      const OptArgs* opt, PreparedCore& prepared);
   template <typename Row>
   Result<PreparedList> prepare_any(std::string_view call, std::string_view name, MemType type,
                                    std::span<const Row> list, const OptArgs* opt,
@@ -185,13 +207,12 @@ class AgentCore {
   std::optional<Driver> driver_;  ///< Outlives the agent.
   std::optional<hawser::Agent> agent_;
   std::atomic<std::size_t> backend_count_{0};
+  const Plugin* first_ = nullptr;  ///< Of the first backend; constant from then on.
   Pace pace_;
 
   mutable std::mutex mutex_;  ///< Over what follows, and over opening the agent.
   std::vector<CreatedBackend> backends_;
-  Book<LocalRange> book_;
-  std::map<std::uint64_t, Region> regions_;  ///< By Entry::id.
-  std::uint64_t next_id_ = 1;
+  Book<LocalSpot> book_;
   std::map<std::string, Remote, std::less<>> remotes_;
   Outgoing outgoing_;
   /// Over what follows. Taken by requests under their own mutex, which `advance` therefore only tries; what it looks at

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "agent/core.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/core.h"
@@ -12,6 +13,8 @@ namespace compat {
 namespace {
 
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+/// Regions that are closed together, while the agent's lane is held; what is made is booked while it is in a cache.
+constexpr std::size_t kRegionsAtOnce = 64;
 
 RegionOptions region_options(MemType type, const RegDesc& desc) {
   RegionOptions options{.bytes = {reinterpret_cast<std::byte*>(desc.addr), desc.len}};
@@ -26,11 +29,9 @@ Desc book_desc(MemType type, const Desc& desc) { return type == MemType::kFile ?
 
 }  // namespace
 
-Result<Region> AgentCore::add_region(std::string_view call, MemType type, const RegDesc& desc,
-                                     std::set<std::uint64_t>* opening) {
-  if (type != MemType::kFile) return agent_->add_region(region_options(type, desc));
+Result<Region> AgentCore::add_file(std::string_view call, const RegDesc& desc, std::set<std::uint64_t>* opening) {
   // Such a number stands for one file: without it two files could not be told apart.
-  if (is_path_mode(desc.meta) && (book_.has_device(type, desc.dev) || !opening->insert(desc.dev).second)) {
+  if (is_path_mode(desc.meta) && (book_.has_device(MemType::kFile, desc.dev) || !opening->insert(desc.dev).second)) {
     return refusal(NixlCode::kInvalidParam, call, base::format("another file is registered as device {}", desc.dev))
         .with_advice("give each path a device number of its own");
   }
@@ -38,41 +39,66 @@ Result<Region> AgentCore::add_region(std::string_view call, MemType type, const 
   return agent_->add_file(options);
 }
 
+/// On an error `made` has those before the one that failed.
+Status AgentCore::add_regions(std::string_view call, MemType type, std::span<const RegDesc> list,
+                              std::set<std::uint64_t>* opening, std::vector<Region>* made) {
+  if (type == MemType::kFile) {
+    for (const RegDesc& desc : list) {
+      HAWSER_TRY_ASSIGN(Region region, add_file(call, desc, opening));
+      made->push_back(std::move(region));
+    }
+    return {};
+  }
+  for (const RegDesc& desc : list) {
+    HAWSER_TRY_ASSIGN(Region region, agent_->add_region(region_options(type, desc)));
+    made->push_back(std::move(region));
+  }
+  return {};
+}
+
+Result<BackendMask> AgentCore::takers(std::string_view call, MemType type, const OptArgs* opt) const {
+  if (backends_.empty()) return refusal(NixlCode::kNotFound, call, "the agent has no backend yet");
+  HAWSER_TRY_ASSIGN(const BackendMask wanted, mask_of(call, opt));
+  BackendMask mask = 0;
+  for (std::size_t i = 0; i < backends_.size(); ++i) {
+    if (takes(*backends_[i].plugin, type)) mask |= BackendMask{1} << i;
+  }
+  if ((mask & wanted) != 0) return mask & wanted;
+  return refusal(NixlCode::kNotFound, call,
+                 base::format("no backend of agent '{}' takes {} memory", name_, to_string(type)));
+}
+
 Status AgentCore::register_memory(const RegDescList& list, const OptArgs* opt) {
   constexpr std::string_view kCall = "register_mem";
   HAWSER_TRY(need_home(kCall));
   const std::lock_guard lock(mutex_);
-  if (backends_.empty()) return refusal(NixlCode::kNotFound, kCall, "the agent has no backend yet");
-  HAWSER_TRY_ASSIGN(const BackendMask wanted, mask_of(kCall, opt));
-  BackendMask mask = 0;
-  for (std::size_t i = 0; i < backends_.size(); ++i) {
-    if (takes(*backends_[i].plugin, list.type())) mask |= BackendMask{1} << i;
-  }
-  mask &= wanted;
-  if (mask == 0) {
-    return refusal(NixlCode::kNotFound, kCall,
-                   base::format("no backend of agent '{}' takes {} memory", name_, to_string(list.type())));
-  }
-  std::vector<Region> made;
+  HAWSER_TRY_ASSIGN(const BackendMask mask, takers(kCall, list.type(), opt));
+  std::vector<Book<LocalSpot>::Place> booked;
+  booked.reserve(list.size());
   std::set<std::uint64_t> opening;
-  for (const RegDesc& desc : list) {
-    Result<Region> region = add_region(kCall, list.type(), desc, &opening);
-    // All or nothing: those made before close themselves.
-    if (!region) {
-      const bool is_wrong = code_of(region.error()) == NixlCode::kInvalidParam && list.type() == MemType::kFile;
+  std::vector<Region> made;
+  for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
+    const auto some = rest.first(std::min(kRegionsAtOnce, rest.size()));
+    made.clear();
+    const Status status = add_regions(kCall, list.type(), some, &opening, &made);
+    if (!status.ok()) {
+      // All or nothing: those made before close themselves.
+      for (const auto place : booked) book_.drop(place);
+      const bool is_wrong = code_of(status) == NixlCode::kInvalidParam && list.type() == MemType::kFile;
       return refusal(is_wrong ? NixlCode::kInvalidParam : NixlCode::kBackend, kCall,
-                     base::format("descriptor {}", made.size()), region.error());
+                     base::format("descriptor {}", booked.size() + made.size()), status);
     }
-    made.push_back(std::move(*region));
-  }
-  std::size_t at = 0;
-  for (const RegDesc& desc : list) {
-    Region& region = made[at++];
-    const Desc known = book_desc(list.type(), desc);
-    const std::uint64_t begin = list.type() == MemType::kFile ? known.addr : 0;
-    book_.add(list.type(), known,
-              {.len = known.len, .range = region.range(begin, known.len), .id = next_id_, .backends = mask});
-    regions_.emplace(next_id_++, std::move(region));
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const Desc known = book_desc(list.type(), some[i]);
+      const std::uint64_t begin = list.type() == MemType::kFile ? known.addr : 0;
+      const std::uint32_t index = made[i].index();
+      LocalRange range = made[i].range(begin, known.len);
+      booked.push_back(book_.add(
+          list.type(), known,
+          {.len = known.len,
+           .range = {.owner = std::move(made[i]), .region = std::move(range.region), .offset = begin, .index = index},
+           .backends = mask}));
+    }
   }
   return {};
 }
@@ -80,36 +106,37 @@ Status AgentCore::register_memory(const RegDescList& list, const OptArgs* opt) {
 Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt) {
   constexpr std::string_view kCall = "deregister_mem";
   HAWSER_TRY(need_home(kCall));
-  std::vector<Region> closing;
-  Status answer;
-  {
-    const std::lock_guard lock(mutex_);
-    HAWSER_TRY_ASSIGN(const BackendMask mask, mask_of(kCall, opt));
-    std::size_t at = 0;
-    for (const RegDesc& desc : list) {
-      std::optional<Book<LocalRange>::Entry> entry;
-      if (!book_.take(list.type(), book_desc(list.type(), desc), mask, &entry)) {
-        answer = refusal(NixlCode::kNotFound, kCall, base::format("descriptor {} is not registered (any more)", at));
+  HAWSER_TRY_ASSIGN(const BackendMask mask, backends_in(kCall, opt));
+  Status answer, closed;
+  for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
+    const auto some = rest.first(std::min(kRegionsAtOnce, rest.size()));
+    std::vector<LocalSpot> closing;
+    closing.reserve(some.size());
+    {
+      const std::lock_guard lock(mutex_);
+      for (const RegDesc& desc : some) {
+        std::optional<Book<LocalSpot>::Entry> entry;
+        if (!book_.take(list.type(), book_desc(list.type(), desc), mask, &entry)) {
+          answer = refusal(NixlCode::kNotFound, kCall,
+                           base::format("descriptor {} is not registered (any more)", &desc - list.span().data()));
+        }
+        if (entry) closing.push_back(std::move(entry->range));
       }
-      ++at;
-      if (!entry) continue;
-      const auto region = regions_.find(entry->id);
-      closing.push_back(std::move(region->second));
-      regions_.erase(region);
     }
+    // The caller frees the memory next, so what still uses it must be over.
+    const Status status = close_all(std::move(closing), kCall);
+    if (closed.ok()) closed = status;
   }
-  // The caller frees the memory next, so what still uses it must be over.
-  const Status closed = close_all(std::move(closing), kCall);
   return answer.ok() ? closed : answer;
 }
 
-Status AgentCore::close_all(std::vector<Region> regions, std::string_view call) {
-  Status answer;
-  for (Region& region : regions) {
-    const Status status = region.close(kCloseTimeout);
-    if (!status.ok() && answer.ok()) answer = refusal(NixlCode::kBackend, call, "the memory is in use", status);
-  }
-  return answer;
+Status AgentCore::close_all(std::vector<LocalSpot> closing, std::string_view call) {
+  if (closing.empty() || agent_->core()->is_closed()) return {};
+  std::vector<std::shared_ptr<agent::LocalRegion>> regions;
+  regions.reserve(closing.size());
+  for (LocalSpot& spot : closing) regions.push_back(std::move(spot.region));
+  const Status status = agent_->core()->close_regions(regions, kCloseTimeout);
+  return status.ok() ? status : refusal(NixlCode::kBackend, call, "the memory is in use", status);
 }
 
 Result<QueryResponses> AgentCore::query_mem(const RegDescList& list, const OptArgs* opt) const {

@@ -42,35 +42,32 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   for (std::size_t i = 0; i < backends_.size(); ++i) remote |= BackendMask{backends_[i].plugin->remote} << i;
   mask &= remote;
   if (mask == 0) return refusal(NixlCode::kInvalidParam, call, "the agent has no backend that reaches others");
-  Blob blob{.agent = name_, .card = {}, .entries = {}};
-  std::vector<std::uint32_t> indices;
-  const std::size_t count = only == nullptr ? book_.entries().size() : only->size();
-  blob.entries.reserve(count);
-  indices.reserve(count);
-  const auto add = [&](MemType type, const Desc& desc, const Book<LocalRange>::Entry& entry) {
-    indices.push_back(entry.range.region->entry->index);
-    blob.entries.push_back({.type = type, .region = indices.back(), .desc = desc});
-  };
+  BlobEntries entries;
   if (only == nullptr) {
     for (const auto& [key, entry] : book_.entries()) {
       const auto& [type, dev, addr] = key;
-      if ((entry.backends & mask) != 0) add(type, {.addr = addr, .len = entry.len, .dev = dev}, entry);
+      if ((entry.backends & mask) == 0) continue;
+      entries.add({.type = type, .region = entry.range.index, .desc = {.addr = addr, .len = entry.len, .dev = dev}});
     }
-  } else {
-    Book<LocalRange>::Cursor cursor(book_, only->type());
-    for (const RegDesc& desc : *only) {
-      std::uint64_t offset = 0;
-      const auto* const entry = cursor.find(desc, &offset);
-      if (entry == nullptr || (entry->backends & mask) == 0) {
-        return refusal(NixlCode::kNotFound, call, base::format("descriptor {} is not registered", blob.entries.size()));
-      }
-      add(only->type(), {.addr = desc.addr - offset, .len = entry->len, .dev = desc.dev}, *entry);
-    }
+    HAWSER_TRY_ASSIGN(const std::string card, agent_->card());
+    return encode_blob(name_, card, entries);
   }
-  Result<std::string> card = only == nullptr ? agent_->card() : agent_->partial_card(indices);
-  if (!card) return card.error();
-  blob.card = *std::move(card);
-  return encode_blob(blob);
+  std::vector<std::uint32_t> indices;
+  indices.reserve(only->size());
+  Book<LocalSpot>::Cursor cursor(book_, only->type());
+  for (const RegDesc& desc : *only) {
+    std::uint64_t offset = 0;
+    const auto* const entry = cursor.find(desc, &offset);
+    if (entry == nullptr || (entry->backends & mask) == 0) {
+      return refusal(NixlCode::kNotFound, call, base::format("descriptor {} is not registered", indices.size()));
+    }
+    indices.push_back(entry->range.index);
+    entries.add({.type = only->type(),
+                 .region = indices.back(),
+                 .desc = {.addr = desc.addr - offset, .len = entry->len, .dev = desc.dev}});
+  }
+  HAWSER_TRY_ASSIGN(const std::string card, agent_->partial_card(indices));
+  return encode_blob(name_, card, entries);
 }
 
 Result<std::string> AgentCore::load(std::string_view bytes) {
@@ -98,7 +95,6 @@ Result<std::string> AgentCore::load(std::string_view bytes) {
     book.add(entry.type, entry.desc,
              {.len = entry.desc.len,
               .range = {.index = region->index, .generation = region->generation, .region = nullptr},
-              .id = 0,
               .backends = kAllBackends});
     ++at;
   }

@@ -17,6 +17,7 @@ constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 31;
 /// Room that is kept for lists to come: each so many blocks (6 MiB), so many of them.
 constexpr std::size_t kRoomBlocksMax = std::size_t{1} << 18;
 constexpr std::size_t kRoomsMax = 4;
+constexpr std::size_t kRoomFrom = 64;  ///< Shorter lists are rows, and need none.
 
 /// Numbers regions in order of first use.
 template <typename Region>
@@ -50,8 +51,8 @@ std::uint64_t base_of(const agent::LocalRegion& region) { return reinterpret_cas
 std::uint64_t base_of(const agent::RemoteRegion&) { return 0; }
 
 /// What a registration is. Null: the peer has withdrawn it since its metadata was loaded.
-const std::shared_ptr<agent::LocalRegion>* region_of(const LocalRange& range, const std::optional<Peer>&) {
-  return &range.region;
+const std::shared_ptr<agent::LocalRegion>* region_of(const LocalSpot& spot, const std::optional<Peer>&) {
+  return &spot.region;
 }
 const std::shared_ptr<const agent::RemoteRegion>* region_of(const RemoteSpot& spot, const std::optional<Peer>& peer) {
   if (spot.region) return &spot.region;
@@ -173,34 +174,50 @@ Status AgentCore::mirror_regions(std::string_view call, const Peer& self, Prepar
 }
 
 template <typename Row>
+Status AgentCore::resolve_list(std::string_view call, std::string_view name, MemType type, std::span<const Row> list,
+                               const OptArgs* opt, PreparedCore& prepared) {
+  if (list.empty()) return refusal(NixlCode::kInvalidParam, call, "the list is empty");
+  if (list.size() > kBlocksMax) return refusal(NixlCode::kInvalidParam, call, "the list has more than 2^31 entries");
+  if (list.size() >= kRoomFrom) prepared.rows.reuse(take_room());
+  HAWSER_TRY_ASSIGN(prepared.backends, mask_of(call, opt));
+  if (!name.empty()) {
+    prepared.peer = find_peer(name);
+    if (!prepared.peer) {
+      return refusal(NixlCode::kNotFound, call, base::format("no metadata of agent '{}' is loaded", name));
+    }
+  }
+  if (!prepared.peer) {
+    HAWSER_TRY(resolve(call, book_, type, list, prepared.locals, prepared));
+  } else if (prepared.peer->is_self()) {
+    // Rows are the same on both sides but for what stands before their offsets.
+    HAWSER_TRY(resolve(call, book_, type, list, prepared.locals, prepared));
+    HAWSER_TRY(mirror_regions(call, *prepared.peer, prepared));
+    prepared.rows.rebase([&](std::uint32_t region) { return base_of(*prepared.locals[region]); });
+    prepared.locals.clear();
+  } else {
+    HAWSER_TRY(resolve(call, remotes_.find(name)->second.book, type, list, prepared.remotes, prepared));
+  }
+  if (prepared.backends == 0) return refusal(NixlCode::kNotFound, call, "no backend has all of the list");
+  return {};
+}
+
+template <typename Row>
 Result<PreparedList> AgentCore::prepare_any(std::string_view call, std::string_view name, MemType type,
                                             std::span<const Row> list, const OptArgs* opt,
                                             const std::shared_ptr<AgentCore>& self) {
   HAWSER_TRY(need_home(call));
   auto prepared = std::make_shared<PreparedCore>(self);
-  if (list.empty()) return refusal(NixlCode::kInvalidParam, call, "the list is empty");
-  if (list.size() > kBlocksMax) return refusal(NixlCode::kInvalidParam, call, "the list has more than 2^31 entries");
   const std::lock_guard lock(mutex_);
-  HAWSER_TRY_ASSIGN(prepared->backends, mask_of(call, opt));
-  if (!name.empty()) {
-    prepared->peer = find_peer(name);
-    if (!prepared->peer) {
-      return refusal(NixlCode::kNotFound, call, base::format("no metadata of agent '{}' is loaded", name));
-    }
-  }
-  if (!prepared->peer) {
-    HAWSER_TRY(resolve(call, book_, type, list, prepared->locals, *prepared));
-  } else if (prepared->peer->is_self()) {
-    // Rows are the same on both sides but for what stands before their offsets.
-    HAWSER_TRY(resolve(call, book_, type, list, prepared->locals, *prepared));
-    HAWSER_TRY(mirror_regions(call, *prepared->peer, *prepared));
-    prepared->rows.rebase([&](std::uint32_t region) { return base_of(*prepared->locals[region]); });
-    prepared->locals.clear();
-  } else {
-    HAWSER_TRY(resolve(call, remotes_.find(name)->second.book, type, list, prepared->remotes, *prepared));
-  }
-  if (prepared->backends == 0) return refusal(NixlCode::kNotFound, call, "no backend has all of the list");
+  HAWSER_TRY(resolve_list(call, name, type, list, opt, *prepared));
   return PreparedList(std::move(prepared));
+}
+
+Status AgentCore::prepare_pair(std::string_view call, const XferDescList& local, std::string_view name,
+                               const XferDescList& remote, const OptArgs* opt, PreparedPair& pair) {
+  HAWSER_TRY(need_home(call));
+  const std::lock_guard lock(mutex_);
+  HAWSER_TRY(resolve_list(call, {}, local.type(), local.span(), opt, pair.local));
+  return resolve_list(call, name, remote.type(), remote.span(), opt, pair.remote);
 }
 
 Result<PreparedList> AgentCore::prepare(std::string_view call, std::string_view name, MemType type,

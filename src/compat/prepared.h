@@ -17,7 +17,7 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 
 struct PreparedCore {
-  explicit PreparedCore(std::shared_ptr<AgentCore> its) : core(std::move(its)) { rows.reuse(core->take_room()); }
+  explicit PreparedCore(std::shared_ptr<AgentCore> its) : core(std::move(its)) {}
   PreparedCore(const PreparedCore&) = delete;
   PreparedCore& operator=(const PreparedCore&) = delete;
   ~PreparedCore() { core->keep_room(rows.take_room()); }
@@ -28,6 +28,12 @@ struct PreparedCore {
   std::vector<std::shared_ptr<const agent::RemoteRegion>> remotes;
   hawser::plan::RowTable rows;  ///< Offsets are addresses when it is local.
   BackendMask backends = 0;     ///< That can all of it.
+};
+
+/// What create_xfer_req needs for one call: both lists resolved, without handles.
+struct PreparedPair {
+  explicit PreparedPair(const std::shared_ptr<AgentCore>& core) : local(core), remote(core) {}
+  PreparedCore local, remote;
 };
 
 }  // namespace compat

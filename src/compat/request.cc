@@ -36,6 +36,18 @@ void RequestCore::end_body() {
   core->leave_long(this);
 }
 
+void RequestCore::set_finished(bool is_finished) {
+  finished.store(is_finished, std::memory_order_release);
+  if (mirror_ != nullptr) mirror_->store(is_finished ? mirror_tag_ : 0, std::memory_order_release);
+}
+
+void RequestCore::mirror_finished(std::atomic<std::uint64_t>* word, std::uint64_t tag) {
+  const std::lock_guard lock(mutex);
+  mirror_ = word;
+  mirror_tag_ = tag;
+  set_finished(finished.load(std::memory_order_relaxed));
+}
+
 std::optional<std::size_t> RequestCore::sending() const {
   const std::lock_guard lock(mutex);
   return waiting && body ? std::optional(body->sent()) : std::nullopt;
@@ -94,7 +106,7 @@ Result<bool> RequestCore::look_locked() {
   const Status status = transfer->status();
   end_body();
   if (status.ok()) {
-    finished.store(true, std::memory_order_release);
+    set_finished(true);
     return false;
   }
   const bool gone = status.code() == Code::kDisconnected;
@@ -139,7 +151,7 @@ Result<bool> RequestCore::post_now(const OptArgs* opt) {
   if (opt != nullptr) notif = opt->notification;
   times = {.start_time_us = now_us(), .total_bytes = plan.bytes(), .desc_count = descs};
   counted = false;
-  finished.store(false, std::memory_order_relaxed);
+  set_finished(false);
   refused = Status();
   transfer.reset();
   Result<bool> answer = submit();
@@ -184,23 +196,17 @@ Status RequestCore::release() {
     }
   }
   end_body();
-  released = true;
-  finished.store(false, std::memory_order_relaxed);
+  released.store(true, std::memory_order_release);
+  set_finished(false);
   waiting = false;
   transfer.reset();
   plan = Plan();
   return {};
 }
 
-bool RequestCore::is_released() const {
-  const std::lock_guard lock(mutex);
-  return released || core->is_closed();
-}
-
-Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedList& local,
-                                                  std::span<const std::int32_t> local_index, const PreparedList& remote,
+Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedCore& ours,
+                                                  std::span<const std::int32_t> local_index, const PreparedCore& theirs,
                                                   std::span<const std::int32_t> remote_index, const OptArgs* opt) {
-  const PreparedCore &ours = *local.core(), &theirs = *remote.core();
   if (op != XferOp::kRead && op != XferOp::kWrite) {
     return refusal(NixlCode::kInvalidParam, call, base::format("operation {} is unknown", static_cast<int>(op)));
   }

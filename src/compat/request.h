@@ -34,36 +34,43 @@ struct RequestCore {
   Result<CostEstimate> estimate();
   /// Cancels what is in flight and waits for it. Good, too, when it was released before.
   Status release();
-  bool is_released() const;
+  bool is_released() const { return released.load(std::memory_order_acquire) || core->is_closed(); }
+  /// Also tells there of `finished`, as `tag` or 0.
+  void mirror_finished(std::atomic<std::uint64_t>* word, std::uint64_t tag);
   /// For AgentCore::advance: looks, unless somebody else is about to.
   void try_look();
 
   /// The transfer of the last post ended well and all about it is written down: looking at it needs no lock.
   std::atomic<bool> finished{false};
+  std::atomic<bool> released{false};
   mutable std::mutex mutex;  ///< Over what follows, and over setting what stands before.
   std::optional<std::string> notif;
   std::optional<LongNotification> body;  ///< Of `notif`, where it does not go in one: sent ahead of the data.
   std::optional<Transfer> transfer;
   bool waiting = false;  ///< Posted, but a bound was reached: submitted again when looked at.
   Status refused;        ///< Why the last post never became a transfer.
-  bool released = false;
   bool counted = false;  ///< The telemetry's duration is final.
   XferTelemetry times;
 
  private:
   Result<bool> post_now(const OptArgs* opt);
   Result<bool> submit();
+  /// Under the mutex.
+  void set_finished(bool is_finished);
   void end_body();
   /// How much of a long notification is sent, while some of it is not.
   std::optional<std::size_t> sending() const;
   /// What the transfer carries for `notif`. kBusy: not yet.
   Result<std::string> carried();
   Result<bool> look_locked();
+
+  std::atomic<std::uint64_t>* mirror_ = nullptr;  ///< Under the mutex, like its tag.
+  std::uint64_t mirror_tag_ = 0;
 };
 
 /// Joins a local and a remote list by index.
-Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedList& local,
-                                                  std::span<const std::int32_t> local_index, const PreparedList& remote,
+Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedCore& local,
+                                                  std::span<const std::int32_t> local_index, const PreparedCore& remote,
                                                   std::span<const std::int32_t> remote_index, const OptArgs* opt);
 
 }  // namespace compat

@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "wire/card.h"
 #include "wire/card_format.h"
+#include "wire/card_source.h"
 
 namespace hawser::wire {
 namespace {
@@ -17,16 +18,13 @@ Status invalid(fmt::format_string<Values...> text, Values&&... values) {
   return Status(Code::kInvalid, "card: " + base::format(text, std::forward<Values>(values)...));
 }
 
-Status check_counts(const Card& card) {
+Status check_counts(const Card& card, std::size_t regions) {
   if (!is_agent_name(card.name)) return invalid("the name must be 1 to {} bytes without control characters", kNameMax);
-  if (card.regions.size() > kCardRegionsMax)
-    return invalid("{} regions, the most is {}", card.regions.size(), kCardRegionsMax);
+  if (regions > kCardRegionsMax) return invalid("{} regions, the most is {}", regions, kCardRegionsMax);
   if (card.removed.size() > kCardRemovedMax)
     return invalid("{} removals, the most is {}", card.removed.size(), kCardRemovedMax);
   if (card.backends.size() > kCardBackendsMax)
     return invalid("{} backends, the most is {}", card.backends.size(), kCardBackendsMax);
-  if (card.extras.size() > kCardExtrasMax)
-    return invalid("{} extras, the most is {}", card.extras.size(), kCardExtrasMax);
   const bool delta = card.kind == CardKind::kDelta;
   if (!delta && (!card.removed.empty() || card.base_revision != 0))
     return invalid("only a delta removes or builds on another");
@@ -43,11 +41,10 @@ Status check_counts(const Card& card) {
   return {};
 }
 
-Status check_extras(const Card& card, const CardRegion& region) {
-  const std::size_t end = std::size_t{region.extra_first} + region.extra_count;
-  if (region.extra_count > kCardBackendsMax || end > card.extras.size())
+Status check_extras(const Card& card, const CardRegion& region, std::span<const CardExtra> extras) {
+  if (extras.size() > kCardBackendsMax || extras.size() != region.extra_count)
     return invalid("region {} names extras that are not there", region.index);
-  for (const CardExtra& extra : card.extras_of(region)) {
+  for (const CardExtra& extra : extras) {
     if (extra.backend >= card.backends.size()) return invalid("region {} has an extra of no backend", region.index);
     if (extra.bytes.size() > kCardExtraMax)
       return invalid("region {} has an extra of {} bytes", region.index, extra.bytes.size());
@@ -56,13 +53,13 @@ Status check_extras(const Card& card, const CardRegion& region) {
 }
 
 // `next` is the smallest index that may come.
-Status check_region(const Card& card, const CardRegion& region, std::uint64_t next) {
+Status check_region(const Card& card, const CardRegion& region, std::span<const CardExtra> extras, std::uint64_t next) {
   if (region.index < next) return invalid("region {} is out of order", region.index);
   if (region.index >= kCardRegionsMax) return invalid("region index {} is too large", region.index);
   if (region.name.size() > kNameMax)
     return invalid("the name of region {} has {} bytes", region.index, region.name.size());
   if (region.rights > Rights::kReadWrite) return invalid("region {} has unknown rights", region.index);
-  return region.extra_count == 0 ? Status() : check_extras(card, region);
+  return region.extra_count == 0 ? Status() : check_extras(card, region, extras);
 }
 
 std::uint8_t flags_of(const CardRegion& region) {
@@ -121,28 +118,47 @@ void put_region(const CardRegion& region, std::uint64_t next, ByteWriter& out) {
   out.bytes(entry.written());
 }
 
-Status put_regions(const Card& card, ByteWriter& out) {
-  out.varint(card.regions.size());
+/// `text` is what the section of that name will hold.
+Status put_regions(const Card& card, CardSource& source, ByteWriter& out, std::string* text) {
+  const std::size_t count = source.count();
+  out.varint(count);
   std::uint64_t next = 0;
-  for (const CardRegion& region : card.regions) {
-    HAWSER_TRY(check_region(card, region, next));
+  std::size_t extras_seen = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::span<const CardExtra> extras;
+    const CardRegion& region = source.next(&extras);
+    HAWSER_TRY(check_region(card, region, extras, next));
     put_region(region, next, out);
     next = std::uint64_t{region.index} + 1;
-    for (const CardExtra& extra : card.extras_of(region)) {
+    text->append(region.name);
+    extras_seen += extras.size();
+    if (extras_seen > kCardExtrasMax) return invalid("more than {} extras", kCardExtrasMax);
+    for (const CardExtra& extra : extras) {
       out.varint(extra.backend);
       out.varint(extra.bytes.size());
+      text->append(extra.bytes);
     }
   }
   return {};
 }
 
-Status put_text(const Card& card, ByteWriter& out) {
-  for (const CardRegion& region : card.regions) {
-    if (!region.name.empty()) out.bytes(base::as_bytes(region.name));
-    for (const CardExtra& extra : card.extras_of(region)) out.bytes(base::as_bytes(extra.bytes));
+/// The regions of a card itself.
+class OwnRegions final : public CardSource {
+ public:
+  explicit OwnRegions(const Card& card) : card_(card) {}
+  std::size_t count() const override { return card_.regions.size(); }
+  const CardRegion& next(std::span<const CardExtra>* extras) override {
+    const CardRegion& region = card_.regions[at_++];
+    // Of extras that are not there none are given, which is told.
+    const std::size_t end = std::size_t{region.extra_first} + region.extra_count;
+    *extras = end > card_.extras.size() ? std::span<const CardExtra>() : card_.extras_of(region);
+    return region;
   }
-  return {};
-}
+
+ private:
+  const Card& card_;
+  std::size_t at_ = 0;
+};
 
 Status put_removed(const Card& card, ByteWriter& out) {
   out.varint(card.removed.size());
@@ -163,9 +179,15 @@ Status put_removed(const Card& card, ByteWriter& out) {
 }  // namespace
 
 Result<std::string> encode(const Card& card) {
-  HAWSER_TRY(check_counts(card));
-  std::string out;
-  out.reserve(512 + card.regions.size() * 32);
+  OwnRegions regions(card);
+  return encode(card, regions);
+}
+
+Result<std::string> encode(const Card& card, CardSource& regions) {
+  HAWSER_TRY(check_counts(card, regions.count()));
+  std::string out, text;
+  constexpr std::size_t kHeadRoom = 512, kRegionRoom = 32;
+  out.reserve(kHeadRoom + regions.count() * kRegionRoom);
   ByteWriter frame(&out);
   frame.u32(kCardMagic);
   frame.u16(card.version_min);
@@ -173,9 +195,12 @@ Result<std::string> encode(const Card& card) {
   const std::size_t size = frame.open_block();
   HAWSER_TRY(section(out, form::kHead, [&](ByteWriter& to) { return put_head(card, to); }));
   HAWSER_TRY(section(out, form::kBackends, [&](ByteWriter& to) { return put_backends(card, to); }));
-  if (!card.regions.empty()) {
-    HAWSER_TRY(section(out, form::kRegions, [&](ByteWriter& to) { return put_regions(card, to); }));
-    HAWSER_TRY(section(out, form::kText, [&](ByteWriter& to) { return put_text(card, to); }));
+  if (regions.count() != 0) {
+    HAWSER_TRY(section(out, form::kRegions, [&](ByteWriter& to) { return put_regions(card, regions, to, &text); }));
+    HAWSER_TRY(section(out, form::kText, [&](ByteWriter& to) {
+      to.bytes(base::as_bytes(text));
+      return Status();
+    }));
   }
   if (!card.removed.empty()) {
     HAWSER_TRY(section(out, form::kRemoved, [&](ByteWriter& to) { return put_removed(card, to); }));

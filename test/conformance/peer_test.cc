@@ -185,6 +185,21 @@ TEST_P(Conformance, AnInvalidatedPeerCanBeMetAgain) {
   EXPECT_EQ(b().invalidate(again).code(), Code::kInvalid);
 }
 
+TEST_P(Conformance, AnIdlePeerThatIsInvalidatedHearsOfIt) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  open_pair();
+  const Peer peer = meet();
+  const Peer us = b_to_a();
+  ASSERT_TRUE(env().eventually([&] { return us.state() == PeerState::kUp; }));
+  must(a().invalidate(peer));
+  EXPECT_EQ(peer.state(), PeerState::kDown);
+  EXPECT_TRUE(a().peers().empty());
+  EXPECT_TRUE(env().eventually([&] { return us.state() == PeerState::kDown; }));
+  const Peer again = meet();
+  EXPECT_EQ(again.incarnation(), peer.incarnation());
+  EXPECT_EQ(peer.state(), PeerState::kDown);
+}
+
 TEST_P(Conformance, UnknownPeersAreNamed) {
   open_pair();
   Area source = add(a(), "source", 64), target = add(b(), "target", 64);

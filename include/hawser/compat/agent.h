@@ -14,6 +14,7 @@
 // Thread rule: thread-safe. A request belongs to one thread at a time. Lifetime: an Agent is a handle; copies share one
 // agent and its backends, and the last of handles, registrations, prepared lists and requests ends it.
 
+#include <atomic>
 #include <cstdint>
 #include <iosfwd>
 #include <map>
@@ -157,6 +158,9 @@ class HAWSER_API TransferRequest {
   bool is_released() const;
   /// Fails when it cannot be ended in time: then it is in flight still, and may be released again.
   Status release();
+  /// From now on `word` is `tag` while the last post has ended well and get_xfer_status would say so, else 0; stored
+  /// with release. `word` must outlive the request; null ends it.
+  void mirror_finished(std::atomic<std::uint64_t>* word, std::uint64_t tag);
   RequestCore* core() const { return core_.get(); }
 
  private:

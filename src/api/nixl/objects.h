@@ -117,8 +117,11 @@ struct PreparedHandle final : api::Object {
 struct RequestHandle final : api::Object {
   static constexpr std::uint8_t kKind = 22;
   static constexpr std::string_view kName = "request";
-  explicit RequestHandle(compat::TransferRequest its) : request(std::move(its)) {}
+  RequestHandle(compat::TransferRequest its, std::uint64_t its_agent) : request(std::move(its)), agent(its_agent) {}
+  /// Notes its agent's handle while a look would say that it is finished.
+  void placed(api::Note& note) override { request.mirror_finished(&note, agent); }
   compat::TransferRequest request;
+  const std::uint64_t agent;
 };
 
 }  // namespace hawser::nixl

@@ -89,6 +89,9 @@ std::size_t Engine::poll_events(std::size_t backend, Instant now) {
         case backend::PortEvent::Kind::kArrival:
           on_arrival(event, now);
           break;
+        case backend::PortEvent::Kind::kUncounted:
+          on_uncounted(event);
+          break;
         case backend::PortEvent::Kind::kPathUp:
           on_path_up(backend, event, now);
           break;

@@ -147,6 +147,7 @@ class Engine {
   std::size_t check_held(Instant now);
   std::size_t offer(Session& session, Instant now);
   Offer advance(Slot& slot, Session& session, Instant now);
+  bool carries_arrivals(const PathEntry& entry, const Slot& slot) const;
   Offer offer_chunks(Slot& slot, PathEntry& entry, Instant now);
   Offer offer_batches(Slot& slot, PathEntry& entry, std::span<backend::Chunk> batch, Instant now);
   std::size_t fill_batch(Slot& slot, const Route& route, bool covered, std::span<backend::Chunk> batch);
@@ -189,6 +190,7 @@ class Engine {
   Status on_credit(Session& session, const wire::Credit& credit);
   Status on_send(Session& session, const wire::Send& send);
   void on_arrival(const backend::PortEvent& event, Instant now);
+  void on_uncounted(const backend::PortEvent& event);
   void deliver(Session& session, const std::optional<std::span<const std::byte>>& notify,
                const std::optional<wire::SignalBump>& signal);
   void bump(Session& session, const wire::SignalBump& signal);

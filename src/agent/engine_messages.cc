@@ -158,6 +158,13 @@ bool Engine::pump_requests(Session& session, std::size_t* work) {
     session.cancelled.pop_back();
     ++*work;
   }
+  // After those: of what failed the peer expects nothing any more, and ignores this.
+  while (!session.visible.empty()) {
+    const wire::Arrive visible{.seq = session.link_out.next_seq(), .transfer = session.visible.back(), .chunks = 0};
+    if (!push_reliable(session, wire::encode(visible, buffer), {})) return false;
+    session.visible.pop_back();
+    ++*work;
+  }
   if (session.card_wanted && !session.card_asked) {
     const wire::CardRequest request{.seq = session.link_out.next_seq(),
                                     .since_revision = core_.known_revision(*session.peer)};
@@ -382,6 +389,19 @@ void Engine::on_arrival(const backend::PortEvent& event, Instant now) {
   } else if (result.state == proto::ArrivalState::kComplete) {
     deliver_waiting(*session, result.cookie);
   }
+}
+
+/// The peer may wait for chunks that it will not hear of. Where the transfer goes on, its end tells that all is visible.
+void Engine::on_uncounted(const backend::PortEvent& event) {
+  Session* session = session_of(event.path);
+  if (session == nullptr) return;
+  for (Slot& slot : session->covered) {
+    if (slot.id != event.transfer) continue;
+    slot.uncounted = true;
+    return;
+  }
+  session->visible.push_back(event.transfer);
+  enlist(*session);
 }
 
 void Engine::deliver(Session& session, const std::optional<std::span<const std::byte>>& notify,

@@ -196,6 +196,10 @@ std::size_t Engine::offer(Session& session, Instant now) {
   return work;
 }
 
+bool Engine::carries_arrivals(const PathEntry& entry, const Slot& slot) const {
+  return backends_[entry.backend].traits->carries_arrivals && entry.path->carries_arrivals(slot.plan->chunk_count());
+}
+
 Engine::Offer Engine::advance(Slot& slot, Session& session, Instant now) {
   Status why;
   PathEntry* entry = route(*slot.plan, session, &why);
@@ -204,10 +208,13 @@ Engine::Offer Engine::advance(Slot& slot, Session& session, Instant now) {
     end_early(slot, why, now);
     return Offer::kEnded;
   }
-  const backend::Traits& traits = *backends_[entry->backend].traits;
-  if (slot.arrive_sent && !traits.carries_arrivals) slot.uncounted = true;
-  if (slot.covered() && traits.carries_arrivals && !slot.arrive_sent && slot.plan->operation == Operation::kWrite) {
-    if (!send_arrive(slot, session, static_cast<std::uint32_t>(slot.plan->chunk_count()))) return Offer::kBlocked;
+  if (slot.covered() && slot.plan->operation == Operation::kWrite) {
+    const bool carries = carries_arrivals(*entry, slot);
+    if (slot.arrive_sent && !carries) slot.uncounted = true;
+    if (!slot.arrive_sent && carries &&
+        !send_arrive(slot, session, static_cast<std::uint32_t>(slot.plan->chunk_count()))) {
+      return Offer::kBlocked;
+    }
   }
   const Offer offered = offer_chunks(slot, *entry, now);
   if (offered != Offer::kAll || slot.in_flight > 0) return offered;
@@ -247,7 +254,7 @@ Engine::Offer Engine::offer_chunks(Slot& slot, PathEntry& entry, Instant now) {
 }
 
 Engine::Offer Engine::offer_batches(Slot& slot, PathEntry& entry, std::span<backend::Chunk> batch, Instant now) {
-  const bool covered = slot.arrive_sent && backends_[entry.backend].traits->carries_arrivals;
+  const bool covered = slot.arrive_sent && carries_arrivals(entry, slot);
   for (;;) {
     const std::size_t count = fill_batch(slot, slot.plan->route, covered, batch);
     if (count == 0) return Offer::kAll;
@@ -314,6 +321,7 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
   slot.touched |= event.status.ok() || event.status.buffer() != BufferState::kUntouched;
   if (event.status.ok()) {
     ++slot.done_chunks;
+    slot.uncounted |= event.uncounted;
     slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + slot.plan->chunks.chunks[index].bytes,
                           std::memory_order_relaxed);
   }

@@ -119,6 +119,8 @@ struct Session {
   std::uint64_t next_covered = 1;
   std::uint64_t next_plain = 1;
   std::vector<std::uint64_t> cancelled;  ///< Announced and then failed: the peer is told to expect nothing.
+  std::vector<std::uint64_t> visible;    ///< Finished, and the peer may not have counted all of it. As many as a path's
+                                         ///< immediates under way, each time that one is lost.
 
   // Atomics: asked of the peer, by number, those of them that were not sent yet, and answers owed to the peer. Asks and
   // answers have channels of their own, so that neither waits for the other's credit.

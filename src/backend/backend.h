@@ -147,12 +147,15 @@ struct PortEvent {
     kMessage = 2,    ///< bytes: valid until the next call into the port.
     kArrival = 3,    ///< transfer, chunk: a covered chunk of the peer is visible here.
     kPathUp = 4,     ///< peer, session, inbound.
+    kUncounted = 6,  ///< transfer: kArrivals of its covered chunks were lost with their way, though the chunks ended.
     kPathDown = 5,   ///< status: why. Scope::kPeer: this incarnation is gone for good (its process ended, it closed,
                      ///< nobody listens where it did, another one answers, or it missed its heartbeats); else
                      ///< another try may help.
   };
   Kind kind = Kind::kChunkDone;
   bool inbound = false;
+  /// kChunkDone of a covered chunk that ended well: no kArrival tells of it, so the agent tells that all is visible.
+  bool uncounted = false;
   Path* path = nullptr;
   std::uint64_t cookie = 0;
   std::uint64_t transfer = 0;
@@ -185,6 +188,12 @@ class Path {
   /// The region is gone from the peer's card: its binding will not be used again.
   virtual void unbind(std::uint32_t index, std::uint32_t generation) = 0;
   virtual Submitted submit(std::span<const Chunk> chunks, Instant now) = 0;
+  /// Where the backend carries arrivals: whether this path does so for a transfer of so many chunks. Constant while the
+  /// path is up.
+  virtual bool carries_arrivals(std::uint64_t chunks) const {
+    static_cast<void>(chunks);
+    return true;
+  }
   /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room now; try in a later
   /// turn.
   virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;

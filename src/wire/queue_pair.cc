@@ -11,7 +11,7 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-enum class Kind : std::uint8_t { kPorts = 1, kConnect = 2, kAccept = 3, kReady = 4, kBroken = 5, kReceived = 7 };
+enum class Kind : std::uint8_t { kPorts = 1, kConnect = 2, kAccept = 3, kReady = 4, kBroken = 5, kReceived = 7, kCounted = 8 };
 
 constexpr std::size_t kReasonMax = 512;
 constexpr std::size_t kPortSizeMin = 1 + 1 + 1 + 1 + 1 + 2 + 16 + 1 + 1 + 8;
@@ -67,9 +67,18 @@ void put(ByteWriter& out, const RdmaPorts& message) {
     out.u8(port.gid_prefix);
     out.u64(port.mbit_per_s);
   }
-  if (message.receives == 0) return;
+  if (message.receives == 0 && message.immediates == 0) return;
   out.u16(static_cast<std::uint16_t>(message.receives));
   out.u32(message.receive_bytes);
+  if (message.immediates == 0) return;
+  out.u16(static_cast<std::uint16_t>(message.immediates));
+}
+
+void put(ByteWriter& out, const ImmediatesCounted& message) {
+  out.u8(static_cast<std::uint8_t>(Kind::kCounted));
+  out.u8(message.pair);
+  out.u32(message.epoch);
+  out.u64(message.counted);
 }
 
 void put(ByteWriter& out, const MessagesReceived& message) {
@@ -138,6 +147,9 @@ Result<QueuePairMessage> take_ports(ByteReader& in) {
   message.receive_bytes = in.u32();
   const bool holds = message.receive_bytes > kMessageHeadSize && message.receive_bytes <= kReceiveBytesMax;
   if (!in.ok() || message.receives > kReceivesMax || (message.receives > 0 && !holds)) return corrupt("bad receives");
+  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
+  message.immediates = in.u16();
+  if (!in.ok() || message.immediates > kReceivesMax) return corrupt("bad receives for immediates");
   return QueuePairMessage(std::move(message));
 }
 
@@ -171,6 +183,14 @@ Result<QueuePairMessage> take_accept(ByteReader& in) {
 Result<QueuePairMessage> take_ready(ByteReader& in) {
   QueuePairReady message;
   if (!take_head(in, &message)) return corrupt("bad Ready");
+  return QueuePairMessage(message);
+}
+
+Result<QueuePairMessage> take_counted(ByteReader& in) {
+  ImmediatesCounted message;
+  const bool head = take_head(in, &message);
+  message.counted = in.u64();
+  if (!in.ok() || !head) return corrupt("bad Counted");
   return QueuePairMessage(message);
 }
 
@@ -229,6 +249,8 @@ Result<QueuePairMessage> decode_queue_pair(std::span<const std::byte> bytes) {
       return take_ready(in);
     case Kind::kBroken:
       return take_broken(in);
+    case Kind::kCounted:
+      return take_counted(in);
     case Kind::kReceived: {
       const MessagesReceived message{.received = in.u64()};
       if (!in.ok()) return corrupt("bad Received");

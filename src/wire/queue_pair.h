@@ -11,6 +11,9 @@
 //     after the ports: receives:u16, receive_bytes:u32; absent (earlier builds): 0. Where both ends told more than 0,
 //     messages of the agents go numbered (6), and those that fit into `receive_bytes` may go by the first queue pair's
 //     sends.
+//     after these: immediates:u16; absent (earlier builds): 0. Receives on each queue pair for writes with immediate
+//     (proto/immediate.h), which are used where both ends told more than 0. The first queue pair has them beside those
+//     for messages, and of the same size.
 //   connect  (2) = pair:u8, epoch:u32, local:u8, remote:u8, pairs:u8, endpoint
 //   accept   (3) = pair:u8, epoch:u32, endpoint
 //     endpoint = number:u32, psn:u32, lid:u16, gid:16, mtu:u8, reads_in:u8, reads_out:u8
@@ -18,7 +21,9 @@
 //   broken   (5) = pair:u8, epoch:u32, code:u8, reason:string
 //   numbered (6) = sequence:u64, received:u64; then a message of the agents: all that follows. A send carries the same.
 //   received (7) = received:u64
+//   counted  (8) = pair:u8, epoch:u32, counted:u64
 // `sequence` counts the sender's messages from 1, over both carriers; `received` is the last one that it delivered.
+// `counted` is how many immediates of that epoch were read; it is told once more before that queue pair's end is.
 // `local` and `remote` are places in the sender's and the receiver's list of ports. mtu is its code: 1 (256 bytes) to 5
 // (4096). Bytes behind a body are a newer form's and are skipped.
 //
@@ -68,6 +73,7 @@ struct RdmaPorts {
   std::vector<RdmaPort> ports;
   std::uint32_t receives = 0;       ///< Receives posted on the first queue pair; 0: none, and no numbered messages.
   std::uint32_t receive_bytes = 0;  ///< Of each, the message's head included.
+  std::uint32_t immediates = 0;     ///< Receives for writes with immediate, on each queue pair; 0: it takes none.
 };
 
 /// What a numbered message begins with.
@@ -118,8 +124,15 @@ struct QueuePairBroken {
   std::string reason;
 };
 
-using QueuePairMessage =
-    std::variant<RdmaPorts, QueuePairConnect, QueuePairAccept, QueuePairReady, QueuePairBroken, MessagesReceived>;
+/// So many immediates were read on this queue pair: as many receives are there again, and their chunks have landed.
+struct ImmediatesCounted {
+  std::uint8_t pair = 0;
+  std::uint32_t epoch = 0;
+  std::uint64_t counted = 0;
+};
+
+using QueuePairMessage = std::variant<RdmaPorts, QueuePairConnect, QueuePairAccept, QueuePairReady, QueuePairBroken,
+                                      MessagesReceived, ImmediatesCounted>;
 
 std::string encode(const QueuePairMessage& message);
 /// kCorrupt for what is no message of the queue pairs; kUnsupported for a kind or version that this build lacks.

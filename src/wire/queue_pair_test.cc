@@ -33,13 +33,17 @@ std::vector<QueuePairMessage> samples() {
   RdmaPorts with_receives = ports;
   with_receives.receives = 32;
   with_receives.receive_bytes = 2048;
+  RdmaPorts with_immediates = with_receives;
+  with_immediates.immediates = 24;
   return {ports,
           QueuePairConnect{.pair = 1, .epoch = 9, .local = 0, .remote = 2, .pairs = 4, .endpoint = endpoint()},
           QueuePairAccept{.pair = 1, .epoch = 9, .endpoint = endpoint()},
           QueuePairReady{.pair = 3, .epoch = 1},
           QueuePairBroken{.pair = 0, .epoch = 2, .code = Code::kTimedOut, .reason = "no answer"},
           with_receives,
-          MessagesReceived{.received = 0x0102030405060708}};
+          MessagesReceived{.received = 0x0102030405060708},
+          with_immediates,
+          ImmediatesCounted{.pair = 2, .epoch = 5, .counted = 0x0102}};
 }
 
 TEST(QueuePairWire, GoldenVectors) {
@@ -51,6 +55,8 @@ TEST(QueuePairWire, GoldenVectors) {
   EXPECT_EQ(hex(encode(all[4])), "05000200000006096e6f20616e73776572");
   EXPECT_EQ(hex(encode(all[5])), hex(encode(all[0])) + "200000080000");
   EXPECT_EQ(hex(encode(all[6])), "070807060504030201");
+  EXPECT_EQ(hex(encode(all[7])), hex(encode(all[5])) + "1800");
+  EXPECT_EQ(hex(encode(all[8])), "0802050000000201000000000000");
   const auto head = encode_head({.sequence = 0x1122, .received = 3});
   EXPECT_EQ(hex({reinterpret_cast<const char*>(head.data()), head.size()}), "0622110000000000000300000000000000");
 }
@@ -66,10 +72,10 @@ TEST(QueuePairWire, WhatIsDecodedIsWhatWasSaid) {
 }
 
 TEST(QueuePairWire, EveryCutIsAnError) {
-  const std::size_t earlier_form = encode(samples()[0]).size();
+  const std::size_t first_form = encode(samples()[0]).size(), second_form = encode(samples()[5]).size();
   for (const QueuePairMessage& message : samples()) {
     feed_every_cut(encode(message), [&](std::span<const std::byte> bytes) {
-      const bool whole = message.index() == 0 && bytes.size() == earlier_form;
+      const bool whole = message.index() == 0 && (bytes.size() == first_form || bytes.size() == second_form);
       EXPECT_EQ(decode_queue_pair(bytes).has_value(), whole) << bytes.size();
     });
   }
@@ -87,6 +93,11 @@ TEST(QueuePairWire, ReceivesAreOptionalAndBounded) {
   ports.receive_bytes = kMessageHeadSize;
   EXPECT_FALSE(decode_queue_pair(base::as_bytes(encode(ports))));
   ports.receive_bytes = kReceiveBytesMax + 1;
+  EXPECT_FALSE(decode_queue_pair(base::as_bytes(encode(ports))));
+  ports.receives = ports.receive_bytes = 0;
+  ports.immediates = 7;
+  EXPECT_EQ(std::get<RdmaPorts>(*decode_queue_pair(base::as_bytes(encode(ports)))).immediates, 7u);
+  ports.immediates = kReceivesMax + 1;
   EXPECT_FALSE(decode_queue_pair(base::as_bytes(encode(ports))));
 }
 

@@ -33,6 +33,7 @@ void EventQueue::recycle() {
 void EventQueue::show(Event event, PortEvent& out) {
   out.kind = event.kind;
   out.inbound = event.inbound;
+  out.uncounted = event.uncounted;
   out.path = event.path;
   out.cookie = event.cookie;
   out.transfer = event.transfer;

@@ -28,11 +28,18 @@ class EventQueue {
   static constexpr std::size_t kMessagesMax = 256;
   static constexpr std::size_t kMessageBytesMax = 1 << 20;
 
-  void chunk_done(Path* path, std::uint64_t cookie, Status status) {
-    push({.kind = PortEvent::Kind::kChunkDone, .path = path, .cookie = cookie, .status = std::move(status)});
+  void chunk_done(Path* path, std::uint64_t cookie, Status status, bool uncounted = false) {
+    push({.kind = PortEvent::Kind::kChunkDone,
+          .uncounted = uncounted,
+          .path = path,
+          .cookie = cookie,
+          .status = std::move(status)});
   }
   void arrival(Path* path, std::uint64_t transfer, std::uint32_t chunk) {
     push({.kind = PortEvent::Kind::kArrival, .path = path, .transfer = transfer, .chunk = chunk});
+  }
+  void uncounted(Path* path, std::uint64_t transfer) {
+    push({.kind = PortEvent::Kind::kUncounted, .path = path, .transfer = transfer});
   }
   void message(Path* path, MessageBuffer message);
   void path_up(Path* path, const Identity* peer, const base::Id128& session, bool inbound,
@@ -64,6 +71,7 @@ class EventQueue {
   struct Event {
     PortEvent::Kind kind = PortEvent::Kind::kChunkDone;
     bool inbound = false;
+    bool uncounted = false;
     Path* path = nullptr;
     std::uint64_t cookie = 0;
     std::uint64_t transfer = 0;

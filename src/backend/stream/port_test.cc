@@ -60,6 +60,9 @@ struct Side {
       case PortEvent::Kind::kArrival:
         arrivals.emplace_back(event.transfer, event.chunk);
         break;
+      case PortEvent::Kind::kUncounted:
+        ADD_FAILURE() << "a stream counts all";
+        break;
       case PortEvent::Kind::kPathUp:
         up = event.path;
         peer = event.peer->name;

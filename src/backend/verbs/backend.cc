@@ -26,6 +26,7 @@ Traits make_traits(const VerbsOptions& options, const std::vector<std::shared_pt
   traits.name = "verbs";
   traits.direct = true;
   traits.reaches_gpus = std::ranges::all_of(nics, [](const auto& nic) { return nic->memory.refusal().ok(); });
+  traits.carries_arrivals = options.pair.immediates > 0;
   traits.chunk_bytes_max = options.stripe;
   traits.chunk_pieces_max = std::min(kPiecesMax, options.pair.send_depth / 2);
   traits.quiesce_max = std::chrono::seconds(1);

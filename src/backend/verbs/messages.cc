@@ -22,20 +22,19 @@ Status broken_rule(std::string_view what) {
 
 void Messages::FreePages::operator()(std::byte* bytes) const { ::operator delete[](bytes, kPageAlignment); }
 
-Messages::Messages(std::uint32_t slots, stream::EventQueue& events, Path* path)
-    : slots_(slots), events_(events), path_(path), sends_(slots) {
-  const std::size_t size = std::size_t{2} * slots * kSlotBytes;
-  memory_.reset(static_cast<std::byte*>(::operator new[](size, kPageAlignment)));
-  std::memset(memory_.get(), 0, size);
+Messages::Messages(std::uint32_t slots, std::uint32_t more, stream::EventQueue& events, Path* path)
+    : slots_(slots), receives_(slots + more), events_(events), path_(path), sends_(slots) {
+  memory_.reset(static_cast<std::byte*>(::operator new[](memory_size(), kPageAlignment)));
+  std::memset(memory_.get(), 0, memory_size());
   for (std::uint32_t i = slots; i > 0; --i) free_.push_back(i - 1);
 }
 
 Result<std::unique_ptr<Messages>> Messages::open(std::span<const std::unique_ptr<NicLane>> lanes, std::uint32_t slots,
-                                                 stream::EventQueue& events, Path* path) {
-  std::unique_ptr<Messages> made(new Messages(slots, events, path));
+                                                 std::uint32_t more, stream::EventQueue& events, Path* path) {
+  std::unique_ptr<Messages> made(new Messages(slots, more, events, path));
+  const std::size_t size = made->memory_size();
   for (const auto& lane : lanes) {
     Domain& domain = *lane->nic->domain;
-    const std::size_t size = std::size_t{2} * slots * kSlotBytes;
     ibv_mr* mr = domain.verbs().reg_mr(domain.pd(), made->memory_.get(), size, IBV_ACCESS_LOCAL_WRITE);
     if (mr == nullptr) {
       return base::errno_status(base::format("registering the messages' {} bytes with {}", size, domain.name()), errno);
@@ -62,7 +61,7 @@ std::span<std::byte> Messages::receive_slot(std::uint32_t slot) const {
   return {memory_.get() + std::size_t{slot} * kSlotBytes, kSlotBytes};
 }
 
-std::span<std::byte> Messages::send_slot(std::uint32_t slot) const { return receive_slot(slots_ + slot); }
+std::span<std::byte> Messages::send_slot(std::uint32_t slot) const { return receive_slot(receives_ + slot); }
 
 Status Messages::post_receive(QueuePair& pair, std::uint32_t lane, std::uint32_t slot) {
   return pair.post_receive(slot, {.addr = reinterpret_cast<std::uintptr_t>(receive_slot(slot).data()),
@@ -72,7 +71,7 @@ Status Messages::post_receive(QueuePair& pair, std::uint32_t lane, std::uint32_t
 
 Status Messages::post_receives(QueuePair& pair, std::uint32_t lane) {
   repost_.clear();
-  for (std::uint32_t slot = 0; slot < slots_; ++slot) HAWSER_TRY(post_receive(pair, lane, slot));
+  for (std::uint32_t slot = 0; slot < receives_; ++slot) HAWSER_TRY(post_receive(pair, lane, slot));
   return {};
 }
 
@@ -195,8 +194,14 @@ void Messages::deliver() {
   }
 }
 
+Status Messages::on_immediate(std::uint32_t slot) {
+  if (slot >= receives_) return broken_rule("a receive that is not there");
+  repost_.push_back(slot);
+  return {};
+}
+
 Status Messages::on_receive(std::uint32_t slot, std::uint32_t size) {
-  if (slot >= slots_ || size > kSlotBytes) return broken_rule("a receive that is not there");
+  if (slot >= receives_ || size > kSlotBytes) return broken_rule("a receive that is not there");
   HAWSER_TRY_ASSIGN(const wire::MessageHead head, wire::decode_head(receive_slot(slot).first(size)));
   HAWSER_TRY(on_told(head.received));
   ++received_;

@@ -33,9 +33,10 @@ class Messages {
   /// So many messages on the control stream may pass those on the queue pair.
   static constexpr std::size_t kAheadMax = 4;
 
-  /// Memory for `slots` receives and as many sends, registered with every lane's device. Errors: of registering.
+  /// Memory for `slots` receives and as many sends, and for `more` receives that immediates take (whatever comes next
+  /// takes the next receive), registered with every lane's device. Errors: of registering.
   static Result<std::unique_ptr<Messages>> open(std::span<const std::unique_ptr<NicLane>> lanes, std::uint32_t slots,
-                                                stream::EventQueue& events, Path* path);
+                                                std::uint32_t more, stream::EventQueue& events, Path* path);
   ~Messages();
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
@@ -46,6 +47,8 @@ class Messages {
 
   // The first queue pair's life.
   Status post_receives(QueuePair& pair, std::uint32_t lane);
+  /// An immediate took this receive. kCorrupt for one that is not there.
+  Status on_immediate(std::uint32_t slot);
   void on_lost() { replaying_ = !kept_.empty(); }
   /// The object is gone: nothing of the memory is used by it any more.
   void on_reset();
@@ -99,7 +102,8 @@ class Messages {
     std::vector<std::byte> copy;
   };
 
-  Messages(std::uint32_t slots, stream::EventQueue& events, Path* path);
+  Messages(std::uint32_t slots, std::uint32_t more, stream::EventQueue& events, Path* path);
+  std::size_t memory_size() const { return (std::size_t{receives_} + slots_) * kSlotBytes; }
   std::span<std::byte> receive_slot(std::uint32_t slot) const;
   std::span<std::byte> send_slot(std::uint32_t slot) const;
   Status post_receive(QueuePair& pair, std::uint32_t lane, std::uint32_t slot);
@@ -111,6 +115,7 @@ class Messages {
   void tell(std::span<const std::byte> message);
 
   const std::uint32_t slots_;
+  const std::uint32_t receives_;  ///< Those of immediates included.
   stream::EventQueue& events_;
   Path* const path_;
   struct FreePages {

@@ -135,6 +135,8 @@ std::string MockFabric::device_of(std::uint32_t number) const { return qps_.at(n
 
 int MockFabric::under_way(std::uint32_t number) const { return qps_.at(number)->outstanding; }
 
+ibv_qp* MockFabric::qp_of_number(std::uint32_t number) const { return qps_.at(number); }
+
 ibv_qp_attr MockFabric::attributes(std::uint32_t number) const { return qps_.at(number)->attr; }
 
 ibv_qp_init_attr MockFabric::made_with(std::uint32_t number) const {
@@ -156,6 +158,7 @@ bool MockFabric::linked(const MockQp& qp) const {
 
 void MockFabric::run(MockQp& qp, const ibv_send_wr& request) {
   ++requests;
+  if (request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) ++immediates;
   Held held;
   held.qp = qp.qp_num;
   held.wr_id = request.wr_id;
@@ -189,19 +192,37 @@ std::size_t MockFabric::deliver(std::size_t count) {
     Held held = std::move(held_.front());
     held_.pop_front();
     ++delivered;
-    const auto found = qps_.find(held.qp);
-    if (found == qps_.end()) continue;
-    MockQp& qp = *found->second;
-    if (qp.attr.qp_state == IBV_QPS_RESET) continue;
-    if (qp.attr.qp_state == IBV_QPS_ERR) {
-      finish(qp, held, IBV_WC_WR_FLUSH_ERR);
-    } else if (!linked(qp)) {
-      lost_.push_back(std::move(held));
-    } else {
-      finish(qp, held, perform(qp, held));
-    }
+    deliver(std::move(held));
   }
   return delivered;
+}
+
+bool MockFabric::deliver_one_of(std::uint32_t number) {
+  const auto found = std::ranges::find(held_, number, &Held::qp);
+  if (found == held_.end()) return false;
+  Held held = std::move(*found);
+  held_.erase(found);
+  deliver(std::move(held));
+  return true;
+}
+
+void MockFabric::deliver(Held held) {
+  const auto found = qps_.find(held.qp);
+  if (found == qps_.end()) return;
+  MockQp& qp = *found->second;
+  if (qp.attr.qp_state == IBV_QPS_RESET) return;
+  if (qp.attr.qp_state == IBV_QPS_ERR) {
+    finish(qp, held, IBV_WC_WR_FLUSH_ERR);
+  } else if (!linked(qp)) {
+    lost_.push_back(std::move(held));
+  } else {
+    const ibv_wc_status status = perform(qp, held);
+    if (mute && status == IBV_WC_SUCCESS) {
+      lost_.push_back(std::move(held));
+    } else {
+      finish(qp, held, status);
+    }
+  }
 }
 
 std::size_t MockFabric::expire() {

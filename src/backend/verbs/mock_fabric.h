@@ -65,6 +65,8 @@ class MockFabric {
   /// Work requests are kept until `deliver`.
   bool hold = false;
   std::size_t deliver(std::size_t count = SIZE_MAX);
+  /// The next one of this queue pair, before those of others. False: none is held.
+  bool deliver_one_of(std::uint32_t number);
   std::size_t held() const { return held_.size(); }
   /// The next request that is delivered ends so.
   void fail_next_with(ibv_wc_status status) { next_status_ = status; }
@@ -80,12 +82,16 @@ class MockFabric {
   void overrun_all_cqs();
   std::size_t qps() const { return qps_.size(); }
   std::vector<std::uint32_t> qp_numbers() const;
+  ibv_qp* qp_of_number(std::uint32_t number) const;
   /// What it was connected with so far.
   ibv_qp_attr attributes(std::uint32_t number) const;
   ibv_qp_init_attr made_with(std::uint32_t number) const;
   std::string device_of(std::uint32_t number) const;
   int under_way(std::uint32_t number) const;  ///< Work requests posted and not ended.
-  std::uint64_t posts = 0, requests = 0;      ///< Calls of post_send, and work requests in them.
+  std::uint64_t posts = 0, requests = 0;      ///< Calls of post_send, and work requests in them,
+  std::uint64_t immediates = 0;               ///< and those with immediate.
+  /// Acknowledgements are lost: what a queue pair posts is done at the peer, and never ends here.
+  bool mute = false;
 
   // GPU memory: addresses of this process that a plain registration refuses, as the kernel would, and no CPU reads.
   std::function<bool(std::uintptr_t)> is_gpu_memory = [](std::uintptr_t) { return false; };
@@ -127,6 +133,7 @@ class MockFabric {
     std::uint64_t remote = 0, compare = 0, swap = 0;
     std::uint32_t rkey = 0;
   };
+  void deliver(Held held);
   ibv_wc_status perform(MockQp& qp, Held& held);
   using Runs = std::vector<std::span<std::byte>>;
   /// The bytes that a key means for a protection domain; nothing: no such key, right or range.

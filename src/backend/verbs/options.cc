@@ -43,6 +43,7 @@ void read_pair(ParamReader& read, QueuePairOptions& pair) {
   pair.hop_limit = small(read, "hop_limit", pair.hop_limit, 255);
   pair.flow_label = static_cast<std::uint32_t>(read.count("flow_label", pair.flow_label, {.min = 0, .max = 0xfffff}));
   pair.pkey_index = static_cast<std::uint16_t>(read.count("pkey_index", pair.pkey_index, {.min = 0, .max = 65535}));
+  pair.immediates = static_cast<std::uint32_t>(read.count("immediates", pair.immediates, {.min = 0, .max = 256}));
   pair.messages = static_cast<std::uint32_t>(read.count("messages", pair.messages, {.min = 0, .max = 256}));
 }
 

@@ -34,7 +34,8 @@ struct QueuePairOptions {
   std::uint8_t hop_limit = 64;
   std::uint32_t flow_label = 0;  ///< 20 bits. 0: drawn per queue pair, so that networks spread them.
   std::uint16_t pkey_index = 0;
-  std::uint32_t messages = 32;  ///< Messages under way on a path's first queue pair; 0: all go by the control stream.
+  std::uint32_t immediates = 32;  ///< Writes with immediate under way on a queue pair; 0: none are used.
+  std::uint32_t messages = 32;    ///< Messages under way on a path's first queue pair; 0: all go by the control stream.
 };
 
 /// What the user wants of a NIC's access to GPU memory.

@@ -31,6 +31,7 @@ TEST(VerbsOptions, AWrongValueIsNamedWithItsRange) {
                             {"hop_limit", "256", "at most 255"},
                             {"flow_label", "1048576", "at most 1048575"},
                             {"pkey_index", "65536", "at most 65535"},
+                            {"immediates", "257", "at most 256"},
                             {"pairs", "17", "from 1 to 16"},
                             {"gpu_direct", "on", "auto, require, off"},
                             {"register_threads", "0", "from 1 to 64"},

@@ -103,7 +103,7 @@ Submitted VerbsPath::submit(std::span<const Chunk> chunks, Instant now) {
   Submitted result;
   if (state_ != PathState::kUp || !again_.empty() || ready_ == 0) return result;
   for (const Chunk& chunk : chunks) {
-    if (post({.chunk = chunk, .cancelled = false, .failure = {}}) == Posted::kNoRoom) break;
+    if (post({.chunk = chunk, .cancelled = false, .failure = {}, .immediate = 0}) == Posted::kNoRoom) break;
     ++result.taken;
   }
   flush(now);
@@ -129,11 +129,14 @@ std::size_t VerbsPath::post_again(Instant now) {
 }
 
 void VerbsPath::end(const Flight& flight, const Status& status) {
+  const bool uncounted = flight.chunk.covered && flight.immediate == 0;
   if (status.ok()) {
     ++counts_.chunks;
+    uncounted_ += uncounted;
+    counted_out_ += flight.immediate != 0;
     (flight.chunk.op == Operation::kWrite ? counts_.bytes_out : counts_.bytes_in) += flight.chunk.bytes;
   }
-  shared_.events.chunk_done(this, flight.chunk.cookie, status);
+  shared_.events.chunk_done(this, flight.chunk.cookie, status, uncounted);
 }
 
 void VerbsPath::on_completion(std::uint32_t lane, const ibv_wc& wc, Instant now) {
@@ -155,7 +158,10 @@ void VerbsPath::on_completion(std::uint32_t lane, const ibv_wc& wc, Instant now)
         break;
       case Completed::Kind::kSent:
       case Completed::Kind::kReceived:
-        on_message_completion(completed, now);
+        if (is_first(pair)) on_message_completion(completed, now);
+        break;
+      case Completed::Kind::kImmediate:
+        on_immediate(pair, completed, now);
         break;
     }
     if (is_down()) return;
@@ -221,6 +227,7 @@ std::size_t VerbsPath::turn(Instant now) {
   if (!outgoing_.empty()) send_outgoing();
   if (!again_.empty()) work += post_again(now);
   if (messages_ != nullptr && !is_down()) turn_messages(now);
+  if (words_due_ && !is_down()) tell_counted();
   return work;
 }
 

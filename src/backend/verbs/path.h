@@ -56,6 +56,9 @@ class VerbsPath final : public Path {
   void unbind(std::uint32_t index, std::uint32_t generation) override;
   Submitted submit(std::span<const Chunk> chunks, Instant now) override;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool carries_arrivals(std::uint64_t chunks) const override {
+    return credits_ > 0 && chunks <= proto::kImmediateChunksMax;
+  }
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { go_down(why); }
   void reconnect(Instant now) override;
@@ -83,7 +86,7 @@ class VerbsPath final : public Path {
   std::size_t turn(Instant now);
   bool has_work() const {
     return !outgoing_.empty() || (!again_.empty() && ready_ > 0) ||
-           (messages_ != nullptr && (messages_->has_work() || !message_fault_.ok()));
+           (messages_ != nullptr && (messages_->has_work() || !message_fault_.ok())) || words_due_;
   }
   Instant next_deadline() const;
   bool has_number(std::uint32_t lane, std::uint32_t number) const;
@@ -100,6 +103,7 @@ class VerbsPath final : public Path {
     wire::QueuePairEndpoint peer;
     Status cause;              ///< Why it is not ready.
     std::vector<Flight> lost;  ///< Posted on an earlier connection; wait for the fence.
+    std::uint32_t lost_epoch = 0;
     proto::Backoff backoff{{}, Instant::max()};
     Instant timer = Instant::max(), expires = Instant::max();
     Instant quiet_at = Instant::max();  ///< From then on nothing of `lost` is on its way any more.
@@ -150,6 +154,17 @@ class VerbsPath final : public Path {
   std::size_t on_agent_message(std::span<const std::byte> bytes, Instant now);
   void on_message_completion(const Completed& completed, Instant now);
   void turn_messages(Instant now);
+
+  // path_immediates.cc
+  std::uint32_t receives() const { return shared_.options.pair.immediates; }
+  Status open_immediates(Pair& pair);
+  void on_immediate(Pair& pair, const Completed& completed, Instant now);
+  void settle_immediates(Pair& pair);
+  void on_counted(const wire::ImmediatesCounted& told);
+  void end_counted(Pair& pair, std::uint64_t counted);
+  void tell_arrivals();
+  void tell_counted();
+  wire::ImmediatesCounted counted(Pair& pair) const;
   void repost(Instant now);
   std::size_t post_again(Instant now);
   void force_cancelled(Instant now);
@@ -165,6 +180,10 @@ class VerbsPath final : public Path {
   std::vector<wire::RdmaPort> ports_;   ///< The peer's.
   Status message_fault_;                ///< Of posting a message; the next turn breaks the first queue pair.
   std::unique_ptr<Messages> messages_;  ///< Null: the messages have no numbers and go by the control stream.
+  std::uint32_t credits_ = 0;           ///< The peer's receives for immediates on each queue pair; 0: none are used.
+  bool words_due_ = false;              ///< A queue pair's count is to be told.
+  std::vector<proto::ImmediateCounter::Chunk> arrived_;  ///< Before the path was up: at most all receives.
+  std::uint64_t counted_out_ = 0, counted_in_ = 0, uncounted_ = 0;
   std::vector<std::unique_ptr<Pair>> pairs_;
   std::uint32_t ready_ = 0;
   Instant deadline_ = Instant::max();    ///< Of coming up.

@@ -46,6 +46,7 @@ void VerbsPath::on_control_up(const PortEvent& event) {
   wire::RdmaPorts ports;
   for (const auto& lane : shared_.lanes) ports.ports.push_back(lane->nic->told());
   open_messages(&ports);
+  ports.immediates = receives();
   say(ports);
 }
 
@@ -79,6 +80,7 @@ std::size_t VerbsPath::on_message(std::span<const std::byte> bytes, Instant now)
   if (const auto* told = std::get_if<wire::MessagesReceived>(&*message); told != nullptr && messages_ != nullptr) {
     if (Status status = messages_->on_told(told->received); !status.ok()) go_down(status);
   }
+  if (const auto* told = std::get_if<wire::ImmediatesCounted>(&*message)) on_counted(*told);
   if (const auto* ready = std::get_if<wire::QueuePairReady>(&*message)) {
     if (ready->pair >= pairs_.size()) return 0;
     perform(ready->pair, pairs_[ready->pair]->machine.on_message(Event::kReadyHeard, ready->epoch), now);
@@ -95,6 +97,7 @@ void VerbsPath::on_ports(const wire::RdmaPorts& ports, Instant now) {
   if (!ports_.empty()) return;
   ports_ = ports.ports;
   if (messages_ != nullptr && !messages_->on_peer(ports.receives, ports.receive_bytes)) messages_.reset();
+  credits_ = receives() == 0 ? 0 : ports.immediates;
   if (inbound_) return;  // Who opened the path makes the rails.
   std::vector<RailPort> ours, theirs;
   for (const auto& lane : shared_.lanes) ours.push_back(lane->nic->rail);
@@ -253,11 +256,15 @@ void VerbsPath::arm(Pair& pair, Instant now) {
 
 void VerbsPath::reset(Pair& pair, Instant now) {
   if (pair.lost.empty()) pair.quiet_at = now == Instant::max() ? now : now + kLinger;
+  settle_immediates(pair);
   std::vector<Flight> back;
   pair.qp.reset(&back);
+  if (!back.empty()) pair.lost_epoch = pair.qp.epoch();
   if (messages_ != nullptr && is_first(pair)) messages_->on_reset();
   for (Flight& flight : back) {
-    if (!flight.failure.ok()) {
+    if (flight.immediate != 0 && flight.immediate <= pair.qp.words_out().counted()) {
+      end(flight, Status());  // It had landed, and the target knows.
+    } else if (!flight.failure.ok()) {
       end(flight, flight.failure.with_peer(name_));
     } else if (flight.cancelled && flight.chunk.op == Operation::kRead) {
       end(flight, cancelled());  // Nothing of it can land at the peer.
@@ -298,6 +305,7 @@ void VerbsPath::report_ready(Pair& pair) {
   deadline_ = Instant::max();
   told_up_ = true;
   shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_);
+  tell_arrivals();
   if (messages_ == nullptr) return;
   messages_->allow();
   messages_->deliver();

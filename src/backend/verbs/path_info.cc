@@ -97,6 +97,10 @@ std::string VerbsPath::describe() const {
   for (const auto& lane : shared_.lanes) {
     text += base::format(", {}: {}", lane->nic->device.name, lane->nic->memory.describe());
   }
+  if (credits_ > 0) {
+    text += base::format(", {} chunks told by immediates ({} without, none was left), {} of the peer's", counted_out_,
+                         uncounted_, counted_in_);
+  }
   return is_down() ? text + ", down" : text;
 }
 

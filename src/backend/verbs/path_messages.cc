@@ -4,13 +4,14 @@
 
 #include "backend/verbs/path.h"
 #include "base/format.h"
+#include "base/try.h"
 
 namespace hawser::backend::verbs {
 
 void VerbsPath::open_messages(wire::RdmaPorts* told) {
   const std::uint32_t slots = shared_.options.pair.messages;
   if (slots == 0) return;
-  Result<std::unique_ptr<Messages>> opened = Messages::open(shared_.lanes, slots, shared_.events, this);
+  Result<std::unique_ptr<Messages>> opened = Messages::open(shared_.lanes, slots, receives(), shared_.events, this);
   if (!opened) {
     HAWSER_LOG(shared_.context.log, kWarn, "verbs: messages to {} go by the control stream alone: {}", name_,
                opened.error().to_string());
@@ -21,11 +22,11 @@ void VerbsPath::open_messages(wire::RdmaPorts* told) {
   told->receive_bytes = Messages::kSlotBytes;
 }
 
-/// The first queue pair gets its receives before the peer can hear of it.
+/// A queue pair gets its receives before the peer can hear of it.
 Status VerbsPath::make(Pair& pair) {
-  Status status = pair.qp.make(pair.machine.epoch(), shared_.rng);
-  if (!status.ok() || messages_ == nullptr || !is_first(pair)) return status;
-  return messages_->post_receives(pair.qp, pair.lane);
+  HAWSER_TRY(pair.qp.make(pair.machine.epoch(), shared_.rng));
+  if (messages_ != nullptr && is_first(pair)) HAWSER_TRY(messages_->post_receives(pair.qp, pair.lane));
+  return open_immediates(pair);
 }
 
 bool VerbsPath::send_numbered(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {

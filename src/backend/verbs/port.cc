@@ -18,6 +18,12 @@ constexpr Duration kAsyncEvery = std::chrono::milliseconds(5);
 
 std::uint64_t number_key(std::uint32_t lane, std::uint32_t number) { return std::uint64_t{lane} << 32 | number; }
 
+/// Messages need their receives more.
+std::uint32_t immediates_that_fit(const Nic& nic, const QueuePairOptions& pair) {
+  const auto most = static_cast<std::uint32_t>(std::max(nic.domain->attributes().max_qp_wr, 0));
+  return std::min(pair.immediates, most - std::min(most, pair.messages));
+}
+
 }  // namespace
 
 VerbsPort::VerbsPort(const Context& context, const VerbsOptions& options, PortParts parts)
@@ -35,7 +41,9 @@ VerbsPort::~VerbsPort() = default;
 
 Result<std::unique_ptr<VerbsPort>> VerbsPort::open(const Context& context, const VerbsOptions& options,
                                                    PortParts parts) {
-  std::unique_ptr<VerbsPort> port(new VerbsPort(context, options, std::move(parts)));
+  VerbsOptions fitted = options;
+  for (const auto& nic : parts.nics) fitted.pair.immediates = immediates_that_fit(*nic, fitted.pair);
+  std::unique_ptr<VerbsPort> port(new VerbsPort(context, fitted, std::move(parts)));
   HAWSER_TRY_ASSIGN(port->pairing_, parse_pairing(options.rails));
   HAWSER_TRY(port->open_lanes());
   return port;
@@ -43,8 +51,8 @@ Result<std::unique_ptr<VerbsPort>> VerbsPort::open(const Context& context, const
 
 Status VerbsPort::open_lanes() {
   for (const auto& nic : parts_.nics) {
-    HAWSER_TRY_ASSIGN(auto queues,
-                      CqPool::open(nic->domain, options_.pair.send_depth + 2 * options_.pair.messages + 1));
+    HAWSER_TRY_ASSIGN(auto queues, CqPool::open(nic->domain, options_.pair.send_depth + 2 * options_.pair.messages +
+                                                                 options_.pair.immediates + 1));
     const int async_fd = nic->domain->context()->async_fd;
     HAWSER_TRY(base::set_nonblocking(async_fd));
     if (parts_.control->wait_fd() >= 0) {

@@ -110,6 +110,7 @@ struct Side {
     switch (event.kind) {
       case PortEvent::Kind::kChunkDone:
         done.emplace_back(event.cookie, event.status);
+        if (event.status.ok() && event.uncounted) done_uncounted.push_back(event.cookie);
         break;
       case PortEvent::Kind::kMessage:
         messages.emplace_back(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size());
@@ -123,6 +124,10 @@ struct Side {
         down.push_back(event.status);
         break;
       case PortEvent::Kind::kArrival:
+        arrivals.emplace_back(event.transfer, event.chunk);
+        break;
+      case PortEvent::Kind::kUncounted:
+        uncounted.push_back(event.transfer);
         break;
     }
   }
@@ -139,6 +144,9 @@ struct Side {
   std::string extra;
   std::unique_ptr<VerbsPort> port;
   std::vector<std::pair<std::uint64_t, Status>> done;
+  std::vector<std::uint64_t> done_uncounted;                      ///< Cookies of covered chunks.
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> arrivals;  ///< Transfer and chunk.
+  std::vector<std::uint64_t> uncounted;                           ///< Transfers.
   std::vector<std::string> messages;
   std::vector<Status> down;
   base::Id128 session;

@@ -1,5 +1,7 @@
 #include "backend/verbs/queue_pair.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -95,7 +97,7 @@ Status QueuePair::create() {
   const auto most = static_cast<std::uint32_t>(std::max(nic.domain->attributes().max_qp_wr, 0));
   message_room_ = most > options_.send_depth ? std::min(options_.messages, most - options_.send_depth) : 0;
   attr.cap.max_send_wr = options_.send_depth + message_room_;
-  attr.cap.max_recv_wr = std::max<std::uint32_t>(options_.messages, 1);
+  attr.cap.max_recv_wr = std::max<std::uint32_t>(options_.messages + options_.immediates, 1);
   attr.cap.max_send_sge = std::min(options_.sge_max, static_cast<std::uint32_t>(nic.domain->attributes().max_sge));
   attr.cap.max_recv_sge = 1;
   attr.cap.max_inline_data = options_.inline_max;
@@ -124,6 +126,7 @@ Status QueuePair::make(std::uint32_t epoch, base::Rng& rng) {
   psn_ = static_cast<std::uint32_t>(rng.u64()) & wire::k24BitMax;
   flow_label_ = options_.flow_label != 0 ? options_.flow_label : static_cast<std::uint32_t>(rng.u64()) & kFlowLabelMask;
   fault_ = Status();
+  begin_immediates(0, 0);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.pkey_index = options_.pkey_index;
@@ -253,7 +256,7 @@ Status QueuePair::post_receive(std::uint32_t place, const ibv_sge& room) {
   ibv_recv_wr request{};
   request.wr_id = number_of(kReceiveBit | place, false);
   request.sg_list = &piece;
-  request.num_sge = 1;
+  request.num_sge = room.length == 0 ? 0 : 1;
   ibv_recv_wr* bad = nullptr;
   const int error = lane_.nic->domain->verbs().post_recv(qp_, &request, &bad);
   return error == 0 ? Status() : failed("posting a receive", error);
@@ -277,7 +280,7 @@ std::uint64_t QueuePair::number_of(std::uint32_t slot, bool last) const {
 std::uint32_t QueuePair::take_slot(const Chunk& chunk) {
   const std::uint32_t index = free_.back();
   free_.pop_back();
-  slots_[index].flight = {.chunk = chunk, .cancelled = false, .failure = {}};
+  slots_[index].flight = {.chunk = chunk, .cancelled = false, .failure = {}, .immediate = 0};
   slots_[index].used = true;
   ++used_;
   bytes_posted_ += chunk.bytes;
@@ -363,11 +366,39 @@ Status QueuePair::never_fits(const Chunk& chunk) const {
       .with_advice("raise the parameter send_depth");
 }
 
+void QueuePair::begin_immediates(std::uint32_t receives, std::uint32_t credits) {
+  words_in_.begin(receives);
+  words_out_.begin(credits);
+}
+
+/// Writes of no bytes, for the words before the chunk's last one.
+bool QueuePair::add_words(std::span<const std::uint32_t> words) {
+  for (const std::uint32_t word : words) {
+    if (requests_ >= chunk_depth()) return false;
+    ibv_send_wr request{};
+    request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    request.imm_data = htonl(word);
+    batch_.push_back(request);
+    ++requests_;
+  }
+  return true;
+}
+
 QueuePair::Staged QueuePair::stage(const Chunk& chunk, const RemoteKey& remote, Status* why) {
-  const std::size_t first = batch_.size();
+  const bool counted = chunk.covered && chunk.op == Operation::kWrite;
+  const proto::ImmediateWords words =
+      counted ? words_out_.words_for(chunk.transfer, chunk.index) : proto::ImmediateWords();
+  return try_stage(chunk, remote, words, why);
+}
+
+QueuePair::Staged QueuePair::try_stage(const Chunk& chunk, const RemoteKey& remote, const proto::ImmediateWords& words,
+                                       Status* why) {
+  const std::uint32_t requests_before = requests_;
+  const std::size_t first_of_all = batch_.size();
   const std::size_t first_piece = pieces_.size();
   from_gpu_ = false;
-  bool fits = !free_.empty();
+  bool fits = !free_.empty() && (words.count == 0 || add_words(words.all().first(words.count - 1u)));
+  const std::size_t first = batch_.size();
   for (std::size_t i = 0; fits && i < chunk.pieces.size(); ++i) {
     fits = add_piece(chunk, chunk.pieces[i], remote, first, why);
   }
@@ -380,18 +411,27 @@ QueuePair::Staged QueuePair::stage(const Chunk& chunk, const RemoteKey& remote, 
     }
   }
   if (!fits) {
-    batch_.resize(first);
+    batch_.resize(first_of_all);
     pieces_.resize(first_piece);
-    if (why->ok() && requests_ == 0 && chunk_depth() == options_.send_depth) *why = never_fits(chunk);
+    requests_ = requests_before;
+    const bool is_empty = requests_ == 0 && chunk_depth() == options_.send_depth;
+    if (why->ok() && is_empty && words.count > 1) return try_stage(chunk, remote, {}, why);
+    if (why->ok() && is_empty) *why = never_fits(chunk);
     return why->ok() ? Staged::kNoRoom : Staged::kRefused;
   }
   try_inline(chunk, first);
   const std::uint32_t slot = take_slot(chunk);
-  for (std::size_t i = first; i < batch_.size(); ++i) batch_[i].wr_id = number_of(slot, false);
-  batch_.back().wr_id = number_of(slot, true);
-  batch_.back().send_flags |= IBV_SEND_SIGNALED;
-  slots_[slot].requests = static_cast<std::uint32_t>(batch_.size() - first);
-  requests_ += slots_[slot].requests;
+  for (std::size_t i = first_of_all; i < batch_.size(); ++i) batch_[i].wr_id = number_of(slot, false);
+  ibv_send_wr& last = batch_.back();
+  last.wr_id = number_of(slot, true);
+  last.send_flags |= IBV_SEND_SIGNALED;
+  if (words.count > 0) {
+    last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    last.imm_data = htonl(words.words[words.count - 1u]);
+    slots_[slot].flight.immediate = words_out_.sent(words, chunk.transfer);
+  }
+  slots_[slot].requests = static_cast<std::uint32_t>(batch_.size() - first_of_all);
+  requests_ = requests_before + slots_[slot].requests;
   return Staged::kYes;
 }
 
@@ -496,6 +536,11 @@ Completed QueuePair::on_message(const ibv_wc& wc, std::uint32_t low) {
   result.bytes = wc.byte_len;
   result.kind = receive ? Completed::Kind::kReceived : Completed::Kind::kSent;
   if (wc.status == IBV_WC_SUCCESS) {
+    if (receive && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+      result.kind = Completed::Kind::kImmediate;
+      result.word = ntohl(wc.imm_data);
+      return result;
+    }
     count(receive ? &QueuePairFlow::messages_in : &QueuePairFlow::messages_out);
     return result;
   }

@@ -18,6 +18,7 @@
 #include "backend/backend.h"
 #include "backend/verbs/cq_pool.h"
 #include "backend/verbs/nic.h"
+#include "proto/immediate.h"
 #include "wire/queue_pair.h"
 
 namespace hawser::backend::verbs {
@@ -46,17 +47,19 @@ struct RemoteKey {
 struct Flight {
   Chunk chunk;
   bool cancelled = false;
-  Status failure;  ///< Its own fault: it must not be posted again.
+  Status failure;               ///< Its own fault: it must not be posted again.
+  std::uint64_t immediate = 0;  ///< Number of the word that tells of it (proto/immediate.h); 0: none does.
 };
 
 /// What one completion means.
 struct Completed {
-  enum class Kind : std::uint8_t { kNothing, kChunk, kProved, kFault, kSent, kReceived };
+  enum class Kind : std::uint8_t { kNothing, kChunk, kProved, kFault, kSent, kReceived, kImmediate };
   Kind kind = Kind::kNothing;
   Flight flight;            ///< kChunk: it ended well.
   Status cause;             ///< kFault.
-  std::uint32_t place = 0;  ///< kSent, kReceived: as it was posted with.
+  std::uint32_t place = 0;  ///< kSent, kReceived, kImmediate: as it was posted with.
   std::uint32_t bytes = 0;  ///< kReceived.
+  std::uint32_t word = 0;   ///< kImmediate.
 };
 
 class QueuePair {
@@ -81,6 +84,7 @@ class QueuePair {
 
   /// As the peer must know it.
   wire::QueuePairEndpoint endpoint() const;
+  std::uint32_t epoch() const { return epoch_; }
   std::uint32_t number() const { return qp_ == nullptr ? 0 : qp_->qp_num; }
   Nic& nic() const { return *lane_.nic; }
   /// For who posts on it by himself, on a queue pair that carries nothing else. Null: there is none now.
@@ -95,8 +99,13 @@ class QueuePair {
   /// A send into a receive of the peer. `place` comes back in kSent; the bytes stay until then.
   Status post_message(std::uint32_t place, const ibv_sge& bytes);
   bool has_message_room() const;
-  /// Room for one message; from INIT on. `place` comes back in kReceived.
+  /// Room for one message, or for an immediate alone when it has no length; from INIT on. `place` comes back in
+  /// kReceived or kImmediate.
   Status post_receive(std::uint32_t place, const ibv_sge& room);
+  /// From now on covered chunks carry words, and the peer's are read. `credits`: receives that the peer has for them.
+  void begin_immediates(std::uint32_t receives, std::uint32_t credits);
+  proto::ImmediateSender& words_out() { return words_out_; }
+  proto::ImmediateCounter& words_in() { return words_in_; }
   /// Marks chunks of this transfer. True: there is one.
   bool cancel(std::uint64_t transfer);
   bool has_cancelled() const;
@@ -131,6 +140,8 @@ class QueuePair {
                std::size_t first);
   void try_inline(const Chunk& chunk, std::size_t first);
   std::uint32_t take_slot(const Chunk& chunk);
+  Staged try_stage(const Chunk& chunk, const RemoteKey& remote, const proto::ImmediateWords& words, Status* why);
+  bool add_words(std::span<const std::uint32_t> words);
   void free_slot(std::uint32_t index);
   std::uint64_t number_of(std::uint32_t slot, bool last) const;
   Status failure_of(const ibv_wc& wc) const;
@@ -155,6 +166,8 @@ class QueuePair {
   bool proving_ = false;
   bool was_ready_ = false;
   QueuePairFlow flow_;
+  proto::ImmediateSender words_out_;
+  proto::ImmediateCounter words_in_;
   Status fault_;  ///< The first error since the last reset: the cause of all flushes.
 
   std::vector<Slot> slots_;

@@ -391,10 +391,10 @@ void Engine::on_arrival(const backend::PortEvent& event, Instant now) {
   }
 }
 
-/// The peer may wait for chunks that it will not hear of. Where the transfer goes on, its end tells that all is visible.
+/// The peer may wait for chunks that it will not hear of. Where the transfer goes on, its end tells that all is there.
 void Engine::on_uncounted(const backend::PortEvent& event) {
   Session* session = session_of(event.path);
-  if (session == nullptr) return;
+  if (session == nullptr || event.transfer >= session->next_covered) return;
   for (Slot& slot : session->covered) {
     if (slot.id != event.transfer) continue;
     slot.uncounted = true;

@@ -7,10 +7,10 @@
 //   chunk (0) = transfer:24, chunk:6      the low bits of the transfer's number
 //   high  (1) = bits 30 to 59, low (2) = bits 0 to 29 of a number that the next chunk's is near to
 //
-// A word is to be read in the order of its queue pair, which is the only order that is used: a chunk's transfer is the
+// Words are read in the order of their queue pair, which is the only order that is used: a chunk's transfer is the
 // number with these low bits that is nearest to the one before. The sender starts from 0 and says a whole number (high,
-// then low) where the next is too far from the last; so any number below 2^60 is read as it was meant. What chunks add up
-// to, in which order the words of several queue pairs come, and what comes twice is the ArrivalTable's business.
+// then low) where the next is too far from the last; so any number below 2^60 is read as it was meant. What chunks add
+// up to, in which order the words of several queue pairs come, and what comes twice is the ArrivalTable's business.
 //
 // Every word takes a receive of the target. The sender has no more under way than there are receives: the counter
 // tells how many it read, after their receives were posted anew. The same number tells, when a queue pair broke, which

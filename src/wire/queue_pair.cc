@@ -11,7 +11,15 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-enum class Kind : std::uint8_t { kPorts = 1, kConnect = 2, kAccept = 3, kReady = 4, kBroken = 5, kReceived = 7, kCounted = 8 };
+enum class Kind : std::uint8_t {
+  kPorts = 1,
+  kConnect = 2,
+  kAccept = 3,
+  kReady = 4,
+  kBroken = 5,
+  kReceived = 7,
+  kCounted = 8
+};
 
 constexpr std::size_t kReasonMax = 512;
 constexpr std::size_t kPortSizeMin = 1 + 1 + 1 + 1 + 1 + 2 + 16 + 1 + 1 + 8;

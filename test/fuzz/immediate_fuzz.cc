@@ -1,5 +1,5 @@
-// Immediates from a peer: whatever comes, what is read is a chunk within the bounds, and a sender at the same place says
-// it by words that are read as the same chunk.
+// Immediates from a peer: whatever comes, what is read is a chunk within the bounds, and a sender says that chunk by
+// words that are read as the same.
 
 #include <algorithm>
 #include <cstddef>

@@ -69,6 +69,11 @@ class End {
     if (!last_) return;
     if (const hawser::Status status = last_->wait(); !status.ok()) hawser::abort_on(status);
   }
+  /// Makes progress until the other says that it has all.
+  void finish(int socket) {
+    char first = 0;
+    while (::recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT) < 0) agent_.wait(std::chrono::milliseconds(1));
+  }
 
  private:
   hawser::Agent agent_;
@@ -84,7 +89,7 @@ void answer(const Arguments& args, int socket) {
     end.wait();
     end.write();
   }
-  take(socket);  // The other has it.
+  end.finish(socket);
 }
 
 void ask(const Arguments& args, int socket) {

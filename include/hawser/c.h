@@ -123,6 +123,20 @@ HAWSER_C_API int hawser_transfer_wait(hawser_transfer transfer, int64_t timeout_
 HAWSER_C_API int hawser_transfer_cancel(hawser_transfer transfer); /* Asks; waiting tells when it is final. */
 HAWSER_C_API int hawser_transfer_release(hawser_transfer transfer);
 
+/* Atomic operations on 8 bytes, aligned to 8, of a region of the peer that may be read and written: hawser/atomic.h
+   says what they promise. `options` may be null. Since HAWSER_C_ABI 3. */
+HAWSER_C_API int hawser_atomic_fetch_add(hawser_agent agent, hawser_peer peer, const hawser_remote_range* word,
+                                         uint64_t add, const hawser_atomic_options* options, hawser_atomic* out);
+/* Stores `desired` where the word holds `expected`; that it did is told by hawser_atomic_info.found == expected. */
+HAWSER_C_API int hawser_atomic_compare_swap(hawser_agent agent, hawser_peer peer, const hawser_remote_range* word,
+                                            uint64_t expected, uint64_t desired, const hawser_atomic_options* options,
+                                            hawser_atomic* out);
+HAWSER_C_API int hawser_atomic_info_get(hawser_atomic atomic, hawser_atomic_info* out); /* Only looks. */
+/* As hawser_transfer_wait. */
+HAWSER_C_API int hawser_atomic_wait(hawser_atomic atomic, int64_t timeout_ns);
+HAWSER_C_API int hawser_atomic_cancel(hawser_atomic atomic);  /* It ends now; it may have been done. */
+HAWSER_C_API int hawser_atomic_release(hawser_atomic atomic); /* Cancels it, unless it ended. */
+
 /* Completion queues. `entry_size` is sizeof(hawser_completion). */
 HAWSER_C_API int hawser_queue_open(hawser_agent agent, size_t capacity, hawser_queue* out); /* 0: 4096 entries. */
 HAWSER_C_API int hawser_queue_poll(hawser_queue queue, hawser_completion* out, size_t entry_size, size_t capacity,

@@ -71,6 +71,7 @@ typedef struct hawser_transfer { uint64_t id; } hawser_transfer;
 typedef struct hawser_queue { uint64_t id; } hawser_queue;
 typedef struct hawser_directory { uint64_t id; } hawser_directory;
 typedef struct hawser_driver { uint64_t id; } hawser_driver;
+typedef struct hawser_atomic { uint64_t id; } hawser_atomic;
 /* clang-format on */
 
 /* Structs without `size` never change. */
@@ -202,10 +203,24 @@ typedef struct hawser_transfer_info {
   uint64_t bytes; /* Moved so far. */
 } hawser_transfer_info;
 
+typedef struct hawser_atomic_options {
+  uint32_t size, reserved;
+  int64_t deadline_ns; /* 0: the agent's. */
+  hawser_queue queue;  /* Reports it as a transfer of 8 bytes. 0: only the handle tells. */
+  uint64_t cookie;     /* Comes back in the completion. */
+} hawser_atomic_options;
+
+typedef struct hawser_atomic_info {
+  uint32_t size;
+  int32_t code; /* The outcome once `done`; of a failure `state` says whether the word may have changed. */
+  uint32_t done, scope, state, reserved;
+  uint64_t found; /* What the word held before, once it ended well. */
+} hawser_atomic_info;
+
 typedef struct hawser_completion {
   uint32_t size;
   uint32_t kind; /* HAWSER_COMPLETION_* */
-  int32_t code;  /* Of a transfer; hawser_transfer_wait(transfer, 0) has the text. */
+  int32_t code;  /* Of a transfer or an atomic; waiting for it with timeout 0 has the text. */
   uint32_t reserved;
   uint64_t cookie, bytes; /* For messages the cookie is the channel. */
 } hawser_completion;

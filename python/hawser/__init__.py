@@ -22,13 +22,13 @@ import weakref as _weakref
 from typing import Any, Optional, Sequence, Union
 
 from . import _aio, _hawser
-from ._hawser import (MESSAGE_MAX, Agent, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, Driver,
+from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, Driver,
                       FileInfo, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Table,
                       Transfer, Watch, __version__, etcd_directory, file_directory, inproc_directory, query_file)
 from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
                      InvalidError, NotFoundError, TimedOutError, UnsupportedError)
 
-__all__ = ["Agent", "BusyError", "CancelledError", "Code", "CompletionQueue", "CorruptError", "DeniedError",
+__all__ = ["Agent", "AtomicOp", "BusyError", "CancelledError", "Code", "CompletionQueue", "CorruptError", "DeniedError",
            "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Driver", "Error", "FailedError",
            "FileInfo", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",
            "Plan", "Range", "Region", "RemoteRange", "Table", "TimedOutError", "Transfer", "UnsupportedError", "Watch",
@@ -128,6 +128,7 @@ Agent.notifications = _aio.notifications  # type: ignore[attr-defined]
 Agent.messages = _aio.messages  # type: ignore[attr-defined]
 Agent.events = _aio.events  # type: ignore[attr-defined]
 Transfer.__await__ = lambda self: _aio.finished(self).__await__()  # type: ignore[attr-defined]
+AtomicOp.__await__ = lambda self: _aio.found(self).__await__()  # type: ignore[attr-defined]
 
 
 def _leave() -> None:

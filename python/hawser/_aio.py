@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import weakref
-from typing import Any, AsyncIterator, Callable, Dict, Optional, Set, TypeVar
+from typing import Any, AsyncIterator, Callable, Dict, Optional, Set, TypeVar, Union
 
 from . import _hawser
 
 T = TypeVar("T")
+_Awaited = Union[_hawser.Transfer, _hawser.AtomicOp]
 
 _TICKET_SHIFT = 40  # A ticket is (queue's serial << shift) + a count; zero is none.
 _serials = itertools.count(1)
@@ -72,7 +73,7 @@ class _Link:
                 self.loop.remove_reader(fd)
         self.wake()
 
-    def end_of(self, transfer: _hawser.Transfer) -> Optional[asyncio.Future]:
+    def end_of(self, transfer: _Awaited) -> Optional[asyncio.Future]:
         """Set when the transfer ends; None when it does not report here."""
         ticket = transfer._ticket
         if ticket >> _TICKET_SHIFT != self.serial:
@@ -112,7 +113,7 @@ def close_link(agent: _hawser.Agent) -> None:
         _close_soon(link)
 
 
-async def _look(transfer: _hawser.Transfer, agent: _hawser.Agent) -> None:
+async def _look(transfer: _Awaited, agent: _hawser.Agent) -> None:
     pause = 0.0
     while not transfer.done:
         if not agent.driven:
@@ -121,7 +122,7 @@ async def _look(transfer: _hawser.Transfer, agent: _hawser.Agent) -> None:
         pause = min(max(2 * pause, _PAUSE_FIRST), _PAUSE_LAST)
 
 
-async def finished(transfer: _hawser.Transfer) -> None:
+async def finished(transfer: _Awaited) -> None:
     """Until `transfer` is final. A cancelled wait cancels the transfer. Raises what it ended with."""
     if not transfer.done:
         agent = transfer.agent
@@ -138,6 +139,12 @@ async def finished(transfer: _hawser.Transfer) -> None:
     error = transfer.error
     if error is not None:
         raise error
+
+
+async def found(op: _hawser.AtomicOp) -> int:
+    """The same for an atomic operation; what the word held before."""
+    await finished(op)
+    return op.found
 
 
 async def _news(agent: _hawser.Agent, take: Callable[[], Optional[T]]) -> AsyncIterator[T]:

@@ -216,6 +216,41 @@ class Transfer:
 
     def __await__(self) -> Generator[Any, None, None]: ...
 
+class AtomicOp:
+    """One atomic operation in flight. Dropping it cancels it."""
+
+    @property
+    def done(self) -> bool:
+        """Final? Only looks."""
+
+    @property
+    def status(self) -> str:
+        """in_flight, ok, or the name of what went wrong."""
+
+    @property
+    def error(self) -> Error | None:
+        """The exception that wait would raise, or None."""
+
+    @property
+    def found(self) -> int:
+        """What the word held before, once it ended well; else 0."""
+
+    @property
+    def agent(self) -> Agent: ...
+
+    @property
+    def _ticket(self) -> int: ...
+
+    def wait(self, timeout: Seconds = None) -> int:
+        """
+        What the word held before. Raises what it ended with, or TimedOutError when the time is over before.
+        """
+
+    def cancel(self) -> None:
+        """It ends now; whether it was done is not known then."""
+
+    def __await__(self) -> Generator[Any, None, int]: ...
+
 class CompletionQueue:
     """Where finished transfers and other news are reported."""
 
@@ -453,6 +488,14 @@ class Agent:
     def plan_read(self, peer: Peer, source: Remote, target: Local, source_index: Index = None,
                   target_index: Index = None) -> Plan:
         """From the peer's memory to this agent's."""
+
+    def fetch_add(self, word: RemoteRange, add: int, *, deadline: Seconds = None, queue: CompletionQueue | None = None,
+                  cookie: int = 0) -> AtomicOp:
+        """Adds to 8 bytes of a peer, once, and finds what they held."""
+
+    def compare_swap(self, word: RemoteRange, expected: int, desired: int, *, deadline: Seconds = None,
+                     queue: CompletionQueue | None = None, cookie: int = 0) -> AtomicOp:
+        """Stores `desired` in 8 bytes of a peer where they hold `expected`, and finds what they held."""
 
     def explain(self, plan: Plan) -> str:
         """

@@ -147,6 +147,7 @@ int main(int argc, char** argv) {
   test_submit_options(&pair);
   test_news(&pair);
   test_queues(&pair);
+  test_atomics(&pair);
   test_files(&pair);
   test_wrong_use(&pair);
   close_pair(&pair);

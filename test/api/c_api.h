@@ -84,6 +84,7 @@ void test_transfers(const Pair* pair);
 void test_submit_options(const Pair* pair);
 void test_news(const Pair* pair);
 void test_queues(const Pair* pair);
+void test_atomics(const Pair* pair);
 void test_files(const Pair* pair);
 void test_directories(void);
 void test_etcd(const char* endpoint);

@@ -333,6 +333,68 @@ void test_queues(const Pair* pair) {
   release_tables(&tables);
 }
 
+/* What the word held before, once it ended well. */
+static uint64_t found_by(const Pair* pair, hawser_atomic atomic) {
+  while (hawser_atomic_wait(atomic, SECOND / 1000) == HAWSER_TIMED_OUT) pass(pair);
+  MUST(hawser_atomic_wait(atomic, 0));
+  hawser_atomic_info info = HAWSER_INIT(hawser_atomic_info);
+  MUST(hawser_atomic_info_get(atomic, &info));
+  CHECK(info.done && info.code == HAWSER_OK);
+  MUST(hawser_atomic_cancel(atomic)); /* Too late, so nothing. */
+  MUST(hawser_atomic_release(atomic));
+  return info.found;
+}
+
+void test_atomics(const Pair* pair) {
+  hawser_region_info target = HAWSER_INIT(hawser_region_info);
+  MUST(hawser_peer_region(pair->to_b, "target", &target));
+  hawser_remote_range word = {target.index, 0, 64, 8};
+  const uint64_t start = 5;
+  memcpy(pair->target_bytes + word.offset, &start, sizeof start);
+  hawser_queue queue;
+  MUST(hawser_queue_open(pair->a, 0, &queue));
+  hawser_atomic_options options = HAWSER_INIT(hawser_atomic_options);
+  options.deadline_ns = PATIENCE;
+  options.queue = queue;
+  options.cookie = 77;
+  hawser_atomic atomic = {0};
+  MUST(hawser_atomic_fetch_add(pair->a, pair->to_b, &word, 10, &options, &atomic));
+  CHECK(found_by(pair, atomic) == 5);
+  int reported = 0;
+  for (size_t taken = 1; taken > 0;) {
+    hawser_completion entry;
+    MUST(hawser_queue_poll(queue, &entry, sizeof entry, 1, &taken));
+    if (taken > 0 && entry.kind == HAWSER_COMPLETION_TRANSFER) {
+      CHECK(entry.cookie == 77 && entry.code == HAWSER_OK && entry.bytes == 8);
+      ++reported;
+    }
+  }
+  CHECK(reported == 1);
+  MUST(hawser_atomic_compare_swap(pair->a, pair->to_b, &word, 15, 20, NULL, &atomic));
+  CHECK(found_by(pair, atomic) == 15);
+  MUST(hawser_atomic_compare_swap(pair->a, pair->to_b, &word, 15, 99, NULL, &atomic));
+  CHECK(found_by(pair, atomic) == 20);
+  uint64_t now;
+  memcpy(&now, pair->target_bytes + word.offset, sizeof now);
+  CHECK(now == 20);
+
+  REFUSED(hawser_atomic_wait(atomic, 0), HAWSER_INVALID, "was released");
+  REFUSED(hawser_atomic_release((hawser_atomic){0}), HAWSER_INVALID, "is null");
+  REFUSED(hawser_atomic_cancel((hawser_atomic){pair->a.id}), HAWSER_INVALID, "another kind");
+  REFUSED(hawser_atomic_fetch_add(pair->a, pair->to_b, NULL, 1, NULL, &atomic), HAWSER_INVALID, "word is null");
+  REFUSED(hawser_atomic_fetch_add(pair->a, pair->to_b, &word, 1, NULL, NULL), HAWSER_INVALID, "out is null");
+  REFUSED(hawser_atomic_fetch_add(pair->b, pair->to_b, &word, 1, NULL, &atomic), HAWSER_INVALID, "no peer of");
+  options.deadline_ns = -1;
+  REFUSED(hawser_atomic_fetch_add(pair->a, pair->to_b, &word, 1, &options, &atomic), HAWSER_INVALID, "negative");
+  word.offset = 4;
+  REFUSED(hawser_atomic_fetch_add(pair->a, pair->to_b, &word, 1, NULL, &atomic), HAWSER_INVALID, "aligned to 8");
+  word.offset = target.bytes;
+  REFUSED(hawser_atomic_compare_swap(pair->a, pair->to_b, &word, 0, 1, NULL, &atomic), HAWSER_INVALID, "aligned to 8");
+  word.region = 999;
+  REFUSED(hawser_atomic_fetch_add(pair->a, pair->to_b, &word, 1, NULL, &atomic), HAWSER_NOT_FOUND, "999");
+  MUST(hawser_queue_release(queue));
+}
+
 /* Handles of another kind are told apart; a peer that is forgotten takes its plans with it. */
 void test_wrong_use(const Pair* pair) {
   hawser_buffer card;

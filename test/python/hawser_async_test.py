@@ -32,6 +32,19 @@ def write(agent, at, **options):
     return agent.write(agent.peer, agent.array[at:at + 16], agent.peer.range("memory", at, 16), **options)
 
 
+def test_atomics_are_awaited(agents):
+    one, _ = agents
+
+    async def work():
+        word = one.peer.range("memory", 8, 8)
+        await one.fetch_add(word, 0)
+        found = await asyncio.gather(*(one.fetch_add(word, 3) for _ in range(100)))
+        assert sorted(found) == list(range(0, 300, 3))
+        assert await one.compare_swap(word, 300, 1) == 300
+
+    run(work())
+
+
 def test_transfers_are_awaited(agents):
     one, two = agents
 

@@ -211,6 +211,58 @@ def test_messages_events_and_signals(pair):
         two.wait_signal(word, 4, 0.01)
 
 
+def test_atomics(pair):
+    one, two = pair
+    word = one.peer.range("memory", 64, 8)
+    assert one.fetch_add(word, 2 ** 64 - 1).wait(20) == 0
+    op = one.fetch_add(word, 6)
+    assert op.wait(20) == 2 ** 64 - 1 and op.done and op.status == "ok" and op.error is None and op.agent is one
+    assert one.compare_swap(word, 5, 40).wait(20) == 5
+    assert one.compare_swap(word, 5, 50).wait(20) == 40
+    assert int.from_bytes(bytes(two.array[64:72]), "little") == 40
+    queue = one.make_queue(64)
+    one.fetch_add(word, 1, queue=queue, cookie=9, deadline=20).wait(20)
+    assert (1, 9, 8, None) in queue.wait(20)
+    with pytest.raises(hawser.InvalidError, match="aligned to 8"):
+        one.fetch_add(one.peer.range("memory", 4, 8), 1)
+    with pytest.raises(hawser.InvalidError, match="size 16"):
+        one.compare_swap(one.peer.range("memory", 0, 16), 0, 1)
+    with pytest.raises(hawser.InvalidError, match="the deadline is zero"):
+        one.fetch_add(word, 1, deadline=0)
+    with pytest.raises(TypeError):
+        one.fetch_add(word, -1)
+    read_only = two.add_region(bytearray(64), name="read only", rights="read")
+    one.add_peer(two.card())
+    with pytest.raises(hawser.DeniedError, match="read only"):
+        one.fetch_add(one.peer.range("read only", 0, 8), 1)
+    del read_only
+
+
+def test_atomics_to_a_peer_that_leaves_end():
+    with hawser.Agent("one") as one:
+        with hawser.Agent("two") as two:
+            region = two.empty(64, name="words")
+            peer = one.add_peer(two.card())
+            word = peer.range("words", 0, 8)
+            assert one.fetch_add(word, 1).wait(20) == 0
+            del region
+        with pytest.raises(hawser.Error) as failure:
+            one.fetch_add(word, 1, deadline=20).wait(20)
+        assert not isinstance(failure.value, hawser.TimedOutError)
+        stopped = hawser.Agent("three", driver=False)
+        try:
+            there = stopped.empty(64, name="words")
+            silent = one.add_peer(stopped.card())
+            op = one.fetch_add(silent.range("words", 0, 8), 1)
+            assert op.status == "in_flight"
+            op.cancel()
+            with pytest.raises(hawser.CancelledError):
+                op.wait(20)
+            del there
+        finally:
+            stopped.close(20)
+
+
 def _sent(peer, channel, data):
     try:
         peer.send(channel, data)

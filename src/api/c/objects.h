@@ -8,6 +8,7 @@
 #include <memory>
 
 #include <hawser/agent.h>
+#include <hawser/atomic.h>
 #include <hawser/driver.h>
 
 #include "api/c/call.h"
@@ -94,6 +95,12 @@ struct DriverObject final : Object {
   const std::shared_ptr<SharedDriver> driver;
 };
 
+struct AtomicObject final : Object {
+  static constexpr std::uint8_t kKind = 10;
+  static constexpr std::string_view kName = "atomic";
+  AtomicOp op;
+};
+
 /// The object behind one of c.h's handles.
 template <typename T, typename Handle>
 Result<Handles::Ref<T>> find(const char* call, Handle handle) {
@@ -107,6 +114,8 @@ int release(const char* call, Handle handle) {
 
 /// A range of a region handle. kInvalid, naming `what`, when the handle is wrong.
 Result<LocalRange> local_range(const char* call, const hawser_local_range& range);
+/// A range of one of the peer's regions, which is named by its number.
+Result<RemoteRange> remote_range(const Peer& peer, const hawser_remote_range& range);
 /// HAWSER_RIGHTS_*.
 Result<Rights> rights_of(const char* call, std::uint32_t number);
 

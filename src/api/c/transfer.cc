@@ -24,13 +24,6 @@ Status give_plan(const char* call, hawser_plan* out, Plan plan, const Peer& peer
   return give_handle(call, out, std::make_unique<PlanObject>(std::move(plan), peer));
 }
 
-Result<RemoteRange> remote_range(const Peer& peer, const hawser_remote_range& range) {
-  HAWSER_TRY_ASSIGN(RemoteRange its, peer.region(range.region));
-  its.offset = range.offset;
-  its.size = range.size;
-  return its;
-}
-
 struct RangePairs {
   std::vector<LocalRange> local;
   std::vector<RemoteRange> remote;
@@ -162,6 +155,14 @@ Status take_completions(const char* call, hawser_completion* out, std::size_t en
 }
 
 }  // namespace
+
+Result<RemoteRange> remote_range(const Peer& peer, const hawser_remote_range& range) {
+  HAWSER_TRY_ASSIGN(RemoteRange its, peer.region(range.region));
+  its.offset = range.offset;
+  its.size = range.size;
+  return its;
+}
+
 }  // namespace hawser::api
 
 using namespace hawser;

@@ -423,6 +423,7 @@ void bind_agents(nb::module_& module) {
             [](const AgentHandle& self) { return text_of(to_json(agent_of(self.state).counters())); });
   bind_peers_and_plans(agent);
   bind_inbox(agent);
+  bind_atomics(module, agent);
 }
 
 }  // namespace hawser::api::python

@@ -8,6 +8,7 @@
 // with the lock held, too.
 
 #include <hawser/agent.h>
+#include <hawser/atomic.h>
 #include <hawser/driver.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -172,6 +173,12 @@ struct TransferHandle {
   std::uint64_t ticket = 0;  ///< Its cookie in its agent's loop queue; 0: it does not report there.
   Transfer transfer;
 };
+struct AtomicHandle {
+  AtomicHandle(AgentRef its_agent, AtomicOp its) : agent(std::move(its_agent)), op(std::move(its)) {}
+  AgentRef agent;
+  std::uint64_t ticket = 0;  ///< As TransferHandle's.
+  AtomicOp op;
+};
 struct QueueHandle {
   pid_t pid = ::getpid();
   std::shared_ptr<CompletionQueue> queue;
@@ -225,6 +232,7 @@ PlanHandle plan_read(const AgentHandle& self, const PeerHandle& peer, nb::handle
                      nb::handle source_index, nb::handle target_index);
 
 void bind_agents(nb::module_& module);
+void bind_atomics(nb::module_& module, nb::class_<AgentHandle>& agent);
 void bind_directories(nb::module_& module);
 void bind_drivers(nb::module_& module);
 void bind_files(nb::module_& module);

@@ -1,6 +1,7 @@
 """The package hawser: agents, memory, plans, transfers, messages."""
 
 import array
+import concurrent.futures
 import ctypes
 import json
 import mmap
@@ -236,6 +237,35 @@ def test_atomics(pair):
     with pytest.raises(hawser.DeniedError, match="read only"):
         one.fetch_add(one.peer.range("read only", 0, 8), 1)
     del read_only
+
+
+def _add_under_a_lock(name, card, me, rounds):
+    """Reads a number of the owner, adds one, writes it back: right only while nobody else is between these two."""
+    with hawser.Agent(name) as agent:
+        owner = agent.add_peer(card)
+        mine = agent.empty(8, name="mine")
+        lock, number = owner.range("words", 0, 8), owner.range("words", 8, 8)
+        for _ in range(rounds):
+            while agent.compare_swap(lock, 0, me).wait(20) != 0:
+                pass
+            agent.read(owner, number, mine).wait(20)
+            mine[:] = bytearray((int.from_bytes(bytes(mine), "little") + 1).to_bytes(8, "little"))
+            agent.write(owner, mine, number).wait(20)
+            assert agent.compare_swap(lock, me, 0).wait(20) == me
+        del mine, lock, number, owner
+
+
+def test_a_lock_by_compare_swap():
+    rounds = 100
+    with hawser.Agent("owner") as owner:
+        words = owner.empty(16, "uint8", name="words")
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(_add_under_a_lock, f"worker {me}", owner.card(), me, rounds) for me in (1, 2)]
+            for job in jobs:
+                job.result(60)
+        assert int.from_bytes(bytes(words[8:]), "little") == 2 * rounds
+        assert not any(words[:8])
+        del words
 
 
 def test_atomics_to_a_peer_that_leaves_end():

@@ -277,6 +277,24 @@ def check_header(path: str, text: str) -> Iterator[Fault]:
         yield Fault(path, 1, "pragma-once", "a header needs #pragma once")
 
 
+TYPE = re.compile(r"^(?:struct|class|union|enum(?:\s+class)?)\s+(?P<name>\w+)\b[^;{]*\{", re.MULTILINE)
+
+
+def check_shadows(files: dict) -> Iterator[Fault]:
+    """A source's own type with the name of a public one: in a unity build the headers included after it see the wrong
+    type, and so lay out their structs otherwise than the rest of the program does."""
+    public = {match.group("name"): path for path, text in files.items() if path.startswith("include/")
+              for match in TYPE.finditer(strip(text))}
+    for path, text in files.items():
+        if not path.startswith(("src/", "test/")) or not path.endswith(".cc"):
+            continue  # Programs of one file each: nothing is included after their types.
+        code = strip(text)
+        for match in TYPE.finditer(code):
+            if match.group("name") in public:
+                yield Fault(path, code.count("\n", 0, match.start()) + 1, "shadowed-type",
+                            f"{match.group('name')} is a type of {public[match.group('name')]}: choose another name")
+
+
 def lengths(path: str, text: str) -> Iterator[tuple]:
     """(kind, key, line, length, limit) of all that has a ratcheted length."""
     limit = PUBLIC_HEADER_LIMIT if path.startswith("include/") else FILE_LIMIT
@@ -365,6 +383,7 @@ def check_tree(files: dict, cmake: dict, exceptions: dict) -> list:
         for check in (check_includes, check_banned, check_lines, check_header):
             faults += check(path, text)
         faults += check_layer_known(path)
+    faults += check_shadows(files)
     faults += check_lengths(files, exceptions)
     faults += check_targets(files, cmake)
     return sorted(faults)

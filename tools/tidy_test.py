@@ -181,6 +181,12 @@ class Tree(unittest.TestCase):
     def test_pragma_once(self):
         self.assertEqual(rules({"src/base/a.h": "int x;\n"}), ["pragma-once"])
 
+    def test_shadowed_type(self):
+        door = {"include/hawser/memory.h": header("struct Device {\n};\nclass Agent;\n")}
+        own = "namespace {\nstruct Device {\n};\nclass Agent {\n};\nstruct DeviceList {\n};\n}\n"
+        self.assertEqual(rules({**door, "src/agent/a_test.cc": own}), ["shadowed-type"])
+        self.assertEqual(rules({**door, "bench/a.cc": own}), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A device that can be taken away and given back.
-struct Device {
+struct Removable {
   std::atomic<bool> is_away = false;
   std::atomic<int> opened = 0;  ///< Attempts to open a path.
   std::atomic<std::uint64_t> bytes_out = 0;
@@ -31,7 +31,7 @@ struct Device {
 /// The port of another backend, as long as the device is there.
 class DevicePort final : public backend::Port {
  public:
-  DevicePort(std::unique_ptr<backend::Port> inner, Device& device) : inner_(std::move(inner)), device_(device) {}
+  DevicePort(std::unique_ptr<backend::Port> inner, Removable& device) : inner_(std::move(inner)), device_(device) {}
 
   Result<backend::Path*> open_path(const backend::PathTarget& target, Instant now) override {
     ++device_.opened;
@@ -66,13 +66,14 @@ class DevicePort final : public backend::Port {
 
  private:
   const std::unique_ptr<backend::Port> inner_;
-  Device& device_;
+  Removable& device_;
   std::vector<backend::Path*> paths_;  ///< Opened here.
 };
 
 class DeviceBackend final : public backend::Backend {
  public:
-  DeviceBackend(std::unique_ptr<backend::Backend> inner, Device& device) : inner_(std::move(inner)), device_(device) {}
+  DeviceBackend(std::unique_ptr<backend::Backend> inner, Removable& device)
+      : inner_(std::move(inner)), device_(device) {}
   const backend::Traits& traits() const override { return inner_->traits(); }
   std::string address() const override { return inner_->address(); }
   std::string readable_address() const override { return inner_->readable_address(); }
@@ -90,10 +91,10 @@ class DeviceBackend final : public backend::Backend {
 
  private:
   const std::unique_ptr<backend::Backend> inner_;
-  Device& device_;
+  Removable& device_;
 };
 
-backend::Factory device_factory(Device& device) {
+backend::Factory device_factory(Removable& device) {
   const auto open = [&device](const backend::Context& context,
                               const Params& params) -> Result<std::unique_ptr<backend::Backend>> {
     auto inner = backend::tcp_factory().open(context, params);
@@ -103,7 +104,7 @@ backend::Factory device_factory(Device& device) {
   return {.name = "device", .default_rank = 50, .open = open};
 }
 
-Agent open(const std::string& name, Device& device) {
+Agent open(const std::string& name, Removable& device) {
   AgentOptions options;
   options.name = name;
   options.backends = {{"device", {}}, {"tcp", {}}};
@@ -145,7 +146,7 @@ class BetterPath : public testing::Test {
     return false;
   }
 
-  Device device_, other_end_;
+  Removable device_, other_end_;
   std::vector<std::byte> source_ = std::vector<std::byte>(1 << 16), target_ = std::vector<std::byte>(1 << 16);
   Driver driver_ = Driver::start().value();
   Agent there_ = open("there", other_end_);

@@ -24,7 +24,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kAckBeforeLanding,
      "ack_before_landing",
      sim::Mode::kStream,
-     {"ended as", "its bytes are not at", "gave", "never rose"}},
+     {"ended as", "its bytes are not at", "gave", "never rose", "never came"}},
     {Planted::kKeyUnchecked, "key_unchecked", sim::Mode::kStream, {"though nothing gives it the right"}},
     {Planted::kRightsUnchecked, "rights_unchecked", sim::Mode::kStream, {"though nothing gives it the right"}},
     {Planted::kBoundsUnchecked, "bounds_unchecked", sim::Mode::kStream, {"though nothing gives it the right"}},

@@ -36,6 +36,10 @@ void put_endpoint(ByteWriter& out, const QueuePairEndpoint& endpoint) {
   out.u8(endpoint.mtu);
   out.u8(endpoint.reads_in);
   out.u8(endpoint.reads_out);
+  if (endpoint.qkey == 0) return;
+  out.u32(endpoint.qkey);
+  out.u64(endpoint.proof_address);
+  out.u32(endpoint.proof_key);
 }
 
 GidBytes take_gid(ByteReader& in) {
@@ -56,6 +60,11 @@ bool take_endpoint(ByteReader& in, QueuePairEndpoint* endpoint) {
   endpoint->mtu = in.u8();
   endpoint->reads_in = in.u8();
   endpoint->reads_out = in.u8();
+  if (in.ok() && in.remaining() > 0) {  // Earlier releases end here.
+    endpoint->qkey = in.u32();
+    endpoint->proof_address = in.u64();
+    endpoint->proof_key = in.u32();
+  }
   return in.ok() && endpoint->number <= k24BitMax && endpoint->psn <= k24BitMax && is_mtu(endpoint->mtu);
 }
 
@@ -75,11 +84,13 @@ void put(ByteWriter& out, const RdmaPorts& message) {
     out.u8(port.gid_prefix);
     out.u64(port.mbit_per_s);
   }
-  if (message.receives == 0 && message.immediates == 0) return;
+  if (message.receives == 0 && message.immediates == 0 && message.host == 0) return;
   out.u16(static_cast<std::uint16_t>(message.receives));
   out.u32(message.receive_bytes);
-  if (message.immediates == 0) return;
+  if (message.immediates == 0 && message.host == 0) return;
   out.u16(static_cast<std::uint16_t>(message.immediates));
+  if (message.host == 0) return;
+  out.u64(message.host);
 }
 
 void put(ByteWriter& out, const ImmediatesCounted& message) {
@@ -158,6 +169,9 @@ Result<QueuePairMessage> take_ports(ByteReader& in) {
   if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
   message.immediates = in.u16();
   if (!in.ok() || message.immediates > kReceivesMax) return corrupt("bad receives for immediates");
+  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
+  message.host = in.u64();
+  if (!in.ok()) return corrupt("bad host");
   return QueuePairMessage(std::move(message));
 }
 

@@ -14,9 +14,13 @@
 //     after these: immediates:u16; absent (earlier builds): 0. Receives on each queue pair for writes with immediate
 //     (proto/immediate.h), which are used where both ends told more than 0. The first queue pair has them beside those
 //     for messages, and of the same size.
+//     after these: host:u64; absent (earlier builds): 0. Names the sender's host (one boot of one machine); 0: not told.
 //   connect  (2) = pair:u8, epoch:u32, local:u8, remote:u8, pairs:u8, endpoint
 //   accept   (3) = pair:u8, epoch:u32, endpoint
 //     endpoint = number:u32, psn:u32, lid:u16, gid:16, mtu:u8, reads_in:u8, reads_out:u8
+//     after the endpoint of a datagram queue pair (EFA's SRD): qkey:u32, proof_address:u64, proof_key:u32. Absent or
+//     qkey 0: a reliable connection. Datagrams with another qkey are dropped; the proof is 8 bytes of memory that the
+//     peer may write, by which it sees that the way carries.
 //   ready    (4) = pair:u8, epoch:u32
 //   broken   (5) = pair:u8, epoch:u32, code:u8, reason:string
 //   numbered (6) = sequence:u64, received:u64; then a message of the agents: all that follows. A send carries the same.
@@ -74,6 +78,7 @@ struct RdmaPorts {
   std::uint32_t receives = 0;       ///< Receives posted on the first queue pair; 0: none, and no numbered messages.
   std::uint32_t receive_bytes = 0;  ///< Of each, the message's head included.
   std::uint32_t immediates = 0;     ///< Receives for writes with immediate, on each queue pair; 0: it takes none.
+  std::uint64_t host = 0;           ///< 0: not told.
 };
 
 /// What a numbered message begins with.
@@ -96,6 +101,9 @@ struct QueuePairEndpoint {
   std::uint8_t mtu = 0;
   std::uint8_t reads_in = 0;   ///< Reads and atomics that it answers at a time.
   std::uint8_t reads_out = 0;  ///< Those that it would like to have under way.
+  std::uint32_t qkey = 0;      ///< Of datagrams; 0: a reliable connection.
+  std::uint64_t proof_address = 0;
+  std::uint32_t proof_key = 0;
 };
 
 struct QueuePairConnect {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "wire/test_bytes.h"
 
 namespace hawser::wire {
@@ -35,6 +38,12 @@ std::vector<QueuePairMessage> samples() {
   with_receives.receive_bytes = 2048;
   RdmaPorts with_immediates = with_receives;
   with_immediates.immediates = 24;
+  RdmaPorts with_host = with_immediates;
+  with_host.host = 0x0123456789abcdef;
+  QueuePairEndpoint datagrams = endpoint();
+  datagrams.qkey = 0x11223344;
+  datagrams.proof_address = 0x5566;
+  datagrams.proof_key = 0x77;
   return {ports,
           QueuePairConnect{.pair = 1, .epoch = 9, .local = 0, .remote = 2, .pairs = 4, .endpoint = endpoint()},
           QueuePairAccept{.pair = 1, .epoch = 9, .endpoint = endpoint()},
@@ -43,7 +52,10 @@ std::vector<QueuePairMessage> samples() {
           with_receives,
           MessagesReceived{.received = 0x0102030405060708},
           with_immediates,
-          ImmediatesCounted{.pair = 2, .epoch = 5, .counted = 0x0102}};
+          ImmediatesCounted{.pair = 2, .epoch = 5, .counted = 0x0102},
+          with_host,
+          QueuePairConnect{.pair = 1, .epoch = 9, .local = 0, .remote = 2, .pairs = 4, .endpoint = datagrams},
+          QueuePairAccept{.pair = 1, .epoch = 9, .endpoint = datagrams}};
 }
 
 TEST(QueuePairWire, GoldenVectors) {
@@ -57,6 +69,10 @@ TEST(QueuePairWire, GoldenVectors) {
   EXPECT_EQ(hex(encode(all[6])), "070807060504030201");
   EXPECT_EQ(hex(encode(all[7])), hex(encode(all[5])) + "1800");
   EXPECT_EQ(hex(encode(all[8])), "0802050000000201000000000000");
+  EXPECT_EQ(hex(encode(all[9])), hex(encode(all[7])) + "efcdab8967452301");
+  const std::string datagrams = "44332211665500000000000077000000";
+  EXPECT_EQ(hex(encode(all[10])), hex(encode(all[1])) + datagrams);
+  EXPECT_EQ(hex(encode(all[11])), hex(encode(all[2])) + datagrams);
   const auto head = encode_head({.sequence = 0x1122, .received = 3});
   EXPECT_EQ(hex({reinterpret_cast<const char*>(head.data()), head.size()}), "0622110000000000000300000000000000");
 }
@@ -72,10 +88,15 @@ TEST(QueuePairWire, WhatIsDecodedIsWhatWasSaid) {
 }
 
 TEST(QueuePairWire, EveryCutIsAnError) {
-  const std::size_t first_form = encode(samples()[0]).size(), second_form = encode(samples()[5]).size();
+  // Where earlier forms of the ports and of the endpoints end.
+  const std::vector<QueuePairMessage> all = samples();
+  const std::array<std::size_t, 3> ports = {encode(all[0]).size(), encode(all[5]).size(), encode(all[7]).size()};
+  const std::array<std::size_t, 2> endpoints = {encode(all[1]).size(), encode(all[2]).size()};
   for (const QueuePairMessage& message : samples()) {
     feed_every_cut(encode(message), [&](std::span<const std::byte> bytes) {
-      const bool whole = message.index() == 0 && (bytes.size() == first_form || bytes.size() == second_form);
+      const bool whole = message.index() == 0   ? std::ranges::count(ports, bytes.size()) > 0
+                         : message.index() <= 2 ? endpoints[message.index() - 1] == bytes.size()
+                                                : false;
       EXPECT_EQ(decode_queue_pair(bytes).has_value(), whole) << bytes.size();
     });
   }
@@ -99,6 +120,22 @@ TEST(QueuePairWire, ReceivesAreOptionalAndBounded) {
   EXPECT_EQ(std::get<RdmaPorts>(*decode_queue_pair(base::as_bytes(encode(ports)))).immediates, 7u);
   ports.immediates = kReceivesMax + 1;
   EXPECT_FALSE(decode_queue_pair(base::as_bytes(encode(ports))));
+}
+
+TEST(QueuePairWire, C20_TheKeyOfDatagramsAndTheHostAreOptional) {
+  const auto connect = decode_queue_pair(base::as_bytes(encode(samples()[1])));
+  EXPECT_EQ(std::get<QueuePairConnect>(*connect).endpoint.qkey, 0u) << "a reliable connection has none";
+  const auto datagrams = decode_queue_pair(base::as_bytes(encode(samples()[11])));
+  const QueuePairEndpoint& told = std::get<QueuePairAccept>(*datagrams).endpoint;
+  EXPECT_EQ(told.qkey, 0x11223344u);
+  EXPECT_EQ(told.proof_address, 0x5566u);
+  EXPECT_EQ(told.proof_key, 0x77u);
+  EXPECT_EQ(std::get<RdmaPorts>(*decode_queue_pair(base::as_bytes(encode(samples()[7])))).host, 0u);
+  RdmaPorts ports;
+  ports.host = 5;
+  const auto alone = decode_queue_pair(base::as_bytes(encode(ports)));
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(std::get<RdmaPorts>(*alone).host, 5u) << "also without receives and immediates";
 }
 
 TEST(QueuePairWire, ANumberedMessageHasItsHead) {
@@ -139,7 +176,7 @@ TEST(QueuePairWire, AnotherVersionOrKindSaysSo) {
 
 TEST(QueuePairWire, BytesBehindABodyAreSkipped) {
   for (const QueuePairMessage& message : samples()) {
-    const std::string more = message.index() == 0 ? std::string(8, '\0') : "more";  // The ports' newer form is read.
+    const std::string more = message.index() <= 2 ? std::string(32, '\0') : "more";  // The newer forms are read.
     EXPECT_TRUE(decode_queue_pair(base::as_bytes(encode(message) + more)));
   }
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backend/verbs/libefa.h"
 #include "backend/verbs/raw_queue.h"
 #include "base/dylib.h"
 
@@ -37,6 +38,7 @@ struct Table {
   int (*destroy_qp)(ibv_qp*);
   ibv_ah* (*create_ah)(ibv_pd*, ibv_ah_attr*);
   int (*destroy_ah)(ibv_ah*);
+  ibv_qp_ex* (*to_qp_ex)(ibv_qp*);
 };
 
 class LibIbverbs final : public Verbs {
@@ -118,12 +120,26 @@ class LibIbverbs final : public Verbs {
   ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attr) override { return table_.create_ah(pd, attr); }
   int destroy_ah(ibv_ah* ah) override { return table_.destroy_ah(ah); }
 
+  std::string no_efa() override {
+    if (table_.to_qp_ex == nullptr) return library_.name() + " is too old: it has no extended queue pairs";
+    const Status state = efa_.state();
+    return state.ok() ? std::string() : state.to_string();
+  }
+  int query_efa(ibv_context* context, efadv_device_attr* attr) override { return efa_.query_efa(context, attr); }
+  ibv_qp* create_srd(ibv_context* context, ibv_qp_init_attr_ex* attr) override {
+    return efa_.create_srd(context, attr);
+  }
+  ibv_qp_ex* extended(ibv_qp* qp) override {
+    return table_.to_qp_ex == nullptr ? Verbs::extended(qp) : table_.to_qp_ex(qp);
+  }
+
  private:
   static int errno_or(int otherwise) { return errno != 0 ? errno : otherwise; }
 
   base::Dylib library_;
   Table table_;
   RawQueues raw_;
+  LibEfa efa_;
 };
 
 Status fill(const base::Dylib& library, Table* table) {
@@ -155,6 +171,7 @@ Status fill(const base::Dylib& library, Table* table) {
   get("ibv_create_ah", &table->create_ah);
   get("ibv_destroy_ah", &table->destroy_ah);
   // Only newer ones have these.
+  table->to_qp_ex = library.find_symbol<ibv_qp_ex*(ibv_qp*)>("ibv_qp_to_qp_ex");
   table->reg_mr_iova2 =
       library.find_symbol<ibv_mr*(ibv_pd*, void*, std::size_t, std::uint64_t, unsigned)>("ibv_reg_mr_iova2");
   table->reg_dmabuf_mr =

@@ -22,6 +22,8 @@ std::vector<std::string> split(std::string_view text) {
 constexpr Choice<std::uint8_t> kMtus[] = {{"auto", 0}, {"256", 1}, {"512", 2}, {"1024", 3}, {"2048", 4}, {"4096", 5}};
 constexpr Choice<GpuDirect> kGpuDirect[] = {
     {"auto", GpuDirect::kAuto}, {"require", GpuDirect::kRequire}, {"off", GpuDirect::kOff}};
+constexpr Choice<QueuePairType> kTypes[] = {
+    {"auto", QueuePairType::kAuto}, {"rc", QueuePairType::kRc}, {"srd", QueuePairType::kSrd}};
 constexpr std::uint64_t kNoIndex = UINT32_MAX;
 
 std::uint8_t small(ParamReader& read, std::string_view name, std::uint8_t fallback, std::uint64_t max) {
@@ -56,6 +58,13 @@ std::string_view to_string(GpuDirect mode) {
   return "unknown";
 }
 
+std::string_view to_string(QueuePairType type) {
+  for (const auto& [name, value] : kTypes) {
+    if (value == type) return name;
+  }
+  return "unknown";
+}
+
 Result<VerbsOptions> read_verbs_options(const Params& params) {
   VerbsOptions options;
   ParamReader read("verbs", params);
@@ -74,6 +83,7 @@ Result<VerbsOptions> read_verbs_options(const Params& params) {
   options.register_threads =
       static_cast<std::uint32_t>(read.count("register_threads", options.register_threads, {.min = 1, .max = 64}));
   options.gpu_direct = read.choice("gpu_direct", options.gpu_direct, kGpuDirect);
+  options.queue_pair_type = read.choice("queue_pair_type", options.queue_pair_type, kTypes);
   read_pair(read, options.pair);
   for (const char* key : {"listen", "port"}) {
     const std::string value = read.text(key, "");

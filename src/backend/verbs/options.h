@@ -38,6 +38,14 @@ struct QueuePairOptions {
   std::uint32_t messages = 32;    ///< Messages under way on a path's first queue pair; 0: all go by the control stream.
 };
 
+/// What queue pairs are made of.
+enum class QueuePairType : std::uint8_t {
+  kAuto,  ///< Datagrams on EFA, reliable connections elsewhere.
+  kRc,    ///< Reliable connections.
+  kSrd,   ///< EFA's scalable reliable datagrams.
+};
+std::string_view to_string(QueuePairType type);
+
 /// What the user wants of a NIC's access to GPU memory.
 enum class GpuDirect : std::uint8_t {
   kAuto,     ///< If it works; GPU memory is refused where it does not.
@@ -59,6 +67,7 @@ struct VerbsOptions {
   bool relaxed_ordering = false;
   GpuDirect gpu_direct = GpuDirect::kAuto;
   std::uint32_t register_threads = 8;  ///< At most so many make a large region's pages present and register it.
+  QueuePairType queue_pair_type = QueuePairType::kAuto;  ///< A port that cannot do it is not used.
   QueuePairOptions pair;
   Params control;  ///< For the sockets of the handshake: listen, port.
   Params params;   ///< In force.

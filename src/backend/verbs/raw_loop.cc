@@ -61,6 +61,7 @@ VerbsOptions raw_options() {
   VerbsOptions options;
   options.pair.send_depth = kDepth;
   options.pair.messages = 0;
+  options.queue_pair_type = QueuePairType::kRc;  // It posts by itself, as reliable connections take it.
   return options;
 }
 

@@ -10,6 +10,7 @@
 // Thread rule: as libibverbs: every call from any thread; one queue's calls by one thread at a time.
 // Lifetime: outlives every object that was made with it.
 
+#include <infiniband/efadv.h>
 #include <infiniband/verbs.h>
 
 #include <cerrno>
@@ -78,7 +79,13 @@ class Verbs {
   virtual int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**) { return EOPNOTSUPP; }
   virtual int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) { return EOPNOTSUPP; }
 
-  // Address handles and the scalable reliable datagrams of EFA.
+  // Scalable reliable datagrams of EFA, by libefa; queue pairs of them are posted on by their extended form alone.
+  /// Empty, or why there is no libefa: for people.
+  virtual std::string no_efa() { return "no libefa"; }
+  virtual int query_efa(ibv_context*, efadv_device_attr*) { return EOPNOTSUPP; }
+  /// A queue pair of the driver type SRD.
+  virtual ibv_qp* create_srd(ibv_context*, ibv_qp_init_attr_ex*) { return nothing<ibv_qp>(); }
+  virtual ibv_qp_ex* extended(ibv_qp*) { return nothing<ibv_qp_ex>(); }
   virtual ibv_ah* create_ah(ibv_pd*, ibv_ah_attr*) { return nothing<ibv_ah>(); }
   virtual int destroy_ah(ibv_ah*) { return EOPNOTSUPP; }
 

@@ -95,6 +95,10 @@ Result<TcpDoor> open_tcp_door(const Params& params, Security security) {
     HAWSER_TRY_ASSIGN(const Locator peer, parse_locator(peer_address));
     return places_from(peer, host, beyond).status();
   };
+  door.is_same_host = [host](std::string_view peer_address) {
+    const Result<Locator> peer = parse_locator(peer_address);
+    return peer && peer->host == host;
+  };
   HAWSER_TRY_ASSIGN(door.network, TcpNetwork::open(options, door.ledger, std::move(listeners.fds), host));
   return door;
 }

@@ -32,6 +32,8 @@ struct TcpDoor {
   std::string readable_address;
   std::vector<std::string> warnings;
   std::function<Status(std::string_view peer_address)> reachable;  ///< As Backend::reachable.
+  /// Whether the address tells that it is of this host's network stack.
+  std::function<bool(std::string_view peer_address)> is_same_host;
 };
 
 /// `params`: those of the backend tcp that tell where to listen. Errors: as of opening that backend.

@@ -26,9 +26,13 @@ Traits make_traits(const VerbsOptions& options, const std::vector<std::shared_pt
   traits.name = "verbs";
   traits.direct = true;
   traits.reaches_gpus = std::ranges::all_of(nics, [](const auto& nic) { return nic->memory.refusal().ok(); });
-  traits.carries_arrivals = options.pair.immediates > 0;
+  traits.carries_arrivals =
+      options.pair.immediates > 0 && std::ranges::none_of(nics, [](const auto& nic) { return nic->is_srd(); });
   traits.chunk_bytes_max = options.stripe;
   traits.chunk_pieces_max = std::min(kPiecesMax, options.pair.send_depth / 2);
+  for (const auto& nic : nics) {
+    if (nic->is_srd()) traits.chunk_pieces_max = std::min(traits.chunk_pieces_max, nic->srd.send_depth / 2);
+  }
   traits.quiesce_max = std::chrono::seconds(1);
   traits.latency_ns = kLatencyNs;
   traits.piece_ns = kPieceNs;
@@ -80,12 +84,16 @@ class VerbsBackend final : public Backend {
     }
     return text;
   }
-  Status reachable(std::string_view peer_address) const override { return door_.reachable(peer_address); }
+  Status reachable(std::string_view peer_address) const override {
+    HAWSER_TRY(door_.reachable(peer_address));
+    const bool efa_alone = std::ranges::all_of(nics_, [](const auto& nic) { return nic->is_srd(); });
+    return efa_alone && door_.is_same_host(peer_address) ? refuse_same_host("the peer") : Status();
+  }
   Result<std::string> add_region(const RegionEntry& region) override { return regions_->add(region); }
   void remove_region(const RegionEntry& region) override { regions_->remove(region.index, region.generation); }
   Result<std::unique_ptr<Port>> open_port() override {
     stream::Network* network = door_.network.get();
-    PortParts parts{.nics = nics_, .regions = regions_, .control = {}, .network = network};
+    PortParts parts{.nics = nics_, .regions = regions_, .control = {}, .network = network, .host = this_boot()};
     parts.control = stream::make_port(context_, {.backend = "verbs", .connections = 1}, std::move(door_.network));
     HAWSER_TRY_ASSIGN(std::unique_ptr<VerbsPort> port, VerbsPort::open(context_, options_, std::move(parts)));
     return std::unique_ptr<Port>(std::move(port));

@@ -135,7 +135,7 @@ TEST_F(VerbsDeviceQuery, AFileThatIsNotThereSaysHowToGetIt) {
 TEST_F(VerbsDeviceQuery, ASurveyHasEachDevicesFirstTrouble) {
   const base::TestFolder folder;
   std::ofstream(folder.path("uverbs0")) << "";
-  const Survey survey = survey_devices(devices_, &fake_, {}, folder.path());
+  const Survey survey = survey_devices(devices_, {std::shared_ptr<void>(), &fake_}, {}, folder.path());
   ASSERT_EQ(survey.devices.size(), 2u);
   EXPECT_EQ(survey.library, "fake");
   EXPECT_TRUE(survey.devices[0].open.ok());

@@ -5,6 +5,7 @@
 
 #include "backend/verbs/device_files.h"
 #include "backend/verbs/device_query.h"
+#include "backend/verbs/efa.h"
 #include "backend/verbs/libibverbs.h"
 
 namespace hawser::backend::verbs {
@@ -26,12 +27,13 @@ std::vector<PciAddress> gpus(const std::string& sysfs_root) {
 
 Survey survey_devices() {
   auto library = open_libibverbs();
+  const std::shared_ptr<Verbs> verbs = library ? std::shared_ptr<Verbs>(*std::move(library)) : nullptr;
   std::vector<DeviceInfo> devices = read_devices();
   read_counters("/sys", devices);
-  return survey_devices(std::move(devices), library ? library->get() : nullptr, library.status(), "/dev/infiniband");
+  return survey_devices(std::move(devices), verbs, library.status(), "/dev/infiniband");
 }
 
-Survey survey_devices(std::vector<DeviceInfo> devices, Verbs* verbs, const Status& library_error,
+Survey survey_devices(std::vector<DeviceInfo> devices, const std::shared_ptr<Verbs>& verbs, const Status& library_error,
                       const std::string& dev_folder) {
   Survey survey;
   survey.library_error = library_error;
@@ -43,9 +45,12 @@ Survey survey_devices(std::vector<DeviceInfo> devices, Verbs* verbs, const Statu
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const Status access = check_access(dev_folder, devices[i]);
     SurveyedDevice device{std::move(devices[i]), access.ok() ? opened[i] : access, access.ok(), {}, {}};
+    const bool asks_efa = verbs != nullptr && device.open.ok() && device.info.transport == Transport::kEfa;
+    const Status efa = asks_efa ? check_efa(verbs, device.info) : Status();
     for (const PortInfo& port : device.info.ports) {
       device.gids.push_back(score_gids(port.gids, port.netdev));
-      device.usable.push_back(usable(device.info, port));
+      const Status able = usable(device.info, port);
+      device.usable.push_back(able.ok() ? efa : able);
     }
     survey.devices.push_back(std::move(device));
   }

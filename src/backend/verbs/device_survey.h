@@ -5,6 +5,7 @@
 //
 // Thread rule: any thread.
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,7 @@ struct Survey {
 /// Of this host.
 Survey survey_devices();
 /// Of given devices. `verbs` is null when `library_error` says why; files of devices are looked for in `dev_folder`.
-Survey survey_devices(std::vector<DeviceInfo> devices, Verbs* verbs, const Status& library_error,
+Survey survey_devices(std::vector<DeviceInfo> devices, const std::shared_ptr<Verbs>& verbs, const Status& library_error,
                       const std::string& dev_folder);
 
 /// For each NUMA node and each GPU of this host, its ports, nearest first. The result points into `devices`. Empty

@@ -27,7 +27,27 @@ struct MockChannel : ibv_comp_channel {
   std::deque<ibv_cq*> events;
 };
 
+struct MockAh : ibv_ah {
+  ibv_ah_attr attr{};
+};
+
+/// The extended form of a queue pair, and what a session of it has built.
+struct MockBuilder : ibv_qp_ex {
+  struct Request {
+    ibv_send_wr request{};
+    std::vector<ibv_sge> list;
+    MockDatagram datagram;
+  };
+  MockQp* of = nullptr;
+  MockFabric* fabric = nullptr;
+  bool is_open = false;
+  std::vector<Request> built;
+};
+
 struct MockQp : ibv_qp {
+  bool is_srd = false;
+  MockBuilder builder{};
+  ibv_ah_attr address_used{};
   std::string device;
   ibv_qp_attr attr{};
   ibv_qp_cap cap{};
@@ -97,6 +117,55 @@ int needed_for(ibv_qp_state to) {
   }
 }
 
+/// Exactly these are taken by a queue pair of datagrams.
+int datagrams_need(ibv_qp_state to) {
+  switch (to) {
+    case IBV_QPS_INIT:
+      return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+    case IBV_QPS_RTS:
+      return IBV_QP_STATE | IBV_QP_SQ_PSN;
+    default:
+      return IBV_QP_STATE;
+  }
+}
+
+MockBuilder& builder_of(ibv_qp_ex* qp) { return *static_cast<MockBuilder*>(qp); }
+
+void build(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t address) {
+  MockBuilder::Request made;
+  made.request.wr_id = qp->wr_id;
+  made.request.send_flags = qp->wr_flags;
+  made.request.opcode = opcode;
+  made.request.wr.rdma.remote_addr = address;
+  made.request.wr.rdma.rkey = rkey;
+  builder_of(qp).built.push_back(std::move(made));
+}
+
+void set_calls(MockBuilder& builder) {
+  builder.wr_start = [](ibv_qp_ex* qp) { builder_of(qp).is_open = true; };
+  builder.wr_rdma_write = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t at) {
+    build(qp, IBV_WR_RDMA_WRITE, rkey, at);
+  };
+  builder.wr_rdma_read = [](ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t at) {
+    build(qp, IBV_WR_RDMA_READ, rkey, at);
+  };
+  builder.wr_set_sge = [](ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
+    builder_of(qp).built.back().list = {{.addr = address, .length = length, .lkey = lkey}};
+  };
+  builder.wr_set_sge_list = [](ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
+    builder_of(qp).built.back().list.assign(list, list + count);
+  };
+  builder.wr_set_ud_addr = [](ibv_qp_ex* qp, ibv_ah* address, std::uint32_t number, std::uint32_t qkey) {
+    builder_of(qp).built.back().datagram = {.address = address, .number = number, .qkey = qkey};
+  };
+  builder.wr_complete = [](ibv_qp_ex* qp) { return builder_of(qp).fabric->post_datagrams(*builder_of(qp).of); };
+  builder.wr_abort = [](ibv_qp_ex* qp) {
+    builder_of(qp).built.clear();
+    builder_of(qp).is_open = false;
+    ++builder_of(qp).fabric->aborts;
+  };
+}
+
 }  // namespace
 
 MockFabric::MockFabric(std::vector<std::string> devices) {
@@ -156,7 +225,33 @@ bool MockFabric::linked(const MockQp& qp) const {
   return answers && peer->second->peer == qp.qp_num && peer->second->attr.rq_psn == qp.attr.sq_psn;
 }
 
-void MockFabric::run(MockQp& qp, const ibv_send_wr& request) {
+ibv_ah_attr MockFabric::address_used(std::uint32_t number) const { return qps_.at(number)->address_used; }
+
+void MockFabric::set_qkey(std::uint32_t number, std::uint32_t qkey) { qps_.at(number)->attr.qkey = qkey; }
+
+MockFabric::Way MockFabric::way_of(const MockQp& qp, const Held& held) const {
+  if (held.qkey == 0) return linked(qp) ? Way::kOpen : Way::kLost;
+  const auto peer = qps_.find(held.to);
+  if (peer == qps_.end() || down_.contains(qp.device) || down_.contains(peer->second->device)) return Way::kLost;
+  const auto of = [this](const std::string& name) -> const MockDevice& {
+    return **std::ranges::find(devices_, name, [](const auto& each) -> const std::string& { return each->name; });
+  };
+  const MockDevice &here = of(qp.device), &there = of(peer->second->device);
+  if (there.last_byte != held.to_gid) return Way::kLost;
+  const bool same_host = &here == &there || (!here.host.empty() && here.host == there.host);
+  const ibv_qp_state state = peer->second->attr.qp_state;
+  const bool answers = state == IBV_QPS_RTR || state == IBV_QPS_RTS;
+  return same_host || !answers || peer->second->attr.qkey != held.qkey ? Way::kDropped : Way::kOpen;
+}
+
+/// Which of those held is next: datagrams have no order.
+std::size_t MockFabric::next_held() {
+  if (held_.front().qkey == 0) return 0;
+  const auto at = static_cast<std::size_t>(order.below(held_.size()));
+  return held_[at].qkey == 0 ? 0 : at;
+}
+
+void MockFabric::run(MockQp& qp, const ibv_send_wr& request, const MockDatagram& datagram) {
   ++requests;
   if (request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) ++immediates;
   Held held;
@@ -181,16 +276,23 @@ void MockFabric::run(MockQp& qp, const ibv_send_wr& request) {
     held.compare = request.wr.atomic.compare_add;
     held.swap = request.wr.atomic.swap;
   }
+  if (datagram.address != nullptr) {
+    qp.address_used = static_cast<MockAh*>(datagram.address)->attr;
+    held.to_gid = qp.address_used.grh.dgid.raw[15];
+    held.to = datagram.number;
+    held.qkey = datagram.qkey;
+  }
   ++qp.outstanding;
   held_.push_back(std::move(held));
-  if (!hold) deliver();
+  if (!hold && !qp.is_srd) deliver();
 }
 
 std::size_t MockFabric::deliver(std::size_t count) {
   std::size_t delivered = 0;
   while (!held_.empty() && delivered < count) {
-    Held held = std::move(held_.front());
-    held_.pop_front();
+    const auto next = held_.begin() + static_cast<std::ptrdiff_t>(next_held());
+    Held held = std::move(*next);
+    held_.erase(next);
     ++delivered;
     deliver(std::move(held));
   }
@@ -213,8 +315,9 @@ void MockFabric::deliver(Held held) {
   if (qp.attr.qp_state == IBV_QPS_RESET) return;
   if (qp.attr.qp_state == IBV_QPS_ERR) {
     finish(qp, held, IBV_WC_WR_FLUSH_ERR);
-  } else if (!linked(qp)) {
-    lost_.push_back(std::move(held));
+  } else if (const Way way = way_of(qp, held); way != Way::kOpen) {
+    dropped += way == Way::kDropped;
+    (way == Way::kDropped ? gone_ : lost_).push_back(std::move(held));
   } else {
     const ibv_wc_status status = perform(qp, held);
     if (mute && status == IBV_WC_SUCCESS) {
@@ -249,7 +352,7 @@ void MockFabric::set_link(const std::string& name, bool up) {
 }
 
 void MockFabric::flush(MockQp& qp) {
-  for (std::deque<Held>* queue : {&held_, &lost_}) {
+  for (std::deque<Held>* queue : {&held_, &lost_, &gone_}) {
     std::deque<Held> others;
     for (Held& held : *queue) {
       if (held.qp != qp.qp_num) {
@@ -293,10 +396,11 @@ void MockFabric::raise(const std::string& device, ibv_event_type type) {
 }
 
 ibv_wc_status MockFabric::perform(MockQp& qp, Held& held) {
-  MockQp& peer = *qps_.at(qp.peer);
+  MockQp& peer = *qps_.at(held.qkey == 0 ? qp.peer : held.to);
   if (const ibv_wc_status fault = std::exchange(next_status_, IBV_WC_SUCCESS); fault != IBV_WC_SUCCESS) return fault;
   const ibv_wc_status status = move(qp, held, peer);
-  if (status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR) {
+  const bool breaks = status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR;
+  if (breaks && !peer.is_srd) {
     peer.attr.qp_state = peer.state = IBV_QPS_ERR;  // The responder breaks as well.
     flush(peer);
   }
@@ -449,7 +553,7 @@ void MockFabric::finish(MockQp& qp, const Held& held, ibv_wc_status status) {
     wc.vendor_err = status == IBV_WC_SUCCESS ? 0 : 0x88;
     complete(cq_of(qp.send_cq), wc);
   }
-  if (status == IBV_WC_SUCCESS || qp.attr.qp_state == IBV_QPS_ERR) return;
+  if (status == IBV_WC_SUCCESS || qp.attr.qp_state == IBV_QPS_ERR || qp.is_srd) return;
   qp.attr.qp_state = qp.state = IBV_QPS_ERR;
   flush(qp);
 }
@@ -525,6 +629,7 @@ int MockVerbs::query_port(ibv_context* context, std::uint8_t, ibv_port_attr* att
   attr->gid_tbl_len = 2;
   attr->max_msg_sz = device.max_msg_sz;
   attr->lid = device.lid;
+  if (device.efa) return 0;  // Of no known layer, and what it tells of messages is of datagrams.
   attr->link_layer = device.ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
   return 0;
 }
@@ -680,6 +785,10 @@ int MockVerbs::poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
 ibv_qp* MockVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   if (fabric_.fails("create_qp")) return nullptr;
   const MockDevice& device = fabric_.device(static_cast<MockContext*>(pd->context)->name);
+  if (device.efa) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
   const bool fits = static_cast<int>(attr->cap.max_send_wr) <= device.max_qp_wr &&
                     static_cast<int>(attr->cap.max_recv_wr) <= device.max_qp_wr &&
                     static_cast<int>(attr->cap.max_send_sge) <= device.max_sge;
@@ -687,19 +796,108 @@ ibv_qp* MockVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
     errno = EINVAL;
     return nullptr;
   }
+  return fabric_.make_qp(pd, *attr, device);
+}
+
+MockQp* MockFabric::make_qp(ibv_pd* pd, const ibv_qp_init_attr& attr, const MockDevice& device) {
   auto* qp = new MockQp{};
   qp->context = pd->context;
   qp->pd = pd;
-  qp->send_cq = attr->send_cq;
-  qp->recv_cq = attr->recv_cq;
-  qp->qp_num = ++fabric_.next_number_;
-  qp->qp_type = attr->qp_type;
+  qp->send_cq = attr.send_cq;
+  qp->recv_cq = attr.recv_cq;
+  qp->qp_num = ++next_number_;
+  qp->qp_type = attr.qp_type;
   qp->state = qp->attr.qp_state = IBV_QPS_RESET;
   qp->device = device.name;
-  qp->cap = attr->cap;
-  fabric_.qps_[qp->qp_num] = qp;
-  ++fabric_.counts.qps;
+  qp->cap = attr.cap;
+  qps_[qp->qp_num] = qp;
+  ++counts.qps;
   return qp;
+}
+
+int MockVerbs::query_efa(ibv_context* context, efadv_device_attr* attr) {
+  if (const int error = refused("query_efa"); error != 0) return error;
+  const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
+  if (!device.efa) return EOPNOTSUPP;
+  *attr = {};
+  attr->max_sq_wr = device.efa_depth;
+  attr->max_rq_wr = device.efa_depth;
+  attr->max_sq_sge = static_cast<std::uint16_t>(device.efa_sge);
+  attr->max_rq_sge = 1;
+  attr->device_caps = device.efa_caps;
+  attr->max_rdma_size = (device.efa_caps & EFADV_DEVICE_ATTR_CAPS_RDMA_READ) != 0 ? device.efa_rdma_size : 0;
+  return 0;
+}
+
+ibv_qp* MockVerbs::create_srd(ibv_context* context, ibv_qp_init_attr_ex* attr) {
+  if (fabric_.fails("create_srd")) return nullptr;
+  const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
+  constexpr auto kOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
+  const bool fits = device.efa && attr->qp_type == IBV_QPT_DRIVER && attr->cap.max_send_wr <= device.efa_depth &&
+                    attr->cap.max_recv_wr <= device.efa_depth && attr->cap.max_send_sge <= device.efa_sge &&
+                    attr->cap.max_inline_data == 0 && attr->send_ops_flags == kOps &&
+                    attr->comp_mask == (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
+  if (!fits) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  ibv_qp_init_attr plain{};
+  plain.send_cq = attr->send_cq;
+  plain.recv_cq = attr->recv_cq;
+  plain.cap = attr->cap;
+  plain.qp_type = attr->qp_type;
+  MockQp* qp = fabric_.make_qp(attr->pd, plain, device);
+  qp->is_srd = true;
+  set_calls(qp->builder);
+  qp->builder.of = qp;
+  qp->builder.fabric = &fabric_;
+  return qp;
+}
+
+ibv_qp_ex* MockVerbs::extended(ibv_qp* qp) {
+  if (fabric_.fails("extended") || !qp_of(qp).is_srd) return nullptr;
+  return &qp_of(qp).builder;
+}
+
+ibv_ah* MockVerbs::create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
+  if (fabric_.fails("create_ah")) return nullptr;
+  auto* ah = new MockAh{};
+  ah->context = pd->context;
+  ah->pd = pd;
+  ah->attr = *attr;
+  ++fabric_.counts.ahs;
+  return ah;
+}
+
+int MockVerbs::destroy_ah(ibv_ah* ah) {
+  if (const int error = refused("destroy_ah"); error != 0) return error;
+  delete static_cast<MockAh*>(ah);
+  --fabric_.counts.ahs;
+  return 0;
+}
+
+/// All of a session, or nothing.
+int MockFabric::post_datagrams(MockQp& qp) {
+  const auto built = std::exchange(qp.builder.built, {});
+  if (!std::exchange(qp.builder.is_open, false)) return EINVAL;
+  if (fails("wr_complete")) return errno;
+  if (qp.attr.qp_state != IBV_QPS_RTS && qp.attr.qp_state != IBV_QPS_ERR) return EINVAL;
+  if (qp.outstanding + static_cast<int>(built.size()) > static_cast<int>(qp.cap.max_send_wr)) return ENOMEM;
+  const std::uint32_t most = device(qp.device).efa_rdma_size;
+  for (const auto& each : built) {
+    const bool fits = each.list.size() <= qp.cap.max_send_sge && !each.list.empty() && total_of(each.list) <= most;
+    if (!fits || each.datagram.address == nullptr || each.request.send_flags != IBV_SEND_SIGNALED) return EINVAL;
+  }
+  ++posts;
+  for (const auto& each : built) {
+    ibv_send_wr request = each.request;
+    std::vector<ibv_sge> list = each.list;
+    request.sg_list = list.data();
+    request.num_sge = static_cast<int>(list.size());
+    run(qp, request, each.datagram);
+  }
+  if (!hold) deliver();
+  return 0;
 }
 
 int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
@@ -713,12 +911,17 @@ int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
                                         : "modify_qp.end")) {
     return errno;
   }
-  if (!is_legal(qp.attr.qp_state, to) || (mask & needed_for(to)) != needed_for(to)) return EINVAL;
+  if (!is_legal(qp.attr.qp_state, to)) return EINVAL;
+  if (qp.is_srd ? mask != datagrams_need(to) : (mask & needed_for(to)) != needed_for(to)) return EINVAL;
+  if (qp.is_srd && to == IBV_QPS_INIT) {
+    qp.attr.qkey = attr->qkey;
+    attr->qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;  // As its regions say.
+  }
   if (to == IBV_QPS_INIT) {
     qp.attr.qp_access_flags = attr->qp_access_flags;
     qp.attr.pkey_index = attr->pkey_index;
   }
-  if (to == IBV_QPS_RTR) {
+  if (to == IBV_QPS_RTR && !qp.is_srd) {
     const MockDevice& device = fabric_.device(qp.device);
     if (attr->max_dest_rd_atomic > device.max_qp_rd_atom || attr->path_mtu > device.mtu) return EINVAL;
     qp.peer = attr->dest_qp_num;

@@ -19,11 +19,18 @@
 
 #include "backend/verbs/verbs.h"
 #include "base/fd.h"
+#include "base/rng.h"
 
 namespace hawser::backend::verbs {
 
 struct MockQp;
 struct MockCq;
+
+/// Whom a request of a queue pair of datagrams is for.
+struct MockDatagram {
+  ibv_ah* address = nullptr;
+  std::uint32_t number = 0, qkey = 0;
+};
 
 /// How many objects exist; all zero when nothing leaked.
 struct MockCounts {
@@ -41,6 +48,9 @@ struct MockDevice {
   ibv_mtu mtu = IBV_MTU_4096;
   int max_qp_wr = 1024, max_sge = 8, max_cqe = 1 << 16, max_qp_rd_atom = 16, max_qp_init_rd_atom = 16;
   std::uint32_t max_msg_sz = 1u << 30;
+  bool efa = false;  ///< It has datagrams (SRD) and no reliable connections.
+  std::string host;  ///< EFA: what goes to a device of the same host is dropped; empty: a host of its own.
+  std::uint32_t efa_caps = 0xf, efa_depth = 256, efa_sge = 1, efa_rdma_size = 1u << 20;
   ibv_device device{};
 };
 
@@ -90,6 +100,13 @@ class MockFabric {
   int under_way(std::uint32_t number) const;  ///< Work requests posted and not ended.
   std::uint64_t posts = 0, requests = 0;      ///< Calls of post_send, and work requests in them,
   std::uint64_t immediates = 0;               ///< and those with immediate.
+  /// Datagrams are done, and end, in this order of chance.
+  base::Rng order{1};
+  std::uint64_t dropped = 0;  ///< Datagrams: to a wrong key, or to the own host.
+  std::uint64_t aborts = 0;   ///< Sessions of the extended builder that were given up.
+  void set_qkey(std::uint32_t number, std::uint32_t qkey);
+  /// The address handle of the last datagram of this queue pair.
+  ibv_ah_attr address_used(std::uint32_t number) const;
   /// Acknowledgements are lost: what a queue pair posts is done at the peer, and never ends here.
   bool mute = false;
 
@@ -106,7 +123,9 @@ class MockFabric {
 
   // For MockVerbs.
   ibv_mr* make_mr(ibv_pd* pd, void* address, std::size_t size, int access);
-  void run(MockQp& qp, const ibv_send_wr& request);
+  void run(MockQp& qp, const ibv_send_wr& request, const MockDatagram& datagram = {});
+  int post_datagrams(MockQp& qp);
+  MockQp* make_qp(ibv_pd* pd, const ibv_qp_init_attr& attr, const MockDevice& device);
   void flush(MockQp& qp);
   std::map<std::uint32_t, MockQp*> qps_;
   std::map<std::uint32_t, ibv_mr*> mrs_;
@@ -124,6 +143,9 @@ class MockFabric {
   };
   struct Held {
     std::uint32_t qp = 0;
+    std::uint8_t to_gid = 0;  ///< Datagrams: the last byte of the peer's GID,
+    std::uint32_t to = 0;     ///< its queue pair; of others the one that is connected,
+    std::uint32_t qkey = 0;   ///< and its key; 0: no datagram.
     std::uint64_t wr_id = 0;
     ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
     unsigned flags = 0;
@@ -142,6 +164,9 @@ class MockFabric {
   ibv_wc_status move(MockQp& qp, Held& held, MockQp& peer);
   ibv_wc_status receive(MockQp& peer, const Held& held, std::span<const std::byte> bytes);
   bool linked(const MockQp& qp) const;
+  enum class Way : std::uint8_t { kOpen, kLost, kDropped };
+  Way way_of(const MockQp& qp, const Held& held) const;
+  std::size_t next_held();
   void finish(MockQp& qp, const Held& held, ibv_wc_status status);
   void complete(MockCq& cq, const ibv_wc& wc);
 
@@ -149,6 +174,7 @@ class MockFabric {
   std::map<std::uint32_t, std::vector<ibv_sge>> lists_;
   std::deque<Held> held_;  ///< In hold mode.
   std::deque<Held> lost_;  ///< Waiting for `expire`.
+  std::deque<Held> gone_;  ///< Datagrams that were dropped: nobody answers.
   std::set<std::string> down_;
   ibv_wc_status next_status_ = IBV_WC_SUCCESS;
 };
@@ -188,6 +214,12 @@ class MockVerbs final : public Verbs {
   int query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) override;
   int destroy_qp(ibv_qp* qp) override;
   int raw_queue(ibv_qp* qp, RawQueue* out) override;
+  std::string no_efa() override { return fabric_.fails("no_efa") ? "libefa cannot be opened" : ""; }
+  int query_efa(ibv_context* context, efadv_device_attr* attr) override;
+  ibv_qp* create_srd(ibv_context* context, ibv_qp_init_attr_ex* attr) override;
+  ibv_qp_ex* extended(ibv_qp* qp) override;
+  ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* attr) override;
+  int destroy_ah(ibv_ah* ah) override;
   int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) override;
   int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override;
 

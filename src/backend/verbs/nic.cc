@@ -23,6 +23,16 @@ wire::GidBytes to_wire(const GidBytes& gid) {
   return bytes;
 }
 
+/// What the port tells is of a packet there, not of an RDMA request.
+Status prepare_srd(Nic& nic, const SrdLimits& limits) {
+  nic.srd = limits;
+  nic.message_max = std::min(limits.message_max, kMessageMax);
+  nic.mtu = std::max<std::uint8_t>(nic.mtu, IBV_MTU_256);  // Told, not used.
+  const Access access{.rights = Rights::kWrite, .atomics = false};
+  HAWSER_TRY_ASSIGN(nic.proof, register_host(nic.domain, &nic.proof_bytes, sizeof(nic.proof_bytes), access));
+  return {};
+}
+
 }  // namespace
 
 std::string Nic::describe() const {
@@ -63,7 +73,11 @@ RailPort rail_port(const wire::RdmaPort& told) {
 
 Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const LocalPort& place,
                                       const VerbsOptions& options, const GpuAccess& gpus) {
-  HAWSER_TRY_ASSIGN(const Gid gid, best_gid(*place.port, options.gid_index));
+  HAWSER_TRY_ASSIGN(const QueuePairType type, choose_type(options.queue_pair_type, *place.device));
+  const bool is_srd = type == QueuePairType::kSrd;
+  // EFA has one GID, which sysfs gives no type.
+  const auto gid_index = is_srd && !options.gid_index ? std::optional<std::uint32_t>(0) : options.gid_index;
+  HAWSER_TRY_ASSIGN(const Gid gid, best_gid(*place.port, gid_index));
   HAWSER_TRY_ASSIGN(std::shared_ptr<Domain> domain, Domain::open(verbs, place.device->name));
   ibv_port_attr attr{};
   if (const int error = verbs->query_port(domain->context(), place.port->number, &attr); error != 0) {
@@ -74,6 +88,10 @@ Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const
     return Status(Code::kUnsupported,
                   base::format("port {} of {} is not active", place.port->number, place.device->name))
         .with_advice("bring the link up, or name another device in `devices`");
+  }
+  SrdLimits srd;
+  if (is_srd) {
+    HAWSER_TRY_ASSIGN(srd, query_srd(*domain));
   }
   HAWSER_TRY_ASSIGN(const GpuDirectPlan plan,
                     plan_gpu_direct(*domain, gpus.driver.get(), options.gpu_direct, gpus.sysfs_root, gpus.missing));
@@ -89,6 +107,8 @@ Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const
   nic->reads_in = clamp_reads(domain->attributes().max_qp_rd_atom, options.pair.reads);
   nic->reads_out = clamp_reads(domain->attributes().max_qp_init_rd_atom, options.pair.reads);
   nic->message_max = attr.max_msg_sz == 0 ? kMessageMax : std::min(attr.max_msg_sz, kMessageMax);
+  nic->type = type;
+  if (is_srd) HAWSER_TRY(prepare_srd(*nic, srd));
   return nic;
 }
 

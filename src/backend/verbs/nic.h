@@ -16,6 +16,7 @@
 
 #include "backend/verbs/device.h"
 #include "backend/verbs/domain.h"
+#include "backend/verbs/efa.h"
 #include "backend/verbs/mr_cache.h"
 #include "backend/verbs/options.h"
 #include "backend/verbs/pairing.h"
@@ -43,6 +44,10 @@ struct Nic {
   std::uint8_t reads_in = 0;      ///< Reads and atomics that one of its queue pairs answers at a time,
   std::uint8_t reads_out = 0;     ///< and those that it has under way.
   std::uint32_t message_max = 0;  ///< Bytes of one work request.
+  QueuePairType type = QueuePairType::kRc;
+  SrdLimits srd;                             ///< kSrd.
+  std::uint64_t proof_bytes = 0;             ///< kSrd: what peers write to see that the way carries. Nobody reads it.
+  std::shared_ptr<Registration> proof = {};  ///< Of these bytes.
 
   /// How many of this agent's ports are nearer to the GPU; 0 for the host's memory, and until rank_ports was told.
   std::uint8_t gpu_rank(int gpu) const {
@@ -53,6 +58,7 @@ struct Nic {
   std::atomic<bool> ranks_gpus{false};  ///< Some rank is not 0.
   std::array<std::atomic<std::uint8_t>, kGpusMax> gpu_ranks{};
 
+  bool is_srd() const { return type == QueuePairType::kSrd; }
   bool is_ethernet() const { return port.link_layer == LinkLayer::kEthernet; }
   /// "mlx5_0:1 (RoCE v2, 10.0.0.1)".
   std::string describe() const;
@@ -61,7 +67,7 @@ struct Nic {
 };
 
 /// Opens the device and asks the port what it can do. Errors: Domain::open's, best_gid's, kUnsupported (port down;
-/// gpu_direct is required and cannot work).
+/// gpu_direct is required and cannot work; queue_pair_type is not the device's; EFA without reads or writes).
 Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const LocalPort& place,
                                       const VerbsOptions& options, const GpuAccess& gpus = {});
 /// Tells each port how near it is to a GPU. Where that cannot be found out they stay equal.

@@ -33,6 +33,7 @@ struct PortShared {
   const Pairing& pairing;
   std::vector<std::unique_ptr<NicLane>>& lanes;
   stream::EventQueue& events;
+  std::uint64_t host = 0;
   base::Rng rng;
   bool attention = false;  ///< Some path's timers or queues changed: the next turn looks at all paths.
 };
@@ -116,6 +117,7 @@ class VerbsPath final : public Path {
   // path_connect.cc
   std::unique_ptr<Pair> make_pair(proto::QueuePairRole role, std::uint32_t lane, std::uint32_t remote);
   void on_ports(const wire::RdmaPorts& ports, Instant now);
+  bool choose_pairs(const wire::RdmaPorts& told);
   void on_connect(const wire::QueuePairConnect& message, Instant now);
   void on_accept(const wire::QueuePairAccept& message, Instant now);
   void feed(std::size_t index, proto::QueuePairEvent event, Instant now);

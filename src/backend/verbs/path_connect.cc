@@ -47,6 +47,7 @@ void VerbsPath::on_control_up(const PortEvent& event) {
   for (const auto& lane : shared_.lanes) ports.ports.push_back(lane->nic->told());
   open_messages(&ports);
   ports.immediates = receives();
+  ports.host = shared_.host;
   say(ports);
 }
 
@@ -99,13 +100,23 @@ void VerbsPath::on_ports(const wire::RdmaPorts& ports, Instant now) {
   if (messages_ != nullptr && !messages_->on_peer(ports.receives, ports.receive_bytes)) messages_.reset();
   credits_ = receives() == 0 ? 0 : ports.immediates;
   if (inbound_) return;  // Who opened the path makes the rails.
+  if (!choose_pairs(ports)) return;
+  for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) feed(i, Event::kWant, now);
+}
+
+/// False, and the path is down: no two ports reach each other.
+bool VerbsPath::choose_pairs(const wire::RdmaPorts& told) {
   std::vector<RailPort> ours, theirs;
   for (const auto& lane : shared_.lanes) ours.push_back(lane->nic->rail);
   for (const wire::RdmaPort& port : ports_) theirs.push_back(rail_port(port));
-  const std::vector<Rail> rails = choose_rails(ours, theirs, shared_.pairing);
+  std::vector<Rail> rails = choose_rails(ours, theirs, shared_.pairing);
   if (rails.empty()) {
     go_down(why_no_rails(ours, theirs, shared_.pairing).with_scope(Scope::kPath));
-    return;
+    return false;
+  }
+  if (told.host != 0 && told.host == shared_.host) {
+    std::erase_if(rails, [this](const Rail& rail) { return shared_.lanes[rail.local]->nic->is_srd(); });
+    if (rails.empty()) go_down(refuse_same_host(name_));
   }
   for (std::uint32_t i = 0; i < shared_.options.pairs; ++i) {
     for (const Rail& rail : rails) {
@@ -114,7 +125,7 @@ void VerbsPath::on_ports(const wire::RdmaPorts& ports, Instant now) {
       pairs_.back()->backoff = proto::Backoff(kBackoff, Instant::max());
     }
   }
-  for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) feed(i, Event::kWant, now);
+  return !rails.empty();
 }
 
 void VerbsPath::on_connect(const wire::QueuePairConnect& message, Instant now) {

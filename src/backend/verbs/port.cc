@@ -35,6 +35,7 @@ VerbsPort::VerbsPort(const Context& context, const VerbsOptions& options, PortPa
               .pairing = pairing_,
               .lanes = lanes_,
               .events = events_,
+              .host = parts_.host,
               .rng = context_.rng.fork()} {}
 
 VerbsPort::~VerbsPort() = default;
@@ -42,7 +43,11 @@ VerbsPort::~VerbsPort() = default;
 Result<std::unique_ptr<VerbsPort>> VerbsPort::open(const Context& context, const VerbsOptions& options,
                                                    PortParts parts) {
   VerbsOptions fitted = options;
-  for (const auto& nic : parts.nics) fitted.pair.immediates = immediates_that_fit(*nic, fitted.pair);
+  for (const auto& nic : parts.nics) {
+    fitted.pair.immediates = immediates_that_fit(*nic, fitted.pair);
+    // A path's messages are numbered on its first queue pair, whichever that is; datagrams carry none.
+    if (nic->is_srd()) fitted.pair.messages = fitted.pair.immediates = 0;
+  }
   std::unique_ptr<VerbsPort> port(new VerbsPort(context, fitted, std::move(parts)));
   HAWSER_TRY_ASSIGN(port->pairing_, parse_pairing(options.rails));
   HAWSER_TRY(port->open_lanes());

@@ -23,6 +23,7 @@ struct PortParts {
   std::shared_ptr<Regions> regions;
   std::unique_ptr<Port> control;
   stream::Network* network = nullptr;
+  std::uint64_t host = 0;  ///< What peers are told as this host's name; 0: nothing.
 };
 
 class VerbsPort final : public Port {

@@ -36,7 +36,7 @@ struct SideGpus {
 /// An agent's worth of things around a port, and what the port reported.
 struct Side {
   Side(MockFabric& fabric, stream::MemorySwitch& network, const std::string& name, std::vector<std::string> devices,
-       const VerbsOptions& options, std::uint64_t seed, SideGpus its_gpus = {})
+       const VerbsOptions& options, std::uint64_t seed, SideGpus its_gpus = {}, std::uint64_t host = 0)
       : gpus(std::move(its_gpus)),
         verbs(std::make_shared<MockVerbs>(fabric)),
         memory(kMemory, std::byte{0xee}),
@@ -56,7 +56,7 @@ struct Side {
     regions = std::make_shared<Regions>(
         nics, RegionsOptions{.segments = gpus.segments, .mlx5 = gpus.mlx5, .sysfs_root = gpus.sysfs_root});
     auto switched = std::make_unique<stream::MemoryNetwork>(network, name);
-    PortParts parts{.nics = nics, .regions = regions, .control = {}, .network = switched.get()};
+    PortParts parts{.nics = nics, .regions = regions, .control = {}, .network = switched.get(), .host = host};
     parts.control = stream::make_port(*context, {.backend = "verbs", .connections = 1}, std::move(switched));
     auto opened = VerbsPort::open(*context, options, std::move(parts));
     EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().to_string());
@@ -66,17 +66,23 @@ struct Side {
     infos.push_back(std::make_unique<DeviceInfo>());
     DeviceInfo& info = *infos.back();
     info.name = device;
-    info.transport = Transport::kInfiniBand;
+    const bool efa = fabric.device(device).efa;
+    info.transport = efa ? Transport::kEfa : Transport::kInfiniBand;
     if (gpus.places.contains(device)) info.pci = gpus.places[device];
     PortInfo place;
     place.state = PortState::kActive;
-    place.link_layer = LinkLayer::kEthernet;
+    place.link_layer = efa ? LinkLayer::kUnknown : LinkLayer::kEthernet;
     place.mbit_per_s = 100'000;
     Gid gid;
     gid.index = 1;
     gid.type = GidType::kRoceV2;
     gid.bytes[10] = gid.bytes[11] = 0xff;
     gid.bytes[12] = 10;
+    if (efa) {  // As sysfs tells it: one link-local address of no type.
+      gid = Gid();
+      gid.bytes[0] = 0xfe;
+      gid.bytes[1] = 0x80;
+    }
     gid.bytes[15] = fabric.device(device).last_byte;
     place.gids.push_back(gid);
     info.ports.push_back(place);
@@ -157,8 +163,8 @@ struct Side {
 class VerbsPair : public ::testing::Test {
  protected:
   void start(std::vector<std::string> a_devices = {"mock0"}, std::vector<std::string> b_devices = {"mock1"}) {
-    a = std::make_unique<Side>(fabric, network, "a", a_devices, options, 11, a_gpus);
-    b = std::make_unique<Side>(fabric, network, "b", b_devices, options, 22, b_gpus);
+    a = std::make_unique<Side>(fabric, network, "a", a_devices, options, 11, a_gpus, a_host);
+    b = std::make_unique<Side>(fabric, network, "b", b_devices, options, 22, b_gpus, b_host);
   }
   void TearDown() override {
     a.reset();
@@ -277,6 +283,7 @@ class VerbsPair : public ::testing::Test {
   stream::MemorySwitch network;
   VerbsOptions options;
   SideGpus a_gpus, b_gpus;
+  std::uint64_t a_host = 1, b_host = 2;
   std::unique_ptr<Side> a, b;
   Path* to_b = nullptr;
   std::shared_ptr<const RegionEntry> mine, region;

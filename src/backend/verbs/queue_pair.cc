@@ -17,11 +17,17 @@ constexpr std::uint32_t kProbeSlot = kLastBit - 1;
 /// In the number of a message's request; the rest is its place.
 constexpr std::uint32_t kReceiveBit = 1u << 30;
 constexpr std::uint32_t kMessageBit = 1u << 29;
-constexpr std::uint32_t kFlowLabelMask = 0xfffff;
 /// One entry of a scatter list holds at most this much.
 constexpr std::uint64_t kRunMax = 1u << 30;
 
-ibv_mtu smaller_mtu(std::uint8_t a, std::uint8_t b) { return static_cast<ibv_mtu>(std::min(a, b)); }
+/// Datagrams carry writes and reads alone.
+QueuePairOptions fitted(QueuePairOptions options, const Nic& nic) {
+  if (!nic.is_srd()) return options;
+  options.send_depth = std::min(options.send_depth, nic.srd.send_depth);
+  options.sge_max = std::min(options.sge_max, nic.srd.sge_max);
+  options.inline_max = options.messages = options.immediates = 0;
+  return options;
+}
 
 }  // namespace
 
@@ -71,17 +77,18 @@ std::string_view to_string(ibv_wc_status status) {
   }
 }
 
+QueuePair::QueuePair(NicLane& lane, const QueuePairOptions& options)
+    : lane_(lane), options_(fitted(options, *lane.nic)), object_(QueuePairObject::of(*lane.nic, options_)) {
+  ++lane_.queue_pairs;
+}
+
 QueuePair::~QueuePair() {
   --lane_.queue_pairs;
   destroy();
   if (cq_ != nullptr) lane_.queues->give_back(cq_);
 }
 
-Status QueuePair::failed(std::string_view doing, int error) const {
-  return base::errno_status(Code::kFailed, base::format("{} on {}", doing, lane_.nic->describe()), error)
-      .with_scope(Scope::kPath)
-      .with_device(lane_.nic->device.name);
-}
+Status QueuePair::failed(std::string_view doing, int error) const { return call_failed(*lane_.nic, doing, error); }
 
 Status QueuePair::create() {
   const Nic& nic = *lane_.nic;
@@ -93,7 +100,6 @@ Status QueuePair::create() {
   }
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = cq_;
-  attr.qp_type = IBV_QPT_RC;
   const auto most = static_cast<std::uint32_t>(std::max(nic.domain->attributes().max_qp_wr, 0));
   message_room_ = most > options_.send_depth ? std::min(options_.messages, most - options_.send_depth) : 0;
   attr.cap.max_send_wr = options_.send_depth + message_room_;
@@ -102,11 +108,11 @@ Status QueuePair::create() {
   attr.cap.max_recv_sge = 1;
   attr.cap.max_inline_data = options_.inline_max;
   const ibv_qp_cap wanted = attr.cap;
-  qp_ = nic.domain->verbs().create_qp(nic.domain->pd(), &attr);
+  qp_ = object_->create(&attr);
   if (qp_ == nullptr && options_.inline_max > 0) {  // Some devices have no room for inline data.
     attr.cap = wanted;
     attr.cap.max_inline_data = 0;
-    qp_ = nic.domain->verbs().create_qp(nic.domain->pd(), &attr);
+    qp_ = object_->create(&attr);
   }
   if (qp_ == nullptr) return failed("making a queue pair", errno);
   inline_max_ = std::min(attr.cap.max_inline_data, options_.inline_max);
@@ -123,69 +129,20 @@ Status QueuePair::create() {
 Status QueuePair::make(std::uint32_t epoch, base::Rng& rng) {
   if (Status status = create(); !status.ok()) return status;
   epoch_ = epoch;
-  psn_ = static_cast<std::uint32_t>(rng.u64()) & wire::k24BitMax;
-  flow_label_ = options_.flow_label != 0 ? options_.flow_label : static_cast<std::uint32_t>(rng.u64()) & kFlowLabelMask;
   fault_ = Status();
   begin_immediates(0, 0);
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.pkey_index = options_.pkey_index;
-  attr.port_num = lane_.nic->port.number;
-  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-  if (lane_.nic->domain->has_atomics()) attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
-  const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-  const int error = lane_.nic->domain->verbs().modify_qp(qp_, &attr, mask);
-  return error == 0 ? Status() : failed("bringing a queue pair to INIT", error);
+  return object_->init(qp_, rng);
 }
 
-Status QueuePair::join(const wire::QueuePairEndpoint& peer) {
-  const Nic& nic = *lane_.nic;
-  Verbs& verbs = nic.domain->verbs();
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = smaller_mtu(nic.mtu, peer.mtu);
-  attr.dest_qp_num = peer.number;
-  attr.rq_psn = peer.psn;
-  attr.max_dest_rd_atomic = std::min(nic.reads_in, peer.reads_out);
-  attr.min_rnr_timer = options_.min_rnr_timer;
-  attr.ah_attr.port_num = nic.port.number;
-  attr.ah_attr.sl = options_.service_level;
-  GidBytes gid;
-  std::memcpy(gid.data(), peer.gid.data(), gid.size());
-  if (needs_global_route(nic.port, nic.gid, gid, peer.lid)) {
-    attr.ah_attr.is_global = 1;
-    std::memcpy(attr.ah_attr.grh.dgid.raw, gid.data(), gid.size());
-    attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(nic.gid.index);
-    attr.ah_attr.grh.hop_limit = options_.hop_limit;
-    attr.ah_attr.grh.traffic_class = options_.traffic_class;
-    attr.ah_attr.grh.flow_label = flow_label_;
-  }
-  if (!nic.is_ethernet()) attr.ah_attr.dlid = peer.lid;
-  int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-             IBV_QP_MIN_RNR_TIMER;
-  if (const int error = verbs.modify_qp(qp_, &attr, mask); error != 0) {
-    return failed("bringing a queue pair to RTR", error)
-        .with_advice("the peer's address may not be routable from this port: see `hawser topo` and `gid_index`");
-  }
-  attr = {};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = options_.timeout;
-  attr.retry_cnt = options_.retries;
-  attr.rnr_retry = options_.rnr_retries;
-  attr.sq_psn = psn_;
-  attr.max_rd_atomic = std::min(nic.reads_out, peer.reads_in);
-  mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
-  const int error = verbs.modify_qp(qp_, &attr, mask);
-  return error == 0 ? Status() : failed("bringing a queue pair to RTS", error);
-}
+Status QueuePair::join(const wire::QueuePairEndpoint& peer) { return object_->join(qp_, peer); }
 
 Status QueuePair::prove() {
+  ibv_sge piece{};
   ibv_send_wr request{};
   request.wr_id = number_of(kProbeSlot, true);
-  request.opcode = IBV_WR_RDMA_WRITE;
   request.send_flags = IBV_SEND_SIGNALED;
-  ibv_send_wr* bad = nullptr;
-  const int error = lane_.nic->domain->verbs().post_send(qp_, &request, &bad);
+  object_->fill_proof(&request, &piece);
+  const int error = object_->post(qp_, &request);
   if (error != 0) return failed("posting the first write", error);
   proving_ = true;
   return {};
@@ -202,12 +159,13 @@ void QueuePair::destroy() {
   if (qp_ == nullptr) return;
   Verbs& verbs = lane_.nic->domain->verbs();
   ibv_qp* const qp = std::exchange(qp_, nullptr);
-  if (verbs.destroy_qp(qp) == 0) return;
+  if (verbs.destroy_qp(qp) == 0) return object_->release();
   // It stays for now. Reset, it touches no memory any more.
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
   const bool is_quiet = verbs.modify_qp(qp, &attr, IBV_QP_STATE) == 0;
   lane_.nic->domain->end([&verbs, qp] { return verbs.destroy_qp(qp); }, !is_quiet);
+  object_->release();
 }
 
 void QueuePair::reset(std::vector<Flight>* back) {
@@ -264,13 +222,14 @@ Status QueuePair::post_receive(std::uint32_t place, const ibv_sge& room) {
 
 wire::QueuePairEndpoint QueuePair::endpoint() const {
   const wire::RdmaPort told = lane_.nic->told();
-  return {.number = number(),
-          .psn = psn_,
-          .lid = told.lid,
-          .gid = told.gid,
-          .mtu = lane_.nic->mtu,
-          .reads_in = lane_.nic->reads_in,
-          .reads_out = lane_.nic->reads_out};
+  wire::QueuePairEndpoint end{.number = number(),
+                              .lid = told.lid,
+                              .gid = told.gid,
+                              .mtu = lane_.nic->mtu,
+                              .reads_in = lane_.nic->reads_in,
+                              .reads_out = lane_.nic->reads_out};
+  object_->tell(&end);
+  return end;
 }
 
 std::uint64_t QueuePair::number_of(std::uint32_t slot, bool last) const {
@@ -282,6 +241,7 @@ std::uint32_t QueuePair::take_slot(const Chunk& chunk) {
   free_.pop_back();
   slots_[index].flight = {.chunk = chunk, .cancelled = false, .failure = {}, .immediate = 0};
   slots_[index].used = true;
+  slots_[index].failed = false;
   ++used_;
   bytes_posted_ += chunk.bytes;
   return index;
@@ -391,6 +351,32 @@ QueuePair::Staged QueuePair::stage(const Chunk& chunk, const RemoteKey& remote, 
   return try_stage(chunk, remote, words, why);
 }
 
+/// No bytes: still one request, whose end is the chunk's.
+bool QueuePair::add_empty(const Chunk& chunk, const RemoteKey& remote) {
+  if (requests_ >= chunk_depth()) return false;
+  ibv_send_wr request{};
+  request.opcode = chunk.op == Operation::kWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+  if (object_->is_unordered()) {  // Reliable connections look at no key then.
+    request.wr.rdma.remote_addr = remote.iova;
+    request.wr.rdma.rkey = remote.rkey;
+  }
+  batch_.push_back(request);
+  return true;
+}
+
+/// Gives the chunk's requests their numbers, and those a signal that tell of its end. How many there are.
+std::uint32_t QueuePair::number_requests(std::uint32_t slot, std::size_t first) {
+  const auto count = static_cast<std::uint32_t>(batch_.size() - first);
+  const bool all = object_->is_unordered();
+  for (std::size_t i = first; i < batch_.size(); ++i) {
+    const bool tells = all || i + 1 == batch_.size();
+    batch_[i].wr_id = number_of(slot, tells);
+    if (tells) batch_[i].send_flags |= IBV_SEND_SIGNALED;
+  }
+  slots_[slot].to_tell = all ? count : 1;
+  return count;
+}
+
 QueuePair::Staged QueuePair::try_stage(const Chunk& chunk, const RemoteKey& remote, const proto::ImmediateWords& words,
                                        Status* why) {
   const std::uint32_t requests_before = requests_;
@@ -402,13 +388,8 @@ QueuePair::Staged QueuePair::try_stage(const Chunk& chunk, const RemoteKey& remo
   for (std::size_t i = 0; fits && i < chunk.pieces.size(); ++i) {
     fits = add_piece(chunk, chunk.pieces[i], remote, first, why);
   }
-  if (fits && batch_.size() == first) {  // No bytes: still one request, whose end is the chunk's.
-    fits = requests_ < chunk_depth();
-    if (fits) {
-      ibv_send_wr request{};
-      request.opcode = chunk.op == Operation::kWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
-      batch_.push_back(request);
-    }
+  if (fits && batch_.size() == first) {
+    fits = add_empty(chunk, remote);
   }
   if (!fits) {
     batch_.resize(first_of_all);
@@ -421,16 +402,13 @@ QueuePair::Staged QueuePair::try_stage(const Chunk& chunk, const RemoteKey& remo
   }
   try_inline(chunk, first);
   const std::uint32_t slot = take_slot(chunk);
-  for (std::size_t i = first_of_all; i < batch_.size(); ++i) batch_[i].wr_id = number_of(slot, false);
-  ibv_send_wr& last = batch_.back();
-  last.wr_id = number_of(slot, true);
-  last.send_flags |= IBV_SEND_SIGNALED;
+  slots_[slot].requests = number_requests(slot, first_of_all);
   if (words.count > 0) {
+    ibv_send_wr& last = batch_.back();
     last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     last.imm_data = htonl(words.words[words.count - 1u]);
     slots_[slot].flight.immediate = words_out_.sent(words, chunk.transfer);
   }
-  slots_[slot].requests = static_cast<std::uint32_t>(batch_.size() - first_of_all);
   requests_ = requests_before + slots_[slot].requests;
   return Staged::kYes;
 }
@@ -438,8 +416,7 @@ QueuePair::Staged QueuePair::try_stage(const Chunk& chunk, const RemoteKey& remo
 Status QueuePair::flush() {
   if (batch_.empty()) return {};
   for (std::size_t i = 0; i + 1 < batch_.size(); ++i) batch_[i].next = &batch_[i + 1];
-  ibv_send_wr* bad = nullptr;
-  const int error = lane_.nic->domain->verbs().post_send(qp_, batch_.data(), &bad);
+  const int error = object_->post(qp_, batch_.data());
   batch_.clear();
   pieces_.clear();
   return error == 0 ? Status() : failed("posting work requests", error);
@@ -572,7 +549,9 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   Slot& slot = slots_[index];
   if (is_own_fault(wc.status)) slot.flight.failure = failure_of(wc);
   if ((low & kLastBit) == 0) return result;
-  if (good) {
+  slot.failed = slot.failed || !good;
+  if (--slot.to_tell > 0) return result;
+  if (!slot.failed) {
     count_chunk(slot);
     result.kind = Completed::Kind::kChunk;
     result.flight = std::move(slot.flight);

@@ -3,8 +3,8 @@
 // QueuePair: one reliable connection of a path: the object of the adapter, what is posted on it, and what came back.
 // When it is made, joined and reset is the business of proto/queue_pair.h; VerbsPath carries that out.
 //
-// A chunk becomes one work request per run of remote bytes; requests are chained and posted by one call per batch, and
-// the last request of each chunk alone is signalled. A chunk's place (its slot) and the epoch are in the request's
+// A chunk becomes one work request per run of remote bytes; requests are chained and posted by one call per batch. Where
+// they end in order (queue_pair_object.h) the last request of each chunk alone is signalled, else each. A chunk's place (its slot) and the epoch are in the request's
 // number, so completions of an earlier life of the queue pair are recognised.
 //
 // Thread rule: confined to the lane. Lifetime: within its NicLane's; destroys its object.
@@ -18,6 +18,7 @@
 #include "backend/backend.h"
 #include "backend/verbs/cq_pool.h"
 #include "backend/verbs/nic.h"
+#include "backend/verbs/queue_pair_object.h"
 #include "proto/immediate.h"
 #include "wire/queue_pair.h"
 
@@ -64,7 +65,7 @@ struct Completed {
 
 class QueuePair {
  public:
-  QueuePair(NicLane& lane, const QueuePairOptions& options) : lane_(lane), options_(options) { ++lane_.queue_pairs; }
+  QueuePair(NicLane& lane, const QueuePairOptions& options);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
@@ -129,6 +130,8 @@ class QueuePair {
   struct Slot {
     Flight flight;
     std::uint32_t requests = 0;
+    std::uint32_t to_tell = 0;  ///< Those that are signalled and did not end yet.
+    bool failed = false;        ///< One of them did.
     bool used = false;
   };
 
@@ -140,6 +143,8 @@ class QueuePair {
                std::size_t first);
   void try_inline(const Chunk& chunk, std::size_t first);
   std::uint32_t take_slot(const Chunk& chunk);
+  bool add_empty(const Chunk& chunk, const RemoteKey& remote);
+  std::uint32_t number_requests(std::uint32_t slot, std::size_t first);
   Staged try_stage(const Chunk& chunk, const RemoteKey& remote, const proto::ImmediateWords& words, Status* why);
   bool add_words(std::span<const std::uint32_t> words);
   void free_slot(std::uint32_t index);
@@ -153,12 +158,11 @@ class QueuePair {
   std::uint32_t chunk_depth() const;
 
   NicLane& lane_;
-  const QueuePairOptions options_;
+  const QueuePairOptions options_;  ///< As far as the device can.
+  const std::unique_ptr<QueuePairObject> object_;
   ibv_cq* cq_ = nullptr;
   ibv_qp* qp_ = nullptr;
   std::uint32_t epoch_ = 0;
-  std::uint32_t psn_ = 0;
-  std::uint32_t flow_label_ = 0;
   std::uint32_t inline_max_ = 0;
   std::uint32_t sges_ = 1;
   std::uint32_t messages_ = 0;      ///< Sends posted, not ended.

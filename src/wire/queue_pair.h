@@ -14,7 +14,7 @@
 //     after these: immediates:u16; absent (earlier builds): 0. Receives on each queue pair for writes with immediate
 //     (proto/immediate.h), which are used where both ends told more than 0. The first queue pair has them beside those
 //     for messages, and of the same size.
-//     after these: host:u64; absent (earlier builds): 0. Names the sender's host (one boot of one machine); 0: not told.
+//     after these: host:u64; absent (earlier builds): 0. The sender's host (one boot of one machine); 0: not told.
 //   connect  (2) = pair:u8, epoch:u32, local:u8, remote:u8, pairs:u8, endpoint
 //   accept   (3) = pair:u8, epoch:u32, endpoint
 //     endpoint = number:u32, psn:u32, lid:u16, gid:16, mtu:u8, reads_in:u8, reads_out:u8

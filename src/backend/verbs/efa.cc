@@ -35,7 +35,8 @@ Result<QueuePairType> choose_type(QueuePairType wanted, const DeviceInfo& device
 Result<SrdLimits> query_srd(Domain& domain) {
   if (const std::string why = domain.verbs().no_efa(); !why.empty()) {
     return unfit(domain, base::format("needs libefa: {}", why))
-        .with_advice("install rdma-core's EFA provider, 46 or later (Debian: ibverbs-providers; AWS: the EFA installer)");
+        .with_advice(
+            "install rdma-core's EFA provider, 46 or later (Debian: ibverbs-providers; AWS: the EFA installer)");
   }
   efadv_device_attr attr{};
   if (const int error = domain.verbs().query_efa(domain.context(), &attr); error != 0) {
@@ -46,9 +47,12 @@ Result<SrdLimits> query_srd(Domain& domain) {
   const bool reads = (attr.device_caps & EFADV_DEVICE_ATTR_CAPS_RDMA_READ) != 0;
   const bool writes = (attr.device_caps & kCapsRdmaWrite) != 0;
   if (!reads || !writes || attr.max_rdma_size == 0) {
-    return unfit(domain, base::format("cannot {} remote memory", writes ? "read" : reads ? "write" : "read or write"))
-        .with_advice("instances before the fifth generation of EFA's kind (p4d) cannot; a newer rdma-core and kernel "
-                     "driver may; tcp serves meanwhile");
+    return unfit(domain, base::format("cannot {} remote memory", writes  ? "read"
+                                                                 : reads ? "write"
+                                                                         : "read or write"))
+        .with_advice(
+            "p4d and older instances cannot; on others rdma-core 46 and a kernel driver that knows of writes are "
+            "needed; tcp serves meanwhile");
   }
   if (attr.max_sq_wr < kDepthMin || attr.max_sq_sge == 0) {
     return unfit(domain, base::format("holds {} work requests of {} pieces only", attr.max_sq_wr, attr.max_sq_sge));

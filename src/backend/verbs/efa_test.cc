@@ -1,13 +1,17 @@
-// EFA on a fabric in memory, where datagrams are done and end in an order of chance: row C20 of the conformance list for
-// RDMA engines.
+// EFA on a fabric in memory, where datagrams are done and end in an order of chance: row C20 of the conformance list
+// for RDMA engines.
 
 #include "backend/verbs/efa.h"
 
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <fstream>
 #include <set>
 
+#include "backend/verbs/device_survey.h"
+#include "backend/verbs/device_test_tree.h"
+#include "backend/verbs/libefa.h"
 #include "backend/verbs/port_test_pair.h"
 
 namespace hawser::backend::verbs {
@@ -303,6 +307,45 @@ TEST_F(Efa, C20_AGidIndexThatIsNotThereIsAnError) {
   EXPECT_EQ(open_device(options).status().code(), Code::kNotFound);
 }
 
+TEST_F(Efa, C20_TheSurveyTellsWhatADeviceCannotDo) {
+  const base::TestFolder folder;
+  std::ofstream(folder.path("uverbs0")) << "";
+  fabric.device("mock0").efa_caps = EFADV_DEVICE_ATTR_CAPS_RDMA_READ;
+  ASSERT_FALSE(open_device(options).has_value());
+  info.uverbs = "uverbs0";
+  const auto verbs = std::make_shared<MockVerbs>(fabric);
+  Survey survey = survey_devices({info}, verbs, {}, folder.path());
+  ASSERT_TRUE(survey.devices.at(0).open.ok()) << survey.devices[0].open.to_string();
+  EXPECT_NE(survey.devices[0].usable.at(0).message().find("cannot write remote memory"), std::string::npos);
+  EXPECT_FALSE(survey.devices[0].usable[0].advice().empty());
+  fabric.device("mock0").efa_caps = 0xf;
+  survey = survey_devices({info}, verbs, {}, folder.path());
+  EXPECT_TRUE(survey.devices.at(0).usable.at(0).ok());
+}
+
+TEST(EfaOptions, C20_TheTypeOfQueuePairsIsAnOption) {
+  EXPECT_EQ(read_verbs_options({})->queue_pair_type, QueuePairType::kAuto);
+  EXPECT_EQ(read_verbs_options({{"queue_pair_type", "srd"}})->queue_pair_type, QueuePairType::kSrd);
+  const auto rc = read_verbs_options({{"queue_pair_type", "rc"}});
+  EXPECT_EQ(rc->queue_pair_type, QueuePairType::kRc);
+  EXPECT_EQ(rc->params.at("queue_pair_type"), "rc");
+  const auto wrong = read_verbs_options({{"queue_pair_type", "ud"}});
+  ASSERT_FALSE(wrong.has_value());
+  EXPECT_NE(wrong.error().to_string().find("srd"), std::string::npos) << wrong.error().to_string();
+}
+
+TEST(LibEfaReal, C20_WhatIsNotThereIsToldAndNothingElseNotices) {
+  LibEfa library;
+  const Status state = library.state();
+  if (!state.ok()) {
+    EXPECT_FALSE(state.advice().empty()) << state.to_string();
+    EXPECT_EQ(library.query_efa(nullptr, nullptr), EOPNOTSUPP);
+    EXPECT_EQ(library.create_srd(nullptr, nullptr), nullptr);
+    GTEST_SKIP() << state.to_string();
+  }
+  SUCCEED() << "its calls need a device";
+}
+
 // One host.
 
 TEST_F(Efa, C20_APeerOfTheSameHostIsRefusedWithAReason) {
@@ -347,8 +390,8 @@ TEST_F(Efa, C20_EachCallThatFailsWhileReconnectingIsTriedAgain) {
   start();
   connect();
   std::uint64_t cookie = 0;
-  for (const char* call : {"create_srd", "extended", "modify_qp.init", "modify_qp.rtr", "modify_qp.rts", "create_ah",
-                           "wr_complete"}) {
+  for (const char* call :
+       {"create_srd", "extended", "modify_qp.init", "modify_qp.rtr", "modify_qp.rts", "create_ah", "wr_complete"}) {
     for (const int nth : {1, 2}) {  // The active end's, the passive end's.
       SCOPED_TRACE(call);
       ++cookie;

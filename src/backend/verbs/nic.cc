@@ -36,7 +36,7 @@ Status prepare_srd(Nic& nic, const SrdLimits& limits) {
 }  // namespace
 
 std::string Nic::describe() const {
-  return base::format("{}:{} ({}, {})", device.name, port.number, to_string(gid.type), gid.text());
+  return base::format("{}:{} ({}, {})", device.name, port.number, is_srd() ? "EFA" : to_string(gid.type), gid.text());
 }
 
 wire::RdmaPort Nic::told() const {

@@ -60,7 +60,7 @@ struct Nic {
 
   bool is_srd() const { return type == QueuePairType::kSrd; }
   bool is_ethernet() const { return port.link_layer == LinkLayer::kEthernet; }
-  /// "mlx5_0:1 (RoCE v2, 10.0.0.1)".
+  /// "mlx5_0:1 (RoCE v2, 10.0.0.1)", "rdmap16s27:1 (EFA, fe80::1)".
   std::string describe() const;
   /// As the peer hears of it.
   wire::RdmaPort told() const;

@@ -1,11 +1,12 @@
 #pragma once
 
-// QueuePair: one reliable connection of a path: the object of the adapter, what is posted on it, and what came back.
+// QueuePair: one connection of a path: the object of the adapter, what is posted on it, and what came back.
 // When it is made, joined and reset is the business of proto/queue_pair.h; VerbsPath carries that out.
 //
-// A chunk becomes one work request per run of remote bytes; requests are chained and posted by one call per batch. Where
-// they end in order (queue_pair_object.h) the last request of each chunk alone is signalled, else each. A chunk's place (its slot) and the epoch are in the request's
-// number, so completions of an earlier life of the queue pair are recognised.
+// A chunk becomes one work request per run of remote bytes; requests are chained and posted by one call per batch.
+// Where they end in order (queue_pair_object.h) the last request of each chunk alone is signalled, else each. A chunk's
+// place (its slot) and the epoch are in the request's number, so completions of an earlier life of the queue pair are
+// recognised.
 //
 // Thread rule: confined to the lane. Lifetime: within its NicLane's; destroys its object.
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// QueuePairObject: what differs between the types of queue pairs: how the device's object is made, how it is brought up,
-// how work requests get onto it, and which of them tell that they ended. QueuePair does the rest.
+// QueuePairObject: what differs between the types of queue pairs: how the device's object is made, how it is brought
+// up, how work requests get onto it, and which of them tell that they ended. QueuePair does the rest.
 //
 //   reliable connection (RC)  one peer, in order: the last request of a chunk tells for those before it
 //   datagrams (SRD, EFA)      each request names its peer, and they end in any order: each tells for itself

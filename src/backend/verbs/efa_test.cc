@@ -474,6 +474,7 @@ TEST_F(Efa, C20_WhatDatagramsCannotDoAbortsTheBatch) {
 TEST_F(Efa, C20_AWrongRegionFailsItsOwnChunkAndTheOthersGoThrough) {
   start();
   connect();
+  const std::vector<std::uint32_t> before = fabric.qp_numbers();
   fabric.hold = true;
   for (std::uint64_t i = 0; i < 8; ++i) ASSERT_EQ(write(i, 1000, i * 1000).taken, 1u);
   fabric.fail_next_with(IBV_WC_REM_ACCESS_ERR);
@@ -486,6 +487,50 @@ TEST_F(Efa, C20_AWrongRegionFailsItsOwnChunkAndTheOthersGoThrough) {
     EXPECT_TRUE(status.ok() || status.code() == Code::kDenied) << status.to_string();
   }
   EXPECT_EQ(denied, 1);
+  EXPECT_EQ(fabric.qp_numbers(), before) << "the queue pair goes on";
+}
+
+TEST_F(Efa, C20_ADeviceThatBreaksByAWrongRegionIsMended) {
+  fabric.device("mock0").efa_rdma_size = 4096;
+  start();
+  connect();
+  fabric.hold = true;
+  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(write(i, 5 * 4096, i * 5 * 4096).taken, 1u);
+  fabric.fail_next_with(IBV_WC_REM_ACCESS_ERR);
+  fabric.deliver(1);
+  for (const std::uint32_t number : fabric.qp_numbers()) {
+    if (fabric.device_of(number) == "mock0") fabric.break_qp(number);
+  }
+  fabric.hold = false;
+  ASSERT_TRUE(run_slow([&] { return a->done.size() == 4; }));
+  int denied = 0;
+  for (const auto& [cookie, status] : a->done) {
+    denied += status.code() == Code::kDenied;
+    EXPECT_TRUE(status.ok() || status.code() == Code::kDenied) << status.to_string();
+    if (status.ok()) {
+      EXPECT_TRUE(same(cookie * 5 * 4096, 5 * 4096));
+    }
+  }
+  EXPECT_EQ(denied, 1);
+}
+
+TEST_F(Efa, C20_AChunkWithOneWrongRequestFailsOnceAllOfItEnded) {
+  fabric.device("mock0").efa_rdma_size = 4096;
+  start();
+  connect();
+  fabric.hold = true;
+  ASSERT_EQ(write(1, 5 * 4096, 0).taken, 1u);
+  fabric.fail_next_with(IBV_WC_REM_ACCESS_ERR);
+  for (int left = 5; left > 1; --left) {
+    fabric.deliver(1);
+    step();
+    EXPECT_FALSE(is_done(1)) << "the device still reads its memory";
+  }
+  fabric.hold = false;
+  fabric.deliver();
+  ASSERT_TRUE(run([&] { return is_done(1); }));
+  EXPECT_EQ(outcome(1).code(), Code::kDenied);
+  EXPECT_EQ(a->done.size(), 1u);
 }
 
 TEST_F(Efa, C20_WhatIsPostedWhenTheLinkGoesIsPostedAgainInTheNextEpoch) {

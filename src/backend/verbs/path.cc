@@ -148,7 +148,7 @@ void VerbsPath::on_completion(std::uint32_t lane, const ibv_wc& wc, Instant now)
       case Completed::Kind::kNothing:
         break;
       case Completed::Kind::kChunk:
-        end(completed.flight, Status());
+        end(completed.flight, completed.flight.failure.ok() ? Status() : completed.flight.failure.with_peer(name_));
         break;
       case Completed::Kind::kProved:
         feed(i, proto::QueuePairEvent::kProved, now);

@@ -535,8 +535,10 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   count_error(wc.status);
   if (index != kProbeSlot && (index & (kReceiveBit | kMessageBit)) != 0) return on_message(wc, index);
   const bool good = wc.status == IBV_WC_SUCCESS;
-  if (!good && fault_.ok()) fault_ = failure_of(wc);
-  if (!good) {
+  // Datagrams go on behind one that was at fault itself; where a device does not, the others come back flushed.
+  const bool breaks = !good && (!object_->is_unordered() || index == kProbeSlot || !is_own_fault(wc.status));
+  if (breaks && fault_.ok()) fault_ = failure_of(wc);
+  if (breaks) {
     result.kind = Completed::Kind::kFault;
     result.cause = fault_;
   }
@@ -549,10 +551,10 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   Slot& slot = slots_[index];
   if (is_own_fault(wc.status)) slot.flight.failure = failure_of(wc);
   if ((low & kLastBit) == 0) return result;
-  slot.failed = slot.failed || !good;
+  slot.failed = slot.failed || breaks;
   if (--slot.to_tell > 0) return result;
   if (!slot.failed) {
-    count_chunk(slot);
+    if (slot.flight.failure.ok()) count_chunk(slot);
     result.kind = Completed::Kind::kChunk;
     result.flight = std::move(slot.flight);
     slot.flight.chunk = result.flight.chunk;  // Its size is still to be given back.

@@ -57,7 +57,7 @@ struct Flight {
 struct Completed {
   enum class Kind : std::uint8_t { kNothing, kChunk, kProved, kFault, kSent, kReceived, kImmediate };
   Kind kind = Kind::kNothing;
-  Flight flight;            ///< kChunk: it ended well.
+  Flight flight;            ///< kChunk: it ended, well or with its own failure.
   Status cause;             ///< kFault.
   std::uint32_t place = 0;  ///< kSent, kReceived, kImmediate: as it was posted with.
   std::uint32_t bytes = 0;  ///< kReceived.
@@ -132,7 +132,7 @@ class QueuePair {
     Flight flight;
     std::uint32_t requests = 0;
     std::uint32_t to_tell = 0;  ///< Those that are signalled and did not end yet.
-    bool failed = false;        ///< One of them did.
+    bool failed = false;        ///< One of them came back with the queue pair's fault.
     bool used = false;
   };
 

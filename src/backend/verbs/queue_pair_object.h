@@ -40,7 +40,7 @@ class QueuePairObject {
   virtual void fill_proof(ibv_send_wr* request, ibv_sge* piece) const = 0;
   /// 0, and all of the chain is posted; or an errno value, and the queue pair is at fault.
   virtual int post(ibv_qp* qp, ibv_send_wr* first) = 0;
-  /// Every request tells that it ended, and in any order.
+  /// Every request tells that it ended, in any order, and one that is at fault itself leaves the others alone.
   virtual bool is_unordered() const { return false; }
 };
 

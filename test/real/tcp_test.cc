@@ -375,6 +375,15 @@ TEST(Tcp, AForkedChildLeavesTheParentAlone) {
   EXPECT_TRUE(a.down.empty());
 }
 
+TEST(Tcp, ADoorKnowsAddressesOfItsHost) {
+  const auto one = open_tcp_door({}, Security::kDefault), other = open_tcp_door({}, Security::kDefault);
+  ASSERT_TRUE(one.has_value() && other.has_value());
+  EXPECT_TRUE(one->is_same_host(other->address));
+  EXPECT_FALSE(one->is_same_host("0123456789abcdef@10.0.0.1:5000"));
+  EXPECT_FALSE(one->is_same_host("10.0.0.1:5000")) << "what a user typed tells no host";
+  EXPECT_FALSE(one->is_same_host("nonsense"));
+}
+
 TEST(Tcp, NamesAreResolvedWithinADeadline) {
 #ifdef HAWSER_SANITIZE_THREAD
   GTEST_SKIP() << "getaddrinfo_a runs in a thread that ThreadSanitizer does not see being made, and crashes there";

@@ -123,38 +123,6 @@ GpuAccess open_gpus(const VerbsOptions& options, const Hint& hint) {
   return {.driver = *std::move(opened)};
 }
 
-/// The ports to use: those named, or all that are as good as the best.
-Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>& verbs,
-                                                    const std::vector<DeviceInfo>& devices, VerbsOptions& options) {
-  ChooseOptions choose;
-  choose.devices = options.devices;
-  choose.hint = options.near;
-  HAWSER_TRY_ASSIGN(const Hint hint, parse_hint(options.near));
-  const GpuAccess gpus = open_gpus(options, hint);
-  if (hint.kind == Hint::Kind::kCuda) {
-    if (gpus.driver == nullptr) return gpus.missing;
-    choose.cuda_pci = cuda_pci_of(*gpus.driver);
-  }
-  HAWSER_TRY_ASSIGN(std::vector<LocalPort> places, choose_ports(devices, choose));
-  const bool named = !options.devices.empty();
-  std::vector<std::shared_ptr<Nic>> nics;
-  Status failure;
-  for (const LocalPort& place : places) {
-    if (nics.size() == wire::kPortsMax || (!named && place.rank > 0 && !nics.empty())) break;
-    Result<std::shared_ptr<Nic>> nic = open_nic(verbs, place, options, gpus);
-    if (nic) {
-      nics.push_back(*std::move(nic));
-    } else if (named) {
-      return nic.error();
-    } else {
-      options.warnings.push_back(base::format("{} is not used: {}", place.device->name, nic.error().to_string()));
-      if (failure.ok()) failure = nic.error();
-    }
-  }
-  if (nics.empty()) return failure;
-  return nics;
-}
-
 Result<std::unique_ptr<Backend>> open_verbs(const Context& context, const Params& params) {
   HAWSER_TRY_ASSIGN(VerbsOptions options, read_verbs_options(params));
   const std::vector<DeviceInfo> devices = read_devices();
@@ -164,7 +132,8 @@ Result<std::unique_ptr<Backend>> open_verbs(const Context& context, const Params
   }
   HAWSER_TRY_ASSIGN(std::unique_ptr<Verbs> library, open_libibverbs());
   const std::shared_ptr<Verbs> verbs = std::move(library);
-  HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, devices, options));
+  HAWSER_TRY_ASSIGN(const Hint hint, parse_hint(options.near));
+  HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, devices, open_gpus(options, hint), &options));
   HAWSER_TRY_ASSIGN(TcpDoor door, open_tcp_door(options.control, context.security));
   return std::unique_ptr<Backend>(new VerbsBackend(context, std::move(options), std::move(nics), std::move(door)));
 }

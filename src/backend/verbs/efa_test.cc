@@ -268,6 +268,26 @@ TEST_F(Efa, C20_ADeviceWithoutReadsOrWritesIsPassedOverWithAReason) {
   }
 }
 
+TEST_F(Efa, C20_TheNextDeviceIsTakenForOneThatCannot) {
+  fabric.device("mock0").efa_caps = EFADV_DEVICE_ATTR_CAPS_RDMA_READ;
+  ASSERT_FALSE(open_device(options).has_value());  // Fills in `info`.
+  std::vector<DeviceInfo> devices(2, info);
+  devices[1].name = "mock1";
+  const auto verbs = std::make_shared<MockVerbs>(fabric);
+  auto nics = open_nics(verbs, devices, {}, &options);
+  ASSERT_TRUE(nics.has_value()) << nics.error().to_string();
+  ASSERT_EQ(nics->size(), 1u);
+  EXPECT_EQ((*nics)[0]->device.name, "mock1");
+  ASSERT_EQ(options.warnings.size(), 1u);
+  EXPECT_NE(options.warnings[0].find("mock0 is not used"), std::string::npos) << options.warnings[0];
+  EXPECT_NE(options.warnings[0].find("cannot write remote memory"), std::string::npos) << options.warnings[0];
+  options.devices = {"mock0"};
+  EXPECT_EQ(open_nics(verbs, devices, {}, &options).status().code(), Code::kUnsupported) << "who names it is told";
+  options.devices.clear();
+  options.queue_pair_type = QueuePairType::kRc;
+  EXPECT_EQ(open_nics(verbs, devices, {}, &options).status().code(), Code::kUnsupported) << "none is left";
+}
+
 TEST_F(Efa, C20_WithoutLibefaItSaysSo) {
   fabric.fail("no_efa", ENOENT);
   const auto nic = open_device(options);

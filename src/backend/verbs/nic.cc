@@ -112,6 +112,37 @@ Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const
   return nic;
 }
 
+Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>& verbs,
+                                                    std::span<const DeviceInfo> devices, const GpuAccess& gpus,
+                                                    VerbsOptions* options) {
+  ChooseOptions choose;
+  choose.devices = options->devices;
+  choose.hint = options->near;
+  HAWSER_TRY_ASSIGN(const Hint hint, parse_hint(options->near));
+  if (hint.kind == Hint::Kind::kCuda) {
+    if (gpus.driver == nullptr) return gpus.missing;
+    choose.cuda_pci = cuda_pci_of(*gpus.driver);
+  }
+  HAWSER_TRY_ASSIGN(std::vector<LocalPort> places, choose_ports(devices, choose));
+  const bool named = !options->devices.empty();
+  std::vector<std::shared_ptr<Nic>> nics;
+  Status failure;
+  for (const LocalPort& place : places) {
+    if (nics.size() == wire::kPortsMax || (!named && place.rank > 0 && !nics.empty())) break;
+    Result<std::shared_ptr<Nic>> nic = open_nic(verbs, place, *options, gpus);
+    if (nic) {
+      nics.push_back(*std::move(nic));
+    } else if (named) {
+      return nic.error();
+    } else {
+      options->warnings.push_back(base::format("{} is not used: {}", place.device->name, nic.error().to_string()));
+      if (failure.ok()) failure = nic.error();
+    }
+  }
+  if (nics.empty()) return failure;
+  return nics;
+}
+
 void rank_ports(std::span<const std::shared_ptr<Nic>> nics, int gpu, const std::string& sysfs_root) {
   if (nics.size() < 2 || nics[0]->gpus == nullptr || gpu < 0) return;
   const auto index = static_cast<std::size_t>(gpu);

@@ -70,6 +70,11 @@ struct Nic {
 /// gpu_direct is required and cannot work; queue_pair_type is not the device's; EFA without reads or writes).
 Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const LocalPort& place,
                                       const VerbsOptions& options, const GpuAccess& gpus = {});
+/// Opens the ports to use: those named, or all that are as good as the best that works. What is passed over is told in
+/// the options' warnings. Errors: choose_ports's; open_nic's of a port that was named, or when none can be used.
+Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>& verbs,
+                                                    std::span<const DeviceInfo> devices, const GpuAccess& gpus,
+                                                    VerbsOptions* options);
 /// Tells each port how near it is to a GPU. Where that cannot be found out they stay equal.
 void rank_ports(std::span<const std::shared_ptr<Nic>> nics, int gpu, const std::string& sysfs_root = "/sys");
 /// What a peer told of one of its ports, as the pairing takes it.

@@ -3,6 +3,7 @@
 
 #include "backend/stream/port.h"
 #include "backend/tcp/factory.h"
+#include "backend/verbs/backend.h"
 #include "backend/verbs/factory.h"
 #include "backend/verbs/gpu_driver.h"
 #include "backend/verbs/libibverbs.h"
@@ -135,10 +136,16 @@ Result<std::unique_ptr<Backend>> open_verbs(const Context& context, const Params
   HAWSER_TRY_ASSIGN(const Hint hint, parse_hint(options.near));
   HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, devices, open_gpus(options, hint), &options));
   HAWSER_TRY_ASSIGN(TcpDoor door, open_tcp_door(options.control, context.security));
-  return std::unique_ptr<Backend>(new VerbsBackend(context, std::move(options), std::move(nics), std::move(door)));
+  return make_backend(context, std::move(options), std::move(nics), std::move(door));
 }
 
 }  // namespace
+
+std::unique_ptr<Backend> make_backend(const Context& context, VerbsOptions options,
+                                      std::vector<std::shared_ptr<Nic>> nics, TcpDoor door) {
+  return std::make_unique<VerbsBackend>(context, std::move(options), std::move(nics), std::move(door));
+}
+
 }  // namespace verbs
 
 Factory verbs_factory() { return {.name = "verbs", .default_rank = 15, .open = verbs::open_verbs}; }

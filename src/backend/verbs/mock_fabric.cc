@@ -1,7 +1,5 @@
 #include "backend/verbs/mock_fabric.h"
 
-#include <fcntl.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,9 +16,29 @@ void bump(int fd) {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(fd, &one, sizeof(one));
 }
-void drain(int fd) {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto got = ::read(fd, &count, sizeof(count));
+
+/// One after the other. The two have the same size, and may be the same memory.
+void copy_runs(std::span<const std::span<std::byte>> from, std::span<const std::span<std::byte>> to) {
+  std::size_t at = 0, done = 0;  // In `from`: the run, and the bytes of it that are copied.
+  for (std::span<std::byte> rest : to) {
+    while (!rest.empty()) {
+      const std::span<const std::byte> next = from[at].subspan(done);
+      const std::size_t size = std::min(next.size(), rest.size());
+      if (size > 0) std::memmove(rest.data(), next.data(), size);
+      rest = rest.subspan(size);
+      done += size;
+      if (done == from[at].size()) {
+        ++at;
+        done = 0;
+      }
+    }
+  }
+}
+
+std::vector<std::byte> joined(std::span<const std::span<std::byte>> runs) {
+  std::vector<std::byte> bytes;
+  for (const std::span<std::byte> run : runs) bytes.insert(bytes.end(), run.begin(), run.end());
+  return bytes;
 }
 
 ibv_wc_opcode wc_opcode(ibv_wr_opcode opcode) {
@@ -36,28 +54,6 @@ ibv_wc_opcode wc_opcode(ibv_wr_opcode opcode) {
       return IBV_WC_FETCH_ADD;
     default:
       return IBV_WC_RDMA_WRITE;
-  }
-}
-
-bool is_legal(ibv_qp_state from, ibv_qp_state to) {
-  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return true;
-  return (from == IBV_QPS_RESET && to == IBV_QPS_INIT) || (from == IBV_QPS_INIT && to == IBV_QPS_RTR) ||
-         (from == IBV_QPS_RTR && to == IBV_QPS_RTS);
-}
-
-/// Attributes that a transition of a reliable connection needs.
-int needed_for(ibv_qp_state to) {
-  switch (to) {
-    case IBV_QPS_INIT:
-      return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-    case IBV_QPS_RTR:
-      return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-             IBV_QP_MIN_RNR_TIMER;
-    case IBV_QPS_RTS:
-      return IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-             IBV_QP_MAX_QP_RD_ATOMIC;
-    default:
-      return IBV_QP_STATE;
   }
 }
 
@@ -137,6 +133,7 @@ void MockFabric::run(MockQp& qp, const ibv_send_wr& request, const MockDatagram&
   held.flags = request.send_flags;
   held.imm = request.imm_data;
   held.list.assign(request.sg_list, request.sg_list + request.num_sge);
+  largest_request = std::max(largest_request, total_of(held.list));
   if ((request.send_flags & IBV_SEND_INLINE) != 0) {
     for (const ibv_sge& part : held.list) {
       gpu_bytes_inlined += is_gpu_memory(part.addr) ? part.length : 0;  // The CPU reads them: a real one would fault.
@@ -310,6 +307,7 @@ std::optional<MockFabric::Runs> MockFabric::resolve(ibv_pd* pd, std::uint32_t ke
 }
 
 ibv_wc_status MockFabric::move(MockQp& qp, Held& held, MockQp& peer) {
+  if (total_of(held.list) > device(qp.device).max_msg_sz && !qp.is_srd) return IBV_WC_LOC_LEN_ERR;
   const bool is_inline = (held.flags & IBV_SEND_INLINE) != 0;
   const bool is_atomic = held.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || held.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   const bool writes_here = held.opcode == IBV_WR_RDMA_READ || is_atomic;
@@ -320,11 +318,8 @@ ibv_wc_status MockFabric::move(MockQp& qp, Held& held, MockQp& peer) {
     if (!runs) return IBV_WC_LOC_PROT_ERR;
     here.insert(here.end(), runs->begin(), runs->end());
   }
-  std::vector<std::byte> bytes = held.inlined;
-  if (!writes_here) {
-    for (const auto run : here) bytes.insert(bytes.end(), run.begin(), run.end());
-  }
-  if (held.opcode == IBV_WR_SEND || held.opcode == IBV_WR_SEND_WITH_IMM) return receive(peer, held, bytes);
+  if (is_inline) here.emplace_back(held.inlined);
+  if (held.opcode == IBV_WR_SEND || held.opcode == IBV_WR_SEND_WITH_IMM) return receive(peer, held, joined(here));
 
   const std::uint64_t size = total_of(held.list);
   Runs there;
@@ -338,12 +333,9 @@ ibv_wc_status MockFabric::move(MockQp& qp, Held& held, MockQp& peer) {
   }
   if (is_atomic) return atomic(held, here, there);
   if (writes_here) {
-    for (const auto run : there) bytes.insert(bytes.end(), run.begin(), run.end());
-  }
-  std::span<const std::byte> rest = bytes;
-  for (const auto run : writes_here ? here : there) {
-    std::ranges::copy(rest.first(run.size()), run.begin());
-    rest = rest.subspan(run.size());
+    copy_runs(there, here);
+  } else {
+    copy_runs(here, there);
   }
   return held.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? receive(peer, held, {}) : IBV_WC_SUCCESS;
 }
@@ -444,350 +436,6 @@ void MockFabric::complete(MockCq& cq, const ibv_wc& wc) {
   cq.armed = false;
   static_cast<MockChannel*>(cq.channel)->events.push_back(&cq);
   bump(cq.channel->fd);
-}
-
-ibv_device** MockVerbs::get_device_list(int* count) {
-  if (fabric_.fails("get_device_list")) return nullptr;
-  auto** list = new ibv_device*[fabric_.devices_.size() + 1];
-  *count = static_cast<int>(fabric_.devices_.size());
-  for (std::size_t i = 0; i < fabric_.devices_.size(); ++i) list[i] = &fabric_.devices_[i]->device;
-  list[fabric_.devices_.size()] = nullptr;
-  return list;
-}
-
-ibv_context* MockVerbs::open_device(ibv_device* device) {
-  if (fabric_.fails("open_device")) return nullptr;
-  auto* context = new MockContext{};
-  context->device = device;
-  context->name = device->name;
-  context->async_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
-  context->num_comp_vectors = 1;
-  fabric_.contexts_.emplace(context->name, context);
-  ++fabric_.counts.contexts;
-  return context;
-}
-
-int MockVerbs::close_device(ibv_context* context) {
-  if (const int error = refused("close_device"); error != 0) return error;
-  std::erase_if(fabric_.contexts_, [context](const auto& each) { return each.second == context; });
-  fabric_.events_.erase(context);
-  ::close(context->async_fd);
-  delete static_cast<MockContext*>(context);
-  --fabric_.counts.contexts;
-  return 0;
-}
-
-int MockVerbs::query_device(ibv_context* context, ibv_device_attr* attr) {
-  if (const int error = refused("query_device"); error != 0) return error;
-  const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
-  *attr = {};
-  attr->max_qp = 1 << 16;
-  attr->max_qp_wr = device.max_qp_wr;
-  attr->max_sge = device.max_sge;
-  attr->max_cq = 1 << 16;
-  attr->max_cqe = device.max_cqe;
-  attr->max_mr = 1 << 20;
-  attr->max_mr_size = UINT64_MAX;
-  attr->max_qp_rd_atom = device.max_qp_rd_atom;
-  attr->max_qp_init_rd_atom = device.max_qp_init_rd_atom;
-  attr->atomic_cap = IBV_ATOMIC_HCA;
-  attr->phys_port_cnt = 1;
-  return 0;
-}
-
-int MockVerbs::query_port(ibv_context* context, std::uint8_t, ibv_port_attr* attr) {
-  if (const int error = refused("query_port"); error != 0) return error;
-  const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
-  *attr = {};
-  attr->state = device.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-  attr->max_mtu = IBV_MTU_4096;
-  attr->active_mtu = device.mtu;
-  attr->gid_tbl_len = 2;
-  attr->max_msg_sz = device.max_msg_sz;
-  attr->lid = device.lid;
-  if (device.efa) return 0;  // Of no known layer, and what it tells of messages is of datagrams.
-  attr->link_layer = device.ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-  return 0;
-}
-
-int MockVerbs::query_gid(ibv_context* context, std::uint8_t, int index, ibv_gid* gid) {
-  if (const int error = refused("query_gid"); error != 0) return error;
-  *gid = {};
-  const std::uint8_t byte = fabric_.device(static_cast<MockContext*>(context)->name).last_byte;
-  if (index == 0) {
-    gid->raw[0] = 0xfe;
-    gid->raw[1] = 0x80;
-  } else {
-    gid->raw[10] = gid->raw[11] = 0xff;
-    gid->raw[12] = 10;
-  }
-  gid->raw[15] = byte;
-  return 0;
-}
-
-int MockVerbs::get_async_event(ibv_context* context, ibv_async_event* event) {
-  if (const int error = refused("get_async_event"); error != 0) return error;
-  auto& events = fabric_.events_[context];
-  if (events.empty()) return EAGAIN;
-  drain(context->async_fd);
-  *event = events.front();
-  events.pop_front();
-  return 0;
-}
-
-ibv_pd* MockVerbs::alloc_pd(ibv_context* context) {
-  if (fabric_.fails("alloc_pd")) return nullptr;
-  ++fabric_.counts.pds;
-  return new ibv_pd{.context = context, .handle = 0};
-}
-
-int MockVerbs::dealloc_pd(ibv_pd* pd) {
-  if (const int error = refused("dealloc_pd"); error != 0) return error;
-  delete pd;
-  --fabric_.counts.pds;
-  return 0;
-}
-
-ibv_mr* MockFabric::make_mr(ibv_pd* pd, void* address, std::size_t size, int access) {
-  auto* mr = new ibv_mr{};
-  mr->context = pd->context;
-  mr->pd = pd;
-  mr->addr = address;
-  mr->length = size;
-  mr->lkey = mr->rkey = ++next_key_;
-  mrs_[mr->rkey] = mr;
-  mr_access_[mr->rkey] = access;
-  ++counts.mrs;
-  return mr;
-}
-
-ibv_mr* MockVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t size, int access) {
-  if (fabric_.fails("reg_mr")) return nullptr;
-  if (!fabric_.peer_memory && fabric_.is_gpu_memory(reinterpret_cast<std::uintptr_t>(address))) {
-    errno = EFAULT;
-    return nullptr;
-  }
-  return fabric_.make_mr(pd, address, size, access);
-}
-
-ibv_mr* MockVerbs::reg_dmabuf_mr(ibv_pd* pd, std::uint64_t, std::size_t size, std::uint64_t iova, int fd, int access) {
-  if (fabric_.fails("reg_dmabuf_mr")) return nullptr;
-  errno = fabric_.dmabufs ? EBADF : EOPNOTSUPP;
-  if (!fabric_.dmabufs || ::fcntl(fd, F_GETFD) < 0) return nullptr;
-  ++fabric_.dmabufs_registered;
-  return fabric_.make_mr(pd, reinterpret_cast<void*>(iova), size, access);
-}
-
-int MockVerbs::dereg_mr(ibv_mr* mr) {
-  if (const int error = refused("dereg_mr"); error != 0) return error;
-  fabric_.mrs_.erase(mr->rkey);
-  fabric_.mr_access_.erase(mr->rkey);
-  delete mr;
-  --fabric_.counts.mrs;
-  return 0;
-}
-
-ibv_comp_channel* MockVerbs::create_comp_channel(ibv_context* context) {
-  if (fabric_.fails("create_comp_channel")) return nullptr;
-  auto* channel = new MockChannel{};
-  channel->context = context;
-  channel->fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
-  ++fabric_.counts.channels;
-  return channel;
-}
-
-int MockVerbs::destroy_comp_channel(ibv_comp_channel* channel) {
-  if (const int error = refused("destroy_comp_channel"); error != 0) return error;
-  const bool used = std::ranges::any_of(fabric_.cqs_, [channel](const MockCq* cq) { return cq->channel == channel; });
-  if (used) return EBUSY;
-  ::close(channel->fd);
-  delete static_cast<MockChannel*>(channel);
-  --fabric_.counts.channels;
-  return 0;
-}
-
-ibv_cq* MockVerbs::create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int) {
-  if (fabric_.fails("create_cq")) return nullptr;
-  auto* cq = new MockCq{};
-  cq->context = context;
-  cq->cqe = entries;
-  cq->cq_context = owner;
-  cq->channel = channel;
-  cq->fabric = &fabric_;
-  fabric_.cqs_.insert(cq);
-  ++fabric_.counts.cqs;
-  return cq;
-}
-
-int MockVerbs::destroy_cq(ibv_cq* cq) {
-  if (const int error = refused("destroy_cq"); error != 0) return error;
-  const bool used = std::ranges::any_of(
-      fabric_.qps_, [cq](const auto& each) { return each.second->send_cq == cq || each.second->recv_cq == cq; });
-  if (used) return EBUSY;
-  if (cq->channel != nullptr) std::erase(static_cast<MockChannel*>(cq->channel)->events, cq);
-  fabric_.cqs_.erase(&cq_of(cq));
-  delete &cq_of(cq);
-  --fabric_.counts.cqs;
-  return 0;
-}
-
-int MockVerbs::req_notify_cq(ibv_cq* cq, int) {
-  if (const int error = refused("req_notify_cq"); error != 0) return error;
-  cq_of(cq).armed = true;
-  return 0;
-}
-
-int MockVerbs::get_cq_event(ibv_comp_channel* channel, ibv_cq** cq) {
-  if (const int error = refused("get_cq_event"); error != 0) return error;
-  auto& events = static_cast<MockChannel*>(channel)->events;
-  if (events.empty()) return EAGAIN;
-  drain(channel->fd);
-  *cq = events.front();
-  events.pop_front();
-  return 0;
-}
-
-int MockVerbs::poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
-  if (cq_of(cq).overrun || fabric_.fails("poll_cq")) return -1;
-  auto& entries = cq_of(cq).entries;
-  int filled = 0;
-  while (filled < count && !entries.empty()) {
-    out[filled++] = entries.front();
-    entries.pop_front();
-  }
-  return filled;
-}
-
-ibv_qp* MockVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
-  if (fabric_.fails("create_qp")) return nullptr;
-  const MockDevice& device = fabric_.device(static_cast<MockContext*>(pd->context)->name);
-  if (device.efa) {
-    errno = EOPNOTSUPP;
-    return nullptr;
-  }
-  const bool fits = static_cast<int>(attr->cap.max_send_wr) <= device.max_qp_wr &&
-                    static_cast<int>(attr->cap.max_recv_wr) <= device.max_qp_wr &&
-                    static_cast<int>(attr->cap.max_send_sge) <= device.max_sge;
-  if (!fits) {
-    errno = EINVAL;
-    return nullptr;
-  }
-  return fabric_.make_qp(pd, *attr, device);
-}
-
-MockQp* MockFabric::make_qp(ibv_pd* pd, const ibv_qp_init_attr& attr, const MockDevice& device) {
-  auto* qp = new MockQp{};
-  qp->context = pd->context;
-  qp->pd = pd;
-  qp->send_cq = attr.send_cq;
-  qp->recv_cq = attr.recv_cq;
-  qp->qp_num = ++next_number_;
-  qp->qp_type = attr.qp_type;
-  qp->state = qp->attr.qp_state = IBV_QPS_RESET;
-  qp->device = device.name;
-  qp->cap = attr.cap;
-  qps_[qp->qp_num] = qp;
-  ++counts.qps;
-  return qp;
-}
-
-int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
-  if (const int error = refused("modify_qp"); error != 0) return error;
-  MockQp& qp = qp_of(which);
-  if ((mask & IBV_QP_STATE) == 0) return EINVAL;
-  const ibv_qp_state to = attr->qp_state;
-  if (fabric_.fails(to == IBV_QPS_INIT  ? "modify_qp.init"
-                    : to == IBV_QPS_RTR ? "modify_qp.rtr"
-                    : to == IBV_QPS_RTS ? "modify_qp.rts"
-                                        : "modify_qp.end")) {
-    return errno;
-  }
-  if (!is_legal(qp.attr.qp_state, to)) return EINVAL;
-  if (qp.is_srd ? mask != datagrams_need(to) : (mask & needed_for(to)) != needed_for(to)) return EINVAL;
-  if (qp.is_srd && to == IBV_QPS_INIT) {
-    qp.attr.qkey = attr->qkey;
-    attr->qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;  // As its regions say.
-  }
-  if (to == IBV_QPS_INIT) {
-    qp.attr.qp_access_flags = attr->qp_access_flags;
-    qp.attr.pkey_index = attr->pkey_index;
-  }
-  if (to == IBV_QPS_RTR && !qp.is_srd) {
-    const MockDevice& device = fabric_.device(qp.device);
-    if (attr->max_dest_rd_atomic > device.max_qp_rd_atom || attr->path_mtu > device.mtu) return EINVAL;
-    qp.peer = attr->dest_qp_num;
-    qp.attr.rq_psn = attr->rq_psn;
-    qp.attr.path_mtu = attr->path_mtu;
-    qp.attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
-    qp.attr.min_rnr_timer = attr->min_rnr_timer;
-    qp.attr.ah_attr = attr->ah_attr;
-  }
-  if (to == IBV_QPS_RTS) {
-    qp.attr.sq_psn = attr->sq_psn;
-    qp.attr.timeout = attr->timeout;
-    qp.attr.retry_cnt = attr->retry_cnt;
-    qp.attr.rnr_retry = attr->rnr_retry;
-    qp.attr.max_rd_atomic = attr->max_rd_atomic;
-  }
-  qp.attr.qp_state = qp.state = to;
-  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) fabric_.flush(qp);
-  if (to == IBV_QPS_RESET) qp.outstanding = 0;
-  return 0;
-}
-
-int MockVerbs::query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr*) {
-  if (const int error = refused("query_qp"); error != 0) return error;
-  *attr = qp_of(qp).attr;
-  return 0;
-}
-
-int MockVerbs::raw_queue(ibv_qp* which, RawQueue* out) {
-  if (!fabric_.tells_queues) return EOPNOTSUPP;
-  MockQp& qp = qp_of(which);
-  *out = {.entries = &qp.receives,
-          .count = qp.cap.max_send_wr,
-          .stride = 64,
-          .doorbell_record = &qp.outstanding,
-          .doorbell = &qp.cap};
-  return 0;
-}
-
-int MockVerbs::destroy_qp(ibv_qp* which) {
-  if (const int error = refused("destroy_qp"); error != 0) return error;
-  MockQp& qp = qp_of(which);
-  qp.attr.qp_state = IBV_QPS_RESET;
-  fabric_.flush(qp);
-  fabric_.qps_.erase(qp.qp_num);
-  delete &qp;
-  --fabric_.counts.qps;
-  return 0;
-}
-
-int MockVerbs::post_send(ibv_qp* which, ibv_send_wr* first, ibv_send_wr** bad) {
-  MockQp& qp = qp_of(which);
-  ++fabric_.posts;
-  for (ibv_send_wr* request = first; request != nullptr; request = request->next) {
-    *bad = request;
-    if (fabric_.fails("post_send")) return errno;
-    if (qp.attr.qp_state != IBV_QPS_RTS && qp.attr.qp_state != IBV_QPS_ERR) return EINVAL;
-    if (qp.outstanding >= static_cast<int>(qp.cap.max_send_wr)) return ENOMEM;
-    if (request->num_sge > static_cast<int>(qp.cap.max_send_sge)) return EINVAL;
-    fabric_.run(qp, *request);
-  }
-  *bad = nullptr;
-  return 0;
-}
-
-int MockVerbs::post_recv(ibv_qp* which, ibv_recv_wr* first, ibv_recv_wr** bad) {
-  MockQp& qp = qp_of(which);
-  for (ibv_recv_wr* request = first; request != nullptr; request = request->next) {
-    *bad = request;
-    if (fabric_.fails("post_recv")) return errno;
-    if (qp.receives.size() >= qp.cap.max_recv_wr) return ENOMEM;
-    qp.receives.push_back({request->wr_id, {request->sg_list, request->sg_list + request->num_sge}});
-  }
-  *bad = nullptr;
-  return 0;
 }
 
 }  // namespace hawser::backend::verbs

@@ -100,6 +100,9 @@ class MockFabric {
   int under_way(std::uint32_t number) const;  ///< Work requests posted and not ended.
   std::uint64_t posts = 0, requests = 0;      ///< Calls of post_send, and work requests in them,
   std::uint64_t immediates = 0;               ///< and those with immediate.
+  std::uint64_t largest_request = 0;          ///< Bytes of one.
+  std::uint64_t qps_made = 0;                 ///< Those that are gone, too.
+  std::uint64_t bytes_pinned = 0;             ///< Of all registrations that exist.
   /// Datagrams are done, and end, in this order of chance.
   base::Rng order{1};
   std::uint64_t dropped = 0;  ///< Datagrams: to a wrong key, or to the own host.
@@ -179,8 +182,8 @@ class MockFabric {
   ibv_wc_status next_status_ = IBV_WC_SUCCESS;
 };
 
-/// One process's view of the fabric.
-class MockVerbs final : public Verbs {
+/// One process's view of the fabric: what it calls of libibverbs (mock_verbs.cc; for EFA mock_efa.cc).
+class MockVerbs : public Verbs {
  public:
   explicit MockVerbs(MockFabric& fabric) : fabric_(fabric) {}
   std::string describe() const override { return "mock"; }

@@ -16,6 +16,7 @@
 
 #include "backend/stream/memory_network.h"
 #include "backend/verbs/gpu_driver_fake.h"
+#include "backend/verbs/mock_backend.h"
 #include "backend/verbs/mock_fabric.h"
 #include "backend/verbs/port.h"
 
@@ -65,27 +66,8 @@ struct Side {
   std::shared_ptr<Nic> open(MockFabric& fabric, const std::string& device, const VerbsOptions& options) {
     infos.push_back(std::make_unique<DeviceInfo>());
     DeviceInfo& info = *infos.back();
-    info.name = device;
-    const bool efa = fabric.device(device).efa;
-    info.transport = efa ? Transport::kEfa : Transport::kInfiniBand;
+    info = mock_device_info(fabric.device(device));
     if (gpus.places.contains(device)) info.pci = gpus.places[device];
-    PortInfo place;
-    place.state = PortState::kActive;
-    place.link_layer = efa ? LinkLayer::kUnknown : LinkLayer::kEthernet;
-    place.mbit_per_s = 100'000;
-    Gid gid;
-    gid.index = 1;
-    gid.type = GidType::kRoceV2;
-    gid.bytes[10] = gid.bytes[11] = 0xff;
-    gid.bytes[12] = 10;
-    if (efa) {  // As sysfs tells it: one link-local address of no type.
-      gid = Gid();
-      gid.bytes[0] = 0xfe;
-      gid.bytes[1] = 0x80;
-    }
-    gid.bytes[15] = fabric.device(device).last_byte;
-    place.gids.push_back(gid);
-    info.ports.push_back(place);
     auto nic = open_nic(verbs, {.device = &info, .port = &info.ports[0], .path = {}, .rank = 0}, options,
                         {.driver = gpus.driver, .sysfs_root = gpus.sysfs_root});
     EXPECT_TRUE(nic.has_value()) << (nic ? "" : nic.error().to_string());

@@ -124,6 +124,7 @@ Status Core::add_backend(const BackendSpec& spec) {
   lane.lock();
   Status status = open_one(spec, &report);
   if (status.ok()) {
+    engine.bury(now());  // What no backend led to may be reached by this one.
     engine.card_changed();
     presence.ask();
   }

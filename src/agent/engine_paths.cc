@@ -359,7 +359,12 @@ void Engine::bury(Instant now) {
     last_path_ = nullptr;
     last_session_ = nullptr;
     const std::shared_ptr<PeerCore> peer = session->peer;
-    core_.forget(*peer);
+    // An agent is never gone for itself: no backend led there, and one that is opened later may.
+    if (peer->is_self) {
+      peer->state.store(PeerState::kKnown, std::memory_order_release);
+    } else {
+      core_.forget(*peer);
+    }
     core_.past.add(session->flow);
     peer->session.reset();
     return true;

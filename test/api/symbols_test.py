@@ -21,6 +21,14 @@ def soname(library: str) -> str:
     return found.group(1) if found else ""
 
 
+def needed(library: str) -> list:
+    """Libraries of hardware vendors and of frameworks are opened at run time, where they are: none is linked."""
+    out = subprocess.run(["readelf", "-d", library], check=True, capture_output=True, text=True)
+    names = re.findall(r"\(NEEDED\).*\[(.*)\]", out.stdout)
+    faults = [f"{library} needs {name}" for name in names if re.search(r"ibverbs|rdmacm|efa|mlx|cuda|torch|uc[pst]\.", name)]
+    return faults if names else [f"{library} seems to need no library at all"]
+
+
 def same(what: str, got: set, wanted: set) -> list:
     faults = [f"{what}: {name} is not exported" for name in sorted(wanted - got)]
     return faults + [f"{what}: {name} should not be exported" for name in sorted(got - wanted)]
@@ -39,7 +47,7 @@ def check_hawser(library: str, header: str, name: str) -> list:
     faults += [f"C++: {symbol} should not be exported" for symbol in sorted(symbols - c_symbols) if not door.match(symbol)]
     if soname(library) != name:
         faults.append(f"SONAME is {soname(library)!r}, not {name!r}")
-    return faults
+    return faults + needed(library)
 
 
 def check_nixl(library: str, names: str, name: str) -> list:
@@ -50,7 +58,7 @@ def check_nixl(library: str, names: str, name: str) -> list:
         faults.append(f"{names} holds {len(wanted)} names, not 104")
     if soname(library) != name:
         faults.append(f"SONAME is {soname(library)!r}, not {name!r}")
-    return faults
+    return faults + needed(library)
 
 
 def main(arguments: list) -> int:

@@ -243,5 +243,22 @@ TEST(AgentRegions, NoOtherBackendTouchesGpuMemory) {
   }
 }
 
+TEST(AgentRegions, GpuMemoryBehindOtherMemoryOfAPlanIsNotTouchedEither) {
+  const Untouchable gpu;
+  Agent agent = *open_with({.name = "a"}, {backend::loopback_factory(), wrapping<OfGpus>("gpus")});
+  std::vector<std::byte> memory(3 * 4096);
+  const std::span<std::byte> bytes(memory);
+  const Region host = *agent.add_region({.name = "h", .bytes = bytes.first(4096)});
+  const Region one = *agent.add_region({.name = "1", .bytes = bytes.subspan(4096, 4096)});
+  const Region two = *agent.add_region({.name = "2", .bytes = bytes.last(4096)});
+  const Region ours = *agent.add_region({.name = "g", .bytes = gpu.bytes(), .device = {DeviceKind::kCuda, 0}});
+  const LocalRange from[] = {host.range(0, 4096), ours.range(0, 4096)};
+  const RemoteRange to[] = {agent.self().range("1", 0, 4096), agent.self().range("2", 0, 4096)};
+  Plan plan = *agent.plan_write(agent.self(), from, to);
+  Result<Transfer> transfer = plan.submit({.deadline = std::chrono::milliseconds(200)});
+  const Status ended = transfer ? transfer->wait(std::chrono::seconds(5)) : transfer.error();
+  EXPECT_EQ(ended.code(), Code::kUnsupported) << ended.to_string();
+}
+
 }  // namespace
 }  // namespace hawser::agent

@@ -403,10 +403,14 @@ void refuse_devices(PathEntry& entry, const backend::Traits& traits, const PlanC
   for (const auto& local : plan.locals) {
     const Device device = local->entry->device;
     if (reaches(traits, device)) continue;
-    const RemoteRegion& remote = *plan.remotes.front();
-    entry.refused.add({remote.index, remote.generation}, {{local->entry->index, local->entry->generation}},
-                      not_reached(traits, "local", device));
-    return;
+    // Together with a remote region that it is really joined with: others are nothing to it.
+    for (std::uint32_t chunk = 0; chunk < plan.chunk_count(); ++chunk) {
+      if (!plan.touches(chunk, *local)) continue;
+      const RemoteRegion& remote = plan.remote_of(chunk);
+      entry.refused.add({remote.index, remote.generation}, {{local->entry->index, local->entry->generation}},
+                        not_reached(traits, "local", device));
+      return;
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hawser/transfer.h>
@@ -42,16 +43,23 @@ struct PlanCore {
   plan::ChunkList chunks;
   std::vector<std::shared_ptr<LocalRegion>> locals;
   std::vector<std::shared_ptr<const RemoteRegion>> remotes;
-  Route route;  ///< Under the lane's lock.
+  Route route = {};  ///< Under the lane's lock.
 
   std::uint32_t chunk_count() const { return static_cast<std::uint32_t>(chunks.chunks.size()); }
   const RemoteRegion& remote_of(std::uint32_t chunk) const {
     return *remotes[pieces.groups[chunks.chunks[chunk].group].region];
   }
+  bool touches(std::uint32_t chunk, const LocalRegion& local) const;
   /// Local regions that the chunk touches, in the order of `locals`.
   std::vector<std::shared_ptr<LocalRegion>> locals_of(std::uint32_t chunk) const;
   /// Why a path with these refusals cannot carry it; null: they say nothing against it.
   const Refusals::Refusal* refused_by(const Refusals& refusals) const;
+
+ private:
+  bool joins(const Refusals::Refusal& refusal) const;
+  bool has_chunk_between(const Refusals::Refusal& refusal) const;
+  /// Whose regions it has and does not join, so that many ranges are looked through once. Under the lane's lock.
+  mutable std::vector<std::pair<Refusals::Id, std::vector<Refusals::Id>>> apart_;
 };
 
 /// One side of a plan over prepared rows: rows name their regions by their place in `regions`. Offsets of the local

@@ -1,6 +1,8 @@
 // Plans made from what a user names, and explained.
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "agent/core.h"
 #include "agent/plan.h"
@@ -230,31 +232,49 @@ std::string describe_paths(Core& core, const PlanCore& plan) {
 
 }  // namespace
 
+bool PlanCore::touches(std::uint32_t chunk, const LocalRegion& local) const {
+  const auto base = reinterpret_cast<std::uintptr_t>(local.entry->base);
+  return std::ranges::any_of(chunks.chunks[chunk].pieces, [&](const backend::Piece& piece) {
+    return reinterpret_cast<std::uintptr_t>(piece.local) - base < local.entry->size;
+  });
+}
+
 std::vector<std::shared_ptr<LocalRegion>> PlanCore::locals_of(std::uint32_t chunk) const {
   std::vector<std::shared_ptr<LocalRegion>> found;
-  for (const auto& local : locals) {
-    const auto base = reinterpret_cast<std::uintptr_t>(local->entry->base);
-    const bool touched = std::ranges::any_of(chunks.chunks[chunk].pieces, [&](const backend::Piece& piece) {
-      return reinterpret_cast<std::uintptr_t>(piece.local) - base < local->entry->size;
-    });
-    if (touched) found.push_back(local);
-  }
+  std::ranges::copy_if(locals, std::back_inserter(found), [&](const auto& local) { return touches(chunk, *local); });
   return found;
 }
 
+bool PlanCore::has_chunk_between(const Refusals::Refusal& refusal) const {
+  const auto id_of = [](const auto& region) { return Refusals::Id(region.index, region.generation); };
+  std::vector<const LocalRegion*> involved;
+  for (const Refusals::Id& id : refusal.locals) {
+    const auto found = std::ranges::find_if(locals, [&](const auto& local) { return id_of(*local->entry) == id; });
+    if (found == locals.end()) return false;
+    involved.push_back(found->get());
+  }
+  for (std::uint32_t chunk = 0; chunk < chunk_count(); ++chunk) {
+    if (id_of(remote_of(chunk)) != refusal.remote) continue;
+    if (std::ranges::all_of(involved, [&](const LocalRegion* local) { return touches(chunk, *local); })) return true;
+  }
+  return false;
+}
+
+bool PlanCore::joins(const Refusals::Refusal& refusal) const {
+  if (refusal.locals.empty()) {  // A path must bind all of them.
+    return std::ranges::any_of(
+        remotes, [&](const auto& remote) { return Refusals::Id(remote->index, remote->generation) == refusal.remote; });
+  }
+  const std::pair pair(refusal.remote, refusal.locals);
+  if (std::ranges::find(apart_, pair) != apart_.end()) return false;
+  if (has_chunk_between(refusal)) return true;
+  if (apart_.size() == Refusals::kMax) apart_.clear();
+  apart_.push_back(pair);
+  return false;
+}
+
 const Refusals::Refusal* PlanCore::refused_by(const Refusals& refusals) const {
-  const auto is_in = [](const auto& regions) {
-    return [&regions](const Refusals::Id& id) {
-      return std::ranges::any_of(regions, [&](const auto& region) {
-        if constexpr (requires { region->entry; }) {
-          return Refusals::Id(region->entry->index, region->entry->generation) == id;
-        } else {
-          return Refusals::Id(region->index, region->generation) == id;
-        }
-      });
-    };
-  };
-  return refusals.find(is_in(remotes), is_in(locals));
+  return refusals.find([this](const Refusals::Refusal& refusal) { return joins(refusal); });
 }
 
 Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,

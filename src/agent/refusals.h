@@ -40,11 +40,12 @@ class Refusals {
     all_.push_back({.remote = remote, .locals = std::move(locals), .why = std::move(why)});
   }
 
-  /// The first that holds for a plan between these regions, or null.
-  template <typename HasRemote, typename HasLocal>
-  const Refusal* find(HasRemote&& has_remote, HasLocal&& has_local) const {
+  /// The first that is about a plan, or null: `joins` says whether the plan moves bytes between the refusal's regions,
+  /// all of them in one chunk. A plan that has both and does not join them goes on by the path.
+  template <typename Joins>
+  const Refusal* find(Joins&& joins) const {
     for (const Refusal& each : all_) {
-      if (has_remote(each.remote) && std::ranges::all_of(each.locals, has_local)) return &each;
+      if (joins(each)) return &each;
     }
     return nullptr;
   }

@@ -10,11 +10,14 @@ namespace {
 
 using Id = Refusals::Id;
 
+/// For a plan that is one chunk between these.
 std::string found(const Refusals& refusals, std::initializer_list<Id> remotes, std::initializer_list<Id> locals) {
   const auto in = [](std::initializer_list<Id> ids) {
     return [ids](const Id& id) { return std::ranges::find(ids, id) != ids.end(); };
   };
-  const Refusals::Refusal* refusal = refusals.find(in(remotes), in(locals));
+  const Refusals::Refusal* refusal = refusals.find([&](const Refusals::Refusal& each) {
+    return in(remotes)(each.remote) && std::ranges::all_of(each.locals, in(locals));
+  });
   return refusal == nullptr ? "" : std::string(refusal->why.message());
 }
 

@@ -55,6 +55,7 @@ constexpr void add_active(Table& table) {
 
            {kBackoff, kTimer, kConnecting, {kNextEpoch, kMake, kSendConnect, kArm}},
            {kBackoff, kWant, kConnecting, {kNextEpoch, kMake, kSendConnect, kArm}},
+           {kBackoff, kReadyHeard, kConnecting, {kNextEpoch, kMake, kSendConnect, kArm}},  // The peer asks for it.
        }) {
     apply(table, kActive, rule);
   }

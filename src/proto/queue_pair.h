@@ -48,7 +48,7 @@ enum class QueuePairEvent : std::uint8_t {
   kConnect = 1,       ///< The peer's Connect with a later epoch.
   kConnectAgain = 2,  ///< The same Connect once more.
   kAccept = 3,        ///< The peer's Accept of this epoch.
-  kReadyHeard = 4,    ///< The peer's Ready of this epoch.
+  kReadyHeard = 4,    ///< The peer's Ready of this epoch. Of the passive end's user: try again, do not wait any longer.
   kBroken = 5,        ///< The peer says that this epoch is over.
   kProved = 6,        ///< The first write was acknowledged.
   kFault = 7,         ///< A call failed, a completion was an error, the device or its port went.

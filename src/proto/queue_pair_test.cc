@@ -41,6 +41,7 @@ active        draining      drained       backoff       reset, arm backoff
 active        draining      expired       backoff       reset, arm backoff
 active        draining      close         closed        reset, disarm
 active        backoff       want          connecting    next epoch, make, send connect, arm
+active        backoff       ready heard   connecting    next epoch, make, send connect, arm
 active        backoff       timer         connecting    next epoch, make, send connect, arm
 active        backoff       close         closed        reset, disarm
 passive       absent        connect       accepted      reset, report fenced, make, join, send accept, arm
@@ -168,6 +169,9 @@ class Simulation {
       feed(side, ends_[side].machine.on(Event::kFault));
     } else if (rng_.chance(0.1)) {
       feed(side, ends_[side].machine.on(Event::kExpired));
+    } else if (rng_.chance(0.05)) {
+      // The passive end's user does not want to wait.
+      wire_.push_back({0, Action::kSendReady, ends_[1].machine.epoch(), ends_[1].number});
     } else {
       calm_event(side);
     }

@@ -21,7 +21,8 @@
 //     after the endpoint of a datagram queue pair (EFA's SRD): qkey:u32, proof_address:u64, proof_key:u32. Absent or
 //     qkey 0: a reliable connection. Datagrams with another qkey are dropped; the proof is 8 bytes of memory that the
 //     peer may write, by which it sees that the way carries.
-//   ready    (4) = pair:u8, epoch:u32
+//   ready    (4) = pair:u8, epoch:u32. By the end that did not open the path: its user asks for another attempt at
+//     once; it means something while the opener waits to make one, and earlier builds pass over it.
 //   broken   (5) = pair:u8, epoch:u32, code:u8, reason:string
 //   numbered (6) = sequence:u64, received:u64; then a message of the agents: all that follows. A send carries the same.
 //   received (7) = received:u64

@@ -120,6 +120,8 @@ class VerbsPath final : public Path {
   bool choose_pairs(const wire::RdmaPorts& told);
   void on_connect(const wire::QueuePairConnect& message, Instant now);
   void on_accept(const wire::QueuePairAccept& message, Instant now);
+  void on_ready_heard(const wire::QueuePairReady& message, Instant now);
+  void ask_for_attempts();
   void feed(std::size_t index, proto::QueuePairEvent event, Instant now);
   void perform(std::size_t index, std::span<const proto::QueuePairAction> actions, Instant now);
   Status act(std::size_t index, proto::QueuePairAction action, Instant now);

@@ -83,8 +83,7 @@ std::size_t VerbsPath::on_message(std::span<const std::byte> bytes, Instant now)
   }
   if (const auto* told = std::get_if<wire::ImmediatesCounted>(&*message)) on_counted(*told);
   if (const auto* ready = std::get_if<wire::QueuePairReady>(&*message)) {
-    if (ready->pair >= pairs_.size()) return 0;
-    perform(ready->pair, pairs_[ready->pair]->machine.on_message(Event::kReadyHeard, ready->epoch), now);
+    if (ready->pair < pairs_.size()) on_ready_heard(*ready, now);
   }
   if (const auto* broken = std::get_if<wire::QueuePairBroken>(&*message)) {
     if (broken->pair >= pairs_.size() || broken->epoch != pairs_[broken->pair]->machine.epoch()) return 0;
@@ -154,15 +153,31 @@ void VerbsPath::on_accept(const wire::QueuePairAccept& message, Instant now) {
   perform(message.pair, pair.machine.on_message(Event::kAccept, message.epoch), now);
 }
 
+void VerbsPath::on_ready_heard(const wire::QueuePairReady& message, Instant now) {
+  Pair& pair = *pairs_[message.pair];
+  const std::span<const Action> actions = pair.machine.on_message(Event::kReadyHeard, message.epoch);
+  if (!inbound_ && !actions.empty()) pair.backoff.reset(Instant::max());  // As if it had been asked for here.
+  perform(message.pair, actions, now);
+}
+
 void VerbsPath::feed(std::size_t index, Event event, Instant now) {
   perform(index, pairs_[index]->machine.on(event), now);
 }
 
 void VerbsPath::reconnect(Instant now) {
+  if (inbound_) return ask_for_attempts();
   for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) {
     if (pairs_[i]->machine.state() != State::kBackoff) continue;
     pairs_[i]->backoff.reset(Instant::max());
     feed(i, Event::kWant, now);
+  }
+}
+
+/// The opener alone starts attempts. Nothing is asked while it has not taken what was said before.
+void VerbsPath::ask_for_attempts() {
+  for (std::size_t i = 0; i < pairs_.size() && !is_down() && outgoing_.empty(); ++i) {
+    const std::uint32_t epoch = pairs_[i]->machine.epoch();
+    if (epoch > 0) say(wire::QueuePairReady{.pair = static_cast<std::uint8_t>(i), .epoch = epoch});
   }
 }
 

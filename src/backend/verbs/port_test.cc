@@ -530,34 +530,6 @@ TEST_F(VerbsPair, ALinkThatStaysDownEndsThePathWithItsCauseAndNothingHangs) {
   a->port->release_path(to_b);
 }
 
-TEST_F(VerbsPair, ReconnectDoesNotWaitForThePause) {
-  start();
-  connect();
-  options.patience = std::chrono::hours(1);
-  const auto epoch = [this] { return to_b->counters().queue_pairs.at(0).epoch; };
-  const auto state = [this] { return to_b->counters().queue_pairs.at(0).state; };
-  to_b->reconnect(now);
-  EXPECT_EQ(epoch(), 1u) << "what works stays";
-  fabric.set_link("mock1", false);
-  const Piece piece[] = {{a->memory.data(), 0, 4096}};
-  ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
-  fabric.expire();
-  // Attempts fail until a pause is long.
-  ASSERT_TRUE(run([&] {
-    fabric.expire();
-    return state() == "backoff";
-  }));
-  const std::uint32_t before = epoch();
-  fabric.set_link("mock1", true);
-  run([] { return false; }, 100);  // 1 ms: shorter than any pause.
-  ASSERT_EQ(state(), "backoff");
-  to_b->reconnect(now);
-  EXPECT_EQ(epoch(), before + 1);
-  ASSERT_TRUE(run([&] { return is_done(1); }, 200)) << to_b->describe();
-  EXPECT_TRUE(outcome(1).ok()) << outcome(1).to_string();
-  EXPECT_TRUE(a->down.empty());
-}
-
 TEST_F(VerbsPair, ALinkThatComesBackIsUsedAgain) {
   start();
   connect();

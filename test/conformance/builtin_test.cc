@@ -14,6 +14,10 @@
 #ifdef HAWSER_WITH_VERBS
 #include "backend/verbs/factory.h"
 #endif
+#ifdef HAWSER_WITH_VERBS_MOCK
+#include "backend/verbs/mock_backend.h"
+#include "base/mutex.h"
+#endif
 #ifdef HAWSER_WITH_LOOPBACK
 #include "backend/loopback/factory.h"
 #endif
@@ -41,20 +45,41 @@ std::vector<backend::Factory> factories() {
   return all;
 }
 
-/// Over `backend`, polled and driven.
-[[maybe_unused]] void add_real(std::vector<Setting>& all, Setting setting) {
+using OpenAgent = std::function<Result<Agent>(AgentOptions)>;
+
+/// Over `backend`, polled and driven. `opener` makes what opens the agents of one test.
+[[maybe_unused]] void add_real(std::vector<Setting>& all, const Setting& setting,
+                               const std::function<OpenAgent()>& opener) {
   for (const bool driven : {false, true}) {
     Setting one = setting;
     one.name += driven ? "_driven" : "_polled";
     one.polled = !driven;
-    one.make = [backend = setting.backend, driven]() -> Result<std::unique_ptr<Environment>> {
+    one.make = [backend = setting.backend, driven, opener]() -> Result<std::unique_ptr<Environment>> {
       RealOptions options{.backends = {backend}, .driven = driven};
-      options.open_agent = [](AgentOptions its) { return agent::open_with(std::move(its), factories()); };
+      options.open_agent = opener();
       return make_real_environment(std::move(options));
     };
     all.push_back(std::move(one));
   }
 }
+[[maybe_unused]] void add_real(std::vector<Setting>& all, const Setting& setting) {
+  add_real(all, setting, [] { return [](AgentOptions its) { return agent::open_with(std::move(its), factories()); }; });
+}
+
+#ifdef HAWSER_WITH_VERBS_MOCK
+/// RDMA devices in memory, which all agents of a test have.
+struct MemoryDevices {
+  base::Mutex mutex;
+  backend::verbs::MockFabric fabric{{"mock0", "mock1"}};
+};
+OpenAgent open_over_memory() {
+  return [devices = std::make_shared<MemoryDevices>()](AgentOptions its) {
+    backend::Factory over =
+        backend::verbs::mock_backend(devices->fabric, backend::verbs::locked_verbs(devices->fabric, devices->mutex));
+    return agent::open_with(std::move(its), {backend::loopback_factory(), std::move(over)});
+  };
+}
+#endif
 
 #ifdef HAWSER_WITH_SIM
 void add_sim(std::vector<Setting>& all, std::string name, sim::Mode mode) {
@@ -82,7 +107,10 @@ std::vector<Setting> settings() {
 #ifdef HAWSER_WITH_VERBS
   Setting over_verbs{.name = "verbs", .backend = verbs(), .allocated = false};
   over_verbs.skips = {{"AMillionRanges", "an emulated device takes minutes for a million packets"}};
-  add_real(all, std::move(over_verbs));
+  add_real(all, over_verbs);
+#endif
+#ifdef HAWSER_WITH_VERBS_MOCK
+  add_real(all, {.name = "verbs_memory", .backend = verbs(), .allocated = false}, open_over_memory);
 #endif
 #ifdef HAWSER_WITH_LOOPBACK
   add_real(all, {.name = "loopback", .backend = loopback(), .self = true, .allocated = false});

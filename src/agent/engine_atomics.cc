@@ -11,6 +11,7 @@
 #include "agent/core.h"
 #include "agent/engine.h"
 #include "agent/queue.h"
+#include "base/planted.h"
 
 namespace hawser::agent {
 namespace {
@@ -102,15 +103,20 @@ wire::AtomicAnswer Engine::run_atomic(Session& session, const wire::AtomicAsk& a
     answer.code = code;
     return answer;
   };
-  const auto entry = core_.regions.find(ask.region, ask.generation, ask.key, Rights::kReadWrite);
+  const bool any_right = base::planted(base::Planted::kAtomicRightsUnchecked);
+  const auto entry =
+      core_.regions.find(ask.region, ask.generation, ask.key, any_right ? Rights::kNone : Rights::kReadWrite);
   if (!entry) return refuse(entry.error().code());
   if ((*entry)->device.kind != DeviceKind::kHost) return refuse(Code::kUnsupported);
-  if (!backend::in_bounds(ask.offset, sizeof(std::uint64_t), (*entry)->size)) return refuse(Code::kInvalid);
+  const bool fits = backend::in_bounds(ask.offset, sizeof(std::uint64_t), (*entry)->size);
+  if (!fits && !base::planted(base::Planted::kAtomicBoundsUnchecked)) return refuse(Code::kInvalid);
   std::byte* const at = (*entry)->base + ask.offset;
   if (reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) != 0) return refuse(Code::kInvalid);
   const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at));
   if (ask.kind == wire::AtomicKind::kFetchAdd) {
     answer.found = word.fetch_add(ask.operand, std::memory_order_acq_rel);
+  } else if (base::planted(base::Planted::kAtomicNotCompared)) {
+    answer.found = word.exchange(ask.operand, std::memory_order_acq_rel);
   } else {
     answer.found = ask.expected;
     (void)word.compare_exchange_strong(answer.found, ask.operand, std::memory_order_acq_rel);
@@ -121,9 +127,13 @@ wire::AtomicAnswer Engine::run_atomic(Session& session, const wire::AtomicAsk& a
 }
 
 Status Engine::on_atomic_answer(Session& session, std::span<const std::byte> bytes) {
-  const Result<wire::AtomicAnswer> answer = wire::decode_atomic_answer(bytes);
+  Result<wire::AtomicAnswer> answer = wire::decode_atomic_answer(bytes);
   if (!answer) return answer.error();
-  release_message(session, wire::kAtomicAnswerChannel, bytes.size());
+  if (!base::planted(base::Planted::kAtomicAnswerCreditLost)) {
+    release_message(session, wire::kAtomicAnswerChannel, bytes.size());
+  }
+  const bool mistaken = base::planted(base::Planted::kAtomicAnswerMistaken) && !session.atomics.empty();
+  if (mistaken) answer->id = session.atomics.begin()->first;
   if (answer->code == Code::kOk) {
     end_atomic(session, answer->id, Status(), answer->found);
     return {};
@@ -144,8 +154,9 @@ void Engine::end_atomic(Session& session, std::uint64_t id, Status status, std::
   if (!op->sent) std::erase(session.atomics_unsent, id);
   if (!status.ok()) {
     ++session.flow.errors;
+    const bool unknown = op->sent && !base::planted(base::Planted::kAtomicOutcomeClaimed);
     status =
-        status.with_peer(session.peer->name).with_buffer(op->sent ? BufferState::kUnknown : BufferState::kUntouched);
+        status.with_peer(session.peer->name).with_buffer(unknown ? BufferState::kUnknown : BufferState::kUntouched);
     if (op->sent) status = status.with_advice("it may have been done: read the word before trying again");
   }
   if (op->queue) {
@@ -161,6 +172,7 @@ void Engine::end_atomic(Session& session, std::uint64_t id, Status status, std::
 }
 
 void Engine::end_atomics(Session& session, const Status& status) {
+  if (base::planted(base::Planted::kAtomicsNotEnded)) return;
   session.atomics_unsent.clear();
   while (!session.atomics.empty()) end_atomic(session, session.atomics.begin()->first, status);
 }

@@ -63,7 +63,9 @@ void Engine::send_welcome(Session& session, PathEntry& entry) {
                               .revision = core_.card_revision(),
                               .received = session.link_in.received(),
                               .notify = session.notify_in.take_limits()};
-  entry.welcome_sent = entry.path->send(Priority::kRealtime, wire::encode(welcome, buffer), {});
+  const auto send = [&] { return entry.path->send(Priority::kRealtime, wire::encode(welcome, buffer), {}); };
+  if (entry.answer_first) entry.answer_first = !send();
+  entry.welcome_sent = !entry.answer_first && send();
 }
 
 Status Engine::notify(Session& session, std::string_view text, Instant now) {

@@ -263,7 +263,10 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   if (was_control) {
     // The other paths' greetings are old: what the peer received meanwhile must be asked for again.
     session->control_serial = 0;
-    for (PathEntry& each : session->paths) each.greeted = each.welcome_sent = false;
+    for (PathEntry& each : session->paths) {
+      each.answer_first = each.answer_first || (each.greeted && !each.welcome_sent);
+      each.greeted = each.welcome_sent = false;
+    }
     enlist(*session);
   }
   const bool others = !session->paths.empty();
@@ -289,6 +292,9 @@ void Engine::choose_control(Session& session, Instant now) {
   if (Status replayed = session.link_out.replay_from(best->peer_received); !replayed.ok()) {
     break_path(session, replayed, now);
     return;
+  }
+  if (base::planted(base::Planted::kAtomicAskedTwice)) {
+    for (const auto& [id, op] : session.atomics) session.atomics_unsent.push_back(id);
   }
   session.control_serial = best->serial;
   session.link_out.set_lossless(lossless);

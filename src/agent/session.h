@@ -41,6 +41,9 @@ struct PathEntry {
   bool agreed = false;   ///< A Welcome told that the peer means this session: it may carry transfers.
   bool greeted = false;  ///< The peer's Welcome came on it.
   bool welcome_sent = false;
+  /// The peer greeted anew and waits for an answer, and we greet anew ourselves. One Welcome would be taken for the
+  /// answer, and so not be answered: two are sent.
+  bool answer_first = false;
   std::uint64_t peer_received = 0;  ///< What that Welcome said.
   Refusals refused;                 ///< What this path cannot carry.
 };

@@ -23,6 +23,8 @@ Batch run_batch(const BatchOptions& options) {
     batch.steps += run.steps;
     batch.transfers += run.transfers;
     batch.good_transfers += run.good_transfers;
+    batch.atomics += run.atomics;
+    batch.good_atomics += run.good_atomics;
     batch.lives += run.lives;
     batch.faults += run.faults;
     batch.hash = (batch.hash ^ run.hash) * 0x100000001b3U;

@@ -36,7 +36,7 @@ struct Failed {
 struct Batch {
   std::uint64_t seeds = 0;
   std::vector<Failed> failed;
-  std::uint64_t steps = 0, transfers = 0, good_transfers = 0;
+  std::uint64_t steps = 0, transfers = 0, good_transfers = 0, atomics = 0, good_atomics = 0;
   std::uint64_t lives = 0, faults = 0;
   std::uint64_t hash = 0;  ///< Of all seeds' hashes.
   Coverage coverage;

@@ -110,6 +110,21 @@ std::optional<Chaos::Target> Chaos::find_note() {
   return std::nullopt;
 }
 
+std::optional<Chaos::Target> Chaos::find_atomic(Step step) {
+  for (std::size_t node = 0; node < theater_.nodes(); ++node) {
+    Life& from = theater_.at(node);
+    if (!from.alive) continue;
+    for (const AtomicCall* call : from.atomics) {
+      if (!call->to->alive || call->ended_by_us || call->digit == 0 || call->area->closing) continue;
+      const bool done = (call->area->atomic_words[call->word].seen & call->digit) != 0;
+      if (done == (step == Step::kAnswer) && is_up(from, *call->to)) {
+        return Target{.from = &from, .to = call->to, .closing = nullptr};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Chaos::Target> Chaos::find_closing() {
   for (std::size_t node = 0; node < theater_.nodes(); ++node) {
     Life& life = theater_.at(node);
@@ -148,6 +163,9 @@ std::optional<Chaos::Target> Chaos::find(Step step) {
       return find_note();
     case Step::kClose:
       return find_closing();
+    case Step::kAsk:
+    case Step::kAnswer:
+      return find_atomic(step);
     default:
       return find_move(step);
   }

@@ -39,6 +39,7 @@ class Chaos {
   std::optional<Target> find_connecting(Step step);
   std::optional<Target> find_move(Step step);
   std::optional<Target> find_note();
+  std::optional<Target> find_atomic(Step step);
   std::optional<Target> find_closing();
   std::optional<Target> close_under_move();
   void strike(Fault fault, const Target& target);

@@ -14,8 +14,8 @@ std::string_view to_string(Fault fault) {
 }
 
 std::string_view to_string(Step step) {
-  constexpr std::array<std::string_view, kSteps> kNames{"connect", "hello",        "prepare", "in flight",
-                                                        "ack",     "notification", "close"};
+  constexpr std::array<std::string_view, kSteps> kNames{"connect",      "hello", "prepare", "in flight", "ack",
+                                                        "notification", "close", "ask",     "answer"};
   return kNames[static_cast<std::size_t>(step)];
 }
 

@@ -39,8 +39,10 @@ enum class Step : std::uint8_t {
   kAck,           ///< All have; the initiator does not know.
   kNotification,  ///< The bytes have landed, the notification (or signal) has not; or one without bytes is on its way.
   kClose,         ///< A region or an agent is closing.
+  kAsk,           ///< An atomic operation was asked and is not done.
+  kAnswer,        ///< It is done, and who asked does not know.
 };
-inline constexpr std::size_t kSteps = 7;
+inline constexpr std::size_t kSteps = 9;
 
 std::string_view to_string(Fault fault);
 std::string_view to_string(Step step);

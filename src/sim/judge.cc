@@ -88,9 +88,12 @@ Duration Judge::allowance(const Life& life) const {
 void Judge::observe(Life& life) {
   if (!life.alive || failed()) return;
   observe_finals(life);
+  observe_atomics(life);
   observe_queue(life);
   observe_words(life);
+  observe_atomic_words(life);
   check_hangs(life);
+  check_atomic_hangs(life);
 }
 
 void Judge::observe_finals(Life& life) {
@@ -109,10 +112,14 @@ void Judge::observe_finals(Life& life) {
 }
 
 void Judge::observe_queue(Life& life) {
-  std::array<Completion, 16> entries;
+  std::array<Completion, 128> entries;  // More than a life's queue holds: all of them, hints among them.
   const std::size_t count = life.queue.poll(entries);
   for (std::size_t i = 0; i < count && !failed(); ++i) {
     if (entries[i].kind != CompletionKind::kTransfer) continue;
+    if (const auto atomic = atomics_by_uid_.find(entries[i].cookie); atomic != atomics_by_uid_.end()) {
+      on_atomic_completion(life, *atomic->second, entries[i]);
+      continue;
+    }
     const auto at = by_uid_.find(entries[i].cookie);
     if (at == by_uid_.end() || !at->second->queued) return fail(life, "a completion with a cookie that nobody gave");
     Move& move = *at->second;
@@ -209,13 +216,16 @@ void Judge::check_status(Life& life, Move& move) {
   const auto wrong = [&](const std::string& why) {
     fail(life, describe(move) + " ended as '" + move.status.to_string() + "', " + why);
   };
-  if (move.course->bait && move.status.ok()) return wrong("though nothing gives it the right");
+  // A path that came after a card with the truth is told by that one what the region is.
+  const bool lied = move.course->bait && is_lie(*move.course);
+  if (lied && move.status.ok()) return wrong("though nothing gives it the right");
   switch (code) {
     case Code::kOk:
       break;
     case Code::kTimedOut:
       if (now < move.due) return wrong("before its deadline");
-      if (!may_be_late(life, move)) return wrong("though nothing held it up");
+      if (!move.after && !move.ended_by_us && !may_be_late(life, *move.course->to, move.submitted, move.due))
+        return wrong("though nothing held it up");
       break;
     case Code::kCancelled:
       if (!move.ended_by_us) return wrong("but nobody cancelled it");

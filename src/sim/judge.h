@@ -13,6 +13,7 @@
 //   memory        nothing outside of leases changes; nothing at all in a closed region, nor local memory of a transfer
 //                 that is final (both are overwritten by us at once, and must stay so)
 //   hangs         nothing waits longer than its bound in virtual time, and nobody turns for nothing
+//   atomics       each is done once or not at all, as its status says, and one order explains all values of a word
 //   reasons       nobody is reported down, disconnected or too late unless something was done to it: what a reset or a
 //                 half-close breaks is mended unnoticed
 //   books         when all is read and quiet, counters say what was seen, room taken at one side was used at the other
@@ -59,6 +60,13 @@ class Judge {
   void on_event(Life& life, const PeerEvent& event);
   /// Submit was refused.
   void on_refused(Life& life, Course& course, const Status& status);
+  /// An atomic operation that is to be asked; `drop` when it was refused and so never was.
+  AtomicCall& new_atomic(Life& from, Life& to, Area& area);
+  void drop_atomic(AtomicCall& call);
+  /// Refused at once; `fault` is what was wrong with its word, kOk: nothing.
+  void on_atomic_refused(AtomicCall& call, const Status& status, Code fault);
+  /// The owner did it itself.
+  void on_own_atomic(AtomicCall& call, std::uint64_t found);
   /// A region's close answered.
   void on_close(Life& life, Area& area, const Status& status);
 
@@ -79,10 +87,14 @@ class Judge {
   bool settled(const std::vector<std::unique_ptr<Life>>& lives);
   std::uint64_t moves() const { return moves_.size(); }
   std::uint64_t good_moves() const { return good_moves_; }
+  std::uint64_t atomics() const { return atomics_.size(); }
+  std::uint64_t good_atomics() const { return good_atomics_; }
 
   /// Whether all bytes of a write are at its target; whether any is.
   static bool all_landed(const Move& move);
   static bool any_landed(const Move& move);
+  /// Whether what is known now of the course's remote region is not so, or the course goes beyond it.
+  static bool is_lie(const Course& course);
 
  private:
   void observe_finals(Life& life);
@@ -91,7 +103,7 @@ class Judge {
   void on_final(Life& life, Move& move);
   void check_status(Life& life, Move& move);
   bool troubled(const Life& a, const Life& b, Instant since, Harm harm) const;
-  bool may_be_late(const Life& life, const Move& move) const;
+  bool may_be_late(const Life& life, const Life& to, Instant submitted, Instant due) const;
   bool may_be_cut_off(Life& life, Life& other, Instant since);
   void check_good_write(Life& life, Move& move);
   void check_bad_write(Life& life, Move& move);
@@ -99,6 +111,18 @@ class Judge {
   void scribble(Life& life, Move& move);
   void check_hangs(Life& life);
   void check_tainted(Course& course);
+  void observe_atomics(Life& life);
+  void observe_atomic_words(Life& life);
+  void on_atomic_word(Life& life, Area& area, std::size_t index, std::uint64_t value);
+  void on_atomic_completion(Life& life, AtomicCall& call, const Completion& entry);
+  void on_atomic_final(AtomicCall& call);
+  void check_atomic_status(AtomicCall& call);
+  void check_good_atomic(AtomicCall& call);
+  void check_bad_atomic(AtomicCall& call);
+  void add_atomic_state(const AtomicCall& call, std::uint64_t value);
+  void check_atomic_memory(Life& life, const Area& area);
+  void check_atomic_hangs(const Life& life);
+  void check_atomics_settled();
   void check_local(Life& life, const Course& course);
   void check_credit(Life& from, Life& to);
   void check_room(Life& from, Life& to, std::string_view what, const proto::CreditSender& sender,
@@ -112,6 +136,8 @@ class Judge {
   std::deque<Move> moves_;
   std::vector<std::unique_ptr<Course>> forgotten_;
   std::map<std::uint64_t, Move*> by_uid_;
+  std::deque<AtomicCall> atomics_;
+  std::map<std::uint64_t, AtomicCall*> atomics_by_uid_;
   std::map<const Life*, Duration, EarlierLife> excused_;
   struct Trouble {
     std::size_t a, b;
@@ -121,6 +147,7 @@ class Judge {
   std::vector<Trouble> troubles_;
   std::uint64_t next_writer_ = 1;
   std::uint64_t good_moves_ = 0;
+  std::uint64_t good_atomics_ = 0;
 };
 
 /// The text of a move's notification, and back; 0: none of ours.

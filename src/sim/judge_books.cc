@@ -28,6 +28,10 @@ bool is_standing(const agent::Session* out, const agent::Session* in) {
 std::string leftovers(const agent::Session& session) {
   if (session.slots != 0) return fmt::format("{} transfers", session.slots);
   if (!session.covered.empty()) return "a covered transfer";
+  if (!session.atomics.empty()) return fmt::format("{} atomic operations", session.atomics.size());
+  if (!session.atomics_unsent.empty()) return "atomic operations to ask";
+  if (!session.atomic_answers.empty())
+    return fmt::format("{} answers of atomic operations", session.atomic_answers.size());
   if (!session.cancelled.empty()) return fmt::format("{} cancellations to tell", session.cancelled.size());
   if (session.link_out.kept() != 0) return fmt::format("{} messages without acknowledgement", session.link_out.kept());
   if (!session.waiting.empty()) return fmt::format("{} notifications that wait for bytes", session.waiting.size());
@@ -46,7 +50,9 @@ void Judge::check_counters(Life& life) {
   differ("reads", total.reads, life.good_reads);
   differ("bytes_written", total.bytes_written, life.bytes_written);
   differ("bytes_read", total.bytes_read, life.bytes_read);
-  differ("errors", total.errors, life.bad_ends);
+  // Of refused operations whose answer did not come the asker does not know.
+  const std::uint64_t errors = life.bad_ends + life.refusals;
+  differ("errors", total.errors, std::clamp(total.errors, errors, errors + life.maybe_refusals));
   differ("notifications_received", total.notifications_received, life.notes_taken);
   differ("messages_received", total.messages_received, life.messages_taken);
   differ("transfers_in_flight_gauge", counters.transfers_in_flight_gauge, 0);

@@ -86,7 +86,7 @@ void Judge::on_event(Life& life, const PeerEvent& event) {
 bool Judge::settled(const std::vector<std::unique_ptr<Life>>& lives) {
   for (const auto& from : lives) {
     if (!from->alive) continue;
-    if (!from->in_flight.empty()) return false;
+    if (!from->in_flight.empty() || !from->atomics.empty()) return false;
     for (auto& [to, bond] : from->bonds) {
       const auto back = to->bonds.find(from.get());
       if (!to->alive || bond.broken || (back != to->bonds.end() && back->second.broken)) continue;
@@ -131,6 +131,7 @@ void Judge::check_settled(const std::vector<std::unique_ptr<Life>>& lives) {
       if (to->alive && !failed()) check_pair(*from, *to, bond);
     }
   }
+  check_atomics_settled();
   for (const Move& move : moves_) {
     const Course& course = *move.course;
     if (!course.from->alive || !course.to->alive || !move.final || failed()) continue;
@@ -166,6 +167,10 @@ void Judge::check_memory(const std::vector<std::unique_ptr<Life>>& lives) {
       if (failed()) return;
       if (area.get() == life->words || area.get() == life->own_words) {
         if (!area->closed) continue;
+      }
+      if (!area->atomic_words.empty() && !area->closed) {
+        check_atomic_memory(*life, *area);
+        continue;
       }
       const auto at = area->closed ? area->plot->first_difference() : area->plot->first_fault();
       if (!at) continue;

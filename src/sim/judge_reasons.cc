@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/region.h"
 #include "sim/judge.h"
 
 namespace hawser::simulation {
@@ -29,16 +30,25 @@ bool Judge::troubled(const Life& a, const Life& b, Instant since, Harm harm) con
   });
 }
 
-bool Judge::may_be_late(const Life& life, const Move& move) const {
-  if (move.after || move.ended_by_us) return true;
-  if (move.due - move.submitted < kAmple || universe_.net.options().pipe.capacity_bytes < kBrisk) return true;
-  const Life& to = *move.course->to;
-  return !to.alive || to.closing || troubled(life, to, move.submitted, Harm::kDelays);
+bool Judge::may_be_late(const Life& life, const Life& to, Instant submitted, Instant due) const {
+  if (due - submitted < kAmple || universe_.net.options().pipe.capacity_bytes < kBrisk) return true;
+  return !to.alive || to.closing || troubled(life, to, submitted, Harm::kDelays);
 }
 
 bool Judge::may_be_cut_off(Life& life, Life& other, Instant since) {
   if (!other.alive || other.closing || life.closing) return true;
   return life.bonds[&other].broken || other.bonds[&life].broken || troubled(life, other, since, Harm::kCutsOff);
+}
+
+bool Judge::is_lie(const Course& course) {
+  // A later card may have told the truth meanwhile, and part of a region that claims too much is really there.
+  const Area& area = *course.pairs.front().remote;
+  const auto known = course.from->bonds[course.to].peer.region(area.plot->name());
+  const backend::RegionEntry& truth = *area.truth;
+  if (!known || known->region->key != truth.key || known->region->rights != truth.rights) return true;
+  return std::any_of(course.pairs.begin(), course.pairs.end(), [&](const Pair& pair) {
+    return !backend::in_bounds(pair.remote_lease.offset, pair.remote_lease.size, truth.size);
+  });
 }
 
 }  // namespace hawser::simulation

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <hawser/agent.h>
+#include <hawser/atomic.h>
 
 #include "backend/sim/factory.h"
 #include "sim/memory.h"
@@ -30,6 +31,21 @@ struct Move;
 inline constexpr std::size_t kWords = 64;
 inline constexpr unsigned kDigitsPerWord = 32;
 inline constexpr std::uint32_t kChannels[] = {16, 17};
+/// Words for atomic operations that are in use at a time, of one region: few, so that users meet there.
+inline constexpr std::size_t kSharedWords = 3;
+
+struct AtomicCall;
+
+/// A word that peers do atomic operations on. Each operation has a digit of its own in it, two bits wide, and adds one
+/// there; a compare-swap does so only where it finds what it expects. So the word's value is the set of the operations
+/// that were done, a digit above one tells of one that was done twice, and what an operation found is the set of those
+/// before it.
+struct AtomicWord {
+  std::vector<AtomicCall*> calls;  ///< By digit.
+  std::uint64_t seen = 0;          ///< What it held when the judge last looked.
+  std::vector<std::uint64_t> states = {
+      0};  ///< All that it held, as was seen or found. Growing sets: each within the next.
+};
 
 struct Area {
   std::unique_ptr<Plot> plot;
@@ -41,6 +57,9 @@ struct Area {
   Instant closing_since;
   /// What its card says is a lie of ours: no access may succeed.
   bool bait = false;
+  bool for_atomics = false;  ///< No transfer goes there.
+  std::vector<AtomicWord> atomic_words;
+  std::size_t first_atomic_word = 0;  ///< Those before it have no digit left.
 };
 
 struct Pair {
@@ -92,6 +111,33 @@ struct Move {
   bool landed = false;  ///< Seen whole at the target (a cache for the faults' aim).
 };
 
+/// An atomic operation on a word of a peer, or (from == to) the owner's own, by its processor.
+struct AtomicCall {
+  std::uint64_t uid = 0;
+  Life* from = nullptr;
+  Life* to = nullptr;
+  Area* area = nullptr;
+  std::size_t word = 0;
+  std::uint64_t digit = 0;                ///< One, at its place; 0 for a bait's word.
+  std::optional<std::uint64_t> expected;  ///< A compare-swap's.
+  RemoteRange range;
+  AtomicOp op;
+  bool held = true;  ///< The handle was not dropped.
+  bool queued = false;
+  bool bait = false;
+  bool ended_by_us = false;
+  std::uint64_t before = 0;  ///< What the word held when it was asked.
+  Instant submitted, due;
+
+  bool final = false;
+  Status status;
+  std::optional<std::uint64_t> found;
+  unsigned completions = 0;
+
+  /// What it found says that it was done.
+  bool took_place() const { return found && (!expected || *found == *expected); }
+};
+
 /// What one life thinks of another.
 struct Bond {
   Peer peer;
@@ -129,11 +175,14 @@ struct Life {
   std::vector<Move*> digits;  ///< By number of digit.
   std::vector<std::unique_ptr<Course>> courses;
   std::vector<Move*> in_flight;
+  std::vector<AtomicCall*> atomics;        ///< In flight.
+  std::vector<AtomicCall*> ended_atomics;  ///< The last few, to be asked again of the same word.
   std::map<Life*, Bond, EarlierLife> bonds;
   std::uint32_t turns_without_rest = 0;
   std::uint64_t greedy_until = 0;  ///< Reads nothing until then (ns).
   std::uint64_t good_writes = 0, good_reads = 0, bytes_written = 0, bytes_read = 0, bad_ends = 0;
   std::uint64_t notes_taken = 0, messages_taken = 0;
+  std::uint64_t refusals = 0, maybe_refusals = 0;  ///< Of peers' atomic operations, by this one.
 };
 
 inline bool EarlierLife::operator()(const Life* a, const Life* b) const { return a->number < b->number; }

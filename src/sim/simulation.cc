@@ -88,6 +88,8 @@ class Simulation {
     result.steps = universe_.world.steps();
     result.transfers = judge_.moves();
     result.good_transfers = judge_.good_moves();
+    result.atomics = judge_.atomics();
+    result.good_atomics = judge_.good_atomics();
     result.lives = theater_->lives().size();
     result.faults = chaos_->struck();
     result.coverage = chaos_->coverage();

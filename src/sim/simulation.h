@@ -29,6 +29,7 @@ struct Run {
   std::uint64_t hash = 0;   ///< Of the trace: equal for equal seeds.
   std::uint64_t steps = 0;  ///< Events of the world.
   std::uint64_t transfers = 0, good_transfers = 0;
+  std::uint64_t atomics = 0, good_atomics = 0;
   std::size_t lives = 0, faults = 0;
   Coverage coverage;
 };

@@ -89,6 +89,9 @@ void Theater::open_areas(Life& life) {
   life.words = &add_area(life, "words", kWords * 8, Rights::kWrite);
   life.own_words = &add_area(life, "own", 256 * 8, Rights::kNone);
   for (Area* area : {life.words, life.own_words}) std::ranges::fill(area->plot->bytes(), std::byte{0});
+  add_atomic_area(life, "atoms");
+  Area& odd = add_area(life, "bait-odd", kBaitSize, Rights::kReadWrite);
+  odd.bait = odd.for_atomics = true;
   add_area(life, "in", 48 * 1024, Rights::kReadWrite);
   add_area(life, "in-only", 16 * 1024, Rights::kWrite);
   add_area(life, "out", 32 * 1024, Rights::kRead);
@@ -102,15 +105,22 @@ Area& Theater::add_area(Life& life, const std::string& name, std::size_t size, R
   auto area = std::make_unique<Area>();
   area->writer = judge_.new_writer();
   area->plot = std::make_unique<Plot>(name, size, rights, area->writer);
-  // Peers are told of one region that is larger than what is registered of it.
-  const std::size_t registered = name == "bait-size" ? size / 2 : size;
-  area->region =
-      life.agent
-          .add_region({.name = name, .bytes = area->plot->bytes().first(registered), .device = {}, .rights = rights})
-          .value();
+  // Peers are told of one region that is larger than what is registered of it; of another the words are not aligned.
+  const std::span<std::byte> all = area->plot->bytes();
+  const std::span<std::byte> registered =
+      name == "bait-size" ? all.first(size / 2) : all.subspan(name == "bait-odd" ? 4 : 0);
+  area->region = life.agent.add_region({.name = name, .bytes = registered, .device = {}, .rights = rights}).value();
   area->truth = area->region.core()->entry;
   life.areas.push_back(std::move(area));
   return *life.areas.back();
+}
+
+Area& Theater::add_atomic_area(Life& life, const std::string& name) {
+  Area& area = add_area(life, name, kWords * sizeof(std::uint64_t), Rights::kReadWrite);
+  std::ranges::fill(area.plot->bytes(), std::byte{0});
+  area.atomic_words.resize(kWords);
+  area.for_atomics = true;
+  return area;
 }
 
 sim::Host::Turned Theater::turn(Life& life, Instant) {
@@ -161,6 +171,14 @@ void Theater::tick() {
 void Theater::drop_handles(Life& life) {
   for (Move* move : life.in_flight) move->transfer = Transfer();
   life.in_flight.clear();
+  for (AtomicCall* call : life.atomics) {
+    ++call->to->maybe_refusals;  // Nobody will hear of it.
+    call->op = AtomicOp();
+    call->range = RemoteRange();
+  }
+  life.atomics.clear();
+  for (AtomicCall* call : life.ended_atomics) call->range = RemoteRange();
+  life.ended_atomics.clear();
   for (const auto& course : life.courses) {
     if (course->current != nullptr) course->current->transfer = Transfer();
     course->plan = Plan();
@@ -188,11 +206,13 @@ Status Theater::close(Life& life) {
   universe_.world.note("close", life.name, life.number);
   closing_one_ = life.closing = true;
   for (Move* move : life.in_flight) move->ended_by_us = true;
+  for (AtomicCall* call : life.atomics) call->ended_by_us = true;
   const Status status = life.agent.close(std::chrono::milliseconds(300));
   closing_one_ = false;
   if (judge_.failed()) return status;
   judge_.observe(life);
-  if (!life.in_flight.empty()) judge_.fail(life, "its agent was closed, and a transfer is not final");
+  if (!life.in_flight.empty() || !life.atomics.empty())
+    judge_.fail(life, "its agent was closed, and a transfer or atomic operation is not final");
   life.alive = false;
   life.ended = universe_.world.now();
   for (const auto& area : life.areas) {

@@ -59,6 +59,7 @@ class Theater {
   void on_pause(std::function<void()> watch) { watch_ = std::move(watch); }
 
   Area& add_area(Life& life, const std::string& name, std::size_t size, Rights rights);
+  Area& add_atomic_area(Life& life, const std::string& name);
   /// Region::close without waiting; asked again at each tick until it says kOk.
   void close_area(Life& life, Area& area);
   /// The card of `life` as others get it.

@@ -41,12 +41,14 @@ std::size_t pick_size(base::Rng& rng) {
 void User::act(Life& life) {
   if (!life.alive || life.closing) return;
   const std::uint64_t dice = rng_.below(100);
-  if (dice < 46) {
+  if (dice < 40) {
     submit_new(life);
-  } else if (dice < 58) {
+  } else if (dice < 49) {
     submit_again(life);
+  } else if (dice < 55) {
+    rng_.chance(0.7) ? cancel(life) : cancel_atomic(life);
   } else if (dice < 64) {
-    cancel(life);
+    ask_atomics(life);
   } else if (dice < 78) {
     send(life);
   } else if (dice < 82) {
@@ -103,7 +105,7 @@ Area* User::pick_remote(Life& to, bool write, bool* bait) {
   std::vector<Area*> fit;
   *bait = rng_.chance(0.1);
   for (const auto& area : to.areas) {
-    if (area.get() == to.words || area->bait != *bait || area->closed) continue;
+    if (area.get() == to.words || area->for_atomics || area->bait != *bait || area->closed) continue;
     if (area->bait ? write : allows(area->plot->rights(), write ? Rights::kWrite : Rights::kRead)) {
       // What is written to is never read, so that its bytes are known at any time.
       const bool mixed = !write && area->plot->rights() == Rights::kReadWrite;
@@ -193,21 +195,10 @@ Course* User::make_course(Life& life, Life& to) {
     return nullptr;
   }
   course->plan = *made;
-  if (course->bait) course->bait = is_lie(life, to, *course);
+  if (course->bait) course->bait = Judge::is_lie(*course);
   if (course->plan.bytes() != course->bytes) theater_.judge().fail(life, "a plan has other bytes than it was given");
   life.courses.push_back(std::move(course));
   return life.courses.back().get();
-}
-
-bool User::is_lie(Life& life, Life& to, const Course& course) {
-  // A later card may have told the truth meanwhile, and part of a region that claims too much is really there.
-  const Area& area = *course.pairs.front().remote;
-  const auto known = life.bonds[&to].peer.region(area.plot->name());
-  const backend::RegionEntry& truth = *area.truth;
-  if (!known || known->region->key != truth.key || known->region->rights != truth.rights) return true;
-  return std::any_of(course.pairs.begin(), course.pairs.end(), [&](const Pair& pair) {
-    return !backend::in_bounds(pair.remote_lease.offset, pair.remote_lease.size, truth.size);
-  });
 }
 
 void User::retire(Life& life) {
@@ -367,6 +358,7 @@ void User::close_one(Life& life) {
   // The memory that all own transfers use goes less often, and is replaced at once.
   if (&area == life.scratch && !rng_.chance(0.3)) return;
   theater_.close_area(life, area);
+  if (!area.atomic_words.empty()) theater_.add_atomic_area(life, fmt::format("atoms-{}", ++opened_));
   if (&area == life.scratch)
     life.scratch = &theater_.add_area(life, fmt::format("mine-{}", ++opened_), 64 * 1024, Rights::kNone);
 }

@@ -31,10 +31,16 @@ class User {
   Result<Plan> plan(Life& life, Course& course);
   Result<Plan> plan_by_table(Life& life, Course& course);
   Area* pick_remote(Life& to, bool write, bool* bait);
-  bool is_lie(Life& life, Life& to, const Course& course);
   void retire(Life& life);
   void set_later(Life& life, std::size_t word);
   void cancel(Life& life);
+  Area* pick_atomic_area(Life& to, bool bait);
+  void ask_atomics(Life& life);
+  void ask_atomic(Life& life, Life& to, Area& area, const RemoteRange& range);
+  void ask_atomic_again(Life& life);
+  void ask_bait(Life& life, Life& to);
+  void add_own(Life& life);
+  void cancel_atomic(Life& life);
   void send(Life& life);
   void note(Life& life);
   void close_one(Life& life);

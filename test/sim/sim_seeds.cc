@@ -47,9 +47,11 @@ int run_range(Arguments& arguments) {
     return true;
   };
   const Batch batch = simulation::run_batch(options);
-  fmt::print("{}{} seeds, {} failed; {} transfers ({} good), {} faults, {} lives, {} events, hash {:016x}\n",
-             batch.coverage.table(options.mode), batch.seeds, batch.failed.size(), batch.transfers,
-             batch.good_transfers, batch.faults, batch.lives, batch.steps, batch.hash);
+  fmt::print(
+      "{}{} seeds, {} failed; {} transfers ({} good), {} atomics ({} good), {} faults, {} lives, {} events, hash "
+      "{:016x}\n",
+      batch.coverage.table(options.mode), batch.seeds, batch.failed.size(), batch.transfers, batch.good_transfers,
+      batch.atomics, batch.good_atomics, batch.faults, batch.lives, batch.steps, batch.hash);
   const std::size_t empty = batch.coverage.empty_cells(options.mode);
   if (arguments.cover && empty > 0) fmt::print("FAILED: {} pairs of fault and phase were never met\n", empty);
   return !batch.failed.empty() || (arguments.cover && empty > 0) ? 1 : 0;

@@ -14,6 +14,10 @@
 //   explain                                 what the agent says of that plan, in one line
 //   submit [notify=TEXT] [deadline_ms=N]    starts a transfer
 //   wait MS                                 waits for the last transfer; answers its status
+//   add PEER REMOTE COUNT                   adds 1 to the region's first word, so often, 8 in flight; 0: without end,
+//                                           and answers other commands
+//   swap PEER REMOTE COUNT                  adds 1 to the second word by compare-swaps that took place, so often
+//   word NAME                               the value of its region's first word
 //   flood                                   from now on writes without end, 4 in flight, and answers other commands
 //   take | event                            one notification or peer event, or "none"
 //   exit | exec | abandon                   _exit(0); exec of sleep; return from main without closing
@@ -24,6 +28,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -44,6 +49,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr int kBoredom_ms = 60'000;
+constexpr std::size_t kAdditions = 8;  ///< In flight.
 
 template <typename T>
 T must(Result<T> result) {
@@ -76,12 +82,16 @@ class Program {
   std::string explain();
   std::string make_plan(const Words& words);
   std::string submit(const Words& words);
+  std::string add_ones(const Words& words);
+  std::string swap_ones(const Words& words);
+  std::string word(const Words& words);
+  void keep_adding();
   void work();
   bool read_some(int timeout_ms);
 
   bool ended_ = false;
   bool driven_ = false;
-  bool flooding_ = false;
+  bool flooding_ = false, adding_ = false;
   std::string buffer_;
   std::optional<Driver> driver_;
   std::unique_ptr<Agent> agent_;
@@ -90,6 +100,8 @@ class Program {
   Plan plan_;
   Transfer transfer_;
   std::vector<Transfer> flood_;
+  RemoteRange sum_;
+  std::vector<AtomicOp> additions_;
 };
 
 std::string value_of(const Words& words, std::string_view key, std::string fallback) {
@@ -187,6 +199,47 @@ std::string Program::submit(const Words& words) {
   return {};
 }
 
+std::string Program::add_ones(const Words& words) {
+  sum_ = peers_.at(words.at(1)).range(words.at(2), 0, sizeof(std::uint64_t));
+  const std::size_t count = std::stoul(words.at(3));
+  if (count == 0) return adding_ = true, "";
+  std::vector<AtomicOp> ops;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i >= kAdditions) must(ops[i - kAdditions].wait(kPatience));
+    ops.push_back(must(fetch_add(*agent_, sum_, 1)));
+  }
+  for (AtomicOp& op : ops) must(op.wait(kPatience));
+  return {};
+}
+
+std::string Program::swap_ones(const Words& words) {
+  const RemoteRange sum = peers_.at(words.at(1)).range(words.at(2), sizeof(std::uint64_t), sizeof(std::uint64_t));
+  const std::size_t count = std::stoul(words.at(3));
+  std::uint64_t guess = 0;
+  for (std::size_t done = 0; done < count;) {
+    AtomicOp op = must(compare_swap(*agent_, sum, guess, guess + 1));
+    must(op.wait(kPatience));
+    const bool took_place = op.found() == guess;
+    done += took_place ? 1 : 0;
+    guess = took_place ? guess + 1 : op.found();
+  }
+  return {};
+}
+
+void Program::keep_adding() {
+  std::erase_if(additions_, [](const AtomicOp& each) { return each.done(); });
+  while (additions_.size() < kAdditions) {
+    Result<AtomicOp> started = fetch_add(*agent_, sum_, 1);
+    if (!started) break;
+    additions_.push_back(std::move(*started));
+  }
+}
+
+std::string Program::word(const Words& words) {
+  auto* const at = reinterpret_cast<std::uint64_t*>(memory_.at(words.at(1)).bytes.data());
+  return std::to_string(std::atomic_ref<std::uint64_t>(*at).load());
+}
+
 std::string Program::act(const Words& words) {
   const std::string& verb = words.at(0);
   if (verb == "open") return open(words);
@@ -207,6 +260,9 @@ std::string Program::act(const Words& words) {
   if (verb == "explain") return explain();
   if (verb == "submit") return submit(words);
   if (verb == "wait") return transfer_.wait(std::chrono::milliseconds(std::stoi(words.at(1)))).to_string();
+  if (verb == "add") return add_ones(words);
+  if (verb == "swap") return swap_ones(words);
+  if (verb == "word") return word(words);
   if (verb == "flood") return flooding_ = true, "";
   if (verb == "take") {
     const auto got = agent_->take_notification();
@@ -224,6 +280,7 @@ std::string Program::act(const Words& words) {
 
 void Program::work() {
   if (agent_ && !driven_) agent_->poll();
+  if (adding_) keep_adding();
   if (!flooding_) return;
   constexpr std::size_t kInFlight = 4;
   std::erase_if(flood_, [](const Transfer& each) { return each.done(); });
@@ -249,7 +306,7 @@ bool Program::read_some(int timeout_ms) {
 int Program::run() {
   Instant heard = Clock::steady().now();
   while (!ended_) {
-    if (!read_some(flooding_ ? 0 : 1000)) ::_exit(0);
+    if (!read_some(flooding_ || adding_ ? 0 : 1000)) ::_exit(0);
     work();
     if (const Instant now = Clock::steady().now(); now - heard > std::chrono::milliseconds(kBoredom_ms)) ::_exit(3);
     const std::size_t end = buffer_.find('\n');

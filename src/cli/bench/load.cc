@@ -73,6 +73,14 @@ Status Load::make_plans() {
   return Status();
 }
 
+Result<Plan> Load::whole(std::uint64_t bytes) {
+  const LocalRange here = local_.range(0, bytes);
+  const RemoteRange there = stage_.peer().range(remote_.name, 0, bytes);
+  Agent& agent = stage_.agent();
+  return shape_.operation == Operation::kWrite ? agent.plan_write(stage_.peer(), {&here, 1}, {&there, 1})
+                                               : agent.plan_read(stage_.peer(), {&there, 1}, {&here, 1});
+}
+
 Status Load::run_cold() {
   return stage_
       .during({{"mode", "serve"}},

@@ -40,6 +40,9 @@ class Load {
   const Plan& plan(std::size_t number) const { return plans_[number % plans_.size()]; }
   const Plan& next_plan() { return plans_[next_++ % plans_.size()]; }
 
+  /// A plan of one range over the first `bytes` of both sides.
+  Result<Plan> whole(std::uint64_t bytes);
+
   std::span<std::byte> local() const { return local_.bytes(); }
   const RemoteMemory& remote() const { return remote_; }
   const BlockList& local_blocks(std::size_t plan) const { return local_blocks_[plan]; }

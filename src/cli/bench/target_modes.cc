@@ -116,14 +116,16 @@ Status TargetProcess::pong_words(const Over& over) {
   if (found == memories_.end() || !pong_) return Status(Code::kNotFound, "no ping-pong was prepared");
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(found->second.region.bytes().data()));
   std::uint64_t seen = word.load(std::memory_order_acquire);
+  std::optional<Transfer> last;
   while (!over()) {
     agent_.poll();
     const std::uint64_t now = word.load(std::memory_order_acquire);
     if (now == seen) continue;
     seen = now;
-    HAWSER_TRY(run_plan(agent_, *pong_));
+    if (last) HAWSER_TRY(finish(agent_, *last));
+    HAWSER_TRY_ASSIGN(last, pong_->submit());
   }
-  return Status();
+  return last ? finish(agent_, *last) : Status();
 }
 
 // A notification names a slot, which is read and answered for.

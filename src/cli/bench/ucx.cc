@@ -72,13 +72,13 @@ Result<Process> Process::start(const std::vector<std::string>& words, const std:
   return Process(pid);
 }
 
-std::vector<std::string> environment(const UcxTool& tool, const UcxTest& test) {
+std::vector<std::string> environment(const UcxTool& tool, const std::map<std::string, std::string>& own) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     if (!text.starts_with("UCX_") && !text.starts_with("LD_LIBRARY_PATH=")) all.emplace_back(text);
   }
-  for (const auto& [name, value] : test.env) all.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : own) all.push_back(fmt::format("{}={}", name, value));
   all.emplace_back("UCX_WARN_UNUSED_ENV_VARS=n");
   const char* old = std::getenv("LD_LIBRARY_PATH");
   all.push_back(
@@ -161,10 +161,13 @@ Result<UcxTool> find_ucx() {
 
 Result<double> run_ucx(const UcxTool& tool, const UcxTest& test) {
   const auto cores = bench_cores();
-  const auto env = environment(tool, test);
+  const auto env = environment(tool, test.env);
+  auto differing = test.server_env;
+  differing.insert(test.env.begin(), test.env.end());
+  const auto server_env = environment(tool, differing);
   const std::int64_t start = now_ns();
   HAWSER_TRY_ASSIGN(const std::uint16_t port, free_port());
-  HAWSER_TRY_ASSIGN(const Process server, Process::start(command_line(tool, port, cores[1]), env, -1));
+  HAWSER_TRY_ASSIGN(const Process server, Process::start(command_line(tool, port, cores[1]), server_env, -1));
   std::vector<std::string> words = command_line(tool, port, cores[0]);
   words.insert(words.begin() + 1, "127.0.0.1");
   for (std::string word : {std::string("-t"), test.test, std::string("-s"), std::to_string(test.size),

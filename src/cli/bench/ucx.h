@@ -22,8 +22,9 @@ struct UcxTest {
   std::string test;        ///< "ucp_put_bw", "ucp_get", "tag_bw", "ucp_put_lat", ...
   std::uint64_t size = 8;  ///< Bytes of one message.
   std::uint64_t iterations = 1000;
-  std::map<std::string, std::string> env;  ///< UCX_TLS and so on.
-  bool by_median = false;                  ///< The median time of one; else the mean over all.
+  std::map<std::string, std::string> env;              ///< UCX_TLS and so on.
+  std::map<std::string, std::string> server_env = {};  ///< What the server has instead.
+  bool by_median = false;                              ///< The median time of one; else the mean over all.
 };
 
 /// A server and a client, one on each of the bench's cores. Time of one message, ns (of latency tests: half a round

@@ -5,26 +5,26 @@ usage: verbs_bench.py [--hawser PROGRAM] [--rounds N] [--bytes SIZE] [--json]
 Needs the devices rxe0 (10.77.0.1) and rxe1 (10.77.0.2) and perftest (ib_write_bw, ib_read_bw, ib_write_lat); from a
 checkout, in the virtual machine that has both devices:
     ./dev build && tools/rdma-vm/rdma-vm run --timeout 900 -- python3 bench/verbs_bench.py
-Each round runs perftest, Hawser and perftest again: `hawser ping` to a `hawser serve`, each with one of the devices.
-Bandwidth is that of --bytes (64 MiB) in one transfer; perftest moves as many in messages of 1 MiB. A round in which
-perftest's two runs differ by more than 20 % is left out and counted.
+Each round runs perftest, Hawser and perftest again; Hawser's figures are those of the rows verbs.write, verbs.read and
+verbs.put_lat8 of `hawser bench`. perftest moves --bytes (a power of two, 4 KiB to 64 MiB) in messages of 1 MiB at most, at
+least 16 MiB in all. Both latencies are half of a round trip of 8 bytes that the other side sees in its memory. A round in
+which perftest's two runs differ by more than 20 % is left out and counted, for bandwidth and for latency apart.
 """
 
 import argparse
 import json
-import os
 import pathlib
 import re
 import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 PATIENCE = 120  # Seconds, for what takes a few.
-MESSAGE = 1 << 20
+MESSAGE, LEAST = 1 << 20, 16 << 20
 UNSTEADY = 0.2
+FIGURES = {"write": "GB/s", "read": "GB/s", "latency": "us"}
 SERVER = "10.77.0.2"
 
 
@@ -49,8 +49,10 @@ def last_numbers(text):
 
 
 def perftest_gb_per_s(tool, size):
+    message = min(size, MESSAGE)
+    count = max(size, LEAST) // message
     # bytes, iterations, peak MiB/s, average MiB/s, message rate
-    return last_numbers(perftest(tool, "-s", str(MESSAGE), "-n", str(max(5, size // MESSAGE))))[3] * (1 << 20) / 1e9
+    return last_numbers(perftest(tool, "-s", str(message), "-n", str(count)))[3] * (1 << 20) / 1e9
 
 
 def perftest_latency_us():
@@ -63,47 +65,44 @@ def rows_of_perftest(size):
             "latency": perftest_latency_us()}
 
 
-def rows_of_hawser(program, cards, size):
-    said = subprocess.run([program, "ping", "store", "--directory", cards, "--backend", "verbs", "--size", str(size),
-                           "--count", "300", "--timeout", "30s", "--json"], capture_output=True, text=True,
-                          timeout=PATIENCE, env=dict(os.environ, HAWSER_BACKEND_VERBS_DEVICES="rxe0"))
+def rows_of_hawser(program, size):
+    suffix = f"{size >> 20}m" if size >= 1 << 20 else f"{size >> 10}k"
+    ids = {"write": f"verbs.write.{suffix}", "read": f"verbs.read.{suffix}", "latency": "verbs.put_lat8"}
+    said = subprocess.run([program, "bench", "--row", ",".join(ids.values()), "--rounds", "3", "--json"],
+                          capture_output=True, text=True, timeout=PATIENCE)
     if said.returncode != 0:
-        sys.exit(f"hawser ping failed: {said.stderr.strip() or said.stdout.strip()}")
-    found = json.loads(said.stdout)
-    return {"write": found["bulk"]["write_gb_per_s"], "read": found["bulk"]["read_gb_per_s"],
-            "latency": found["small_write_ns"]["p50"] / 1e3}
+        sys.exit(f"hawser bench failed: {said.stderr.strip() or said.stdout.strip()}")
+    rows = {row["id"]: row for row in json.loads(said.stdout)["rows"]}
+    return {"write": rows[ids["write"]]["value"], "read": rows[ids["read"]]["value"],
+            "latency": rows[ids["latency"]]["value"] / 1e3}
 
 
 def measure(program, rounds, size):
-    kept, left_out = [], 0
-    with tempfile.TemporaryDirectory() as cards:
-        server = subprocess.Popen([program, "serve", "--name", "store", "--directory", cards, "--backend", "verbs", "--size",
-                                   str(size), "--interval", "0"], stdout=subprocess.DEVNULL,
-                                  env=dict(os.environ, HAWSER_BACKEND_VERBS_DEVICES="rxe1"))
-        try:
-            for _ in range(rounds):
-                before = rows_of_perftest(size)
-                ours = rows_of_hawser(program, cards, size)
-                after = rows_of_perftest(size)
-                if any(abs(before[key] - after[key]) > UNSTEADY * max(before[key], after[key]) for key in ("write", "read")):
-                    left_out += 1
-                    continue
-                theirs = {key: (before[key] + after[key]) / 2 for key in before}
-                kept.append({key: (ours[key], theirs[key]) for key in ours})
-        finally:
-            server.terminate()
-            server.wait(timeout=PATIENCE)
+    """Per figure: the rounds that count, ours and theirs, and how many do not."""
+    kept, left_out = {key: [] for key in FIGURES}, {key: 0 for key in FIGURES}
+    for _ in range(rounds):
+        before = rows_of_perftest(size)
+        ours = rows_of_hawser(program, size)
+        after = rows_of_perftest(size)
+        for key in FIGURES:
+            if abs(before[key] - after[key]) > UNSTEADY * max(before[key], after[key]):
+                left_out[key] += 1
+            else:
+                kept[key].append((ours[key], (before[key] + after[key]) / 2))
     return kept, left_out
 
 
 def report(kept, left_out):
     table = {}
-    for key, unit in (("write", "GB/s"), ("read", "GB/s"), ("latency", "us")):
-        ratios = [ours / theirs for ours, theirs in (row[key] for row in kept)]
-        table[key] = {"unit": unit, "hawser": statistics.median(row[key][0] for row in kept),
-                      "perftest": statistics.median(row[key][1] for row in kept), "ratio": statistics.median(ratios),
-                      "ratio_min": min(ratios), "ratio_max": max(ratios)}
-    return {"rounds": len(kept), "left_out": left_out, "rows": table}
+    for key, unit in FIGURES.items():
+        row = table[key] = {"unit": unit, "rounds": len(kept[key]), "left_out": left_out[key]}
+        if not kept[key]:
+            continue
+        ratios = [ours / theirs for ours, theirs in kept[key]]
+        row.update(hawser=statistics.median(ours for ours, _ in kept[key]),
+                   perftest=statistics.median(theirs for _, theirs in kept[key]), ratio=statistics.median(ratios),
+                   ratio_min=min(ratios), ratio_max=max(ratios))
+    return table
 
 
 def main():
@@ -120,17 +119,17 @@ def main():
     for device in ("rxe0", "rxe1"):
         if not pathlib.Path("/sys/class/infiniband", device).exists():
             sys.exit(f"there is no device {device}: run this in tools/rdma-vm")
-    kept, left_out = measure(options.hawser, options.rounds, options.bytes)
-    if not kept:
-        sys.exit(f"perftest itself varied by more than {UNSTEADY:.0%} in all {left_out} rounds: nothing can be said")
-    found = report(kept, left_out)
+    table = report(*measure(options.hawser, options.rounds, options.bytes))
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(table))
         return
-    print(f"{found['rounds']} rounds, {found['left_out']} left out")
-    for key, row in found["rows"].items():
+    for key, row in table.items():
+        counts = f"{row['rounds']} rounds, {row['left_out']} left out"
+        if row["rounds"] == 0:
+            print(f"{key:8} perftest itself varied by more than {UNSTEADY:.0%}: nothing can be said ({counts})")
+            continue
         print(f"{key:8} {row['hawser']:9.3f} {row['unit']:5} perftest {row['perftest']:9.3f}   "
-              f"ratio {row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f})")
+              f"ratio {row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f}); {counts}")
 
 
 if __name__ == "__main__":

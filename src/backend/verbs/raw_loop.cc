@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "backend/verbs/device.h"
@@ -217,6 +218,47 @@ Status RawLoop::finish_stream(const RawLoopWay& way) {
   HAWSER_TRY(ends_->post(last));
   ends_->under_way = awaited + 1;
   return ends_->drain(1);
+}
+
+namespace {
+
+std::atomic_ref<std::uint64_t> word_of(const End& end) {
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(end.memory->address()));
+}
+
+/// Writes the first word of `from` into that of `to`, sees it there, and then that the request is over.
+Status write_word(End& from, End& to, std::uint64_t value) {
+  word_of(from).store(value, std::memory_order_relaxed);
+  ibv_sge piece{.addr = from.memory->address(), .length = sizeof(value), .lkey = from.memory->mr().lkey};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+  request.wr.rdma.remote_addr = to.memory->address();
+  request.wr.rdma.rkey = to.memory->mr().rkey;
+  ibv_send_wr* bad = nullptr;
+  const int error = from.nic->domain->verbs().post_send(from.pair->object(), &request, &bad);
+  if (error != 0) return base::errno_status("posting in the raw loop", error);
+  const Instant stuck = now() + kStuck;
+  while (word_of(to).load(std::memory_order_acquire) != value) {
+    if (now() > stuck) return Status(Code::kTimedOut, "the raw loop's write does not arrive");
+  }
+  ibv_wc completion{};
+  int count = 0;
+  while ((count = from.lane->queues->poll({&completion, 1})) == 0) {
+    if (now() > stuck) return Status(Code::kTimedOut, "the raw loop's write does not end");
+  }
+  if (count > 0 && completion.status == IBV_WC_SUCCESS) return {};
+  return Status(Code::kFailed, "the raw loop's write failed");
+}
+
+}  // namespace
+
+Status RawLoop::there_and_back() {
+  const std::uint64_t value = word_of(ends_->near).load(std::memory_order_relaxed) + 1;
+  HAWSER_TRY(write_word(ends_->near, ends_->far, value));
+  return write_word(ends_->far, ends_->near, value + 1);
 }
 
 Status RawLoop::write_once() {

@@ -42,6 +42,8 @@ class RawLoop {
   Result<double> stream(Operation operation, const RawLoopWay& way, Duration budget);
   /// One write of 8 bytes, posted and its completion awaited.
   Status write_once();
+  /// A write of 8 bytes, watched for in the memory there; the same back. Both ends are this thread.
+  Status there_and_back();
 
  private:
   struct Ends;

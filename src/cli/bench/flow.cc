@@ -7,6 +7,7 @@ namespace hawser::cli::bench {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(20);  // without one end
+constexpr Duration kLook = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -16,7 +17,11 @@ Result<std::size_t> Flow::step(std::vector<std::uint64_t>* singles) {
     HAWSER_TRY_ASSIGN(Transfer transfer, load_.next_plan().submit(options_));
     in_flight_.push_back({std::move(transfer), begun});
   }
-  agent_.poll();
+  if (turns_ == Turns::kSleeping) {
+    (void)in_flight_.front().transfer.wait(kLook);
+  } else {
+    agent_.poll();
+  }
   std::size_t ended = 0;
   for (; !in_flight_.empty() && in_flight_.front().transfer.done(); ++ended) {
     HAWSER_TRY(in_flight_.front().transfer.status());
@@ -32,8 +37,8 @@ Status Flow::drain() {
 }
 
 Result<double> measure_flow(Agent& agent, Load& load, std::size_t window, Duration budget,
-                            std::vector<std::uint64_t>& singles, std::uint64_t* bytes) {
-  Flow flow(agent, load, window);
+                            std::vector<std::uint64_t>& singles, std::uint64_t* bytes, Turns turns) {
+  Flow flow(agent, load, window, {}, turns);
   Pace pace(load.shape().bytes(), budget);
   std::int64_t last = now_ns();
   for (std::uint32_t steps = 1; pace.goes_on(); ++steps) {
@@ -41,7 +46,7 @@ Result<double> measure_flow(Agent& agent, Load& load, std::size_t window, Durati
     for (std::size_t i = 0; i < ended; ++i) pace.count();
     *bytes += ended * load.shape().bytes();
     if (ended > 0) last = now_ns();
-    if (steps % 1024 != 0) continue;
+    if (steps % 1024 != 0 && turns == Turns::kSpinning) continue;
     HAWSER_TRY(interrupt_status());
     if (now_ns() - last > kPatience.count()) return Status(Code::kTimedOut, "a stream of transfers stands still");
   }

@@ -39,21 +39,26 @@ struct UcxRow {
   bool copies_on_the_spot() const { return over == Over::kShm && kind != Kind::kTag; }
 };
 
+constexpr Turns turns_of(const UcxRow& row) {
+  return row.over == Over::kVerbs && row.kind != Kind::kTag ? Turns::kSleeping : Turns::kSpinning;
+}
+
 /// Our stage, and for verbs the devices that UCX takes as well.
-Result<VerbsStage> stage_of(Bench& bench, Over over) {
-  if (over == Over::kVerbs) return verbs_stage(bench.options().config);
+Result<VerbsStage> stage_of(Bench& bench, Over over, Turns turns) {
+  if (over == Over::kVerbs) return verbs_stage(bench.options().config, turns);
   return VerbsStage{.spec = over == Over::kTcp ? tcp_stage() : default_stage(), .devices = {}};
 }
 
 using Environment = std::map<std::string, std::string>;
 
 // Ways to run UCX: its defaults and what is known to be faster. The best counts.
-std::vector<Environment> environments(Over over, const std::string& device) {
+std::vector<Environment> environments(Kind kind, Over over, const std::string& device) {
   if (over == Over::kShm) return {{{"UCX_TLS", "posix"}}, {{"UCX_TLS", "shm"}}};
   if (over == Over::kVerbs) {
     Environment plain = {{"UCX_TLS", "rc"}, {"UCX_NET_DEVICES", device + ":1"}};
     // Which identifier works is the network's business: Soft-RoCE wants 0.
     if (const char* const gid = std::getenv("UCX_IB_GID_INDEX")) plain["UCX_IB_GID_INDEX"] = gid;
+    if (kind != Kind::kTag) return {plain};
     auto rendezvous = plain;
     rendezvous.insert({"UCX_RNDV_SCHEME", "put_zcopy"});
     return {plain, rendezvous};
@@ -74,13 +79,14 @@ std::string name_of(const std::string& test, const Environment& env) {
 }
 
 struct Ways {
+  Kind kind = Kind::kPut;
   Over over = Over::kShm;
   backend::verbs::RawLoopDevices devices;
 };
 
 void add_ucx(Contest& contest, const UcxTool& tool, const UcxTest& pattern, const Ways& ways,
              const std::function<double(double)>& figure) {
-  for (const Environment& env : environments(ways.over, ways.devices.near)) {
+  for (const Environment& env : environments(ways.kind, ways.over, ways.devices.near)) {
     UcxTest test = pattern;
     test.env = env;
     if (ways.over == Over::kVerbs) test.server_env = {{"UCX_NET_DEVICES", ways.devices.far + ":1"}};
@@ -102,7 +108,8 @@ Slice subject(Stage& stage, Load& load, const UcxRow& row, std::vector<std::uint
     if (row.kind == Kind::kTag) return measure_messages(stage, load, window_of(row), budget);
     std::uint64_t bytes = 0;
     return stage.measure({{"mode", "serve"}}, [&]() -> Result<double> {
-      if (row.over != Over::kShm) return measure_flow(stage.agent(), load, window_of(row), budget, singles, &bytes);
+      if (row.over != Over::kShm)
+        return measure_flow(stage.agent(), load, window_of(row), budget, singles, &bytes, turns_of(row));
       HAWSER_TRY_ASSIGN(const double ns, sample_ns(budget, row.size < 65536 ? 16 : 1, &singles,
                                                    [&] { return run_plan(stage.agent(), load.plan(0)); }));
       return static_cast<double>(row.size) / ns;
@@ -124,7 +131,7 @@ ContestOptions contest_of(Bench& bench, Stage& stage, Over over) {
 
 Result<Figure> run_bandwidth(Bench& bench, const UcxRow& row) {
   HAWSER_TRY_ASSIGN(const UcxTool tool, find_ucx());
-  HAWSER_TRY_ASSIGN(const VerbsStage found, stage_of(bench, row.over));
+  HAWSER_TRY_ASSIGN(const VerbsStage found, stage_of(bench, row.over, turns_of(row)));
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(found.spec));
   const Operation operation = row.kind == Kind::kGet ? Operation::kRead : Operation::kWrite;
   HAWSER_TRY_ASSIGN(const auto load, Load::prepare(*stage, {.operation = operation, .block_bytes = row.size}));
@@ -137,7 +144,7 @@ Result<Figure> run_bandwidth(Bench& bench, const UcxRow& row) {
                      .iterations = iterations_of(row),
                      .env = {},
                      .by_median = has_true_median(row)};
-  add_ucx(contest, tool, test, {row.over, found.devices},
+  add_ucx(contest, tool, test, {row.kind, row.over, found.devices},
           [size = row.size](double ns) { return static_cast<double>(size) / ns; });
   HAWSER_TRY_ASSIGN(Figure figure, run_contest(contest, contest_of(bench, *stage, row.over)));
   const auto times = quantiles_of(singles);
@@ -150,7 +157,7 @@ Result<Figure> run_bandwidth(Bench& bench, const UcxRow& row) {
 // Half a round trip of 8 bytes: written into each other's memory and watched there, or told by notification (tag).
 Result<Figure> run_latency(Bench& bench, Over over, bool put) {
   HAWSER_TRY_ASSIGN(const UcxTool tool, find_ucx());
-  HAWSER_TRY_ASSIGN(const VerbsStage found, stage_of(bench, over));
+  HAWSER_TRY_ASSIGN(const VerbsStage found, stage_of(bench, over, Turns::kSpinning));
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(found.spec));
   HAWSER_TRY_ASSIGN(const Pong pong, make_pong(*stage));
   std::vector<std::uint64_t> singles;
@@ -165,7 +172,7 @@ Result<Figure> run_latency(Bench& bench, Over over, bool put) {
                      .iterations = over == Over::kVerbs ? kVerbsLatencyIterations : kLatencyIterations,
                      .env = {},
                      .by_median = true};
-  add_ucx(contest, tool, test, {over, found.devices}, [](double ns) { return ns; });
+  add_ucx(contest, tool, test, {put ? Kind::kPut : Kind::kTag, over, found.devices}, [](double ns) { return ns; });
   HAWSER_TRY_ASSIGN(Figure figure, run_contest(contest, contest_of(bench, *stage, over)));
   const auto times = quantiles_of(singles);
   figure.p50_ns = times.p50 / 2;

@@ -8,6 +8,7 @@
 #include "backend/verbs/raw_loop.h"
 #include "cli/bench/catalog.h"
 #include "cli/bench/flow.h"
+#include "cli/bench/pong.h"
 #include "cli/bench/round_trip.h"
 #include "cli/bench/verbs_stage.h"
 #include "cli/quantiles.h"
@@ -47,8 +48,13 @@ std::string name_of(const RawLoopWay& way) {
                      way.signal_every > 1 ? fmt::format(", a completion in {}", way.signal_every) : "");
 }
 
+Status run_asleep(const Plan& plan) {
+  HAWSER_TRY_ASSIGN(Transfer transfer, plan.submit());
+  return transfer.wait(std::chrono::seconds(30));
+}
+
 Result<Figure> run_stream(Bench& bench, const VerbsRow& row) {
-  HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config));
+  HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config, Turns::kSleeping));
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(found.spec));
   HAWSER_TRY_ASSIGN(const auto load, Load::prepare(*stage, {.operation = row.operation, .block_bytes = row.size}));
   const RawLoopDevices devices = devices_of(*stage, found.devices);
@@ -59,7 +65,7 @@ Result<Figure> run_stream(Bench& bench, const VerbsRow& row) {
   Contest contest{.better = Better::kHigher, .placed = false};
   contest.subject = {"hawser", [&](Duration budget) {
                        return stage->measure({{"mode", "serve"}}, [&] {
-                         return measure_flow(stage->agent(), *load, window, budget, singles, &bytes);
+                         return measure_flow(stage->agent(), *load, window, budget, singles, &bytes, Turns::kSleeping);
                        });
                      }};
   for (const RawLoopWay& way : ways_of(row.size)) {
@@ -78,7 +84,7 @@ Result<Figure> run_stream(Bench& bench, const VerbsRow& row) {
 
 /// Many blocks side by side in one transfer against one block of as many bytes: what the count of descriptors costs.
 Result<Figure> run_blocks(Bench& bench) {
-  HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config));
+  HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config, Turns::kSleeping));
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(found.spec));
   const LoadShape shape{.block_bytes = kManyBytes / kManyBlocks, .count = kManyBlocks, .arena_bytes = 2 * kManyBytes};
   HAWSER_TRY_ASSIGN(const auto load, Load::prepare(*stage, shape));
@@ -87,8 +93,7 @@ Result<Figure> run_blocks(Bench& bench) {
   const auto rate_of = [&](const std::function<const Plan&()>& next, std::vector<std::uint64_t>* times) {
     return [next, times, stage](Duration budget) {
       return stage->measure({{"mode", "serve"}}, [&]() -> Result<double> {
-        HAWSER_TRY_ASSIGN(const double ns,
-                          sample_ns(budget, 1, times, [&] { return run_plan(stage->agent(), next()); }));
+        HAWSER_TRY_ASSIGN(const double ns, sample_ns(budget, 1, times, [&] { return run_asleep(next()); }));
         return static_cast<double>(kManyBytes) / ns;
       });
     };
@@ -104,9 +109,33 @@ Result<Figure> run_blocks(Bench& bench) {
   return figure;
 }
 
+/// Half a round trip of writes that the other side sees in its memory: what `ib_write_lat` measures.
+Result<Figure> run_put_latency(Bench& bench) {
+  HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config, Turns::kSpinning));
+  HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(found.spec));
+  HAWSER_TRY_ASSIGN(const Pong pong, make_pong(*stage));
+  HAWSER_TRY_ASSIGN(const auto raw, RawLoop::open(devices_of(*stage, found.devices), 4096));
+  std::vector<std::uint64_t> singles;
+  Contest contest{.better = Better::kLower, .placed = false};
+  contest.subject = {"hawser", [&](Duration budget) -> Result<double> {
+                       HAWSER_TRY_ASSIGN(const double ns, pong_round_trips(*stage, pong, budget, singles));
+                       return ns / 2;
+                     }};
+  contest.ceilings = {{"one post each way, both in one process", [&](Duration budget) -> Result<double> {
+                         HAWSER_TRY_ASSIGN(const double ns,
+                                           sample_ns(budget, 1, nullptr, [&] { return raw->there_and_back(); }));
+                         return ns / 2;
+                       }}};
+  HAWSER_TRY_ASSIGN(Figure figure, run_contest(contest, bench.contest_alone(kVerbsWeight)));
+  const auto times = quantiles_of(singles);
+  figure.p50_ns = times.p50 / 2;
+  figure.p99_ns = times.p99 / 2;
+  return figure;
+}
+
 /// A write that ends once it was acknowledged, against the same of one post.
 Result<Figure> run_latency(Bench& bench) {
-  HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config));
+  HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config, Turns::kSpinning));
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(found.spec));
   HAWSER_TRY_ASSIGN(const auto load, Load::prepare(*stage, {.block_bytes = 8}));
   const RawLoopDevices devices = devices_of(*stage, found.devices);
@@ -133,6 +162,8 @@ Result<Figure> run_latency(Bench& bench) {
 }  // namespace
 
 void add_verbs_rows(std::vector<Row>& rows) {
+  rows.push_back({"verbs.put_lat8", "8 B written there and back and seen in memory, half of it ÷ posts in one process",
+                  "ns", Better::kLower, ratio_at_most(1.5), run_put_latency});
   rows.push_back({"verbs.write_lat8", "8 B write, submit to final, ÷ one post and its completion", "ns", Better::kLower,
                   ratio_at_most(1.5), run_latency});
   rows.push_back({"verbs.blocks.4096x16k", "write of 4096 × 16 KiB scattered ÷ one of 64 MiB", "GB/s", Better::kHigher,

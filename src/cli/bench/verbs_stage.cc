@@ -6,12 +6,14 @@ namespace hawser::cli::bench {
 
 using backend::verbs::RawLoopDevices;
 
-Result<VerbsStage> verbs_stage(const std::string& config) {
+Result<VerbsStage> verbs_stage(const std::string& config, Turns turns) {
   HAWSER_TRY_ASSIGN(const RawLoopDevices devices, backend::verbs::find_raw_loop_devices());
   HAWSER_TRY_ASSIGN(const AgentOptions options, bench_agent_options(config, {}, "bench", false));
   const auto params = options.backend_params.find("verbs");
   const bool chosen = params != options.backend_params.end() && params->second.contains("devices");
-  VerbsStage found{.spec = {.key = "verbs", .backends = {verbs()}, .driven = false}, .devices = devices};
+  const bool sleeping = turns == Turns::kSleeping;
+  VerbsStage found{.spec = {.key = sleeping ? "verbs driven" : "verbs", .backends = {verbs()}, .driven = sleeping},
+                   .devices = devices};
   if (chosen) return found;
   found.spec.backends = {verbs({{"devices", devices.near}})};
   found.spec.target_backends = {verbs({{"devices", devices.far}})};

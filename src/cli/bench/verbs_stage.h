@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/verbs/raw_loop.h"
+#include "cli/bench/flow.h"
 #include "cli/bench/stage.h"
 
 namespace hawser::cli::bench {
@@ -18,7 +19,7 @@ struct VerbsStage {
 
 /// Each process with a device of its own where two are in one subnet. Where the user chose devices they are used by
 /// both. kUnsupported tells why there is none.
-Result<VerbsStage> verbs_stage(const std::string& config);
+Result<VerbsStage> verbs_stage(const std::string& config, Turns turns);
 /// Those of the path that is up, which a neighbour takes as well.
 backend::verbs::RawLoopDevices devices_of(Stage& stage, const backend::verbs::RawLoopDevices& otherwise);
 

@@ -40,7 +40,6 @@ class Flow {
 
 /// A flow for about `budget`, as GB/s.
 Result<double> measure_flow(Agent& agent, Load& load, std::size_t window, Duration budget,
-                            std::vector<std::uint64_t>& singles, std::uint64_t* bytes,
-                            Turns turns = Turns::kSpinning);
+                            std::vector<std::uint64_t>& singles, std::uint64_t* bytes, Turns turns = Turns::kSpinning);
 
 }  // namespace hawser::cli::bench

@@ -201,7 +201,7 @@ void add_ucx_rows(std::vector<Row>& rows) {
           {fmt::format("ucx.{}.{}_lat8", name_of_over, put ? "put" : "tag"),
            fmt::format("8 B {}, one way, ÷ ucx {}", put ? "write" : "write with notification", put ? "put" : "tag"),
            "ns", Better::kLower, ratio_at_most(latency_target),
-           [over, put](Bench& bench) { return run_latency(bench, over, put); }});
+           [over = over, put](Bench& bench) { return run_latency(bench, over, put); }});
     }
     for (const auto& [kind, name, ours] : kKinds) {
       for (std::uint64_t size = 4096; size <= 64u << 20; size *= 4) {

@@ -1,10 +1,15 @@
 #include "fileio/file.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 
@@ -43,7 +48,33 @@ bool can_read_aligned(int fd, std::uint32_t align) {
   return got >= 0 || error != EINVAL;
 }
 
+/// A file system's block is never smaller than its device's. What network file systems call a block is a size they like.
+std::uint32_t block_of(int fd) {
+  constexpr std::uint32_t kLargest = 65536;
+  struct stat is {};
+  if (::fstat(fd, &is) == 0 && S_ISBLK(is.st_mode)) {
+    int sector = 0;
+    if (::ioctl(fd, BLKSSZGET, &sector) == 0 && sector > 0) return static_cast<std::uint32_t>(sector);
+  }
+  struct statfs its {};
+  if (::fstatfs(fd, &its) != 0 || its.f_bsize <= 0 || its.f_bsize > kLargest) return kPage;
+  const auto block = static_cast<std::uint32_t>(its.f_bsize);
+  return std::has_single_bit(block) ? block : kPage;
+}
+
 }  // namespace
+
+Alignment try_alignment(int direct_fd) {
+  const int flags = ::fcntl(direct_fd, F_GETFL);
+  if ((flags & O_ACCMODE) == O_WRONLY) {  // Nothing can be tried unseen.
+    const std::uint32_t align = std::max(kPage, block_of(direct_fd));
+    return {.memory = align, .offset = align};
+  }
+  for (const std::uint32_t align : {512u, kPage}) {
+    if (can_read_aligned(direct_fd, align)) return {.memory = align, .offset = align};
+  }
+  return {};
+}
 
 Alignment find_alignment(int direct_fd) {
 #ifdef STATX_DIOALIGN
@@ -52,12 +83,7 @@ Alignment find_alignment(int direct_fd) {
     return {.memory = known.stx_dio_mem_align, .offset = known.stx_dio_offset_align};
   }
 #endif
-  const int flags = ::fcntl(direct_fd, F_GETFL);
-  if ((flags & O_ACCMODE) == O_WRONLY) return {.memory = kPage, .offset = kPage};  // Nothing can be tried unseen.
-  for (const std::uint32_t align : {512u, kPage}) {
-    if (can_read_aligned(direct_fd, align)) return {.memory = align, .offset = align};
-  }
-  return {};
+  return try_alignment(direct_fd);
 }
 
 Result<std::shared_ptr<File>> File::open(const FileOptions& options) {

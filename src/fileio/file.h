@@ -52,7 +52,10 @@ class File {
   std::atomic<bool> direct_failed_{false};
 };
 
-/// What the kernel says of direct I/O on this descriptor, else what a trial read shows. Zeros: there is none.
+/// What the kernel says of direct I/O on this descriptor (since Linux 6.1), else try_alignment. Zeros: there is none.
 Alignment find_alignment(int direct_fd);
+/// What a trial read shows, and where the descriptor is for writing only a block of its file system or device. An empty
+/// file shows nothing wrong.
+Alignment try_alignment(int direct_fd);
 
 }  // namespace hawser::fileio

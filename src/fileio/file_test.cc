@@ -104,6 +104,31 @@ TEST_F(Files, DirectOnlyWhereTheFileSystemHasIt) {
   EXPECT_EQ(automatic->direct(), -1);
 }
 
+TEST_F(Files, WithoutTheKernelsWordTheAlignmentIsSafe) {
+  static_cast<void>(make("one", O_RDWR, std::string(10000, 'x')));
+  for (const int access : {O_RDWR, O_RDONLY, O_WRONLY}) {
+    const base::Fd fd(::open(path("one").c_str(), access | O_DIRECT | O_CLOEXEC));
+    if (!fd) GTEST_SKIP() << "the temporary folder's file system has no direct I/O";
+    const Alignment told = find_alignment(fd.get()), found = try_alignment(fd.get());
+    if (told.offset == 0) GTEST_SKIP() << "the temporary folder's file system has no direct I/O";
+    ASSERT_GT(found.offset, 0u) << access;
+    EXPECT_EQ(found.offset % told.offset, 0u) << access << ": " << found.offset << " for " << told.offset;
+    EXPECT_EQ(found.memory % told.memory, 0u) << access << ": " << found.memory << " for " << told.memory;
+  }
+}
+
+TEST_F(Files, AFileSystemWithoutDirectIoIsNamed) {
+  const FileOptions kernel_file{.path = "/proc/version", .rights = Rights::kRead, .direct = DirectIo::kAuto};
+  EXPECT_EQ(File::open(kernel_file).value()->direct(), -1);
+  FileOptions required = kernel_file;
+  required.direct = DirectIo::kRequire;
+  const Status why = File::open(required).error();
+  EXPECT_EQ(why.code(), Code::kUnsupported);
+  for (const char* part : {"/proc/version", "O_DIRECT", "DirectIo::kAuto"}) {
+    EXPECT_NE(why.to_string().find(part), std::string::npos) << why.to_string();
+  }
+}
+
 TEST_F(Files, QueriesAnswer) {
   const base::Fd fd = make("one", O_RDWR, "text");
   const FileInfo by_path = query_file(path("one")).value();

@@ -10,14 +10,16 @@
 #include <cerrno>
 
 #include "base/fd.h"
+#include "base/try.h"
 #include "cli/files/protocol.h"
+#include "fileio/file.h"
 
 namespace hawser::cli {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-/// Of offset, size and memory of direct writes. Devices with larger blocks answer EINVAL, and the cache takes all.
-constexpr std::size_t kDirectAlignment = 4096;
+/// Direct and buffered writes never share a page: the cache would write an old one over what went past it.
+constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kDirectMin = std::size_t{1} << 20;
 constexpr std::size_t kSummedAtOnce = std::size_t{256} << 10;  ///< Within the second cache.
 
@@ -46,33 +48,66 @@ Result<ReadChunk> read_chunk(int fd, std::string_view name, std::uint64_t offset
 
 namespace {
 
-/// How much of the front of `from` went past the page cache; 0 where that cannot be.
-std::size_t write_direct(int fd, std::uint64_t offset, std::span<const std::byte> from) {
-  const std::size_t whole = from.size() / kDirectAlignment * kDirectAlignment;
-  const bool is_aligned = (offset | reinterpret_cast<std::uintptr_t>(from.data())) % kDirectAlignment == 0;
-  if (!is_aligned || whole < kDirectMin) return 0;
-  // Opened again, as the flag would belong to all who share the descriptor.
-  const base::Fd direct(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
+/// The same file past the page cache; none where its file system has no such way. Opened again, as the flag would
+/// belong to all who share the descriptor.
+base::Fd open_direct(int fd, fileio::Alignment* alignment) {
+  base::Fd direct(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
+  if (!direct) return direct;
+  *alignment = fileio::find_alignment(direct.get());
+  if (alignment->offset == 0) direct.reset();
+  return direct;
+}
+
+/// What of a chunk goes past the page cache: [begin, end) of it.
+struct DirectPart {
+  std::size_t begin = 0, end = 0;
+};
+
+DirectPart direct_part(const fileio::Alignment& alignment, std::uint64_t offset, std::span<const std::byte> from) {
+  const std::uint64_t align = std::max<std::uint64_t>(alignment.offset, kPage);
+  const std::uint64_t begin = (offset + align - 1) / align * align, end = (offset + from.size()) / align * align;
+  if (end < begin + kDirectMin) return {};
+  const DirectPart part{.begin = begin - offset, .end = end - offset};
+  const auto memory = reinterpret_cast<std::uintptr_t>(from.data()) + part.begin;
+  return memory % std::max<std::uint32_t>(alignment.memory, 1) == 0 ? part : DirectPart();
+}
+
+/// As much of the part as the file system takes; what it leaves is for the cache, which tells its errors. Bytes.
+std::size_t write_direct(int direct, std::uint64_t offset, std::span<const std::byte> from) {
   std::size_t done = 0;
-  while (direct.valid() && done < whole) {
-    const ssize_t put = ::pwrite(direct.get(), from.data() + done, whole - done, static_cast<off_t>(offset + done));
+  while (done < from.size()) {
+    const ssize_t put = ::pwrite(direct, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0 || static_cast<std::size_t>(put) % kDirectAlignment != 0) break;  // The cache, or its error, is next.
+    if (put <= 0) break;
     done += static_cast<std::size_t>(put);
+    if (static_cast<std::uint64_t>(put) % kPage != 0) break;  // The rest is not aligned any more.
   }
   return done;
 }
 
-}  // namespace
-
-Status write_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<const std::byte> from) {
-  for (std::size_t done = write_direct(fd, offset, from); done < from.size();) {
+Status write_buffered(int fd, std::string_view name, std::uint64_t offset, std::span<const std::byte> from) {
+  for (std::size_t done = 0; done < from.size();) {
     const ssize_t put = ::pwrite(fd, from.data() + done, from.size() - done, static_cast<off_t>(offset + done));
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return failed("writing", name, put < 0 ? errno : ENOSPC);
     done += static_cast<std::size_t>(put);
   }
   return {};
+}
+
+}  // namespace
+
+Result<WrittenChunk> write_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<const std::byte> from) {
+  fileio::Alignment alignment;
+  base::Fd direct;
+  if (from.size() >= kDirectMin) direct = open_direct(fd, &alignment);
+  const DirectPart part = direct ? direct_part(alignment, offset, from) : DirectPart();
+  HAWSER_TRY(write_buffered(fd, name, offset, from.first(part.begin)));
+  const std::size_t past =
+      direct ? write_direct(direct.get(), offset + part.begin, from.subspan(part.begin, part.end - part.begin)) : 0;
+  const std::size_t done = part.begin + past;
+  HAWSER_TRY(write_buffered(fd, name, offset + done, from.subspan(done)));
+  return WrittenChunk{.direct = past};
 }
 
 Result<FileFacts> facts_of(int fd, std::string_view name) {

@@ -20,9 +20,13 @@ struct ReadChunk {
 };
 /// Fills the front of `into`; fewer bytes only at the end of the file. Sums part by part, while they are in the cache.
 Result<ReadChunk> read_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<std::byte> into);
-/// Past the page cache where size, alignment and file system allow: a copy of weights would push out of it what the
-/// host works with, and memory for its pages may be slower to get than the device.
-Status write_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<const std::byte> from);
+struct WrittenChunk {
+  std::uint64_t direct = 0;  ///< Bytes that went past the page cache.
+};
+/// Past the page cache where size, memory and file system allow, but for the edges: a copy of weights would push out of
+/// it what the host works with, and memory for its pages may be slower to get than the device. All through the cache
+/// where the file system has no other way.
+Result<WrittenChunk> write_chunk(int fd, std::string_view name, std::uint64_t offset, std::span<const std::byte> from);
 
 struct FileFacts {
   bool is_file = false, is_folder = false;

@@ -138,7 +138,7 @@ Status Copier::fetch(const std::string& remote, const std::string& local) {
       return changed(remote);
     }
     if (told.value("hash", "") == sum_of(slot(number, size))) {
-      return write_chunk(fd.get(), part, offset, slot(number, size));
+      return write_chunk(fd.get(), part, offset, slot(number, size)).error();
     }
     return Status(Code::kCorrupt,
                   fmt::format("the bytes of '{}' at {} do not have the sum that was told", remote, offset));

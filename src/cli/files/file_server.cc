@@ -243,7 +243,7 @@ Result<Json> FileServer::write(std::size_t number, const Peer& from, const Json&
   }
   HAWSER_TRY(find_beneath(root_.get(), part, true).error());
   HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), part, O_WRONLY | O_CREAT));
-  HAWSER_TRY(write_chunk(fd.get(), part, span.offset, bytes));
+  HAWSER_TRY(write_chunk(fd.get(), part, span.offset, bytes).error());
   bytes_written_ += span.size;
   return Json::object();
 }

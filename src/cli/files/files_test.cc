@@ -1,9 +1,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -14,6 +18,7 @@
 #include "cli/files/chunk_io.h"
 #include "cli/files/place.h"
 #include "cli/files/protocol.h"
+#include "fileio/file.h"
 
 namespace hawser::cli {
 namespace {
@@ -31,29 +36,106 @@ TEST(FilePlace, ServersAndPathsAreToldApart) {
   EXPECT_EQ(parse_place("host:70x:a", false).error().code(), Code::kInvalid);
 }
 
-TEST(ChunkIo, WhatIsWrittenIsReadWhateverItsAlignment) {
-  const base::TestFolder folder("hawser-chunks");
-  const base::Fd fd(::open(folder.path("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  constexpr std::size_t kSize = 3 << 20;
-  std::byte* const pages = static_cast<std::byte*>(std::aligned_alloc(4096, kSize));
-  const std::unique_ptr<std::byte, decltype(&std::free)> owner(pages, &std::free);
-  std::vector<std::byte> read(kSize);
+/// A file in a folder, and memory on pages.
+class ChunkIo : public testing::Test {
+ protected:
+  static constexpr std::size_t kPage = 4096, kSize = 3 << 20;
+  static base::Fd open(const std::string& path) {
+    return base::Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  }
+  std::span<std::byte> memory(int round) {
+    for (std::size_t i = 0; i < kSize; ++i) pages_.get()[i] = static_cast<std::byte>(i / 7 + std::size_t(round));
+    return {pages_.get(), kSize};
+  }
+  /// Writes, and sees that just these bytes changed. Gives what went past the page cache.
+  std::uint64_t write(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
+    constexpr std::size_t kAround = 100;
+    const std::vector<std::byte> around(kAround, std::byte{0xee});
+    const std::uint64_t before = offset < kAround ? offset : kAround;
+    EXPECT_EQ(::pwrite(fd, around.data(), before, static_cast<off_t>(offset - before)), ssize_t(before));
+    const auto end = static_cast<off_t>(offset + bytes.size());
+    EXPECT_EQ(::pwrite(fd, around.data(), kAround, end), ssize_t(kAround));
+    const Result<WrittenChunk> written = write_chunk(fd, "file", offset, bytes);
+    EXPECT_TRUE(written) << written.error().to_string();
+    std::vector<std::byte> got(before + bytes.size() + kAround);
+    const ReadChunk read = read_chunk(fd, "file", offset - before, got).value();
+    EXPECT_EQ(read.bytes, got.size());
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), got.begin() + std::ptrdiff_t(before)));
+    EXPECT_TRUE(std::equal(got.begin(), got.begin() + std::ptrdiff_t(before), around.begin()));
+    EXPECT_TRUE(std::equal(got.end() - std::ptrdiff_t(kAround), got.end(), around.begin()));
+    EXPECT_EQ(read_chunk(fd, "file", offset, std::span(got).first(bytes.size())).value().sum, sum_of(bytes));
+    return written ? written->direct : 0;
+  }
+  /// The folder's file system lets bytes past the page cache.
+  bool is_direct_here() const {
+    const base::Fd fd(::open(folder_.path("probe").c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600));
+    return fd.valid() && fileio::find_alignment(fd.get()).offset != 0;
+  }
+
+  const base::TestFolder folder_{"hawser-chunks"};
+  const std::unique_ptr<std::byte, decltype(&std::free)> pages_{
+      static_cast<std::byte*>(std::aligned_alloc(kPage, kSize)), &std::free};
+};
+
+TEST_F(ChunkIo, WhatIsWrittenIsReadWhateverItsAlignment) {
+  const base::Fd fd = open(folder_.path("file"));
   int round = 0;
-  for (const std::uint64_t offset : {0, 4096, 100}) {
-    for (const std::size_t skip : {0, 64}) {
-      for (const std::size_t size : {kSize - 64, kSize - 4096, std::size_t{10}}) {
-        for (std::size_t i = 0; i < kSize; ++i)
-          pages[i] = static_cast<std::byte>(i / 7 + static_cast<std::size_t>(round));
-        ++round;
-        const std::span<const std::byte> bytes(pages + skip, size);
-        ASSERT_TRUE(write_chunk(fd.get(), "file", offset, bytes).ok());
-        const ReadChunk got = read_chunk(fd.get(), "file", offset, std::span(read).first(size)).value();
-        ASSERT_EQ(got.bytes, size);
-        EXPECT_EQ(got.sum, sum_of(bytes));
-        EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), read.begin())) << offset << " " << skip << " " << size;
+  for (const std::uint64_t offset : {0, 4096, 100, 512}) {
+    for (const std::size_t skip : {0, 64, 100}) {
+      for (const std::size_t size : {kSize - 200, kSize - kPage, std::size_t{10}}) {
+        SCOPED_TRACE(testing::Message() << offset << " " << skip << " " << size);
+        (void)write(fd.get(), offset, memory(round++).subspan(skip, size));
       }
     }
   }
+}
+
+TEST_F(ChunkIo, AllButTheEdgesGoesPastThePageCache) {
+  if (!is_direct_here()) GTEST_SKIP() << "the temporary folder's file system has no direct I/O";
+  const base::Fd fd = open(folder_.path("file"));
+  EXPECT_EQ(write(fd.get(), 0, memory(0)), kSize);
+  EXPECT_EQ(write(fd.get(), kPage, memory(1).first(kSize - 10)), kSize - kPage) << "an edge behind";
+  // Memory lies as the offsets do: an edge before it, and one behind.
+  EXPECT_EQ(write(fd.get(), 100, memory(2).subspan(100, kSize - 200)), kSize - 2 * kPage);
+  EXPECT_EQ(write(fd.get(), kPage - 512, memory(3).subspan(kPage - 512)), kSize - kPage) << "512 would do for devices";
+  EXPECT_EQ(write(fd.get(), 0, memory(4).subspan(1, kSize - kPage)), 0u) << "the memory does not lie so";
+  EXPECT_EQ(write(fd.get(), 0, memory(5).first(kPage)), 0u) << "not worth it";
+}
+
+TEST_F(ChunkIo, WithoutDirectIoTheCacheTakesAll) {
+  const std::string plain = folder_.path("plain");
+  std::filesystem::create_directory(plain);
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", plain.c_str(), "ramfs", 0, nullptr) != 0) {
+    GTEST_SKIP() << "no right to mount a file system without direct I/O: " << std::strerror(errno);
+  }
+  {
+    const base::Fd refused(::open((plain + "/file").c_str(), O_RDWR | O_CREAT | O_DIRECT | O_CLOEXEC, 0600));
+    EXPECT_FALSE(refused.valid()) << "it has some";
+    const base::Fd fd = open(plain + "/file");
+    EXPECT_EQ(write(fd.get(), 0, memory(0)), 0u);
+    EXPECT_EQ(write(fd.get(), 100, memory(1).subspan(100, kSize - 200)), 0u);
+    const Status why = fileio::File::open({.path = plain + "/file", .direct = DirectIo::kRequire}).error();
+    EXPECT_EQ(why.code(), Code::kUnsupported);
+    EXPECT_NE(why.to_string().find("plain/file"), std::string::npos) << why.to_string();
+    EXPECT_NE(why.to_string().find("O_DIRECT"), std::string::npos) << why.to_string();
+    EXPECT_NE(why.advice().find("another file system"), std::string::npos) << why.to_string();
+  }
+  ::umount2(plain.c_str(), MNT_DETACH);
+}
+
+TEST_F(ChunkIo, AFullDiskIsToldOnceForBothWays) {
+  const std::string small = folder_.path("small");
+  std::filesystem::create_directory(small);
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", small.c_str(), "tmpfs", 0, "size=256k") != 0) {
+    GTEST_SKIP() << "no right to mount a small file system: " << std::strerror(errno);
+  }
+  const Status status = write_chunk(open(small + "/file").get(), "the file", 0, memory(0)).error();
+  EXPECT_EQ(status.code(), Code::kBusy) << status.to_string();
+  EXPECT_NE(status.to_string().find("writing 'the file'"), std::string::npos) << status.to_string();
+  EXPECT_NE(status.advice().find("free space"), std::string::npos);
+  ::umount2(small.c_str(), MNT_DETACH);
 }
 
 TEST(Beneath, PathsThatLeadOutAreDenied) {

@@ -128,6 +128,13 @@ Agent.notifications = _aio.notifications  # type: ignore[attr-defined]
 Agent.messages = _aio.messages  # type: ignore[attr-defined]
 Agent.events = _aio.events  # type: ignore[attr-defined]
 Transfer.__await__ = lambda self: _aio.finished(self).__await__()  # type: ignore[attr-defined]
+Directory.put_async = _aio.put_async  # type: ignore[attr-defined]
+Directory.get_async = _aio.get_async  # type: ignore[attr-defined]
+Directory.list_async = _aio.list_async  # type: ignore[attr-defined]
+Directory.erase_async = _aio.erase_async  # type: ignore[attr-defined]
+Watch.wait_async = _aio.wait_async  # type: ignore[attr-defined]
+Watch.__aiter__ = lambda self: self  # type: ignore[attr-defined]
+Watch.__anext__ = lambda self: _aio.next_of(self)  # type: ignore[attr-defined]
 AtomicOp.__await__ = lambda self: _aio.found(self).__await__()  # type: ignore[attr-defined]
 
 

@@ -1,18 +1,22 @@
-"""Hawser under asyncio: transfers that can be awaited, news as asynchronous iterators.
+"""Hawser under asyncio: transfers and answers of directories that can be awaited, news as asynchronous iterators.
 
 Each pair of agent and event loop has a completion queue whose descriptor the loop watches. Once it is there, all
 transfers of the agent report to it, so nothing is polled. What does not report there (a transfer that was submitted
-before, or to a queue of the program's own) is looked at, first often, then every few milliseconds.
+before, or to a queue of the program's own) is looked at, first often, then every few milliseconds. So is a directory:
+nobody rings when a folder changes. What blocks there as file systems do runs on a thread of the loop's executor.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 import weakref
+from datetime import timedelta
 from typing import Any, AsyncIterator, Callable, Dict, Optional, Set, TypeVar, Union
 
 from . import _hawser
+from .errors import TimedOutError
 
 T = TypeVar("T")
 _Awaited = Union[_hawser.Transfer, _hawser.AtomicOp]
@@ -22,6 +26,10 @@ _serials = itertools.count(1)
 _CAPACITY = 1 << 16
 _TRANSFER = 1
 _PAUSE_FIRST, _PAUSE_LAST = 50e-6, 2e-3
+_DIRECTORY_PAUSE_FIRST, _DIRECTORY_PAUSE_LAST = 0.5e-3, 20e-3
+_DIRECTORY_PATIENCE = 10.0
+_Asked = Union[_hawser._DirectoryRequest, _hawser.Watch]
+_Seconds = Union[float, timedelta, None]
 
 
 class _Link:
@@ -182,3 +190,73 @@ def messages(agent: _hawser.Agent, channel: int) -> AsyncIterator[_hawser.Messag
 def events(agent: _hawser.Agent) -> AsyncIterator[_hawser.PeerEvent]:
     """What happens to peers, until the agent is closed."""
     return _news(agent, agent.take_event)
+
+
+def _end_of(timeout: _Seconds, otherwise: float) -> float:
+    """When the monotonic clock has gone on by `timeout`."""
+    if timeout is None:
+        timeout = otherwise
+    return time.monotonic() + (timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout))
+
+
+async def _event_of(asked: _Asked, end: float,
+                    is_over: Callable[[], bool] = lambda: False) -> Optional[_hawser.DirectoryEvent]:
+    """The next one; None when the time or `is_over` came before. Looks once in any case."""
+    loop = asyncio.get_running_loop()
+    pause = _DIRECTORY_PAUSE_FIRST
+    while not is_over():
+        event = asked._look() if asked._runs_itself else await loop.run_in_executor(None, asked._look)
+        left = end - time.monotonic()
+        if event is not None or left <= 0:
+            return event
+        await asyncio.sleep(min(pause, left))
+        pause = min(2 * pause, _DIRECTORY_PAUSE_LAST)
+    return None
+
+
+async def _answer(call: str, asked: _hawser._DirectoryRequest, timeout: _Seconds) -> "list[_hawser.DirectoryEntry]":
+    """A wait that is cancelled, or too long, cancels the request."""
+    try:
+        event = await _event_of(asked, _end_of(timeout, _DIRECTORY_PATIENCE))
+    finally:
+        asked._cancel()
+    if event is None:
+        raise TimedOutError(f"{call}: the directory did not answer in time")
+    return event.entries
+
+
+async def put_async(self: _hawser.Directory, key: str, value: Any, *, lease: _Seconds = None, create_only: bool = False,
+                    if_version: Optional[int] = None, tied: bool = False, timeout: _Seconds = None) -> int:
+    """`put`, awaited. When the wait is cancelled the value may have been put."""
+    entries = await _answer("put", self._ask_put(key, value, lease, create_only, if_version, tied), timeout)
+    return entries[0].version if entries else 0
+
+
+async def get_async(self: _hawser.Directory, key: str, timeout: _Seconds = None) -> _hawser.DirectoryEntry:
+    """`get`, awaited."""
+    return (await _answer("get", self._ask_get(key), timeout))[0]
+
+
+async def list_async(self: _hawser.Directory, prefix: str = "",
+                     timeout: _Seconds = None) -> "list[_hawser.DirectoryEntry]":
+    """`list`, awaited."""
+    return await _answer("list", self._ask_list(prefix), timeout)
+
+
+async def erase_async(self: _hawser.Directory, key: str, timeout: _Seconds = None) -> bool:
+    """`erase`, awaited. When the wait is cancelled the key may be gone."""
+    return bool(await _answer("erase", self._ask_erase(key), timeout))
+
+
+async def wait_async(self: _hawser.Watch, timeout: _Seconds = None) -> Optional[_hawser.DirectoryEvent]:
+    """The next event; None when the time is over before, or the watch was cancelled. A wait that is cancelled leaves
+    the watch as it is."""
+    return await _event_of(self, _end_of(timeout, float("inf")), lambda: self._cancelled)
+
+
+async def next_of(watch: _hawser.Watch) -> _hawser.DirectoryEvent:
+    """For `async for`, which ends when the watch is cancelled."""
+    event = await wait_async(watch)
+    if event is None:
+        raise StopAsyncIteration
+    return event

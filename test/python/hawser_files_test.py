@@ -1,8 +1,10 @@
 """The package hawser: files as regions, and directories."""
 
 import asyncio
+import datetime
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import threading
@@ -187,6 +189,86 @@ def apply(picture, event):
             picture[entry.key] = entry.value
 
 
+def await_directory(make):
+    one, two = make(), make()
+
+    async def follow(watch, picture, wanted):
+        async for event in watch:
+            apply(picture, event)
+            if picture == wanted:
+                return
+
+    async def work():
+        with pytest.raises(hawser.NotFoundError):
+            await one.get_async("awaited/a")
+        first = await one.put_async("awaited/a", b"one\0", timeout=PATIENCE)
+        entry = await two.get_async("awaited/a", timeout=datetime.timedelta(seconds=PATIENCE))
+        assert (entry.value, entry.version) == (b"one\0", first)
+        for refused in [{"create_only": True}, {"if_version": 0}]:
+            with pytest.raises(hawser.BusyError):
+                await two.put_async("awaited/a", "x", **refused)
+        assert await two.put_async("awaited/a", "two", if_version=first, lease=3600) > first
+        await asyncio.gather(*(one.put_async(f"awaited/b{number}", str(number)) for number in range(20)))
+        assert len(await two.list_async("awaited/")) == 21
+        picture, wanted = {}, {"awaited/a": b"three"}
+        with two.watch("awaited/") as watch:
+            follower = asyncio.ensure_future(follow(watch, picture, wanted))
+            assert all(await asyncio.gather(*(one.erase_async(f"awaited/b{number}") for number in range(20))))
+            assert await one.erase_async("awaited/b0") is False
+            await one.put_async("awaited/a", "three")
+            await asyncio.wait_for(follower, PATIENCE)
+            assert await watch.wait_async(0.01) is None
+            waiting = asyncio.ensure_future(watch.wait_async())
+            await asyncio.sleep(0.05)
+            waiting.cancel()  # The watch itself goes on.
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await one.put_async("awaited/a", "four")
+            assert (await watch.wait_async(PATIENCE)).entries[0].value == b"four"
+            ended = asyncio.ensure_future(follow(watch, {}, None))
+            await asyncio.sleep(0.05)
+        await asyncio.wait_for(ended, PATIENCE)  # Cancelling the watch ends the iteration.
+        assert await one.erase_async("awaited/a")
+        for wrong in [lambda: one.put_async("", "x"), lambda: one.get_async("x" * 2000), lambda: one.put_async("k", 5),
+                      lambda: one.put_async("k", "v", lease=1, tied=True), lambda: one.get_async("k", timeout="soon")]:
+            with pytest.raises((hawser.Error, TypeError, ValueError)):
+                await wrong()
+
+    asyncio.run(asyncio.wait_for(work(), PATIENCE))
+
+
+def test_an_inproc_directory_is_awaited():
+    await_directory(lambda: hawser.inproc_directory("awaited"))
+
+
+def test_a_folder_is_awaited(tmp_path):
+    await_directory(lambda: hawser.file_directory(str(tmp_path)))
+
+
+def test_the_loop_goes_on_while_a_directory_is_away():
+    """Nobody answers at that address: the loop turns meanwhile, and a wait that is over or cancelled ends."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        away = hawser.etcd_directory(f"127.0.0.1:{closed.getsockname()[1]}", timeout=PATIENCE)
+
+        async def work():
+            turns = 0
+            asking = asyncio.ensure_future(away.get_async("a", timeout=0.3))
+            while not asking.done():
+                turns += 1
+                await asyncio.sleep(0.005)
+            with pytest.raises(hawser.TimedOutError, match="get"):
+                await asking
+            cancelled = asyncio.ensure_future(away.put_async("a", "b"))
+            await asyncio.sleep(0.02)
+            cancelled.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await cancelled
+            return turns
+
+        assert asyncio.run(asyncio.wait_for(work(), PATIENCE)) > 5
+
+
 def test_an_inproc_directory():
     use_directory(lambda: hawser.inproc_directory("python"))
 
@@ -233,6 +315,10 @@ def test_an_etcd(etcd):
     assert hawser.etcd_directory(etcd.endpoint).kind == "etcd"
     with pytest.raises(hawser.NotFoundError):
         hawser.etcd_directory(etcd.endpoint).get("values/a")  # Another prefix.
+
+
+def test_an_etcd_is_awaited(etcd):
+    await_directory(lambda: hawser.etcd_directory(etcd.endpoint, prefix="awaited/", lease=5, timeout=20))
 
 
 def test_an_etcd_by_settings(etcd):

@@ -21,18 +21,41 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(10);
 
-struct WatchHandle {
-  WatchHandle(std::shared_ptr<Directory> its, std::string_view prefix)
-      : directory{std::move(its)}, ticket(directory.directory->watch(prefix)) {}
-  WatchHandle(WatchHandle&& other) noexcept
+struct TicketHandle {
+  TicketHandle(std::shared_ptr<Directory> its, Ticket its_ticket) : directory{std::move(its)}, ticket(its_ticket) {}
+  TicketHandle(TicketHandle&& other) noexcept
       : directory(std::move(other.directory)), ticket(std::exchange(other.ticket, 0)) {}
-  ~WatchHandle() { cancel(); }
+  ~TicketHandle() { cancel(); }
   void cancel() {
     if (directory.directory && ticket != 0) directory.directory->cancel(std::exchange(ticket, 0));
   }
   DirectoryHandle directory;
-  Ticket ticket;  ///< 0: it was cancelled.
+  Ticket ticket;  ///< 0: it was cancelled, or is answered.
 };
+struct WatchHandle : TicketHandle {
+  WatchHandle(std::shared_ptr<Directory> its, std::string_view prefix) : TicketHandle(its, its->watch(prefix)) {}
+};
+/// What an event loop asked, which looks for the answer from time to time.
+struct AskedHandle : TicketHandle {
+  using TicketHandle::TicketHandle;
+};
+
+/// The next event, if it is there after one piece of the directory's work: may be called on any thread.
+std::optional<DirectoryEvent> look(const TicketHandle& self) {
+  if (self.ticket == 0) return std::nullopt;
+  constexpr Duration kWork = std::chrono::milliseconds(50);
+  const DirectoryHandle its(self.directory.directory);  // Another thread may drop the ticket meanwhile.
+  const Ticket ticket = self.ticket;
+  std::optional<DirectoryEvent> event = outside([&] {
+    std::optional<DirectoryEvent> first = its.directory->poll(ticket);
+    if (first || its.directory->runs_itself()) return first;
+    const Instant now = Clock::steady().now();
+    (void)its.directory->run_job(now, now + kWork);
+    return its.directory->poll(ticket);
+  });
+  if (event) check(event->status);
+  return event;
+}
 
 /// The next event of `ticket`; nothing when the time is over before.
 std::optional<DirectoryEvent> await_event(Directory& directory, Ticket ticket, Duration patience) {
@@ -70,14 +93,19 @@ class Request {
   bool answered_ = false;
 };
 
-std::uint64_t put(const DirectoryHandle& self, const std::string& key, nb::handle value, nb::handle lease,
-                  bool create_only, std::optional<std::uint64_t> if_version, bool tied, nb::handle timeout) {
+Ticket begin_put(const DirectoryHandle& self, const std::string& key, nb::handle value, nb::handle lease,
+                 bool create_only, std::optional<std::uint64_t> if_version, bool tied) {
   const Bytes bytes(value, "put: the value");
   const PutOptions options{.lease = duration_of(lease, "lease", Duration::zero()),
                            .create_only = create_only,
                            .if_version = if_version,
                            .tied = tied};
-  Request request(self, self.directory->put(key, bytes.view, options));
+  return self.directory->put(key, bytes.view, options);
+}
+
+std::uint64_t put(const DirectoryHandle& self, const std::string& key, nb::handle value, nb::handle lease,
+                  bool create_only, std::optional<std::uint64_t> if_version, bool tied, nb::handle timeout) {
+  Request request(self, begin_put(self, key, value, lease, create_only, if_version, tied));
   const std::vector<DirectoryEntry> entries = request.answer("put", timeout);
   return entries.empty() ? 0 : entries.front().version;
 }
@@ -169,12 +197,51 @@ void bind_values(nb::module_& module) {
       .def_prop_ro("entries", [](const DirectoryEvent& self) { return list_of(self.entries); });
   nb::class_<WatchHandle>(module, "Watch", "Tells what is under a prefix, then what changes there.")
       .def("wait", &wait, nb::arg("timeout") = nb::none(), "The next event, or None when the time is over before.")
-      .def("cancel", &WatchHandle::cancel, "Nothing more is told.")
+      .def(
+          "cancel", [](WatchHandle& self) { self.cancel(); }, "Nothing more is told.")
+      .def("_look", [](const WatchHandle& self) { return look(self); })
+      .def_prop_ro("_cancelled", [](const WatchHandle& self) { return self.ticket == 0; })
+      .def_prop_ro("_runs_itself", [](const WatchHandle& self) { return self.directory.directory->runs_itself(); })
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__", &next)
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def(
           "__exit__", [](WatchHandle& self, nb::args) { self.cancel(); }, nb::arg("exc_info"));
+}
+
+/// What `await` is made of, in _aio.py.
+void bind_asked(nb::module_& module, nb::class_<DirectoryHandle>& directory) {
+  nb::class_<AskedHandle>(module, "_DirectoryRequest", "One request in flight. Dropping it cancels it.")
+      .def("_look", [](const AskedHandle& self) { return look(self); })
+      .def("_cancel", [](AskedHandle& self) { self.cancel(); })
+      .def_prop_ro("_runs_itself", [](const AskedHandle& self) { return self.directory.directory->runs_itself(); });
+  directory
+      .def(
+          "_ask_put",
+          [](const DirectoryHandle& self, const std::string& key, nb::handle value, nb::handle lease, bool create_only,
+             std::optional<std::uint64_t> if_version, bool tied) {
+            return AskedHandle(self.directory, begin_put(self, key, value, lease, create_only, if_version, tied));
+          },
+          nb::arg("key"), nb::arg("value"), nb::arg("lease").none(), nb::arg("create_only"),
+          nb::arg("if_version").none(), nb::arg("tied"))
+      .def(
+          "_ask_get",
+          [](const DirectoryHandle& self, const std::string& key) {
+            return AskedHandle(self.directory, self.directory->get(key));
+          },
+          nb::arg("key"))
+      .def(
+          "_ask_list",
+          [](const DirectoryHandle& self, const std::string& prefix) {
+            return AskedHandle(self.directory, self.directory->list(prefix));
+          },
+          nb::arg("prefix"))
+      .def(
+          "_ask_erase",
+          [](const DirectoryHandle& self, const std::string& key) {
+            return AskedHandle(self.directory, self.directory->erase(key));
+          },
+          nb::arg("key"));
 }
 
 void bind_openers(nb::module_& module) {
@@ -195,9 +262,9 @@ void bind_openers(nb::module_& module) {
 
 void bind_directories(nb::module_& module) {
   bind_values(module);
-  nb::class_<DirectoryHandle>(module, "Directory",
-                              "Where agents publish their cards and find peers; small values under keys.")
-      .def_prop_ro("kind", [](const DirectoryHandle& self) { return text_of(self.directory->kind()); })
+  nb::class_<DirectoryHandle> directory(module, "Directory",
+                                        "Where agents publish their cards and find peers; small values under keys.");
+  directory.def_prop_ro("kind", [](const DirectoryHandle& self) { return text_of(self.directory->kind()); })
       .def("put", &put, nb::arg("key"), nb::arg("value"), nb::kw_only(), nb::arg("lease") = nb::none(),
            nb::arg("create_only") = false, nb::arg("if_version") = nb::none(), nb::arg("tied") = false,
            nb::arg("timeout") = nb::none(), "Gives the new version.")
@@ -216,6 +283,7 @@ void bind_directories(nb::module_& module) {
             return all;
           },
           "What was found broken and passed over.");
+  bind_asked(module, directory);
   bind_openers(module);
 }
 

@@ -48,7 +48,8 @@ bool can_read_aligned(int fd, std::uint32_t align) {
   return got >= 0 || error != EINVAL;
 }
 
-/// A file system's block is never smaller than its device's. What network file systems call a block is a size they like.
+/// A file system's block is never smaller than its device's. What network file systems call a block is a size they
+/// like.
 std::uint32_t block_of(int fd) {
   constexpr std::uint32_t kLargest = 65536;
   struct stat is {};

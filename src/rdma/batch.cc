@@ -120,7 +120,10 @@ void BatchCore::wait_for(std::size_t index, Instant until) {
   const auto its = engine.lock();
   if (its) its->begin_wait();
   (void)transfer->wait(until - Clock::steady().now());
-  if (its) its->end_wait();
+  if (its) {
+    its->end_wait();
+    if (!transfer->done()) its->take_over();
+  }
   const base::MutexLock lock(mutex_);
   Item& item = items_[index];
   if (--item.waiters == 0 && item.final) remains = take_remains(item);

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 
+#include <hawser/driver.h>
+
 #include "agent/core.h"
 #include "agent/plan.h"
 #include "base/bytes.h"
+#include "base/spin.h"
 #include "base/try.h"
 #include "rdma/rules.h"
 #include "wire/card.h"
@@ -25,6 +28,7 @@ constexpr std::size_t kCompletionsPerRound = 256;
 constexpr std::size_t kWatchedPerRound = 256;
 constexpr Duration kWatchNap = std::chrono::microseconds(50);
 constexpr Duration kTick = std::chrono::milliseconds(2);  ///< While something waits for a peer or for room.
+constexpr Duration kSpin = DriverOptions().spin;
 constexpr Duration kLedNap = std::chrono::milliseconds(1);
 constexpr Duration kIdleNap = std::chrono::seconds(1);
 
@@ -103,11 +107,21 @@ void Engine::run() {
   std::array<pollfd, 3> watched = {pollfd{.fd = queue_.event_fd(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = drives ? agent_.event_fd() : -1, .events = POLLIN, .revents = 0}};
+  Instant busy = Clock::steady().now();
   while (!stop_.load(std::memory_order_acquire)) {
     // Who waits for an operation moves the agent on by itself, with less delay than by way of this thread.
     const bool is_led = drives && waiters_.load(std::memory_order_relaxed) > 0;
     const bool moved = drives && !is_led && agent_.poll() > 0;
-    if (serve() || moved) continue;
+    const bool served = serve();
+    if (served || moved) {
+      busy = Clock::steady().now();
+      continue;
+    }
+    // As a Driver: what follows at once finds this thread awake.
+    if (drives && !is_led && Clock::steady().now() - busy < kSpin) {
+      base::cpu_relax();
+      continue;
+    }
     const Duration pause = is_led ? std::min(kLedNap, nap()) : nap();
     const timespec patience = {.tv_sec = pause.count() / 1'000'000'000, .tv_nsec = pause.count() % 1'000'000'000};
     (void)::ppoll(watched.data(), is_led ? 2 : 3, &patience, nullptr);

@@ -95,6 +95,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// While somebody waits for an operation, who moves the agent on meanwhile.
   void begin_wait() { waiters_.fetch_add(1, std::memory_order_relaxed); }
   void end_wait() { waiters_.fetch_sub(1, std::memory_order_relaxed); }
+  /// For who stops waiting before the end: the backend's thread moves the agent on again, at once.
+  void take_over() { wake_.signal(); }
   /// Of a batch that has ended: nothing is kept for it any more.
   void ended(std::uint64_t serial);
   void cancelled(BatchCore& batch);

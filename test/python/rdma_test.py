@@ -18,6 +18,7 @@ import pytest
 
 import hawser
 import hawser.rdma as rdma
+from hawser import _rdma_wait
 from conftest import SCALE, eventually
 
 LONG = 30 * SCALE
@@ -282,6 +283,30 @@ def test_c11_a_drop_that_nobody_waits_for_is_carried_out(far):
     far(make, 4096).drop()
     gc.collect()
     eventually(lambda: far(buffer_count) == 0)
+
+
+def test_a_loop_waits_in_place_for_what_is_short_and_alone():
+    class Batch:
+        def __init__(self, ends):
+            self.ends, self.waits = ends, 0
+
+        def wait(self, _):
+            self.waits += 1
+            return self.ends
+
+    async def run():
+        link = _rdma_wait._link_of(asyncio.get_running_loop())
+        assert link.linger(Batch(True))
+        long = Batch(False)
+        assert not any(link.linger(long) for _ in range(1 + _rdma_wait._VAIN_PAUSE))
+        assert long.waits == 1
+        assert link.linger(Batch(True))
+        link.waiting[0] = None
+        beside = Batch(True)
+        assert not link.linger(beside) and beside.waits == 0
+        del link.waiting[0]
+
+    asyncio.run(run())
 
 
 def test_c12_a_new_consumer_reads_what_an_earlier_one_read(far):

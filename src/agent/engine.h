@@ -197,6 +197,8 @@ class Engine {
   void deliver_waiting(Session& session, std::uint64_t cookie);
   void drop_waiting(Session& session, std::optional<std::uint64_t> cookie);
   bool push_reliable(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
+  bool send_pending(Session& session, backend::Path& path);
+  void acknowledged(Session& session);
   bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
   std::size_t pump_messages(Session& session, Instant now);
   bool pump_credits(Session& session, std::size_t* work);

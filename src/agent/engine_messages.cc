@@ -33,22 +33,28 @@ bool Engine::push_reliable(Session& session, std::span<const std::byte> head, st
   }
   if (!session.link_out.push(head, body)) return false;
   if (control != nullptr) {
-    // An acknowledgement that is owed rides along.
-    HeadArray buffer;
-    if (session.link_in.ack_due(true)) {
-      const wire::Ack ack{.up_to = session.link_in.received()};
-      if (control->path->send(Priority::kRealtime, wire::encode(ack, buffer), {})) {
-        session.link_in.take_ack();
-        session.ack_since = Instant::max();
-      }
-    }
-    while (!session.link_out.pending().empty() &&
-           control->path->send(Priority::kRealtime, session.link_out.pending(), {})) {
-      session.link_out.sent();
-    }
+    while (!session.link_out.pending().empty() && send_pending(session, *control->path)) continue;
   }
   enlist(session);
   return true;
+}
+
+/// The oldest message that waits. An acknowledgement that is owed rides along.
+bool Engine::send_pending(Session& session, backend::Path& path) {
+  HeadArray buffer;
+  const bool acks = session.link_in.ack_due(true);
+  const wire::Ack ack{.up_to = session.link_in.received()};
+  const bool sent = acks ? path.send(Priority::kRealtime, wire::encode_acked(ack, buffer), session.link_out.pending())
+                         : path.send(Priority::kRealtime, session.link_out.pending(), {});
+  if (!sent) return false;
+  session.link_out.sent();
+  if (acks) acknowledged(session);
+  return true;
+}
+
+void Engine::acknowledged(Session& session) {
+  session.link_in.take_ack();
+  session.ack_since = Instant::max();
 }
 
 bool Engine::send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body) {
@@ -115,11 +121,10 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
   if (control == nullptr) return 0;
   std::size_t work = 0;
   while (!session.link_out.pending().empty()) {
-    if (!control->path->send(Priority::kRealtime, session.link_out.pending(), {})) {
+    if (!send_pending(session, *control->path)) {
       block(session, now);
       return work;
     }
-    session.link_out.sent();
     ++work;
   }
   const bool all = pump_credits(session, &work) && pump_requests(session, &work) && pump_atomics(session, &work) &&
@@ -186,8 +191,7 @@ bool Engine::pump_ack(Session& session, Instant now, std::size_t* work) {
   HeadArray buffer;
   const wire::Ack ack{.up_to = session.link_in.received()};
   if (!send_plain(session, wire::encode(ack, buffer), {})) return false;
-  session.link_in.take_ack();
-  session.ack_since = Instant::max();
+  acknowledged(session);
   ++*work;
   return true;
 }
@@ -199,7 +203,10 @@ void Engine::on_message(const backend::PortEvent& event, Instant now) {
   if (session == nullptr) return;
   const Result<wire::Envelope> envelope = wire::open_envelope(event.bytes);
   Status status = envelope.error();
-  if (envelope && wire::is_reliable(envelope->kind)) {
+  if (envelope && envelope->acked != 0) status = session->link_out.on_ack(envelope->acked);
+  if (!status.ok()) {
+    // The path breaks below.
+  } else if (wire::is_reliable(envelope->kind)) {
     const PathEntry* entry = session->find(event.path);
     const bool lossless = entry != nullptr && backends_[entry->backend].traits->lossless;
     switch (session->link_in.on_receive(envelope->seq, event.bytes.size(), lossless)) {
@@ -214,7 +221,7 @@ void Engine::on_message(const backend::PortEvent& event, Instant now) {
     }
     if (session->ack_since == Instant::max() && !session->link_in.ack_due(false)) session->ack_since = now;
     if (session->link_in.ack_due(true)) enlist(*session);
-  } else if (envelope) {
+  } else {
     status = on_plain(*session, event.path, *envelope, now);
   }
   if (!status.ok()) break_path(*session, status.with_peer(session->peer->name), now);

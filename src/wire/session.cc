@@ -146,6 +146,8 @@ std::string_view to_string(SessionKind kind) {
       return "welcome";
     case SessionKind::kBye:
       return "bye";
+    case SessionKind::kAcked:
+      return "acked";
   }
   return "unknown";
 }
@@ -217,6 +219,12 @@ Bytes encode(const Bye& message, HeadBuffer buffer) {
   return out.written();
 }
 
+Bytes encode_acked(const Ack& ack, HeadBuffer buffer) {
+  HeadWriter out(buffer, SessionKind::kAcked);
+  out.varint(ack.up_to);
+  return out.written();
+}
+
 // The three decoders of the hot path fill their Result in place: moving a message that was just written costs more than
 // decoding it.
 
@@ -224,7 +232,15 @@ Result<Envelope> open_envelope(Bytes bytes) {
   Result<Envelope> result{Envelope{}};
   Envelope& envelope = *result;
   ByteReader in(bytes);
-  const std::uint8_t kind = in.u8();
+  std::uint8_t kind = in.u8();
+  if (kind == static_cast<std::uint8_t>(SessionKind::kAcked)) {
+    envelope.acked = in.varint();
+    kind = in.u8();
+    if (envelope.acked == 0 || kind == 0 || !is_reliable(static_cast<SessionKind>(kind))) {
+      result = corrupt(SessionKind::kAcked, "no number, or no reliable message behind it");
+      return result;
+    }
+  }
   envelope.kind = static_cast<SessionKind>(kind);
   if (kind < static_cast<std::uint8_t>(SessionKind::kArrive) || kind > static_cast<std::uint8_t>(SessionKind::kBye)) {
     result = unknown_kind(bytes);

@@ -15,6 +15,7 @@
 //   credit      (6) = channel:varint, messages:varint, bytes:varint
 //   welcome     (7) = session:u64, peer_session:u64, revision:varint, received:varint, messages:varint, bytes:varint
 //   bye         (8) = code:u8, body: text
+//   acked       (9) = up_to:varint, body: a reliable message. An ack that rides along with it
 // There is nothing optional to skip: the hello agreed on a version, and whoever speaks a later one sends only what the
 // agreed one knows.
 //
@@ -51,6 +52,7 @@ enum class SessionKind : std::uint8_t {
   kCredit = 6,
   kWelcome = 7,
   kBye = 8,
+  kAcked = 9,  ///< Never in an envelope: what rides in it is.
 };
 std::string_view to_string(SessionKind kind);
 /// Whether messages of this kind carry a sequence number and pass through proto/link.h.
@@ -139,11 +141,14 @@ std::span<const std::byte> encode(const Ack& message, HeadBuffer out);
 std::span<const std::byte> encode(const Credit& message, HeadBuffer out);
 std::span<const std::byte> encode(const Welcome& message, HeadBuffer out);
 std::span<const std::byte> encode(const Bye& message, HeadBuffer out);
+/// In front of a whole message that is reliable: an Ack that costs no message of its own.
+std::span<const std::byte> encode_acked(const Ack& ack, HeadBuffer out);
 
 /// What the link needs before the message itself is looked at: a duplicate is dropped without decoding.
 struct Envelope {
   SessionKind kind = SessionKind::kArrive;
-  std::uint64_t seq = 0;  ///< From 1. 0 for those that are not reliable.
+  std::uint64_t seq = 0;    ///< From 1. 0 for those that are not reliable.
+  std::uint64_t acked = 0;  ///< An Ack that rode along; 0: none did.
   std::span<const std::byte> rest;
 };
 

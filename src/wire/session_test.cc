@@ -19,6 +19,12 @@ std::string message(const M& value, std::string_view body = {}) {
   return std::string(base::as_text(encode(value, HeadBuffer(buffer)))) + std::string(body);
 }
 
+/// A message with an acknowledgement in front.
+std::string acked(std::uint64_t up_to, std::string_view message) {
+  std::array<std::byte, kHeadMax> buffer;
+  return std::string(base::as_text(encode_acked({up_to}, HeadBuffer(buffer)))) + std::string(message);
+}
+
 Envelope envelope_of(std::string_view bytes) { return open_envelope(base::as_bytes(bytes)).value(); }
 
 // Any decoder, by the envelope's kind. What came of it, as a code.
@@ -43,6 +49,8 @@ Code decode_any(Bytes bytes) {
       return code(decode_welcome(*envelope));
     case SessionKind::kBye:
       return code(decode_bye(*envelope));
+    case SessionKind::kAcked:
+      break;
   }
   return Code::kFailed;
 }
@@ -70,7 +78,8 @@ std::vector<std::string> samples() {
           message(Ack{500}),
           message(Credit{1, {1024, 1 << 20}}),
           message(Welcome{0x0102030405060708, 0x1112131415161718, 7, 3, {1024, 1 << 20}}),
-          message(Bye{Code::kDenied, {}}, "no right")};
+          message(Bye{Code::kDenied, {}}, "no right"),
+          acked(500, message(Send{2, 16, {}}, "hello"))};
 }
 
 TEST(Session, GoldenVectors) {
@@ -84,6 +93,7 @@ TEST(Session, GoldenVectors) {
       "06018008808040",
       "070807060504030201181716151413121107038008808040",
       "08096e6f207269676874",
+      "09f40302021068656c6c6f",
   };
   const std::vector<std::string> encoded = samples();
   ASSERT_EQ(encoded.size(), golden.size());
@@ -233,6 +243,20 @@ TEST(Session, BoundsHold) {
   EXPECT_EQ(decode_any({}), Code::kCorrupt);
   EXPECT_EQ(decode_any(base::as_bytes(std::string_view("\0", 1))), Code::kCorrupt);
   EXPECT_EQ(decode_any(base::as_bytes("\x09")), Code::kCorrupt);
+}
+
+TEST(Session, AnAckRidesWithOneReliableMessage) {
+  const std::string alone = message(Send{2, 16, {}}, "hello");
+  const Envelope envelope = envelope_of(acked(500, alone));
+  EXPECT_EQ(envelope.acked, 500u);
+  EXPECT_EQ(envelope.kind, SessionKind::kSend);
+  EXPECT_EQ(base::as_text(decode_send(envelope)->bytes), "hello");
+  EXPECT_EQ(envelope_of(alone).acked, 0u);
+  EXPECT_EQ(decode_any(base::as_bytes(acked(0, alone))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(acked(500, acked(501, alone)))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(acked(500, message(Ack{501})))), Code::kCorrupt);
+  feed_every_cut(acked(500, message(Send{2, 300, {}})),
+                 [](Bytes bytes) { EXPECT_EQ(decode_any(bytes), Code::kCorrupt); });
 }
 
 TEST(Session, CardPartsLieInTheCard) {

@@ -30,4 +30,14 @@ Result<double> notify_round_trips(Stage& stage, const Plan& plan, Duration budge
   });
 }
 
+Result<double> message_round_trips(Stage& stage, Duration budget, std::vector<std::uint64_t>& singles) {
+  Notification room;
+  return stage.measure({{"mode", "echo"}}, [&]() -> Result<double> {
+    return sample_ns(budget, 1, &singles, [&]() -> Status {
+      HAWSER_TRY(stage.peer().notify("8 bytes."));
+      return await_notification(stage.agent(), room);
+    });
+  });
+}
+
 }  // namespace hawser::cli::bench

@@ -1,6 +1,7 @@
 #pragma once
 
-// A write with a notification that the child answers with a notification: the round trip that an application sees.
+// Round trips that an application sees: a write with a notification, or a notification alone, and the child answers with
+// a notification.
 
 #include <cstdint>
 #include <vector>
@@ -20,5 +21,7 @@ Result<Ping> make_ping(Stage& stage);
 Status notify_round_trip(Agent& agent, const Plan& plan, Notification& room, const SubmitOptions& options);
 /// As many as fit into `budget`. Returns the median, ns; each time is added to `singles`.
 Result<double> notify_round_trips(Stage& stage, const Plan& plan, Duration budget, std::vector<std::uint64_t>& singles);
+/// The same of notifications of 8 bytes, without a write.
+Result<double> message_round_trips(Stage& stage, Duration budget, std::vector<std::uint64_t>& singles);
 
 }  // namespace hawser::cli::bench

@@ -154,7 +154,7 @@ Result<Figure> run_bandwidth(Bench& bench, const UcxRow& row) {
   return figure;
 }
 
-// Half a round trip of 8 bytes: written into each other's memory and watched there, or told by notification (tag).
+// Half a round trip of 8 bytes: written into each other's memory and watched there, or as a notification (tag).
 Result<Figure> run_latency(Bench& bench, Over over, bool put) {
   HAWSER_TRY_ASSIGN(const UcxTool tool, find_ucx());
   HAWSER_TRY_ASSIGN(const VerbsStage found, stage_of(bench, over, Turns::kSpinning));
@@ -164,7 +164,7 @@ Result<Figure> run_latency(Bench& bench, Over over, bool put) {
   Contest contest{.better = Better::kLower, .placed = over != Over::kVerbs};
   contest.subject = {"hawser", [&](Duration budget) -> Result<double> {
                        HAWSER_TRY_ASSIGN(const double ns, put ? pong_round_trips(*stage, pong, budget, singles)
-                                                              : notify_round_trips(*stage, pong.plan, budget, singles));
+                                                              : message_round_trips(*stage, budget, singles));
                        return ns / 2;
                      }};
   const UcxTest test{.test = put ? "ucp_put_lat" : "tag_lat",
@@ -199,7 +199,7 @@ void add_ucx_rows(std::vector<Row>& rows) {
     for (const bool put : {true, false}) {
       rows.push_back(
           {fmt::format("ucx.{}.{}_lat8", name_of_over, put ? "put" : "tag"),
-           fmt::format("8 B {}, one way, ÷ ucx {}", put ? "write" : "write with notification", put ? "put" : "tag"),
+           fmt::format("8 B {}, one way, ÷ ucx {}", put ? "write" : "notification", put ? "put" : "tag"),
            "ns", Better::kLower, ratio_at_most(latency_target),
            [over = over, put](Bench& bench) { return run_latency(bench, over, put); }});
     }

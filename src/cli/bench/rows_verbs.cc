@@ -109,16 +109,24 @@ Result<Figure> run_blocks(Bench& bench) {
   return figure;
 }
 
-/// Half a round trip of writes that the other side sees in its memory: what `ib_write_lat` measures.
-Result<Figure> run_put_latency(Bench& bench) {
+enum class RoundTrip { kPut, kNotify, kMessage };
+
+/// Half a round trip of 8 bytes: written and seen in memory by the other side, as `ib_write_lat` measures; written with
+/// a notification, which a notification answers; notifications alone.
+Result<Figure> run_round_trip(Bench& bench, RoundTrip kind) {
   HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config, Turns::kSpinning));
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(found.spec));
   HAWSER_TRY_ASSIGN(const Pong pong, make_pong(*stage));
   HAWSER_TRY_ASSIGN(const auto raw, RawLoop::open(devices_of(*stage, found.devices), 4096));
   std::vector<std::uint64_t> singles;
+  const auto round_trips = [&](Duration budget) {
+    if (kind == RoundTrip::kPut) return pong_round_trips(*stage, pong, budget, singles);
+    if (kind == RoundTrip::kNotify) return notify_round_trips(*stage, pong.plan, budget, singles);
+    return message_round_trips(*stage, budget, singles);
+  };
   Contest contest{.better = Better::kLower, .placed = false};
   contest.subject = {"hawser", [&](Duration budget) -> Result<double> {
-                       HAWSER_TRY_ASSIGN(const double ns, pong_round_trips(*stage, pong, budget, singles));
+                       HAWSER_TRY_ASSIGN(const double ns, round_trips(budget));
                        return ns / 2;
                      }};
   contest.ceilings = {{"one post each way, both in one process", [&](Duration budget) -> Result<double> {
@@ -163,7 +171,13 @@ Result<Figure> run_latency(Bench& bench) {
 
 void add_verbs_rows(std::vector<Row>& rows) {
   rows.push_back({"verbs.put_lat8", "8 B written there and back and seen in memory, half of it ÷ posts in one process",
-                  "ns", Better::kLower, ratio_at_most(1.5), run_put_latency});
+                  "ns", Better::kLower, ratio_at_most(1.5),
+                  [](Bench& bench) { return run_round_trip(bench, RoundTrip::kPut); }});
+  rows.push_back({"verbs.notify_lat8", "8 B write with notification, answered by one, half of it ÷ posts each way", "ns",
+                  Better::kLower, ratio_at_most(2), [](Bench& bench) { return run_round_trip(bench, RoundTrip::kNotify); }});
+  rows.push_back({"verbs.message_lat8", "8 B notification, answered by one, half of it ÷ posts each way", "ns",
+                  Better::kLower, ratio_at_most(1.5),
+                  [](Bench& bench) { return run_round_trip(bench, RoundTrip::kMessage); }});
   rows.push_back({"verbs.write_lat8", "8 B write, submit to final, ÷ one post and its completion", "ns", Better::kLower,
                   ratio_at_most(1.5), run_latency});
   rows.push_back({"verbs.blocks.4096x16k", "write of 4096 × 16 KiB scattered ÷ one of 64 MiB", "GB/s", Better::kHigher,

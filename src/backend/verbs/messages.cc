@@ -177,19 +177,25 @@ void Messages::tell(std::span<const std::byte> message) {
   events_.message(path_, std::move(buffer));
 }
 
+/// The next message, out of its receive.
+void Messages::deliver_slot(std::uint32_t slot, std::uint32_t size) {
+  tell(receive_slot(slot).first(size));
+  repost_.push_back(slot);
+  ++untold_;
+  ++expected_;
+}
+
 void Messages::deliver() {
   while (can_deliver()) {
     const Early& early = early_.begin()->second;
     if (early.in_slot) {
-      tell(receive_slot(early.slot).first(early.size));
-      repost_.push_back(early.slot);
-      ++untold_;
+      deliver_slot(early.slot, early.size);
     } else {
       tell(early.copy);
       if (early.passed) --passed_;
       word_wanted_ = true;
+      ++expected_;
     }
-    ++expected_;
     early_.erase(early_.begin());
   }
 }
@@ -209,7 +215,11 @@ Status Messages::on_receive(std::uint32_t slot, std::uint32_t size) {
     repost_.push_back(slot);
     return {};
   }
-  early_[head.sequence] = {.in_slot = true, .passed = false, .slot = slot, .size = size, .copy = {}};
+  if (head.sequence == expected_ && allowed_ && !events_.messages_full()) {
+    deliver_slot(slot, size);
+  } else {
+    early_[head.sequence] = {.in_slot = true, .passed = false, .slot = slot, .size = size, .copy = {}};
+  }
   deliver();
   return {};
 }

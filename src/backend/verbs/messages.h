@@ -113,6 +113,7 @@ class Messages {
   bool is_next_here() const { return allowed_ && !early_.empty() && early_.begin()->first == expected_; }
   bool can_deliver() const { return is_next_here() && !events_.messages_full(); }
   void tell(std::span<const std::byte> message);
+  void deliver_slot(std::uint32_t slot, std::uint32_t size);
 
   const std::uint32_t slots_;
   const std::uint32_t receives_;  ///< Those of immediates included.

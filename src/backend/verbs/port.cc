@@ -288,7 +288,8 @@ std::size_t VerbsPort::poll(std::span<PortEvent> out) {
   while (count < out.size()) {
     if (stash_at_ == stash_end_) {
       if (shows_stash) break;  // Messages shown from it must stay.
-      for (PortEvent& event : stash_) event = PortEvent();
+      // Only what was taken: an idle turn comes here, too.
+      for (PortEvent& event : std::span(stash_).first(stash_end_)) event = PortEvent();
       stash_at_ = 0;
       stash_end_ = parts_.control->poll(stash_);
       if (stash_end_ == 0) break;

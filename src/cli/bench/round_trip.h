@@ -1,7 +1,7 @@
 #pragma once
 
-// Round trips that an application sees: a write with a notification, or a notification alone, and the child answers with
-// a notification.
+// Round trips that an application sees: a write with a notification, or a notification alone, and the child answers
+// with a notification.
 
 #include <cstdint>
 #include <vector>

@@ -197,11 +197,10 @@ constexpr struct {
 void add_ucx_rows(std::vector<Row>& rows) {
   for (const auto& [over, name_of_over, latency_target, target] : kOvers) {
     for (const bool put : {true, false}) {
-      rows.push_back(
-          {fmt::format("ucx.{}.{}_lat8", name_of_over, put ? "put" : "tag"),
-           fmt::format("8 B {}, one way, ÷ ucx {}", put ? "write" : "notification", put ? "put" : "tag"),
-           "ns", Better::kLower, ratio_at_most(latency_target),
-           [over = over, put](Bench& bench) { return run_latency(bench, over, put); }});
+      rows.push_back({fmt::format("ucx.{}.{}_lat8", name_of_over, put ? "put" : "tag"),
+                      fmt::format("8 B {}, one way, ÷ ucx {}", put ? "write" : "notification", put ? "put" : "tag"),
+                      "ns", Better::kLower, ratio_at_most(latency_target),
+                      [over = over, put](Bench& bench) { return run_latency(bench, over, put); }});
     }
     for (const auto& [kind, name, ours] : kKinds) {
       for (std::uint64_t size = 4096; size <= 64u << 20; size *= 4) {

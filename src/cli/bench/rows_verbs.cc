@@ -173,8 +173,9 @@ void add_verbs_rows(std::vector<Row>& rows) {
   rows.push_back({"verbs.put_lat8", "8 B written there and back and seen in memory, half of it ÷ posts in one process",
                   "ns", Better::kLower, ratio_at_most(1.5),
                   [](Bench& bench) { return run_round_trip(bench, RoundTrip::kPut); }});
-  rows.push_back({"verbs.notify_lat8", "8 B write with notification, answered by one, half of it ÷ posts each way", "ns",
-                  Better::kLower, ratio_at_most(2), [](Bench& bench) { return run_round_trip(bench, RoundTrip::kNotify); }});
+  rows.push_back({"verbs.notify_lat8", "8 B write with notification, answered by one, half of it ÷ posts each way",
+                  "ns", Better::kLower, ratio_at_most(2),
+                  [](Bench& bench) { return run_round_trip(bench, RoundTrip::kNotify); }});
   rows.push_back({"verbs.message_lat8", "8 B notification, answered by one, half of it ÷ posts each way", "ns",
                   Better::kLower, ratio_at_most(1.5),
                   [](Bench& bench) { return run_round_trip(bench, RoundTrip::kMessage); }});

@@ -8,7 +8,8 @@ checkout, in the virtual machine that has both devices:
 Each round runs perftest, Hawser and perftest again; Hawser's figures are those of the rows verbs.write, verbs.read and
 verbs.put_lat8 of `hawser bench`. perftest moves --bytes (a power of two, 4 KiB to 64 MiB) in messages of 1 MiB at most, at
 least 16 MiB in all. Both latencies are half of a round trip of 8 bytes that the other side sees in its memory. A round in
-which perftest's two runs differ by more than 20 % is left out and counted, for bandwidth and for latency apart.
+which perftest's two runs differ by more than 20 % is left out and counted, for bandwidth and for latency apart. Each round
+is told on stderr as it ends, so a run that is cut short still has its figures.
 """
 
 import argparse
@@ -77,13 +78,19 @@ def rows_of_hawser(program, size):
             "latency": rows[ids["latency"]]["value"] / 1e3}
 
 
+def tell_round(number, before, ours, after):
+    figures = (f"{key} {ours[key]:.3f} ({before[key]:.3f}, {after[key]:.3f})" for key in FIGURES)
+    print(f"round {number}, Hawser (perftest before, after): {'; '.join(figures)}", file=sys.stderr, flush=True)
+
+
 def measure(program, rounds, size):
     """Per figure: the rounds that count, ours and theirs, and how many do not."""
     kept, left_out = {key: [] for key in FIGURES}, {key: 0 for key in FIGURES}
-    for _ in range(rounds):
+    for number in range(1, rounds + 1):
         before = rows_of_perftest(size)
         ours = rows_of_hawser(program, size)
         after = rows_of_perftest(size)
+        tell_round(number, before, ours, after)
         for key in FIGURES:
             if abs(before[key] - after[key]) > UNSTEADY * max(before[key], after[key]):
                 left_out[key] += 1

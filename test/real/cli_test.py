@@ -264,7 +264,8 @@ def test_bench():
     if not any(pathlib.Path("/sys/class").glob("infiniband/*")):
         verbs = run_json("bench", "--quick", "--backend", "verbs", "--row", "*.4k,*lat8")
         assert {row["id"] for row in verbs["rows"]} == {
-            "verbs.put_lat8", "verbs.write_lat8", "verbs.write.4k", "verbs.read.4k"}, verbs
+            "verbs.put_lat8", "verbs.notify_lat8", "verbs.message_lat8", "verbs.write_lat8", "verbs.write.4k",
+            "verbs.read.4k"}, verbs
         assert all(row["state"] == "skipped" and "RDMA" in row["error"]["message"] for row in verbs["rows"]), verbs
     wrong = run("bench", "--row", "no.such.row", expect=11)
     assert "--list" in wrong.stderr, wrong.stderr

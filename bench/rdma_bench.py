@@ -3,10 +3,12 @@
     PYTHONPATH=build/release/python python bench/rdma_bench.py             # both, interleaved; needs torchmonarch
     PYTHONPATH=build/release/python python bench/rdma_bench.py --plain     # hawser.rdma alone, two plain processes
     PYTHONPATH=build/release/python python bench/rdma_bench.py --memory    # 2 GiB written and read, and what it takes
-    --backends tcp: by tcp alone.  --ceiling: one copy between two arrays of one process, beside it.
+    --backends tcp: by tcp alone.  --ceiling: beside it, between actors what the same two processes do without a library
+    (bench/rdma_ceiling.py: process_vm_readv and writev, or sockets with --backends tcp), between plain processes one copy
+    between two arrays of one process.
 
-Times are medians of whole calls, as a program sees them: `await` in an endpoint, `.get()` in a plain process. Rounds of the
-two alternate in one run, so that both see the same machine.
+Times are medians of whole calls, as a program sees them: `await` in an endpoint, `.get()` in a plain process. Rounds of all
+alternate in one run, so that they see the same machine.
 """
 
 import argparse
@@ -16,7 +18,11 @@ import statistics
 import sys
 import time
 
+import rdma_ceiling
+
 os.environ.setdefault("MONARCH_RDMA_ALLOW_TCP_FALLBACK", "1")
+# The actors' processes import rdma_ceiling, too.
+os.environ["PYTHONPATH"] = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), os.environ.get("PYTHONPATH", "")])
 SIZES = [8, 64 << 10, 1 << 20, 64 << 20]
 OPERATIONS = ["read", "write"]
 ROUNDS = 7
@@ -35,8 +41,8 @@ def name_of(size):
 
 def print_row(size, operation, seconds):
     cells = [f"{1e6 * one:10.1f} us {size / one / 1e9:8.3f} GB/s" for one in seconds]
-    ratio = f"{seconds[1] / seconds[0]:8.1f} x" if len(seconds) == 2 else ""
-    print(f"{name_of(size):>8} {operation:>6}  " + "  ".join(cells) + ratio, flush=True)
+    ratios = [f"{one / seconds[0]:8.2f} x" for one in seconds[1:]]
+    print(f"{name_of(size):>8} {operation:>6}  " + "  ".join(cells + ratios), flush=True)
 
 
 def medians(measured):
@@ -64,11 +70,18 @@ def between_actors(sizes):
             self.kept[library, size] = data, buffer
             return buffer
 
+        @endpoint
+        async def lend_plainly(self, size: int):
+            data = torch.zeros(size, dtype=torch.uint8)
+            self.kept["ceiling", size] = data
+            return os.getpid(), data.data_ptr(), rdma_ceiling.listen(memoryview(data.numpy()))
+
     class User(Actor):
         def __init__(self, backends):
             import hawser.rdma
             hawser.rdma.configure(backends=backends)
-            self.memory = {}
+            self.memory, self.ceilings = {}, {}
+            self.by_sockets = backends == ["tcp"]
 
         @endpoint
         async def run(self, buffer, size: int, operation: str, times: int) -> float:
@@ -81,25 +94,38 @@ def between_actors(sizes):
                 seconds.append(time.perf_counter() - begin)
             return statistics.median(seconds)
 
+        @endpoint
+        async def run_ceiling(self, lent, size: int, operation: str, times: int) -> float:
+            memory = self.memory.setdefault(size, torch.ones(size, dtype=torch.uint8))
+            if size not in self.ceilings:
+                self.ceilings[size] = rdma_ceiling.Ceiling(lent, memoryview(memory.numpy()), self.by_sockets)
+            return self.ceilings[size].seconds(operation, times)
+
     backends = OPTIONS.backends
     owner = this_host().spawn_procs(per_host={"gpus": 1}).spawn("owner", Owner, backends)
     user = this_host().spawn_procs(per_host={"gpus": 1}).spawn("user", User, backends)
     libraries = ["hawser.rdma", "monarch.rdma"]
     buffers = {(library, size): owner.lend.call_one(library, size).get() for library in libraries for size in sizes}
+    lent = {size: owner.lend_plainly.call_one(size).get() for size in sizes} if OPTIONS.ceiling else {}
     measured = {}
     for turn in range(ROUNDS + 1):
         for size in sizes:
             for operation in OPERATIONS:
+                if OPTIONS.ceiling:
+                    one = user.run_ceiling.call_one(lent[size], size, operation, times_of(size)).get()
+                    if turn > 0:
+                        measured.setdefault((size, operation, "ceiling"), []).append(one)
                 for library in libraries:
                     times = times_of(size) if library == "hawser.rdma" or size <= 1 << 20 else 2
                     one = user.run.call_one(buffers[library, size], size, operation, times).get()
                     if turn > 0:  # The first warms up.
                         measured.setdefault((size, operation, library), []).append(one)
-    print(f"{'size':>8} {'':>6}  {'hawser.rdma':>27}  {'monarch.rdma':>27}")
+    columns = libraries + (["ceiling"] if OPTIONS.ceiling else [])
+    print(f"{'size':>8} {'':>6}" + "".join(f"  {name:>27}" for name in columns) + "   each / hawser.rdma")
     result = medians(measured)
     for size in sizes:
         for operation in OPERATIONS:
-            print_row(size, operation, [result[size, operation, library] for library in libraries])
+            print_row(size, operation, [result[size, operation, name] for name in columns])
 
 
 # Between plain processes.

@@ -247,7 +247,8 @@ TEST(Session, BoundsHold) {
 
 TEST(Session, AnAckRidesWithOneReliableMessage) {
   const std::string alone = message(Send{2, 16, {}}, "hello");
-  const Envelope envelope = envelope_of(acked(500, alone));
+  const std::string both = acked(500, alone);
+  const Envelope envelope = envelope_of(both);
   EXPECT_EQ(envelope.acked, 500u);
   EXPECT_EQ(envelope.kind, SessionKind::kSend);
   EXPECT_EQ(base::as_text(decode_send(envelope)->bytes), "hello");

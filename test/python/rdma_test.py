@@ -232,6 +232,7 @@ def test_c10_a_stopped_owner_means_a_timeout(far):
     buffer = far(make, 4096)
     assert read(buffer, 4096) == pattern(4096)
     os.kill(far.process.pid, signal.SIGSTOP)
+    os.waitpid(far.process.pid, os.WUNTRACED)  # Its threads may answer until then.
     try:
         begin = time.monotonic()
         with pytest.raises((TimeoutError, ConnectionError)):

@@ -56,6 +56,7 @@ Status AgentCore::current(std::string_view call, const Peer& peer) {
 
 bool AgentCore::check(std::string_view name, const XferDescList* list) {
   if (!need_home("check_remote_md").ok()) return false;
+  if (has_backend()) poll_at_times();  // A peer that died is found out by who asks for it, too.
   const std::lock_guard lock(mutex_);
   if (name == name_ || !find_peer(name)) return false;
   if (list == nullptr) return true;

@@ -151,6 +151,15 @@ def test_killed_in_flight():
                 assert here.must("release") == 0
 
 
+def test_killed_at_rest():
+    """Whoever does nothing but ask for the peer learns of its death."""
+    for mode in ("polled", "thread"):
+        with pair(mode) as (here, there):
+            assert here.code("check", "there") == 0
+            there.kill()
+            eventually(lambda: here.code("check", "there") == NOT_FOUND, "the death was not noticed", 5)
+
+
 def test_killed_in_a_flood():
     for mode in ("polled", "thread"):
         for delay in (0, 0.002, 0.01, 0.03):

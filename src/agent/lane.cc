@@ -135,7 +135,7 @@ bool Lane::wait_in_pauses(const std::function<bool()>& reached, Instant deadline
 bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
   if (core_.hooks.pause) return wait_in_pauses(reached, deadline);
   Instant now = core_.now();
-  Instant busy_until = now + kSpinWindow;
+  Instant busy = now;
   while (!reached()) {
     if (now >= deadline) return reached();
     if (driven() || leading_.exchange(true, std::memory_order_acquire)) {
@@ -147,8 +147,11 @@ bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
     const std::size_t work = turn(now);
     unlock();
     run_jobs();
-    if (work > 0) busy_until = now + kSpinWindow;
-    if (work == 0 && now >= busy_until && !reached()) rest(deadline);
+    if (work > 0) busy = now;
+    if (work == 0 && now - busy >= spin_.window() && !reached()) {
+      rest(deadline);
+      spin_.slept(core_.now() - now);
+    }
     leading_.store(false, std::memory_order_release);
     now = core_.now();
   }

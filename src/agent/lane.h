@@ -23,6 +23,7 @@
 #include "base/mpsc_ring.h"
 #include "base/mutex.h"
 #include "base/spin.h"
+#include "base/spin_window.h"
 
 namespace hawser::agent {
 
@@ -31,6 +32,8 @@ struct Slot;
 
 inline constexpr std::size_t kSubmissionsMax = 8192;  ///< Slots waiting for the lane's holder; beyond: kBusy.
 inline constexpr Duration kSpinWindow = std::chrono::microseconds(50);
+/// Up to which a waiter's window grows while what it waits for comes soon.
+inline constexpr Duration kSpinWindowMax = std::chrono::microseconds(300);
 
 class HAWSER_CAPABILITY("lane") Lane {
  public:
@@ -100,7 +103,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   std::atomic<bool> cancels_{false};
   std::atomic<bool> driven_{false};
 
-  std::atomic<bool> leading_{false};  ///< A waiter leads: turns and sleeps are its.
+  std::atomic<bool> leading_{false};                    ///< A waiter leads: turns and sleeps are its.
+  base::SpinWindow spin_{kSpinWindow, kSpinWindowMax};  ///< The leader's.
   std::atomic<bool> sleeping_{false};
   std::unique_ptr<base::Epoll> epoll_;
   base::EventFd wake_{base::Fd()};

@@ -12,6 +12,7 @@
 #include "agent/plan.h"
 #include "base/bytes.h"
 #include "base/spin.h"
+#include "base/spin_window.h"
 #include "base/try.h"
 #include "rdma/rules.h"
 #include "wire/card.h"
@@ -28,7 +29,7 @@ constexpr std::size_t kCompletionsPerRound = 256;
 constexpr std::size_t kWatchedPerRound = 256;
 constexpr Duration kWatchNap = std::chrono::microseconds(50);
 constexpr Duration kTick = std::chrono::milliseconds(2);  ///< While something waits for a peer or for room.
-constexpr Duration kSpin = DriverOptions().spin;
+constexpr Duration kSpin = DriverOptions().spin, kSpinMax = std::chrono::microseconds(300);
 constexpr Duration kLedNap = std::chrono::milliseconds(1);
 constexpr Duration kIdleNap = std::chrono::seconds(1);
 
@@ -108,6 +109,7 @@ void Engine::run() {
                                    pollfd{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = drives ? agent_.event_fd() : -1, .events = POLLIN, .revents = 0}};
   Instant busy = Clock::steady().now();
+  base::SpinWindow spin(kSpin, kSpinMax);
   while (!stop_.load(std::memory_order_acquire)) {
     // Who waits for an operation moves the agent on by itself, with less delay than by way of this thread.
     const bool is_led = drives && waiters_.load(std::memory_order_relaxed) > 0;
@@ -118,7 +120,8 @@ void Engine::run() {
       continue;
     }
     // As a Driver: what follows at once finds this thread awake.
-    if (drives && !is_led && Clock::steady().now() - busy < kSpin) {
+    const Instant now = Clock::steady().now();
+    if (drives && !is_led && now - busy < spin.window()) {
       base::cpu_relax();
       continue;
     }
@@ -126,6 +129,7 @@ void Engine::run() {
     const timespec patience = {.tv_sec = pause.count() / 1'000'000'000, .tv_nsec = pause.count() % 1'000'000'000};
     (void)::ppoll(watched.data(), is_led ? 2 : 3, &patience, nullptr);
     (void)wake_.drain();
+    spin.slept(Clock::steady().now() - now);
   }
 }
 

@@ -4,11 +4,13 @@
 
 #include "cli/bench/message_channel.h"
 #include "cli/bench/pace.h"
+#include "cli/interrupt.h"
 
 namespace hawser::cli::bench {
 namespace {
 
 constexpr std::int64_t kPatience = 10'000'000'000;
+constexpr Duration kLook = std::chrono::milliseconds(10);
 
 Result<double> send_messages(Stage& stage, const Load& load, Duration budget) {
   Pace pace(load.shape().bytes(), budget);
@@ -27,14 +29,30 @@ Result<double> send_messages(Stage& stage, const Load& load, Duration budget) {
   return pace.gb_per_s();
 }
 
+/// As await_notification, but the processor is left to others.
+Status sleep_until_notified(Agent& agent, Notification& room) {
+  const std::int64_t deadline = now_ns() + kPatience;
+  while (agent.take_notifications({&room, 1}) == 0) {
+    agent.wait(kLook);
+    HAWSER_TRY(interrupt_status());
+    if (now_ns() > deadline) return Status(Code::kTimedOut, "no notification came from the second process");
+  }
+  return Status();
+}
+
 // The child answers each notification, so a message counts when it was seen.
-Result<double> write_messages(Stage& stage, Load& load, std::size_t window, Duration budget) {
+Result<double> write_messages(Stage& stage, Load& load, std::size_t window, Duration budget, Turns turns) {
   Pace pace(load.shape().bytes(), budget);
   Notification room;
   std::deque<Transfer> in_flight;
   const auto end_one = [&]() -> Status {
-    HAWSER_TRY(await_notification(stage.agent(), room));
-    HAWSER_TRY(finish(stage.agent(), in_flight.front()));
+    if (turns == Turns::kSleeping) {
+      HAWSER_TRY(sleep_until_notified(stage.agent(), room));
+      HAWSER_TRY(in_flight.front().wait(Duration(kPatience)));
+    } else {
+      HAWSER_TRY(await_notification(stage.agent(), room));
+      HAWSER_TRY(finish(stage.agent(), in_flight.front()));
+    }
     in_flight.pop_front();
     pace.count();
     return Status();
@@ -50,11 +68,11 @@ Result<double> write_messages(Stage& stage, Load& load, std::size_t window, Dura
 
 }  // namespace
 
-Result<double> measure_messages(Stage& stage, Load& load, std::size_t window, Duration budget) {
+Result<double> measure_messages(Stage& stage, Load& load, std::size_t window, Duration budget, Turns turns) {
   if (load.shape().bytes() <= kMessageMax) {
     return stage.measure({{"mode", "messages"}}, [&] { return send_messages(stage, load, budget); });
   }
-  return stage.measure({{"mode", "echo"}}, [&] { return write_messages(stage, load, window, budget); });
+  return stage.measure({{"mode", "echo"}}, [&] { return write_messages(stage, load, window, budget, turns); });
 }
 
 }  // namespace hawser::cli::bench

@@ -40,7 +40,8 @@ struct UcxRow {
 };
 
 constexpr Turns turns_of(const UcxRow& row) {
-  return row.over == Over::kVerbs && row.kind != Kind::kTag ? Turns::kSleeping : Turns::kSpinning;
+  const bool is_one_message = row.kind == Kind::kTag && row.size <= kMessageMax;
+  return row.over == Over::kVerbs && !is_one_message ? Turns::kSleeping : Turns::kSpinning;
 }
 
 /// Our stage, and for verbs the devices that UCX takes as well.
@@ -105,7 +106,7 @@ std::size_t window_of(const UcxRow& row) {
 
 Slice subject(Stage& stage, Load& load, const UcxRow& row, std::vector<std::uint64_t>& singles) {
   return [&, row](Duration budget) -> Result<double> {
-    if (row.kind == Kind::kTag) return measure_messages(stage, load, window_of(row), budget);
+    if (row.kind == Kind::kTag) return measure_messages(stage, load, window_of(row), budget, turns_of(row));
     std::uint64_t bytes = 0;
     return stage.measure({{"mode", "serve"}}, [&]() -> Result<double> {
       if (row.over != Over::kShm)

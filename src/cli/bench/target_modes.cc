@@ -84,7 +84,11 @@ Status TargetProcess::rest(const Over& over) {
 Status TargetProcess::echo(const Over& over) {
   Notification notification;
   while (!over()) {
-    if (!driver_) poll_all();
+    if (driver_) {
+      agent_.wait(std::chrono::milliseconds(kDrivenLookMs));
+    } else {
+      poll_all();
+    }
     while (agent_.take_notifications({&notification, 1}) == 1) {
       HAWSER_TRY(answer(notification.peer, notification.text, over));
     }

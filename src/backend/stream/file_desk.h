@@ -78,6 +78,8 @@ class FileDesk {
 
   /// Files can be served here. The first call opens what that takes.
   bool open();
+  /// Whether `open` was called with success: before, there is nothing to do here.
+  bool is_open() const { return mover_ != nullptr; }
   /// In place of what `open` would take.
   void use(std::unique_ptr<fileio::Queue> queue);
   /// Nothing when kStagedMax is reached.

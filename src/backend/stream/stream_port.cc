@@ -76,6 +76,7 @@ std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
 }
 
 std::size_t StreamPort::serve_files(const TurnBudget& budget) {
+  if (!files_.is_open()) return 0;  // Most agents serve none, and an idle turn comes here, too.
   const std::size_t work = files_.turn(budget.kernel_copy_bytes);
   for (FileJob job; files_.poll(&job);) {
     static_cast<StreamPath*>(job.path)->activate();

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/copy_kernels.h"
+#include "base/copy_shared_cache.h"
 #include "base/copy_string.h"
 #include "base/spin.h"
 
@@ -119,7 +120,7 @@ void stream_group(const CopyKernels& kernel, Group group) {
 bool streams(std::size_t size, CopyHint hint) {
   const std::uint64_t total = std::max<std::uint64_t>(size, hint.total_bytes);
   if (size < kStreamPieceMin || total < kStreamTotalMin) return false;
-  return hint.scattered || hint.read_elsewhere || total > kCachedTotalMax;
+  return hint.scattered || (hint.read_elsewhere && !shared_cache_pays()) || total > kCachedTotalMax;
 }
 
 void CopyKernels::stream(const CopyPiece& piece) const {

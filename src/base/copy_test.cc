@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/copy_shared_cache.h"
 #include "base/rng.h"
 
 namespace hawser::base {
@@ -100,7 +101,8 @@ TEST(Copy, KernelsAreFoundByName) {
 
 TEST(Copy, StreamsWhatOutgrowsTheCaches) {
   EXPECT_FALSE(streams(64 * 1024, {}));
-  EXPECT_TRUE(streams(64 * 1024, {.read_elsewhere = true}));
+  EXPECT_EQ(streams(64 * 1024, {.read_elsewhere = true}), !shared_cache_pays());
+  EXPECT_TRUE(streams(64 << 20, {.read_elsewhere = true}));
   EXPECT_TRUE(streams(64 << 20, {}));
   EXPECT_TRUE(streams(64 * 1024, {.total_bytes = 64 << 20}));
   EXPECT_TRUE(streams(4096, {.total_bytes = 1 << 20, .scattered = true}));

@@ -17,7 +17,7 @@ std::string line_of(const std::string& path) {
   return line;
 }
 
-bool find_out() noexcept {
+bool pays_here() noexcept {
   try {
     // The same family, of which both were measured.
     return string_moves_pay() && one_cache_for_all("/sys/devices/system/cpu");
@@ -45,7 +45,7 @@ bool one_cache_for_all(const std::string& root) {
 }
 
 bool shared_cache_pays() noexcept {
-  static const bool pays = find_out();
+  static const bool pays = pays_here();
   return pays;
 }
 

@@ -182,6 +182,16 @@ TEST(EtcdFault, MoreWatchesThanOneAndFewerAgain) {
   EXPECT_TRUE(narrow.await("a/1=v a/2=w"));
 }
 
+// Its threads may be anywhere when it is told to end, also before their first look for that. Who misses it sleeps on.
+TEST(EtcdFault, ClosedAtAnyMomentOfItsBeginning) {
+  const EtcdServer server;
+  for (int i = 0; i < 3000; ++i) {
+    const auto directory = open(server);
+    const Instant until = now() + std::chrono::nanoseconds(i % 300 * 500);
+    while (now() < until) continue;
+  }
+}
+
 TEST(EtcdFault, WrongOptionsAreNamed) {
   const auto message = [](EtcdOptions options) { return std::string(etcd(options).status().message()); };
   EXPECT_NE(message({.endpoints = {}}).find("endpoints"), std::string::npos);

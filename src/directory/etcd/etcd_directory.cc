@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/try.h"
 #include "directory/desk.h"
+#include "directory/etcd/bell.h"
 #include "directory/etcd/operations.h"
 #include "directory/etcd/tied.h"
 #include "directory/etcd/watcher.h"
@@ -26,31 +27,6 @@ constexpr Duration kFarewellMax = std::chrono::milliseconds(500);
 constexpr std::size_t kWarningsMax = 64;
 
 Instant now() { return Clock::steady().now(); }
-
-/// Tells sleepers that something happened.
-class Bell {
- public:
-  void ring() {
-    base::MutexLock lock(mutex_);
-    ++count_;
-    rung_.notify_all();
-  }
-  std::uint64_t count() {
-    base::MutexLock lock(mutex_);
-    return count_;
-  }
-  /// True when it rang since `count`.
-  bool wait(std::uint64_t count, Instant until) {
-    base::MutexLock lock(mutex_);
-    while (count_ == count && rung_.wait_until(mutex_, until)) continue;
-    return count_ != count;
-  }
-
- private:
-  base::Mutex mutex_;
-  base::CondVar rung_;
-  std::uint64_t count_ HAWSER_GUARDED_BY(mutex_) = 0;
-};
 
 class EtcdDirectory final : public Directory {
  public:
@@ -99,7 +75,6 @@ class EtcdDirectory final : public Directory {
   Desk desk_;
   SharedStore store_;
   Bell asked_, answered_;
-  std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> told_{0};  ///< Rings of answered_ that run_job has told of.
 
   const std::unique_ptr<Cluster> cluster_;
@@ -139,10 +114,9 @@ EtcdDirectory::~EtcdDirectory() {
     watcher_thread_.detach();
     return;
   }
-  stopping_.store(true, std::memory_order_release);
   worker_http_->stop();
   watcher_http_->stop();
-  asked_.ring();
+  asked_.close();
   worker_thread_.join();
   watcher_thread_.join();
   worker_http_->restart();
@@ -159,9 +133,10 @@ Ticket EtcdDirectory::submit(Request request) {
 bool EtcdDirectory::run_job(Instant at, Instant deadline) {
   // The caller's clock may be another than ours: only how long it waits is taken from it.
   const Duration patience = std::clamp(deadline - at, Duration::zero(), kJobMax);
-  const bool rang = answered_.wait(told_.load(std::memory_order_relaxed), now() + patience);
-  told_.store(answered_.count(), std::memory_order_relaxed);
-  return rang;
+  const std::uint64_t told = told_.load(std::memory_order_relaxed);
+  const std::uint64_t rang = answered_.wait(told, now() + patience);
+  told_.store(rang, std::memory_order_relaxed);
+  return rang != told;
 }
 
 void EtcdDirectory::warn(const std::string& about, std::string text) {
@@ -178,7 +153,7 @@ std::vector<std::string> EtcdDirectory::warnings() const {
 }
 
 void EtcdDirectory::work() {
-  while (!stopping_.load(std::memory_order_acquire)) {
+  while (!asked_.is_closed()) {
     const std::uint64_t asked = asked_.count();
     const Instant next = tied_.upkeep(now());
     if (std::optional<Request> request = desk_.take()) {

@@ -15,6 +15,7 @@
 
 #include "agent/open.h"
 #include "backend/tcp/factory.h"
+#include "backend/test_wrapped.h"
 
 namespace hawser::agent {
 namespace {
@@ -29,20 +30,21 @@ struct Removable {
 };
 
 /// The port of another backend, as long as the device is there.
-class DevicePort final : public backend::Port {
+class DevicePort final : public backend::WrappedPort {
  public:
-  DevicePort(std::unique_ptr<backend::Port> inner, Removable& device) : inner_(std::move(inner)), device_(device) {}
+  DevicePort(std::unique_ptr<backend::Port> inner, Removable& device)
+      : WrappedPort(std::move(inner)), device_(device) {}
 
   Result<backend::Path*> open_path(const backend::PathTarget& target, Instant now) override {
     ++device_.opened;
     if (device_.is_away) return Status(Code::kDisconnected, "the device is away").with_scope(Scope::kPath);
-    Result<backend::Path*> path = inner_->open_path(target, now);
+    Result<backend::Path*> path = WrappedPort::open_path(target, now);
     if (path) paths_.push_back(*path);
     return path;
   }
   void release_path(backend::Path* path) override {
     std::erase(paths_, path);
-    inner_->release_path(path);
+    WrappedPort::release_path(path);
   }
   std::size_t turn(Instant now, const backend::TurnBudget& budget) override {
     std::uint64_t bytes = 0;
@@ -52,56 +54,32 @@ class DevicePort final : public backend::Port {
       path->give_up(Status(Code::kDisconnected, "the device went away").with_scope(Scope::kPath));
     }
     device_.bytes_out = bytes;
-    return inner_->turn(now, budget);
+    return WrappedPort::turn(now, budget);
   }
-  std::size_t poll(std::span<backend::PortEvent> out) override { return inner_->poll(out); }
-  Instant next_deadline() const override { return inner_->next_deadline(); }
-  int wait_fd() const override { return inner_->wait_fd(); }
-  bool prepare_sleep() override { return inner_->prepare_sleep(); }
-  bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override {
-    return inner_->region_quiet(index, generation, holder);
-  }
-  void begin_close(Instant now) override { inner_->begin_close(now); }
-  bool idle() const override { return inner_->idle(); }
 
  private:
-  const std::unique_ptr<backend::Port> inner_;
   Removable& device_;
   std::vector<backend::Path*> paths_;  ///< Opened here.
 };
 
-class DeviceBackend final : public backend::Backend {
+class DeviceBackend final : public backend::WrappedBackend {
  public:
   DeviceBackend(std::unique_ptr<backend::Backend> inner, Removable& device)
-      : inner_(std::move(inner)), device_(device) {}
-  const backend::Traits& traits() const override { return inner_->traits(); }
-  std::string address() const override { return inner_->address(); }
-  std::string readable_address() const override { return inner_->readable_address(); }
-  Status reachable(std::string_view peer_address) const override { return inner_->reachable(peer_address); }
-  Result<std::string> add_region(const backend::RegionEntry& region) override { return inner_->add_region(region); }
-  void remove_region(const backend::RegionEntry& region) override { inner_->remove_region(region); }
+      : WrappedBackend(std::move(inner)), device_(device) {}
   Result<std::unique_ptr<backend::Port>> open_port() override {
-    auto port = inner_->open_port();
+    auto port = WrappedBackend::open_port();
     if (!port) return port.error();
     return std::unique_ptr<backend::Port>(new DevicePort(*std::move(port), device_));
   }
-  Params params() const override { return inner_->params(); }
-  std::vector<std::string> warnings() const override { return inner_->warnings(); }
-  void disown_after_fork() override { inner_->disown_after_fork(); }
 
  private:
-  const std::unique_ptr<backend::Backend> inner_;
   Removable& device_;
 };
 
 backend::Factory device_factory(Removable& device) {
-  const auto open = [&device](const backend::Context& context,
-                              const Params& params) -> Result<std::unique_ptr<backend::Backend>> {
-    auto inner = backend::tcp_factory().open(context, params);
-    if (!inner) return inner.error();
-    return std::unique_ptr<backend::Backend>(new DeviceBackend(*std::move(inner), device));
-  };
-  return {.name = "device", .default_rank = 50, .open = open};
+  return backend::wrapping("device", 50, backend::tcp_factory(), [&device](std::unique_ptr<backend::Backend> inner) {
+    return std::make_unique<DeviceBackend>(std::move(inner), device);
+  });
 }
 
 Agent open(const std::string& name, Removable& device) {

@@ -16,6 +16,7 @@
 #include "agent/plan.h"
 #include "backend/loopback/factory.h"
 #include "backend/tcp/factory.h"
+#include "backend/test_wrapped.h"
 
 namespace hawser::agent {
 namespace {
@@ -25,40 +26,26 @@ constexpr std::uint64_t kMoved = 64 * 1024, kSmall = 16 * 1024;
 int asked = 0;  ///< How often a backend was asked whether it leads to a peer.
 
 /// Another backend, with small chunks.
-class SmallChunks final : public backend::Backend {
+class SmallChunks final : public backend::WrappedBackend {
  public:
-  explicit SmallChunks(std::unique_ptr<backend::Backend> inner) : inner_(std::move(inner)), traits_(inner_->traits()) {
+  explicit SmallChunks(std::unique_ptr<backend::Backend> inner)
+      : WrappedBackend(std::move(inner)), traits_(WrappedBackend::traits()) {
     traits_.chunk_bytes_max = kSmall;
   }
   const backend::Traits& traits() const override { return traits_; }
-  std::string address() const override { return inner_->address(); }
-  std::string readable_address() const override { return inner_->readable_address(); }
   Status reachable(std::string_view peer_address) const override {
     ++asked;
-    return inner_->reachable(peer_address);
+    return WrappedBackend::reachable(peer_address);
   }
-  Result<std::string> add_region(const backend::RegionEntry& region) override { return inner_->add_region(region); }
-  void remove_region(const backend::RegionEntry& region) override { inner_->remove_region(region); }
-  Result<std::unique_ptr<backend::Port>> open_port() override { return inner_->open_port(); }
-  Params params() const override { return inner_->params(); }
-  std::vector<std::string> warnings() const override { return inner_->warnings(); }
-  void disown_after_fork() override { inner_->disown_after_fork(); }
 
  private:
-  const std::unique_ptr<backend::Backend> inner_;
   backend::Traits traits_;
 };
 
-template <backend::Factory (*kInner)()>
-backend::Factory small() {
-  return {
-      .name = "small",
-      .default_rank = 5,
-      .open = [](const backend::Context& context, const Params& params) -> Result<std::unique_ptr<backend::Backend>> {
-        auto inner = kInner().open(context, params);
-        if (!inner) return inner.error();
-        return std::unique_ptr<backend::Backend>(new SmallChunks(*std::move(inner)));
-      }};
+backend::Factory small(const backend::Factory& inner) {
+  return backend::wrapping("small", 5, inner, [](std::unique_ptr<backend::Backend> opened) {
+    return std::make_unique<SmallChunks>(std::move(opened));
+  });
 }
 
 class ChunkLimits : public testing::Test {
@@ -75,7 +62,7 @@ class ChunkLimits : public testing::Test {
 };
 
 TEST_F(ChunkLimits, ABackendThatOpensLaterIsHeeded) {
-  Agent agent = open("a", {{"loopback", {}}}, {backend::loopback_factory(), small<&backend::loopback_factory>()});
+  Agent agent = open("a", {{"loopback", {}}}, {backend::loopback_factory(), small(backend::loopback_factory())});
   const Region source = *agent.add_region({.name = "source", .bytes = source_});
   const Region target = *agent.add_region({.name = "target", .bytes = target_});
   EXPECT_EQ(chunks_to(agent, source, agent.self()), 1u);
@@ -88,7 +75,7 @@ TEST_F(ChunkLimits, ABackendThatOpensLaterIsHeeded) {
 }
 
 TEST_F(ChunkLimits, ABackendThatThePeerOpensLaterIsHeeded) {
-  const std::vector<backend::Factory> known = {backend::tcp_factory(), small<&backend::tcp_factory>()};
+  const std::vector<backend::Factory> known = {backend::tcp_factory(), small(backend::tcp_factory())};
   Agent a = open("a", {{"small", {}}, {"tcp", {}}}, known), b = open("b", {{"tcp", {}}}, known);
   const Region source = *a.add_region({.name = "source", .bytes = source_});
   const Region target = *b.add_region({.name = "target", .bytes = target_});

@@ -12,45 +12,23 @@
 
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
+#include "backend/test_wrapped.h"
 
 namespace hawser::agent {
 namespace {
 
 /// A loopback in other clothes.
-class Wrapped : public backend::Backend {
- public:
-  explicit Wrapped(std::unique_ptr<backend::Backend> inner) : inner_(std::move(inner)) {}
-  const backend::Traits& traits() const override { return inner_->traits(); }
-  std::string address() const override { return inner_->address(); }
-  std::string readable_address() const override { return inner_->readable_address(); }
-  Status reachable(std::string_view peer_address) const override { return inner_->reachable(peer_address); }
-  Result<std::string> add_region(const backend::RegionEntry& region) override { return inner_->add_region(region); }
-  void remove_region(const backend::RegionEntry& region) override { inner_->remove_region(region); }
-  Result<std::unique_ptr<backend::Port>> open_port() override { return inner_->open_port(); }
-  Params params() const override { return inner_->params(); }
-  std::vector<std::string> warnings() const override { return inner_->warnings(); }
-  void disown_after_fork() override { inner_->disown_after_fork(); }
-
- private:
-  const std::unique_ptr<backend::Backend> inner_;
-};
-
 template <typename Wrapper>
 backend::Factory wrapping(std::string_view name) {
-  return {
-      .name = name,
-      .default_rank = 5,
-      .open = [](const backend::Context& context, const Params& params) -> Result<std::unique_ptr<backend::Backend>> {
-        auto inner = backend::loopback_factory().open(context, params);
-        if (!inner) return inner.error();
-        return std::unique_ptr<backend::Backend>(new Wrapper(*std::move(inner)));
-      }};
+  return backend::wrapping(name, 5, backend::loopback_factory(), [](std::unique_ptr<backend::Backend> inner) {
+    return std::make_unique<Wrapper>(std::move(inner));
+  });
 }
 
 /// Registers nothing, as a NIC without locked memory does.
-class Refusing final : public Wrapped {
+class Refusing final : public backend::WrappedBackend {
  public:
-  using Wrapped::Wrapped;
+  using WrappedBackend::WrappedBackend;
   Result<std::string> add_region(const backend::RegionEntry&) override {
     return Status(Code::kBusy, "no locked memory is left").with_advice("raise the limit");
   }
@@ -63,9 +41,9 @@ struct Registering {
 } registering, late;
 
 template <Registering* kWhat>
-class Telling final : public Wrapped {
+class Telling final : public backend::WrappedBackend {
  public:
-  using Wrapped::Wrapped;
+  using WrappedBackend::WrappedBackend;
   Result<std::string> add_region(const backend::RegionEntry&) override {
     ++kWhat->regions;
     std::exchange(kWhat->meanwhile, [] {})();
@@ -75,9 +53,9 @@ class Telling final : public Wrapped {
 };
 
 /// Comes after one that refuses, so it is never told of a region.
-class NeverTold final : public Wrapped {
+class NeverTold final : public backend::WrappedBackend {
  public:
-  using Wrapped::Wrapped;
+  using WrappedBackend::WrappedBackend;
   void remove_region(const backend::RegionEntry&) override { ADD_FAILURE() << "it has no such region"; }
 };
 
@@ -87,9 +65,10 @@ backend::Factory opened_late() { return wrapping<Telling<&late>>("late"); }
 backend::Factory refusing() { return wrapping<Refusing>("refusing"); }
 
 /// Says that it reaches GPU memory, and leads to nobody.
-class OfGpus final : public Wrapped {
+class OfGpus final : public backend::WrappedBackend {
  public:
-  explicit OfGpus(std::unique_ptr<backend::Backend> inner) : Wrapped(std::move(inner)), traits_(Wrapped::traits()) {
+  explicit OfGpus(std::unique_ptr<backend::Backend> inner)
+      : WrappedBackend(std::move(inner)), traits_(WrappedBackend::traits()) {
     traits_.reaches_gpus = true;
   }
   const backend::Traits& traits() const override { return traits_; }

@@ -14,6 +14,7 @@
 
 #include "agent/open.h"
 #include "backend/tcp/factory.h"
+#include "backend/test_wrapped.h"
 
 namespace hawser::agent {
 namespace {
@@ -28,19 +29,17 @@ struct Wire {
   std::vector<std::uint64_t> to_say;  ///< and those that the initiator's port is to tell of.
 };
 
-class LossyPort final : public backend::Port {
+class LossyPort final : public backend::WrappedPort {
  public:
-  LossyPort(std::unique_ptr<backend::Port> inner, Wire& wire) : inner_(std::move(inner)), wire_(wire) {}
+  LossyPort(std::unique_ptr<backend::Port> inner, Wire& wire) : WrappedPort(std::move(inner)), wire_(wire) {}
 
   Result<backend::Path*> open_path(const backend::PathTarget& target, Instant now) override {
-    Result<backend::Path*> path = inner_->open_path(target, now);
+    Result<backend::Path*> path = WrappedPort::open_path(target, now);
     if (path) opened_ = *path;
     return path;
   }
-  void release_path(backend::Path* path) override { inner_->release_path(path); }
-  std::size_t turn(Instant now, const backend::TurnBudget& budget) override { return inner_->turn(now, budget); }
   std::size_t poll(std::span<backend::PortEvent> out) override {
-    const std::size_t count = inner_->poll(out);
+    const std::size_t count = WrappedPort::poll(out);
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
       if (wire_.loses_arrivals && out[i].kind == backend::PortEvent::Kind::kArrival) {
@@ -58,55 +57,34 @@ class LossyPort final : public backend::Port {
     }
     return kept;
   }
-  Instant next_deadline() const override { return inner_->next_deadline(); }
-  int wait_fd() const override { return inner_->wait_fd(); }
-  bool prepare_sleep() override { return inner_->prepare_sleep(); }
-  bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override {
-    return inner_->region_quiet(index, generation, holder);
-  }
-  void begin_close(Instant now) override { inner_->begin_close(now); }
-  bool idle() const override { return inner_->idle(); }
 
  private:
-  const std::unique_ptr<backend::Port> inner_;
   Wire& wire_;
   backend::Path* opened_ = nullptr;
 };
 
-class LossyBackend final : public backend::Backend {
+class LossyBackend final : public backend::WrappedBackend {
  public:
-  LossyBackend(std::unique_ptr<backend::Backend> inner, Wire& wire) : inner_(std::move(inner)), wire_(wire) {}
-  const backend::Traits& traits() const override { return inner_->traits(); }
-  std::string address() const override { return inner_->address(); }
-  std::string readable_address() const override { return inner_->readable_address(); }
-  Status reachable(std::string_view peer_address) const override { return inner_->reachable(peer_address); }
-  Result<std::string> add_region(const backend::RegionEntry& region) override { return inner_->add_region(region); }
-  void remove_region(const backend::RegionEntry& region) override { inner_->remove_region(region); }
+  LossyBackend(std::unique_ptr<backend::Backend> inner, Wire& wire) : WrappedBackend(std::move(inner)), wire_(wire) {}
   Result<std::unique_ptr<backend::Port>> open_port() override {
-    auto port = inner_->open_port();
+    auto port = WrappedBackend::open_port();
     if (!port) return port.error();
     return std::unique_ptr<backend::Port>(new LossyPort(*std::move(port), wire_));
   }
-  Params params() const override { return inner_->params(); }
-  std::vector<std::string> warnings() const override { return inner_->warnings(); }
-  void disown_after_fork() override { inner_->disown_after_fork(); }
 
  private:
-  const std::unique_ptr<backend::Backend> inner_;
   Wire& wire_;
 };
 
 Agent open_lossy(const std::string& name, Wire& wire) {
-  const auto open = [&wire](const backend::Context& context,
-                            const Params& params) -> Result<std::unique_ptr<backend::Backend>> {
-    auto inner = backend::tcp_factory().open(context, params);
-    if (!inner) return inner.error();
-    return std::unique_ptr<backend::Backend>(new LossyBackend(*std::move(inner), wire));
-  };
+  backend::Factory lossy =
+      backend::wrapping("lossy", 50, backend::tcp_factory(), [&wire](std::unique_ptr<backend::Backend> inner) {
+        return std::make_unique<LossyBackend>(std::move(inner), wire);
+      });
   AgentOptions options;
   options.name = name;
   options.backends = {{"lossy", {}}};
-  return std::move(open_with(std::move(options), {{.name = "lossy", .default_rank = 50, .open = open}}).value());
+  return std::move(open_with(std::move(options), {std::move(lossy)}).value());
 }
 
 /// Two polled agents: all is done by this thread.

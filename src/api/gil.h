@@ -141,15 +141,16 @@ auto outside(Work&& work) {
 template <typename Slice>
 std::optional<bool> wait_in_slices(std::chrono::nanoseconds timeout, Slice&& slice) {
   constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(50);
-  const auto begin = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds left = timeout;
+  std::optional<std::chrono::steady_clock::time_point> begin;
   for (;;) {
-    const auto left = timeout - (std::chrono::steady_clock::now() - begin);
     if (Exit::of_module().asked()) return slice(std::chrono::nanoseconds(0));
-    const bool last = left <= kSlice;
-    const auto now = std::max(std::chrono::nanoseconds(0), last ? std::chrono::nanoseconds(left) : kSlice);
-    if (outside([&] { return slice(now); })) return true;
+    if (outside([&] { return slice(std::clamp(left, std::chrono::nanoseconds(0), kSlice)); })) return true;
     if (PyErr_CheckSignals() != 0) return std::nullopt;
-    if (last) return false;
+    if (left <= kSlice) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (!begin) begin = now - kSlice;  // Mostly one slice is enough, and needs no clock.
+    left = timeout - (now - *begin);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <optional>
 
@@ -76,6 +77,12 @@ std::optional<MappedArea> parse_head(std::string_view line) {
   return area;
 }
 
+void cut(MappedArea& area, AddressRange to) {
+  const std::uintptr_t begin = std::max(area.range.begin, to.begin);
+  area.offset += begin - area.range.begin;
+  area.range = {begin, std::min(area.range.end, to.end)};
+}
+
 /// Takes such a file line by line.
 class AreaReader {
  public:
@@ -96,11 +103,7 @@ class AreaReader {
 
   /// Cut to the range.
   std::vector<MappedArea> areas() && {
-    for (MappedArea& area : areas_) {
-      const std::uintptr_t begin = std::max(area.range.begin, wanted_.begin);
-      area.offset += begin - area.range.begin;
-      area.range = {begin, std::min(area.range.end, wanted_.end)};
-    }
+    for (MappedArea& area : areas_) cut(area, wanted_);
     return std::move(areas_);
   }
 
@@ -140,16 +143,11 @@ std::string_view obstacle(const MappedArea& area) {
   return {};
 }
 
-}  // namespace
+std::atomic<std::uint64_t> walks_of_pages{0};
 
-std::vector<MappedArea> parse_areas(std::string_view text, AddressRange range) {
-  AreaReader reader(range);
-  take_lines(reader, text);
-  return std::move(reader).areas();
-}
-
-Result<std::vector<MappedArea>> mapped_areas(AddressRange range, AreaDetail detail) {
+Result<std::vector<MappedArea>> read_areas(AddressRange range, AreaDetail detail) {
   const char* const path = detail == AreaDetail::kFlags ? "/proc/self/smaps" : "/proc/self/maps";
+  if (detail == AreaDetail::kFlags) walks_of_pages.fetch_add(1, std::memory_order_relaxed);
   const base::Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
   if (!fd) return base::errno_status(Code::kUnsupported, base::format("opening {}", path), errno);
   AreaReader reader(range);
@@ -166,6 +164,47 @@ Result<std::vector<MappedArea>> mapped_areas(AddressRange range, AreaDetail deta
     pending.erase(0, pending.size() - rest->size());
   }
   return std::move(reader).areas();
+}
+
+/// What AreaSurvey keeps.
+struct Survey {
+  int depth = 0;
+  bool is_made = false;
+  std::vector<MappedArea> areas;  ///< Of the whole process.
+
+  Result<std::vector<MappedArea>> in(AddressRange range) {
+    if (!is_made) {
+      HAWSER_TRY_ASSIGN(areas, read_areas({0, UINTPTR_MAX}, AreaDetail::kFlags));
+      is_made = true;
+    }
+    std::vector<MappedArea> found;
+    auto at =
+        std::ranges::partition_point(areas, [&](const MappedArea& area) { return area.range.end <= range.begin; });
+    for (; at != areas.end() && at->range.begin < range.end; ++at) {
+      found.push_back(*at);
+      cut(found.back(), range);
+    }
+    return found;
+  }
+};
+thread_local Survey survey;
+
+}  // namespace
+
+AreaSurvey::AreaSurvey() { ++survey.depth; }
+AreaSurvey::~AreaSurvey() {
+  if (--survey.depth == 0) survey = {};
+}
+std::uint64_t AreaSurvey::walks() { return walks_of_pages.load(std::memory_order_relaxed); }
+
+std::vector<MappedArea> parse_areas(std::string_view text, AddressRange range) {
+  AreaReader reader(range);
+  take_lines(reader, text);
+  return std::move(reader).areas();
+}
+
+Result<std::vector<MappedArea>> mapped_areas(AddressRange range, AreaDetail detail) {
+  return detail == AreaDetail::kFlags && survey.depth > 0 ? survey.in(range) : read_areas(range, detail);
 }
 
 Status check_movable(const std::vector<MappedArea>& areas, AddressRange range) {

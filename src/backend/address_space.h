@@ -42,6 +42,18 @@ enum class AreaDetail : std::uint8_t {
 /// The mappings in `range`, in order.
 Result<std::vector<MappedArea>> mapped_areas(AddressRange range, AreaDetail detail);
 
+/// While one lives, this thread walks the pages once, however many ranges it asks for with kFlags: it is told what was
+/// there at the first time. For a call that looks at many ranges, which has no order in time among them anyway.
+class AreaSurvey {
+ public:
+  AreaSurvey();
+  ~AreaSurvey();
+  AreaSurvey(const AreaSurvey&) = delete;
+  AreaSurvey& operator=(const AreaSurvey&) = delete;
+  /// How often this process walked its pages. For tests.
+  static std::uint64_t walks();
+};
+
 /// The same from the text of such a file.
 std::vector<MappedArea> parse_areas(std::string_view text, AddressRange range);
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "backend/test_pages.h"
+
 namespace hawser::backend {
 namespace {
 
@@ -100,6 +102,29 @@ TEST(AddressSpace, TellsOfThisProcess) {
   EXPECT_EQ(halves.back().access, "r--p");
   EXPECT_EQ(halves.back().range.begin, begin + kSize / 2);
   ::munmap(at, kSize);
+}
+
+TEST(AddressSpace, ASurveyWalksThePagesOnceForAllRanges) {
+  const TestPages pages(16);
+  const auto begin = reinterpret_cast<std::uintptr_t>(pages.bytes().data());
+  const std::size_t page = pages.bytes().size() / 16;
+  ASSERT_EQ(::madvise(pages.bytes().data() + 3 * page, page, MADV_DONTFORK), 0);
+  const std::uint64_t before = AreaSurvey::walks();
+  {
+    const AreaSurvey survey;
+    for (std::size_t i = 0; i < 16; ++i) {
+      const AreaSurvey inner;  // The outer one serves.
+      const AddressRange range{begin + i * page, begin + (i + 1) * page};
+      const auto areas = mapped_areas(range, AreaDetail::kFlags);
+      ASSERT_TRUE(areas) << areas.error().to_string();
+      EXPECT_EQ(check_movable(*areas, range).ok(), i != 3) << i;
+    }
+    EXPECT_EQ(AreaSurvey::walks(), before + 1);
+  }
+  ASSERT_EQ(::madvise(pages.bytes().data() + 3 * page, page, MADV_DOFORK), 0);
+  const AddressRange range{begin, begin + 16 * page};
+  EXPECT_TRUE(check_movable(mapped_areas(range, AreaDetail::kFlags).value(), range).ok()) << "it is over";
+  EXPECT_EQ(AreaSurvey::walks(), before + 2);
 }
 
 }  // namespace

@@ -147,9 +147,6 @@ Status ForeignBook::share(ForeignPages& pages, const Adoption& adoption, Rights 
     return Status(Code::kUnsupported, "a part of it was adopted for another registration")
         .with_advice("register the larger range first");
   }
-  if (!adoption.is_intact(range)) {
-    return Status(Code::kUnsupported, "its pages were unmapped after they were adopted for another registration");
-  }
   if (allows(rights, Rights::kWrite) && !adoption.peers_write()) {
     return Status(Code::kUnsupported, "it was adopted for another registration that peers may not write to");
   }
@@ -161,7 +158,13 @@ Status ForeignBook::share(ForeignPages& pages, const Adoption& adoption, Rights 
 }
 
 Status ForeignBook::adopt(ForeignPages& pages, Rights rights) {
-  if (pages.holds_.size() == 1) return share(pages, *adoptions.at(pages.holds_[0]).adoption, rights);
+  if (pages.holds_.size() == 1) {
+    const Adoption& former = *adoptions.at(pages.holds_[0]).adoption;
+    HAWSER_TRY(share(pages, former, rights));
+    if (former.is_intact(pages.range_)) return {};
+    pages.file_.reset();
+    return Status(Code::kUnsupported, "its pages were unmapped after they were adopted for another registration");
+  }
   if (!pages.holds_.empty()) return Status(Code::kUnsupported, "parts of it were adopted for other registrations");
   HAWSER_TRY(check_room());  // First: it bounds how often all ranges are looked at.
   // Its peers may be at work in it, and what they write while pages move would be lost.

@@ -4,14 +4,12 @@
 //
 // Thread rule: any thread.
 
-#include <string>
-
 namespace hawser::base {
 
 /// Whether one last-level cache serves all processors that are online, by the files below `root`, on this machine
 /// /sys/devices/system/cpu: `online`, `cpuN/cache/indexM/level` and `shared_cpu_list` (Linux,
 /// Documentation/ABI/testing/sysfs-devices-system-cpu). False where they cannot be read.
-bool one_cache_for_all(const std::string& root);
+bool one_cache_for_all(const char* root) noexcept;
 
 /// For this machine. Both must hold: all cores share a cache, and the processor is of a family that hands lines over
 /// within it faster than through memory. On Zen 5 a reader that follows a writer gets 37 GB/s by the cache and 15

@@ -33,30 +33,30 @@ TEST_F(SharedCache, TheLastLevelCountsNotTheFirst) {
   put("online", "0-1");
   put_cache(0, 0, 1, "0");
   put_cache(0, 2, 2, "0");
-  EXPECT_FALSE(one_cache_for_all(root()));
+  EXPECT_FALSE(one_cache_for_all(root().c_str()));
   put_cache(0, 3, 3, "0-1");
-  EXPECT_TRUE(one_cache_for_all(root()));
+  EXPECT_TRUE(one_cache_for_all(root().c_str()));
 }
 
 TEST_F(SharedCache, TwoLastLevelCachesAreNotOne) {
   put("online", "0-15");
   put_cache(0, 3, 3, "0-7");
-  EXPECT_FALSE(one_cache_for_all(root()));
+  EXPECT_FALSE(one_cache_for_all(root().c_str()));
 }
 
 TEST_F(SharedCache, TheFirstProcessorNeedNotBeZero) {
   put("online", "2,4-5");
   put_cache(2, 0, 1, "2");
   put_cache(2, 3, 3, "2,4-5");
-  EXPECT_TRUE(one_cache_for_all(root()));
+  EXPECT_TRUE(one_cache_for_all(root().c_str()));
 }
 
 TEST_F(SharedCache, NothingToReadMeansNo) {
-  EXPECT_FALSE(one_cache_for_all(root()));
+  EXPECT_FALSE(one_cache_for_all(root().c_str()));
   put("online", "0-1");
-  EXPECT_FALSE(one_cache_for_all(root()));
+  EXPECT_FALSE(one_cache_for_all(root().c_str()));
   put("cpu0/cache/index3/level", "unknown");
-  EXPECT_FALSE(one_cache_for_all(root()));
+  EXPECT_FALSE(one_cache_for_all(root().c_str()));
 }
 
 }  // namespace

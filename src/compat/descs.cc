@@ -1,6 +1,7 @@
 #include <hawser/compat/descs.h>
 
 #include "base/format.h"
+#include "base/large_memory.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -14,6 +15,8 @@ std::string text_of(std::string_view what, const List& list) {
 }
 
 }  // namespace
+
+void detail::prefer_huge_pages(void* memory, std::size_t bytes) noexcept { base::prefer_huge_pages(memory, bytes); }
 
 std::string_view to_string(MemType type) {
   constexpr std::string_view kNames[] = {"DRAM", "VRAM", "BLOCK", "OBJECT", "FILE"};

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "agent/core.h"
+#include "backend/address_space.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/core.h"
@@ -77,6 +78,7 @@ Status AgentCore::register_memory(const RegDescList& list, const OptArgs* opt) {
   booked.reserve(list.size());
   std::set<std::uint64_t> opening;
   std::vector<Region> made;
+  const backend::AreaSurvey survey;  // One look at the process for all regions, where they are adopted.
   for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
     const auto some = rest.first(std::min(kRegionsAtOnce, rest.size()));
     made.clear();

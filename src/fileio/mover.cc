@@ -282,6 +282,11 @@ void Mover::start_syncs() {
   for (std::size_t place = 0; place < syncs_.size(); ++place) {
     Sync& sync = *syncs_[place];
     if (sync.running || sync.waiting.empty()) continue;
+    std::erase_if(sync.waiting, [this](base::SlotId id) { return tasks_.get(id) == nullptr; });  // Stopped meanwhile.
+    if (sync.waiting.empty()) {
+      sync.file.reset();
+      continue;
+    }
     const int fd = sync.file->has_buffered() ? sync.file->buffered() : sync.file->direct();
     if (!queue_->start(
             {.kind = Kind::kSync, .fd = fd, .memory = {}, .size = 0, .offset = 0, .cookie = place | kSyncBit}))
@@ -309,15 +314,27 @@ void Mover::on_synced(std::size_t place, int result) {
   if (sync.waiting.empty()) sync.file.reset();
 }
 
+/// Until the queue's descriptor says that something ended, or it is time to look again.
+void Mover::await_end() const {
+  constexpr int kLookAgainMs = 10;
+  if (queue_->has_ended()) return;
+  pollfd wait{.fd = queue_->wait_fd(), .events = POLLIN, .revents = 0};
+  ::poll(&wait, 1, kLookAgainMs);
+}
+
 void Mover::drain(std::span<const base::SlotId> tasks) {
   const auto is_busy = [this](base::SlotId id) { return tasks_.get(id) != nullptr; };
-  while (std::ranges::any_of(tasks, is_busy)) {
+  // Without end: only the kernel can say that it is done with this memory, and nobody may touch it before.
+  for (turn(0); std::ranges::any_of(tasks, is_busy); turn(0)) await_end();
+}
+
+bool Mover::quiet_within(Duration patience) {
+  const Instant until = Clock::steady().now() + patience;
+  for (;;) {
     turn(0);
-    if (queue_->has_ended()) continue;
-    // Without end: only the kernel can say that it is done with this memory, and nobody may touch it before.
-    constexpr int kLookAgainMs = 10;
-    pollfd wait{.fd = queue_->wait_fd(), .events = POLLIN, .revents = 0};
-    ::poll(&wait, 1, kLookAgainMs);
+    if (queue_->in_flight() == 0) return true;
+    if (Clock::steady().now() >= until) return false;
+    await_end();
   }
 }
 

@@ -4,8 +4,8 @@
 // direct I/O asks for; short reads and writes go on where they stopped; a durable write ends after an fsync that covers
 // it, and one fsync serves all that wait for it.
 //
-// Thread rule: confined to a lane; nothing here blocks but `drain` and the destructor. Lifetime: pieces and memory of a
-// taken request are used until its end was given out by `poll`.
+// Thread rule: confined to a lane; nothing here blocks but `drain`, `quiet_within` and the destructor. Lifetime: pieces
+// and memory of a taken request are used until its end was given out by `poll`.
 
 #include <cstdint>
 #include <memory>
@@ -65,6 +65,9 @@ class Mover {
   void stop(base::SlotId task, const Status& why);
   /// Waits until nothing of these is in flight; they must have been stopped.
   void drain(std::span<const base::SlotId> tasks);
+  /// Waits until nothing at all is in flight, for this long at most; all tasks must have been stopped. False: the
+  /// kernel still has some, and touches their memory.
+  bool quiet_within(Duration patience);
 
   bool idle() const { return tasks_.empty() && ended_.empty(); }
   /// Nothing can be done before the queue's descriptor is readable.
@@ -115,6 +118,7 @@ class Mover {
   void start_syncs();
   void on_synced(std::size_t place, int result);
   void finish(Task& task);
+  void await_end() const;
 
   std::unique_ptr<Queue> queue_;
   base::SlotTable<Task> tasks_;

@@ -45,7 +45,7 @@ struct Pairs {
   std::size_t count;
 };
 
-/// The first look: checks all pairs, finds the regions in use and how many pairs each group has.
+/// Checks and adds up all pairs, and finds the regions in use and how many pairs each group has.
 struct Survey {
   Survey(std::uint32_t local_regions, std::uint32_t remote_regions, std::pmr::memory_resource* room)
       : local_place(local_regions, kNone, room), remote_place(remote_regions, kNone, room), counts(room) {}
@@ -72,10 +72,11 @@ struct Survey {
     locals.push_back(region);
   }
 
-  template <typename Local, typename Remote>
-  void take(Local local, Remote remote, const Pairs& pairs) {
+  /// Calls `use(from, to)` for each pair until one is wrong, or `use` answers false.
+  template <typename Local, typename Remote, typename Use>
+  void walk(Local local, Remote remote, const Pairs& pairs, Use use) {
     const std::uint64_t local_count = pairs.local.count(), remote_count = pairs.remote.count();
-    std::uint32_t last_local = kNone, last_remote = kNone, group = 0;
+    std::uint32_t last_local = kNone;
     std::size_t i = 0;
     for (; i < pairs.count; ++i) {
       // A negative index is a huge one.
@@ -88,12 +89,37 @@ struct Survey {
       if (from.size != to.size) [[unlikely]]
         break;
       if (from.region != last_local) note_local(last_local = from.region);
-      if (to.region != last_remote) group = group_of(last_remote = to.region);
-      ++counts[group];
-      if (__builtin_add_overflow(bytes, from.size, &bytes)) [[unlikely]]
+      if (__builtin_add_overflow(bytes, from.size, &bytes) || !use(from, to)) [[unlikely]]
         break;
     }
     good = i;
+  }
+
+  /// The first of two looks.
+  template <typename Local, typename Remote>
+  void take(Local local, Remote remote, const Pairs& pairs) {
+    std::uint32_t last = kNone, group = 0;
+    walk(local, remote, pairs, [&](const RowBlock&, const RowBlock& to) {
+      if (to.region != last) group = group_of(last = to.region);
+      ++counts[group];
+      return true;
+    });
+  }
+
+  /// The only look, where all remote blocks lie in one region, as those of most requests do: a long list is not read
+  /// twice. False: they lie in several, and what was done is of no use.
+  template <typename Local, typename Remote>
+  bool take_one_region(Local local, Remote remote, const Pairs& pairs, Merger& into) {
+    std::uint32_t only = kNone;
+    bool is_only = true;
+    walk(local, remote, pairs, [&](const RowBlock& from, const RowBlock& to) {
+      if (only == kNone) only = to.region;
+      is_only = to.region == only;
+      into.add(reinterpret_cast<std::byte*>(from.offset), to.offset, from.size);
+      return is_only;
+    });
+    if (is_only) remotes.push_back(only);
+    return is_only;
   }
 };
 
@@ -179,6 +205,18 @@ void close_gaps(const std::pmr::vector<Merger>& mergers, Pieces& result) {
   result.all.finish(static_cast<std::size_t>(end - result.all.data()));
 }
 
+/// In two looks: groups are contiguous, so where one begins is known only when all pairs were seen.
+void fill_by_region(const Pairs& pairs, const Survey& survey, std::pmr::memory_resource* room, Pieces& result) {
+  std::pmr::vector<Merger> mergers = open_groups(survey, room, result);
+  with_lookups(pairs, [&](auto ours, auto theirs) { fill(ours, theirs, pairs, survey, mergers, result.groups); });
+  close_gaps(mergers, result);
+}
+
+void fill_one_region(const Merger& merger, const Survey& survey, Pieces& result) {
+  result.groups.push_back({.region = 0, .first = 0, .count = merger.count(), .bytes = survey.bytes});
+  result.all.finish(merger.count());
+}
+
 }  // namespace
 
 Result<RowPieces> pair_rows(std::string_view call, const RowTable& local, std::uint32_t local_regions,
@@ -190,19 +228,27 @@ Result<RowPieces> pair_rows(std::string_view call, const RowTable& local, std::u
   // What a small list needs on the way lies here, as allocating it would cost more than the list.
   std::array<std::byte, 512> small;
   std::pmr::monotonic_buffer_resource room(small.data(), small.size());
-  Survey survey(local_regions, remote_regions, &room);
-  with_lookups(pairs, [&](auto ours, auto theirs) { survey.take(ours, theirs, pairs); });
-  if (survey.good != pairs.count) return wrong_pair(call, pairs, survey.good);
   RowPieces result;
   result.pieces.all = PieceArray(pairs.count);
   if (result.pieces.all.data() == nullptr) {
     return Status(Code::kFailed, base::format("{}: no memory for {} pieces", call, pairs.count))
         .with_advice("make smaller requests");
   }
-  std::pmr::vector<Merger> mergers = open_groups(survey, &room, result.pieces);
-  with_lookups(pairs,
-               [&](auto ours, auto theirs) { fill(ours, theirs, pairs, survey, mergers, result.pieces.groups); });
-  close_gaps(mergers, result.pieces);
+  Survey survey(local_regions, remote_regions, &room);
+  Merger merger(result.pieces.all.data());
+  bool is_one_region = false;
+  with_lookups(pairs, [&](auto ours, auto theirs) {
+    is_one_region = survey.take_one_region(ours, theirs, pairs, merger);
+    if (is_one_region) return;
+    survey = Survey(local_regions, remote_regions, &room);
+    survey.take(ours, theirs, pairs);
+  });
+  if (survey.good != pairs.count) return wrong_pair(call, pairs, survey.good);
+  if (is_one_region) {
+    fill_one_region(merger, survey, result.pieces);
+  } else {
+    fill_by_region(pairs, survey, &room, result.pieces);
+  }
   result.pieces.bytes = survey.bytes;
   result.pieces.pair_count = pairs.count;
   result.locals = std::move(survey.locals);

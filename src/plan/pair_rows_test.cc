@@ -118,19 +118,25 @@ TEST(PairRows, NeighboursMergeAndGroupsAreByRemoteRegion) {
   EXPECT_EQ(address(rows->pieces.all[1]), 5000u);
 }
 
-TEST(PairRows, RandomIndicesPairWhatTheyName) {
+class PairRowsAtRandom : public testing::TestWithParam<int> {};
+
+// In one remote region, in two of which the second comes last, and in seven.
+TEST_P(PairRowsAtRandom, IndicesPairWhatTheyName) {
+  const int regions = GetParam();
   std::mt19937 dice(2);
   std::vector<Block3> ours, theirs;
   for (std::uint64_t i = 0; i < 3000; ++i)
     ours.push_back({1u << 20 | (i * 8), 8, static_cast<std::uint32_t>(i / 1000)});
   for (std::uint64_t i = 0; i < 3000; ++i)
-    theirs.push_back({dice() % 100000 * 8, 8, static_cast<std::uint32_t>(dice() % 7)});
+    theirs.push_back({dice() % 100000 * 8, 8, regions == 7 ? static_cast<std::uint32_t>(dice() % 7) : 3});
+  if (regions == 2) theirs.back().region = 5;
   const RowTable local = table_of(ours), remote = table_of(theirs);
   std::vector<std::int32_t> l, r;
   for (int i = 0; i < 5000; ++i) {
     l.push_back(static_cast<std::int32_t>(dice() % 3000));
     r.push_back(static_cast<std::int32_t>(dice() % 3000));
   }
+  if (regions == 2) r.back() = 2999;
   const auto rows = pair_rows("call", local, 3, l, remote, 7, r);
   ASSERT_TRUE(rows) << rows.error().to_string();
   // What each group should hold, byte for byte and in order.
@@ -148,7 +154,11 @@ TEST(PairRows, RandomIndicesPairWhatTheyName) {
     }
   }
   EXPECT_EQ(wanted, got);
+  EXPECT_EQ(rows->pieces.groups.size(), static_cast<std::size_t>(regions));
+  EXPECT_EQ(rows->pieces.bytes, 40'000u);
+  EXPECT_LE(rows->locals.size(), 3u);
 }
+INSTANTIATE_TEST_SUITE_P(PairRows, PairRowsAtRandom, testing::Values(1, 2, 7));
 
 TEST(PairRows, WhatIsWrongIsNamed) {
   const RowTable local = table_of({{1000, 10, 0}, {2000, 20, 0}}), remote = table_of({{0, 10, 0}});
@@ -158,6 +168,12 @@ TEST(PairRows, WhatIsWrongIsNamed) {
   EXPECT_NE(text({0, 5}, {0, 0}).find("local index 5 at position 1 is not in a list of 2"), std::string::npos);
   EXPECT_NE(text({0}, {-1}).find("remote index -1 at position 0 is not in a list of 1"), std::string::npos);
   EXPECT_NE(text({1}, {0}).find("20 local bytes (index 1) and 10 remote bytes"), std::string::npos);
+  const RowTable two = table_of({{0, 10, 0}, {50, 10, 1}});
+  EXPECT_NE(pair_rows("make", local, 1, std::vector{0, 0, 5}, two, 2, std::vector{0, 1, 0})
+                .error()
+                .to_string()
+                .find("local index 5 at position 2"),
+            std::string::npos);
   EXPECT_NE(text({0, 0}, {0}).find("2 local indices and 1 remote"), std::string::npos);
   EXPECT_NE(text({}, {}).find("empty"), std::string::npos);
   EXPECT_FALSE(pair_rows("make", RowTable(), 0, all_of(1), remote, 1, all_of(1)));

@@ -1,25 +1,19 @@
 #include "plan/piece_array.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
+#include "base/large_memory.h"
 
 namespace hawser::plan {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-/// Smaller arrays would waste most of a huge page, and clearing it costs more than the faults it saves.
-constexpr std::size_t kHugeFrom = std::size_t{1} << 20;
-
 void* allocate(std::size_t bytes) {
-  if (bytes < kHugeFrom) return std::malloc(bytes);
-  const std::size_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-  void* memory = std::aligned_alloc(kHugePage, rounded);
-  // Only advice: without it the pages are small and all else is the same.
-  if (memory != nullptr) (void)madvise(memory, rounded, MADV_HUGEPAGE);
+  if (bytes < base::kLargeFrom) return std::malloc(bytes);
+  const std::size_t rounded = (bytes + base::kHugePage - 1) / base::kHugePage * base::kHugePage;
+  void* memory = std::aligned_alloc(base::kHugePage, rounded);
+  base::prefer_huge_pages(memory, rounded);
   return memory;
 }
 

@@ -1,6 +1,7 @@
 #include "plan/row_table.h"
 
 #include "base/check.h"
+#include "base/large_memory.h"
 
 namespace hawser::plan {
 
@@ -19,7 +20,7 @@ void RowTable::add(const Row& row) {
 
 void RowTable::become_list() {
   is_list_ = true;
-  list_.reserve(std::max<std::size_t>(expected_, count_));
+  base::reserve_large(list_, std::max<std::size_t>(expected_, count_));
   for (const Row& row : rows_) {
     for (std::uint64_t i = 0; i < row.count; ++i) {
       list_.push_back({row.offset + i * row.stride, row.size, row.region});

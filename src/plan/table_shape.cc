@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/large_memory.h"
 
 namespace hawser::plan {
 namespace {
@@ -96,7 +97,7 @@ void TableShape::adopt(std::span<const StridedRange> ranges) {
                         .count = count_});
   } else if (count_ == ranges.size()) {
     kind_ = Kind::kList;
-    list_.reserve(ranges.size());
+    base::reserve_large(list_, ranges.size());
     for (const StridedRange& range : ranges) list_.push_back({range.offset, range.size});
   } else {
     kind_ = Kind::kMixed;

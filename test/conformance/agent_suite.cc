@@ -1,7 +1,13 @@
 #include "agent_suite.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <system_error>
 
 namespace hawser::conformance {
 namespace {
@@ -101,6 +107,11 @@ void Conformance::open_pair(AgentOptions for_a, AgentOptions for_b) {
 }
 
 Area Conformance::add(Agent& agent, std::string name, std::size_t size, Rights rights) {
+  if (GetParam().files && &agent == b_) return add_file(agent, std::move(name), size, rights);
+  return add_memory(agent, std::move(name), size, rights);
+}
+
+Area Conformance::add_memory(Agent& agent, std::string name, std::size_t size, Rights rights) {
   if (!GetParam().allocated) return add_foreign(agent, std::move(name), size, rights);
   Area area;
   area.region = must(agent.allocate({.name = std::move(name), .size = size, .rights = rights}));
@@ -115,6 +126,26 @@ Area Conformance::add_foreign(Agent& agent, std::string name, std::size_t size, 
   area.region = must(agent.add_region({.name = std::move(name), .bytes = area.bytes, .device = {}, .rights = rights}));
   return area;
 }
+
+Area Conformance::add_file(Agent& agent, std::string name, std::size_t size, Rights rights) {
+  Area area;
+  area.file = std::make_shared<MappedFile>(size);
+  area.bytes = area.file->bytes();
+  area.region = must(
+      agent.add_file({.name = std::move(name), .descriptor = area.file->descriptor(), .size = size, .rights = rights}));
+  return area;
+}
+
+MappedFile::MappedFile(std::size_t size) : file_(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
+  if (!file_ || ::ftruncate(file_.get(), static_cast<off_t>(size)) != 0) {
+    throw std::system_error(errno, std::generic_category(), "making a file in /tmp");
+  }
+  void* const base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (base == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mapping a file");
+  bytes_ = {static_cast<std::byte*>(base), size};
+}
+
+MappedFile::~MappedFile() { ::munmap(bytes_.data(), bytes_.size()); }
 
 Peer Conformance::know(Agent& from, Agent& to) {
   if (&from == &to) return from.self();

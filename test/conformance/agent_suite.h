@@ -19,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/fd.h"
 #include "environment.h"
 
 namespace hawser::conformance {
@@ -47,9 +48,26 @@ testing::AssertionResult all_are(std::span<const std::byte> bytes, std::byte val
 std::ptrdiff_t count_while_landing(std::span<const std::byte> bytes, std::byte value);
 testing::AssertionResult same(std::span<const std::byte> bytes, std::span<const std::byte> expected);
 
+/// A file of its own, mapped and shared; gone with the last of its users.
+class MappedFile {
+ public:
+  explicit MappedFile(std::size_t size);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  int descriptor() const { return file_.get(); }
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  base::Fd file_;
+  std::span<std::byte> bytes_;
+};
+
 /// A region, and its memory where that is foreign.
 struct Area {
   std::vector<std::byte> storage;
+  std::shared_ptr<MappedFile> file;
   Region region;
   std::span<std::byte> bytes;
 
@@ -77,6 +95,9 @@ class Conformance : public testing::TestWithParam<Setting> {
   Area add(Agent& agent, std::string name, std::size_t size, Rights rights = Rights::kReadWrite);
   /// Memory as the setting wants it, with nothing but its kind decided.
   Area add_foreign(Agent& agent, std::string name, std::size_t size, Rights rights = Rights::kReadWrite);
+  /// Never a file: words, and what nobody may touch.
+  Area add_memory(Agent& agent, std::string name, std::size_t size, Rights rights = Rights::kReadWrite);
+  Area add_file(Agent& agent, std::string name, std::size_t size, Rights rights);
 
   /// What `from` knows of `to`, its newest card loaded.
   Peer know(Agent& from, Agent& to);

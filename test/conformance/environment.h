@@ -54,6 +54,7 @@ struct Setting {
   BackendSpec backend;      ///< What add_backend and explain call it.
   bool self = false;        ///< The backend leads to the agent itself only: both ends are one agent.
   bool allocated = true;    ///< Regions of both ends come from Agent::allocate, else they are foreign memory.
+  bool files = false;       ///< The second agent's regions are files, which the tests see mapped.
   bool is_virtual = false;  ///< Time is simulated: descriptors and threads do not fit.
   bool polled = false;      ///< Nothing goes on between the test's own calls.
   /// kUnsupported: does not run here, and why; the tests are skipped with that reason.

@@ -141,7 +141,7 @@ TEST_P(Conformance, RightsAreCheckedWherePlansAreMade) {
   open_pair();
   Area ours = add(a(), "ours", 4096, Rights::kNone);  // The owner itself may do all.
   Area read = add(b(), "read", 4096, Rights::kRead), write = add(b(), "write", 4096, Rights::kWrite);
-  Area none = add(b(), "none", 4096, Rights::kNone);
+  Area none = add_memory(b(), "none", 4096, Rights::kNone);
   const Peer peer = a_to_b();
   const std::vector<LocalRange> local = {ours.range(0, 4096)};
   const auto remote = [&](std::string_view name) { return std::vector<RemoteRange>{peer.range(name, 0, 4096)}; };

@@ -10,7 +10,7 @@ constexpr std::size_t kWord = 8;
 TEST_P(Conformance, SignalsRiseOncePerTransfer) {
   open_pair();
   constexpr std::size_t kSize = 500'000;
-  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize), words = add(b(), "words", 4096);
+  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize), words = add_memory(b(), "words", 4096);
   std::ranges::fill(words.bytes, std::byte{0});
   const Peer peer = a_to_b();
   const Plan plan = must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}));
@@ -31,7 +31,7 @@ TEST_P(Conformance, SignalsRiseOncePerTransfer) {
 
 TEST_P(Conformance, SignalAndNotificationGoTogether) {
   open_pair();
-  Area source = add(a(), "source", 100), target = add(b(), "target", 100), words = add(b(), "words", 4096);
+  Area source = add(a(), "source", 100), target = add(b(), "target", 100), words = add_memory(b(), "words", 4096);
   std::ranges::fill(words.bytes, std::byte{0});
   const Peer peer = a_to_b();
   const Plan plan = must(a().plan_write(peer, {{source.range(0, 100)}}, {{peer.range("target", 0, 100)}}));
@@ -47,7 +47,7 @@ TEST_P(Conformance, SignalAndNotificationGoTogether) {
 TEST_P(Conformance, ManySignalsAddUp) {
   open_pair();
   constexpr int kCount = 3000;
-  Area source = add(a(), "source", 100), target = add(b(), "target", 100), words = add(b(), "words", 4096);
+  Area source = add(a(), "source", 100), target = add(b(), "target", 100), words = add_memory(b(), "words", 4096);
   std::ranges::fill(words.bytes, std::byte{0});
   const Peer peer = a_to_b();
   const Plan plan = must(a().plan_write(peer, {{source.range(0, 100)}}, {{peer.range("target", 0, 100)}}));
@@ -122,7 +122,7 @@ TEST_P(Conformance, SignalsChainTransfers) {
   open_pair();
   constexpr std::size_t kSize = 50'000;
   Area ours = add(a(), "ours", 2 * kSize), theirs = add(b(), "theirs", kSize);
-  Area our_words = add(a(), "our words", 64), their_words = add(b(), "their words", 64);
+  Area our_words = add(a(), "our words", 64), their_words = add_memory(b(), "their words", 64);
   std::ranges::fill(our_words.bytes, std::byte{0});
   std::ranges::fill(their_words.bytes, std::byte{0});
   const Peer to_b = a_to_b(), to_a = b_to_a();
@@ -145,8 +145,8 @@ TEST_P(Conformance, SignalsChainTransfers) {
 
 TEST_P(Conformance, WrongSignalWordsAreNamed) {
   open_pair();
-  Area source = add(a(), "source", 1000), target = add(b(), "target", 1000), words = add(b(), "words", 64);
-  Area closed_to_writes = add(b(), "read only", 64, Rights::kRead), own = add(a(), "own", 64);
+  Area source = add(a(), "source", 1000), target = add(b(), "target", 1000), words = add_memory(b(), "words", 64);
+  Area closed_to_writes = add_memory(b(), "read only", 64, Rights::kRead), own = add(a(), "own", 64);
   const Peer peer = a_to_b();
   const Plan plan = must(a().plan_write(peer, {{source.range(0, 1000)}}, {{peer.range("target", 0, 1000)}}));
   const auto with_signal = [&](RemoteRange word) {

@@ -56,7 +56,13 @@ def overloads_at_run_time(function):
         text = re.sub(r"<[^>]*>", "None", text)
         tree = ast.parse(text.split("\n")[-1] + ": ...")
         found.append(parameters_of(tree.body[0].args))
-    return found
+    return without_shortcuts(found)
+
+
+def without_shortcuts(overloads):
+    """Less an overload without parameters where those of another all have defaults: the same call, only faster."""
+    takes_none = any(one and all(has_default for _, has_default, _ in one) for one in overloads)
+    return [one for one in overloads if one or not takes_none]
 
 
 def own_names(thing):

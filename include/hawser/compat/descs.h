@@ -49,12 +49,19 @@ struct RegDesc : Desc {
 /// kInvalid, naming both numbers.
 HAWSER_API Status index_status(std::string_view call, std::uint64_t index, std::uint64_t size);
 
+namespace detail {
+HAWSER_API void prefer_huge_pages(void* memory, std::size_t bytes) noexcept;
+}
+
 /// A list of one memory type. Empty lists are lists.
 template <typename T>
 class DescList {
  public:
   explicit DescList(MemType type = MemType::kDram) : type_(type) {}
-  DescList(MemType type, std::span<const T> all) : type_(type), all_(all.begin(), all.end()) {}
+  DescList(MemType type, std::span<const T> all) : type_(type) {
+    reserve(all.size());
+    all_.assign(all.begin(), all.end());
+  }
 
   MemType type() const { return type_; }
   std::size_t size() const { return all_.size(); }
@@ -85,7 +92,12 @@ class DescList {
   void add(std::uint64_t addr, std::uint64_t len, std::uint64_t dev = 0, Args&&... args) {
     all_.push_back(T{addr, len, dev, std::forward<Args>(args)...});
   }
-  void reserve(std::size_t size) { all_.reserve(size); }
+  /// Long lists lie in huge pages, where the system has them.
+  void reserve(std::size_t size) {
+    if (all_.capacity() >= size) return;
+    all_.reserve(size);
+    detail::prefer_huge_pages(all_.data(), size * sizeof(T));
+  }
   void resize(std::size_t size) { all_.resize(size); }
   void clear() { all_.clear(); }
   /// Where an equal one stands; size() when there is none.

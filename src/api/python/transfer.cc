@@ -158,21 +158,8 @@ void set_words(nb::handle signal, nb::handle after, nb::handle done, Words& word
   }
 }
 
-TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle deadline, const std::string& priority,
-                      const QueueHandle* queue, std::uint64_t cookie, std::uint64_t label, nb::handle signal,
-                      nb::handle after, nb::handle done, bool durable) {
+TransferHandle submit_with(const PlanHandle& self, SubmitOptions& options, const QueueHandle* queue) {
   AgentState& agent = *self.state->agent;
-  (void)agent_of(self.state->agent);
-  SubmitOptions options{.priority = priority_of(priority), .cookie = cookie, .label = label, .durable = durable};
-  std::optional<Bytes> text;
-  if (!notify.is_none()) options.notify = text.emplace(notify, "notify").view;
-  if (!deadline.is_none()) {
-    options.deadline = duration_of(deadline, "deadline", Duration::zero());
-    if (options.deadline == Duration::zero()) raise_invalid("submit: the deadline is zero", "None is the default one");
-  }
-  Words words;
-  std::vector<RegionRef> held;
-  set_words(signal, after, done, words, options, held);
   // Held while the lock is given up: another thread may take the loop's queue away.
   const std::shared_ptr<CompletionQueue> reports = queue != nullptr ? queue->queue : agent.loop_queue;
   options.queue = reports.get();
@@ -186,8 +173,33 @@ TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle dead
     return self.state->plan.submit(options);
   });
   TransferHandle made(self.state, take(std::move(sent)));
-  made.words = std::move(held);
   made.ticket = options.queue != nullptr ? ticket : 0;
+  return made;
+}
+
+/// Most calls name no options, and looking for them would be half of what this costs.
+TransferHandle submit_plainly(const PlanHandle& self) {
+  (void)agent_of(self.state->agent);
+  SubmitOptions options;
+  return submit_with(self, options, nullptr);
+}
+
+TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle deadline, const std::string& priority,
+                      const QueueHandle* queue, std::uint64_t cookie, std::uint64_t label, nb::handle signal,
+                      nb::handle after, nb::handle done, bool durable) {
+  (void)agent_of(self.state->agent);
+  SubmitOptions options{.priority = priority_of(priority), .cookie = cookie, .label = label, .durable = durable};
+  std::optional<Bytes> text;
+  if (!notify.is_none()) options.notify = text.emplace(notify, "notify").view;
+  if (!deadline.is_none()) {
+    options.deadline = duration_of(deadline, "deadline", Duration::zero());
+    if (options.deadline == Duration::zero()) raise_invalid("submit: the deadline is zero", "None is the default one");
+  }
+  Words words;
+  std::vector<RegionRef> held;
+  set_words(signal, after, done, words, options, held);
+  TransferHandle made = submit_with(self, options, queue);
+  made.words = std::move(held);
   return made;
 }
 
@@ -254,6 +266,7 @@ PlanHandle plan_read(const AgentHandle& self, const PeerHandle& peer, nb::handle
 
 void bind_transfers(nb::module_& module) {
   nb::class_<PlanHandle>(module, "Plan", "A validated, prepared transfer, submitted as often as wanted.")
+      .def("submit", &submit_plainly, nb::sig("def submit(self) -> Transfer"), "Starts one transfer.")
       .def("submit", &submit, nb::kw_only(), nb::arg("notify") = nb::none(), nb::arg("deadline") = nb::none(),
            nb::arg("priority") = "bulk", nb::arg("queue") = nb::none(), nb::arg("cookie") = 0, nb::arg("label") = 0,
            nb::arg("signal") = nb::none(), nb::arg("after") = nb::none(), nb::arg("done") = nb::none(),

@@ -55,6 +55,8 @@ class Child {
   pid_t process() const { return process_; }
   void signal(int number) const { ::kill(process_, number); }
   void wait_stopped() const { ::waitpid(process_, nullptr, WUNTRACED); }
+  /// Dead, as its peers see it; the destructor still finds it.
+  void wait_dead() const { ::waitid(P_PID, static_cast<id_t>(process_), nullptr, WEXITED | WNOWAIT); }
   template <typename T>
   void tell(const T& value) const {
     if (::write(out_, &value, sizeof value) != sizeof value) std::abort();
@@ -299,6 +301,7 @@ void run_killed_target(const std::string& folder, bool foreign, Duration* took) 
   ASSERT_EQ(path->submit(chunks, Instant()).taken, 60u);
   host.turn();
   child.signal(SIGKILL);
+  child.wait_dead();  // Else all chunks may be through before it got a processor to die on.
   const Instant start = Clock::steady().now();
   ASSERT_TRUE(turn_until({&host}, [&] { return host.downs.contains(path); }));
   *took = Clock::steady().now() - start;

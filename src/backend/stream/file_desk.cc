@@ -7,6 +7,7 @@
 
 #include "backend/stream/target.h"
 #include "base/format.h"
+#include "fileio/leftovers.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -16,6 +17,7 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kSpareBytes = 1u << 20;
 constexpr std::size_t kSparesMax = 16;
 constexpr std::uint32_t kDepth = 128;
+constexpr Duration kLeaveMax = std::chrono::seconds(2);
 
 std::byte* new_pages(std::uint64_t bytes) {
   return static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{kPageBytes}, std::nothrow));
@@ -40,12 +42,32 @@ void Staged::reset() {
   if (desk_ != nullptr) std::exchange(desk_, nullptr)->give_back(bytes_, capacity_);
 }
 
+std::shared_ptr<void> Staged::release() {
+  if (std::exchange(desk_, nullptr) == nullptr) return nullptr;
+  return {bytes_, [](std::byte* bytes) { delete_pages(bytes); }};
+}
+
 FileDesk::~FileDesk() {
-  mover_.reset();  // Waits for what is in flight.
+  if (mover_ != nullptr) leave();
   active_.clear();
   waiting_.clear();
   ended_.clear();
   for (std::byte* spare : spares_) delete_pages(spare);
+}
+
+/// Asks the kernel to give up what it was handed. What it does not end soon stays behind, with its memory and files.
+void FileDesk::leave() {
+  const Status why(Code::kDisconnected, "the agent closes");
+  active_.for_each([&](base::SlotId, const Active& active) { mover_->stop(active.task, why); });
+  if (mover_->quiet_within(kLeaveMax)) return mover_.reset();
+  HAWSER_LOG(
+      context_.log, kWarn,
+      "{}: closed with {} operations on its files that the system has not ended; their memory, {} bytes, is kept "
+      "until it has",
+      context_.identity.name, mover_->queue().in_flight(), staged_);
+  std::vector<fileio::Pages> used;
+  active_.for_each([&](base::SlotId, Active& active) { used.push_back(active.job.memory.release()); });
+  fileio::keep_until_ended(std::move(mover_), std::move(used));
 }
 
 bool FileDesk::open() {

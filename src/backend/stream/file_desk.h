@@ -6,7 +6,8 @@
 //
 // Thread rule: confined to the port's lane. Memory: kStagedMax bytes in all, kStagedPerPeer for each peer; initiators
 // keep to half of that. Lifetime: outlives the machines whose jobs it does; a job of one that is gone still runs to its
-// end, and is dropped; what comes for its file meanwhile waits for that end.
+// end, and is dropped; what comes for its file meanwhile waits for that end. The destructor gives the system two
+// seconds to end what it was handed; the rest is left behind with its memory (fileio/leftovers.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,8 @@ class Staged {
   std::byte* data() const { return bytes_; }
   std::uint64_t capacity() const { return capacity_; }
   void reset();
+  /// Out of the desk's hands and account.
+  std::shared_ptr<void> release();
 
  private:
   friend class FileDesk;
@@ -111,6 +114,7 @@ class FileDesk {
   void end(FileJob job, wire::Outcome outcome);
   void collect();
   void stop_closed();
+  void leave();
   void give_back(std::byte* bytes, std::uint64_t capacity);
   wire::Outcome outcome_of(const FileJob& job, const fileio::Moved& moved) const;
 

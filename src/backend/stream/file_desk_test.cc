@@ -11,6 +11,7 @@
 #include "backend/stream/memory_network.h"
 #include "base/test_folder.h"
 #include "fileio/fake_queue.h"
+#include "fileio/leftovers.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -254,6 +255,34 @@ TEST_F(FileDeskTest, WithoutADeskARegionInAFileIsNone) {
   ASSERT_TRUE(submit(Operation::kWrite, 0, 100));
   to_store();
   EXPECT_EQ(log(user_events_), std::string(to_string(Code::kDenied)) + ";");
+}
+
+// A file system that hangs holds up nobody's close; and it writes from, and into, memory that is still there.
+TEST_F(FileDeskTest, WhatTheSystemDoesNotEndIsLeftBehind) {
+  auto desk = std::make_unique<FileDesk>(context_, network_);
+  auto queue = std::make_unique<fileio::FakeQueue>(8);
+  fileio::FakeQueue& disk = *queue;
+  desk->use(std::move(queue));
+  FileJob job;
+  job.op = Operation::kWrite;
+  job.region = region_->index;
+  job.generation = region_->generation;
+  job.file = region_->file;
+  job.memory = desk->stage(9000);
+  job.bytes = 9000;
+  std::memset(job.memory.data(), 'a', 9000);
+  job.pieces = {Piece{.local = job.memory.data(), .remote = 0, .size = 9000}};
+  desk->start(std::move(job));
+  desk->turn(UINT64_MAX);
+  ASSERT_EQ(disk.started.size(), 1u);
+
+  desk.reset();
+  EXPECT_EQ(disk.cancelled.size(), 1u);
+  EXPECT_NE(lines_.find("1 operations on its files"), std::string::npos) << lines_;
+  EXPECT_EQ(fileio::sweep_leftovers(), 1u);
+  disk.end();  // Reads the memory.
+  EXPECT_EQ(disk.disk, std::vector<std::byte>(9000, std::byte{'a'}));
+  EXPECT_EQ(fileio::sweep_leftovers(), 0u);
 }
 
 }  // namespace

@@ -1,26 +1,21 @@
 #include "backend/verbs/device_files.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
-#include <fstream>
 #include <system_error>
 
 #include "backend/verbs/device.h"
+#include "base/small_file.h"
 
 namespace hawser::backend::verbs {
 
 std::string read_text(const std::filesystem::path& path) {
-  constexpr std::streamsize kMost = 4096;  // a page: no file of sysfs is longer
-  std::ifstream file(path, std::ios::binary);
-  std::string text(static_cast<std::size_t>(kMost), '\0');
-  file.read(text.data(), kMost);
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  const std::size_t end = text.find_last_not_of(" \t\r\n");
-  text.resize(end == std::string::npos ? 0 : end + 1);
-  return text;
+  std::array<char, base::kSmallFileMax> room;
+  return std::string(base::read_small_file(path.c_str(), room));
 }
 
 std::optional<int> read_int(const std::filesystem::path& path) {

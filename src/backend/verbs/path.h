@@ -108,6 +108,7 @@ class VerbsPath final : public Path {
     proto::Backoff backoff{{}, Instant::max()};
     Instant timer = Instant::max(), expires = Instant::max();
     Instant quiet_at = Instant::max();  ///< From then on nothing of `lost` is on its way any more.
+    Instant next_ask = Instant::min();  ///< Before, the peer's asking for an attempt is not heard.
     std::uint32_t failures = 0;         ///< Attempts that failed since it was ready.
   };
 

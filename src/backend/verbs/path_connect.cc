@@ -155,9 +155,12 @@ void VerbsPath::on_accept(const wire::QueuePairAccept& message, Instant now) {
 
 void VerbsPath::on_ready_heard(const wire::QueuePairReady& message, Instant now) {
   Pair& pair = *pairs_[message.pair];
-  const std::span<const Action> actions = pair.machine.on_message(Event::kReadyHeard, message.epoch);
-  if (!inbound_ && !actions.empty()) pair.backoff.reset(Instant::max());  // As if it had been asked for here.
-  perform(message.pair, actions, now);
+  if (pair.machine.state() == State::kBackoff && message.epoch == pair.machine.epoch()) {
+    // The peer asks for an attempt. One that asks at each failure has no more attempts made than a long pause allows.
+    if (now < pair.next_ask) return;
+    pair.next_ask = now + kBackoff.longest;
+  }
+  perform(message.pair, pair.machine.on_message(Event::kReadyHeard, message.epoch), now);
 }
 
 void VerbsPath::feed(std::size_t index, Event event, Instant now) {

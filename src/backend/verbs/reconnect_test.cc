@@ -57,5 +57,27 @@ TEST_F(Reconnect, AtEitherEndBreaksNothingThatWorks) {
   EXPECT_TRUE(a->down.empty() && b->down.empty());
 }
 
+// It costs both ends a queue pair each time, and its program may ask whenever it sees a failure.
+TEST_F(Reconnect, AnEndThatAsksAtEveryFailureDoesNotTakeThePausesAway) {
+  options.patience = std::chrono::hours(1);
+  start();
+  connect();
+  fabric.set_link("mock1", false);
+  const Piece piece[] = {{a->memory.data(), 0, 4096}};
+  ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
+  std::uint32_t first = 0;
+  const Instant begin = now;
+  for (int asked = 0; asked < 400; ++asked) {
+    fabric.expire();
+    run([] { return false; }, 1000);  // 10 ms.
+    b->up->reconnect(now);
+    if (asked == 199) first = to_b->counters().queue_pairs.at(0).epoch;
+  }
+  const double seconds = std::chrono::duration<double>(now - begin).count() / 2;
+  const std::uint32_t more = to_b->counters().queue_pairs.at(0).epoch - first;
+  EXPECT_GT(more, 0u);
+  EXPECT_LE(more, 3 * seconds + 1) << "after long pauses two in a second, and one that was asked for";
+}
+
 }  // namespace
 }  // namespace hawser::backend::verbs

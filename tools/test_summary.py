@@ -16,11 +16,14 @@ import xml.etree.ElementTree as ElementTree
 from typing import NamedTuple
 
 SKIPPED = re.compile(r"^.*?\bSKIPPED: *(.+?) *$", re.MULTILINE)
+TELLING = re.compile(r"^.*(?:Sanitizer|runtime error|libFuzzer|\bSIG[A-Z]{3,}|terminate called|what\(\):|FATAL).*$",
+                     re.MULTILINE)
+WHY_LINES = 12  # of one failure
 
 
 class Summary(NamedTuple):
     passed: int
-    failed: list  # names
+    failed: list  # (name, why: lines that may be empty)
     skipped: list  # (name, reason)
 
 
@@ -32,8 +35,23 @@ def skip_reason(message: str) -> str:
     return " ".join(lines) or "no reason given"
 
 
+def first_lines(text: str) -> str:
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    return "\n".join(lines[:WHY_LINES])
+
+
+def end_of(output: str) -> str:
+    """Of a program that did not report a failure itself: where it was, what a sanitizer or the runtime said, its end."""
+    begun = re.findall(r"^\[ RUN      \] (\S+)", output, re.MULTILINE)
+    ended = set(re.findall(r"^\[ *(?:OK|FAILED|SKIPPED) *\] ([^\s,]+)", output, re.MULTILINE))
+    told = [f"it was in {name}" for name in begun[-1:] if name not in ended]
+    told += [line.strip() for line in TELLING.findall(output)[:4]]
+    last = [line.rstrip() for line in output.strip().splitlines()[-(WHY_LINES - len(told)) :]]
+    return "\n".join(told + [line for line in last if line.strip() not in told])
+
+
 def read_cases(report: pathlib.Path):
-    """(passed, failed names, skipped) of a GoogleTest report, or None when it has none."""
+    """(passed, failed, skipped) of a GoogleTest report, or None when it has none."""
     if not report.is_file():
         return None
     try:
@@ -44,8 +62,9 @@ def read_cases(report: pathlib.Path):
     for case in root.iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"
         skip = case.find("skipped")
-        if case.find("failure") is not None:
-            failed.append(name)
+        failure = case.find("failure")
+        if failure is not None:
+            failed.append((name, first_lines(failure.get("message") or failure.text or "")))
         elif skip is not None:
             skipped.append((name, skip_reason(skip.get("message") or skip.text or "")))
         elif case.get("status") == "run":
@@ -64,14 +83,14 @@ def summarize(junit: pathlib.Path, results) -> Summary:
         cases = read_cases(results / f"{name}.xml") if results else None
         if cases:
             passed += cases[0]
-            failed += [f"{name}: {case}" for case in cases[1]]
+            failed += [(f"{name}: {case}", why) for case, why in cases[1]]
             skipped += [(f"{name}: {case}", reason) for case, reason in cases[2]]
             if bad and not cases[1]:
-                failed.append(f"{name}: failed outside of a test case")
+                failed.append((f"{name}: failed outside of a test case", end_of(output)))
             continue
         reasons = [(name, reason) for reason in SKIPPED.findall(output)]
         if bad:
-            failed.append(name)
+            failed.append((name, end_of(output)))
         elif status == "run":
             passed += 1
             skipped += reasons
@@ -81,7 +100,7 @@ def summarize(junit: pathlib.Path, results) -> Summary:
             if reasons or "SKIP" in (message or "").upper():
                 skipped += reasons or [(name, "no reason given")]
             else:
-                failed.append(f"{name}: could not be run ({message or 'no executable'})")
+                failed.append((f"{name}: could not be run ({message or 'no executable'})", ""))
     return Summary(passed, failed, skipped)
 
 
@@ -93,7 +112,9 @@ def report(summary: Summary) -> str:
         lines += [f"  {count:4} x {reason}" for reason, count in reasons.most_common()]
     if summary.failed:
         lines.append("Failed:")
-        lines += [f"  {name}" for name in summary.failed]
+        for name, why in summary.failed:
+            lines.append(f"  {name}")
+            lines += [f"    | {line}" for line in why.splitlines()]
     lines.append(f"{summary.passed} passed, {len(summary.failed)} failed, {len(summary.skipped)} skipped")
     return "\n".join(lines)
 

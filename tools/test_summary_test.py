@@ -29,7 +29,7 @@ class Summaries(unittest.TestCase):
 
     def test_plain(self):
         got = self.summarize(case("a", "run"), case("b", "fail", '<failure message=""/>'), case("c", "disabled"))
-        self.assertEqual(got, (1, ["b"], []))
+        self.assertEqual(got, (1, [("b", "")], []))
 
     def test_exit_status_77(self):
         inner = '<skipped message="SKIP_RETURN_CODE=77"/><system-out>SKIPPED: no qemu\n</system-out>'
@@ -44,11 +44,25 @@ class Summaries(unittest.TestCase):
                   case("three", "run", '<skipped message="a_test.cc:4&#x0A;no hugepages&#x0A;"/>') +
                   case("off", "notrun"))
         got = self.summarize(case("unit", "fail"), unit=report)
-        self.assertEqual(got, (1, ["unit: two.two"], [("unit: three.three", "no hugepages")]))
+        self.assertEqual(got, (1, [("unit: two.two", "x")], [("unit: three.three", "no hugepages")]))
 
     def test_crash_after_the_last_case(self):
         got = self.summarize(case("unit", "fail"), unit=case("one", "run"))
         self.assertEqual((got.passed, len(got.failed)), (1, 1))
+
+    def test_a_failure_says_why(self):
+        report = case("two", "run", '<failure message="a_test.cc:4&#x0A;Expected 1&#x0A;"/>')
+        text = test_summary.report(self.summarize(case("unit", "fail"), unit=report))
+        self.assertEqual(text.splitlines()[:4], ["Failed:", "  unit: two.two", "    | a_test.cc:4", "    | Expected 1"])
+
+    def test_a_crash_says_where_and_how(self):
+        output = ("[ RUN      ] A.one\n[       OK ] A.one (3 ms)\n[ RUN      ] A.two\n"
+                  "WARNING: ThreadSanitizer: data race (pid=1)\n" + "  #0 f\n" * 100)
+        got = self.summarize(case("unit", "fail", f"<failure/><system-out>{output}</system-out>"))
+        name, why = got.failed[0]
+        self.assertEqual((name, why.splitlines()[:2]),
+                         ("unit", ["it was in A.two", "WARNING: ThreadSanitizer: data race (pid=1)"]))
+        self.assertEqual(len(why.splitlines()), test_summary.WHY_LINES)
 
     def test_closing_line(self):
         text = test_summary.report(test_summary.Summary(3, [], [("a", "no net"), ("b", "no net")]))

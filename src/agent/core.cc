@@ -199,10 +199,7 @@ Status Core::release_everything(Instant deadline) {
       if (auto region = each.region.lock()) open.push_back(std::move(region));
     }
   }
-  Status status;
-  for (const auto& region : open) {
-    if (Status held = close_region(region, std::max(Duration::zero(), deadline - now())); !held.ok()) status = held;
-  }
+  const Status status = close_regions(open, std::max(Duration::zero(), deadline - now()));
   bool quiet = false;
   while (!quiet) {
     lane.lock();

@@ -10,9 +10,10 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "agent/peer_core.h"
 #include "agent/presence.h"
 #include "agent/queue.h"
+#include "agent/region_extras.h"
 #include "agent/slot.h"
 #include "backend/backend.h"
 #include "base/log.h"
@@ -74,6 +76,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // core_regions.cc
   Result<Region> add_region(const RegionOptions& options);
+  /// All of them, or none and `wrong` is the one that the error is about.
+  Status add_regions(std::span<const RegionOptions> wanted, std::vector<Region>* made, std::size_t* wrong);
   Result<Region> allocate(const AllocateOptions& options);
   Result<Region> add_file(const FileOptions& options);
   /// Those that are open, and that all backends know.
@@ -115,30 +119,53 @@ class Core : public std::enable_shared_from_this<Core> {
  private:
   Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks);
   Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
-  Result<std::shared_ptr<LocalRegion>> register_region(std::string_view call, backend::RegionEntry entry,
-                                                       bool huge_pages) HAWSER_EXCLUDES(mutex_);
+
+  // core_regions.cc
+  using FreshEntry = std::shared_ptr<backend::RegionEntry>;  ///< Nobody else's until the table has it.
+  /// What became of regions that were to be registered together: all of them, or why not, and which one is wrong.
+  struct Registered {
+    std::vector<std::shared_ptr<LocalRegion>> regions;
+    Status status;
+    std::size_t wrong = 0;
+  };
   struct NamedBackend {
     std::string name;
+    std::uint32_t number = 0;
     std::shared_ptr<backend::Backend> backend;  ///< Outlives the lane's own if the agent is closed meanwhile.
   };
-  /// What became of telling backends of a region.
-  struct Serving {
-    std::vector<const backend::Backend*> known;               ///< Those that were open when it began.
-    std::vector<std::shared_ptr<backend::Backend>> backends;  ///< Those that serve it.
-    std::vector<std::pair<std::string, std::string>> extras;  ///< What they want in the card.
-    Status failure;                                           ///< Of one that must serve it.
+  /// A region that backends serve, and that is not in the books yet.
+  struct Joining {
+    std::shared_ptr<LocalRegion> region;
+    std::size_t told = 0;  ///< Backends that serve it, or said that they do not: the first so many.
+    RegionExtras extras;   ///< What they want in the card.
   };
-  /// Takes the region's name, if it has one; who then fails gives it back.
-  Status take_name(std::string_view call, const std::string& name) HAWSER_EXCLUDES(mutex_);
-  Serving tell_backends(const backend::RegionEntry& entry, std::vector<NamedBackend> backends);
-  std::shared_ptr<LocalRegion> book_region(std::shared_ptr<const backend::RegionEntry> entry, bool huge_pages,
-                                           Serving& serving) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
-  void drop_unbooked(const backend::RegionEntry& entry, const Serving& serving) HAWSER_EXCLUDES(mutex_);
-  void begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) HAWSER_REQUIRES(lane);
-  Status finish_closing(const std::shared_ptr<LocalRegion>& region, Instant deadline);
+  Registered register_regions(std::string_view call, std::span<const FreshEntry> entries, bool huge_pages)
+      HAWSER_EXCLUDES(mutex_);
+  Result<Region> register_one(std::string_view call, backend::RegionEntry entry, bool huge_pages)
+      HAWSER_EXCLUDES(mutex_);
+  Status check_region(const RegionOptions& region);
+  /// Takes the names of those that have one: all or none. Who fails later gives them back.
+  Status take_names(std::string_view call, std::span<const FreshEntry> entries, std::size_t* wrong)
+      HAWSER_EXCLUDES(mutex_);
+  void give_names_back(std::span<const FreshEntry> entries) HAWSER_REQUIRES(mutex_);
+  /// Gives them keys, indices and generations; `backends` are those that are open now.
+  Status enter_table(std::string_view call, std::span<const FreshEntry> entries, std::vector<NamedBackend>* backends,
+                     std::size_t* wrong) HAWSER_EXCLUDES(mutex_);
+  /// An error when one refuses that must serve it.
+  Status tell_backends(std::span<const NamedBackend> backends, Joining* joining);
+  void book(std::span<Joining> joining) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
+  void drop_unbooked(std::span<const FreshEntry> entries, std::span<const Joining> joining,
+                     std::span<const NamedBackend> backends) HAWSER_EXCLUDES(mutex_);
   Status need_file_backend();
+
+  // core_closing.cc
+  /// Nobody begins to use them any more.
+  void begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) HAWSER_REQUIRES(lane);
+  /// Begins to close them, and ends it for those that nobody uses.
+  void close_the_quiet(std::span<const std::shared_ptr<LocalRegion>> closing);
+  Status finish_closing(const std::shared_ptr<LocalRegion>& region, Instant deadline);
   bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
-  void finish_region(const std::shared_ptr<LocalRegion>& region) HAWSER_REQUIRES(lane);
+  void finish_regions(std::span<const std::shared_ptr<LocalRegion>> quiet) HAWSER_REQUIRES(lane);
   /// Those that are quiet now; what becomes of their adopted pages is up to the caller, without a lock.
   [[nodiscard]] std::vector<std::shared_ptr<LocalRegion>> sweep_lingering() HAWSER_REQUIRES(lane);
   /// Nobody touches this memory any more. It may move pages, so no lock is held.
@@ -150,7 +177,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void changed(std::uint32_t index, std::uint32_t generation, bool removed) HAWSER_REQUIRES(lane, mutex_);
   class BookSource;
   using RegionEntryPtr = std::shared_ptr<const backend::RegionEntry>;
-  Result<std::string> encode_card(const wire::Card& head, std::span<const RegionEntryPtr> entries) const
+  Result<std::string> encode_card(const wire::Card& head, std::vector<RegionEntryPtr> entries) const
       HAWSER_REQUIRES(mutex_);
   wire::Card card_head() const HAWSER_REQUIRES(mutex_);
   Result<std::shared_ptr<PeerCore>> find_in_directory(std::string_view name, Instant deadline);
@@ -167,8 +194,7 @@ class Core : public std::enable_shared_from_this<Core> {
   struct BookedRegion {
     std::weak_ptr<LocalRegion> region;
     bool is_there = false;  ///< Until its close is finished.
-    /// What each backend wants in the card, where it wants something.
-    std::vector<std::pair<std::string, std::string>> extras;
+    RegionExtras extras;
   };
   BookedRegion& booked(std::uint32_t index) HAWSER_REQUIRES(mutex_) {
     if (index >= booked_.size()) booked_.resize(index + 1);  // Indices are dense.
@@ -177,6 +203,13 @@ class Core : public std::enable_shared_from_this<Core> {
   bool is_booked(std::uint32_t index) const HAWSER_REQUIRES(mutex_) {
     return index < booked_.size() && booked_[index].is_there;
   }
+
+  /// An open backend, as cards name it.
+  struct CardBackend {
+    std::uint32_t number = 0;
+    std::string name;
+    std::string address;
+  };
 
   struct Change {
     std::uint64_t revision = 0;
@@ -194,17 +227,17 @@ class Core : public std::enable_shared_from_this<Core> {
 
   mutable base::Mutex mutex_;
   std::vector<BackendReport> reports_ HAWSER_GUARDED_BY(mutex_);
-  std::vector<std::pair<std::string, std::string>> addresses_
-      HAWSER_GUARDED_BY(mutex_);  ///< Of open backends, for cards.
+  std::vector<CardBackend> card_backends_ HAWSER_GUARDED_BY(mutex_);
   std::unordered_map<base::Id128, std::shared_ptr<PeerCore>> peers_ HAWSER_GUARDED_BY(mutex_);
   std::vector<BookedRegion> booked_ HAWSER_GUARDED_BY(mutex_);  ///< By index.
-  std::map<std::string, std::uint32_t, std::less<>> region_names_ HAWSER_GUARDED_BY(mutex_);
+  std::set<std::string, std::less<>> region_names_ HAWSER_GUARDED_BY(mutex_);
   std::deque<Change> changes_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<QueueCore>> queues_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.
   KeyPool keys_;                                         ///< Of regions. Under the lane's lock.
   std::atomic<std::uint64_t> revision_{1};
   std::atomic<std::uint32_t> opened_backends_{0};
+  std::uint32_t backends_tried_ = 0;  ///< Under the lane's lock.
   std::atomic<bool> has_queues_{false};
 };
 

@@ -51,14 +51,18 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
   }
   Result<std::unique_ptr<backend::Backend>> made = factory->open(context, params);
   if (!made) return made.error();
-  OpenBackend open{.name = report->name, .backend = std::move(*made), .port = nullptr, .traits = nullptr};
+  OpenBackend open{.name = report->name,
+                   .number = ++backends_tried_,
+                   .backend = std::move(*made),
+                   .port = nullptr,
+                   .traits = nullptr};
   for (const auto& entry : regions.all()) {
     Result<std::string> extra = open.backend->add_region(*entry);
     if (!extra)
       return Status(Code::kFailed, "backend '" + open.name + "' cannot serve region '" + entry->name + "'")
           .because(extra.error());
     const base::MutexLock lock(mutex_);
-    if (!extra->empty()) booked(entry->index).extras.emplace_back(open.name, std::move(*extra));
+    if (!extra->empty()) booked(entry->index).extras.add(open.number, *extra);
   }
   Result<std::unique_ptr<backend::Port>> port = open.backend->open_port();
   if (!port) return port.error();
@@ -74,7 +78,7 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
   }
   {
     const base::MutexLock lock(mutex_);
-    addresses_.emplace_back(open.name, open.backend->address());
+    card_backends_.push_back({open.number, open.name, open.backend->address()});
   }
   engine.add_backend(std::move(open));
   opened_backends_.fetch_add(1, std::memory_order_acq_rel);

@@ -1,7 +1,9 @@
 // Cards of an agent: built from its books, and those of peers taken in.
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "agent/core.h"
 #include "base/bytes.h"
@@ -16,27 +18,28 @@ wire::Card Core::card_head() const {
   card.incarnation = identity.incarnation;
   card.public_key = identity.public_key;
   card.revision = card_revision();
-  // The list of backends only grows, under the lane's lock and this mutex's owner; reports name those that are open.
-  for (const auto& [name, address] : addresses_) card.backends.push_back({.name = name, .address = address});
+  for (const CardBackend& open : card_backends_) card.backends.push_back({.name = open.name, .address = open.address});
   return card;
 }
 
 /// Regions as the books have them.
 class Core::BookSource final : public wire::CardSource {
  public:
-  using Entry = std::shared_ptr<const backend::RegionEntry>;
-  BookSource(const Core& core, const wire::Card& head, std::span<const Entry> entries)
-      : core_(core), head_(head), entries_(entries) {}
+  BookSource(const Core& core, std::vector<RegionEntryPtr> entries) : core_(core), entries_(std::move(entries)) {}
 
   std::size_t count() const override { return entries_.size(); }
   const wire::CardRegion& next(std::span<const wire::CardExtra>* extras) override HAWSER_NO_THREAD_SAFETY_ANALYSIS {
-    const backend::RegionEntry& entry = *entries_[at_++];
+    // They lie all over memory, and there may be many. Each is let go of while it is near.
+    constexpr std::size_t kAhead = 8;
+    if (at_ + kAhead < entries_.size()) __builtin_prefetch(entries_[at_ + kAhead].get(), 1);
+    const RegionEntryPtr held = std::move(entries_[at_++]);
+    const backend::RegionEntry& entry = *held;
     extras_.clear();
     if (entry.index < core_.booked_.size()) {
-      for (const auto& [name, bytes] : core_.booked_[entry.index].extras) {
-        const int backend = head_.find_backend(name);
-        if (backend >= 0) extras_.push_back({.backend = static_cast<std::uint32_t>(backend), .bytes = bytes});
-      }
+      core_.booked_[entry.index].extras.for_each([this](std::uint32_t number, std::string_view bytes) {
+        const std::optional<std::uint32_t> place = place_of(number);
+        if (place) extras_.push_back({.backend = *place, .bytes = bytes});
+      });
     }
     region_.index = entry.index;
     region_.generation = entry.generation;
@@ -51,16 +54,22 @@ class Core::BookSource final : public wire::CardSource {
   }
 
  private:
+  /// In the card; none of one that failed to open.
+  std::optional<std::uint32_t> place_of(std::uint32_t number) const HAWSER_NO_THREAD_SAFETY_ANALYSIS {
+    const auto at = std::ranges::find(core_.card_backends_, number, &CardBackend::number);
+    if (at == core_.card_backends_.end()) return std::nullopt;
+    return static_cast<std::uint32_t>(at - core_.card_backends_.begin());
+  }
+
   const Core& core_;
-  const wire::Card& head_;
-  const std::span<const Entry> entries_;
+  std::vector<RegionEntryPtr> entries_;
   std::size_t at_ = 0;
   wire::CardRegion region_;
   std::vector<wire::CardExtra> extras_;
 };
 
-Result<std::string> Core::encode_card(const wire::Card& head, std::span<const RegionEntryPtr> entries) const {
-  BookSource source(*this, head, entries);
+Result<std::string> Core::encode_card(const wire::Card& head, std::vector<RegionEntryPtr> entries) const {
+  BookSource source(*this, std::move(entries));
   return wire::encode(head, source);
 }
 
@@ -78,7 +87,7 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
     card.kind = wire::CardKind::kDelta;
     card.base_revision = revision;
   }
-  if (card.kind == wire::CardKind::kFull) return encode_card(card, all);
+  if (card.kind == wire::CardKind::kFull) return encode_card(card, std::move(all));
   std::set<std::uint32_t> fresh;
   for (const Change& change : changes_) {
     if (change.revision <= revision) continue;
@@ -92,11 +101,11 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
   std::sort(card.removed.begin(), card.removed.end(), [](const wire::CardRemoval& a, const wire::CardRemoval& b) {
     return a.index != b.index ? a.index < b.index : a.generation < b.generation;
   });
-  return encode_card(card, all);
+  return encode_card(card, std::move(all));
 }
 
 Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) const {
-  std::vector<std::shared_ptr<const backend::RegionEntry>> chosen;
+  std::vector<RegionEntryPtr> chosen;
   for (const std::uint32_t index : indices) {
     auto entry = regions.at(index);
     if (!entry) {
@@ -110,7 +119,7 @@ Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) c
   const base::MutexLock lock(mutex_);
   wire::Card card = card_head();
   card.kind = wire::CardKind::kPartial;
-  return encode_card(card, chosen);
+  return encode_card(card, std::move(chosen));
 }
 
 Result<std::shared_ptr<PeerCore>> Core::load_card(std::span<const std::byte> bytes) {

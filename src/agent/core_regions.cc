@@ -1,19 +1,15 @@
-// Regions of an agent: registered, closed once nobody uses them.
+// Regions of an agent: how they get registered.
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 
 #include "agent/core.h"
-#include "agent/fork_guard.h"
-#include "base/planted.h"
+#include "base/try.h"
 #include "fileio/file.h"
 #include "wire/limits.h"
 
 namespace hawser::agent {
 namespace {
-
-constexpr std::size_t kChangesMax = 4096;  ///< Kept for deltas; who is further behind gets a full card.
 
 Status bad_region(std::string_view call, const std::string& what) {
   return Status(Code::kInvalid, std::string(call) + ": " + what);
@@ -21,8 +17,8 @@ Status bad_region(std::string_view call, const std::string& what) {
 
 }  // namespace
 
-Result<Region> Core::add_region(const RegionOptions& region) {
-  if (Status status = usable("add_region"); !status.ok()) return status;
+/// Why these are no bytes that an agent can serve.
+Status Core::check_region(const RegionOptions& region) {
   if (region.bytes.empty())
     return bad_region("add_region", "region '" + region.name + "' has no bytes")
         .with_advice("give the memory's address and at least one byte");
@@ -39,18 +35,37 @@ Result<Region> Core::add_region(const RegionOptions& region) {
                                         " bytes is no valid range of addresses")
         .with_advice("give memory of this process");
   }
-  backend::RegionEntry entry;
-  entry.base = region.bytes.data();
-  entry.size = region.bytes.size();
-  entry.rights = region.rights;
-  entry.device = region.device;
-  entry.name = region.name;
-  // Lives beyond what follows: given back without a lock when that fails.
-  const auto pages = region.device.kind == DeviceKind::kHost ? hold_pages(region) : nullptr;
-  entry.pages = pages;
-  Result<std::shared_ptr<LocalRegion>> made = register_region("add_region", std::move(entry), false);
-  if (!made) return made.error();
-  return Region(std::move(*made));
+  return {};
+}
+
+Status Core::add_regions(std::span<const RegionOptions> wanted, std::vector<Region>* made, std::size_t* wrong) {
+  *wrong = 0;
+  HAWSER_TRY(usable("add_region"));
+  std::vector<FreshEntry> entries;  // Lives beyond what follows: pages are given back without a lock.
+  entries.reserve(wanted.size());
+  for (const RegionOptions& region : wanted) {
+    *wrong = entries.size();
+    HAWSER_TRY(check_region(region));
+    auto entry = std::make_shared<backend::RegionEntry>();
+    entry->base = region.bytes.data();
+    entry->size = region.bytes.size();
+    entry->rights = region.rights;
+    entry->device = region.device;
+    entry->name = region.name;
+    if (region.device.kind == DeviceKind::kHost) entry->pages = hold_pages(region);
+    entries.push_back(std::move(entry));
+  }
+  Registered done = register_regions("add_region", entries, false);
+  *wrong = done.wrong;
+  for (auto& region : done.regions) made->push_back(Region(std::move(region)));
+  return std::move(done.status);
+}
+
+Result<Region> Core::add_region(const RegionOptions& wanted) {
+  std::vector<Region> made;
+  std::size_t wrong = 0;
+  HAWSER_TRY(add_regions(std::span(&wanted, 1), &made, &wrong));
+  return std::move(made.front());
 }
 
 std::shared_ptr<backend::ForeignPages> Core::hold_pages(const RegionOptions& region) {
@@ -61,14 +76,6 @@ std::shared_ptr<backend::ForeignPages> Core::hold_pages(const RegionOptions& reg
                region.bytes.size(), pages->refusal().to_string());
   }
   return pages;
-}
-
-void Core::release_pages(const LocalRegion& region) {
-  if (!region.entry->pages) return;
-  if (Status status = region.entry->pages->release(); !status.ok()) {
-    HAWSER_LOG(log, kWarn, "{}: memory of region '{}' keeps its bytes, but stays in a memory file: {}", options.name,
-               region.entry->name, status.to_string());
-  }
 }
 
 bool Core::is_reached(Device device) {
@@ -115,9 +122,7 @@ Result<Region> Core::add_file(const FileOptions& wanted) {
   entry.device = {.kind = DeviceKind::kFile, .ordinal = 0};
   entry.name = wanted.name;
   entry.file = std::move(*file);
-  Result<std::shared_ptr<LocalRegion>> made = register_region("add_file", std::move(entry), false);
-  if (!made) return made.error();
-  return Region(std::move(*made));
+  return register_one("add_file", std::move(entry), false);
 }
 
 Result<Region> Core::allocate(const AllocateOptions& wanted) {
@@ -133,118 +138,148 @@ Result<Region> Core::allocate(const AllocateOptions& wanted) {
   entry.name = wanted.name;
   entry.arena = *arena;
   constexpr std::size_t kSmallPage = 4096;
-  Result<std::shared_ptr<LocalRegion>> made =
-      register_region("allocate", std::move(entry), (*arena)->page_size() > kSmallPage);
-  if (!made) return made.error();
-  return Region(std::move(*made));
+  return register_one("allocate", std::move(entry), (*arena)->page_size() > kSmallPage);
 }
 
-Status Core::take_name(std::string_view call, const std::string& name) {
-  if (name.size() > wire::kNameMax) {
-    return bad_region(call, "the name has " + std::to_string(name.size()) + " bytes; at most 255 are allowed");
-  }
+Status Core::take_names(std::string_view call, std::span<const FreshEntry> entries, std::size_t* wrong) {
   const base::MutexLock lock(mutex_);
-  if (!name.empty() && region_names_.contains(name)) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string& name = entries[i]->name;
+    if (name.empty()) continue;
+    const bool is_long = name.size() > wire::kNameMax;
+    if (!is_long && region_names_.insert(name).second) continue;
+    *wrong = i;
+    give_names_back(entries.first(i));
+    if (is_long) {
+      return bad_region(call, "the name has " + std::to_string(name.size()) + " bytes; at most 255 are allowed");
+    }
     return bad_region(call, "there is a region '" + name + "' already")
         .with_advice("names are unique in an agent; the same memory may be registered again under another or no name");
   }
-  if (!name.empty()) region_names_.emplace(name, 0);
   return {};
 }
 
-Core::Serving Core::tell_backends(const backend::RegionEntry& entry, std::vector<NamedBackend> backends) {
-  Serving serving;
-  for (const NamedBackend& each : backends) serving.known.push_back(each.backend.get());
-  for (NamedBackend& each : backends) {
+void Core::give_names_back(std::span<const FreshEntry> entries) {
+  for (const auto& entry : entries) {
+    if (!entry->name.empty()) region_names_.erase(entry->name);
+  }
+}
+
+Status Core::enter_table(std::string_view call, std::span<const FreshEntry> entries,
+                         std::vector<NamedBackend>* backends, std::size_t* wrong) {
+  lane.lock();
+  // Two words of the agent's own randomness are as good as the system's only when no seed was set.
+  for (const auto& entry : entries) {
+    entry->key = options.seed != 0 ? base::Id128{engine.rng_.u64(), engine.rng_.u64()} : keys_.take();
+  }
+  Status added = regions.add(entries);
+  backends->reserve(engine.backends().size());
+  for (OpenBackend& open : engine.backends()) backends->push_back({open.name, open.number, open.backend});
+  lane.unlock();
+  if (added.ok()) return added;
+  *wrong = std::min<std::size_t>(regions.room(), entries.size() - 1);  // The first that had no place.
+  const base::MutexLock lock(mutex_);
+  give_names_back(entries);
+  return Status(added.code(), std::string(call) + ": " + std::string(added.message())).with_advice(added.advice());
+}
+
+Status Core::tell_backends(std::span<const NamedBackend> backends, Joining* joining) {
+  const backend::RegionEntry& entry = *joining->region->entry;
+  for (const NamedBackend& each : backends) {
     Result<std::string> extra = each.backend->add_region(entry);
-    if (!extra && !options.backends.empty()) {
-      serving.failure = extra.error();
-      break;
-    }
+    if (!extra && !options.backends.empty()) return extra.error();
+    ++joining->told;
     if (!extra) {
       // Nobody asked for this backend: the others serve the region, and who looks why is told.
       HAWSER_LOG(log, kWarn, "{}: region '{}' is not reached by {}: {}", identity.name, entry.name, each.name,
                  extra.error().to_string());
-      continue;
+    } else if (!extra->empty()) {
+      joining->extras.add(each.number, *extra);
     }
-    if (!extra->empty()) serving.extras.emplace_back(each.name, std::move(*extra));
-    serving.backends.push_back(std::move(each.backend));
   }
-  return serving;
+  return {};
 }
 
-std::shared_ptr<LocalRegion> Core::book_region(std::shared_ptr<const backend::RegionEntry> entry, bool huge_pages,
-                                               Serving& serving) {
-  auto region = std::make_shared<LocalRegion>();
-  region->core = shared_from_this();
-  region->entry = std::move(entry);
-  region->huge_pages = huge_pages;
-  const base::MutexLock lock(mutex_);
-  BookedRegion& booked = this->booked(region->entry->index);
-  booked.region = region;
-  booked.is_there = true;
-  // Those that are there already are of backends that opened meanwhile.
-  booked.extras.insert(booked.extras.begin(), std::make_move_iterator(serving.extras.begin()),
-                       std::make_move_iterator(serving.extras.end()));
-  changed(region->entry->index, region->entry->generation, false);
-  return region;
+void Core::book(std::span<Joining> joining) {
+  {
+    const base::MutexLock lock(mutex_);
+    for (Joining& each : joining) {
+      const backend::RegionEntry& entry = *each.region->entry;
+      BookedRegion& booked = this->booked(entry.index);
+      booked.region = each.region;
+      booked.is_there = true;
+      each.extras.add_all(booked.extras);  // Those that are there already are of backends that opened meanwhile.
+      booked.extras = std::move(each.extras);
+      changed(entry.index, entry.generation, false);
+    }
+  }
+  engine.card_changed();
 }
 
-void Core::drop_unbooked(const backend::RegionEntry& entry, const Serving& serving) {
-  for (const auto& backend : serving.backends) backend->remove_region(entry);
+void Core::drop_unbooked(std::span<const FreshEntry> entries, std::span<const Joining> joining,
+                         std::span<const NamedBackend> backends) {
+  for (const Joining& each : joining) {
+    for (std::size_t i = 0; i < each.told; ++i) backends[i].backend->remove_region(*each.region->entry);
+  }
+  const auto was_open = [&](const OpenBackend& open) {
+    return std::ranges::any_of(backends, [&](const NamedBackend& each) { return each.number == open.number; });
+  };
   lane.lock();
   for (const OpenBackend& open : engine.backends()) {
-    const bool is_late = std::ranges::find(serving.known, open.backend.get()) == serving.known.end();
-    if (is_late) open.backend->remove_region(entry);  // It was told of all regions when it opened.
+    if (was_open(open)) continue;  // Else it opened meanwhile, and was told of all regions then.
+    for (const auto& entry : entries) open.backend->remove_region(*entry);
   }
   {
     const base::MutexLock lock(mutex_);
-    booked(entry.index) = {};
-    region_names_.erase(entry.name);
+    for (const auto& entry : entries) booked(entry->index) = {};
+    give_names_back(entries);
   }
-  regions.close(entry.index, entry.generation);
-  regions.remove(entry.index, entry.generation);
+  for (const auto& entry : entries) {
+    regions.close(entry->index, entry->generation);
+    regions.remove(entry->index, entry->generation);
+  }
   lane.unlock();
 }
 
-Result<std::shared_ptr<LocalRegion>> Core::register_region(std::string_view call, backend::RegionEntry entry,
-                                                           bool huge_pages) {
-  const std::string name = entry.name;
-  if (Status status = take_name(call, name); !status.ok()) return status;
-  lane.lock();
-  // Two words of the agent's own randomness are as good as the system's only when no seed was set.
-  entry.key = options.seed != 0 ? base::Id128{engine.rng_.u64(), engine.rng_.u64()} : keys_.take();
-  Result<std::shared_ptr<const backend::RegionEntry>> added = regions.add(std::move(entry));
+Core::Registered Core::register_regions(std::string_view call, std::span<const FreshEntry> entries, bool huge_pages) {
+  Registered made;
+  made.status = take_names(call, entries, &made.wrong);
+  if (!made.status.ok()) return made;
   std::vector<NamedBackend> backends;
-  for (OpenBackend& open : engine.backends()) backends.push_back({open.name, open.backend});
-  lane.unlock();
-  if (!added) {
-    const base::MutexLock lock(mutex_);
-    region_names_.erase(name);
-    return Status(added.error().code(), std::string(call) + ": " + std::string(added.error().message()))
-        .with_advice(added.error().advice());
-  }
+  made.status = enter_table(call, entries, &backends, &made.wrong);
+  if (!made.status.ok()) return made;
+  std::vector<Joining> joining(entries.size());
   // Without the lane's lock: a NIC takes seconds to register much memory, and heartbeats must go on.
-  Serving serving = tell_backends(**added, std::move(backends));
-  lane.lock();
-  if (serving.failure.ok()) serving.failure = usable(call);  // It may have been closed meanwhile.
-  std::shared_ptr<LocalRegion> region;
-  if (serving.failure.ok()) {
-    region = book_region(*added, huge_pages, serving);
-    engine.card_changed();
+  for (std::size_t i = 0; i < entries.size() && made.status.ok(); ++i) {
+    joining[i].region = std::make_shared<LocalRegion>(shared_from_this(), entries[i], huge_pages);
+    made.status = tell_backends(backends, &joining[i]);
+    made.wrong = i;
   }
+  lane.lock();
+  if (made.status.ok()) made.status = usable(call);  // It may have been closed meanwhile.
+  if (made.status.ok()) book(joining);
   const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
   lane.unlock();
   for (const auto& each : finished) {
     // Dropped long ago: its user may write to the memory now, so nothing is moved.
     if (each->entry->pages) each->entry->pages->keep();
   }
-  if (region == nullptr) {
-    drop_unbooked(**added, serving);
-    return serving.failure;
+  if (!made.status.ok()) {
+    drop_unbooked(entries, joining, backends);
+    return made;
   }
   lane.wake();
-  return region;
+  made.regions.reserve(joining.size());
+  for (Joining& each : joining) made.regions.push_back(std::move(each.region));
+  return made;
+}
+
+Result<Region> Core::register_one(std::string_view call, backend::RegionEntry entry, bool huge_pages) {
+  // Lives beyond what follows: adopted pages are given back without a lock when that fails.
+  const auto one = std::make_shared<backend::RegionEntry>(std::move(entry));
+  Registered made = register_regions(call, std::span(&one, 1), huge_pages);
+  if (!made.status.ok()) return made.status;
+  return Region(std::move(made.regions.front()));
 }
 
 std::vector<std::shared_ptr<const backend::RegionEntry>> Core::registered() const {
@@ -254,128 +289,6 @@ std::vector<std::shared_ptr<const backend::RegionEntry>> Core::registered() cons
     if (is_booked(entry->index)) booked.push_back(std::move(entry));
   }
   return booked;
-}
-
-void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) {
-  const std::uint64_t revision = revision_.fetch_add(1, std::memory_order_acq_rel) + 1;
-  changes_.push_back({.revision = revision, .index = index, .generation = generation, .removed = removed});
-  if (changes_.size() > kChangesMax) changes_.pop_front();
-  presence.ask();
-}
-
-bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
-  if (region.users > 0 && !base::planted(base::Planted::kUsersForgotten)) {
-    *holder = std::to_string(region.users) + " transfers of this agent";
-    return false;
-  }
-  bool quiet = true;
-  for (OpenBackend& open : engine.backends()) {
-    quiet = open.port->region_quiet(region.entry->index, region.entry->generation, holder) && quiet;
-  }
-  return quiet;
-}
-
-void Core::finish_region(const std::shared_ptr<LocalRegion>& region) {
-  region->state.store(RegionState::kClosed, std::memory_order_release);
-  for (OpenBackend& open : engine.backends()) open.backend->remove_region(*region->entry);
-  {
-    const base::MutexLock lock(mutex_);
-    booked(region->entry->index) = {};  // Not before: an agent that closes waits for all that are there.
-  }
-  regions.remove(region->entry->index, region->entry->generation);
-}
-
-void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) {
-  const Instant at = now();
-  for (const auto& region : closing) {
-    if (region->state.load(std::memory_order_relaxed) != RegionState::kOpen) continue;
-    region->state.store(RegionState::kClosing, std::memory_order_release);
-    regions.close(region->entry->index, region->entry->generation);
-    engine.cancel_region(*region, at);
-    engine.on_own_region_closed(region->entry->index, region->entry->generation, at);
-    const base::MutexLock lock(mutex_);
-    region_names_.erase(region->entry->name);
-    booked(region->entry->index).extras.clear();
-    changed(region->entry->index, region->entry->generation, true);
-  }
-  engine.card_changed();
-}
-
-/// Waits until nobody uses the region.
-Status Core::finish_closing(const std::shared_ptr<LocalRegion>& region, Instant deadline) {
-  std::string holder;
-  for (;;) {
-    lane.lock();
-    const bool closed = region->state.load(std::memory_order_relaxed) == RegionState::kClosed;
-    const bool quiet = closed || region_quiet(*region, &holder);
-    if (quiet && !closed) finish_region(region);
-    lane.unlock();
-    if (quiet) {
-      release_pages(*region);
-      return {};
-    }
-    if (now() >= deadline) break;
-    lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(100)));
-  }
-  Status status(Code::kTimedOut, "close: region '" + region->entry->name + "' is still used by " + holder);
-  if (!region->entry->arena) return status.with_advice("do not free the memory; call close again");
-  region->entry->arena->abandon();
-  return status.with_advice("the memory was abandoned: it is never given out again; close may be called again");
-}
-
-Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout) {
-  return close_regions(std::span(&region, 1), timeout);
-}
-
-Status Core::close_regions(std::span<const std::shared_ptr<LocalRegion>> closing, Duration timeout) {
-  const Instant deadline = now() + timeout;
-  std::string holder;
-  lane.lock();
-  begin_closing(closing);
-  // Mostly nobody uses them, and then this is all.
-  for (const auto& region : closing) {
-    const bool is_closed = region->state.load(std::memory_order_relaxed) == RegionState::kClosed;
-    if (!is_closed && region_quiet(*region, &holder)) finish_region(region);
-  }
-  lane.unlock();
-  lane.wake();
-  Status answer;
-  for (const auto& region : closing) {
-    if (region->state.load(std::memory_order_acquire) == RegionState::kClosed) {
-      release_pages(*region);
-    } else if (Status status = finish_closing(region, deadline); !status.ok() && answer.ok()) {
-      answer = std::move(status);
-    }
-  }
-  return answer;
-}
-
-void Core::drop_region(std::shared_ptr<LocalRegion> region) {
-  if (disowned() || region->state.load(std::memory_order_acquire) == RegionState::kClosed) return;
-  // Adopted memory is given back while its user waits, not some time later: a copy that is under way is over soon.
-  constexpr Duration kPatience = std::chrono::milliseconds(100);
-  const bool is_adopted = region->entry->pages && region->entry->pages->file();
-  if (close_region(region, is_adopted ? kPatience : Duration::zero()).ok()) return;
-  lane.lock();
-  lingering_.push_back(std::move(region));
-  lane.unlock();
-  lane.wake();
-}
-
-std::vector<std::shared_ptr<LocalRegion>> Core::sweep_lingering() {
-  std::vector<std::shared_ptr<LocalRegion>> held, finished;
-  std::string holder;
-  for (auto& region : lingering_) {
-    if (region->state.load(std::memory_order_relaxed) == RegionState::kClosed) continue;
-    if (region_quiet(*region, &holder)) {
-      finish_region(region);
-      finished.push_back(std::move(region));
-    } else {
-      held.push_back(std::move(region));
-    }
-  }
-  lingering_ = std::move(held);
-  return finished;
 }
 
 }  // namespace hawser::agent

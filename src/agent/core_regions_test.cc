@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/core.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
 #include "backend/test_wrapped.h"
@@ -107,6 +108,26 @@ TEST(AgentRegions, OneThatWasNamedMustServeEach) {
   EXPECT_EQ(region.error().code(), Code::kBusy);
   EXPECT_TRUE(agent.add_region({.name = "kv", .bytes = memory}).error().code() == Code::kBusy)
       << "the name is free again";
+}
+
+TEST(AgentRegions, SeveralAreRegisteredTogetherOrNotAtAll) {
+  Agent agent = *open_with({.name = "a", .limits = {.regions = 3}}, {backend::loopback_factory()});
+  std::vector<std::byte> memory(4096);
+  const auto named = [&](std::string name) { return RegionOptions{.name = std::move(name), .bytes = memory}; };
+  std::vector<Region> made;
+  std::size_t wrong = 9;
+  const auto add = [&](std::vector<RegionOptions> wanted) { return agent.core()->add_regions(wanted, &made, &wrong); };
+  EXPECT_EQ(add({named("a"), named("b"), named("a")}).code(), Code::kInvalid);
+  EXPECT_EQ(wrong, 2u);
+  EXPECT_EQ(add({named("a"), {.name = "b", .bytes = {}}}).code(), Code::kInvalid);
+  EXPECT_EQ(wrong, 1u);
+  EXPECT_EQ(add({named("a"), named(""), named(""), named("b"), named("")}).code(), Code::kBusy);
+  EXPECT_EQ(wrong, 3u) << "the first that has no place";
+  EXPECT_TRUE(made.empty());
+  ASSERT_TRUE(add({named("a"), named(""), named("b")}).ok()) << "names and places are free again";
+  EXPECT_EQ(made.size(), 3u);
+  EXPECT_NE(made[0].index(), made[2].index());
+  EXPECT_TRUE(agent.self().region("b"));
 }
 
 class RegisteringTest : public testing::Test {

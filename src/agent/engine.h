@@ -35,6 +35,7 @@ inline constexpr std::size_t kAtomicsMax = 4096;      ///< Per peer: asked and n
 
 struct OpenBackend {
   std::string name;
+  std::uint32_t number = 0;  ///< Of no other backend of this agent, not even of one that failed to open.
   std::shared_ptr<backend::Backend> backend;  ///< Shared with who tells it of a region, without the lane's lock.
   std::unique_ptr<backend::Port> port;
   const backend::Traits* traits = nullptr;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hawser/memory.h>
@@ -24,9 +25,13 @@ struct PeerCore;
 enum class RegionState : std::uint8_t { kOpen, kClosing, kClosed };
 
 struct LocalRegion {
-  std::shared_ptr<Core> core;
-  std::shared_ptr<const backend::RegionEntry> entry;
-  bool huge_pages = false;
+  LocalRegion(std::shared_ptr<Core> its_core, std::shared_ptr<const backend::RegionEntry> its_entry,
+              bool has_huge_pages)
+      : core(std::move(its_core)), entry(std::move(its_entry)), huge_pages(has_huge_pages) {}
+
+  const std::shared_ptr<Core> core;
+  const std::shared_ptr<const backend::RegionEntry> entry;
+  const bool huge_pages;
   std::atomic<RegionState> state{RegionState::kOpen};
   std::uint32_t users = 0;  ///< Transfers in flight that touch it from this side. Under the lane's lock.
 };

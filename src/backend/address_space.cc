@@ -143,11 +143,12 @@ std::string_view obstacle(const MappedArea& area) {
   return {};
 }
 
-std::atomic<std::uint64_t> walks_of_pages{0};
+constexpr std::size_t kDetails = 2;
+std::array<std::atomic<std::uint64_t>, kDetails> reads_so_far{};
 
 Result<std::vector<MappedArea>> read_areas(AddressRange range, AreaDetail detail) {
   const char* const path = detail == AreaDetail::kFlags ? "/proc/self/smaps" : "/proc/self/maps";
-  if (detail == AreaDetail::kFlags) walks_of_pages.fetch_add(1, std::memory_order_relaxed);
+  reads_so_far[static_cast<std::size_t>(detail)].fetch_add(1, std::memory_order_relaxed);
   const base::Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
   if (!fd) return base::errno_status(Code::kUnsupported, base::format("opening {}", path), errno);
   AreaReader reader(range);
@@ -166,15 +167,15 @@ Result<std::vector<MappedArea>> read_areas(AddressRange range, AreaDetail detail
   return std::move(reader).areas();
 }
 
-/// What AreaSurvey keeps.
+/// What an AreaSurvey keeps.
 struct Survey {
   int depth = 0;
   bool is_made = false;
   std::vector<MappedArea> areas;  ///< Of the whole process.
 
-  Result<std::vector<MappedArea>> in(AddressRange range) {
+  Result<std::vector<MappedArea>> in(AddressRange range, AreaDetail detail) {
     if (!is_made) {
-      HAWSER_TRY_ASSIGN(areas, read_areas({0, UINTPTR_MAX}, AreaDetail::kFlags));
+      HAWSER_TRY_ASSIGN(areas, read_areas({0, UINTPTR_MAX}, detail));
       is_made = true;
     }
     std::vector<MappedArea> found;
@@ -187,15 +188,22 @@ struct Survey {
     return found;
   }
 };
-thread_local Survey survey;
+
+Survey& survey_of(AreaDetail detail) {
+  static thread_local std::array<Survey, kDetails> surveys;
+  return surveys[static_cast<std::size_t>(detail)];
+}
 
 }  // namespace
 
-AreaSurvey::AreaSurvey() { ++survey.depth; }
+AreaSurvey::AreaSurvey(AreaDetail detail) : detail_(detail) { ++survey_of(detail).depth; }
 AreaSurvey::~AreaSurvey() {
+  Survey& survey = survey_of(detail_);
   if (--survey.depth == 0) survey = {};
 }
-std::uint64_t AreaSurvey::walks() { return walks_of_pages.load(std::memory_order_relaxed); }
+std::uint64_t AreaSurvey::reads(AreaDetail detail) {
+  return reads_so_far[static_cast<std::size_t>(detail)].load(std::memory_order_relaxed);
+}
 
 std::vector<MappedArea> parse_areas(std::string_view text, AddressRange range) {
   AreaReader reader(range);
@@ -204,7 +212,8 @@ std::vector<MappedArea> parse_areas(std::string_view text, AddressRange range) {
 }
 
 Result<std::vector<MappedArea>> mapped_areas(AddressRange range, AreaDetail detail) {
-  return detail == AreaDetail::kFlags && survey.depth > 0 ? survey.in(range) : read_areas(range, detail);
+  Survey& survey = survey_of(detail);
+  return survey.depth > 0 ? survey.in(range, detail) : read_areas(range, detail);
 }
 
 Status check_movable(const std::vector<MappedArea>& areas, AddressRange range) {

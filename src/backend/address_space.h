@@ -42,16 +42,20 @@ enum class AreaDetail : std::uint8_t {
 /// The mappings in `range`, in order.
 Result<std::vector<MappedArea>> mapped_areas(AddressRange range, AreaDetail detail);
 
-/// While one lives, this thread walks the pages once, however many ranges it asks for with kFlags: it is told what was
-/// there at the first time. For a call that looks at many ranges, which has no order in time among them anyway.
+/// While one lives, this thread reads such a file once, however many ranges it asks for with that detail: it is told
+/// what was there at the first time. For a call that looks at many ranges, which has no order among them anyway.
+/// Of one detail only, because a call that moves pages looks with flags before and without them after.
 class AreaSurvey {
  public:
-  AreaSurvey();
+  explicit AreaSurvey(AreaDetail detail);
   ~AreaSurvey();
   AreaSurvey(const AreaSurvey&) = delete;
   AreaSurvey& operator=(const AreaSurvey&) = delete;
-  /// How often this process walked its pages. For tests.
-  static std::uint64_t walks();
+  /// How often this process read that file. For tests.
+  static std::uint64_t reads(AreaDetail detail);
+
+ private:
+  const AreaDetail detail_;
 };
 
 /// The same from the text of such a file.

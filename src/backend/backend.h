@@ -237,6 +237,9 @@ class Port {
   virtual int wait_fd() const = 0;
   /// Arms doorbells before the lane sleeps. False: there is work, do not sleep.
   virtual bool prepare_sleep() = 0;
+  /// These regions of this agent were closed in the RegionTable: nothing may begin to touch them any more. For ports
+  /// that have to tell somebody of it, and do that once for all; region_quiet alone must do as well.
+  virtual void regions_closing(std::span<const RegionId> ids) { static_cast<void>(ids); }
   /// Whether anything of this port still touches region `index` (of this agent, as target). `holder` gets who.
   /// Called after the region's entry was closed in the RegionTable; polled by the closer.
   virtual bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) = 0;

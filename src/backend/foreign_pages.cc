@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "backend/address_space.h"
 #include "base/format.h"
 #include "base/mutex.h"
 #include "base/try.h"
@@ -77,6 +78,7 @@ void before_fork() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
   ForeignBook& book = ForeignBook::get();
   book.mutex.lock();
   if (book.is_inherited) return;
+  const AreaSurvey survey(AreaDetail::kPlain);
   for (auto& [begin, held] : book.adoptions) held.adoption->prepare_fork();
 }
 void after_fork_in_parent() HAWSER_NO_THREAD_SAFETY_ANALYSIS { ForeignBook::get().mutex.unlock(); }

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/planted.h"
+#include "base/try.h"
 
 namespace hawser::backend {
 namespace {
@@ -26,44 +27,60 @@ std::optional<SharedFile> shared_file(const RegionEntry& entry) {
   return entry.pages ? entry.pages->file() : std::nullopt;
 }
 
-Result<std::shared_ptr<const RegionEntry>> RegionTable::add(RegionEntry entry) {
+Status RegionTable::add(std::span<const std::shared_ptr<RegionEntry>> entries) {
   base::MutexLock lock(mutex_);
-  if (count_ == limit_) {
-    return Status(Code::kBusy, base::format("{} regions are registered, which is the limit", limit_))
+  if (entries.size() > limit_ - count_) {
+    return Status(Code::kBusy, base::format("{} regions are registered, and {} is the limit", count_, limit_))
         .with_advice("raise limits.regions or close regions");
   }
-  if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
-    slots_.emplace_back();
+  for (const auto& entry : entries) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+      slots_.emplace_back();
+    }
+    entry->index = free_.back();
+    free_.pop_back();
+    Slot& slot = slots_[entry->index];
+    if (++slot.generation == 0) slot.generation = 1;  // 0 names nothing
+    entry->generation = slot.generation;
+    slot.entry = entry;
+    slot.open = true;
   }
-  const std::uint32_t index = free_.back();
-  free_.pop_back();
-  Slot& slot = slots_[index];
-  if (++slot.generation == 0) slot.generation = 1;  // 0 names nothing
-  entry.index = index;
-  entry.generation = slot.generation;
-  slot.entry = std::make_shared<const RegionEntry>(std::move(entry));
-  slot.open = true;
-  ++count_;
-  return slot.entry;
+  count_ += static_cast<std::uint32_t>(entries.size());
+  return {};
 }
 
-void RegionTable::close(std::uint32_t index, std::uint32_t generation) {
-  base::MutexLock lock(mutex_);
-  if (index < slots_.size() && slots_[index].generation == generation) slots_[index].open = false;
+Result<std::shared_ptr<const RegionEntry>> RegionTable::add(RegionEntry entry) {
+  const auto made = std::make_shared<RegionEntry>(std::move(entry));
+  HAWSER_TRY(add(std::span(&made, 1)));
+  return std::shared_ptr<const RegionEntry>(made);
 }
 
-void RegionTable::remove(std::uint32_t index, std::uint32_t generation) {
-  std::shared_ptr<const RegionEntry> dying;  // Its arena is unmapped after the lock is released.
+RegionTable::Slot* RegionTable::find(RegionId id) {
+  if (id.index >= slots_.size() || slots_[id.index].generation != id.generation) return nullptr;
+  return &slots_[id.index];
+}
+
+void RegionTable::close(std::span<const RegionId> ids) {
   base::MutexLock lock(mutex_);
-  if (index >= slots_.size()) return;
-  Slot& slot = slots_[index];
-  if (slot.generation != generation || slot.entry == nullptr) return;
-  dying = std::move(slot.entry);
-  slot.entry = nullptr;
-  slot.open = false;
-  free_.push_back(index);
-  --count_;
+  for (const RegionId& id : ids) {
+    if (Slot* const slot = find(id)) slot->open = false;
+  }
+}
+
+void RegionTable::remove(std::span<const RegionId> ids) {
+  std::vector<std::shared_ptr<const RegionEntry>> dying;  // Their arenas are unmapped after the lock is released.
+  dying.reserve(ids.size());
+  base::MutexLock lock(mutex_);
+  for (const RegionId& id : ids) {
+    Slot* const slot = find(id);
+    if (slot == nullptr || slot->entry == nullptr) continue;
+    dying.push_back(std::move(slot->entry));
+    slot->entry = nullptr;
+    slot->open = false;
+    free_.push_back(id.index);
+    --count_;
+  }
 }
 
 Result<std::shared_ptr<const RegionEntry>> RegionTable::find(std::uint32_t index, std::uint32_t generation,
@@ -91,10 +108,18 @@ std::vector<std::shared_ptr<const RegionEntry>> RegionTable::all() const {
   base::MutexLock lock(mutex_);
   std::vector<std::shared_ptr<const RegionEntry>> found;
   found.reserve(count_);
-  for (const Slot& slot : slots_) {
-    if (slot.open) found.push_back(slot.entry);
+  // To share an entry is to write to it, and they lie all over memory.
+  constexpr std::size_t kAhead = 8;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (i + kAhead < slots_.size()) __builtin_prefetch(slots_[i + kAhead].entry.get(), 1);
+    if (slots_[i].open) found.push_back(slots_[i].entry);
   }
   return found;
+}
+
+std::uint32_t RegionTable::room() const {
+  base::MutexLock lock(mutex_);
+  return limit_ - count_;
 }
 
 std::uint32_t RegionTable::count() const {

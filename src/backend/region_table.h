@@ -7,9 +7,11 @@
 //
 // Thread rule: thread-safe. Entries handed out are shared and immutable.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <hawser/memory.h>
@@ -40,6 +42,12 @@ struct RegionEntry {
   std::shared_ptr<fileio::File> file;   ///< Of a region in a file; `base` is null then, addresses are offsets.
 };
 
+/// What names one registration: an index is used again, with another generation.
+struct RegionId {
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+};
+
 /// Where peers of this host can map the region; nothing for memory that they can only attach to.
 std::optional<SharedFile> shared_file(const RegionEntry& entry);
 
@@ -47,12 +55,18 @@ class RegionTable {
  public:
   explicit RegionTable(std::uint32_t limit) : limit_(limit) {}
 
-  /// Fills index and generation. kBusy when `limit` regions are registered.
+  /// Fills index and generation of all, or of none: kBusy when there is not room for all within `limit`. They are
+  /// immutable from then on.
+  Status add(std::span<const std::shared_ptr<RegionEntry>> entries);
   Result<std::shared_ptr<const RegionEntry>> add(RegionEntry entry);
-  /// From now on no lookup finds it; its index is kept until `remove`.
-  void close(std::uint32_t index, std::uint32_t generation);
-  /// The index may be used again, with another generation.
-  void remove(std::uint32_t index, std::uint32_t generation);
+  /// How many more `add` takes.
+  std::uint32_t room() const;
+  /// From now on no lookup finds them; their indices are kept until `remove`.
+  void close(std::span<const RegionId> ids);
+  void close(std::uint32_t index, std::uint32_t generation) { close(std::array{RegionId{index, generation}}); }
+  /// The indices may be used again, with other generations.
+  void remove(std::span<const RegionId> ids);
+  void remove(std::uint32_t index, std::uint32_t generation) { remove(std::array{RegionId{index, generation}}); }
 
   /// For an access by a peer: kDenied for a wrong key or missing right (the same text for both and for no such region,
   /// so nothing can be probed), else the entry.
@@ -70,6 +84,7 @@ class RegionTable {
     std::uint32_t generation = 0;
     bool open = false;
   };
+  Slot* find(RegionId id) HAWSER_REQUIRES(mutex_);
   const std::uint32_t limit_;
   mutable base::Mutex mutex_;
   std::vector<Slot> slots_ HAWSER_GUARDED_BY(mutex_);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 namespace hawser::backend {
 namespace {
 
@@ -70,6 +73,25 @@ TEST(RegionTable, LimitIsNamed) {
   EXPECT_FALSE(table.add(entry(3)));
   table.remove(first->index, first->generation);
   EXPECT_TRUE(table.add(entry(3)));
+}
+
+TEST(RegionTable, TakesAllOfSeveralOrNone) {
+  RegionTable table(3);
+  const auto made = [](std::uint64_t key) { return std::make_shared<RegionEntry>(entry(key)); };
+  const std::vector<std::shared_ptr<RegionEntry>> two{made(1), made(2)}, more{made(3), made(4)};
+  ASSERT_TRUE(table.add(two).ok());
+  EXPECT_EQ(table.room(), 1u);
+  EXPECT_NE(two[0]->index, two[1]->index);
+  EXPECT_EQ(table.add(more).code(), Code::kBusy);
+  EXPECT_EQ(table.count(), 2u);
+  const std::vector<RegionId> ids{{two[0]->index, two[0]->generation}, {two[1]->index, two[1]->generation + 1}};
+  table.close(ids);
+  EXPECT_FALSE(table.is_open(two[0]->index, two[0]->generation));
+  EXPECT_TRUE(table.is_open(two[1]->index, two[1]->generation)) << "another generation was named";
+  table.remove(ids);
+  EXPECT_EQ(table.count(), 1u);
+  ASSERT_TRUE(table.add(more).ok());
+  EXPECT_EQ(table.room(), 0u);
 }
 
 TEST(InBounds, IsSafeAgainstOverflow) {

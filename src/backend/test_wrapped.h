@@ -25,6 +25,7 @@ class WrappedPort : public Port {
   Instant next_deadline() const override { return inner_->next_deadline(); }
   int wait_fd() const override { return inner_->wait_fd(); }
   bool prepare_sleep() override { return inner_->prepare_sleep(); }
+  void regions_closing(std::span<const RegionId> ids) override { inner_->regions_closing(ids); }
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override {
     return inner_->region_quiet(index, generation, holder);
   }

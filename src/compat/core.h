@@ -173,11 +173,12 @@ class AgentCore {
   Status open_for(const Plugin& plugin, Params file);
   /// backends_in, under the mutex.
   Result<BackendMask> mask_of(std::string_view call, const OptArgs* opt) const;
-  /// `opening`: devices that this call registers by path.
   /// The backends that register memory of that type. Under the mutex.
   Result<BackendMask> takers(std::string_view call, MemType type, const OptArgs* opt) const;
+  /// `opening`: devices that this call registers by path. On an error `wrong` is the descriptor that it is about, and
+  /// `made` may have some before it.
   Status add_regions(std::string_view call, MemType type, std::span<const RegDesc> list,
-                     std::set<std::uint64_t>* opening, std::vector<Region>* made);
+                     std::set<std::uint64_t>* opening, std::vector<Region>* made, std::size_t* wrong);
   Result<Region> add_file(std::string_view call, const RegDesc& desc, std::set<std::uint64_t>* opening);
   Status close_all(std::vector<LocalSpot> closing, std::string_view call);
   /// The peer of that name, self included; empty when it is unknown or gone. Under the mutex.

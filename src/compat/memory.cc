@@ -40,21 +40,20 @@ Result<Region> AgentCore::add_file(std::string_view call, const RegDesc& desc, s
   return agent_->add_file(options);
 }
 
-/// On an error `made` has those before the one that failed.
 Status AgentCore::add_regions(std::string_view call, MemType type, std::span<const RegDesc> list,
-                              std::set<std::uint64_t>* opening, std::vector<Region>* made) {
+                              std::set<std::uint64_t>* opening, std::vector<Region>* made, std::size_t* wrong) {
   if (type == MemType::kFile) {
     for (const RegDesc& desc : list) {
+      *wrong = made->size();
       HAWSER_TRY_ASSIGN(Region region, add_file(call, desc, opening));
       made->push_back(std::move(region));
     }
     return {};
   }
-  for (const RegDesc& desc : list) {
-    HAWSER_TRY_ASSIGN(Region region, agent_->add_region(region_options(type, desc)));
-    made->push_back(std::move(region));
-  }
-  return {};
+  std::vector<RegionOptions> wanted;
+  wanted.reserve(list.size());
+  for (const RegDesc& desc : list) wanted.push_back(region_options(type, desc));
+  return agent_->core()->add_regions(wanted, made, wrong);
 }
 
 Result<BackendMask> AgentCore::takers(std::string_view call, MemType type, const OptArgs* opt) const {
@@ -78,17 +77,18 @@ Status AgentCore::register_memory(const RegDescList& list, const OptArgs* opt) {
   booked.reserve(list.size());
   std::set<std::uint64_t> opening;
   std::vector<Region> made;
-  const backend::AreaSurvey survey;  // One look at the process for all regions, where they are adopted.
+  const backend::AreaSurvey survey(backend::AreaDetail::kFlags);  // One look at the process, where regions are adopted.
   for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
     const auto some = rest.first(std::min(kRegionsAtOnce, rest.size()));
     made.clear();
-    const Status status = add_regions(kCall, list.type(), some, &opening, &made);
+    std::size_t wrong = 0;
+    const Status status = add_regions(kCall, list.type(), some, &opening, &made, &wrong);
     if (!status.ok()) {
       // All or nothing: those made before close themselves.
       for (const auto place : booked) book_.drop(place);
       const bool is_wrong = code_of(status) == NixlCode::kInvalidParam && list.type() == MemType::kFile;
       return refusal(is_wrong ? NixlCode::kInvalidParam : NixlCode::kBackend, kCall,
-                     base::format("descriptor {}", booked.size() + made.size()), status);
+                     base::format("descriptor {}", booked.size() + wrong), status);
     }
     for (std::size_t i = 0; i < some.size(); ++i) {
       const Desc known = book_desc(list.type(), some[i]);
@@ -110,6 +110,7 @@ Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt)
   HAWSER_TRY(need_home(kCall));
   HAWSER_TRY_ASSIGN(const BackendMask mask, backends_in(kCall, opt));
   Status answer, closed;
+  const backend::AreaSurvey survey(backend::AreaDetail::kPlain);  // One look at the process, too, to give pages back.
   for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
     const auto some = rest.first(std::min(kRegionsAtOnce, rest.size()));
     std::vector<LocalSpot> closing;

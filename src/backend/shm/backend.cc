@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 #include <unistd.h>
+#include <array>
 
 #include <utility>
 
@@ -63,7 +64,9 @@ Result<std::string> ShmBackend::add_region(const RegionEntry& region) {
   return std::string(1, static_cast<char>(kind));
 }
 
-void ShmBackend::remove_region(const RegionEntry& region) { gates_->shut(region.index, region.generation, true); }
+void ShmBackend::remove_region(const RegionEntry& region) {
+  gates_->shut(std::array{RegionId{region.index, region.generation}}, true);
+}
 
 Result<std::unique_ptr<Port>> ShmBackend::open_port() {
   return ShmPort::make({context_, options_, forks_, *gates_, *place_, probe_, boot_});

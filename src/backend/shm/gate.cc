@@ -56,13 +56,18 @@ Status Gates::open(std::uint32_t index, std::uint32_t generation) {
   return {};
 }
 
-void Gates::shut(std::uint32_t index, std::uint32_t generation, bool others) {
+void Gates::shut(std::span<const RegionId> ids, bool others) {
   // Held through the barrier: who finds the gate shut already must not look at pins before the barrier is done.
   base::MutexLock lock(mutex_);
-  if (index >= reserved_) return;
-  Atomics::GateWord& word = words()[index];
-  if (word.load(std::memory_order_relaxed) != generation) return;
-  word.store(0, std::memory_order_seq_cst);
+  bool is_shut_now = false;
+  for (const RegionId& id : ids) {
+    if (id.index >= reserved_) continue;
+    Atomics::GateWord& word = words()[id.index];
+    if (word.load(std::memory_order_relaxed) != id.generation) continue;
+    word.store(0, std::memory_order_seq_cst);
+    is_shut_now = true;
+  }
+  if (!is_shut_now) return;
   Atomics::fence();
   if (others && has_membarrier_) ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }

@@ -9,9 +9,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include <hawser/status.h>
 
+#include "backend/region_table.h"
 #include "backend/shm/atomics.h"
 #include "backend/shm/fork_list.h"
 #include "backend/shm/mapping.h"
@@ -31,9 +33,9 @@ class Gates {
   Gates& operator=(const Gates&) = delete;
 
   Status open(std::uint32_t index, std::uint32_t generation);
-  /// Afterwards every initiator that enters sees it shut, and the pin of each that entered before can be seen.
-  /// Idempotent. `others`: whether there is any initiator at all.
-  void shut(std::uint32_t index, std::uint32_t generation, bool others);
+  /// Afterwards every initiator that enters sees them shut, and the pin of each that entered before can be seen: one
+  /// barrier for all. Idempotent. `others`: whether there is any initiator at all.
+  void shut(std::span<const RegionId> ids, bool others);
   /// For peers: the file, to be read only.
   int peer_fd() const { return peer_fd_.get(); }
   /// Whether this process is registered for membarrier and shut() uses it.

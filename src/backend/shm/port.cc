@@ -220,9 +220,13 @@ bool ShmPort::prepare_sleep() {
   return may_sleep;
 }
 
-bool ShmPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
+void ShmPort::regions_closing(std::span<const RegionId> ids) {
   // Without paths nobody is inside, and the barrier that makes pins visible can be saved.
-  shared_.gates.shut(index, generation, !paths_.empty() || !ghosts_.empty());
+  shared_.gates.shut(ids, !paths_.empty() || !ghosts_.empty());
+}
+
+bool ShmPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
+  regions_closing(std::array{RegionId{index, generation}});  // A late one: mostly it is shut already.
   for (const auto* list : {&paths_, &ghosts_}) {
     for (const auto& path : *list) {
       if (path->holds(index, generation, holder)) return false;

@@ -46,6 +46,7 @@ class ShmPort final : public Port {
   Instant next_deadline() const override;
   int wait_fd() const override { return epoll_.fd(); }
   bool prepare_sleep() override;
+  void regions_closing(std::span<const RegionId> ids) override;
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;

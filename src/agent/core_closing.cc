@@ -1,0 +1,181 @@
+// Regions of an agent: how they are closed, once nobody uses them.
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/fork_guard.h"
+#include "backend/address_space.h"
+#include "base/planted.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr std::size_t kChangesMax = 4096;  ///< Kept for deltas; who is further behind gets a full card.
+/// Closed together, while the lane is held.
+constexpr std::size_t kRegionsAtOnce = 64;
+
+std::vector<backend::RegionId> ids_of(std::span<const std::shared_ptr<LocalRegion>> regions) {
+  std::vector<backend::RegionId> ids;
+  ids.reserve(regions.size());
+  for (const auto& region : regions) ids.push_back({region->entry->index, region->entry->generation});
+  return ids;
+}
+
+bool has_closed(const LocalRegion& region) {
+  return region.state.load(std::memory_order_acquire) == RegionState::kClosed;
+}
+
+}  // namespace
+
+void Core::release_pages(const LocalRegion& region) {
+  if (!region.entry->pages) return;
+  if (Status status = region.entry->pages->release(); !status.ok()) {
+    HAWSER_LOG(log, kWarn, "{}: memory of region '{}' keeps its bytes, but stays in a memory file: {}", options.name,
+               region.entry->name, status.to_string());
+  }
+}
+
+bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
+  if (region.users > 0 && !base::planted(base::Planted::kUsersForgotten)) {
+    *holder = std::to_string(region.users) + " transfers of this agent";
+    return false;
+  }
+  bool quiet = true;
+  for (OpenBackend& open : engine.backends()) {
+    quiet = open.port->region_quiet(region.entry->index, region.entry->generation, holder) && quiet;
+  }
+  return quiet;
+}
+
+void Core::finish_regions(std::span<const std::shared_ptr<LocalRegion>> quiet) {
+  if (quiet.empty()) return;
+  for (const auto& region : quiet) {
+    region->state.store(RegionState::kClosed, std::memory_order_release);
+    for (OpenBackend& open : engine.backends()) open.backend->remove_region(*region->entry);
+  }
+  {
+    const base::MutexLock lock(mutex_);
+    // Not before: an agent that closes waits for all that are there.
+    for (const auto& region : quiet) booked(region->entry->index) = {};
+  }
+  regions.remove(ids_of(quiet));
+}
+
+void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) {
+  const std::uint64_t revision = revision_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  changes_.push_back({.revision = revision, .index = index, .generation = generation, .removed = removed});
+  if (changes_.size() > kChangesMax) changes_.pop_front();
+  presence.ask();
+}
+
+void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) {
+  std::vector<std::shared_ptr<LocalRegion>> begun;
+  begun.reserve(closing.size());
+  for (const auto& region : closing) {
+    if (region->state.load(std::memory_order_relaxed) != RegionState::kOpen) continue;
+    region->state.store(RegionState::kClosing, std::memory_order_release);
+    begun.push_back(region);
+  }
+  if (begun.empty()) return;
+  const std::vector<backend::RegionId> ids = ids_of(begun);
+  regions.close(ids);
+  for (OpenBackend& open : engine.backends()) open.port->regions_closing(ids);
+  const Instant at = now();
+  for (const auto& region : begun) {
+    engine.cancel_region(*region, at);
+    engine.on_own_region_closed(region->entry->index, region->entry->generation, at);
+  }
+  {
+    const base::MutexLock lock(mutex_);
+    for (const auto& region : begun) {
+      if (!region->entry->name.empty()) region_names_.erase(region->entry->name);
+      booked(region->entry->index).extras.clear();
+      changed(region->entry->index, region->entry->generation, true);
+    }
+  }
+  engine.card_changed();
+}
+
+void Core::close_the_quiet(std::span<const std::shared_ptr<LocalRegion>> closing) {
+  std::vector<std::shared_ptr<LocalRegion>> quiet;
+  quiet.reserve(closing.size());
+  std::string holder;
+  lane.lock();
+  begin_closing(closing);
+  for (const auto& region : closing) {
+    if (!has_closed(*region) && region_quiet(*region, &holder)) quiet.push_back(region);
+  }
+  finish_regions(quiet);
+  lane.unlock();
+}
+
+/// Waits until nobody uses the region.
+Status Core::finish_closing(const std::shared_ptr<LocalRegion>& region, Instant deadline) {
+  std::string holder;
+  for (;;) {
+    lane.lock();
+    const bool closed = region->state.load(std::memory_order_relaxed) == RegionState::kClosed;
+    const bool quiet = closed || region_quiet(*region, &holder);
+    if (quiet && !closed) finish_regions(std::span(&region, 1));
+    lane.unlock();
+    if (quiet) {
+      release_pages(*region);
+      return {};
+    }
+    if (now() >= deadline) break;
+    lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(100)));
+  }
+  Status status(Code::kTimedOut, "close: region '" + region->entry->name + "' is still used by " + holder);
+  if (!region->entry->arena) return status.with_advice("do not free the memory; call close again");
+  region->entry->arena->abandon();
+  return status.with_advice("the memory was abandoned: it is never given out again; close may be called again");
+}
+
+Status Core::close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout) {
+  return close_regions(std::span(&region, 1), timeout);
+}
+
+Status Core::close_regions(std::span<const std::shared_ptr<LocalRegion>> closing, Duration timeout) {
+  const Instant deadline = now() + timeout;
+  for (auto rest = closing; !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
+    close_the_quiet(rest.first(std::min(kRegionsAtOnce, rest.size())));  // Mostly all of them.
+  }
+  lane.wake();
+  Status answer;
+  const backend::AreaSurvey survey(backend::AreaDetail::kPlain);  // One look at the process for all that are adopted.
+  for (const auto& region : closing) {
+    if (has_closed(*region)) {
+      release_pages(*region);
+    } else if (Status status = finish_closing(region, deadline); !status.ok() && answer.ok()) {
+      answer = std::move(status);
+    }
+  }
+  return answer;
+}
+
+void Core::drop_region(std::shared_ptr<LocalRegion> region) {
+  if (disowned() || region->state.load(std::memory_order_acquire) == RegionState::kClosed) return;
+  // Adopted memory is given back while its user waits, not some time later: a copy that is under way is over soon.
+  constexpr Duration kPatience = std::chrono::milliseconds(100);
+  const bool is_adopted = region->entry->pages && region->entry->pages->file();
+  if (close_region(region, is_adopted ? kPatience : Duration::zero()).ok()) return;
+  lane.lock();
+  lingering_.push_back(std::move(region));
+  lane.unlock();
+  lane.wake();
+}
+
+std::vector<std::shared_ptr<LocalRegion>> Core::sweep_lingering() {
+  std::vector<std::shared_ptr<LocalRegion>> held, finished;
+  std::string holder;
+  for (auto& region : lingering_) {
+    if (has_closed(*region)) continue;
+    (region_quiet(*region, &holder) ? finished : held).push_back(std::move(region));
+  }
+  finish_regions(finished);
+  lingering_ = std::move(held);
+  return finished;
+}
+
+}  // namespace hawser::agent

@@ -77,10 +77,8 @@ Result<std::string> Core::card() const { return card_since(0); }
 
 Result<std::string> Core::card_since(std::uint64_t revision) const {
   const base::MutexLock lock(mutex_);
-  auto all = regions.all();
   // Only those of the revision that the head names: one that comes next waits for the lock to get in here.
-  std::erase_if(
-      all, [this](const RegionEntryPtr& entry) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return !is_booked(entry->index); });
+  auto all = regions.all([this](std::uint32_t index) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return is_booked(index); });
   wire::Card card = card_head();
   const bool known = revision > 0 && !changes_.empty() && changes_.front().revision <= revision + 1;
   if (revision > 0 && (known || revision == card.revision)) {

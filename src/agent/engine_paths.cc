@@ -448,7 +448,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
     }
     return nullptr;
   }
-  std::vector<backend::Binding*> bindings;
+  base::SmallVector<backend::Binding*, 2> bindings;
   for (const auto& region : plan.remotes) {
     std::string_view extra;
     for (const auto& [name, bytes] : region->extras) {

@@ -18,6 +18,7 @@
 #include "agent/refusals.h"
 #include "agent/region.h"
 #include "backend/backend.h"
+#include "base/small_vector.h"
 #include "plan/pieces.h"
 #include "plan/row_table.h"
 #include "plan/split.h"
@@ -27,12 +28,16 @@ namespace hawser::agent {
 class Core;
 struct PeerCore;
 
+/// Those that one plan touches. Mostly one of each.
+using LocalRegions = base::SmallVector<std::shared_ptr<LocalRegion>, 1>;
+using RemoteRegions = base::SmallVector<std::shared_ptr<const RemoteRegion>, 1>;
+
 /// Which path carries the plan now. `serial` names the path for ever, so a stale route is seen by comparing.
 struct Route {
   backend::Path* path = nullptr;
   std::uint64_t serial = 0;
-  std::uint64_t chosen_among = 0;           ///< Session::paths_agreed when it was chosen.
-  std::vector<backend::Binding*> bindings;  ///< One per PlanCore::remotes.
+  std::uint64_t chosen_among = 0;                    ///< Session::paths_agreed when it was chosen.
+  base::SmallVector<backend::Binding*, 2> bindings;  ///< One per PlanCore::remotes.
 };
 
 struct PlanCore {
@@ -41,8 +46,8 @@ struct PlanCore {
   Operation operation = Operation::kWrite;
   plan::Pieces pieces;  ///< Its groups' `region` is a place in `remotes`.
   plan::ChunkList chunks;
-  std::vector<std::shared_ptr<LocalRegion>> locals;
-  std::vector<std::shared_ptr<const RemoteRegion>> remotes;
+  LocalRegions locals;
+  RemoteRegions remotes;
   Route route = {};  ///< Under the lane's lock.
 
   std::uint32_t chunk_count() const { return static_cast<std::uint32_t>(chunks.chunks.size()); }
@@ -75,6 +80,17 @@ struct RowSide {
 Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer, Operation operation,
                        const RowSide<LocalRegion>& local, const RowSide<const RemoteRegion>& remote);
 
+/// Pieces that were made already, and the regions they lie in. Group g lies in remote region `remotes[g]`.
+struct MadePieces {
+  plan::Pieces pieces;  ///< Within their regions.
+  LocalRegions locals;
+  RemoteRegions remotes;
+};
+
+/// As plan_rows, from pieces.
+Result<Plan> plan_pieces(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
+                         Operation operation, MadePieces&& made);
+
 /// What `explain` would say of the path that it chooses, in numbers. kUnsupported or kDisconnected when there is none.
 struct RouteCost {
   std::string backend;
@@ -82,6 +98,9 @@ struct RouteCost {
   bool measured = false;  ///< The prediction rests on measurements.
 };
 Result<RouteCost> route_cost(const PlanCore& plan);
+
+/// Traits::moves_in_submit of the path that carries the plan now. False where none is up.
+bool moves_in_submit(PlanCore& plan);
 
 /// The queue pair that would carry `piece`, of the plan's first remote region, now. kUnsupported where the plan's path
 /// has none, kDisconnected where no path is up.

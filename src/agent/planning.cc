@@ -30,8 +30,14 @@ Status check_region(std::string_view call, const LocalRegion& region) {
       .with_advice("plan with regions that are open");
 }
 
+/// Whether `weak` is of the object that `owner` holds. Counts nothing, as taking a share would.
+template <typename T>
+bool is_of(const std::weak_ptr<T>& weak, const std::shared_ptr<T>& owner) {
+  return !weak.owner_before(owner) && !owner.owner_before(weak);
+}
+
 Status check_remote(std::string_view call, const RemoteRegion& region, const Peer& peer, Operation operation) {
-  if (region.peer.lock() != peer.core()) {
+  if (!is_of(region.peer, peer.core())) {
     return bad_plan(call, "region '" + region.name + "' does not belong to peer '" + std::string(peer.name()) + "'");
   }
   const Rights needed = operation == Operation::kWrite ? Rights::kWrite : Rights::kRead;
@@ -44,8 +50,8 @@ Status check_remote(std::string_view call, const RemoteRegion& region, const Pee
 }
 
 /// The place of `region` in the plan's list, added when new.
-template <typename Region>
-std::uint32_t place_of(std::vector<std::shared_ptr<Region>>& all, const std::shared_ptr<Region>& region) {
+template <typename Regions>
+std::uint32_t place_of(Regions& all, const typename Regions::value_type& region) {
   if (!all.empty() && all.back() == region) return static_cast<std::uint32_t>(all.size() - 1);
   const auto found = std::find(all.begin(), all.end(), region);
   if (found != all.end()) return static_cast<std::uint32_t>(found - all.begin());
@@ -90,13 +96,25 @@ Result<Plan> finish(std::string_view call, std::shared_ptr<PlanCore> plan, Resul
   return Plan(std::move(plan));
 }
 
+Result<Plan> finish_pieces(std::string_view call, std::shared_ptr<PlanCore> plan, const Peer& peer, MadePieces&& made) {
+  for (const auto& region : made.locals) {
+    if (Status bad = check_region(call, *region); !bad.ok()) return bad;
+  }
+  for (const auto& region : made.remotes) {
+    if (Status bad = check_remote(call, *region, peer, plan->operation); !bad.ok()) return bad;
+  }
+  plan->locals = std::move(made.locals);
+  plan->remotes = std::move(made.remotes);
+  return finish(call, std::move(plan), std::move(made.pieces));
+}
+
 Result<std::shared_ptr<PlanCore>> begin(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
                                         Operation operation) {
   if (Status status = core->usable(call); !status.ok()) return status;
   if (!peer.valid()) {
     return bad_plan(call, "the peer handle is empty").with_advice("use what add_peer, find_peer or self gave");
   }
-  if (peer.core()->core.lock() != core) {
+  if (!is_of(peer.core()->core, core)) {
     return bad_plan(call, "peer '" + std::string(peer.name()) + "' is known to another agent, not to '" +
                               core->options.name + "'")
         .with_advice("each agent has its own handles: use what its add_peer or find_peer gave");
@@ -288,15 +306,19 @@ Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core,
       plan::pair_rows(call, local.rows, static_cast<std::uint32_t>(local.regions.size()), local.index, remote.rows,
                       static_cast<std::uint32_t>(remote.regions.size()), remote.index);
   if (!rows) return rows.error();
-  for (const std::uint32_t region : rows->locals) {
-    if (Status bad = check_region(call, *local.regions[region]); !bad.ok()) return bad;
-    (*plan)->locals.push_back(local.regions[region]);
-  }
-  for (const std::uint32_t region : rows->remotes) {
-    if (Status bad = check_remote(call, *remote.regions[region], peer, operation); !bad.ok()) return bad;
-    (*plan)->remotes.push_back(remote.regions[region]);
-  }
-  return finish(call, std::move(*plan), std::move(rows->pieces));
+  MadePieces made{.pieces = std::move(rows->pieces), .locals = {}, .remotes = {}};
+  made.locals.reserve(rows->locals.size());
+  made.remotes.reserve(rows->remotes.size());
+  for (const std::uint32_t region : rows->locals) made.locals.push_back(local.regions[region]);
+  for (const std::uint32_t region : rows->remotes) made.remotes.push_back(remote.regions[region]);
+  return finish_pieces(call, std::move(*plan), peer, std::move(made));
+}
+
+Result<Plan> plan_pieces(std::string_view call, const std::shared_ptr<Core>& core, const Peer& peer,
+                         Operation operation, MadePieces&& made) {
+  auto plan = begin(call, core, peer, operation);
+  if (!plan) return plan.error();
+  return finish_pieces(call, std::move(*plan), peer, std::move(made));
 }
 
 Result<RouteCost> route_cost(const PlanCore& plan) {
@@ -304,6 +326,16 @@ Result<RouteCost> route_cost(const PlanCore& plan) {
   if (Status status = route.status(); !status.ok()) return status;
   const plan::RouteRow& row = route.rows[*route.chosen()];
   return RouteCost{.backend = row.backend, .predicted_ns = row.predicted_ns, .measured = row.measured};
+}
+
+bool moves_in_submit(PlanCore& plan) {
+  Core& core = *plan.core;
+  Status why;
+  core.lane.lock();
+  const PathEntry* const entry = core.engine.route(plan, core.engine.session(plan.peer), &why);
+  const bool moves = entry != nullptr && core.engine.backends()[entry->backend].traits->moves_in_submit;
+  core.lane.unlock();
+  return moves;
 }
 
 Result<backend::QueuePairView> queue_pair_of(PlanCore& plan, const backend::Piece& piece) {

@@ -34,23 +34,29 @@ Handles::Handles() {
   }
 }
 
-Result<std::uint64_t> Handles::add(std::string_view call, std::uint8_t kind, std::unique_ptr<Object> object) {
-  std::uint32_t index = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!free_.empty()) {
-      index = free_.back();
-      free_.pop_back();
-    } else if (made_ == kChunk * kChunksMax) {
-      return Status(Code::kBusy, std::string(call) + ": there are 2^24 handles; release some");
-    } else {
-      // Room for its way back is made now, so that releasing never allocates.
-      free_.reserve(made_ + 1 > free_.capacity() ? 2 * (made_ + kChunk) : 0);
-      if (made_ % kChunk == 0) chunks_[made_ / kChunk].store(new Slot[kChunk], std::memory_order_release);
-      index = made_++;
-    }
+std::uint32_t Handles::make_slot() {
+  const std::lock_guard lock(mutex_);
+  if (made_ == kChunk * kChunksMax) return kNone;
+  if (made_ % kChunk == 0) chunks_[made_ / kChunk].store(new Slot[kChunk], std::memory_order_release);
+  return made_++;
+}
+
+std::uint32_t Handles::take_free() {
+  std::uint64_t head = free_.load(std::memory_order_acquire);
+  for (;;) {
+    const auto index = static_cast<std::uint32_t>(head);
+    if (index == kNone) return make_slot();
+    // Slots are never freed, so one that somebody else takes meanwhile can still be read; the count tells of it.
+    const std::uint64_t next = at(index).next.load(std::memory_order_relaxed);
+    const std::uint64_t changed = ((head >> 32) + 1) << 32 | next;
+    if (free_.compare_exchange_weak(head, changed, std::memory_order_acquire)) return index;
   }
-  Slot& its = *slot(index);
+}
+
+Result<std::uint64_t> Handles::add(std::string_view call, std::uint8_t kind, std::unique_ptr<Object> object) {
+  const std::uint32_t index = take_free();
+  if (index == kNone) return Status(Code::kBusy, std::string(call) + ": there are 2^24 handles; release some");
+  Slot& its = at(index);
   its.object = object.release();
   its.object->placed(its.note);
   its.kind.store(kind, std::memory_order_relaxed);
@@ -72,16 +78,23 @@ Object* Handles::pin(std::uint8_t kind, std::uint64_t id) {
 }
 
 void Handles::unpin(std::uint32_t index) {
-  Slot& its = *slot(index);
-  const std::uint64_t before = its.state.fetch_sub(1, std::memory_order_acq_rel);
-  if ((before & kUses) != 1) return;
+  const std::uint64_t before = at(index).state.fetch_sub(1, std::memory_order_acq_rel);
+  if ((before & kUses) == 1) bury(index, before);
+}
+
+void Handles::bury(std::uint32_t index, std::uint64_t state) {
+  Slot& its = at(index);
   delete std::exchange(its.object, nullptr);
   its.note.store(0, std::memory_order_relaxed);  // Seen with the next generation's state.
-  std::uint64_t generation = (before >> 32) + 1;
+  std::uint64_t generation = (state >> 32) + 1;
   if (generation > UINT32_MAX) generation = 1;
   its.state.store(generation << 32, std::memory_order_release);
-  const std::lock_guard lock(mutex_);
-  free_.push_back(index);
+  std::uint64_t head = free_.load(std::memory_order_relaxed);
+  std::uint64_t changed = 0;
+  do {
+    its.next.store(static_cast<std::uint32_t>(head), std::memory_order_relaxed);
+    changed = ((head >> 32) + 1) << 32 | index;
+  } while (!free_.compare_exchange_weak(head, changed, std::memory_order_release, std::memory_order_relaxed));
 }
 
 bool Handles::kill(std::uint8_t kind, std::uint64_t id) {
@@ -92,6 +105,19 @@ bool Handles::kill(std::uint8_t kind, std::uint64_t id) {
     if (state >> 32 != id >> 32 || (state & kLive) == 0) return false;
   } while (!its->state.compare_exchange_weak(state, state & ~kLive, std::memory_order_acq_rel));
   unpin(index_of(id));
+  return true;
+}
+
+bool Handles::kill_pinned(std::uint64_t id) {
+  Slot& its = at(index_of(id));
+  std::uint64_t state = its.state.load(std::memory_order_relaxed);
+  do {
+    if ((state & kLive) == 0) {
+      unpin(index_of(id));
+      return false;
+    }
+  } while (!its.state.compare_exchange_weak(state, (state & ~kLive) - 2, std::memory_order_acq_rel));
+  if ((state & kUses) == 2) bury(index_of(id), state);
   return true;
 }
 

@@ -15,7 +15,6 @@
 #include <mutex>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <hawser/status.h>
 
@@ -56,6 +55,8 @@ class Handles {
     ~Ref() {
       if (table_ != nullptr) table_->unpin(index_);
     }
+    /// The pin stays, and is somebody else's to end.
+    void forget() { table_ = nullptr; }
     T* operator->() const { return object_; }
     T& operator*() const { return *object_; }
 
@@ -88,14 +89,35 @@ class Handles {
   bool has_noted(std::uint64_t id, std::uint64_t owner) {
     const Slot* const its = slot(index_of(id));
     const Slot* const owners = slot(index_of(owner));
-    // Live on both sides of the look at the note, so that the note is this object's.
-    return its != nullptr && owners != nullptr && kind_of(id) == T::kKind && owner != 0 && is_live(*its, id) &&
-           its->note.load(std::memory_order_acquire) == owner && is_live(*its, id) && is_live(*owners, owner);
+    return its != nullptr && owners != nullptr && kind_of(id) == T::kKind && owner != 0 &&
+           has_noted(*its, id, *owners, owner);
+  }
+  /// Whether `id` names a live object of that kind now. For what is only checked: nothing is pinned.
+  template <typename T>
+  bool names(std::uint64_t id) {
+    const Slot* const its = slot(index_of(id));
+    return its != nullptr && kind_of(id) == T::kKind && is_live(*its, id) &&
+           its->kind.load(std::memory_order_relaxed) == T::kKind;
+  }
+  /// What `find` answers where there is none.
+  template <typename T>
+  static Status unknown(std::string_view call, std::uint64_t id) {
+    return refusal(call, T::kName, T::kKind, id);
   }
   /// The handle is dead from now on; the object dies with its last use.
   template <typename T>
   Status release(std::string_view call, std::uint64_t id) {
     return kill(T::kKind, id) ? Status() : refusal(call, T::kName, T::kKind, id);
+  }
+  /// The same, unless `refuse(object)` gives an error, which is the answer then.
+  template <typename T, typename Refuse>
+  Status release_unless(std::string_view call, std::uint64_t id, Refuse refuse) {
+    Object* const object = pin(T::kKind, id);
+    if (object == nullptr) return refusal(call, T::kName, T::kKind, id);
+    Ref<T> ref(this, index_of(id), static_cast<T*>(object));
+    if (Status why = refuse(*ref); !why.ok()) return why;
+    ref.forget();
+    return kill_pinned(id) ? Status() : refusal(call, T::kName, T::kKind, id);
   }
 
  private:
@@ -108,15 +130,24 @@ class Handles {
     std::atomic<std::uint8_t> kind{0};
     Object* object = nullptr;
     Note note{0};
+    std::atomic<std::uint32_t> next{kNone};  ///< While it is free: the next one that is.
   };
+  static constexpr std::uint32_t kNone = UINT32_MAX;
 
+  friend class Noted;
   static std::uint32_t index_of(std::uint64_t id) { return static_cast<std::uint32_t>(id) & 0xffffff; }
   static std::uint8_t kind_of(std::uint64_t id) { return static_cast<std::uint8_t>(id >> 24); }
+  static bool has_noted(const Slot& its, std::uint64_t id, const Slot& owners, std::uint64_t owner) {
+    // Who asks had `id` before, so the note is this object's or a later one's; that the handle still lives tells which.
+    return its.note.load(std::memory_order_acquire) == owner && is_live(its, id) && is_live(owners, owner);
+  }
   Result<std::uint64_t> add(std::string_view call, std::uint8_t kind, std::unique_ptr<Object> object);
   Slot* slot(std::uint32_t index) {
     Slot* const chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
     return chunk == nullptr ? nullptr : &chunk[index % kChunk];
   }
+  /// Of a slot that was made.
+  Slot& at(std::uint32_t index) { return chunks_[index / kChunk].load(std::memory_order_acquire)[index % kChunk]; }
   static bool is_live(const Slot& its, std::uint64_t id) {
     const std::uint64_t state = its.state.load(std::memory_order_acquire);
     return state >> 32 == id >> 32 && (state & kLive) != 0;
@@ -124,12 +155,37 @@ class Handles {
   Object* pin(std::uint8_t kind, std::uint64_t id);
   void unpin(std::uint32_t index);
   bool kill(std::uint8_t kind, std::uint64_t id);
+  /// Also ends the caller's pin. False: somebody else was first.
+  bool kill_pinned(std::uint64_t id);
+  /// After the last use.
+  void bury(std::uint32_t index, std::uint64_t state);
+  /// kNone: there is no room.
+  std::uint32_t take_free();
+  std::uint32_t make_slot();
   static Status refusal(std::string_view call, std::string_view name, std::uint8_t kind, std::uint64_t id);
 
   std::array<std::atomic<Slot*>, kChunksMax> chunks_{};
-  std::mutex mutex_;  ///< Over what follows.
-  std::vector<std::uint32_t> free_;
+  std::atomic<std::uint64_t> free_{kNone};  ///< The first free slot, below a count of changes, so that ABA is seen.
+  std::mutex mutex_;                        ///< Over what follows.
   std::uint32_t made_ = 0;
+};
+
+/// What has_noted answered of one pair of handles, for who asks it again and again: slots are never freed, so they are
+/// found once. Trivial, so that a thread can have one at no cost.
+class Noted {
+ public:
+  constexpr Noted() = default;
+  /// Handles that has_noted has found live.
+  Noted(Handles& table, std::uint64_t id, std::uint64_t owner)
+      : id_(id), owner_(owner), its_(&table.at(Handles::index_of(id))), owners_(&table.at(Handles::index_of(owner))) {}
+  bool still(std::uint64_t id, std::uint64_t owner) const {
+    return id == id_ && owner == owner_ && its_ != nullptr && Handles::has_noted(*its_, id, *owners_, owner);
+  }
+
+ private:
+  std::uint64_t id_ = 0, owner_ = 0;
+  const Handles::Slot* its_ = nullptr;
+  const Handles::Slot* owners_ = nullptr;
 };
 
 }  // namespace hawser::api

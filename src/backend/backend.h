@@ -68,6 +68,8 @@ struct Traits {
   /// Covered chunks yield kArrival at the target (else the agent tells it when all are done).
   bool carries_arrivals = false;
   bool lossless = false;  ///< A message is lost only with the peer: nothing needs to be kept for sending again.
+  /// Taking a chunk is moving it, as far as it goes without an answer: a turn right after it would find nothing to do.
+  bool moves_in_submit = false;
   std::uint64_t chunk_bytes_max = 1u << 20;  ///< Preferred largest chunk.
   std::uint32_t chunk_pieces_max = 256;      ///< Most pieces in one chunk.
   std::uint64_t inline_bytes_max = 0;        ///< Transfers up to this size are worth doing inside submit.

@@ -104,19 +104,6 @@ std::shared_ptr<const RegionEntry> RegionTable::at(std::uint32_t index) const {
   return index < slots_.size() ? slots_[index].entry : nullptr;
 }
 
-std::vector<std::shared_ptr<const RegionEntry>> RegionTable::all() const {
-  base::MutexLock lock(mutex_);
-  std::vector<std::shared_ptr<const RegionEntry>> found;
-  found.reserve(count_);
-  // To share an entry is to write to it, and they lie all over memory.
-  constexpr std::size_t kAhead = 8;
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (i + kAhead < slots_.size()) __builtin_prefetch(slots_[i + kAhead].entry.get(), 1);
-    if (slots_[i].open) found.push_back(slots_[i].entry);
-  }
-  return found;
-}
-
 std::uint32_t RegionTable::room() const {
   base::MutexLock lock(mutex_);
   return limit_ - count_;

@@ -75,7 +75,23 @@ class RegionTable {
   /// Cheap re-check at the start of a turn.
   bool is_open(std::uint32_t index, std::uint32_t generation) const;
   std::shared_ptr<const RegionEntry> at(std::uint32_t index) const;
-  std::vector<std::shared_ptr<const RegionEntry>> all() const;
+  std::vector<std::shared_ptr<const RegionEntry>> all() const {
+    return all([](std::uint32_t) { return true; });
+  }
+  /// Those that `wants(index)`, which is asked under the table's lock.
+  template <typename Wants>
+  std::vector<std::shared_ptr<const RegionEntry>> all(Wants wants) const {
+    const base::MutexLock lock(mutex_);
+    std::vector<std::shared_ptr<const RegionEntry>> found;
+    found.reserve(count_);
+    // To share an entry is to write to it, and they lie all over memory.
+    constexpr std::size_t kAhead = 8;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (i + kAhead < slots_.size()) __builtin_prefetch(slots_[i + kAhead].entry.get(), 1);
+      if (slots_[i].open && wants(static_cast<std::uint32_t>(i))) found.push_back(slots_[i].entry);
+    }
+    return found;
+  }
   std::uint32_t count() const;
 
  private:

@@ -4,7 +4,14 @@ namespace hawser::base {
 
 std::size_t varint_size(std::uint64_t value) { return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7; }
 
-void ByteWriter::varint(std::uint64_t value) {
+void ByteWriter::long_varint(std::uint64_t value) {
+  if (out_ == nullptr && !overflowed_ && capacity_ - size_ >= kVarintSizeMax) {  // Cards have many of them.
+    std::byte* to = fixed_ + size_;
+    for (; value >= 0x80; value >>= 7) *to++ = static_cast<std::byte>(value | 0x80);
+    *to++ = static_cast<std::byte>(value);
+    size_ = static_cast<std::size_t>(to - fixed_);
+    return;
+  }
   std::uint8_t encoded[kVarintSizeMax];
   std::size_t size = 0;
   while (value >= 0x80) {

@@ -70,7 +70,10 @@ class ByteWriter {
   void u16(std::uint16_t value) { put_integer(value); }
   void u32(std::uint32_t value) { put_integer(value); }
   void u64(std::uint64_t value) { put_integer(value); }
-  void varint(std::uint64_t value);
+  void varint(std::uint64_t value) {
+    if (value < 0x80) return u8(static_cast<std::uint8_t>(value));
+    long_varint(value);
+  }
   void id(const Id128& value) {
     u64(value.lo);
     u64(value.hi);
@@ -98,6 +101,7 @@ class ByteWriter {
   std::span<const std::byte> written() const;
 
  private:
+  void long_varint(std::uint64_t value);
   template <typename T>
   void put_integer(T value) {
     value = to_little_endian(value);

@@ -2,7 +2,6 @@
 
 #include <hawser/compat/agent.h>
 
-#include <array>
 #include <numeric>
 #include <ostream>
 
@@ -77,7 +76,7 @@ TransferRequest& TransferRequest::operator=(TransferRequest&& other) noexcept {
 }
 
 TransferRequest::~TransferRequest() {
-  if (!core_) return;
+  if (!core_ || core_->released.load(std::memory_order_acquire)) return;
   if (const Status status = core_->release(); !status.ok()) {
     HAWSER_LOG(core_->core->log(), kWarn, "a request goes in flight: {}", status.to_string());
   }
@@ -259,16 +258,18 @@ Result<TransferRequest> Agent::create_xfer_req(XferOp op, const XferDescList& lo
   constexpr std::string_view kCall = "create_xfer_req";
   if (!core_) return empty_handle(kCall);
   if (name.empty()) return refusal(NixlCode::kNotFound, kCall, "the remote agent has no name");
+  if (std::optional<JoinedLists> joined = core_->join_lists(local, name, remote, opt)) {
+    HAWSER_TRY_ASSIGN(auto request, make_request(kCall, op, core_, *std::move(joined), opt));
+    return TransferRequest(std::move(request));
+  }
   PreparedPair pair(core_);
   HAWSER_TRY(core_->prepare_pair(kCall, local, name, remote, opt, pair));
   if (local.size() != remote.size()) {
     return refusal(NixlCode::kInvalidParam, kCall,
                    base::format("{} local and {} remote descriptors", local.size(), remote.size()));
   }
-  std::array<std::int32_t, 1> single{};  // Most lists that are made in a hurry are of one.
-  std::vector<std::int32_t> many(local.size() > single.size() ? local.size() : 0);
-  std::iota(many.begin(), many.end(), 0);
-  const std::span<const std::int32_t> index = many.empty() ? std::span<const std::int32_t>(single) : many;
+  std::vector<std::int32_t> index(local.size());
+  std::iota(index.begin(), index.end(), 0);
   HAWSER_TRY_ASSIGN(auto request, make_request(kCall, op, pair.local, index, pair.remote, index, opt));
   return TransferRequest(std::move(request));
 }

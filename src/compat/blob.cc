@@ -1,5 +1,8 @@
 #include "compat/blob.h"
 
+#include <array>
+#include <span>
+
 #include "base/bytes.h"
 #include "base/format.h"
 
@@ -53,8 +56,10 @@ bool take_entry(base::ByteReader& in, const BlobEntry& last, BlobEntry& entry) {
 }  // namespace
 
 void BlobEntries::add(const BlobEntry& entry) {
-  base::ByteWriter out(&bytes_);
+  std::array<std::byte, 1 + 4 * base::kVarintSizeMax> room;  // Appended at once, which costs less than by the field.
+  base::ByteWriter out{std::span(room)};
   put_entry(out, entry, count_ == 0 ? kBefore : last_);
+  bytes_.append(base::as_text(out.written()));
   last_ = entry;
   ++count_;
 }

@@ -61,6 +61,7 @@ struct RemoteSpot {
   mutable std::shared_ptr<const agent::RemoteRegion> region;  ///< Under the agent's mutex.
 };
 
+struct JoinedLists;
 struct PreparedPair;
 
 /// What is known of one peer.
@@ -152,6 +153,12 @@ class AgentCore {
   /// Both sides of one request, which nobody keeps. `name` is not empty.
   Status prepare_pair(std::string_view call, const XferDescList& local, std::string_view name,
                       const XferDescList& remote, const OptArgs* opt, PreparedPair& pair);
+
+  // joined.cc
+  /// The same in one look at the lists. None where they are not of the kind that this can, or something is wrong with
+  /// them: prepare_pair and what follows it say what.
+  std::optional<JoinedLists> join_lists(const XferDescList& local, std::string_view name, const XferDescList& remote,
+                                        const OptArgs* opt);
 
   /// Room for the rows of a list, of one that is gone if there is any.
   std::vector<plan::RowBlock> take_room();

@@ -50,16 +50,11 @@ class Places {
 std::uint64_t base_of(const agent::LocalRegion& region) { return reinterpret_cast<std::uintptr_t>(region.entry->base); }
 std::uint64_t base_of(const agent::RemoteRegion&) { return 0; }
 
-/// What a registration is. Null: the peer has withdrawn it since its metadata was loaded.
 const std::shared_ptr<agent::LocalRegion>* region_of(const LocalSpot& spot, const std::optional<Peer>&) {
   return &spot.region;
 }
 const std::shared_ptr<const agent::RemoteRegion>* region_of(const RemoteSpot& spot, const std::optional<Peer>& peer) {
-  if (spot.region) return &spot.region;
-  Result<RemoteRange> range = peer->region(spot.index);
-  if (!range || range->region->generation != spot.generation) return nullptr;
-  spot.region = std::move(range->region);
-  return &spot.region;
+  return region_of(spot, *peer);
 }
 
 template <typename Range, typename Region>
@@ -147,6 +142,14 @@ Status resolve(std::string_view call, const Book<Range>& book, MemType type, std
 }
 
 }  // namespace
+
+const std::shared_ptr<const agent::RemoteRegion>* region_of(const RemoteSpot& spot, const Peer& peer) {
+  if (spot.region) return &spot.region;
+  Result<RemoteRange> range = peer.region(spot.index);
+  if (!range || range->region->generation != spot.generation) return nullptr;
+  spot.region = std::move(range->region);
+  return &spot.region;
+}
 
 // Room is never waited for: it is only spare, and in a forked child nobody may be left to unlock it.
 std::vector<plan::RowBlock> AgentCore::take_room() {

@@ -90,12 +90,23 @@ Result<bool> RequestCore::submit() {
                              sent.error());
   }
   transfer = std::move(*sent);
-  return look_locked();
+  give_first_turn();
+  return outcome();
+}
+
+/// Some clients post and look much later, or wait for the peer's word alone: what a turn can do is done by then.
+void RequestCore::give_first_turn() {
+  if (core->config().progress_thread || transfer->done() || agent::moves_in_submit(*plan.core())) return;
+  core->poll();
 }
 
 Result<bool> RequestCore::look_locked() {
   core->poll();
-  if (waiting) return submit();
+  return waiting ? submit() : outcome();
+}
+
+/// What is known without asking anybody.
+Result<bool> RequestCore::outcome() {
   if (!refused.ok()) return refused;
   if (!transfer) return refusal(NixlCode::kNotPosted, kStatus, "the request was not posted");
   if (!transfer->done()) return true;
@@ -204,32 +215,54 @@ Status RequestCore::release() {
   return {};
 }
 
-Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedCore& ours,
-                                                  std::span<const std::int32_t> local_index, const PreparedCore& theirs,
-                                                  std::span<const std::int32_t> remote_index, const OptArgs* opt) {
-  if (op != XferOp::kRead && op != XferOp::kWrite) {
-    return refusal(NixlCode::kInvalidParam, call, base::format("operation {} is unknown", static_cast<int>(op)));
-  }
-  HAWSER_TRY_ASSIGN(const BackendMask wanted, ours.core->backends_in(call, opt));
-  const BackendMask mask = ours.backends & theirs.backends & wanted;
-  const Backend backend = ours.core->first_of(mask);
-  if (backend.name().empty()) {
-    return refusal(NixlCode::kInvalidParam, call, "no backend has the memory of both sides");
-  }
-  const Operation operation = op == XferOp::kWrite ? Operation::kWrite : Operation::kRead;
-  Result<Plan> plan =
-      agent::plan_rows(call, ours.core->agent().core(), *theirs.peer, operation, {ours.rows, ours.locals, local_index},
-                       {theirs.rows, theirs.remotes, remote_index});
+namespace {
+
+Operation operation_of(XferOp op) { return op == XferOp::kWrite ? Operation::kWrite : Operation::kRead; }
+
+Status check_operation(std::string_view call, XferOp op) {
+  if (op == XferOp::kRead || op == XferOp::kWrite) return {};
+  return refusal(NixlCode::kInvalidParam, call, base::format("operation {} is unknown", static_cast<int>(op)));
+}
+
+/// `backends`: those that can all of it; not none.
+Result<std::unique_ptr<RequestCore>> request_of(std::string_view call, const std::shared_ptr<AgentCore>& core,
+                                                const Peer& peer, BackendMask backends, Result<Plan> plan,
+                                                const OptArgs* opt) {
   if (!plan) return plan.error();
   if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(call, *opt->notification));
   auto request = std::make_unique<RequestCore>();
   if (opt != nullptr) request->notif = opt->notification;
-  request->core = ours.core;
-  request->peer = *theirs.peer;
-  request->backend = backend;
+  request->core = core;
+  request->peer = peer;
+  request->backend = core->first_of(backends);
   request->descs = plan->piece_count();
   request->plan = std::move(*plan);
   return request;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedCore& ours,
+                                                  std::span<const std::int32_t> local_index, const PreparedCore& theirs,
+                                                  std::span<const std::int32_t> remote_index, const OptArgs* opt) {
+  HAWSER_TRY(check_operation(call, op));
+  HAWSER_TRY_ASSIGN(const BackendMask wanted, ours.core->backends_in(call, opt));
+  const BackendMask mask = ours.backends & theirs.backends & wanted;
+  if (mask == 0) return refusal(NixlCode::kInvalidParam, call, "no backend has the memory of both sides");
+  return request_of(
+      call, ours.core, *theirs.peer, mask,
+      agent::plan_rows(call, ours.core->agent().core(), *theirs.peer, operation_of(op),
+                       {ours.rows, ours.locals, local_index}, {theirs.rows, theirs.remotes, remote_index}),
+      opt);
+}
+
+Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op,
+                                                  const std::shared_ptr<AgentCore>& core, JoinedLists&& lists,
+                                                  const OptArgs* opt) {
+  HAWSER_TRY(check_operation(call, op));
+  return request_of(call, core, lists.peer, lists.backends,
+                    agent::plan_pieces(call, core->agent().core(), lists.peer, operation_of(op), std::move(lists.made)),
+                    opt);
 }
 
 }  // namespace compat

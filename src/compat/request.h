@@ -13,6 +13,7 @@
 #include <string>
 
 #include "compat/core.h"
+#include "compat/joined.h"
 #include "compat/prepared.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -63,6 +64,8 @@ struct RequestCore {
   /// What the transfer carries for `notif`. kBusy: not yet.
   Result<std::string> carried();
   Result<bool> look_locked();
+  Result<bool> outcome();
+  void give_first_turn();
 
   std::atomic<std::uint64_t>* mirror_ = nullptr;  ///< Under the mutex, like its tag.
   std::uint64_t mirror_tag_ = 0;
@@ -72,6 +75,10 @@ struct RequestCore {
 Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op, const PreparedCore& local,
                                                   std::span<const std::int32_t> local_index, const PreparedCore& remote,
                                                   std::span<const std::int32_t> remote_index, const OptArgs* opt);
+/// Of lists that are joined already.
+Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op,
+                                                  const std::shared_ptr<AgentCore>& core, JoinedLists&& lists,
+                                                  const OptArgs* opt);
 
 }  // namespace compat
 HAWSER_NAMESPACE_END

@@ -125,7 +125,7 @@ struct Survey {
 
 template <typename Local, typename Remote>
 void fill(Local local, Remote remote, const Pairs& pairs, const Survey& survey, std::pmr::vector<Merger>& mergers,
-          std::vector<PieceGroup>& groups) {
+          PieceGroups& groups) {
   std::uint32_t last = kNone;
   Merger* into = nullptr;
   PieceGroup* group = nullptr;

@@ -28,7 +28,7 @@ PieceArray::PieceArray(std::size_t capacity) {
 void PieceArray::finish(std::size_t size) {
   HAWSER_ASSERT(size <= capacity_, "more pieces than there was room for");
   size_ = size;
-  if (size > capacity_ / 2) return;
+  if (size > capacity_ / 2 || capacity_ == 0) return;
   PieceArray small(std::max<std::size_t>(size, 1));
   if (small.data() == nullptr) return;  // Keeping the room is no error.
   if (size != 0) std::memcpy(static_cast<void*>(small.data()), data(), size * sizeof(Piece));

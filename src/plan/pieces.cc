@@ -195,7 +195,7 @@ Status check_pair(std::string_view call, const LocalPart& local, const RemotePar
 
 /// Checks all pairs and counts those of each remote region; groups stand in order of first use.
 struct Census {
-  std::vector<PieceGroup> groups;
+  PieceGroups groups;
   std::vector<std::uint32_t> group_of;  ///< By region; UINT32_MAX: none yet.
   std::uint64_t bytes = 0;
 
@@ -252,7 +252,7 @@ Result<Pieces> pair_parts(std::string_view call, std::span<const LocalPart> loca
   Pieces result;
   result.all = PieceArray(local.size());
   if (result.all.data() == nullptr) return no_memory(call, local.size());
-  result.groups = census.groups;
+  result.groups = std::move(census.groups);
   result.bytes = census.bytes;
   result.pair_count = local.size();
   fill_groups(local, remote, census, result);

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include <hawser/status.h>
 
+#include "base/small_vector.h"
 #include "plan/piece_array.h"
 #include "plan/table_shape.h"
 
@@ -29,9 +29,12 @@ struct PieceGroup {
   std::uint64_t bytes = 0;
 };
 
+/// Mostly one.
+using PieceGroups = base::SmallVector<PieceGroup, 1>;
+
 struct Pieces {
   PieceArray all;
-  std::vector<PieceGroup> groups;  ///< Never empty in a good result; no group is.
+  PieceGroups groups;  ///< Never empty in a good result; no group is.
   std::uint64_t bytes = 0;
   std::uint64_t pair_count = 0;  ///< As given, before merging.
 };

@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include <hawser/status.h>
 
 #include "backend/backend.h"
+#include "base/small_vector.h"
 #include "plan/pieces.h"
 
 namespace hawser::plan {
@@ -38,7 +38,7 @@ struct ChunkLimits {
 };
 
 struct ChunkList {
-  std::vector<ChunkSpan> chunks;
+  base::SmallVector<ChunkSpan, 1> chunks;
   PieceArray cut;  ///< Parts of pieces that were too large.
 };
 

@@ -101,8 +101,9 @@ Status put_backends(const Card& card, ByteWriter& out) {
 }
 
 // Filled on the stack and appended at once: appending each field would cost more than all else.
-void put_region(const CardRegion& region, std::uint64_t next, ByteWriter& out) {
-  std::array<std::byte, form::kRegionFixedMax> fixed;
+void put_region(const CardRegion& region, std::span<const CardExtra> extras, std::uint64_t next, ByteWriter& out) {
+  constexpr std::size_t kExtrasAtOnce = 4;
+  std::array<std::byte, form::kRegionFixedMax + kExtrasAtOnce * 2 * base::kVarintSizeMax> fixed;
   ByteWriter entry{std::span(fixed)};
   entry.varint(region.index - next);
   entry.varint(region.generation);
@@ -115,7 +116,16 @@ void put_region(const CardRegion& region, std::uint64_t next, ByteWriter& out) {
   }
   if (!region.name.empty()) entry.varint(region.name.size());
   if (region.extra_count != 0) entry.varint(region.extra_count);
+  const auto put_extras = [](std::span<const CardExtra> some, ByteWriter& to) {
+    for (const CardExtra& extra : some) {
+      to.varint(extra.backend);
+      to.varint(extra.bytes.size());
+    }
+  };
+  const std::size_t first = std::min(extras.size(), kExtrasAtOnce);
+  put_extras(extras.first(first), entry);
   out.bytes(entry.written());
+  put_extras(extras.subspan(first), out);
 }
 
 /// `text` is what the section of that name will hold.
@@ -128,16 +138,12 @@ Status put_regions(const Card& card, CardSource& source, ByteWriter& out, std::s
     std::span<const CardExtra> extras;
     const CardRegion& region = source.next(&extras);
     HAWSER_TRY(check_region(card, region, extras, next));
-    put_region(region, next, out);
+    put_region(region, extras, next, out);
     next = std::uint64_t{region.index} + 1;
-    text->append(region.name);
+    if (!region.name.empty()) text->append(region.name);
     extras_seen += extras.size();
     if (extras_seen > kCardExtrasMax) return invalid("more than {} extras", kCardExtrasMax);
-    for (const CardExtra& extra : extras) {
-      out.varint(extra.backend);
-      out.varint(extra.bytes.size());
-      text->append(extra.bytes);
-    }
+    for (const CardExtra& extra : extras) text->append(extra.bytes);
   }
   return {};
 }

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -69,6 +71,78 @@ TEST(CompatRequest, ARegistrationThatItsAgentWithdrewIsNotTakenForItsSuccessor) 
   ASSERT_FALSE(late.has_value());
   EXPECT_EQ(code_of(late.error()), NixlCode::kNotFound);
   EXPECT_NE(late.error().message().find("withdrawn"), std::string_view::npos) << late.error().to_string();
+}
+
+// Clients without a progress thread may post and never look: what one turn can do is done by the post.
+TEST(CompatRequest, APostMovesASmallTransferWithoutALookAtIt) {
+  for (const char* const backends : {"shm", "tcp"}) {
+    AgentConfig config = quiet({{"HAWSER_BACKENDS", backends}});
+    config.progress_thread = false;
+    Side a("a", 4096, config), b("b", 4096, config);
+    a.knows(b);
+    b.knows(a);
+    auto request = a.agent.create_xfer_req(XferOp::kWrite, a.blocks(1), b.blocks(1), "b").value();
+    NotificationMap none;
+    std::atomic<bool> is_over{false};
+    std::thread other([&] {  // Both sides are polled, and to connect takes both.
+      while (!is_over) (void)b.agent.get_notifications(none);
+    });
+    EXPECT_TRUE(a.run(request).ok()) << backends;
+    is_over = true;
+    other.join();
+    a.memory.assign(a.memory.size(), 'x');
+    EXPECT_TRUE(a.agent.post_xfer_req(request)) << backends;
+    EXPECT_TRUE(eventually([&] {
+      (void)b.agent.get_notifications(none);
+      return b.memory.back() == 'x';
+    })) << backends;
+    EXPECT_TRUE(eventually([&] {
+      (void)b.agent.get_notifications(none);
+      return !a.agent.in_progress(request).value_or(true);
+    })) << backends;
+  }
+}
+
+/// Buffers that are registered each by itself.
+struct Buffers {
+  Buffers(Side& side, std::size_t count, std::size_t bytes) : all(count, std::vector<char>(bytes)) {
+    for (const auto& each : all) registrations.push_back(side.agent.register_memory(list_of(each)).value());
+  }
+  std::vector<std::vector<char>> all;
+  std::vector<RegistrationHandle> registrations;
+};
+
+// Requests of one remote registration and few local ones are made in one look at their lists, the others in several.
+TEST(CompatRequest, MovesListsOverManyRegistrationsWhicheverWayTheyAreMade) {
+  constexpr std::size_t kBlock = 64, kBlocks = 8;
+  for (const std::size_t locals : {1u, 3u, 16u, 17u, 40u}) {
+    for (const std::size_t remotes : {1u, 2u, 5u}) {
+      Side a("a"), b("b");
+      Buffers ours(a, locals, kBlock * kBlocks), theirs(b, remotes, kBlock * 40 * kBlocks);
+      a.knows(b);
+      XferDescList from(MemType::kDram), to(MemType::kDram);
+      for (std::size_t i = 0; i < locals * kBlocks; ++i) {
+        std::vector<char>& source = ours.all[i % locals];
+        std::vector<char>& target = theirs.all[i % remotes];
+        const std::size_t at = i / locals * kBlock;
+        std::fill_n(source.begin() + static_cast<std::ptrdiff_t>(at), kBlock, static_cast<char>(i + 1));
+        from.add(reinterpret_cast<std::uintptr_t>(source.data()) + at, kBlock);
+        to.add(reinterpret_cast<std::uintptr_t>(target.data()) + i * kBlock, kBlock);
+      }
+      auto request = a.agent.create_xfer_req(XferOp::kWrite, from, to, "b").value();
+      ASSERT_TRUE(a.run(request).ok());
+      for (std::size_t i = 0; i < locals * kBlocks; ++i) {
+        ASSERT_EQ(theirs.all[i % remotes][i * kBlock], static_cast<char>(i + 1)) << locals << " " << remotes;
+      }
+      // The same with one that is wrong at the end is refused, and says which.
+      from.add(from.begin()->addr, kBlock);
+      to.add(1, kBlock);
+      const auto refused = a.agent.create_xfer_req(XferOp::kWrite, from, to, "b");
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(code_of(refused.error()), NixlCode::kNotFound);
+      EXPECT_NE(refused.error().to_string().find("descriptor " + std::to_string(locals * kBlocks)), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

@@ -77,6 +77,13 @@ nixl_capi_status_t destroy(const char* call, Handle handle) {
   ::hawser::nixl::Type& name = **name##_found;                                        \
   (void)name
 
+/// The same where the object itself is not needed.
+#define NIXL_NAMES(Type, handle)                                                                              \
+  if (const auto number = reinterpret_cast<std::uintptr_t>(handle);                                           \
+      !::hawser::nixl::handles().names<::hawser::nixl::Type>(number)) {                                       \
+    return ::hawser::nixl::refuse(call, ::hawser::api::Handles::unknown<::hawser::nixl::Type>(call, number)); \
+  }
+
 #define NIXL_NOT_NULL(pointer)                                                                              \
   if ((pointer) == nullptr) {                                                                               \
     return ::hawser::nixl::refuse(call, NIXL_CAPI_ERROR_INVALID_PARAM, std::string(#pointer) + " is null"); \

@@ -38,9 +38,13 @@ class Spin {
  public:
   static constexpr std::uint32_t kRun = 31;
 
-  bool takes(std::uint64_t agent) {
+  /// Whether `request` is known to be finished, and its agent need not be asked.
+  bool takes(std::uint64_t agent, std::uint64_t request) {
     if (left_ == 0 || agent != agent_) return false;
     --left_;
+    if (noted_.still(request, agent)) return true;
+    if (!handles().has_noted<RequestHandle>(request, agent)) return false;
+    noted_ = api::Noted(handles(), request, agent);
     return true;
   }
   /// The agent was asked, and had finished the request.
@@ -55,6 +59,7 @@ class Spin {
 
  private:
   std::uint64_t agent_ = 0;
+  api::Noted noted_;
   std::int64_t tick_ = 0;
   std::uint32_t left_ = 0;
 };
@@ -150,10 +155,7 @@ nixl_capi_status_t nixl_capi_post_xfer_req(nixl_capi_agent_t agent, nixl_capi_xf
 }
 
 nixl_capi_status_t nixl_capi_get_xfer_status(nixl_capi_agent_t agent, nixl_capi_xfer_req_t req_hndl) {
-  const bool is_spinning = spin.takes(number_of(agent));
-  if (is_spinning && handles().has_noted<RequestHandle>(number_of(req_hndl), number_of(agent))) {
-    return NIXL_CAPI_SUCCESS;
-  }
+  if (spin.takes(number_of(agent), number_of(req_hndl))) return NIXL_CAPI_SUCCESS;
   return run(__func__, [&](const char* call) {
     NIXL_FIND(its, AgentHandle, agent);
     NIXL_FIND(request, RequestHandle, req_hndl);
@@ -220,7 +222,7 @@ nixl_capi_status_t nixl_capi_get_xfer_telemetry(nixl_capi_agent_t agent, nixl_ca
 
 nixl_capi_status_t nixl_capi_release_xfer_req(nixl_capi_agent_t agent, nixl_capi_xfer_req_t req) {
   return run(__func__, [&](const char* call) {
-    NIXL_FIND(its, AgentHandle, agent);
+    NIXL_NAMES(AgentHandle, agent);
     NIXL_FIND(request, RequestHandle, req);
     if (request.request.is_released()) {
       return refuse(call, NIXL_CAPI_ERROR_INVALID_PARAM, "the request was released before");
@@ -231,12 +233,12 @@ nixl_capi_status_t nixl_capi_release_xfer_req(nixl_capi_agent_t agent, nixl_capi
 
 nixl_capi_status_t nixl_capi_destroy_xfer_req(nixl_capi_xfer_req_t req) {
   return run(__func__, [&](const char* call) {
-    {
-      NIXL_FIND(request, RequestHandle, req);
-      if (!request.request.is_released()) {
-        return refuse(call, NIXL_CAPI_ERROR_INVALID_STATE, "the request must be released first");
-      }
-    }
-    return destroy<RequestHandle>(call, req);
+    bool is_early = false;
+    const Status status = handles().release_unless<RequestHandle>(call, number_of(req), [&](RequestHandle& its) {
+      is_early = !its.request.is_released();
+      return is_early ? Status(Code::kInvalid, "the request must be released first") : Status();
+    });
+    if (is_early) return refuse(call, NIXL_CAPI_ERROR_INVALID_STATE, status.message());
+    return answer(call, status);
   });
 }

@@ -125,8 +125,8 @@ class Target:
         self.process.join(20)
 
 
-def python_rate(target, size, registered, seconds):
-    """GB/s of writes of `size`, from memory of `empty`, or only registered."""
+def python_rate(target, size, registered, seconds, one_call=True):
+    """GB/s of writes of `size`, from memory of `empty`, or only registered; with Plan.run, or submit and wait."""
     with hawser.Agent("source", driver=False) as agent:
         array = numpy.zeros(size, numpy.uint8) if registered else agent.empty(size)
         region = agent.add_region(array) if registered else agent.range_of(array).region
@@ -135,8 +135,12 @@ def python_rate(target, size, registered, seconds):
         rates, end = [], time.perf_counter() + seconds
         while time.perf_counter() < end:
             begin = time.perf_counter()
-            for _ in range(BATCH):
-                plan.submit().wait(20)
+            if one_call:
+                for _ in range(BATCH):
+                    plan.run()
+            else:
+                for _ in range(BATCH):
+                    plan.submit().wait(20)
             rates.append(BATCH * size / (time.perf_counter() - begin) / 1e9)
     return statistics.median(rates)
 
@@ -151,21 +155,24 @@ def cpp_rate(program, target, size, seconds):
 
 
 def write_rows(program, seconds, size=1 << 20, rounds=7):
-    """The three ways take turns, so that what disturbs the machine disturbs all; ratios are of the same round."""
-    mapped, registered, cpp = [], [], []
+    """The ways take turns, so that what disturbs the machine disturbs all; ratios are of the same round."""
+    mapped, submitted, registered, cpp = [], [], [], []
     with Target(size, False) as allocated, Target(size, True) as foreign:
         for _ in range(rounds):
             mapped.append(python_rate(allocated, size, False, seconds))
+            submitted.append(python_rate(allocated, size, False, seconds, one_call=False))
             registered.append(python_rate(foreign, size, True, seconds))
             if program:
                 cpp.append(cpp_rate(program, allocated, size, seconds))
     median = statistics.median
     yield "write.1m.empty", "GB/s", median(mapped), None
+    yield "write.1m.submitted", "GB/s", median(submitted), None
     yield "write.1m.registered", "GB/s", median(registered), None
     yield "write.1m.empty / registered", "", median(a / b for a, b in zip(mapped, registered)), None
     if program:
         yield "write.1m.cpp", "GB/s", median(cpp), None
         yield "write.1m.empty / cpp", "", median(a / b for a, b in zip(mapped, cpp)), 0.98
+        yield "write.1m.submitted / cpp", "", median(a / b for a, b in zip(submitted, cpp)), None
 
 
 def main():

@@ -170,6 +170,13 @@ class Plan:
                done: tuple[Range, int] | None = None, durable: bool = False) -> Transfer:
         """Starts one transfer."""
 
+    def run(self, *, deadline: Seconds = None) -> None:
+        """Starts one transfer and waits until it is final; raises what it ended with. As `submit().wait()`, for less.
+
+        `deadline`: the transfer's own, as in `submit`; None: the agent's default. Ctrl-C cancels it. Other threads run
+        meanwhile; in a coroutine `await submit()` instead.
+        """
+
     @property
     def operation(self) -> str: ...
 

@@ -438,6 +438,23 @@ def test_wrong_values(pair):
     plan.submit().wait(20)
 
 
+def test_a_plan_is_run_in_one_call(pair):
+    one, two = pair
+    one.array[:] = 7
+    plan = one.plan_write(one.peer, one.range_of(one.array).region.range(0, 4096), one.peer.range("memory", 0, 4096))
+    assert plan.run() is None
+    assert (two.array[:4096] == 7).all()
+    one.array[:] = 8
+    plan.run(deadline=20)
+    assert (two.array[:4096] == 8).all()
+    for bad in (0, -1, "soon"):
+        with pytest.raises((hawser.Error, TypeError, ValueError)):
+            plan.run(deadline=bad)
+    two.close()
+    with pytest.raises(hawser.Error):
+        plan.run()
+
+
 def test_threads(pair):
     one, two = pair
     source, target = one.range_of(one.array).region.table(1024), one.peer.table("memory", 1024)

@@ -184,6 +184,12 @@ TransferHandle submit_plainly(const PlanHandle& self) {
   return submit_with(self, options, nullptr);
 }
 
+Duration deadline_of(nb::handle from, const char* call) {
+  const Duration deadline = duration_of(from, "deadline", Duration::zero());
+  if (deadline != Duration::zero()) return deadline;
+  raise_invalid(std::string(call) + ": the deadline is zero", "None is the default one");
+}
+
 TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle deadline, const std::string& priority,
                       const QueueHandle* queue, std::uint64_t cookie, std::uint64_t label, nb::handle signal,
                       nb::handle after, nb::handle done, bool durable) {
@@ -191,10 +197,7 @@ TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle dead
   SubmitOptions options{.priority = priority_of(priority), .cookie = cookie, .label = label, .durable = durable};
   std::optional<Bytes> text;
   if (!notify.is_none()) options.notify = text.emplace(notify, "notify").view;
-  if (!deadline.is_none()) {
-    options.deadline = duration_of(deadline, "deadline", Duration::zero());
-    if (options.deadline == Duration::zero()) raise_invalid("submit: the deadline is zero", "None is the default one");
-  }
+  if (!deadline.is_none()) options.deadline = deadline_of(deadline, "submit");
   Words words;
   std::vector<RegionRef> held;
   set_words(signal, after, done, words, options, held);
@@ -216,6 +219,27 @@ void wait(TransferHandle& self, nb::handle timeout) {
     if (!*over) raise(Status(Code::kTimedOut, "Transfer.wait: not final yet; the transfer goes on"));
   }
   check(self.transfer.status());
+}
+
+/// Starts it and waits in one: the interpreter is left once, and what nobody asks for is not made.
+void run_with(const PlanHandle& self, const SubmitOptions& options) {
+  (void)agent_of(self.state->agent);
+  constexpr Duration kFirstLook = std::chrono::milliseconds(1);  // Most end within it. The rest waits for Ctrl-C, too.
+  Result<Transfer> sent = outside([&] {
+    Result<Transfer> one = self.state->plan.submit(options);
+    if (one) (void)one->wait(kFirstLook);
+    return one;
+  });
+  TransferHandle transfer(self.state, take(std::move(sent)));
+  wait(transfer, nb::none());
+}
+
+void run_plainly(const PlanHandle& self) { run_with(self, {}); }
+
+void run(const PlanHandle& self, nb::handle deadline) {
+  SubmitOptions options;
+  if (!deadline.is_none()) options.deadline = deadline_of(deadline, "run");
+  run_with(self, options);
 }
 
 nb::str status(const TransferHandle& self) {
@@ -271,6 +295,9 @@ void bind_transfers(nb::module_& module) {
            nb::arg("priority") = "bulk", nb::arg("queue") = nb::none(), nb::arg("cookie") = 0, nb::arg("label") = 0,
            nb::arg("signal") = nb::none(), nb::arg("after") = nb::none(), nb::arg("done") = nb::none(),
            nb::arg("durable") = false, "Starts one transfer.")
+      .def("run", &run_plainly, nb::sig("def run(self) -> None"), "Starts one transfer and waits until it is final.")
+      .def("run", &run, nb::kw_only(), nb::arg("deadline") = nb::none(),
+           "Starts one transfer and waits until it is final.")
       .def_prop_ro(
           "operation",
           [](const PlanHandle& self) { return self.state->plan.operation() == Operation::kWrite ? "write" : "read"; })

@@ -10,8 +10,10 @@ left out.
 """
 
 import argparse
+import contextlib
 import json
 import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
@@ -154,10 +156,22 @@ def cpp_rate(program, target, size, seconds):
     return float(out.stdout)
 
 
+@contextlib.contextmanager
+def one_core():
+    """This process, and those that it starts meanwhile."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def write_rows(program, seconds, size=1 << 20, rounds=7):
-    """The ways take turns, so that what disturbs the machine disturbs all; ratios are of the same round."""
+    """The ways take turns, so that what disturbs the machine disturbs all; ratios are of the same round. All write from
+    one core, as programs that are moved between cores differ by more than what is measured."""
     mapped, submitted, registered, cpp = [], [], [], []
-    with Target(size, False) as allocated, Target(size, True) as foreign:
+    with Target(size, False) as allocated, Target(size, True) as foreign, one_core():
         for _ in range(rounds):
             mapped.append(python_rate(allocated, size, False, seconds))
             submitted.append(python_rate(allocated, size, False, seconds, one_call=False))

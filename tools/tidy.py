@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what no compiler checks: layering, lengths, banned calls, files that belong to no target.
+"""Checks what no compiler checks: layering, lengths, banned calls, files that belong to no target, links to nothing.
 
 usage: tools/tidy.py [--shrink] [--root FOLDER]
 
@@ -360,6 +360,74 @@ def check_targets(files: dict, cmake: dict) -> Iterator[Fault]:
             yield Fault(path, 1, "no-target", "no CMakeLists.txt names this file, so nothing compiles it")
 
 
+# What documents and comments name: a link, a path in backquotes, a document. URLs have a scheme and are not looked at.
+LINK = re.compile(r"\]\((?P<path>[^()\s#:]*)(?:#(?P<anchor>[^()\s]*))?\)")
+NAMED_FILE = re.compile(r"`(?P<path>[\w.-]+(?:/[\w.-]+)+\.(?:h|cc|c|py|md|txt|cmake))`")
+NAMED_DOCUMENT = re.compile(r"(?<![\w./:-])(?P<path>(?:[\w.-]+/)+[\w-]+\.md)\b")
+FENCED = re.compile(r"^```.*?^```|^~~~.*?^~~~", re.MULTILINE | re.DOTALL)
+# Folders below which a named file may lie; documents say `wire/hello.h` and `real/death_test.cc`.
+NAMED_BELOW = ("", "src", "include", "test")
+
+
+def joined(folder: str, path: str) -> str:
+    """The path from the repository's root, without `.` and `..`."""
+    parts = []
+    for part in f"{folder}/{path}".split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in (".", ""):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def anchors(text: str) -> set:
+    """The names by which a document's headings are linked."""
+    headings = re.findall(r"^#+ +(.*?) *#*$", FENCED.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_links(path: str, text: str, documents: dict, exists) -> Iterator[Fault]:
+    """A document's links lead to files of the repository and to headings that are there."""
+    folder = path.rpartition("/")[0]
+    blank = FENCED.sub(lambda match: "\n" * match.group(0).count("\n"), text)
+    blank = re.sub(r"`[^`\n]*`", "``", blank)
+    for match in LINK.finditer(blank):
+        target = joined(folder, match.group("path")) if match.group("path") else path
+        anchor = match.group("anchor")
+        line = blank.count("\n", 0, match.start()) + 1
+        if not exists(target):
+            yield Fault(path, line, "dead-link", f"{match.group('path')} is not in the repository")
+        elif anchor and anchor not in anchors(documents.get(target, "")):
+            yield Fault(path, line, "dead-link", f"{target} has no heading #{anchor}")
+
+
+def check_names(path: str, text: str, exists) -> Iterator[Fault]:
+    """Files that documents name, and documents that anything names."""
+    folder = path.rpartition("/")[0]
+    patterns = (NAMED_FILE, NAMED_DOCUMENT) if path.endswith(".md") else (NAMED_DOCUMENT,)
+    for number, line in enumerate(text.split("\n"), 1):
+        named = {match.group("path") for pattern in patterns for match in pattern.finditer(line)}
+        for name in sorted(named):
+            if not any(exists(joined(below, name)) for below in (*NAMED_BELOW, folder)):
+                yield Fault(path, number, "dead-name", f"{name} is not in the repository")
+
+
+def read_documents(root: pathlib.Path) -> dict:
+    paths = list(root.glob("*.md"))
+    for folder in (*CODE_FOLDERS, "docs", "tools", "python"):
+        paths += (root / folder).rglob("*.md")
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in sorted(paths)}
+
+
+def check_documents(files: dict, documents: dict, exists) -> list:
+    faults = []
+    for path, text in documents.items():
+        faults += check_links(path, text, documents, exists)
+    for path, text in {**files, **documents}.items():
+        faults += check_names(path, text, exists)
+    return sorted(faults)
+
+
 def read_tree(root: pathlib.Path) -> tuple:
     files, cmake = {}, {}
     for folder in CODE_FOLDERS:
@@ -401,6 +469,7 @@ def main(arguments: list) -> int:
         exceptions = shrink(files, exceptions)
         listed.write_text(json.dumps(exceptions, indent=2) + "\n")
     faults = check_tree(files, cmake, exceptions)
+    faults += check_documents(files, read_documents(options.root), lambda path: (options.root / path).exists())
     for fault in faults:
         print(fault)
     count = sum(len(entries) for entries in exceptions.values())

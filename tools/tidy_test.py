@@ -188,5 +188,36 @@ class Tree(unittest.TestCase):
         self.assertEqual(rules({**door, "bench/a.cc": own}), [])
 
 
+class Documents(unittest.TestCase):
+    def rules(self, documents, files=None, others=()):
+        known = {*documents, *(files or {}), *others}
+        return [(f.path, f.line, f.rule) for f in tidy.check_documents(files or {}, documents, known.__contains__)]
+
+    def test_links(self):
+        good = {"docs/a.md": "see [b](b.md), [top](../README.md), [out](https://example.org/x.md)\n", "docs/b.md": "",
+                "README.md": "[a](docs/a.md)\n"}
+        self.assertEqual(self.rules(good), [])
+        self.assertEqual(self.rules({"docs/a.md": "one\n[b](b.md)\n"}), [("docs/a.md", 2, "dead-link")])
+
+    def test_anchors(self):
+        self.assertEqual(self.rules({"docs/a.md": "# The `x`, at work\n[x](#the-x-at-work)\n"}), [])
+        self.assertEqual(self.rules({"docs/a.md": "[x](b.md#there)\n", "docs/b.md": "```\n# There\n```\n"}),
+                         [("docs/a.md", 1, "dead-link")])
+
+    def test_code_has_no_links(self):
+        self.assertEqual(self.rules({"docs/a.md": "`v[0](x.md)`\n```\n[](int x)\n```\n"}), [])
+
+    def test_named_files(self):
+        text = {"docs/a.md": "`wire/a.h`, `real/a_test.cc`, `hawser/a.h` and `a.h`\n"}
+        others = ("src/wire/a.h", "test/real/a_test.cc", "include/hawser/a.h")
+        self.assertEqual(self.rules(text, others=others), [])
+        self.assertEqual(self.rules(text, others=others[1:]), [("docs/a.md", 1, "dead-name")])
+
+    def test_documents_named_in_code(self):
+        files = {"src/wire/a.h": "// see docs/a.md.\n// https://example.org/docs/z.md\n"}
+        self.assertEqual(self.rules({}, files), [("src/wire/a.h", 1, "dead-name")])
+        self.assertEqual(self.rules({"docs/a.md": ""}, files), [])
+
+
 if __name__ == "__main__":
     unittest.main()

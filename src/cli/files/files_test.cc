@@ -36,6 +36,19 @@ TEST(FilePlace, ServersAndPathsAreToldApart) {
   EXPECT_EQ(parse_place("host:70x:a", false).error().code(), Code::kInvalid);
 }
 
+TEST(FileMessages, DeepOnesAreNone) {
+  const auto nested = [](int depth, char open, char close) {
+    const auto count = static_cast<std::size_t>(depth);
+    const std::string text = "{\"id\":" + std::string(count, open) + std::string(count, close) + "}";
+    return decode_file_message(text).json.is_object();
+  };
+  EXPECT_TRUE(nested(50, '[', ']'));
+  EXPECT_FALSE(nested(100, '[', ']'));
+  EXPECT_FALSE(nested(30'000, '[', ']'));  // A copy of it would need all of the stack.
+  const std::string answer = "{\"a\":[1,2],\"b\":{}}";
+  EXPECT_EQ(decode_file_message(answer).json.dump(), answer);
+}
+
 /// A file in a folder, and memory on pages.
 class ChunkIo : public testing::Test {
  protected:

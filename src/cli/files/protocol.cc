@@ -7,6 +7,10 @@ namespace hawser::cli {
 
 namespace {
 
+/// Objects in objects: an error with its causes is the deepest. Json copies and writes by recursion, so without a bound
+/// anybody's 64 KiB of brackets would end the process.
+constexpr int kDepthMax = 64;
+
 std::string text_of(XXH64_hash_t sum) { return fmt::format("{:016x}", sum); }
 
 }  // namespace
@@ -42,8 +46,13 @@ Result<std::string> encode_file_message(const Json& json, std::string_view tail)
 FileMessage decode_file_message(std::string_view bytes) {
   const std::size_t zero = bytes.find('\0');
   FileMessage message;
-  message.json = Json::parse(bytes.substr(0, zero), nullptr, false);
-  if (!message.json.is_object()) message.json = Json();
+  bool is_deep = false;
+  const auto look = [&is_deep](int depth, Json::parse_event_t, const Json&) {
+    is_deep = is_deep || depth > kDepthMax;
+    return !is_deep;
+  };
+  message.json = Json::parse(bytes.substr(0, zero), look, false);
+  if (is_deep || !message.json.is_object()) message.json = Json();
   if (zero != std::string_view::npos) message.tail = bytes.substr(zero + 1);
   return message;
 }

@@ -58,7 +58,7 @@ struct FileMessage {
 };
 /// The JSON, then a zero byte and `tail` where there is one. kInvalid when a path is not UTF-8.
 Result<std::string> encode_file_message(const Json& json, std::string_view tail = {});
-/// Null JSON when it is none.
+/// Null JSON when it is none, or nested deeper than any message of ours.
 FileMessage decode_file_message(std::string_view bytes);
 
 }  // namespace hawser::cli

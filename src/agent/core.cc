@@ -125,6 +125,8 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   core->identity.name = core->options.name;
   core->identity.incarnation = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
   core->identity.driven = core->options.driven;
+  core->identity.version_min = core->hooks.versions.min;
+  core->identity.version_max = core->hooks.versions.max;
   std::array<unsigned char, crypto_sign_PUBLICKEYBYTES> public_key;
   std::array<unsigned char, crypto_sign_SECRETKEYBYTES> secret_key;
   if (core->options.seed != 0) {

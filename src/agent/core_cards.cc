@@ -13,6 +13,8 @@ namespace hawser::agent {
 
 wire::Card Core::card_head() const {
   wire::Card card;
+  card.version_min = identity.version_min;
+  card.version_max = identity.version_max;
   card.driven = identity.driven;
   card.name = options.name;
   card.incarnation = identity.incarnation;

@@ -9,6 +9,7 @@
 #include <hawser/agent.h>
 
 #include "backend/backend.h"
+#include "wire/hello.h"
 
 namespace hawser::agent {
 
@@ -16,6 +17,8 @@ struct Hooks {
   /// What a waiting call does instead of sleeping in the kernel: let time pass until something may have happened for
   /// this agent, at most until `until`. Called without locks. Empty: sleep.
   std::function<void(Instant until)> pause;
+  /// What the agent says that it speaks; the bytes stay those of this build.
+  wire::Versions versions = {};
 };
 
 Result<Agent> open_with(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks = {});

@@ -39,13 +39,6 @@ void put_body(const Hello& hello, ByteWriter& out) {
   out.string(std::string_view(hello.reason).substr(0, kReasonMax));
 }
 
-Status no_common_version(std::string_view who, const Hello& theirs, std::uint16_t ours_min, std::uint16_t ours_max) {
-  return Status(Code::kUnsupported,
-                base::format("the peer{}{} speaks wire versions {} to {}, this agent {} to {}", who.empty() ? "" : " ",
-                             who, theirs.version_min, theirs.version_max, ours_min, ours_max))
-      .with_advice("run releases on both sides that share a wire version");
-}
-
 // What bytes cannot rule out; the tail of a newer form is left unread.
 Status check(const Hello& hello, std::uint8_t status) {
   if (hello.security > kSecurityMax) return corrupt(base::format("unknown security level {}", hello.security));
@@ -84,7 +77,7 @@ Result<std::size_t> hello_size(Bytes prefix) {
   return kHelloPrefix + size;
 }
 
-Result<Hello> decode_hello(Bytes bytes) {
+Result<Hello> decode_hello(Bytes bytes, const Versions& ours) {
   const Result<std::size_t> size = hello_size(bytes);
   if (!size) return size.error();
   if (*size != bytes.size()) return corrupt(base::format("{} bytes instead of {}", bytes.size(), *size));
@@ -94,9 +87,8 @@ Result<Hello> decode_hello(Bytes bytes) {
   hello.version_max = in.u16();
   if (hello.version_min == 0 || hello.version_min > hello.version_max) return corrupt("a senseless range of versions");
   // The rest of a hello from another age may have another form.
-  if (hello.version_min > kVersionMax || hello.version_max < kVersionMin) {
-    return no_common_version("", hello, kVersionMin, kVersionMax);
-  }
+  const Versions theirs = {hello.version_min, hello.version_max};
+  if (auto version = agree_version(ours, theirs); !version) return version.error();
   hello.security = in.u8();
   hello.driven = (in.u8() & kDriven) != 0;  // other flags are for later versions and may be passed over
   hello.stream = in.u8();
@@ -114,10 +106,12 @@ Result<Hello> decode_hello(Bytes bytes) {
   return hello;
 }
 
-Result<std::uint16_t> agree_version(const Hello& ours, const Hello& theirs) {
-  const std::uint16_t highest = std::min(ours.version_max, theirs.version_max);
-  if (highest >= std::max(ours.version_min, theirs.version_min)) return highest;
-  return no_common_version(theirs.name, theirs, ours.version_min, ours.version_max);
+Result<std::uint16_t> agree_version(const Versions& ours, const Versions& theirs) {
+  const std::uint16_t highest = std::min(ours.max, theirs.max);
+  if (highest >= std::max(ours.min, theirs.min)) return highest;
+  return Status(Code::kUnsupported, base::format("the peer speaks wire versions {} to {}, this agent {} to {}",
+                                                 theirs.min, theirs.max, ours.min, ours.max))
+      .with_advice("run releases on both sides that share a wire version");
 }
 
 }  // namespace hawser::wire

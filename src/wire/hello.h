@@ -27,6 +27,11 @@ inline constexpr std::uint16_t kVersionMax = 1;
 inline constexpr std::size_t kHelloSizeMax = 1024;
 inline constexpr std::size_t kHelloPrefix = 6;  // magic and size: what must be there to know how much follows.
 
+/// The versions that somebody speaks, both ends included.
+struct Versions {
+  std::uint16_t min = kVersionMin, max = kVersionMax;
+};
+
 struct Hello {
   std::uint16_t version_min = kVersionMin, version_max = kVersionMax;
   std::uint8_t security = 0;  ///< 0 none, 1 authenticate, 2 encrypt.
@@ -47,9 +52,9 @@ struct Hello {
 std::string encode(const Hello& hello);
 /// Bytes of the whole hello once the prefix is there; kCorrupt when it is no hello or too long.
 Result<std::size_t> hello_size(std::span<const std::byte> prefix);
-/// kCorrupt, or kUnsupported naming both ranges when this build and the peer share no version.
-Result<Hello> decode_hello(std::span<const std::byte> bytes);
-/// The version both sides speak; kUnsupported naming both ranges when there is none.
-Result<std::uint16_t> agree_version(const Hello& ours, const Hello& theirs);
+/// kCorrupt, or kUnsupported naming both ranges when the peer shares no version with `ours`.
+Result<Hello> decode_hello(std::span<const std::byte> bytes, const Versions& ours = {});
+/// The highest version both sides speak; kUnsupported naming both ranges when there is none.
+Result<std::uint16_t> agree_version(const Versions& ours, const Versions& theirs);
 
 }  // namespace hawser::wire

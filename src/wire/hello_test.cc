@@ -134,16 +134,24 @@ TEST(Hello, AnotherAgeIsUnsupportedWhateverItsBody) {
 }
 
 TEST(Hello, VersionsAgreeOnTheHighestCommon) {
-  Hello ours, theirs;
-  ours.version_min = 2, ours.version_max = 4;
-  theirs.version_min = 3, theirs.version_max = 9;
-  EXPECT_EQ(agree_version(ours, theirs).value(), 4);
-  EXPECT_EQ(agree_version(theirs, ours).value(), 4);
-  theirs.version_min = 5;
-  theirs.name = "old-one";
-  const Status fault = agree_version(ours, theirs).error();
+  const Versions ours = {2, 4};
+  EXPECT_EQ(agree_version(ours, {3, 9}).value(), 4);
+  EXPECT_EQ(agree_version({3, 9}, ours).value(), 4);
+  EXPECT_EQ(agree_version(ours, {1, 2}).value(), 2);
+  const Status fault = agree_version(ours, {5, 9}).error();
   EXPECT_EQ(fault.code(), Code::kUnsupported);
-  EXPECT_EQ(fault.message(), "the peer old-one speaks wire versions 5 to 9, this agent 2 to 4");
+  EXPECT_EQ(fault.message(), "the peer speaks wire versions 5 to 9, this agent 2 to 4");
+}
+
+TEST(Hello, ARangeThatOverlapsIsRead) {
+  Hello hello = sample();
+  hello.version_min = 2, hello.version_max = 3;
+  const std::string bytes = encode(hello);
+  EXPECT_EQ(decode_hello(base::as_bytes(bytes), {1, 2}).value().version_max, 3);
+  EXPECT_EQ(decode_hello(base::as_bytes(bytes), {3, 7}).value().name, hello.name);
+  for (const Versions& ours : {Versions{1, 1}, Versions{4, 4}}) {
+    EXPECT_EQ(decode_hello(base::as_bytes(bytes), ours).error().code(), Code::kUnsupported);
+  }
 }
 
 }  // namespace

@@ -53,14 +53,14 @@ Status corrupt(std::string_view what) {
   return Status(Code::kCorrupt, base::format("a packet on a path of shm is no valid '{}'", what));
 }
 
-Result<wire::Hello> get_hello(ByteReader& in) {
+Result<wire::Hello> get_hello(ByteReader& in, const wire::Versions& ours) {
   HAWSER_TRY_ASSIGN(const std::size_t size, wire::hello_size(in.rest()));
   const auto bytes = in.bytes(size);
   if (!in.ok()) return corrupt("hello");
-  return wire::decode_hello(bytes);
+  return wire::decode_hello(bytes, ours);
 }
 
-Result<Control> get_open(ByteReader& in) {
+Result<Control> get_open(ByteReader& in, const wire::Versions& ours) {
   Open message;
   take_flags(message, in.u8());
   message.ring_bytes = in.u32();
@@ -69,15 +69,15 @@ Result<Control> get_open(ByteReader& in) {
       message.ring_bytes > kRingBytesMax) {
     return corrupt("open");
   }
-  HAWSER_TRY_ASSIGN(message.hello, get_hello(in));
+  HAWSER_TRY_ASSIGN(message.hello, get_hello(in, ours));
   return Control(std::move(message));
 }
 
-Result<Control> get_accept(ByteReader& in) {
+Result<Control> get_accept(ByteReader& in, const wire::Versions& ours) {
   Accept message;
   take_flags(message, in.u8());
   message.probe = get_probe(in);
-  HAWSER_TRY_ASSIGN(message.hello, get_hello(in));
+  HAWSER_TRY_ASSIGN(message.hello, get_hello(in, ours));
   return Control(std::move(message));
 }
 
@@ -189,13 +189,13 @@ std::string encode(const Bye& message) {
   return bytes;
 }
 
-Result<Control> decode_control(std::span<const std::byte> bytes) {
+Result<Control> decode_control(std::span<const std::byte> bytes, const wire::Versions& ours) {
   ByteReader in(bytes);
   switch (static_cast<Tag>(in.u8())) {
     case Tag::kOpen:
-      return get_open(in);
+      return get_open(in, ours);
     case Tag::kAccept:
-      return get_accept(in);
+      return get_accept(in, ours);
     case Tag::kBind:
       return get_bind(in);
     case Tag::kBound:

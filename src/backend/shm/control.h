@@ -27,6 +27,7 @@
 #include <hawser/memory.h>
 #include <hawser/status.h>
 
+#include "backend/backend.h"
 #include "base/id128.h"
 #include "wire/hello.h"
 
@@ -90,7 +91,10 @@ std::string encode(const Accept& message);
 std::string encode(const Bind& message);
 std::string encode(const Bound& message);
 std::string encode(const Bye& message);
-/// kCorrupt for anything that no encode() could have made.
-Result<Control> decode_control(std::span<const std::byte> bytes);
+inline wire::Versions versions_of(const Identity& us) { return {us.version_min, us.version_max}; }
+
+/// kCorrupt for anything that no encode() could have made; kUnsupported naming both ranges for a hello that shares no
+/// version with `ours`.
+Result<Control> decode_control(std::span<const std::byte> bytes, const wire::Versions& ours = {});
 
 }  // namespace hawser::backend::shm

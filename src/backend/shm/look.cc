@@ -103,7 +103,7 @@ void ShmPort::on_visitor(Visitor& visitor) {
 }
 
 Status ShmPort::welcome(Visitor& visitor, Packet& packet) {
-  HAWSER_TRY_ASSIGN(const Control control, decode_control(packet.bytes()));
+  HAWSER_TRY_ASSIGN(const Control control, decode_control(packet.bytes(), versions_of(shared_.context.identity)));
   const auto* open = std::get_if<Open>(&control);
   if (open == nullptr) return Status(Code::kCorrupt, "a visitor did not say hello first");
   const Identity& identity = shared_.context.identity;
@@ -111,10 +111,6 @@ Status ShmPort::welcome(Visitor& visitor, Packet& packet) {
   if (!open->hello.expects.is_zero() && !(open->hello.expects == identity.incarnation)) {
     return Status(Code::kDisconnected, base::format("'{}' restarted: its incarnation is another one", identity.name));
   }
-  wire::Hello ours;
-  ours.version_min = identity.version_min;
-  ours.version_max = identity.version_max;
-  HAWSER_TRY(wire::agree_version(ours, open->hello).error());
   HAWSER_TRY_ASSIGN(const Credentials credentials, peer_credentials(visitor.socket.get()));
   if (credentials.user != ::geteuid()) {
     return Status(Code::kDenied, base::format("this agent runs as user {}, you as {}", ::geteuid(), credentials.user));
@@ -134,6 +130,8 @@ Status ShmPort::welcome(Visitor& visitor, Packet& packet) {
 void ShmPort::refuse(int socket, const Status& why) {
   Accept accept;
   const Identity& identity = shared_.context.identity;
+  accept.hello.version_min = identity.version_min;
+  accept.hello.version_max = identity.version_max;
   accept.hello.incarnation = identity.incarnation;
   accept.hello.name = identity.name;
   accept.hello.status = why.code();

@@ -166,7 +166,6 @@ Status ShmPath::admit(Packet& packet, const Open& open) {
 }
 
 Status ShmPath::check_greeting(const wire::Hello& hello) const {
-  const Identity& identity = port_.shared().context.identity;
   if (hello.status != Code::kOk) {
     return gone(hello.status, base::format("the agent at '{}' refused: {}", socket_path_, hello.reason));
   }
@@ -178,7 +177,7 @@ Status ShmPath::check_greeting(const wire::Hello& hello) const {
     return gone(Code::kDisconnected,
                 base::format("the agent there is called '{}', not '{}'", hello.name, wanted_peer_));
   }
-  return wire::agree_version(hello_of(identity), hello).error();
+  return {};
 }
 
 void ShmPath::on_accept(Packet& packet, const Accept& message) {
@@ -243,7 +242,7 @@ void ShmPath::on_socket(std::uint32_t events) {
 }
 
 void ShmPath::handle(Packet& packet) {
-  Result<Control> control = decode_control(packet.bytes());
+  Result<Control> control = decode_control(packet.bytes(), versions_of(port_.shared().context.identity));
   if (!control) return end(control.error());
   if (auto* bye = std::get_if<Bye>(&*control)) {
     bye_ = std::move(*bye);

@@ -29,7 +29,7 @@ void StreamPort::admit(Instant now) {
       knocks_.erase(knocks_.begin());
     }
     auto knock = std::make_unique<Knock>();
-    knock->shake = std::make_unique<Handshake>(std::move(stream));
+    knock->shake = std::make_unique<Handshake>(std::move(stream), versions_of(context_.identity));
     knock->owner.readable = true;
     knock->deadline = now + kKnockPatience;
     knock->shake->stream().owner = &knock->owner;
@@ -70,13 +70,9 @@ bool StreamPort::turn_knock(Knock& knock, Instant now) {
 }
 
 Status StreamPort::heard(Knock& knock, Instant now) {
+  if (!knock.shake->misfit().ok()) return knock.shake->misfit();
   const wire::Hello& hello = knock.shake->hello();
   const Identity& us = context_.identity;
-  wire::Hello ours;
-  ours.version_min = us.version_min;
-  ours.version_max = us.version_max;
-  const auto version = wire::agree_version(ours, hello);
-  if (!version) return version.error();
   const bool another = hello.expects != us.incarnation && !base::planted(base::Planted::kStaleIncarnation);
   if (!hello.expects.is_zero() && another) {
     return Status(Code::kDisconnected, base::format("{} restarted: this is another incarnation", us.name));
@@ -129,8 +125,8 @@ void StreamPort::supersede(const wire::Hello& hello) {
 }
 
 void StreamPort::refuse(Knock& knock, const Status& why, Instant now) {
-  HAWSER_LOG(context_.log, kInfo, "{}: turned {} away: {}", options_.backend, knock.shake->hello().name,
-             why.to_string());
+  HAWSER_LOG(context_.log, kInfo, "{}: turned {} away ({}): {}", options_.backend, knock.shake->hello().name,
+             knock.shake->stream().describe(), why.to_string());
   const Identity& us = context_.identity;
   wire::Hello answer;
   answer.version_min = us.version_min;

@@ -51,8 +51,14 @@ Status Handshake::receive() {
       HAWSER_TRY_ASSIGN(in_wanted_, wire::hello_size(base::as_bytes(in_)));
       if (in_wanted_ > wire::kHelloPrefix) continue;
     }
-    HAWSER_TRY_ASSIGN(hello_, wire::decode_hello(base::as_bytes(in_)));
+    Result<wire::Hello> hello = wire::decode_hello(base::as_bytes(in_), ours_);
+    if (!hello && hello.error().code() != Code::kUnsupported) return hello.error();
     heard_ = true;
+    if (hello) {
+      hello_ = *std::move(hello);
+    } else {
+      misfit_ = hello.error();
+    }
   }
   return Status();
 }

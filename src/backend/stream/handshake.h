@@ -10,19 +10,24 @@
 
 #include <hawser/status.h>
 
+#include "backend/backend.h"
 #include "backend/stream/stream.h"
 #include "wire/hello.h"
 
 namespace hawser::backend::stream {
 
+inline wire::Versions versions_of(const Identity& us) { return {us.version_min, us.version_max}; }
+
 class Handshake {
  public:
-  explicit Handshake(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  Handshake(std::unique_ptr<Stream> stream, const wire::Versions& ours) : stream_(std::move(stream)), ours_(ours) {}
 
   /// What to say; may be called once, before or after the peer was heard.
   void say(const wire::Hello& hello);
   /// Moves bytes. Errors: the stream ended (kDisconnected) or what came is no hello (kCorrupt).
   Status turn();
+  /// Heard a hello with which we share no version: kUnsupported, and `hello` says nothing. It can be answered.
+  const Status& misfit() const { return misfit_; }
 
   bool heard() const { return heard_; }
   /// All that was to be said is sent.
@@ -38,11 +43,13 @@ class Handshake {
   Status receive();
 
   std::unique_ptr<Stream> stream_;
+  wire::Versions ours_;
   std::string out_;
   std::size_t sent_ = 0;
   std::string in_;
   std::size_t in_wanted_ = wire::kHelloPrefix;
   bool heard_ = false;
+  Status misfit_;
   wire::Hello hello_;
 };
 

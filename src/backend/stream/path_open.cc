@@ -48,7 +48,7 @@ void StreamPath::try_candidate(Instant now) {
       continue;
     }
     const Duration share = (deadline_ - now) / static_cast<int>(candidates_.size() - candidate_);
-    auto shake = std::make_unique<Handshake>(*std::move(stream));
+    auto shake = std::make_unique<Handshake>(*std::move(stream), versions_of(shared_.context.identity));
     shake->say(our_hello(0));
     adopt(0, std::move(shake), std::min(deadline_, now + std::max(share, kCandidateMin)));
     return;
@@ -136,8 +136,6 @@ Status StreamPath::check_answer(const wire::Hello& hello) const {
   if (hello.status != Code::kOk) {
     return Status(hello.status, base::format("{} turned us away: {}", name_, hello.reason));
   }
-  const auto version = wire::agree_version(our_hello(0), hello);
-  if (!version) return version.error();
   if (!peer_.name.empty() && hello.name != peer_.name) {
     return Status(Code::kDisconnected, base::format("'{}' answers where '{}' should be", hello.name, peer_.name))
         .with_scope(Scope::kPeer);
@@ -158,6 +156,7 @@ void StreamPath::turn_shake(unsigned index, Instant now) {
   Lane& lane = lanes_[index];
   lane.owner.readable = false;
   Status status = lane.shake->turn();
+  if (status.ok()) status = lane.shake->misfit();
   if (status.ok() && !inbound_ && lane.shake->heard()) status = check_answer(lane.shake->hello());
   if (status.ok() && !(lane.shake->heard() && lane.shake->said())) {
     if (now < lane.deadline) return;
@@ -221,7 +220,7 @@ void StreamPath::open_further(Instant now) {
                  stream.error().to_string());
       continue;
     }
-    auto shake = std::make_unique<Handshake>(*std::move(stream));
+    auto shake = std::make_unique<Handshake>(*std::move(stream), versions_of(shared_.context.identity));
     shake->say(our_hello(index));
     adopt(index, std::move(shake), now + kHelloPatience);
   }

@@ -419,8 +419,24 @@ def read_documents(root: pathlib.Path) -> dict:
     return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in sorted(paths)}
 
 
-def check_documents(files: dict, documents: dict, exists) -> list:
-    faults = []
+LABELS_PAGE = "docs/testing.md"
+
+
+def check_labels(cmake: dict, documents: dict) -> Iterator[Fault]:
+    """Each label of a test has its row in the table of the page on tests."""
+    if LABELS_PAGE not in documents:
+        return
+    table = re.search(r"^## Labels$(.*?)(?:^## |\Z)", documents[LABELS_PAGE], re.MULTILINE | re.DOTALL)
+    rows = set(re.findall(r"^\| (\w+) \|", table.group(1), re.MULTILINE)) if table else set()
+    for path, text in cmake.items():
+        for number, line in enumerate(text.split("\n"), 1):
+            for label in re.findall(r"\bLABEL (\w+)", re.sub(r"#.*", "", line)):
+                if label not in rows:
+                    yield Fault(path, number, "label", f"{label} has no row in the table of labels of {LABELS_PAGE}")
+
+
+def check_documents(files: dict, cmake: dict, documents: dict, exists) -> list:
+    faults = list(check_labels(cmake, documents))
     for path, text in documents.items():
         faults += check_links(path, text, documents, exists)
     for path, text in {**files, **documents}.items():
@@ -469,7 +485,7 @@ def main(arguments: list) -> int:
         exceptions = shrink(files, exceptions)
         listed.write_text(json.dumps(exceptions, indent=2) + "\n")
     faults = check_tree(files, cmake, exceptions)
-    faults += check_documents(files, read_documents(options.root), lambda path: (options.root / path).exists())
+    faults += check_documents(files, cmake, read_documents(options.root), lambda path: (options.root / path).exists())
     for fault in faults:
         print(fault)
     count = sum(len(entries) for entries in exceptions.values())

@@ -191,7 +191,7 @@ class Tree(unittest.TestCase):
 class Documents(unittest.TestCase):
     def rules(self, documents, files=None, others=()):
         known = {*documents, *(files or {}), *others}
-        return [(f.path, f.line, f.rule) for f in tidy.check_documents(files or {}, documents, known.__contains__)]
+        return [(f.path, f.line, f.rule) for f in tidy.check_documents(files or {}, {}, documents, known.__contains__)]
 
     def test_links(self):
         good = {"docs/a.md": "see [b](b.md), [top](../README.md), [out](https://example.org/x.md)\n", "docs/b.md": "",
@@ -212,6 +212,14 @@ class Documents(unittest.TestCase):
         others = ("src/wire/a.h", "test/real/a_test.cc", "include/hawser/a.h")
         self.assertEqual(self.rules(text, others=others), [])
         self.assertEqual(self.rules(text, others=others[1:]), [("docs/a.md", 1, "dead-name")])
+
+    def test_labels(self):
+        def faults(page):
+            cmake = {"test/CMakeLists.txt": "x(LABEL unit)  # or LABEL other\nx(\n  LABEL real)\n"}
+            return [(f.line, f.rule) for f in tidy.check_documents({}, cmake, {tidy.LABELS_PAGE: page}, lambda _: True)]
+
+        self.assertEqual(faults("## Labels\n| unit | a |\n| real | b |\n## More\n"), [])
+        self.assertEqual(faults("## Labels\n| unit | a |\n## More\n| real | b |\n"), [(3, "label")])
 
     def test_documents_named_in_code(self):
         files = {"src/wire/a.h": "// see docs/a.md.\n// https://example.org/docs/z.md\n"}

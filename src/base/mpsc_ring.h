@@ -1,7 +1,7 @@
 #pragma once
 
 // MpscRing: a bounded queue from any number of producers to one consumer, without locks. A full ring refuses; the
-// producer answers kBusy.
+// producer answers kBusy. It takes memory from the first push on: most rings of idle agents are never used.
 //
 // Thread rule: try_push from any thread; try_pop and empty from the consumer only (one thread at a time). A producer
 // that is stopped between its two steps holds back what was pushed after it, never loses it: so ring the consumer's
@@ -28,21 +28,24 @@ class MpscRing {
 
  public:
   /// `capacity` is a power of two of at least 2.
-  explicit MpscRing(std::size_t capacity) : mask_(capacity - 1), cells_(new Cell[capacity]) {
+  explicit MpscRing(std::size_t capacity) : mask_(capacity - 1) {
     HAWSER_ASSERT(capacity >= 2 && std::has_single_bit(capacity), "the capacity of a ring is a power of two");
-    for (std::size_t i = 0; i < capacity; ++i) cells_[i].turn.store(i, std::memory_order_relaxed);
   }
   ~MpscRing() {
     while (Cell* cell = front()) discard(cell);
+    delete[] cells_.load(std::memory_order_relaxed);
   }
   MpscRing(const MpscRing&) = delete;
   MpscRing& operator=(const MpscRing&) = delete;
 
   /// False when full; `value` is then untouched.
   bool try_push(T&& value) {
+    Cell* cells = cells_.load(std::memory_order_acquire);
+    if (cells == nullptr) [[unlikely]]
+      cells = make_cells();
     std::size_t at = tail_.load(std::memory_order_relaxed);
     for (;;) {
-      Cell& cell = cells_[at & mask_];
+      Cell& cell = cells[at & mask_];
       // A cell's turn is its position when it is free for it, and one more when it is filled.
       const auto lag = static_cast<std::ptrdiff_t>(cell.turn.load(std::memory_order_acquire) - at);
       if (lag < 0) return false;
@@ -75,8 +78,18 @@ class MpscRing {
     T* value() { return std::launder(reinterpret_cast<T*>(storage)); }
   };
 
+  /// Producers that are first at once each make some; one wins.
+  [[gnu::cold, gnu::noinline]] Cell* make_cells() {
+    std::unique_ptr<Cell[]> made(new Cell[mask_ + 1]);
+    for (std::size_t i = 0; i <= mask_; ++i) made[i].turn.store(i, std::memory_order_relaxed);
+    Cell* found = nullptr;
+    if (!cells_.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel)) return found;
+    return made.release();
+  }
   Cell* front() const {
-    Cell& cell = cells_[head_ & mask_];
+    Cell* const cells = cells_.load(std::memory_order_acquire);
+    if (cells == nullptr) return nullptr;
+    Cell& cell = cells[head_ & mask_];
     return cell.turn.load(std::memory_order_acquire) == head_ + 1 ? &cell : nullptr;
   }
   void discard(Cell* cell) {
@@ -86,7 +99,7 @@ class MpscRing {
   }
 
   const std::size_t mask_;
-  const std::unique_ptr<Cell[]> cells_;
+  std::atomic<Cell*> cells_{nullptr};
   alignas(kCacheLine) std::atomic<std::size_t> tail_{0};
   alignas(kCacheLine) std::size_t head_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -78,6 +79,34 @@ TEST(MpscRing, ManyProducersLoseNothingAndKeepTheirOrder) {
   }
   for (std::thread& producer : producers) producer.join();
   EXPECT_TRUE(ring.empty());
+}
+
+// Memory comes with the first push, and each of these may be that.
+TEST(MpscRing, FirstProducersAtOnceLoseNothing) {
+  for (int round = 0; round < 200; ++round) {
+    MpscRing<int> ring(8);
+    EXPECT_TRUE(ring.empty());
+    std::atomic<int> ready{0};
+    std::vector<std::thread> producers;
+    for (int p = 0; p < 3; ++p) {
+      producers.emplace_back([&ring, &ready, p] {
+        ++ready;
+        while (ready < 3) std::this_thread::yield();
+        EXPECT_TRUE(ring.try_push(1 << p));
+      });
+    }
+    int found = 0, value = 0;
+    for (int taken = 0; taken < 3;) {
+      if (!ring.try_pop(value)) {
+        std::this_thread::yield();
+        continue;
+      }
+      found |= value;
+      ++taken;
+    }
+    for (std::thread& producer : producers) producer.join();
+    ASSERT_EQ(found, 7);
+  }
 }
 
 TEST(MpscRingDeathTest, ACapacityIsAPowerOfTwo) { EXPECT_DEATH(MpscRing<int>(3), "power of two"); }

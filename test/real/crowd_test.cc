@@ -1,11 +1,13 @@
 // Many peers of one agent in one process: time, memory and descriptors stay within bounds.
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <cstdio>
 #include <fstream>
 
 #include "real_test.h"
+#include "wire/card.h"
 
 namespace hawser::real {
 namespace {
@@ -93,6 +95,48 @@ TEST_P(RealTest, AThousandPeers) {
   guests.clear();
   print_time("closed in", now() - closing);
   EXPECT_TRUE(eventually([&] { return here.agent().peers().empty(); }, 60s));
+}
+
+/// Bytes of this process's heap that are in use, large blocks among them.
+std::size_t heap_bytes() {
+  const struct mallinfo2 heap = ::mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
+// Design 5.2.11: thousands of agents share a process, most of them idle, and know more peers than they use.
+TEST_P(RealTest, IdleAgentsAndUnusedPeersAreSmall) {
+#if defined(HAWSER_SANITIZE_THREAD) || defined(HAWSER_SANITIZE_ADDRESS_UNDEFINED)
+  GTEST_SKIP() << "a sanitizer's heap has other sizes";
+#endif
+  if (GetParam().backend == "verbs") GTEST_SKIP() << "an adapter's queues and registrations are no small things";
+  constexpr std::size_t kAgents = 64, kKnown = 1000;
+  const auto open = [](const std::string& name) {
+    AgentOptions options = quick(name);
+    options.backends = {GetParam().spec_here()};
+    return must(Agent::open(options));
+  };
+  Agent first = open("first");  // What is made once for a process.
+  std::vector<Agent> agents;
+  agents.reserve(kAgents);
+  const std::size_t before = heap_bytes();
+  for (std::size_t i = 0; i < kAgents; ++i) agents.push_back(open("idle " + std::to_string(i)));
+  const std::size_t each = (heap_bytes() - before) / kAgents;
+  std::vector<std::byte> bytes(4096);
+  const Region region = must(first.add_region({.name = "r", .bytes = bytes}));
+  const std::string card = must(first.card());
+  std::vector<std::string> cards;
+  for (std::size_t i = 0; i < kKnown; ++i) {
+    wire::Card other = must(wire::decode_card(std::as_bytes(std::span<const char>(card))));
+    other.incarnation = {i + 1, 1};
+    other.name = "known " + std::to_string(i);
+    cards.push_back(must(wire::encode(other)));
+  }
+  const std::size_t unmet = heap_bytes();
+  for (const std::string& each_card : cards) (void)must(agents[0].add_peer(each_card));
+  const std::size_t known = (heap_bytes() - unmet) / kKnown;
+  std::printf("             an idle agent: %zu bytes of heap; a peer that is known and unused: %zu\n", each, known);
+  EXPECT_LE(each, 16U * 1024);
+  EXPECT_LE(known, 1024U);  // The design asks for 128 and a shared card: docs/architecture.md.
 }
 
 }  // namespace

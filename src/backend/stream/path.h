@@ -41,9 +41,9 @@ struct PortShared {
   Network& network;
   EventQueue& events;
   FileDesk& files;
-  std::vector<StreamPath*>& active;     ///< Those that the next turn visits.
-  std::array<iovec, kPartsMax>& parts;  ///< Scratch for one call.
-  Instant small_until;                  ///< Until then bulk moves in small steps, for small operations' sake.
+  std::vector<StreamPath*>& active;  ///< Those that the next turn visits.
+  std::vector<iovec>& parts;         ///< Scratch for one call: kPartsMax once a path came up.
+  Instant small_until;               ///< Until then bulk moves in small steps, for small operations' sake.
   base::Rng rng;
 };
 

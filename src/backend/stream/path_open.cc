@@ -198,6 +198,7 @@ void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
 
 void StreamPath::come_up(Instant now) {
   phase_ = Phase::kUp;
+  shared_.parts.resize(kPartsMax);
   name_ = peer_.name;
   deadline_ = Instant::max();
   machine_.emplace(shared_.context.regions, shared_.events, this,

@@ -61,7 +61,7 @@ class StreamPort final : public Port {
   std::unique_ptr<Network> network_;
   EventQueue events_;
   FileDesk files_;
-  std::array<iovec, kPartsMax> parts_;
+  std::vector<iovec> parts_;
   std::vector<StreamPath*> active_;
   std::vector<StreamPath*> visiting_;  ///< Those of this turn.
   PortShared shared_;

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs the program `hawser` as a user would and checks its exit codes and its JSON.
 
-usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_failures|serve_ping|cp|bench|bench_failures|sim
+usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_progress|demo_failures|serve_ping|cp|bench|bench_failures|sim
 """
 
 import json
 import os
 import pathlib
+import pty
+import re
 import signal
 import subprocess
 import sys
@@ -79,6 +81,21 @@ def test_doctor():
         assert check["verdict"] == "ok" or (check["why"] and check["remedy"]), check
     assert checks["memory.memfd"]["verdict"] == "ok", checks["memory.memfd"]
     assert sum(report["counts"].values()) == len(report["checks"])
+    # What it found is what the kernel says.
+    first, last = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    assert checks["network.ports"]["found"] == f"{first} to {last} for connections", checks["network.ports"]
+    pages = int(pathlib.Path("/proc/sys/vm/nr_hugepages").read_text())
+    pool = f"{pages} pages reserved" if pages else "no reserved pool"
+    assert checks["memory.hugetlb"]["found"] == pool, checks["memory.hugetlb"]
+    assert checks["memory.hugetlb"]["verdict"] == "ok"  # Nobody needs one.
+    for name, file, off in [("memory.thp_anon", "enabled", ["never"]),
+                            ("memory.thp_shmem", "shmem_enabled", ["never", "deny"])]:
+        path = pathlib.Path("/sys/kernel/mm/transparent_hugepage", file)
+        word = path.read_text().split("[")[1].split("]")[0] if path.exists() else "unknown"
+        check = checks[name]
+        assert check["found"].endswith(f": {word}"), (word, check)
+        bad = word in [*off, "unknown"]
+        assert check["verdict"] == ("warn" if bad else "ok") and (file in check["remedy"]) == bad, (word, check)
 
 
 def test_plugins():
@@ -159,6 +176,40 @@ def test_demo():
     check_run(waves["runs"][0], requests=8, passes=2)
     assert waves["runs"][0]["ceiling"]["gb_per_s"] > 0 and waves["runs"][0]["warm"]["ratio"] > 0
     assert "µs/block" in run("demo", *SMALL, "--backend", "shm").stdout
+
+
+def test_demo_progress():
+    """A bar on a terminal, redrawn in place and gone at the end; none where nobody looks, and none beside JSON."""
+    command = [PROGRAM, "demo", *SMALL, "--backend", "shm"]
+
+    def said_on_terminal(*more):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        process.stdout.read()
+        said = b""
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # The last writer left.
+                break
+            if not part:
+                break
+            said += part
+        os.close(ours)
+        assert process.wait(60) == 0, said
+        return said.decode()
+
+    said = said_on_terminal()
+    bars = re.findall(r"\r\x1b\[K(\S.*?) \[(#*)(\.*)\] (\d+)/(\d+)", said)
+    assert bars, repr(said)
+    for title, full, left, done, total in bars:
+        assert title.startswith("shm wave ") and len(full + left) == 32, title
+        assert int(done) <= int(total) and len(full) == 32 * int(done) // int(total), (full, done, total)
+    assert said.endswith("\r\x1b[K"), repr(said[-80:])
+    assert "\x1b" not in said_on_terminal("--json")
+    done = run("demo", *SMALL, "--backend", "shm")
+    assert "\x1b" not in done.stderr + done.stdout
 
 
 def children_of(pid):

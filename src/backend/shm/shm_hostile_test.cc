@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "backend/shm/link.h"
@@ -244,6 +247,71 @@ TEST_F(ShmHostile, AnotherProcessNamespaceMapsButDoesNotAttach) {
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no right to make a process-id namespace";
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_EQ(arena->base[0], std::byte{9});
+}
+
+/// Runs `inside` in a process with a mount namespace of its own; its answer is the exit status, 77 when it cannot be.
+int in_mount_namespace(TestHost& outside, const std::function<int()>& inside) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::unshare(CLONE_NEWNS) != 0) ::_exit(77);
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(77);
+    ::_exit(inside());
+  }
+  int status = 0;
+  EXPECT_TRUE(turn_until({&outside}, [&] { return ::waitpid(child, &status, WNOHANG) == child; }));
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+// Containers that share the folder of sockets: file systems are others, processes and memory are the same.
+TEST_F(ShmHostile, AnotherMountNamespaceIsReachedThroughASharedFolder) {
+  auto arena = host_.allocate(4096);
+  std::vector<std::byte> memory(4096);
+  auto foreign = host_.add_foreign(memory);
+  const RemoteRegionRef arena_ref = host_.ref(*arena), foreign_ref = host_.ref(*foreign);
+  const std::string folder = folder_.path();
+  const std::string address = host_.backend().address();
+  const int answer = in_mount_namespace(host_, [&] {
+    // All of it is elsewhere but for what is mounted in.
+    if (::mount(folder.c_str(), "/mnt", nullptr, MS_BIND, nullptr) != 0) return 77;
+    if (::mount("none", "/tmp", "tmpfs", 0, nullptr) != 0) return 77;
+    std::filesystem::create_directories(folder);
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+    if (::mount("/mnt", folder.c_str(), nullptr, MS_BIND, nullptr) != 0) return 77;
+    TestHost host("inside", folder);
+    Path* path = host.open({"host", host_.identity().incarnation, address, {}, Instant::max()});
+    if (!turn_until({&host}, [&] { return host.ups.contains(path); })) return 1;
+    std::byte source[64] = {std::byte{9}};
+    const Piece piece{source, 0, sizeof source};
+    for (const RemoteRegionRef& ref : {arena_ref, foreign_ref}) {
+      auto bound = path->bind(ref);
+      if (!bound && bound.error().message().find("namespace") != std::string_view::npos) return 2;
+      if (!bound) return 78;  // No cross-memory attach on this machine.
+      const Chunk chunk = chunk_of(Operation::kWrite, *bound, {&piece, 1}, 1);
+      if (!transfer(host, host, path, chunk).ok()) return 3;
+    }
+    return 0;
+  });
+  if (answer == 77) GTEST_SKIP() << "no right to make a mount namespace";
+  ASSERT_TRUE(answer == 0 || answer == 78) << answer;
+  EXPECT_EQ(arena->base[0], std::byte{9});
+  EXPECT_EQ(memory[0], answer == 0 ? std::byte{9} : std::byte{0});
+}
+
+TEST_F(ShmHostile, AnotherMountNamespaceWithoutTheFolderIsToldSo) {
+  const std::string address = host_.backend().address();
+  const int answer = in_mount_namespace(host_, [&] {
+    if (::mount("none", "/tmp", "tmpfs", 0, nullptr) != 0) return 77;
+    const TestFolder own;
+    TestHost host("inside", own.path());
+    Path* path = host.open({"host", host_.identity().incarnation, address, {}, Instant::max()});
+    if (!turn_until({&host}, [&] { return host.downs.contains(path); })) return 1;
+    const Status why = host.downs[path];
+    if (why.code() != Code::kDisconnected) return 2;
+    return why.to_string().find("not mounted in this container") != std::string::npos ? 0 : 3;
+  });
+  if (answer == 77) GTEST_SKIP() << "no right to make a mount namespace";
+  EXPECT_EQ(answer, 0);
 }
 
 TEST_F(ShmHostile, TwoThreadsTalkAndCopy) {

@@ -4,8 +4,8 @@
 // through rings, everything else over a unix socket.
 //
 // Life: connecting -> greeting -> up -> draining (the peer left or was dropped; its last messages are still read) ->
-// down. A path that the agent released while its peer may still be inside our memory lives on as a ghost, unknown to
-// the agent, until the peer has closed its end or died.
+// down, by the tables of stage.h. A path that the agent released while its peer may still be inside our memory lives on
+// as a ghost, unknown to the agent, until the peer has closed its end or died.
 //
 // Thread rule: confined to its port's lane. Lifetime: owned by the port.
 
@@ -29,6 +29,7 @@
 #include "backend/shm/packet.h"
 #include "backend/shm/pin.h"
 #include "backend/shm/place.h"
+#include "backend/shm/stage.h"
 
 namespace hawser::backend::shm {
 
@@ -53,8 +54,6 @@ struct Inbox {
 
 class ShmPath final : public Path {
  public:
-  enum class Stage : std::uint8_t { kConnecting, kGreeting, kUp, kDraining, kDown };
-
   /// An outbound path; call start().
   ShmPath(ShmPort& port, const PathTarget& target, std::string socket_path);
   /// An inbound one: a visitor said `open` and its checks passed so far; call admit().
@@ -124,6 +123,7 @@ class ShmPath final : public Path {
   Status adopt_credentials();
   Status watch_all();
   void come_up();
+  void report_down();
   void handle(Packet& packet);
   void on_accept(Packet& packet, const Accept& message);
   void on_bind(const Bind& message);

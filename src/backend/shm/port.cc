@@ -146,7 +146,7 @@ std::size_t ShmPort::poll(std::span<PortEvent> out) {
   const std::size_t draining = draining_.size();  // one that begins to drain now has its turn in the next poll
   for (std::size_t i = 0; i < hot && events_.empty() && count < out.size(); ++i) {
     ShmPath& path = *hot_[(poll_next_ + i) % hot];
-    if (path.stage() != ShmPath::Stage::kUp) continue;
+    if (path.stage() != Stage::kUp) continue;
     const std::size_t got = path.receive(out.subspan(count), inbox);
     if (got != 0) path.was_touched = true;
     count += got;
@@ -164,7 +164,7 @@ std::size_t ShmPort::drain(std::span<PortEvent> out, std::size_t paths, Inbox& i
   }
   if (count != 0 || !events_.empty()) return count;
   std::erase_if(
-      hot_, [](ShmPath* path) { return path->stage() != ShmPath::Stage::kUp && std::exchange(path->is_hot, false); });
+      hot_, [](ShmPath* path) { return path->stage() != Stage::kUp && std::exchange(path->is_hot, false); });
   std::erase_if(draining_, [](ShmPath* path) {
     if (path->has_message()) return false;
     path->finish_draining();
@@ -246,7 +246,7 @@ void ShmPort::begin_close(Instant now) {
 }
 
 bool ShmPort::idle() const {
-  const auto is_down = [](const auto& path) { return path->stage() == ShmPath::Stage::kDown; };
+  const auto is_down = [](const auto& path) { return path->stage() == Stage::kDown; };
   return is_closing_ && events_taken_ == events_.size() && std::ranges::all_of(paths_, is_down);
 }
 

@@ -83,7 +83,7 @@ void ShmPath::start(Instant now) {
   }
   if (!socket) return end(socket.error());
   socket_ = ForkFd(std::move(*socket), port_.shared().forks);
-  stage_ = Stage::kGreeting;
+  stage_ = step(stage_, StageEvent::kSaidHello).next;
   if (Status status = greet(); !status.ok()) end(std::move(status));
 }
 
@@ -196,7 +196,7 @@ void ShmPath::on_accept(Packet& packet, const Accept& message) {
 }
 
 void ShmPath::come_up() {
-  stage_ = Stage::kUp;
+  stage_ = step(stage_, StageEvent::kGreeted).next;
   deadline_ = Instant::max();
   producer_ = link_.producer();
   consumer_ = link_.consumer();
@@ -244,18 +244,17 @@ void ShmPath::on_socket(std::uint32_t events) {
 void ShmPath::handle(Packet& packet) {
   Result<Control> control = decode_control(packet.bytes(), versions_of(port_.shared().context.identity));
   if (!control) return end(control.error());
+  const Reading how = reading(stage_, static_cast<PacketKind>(control->index()));
+  if (how == Reading::kCorrupt) return end(Status(Code::kCorrupt, "the peer greeted twice"));
+  if (how == Reading::kPassOver) return;
   if (auto* bye = std::get_if<Bye>(&*control)) {
     bye_ = std::move(*bye);
-  } else if (auto* accept = std::get_if<Accept>(&*control); accept != nullptr && stage_ == Stage::kGreeting) {
+  } else if (auto* accept = std::get_if<Accept>(&*control)) {
     on_accept(packet, *accept);
-  } else if (stage_ != Stage::kUp) {
-    return;  // an answer that we do not wait for any more
   } else if (auto* bind = std::get_if<Bind>(&*control)) {
     on_bind(*bind);
   } else if (auto* bound = std::get_if<Bound>(&*control)) {
     on_bound(packet, *bound);
-  } else {
-    end(Status(Code::kCorrupt, "the peer greeted twice"));
   }
 }
 
@@ -284,10 +283,10 @@ void ShmPath::close_socket() {
 }
 
 void ShmPath::end(Status why) {
-  if (stage_ == Stage::kDraining || stage_ == Stage::kDown) return;
-  const bool was_up = stage_ == Stage::kUp;
+  const StageStep& taken = step(stage_, StageEvent::kEnded);
+  if (taken.action == StageAction::kNone) return;
   end_status_ = named(std::move(why));
-  stage_ = Stage::kDraining;
+  stage_ = taken.next;
   drain_left_ = link_.line_count();
   outbox_.clear();
   end_jobs(end_status_);
@@ -297,13 +296,13 @@ void ShmPath::end(Status why) {
     send_packet(socket_.get(), std::as_bytes(std::span<const char>(bytes)), {});
     ::shutdown(socket_.get(), SHUT_WR);
   }
-  if (!was_up) return finish_draining();
+  if (taken.action == StageAction::kReportDown) return report_down();
   port_.note_draining(*this);
 }
 
 bool ShmPath::release() {
   end(Status(Code::kDisconnected, "released by this agent"));
-  stage_ = Stage::kDown;
+  stage_ = step(stage_, StageEvent::kReleased).next;
   for (auto& [key, binding] : bindings_) port_.unmap_later(std::move(binding->mapping));
   bindings_.clear();
   return !is_peer_quiet_ && socket_;
@@ -316,7 +315,12 @@ bool ShmPath::holds(std::uint32_t index, std::uint32_t generation, std::string* 
 }
 
 void ShmPath::finish_draining() {
-  stage_ = Stage::kDown;
+  const StageStep& taken = step(stage_, StageEvent::kDrained);
+  stage_ = taken.next;
+  if (taken.action == StageAction::kReportDown) report_down();
+}
+
+void ShmPath::report_down() {
   PortEvent event;
   event.kind = PortEvent::Kind::kPathDown;
   event.path = this;

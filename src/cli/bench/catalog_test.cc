@@ -32,7 +32,8 @@ TEST(BenchCatalog, IdsAreUniqueAndEachRowSaysWhatItIs) {
   EXPECT_GT(ids.size(), 80u);
 }
 
-// Documents, scripts and older reports name rows by these. New rows may come; none of these may go or be called otherwise.
+// Documents, scripts and older reports name rows by these. New rows may come; none of these may go or be called
+// otherwise.
 constexpr std::string_view kStableIds = R"(
     shm.small.write8 shm.plan1000x8 shm.notify_rtt shm.write.64k shm.write.1m shm.write.64m shm.write.64k.batch
     shm.read.64k shm.read.1m shm.read.64m shm.read.64k.batch shm.scatter.write.1000x4k shm.scatter.write.1000x16k

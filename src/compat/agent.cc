@@ -118,7 +118,7 @@ Result<Backend> Agent::create_backend(std::string_view plugin, const Params& par
 
 std::optional<Backend> Agent::get_backend(std::string_view name) const {
   const Plugin* const plugin = find_plugin(name);
-  if (!core_ || plugin == nullptr) return std::nullopt;
+  if (!core_ || plugin == nullptr || !core_->need_home("get_backend").ok()) return std::nullopt;
   for (const CreatedBackend& one : core_->backends()) {
     if (one.plugin == plugin) return Backend(std::string(plugin->name), core_.get());
   }
@@ -127,7 +127,7 @@ std::optional<Backend> Agent::get_backend(std::string_view name) const {
 
 std::vector<std::string> Agent::backend_names() const {
   std::vector<std::string> names;
-  if (!core_) return names;
+  if (!core_ || !core_->need_home("backend_names").ok()) return names;
   for (const CreatedBackend& one : core_->backends()) names.emplace_back(one.plugin->name);
   return names;
 }
@@ -135,6 +135,7 @@ std::vector<std::string> Agent::backend_names() const {
 Result<PluginParams> Agent::get_backend_params(const Backend& backend) const {
   constexpr std::string_view kCall = "get_backend_params";
   if (!core_) return empty_handle(kCall);
+  HAWSER_TRY(core_->need_home(kCall));
   for (const CreatedBackend& one : core_->backends()) {
     if (backend.agent() != core_.get() || one.plugin->name != backend.name()) continue;
     return PluginParams{.mems = {one.plugin->mems.begin(), one.plugin->mems.end()}, .params = one.params};
@@ -181,6 +182,7 @@ Status Agent::invalidate_remote_md(std::string_view name) {
 
 Status Agent::invalidate_all_remotes() {
   if (!core_) return empty_handle("invalidate_all_remotes");
+  HAWSER_TRY(core_->need_home("invalidate_all_remotes"));
   Status answer;
   for (const std::string& name : core_->remote_names()) {
     const Status status = core_->forget(name);
@@ -192,14 +194,14 @@ Status Agent::invalidate_all_remotes() {
 
 Status Agent::make_connection(std::string_view name, const OptArgs* opt) {
   if (!core_) return empty_handle("make_connection");
-  HAWSER_TRY(core_->backends_in("make_connection", opt).status());
+  HAWSER_TRY(core_->need_remote("make_connection", opt));
   return core_->connect(name);
 }
 
 Status Agent::send_local_md(const OptArgs* opt) {
   constexpr std::string_view kCall = "send_local_md";
   if (!core_) return empty_handle(kCall);
-  HAWSER_TRY_ASSIGN(Exchange * exchange, core_->exchange());
+  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange());
   HAWSER_TRY_ASSIGN(std::string blob, core_->metadata(kCall, nullptr, nullptr));
   return exchange->send(kCall, std::move(blob), false, opt);
 }
@@ -207,7 +209,7 @@ Status Agent::send_local_md(const OptArgs* opt) {
 Status Agent::send_local_partial_md(const RegDescList& list, const OptArgs* opt) {
   constexpr std::string_view kCall = "send_local_partial_md";
   if (!core_) return empty_handle(kCall);
-  HAWSER_TRY_ASSIGN(Exchange * exchange, core_->exchange());
+  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange());
   HAWSER_TRY_ASSIGN(std::string blob, core_->metadata(kCall, &list, opt));
   return exchange->send(kCall, std::move(blob), true, opt);
 }
@@ -215,14 +217,14 @@ Status Agent::send_local_partial_md(const RegDescList& list, const OptArgs* opt)
 Status Agent::fetch_remote_md(std::string_view name, const OptArgs* opt) {
   constexpr std::string_view kCall = "fetch_remote_md";
   if (!core_) return empty_handle(kCall);
-  HAWSER_TRY_ASSIGN(Exchange * exchange, core_->exchange());
+  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange());
   return exchange->fetch(kCall, name, opt);
 }
 
 Status Agent::invalidate_local_md(const OptArgs* opt) {
   constexpr std::string_view kCall = "invalidate_local_md";
   if (!core_) return empty_handle(kCall);
-  HAWSER_TRY_ASSIGN(Exchange * exchange, core_->exchange());
+  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange());
   return exchange->invalidate(kCall, opt);
 }
 
@@ -306,13 +308,13 @@ Result<Backend> Agent::query_xfer_backend(const TransferRequest& request) const 
 
 Status Agent::get_notifications(NotificationMap& into, const OptArgs* opt) {
   if (!core_) return empty_handle("get_notifs");
-  HAWSER_TRY(core_->backends_in("get_notifs", opt).status());
+  HAWSER_TRY(core_->need_remote("get_notifs", opt));
   return core_->take_notifications(into);
 }
 
 Status Agent::send_notification(std::string_view name, std::string_view bytes, const OptArgs* opt) {
   if (!core_) return empty_handle("gen_notif");
-  HAWSER_TRY(core_->backends_in("gen_notif", opt).status());
+  HAWSER_TRY(core_->need_remote("gen_notif", opt));
   return core_->notify(name, bytes);
 }
 

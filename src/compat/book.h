@@ -94,10 +94,11 @@ class Book {
     }
     return false;
   }
-  /// Whether anything of that device is there.
-  bool has_device(MemType type, std::uint64_t dev) const {
+  /// Some registration of that device; null: there is none.
+  const Entry* of_device(MemType type, std::uint64_t dev) const {
     const auto at = entries_.lower_bound(Key{type, dev, 0});
-    return at != entries_.end() && std::get<0>(at->first) == type && std::get<1>(at->first) == dev;
+    const bool is_there = at != entries_.end() && std::get<0>(at->first) == type && std::get<1>(at->first) == dev;
+    return is_there ? &at->second : nullptr;
   }
   const Map& entries() const { return entries_; }
 

@@ -37,7 +37,7 @@ AgentCore::AgentCore(std::string_view name, const AgentConfig& config, AgentOpti
 AgentCore::~AgentCore() {
   if (pid_ != ::getpid()) {
     if (driver_) (void)new Driver(std::move(*driver_));  // Its thread is not in this process: joining would hang.
-    if (exchange_) exchange_.release()->disown();
+    if (exchange_) (new std::shared_ptr<Exchange>(std::move(exchange_)))->get()->disown();
     return;
   }
   exchange_.reset();  // Its threads use what follows.
@@ -46,6 +46,12 @@ AgentCore::~AgentCore() {
 
 Status AgentCore::close() {
   if (pid_ != ::getpid() || closed_.exchange(true)) return {};
+  std::shared_ptr<Exchange> ending;
+  {
+    const std::lock_guard lock(exchange_mutex_);
+    ending = std::move(exchange_);
+  }
+  ending.reset();  // Its threads use the agent. The port is free, and what was published is taken back.
   return has_backend() ? agent_->close(kCloseTimeout) : Status();
 }
 
@@ -84,13 +90,17 @@ Status AgentCore::open_exchange() {
   return {};
 }
 
-Result<Exchange*> AgentCore::exchange() {
+Result<std::shared_ptr<Exchange>> AgentCore::exchange() {
+  HAWSER_TRY(need_home("exchange of metadata"));
   const std::lock_guard lock(exchange_mutex_);
+  if (is_closed())
+    return refusal(NixlCode::kBackend, "exchange of metadata", base::format("agent '{}' is closed", name_));
   if (!exchange_) HAWSER_TRY(open_exchange());
-  return exchange_.get();
+  return exchange_;
 }
 
 Status AgentCore::forget(std::string_view name) {
+  HAWSER_TRY(need_home("invalidate_remote_md"));
   {
     const std::lock_guard lock(exchange_mutex_);
     if (exchange_) exchange_->forget(name);
@@ -179,6 +189,7 @@ Result<Backend> AgentCore::create_backend(std::string_view name, const Params& p
   }
   if (backends_.empty()) first_ = plugin;  // Published with the count.
   backends_.push_back(std::move(made));
+  if (plugin->remote) remote_mask_.fetch_or(BackendMask{1} << (backends_.size() - 1), std::memory_order_acq_rel);
   backend_count_.store(backends_.size(), std::memory_order_release);
   return Backend(std::string(plugin->name), this);
 }
@@ -220,14 +231,25 @@ Result<BackendMask> AgentCore::mask_of(std::string_view call, const OptArgs* opt
 
 Result<BackendMask> AgentCore::backends_in(std::string_view call, const OptArgs* opt) const {
   if (opt == nullptr || opt->backends.empty()) return kAllBackends;
+  HAWSER_TRY(need_home(call));
   const std::lock_guard lock(mutex_);
   return mask_of(call, opt);
+}
+
+Status AgentCore::need_remote(std::string_view call, const OptArgs* opt) const {
+  HAWSER_TRY(need_home(call));
+  HAWSER_TRY_ASSIGN(const BackendMask mask, backends_in(call, opt));
+  if (!has_backend() || (mask & remote_mask_.load(std::memory_order_acquire)) != 0) return {};
+  return refusal(NixlCode::kBackend, call,
+                 mask == kAllBackends ? base::format("agent '{}' has no backend that reaches other agents", name_)
+                                      : "none of the backends in the options reaches other agents")
+      .with_advice("create the backend UCX, and name it or none");
 }
 
 Backend AgentCore::first_of(BackendMask mask) const {
   // Most agents have one, which stays the first for ever.
   if ((mask & 1) != 0 && has_backend()) return Backend(std::string(first_->name), this);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);  // Of calls that asked for their home before.
   for (std::size_t i = 0; i < backends_.size(); ++i) {
     if ((mask >> i & 1) != 0) return Backend(std::string(backends_[i].plugin->name), this);
   }
@@ -235,6 +257,7 @@ Backend AgentCore::first_of(BackendMask mask) const {
 }
 
 std::string AgentCore::describe() const {
+  if (const Status home = need_home("describe"); !home.ok()) return home.to_string();
   const std::lock_guard lock(mutex_);
   std::string names, peers;
   for (const CreatedBackend& one : backends_) names.append(names.empty() ? "" : ", ").append(one.plugin->name);

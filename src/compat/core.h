@@ -101,6 +101,15 @@ class AgentCore {
   Status need_backend(std::string_view call) const;
   /// Those that `opt` names, or all. kInvalidParam when one is another agent's.
   Result<BackendMask> backends_in(std::string_view call, const OptArgs* opt) const;
+  /// kBackend when none of those that `opt` names (or of all) has metadata, connections and notifications.
+  Status need_remote(std::string_view call, const OptArgs* opt) const;
+  /// Those of the agent that move bytes between such memories, whoever registered them: what reaches no other agent
+  /// moves between memory and files of this one.
+  BackendMask movers(MemType ours, MemType theirs, bool is_self) const {
+    const BackendMask remote = remote_mask_.load(std::memory_order_acquire);
+    const bool is_storage = is_self && (ours == MemType::kFile) != (theirs == MemType::kFile);
+    return is_storage ? kAllBackends : remote;
+  }
   /// The first backend in `mask`, in the order of creation.
   Backend first_of(BackendMask mask) const;
 
@@ -165,7 +174,7 @@ class AgentCore {
   void keep_room(std::vector<plan::RowBlock> room);
 
   /// Metadata that travels by itself. Made at the first call, where neither an etcd nor a listen thread was asked for.
-  Result<Exchange*> exchange();
+  Result<std::shared_ptr<Exchange>> exchange();
   /// The user's word: unlike `invalidate` it also ends the following of what was fetched.
   Status forget(std::string_view name);
 
@@ -182,11 +191,11 @@ class AgentCore {
   Result<BackendMask> mask_of(std::string_view call, const OptArgs* opt) const;
   /// The backends that register memory of that type. Under the mutex.
   Result<BackendMask> takers(std::string_view call, MemType type, const OptArgs* opt) const;
-  /// `opening`: devices that this call registers by path. On an error `wrong` is the descriptor that it is about, and
-  /// `made` may have some before it.
-  Status add_regions(std::string_view call, MemType type, std::span<const RegDesc> list,
-                     std::set<std::uint64_t>* opening, std::vector<Region>* made, std::size_t* wrong);
-  Result<Region> add_file(std::string_view call, const RegDesc& desc, std::set<std::uint64_t>* opening);
+  struct Making;
+  Status make_spots(const RegDescList& list, Making* making);
+  /// On an error `wrong` is the descriptor that it is about, and `made` may have some before it.
+  Status add_regions(std::span<const RegDesc> list, Making* making, std::vector<Region>* made, std::size_t* wrong);
+  Result<Region> add_file(const RegDesc& desc, Making* making);
   Status close_all(std::vector<LocalSpot> closing, std::string_view call);
   /// The peer of that name, self included; empty when it is unknown or gone. Under the mutex.
   std::optional<Peer> find_peer(std::string_view name);
@@ -215,9 +224,11 @@ class AgentCore {
   std::optional<Driver> driver_;  ///< Outlives the agent.
   std::optional<hawser::Agent> agent_;
   std::atomic<std::size_t> backend_count_{0};
-  const Plugin* first_ = nullptr;  ///< Of the first backend; constant from then on.
+  std::atomic<BackendMask> remote_mask_{0};  ///< Those that reach other agents.
+  const Plugin* first_ = nullptr;            ///< Of the first backend; constant from then on.
   Pace pace_;
 
+  std::mutex making_mutex_;   ///< Over registering memory, one call at a time. Taken before mutex_.
   mutable std::mutex mutex_;  ///< Over what follows, and over opening the agent.
   std::vector<CreatedBackend> backends_;
   Book<LocalSpot> book_;
@@ -241,8 +252,8 @@ class AgentCore {
   std::map<const void*, Incoming> incoming_;        ///< By peer; only those of which something waits for its end.
   std::mutex rooms_mutex_;                          ///< Over the next one. Taken under mutex_, too.
   std::vector<std::vector<plan::RowBlock>> rooms_;  ///< At most kRoomsMax.
-  std::mutex exchange_mutex_;                       ///< Over making it.
-  std::unique_ptr<Exchange> exchange_;
+  std::mutex exchange_mutex_;                       ///< Over making and ending it.
+  std::shared_ptr<Exchange> exchange_;
 };
 
 }  // namespace compat

@@ -1,6 +1,7 @@
 #include "compat/file_descs.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/refusal.h"
+#include "fileio/file.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -46,7 +48,25 @@ Rights rights_of(int descriptor) {
   return (flags & O_ACCMODE) == O_RDONLY ? Rights::kRead : Rights::kWrite;
 }
 
+std::optional<FileId> id_from(int answer, const struct stat& is) {
+  if (answer != 0) return std::nullopt;
+  return FileId{.device = static_cast<std::uint64_t>(is.st_dev), .inode = static_cast<std::uint64_t>(is.st_ino)};
+}
+
 }  // namespace
+
+FileId id_of(const fileio::File& file) {
+  struct stat is {};
+  const int descriptor = file.has_buffered() ? file.buffered() : file.direct();
+  return id_from(::fstat(descriptor, &is), is).value_or(FileId());
+}
+
+std::optional<FileId> named_file(const RegDesc& desc) {
+  struct stat is {};
+  if (is_path_mode(desc.meta)) return id_from(::stat(std::string(path_in(desc.meta)).c_str(), &is), is);
+  if (desc.dev > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) return std::nullopt;
+  return id_from(::fstat(static_cast<int>(desc.dev), &is), is);
+}
 
 bool is_path_mode(std::string_view meta) { return !words_in(meta).empty(); }
 

@@ -5,12 +5,17 @@
 //
 // Thread rule: pure functions, but for looking at files, which blocks as stat does.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <hawser/compat/agent.h>
 #include <hawser/file.h>
+
+namespace hawser::fileio {
+class File;
+}
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -24,6 +29,15 @@ bool is_path_mode(std::string_view meta);
 Result<FileOptions> file_options(std::string_view call, const RegDesc& desc);
 /// With its length as it is registered.
 Desc file_range(const Desc& desc);
+
+/// Which file something is, whatever descriptor or path leads there. As good as the file is open.
+struct FileId {
+  std::uint64_t device = 0, inode = 0;
+  friend bool operator==(const FileId&, const FileId&) = default;
+};
+FileId id_of(const fileio::File& file);
+/// Which one a descriptor would register; none where there is no such file (yet).
+std::optional<FileId> named_file(const RegDesc& desc);
 
 /// size, mode, mtime (seconds) as NIXL tells them; nothing where there is no such file.
 Result<std::optional<Params>> query_file_desc(const RegDesc& desc);

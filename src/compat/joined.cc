@@ -83,7 +83,7 @@ std::optional<JoinedLists> AgentCore::join_lists(const XferDescList& local, std:
   const Result<BackendMask> wanted = mask_of("create_xfer_req", opt);
   if (!wanted) return std::nullopt;
   joined->peer = found->second.peer;
-  joined->backends = *wanted;
+  joined->backends = *wanted & movers(local.type(), remote.type(), false);
   joined->made.pieces.all = plan::PieceArray(local.size());
   if (joined->made.pieces.all.data() == nullptr) return std::nullopt;
   Joiner joiner(book_, local.type(), found->second.book, remote.type(), *joined);

@@ -1,6 +1,7 @@
 // Registered memory.
 
-#include <set>
+#include <map>
+#include <optional>
 
 #include "agent/core.h"
 #include "backend/address_space.h"
@@ -30,30 +31,72 @@ Desc book_desc(MemType type, const Desc& desc) { return type == MemType::kFile ?
 
 }  // namespace
 
-Result<Region> AgentCore::add_file(std::string_view call, const RegDesc& desc, std::set<std::uint64_t>* opening) {
-  // Such a number stands for one file: without it two files could not be told apart.
-  if (is_path_mode(desc.meta) && (book_.has_device(MemType::kFile, desc.dev) || !opening->insert(desc.dev).second)) {
+/// What one call registers, until it is booked.
+struct AgentCore::Making {
+  std::string_view call;
+  MemType type;
+  /// By device number. Such a number stands for one file: else where a transfer goes would be a guess.
+  std::map<std::uint64_t, FileId> files = {};
+  std::vector<LocalSpot> spots = {};
+
+  Status check_file(const RegDesc& desc, const std::optional<FileId>& file) const {
+    const auto known = files.find(desc.dev);
+    if (known == files.end() || file == known->second) return {};
     return refusal(NixlCode::kInvalidParam, call, base::format("another file is registered as device {}", desc.dev))
-        .with_advice("give each path a device number of its own");
+        .with_advice("deregister all of that one first, or give each path a device number of its own");
   }
-  HAWSER_TRY_ASSIGN(const FileOptions options, file_options(call, desc));
-  return agent_->add_file(options);
+};
+
+Result<Region> AgentCore::add_file(const RegDesc& desc, Making* making) {
+  HAWSER_TRY_ASSIGN(const FileOptions options, file_options(making->call, desc));
+  HAWSER_TRY(making->check_file(desc, named_file(desc)));  // Before one is made.
+  HAWSER_TRY_ASSIGN(Region region, agent_->add_file(options));
+  const FileId file = id_of(*region.core()->entry->file);
+  HAWSER_TRY(making->check_file(desc, file));
+  making->files.emplace(desc.dev, file);
+  return region;
 }
 
-Status AgentCore::add_regions(std::string_view call, MemType type, std::span<const RegDesc> list,
-                              std::set<std::uint64_t>* opening, std::vector<Region>* made, std::size_t* wrong) {
-  if (type == MemType::kFile) {
+Status AgentCore::add_regions(std::span<const RegDesc> list, Making* making, std::vector<Region>* made,
+                              std::size_t* wrong) {
+  if (making->type == MemType::kFile) {
     for (const RegDesc& desc : list) {
       *wrong = made->size();
-      HAWSER_TRY_ASSIGN(Region region, add_file(call, desc, opening));
+      HAWSER_TRY_ASSIGN(Region region, add_file(desc, making));
       made->push_back(std::move(region));
     }
     return {};
   }
   std::vector<RegionOptions> wanted;
   wanted.reserve(list.size());
-  for (const RegDesc& desc : list) wanted.push_back(region_options(type, desc));
+  for (const RegDesc& desc : list) wanted.push_back(region_options(making->type, desc));
   return agent_->core()->add_regions(wanted, made, wrong);
+}
+
+Status AgentCore::make_spots(const RegDescList& list, Making* making) {
+  making->spots.reserve(list.size());
+  std::vector<Region> made;
+  const backend::AreaSurvey survey(backend::AreaDetail::kFlags);  // One look at the process, where regions are adopted.
+  for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
+    const auto some = rest.first(std::min(kRegionsAtOnce, rest.size()));
+    made.clear();
+    std::size_t wrong = 0;
+    const Status status = add_regions(some, making, &made, &wrong);
+    if (!status.ok()) {
+      const bool is_wrong = code_of(status) == NixlCode::kInvalidParam && list.type() == MemType::kFile;
+      return refusal(is_wrong ? NixlCode::kInvalidParam : NixlCode::kBackend, making->call,
+                     base::format("descriptor {}", making->spots.size() + wrong), status);
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const Desc known = book_desc(list.type(), some[i]);
+      const std::uint64_t begin = list.type() == MemType::kFile ? known.addr : 0;
+      const std::uint32_t index = made[i].index();
+      LocalRange range = made[i].range(begin, known.len);
+      making->spots.push_back(
+          {.owner = std::move(made[i]), .region = std::move(range.region), .offset = begin, .index = index});
+    }
+  }
+  return {};
 }
 
 Result<BackendMask> AgentCore::takers(std::string_view call, MemType type, const OptArgs* opt) const {
@@ -71,36 +114,24 @@ Result<BackendMask> AgentCore::takers(std::string_view call, MemType type, const
 Status AgentCore::register_memory(const RegDescList& list, const OptArgs* opt) {
   constexpr std::string_view kCall = "register_mem";
   HAWSER_TRY(need_home(kCall));
+  Making making{.call = kCall, .type = list.type()};
+  // To open files and to adopt pages takes long, and other calls need not wait for it; registrations wait for each
+  // other, so nothing comes between what is checked and what is booked.
+  const std::lock_guard making_lock(making_mutex_);
+  BackendMask mask = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    HAWSER_TRY_ASSIGN(mask, takers(kCall, list.type(), opt));
+    for (const RegDesc& desc : list.type() == MemType::kFile ? list.span() : std::span<const RegDesc>()) {
+      const auto* const entry = book_.of_device(MemType::kFile, desc.dev);
+      if (entry != nullptr) making.files.emplace(desc.dev, id_of(*entry->range.region->entry->file));
+    }
+  }
+  HAWSER_TRY(make_spots(list, &making));  // All or nothing: those that were made close themselves.
   const std::lock_guard lock(mutex_);
-  HAWSER_TRY_ASSIGN(const BackendMask mask, takers(kCall, list.type(), opt));
-  std::vector<Book<LocalSpot>::Place> booked;
-  booked.reserve(list.size());
-  std::set<std::uint64_t> opening;
-  std::vector<Region> made;
-  const backend::AreaSurvey survey(backend::AreaDetail::kFlags);  // One look at the process, where regions are adopted.
-  for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
-    const auto some = rest.first(std::min(kRegionsAtOnce, rest.size()));
-    made.clear();
-    std::size_t wrong = 0;
-    const Status status = add_regions(kCall, list.type(), some, &opening, &made, &wrong);
-    if (!status.ok()) {
-      // All or nothing: those made before close themselves.
-      for (const auto place : booked) book_.drop(place);
-      const bool is_wrong = code_of(status) == NixlCode::kInvalidParam && list.type() == MemType::kFile;
-      return refusal(is_wrong ? NixlCode::kInvalidParam : NixlCode::kBackend, kCall,
-                     base::format("descriptor {}", booked.size() + wrong), status);
-    }
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      const Desc known = book_desc(list.type(), some[i]);
-      const std::uint64_t begin = list.type() == MemType::kFile ? known.addr : 0;
-      const std::uint32_t index = made[i].index();
-      LocalRange range = made[i].range(begin, known.len);
-      booked.push_back(book_.add(
-          list.type(), known,
-          {.len = known.len,
-           .range = {.owner = std::move(made[i]), .region = std::move(range.region), .offset = begin, .index = index},
-           .backends = mask}));
-    }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Desc known = book_desc(list.type(), list.span()[i]);
+    book_.add(list.type(), known, {.len = known.len, .range = std::move(making.spots[i]), .backends = mask});
   }
   return {};
 }

@@ -38,9 +38,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   HAWSER_TRY(need_home(call));
   const std::lock_guard lock(mutex_);
   HAWSER_TRY_ASSIGN(BackendMask mask, mask_of(call, opt));
-  BackendMask remote = 0;
-  for (std::size_t i = 0; i < backends_.size(); ++i) remote |= BackendMask{backends_[i].plugin->remote} << i;
-  mask &= remote;
+  mask &= remote_mask_.load(std::memory_order_acquire);
   if (mask == 0) return refusal(NixlCode::kInvalidParam, call, "the agent has no backend that reaches others");
   BlobEntries entries;
   if (only == nullptr) {

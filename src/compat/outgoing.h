@@ -64,6 +64,8 @@ class LongNotification {
   std::string reference() const;
   /// The reference was sent, or came with its transfer.
   void told() { told_ = true; }
+  /// In a child of the process that began it: the rest is the parent's.
+  void disown() { id_ = 0; }
 
  private:
   Outgoing& all_;

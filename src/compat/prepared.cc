@@ -183,6 +183,7 @@ Status AgentCore::resolve_list(std::string_view call, std::string_view name, Mem
   if (list.size() > kBlocksMax) return refusal(NixlCode::kInvalidParam, call, "the list has more than 2^31 entries");
   if (list.size() >= kRoomFrom) prepared.rows.reuse(take_room());
   HAWSER_TRY_ASSIGN(prepared.backends, mask_of(call, opt));
+  prepared.type = type;
   if (!name.empty()) {
     prepared.peer = find_peer(name);
     if (!prepared.peer) {
@@ -199,6 +200,7 @@ Status AgentCore::resolve_list(std::string_view call, std::string_view name, Mem
     prepared.locals.clear();
   } else {
     HAWSER_TRY(resolve(call, remotes_.find(name)->second.book, type, list, prepared.remotes, prepared));
+    prepared.backends &= remote_mask_.load(std::memory_order_acquire);
   }
   if (prepared.backends == 0) return refusal(NixlCode::kNotFound, call, "no backend has all of the list");
   return {};
@@ -220,7 +222,10 @@ Status AgentCore::prepare_pair(std::string_view call, const XferDescList& local,
   HAWSER_TRY(need_home(call));
   const std::lock_guard lock(mutex_);
   HAWSER_TRY(resolve_list(call, {}, local.type(), local.span(), opt, pair.local));
-  return resolve_list(call, name, remote.type(), remote.span(), opt, pair.remote);
+  HAWSER_TRY(resolve_list(call, name, remote.type(), remote.span(), opt, pair.remote));
+  const BackendMask can = movers(local.type(), remote.type(), pair.remote.peer->is_self());
+  if ((pair.local.backends & pair.remote.backends & can) != 0) return {};
+  return refusal(NixlCode::kNotFound, call, "no backend moves between the memories of both sides");
 }
 
 Result<PreparedList> AgentCore::prepare(std::string_view call, std::string_view name, MemType type,

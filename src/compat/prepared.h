@@ -24,6 +24,7 @@ struct PreparedCore {
 
   std::shared_ptr<AgentCore> core;
   std::optional<Peer> peer;  ///< None: local.
+  MemType type = MemType::kDram;
   std::vector<std::shared_ptr<agent::LocalRegion>> locals;
   std::vector<std::shared_ptr<const agent::RemoteRegion>> remotes;
   hawser::plan::RowTable rows;  ///< Offsets are addresses when it is local.

@@ -25,6 +25,10 @@ Status was_released(std::string_view call) {
 
 RequestCore::~RequestCore() {
   if (!core) return;
+  if (!core->need_home("release_xfer_req").ok()) {
+    if (body) body->disown();
+    return;
+  }
   core->leave_long(this);  // Nobody looks at it from here on.
   end_body();
 }
@@ -130,12 +134,14 @@ Result<bool> RequestCore::look() {
     core->poll_at_times();
     return false;
   }
+  HAWSER_TRY(core->need_home(kStatus));
   const std::lock_guard lock(mutex);
   if (released) return was_released(kStatus);
   return look_locked();
 }
 
 Result<bool> RequestCore::post(const OptArgs* opt) {
+  HAWSER_TRY(core->need_home(kPost));
   core->advance();
   Result<bool> answer = post_now(opt);
   // Some clients post and wait for the peer's word alone, so what it is to be told goes out now where it can.
@@ -173,6 +179,7 @@ Result<bool> RequestCore::post_now(const OptArgs* opt) {
 
 Result<std::optional<XferTelemetry>> RequestCore::telemetry() {
   constexpr std::string_view kCall = "get_xfer_telemetry";
+  HAWSER_TRY(core->need_home(kCall));
   if (!core->telemetry()) {
     return refusal(NixlCode::kNoTelemetry, kCall, "telemetry was not asked for")
         .with_advice("set capture_telemetry, or NIXL_TELEMETRY_ENABLE=yes, before the agent is made");
@@ -186,6 +193,7 @@ Result<std::optional<XferTelemetry>> RequestCore::telemetry() {
 
 Result<CostEstimate> RequestCore::estimate() {
   constexpr std::string_view kCall = "estimate_xfer_cost";
+  HAWSER_TRY(core->need_home(kCall));
   const std::lock_guard lock(mutex);
   if (released) return was_released(kCall);
   HAWSER_TRY_ASSIGN(const agent::RouteCost cost, agent::route_cost(*plan.core()));
@@ -195,6 +203,11 @@ Result<CostEstimate> RequestCore::estimate() {
 }
 
 Status RequestCore::release() {
+  if (!core->need_home("release_xfer_req").ok()) {  // Nothing of it is in this process, and its locks are the parent's.
+    released.store(true, std::memory_order_release);
+    finished.store(false, std::memory_order_release);
+    return {};
+  }
   const std::lock_guard lock(mutex);
   if (released) return {};
   if (transfer && !transfer->done()) {
@@ -247,8 +260,11 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
                                                   std::span<const std::int32_t> remote_index, const OptArgs* opt) {
   HAWSER_TRY(check_operation(call, op));
   HAWSER_TRY_ASSIGN(const BackendMask wanted, ours.core->backends_in(call, opt));
-  const BackendMask mask = ours.backends & theirs.backends & wanted;
-  if (mask == 0) return refusal(NixlCode::kInvalidParam, call, "no backend has the memory of both sides");
+  const BackendMask mask =
+      ours.backends & theirs.backends & wanted & ours.core->movers(ours.type, theirs.type, theirs.peer->is_self());
+  if (mask == 0) {
+    return refusal(NixlCode::kInvalidParam, call, "no backend moves between the memories of both sides");
+  }
   return request_of(
       call, ours.core, *theirs.peer, mask,
       agent::plan_rows(call, ours.core->agent().core(), *theirs.peer, operation_of(op),

@@ -274,6 +274,17 @@ def test_forked():
             assert there.code("check", "here") == 0
 
 
+def test_forked_while_busy():
+    """The same while another thread is in the middle of posts: what it has locked stays so for ever in the child."""
+    with pair("thread") as (here, there):
+        here.ask("flood", "write", "thread")
+        for round in range(40):
+            how = "destroy" if round % 4 == 0 else "leave"
+            assert (status := here.code("fork", how)) == 0, (round, status, here.said()[-4000:])
+        assert there.code("check", "here") == 0
+        assert here.ends("exit", 0) == 0
+
+
 def test_ended_without_a_word():
     """A process ends with everything alive: no crash, no hang, and the peer goes on."""
     with Peer("there") as there:

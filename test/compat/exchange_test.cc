@@ -134,6 +134,25 @@ TEST(ExchangeByAddress, LinksThatMisbehaveEndAndOthersGoOn) {
   EXPECT_TRUE(eventually([&] { return is_closed(silent.back()); }));
 }
 
+// Requests and prepared lists keep what is behind an agent; its port is free all the same once it is closed.
+TEST(ExchangeByAddress, ACloseEndsItWhateverHandlesAreLeft) {
+  Side a("a", listening()), b("b");
+  const std::uint16_t port = a.port();
+  const OptArgs to_a = at(port);
+  XferDescList blocks(MemType::kDram);
+  blocks.add(a.list().begin()->addr, a.list().begin()->len);
+  const auto kept = a.agent().prepare_xfer_dlist("", blocks).value();
+  ASSERT_TRUE(a.agent().close().ok());
+  AgentConfig same = listening();
+  same.listen_port = port;
+  same.environment.emplace();
+  const auto next = Agent::open("next", same);
+  EXPECT_TRUE(next) << next.error().to_string();
+  EXPECT_FALSE(a.agent().send_local_md(&to_a).ok()) << "it was opened again";
+  EXPECT_FALSE(a.agent().fetch_remote_md("b", &to_a).ok());
+  EXPECT_EQ(kept.size(), 1u);
+}
+
 class ExchangeByEtcd : public testing::Test {
  protected:
   void SetUp() override {
@@ -175,6 +194,18 @@ TEST_F(ExchangeByEtcd, SentFetchedAndInvalidated) {
   ASSERT_TRUE(b.agent().send_local_partial_md(b.list(), &labelled).ok());
   EXPECT_TRUE(eventually([&] { return etcd_test::get(*look, "/test/agents/b/part") != "(not found)"; }));
   EXPECT_NE(etcd_test::get(*look, "/test/agents/b/metadata"), "(not found)");
+}
+
+TEST_F(ExchangeByEtcd, ACloseTakesBackWhatWasPublished) {
+  Side b("b", config());
+  const auto look = etcd({.endpoints = {server_.endpoint()}}).value();
+  ASSERT_TRUE(b.agent().send_local_md().ok());
+  ASSERT_TRUE(eventually([&] { return etcd_test::get(*look, "/test/agents/b/metadata") != "(not found)"; }));
+  XferDescList blocks(MemType::kDram);
+  blocks.add(b.list().begin()->addr, b.list().begin()->len);
+  const auto kept = b.agent().prepare_xfer_dlist("", blocks).value();
+  ASSERT_TRUE(b.agent().close().ok());
+  EXPECT_TRUE(eventually([&] { return etcd_test::get(*look, "/test/agents/b/metadata") == "(not found)"; }));
 }
 
 /// This program again, as agent "there".

@@ -140,6 +140,59 @@ TEST_F(CompatFile, WrongDescriptorsAreRefused) {
   EXPECT_NE(short_read.to_string().find("ends at or before"), std::string::npos) << short_read.to_string();
 }
 
+// A device number stands for one file as long as anything of it is registered: where a transfer goes is never a guess.
+TEST_F(CompatFile, ADeviceStandsForOneFileWhicheverWayItWasNamed) {
+  const base::Fd fd = make("second");
+  const auto dev = static_cast<std::uint64_t>(fd.get());
+  auto first = agent_.register_memory(one_file(0, 0, dev, "rw,create:" + path("first")));
+  ASSERT_TRUE(first) << first.error().to_string();
+  const auto refused = agent_.register_memory(one_file(4096, kBytes, dev));
+  ASSERT_FALSE(refused) << "descriptor " << dev << " is another file than device " << dev;
+  EXPECT_EQ(code_of(refused.error()), NixlCode::kInvalidParam);
+  EXPECT_NE(refused.error().to_string().find("another file"), std::string::npos) << refused.error().to_string();
+  ASSERT_TRUE(move(XferOp::kWrite, 4096, dev).ok());
+  EXPECT_EQ(std::filesystem::file_size(path("first")), 4096 + kBytes);
+  EXPECT_EQ(std::filesystem::file_size(path("second")), 0u);
+  // What is refused makes no file.
+  EXPECT_FALSE(agent_.register_memory(one_file(0, 0, dev, "rw,create:" + path("third"))));
+  EXPECT_FALSE(std::filesystem::exists(path("third")));
+  // The same file again, by its path or by a descriptor, is no other one.
+  const auto again = agent_.register_memory(one_file(0, kBytes, dev, "rw:" + path("first")));
+  EXPECT_TRUE(again) << again.error().to_string();
+  ASSERT_TRUE(first->deregister().ok());
+}
+
+TEST_F(CompatFile, ADescriptorThatIsAnotherFileByNowIsRefusedUntilTheFirstOneIsDeregistered) {
+  base::Fd fd = make("old");
+  const int number = fd.get();
+  const auto dev = static_cast<std::uint64_t>(number);
+  auto old = agent_.register_memory(one_file(kBytes, kBytes, dev));
+  ASSERT_TRUE(old) << old.error().to_string();
+  const base::Fd fresh = make("new");
+  ASSERT_EQ(::dup2(fresh.get(), number), number);
+  const RegDescList whole = one_file(0, 4 * kBytes, dev);
+  const auto refused = agent_.register_memory(whole);
+  ASSERT_FALSE(refused) << "what lies in the old range would go to the old file";
+  EXPECT_EQ(code_of(refused.error()), NixlCode::kInvalidParam);
+  ASSERT_TRUE(old->deregister().ok());
+  const auto taken = agent_.register_memory(whole);
+  ASSERT_TRUE(taken) << taken.error().to_string();
+  ASSERT_TRUE(move(XferOp::kWrite, kBytes, dev).ok());
+  EXPECT_EQ(std::filesystem::file_size(path("old")), 0u);
+  EXPECT_EQ(std::filesystem::file_size(path("new")), 2 * kBytes);
+}
+
+TEST_F(CompatFile, OneListDoesNotNameTwoFilesAsOneDevice) {
+  const base::Fd fd = make("data");
+  RegDescList both = one_file(0, kBytes, static_cast<std::uint64_t>(fd.get()));
+  both.add(RegDesc(kBytes, kBytes, static_cast<std::uint64_t>(fd.get()), "rw,create:" + path("other")));
+  const auto refused = agent_.register_memory(both);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().to_string().find("descriptor 1"), std::string::npos) << refused.error().to_string();
+  EXPECT_FALSE(std::filesystem::exists(path("other")));
+  EXPECT_TRUE(agent_.register_memory(one_file(0, kBytes, static_cast<std::uint64_t>(fd.get())))) << "nothing is left";
+}
+
 TEST_F(CompatFile, QueriesTellWhatIsThere) {
   const base::Fd fd = make("data");
   ASSERT_EQ(::ftruncate(fd.get(), 1234), 0);
@@ -168,6 +221,70 @@ TEST_F(CompatFile, BesideUcxEachTakesWhatItCan) {
   ASSERT_TRUE(file);
   EXPECT_TRUE(move(XferOp::kWrite, 0, dev).ok());
   ASSERT_TRUE(agent_.get_local_md()) << "what UCX has";
+}
+
+// This agent had POSIX first, which has host memory, too; but only to move it to files and back.
+TEST_F(CompatFile, PosixDoesNotAnswerForMemoryOfAPeer) {
+  ASSERT_TRUE(agent_.create_backend("UCX"));
+  Side peer("peer", kBytes);
+  std::vector<char> ours(kBytes, 'x');
+  RegDescList list(MemType::kDram);
+  list.add(reinterpret_cast<std::uintptr_t>(ours.data()), ours.size());
+  const auto registered = agent_.register_memory(list);
+  ASSERT_TRUE(registered);
+  ASSERT_TRUE(agent_.load_remote_md(peer.agent.get_local_md().value()));
+  XferDescList local(MemType::kDram);
+  local.add(reinterpret_cast<std::uintptr_t>(ours.data()), ours.size());
+  auto created = agent_.create_xfer_req(XferOp::kWrite, local, peer.blocks(1), "peer").value();
+  EXPECT_EQ(agent_.query_xfer_backend(created)->name(), "UCX");
+  const auto here = agent_.prepare_xfer_dlist("", local).value(),
+             there = agent_.prepare_xfer_dlist("peer", peer.blocks(1)).value();
+  const std::vector<std::int32_t> index = {0};
+  const auto made = agent_.make_xfer_req(XferOp::kWrite, here, index, there, index).value();
+  EXPECT_EQ(agent_.query_xfer_backend(made)->name(), "UCX");
+  const auto own = agent_.create_xfer_req(XferOp::kWrite, local, local, "files");
+  ASSERT_TRUE(own) << own.error().to_string();
+  EXPECT_EQ(agent_.query_xfer_backend(*own)->name(), "UCX");
+  // By name it is refused.
+  const OptArgs posix = by_posix();
+  EXPECT_EQ(code_of(agent_.create_xfer_req(XferOp::kWrite, local, peer.blocks(1), "peer", &posix).error()),
+            NixlCode::kNotFound);
+  EXPECT_EQ(code_of(agent_.make_xfer_req(XferOp::kWrite, here, index, there, index, &posix).error()),
+            NixlCode::kInvalidParam);
+}
+
+TEST_F(CompatFile, PosixAloneMovesNoMemoryToMemory) {
+  XferDescList local(MemType::kDram);
+  local.add(address(), memory_.size());
+  EXPECT_EQ(code_of(agent_.create_xfer_req(XferOp::kWrite, local, local, "files").error()), NixlCode::kNotFound);
+  const auto here = agent_.prepare_xfer_dlist("", local).value();
+  const auto mirror = agent_.prepare_xfer_dlist("files", local).value();
+  const std::vector<std::int32_t> index = {0};
+  EXPECT_EQ(code_of(agent_.make_xfer_req(XferOp::kRead, here, index, mirror, index).error()), NixlCode::kInvalidParam);
+  Side peer("peer", 4096);
+  ASSERT_TRUE(agent_.load_remote_md(peer.agent.get_local_md().value()));
+  EXPECT_EQ(code_of(agent_.prepare_xfer_dlist("peer", peer.blocks(1)).error()), NixlCode::kNotFound);
+  EXPECT_EQ(code_of(agent_.create_xfer_req(XferOp::kWrite, local, peer.blocks(1), "peer").error()),
+            NixlCode::kNotFound);
+}
+
+// It has no notifications, so a filter that names nothing else is a mistake, not a wish for all.
+TEST_F(CompatFile, NotificationsByPosixAreRefused) {
+  ASSERT_TRUE(agent_.create_backend("UCX"));
+  ASSERT_TRUE(agent_.send_notification("files", "to myself").ok());
+  OptArgs opt = by_posix();
+  NotificationMap map;
+  EXPECT_EQ(code_of(agent_.get_notifications(map, &opt)), NixlCode::kBackend);
+  EXPECT_EQ(code_of(agent_.send_notification("files", "x", &opt)), NixlCode::kBackend);
+  EXPECT_EQ(code_of(agent_.make_connection("files", &opt)), NixlCode::kBackend);
+  EXPECT_TRUE(map.empty());
+  opt.backends.push_back(*agent_.get_backend("UCX"));
+  EXPECT_TRUE(eventually([&] { return agent_.get_notifications(map, &opt).ok() && !map.empty(); }));
+  EXPECT_TRUE(agent_.make_connection("files", &opt).ok());
+  // Nor where there is nothing else.
+  Agent alone = Agent::open("alone", quiet()).value();
+  ASSERT_TRUE(alone.create_backend("POSIX"));
+  EXPECT_EQ(code_of(alone.get_notifications(map)), NixlCode::kBackend);
 }
 
 }  // namespace

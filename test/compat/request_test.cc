@@ -103,6 +103,39 @@ TEST(CompatRequest, APostMovesASmallTransferWithoutALookAtIt) {
   }
 }
 
+// Registrations wait for each other, and nobody else for them.
+TEST(CompatRequest, ManyThreadsRegisterWhileOthersPrepareAndAsk) {
+  Side a("a"), b("b");
+  a.knows(b);
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> registering;
+  for (int i = 0; i < 3; ++i) {
+    registering.emplace_back([&a] {
+      const std::vector<char> memory(64 << 10);
+      RegDescList pieces(MemType::kDram);
+      const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+      for (std::size_t at = 0; at < memory.size(); at += 512) pieces.add(begin + at, 512);
+      for (int turn = 0; turn < 20; ++turn) {
+        auto registered = a.agent.register_memory(pieces);
+        ASSERT_TRUE(registered) << registered.error().to_string();
+        EXPECT_TRUE(a.agent.prepare_xfer_dlist("", blocks_of(memory)).error().code() == Code::kNotFound);
+        EXPECT_TRUE(a.agent.get_local_partial_md(pieces));
+        EXPECT_TRUE(registered->deregister().ok());
+        EXPECT_FALSE(a.agent.get_local_partial_md(pieces)) << "something of it is booked still";
+      }
+    });
+  }
+  std::thread asking([&] {
+    while (!is_over) {
+      EXPECT_TRUE(a.agent.check_remote_metadata("b"));
+      EXPECT_TRUE(a.agent.create_xfer_req(XferOp::kWrite, a.blocks(8), b.blocks(8), "b"));
+    }
+  });
+  for (std::thread& each : registering) each.join();
+  is_over = true;
+  asking.join();
+}
+
 /// Buffers that are registered each by itself.
 struct Buffers {
   Buffers(Side& side, std::size_t count, std::size_t bytes) : all(count, std::vector<char>(bytes)) {

@@ -80,7 +80,7 @@ Status AgentCore::open_exchange() {
     setup.directory = *std::move(directory);
   }
   Exchange::Links links{
-      .load = [this](std::string_view blob) { return load(blob); },
+      .load = [this](std::string_view blob, const std::function<bool()>& is_wanted) { return load(blob, &is_wanted); },
       .invalidate = [this](std::string_view name) { return invalidate(name); },
       .metadata = [this] { return metadata("get_local_md", nullptr, nullptr); },
   };

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -121,7 +122,8 @@ class AgentCore {
   // metadata.cc
   /// All, or those registrations that are listed.
   Result<std::string> metadata(std::string_view call, const RegDescList* only, const OptArgs* opt) const;
-  Result<std::string> load(std::string_view blob);
+  /// `is_wanted` is asked under the mutex, before anything changes: kCancelled when it says no.
+  Result<std::string> load(std::string_view blob, const std::function<bool()>* is_wanted = nullptr);
 
   /// Ends all transfers, tells peers, closes regions: what is left of requests answers that. Good, too, when it was
   /// closed before, and in a child.

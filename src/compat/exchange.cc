@@ -117,6 +117,7 @@ Status Exchange::fetch(std::string_view call, std::string_view name, const OptAr
   }
   if (opt != nullptr && opt->ip_address) {
     HAWSER_TRY_ASSIGN(Job job, by_address(call, *opt));
+    job.name = name;
     job.frame = {.kind = Frame::Kind::kAsk, .name = std::string(name)};
     return hand_in(std::move(job));
   }
@@ -138,8 +139,14 @@ Status Exchange::invalidate(std::string_view call, const OptArgs* opt) {
 }
 
 void Exchange::forget(std::string_view name) {
-  if (setup_.directory)
-    (void)hand_in({.kind = Job::Kind::kForget, .call = "invalidate_remote_md", .name = std::string(name)});
+  base::MutexLock lock(mutex_);
+  std::erase_if(followed_, [&](const auto& one) { return one.second.name == name; });
+  std::erase_if(jobs_, [&](const Job& job) HAWSER_REQUIRES(mutex_) {
+    if (!job.fetches(name)) return false;
+    job_bytes_ -= job.frame.body.size();
+    return true;
+  });
+  if (fetching_ == name) fetching_.clear();
 }
 
 Frame Exchange::answer(const Frame& frame) {
@@ -148,7 +155,7 @@ Frame Exchange::answer(const Frame& frame) {
   };
   switch (frame.kind) {
     case Frame::Kind::kLoad: {
-      const Result<std::string> name = links_.load(frame.body);
+      const Result<std::string> name = links_.load(frame.body, [] { return true; });  // It was sent, not fetched.
       return name ? Frame{.kind = Frame::Kind::kDone} : refused(name.status());
     }
     case Frame::Kind::kAsk: {
@@ -188,6 +195,7 @@ void Exchange::run() {
         job = std::move(jobs_.front());
         jobs_.pop_front();
         job_bytes_ -= job->frame.body.size();
+        if (job->fetches(job->name)) fetching_ = job->name;
       }
     }
     if (job) run_job(*job);
@@ -206,25 +214,33 @@ void Exchange::run_job(Job& job) {
       asked_.emplace(setup_.directory->list(setup_.name + "/"), job.call);
       return;
     case Job::Kind::kFetch:
-      if (followed_.size() < kFollowedMax) {
-        followed_[job.key] = {.name = job.name, .wanted_until = now() + kFetchTime, .gone_since = {}};
-        if (watch_) setup_.directory->cancel(*watch_);  // A new one begins with all that is there.
-        watch_ = setup_.directory->watch("");
-      }
-      return;
-    case Job::Kind::kForget:
-      std::erase_if(followed_, [&](const auto& one) { return one.second.name == job.name; });
+      if (!follow(job)) return;
+      if (watch_) setup_.directory->cancel(*watch_);  // A new one begins with all that is there.
+      watch_ = setup_.directory->watch("");
       return;
   }
+}
+
+bool Exchange::follow(const Job& job) {
+  {
+    base::MutexLock lock(mutex_);
+    if (fetching_ != job.name) return false;  // Forgotten already.
+    if (followed_.size() < kFollowedMax || followed_.contains(job.key)) {
+      followed_[job.key] = {.name = job.name, .wanted_until = now() + kFetchTime, .gone_since = {}};
+      return true;
+    }
+  }
+  HAWSER_LOG(setup_.log, kWarn, "{}: {} keys are followed already, so {} is not", job.call, kFollowedMax, job.key);
+  return false;
 }
 
 void Exchange::run_ask(const Job& job) {
   const Result<Frame> got = ask(job.address, job.frame, now() + kLinkTime, stop_);
   Status failure = got.status();
   if (got && got->kind == Frame::Kind::kRefused) failure = Status(Code::kFailed, "refused there: " + got->body);
-  if (got && got->kind == Frame::Kind::kLoad) {
-    const Result<std::string> name = links_.load(got->body);
-    if (!name) failure = name.status();
+  if (got && got->kind == Frame::Kind::kLoad && job.fetches(job.name)) {
+    const Result<std::string> name = load(got->body);
+    if (!name && name.status().code() != Code::kCancelled) failure = name.status();
   }
   if (!failure.ok()) {
     HAWSER_LOG(setup_.log, kWarn, "{} ({}): {}", job.call, base::to_string(job.address), failure.to_string());
@@ -266,6 +282,7 @@ void Exchange::apply(const DirectoryEvent& event, Instant at) {
   const bool is_whole = event.kind == DirectoryEvent::Kind::kAnswer;
   const bool is_erased = event.kind == DirectoryEvent::Kind::kErased;
   if (is_whole || is_erased) {
+    base::MutexLock lock(mutex_);
     for (auto& [key, followed] : followed_) {
       const bool is_named = std::any_of(event.entries.begin(), event.entries.end(),
                                         [&key = key](const DirectoryEntry& entry) { return entry.key == key; });
@@ -274,39 +291,59 @@ void Exchange::apply(const DirectoryEvent& event, Instant at) {
     }
   }
   if (is_erased) return;
-  for (const DirectoryEntry& entry : event.entries) {
-    const auto found = followed_.find(entry.key);
-    if (found != followed_.end()) take(entry, found->second);
-  }
+  for (const DirectoryEntry& entry : event.entries) take(entry);
 }
 
-void Exchange::take(const DirectoryEntry& entry, Followed& followed) {
-  followed.gone_since.reset();
-  if (!followed.wanted_until && followed.version == entry.version) return;
-  followed.wanted_until.reset();
-  followed.version = entry.version;
-  const Result<std::string> name = links_.load(entry.value);
-  if (!name) {
+void Exchange::take(const DirectoryEntry& entry) {
+  std::string wanted;
+  {
+    base::MutexLock lock(mutex_);
+    const auto found = followed_.find(entry.key);
+    if (found == followed_.end()) return;
+    Followed& followed = found->second;
+    followed.gone_since.reset();
+    if (!followed.wanted_until && followed.version == entry.version) return;
+    followed.wanted_until.reset();
+    followed.version = entry.version;
+    fetching_ = wanted = followed.name;
+  }
+  const Result<std::string> name = load(entry.value);
+  if (!name && name.status().code() != Code::kCancelled) {
     HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} in etcd: {}", entry.key, name.status().to_string());
-  } else if (*name != followed.name) {
+  } else if (name && *name != wanted) {
     HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} in etcd holds metadata of agent '{}'", entry.key, *name);
   }
 }
 
+Result<std::string> Exchange::load(std::string_view blob) {
+  return links_.load(blob, [this] {
+    base::MutexLock lock(mutex_);
+    return !fetching_.empty();
+  });
+}
+
 void Exchange::expire(Instant at) {
-  for (auto next = followed_.begin(); next != followed_.end();) {
-    const auto one = next++;
-    Followed& followed = one->second;
-    if (followed.wanted_until && at >= *followed.wanted_until) {
-      HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} did not appear in etcd in time", one->first);
-      followed_.erase(one);
-    } else if (followed.gone_since && at >= *followed.gone_since + kGraceTime) {
-      // Followed on: a successor's is loaded when it comes.
-      followed.gone_since.reset();
-      followed.version = 0;
-      (void)links_.invalidate(followed.name);
+  std::vector<std::string> gone, absent;
+  {
+    base::MutexLock lock(mutex_);
+    for (auto next = followed_.begin(); next != followed_.end();) {
+      const auto one = next++;
+      Followed& followed = one->second;
+      if (followed.wanted_until && at >= *followed.wanted_until) {
+        absent.push_back(one->first);
+        followed_.erase(one);
+      } else if (followed.gone_since && at >= *followed.gone_since + kGraceTime) {
+        // Followed on: a successor's is loaded when it comes.
+        followed.gone_since.reset();
+        followed.version = 0;
+        gone.push_back(followed.name);
+      }
     }
   }
+  for (const std::string& key : absent) {
+    HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} did not appear in etcd in time", key);
+  }
+  for (const std::string& name : gone) (void)links_.invalidate(name);
 }
 
 }  // namespace compat

@@ -33,7 +33,8 @@ namespace compat {
 class Exchange {
  public:
   struct Links {
-    std::function<Result<std::string>(std::string_view blob)> load;
+    /// Loads nothing (kCancelled) when `is_wanted` says no, which is asked while nobody can invalidate what is loaded.
+    std::function<Result<std::string>(std::string_view blob, const std::function<bool()>& is_wanted)> load;
     std::function<Status(std::string_view name)> invalidate;
     std::function<Result<std::string>()> metadata;
   };
@@ -52,7 +53,8 @@ class Exchange {
   Status send(std::string_view call, std::string blob, bool is_partial, const OptArgs* opt);
   Status fetch(std::string_view call, std::string_view name, const OptArgs* opt);
   Status invalidate(std::string_view call, const OptArgs* opt);
-  /// The user forgets that agent: nothing is loaded for it any more.
+  /// The user forgets that agent: what was fetched before is not loaded any more, from this moment on, until it is
+  /// fetched again.
   void forget(std::string_view name);
   /// 0 where nobody listens.
   std::uint16_t port() const { return listener_ ? listener_->port() : 0; }
@@ -60,13 +62,16 @@ class Exchange {
 
  private:
   struct Job {
-    enum class Kind : std::uint8_t { kAsk, kPut, kErase, kFetch, kForget };
+    enum class Kind : std::uint8_t { kAsk, kPut, kErase, kFetch };
     Kind kind = Kind::kAsk;
     std::string call;
     std::string name;  ///< Of the agent that it is about.
     std::string key;   ///< In the directory.
     Frame frame = {};  ///< By address; its body is what is put.
     base::SocketAddress address = {};
+    bool fetches(std::string_view agent) const {
+      return name == agent && (kind == Kind::kFetch || (kind == Kind::kAsk && frame.kind == Frame::Kind::kAsk));
+    }
   };
   /// A key that was fetched.
   struct Followed {
@@ -84,9 +89,13 @@ class Exchange {
   void run();
   void run_job(Job& job);
   void run_ask(const Job& job);
+  /// False: it is not to be followed, or cannot.
+  bool follow(const Job& job);
   void look(Instant now);
   void apply(const DirectoryEvent& event, Instant now);
-  void take(const DirectoryEntry& entry, Followed& followed);
+  void take(const DirectoryEntry& entry);
+  /// Of a fetch of that agent, unless it is forgotten meanwhile: kCancelled.
+  Result<std::string> load(std::string_view blob);
   void expire(Instant now);
 
   const Setup setup_;
@@ -95,11 +104,12 @@ class Exchange {
   base::CondVar wake_;
   std::deque<Job> jobs_ HAWSER_GUARDED_BY(mutex_);
   std::size_t job_bytes_ HAWSER_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Followed> followed_ HAWSER_GUARDED_BY(mutex_);  ///< By key; at most kFollowedMax.
+  std::string fetching_ HAWSER_GUARDED_BY(mutex_);  ///< The agent for which the thread is about to load something.
   std::atomic<bool> stop_{false};
 
   // The thread's own.
-  std::map<Ticket, std::string> asked_;       ///< Puts and erases not yet answered, by call.
-  std::map<std::string, Followed> followed_;  ///< By key; at most kFollowedMax.
+  std::map<Ticket, std::string> asked_;  ///< Puts and erases not yet answered, by call.
   std::optional<Ticket> watch_;
   std::unique_ptr<Listener> listener_;
   std::thread thread_;

@@ -68,11 +68,14 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   return encode_blob(name_, card, entries);
 }
 
-Result<std::string> AgentCore::load(std::string_view bytes) {
+Result<std::string> AgentCore::load(std::string_view bytes, const std::function<bool()>* is_wanted) {
   constexpr std::string_view kCall = "load_remote_md";
   HAWSER_TRY_ASSIGN(const Blob blob, decode_blob(bytes));
   HAWSER_TRY(need_backend(kCall));
   const std::lock_guard lock(mutex_);
+  if (is_wanted != nullptr && !(*is_wanted)()) {
+    return Status(Code::kCancelled, base::format("{}: agent '{}' was invalidated meanwhile", kCall, blob.agent));
+  }
   if (blob.agent == name_) return refusal(NixlCode::kInvalidParam, kCall, "this is the agent's own metadata");
   Result<Peer> peer = agent_->add_peer(blob.card);
   if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());

@@ -9,10 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -151,6 +156,139 @@ TEST(ExchangeByAddress, ACloseEndsItWhateverHandlesAreLeft) {
   EXPECT_FALSE(a.agent().send_local_md(&to_a).ok()) << "it was opened again";
   EXPECT_FALSE(a.agent().fetch_remote_md("b", &to_a).ok());
   EXPECT_EQ(kept.size(), 1u);
+}
+
+/// An exchange over a directory of this process, and a book of who is known, as an agent has it.
+class Forgetful : public testing::Test {
+ protected:
+  Forgetful() {
+    Exchange::Setup setup{.name = "here", .directory = its_, .listen = {}, .log = {}};
+    exchange_ = Exchange::open(
+                    std::move(setup),
+                    {
+                        .load = [this](std::string_view blob, const auto& is_wanted) { return load(blob, is_wanted); },
+                        .invalidate = [](std::string_view) { return Status(); },
+                        .metadata = [] { return std::string("blob"); },
+                    })
+                    .value();
+  }
+  ~Forgetful() override { gate_.set(false); }
+  /// Slow while the gate is shut, which is before the book is looked at.
+  Result<std::string> load(std::string_view blob, const std::function<bool()>& is_wanted) {
+    ++loading_;
+    gate_.wait();
+    const std::lock_guard lock(mutex_);
+    if (!is_wanted()) return Status(Code::kCancelled, "forgotten");
+    known_.emplace(blob);
+    ++loaded_;
+    return std::string(blob);
+  }
+  /// As AgentCore::forget does it.
+  void forget(const std::string& name) {
+    exchange_->forget(name);
+    const std::lock_guard lock(mutex_);
+    known_.erase(name);
+  }
+  bool knows(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    return known_.contains(name);
+  }
+  void publish(const std::string& name) {
+    const Ticket ticket = peers_->put(name + "/metadata", name, {});
+    std::optional<DirectoryEvent> answer;
+    ASSERT_TRUE(eventually([&] {
+      (void)peers_->run_job(etcd_test::now(), etcd_test::now());
+      return (answer = peers_->poll(ticket)).has_value();
+    }));
+    ASSERT_TRUE(answer->status.ok()) << answer->status.to_string();
+  }
+
+  /// This directory does nothing by itself.
+  template <typename Done>
+  bool soon(Done done) {
+    return eventually([&] {
+      (void)its_->run_job(etcd_test::now(), etcd_test::now());
+      return done();
+    });
+  }
+
+  struct Gate {
+    void set(bool is_shut) {
+      const std::lock_guard lock(mutex);
+      shut = is_shut;
+      changed.notify_all();
+    }
+    void wait() {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [this] { return !shut; });
+    }
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool shut = false;
+  };
+  const std::string store_ = "exchange of " + std::to_string(reinterpret_cast<std::uintptr_t>(this));
+  std::shared_ptr<Directory> peers_ = inproc_directory(store_), its_ = inproc_directory(store_);
+  std::mutex mutex_;
+  std::set<std::string> known_;
+  Gate gate_;
+  std::atomic<int> loading_{0}, loaded_{0};
+  std::unique_ptr<Exchange> exchange_;
+};
+
+TEST_F(Forgetful, WhoIsForgottenWhileItIsLoadedStaysForgotten) {
+  publish("b");
+  gate_.set(true);
+  ASSERT_TRUE(exchange_->fetch("fetch_remote_md", "b", nullptr).ok());
+  ASSERT_TRUE(soon([&] { return loading_ == 1; }));
+  forget("b");
+  gate_.set(false);
+  // Whoever is fetched next is loaded after it.
+  publish("c");
+  ASSERT_TRUE(exchange_->fetch("fetch_remote_md", "c", nullptr).ok());
+  ASSERT_TRUE(soon([&] { return knows("c"); }));
+  EXPECT_FALSE(knows("b"));
+  // Nor by what it publishes later, until it is fetched again.
+  publish("b");
+  publish("c");
+  ASSERT_TRUE(soon([&] { return loaded_ >= 2; }));
+  EXPECT_FALSE(knows("b"));
+  ASSERT_TRUE(exchange_->fetch("fetch_remote_md", "b", nullptr).ok());
+  EXPECT_TRUE(soon([&] { return knows("b"); }));
+}
+
+TEST_F(Forgetful, WhoIsForgottenWhileTooMuchWaitsStaysForgotten) {
+  publish("b");
+  ASSERT_TRUE(exchange_->fetch("fetch_remote_md", "b", nullptr).ok());
+  ASSERT_TRUE(soon([&] { return knows("b"); }));
+  publish("slow");
+  gate_.set(true);
+  ASSERT_TRUE(exchange_->fetch("fetch_remote_md", "slow", nullptr).ok());
+  ASSERT_TRUE(soon([&] { return loading_ == 2; }));
+  // The thread is busy, and nothing more can be handed in.
+  std::size_t waiting = 0;
+  while (exchange_->send("send_local_md", "blob", false, nullptr).ok()) ASSERT_LT(++waiting, 10'000u);
+  forget("b");
+  gate_.set(false);
+  publish("b");
+  publish("slow");
+  ASSERT_TRUE(soon([&] { return loaded_ >= 3; }));
+  EXPECT_FALSE(knows("b"));
+}
+
+TEST_F(Forgetful, AFetchThatWaitsIsForgottenToo) {
+  publish("slow");
+  gate_.set(true);
+  ASSERT_TRUE(exchange_->fetch("fetch_remote_md", "slow", nullptr).ok());
+  ASSERT_TRUE(soon([&] { return loading_ == 1; }));
+  publish("b");
+  ASSERT_TRUE(exchange_->fetch("fetch_remote_md", "b", nullptr).ok());
+  forget("b");
+  publish("c");
+  ASSERT_TRUE(exchange_->fetch("fetch_remote_md", "c", nullptr).ok());
+  gate_.set(false);
+  ASSERT_TRUE(soon([&] { return knows("c"); }));
+  EXPECT_TRUE(knows("slow"));
+  EXPECT_FALSE(knows("b"));
 }
 
 class ExchangeByEtcd : public testing::Test {

@@ -106,6 +106,10 @@ void read_strange(const Variable& one, const std::set<std::string, std::less<>>&
 
 }  // namespace
 
+NixlBackendConfig::NixlBackendConfig(const std::map<std::string, Params>& backends) {
+  for (const auto& [name, params] : backends) with_backend_params(name, params);
+}
+
 Result<NixlBackendConfig> NixlBackendConfig::from_env() {
   return from_environment(ConfigSources::from_process().environment);
 }

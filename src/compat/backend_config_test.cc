@@ -99,5 +99,20 @@ TEST(NixlBackendConfig, OneThingSaidTwiceMustBeTheSame) {
   expect_in(error({{"UCX", "true"}, {"UCX_A", "1"}, {"UCX__A", "2"}}), {"parameter a of UCX"});
 }
 
+TEST(BackendConfig, IsMadeOfAMap) {
+  const NixlBackendConfig config({{"posix", {{"use_aio", "true"}}}, {"Ucx", {}}});
+  EXPECT_EQ(config.backends(), (std::vector<std::string>{"UCX", "POSIX"}));
+  ASSERT_NE(config.backend_params("POSIX"), nullptr);
+  EXPECT_EQ(*config.backend_params("posix"), (Params{{"use_aio", "true"}}));
+  EXPECT_TRUE(config.backend_params("UCX")->empty());
+  NixlBackendConfig same;
+  same.with_backend("UCX").with_backend_params("POSIX", {{"use_aio", "true"}});
+  EXPECT_EQ(config, same);
+  EXPECT_EQ(NixlBackendConfig(std::map<std::string, Params>()), NixlBackendConfig());
+  const NixlBackendConfig twice({{"UCX", {{"a", "1"}}}, {"ucx", {{"b", "2"}}}});
+  EXPECT_EQ(twice.size(), 1u);
+  EXPECT_EQ(*twice.backend_params("UCX"), (Params{{"b", "2"}}));
+}
+
 }  // namespace
 }  // namespace hawser::compat

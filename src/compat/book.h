@@ -5,12 +5,14 @@
 // Thread rule: the owner's lock. Lifetime: entries hold what they stand for.
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <hawser/compat/descs.h>
 
@@ -30,7 +32,6 @@ class Book {
   };
   using Key = std::tuple<MemType, std::uint64_t, std::uint64_t>;  ///< Type, device, address.
   using Map = std::multimap<Key, Entry>;
-  using Place = typename Map::iterator;  ///< Good as long as the entry is there.
 
   /// Looks descriptors up one after another. Neighbours in a list mostly lie in one registration or in the next one, so
   /// few of them pay for a search.
@@ -57,10 +58,11 @@ class Book {
     }
     const Entry* search(const Desc& desc, std::uint64_t* offset) {
       auto at = book_.entries_.upper_bound(Key{type_, desc.dev, desc.addr});
+      const std::uint64_t longest = book_.longest(type_);
       while (at != book_.entries_.begin()) {
         --at;
         const auto& [type, dev, addr] = at->first;
-        if (type != type_ || dev != desc.dev || desc.addr - addr > book_.longest_) return nullptr;
+        if (type != type_ || dev != desc.dev || desc.addr - addr > longest) return nullptr;
         if (!holds(at, desc, offset)) continue;
         at_ = at;
         return &at->second;
@@ -73,12 +75,11 @@ class Book {
     typename Map::const_iterator at_;
   };
 
-  Place add(MemType type, const Desc& desc, Entry entry) {
-    longest_ = std::max(longest_, entry.len);
-    return entries_.emplace_hint(entries_.end(), Key{type, desc.dev, desc.addr},
-                                 std::move(entry));  // They mostly come sorted.
+  void add(MemType type, const Desc& desc, Entry entry) {
+    ++count_of(type, entry.len);
+    entries_.emplace_hint(entries_.end(), Key{type, desc.dev, desc.addr},
+                          std::move(entry));  // They mostly come sorted.
   }
-  void drop(Place place) { entries_.erase(place); }
   /// Takes one with exactly these values away from `backends`: out of the book when none is left. False: there is none.
   bool take(MemType type, const Desc& desc, BackendMask backends, std::optional<Entry>* out) {
     const Key key{type, desc.dev, desc.addr};
@@ -88,6 +89,7 @@ class Book {
       if (at->second.len != desc.len || (at->second.backends & backends) == 0) continue;
       at->second.backends &= ~backends;
       if (at->second.backends != 0) return true;
+      --count_of(type, desc.len);
       *out = std::move(at->second);
       entries_.erase(at);
       return true;
@@ -101,10 +103,32 @@ class Book {
     return is_there ? &at->second : nullptr;
   }
   const Map& entries() const { return entries_; }
+  /// No registration of that type is longer; at most twice what one is.
+  std::uint64_t longest(MemType type) const {
+    std::uint64_t longest = 0;
+    for (const Lengths& each : lengths_) {
+      if (each.type == type && each.count != 0) longest = std::max(longest, ~std::uint64_t{0} >> (64 - each.bits));
+    }
+    return longest;
+  }
 
  private:
+  /// How many registrations of a type have a length of so many bits. Books have few kinds of them.
+  struct Lengths {
+    MemType type;
+    int bits;  ///< From 1.
+    std::size_t count = 0;
+  };
+  std::size_t& count_of(MemType type, std::uint64_t len) {
+    const int bits = std::max(static_cast<int>(std::bit_width(len)), 1);
+    for (Lengths& each : lengths_) {
+      if (each.type == type && each.bits == bits) return each.count;
+    }
+    return lengths_.emplace_back(Lengths{.type = type, .bits = bits}).count;
+  }
+
   Map entries_;
-  std::uint64_t longest_ = 0;
+  std::vector<Lengths> lengths_;  ///< At most 64 of each type.
 };
 
 }  // namespace compat

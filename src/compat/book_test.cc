@@ -60,6 +60,29 @@ TEST(Book, ACursorGoesForwardsBackwardsAndFails) {
   }
 }
 
+// A search looks no further back than the longest registration reaches, so it must not remember one that is gone.
+TEST(Book, TheLongestIsThatOfWhatIsThere) {
+  Names book;
+  constexpr std::uint64_t kUnbounded = UINT64_MAX >> 1;
+  EXPECT_EQ(book.longest(MemType::kFile), 0u);
+  book.add(MemType::kFile, {0, kUnbounded, 3}, entry(kUnbounded, 1));
+  book.add(MemType::kFile, {0, 4096, 3}, entry(4096, 2));
+  book.add(MemType::kFile, {0, 4000, 3}, entry(4000, 3));
+  book.add(MemType::kDram, {0, 100, 0}, entry(100, 4));
+  EXPECT_EQ(book.longest(MemType::kFile), kUnbounded);
+  EXPECT_GE(book.longest(MemType::kDram), 100u);
+  EXPECT_LT(book.longest(MemType::kDram), 200u) << "of another type";
+  std::optional<Names::Entry> out;
+  ASSERT_TRUE(book.take(MemType::kFile, {0, kUnbounded, 3}, ~0u, &out));
+  EXPECT_GE(book.longest(MemType::kFile), 4096u);
+  EXPECT_LT(book.longest(MemType::kFile), 8192u) << "it remembers what is gone";
+  ASSERT_TRUE(book.take(MemType::kFile, {0, 4096, 3}, ~0u, &out));
+  EXPECT_LT(book.longest(MemType::kFile), 4096u);
+  EXPECT_EQ(find(book, {10, 20, 3}, MemType::kFile), 3);
+  ASSERT_TRUE(book.take(MemType::kFile, {0, 4000, 3}, ~0u, &out));
+  EXPECT_EQ(book.longest(MemType::kFile), 0u);
+}
+
 TEST(Book, WhatIsThereTwiceGoesOneByOneAndByBackend) {
   Names book;
   book.add(MemType::kDram, {1, 2, 0}, entry(2, 1, 1));

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <iosfwd>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,11 @@ class HAWSER_API NixlBackendConfig {
     Params params;  ///< Over the plugin's defaults; empty: the defaults.
     friend bool operator==(const Entry&, const Entry&) = default;
   };
+
+  NixlBackendConfig() = default;
+  /// Dynamo's `new(map)`: each with its parameters, in the map's order. Of a name that is there in two cases the last
+  /// counts.
+  explicit NixlBackendConfig(const std::map<std::string, Params>& backends);
 
   /// DYN_KVBM_NIXL_BACKEND_<NAME>=<bool> and DYN_KVBM_NIXL_BACKEND_<NAME>_<PARAM>=<value> of this process, in
   /// alphabetical order. Errors: kInvalid, all of them in one text.

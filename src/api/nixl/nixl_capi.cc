@@ -43,8 +43,16 @@ nixl_capi_status_t give_params(const char* call, Result<compat::PluginParams> fo
   list->all = std::move(found->mems);
   auto made = std::make_unique<ParamsObject>();
   made->texts = std::move(found->params);
-  const nixl_capi_status_t status = give(call, mems, std::move(list));
-  return status == NIXL_CAPI_SUCCESS ? give(call, params, std::move(made)) : status;
+  nixl_capi_mem_list_t first = nullptr;
+  nixl_capi_status_t status = give(call, &first, std::move(list));
+  if (status != NIXL_CAPI_SUCCESS) return status;
+  status = give(call, params, std::move(made));
+  if (status == NIXL_CAPI_SUCCESS) {
+    *mems = first;
+  } else {
+    (void)destroy<MemList>(call, first);  // The client is given both or none.
+  }
+  return status;
 }
 
 nixl_capi_status_t refuse_views(const char* call, nixl_capi_agent_t agent) {

@@ -1,5 +1,6 @@
 #include "compat/core.h"
 
+#include <net/if.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,8 @@ constexpr Duration kCloseTimeout = std::chrono::seconds(2);
 ConfigSources::Texts environment_of(const AgentConfig& config) {
   return config.environment ? *config.environment : ConfigSources::from_process().environment;
 }
+
+bool is_interface(const std::string& name) { return ::if_nametoindex(name.c_str()) != 0; }
 
 }  // namespace
 
@@ -119,15 +122,28 @@ Status AgentCore::start() {
   return {};
 }
 
-Status AgentCore::take_meaning(const Plugin& plugin, const Params& given, Params* file) {
+Status AgentCore::take_meaning(const Plugin& plugin, const Params& given, Params* file, std::string* wants_rdma) {
   if (takes(plugin, MemType::kFile)) {
     HAWSER_TRY_ASSIGN(PosixChoice choice, choose_for_posix(given));
     for (const std::string& warning : choice.warnings) HAWSER_LOG(log_, kWarn, "create_backend: POSIX: {}", warning);
     *file = std::move(choice.file);
     return {};
   }
-  HAWSER_TRY_ASSIGN(UcxChoice choice, choose_for_ucx(given));
+  HAWSER_TRY_ASSIGN(UcxChoice choice, choose_for_ucx(given, is_interface));
   for (const std::string& warning : choice.warnings) HAWSER_LOG(log_, kWarn, "create_backend: UCX: {}", warning);
+  *wants_rdma = std::move(choice.wants_rdma);
+  if (!choice.devices.empty()) {
+    Params& verbs = options_.backend_params["verbs"];
+    const std::string_view set = agent_ ? "another backend was created before"
+                                 : verbs.contains("devices")
+                                     ? "the devices of the backend verbs are set (HAWSER_BACKEND_VERBS_DEVICES)"
+                                     : std::string_view();
+    if (!set.empty()) {
+      HAWSER_LOG(log_, kWarn, "create_backend: UCX: the list of devices changes nothing: {}", set);
+    } else {
+      verbs["devices"] = std::move(choice.devices);
+    }
+  }
   if (choice.backends.empty()) return {};
   // What the user of the machine says about Hawser itself goes before what a client says about UCX.
   if (!options_.backends.empty() || agent_) {
@@ -136,7 +152,17 @@ Status AgentCore::take_meaning(const Plugin& plugin, const Params& given, Params
     return {};
   }
   for (std::string& name : choice.backends) options_.backends.push_back({.name = std::move(name), .params = {}});
+  if (choice.is_lenient) options_.mode = OpenMode::kLenient;
   return {};
+}
+
+/// Who asked for RDMA is told that it is not there: what takes its place works, but is slower.
+void AgentCore::tell_of_rdma(std::string_view wish) const {
+  if (wish.empty()) return;
+  for (const BackendReport& report : agent_->backends()) {
+    if (report.name != "verbs" || report.open) continue;
+    HAWSER_LOG(log_, kWarn, "create_backend: UCX: {}: RDMA is not used: {}", wish, report.cause.to_string());
+  }
 }
 
 /// What the plugin needs of Hawser's own backends beyond those that an agent has anyway.
@@ -176,9 +202,12 @@ Result<Backend> AgentCore::create_backend(std::string_view name, const Params& p
     made.params.insert_or_assign(key, value);
   }
   Params file;
-  HAWSER_TRY(take_meaning(*plugin, params, &file));
+  std::string wants_rdma;
+  AgentOptions before = options_;
+  HAWSER_TRY(take_meaning(*plugin, params, &file, &wants_rdma));
   if (!agent_) {
     if (const Status status = start(); !status.ok()) {
+      options_ = std::move(before);  // What was asked for is not there: the next call may ask for less.
       return refusal(NixlCode::kBackend, "create_backend",
                      base::format("{} does not open for agent '{}'", plugin->name, name_), status);
     }
@@ -187,6 +216,7 @@ Result<Backend> AgentCore::create_backend(std::string_view name, const Params& p
     return refusal(NixlCode::kBackend, "create_backend",
                    base::format("{} does not open for agent '{}'", plugin->name, name_), status);
   }
+  tell_of_rdma(wants_rdma);
   if (backends_.empty()) first_ = plugin;  // Published with the count.
   backends_.push_back(std::move(made));
   if (plugin->remote) remote_mask_.fetch_or(BackendMask{1} << (backends_.size() - 1), std::memory_order_acq_rel);

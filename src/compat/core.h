@@ -186,8 +186,10 @@ class AgentCore {
   AgentCore(std::string_view name, const AgentConfig& config, AgentOptions options, EtcdOptions etcd);
   Status open_exchange();
   Status start();
-  /// Parameters that say something about Hawser's own backends; `file` gets those of the backend file.
-  Status take_meaning(const Plugin& plugin, const Params& given, Params* file);
+  /// Parameters that say something about Hawser's own backends; `file` gets those of the backend file, `wants_rdma`
+  /// what asked for RDMA.
+  Status take_meaning(const Plugin& plugin, const Params& given, Params* file, std::string* wants_rdma);
+  void tell_of_rdma(std::string_view wish) const;
   Status open_for(const Plugin& plugin, Params file);
   /// backends_in, under the mutex.
   Result<BackendMask> mask_of(std::string_view call, const OptArgs* opt) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "base/format.h"
@@ -12,9 +13,17 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
+/// Which transports of UCX's each backend stands for, in the order of preference.
+struct Stand {
+  std::string_view backend;
+  std::span<const std::string_view> transports;
+};
+constexpr std::array<std::string_view, 8> kShared = {"shm", "sm", "posix", "sysv", "xpmem", "cma", "knem", "mm"};
+constexpr std::array<std::string_view, 14> kRdma = {"ib",      "rc", "rc_v", "rc_x",   "rc_verbs",
+                                                    "rc_mlx5", "ud", "ud_v", "ud_x",   "ud_verbs",
+                                                    "ud_mlx5", "dc", "dc_x", "dc_mlx5"};
 constexpr std::array<std::string_view, 1> kTcp = {"tcp"};
-constexpr std::array<std::string_view, 9> kShared = {"shm", "sm",   "posix", "sysv", "xpmem",
-                                                     "cma", "knem", "mm",    "self"};
+constexpr std::array<Stand, 3> kStands = {{{"shm", kShared}, {"verbs", kRdma}, {"tcp", kTcp}}};
 
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts;
@@ -43,35 +52,55 @@ std::string transports_in(std::string_view config) {
   return transports;
 }
 
-template <std::size_t kCount>
-bool are_all(const std::vector<std::string>& names, const std::array<std::string_view, kCount>& of) {
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return name == "self" || std::find(of.begin(), of.end(), name) != of.end();
-  });
+bool has_any(const std::vector<std::string>& names, std::span<const std::string_view> of) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return std::find(of.begin(), of.end(), name) != of.end(); });
 }
 
 void choose_transports(const std::string& list, UcxChoice& choice) {
-  std::vector<std::string> names = split(base::to_lower(list));
-  // "^x" is all but x, and what else is listed (RDMA, CUDA) is not here: Hawser chooses as always.
+  const std::vector<std::string> names = split(base::to_lower(list));
+  // "^x" is all but x, and to itself an agent speaks whatever is listed: Hawser chooses as always.
   const bool only_self = std::all_of(names.begin(), names.end(), [](const auto& name) { return name == "self"; });
-  if (names.empty() || names.front().starts_with('^') || only_self) return;
-  if (are_all(names, kTcp)) {
-    choice.backends = {"loopback", "tcp"};
-  } else if (are_all(names, kShared)) {
-    choice.backends = {"loopback", "shm"};
-  } else {
-    const bool known = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return name == "all" || name == "tcp" || std::find(kShared.begin(), kShared.end(), name) != kShared.end();
-    });
-    if (known) return;
-    choice.warnings.push_back(
-        base::format("TLS={}: none of these is here; paths are chosen among shared memory and tcp", list));
+  if (names.front().starts_with('^') || only_self || std::find(names.begin(), names.end(), "all") != names.end())
+    return;
+  std::vector<std::string> wanted;
+  for (const Stand& one : kStands) {
+    if (has_any(names, one.transports)) wanted.emplace_back(one.backend);
   }
+  const bool has_rdma = has_any(names, kRdma), has_tcp = has_any(names, kTcp);
+  if (wanted.empty()) {
+    choice.warnings.push_back(base::format("TLS={}: none of these is here; paths are chosen as without a list", list));
+  } else if (!(has_rdma && has_tcp)) {  // With both, it is what would be chosen from anyway.
+    choice.backends = {"loopback"};
+    choice.backends.insert(choice.backends.end(), wanted.begin(), wanted.end());
+    choice.is_lenient = has_rdma && wanted.size() > 1;
+    if (has_rdma) choice.wants_rdma = "TLS=" + list;
+  }
+}
+
+/// Names as UCX takes them are names that verbs takes: "mlx5_0", or "mlx5_0:1" for a port of it.
+void choose_devices(std::string_view key, const std::string& list, bool (*is_interface)(const std::string&),
+                    UcxChoice& choice) {
+  std::string devices, interfaces;
+  for (const std::string& name : split(list)) {
+    if (base::to_lower(name) == "all") return;
+    std::string& into = is_interface(name) ? interfaces : devices;
+    into.append(into.empty() ? "" : ",").append(name);
+  }
+  if (!interfaces.empty()) {
+    choice.warnings.push_back(
+        base::format("{}={}: {} changes nothing: for networks without RDMA the addresses of "
+                     "HAWSER_LISTEN decide",
+                     key, list, interfaces));
+  }
+  if (devices.empty()) return;
+  choice.devices = devices;
+  choice.wants_rdma = base::format("{}={}", key, list);
 }
 
 }  // namespace
 
-Result<UcxChoice> choose_for_ucx(const Params& given) {
+Result<UcxChoice> choose_for_ucx(const Params& given, bool (*is_interface)(const std::string& name)) {
   UcxChoice choice;
   for (const std::string_view key : {"device_list", "ucx_devices"}) {
     const auto devices = given.find(key);
@@ -80,12 +109,11 @@ Result<UcxChoice> choose_for_ucx(const Params& given) {
       return refusal(NixlCode::kBackend, "create_backend", "device_list is empty, so UCX has no device")
           .with_advice("leave it out, or name devices");
     }
-    if (base::trim(devices->second).empty() || base::to_lower(base::trim(devices->second)) == "all") continue;
-    choice.warnings.push_back(base::format(
-        "{}={} changes nothing: the addresses of HAWSER_LISTEN decide on the network", key, devices->second));
+    choose_devices(key, devices->second, is_interface, choice);
   }
   if (const auto config = given.find("engine_config"); config != given.end()) {
-    choose_transports(transports_in(config->second), choice);
+    const std::string list = transports_in(config->second);
+    if (!split(list).empty()) choose_transports(list, choice);
   }
   return choice;
 }

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "agents.h"
+#include "compat/core.h"
 
 namespace hawser::compat {
 namespace {
@@ -112,6 +113,56 @@ TEST(NixlAgentMore, TheEnvironmentSaysWhichBackends) {
       {{"DYN_KVBM_NIXL_BACKEND_UCX", "true"}, {"DYN_KVBM_NIXL_BACKEND_UCX_NUM_WORKERS", "5"}});
   const NixlAgent agent = NixlAgent::from_nixl_backend_config("a", config.value(), quiet()).value();
   EXPECT_EQ(agent->get_backend_params(*agent->get_backend("UCX")).value().params.at("num_workers"), "5");
+}
+
+/// What the agent's backend verbs was told, with what it said of it.
+std::string devices_of(const Agent& agent, Log& log, const Params& ucx) {
+  Agent copy = agent;
+  EXPECT_TRUE(copy.create_backend("UCX", ucx)) << log.text();
+  for (const BackendReport& report : agent.core()->agent().backends()) {
+    if (report.name == "verbs") return report.open ? "open" : report.cause.to_string();
+  }
+  return "no verbs";
+}
+
+// No host has a device of this name.
+TEST(CompatUcx, ListsOfDevicesReachVerbsAndWhoGetsNoRdmaIsTold) {
+  Log log;
+  AgentConfig config = quiet();
+  config.log = log.sink();
+  const Agent named = Agent::open("named", config).value();
+  const std::string said = devices_of(named, log, {{"device_list", "no_such_nic_7:1"}});
+  EXPECT_NE(said, "open") << "it took other devices than those that were named";
+  EXPECT_TRUE(log.has("device_list=no_such_nic_7:1: RDMA is not used")) << log.text();
+  // The configuration of the machine goes first, and says so.
+  AgentConfig set = quiet({{"HAWSER_BACKEND_VERBS_DEVICES", "no_such_nic_8"}});
+  set.log = log.sink();
+  const Agent other = Agent::open("other", set).value();
+  EXPECT_NE(devices_of(other, log, {{"device_list", "no_such_nic_9"}}), "open");
+  EXPECT_TRUE(log.has("the list of devices changes nothing")) << log.text();
+  EXPECT_FALSE(log.has("verbs: no_such_nic_9")) << log.text();
+}
+
+TEST(CompatUcx, RdmaAloneIsRefusedWhereThereIsNone) {
+  Agent agent = Agent::open("rdma", quiet()).value();
+  const auto refused = agent.create_backend("UCX", {{"engine_config", "TLS=rc"}, {"device_list", "no_such_nic_7"}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(code_of(refused.error()), NixlCode::kBackend);
+  EXPECT_NE(refused.error().to_string().find("verbs"), std::string::npos) << refused.error().to_string();
+  const auto made = agent.create_backend("UCX", {{"engine_config", "TLS=tcp"}});
+  EXPECT_TRUE(made) << "the refused call left something behind: " << made.error().to_string();
+}
+
+TEST(CompatUcx, RdmaBesideSharedMemoryIsDoneWithout) {
+  Log log;
+  AgentConfig config = quiet();
+  config.log = log.sink();
+  Agent agent = Agent::open("both", config).value();
+  const auto made = agent.create_backend("UCX", {{"engine_config", "TLS=sm,rc"}, {"device_list", "no_such_nic_7"}});
+  ASSERT_TRUE(made) << made.error().to_string();
+  EXPECT_TRUE(agent.core()->agent().has_backend("shm"));
+  EXPECT_FALSE(agent.core()->agent().has_backend("tcp"));
+  EXPECT_TRUE(log.has("RDMA is not used")) << log.text();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 usage: symbols_test.py hawser LIBRARY HEADER SONAME
        symbols_test.py nixl LIBRARY LIST SONAME      LIST: what the original exports, one name a line
+       symbols_test.py client LIBRARY LIST COUNT     LIST: the COUNT names that a client looks up, one a line
 """
 
 import re
@@ -61,8 +62,16 @@ def check_nixl(library: str, names: str, name: str) -> list:
     return faults + needed(library)
 
 
+def check_client(library: str, names: str, count: str) -> list:
+    """A client built for an older library finds all that it looks up."""
+    with open(names, encoding="utf-8") as file:
+        wanted = set(file.read().split())
+    faults = [f"client: {name} is not exported" for name in sorted(wanted - exported(library))]
+    return faults + ([f"{names} holds {len(wanted)} names, not {count}"] if len(wanted) != int(count) else [])
+
+
 def main(arguments: list) -> int:
-    checks = {"hawser": check_hawser, "nixl": check_nixl}
+    checks = {"hawser": check_hawser, "nixl": check_nixl, "client": check_client}
     if len(arguments) != 4 or arguments[0] not in checks:
         print(__doc__, file=sys.stderr)
         return 2

@@ -7,30 +7,9 @@
 #include <time.h>
 
 #include "nixl_capi.h"
+#include "nixl_checks.h"
 
 enum { kBytes = 1 << 20, kBlocks = 64, kBlock = kBytes / kBlocks, kPatienceSeconds = 60 };
-
-static int failed;
-
-#define GIVES(wanted, call)                                                                                 \
-  do {                                                                                                      \
-    const int gives_code = (int)(call);                                                                     \
-    if (gives_code != (int)(wanted)) {                                                                      \
-      fprintf(stderr, "%s:%d: %s gave %d, not %d\n", __FILE__, __LINE__, #call, gives_code, (int)(wanted)); \
-      ++failed;                                                                                             \
-    }                                                                                                       \
-  } while (0)
-#define CHECK(condition) GIVES(1, (condition) ? 1 : 0)
-/* What follows makes no sense without it. */
-#define MUST(call)                                                                  \
-  do {                                                                              \
-    const int must_code = (int)(call);                                              \
-    if (must_code != NIXL_CAPI_SUCCESS) {                                           \
-      fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, must_code); \
-      exit(1);                                                                      \
-    }                                                                               \
-  } while (0)
-#define INVALID(call) GIVES(NIXL_CAPI_ERROR_INVALID_PARAM, call)
 
 typedef struct {
   nixl_capi_agent_t agent;

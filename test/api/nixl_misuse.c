@@ -11,109 +11,109 @@ enum { kArgsMax = 8, kFunctions = 103 };
 
 /* What stands in a function's place `i`, by a letter: a handle of a kind, q optional arguments and X a list that may be
    left out, v where something is stored or read from, z a text. */
-#define EACH_FUNCTION(F) \
-  F(create_configured_agent, "zvv", p[0], p[1], p[2]) \
-  F(create_agent, "zv", p[0], p[1]) \
-  F(destroy_agent, "a", p[0]) \
-  F(get_local_md, "avv", p[0], p[1], p[2]) \
-  F(get_local_partial_md, "arvvq", p[0], p[1], p[2], p[3], p[4]) \
-  F(load_remote_md, "avv", p[0], p[1], 1, p[2]) \
-  F(invalidate_remote_md, "az", p[0], p[1]) \
-  F(invalidate_local_md, "aq", p[0], p[1]) \
-  F(check_remote_md, "azX", p[0], p[1], p[2]) \
-  F(send_local_md, "aq", p[0], p[1]) \
-  F(send_local_partial_md, "arq", p[0], p[1], p[2]) \
-  F(fetch_remote_md, "azq", p[0], p[1], p[2]) \
-  F(get_available_plugins, "av", p[0], p[1]) \
-  F(destroy_string_list, "s", p[0]) \
-  F(string_list_size, "sv", p[0], p[1]) \
-  F(string_list_get, "sv", p[0], 0, p[1]) \
-  F(get_plugin_params, "azvv", p[0], p[1], p[2], p[3]) \
-  F(destroy_mem_list, "l", p[0]) \
-  F(destroy_params, "p", p[0]) \
-  F(create_backend, "azpv", p[0], p[1], p[2], p[3]) \
-  F(destroy_backend, "b", p[0]) \
-  F(get_backend_params, "abvv", p[0], p[1], p[2], p[3]) \
-  F(create_opt_args, "v", p[0]) \
-  F(destroy_opt_args, "o", p[0]) \
-  F(opt_args_add_backend, "ob", p[0], p[1]) \
-  F(opt_args_set_notif_msg, "ov", p[0], p[1], 1) \
-  F(opt_args_get_notif_msg, "ovv", p[0], p[1], p[2]) \
-  F(opt_args_set_custom_param, "ov", p[0], p[1], 1) \
-  F(opt_args_get_custom_param, "ovv", p[0], p[1], p[2]) \
-  F(opt_args_set_has_notif, "o", p[0], true) \
-  F(opt_args_get_has_notif, "ov", p[0], p[1]) \
-  F(opt_args_set_skip_desc_merge, "o", p[0], true) \
-  F(opt_args_get_skip_desc_merge, "ov", p[0], p[1]) \
-  F(opt_args_set_ip_addr, "oz", p[0], p[1]) \
-  F(opt_args_set_port, "o", p[0], 1) \
-  F(create_params, "v", p[0]) \
-  F(params_add, "pzz", p[0], p[1], p[2]) \
-  F(params_is_empty, "pv", p[0], p[1]) \
-  F(params_create_iterator, "pv", p[0], p[1]) \
-  F(params_iterator_next, "ivvv", p[0], p[1], p[2], p[3]) \
-  F(params_destroy_iterator, "i", p[0]) \
-  F(mem_list_is_empty, "lv", p[0], p[1]) \
-  F(mem_list_size, "lv", p[0], p[1]) \
-  F(mem_list_get, "lv", p[0], 0, p[1]) \
-  F(mem_type_to_string, "v", NIXL_CAPI_MEM_DRAM, p[0]) \
-  F(register_mem, "arq", p[0], p[1], p[2]) \
-  F(deregister_mem, "arq", p[0], p[1], p[2]) \
-  F(agent_make_connection, "azq", p[0], p[1], p[2]) \
-  F(prep_xfer_dlist, "azxvq", p[0], p[1], p[2], p[3], p[4]) \
-  F(release_xfer_dlist_handle, "ah", p[0], p[1]) \
+#define EACH_FUNCTION(F)                                                                              \
+  F(create_configured_agent, "zvv", p[0], p[1], p[2])                                                 \
+  F(create_agent, "zv", p[0], p[1])                                                                   \
+  F(destroy_agent, "a", p[0])                                                                         \
+  F(get_local_md, "avv", p[0], p[1], p[2])                                                            \
+  F(get_local_partial_md, "arvvq", p[0], p[1], p[2], p[3], p[4])                                      \
+  F(load_remote_md, "avv", p[0], p[1], 1, p[2])                                                       \
+  F(invalidate_remote_md, "az", p[0], p[1])                                                           \
+  F(invalidate_local_md, "aq", p[0], p[1])                                                            \
+  F(check_remote_md, "azX", p[0], p[1], p[2])                                                         \
+  F(send_local_md, "aq", p[0], p[1])                                                                  \
+  F(send_local_partial_md, "arq", p[0], p[1], p[2])                                                   \
+  F(fetch_remote_md, "azq", p[0], p[1], p[2])                                                         \
+  F(get_available_plugins, "av", p[0], p[1])                                                          \
+  F(destroy_string_list, "s", p[0])                                                                   \
+  F(string_list_size, "sv", p[0], p[1])                                                               \
+  F(string_list_get, "sv", p[0], 0, p[1])                                                             \
+  F(get_plugin_params, "azvv", p[0], p[1], p[2], p[3])                                                \
+  F(destroy_mem_list, "l", p[0])                                                                      \
+  F(destroy_params, "p", p[0])                                                                        \
+  F(create_backend, "azpv", p[0], p[1], p[2], p[3])                                                   \
+  F(destroy_backend, "b", p[0])                                                                       \
+  F(get_backend_params, "abvv", p[0], p[1], p[2], p[3])                                               \
+  F(create_opt_args, "v", p[0])                                                                       \
+  F(destroy_opt_args, "o", p[0])                                                                      \
+  F(opt_args_add_backend, "ob", p[0], p[1])                                                           \
+  F(opt_args_set_notif_msg, "ov", p[0], p[1], 1)                                                      \
+  F(opt_args_get_notif_msg, "ovv", p[0], p[1], p[2])                                                  \
+  F(opt_args_set_custom_param, "ov", p[0], p[1], 1)                                                   \
+  F(opt_args_get_custom_param, "ovv", p[0], p[1], p[2])                                               \
+  F(opt_args_set_has_notif, "o", p[0], true)                                                          \
+  F(opt_args_get_has_notif, "ov", p[0], p[1])                                                         \
+  F(opt_args_set_skip_desc_merge, "o", p[0], true)                                                    \
+  F(opt_args_get_skip_desc_merge, "ov", p[0], p[1])                                                   \
+  F(opt_args_set_ip_addr, "oz", p[0], p[1])                                                           \
+  F(opt_args_set_port, "o", p[0], 1)                                                                  \
+  F(create_params, "v", p[0])                                                                         \
+  F(params_add, "pzz", p[0], p[1], p[2])                                                              \
+  F(params_is_empty, "pv", p[0], p[1])                                                                \
+  F(params_create_iterator, "pv", p[0], p[1])                                                         \
+  F(params_iterator_next, "ivvv", p[0], p[1], p[2], p[3])                                             \
+  F(params_destroy_iterator, "i", p[0])                                                               \
+  F(mem_list_is_empty, "lv", p[0], p[1])                                                              \
+  F(mem_list_size, "lv", p[0], p[1])                                                                  \
+  F(mem_list_get, "lv", p[0], 0, p[1])                                                                \
+  F(mem_type_to_string, "v", NIXL_CAPI_MEM_DRAM, p[0])                                                \
+  F(register_mem, "arq", p[0], p[1], p[2])                                                            \
+  F(deregister_mem, "arq", p[0], p[1], p[2])                                                          \
+  F(agent_make_connection, "azq", p[0], p[1], p[2])                                                   \
+  F(prep_xfer_dlist, "azxvq", p[0], p[1], p[2], p[3], p[4])                                           \
+  F(release_xfer_dlist_handle, "ah", p[0], p[1])                                                      \
   F(make_xfer_req, "ahvhvvq", p[0], NIXL_CAPI_XFER_OP_READ, p[1], p[2], 1, p[3], p[4], 1, p[5], p[6]) \
-  F(get_notifs, "anq", p[0], p[1], p[2]) \
-  F(create_notif_map, "v", p[0]) \
-  F(destroy_notif_map, "n", p[0]) \
-  F(gen_notif, "azvq", p[0], p[1], p[2], 1, p[3]) \
-  F(create_xfer_req, "axxzvq", p[0], NIXL_CAPI_XFER_OP_READ, p[1], p[2], p[3], p[4], p[5]) \
-  F(estimate_xfer_cost, "atqvvv", p[0], p[1], p[2], p[3], p[4], p[5]) \
-  F(post_xfer_req, "atq", p[0], p[1], p[2]) \
-  F(get_xfer_status, "at", p[0], p[1]) \
-  F(query_xfer_backend, "atv", p[0], p[1], p[2]) \
-  F(release_xfer_req, "at", p[0], p[1]) \
-  F(destroy_xfer_req, "t", p[0]) \
-  F(create_xfer_dlist, "v", NIXL_CAPI_MEM_DRAM, p[0]) \
-  F(destroy_xfer_dlist, "x", p[0]) \
-  F(xfer_dlist_get_type, "xv", p[0], p[1]) \
-  F(xfer_dlist_add_desc, "x", p[0], 4096, 1, 0) \
-  F(xfer_dlist_desc_count, "xv", p[0], p[1]) \
-  F(xfer_dlist_len, "xv", p[0], p[1]) \
-  F(xfer_dlist_is_empty, "xv", p[0], p[1]) \
-  F(xfer_dlist_trim, "x", p[0]) \
-  F(xfer_dlist_rem_desc, "x", p[0], 0) \
-  F(xfer_dlist_clear, "x", p[0]) \
-  F(xfer_dlist_resize, "x", p[0], 1) \
-  F(xfer_dlist_print, "x", p[0]) \
-  F(create_reg_dlist, "v", NIXL_CAPI_MEM_DRAM, p[0]) \
-  F(destroy_reg_dlist, "r", p[0]) \
-  F(reg_dlist_get_type, "rv", p[0], p[1]) \
-  F(reg_dlist_add_desc, "r", p[0], 4096, 1, 0, NULL, 1) \
-  F(reg_dlist_desc_count, "rv", p[0], p[1]) \
-  F(reg_dlist_is_empty, "rv", p[0], p[1]) \
-  F(reg_dlist_trim, "r", p[0]) \
-  F(reg_dlist_rem_desc, "r", p[0], 0) \
-  F(reg_dlist_clear, "r", p[0]) \
-  F(reg_dlist_resize, "r", p[0], 1) \
-  F(reg_dlist_print, "r", p[0]) \
-  F(notif_map_size, "nv", p[0], p[1]) \
-  F(notif_map_get_agent_at, "nv", p[0], 0, p[1]) \
-  F(notif_map_get_notifs_size, "nzv", p[0], p[1], p[2]) \
-  F(notif_map_get_notif, "nzvv", p[0], p[1], 0, p[2], p[3]) \
-  F(notif_map_clear, "n", p[0]) \
-  F(create_query_resp_list, "v", p[0]) \
-  F(destroy_query_resp_list, "y", p[0]) \
-  F(query_resp_list_size, "yv", p[0], p[1]) \
-  F(query_resp_list_has_value, "yv", p[0], 0, p[1]) \
-  F(query_resp_list_get_params, "yv", p[0], 0, p[1]) \
-  F(query_mem, "aryq", p[0], p[1], p[2], p[3]) \
-  F(prep_mem_view_local, "axv", p[0], p[1], p[2], NULL) \
-  F(prep_mem_view_remote, "amv", p[0], p[1], p[2], NULL) \
-  F(create_remote_dlist, "v", NIXL_CAPI_MEM_DRAM, p[0]) \
-  F(destroy_remote_dlist, "m", p[0]) \
-  F(remote_dlist_add_desc, "m", p[0], 4096, 1, 0, NULL) \
-  F(release_mem_view, "a", p[0], NULL) \
+  F(get_notifs, "anq", p[0], p[1], p[2])                                                              \
+  F(create_notif_map, "v", p[0])                                                                      \
+  F(destroy_notif_map, "n", p[0])                                                                     \
+  F(gen_notif, "azvq", p[0], p[1], p[2], 1, p[3])                                                     \
+  F(create_xfer_req, "axxzvq", p[0], NIXL_CAPI_XFER_OP_READ, p[1], p[2], p[3], p[4], p[5])            \
+  F(estimate_xfer_cost, "atqvvv", p[0], p[1], p[2], p[3], p[4], p[5])                                 \
+  F(post_xfer_req, "atq", p[0], p[1], p[2])                                                           \
+  F(get_xfer_status, "at", p[0], p[1])                                                                \
+  F(query_xfer_backend, "atv", p[0], p[1], p[2])                                                      \
+  F(release_xfer_req, "at", p[0], p[1])                                                               \
+  F(destroy_xfer_req, "t", p[0])                                                                      \
+  F(create_xfer_dlist, "v", NIXL_CAPI_MEM_DRAM, p[0])                                                 \
+  F(destroy_xfer_dlist, "x", p[0])                                                                    \
+  F(xfer_dlist_get_type, "xv", p[0], p[1])                                                            \
+  F(xfer_dlist_add_desc, "x", p[0], 4096, 1, 0)                                                       \
+  F(xfer_dlist_desc_count, "xv", p[0], p[1])                                                          \
+  F(xfer_dlist_len, "xv", p[0], p[1])                                                                 \
+  F(xfer_dlist_is_empty, "xv", p[0], p[1])                                                            \
+  F(xfer_dlist_trim, "x", p[0])                                                                       \
+  F(xfer_dlist_rem_desc, "x", p[0], 0)                                                                \
+  F(xfer_dlist_clear, "x", p[0])                                                                      \
+  F(xfer_dlist_resize, "x", p[0], 1)                                                                  \
+  F(xfer_dlist_print, "x", p[0])                                                                      \
+  F(create_reg_dlist, "v", NIXL_CAPI_MEM_DRAM, p[0])                                                  \
+  F(destroy_reg_dlist, "r", p[0])                                                                     \
+  F(reg_dlist_get_type, "rv", p[0], p[1])                                                             \
+  F(reg_dlist_add_desc, "r", p[0], 4096, 1, 0, NULL, 1)                                               \
+  F(reg_dlist_desc_count, "rv", p[0], p[1])                                                           \
+  F(reg_dlist_is_empty, "rv", p[0], p[1])                                                             \
+  F(reg_dlist_trim, "r", p[0])                                                                        \
+  F(reg_dlist_rem_desc, "r", p[0], 0)                                                                 \
+  F(reg_dlist_clear, "r", p[0])                                                                       \
+  F(reg_dlist_resize, "r", p[0], 1)                                                                   \
+  F(reg_dlist_print, "r", p[0])                                                                       \
+  F(notif_map_size, "nv", p[0], p[1])                                                                 \
+  F(notif_map_get_agent_at, "nv", p[0], 0, p[1])                                                      \
+  F(notif_map_get_notifs_size, "nzv", p[0], p[1], p[2])                                               \
+  F(notif_map_get_notif, "nzvv", p[0], p[1], 0, p[2], p[3])                                           \
+  F(notif_map_clear, "n", p[0])                                                                       \
+  F(create_query_resp_list, "v", p[0])                                                                \
+  F(destroy_query_resp_list, "y", p[0])                                                               \
+  F(query_resp_list_size, "yv", p[0], p[1])                                                           \
+  F(query_resp_list_has_value, "yv", p[0], 0, p[1])                                                   \
+  F(query_resp_list_get_params, "yv", p[0], 0, p[1])                                                  \
+  F(query_mem, "aryq", p[0], p[1], p[2], p[3])                                                        \
+  F(prep_mem_view_local, "axv", p[0], p[1], p[2], NULL)                                               \
+  F(prep_mem_view_remote, "amv", p[0], p[1], p[2], NULL)                                              \
+  F(create_remote_dlist, "v", NIXL_CAPI_MEM_DRAM, p[0])                                               \
+  F(destroy_remote_dlist, "m", p[0])                                                                  \
+  F(remote_dlist_add_desc, "m", p[0], 4096, 1, 0, NULL)                                               \
+  F(release_mem_view, "a", p[0], NULL)                                                                \
   F(get_xfer_telemetry, "atv", p[0], p[1], p[2])
 
 #define CALLER(name, kinds, ...) \
@@ -217,7 +217,7 @@ static void refuses(const Function* function, void* const* arguments, size_t at,
 }
 
 static void misuse(const Function* function) {
-  static uint64_t room[64];   /* For whatever is stored. */
+  static uint64_t room[64]; /* For whatever is stored. */
   const size_t count = strlen(function->kinds);
   for (size_t at = 0; at < count; ++at) {
     void* arguments[kArgsMax] = {NULL};

@@ -201,7 +201,7 @@ Status Agent::make_connection(std::string_view name, const OptArgs* opt) {
 Status Agent::send_local_md(const OptArgs* opt) {
   constexpr std::string_view kCall = "send_local_md";
   if (!core_) return empty_handle(kCall);
-  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange());
+  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange(kCall));
   HAWSER_TRY_ASSIGN(std::string blob, core_->metadata(kCall, nullptr, nullptr));
   return exchange->send(kCall, std::move(blob), false, opt);
 }
@@ -209,7 +209,7 @@ Status Agent::send_local_md(const OptArgs* opt) {
 Status Agent::send_local_partial_md(const RegDescList& list, const OptArgs* opt) {
   constexpr std::string_view kCall = "send_local_partial_md";
   if (!core_) return empty_handle(kCall);
-  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange());
+  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange(kCall));
   HAWSER_TRY_ASSIGN(std::string blob, core_->metadata(kCall, &list, opt));
   return exchange->send(kCall, std::move(blob), true, opt);
 }
@@ -217,14 +217,14 @@ Status Agent::send_local_partial_md(const RegDescList& list, const OptArgs* opt)
 Status Agent::fetch_remote_md(std::string_view name, const OptArgs* opt) {
   constexpr std::string_view kCall = "fetch_remote_md";
   if (!core_) return empty_handle(kCall);
-  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange());
+  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange(kCall));
   return exchange->fetch(kCall, name, opt);
 }
 
 Status Agent::invalidate_local_md(const OptArgs* opt) {
   constexpr std::string_view kCall = "invalidate_local_md";
   if (!core_) return empty_handle(kCall);
-  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange());
+  HAWSER_TRY_ASSIGN(const auto exchange, core_->exchange(kCall));
   return exchange->invalidate(kCall, opt);
 }
 

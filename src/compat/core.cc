@@ -93,11 +93,10 @@ Status AgentCore::open_exchange() {
   return {};
 }
 
-Result<std::shared_ptr<Exchange>> AgentCore::exchange() {
-  HAWSER_TRY(need_home("exchange of metadata"));
+Result<std::shared_ptr<Exchange>> AgentCore::exchange(std::string_view call) {
+  HAWSER_TRY(need_home(call));
   const std::lock_guard lock(exchange_mutex_);
-  if (is_closed())
-    return refusal(NixlCode::kBackend, "exchange of metadata", base::format("agent '{}' is closed", name_));
+  if (is_closed()) return refusal(NixlCode::kBackend, call, base::format("agent '{}' is closed", name_));
   if (!exchange_) HAWSER_TRY(open_exchange());
   return exchange_;
 }

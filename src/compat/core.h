@@ -176,7 +176,7 @@ class AgentCore {
   void keep_room(std::vector<plan::RowBlock> room);
 
   /// Metadata that travels by itself. Made at the first call, where neither an etcd nor a listen thread was asked for.
-  Result<std::shared_ptr<Exchange>> exchange();
+  Result<std::shared_ptr<Exchange>> exchange(std::string_view call);
   /// The user's word: unlike `invalidate` it also ends the following of what was fetched.
   Status forget(std::string_view name);
 

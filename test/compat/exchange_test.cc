@@ -46,7 +46,7 @@ class Side {
     registered_ = agent_.register_memory(list).value();
   }
   Agent& agent() { return agent_; }
-  std::uint16_t port() { return agent_.core()->exchange().value()->port(); }
+  std::uint16_t port() { return agent_.core()->exchange("port").value()->port(); }
   bool knows(const std::string& name, bool wanted = true) {
     return eventually([&] { return agent_.check_remote_metadata(name) == wanted; });
   }

@@ -23,7 +23,8 @@ SMALL = ["--layers", "4", "--kv-heads", "2", "--head-dim", "64", "--requests", "
 def run(*arguments, expect=0, env=None, timeout=60):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
     environment.update(env or {})
-    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=timeout, env=environment)
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout,
+                          env=environment)
     if done.returncode != expect:
         sys.exit(f"hawser {' '.join(arguments)}: exit code {done.returncode}, expected {expect}\n"
                  f"stdout:\n{done.stdout}\nstderr:\n{done.stderr}")
@@ -278,9 +279,10 @@ def test_demo_failures():
 class Serve:
     """A `hawser serve --json` in the background; its lines as they come."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, env=None):
         self.process = subprocess.Popen([PROGRAM, "serve", "--json", "--interval", "1s", *arguments],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})})
         line = self.process.stdout.readline()
         if not line:
             sys.exit(f"serve said nothing: {self.process.communicate()}")
@@ -501,4 +503,5 @@ def test_sim():
     run("sim", "--trace", "--json", expect=2)
 
 
-globals()[f"test_{sys.argv[2]}"]()
+if __name__ == "__main__":
+    globals()[f"test_{sys.argv[2]}"]()

@@ -81,8 +81,7 @@ Result<Json> Calls::call(Json request, std::string_view tail) {
     waiting_[id] = std::nullopt;
   }
   request["id"] = id;
-  Result<std::string> bytes = encode_file_message(request, tail);
-  Status failed = bytes ? send(*bytes, deadline) : bytes.error();
+  Status failed = send(encode_file_message(request, tail), deadline);
   mutex_.lock();
   while (failed.ok() && !waiting_[id]) {
     answered_.wait_until(mutex_, std::min(deadline, Clock::steady().now() + kSlice));

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "base/try.h"
+#include "cli/files/part_file.h"
 #include "cli/interrupt.h"
 
 namespace hawser::cli {
@@ -36,6 +37,14 @@ Result<base::Fd> open_file(const std::string& path, int flags) {
   return fd;
 }
 
+Result<std::shared_ptr<PartFile>> open_part(const std::string& local) {
+  HAWSER_TRY(make_parent(local));
+  const std::filesystem::path path = local;
+  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  HAWSER_TRY_ASSIGN(base::Fd folder, open_file(parent, O_RDONLY | O_DIRECTORY));
+  return PartFile::open(std::move(folder), path.filename().string(), local, true);
+}
+
 }  // namespace
 
 Copier::Copier(Agent& agent, const Peer& peer, Duration timeout, Region window,
@@ -58,7 +67,7 @@ Status Copier::hello() {
 }
 
 Result<Json> Copier::stat(const std::string& path) {
-  HAWSER_TRY_ASSIGN(Json facts, calls_.call({{"op", "stat"}, {"path", path}}));
+  HAWSER_TRY_ASSIGN(Json facts, calls_.call({{"op", "stat"}, {"path", json_of_path(path)}}));
   if (!facts.value("exists", false)) return Status(Code::kNotFound, fmt::format("the server has no '{}'", path));
   return facts;
 }
@@ -66,10 +75,12 @@ Result<Json> Copier::stat(const std::string& path) {
 Result<std::vector<RemoteFile>> Copier::list(const std::string& path) {
   std::vector<RemoteFile> files;
   for (bool more = true; more;) {
-    HAWSER_TRY_ASSIGN(const Json part, calls_.call({{"op", "list"}, {"path", path}, {"from", files.size()}}));
+    HAWSER_TRY_ASSIGN(const Json part,
+                      calls_.call({{"op", "list"}, {"path", json_of_path(path)}, {"from", files.size()}}));
     const std::size_t before = files.size();
     for (const Json& file : part.value("files", Json::array())) {
-      files.push_back({.path = file.value("path", ""), .size = file.value("size", std::uint64_t{0})});
+      HAWSER_TRY_ASSIGN(std::string name, path_from(file.value("path", Json())));
+      files.push_back({.path = std::move(name), .size = file.value("size", std::uint64_t{0})});
     }
     more = part.value("more", false) && files.size() > before;
   }
@@ -87,12 +98,11 @@ Status Copier::for_chunks(std::uint64_t size, const ChunkMover& move) {
       const std::uint64_t offset = chunk * kFileChunk, bytes = std::min(kFileChunk, size - offset);
       Status status = interrupt_status();
       if (status.ok()) status = move(offset, bytes, number);
+      const base::MutexLock lock(mutex);
       if (status.ok()) {
-        in_place_ += bytes;
-        if (number == 0) progress_(in_place_);
+        progress_(in_place_ += bytes);
         continue;
       }
-      const base::MutexLock lock(mutex);
       if (!failed.exchange(true)) first = std::move(status);
     }
   };
@@ -112,15 +122,14 @@ Status Copier::fetch(const std::string& remote, const std::string& local) {
                          .size = found.value("size", std::uint64_t{0}),
                          .mode = found.value("mode", 0644u),
                          .mtime_ns = found.value("mtime_ns", std::int64_t{0})};
-  const std::string part = local + std::string(kPartSuffix);
-  HAWSER_TRY(make_parent(local));
-  HAWSER_TRY_ASSIGN(const base::Fd fd, open_file(part, O_RDWR | O_CREAT));
-  HAWSER_TRY_ASSIGN(const FileFacts here, facts_of(fd.get(), part));
+  HAWSER_TRY_ASSIGN(const std::shared_ptr<PartFile> part, open_part(local));
+  HAWSER_TRY_ASSIGN(const FileFacts here, part->facts());
+  const Json path = json_of_path(remote);
   const auto is_kept = [&](std::uint64_t offset, std::uint64_t size, std::size_t number) -> Result<bool> {
     if (offset + size > here.size) return false;
-    HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), part, offset, slot(number, size)));
+    HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(part->fd(), part->path(), offset, slot(number, size)));
     HAWSER_TRY_ASSIGN(const Json sum,
-                      calls_.call({{"op", "hash"}, {"path", remote}, {"offset", offset}, {"size", size}}));
+                      calls_.call({{"op", "hash"}, {"path", path}, {"offset", offset}, {"size", size}}));
     return read.bytes == size && sum.value("hash", "") == read.sum;
   };
   HAWSER_TRY(for_chunks(source.size, [&](std::uint64_t offset, std::uint64_t size, std::size_t number) -> Status {
@@ -132,20 +141,18 @@ Status Copier::fetch(const std::string& remote, const std::string& local) {
     HAWSER_TRY_ASSIGN(
         const Json told,
         calls_.call(
-            {{"op", "read"}, {"path", remote}, {"offset", offset}, {"size", size}, {"slot", number * kFileChunk}}));
+            {{"op", "read"}, {"path", path}, {"offset", offset}, {"size", size}, {"slot", number * kFileChunk}}));
     if (told.value("size", source.size + 1) != source.size ||
         told.value("mtime_ns", std::int64_t{-1}) != source.mtime_ns) {
       return changed(remote);
     }
     if (told.value("hash", "") == sum_of(slot(number, size))) {
-      return write_chunk(fd.get(), part, offset, slot(number, size)).error();
+      return write_chunk(part->fd(), part->path(), offset, slot(number, size)).error();
     }
     return Status(Code::kCorrupt,
                   fmt::format("the bytes of '{}' at {} do not have the sum that was told", remote, offset));
   }));
-  HAWSER_TRY(seal_file(fd.get(), part, source));
-  if (std::rename(part.c_str(), local.c_str()) != 0)
-    return base::errno_status(fmt::format("naming '{}'", local), errno);
+  HAWSER_TRY(part->publish(source));
   totals_ = {.files = totals_.files + 1, .bytes = totals_.bytes + source.size, .bytes_kept = kept_};
   return {};
 }
@@ -156,9 +163,9 @@ Status Copier::send(const std::string& local, const std::string& remote) {
   if (!source.is_file) {
     return Status(Code::kInvalid, fmt::format("'{}' is no regular file", local)).with_advice("folders need -r");
   }
-  const std::string part = remote + std::string(kPartSuffix);
-  HAWSER_TRY_ASSIGN(const Json there, calls_.call({{"op", "stat"}, {"path", part}}));
-  const std::uint64_t part_size = there.value("exists", false) ? there.value("size", std::uint64_t{0}) : 0;
+  const Json path = json_of_path(remote), part = json_of_path(remote + std::string(kPartSuffix));
+  HAWSER_TRY_ASSIGN(const Json there, calls_.call({{"op", "begin"}, {"path", path}}));
+  const auto part_size = there.value("size", std::uint64_t{0});
   HAWSER_TRY(for_chunks(source.size, [&](std::uint64_t offset, std::uint64_t size, std::size_t number) -> Status {
     HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), local, offset, slot(number, size)));
     if (read.bytes < size) return changed(local);
@@ -172,7 +179,7 @@ Status Copier::send(const std::string& local, const std::string& remote) {
     }
     return calls_
         .call({{"op", "write"},
-               {"path", remote},
+               {"path", path},
                {"offset", offset},
                {"size", size},
                {"slot", number * kFileChunk},
@@ -183,7 +190,7 @@ Status Copier::send(const std::string& local, const std::string& remote) {
   if (after.size != source.size || after.mtime_ns != source.mtime_ns) return changed(local);
   HAWSER_TRY(calls_
                  .call({{"op", "finish"},
-                        {"path", remote},
+                        {"path", path},
                         {"size", source.size},
                         {"mode", source.mode},
                         {"mtime_ns", source.mtime_ns}})

@@ -33,7 +33,7 @@ class Copier {
  public:
   static constexpr std::size_t kWindow = 8;  ///< Chunks under way.
 
-  /// Greets the server. `progress` is called from time to time with all bytes that are in place.
+  /// Greets the server. `progress` is called, by one thread at a time, with all bytes that are in place.
   static Result<std::unique_ptr<Copier>> open(Agent& agent, const Peer& peer, Duration timeout,
                                               std::function<void(std::uint64_t)> progress);
 

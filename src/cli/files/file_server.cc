@@ -20,8 +20,7 @@ constexpr Duration kReplyDeadline = std::chrono::seconds(5);
 constexpr Duration kRoomPause = std::chrono::milliseconds(1);
 constexpr std::size_t kFilesMax = 100'000;  ///< Listed in one folder.
 
-std::string path_of(const Json& request) { return request.at("path").get<std::string>(); }
-std::string part_of(const std::string& path) { return path + std::string(kPartSuffix); }
+Result<std::string> path_of(const Json& request) { return path_from(request.at("path")); }
 
 struct Span {
   std::uint64_t offset = 0, size = 0, slot = 0;
@@ -95,7 +94,7 @@ void FileServer::work(std::size_t number) {
 void FileServer::serve(std::size_t number, const Message& message) {
   ++requests_;
   const FileMessage request = decode_file_message(message.bytes);
-  if (!request.json.contains("id")) {
+  if (!request.json.contains("id") || !request.json["id"].is_number_unsigned()) {
     ++refused_;
     return;
   }
@@ -122,8 +121,9 @@ Result<Json> FileServer::answer(std::size_t number, const Message& message, cons
   if (op == "stat") return stat(request.json);
   if (op == "list") return list(request.json);
   if (op == "hash") return hash(number, request.json);
+  if (op == "begin") return begin(message.peer, request.json);
   if (op == "write") return write(number, message.peer, request.json);
-  if (op == "finish") return finish(request.json);
+  if (op == "finish") return finish(message.peer, request.json);
   if (op != "read") return Status(Code::kUnsupported, fmt::format("'{}' is no request that is known here", op));
   HAWSER_TRY(read(number, message.peer, request.json));
   *answered = true;
@@ -156,16 +156,17 @@ Status FileServer::may_write() const {
 }
 
 Result<Json> FileServer::stat(const Json& request) {
-  const Result<base::Fd> fd = open_beneath(root_.get(), path_of(request), O_RDONLY);
+  HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
+  const Result<base::Fd> fd = open_beneath(root_.get(), path, O_RDONLY);
   if (!fd && fd.error().code() == Code::kNotFound) return Json{{"exists", false}};
   if (!fd) return fd.error();
-  HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(fd->get(), path_of(request)));
+  HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(fd->get(), path));
   return Json{{"exists", true},     {"folder", facts.is_folder}, {"file", facts.is_file},
               {"size", facts.size}, {"mode", facts.mode},        {"mtime_ns", facts.mtime_ns}};
 }
 
 Result<Json> FileServer::list(const Json& request) {
-  const std::string path = path_of(request);
+  HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
   const auto from = request.value("from", std::size_t{0});
   HAWSER_TRY_ASSIGN(const base::Fd folder, open_beneath(root_.get(), path, O_RDONLY | O_DIRECTORY));
   const std::filesystem::path root = fmt::format("/proc/self/fd/{}/", folder.get());
@@ -181,17 +182,18 @@ Result<Json> FileServer::list(const Json& request) {
   Json listed = Json::array();
   std::size_t bytes = 0, at = from;
   for (; at < files.size() && bytes < kListBytes; ++at) {
-    bytes += files[at].first.size() * 2 + 32;
-    listed.push_back({{"path", files[at].first}, {"size", files[at].second}});
+    listed.push_back({{"path", json_of_path(files[at].first)}, {"size", files[at].second}});
+    bytes += listed.back().dump().size();
   }
   return Json{{"files", std::move(listed)}, {"more", at < files.size()}};
 }
 
 Result<Json> FileServer::hash(std::size_t number, const Json& request) {
   HAWSER_TRY_ASSIGN(const Span span, span_of(request));
-  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path_of(request), O_RDONLY));
+  HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
+  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path, O_RDONLY));
   const std::span<std::byte> bytes = buffer(number, span.size);
-  HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), path_of(request), span.offset, bytes));
+  HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), path, span.offset, bytes));
   return Json{{"bytes", read.bytes}, {"hash", read.sum}};
 }
 
@@ -212,7 +214,7 @@ Status FileServer::move(Operation op, std::size_t number, const Peer& from, std:
 
 Status FileServer::read(std::size_t number, const Peer& from, const Json& request) {
   HAWSER_TRY_ASSIGN(const Span span, span_of(request));
-  const std::string path = path_of(request);
+  HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
   HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path, O_RDONLY));
   HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(fd.get(), path));
   if (!facts.is_file) return Status(Code::kInvalid, fmt::format("'{}' is no regular file", path));
@@ -225,55 +227,79 @@ Status FileServer::read(std::size_t number, const Peer& from, const Json& reques
   }
   const Json json{
       {"id", request.at("id")}, {"ok", true}, {"hash", read.sum}, {"size", facts.size}, {"mtime_ns", facts.mtime_ns}};
-  HAWSER_TRY_ASSIGN(const std::string text, encode_file_message(json));
-  HAWSER_TRY(move(Operation::kWrite, number, from, span.slot, span.size, text));
+  HAWSER_TRY(move(Operation::kWrite, number, from, span.slot, span.size, encode_file_message(json)));
   bytes_read_ += span.size;
   return {};
+}
+
+Result<std::shared_ptr<PartFile>> FileServer::part_for(const Peer& from, const std::string& path, bool make) {
+  HAWSER_TRY_ASSIGN(const Peer peer, client(from));
+  const base::MutexLock lock(uploads_mutex_);
+  const auto found = uploads_.find(peer.incarnation());
+  if (found != uploads_.end() && found->second.path == path) return found->second.part;
+  std::erase_if(uploads_, [&](const auto& entry) {
+    return entry.first == peer.incarnation() || entry.second.from.state() == PeerState::kDown;
+  });
+  HAWSER_TRY_ASSIGN(Beneath at, find_beneath(root_.get(), path, make));
+  if (at.name == ".") return Status(Code::kInvalid, "the served folder is no file");
+  HAWSER_TRY_ASSIGN(std::shared_ptr<PartFile> part, PartFile::open(std::move(at.folder), at.name, path, make));
+  uploads_[peer.incarnation()] = {.from = peer, .path = path, .part = part};
+  return part;
+}
+
+Result<Json> FileServer::begin(const Peer& from, const Json& request) {
+  HAWSER_TRY(may_write());
+  HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
+  HAWSER_TRY_ASSIGN(const std::shared_ptr<PartFile> part, part_for(from, path, true));
+  HAWSER_TRY_ASSIGN(const FileFacts facts, part->facts());
+  return Json{{"size", facts.size}};
 }
 
 Result<Json> FileServer::write(std::size_t number, const Peer& from, const Json& request) {
   HAWSER_TRY(may_write());
   HAWSER_TRY_ASSIGN(const Span span, span_of(request));
-  const std::string part = part_of(path_of(request));
+  HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
+  HAWSER_TRY_ASSIGN(const std::shared_ptr<PartFile> part, part_for(from, path, true));
   HAWSER_TRY(move(Operation::kRead, number, from, span.slot, span.size, std::nullopt));
   const std::span<std::byte> bytes = buffer(number, span.size);
   if (sum_of(bytes) != request.at("hash").get<std::string>()) {
-    return Status(Code::kCorrupt, fmt::format("the bytes of '{}' at {} do not have the sum that was told",
-                                              path_of(request), span.offset));
+    return Status(Code::kCorrupt,
+                  fmt::format("the bytes of '{}' at {} do not have the sum that was told", path, span.offset));
   }
-  HAWSER_TRY(find_beneath(root_.get(), part, true).error());
-  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), part, O_WRONLY | O_CREAT));
-  HAWSER_TRY(write_chunk(fd.get(), part, span.offset, bytes).error());
+  HAWSER_TRY(write_chunk(part->fd(), part->path(), span.offset, bytes).error());
   bytes_written_ += span.size;
   return Json::object();
 }
 
-Result<Json> FileServer::finish(const Json& request) {
+Result<Json> FileServer::finish(const Peer& from, const Json& request) {
   HAWSER_TRY(may_write());
-  const std::string path = path_of(request), part = part_of(path);
-  FileFacts facts{.is_file = true,
-                  .size = request.at("size").get<std::uint64_t>(),
-                  .mode = request.at("mode").get<std::uint32_t>(),
-                  .mtime_ns = request.at("mtime_ns").get<std::int64_t>()};
+  HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
+  const FileFacts facts{.is_file = true,
+                        .size = request.at("size").get<std::uint64_t>(),
+                        .mode = request.at("mode").get<std::uint32_t>(),
+                        .mtime_ns = request.at("mtime_ns").get<std::int64_t>()};
   if (facts.size > kFileSizeMax || facts.mtime_ns < 0) return Status(Code::kInvalid, "no size or time of a file");
-  HAWSER_TRY_ASSIGN(const Beneath at, find_beneath(root_.get(), part, true));
-  HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), part, O_WRONLY | O_CREAT));
-  HAWSER_TRY(seal_file(fd.get(), part, facts));
-  const std::string name = at.name.substr(0, at.name.size() - kPartSuffix.size());
-  if (::renameat(at.folder.get(), at.name.c_str(), at.folder.get(), name.c_str()) != 0) {
-    return base::errno_status(fmt::format("naming '{}'", path), errno);
+  HAWSER_TRY_ASSIGN(const std::shared_ptr<PartFile> part, part_for(from, path, facts.size == 0));
+  const Status published = part->publish(facts);
+  {
+    const base::MutexLock lock(uploads_mutex_);
+    uploads_.erase(from.incarnation());
   }
+  HAWSER_TRY(published);
   ++files_written_;
   return Json::object();
 }
 
 /// A client that does not take its answers loses them; its own deadline then ends its request.
 void FileServer::reply(const Peer& to, const Json& json) {
-  const Result<std::string> text = encode_file_message(json);
-  if (!text) return;
+  std::string text = encode_file_message(json);
+  if (text.size() > kMessageMax) {  // Errors quote what a client wrote.
+    const Status longer(Code::kInvalid, "the request was refused, in more words than an answer may have");
+    text = encode_file_message({{"id", json.value("id", std::uint64_t{0})}, {"ok", false}, {"error", to_json(longer)}});
+  }
   const Instant deadline = Clock::steady().now() + kReplyDeadline;
   Status sent;
-  while ((sent = to.notify(*text)).code() == Code::kBusy && Clock::steady().now() < deadline) {
+  while ((sent = to.notify(text)).code() == Code::kBusy && Clock::steady().now() < deadline) {
     agent_.wait(kRoomPause);
   }
 }

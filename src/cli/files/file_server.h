@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/mutex.h"
+#include "cli/files/part_file.h"
 #include "cli/files/protocol.h"
 
 namespace hawser::cli {
@@ -52,8 +53,11 @@ class FileServer {
   Result<Json> list(const Json& request);
   Result<Json> hash(std::size_t number, const Json& request);
   Status read(std::size_t number, const Peer& from, const Json& request);
+  Result<Json> begin(const Peer& from, const Json& request);
   Result<Json> write(std::size_t number, const Peer& from, const Json& request);
-  Result<Json> finish(const Json& request);
+  Result<Json> finish(const Peer& from, const Json& request);
+  /// The part that this client writes. Each writes one file at a time; another path lets the one before go.
+  Result<std::shared_ptr<PartFile>> part_for(const Peer& from, const std::string& path, bool make);
   Result<Peer> client(const Peer& from);
   Status may_write() const;
   std::span<std::byte> buffer(std::size_t number, std::uint64_t size) const {
@@ -72,6 +76,13 @@ class FileServer {
   std::deque<Message> queue_ HAWSER_GUARDED_BY(mutex_);
   std::map<Incarnation, Peer> clients_ HAWSER_GUARDED_BY(mutex_);  ///< Those whose cards are known.
   bool is_closing_ HAWSER_GUARDED_BY(mutex_) = false;
+  struct Upload {
+    Peer from;
+    std::string path;
+    std::shared_ptr<PartFile> part;
+  };
+  base::Mutex uploads_mutex_;                                                ///< Held while a part is opened.
+  std::map<Incarnation, Upload> uploads_ HAWSER_GUARDED_BY(uploads_mutex_);  ///< Of clients, so as many at most.
   std::atomic<std::uint64_t> requests_{0}, refused_{0}, bytes_read_{0}, bytes_written_{0}, files_written_{0};
   std::vector<std::thread> threads_;
 };

@@ -181,13 +181,25 @@ TEST(Beneath, LinksAreNotFollowed) {
 }
 
 TEST(FileMessage, CarriesATail) {
-  const std::string bytes = encode_file_message({{"op", "hello"}}, std::string_view("\0\1", 2)).value();
+  const std::string bytes = encode_file_message({{"op", "hello"}}, std::string_view("\0\1", 2));
   const FileMessage message = decode_file_message(bytes);
   EXPECT_EQ(message.json["op"], "hello");
   EXPECT_EQ(message.tail, std::string_view("\0\1", 2));
   EXPECT_TRUE(decode_file_message("[1]").json.is_null());
   EXPECT_TRUE(decode_file_message("{").json.is_null());
-  EXPECT_EQ(encode_file_message({{"path", "\xff"}}).error().code(), Code::kInvalid);
+  EXPECT_EQ(decode_file_message(encode_file_message({{"error", "\xff"}})).json["error"], "\xef\xbf\xbd");
+}
+
+TEST(FileMessage, PathsAreBytes) {
+  for (const std::string path : {"", "a/b", "\xc3\xa4", "\xff", "a\xc3/\x80z", "\x01\n\"\\"}) {
+    const FileMessage message = decode_file_message(encode_file_message({{"path", json_of_path(path)}}));
+    EXPECT_EQ(path_from(message.json["path"]).value(), path);
+  }
+  EXPECT_TRUE(json_of_path("\xc3\xa4").is_string()) << "a text where it can be one";
+  for (const Json& none :
+       {Json(), Json(1), Json::object(), Json{{"hex", 1}}, Json{{"hex", "f"}}, Json{{"hex", "0G"}}}) {
+    EXPECT_EQ(path_from(none).error().code(), Code::kInvalid) << none.dump();
+  }
 }
 
 }  // namespace

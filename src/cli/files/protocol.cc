@@ -29,13 +29,34 @@ void Summer::add(std::span<const std::byte> bytes) {
 }
 std::string Summer::text() const { return text_of(XXH3_64bits_digest(state_->of_library)); }
 
-Result<std::string> encode_file_message(const Json& json, std::string_view tail) {
-  std::string bytes;
+Json json_of_path(std::string_view path) {
+  Json text = std::string(path);
   try {
-    bytes = json.dump();
-  } catch (const Json::exception&) {
-    return Status(Code::kInvalid, "a path is not UTF-8, which cp needs");
+    static_cast<void>(text.dump());
+    return text;
+  } catch (const Json::exception&) {  // Not UTF-8.
   }
+  std::string hex;
+  for (const char byte : path) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return Json{{"hex", std::move(hex)}};
+}
+
+Result<std::string> path_from(const Json& json) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  if (json.is_string()) return json.get<std::string>();
+  const Status none(Code::kInvalid, "a path is a text, or {\"hex\": its bytes}");
+  if (!json.is_object() || !json.contains("hex") || !json["hex"].is_string()) return none;
+  const auto& hex = json["hex"].get_ref<const std::string&>();
+  if (hex.size() % 2 != 0 || hex.find_first_not_of(kDigits) != std::string::npos) return none;
+  std::string path;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    path += static_cast<char>(kDigits.find(hex[i]) * kDigits.size() + kDigits.find(hex[i + 1]));
+  }
+  return path;
+}
+
+std::string encode_file_message(const Json& json, std::string_view tail) {
+  std::string bytes = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (!tail.empty()) {
     bytes += '\0';
     bytes += tail;

@@ -10,10 +10,12 @@
 //   list   path from                      -> files [{path size}] more
 //   hash   path offset size               -> hash bytes (fewer where the file ends)
 //   read   path offset size slot          -> hash size mtime_ns; the bytes are at `slot` in the client's region
+//   begin  path                           -> size of `path`.part, this client's alone until it finishes or goes
 //   write  path offset size slot hash     -> the bytes are in `path`.part
-//   finish path size mode mtime_ns        -> `path`.part is `path` now
+//   finish path size mode mtime_ns        -> `path`.part is `path` now, on the device
 //
-// Every answer has `ok`; when it is false `error` holds the status.
+// Every answer has `ok`; when it is false `error` holds the status. A path is a text where it is UTF-8, else an object
+// {"hex": its bytes}: names of files are bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +23,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+
+#include <hawser/status.h>
 
 #include "cli/json_out.h"
 
@@ -56,8 +60,12 @@ struct FileMessage {
   Json json;
   std::string tail;
 };
-/// The JSON, then a zero byte and `tail` where there is one. kInvalid when a path is not UTF-8.
-Result<std::string> encode_file_message(const Json& json, std::string_view tail = {});
+/// A path as it goes into a message, and out of one; kInvalid when it is none.
+Json json_of_path(std::string_view path);
+Result<std::string> path_from(const Json& json);
+
+/// The JSON, then a zero byte and `tail` where there is one. Bytes of other texts that are no UTF-8 are replaced.
+std::string encode_file_message(const Json& json, std::string_view tail = {});
 /// Null JSON when it is none, or nested deeper than any message of ours.
 FileMessage decode_file_message(std::string_view bytes);
 

@@ -127,6 +127,7 @@ Status Core::finish_closing(const std::shared_ptr<LocalRegion>& region, Instant 
     lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(100)));
   }
   Status status(Code::kTimedOut, "close: region '" + region->entry->name + "' is still used by " + holder);
+  if (region->entry->base == nullptr) return status.with_advice("call close again");
   if (!region->entry->arena) return status.with_advice("do not free the memory; call close again");
   region->entry->arena->abandon();
   return status.with_advice("the memory was abandoned: it is never given out again; close may be called again");
@@ -142,13 +143,16 @@ Status Core::close_regions(std::span<const std::shared_ptr<LocalRegion>> closing
     close_the_quiet(rest.first(std::min(kRegionsAtOnce, rest.size())));  // Mostly all of them.
   }
   lane.wake();
-  Status answer;
+  Status answer;  // Of memory sooner than of a file: its owner must not free it.
+  bool is_of_memory = false;
   const backend::AreaSurvey survey(backend::AreaDetail::kPlain);  // One look at the process for all that are adopted.
   for (const auto& region : closing) {
     if (has_closed(*region)) {
       release_pages(*region);
-    } else if (Status status = finish_closing(region, deadline); !status.ok() && answer.ok()) {
-      answer = std::move(status);
+    } else if (Status status = finish_closing(region, deadline); !status.ok()) {
+      const bool has_memory = region->entry->base != nullptr;
+      if (answer.ok() || (has_memory && !is_of_memory)) answer = std::move(status);
+      is_of_memory = is_of_memory || has_memory;
     }
   }
   return answer;

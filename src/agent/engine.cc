@@ -169,12 +169,18 @@ void Engine::begin_close(Instant now) {
   part();
   end_all(Status(Code::kCancelled, "agent '" + core_.identity.name + "' was closed"), now);
   const Status cause(Code::kDisconnected, "agent '" + core_.identity.name + "' was closed");
+  // First those that reach the agent itself: nobody need hear of it, and what the kernel has of files outlives paths.
+  for (OpenBackend& backend : backends_) {
+    if (backend.traits->self_only) backend.port->begin_close(now);
+  }
   for (Session* session : sessions_) feed(*session, proto::SessionEvent::kInvalidate, cause, now);
   for (Stranger& stranger : strangers_) {
     if (stranger.path != nullptr) backends_[stranger.backend].port->release_path(stranger.path);
   }
   strangers_.clear();
-  for (OpenBackend& backend : backends_) backend.port->begin_close(now);
+  for (OpenBackend& backend : backends_) {
+    if (!backend.traits->self_only) backend.port->begin_close(now);
+  }
 }
 
 void Engine::shut_down(Instant now) {

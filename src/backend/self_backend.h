@@ -51,7 +51,8 @@ class SelfPath : public Path {
   /// The oldest message, moved into `out`; false when there is none.
   bool take(std::string* out);
   bool has_message() const { return !messages_.empty(); }
-  /// After `end`: returns once nothing touches the memory of its chunks.
+  /// After `end`: returns once nothing touches the memory of its chunks. In a port that closes, what is left touches it
+  /// until `region_quiet` and `idle` say otherwise.
   virtual void let_go() {}
 
  protected:
@@ -107,6 +108,7 @@ class SelfPort : public Port {
   SelfPort(const Context& context, const SelfKind& kind, std::string address)
       : context_(context), kind_(kind), address_(std::move(address)) {}
   virtual std::unique_ptr<SelfPath> make_path() = 0;
+  bool is_closing() const { return is_closing_; }
   /// How much there is to poll.
   std::size_t news() const;
 

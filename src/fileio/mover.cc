@@ -328,6 +328,12 @@ void Mover::drain(std::span<const base::SlotId> tasks) {
   for (turn(0); std::ranges::any_of(tasks, is_busy); turn(0)) await_end();
 }
 
+bool Mover::touches(const std::byte* memory, std::uint64_t size) const {
+  return std::ranges::any_of(runs_, [&](const Run& run) {
+    return run.size > 0 && !run.waiting && run.memory < memory + size && memory < run.memory + run.size;
+  });
+}
+
 bool Mover::quiet_within(Duration patience) {
   const Instant until = Clock::steady().now() + patience;
   for (;;) {

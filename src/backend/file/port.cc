@@ -6,6 +6,8 @@
 
 #include "backend/chunk_copy.h"
 #include "base/format.h"
+#include "base/log.h"
+#include "fileio/leftovers.h"
 
 namespace hawser::backend::file {
 namespace {
@@ -34,7 +36,7 @@ void FilePath::end_chunks(const Status& why) {
   port_.stop_chunks([this](const FilePath& path, const Chunk&) { return &path == this; }, why);
 }
 
-void FilePath::let_go() { port_.drain(*this); }
+void FilePath::let_go() { port_.let_go(*this); }
 
 PathCounters FilePath::counters() const {
   PathCounters counters = SelfPath::counters();
@@ -50,12 +52,26 @@ std::string FilePath::describe() const {
       port_.io().name(), counts.bytes_direct, counts.bytes_buffered, counts.operations, counts.syncs);
 }
 
-void FilePort::drain(const FilePath& path) {
+FilePort::~FilePort() {
+  if (mover_->quiet_within(Duration::zero())) return;
+  HAWSER_LOG(
+      context().log, kWarn,
+      "{}: closed with {} operations on its files that the system has not ended; their memory stays in use until "
+      "it has",
+      context().identity.name, mover_->queue().in_flight());
+  fileio::keep_until_ended(std::move(mover_), {});  // The agent said whose memory that is.
+}
+
+void FilePort::let_go(const FilePath& path) {
   std::vector<base::SlotId> tasks;
-  active_.for_each([&](base::SlotId, const Active& active) {
-    if (active.path == &path) tasks.push_back(active.task);
+  active_.for_each([&](base::SlotId, Active& active) {
+    if (active.path != &path) return;
+    tasks.push_back(active.task);
+    if (!is_closing()) return;
+    active.path = nullptr;
+    ++left_;
   });
-  mover_.drain(tasks);
+  if (!is_closing()) mover_->drain(tasks);
   collect();
 }
 
@@ -69,13 +85,13 @@ void FilePort::stop_chunks(Matches&& matches, const Status& why) {
     path.chunk_ended(chunk, why.with_buffer(BufferState::kUntouched));
   });
   active_.for_each([&](base::SlotId, const Active& active) {
-    if (matches(*active.path, active.chunk)) mover_.stop(active.task, why);
+    if (active.path != nullptr && matches(*active.path, active.chunk)) mover_->stop(active.task, why);
   });
 }
 
 /// Gives chunks to the mover, transfer by transfer.
 void FilePort::feed() {
-  while (mover_.has_room() && !active_.full()) {
+  while (mover_->has_room() && !active_.full()) {
     Job* job = queue().front();
     if (job == nullptr) return;
     FilePath& path = static_cast<FilePath&>(*job->path);
@@ -94,23 +110,28 @@ void FilePort::feed() {
       path.chunk_ended(chunk, closed().with_buffer(BufferState::kUntouched));
       continue;
     }
-    const auto active = active_.emplace(Active{.path = &path, .chunk = chunk, .task = {}});
-    active.value->task = mover_.take({.op = chunk.op,
-                                      .file = region.file,
-                                      .pieces = chunk.pieces,
-                                      .cookie = active.id.to_u64(),
-                                      .durable = chunk.durable});
+    const auto active =
+        active_.emplace(Active{.path = &path, .chunk = chunk, .file = {region.index, region.generation}, .task = {}});
+    active.value->task = mover_->take({.op = chunk.op,
+                                       .file = region.file,
+                                       .pieces = chunk.pieces,
+                                       .cookie = active.id.to_u64(),
+                                       .durable = chunk.durable});
   }
 }
 
 void FilePort::collect() {
   std::array<fileio::Moved, 64> moved;
-  for (std::size_t count = 0; (count = mover_.poll(moved)) > 0;) {
+  for (std::size_t count = 0; (count = mover_->poll(moved)) > 0;) {
     for (std::size_t i = 0; i < count; ++i) {
       const base::SlotId id = base::SlotId::from_u64(moved[i].cookie);
       const Active active = *active_.get(id);
       active_.erase(id);
-      active.path->chunk_ended(active.chunk, moved[i].status);
+      if (active.path == nullptr) {
+        --left_;
+      } else {
+        active.path->chunk_ended(active.chunk, moved[i].status);
+      }
     }
   }
 }
@@ -118,19 +139,20 @@ void FilePort::collect() {
 void FilePort::stop_closed() {
   const RegionEntry* open = nullptr;
   active_.for_each([&](base::SlotId, const Active& active) {
+    if (active.path == nullptr) return;
     const RegionEntry& region = region_of(active.chunk);
     if (&region == open) return;
     if (context().regions.is_open(region.index, region.generation)) {
       open = &region;
     } else {
-      mover_.stop(active.task, closed());
+      mover_->stop(active.task, closed());
     }
   });
 }
 
 std::size_t FilePort::serve(std::uint64_t buffered_max) {
   feed();
-  const std::size_t work = mover_.turn(buffered_max);
+  const std::size_t work = mover_->turn(buffered_max);
   collect();
   feed();
   return work;
@@ -142,7 +164,9 @@ std::size_t FilePort::turn(Instant, const TurnBudget& budget) {
   return work + news();
 }
 
-bool FilePort::prepare_sleep() { return news() == 0 && mover_.can_sleep() && (queue().empty() || !mover_.has_room()); }
+bool FilePort::prepare_sleep() {
+  return news() == 0 && mover_->can_sleep() && (queue().empty() || !mover_->has_room());
+}
 
 bool FilePort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
   const auto is_of_it = [&](const FilePath&, const Chunk& chunk) {
@@ -150,12 +174,24 @@ bool FilePort::region_quiet(std::uint32_t index, std::uint32_t generation, std::
     return region.index == index && region.generation == generation;
   };
   stop_chunks(is_of_it, closed());
-  mover_.turn(0);
+  mover_->turn(0);
   collect();
   std::uint32_t left = 0;
-  active_.for_each([&](base::SlotId, const Active& active) { left += is_of_it(*active.path, active.chunk) ? 1 : 0; });
+  active_.for_each([&](base::SlotId, const Active& active) {
+    left += active.file.index == index && active.file.generation == generation ? 1 : 0;
+  });
   if (left > 0 && holder != nullptr) *holder = base::format("{} chunks that the kernel still moves", left);
-  return left == 0;
+  return left == 0 && memory_quiet(index, generation, holder);
+}
+
+/// The agent counts the transfers that use its memory; here are those that it has ended, as it closes.
+bool FilePort::memory_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) const {
+  if (left_ == 0) return true;
+  const std::shared_ptr<const RegionEntry> region = context().regions.at(index);
+  if (region == nullptr || region->generation != generation || region->base == nullptr) return true;
+  if (!mover_->touches(region->base, region->size)) return true;
+  if (holder != nullptr) *holder = "operations on files that the kernel has not ended";
+  return false;
 }
 
 }  // namespace hawser::backend::file

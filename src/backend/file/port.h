@@ -3,7 +3,9 @@
 // FilePort: paths from an agent to its own files. Chunks wait in the port's queue, a few hundred at a time are moved by
 // a fileio::Mover; messages come back on the path that sent them, so the backend can be an agent's only one.
 //
-// A chunk of a region that was closed starts nothing more and ends once nothing of it is in flight.
+// A chunk of a region that was closed starts nothing more and ends once nothing of it is in flight. When the agent
+// closes, nobody waits here for the kernel: what it has is left to it, `region_quiet` tells of its memory as long as
+// the agent has patience, and then the mover is left behind (fileio/leftovers.h).
 //
 // Thread rule: confined to its lane. Lifetime: the context's references outlive it.
 
@@ -40,7 +42,10 @@ class FilePath final : public SelfPath {
 class FilePort final : public SelfPort {
  public:
   FilePort(const Context& context, std::string address, std::unique_ptr<fileio::Queue> queue, std::uint32_t depth)
-      : SelfPort(context, kKind, std::move(address)), mover_(std::move(queue), depth), active_(fileio::kRequestsMax) {}
+      : SelfPort(context, kKind, std::move(address)),
+        mover_(std::make_unique<fileio::Mover>(std::move(queue), depth)),
+        active_(fileio::kRequestsMax) {}
+  ~FilePort() override;
 
   std::size_t turn(Instant now, const TurnBudget& budget) override;
   int wait_fd() const override { return mover_wait_fd_; }
@@ -49,15 +54,16 @@ class FilePort final : public SelfPort {
   bool idle() const override { return SelfPort::idle() && active_.empty(); }
 
   // For its paths.
-  const fileio::Mover& mover() const { return mover_; }
-  fileio::Queue& io() { return mover_.queue(); }
+  const fileio::Mover& mover() const { return *mover_; }
+  fileio::Queue& io() { return mover_->queue(); }
   /// Feeds the mover and starts what may be started.
   std::size_t serve(std::uint64_t buffered_max);
   /// Chunks for which `matches(path, chunk)` holds end with `why`.
   template <typename Matches>
   void stop_chunks(Matches&& matches, const Status& why);
-  /// Waits until the kernel has nothing of the path any more. Its chunks must have been stopped.
-  void drain(const FilePath& path);
+  /// Waits until the kernel has nothing of the path any more, or leaves it what it has when the port closes. Its chunks
+  /// must have been stopped.
+  void let_go(const FilePath& path);
 
  protected:
   std::unique_ptr<SelfPath> make_path() override { return std::make_unique<FilePath>(*this); }
@@ -65,18 +71,21 @@ class FilePort final : public SelfPort {
  private:
   /// A chunk that the mover has.
   struct Active {
-    FilePath* path = nullptr;
-    Chunk chunk;
+    FilePath* path = nullptr;  ///< Null: left to the kernel, its path is gone.
+    Chunk chunk;               ///< Of no use without a path.
+    RegionId file;
     base::SlotId task;
   };
 
   void feed();
   void collect();
   void stop_closed();
+  bool memory_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) const;
 
-  fileio::Mover mover_;
-  const int mover_wait_fd_ = mover_.queue().wait_fd();
+  std::unique_ptr<fileio::Mover> mover_;
+  const int mover_wait_fd_ = mover_->queue().wait_fd();
   base::SlotTable<Active> active_;
+  std::uint32_t left_ = 0;  ///< Of those, left to the kernel.
 };
 
 }  // namespace hawser::backend::file

@@ -56,7 +56,8 @@ Result<bool> PartFile::try_open(int flags) {
 }
 
 Result<bool> PartFile::is_in_place() const {
-  struct stat ours {}, named {};
+  struct stat ours {
+  }, named{};
   if (::fstat(fd_.get(), &ours) != 0) return base::errno_status(fmt::format("looking at '{}'", path_), errno);
   if (::fstatat(folder_.get(), part_name().c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return false;

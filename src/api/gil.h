@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace hawser::api {
 
@@ -133,6 +134,14 @@ template <typename Work>
 auto outside(Work&& work) {
   const Outside away;
   return work();
+}
+
+/// The same where `count` numbers are gone over: a few are done before the lock could be given up and had again.
+template <typename Work>
+auto outside_for(std::size_t count, Work&& work) {
+  constexpr std::size_t kFew = 1024;
+  if (count <= kFew) return work();
+  return outside(std::forward<Work>(work));
 }
 
 /// Waits in slices, so that Ctrl-C and the interpreter's exit are seen. `slice(how_long)` waits that long at most,

@@ -291,6 +291,11 @@ Result<bool> Agent::in_progress(TransferRequest& request) {
   return request.core()->look();
 }
 
+std::optional<bool> Agent::in_progress_at_once(const TransferRequest& request) const {
+  if (!check_request("get_xfer_status", *this, request).ok()) return std::nullopt;
+  return request.core()->look_at_once();
+}
+
 Result<XferStatus> Agent::get_xfer_status(TransferRequest& request) {
   HAWSER_TRY_ASSIGN(const bool busy, in_progress(request));
   return busy ? XferStatus::kInProgress : XferStatus::kSuccess;
@@ -311,6 +316,8 @@ Status Agent::get_notifications(NotificationMap& into, const OptArgs* opt) {
   HAWSER_TRY(core_->need_remote("get_notifs", opt));
   return core_->take_notifications(into);
 }
+
+bool Agent::may_have_notifications() const { return !core_ || core_->may_have_notifications(); }
 
 Status Agent::send_notification(std::string_view name, std::string_view bytes, const OptArgs* opt) {
   if (!core_) return empty_handle("gen_notif");

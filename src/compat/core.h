@@ -142,6 +142,7 @@ class AgentCore {
   // notifications.cc
   Status notify(std::string_view name, std::string_view text);
   Status take_notifications(NotificationMap& into);
+  bool may_have_notifications() const;
   /// kNotSupported when it is longer than the longest notification.
   static Status check_length(std::string_view call, std::string_view text);
   Outgoing& outgoing() { return outgoing_; }
@@ -152,6 +153,9 @@ class AgentCore {
   void advance() {
     if (long_count_.load(std::memory_order_acquire) != 0) advance_all();
   }
+
+  /// A driver moves things on, and nothing waits for somebody to look.
+  bool is_at_rest() const { return config_.progress_thread && long_count_.load(std::memory_order_acquire) == 0; }
 
   // prepared.cc
   /// An empty name: local.

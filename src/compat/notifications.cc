@@ -114,6 +114,11 @@ void AgentCore::forget_parts(std::span<const void* const> gone) {
   }
 }
 
+bool AgentCore::may_have_notifications() const {
+  if (!need_backend("get_notifs").ok() || !is_at_rest()) return true;
+  return agent_->core()->inbox.has_notifications() || has_incoming_.load(std::memory_order_acquire);
+}
+
 Status AgentCore::take_notifications(NotificationMap& into) {
   HAWSER_TRY(need_backend("get_notifs"));
   poll();

@@ -140,6 +140,14 @@ Result<bool> RequestCore::look() {
   return look_locked();
 }
 
+std::optional<bool> RequestCore::look_at_once() const {
+  if (!core->is_at_rest()) return std::nullopt;
+  if (finished.load(std::memory_order_acquire)) return false;
+  const std::unique_lock lock(mutex, std::try_to_lock);  // Whoever releases it may hold it for long.
+  if (!lock || released || waiting || !refused.ok() || !transfer || transfer->done()) return std::nullopt;
+  return true;
+}
+
 Result<bool> RequestCore::post(const OptArgs* opt) {
   HAWSER_TRY(core->need_home(kPost));
   core->advance();

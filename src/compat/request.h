@@ -31,6 +31,8 @@ struct RequestCore {
   /// True: in progress. Waits for a while where a long notification finds no room.
   Result<bool> post(const OptArgs* opt);
   Result<bool> look();
+  /// `look` where that takes neither work nor a wait; else nothing.
+  std::optional<bool> look_at_once() const;
   Result<std::optional<XferTelemetry>> telemetry();
   Result<CostEstimate> estimate();
   /// Cancels what is in flight and waits for it. Good, too, when it was released before.

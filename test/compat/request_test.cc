@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +14,7 @@
 #include <hawser/compat/status.h>
 
 #include "agents.h"
+#include "compat/request.h"
 
 namespace hawser::compat {
 namespace {
@@ -42,6 +45,32 @@ TEST(CompatRequest, IsLookedAtByOneThreadAndPostedAgainByAnother) {
   looker.join();
   EXPECT_TRUE(request.release().ok());
   EXPECT_FALSE(a.agent.in_progress(request).has_value());
+}
+
+// Python asks this with its own lock held, so it must not wait for who releases a request, which may take seconds.
+TEST(CompatRequest, IsLookedAtAtOnceOrNotAtAll) {
+  Side a("a"), b("b");
+  a.knows(b);
+  auto request = a.agent.create_xfer_req(XferOp::kWrite, a.blocks(16), b.blocks(16), "b").value();
+  EXPECT_EQ(a.agent.in_progress_at_once(request), std::nullopt) << "an error, which takes words";
+  ASSERT_TRUE(a.run(request).ok());
+  EXPECT_EQ(a.agent.in_progress_at_once(request), false);
+  auto other = a.agent.create_xfer_req(XferOp::kWrite, a.blocks(16), b.blocks(16), "b").value();
+  {
+    const std::lock_guard held(other.core()->mutex);
+    EXPECT_EQ(a.agent.in_progress_at_once(other), std::nullopt) << "who has the lock may keep it";
+  }
+  EXPECT_FALSE(a.agent.may_have_notifications());
+  ASSERT_TRUE(b.agent.load_remote_md(a.agent.get_local_md().value()).has_value());
+  ASSERT_TRUE(b.agent.send_notification("a", "hello").ok());
+  EXPECT_TRUE(eventually([&] { return a.agent.may_have_notifications(); }));
+  NotificationMap all;
+  EXPECT_TRUE(a.agent.get_notifications(all).ok());
+  EXPECT_EQ(all["a"].size() + all["b"].size(), 1u);
+  AgentConfig by_its_caller = quiet();
+  by_its_caller.progress_thread = false;
+  const Side polled("polled", 4096, by_its_caller);
+  EXPECT_TRUE(polled.agent.may_have_notifications()) << "looking moves it on";
 }
 
 RegDescList list_of(const std::vector<char>& memory) {

@@ -231,6 +231,8 @@ class HAWSER_API Agent {
   Result<XferStatus> get_xfer_status(TransferRequest& request);
   /// The same as a yes or no.
   Result<bool> in_progress(TransferRequest& request);
+  /// What `in_progress` would say, where that takes neither work nor a wait: for who holds a lock of his own meanwhile.
+  std::optional<bool> in_progress_at_once(const TransferRequest& request) const;
   /// Nothing while it is in progress.
   Result<std::optional<XferTelemetry>> get_xfer_telemetry(TransferRequest& request);
   Result<Backend> query_xfer_backend(const TransferRequest& request) const;
@@ -238,6 +240,8 @@ class HAWSER_API Agent {
   // Notifications.
   /// Takes what came and appends it.
   Status get_notifications(NotificationMap& into, const OptArgs* opt = nullptr);
+  /// False: `get_notifications` finds nothing, and takes neither work nor a wait to say so.
+  bool may_have_notifications() const;
   Status send_notification(std::string_view name, std::string_view bytes, const OptArgs* opt = nullptr);
 
   const std::shared_ptr<AgentCore>& core() const { return core_; }

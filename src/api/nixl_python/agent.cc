@@ -24,7 +24,7 @@ struct Request {
 };
 
 struct AgentObject {
-  AgentObject(compat::Agent its, bool its_driven) : agent(std::move(its)), driven(its_driven) {}
+  explicit AgentObject(compat::Agent its) : agent(std::move(its)) {}
   AgentObject(const AgentObject&) = delete;
   AgentObject& operator=(const AgentObject&) = delete;
   ~AgentObject() {
@@ -38,18 +38,10 @@ struct AgentObject {
   }
 
   compat::Agent agent;
-  const bool driven;  ///< A thread of the library runs it: looking is short, and Python's lock is kept.
   Table<compat::Backend> backends;
   Table<compat::PreparedList> lists;
   Table<Request> requests;
 };
-
-/// `work()`, without Python's lock where that may take long because it moves the agent on.
-template <typename Work>
-auto look(const AgentObject& self, Work&& work) {
-  if (self.driven) return work();
-  return outside(std::forward<Work>(work));
-}
 
 NixlCode code_of(bool in_progress) { return in_progress ? NixlCode::kInProgress : NixlCode::kSuccess; }
 
@@ -106,7 +98,7 @@ void open(AgentObject* self, nb::handle name, const Config& config) {
   with.listen_port = static_cast<std::uint16_t>(config.listen_port);
   with.capture_telemetry = config.telemetry;
   compat::Agent agent = take(outside([&] { return compat::Agent::open(its, with); }));
-  new (self) AgentObject(std::move(agent), config.progress_thread);
+  new (self) AgentObject(std::move(agent));
 }
 
 std::uint64_t create_backend(AgentObject& self, nb::handle type, nb::dict params) {
@@ -119,6 +111,7 @@ std::uint64_t create_backend(AgentObject& self, nb::handle type, nb::dict params
 
 NixlCode register_memory(AgentObject& self, const RegList& list, nb::handle backends) {
   const OptArgs opt = options(self, backends);
+  const Reading reading(list);
   compat::RegistrationHandle made = take(outside([&] { return self.agent.register_memory(list.list, &opt); }));
   made.detach();
   return NixlCode::kSuccess;
@@ -126,12 +119,14 @@ NixlCode register_memory(AgentObject& self, const RegList& list, nb::handle back
 
 NixlCode deregister_memory(AgentObject& self, const RegList& list, nb::handle backends) {
   const OptArgs opt = options(self, backends);
+  const Reading reading(list);
   check(outside([&] { return self.agent.deregister_memory(list.list, &opt); }));
   return NixlCode::kSuccess;
 }
 
 nb::list query_memory(AgentObject& self, const RegList& list, std::uint64_t backend) {
   const OptArgs opt{.backends = {*self.backends.find(backend, "backend")}};
+  const Reading reading(list);
   const compat::QueryResponses all = take(outside([&] { return self.agent.query_mem(list.list, &opt); }));
   nb::list answers;
   for (const std::optional<Params>& one : all) {
@@ -153,6 +148,7 @@ std::uint64_t keep_list(AgentObject& self, Result<compat::PreparedList> made) {
 std::uint64_t prepare(AgentObject& self, nb::handle name, const XferList& list, nb::handle backends) {
   const OptArgs opt = options(self, backends);
   const std::string_view side = side_of(name);
+  const Reading reading(list);
   return keep_list(self, outside([&] { return self.agent.prepare_xfer_dlist(side, list.list, &opt); }));
 }
 
@@ -191,6 +187,7 @@ std::uint64_t create_request(AgentObject& self, XferOp op, const XferList& local
   OptArgs opt = options(self, backends);
   set_message(opt, message);
   const std::string_view peer = text_of(name, "remote_agent");
+  const Reading reading_local(local), reading_remote(remote);
   return keep_request(self,
                       outside([&] { return self.agent.create_xfer_req(op, local.list, remote.list, peer, &opt); }));
 }
@@ -206,12 +203,14 @@ NixlCode post(AgentObject& self, std::uint64_t handle, nb::handle message) {
 
 bool is_busy(AgentObject& self, std::uint64_t handle) {
   const std::shared_ptr<Request> its = self.requests.find(handle, "request");
-  return take(look(self, [&] { return self.agent.in_progress(its->request); }));
+  // Polling does not pass the lock around.
+  if (const std::optional<bool> busy = self.agent.in_progress_at_once(its->request)) return *busy;
+  return take(outside([&] { return self.agent.in_progress(its->request); }));
 }
 
 compat::XferTelemetry telemetry(AgentObject& self, std::uint64_t handle) {
   const std::shared_ptr<Request> its = self.requests.find(handle, "request");
-  const auto times = take(look(self, [&] { return self.agent.get_xfer_telemetry(its->request); }));
+  const auto times = take(outside([&] { return self.agent.get_xfer_telemetry(its->request); }));
   if (!times) raise(NixlCode::kNotPosted, "get_xfer_telemetry: the transfer is not complete yet");
   return *times;
 }
@@ -249,8 +248,9 @@ NixlCode release_list(AgentObject& self, std::uint64_t handle) {
 /// Adds what came to `into`, which is given back.
 nb::dict get_notifications(AgentObject& self, nb::dict into, nb::handle backends) {
   const OptArgs opt = options(self, backends);
+  if (!self.agent.may_have_notifications()) return into;
   compat::NotificationMap all;
-  check(look(self, [&] { return self.agent.get_notifications(all, opt.backends.empty() ? nullptr : &opt); }));
+  check(outside([&] { return self.agent.get_notifications(all, opt.backends.empty() ? nullptr : &opt); }));
   for (const auto& [name, messages] : all) {
     const nb::str key = str_of(name);
     if (!into.contains(key)) into[key] = nb::list();
@@ -270,11 +270,13 @@ NixlCode send_notification(AgentObject& self, nb::handle name, nb::handle messag
 nb::bytes partial_metadata(AgentObject& self, const RegList& list, bool connection, nb::handle backends) {
   OptArgs opt = options(self, backends);
   opt.include_connection = connection;
+  const Reading reading(list);
   return bytes_of(take(outside([&] { return self.agent.get_local_partial_md(list.list, &opt); })));
 }
 
 NixlCode check_remote(AgentObject& self, nb::handle name, const XferList& list) {
   const std::string_view peer = text_of(name, "the agent's name");
+  const Reading reading(list);
   const compat::XferDescList* const its = list.list.empty() ? nullptr : &list.list;
   const bool known = outside([&] { return self.agent.check_remote_metadata(peer, its); });
   return known ? NixlCode::kSuccess : NixlCode::kNotFound;
@@ -386,6 +388,7 @@ void bind_metadata(AgentClass& type) {
         OptArgs opt = options(self, backends);
         opt.include_connection = connection;
         set_address(opt, ip, port, label);
+        const Reading reading(list);
         check(outside([&] { return self.agent.send_local_partial_md(list.list, &opt); }));
       },
       nb::arg("descs"), nb::arg("inc_conn_info") = false, nb::arg("backends") = nb::none(), nb::arg("ip_addr") = "",

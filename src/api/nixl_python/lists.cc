@@ -49,6 +49,13 @@ void read(nb::handle from, RegDesc& to) {
 nb::tuple write(const Desc& from) { return nb::make_tuple(from.addr, from.len, from.dev); }
 nb::tuple write(const RegDesc& from) { return nb::make_tuple(from.addr, from.len, from.dev, bytes_of(from.meta)); }
 
+/// Before a list is changed: BufferError while another thread reads it, as of a bytearray that is lent.
+template <typename List>
+List& changeable(List& holder) {
+  if (holder.readers > 0) throw nb::buffer_error("the list is read by a call in another thread");
+  return holder;
+}
+
 /// Rows as they lie in memory: one copy.
 void fill(compat::XferDescList& list, std::span<const std::uint64_t> rows) {
   list = compat::XferDescList(list.type(), {reinterpret_cast<const Desc*>(rows.data()), rows.size() / 3});
@@ -67,7 +74,7 @@ void fill_from(List& list, nb::handle from) {
     constexpr std::uint64_t kMax = 1u << 28;
     const std::uint64_t count = number_of(from);
     if (count > kMax) throw nb::value_error("the list is too long");
-    list.resize(static_cast<std::size_t>(count));
+    outside_for(count, [&] { list.resize(static_cast<std::size_t>(count)); });
     return;
   }
   if (PyList_Check(from.ptr()) || PyTuple_Check(from.ptr())) {
@@ -81,7 +88,7 @@ void fill_from(List& list, nb::handle from) {
   }
   nb::object owner;
   const std::span<const std::uint64_t> rows = rows_of(from, 3, owner);
-  fill(list, rows);
+  outside_for(rows.size(), [&] { fill(list, rows); });
 }
 
 std::size_t position(std::int64_t index, std::size_t size) {
@@ -164,6 +171,21 @@ void decode(std::string_view bytes, compat::RegDescList& list) {
   }
 }
 
+template <typename Holder>
+void bind_pickling(nb::class_<Holder>& type) {
+  using List = decltype(Holder::list);
+  type.def("__getstate__", [](const Holder& self) {
+    const Reading reading(self);
+    return bytes_of(outside_for(self.list.size(), [&] { return encode(self.list); }));
+  });
+  type.def("__setstate__", [](Holder& self, nb::bytes state) {
+    List list;
+    const std::string_view bytes(state.c_str(), state.size());
+    outside_for(bytes.size(), [&] { decode(bytes, list); });
+    new (&self) Holder{.list = std::move(list)};
+  });
+}
+
 /// What both typed lists have.
 template <typename Holder>
 nb::class_<Holder> bind_list(nb::module_& module, const char* name, const char* doc) {
@@ -175,7 +197,7 @@ nb::class_<Holder> bind_list(nb::module_& module, const char* name, const char* 
       [](Holder* self, MemType mem, nb::handle descs) {
         List list(mem);
         fill_from(list, descs);
-        new (self) Holder{std::move(list)};
+        new (self) Holder{.list = std::move(list)};
       },
       nb::arg("type"), nb::arg("descs") = nb::none());
   type.def("getType", [](const Holder& self) { return self.list.type(); });
@@ -186,7 +208,9 @@ nb::class_<Holder> bind_list(nb::module_& module, const char* name, const char* 
       "__bool__", [](const Holder&) { return true; }, "As NIXL's: a list is true, also when it is empty.");
   type.def("__eq__", [](const Holder& self, nb::handle other) {
     const Holder* its = nullptr;
-    return nb::try_cast(other, its) && its != nullptr && its->list == self.list;
+    if (!nb::try_cast(other, its) || its == nullptr) return false;
+    const Reading reading_self(self), reading_other(*its);
+    return outside_for(self.list.size(), [&] { return its->list == self.list; });
   });
   type.def("__getitem__", [](const Holder& self, std::int64_t index) {
     return write(self.list.span()[position(index, self.list.size())]);
@@ -194,7 +218,7 @@ nb::class_<Holder> bind_list(nb::module_& module, const char* name, const char* 
   type.def("__setitem__", [](Holder& self, std::int64_t index, nb::handle desc) {
     One one;
     read(desc, one);
-    (void)self.list.set(position(index, self.list.size()), std::move(one));
+    (void)changeable(self).list.set(position(index, self.list.size()), std::move(one));
   });
   for (const char* add : {"addDesc", "append"}) {
     type.def(
@@ -202,7 +226,7 @@ nb::class_<Holder> bind_list(nb::module_& module, const char* name, const char* 
         [](Holder& self, nb::handle desc) {
           One one;
           read(desc, one);
-          self.list.add(std::move(one));
+          changeable(self).list.add(std::move(one));
         },
         nb::arg("desc"));
   }
@@ -217,16 +241,12 @@ nb::class_<Holder> bind_list(nb::module_& module, const char* name, const char* 
       },
       nb::arg("desc"));
   type.def(
-      "remDesc", [](Holder& self, std::int64_t index) { (void)self.list.remove(position(index, self.list.size())); },
+      "remDesc",
+      [](Holder& self, std::int64_t index) { (void)changeable(self).list.remove(position(index, self.list.size())); },
       nb::arg("index"));
-  type.def("clear", [](Holder& self) { self.list.clear(); });
+  type.def("clear", [](Holder& self) { changeable(self).list.clear(); });
   type.def("print", [](const Holder& self) { nb::print(str_of(compat::to_string(self.list))); });
-  type.def("__getstate__", [](const Holder& self) { return bytes_of(encode(self.list)); });
-  type.def("__setstate__", [](Holder& self, nb::bytes state) {
-    List list;
-    decode({state.c_str(), state.size()}, list);
-    new (&self) Holder{std::move(list)};
-  });
+  bind_pickling(type);
   type.attr("__hash__") = nb::none();
   return type;
 }
@@ -301,7 +321,7 @@ void bind_remote_list(nb::module_& module) {
 void bind_lists(nb::module_& module) {
   bind_list<XferList>(module, "nixlXferDList", "Memory by (address, length, device), for transfers.");
   bind_list<RegList>(module, "nixlRegDList", "Memory by (address, length, device, meta information), for registration.")
-      .def("trim", [](const RegList& self) { return XferList{compat::trim(self.list)}; });
+      .def("trim", [](const RegList& self) { return XferList{.list = compat::trim(self.list)}; });
   bind_remote_list(module);
 }
 

@@ -46,9 +46,23 @@ inline nb::bytes bytes_of(std::string_view bytes) { return nb::bytes(bytes.data(
 
 struct XferList {
   compat::XferDescList list;
+  mutable int readers = 0;  ///< Threads that read it without Python's lock; nobody may change it then.
 };
 struct RegList {
   compat::RegDescList list;
+  mutable int readers = 0;
+};
+/// While it lives, the list is read without Python's lock. Made and destroyed with it.
+template <typename Holder>
+class Reading {
+ public:
+  explicit Reading(const Holder& holder) : holder_(holder) { ++holder_.readers; }
+  ~Reading() { --holder_.readers; }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  const Holder& holder_;
 };
 /// For memory views, which need a GPU: kept, compared, never used.
 struct RemoteList {

@@ -157,8 +157,10 @@ void Indices::from_array(nb::handle from, const char* what) {
     view_ = {static_cast<const std::int32_t*>(array.data()), count};
     return;
   }
-  own_.resize(count);
-  narrow_array(array, own_);
+  outside_for(count, [&] {
+    own_.resize(count);
+    narrow_array(array, own_);
+  });
   view_ = own_;
 }
 

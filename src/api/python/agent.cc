@@ -144,7 +144,8 @@ nb::object bytes_object(const std::string& bytes) { return nb::bytes(bytes.data(
 
 nb::list backends(const AgentHandle& self) {
   nb::list all;
-  for (const BackendReport& report : agent_of(self.state).backends()) {
+  Agent& agent = agent_of(self.state);
+  for (const BackendReport& report : outside([&] { return agent.backends(); })) {
     nb::dict params;
     for (const auto& [key, value] : report.params) params[text_of(key)] = text_of(value);
     nb::list warnings;
@@ -166,16 +167,16 @@ nb::object card(const AgentHandle& self, nb::handle since, nb::handle regions) {
   if (!since.is_none()) {
     std::uint64_t revision = 0;
     if (!nb::try_cast(since, revision)) raise_invalid("card: since is no revision");
-    return bytes_object(take(agent.card_delta(revision)));
+    return bytes_object(take(outside([&] { return agent.card_delta(revision); })));
   }
-  if (regions.is_none()) return bytes_object(take(agent.card()));
+  if (regions.is_none()) return bytes_object(take(outside([&] { return agent.card(); })));
   std::vector<std::uint32_t> indices;
   for (nb::handle region : nb::iter(regions)) {
     const RegionHandle* handle = nullptr;
     if (!nb::try_cast(region, handle) || handle == nullptr) raise_invalid("card: regions holds something else");
     indices.push_back(handle->state->region.index());
   }
-  return bytes_object(take(agent.partial_card(indices)));
+  return bytes_object(take(outside([&] { return agent.partial_card(indices); })));
 }
 
 PeerHandle add_peer(const AgentHandle& self, nb::handle card) {
@@ -209,8 +210,10 @@ nb::list take_notifications(const AgentHandle& self, std::size_t limit) {
   Agent& agent = agent_of(self.state);
   std::array<Notification, 64> batch;
   while (nb::len(all) < limit) {
-    const std::size_t room = std::min(batch.size(), limit - nb::len(all));
-    const std::size_t got = agent.take_notifications({batch.data(), room});
+    const bool is_first = nb::len(all) == 0;  // Mostly there is none; who looks for one keeps the lock.
+    const std::size_t room = is_first ? 1 : std::min(batch.size(), limit - nb::len(all));
+    const auto take_some = [&] { return agent.take_notifications({batch.data(), room}); };
+    const std::size_t got = is_first ? take_some() : outside(take_some);
     for (std::size_t i = 0; i < got; ++i) {
       all.append(nb::cast(NotificationHandle{{self.state, std::move(batch[i].peer)}, std::move(batch[i].text)}));
     }
@@ -419,8 +422,10 @@ void bind_agents(nb::module_& module) {
       "require_backend",
       [](const AgentHandle& self, const std::string& name) { check(agent_of(self.state).require_backend(name)); },
       nb::arg("name"));
-  agent.def("_counters_json",
-            [](const AgentHandle& self) { return text_of(to_json(agent_of(self.state).counters())); });
+  agent.def("_counters_json", [](const AgentHandle& self) {
+    Agent& its = agent_of(self.state);
+    return text_of(outside([&] { return to_json(its.counters()); }));
+  });
   bind_peers_and_plans(agent);
   bind_inbox(agent);
   bind_atomics(module, agent);

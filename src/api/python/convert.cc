@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "api/python/objects.h"
 
@@ -21,15 +22,20 @@ bool is_integer(const nb::dlpack::dtype& type) {
 
 std::string text_of_number(std::uint64_t number) { return std::to_string(number); }
 
+/// Resizes `to` as well, which is work of the same size.
 template <typename From>
 void widen(const From* from, std::int64_t stride, std::size_t count, std::vector<std::uint32_t>& to, const char* what) {
-  std::uint64_t all = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto wide = static_cast<std::uint64_t>(from[static_cast<std::int64_t>(i) * stride]);
-    all |= wide;
-    to[i] = static_cast<std::uint32_t>(wide);
-  }
-  if ((all >> 32) != 0) raise_invalid(std::string(what) + ": an index is negative or above 2^32 - 1");
+  const std::uint64_t bits = outside_for(count, [&] {
+    to.resize(count);
+    std::uint64_t all = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto wide = static_cast<std::uint64_t>(from[static_cast<std::int64_t>(i) * stride]);
+      all |= wide;
+      to[i] = static_cast<std::uint32_t>(wide);
+    }
+    return all;
+  });
+  if ((bits >> 32) != 0) raise_invalid(std::string(what) + ": an index is negative or above 2^32 - 1");
 }
 
 template <typename Array>
@@ -121,8 +127,11 @@ Duration duration_of(nb::handle from, const char* what, Duration otherwise) {
   return Duration(static_cast<std::int64_t>(value * 1e9));
 }
 
-IndexArray::IndexArray(std::uint64_t count) : own_(count) {
-  for (std::size_t i = 0; i < own_.size(); ++i) own_[i] = static_cast<std::uint32_t>(i);
+IndexArray::IndexArray(std::uint64_t count) {
+  outside_for(count, [&] {
+    own_.resize(count);
+    std::iota(own_.begin(), own_.end(), 0u);
+  });
   view_ = own_;
 }
 
@@ -160,7 +169,6 @@ void IndexArray::from_array(const char* what) {
     view_ = {static_cast<const std::uint32_t*>(array_.data()), count};
     return;
   }
-  own_.resize(count);
   const bool is_signed = static_cast<nb::dlpack::dtype_code>(type.code) == nb::dlpack::dtype_code::Int;
   const void* const data = array_.data();
   switch (type.bits) {
@@ -209,8 +217,10 @@ RangeArray::RangeArray(nb::handle from, const char* what) {
     return;
   }
   const auto* const pairs = static_cast<const std::uint64_t*>(array_.data());
-  own_.resize(count);
-  for (std::size_t i = 0; i < count; ++i) own_[i] = {.offset = pairs[2 * i], .size = pairs[2 * i + 1]};
+  outside_for(count, [&] {
+    own_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) own_[i] = {.offset = pairs[2 * i], .size = pairs[2 * i + 1]};
+  });
   view_ = own_;
 }
 

@@ -266,7 +266,7 @@ void bind_memory(nb::module_& module) {
       .def(
           "encode",
           [](const TableHandle& self) {
-            const std::string bytes = take(self.table.encode());
+            const std::string bytes = take(outside([&] { return self.table.encode(); }));
             return nb::bytes(bytes.data(), bytes.size());
           },
           "Its shape as bytes, for Peer.import_table at a peer.");

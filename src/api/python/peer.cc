@@ -52,7 +52,8 @@ TableHandle table(const PeerHandle& self, const std::string& region, nb::handle 
 TableHandle import_table(const PeerHandle& self, nb::handle bytes) {
   (void)agent_of(self.agent);
   const Bytes its(bytes, "import_table");
-  return table_handle(self, self.peer.import_table(std::as_bytes(std::span<const char>(its.view))));
+  return table_handle(self,
+                      outside([&] { return self.peer.import_table(std::as_bytes(std::span<const char>(its.view))); }));
 }
 
 nb::list region_names(const PeerHandle& self) {

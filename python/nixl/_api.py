@@ -118,7 +118,6 @@ class nixl_agent:
         self.backend_options: dict[str, dict[str, str]] = {}
         self.plugin_mem_types: dict[str, list[str]] = {}
         self.plugin_b_options: dict[str, dict[str, str]] = {}
-        self._leaked_xfer_handles: list[nixl_xfer_handle] = []
         self.nixl_mems = {"DRAM": nixlBind.DRAM_SEG, "VRAM": nixlBind.VRAM_SEG, "FILE": nixlBind.FILE_SEG,
                           "BLOCK": nixlBind.BLK_SEG, "OBJ": nixlBind.OBJ_SEG, "cpu": nixlBind.DRAM_SEG,
                           "cuda": nixlBind.VRAM_SEG}
@@ -133,6 +132,7 @@ class nixl_agent:
 
     def _create_wanted(self, conf: nixl_agent_config, wanted: list[str]) -> None:
         for name in wanted:
+            name = self._plugin_name(name)
             if name not in self.plugin_list:
                 logger.warning("Skipping backend %s: there is no such plugin, only %s", name, self.plugin_list)
                 continue
@@ -141,7 +141,10 @@ class nixl_agent:
                 params[_THREADS_KEY[name]] = str(conf.num_threads)
             self.create_backend(name, params)
 
-    # Plugins and backends.
+    # Plugins and backends. Their names may be in either case, as everywhere in Hawser; keys have the plugin's own.
+
+    def _plugin_name(self, name: str) -> str:
+        return next((known for known in self.plugin_list if known.upper() == str(name).upper()), name)
 
     def _load_plugin_params(self, plugin: str) -> None:
         if plugin in self.plugin_b_options or plugin not in self.plugin_list:
@@ -152,28 +155,33 @@ class nixl_agent:
         return self.plugin_list
 
     def get_plugin_mem_types(self, backend: str) -> list[str]:
+        backend = self._plugin_name(backend)
         self._load_plugin_params(backend)
         if backend not in self.plugin_mem_types:
             logger.warning("Plugin %s is not available to get its supported mem types", backend)
         return self.plugin_mem_types.get(backend, [])
 
     def get_plugin_params(self, backend: str) -> dict[str, str]:
+        backend = self._plugin_name(backend)
         self._load_plugin_params(backend)
         if backend not in self.plugin_b_options:
             logger.warning("Plugin %s is not available to get its parameters", backend)
         return self.plugin_b_options.get(backend, {})
 
     def get_backend_mem_types(self, backend: str) -> list[str]:
+        backend = self._plugin_name(backend)
         if backend not in self.backend_mems:
             logger.warning("Backend %s is not instantiated to get its supported mem types", backend)
         return self.backend_mems.get(backend, [])
 
     def get_backend_params(self, backend: str) -> dict[str, str]:
+        backend = self._plugin_name(backend)
         if backend not in self.backend_options:
             logger.warning("Backend %s is not instantiated to get its parameters", backend)
         return self.backend_options.get(backend, {})
 
     def create_backend(self, backend: str, initParams: dict[str, str] = {}) -> None:
+        backend = self._plugin_name(backend)
         handle = self.agent.createBackend(backend, initParams)
         self.backends[backend] = handle
         self.backend_options[backend], self.backend_mems[backend] = self.agent.getBackendParams(handle)
@@ -185,6 +193,7 @@ class nixl_agent:
         return [self._backend(name) for name in backends]
 
     def _backend(self, name: str) -> nixl_backend_handle:
+        name = self._plugin_name(name)
         if name not in self.backends:
             raise ValueError(f"Backend {name} is not instantiated; there are {sorted(self.backends)}")
         return self.backends[name]

@@ -2,14 +2,16 @@
 
 Each pair of agent and event loop has a completion queue whose descriptor the loop watches. Once it is there, all
 transfers of the agent report to it, so nothing is polled. What does not report there (a transfer that was submitted
-before, or to a queue of the program's own) is looked at, first often, then every few milliseconds. So is a directory:
-nobody rings when a folder changes. What blocks there as file systems do runs on a thread of the loop's executor.
+before, or to a queue of the program's own) is looked at, first often, then every few milliseconds. An etcd rings when
+it has news. A folder is looked at: nobody rings when one changes. What blocks there as file systems do runs on a thread
+of the loop's executor.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import time
 import weakref
 from datetime import timedelta
@@ -199,19 +201,55 @@ def _end_of(timeout: _Seconds, otherwise: float) -> float:
     return time.monotonic() + (timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout))
 
 
+class _Bell:
+    """Lets a coroutine sleep until a directory rings, where it does."""
+
+    def __init__(self, asked: _Asked) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.news = asked._listen()
+        self.rung = asyncio.Event()
+        if self.news is not None:
+            self.loop.add_reader(self.news.fd, self.ring)
+
+    def ring(self) -> None:
+        os.eventfd_read(self.news.fd)
+        self.rung.set()
+
+    async def sleep(self, pause: float, longest: float) -> None:
+        """Until it rang since the last sleep, at most `longest`; `pause` where it never rings."""
+        if self.news is None:
+            await asyncio.sleep(min(pause, longest))
+            return
+        timer = self.loop.call_later(longest, self.rung.set) if longest != float("inf") else None
+        try:
+            await self.rung.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+        self.rung.clear()
+
+    def close(self) -> None:
+        if self.news is not None:
+            self.loop.remove_reader(self.news.fd)
+
+
 async def _event_of(asked: _Asked, end: float,
                     is_over: Callable[[], bool] = lambda: False) -> Optional[_hawser.DirectoryEvent]:
     """The next one; None when the time or `is_over` came before. Looks once in any case."""
     loop = asyncio.get_running_loop()
     pause = _DIRECTORY_PAUSE_FIRST
-    while not is_over():
-        event = asked._look() if asked._runs_itself else await loop.run_in_executor(None, asked._look)
-        left = end - time.monotonic()
-        if event is not None or left <= 0:
-            return event
-        await asyncio.sleep(min(pause, left))
-        pause = min(2 * pause, _DIRECTORY_PAUSE_LAST)
-    return None
+    bell = _Bell(asked)  # Before the first look, so that nothing comes between.
+    try:
+        while not is_over():
+            event = asked._look() if asked._runs_itself else await loop.run_in_executor(None, asked._look)
+            left = end - time.monotonic()
+            if event is not None or left <= 0:
+                return event
+            await bell.sleep(pause, left)
+            pause = min(2 * pause, _DIRECTORY_PAUSE_LAST)
+        return None
+    finally:
+        bell.close()
 
 
 async def _answer(call: str, asked: _hawser._DirectoryRequest, timeout: _Seconds) -> "list[_hawser.DirectoryEntry]":

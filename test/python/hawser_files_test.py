@@ -321,6 +321,43 @@ def test_an_etcd_is_awaited(etcd):
     await_directory(lambda: hawser.etcd_directory(etcd.endpoint, prefix="awaited/", lease=5, timeout=20))
 
 
+class Counting:
+    """A watch that counts how often it is looked at."""
+
+    def __init__(self, watch):
+        self.watch, self.looks = watch, 0
+
+    def _look(self):
+        self.looks += 1
+        return self.watch._look()
+
+    def __getattr__(self, name):
+        return getattr(self.watch, name)
+
+
+def test_an_etcd_rings(etcd):
+    """Who awaits its news sleeps until there are some, and is then woken."""
+    directory = hawser.etcd_directory(etcd.endpoint, prefix="rings/", timeout=20)
+    other = hawser.etcd_directory(etcd.endpoint, prefix="rings/", timeout=20)
+
+    async def run():
+        watch = directory.watch("")
+        assert (await watch.wait_async(PATIENCE)).kind == "all"
+        counting = Counting(watch)
+        assert await hawser._aio._event_of(counting, time.monotonic() + 0.5) is None
+        assert counting.looks <= 4, counting.looks
+        looks = counting.looks
+        waiting = asyncio.ensure_future(hawser._aio._event_of(counting, time.monotonic() + PATIENCE))
+        await other.put_async("key", "value")
+        assert (await waiting).entries[0].value == b"value" and counting.looks <= looks + 4
+        waiting = asyncio.ensure_future(watch.wait_async())
+        await asyncio.sleep(0.05)
+        watch.cancel()
+        assert await asyncio.wait_for(waiting, PATIENCE) is None
+
+    asyncio.run(run())
+
+
 def test_an_etcd_by_settings(etcd):
     settings = {"directory": f"etcd://{etcd.endpoint}/settings/", "etcd.lease": "5s"}
     with hawser.Agent("here", settings=settings) as here, hawser.Agent("there", settings=settings) as there:

@@ -5,6 +5,7 @@
 
 #include "api/directory_wait.h"
 #include "api/python/objects.h"
+#include "directory/news.h"
 
 namespace hawser::api::python {
 
@@ -55,6 +56,16 @@ std::optional<DirectoryEvent> look(const TicketHandle& self) {
   });
   if (event) check(event->status);
   return event;
+}
+
+/// For an event loop: `fd` is readable when there may be something to look at.
+struct NewsHandle {
+  NewsFd news;
+};
+std::optional<NewsHandle> listen(const TicketHandle& self) {
+  NewsFd news = news_of(*self.directory.directory);
+  if (news.fd < 0) return std::nullopt;
+  return NewsHandle{std::move(news)};
 }
 
 /// The next event of `ticket`; nothing when the time is over before.
@@ -200,6 +211,7 @@ void bind_values(nb::module_& module) {
       .def(
           "cancel", [](WatchHandle& self) { self.cancel(); }, "Nothing more is told.")
       .def("_look", [](const WatchHandle& self) { return look(self); })
+      .def("_listen", [](const WatchHandle& self) { return listen(self); })
       .def_prop_ro("_cancelled", [](const WatchHandle& self) { return self.ticket == 0; })
       .def_prop_ro("_runs_itself", [](const WatchHandle& self) { return self.directory.directory->runs_itself(); })
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
@@ -211,8 +223,11 @@ void bind_values(nb::module_& module) {
 
 /// What `await` is made of, in _aio.py.
 void bind_asked(nb::module_& module, nb::class_<DirectoryHandle>& directory) {
+  nb::class_<NewsHandle>(module, "_DirectoryNews", "A descriptor that is readable when a directory may have news.")
+      .def_prop_ro("fd", [](const NewsHandle& self) { return self.news.fd; });
   nb::class_<AskedHandle>(module, "_DirectoryRequest", "One request in flight. Dropping it cancels it.")
       .def("_look", [](const AskedHandle& self) { return look(self); })
+      .def("_listen", [](const AskedHandle& self) { return listen(self); })
       .def("_cancel", [](AskedHandle& self) { self.cancel(); })
       .def_prop_ro("_runs_itself", [](const AskedHandle& self) { return self.directory.directory->runs_itself(); });
   directory

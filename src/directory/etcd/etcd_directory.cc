@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <thread>
+#include <vector>
 
+#include "base/events.h"
 #include "base/format.h"
 #include "base/mutex.h"
 #include "base/try.h"
@@ -15,6 +18,7 @@
 #include "directory/etcd/operations.h"
 #include "directory/etcd/tied.h"
 #include "directory/etcd/watcher.h"
+#include "directory/news.h"
 
 namespace hawser::directory::etcd {
 namespace {
@@ -28,7 +32,7 @@ constexpr std::size_t kWarningsMax = 64;
 
 Instant now() { return Clock::steady().now(); }
 
-class EtcdDirectory final : public Directory {
+class EtcdDirectory final : public Directory, public DirectoryRinger {
  public:
   EtcdDirectory(EtcdOptions options, std::unique_ptr<Cluster> cluster, std::unique_ptr<HttpClient> for_worker,
                 std::unique_ptr<HttpClient> for_watcher);
@@ -52,13 +56,17 @@ class EtcdDirectory final : public Directory {
   void cancel(Ticket ticket) override {
     desk_.cancel(ticket);
     watcher_.look_again();
+    ring();  // Who waits for it need not any more.
   }
   std::optional<DirectoryEvent> poll(Ticket ticket) override { return desk_.poll(ticket, store_); }
   std::vector<std::string> warnings() const override;
   bool runs_itself() const override { return true; }
   bool run_job(Instant at, Instant deadline) override;
+  NewsFd listen() override;
 
  private:
+  /// Something was answered or changed.
+  void ring();
   Ticket submit(Request request);
   void warn(const std::string& about, std::string text);
   void work();
@@ -87,6 +95,9 @@ class EtcdDirectory final : public Directory {
   mutable base::Mutex warnings_mutex_;
   std::map<std::string, std::string> warnings_ HAWSER_GUARDED_BY(warnings_mutex_);  ///< By what they are about.
 
+  base::Mutex listeners_mutex_;
+  std::vector<std::weak_ptr<base::EventFd>> listeners_ HAWSER_GUARDED_BY(listeners_mutex_);
+
   std::thread worker_thread_, watcher_thread_;
 };
 
@@ -101,7 +112,7 @@ EtcdDirectory::EtcdDirectory(EtcdOptions options, std::unique_ptr<Cluster> clust
       tied_(operations_, options_.lease,
             [this](const std::string& about, std::string text) { warn(about, std::move(text)); }),
       watcher_(watcher_operations_, options_.prefix, options_.timeout,
-               {desk_, store_, [this] { answered_.ring(); },
+               {desk_, store_, [this] { ring(); },
                 [this](const std::string& about, std::string text) { warn(about, std::move(text)); }}) {
   worker_thread_ = std::thread([this] { work(); });
   watcher_thread_ = std::thread([this] { watcher_.run(); });
@@ -139,6 +150,24 @@ bool EtcdDirectory::run_job(Instant at, Instant deadline) {
   return rang != told;
 }
 
+NewsFd EtcdDirectory::listen() {
+  Result<base::EventFd> opened = base::EventFd::open();
+  if (!opened) return {};  // Out of descriptors: who waits looks from time to time.
+  auto listener = std::make_shared<base::EventFd>(std::move(*opened));
+  base::MutexLock lock(listeners_mutex_);
+  std::erase_if(listeners_, [](const auto& each) { return each.expired(); });
+  listeners_.push_back(listener);
+  return {.fd = listener->fd(), .owner = std::move(listener)};
+}
+
+void EtcdDirectory::ring() {
+  answered_.ring();
+  base::MutexLock lock(listeners_mutex_);
+  for (const auto& each : listeners_) {
+    if (const auto listener = each.lock()) listener->signal();
+  }
+}
+
 void EtcdDirectory::warn(const std::string& about, std::string text) {
   base::MutexLock lock(warnings_mutex_);
   if (warnings_.size() >= kWarningsMax && !warnings_.contains(about)) return;
@@ -161,7 +190,7 @@ void EtcdDirectory::work() {
         watcher_.add(*std::move(request));
       } else {
         run(*request);
-        answered_.ring();
+        ring();
       }
     } else {
       (void)asked_.wait(asked, next);

@@ -228,7 +228,7 @@ class Port {
   /// Starts connecting. The path ends up in kPathUp or kPathDown. Owned by the port until release_path.
   virtual Result<Path*> open_path(const PathTarget& target, Instant now) = 0;
   /// The agent drops the path: it is closed if it is up, and the pointer dies. When this returns, the path touches no
-  /// local memory any more; no event of it comes later, also for chunks that had not ended.
+  /// local memory any more (while the port closes: or region_quiet tells of it); no event comes later, of no chunk.
   virtual void release_path(Path* path) = 0;
   /// Moves bytes within the budget. Returns how much was done; 0 means nothing to do now.
   virtual std::size_t turn(Instant now, const TurnBudget& budget) = 0;

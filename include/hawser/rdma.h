@@ -193,10 +193,12 @@ class HAWSER_API Backend {
   static Result<Backend> open(Agent& agent, const BackendOptions& options = {});
   Backend(Backend&&) noexcept = default;
   Backend& operator=(Backend&& other) noexcept;
-  /// Cancels what is in flight, closes all buffers. Memory that somebody is still inside of after 5 s is never let go.
+  /// Cancels what is in flight, closes all buffers. Memory that somebody is still inside of after 5 s, in which all
+  /// must end, is never let go.
   ~Backend();
 
-  /// Registers memory. `owner` is let go once nothing uses the memory any more, on any thread.
+  /// Registers memory. `owner` is let go once nothing uses the memory any more, on any thread. Without one the memory
+  /// must stay until the batches that use it have ended and the buffers in it were released.
   Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner = {},
                                    bool writable = true);
   /// Gives `memory` out under `id`. The same id and memory give the same buffer; kInvalid when the memory differs.

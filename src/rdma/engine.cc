@@ -41,13 +41,6 @@ Status untouched(Code code, std::string text) {
 
 }  // namespace
 
-MemoryCore::~MemoryCore() {
-  constexpr Duration kPatience = std::chrono::seconds(5);
-  if (bytes.empty() || opener != ::getpid() || region.close(kPatience).ok()) return;
-  // Somebody may still touch the memory: its owner must never go.
-  if (owner) (void)new std::shared_ptr<const void>(std::move(owner));
-}
-
 Result<std::shared_ptr<Engine>> Engine::open(Agent& agent, const BackendOptions& options) {
   HAWSER_TRY_ASSIGN(CompletionQueue queue, agent.make_queue(kQueueCapacity));
   HAWSER_TRY_ASSIGN(base::EventFd wake, base::EventFd::open());
@@ -70,38 +63,6 @@ Engine::Engine(Agent& agent, const BackendOptions& options, CompletionQueue queu
       wake_(std::move(wake)) {}
 
 Engine::~Engine() { stop(); }
-
-void Engine::stop() {
-  if (opener_ != ::getpid()) {
-    if (thread_.joinable()) thread_.detach();  // It exists in the parent only.
-    return;
-  }
-  stop_.store(true, std::memory_order_release);
-  wake_.signal();
-  if (thread_.joinable()) thread_.join();
-  decltype(batches_) batches;
-  decltype(owned_) owned;
-  decltype(closings_) closings;
-  {
-    const base::MutexLock lock(mutex_);
-    batches.swap(batches_);
-    owned.swap(owned_);
-    closings.swap(closings_);
-    by_token_.clear();
-    waiting_.clear();
-    watched_.clear();
-    requests_.clear();
-    replies_.clear();
-  }
-  for (const auto& [serial, batch] : batches) {
-    batch->cancel();
-    for (std::size_t i = 0; i < batch->size(); ++i) {
-      bool posted = false;
-      batch->with(i, [&](const Item& item) { posted = item.posted; });
-      if (!posted) batch->settle(i, {.status = Status(Code::kCancelled, "the rdma backend was closed")});
-    }
-  }
-}
 
 void Engine::run() {
   const bool drives = !agent_.core()->lane.driven();
@@ -135,8 +96,11 @@ void Engine::run() {
 
 Duration Engine::nap() const {
   const base::MutexLock lock(mutex_);
-  if (!watched_.empty() || !closings_.empty()) return kWatchNap;
-  return waiting_.empty() && requests_.empty() && replies_.empty() ? kIdleNap : kTick;
+  if (!watched_.empty()) return kWatchNap;
+  for (const auto& [token, closing] : closings_) {
+    if (!closing.acks.empty()) return kWatchNap;
+  }
+  return closings_.empty() && waiting_.empty() && requests_.empty() && replies_.empty() ? kIdleNap : kTick;
 }
 
 bool Engine::serve() {

@@ -63,11 +63,12 @@ struct Owned {
   RemoteBuffer handle;
 };
 
-/// Whom a release is acknowledged to: a batch of this process, or a peer.
+/// Whom a release is acknowledged to, and until when: a batch of this process, or a peer.
 struct Ack {
   std::shared_ptr<BatchCore> batch;
   Peer peer;
   std::uint64_t number = 0;
+  Instant deadline;
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -86,7 +87,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<TransportInfo> transport_info(const RemoteBuffer& buffer);
   Result<QueuePairInfo> queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local);
 
-  // engine_owner.cc
+  // engine_owner.cc, engine_closing.cc
   Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights);
   Result<LocalMemory> local_of(const RemoteBuffer& buffer) const;
   std::size_t buffer_count() const;
@@ -110,11 +111,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
     bool sent = false;
     bool is_release = false;
   };
+  /// A released buffer with somebody inside. It stays when all who asked were told that it takes too long, for its
+  /// memory must not go.
   struct Closing {
     std::shared_ptr<Owned> owned;
     std::vector<Ack> acks;
-    Instant deadline;
-    bool told = false;  ///< That it takes too long.
   };
   struct PendingReply {
     Peer peer;
@@ -154,10 +155,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // engine_owner.cc
   std::shared_ptr<Owned> owned_by(const base::Id128& token) const;
-  void close(const base::Id128& token, Ack ack, Instant deadline);
+  Reply run_atomic(const Ask& ask);
+
+  // engine_closing.cc
+  using Batches = std::unordered_map<std::uint64_t, std::shared_ptr<BatchCore>>;
+  void close(const base::Id128& token, Ack ack);
+  /// Whether somebody was told something.
+  bool look_at_closing(const std::shared_ptr<Owned>& owned);
   bool look_at_closings();
   void acknowledge(const Ack& ack, const Status& status);
-  Reply run_atomic(const Ask& ask);
+  void end_all(const Batches& batches, std::vector<std::shared_ptr<Owned>>& buffers, Instant until);
 
   Agent& agent_;
   const BackendOptions options_;
@@ -174,14 +181,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
   mutable base::Mutex mutex_;
   std::uint64_t next_serial_ HAWSER_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_request_ HAWSER_GUARDED_BY(mutex_) = 0;
-  std::unordered_map<std::uint64_t, std::shared_ptr<BatchCore>> batches_ HAWSER_GUARDED_BY(mutex_);
+  Batches batches_ HAWSER_GUARDED_BY(mutex_);
   /// Posted when there is room again. Bounded by the operations of batches in flight.
   std::deque<std::pair<std::shared_ptr<BatchCore>, std::size_t>> waiting_ HAWSER_GUARDED_BY(mutex_);
   /// Whose transfers do not report to the queue: small ones that are nearly always over within submit.
   std::deque<std::pair<std::shared_ptr<BatchCore>, std::size_t>> watched_ HAWSER_GUARDED_BY(mutex_);
   std::map<std::uint64_t, Request> requests_ HAWSER_GUARDED_BY(mutex_);
   std::deque<PendingReply> replies_ HAWSER_GUARDED_BY(mutex_);
-  std::vector<Closing> closings_ HAWSER_GUARDED_BY(mutex_);
+  /// By their tokens. With those of `owned_` at most buffers_max.
+  std::unordered_map<base::Id128, Closing> closings_ HAWSER_GUARDED_BY(mutex_);
   std::unordered_map<base::Id128, bool> near_ HAWSER_GUARDED_BY(mutex_);  ///< By the peer's incarnation.
   std::map<std::uint64_t, std::shared_ptr<Owned>> owned_ HAWSER_GUARDED_BY(mutex_);
   std::unordered_map<base::Id128, std::shared_ptr<Owned>> by_token_ HAWSER_GUARDED_BY(mutex_);

@@ -1,8 +1,5 @@
-// Buffers that this process gave out: registered, looked up, released, and changed by atomics.
+// Buffers that this process gave out: registered, looked up, and changed by atomics.
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <atomic>
 
 #include "base/try.h"
@@ -24,12 +21,6 @@ bool same_memory(const LocalMemory& a, const LocalMemory& b) {
 
 }  // namespace
 
-Owned::~Owned() {
-  constexpr Duration kPatience = std::chrono::seconds(5);
-  if (region.core() == nullptr || memory.core()->opener != ::getpid() || region.close(kPatience).ok()) return;
-  (void)new LocalMemory(memory);  // Somebody may still touch the memory: it must never go.
-}
-
 Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights) {
   const std::string what = "request_buffer: buffer " + std::to_string(id);
   if (!memory.valid() || memory.size() == 0) {
@@ -45,8 +36,9 @@ Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory&
       return Status(Code::kInvalid, what + " is there already, with other memory or rights")
           .with_advice("release it before, or take another id");
     }
-    if (owned_.size() >= options_.buffers_max) {
-      return Status(Code::kBusy, what + ": buffers_max = " + std::to_string(options_.buffers_max) + " are given out")
+    if (owned_.size() + closings_.size() >= options_.buffers_max) {
+      return Status(Code::kBusy, what + ": buffers_max = " + std::to_string(options_.buffers_max) +
+                                     " are given out, or released with somebody inside")
           .with_advice("release some");
     }
   }
@@ -93,81 +85,6 @@ Result<LocalMemory> Engine::local_of(const RemoteBuffer& buffer) const {
 std::size_t Engine::buffer_count() const {
   const base::MutexLock lock(mutex_);
   return owned_.size();
-}
-
-Result<std::shared_ptr<BatchCore>> Engine::release(const RemoteBuffer& buffer, Duration timeout) {
-  if (!buffer.valid()) return Status(Code::kInvalid, "release: the buffer's handle is empty");
-  const std::shared_ptr<BatchCore> batch = make_batch(1, timeout);
-  if (is_own(*buffer.core())) {
-    close(buffer.core()->token, {.batch = batch, .peer = {}, .number = 0}, batch->deadline);
-    return batch;
-  }
-  const Result<Found> found = find(buffer);
-  if (!found) {
-    batch->settle(0, {.status = found.error()});
-    return batch;
-  }
-  request(batch, 0, found->peer, {.kind = AskKind::kRelease, .token = buffer.core()->token});
-  return batch;
-}
-
-void Engine::close(const base::Id128& token, Ack ack, Instant deadline) {
-  std::shared_ptr<Owned> owned;
-  {
-    const base::MutexLock lock(mutex_);
-    if (const auto found = by_token_.find(token); found != by_token_.end()) {
-      owned = std::move(found->second);
-      by_token_.erase(found);
-      owned_.erase(owned->handle.id());
-    }
-    for (Closing& each : closings_) {
-      if (!owned && each.owned->handle.core()->token == token) return each.acks.push_back(std::move(ack));
-    }
-  }
-  if (!owned) {
-    return acknowledge(ack, Status(Code::kNotFound, "release: the owner has no such buffer; it was released before"));
-  }
-  // Refuses new uses from here on; that nobody is inside any more is looked at until it is so.
-  if (owned->region.close(Duration::zero()).ok()) {
-    owned.reset();
-    return acknowledge(ack, {});
-  }
-  {
-    const base::MutexLock lock(mutex_);
-    Closing& closing = closings_.emplace_back();
-    closing.owned = std::move(owned);
-    closing.acks.push_back(std::move(ack));
-    closing.deadline = deadline;
-  }
-  wake_.signal();
-}
-
-bool Engine::look_at_closings() {
-  std::vector<Closing> closings;
-  {
-    const base::MutexLock lock(mutex_);
-    closings.swap(closings_);
-  }
-  if (closings.empty()) return false;
-  const Instant now = Clock::steady().now();
-  bool moved = false;
-  std::erase_if(closings, [&](Closing& each) {
-    const Status status = each.owned->region.close(Duration::zero());
-    const bool is_due = !each.told && now >= each.deadline;
-    if (!status.ok() && !is_due) return false;
-    for (const Ack& ack : std::exchange(each.acks, {})) acknowledge(ack, status);
-    each.told = true;  // What is late stays here, for its memory must not go.
-    moved = true;
-    return status.ok();
-  });
-  const base::MutexLock lock(mutex_);
-  for (Closing& each : closings) closings_.push_back(std::move(each));
-  return moved;
-}
-
-void Engine::acknowledge(const Ack& ack, const Status& status) {
-  if (ack.batch) return ack.batch->settle(0, {.status = status});
-  reply(ack.peer, {.number = ack.number, .status = status, .value = 0});
 }
 
 Reply Engine::run_atomic(const Ask& ask) {

@@ -108,8 +108,10 @@ bool Engine::take_messages() {
     if (parsed.reply) on_reply(message->peer, *parsed.reply);
     if (!parsed.ask) continue;  // Bytes that are none of ours are dropped.
     if (parsed.ask->kind == AskKind::kRelease) {
-      close(parsed.ask->token, {.batch = {}, .peer = message->peer, .number = parsed.ask->number},
-            Clock::steady().now() + kReplyPatience);
+      close(parsed.ask->token, {.batch = {},
+                                .peer = message->peer,
+                                .number = parsed.ask->number,
+                                .deadline = Clock::steady().now() + kReplyPatience});
     } else {
       reply(message->peer, run_atomic(*parsed.ask));
     }

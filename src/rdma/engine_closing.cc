@@ -1,0 +1,158 @@
+// How buffers and memory end: released by any holder, and acknowledged once nobody is inside; or with the backend.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "rdma/engine.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace rdma {
+namespace {
+
+/// For all that is still in use when a backend ends, together.
+constexpr Duration kPatience = std::chrono::seconds(5);
+
+Duration left_until(Instant until) { return std::max(Duration::zero(), until - Clock::steady().now()); }
+
+}  // namespace
+
+// Peers reach this memory as buffers only, which keep it, and operations keep it as well: there is nobody to wait for.
+MemoryCore::~MemoryCore() {
+  if (bytes.empty() || opener != ::getpid() || region.close(Duration::zero()).ok()) return;
+  if (owner) (void)new std::shared_ptr<const void>(std::move(owner));
+}
+
+Owned::~Owned() {
+  if (region.core() == nullptr || memory.core()->opener != ::getpid() || region.close(Duration::zero()).ok()) return;
+  (void)new LocalMemory(memory);  // Somebody may still touch the memory: it must never go.
+}
+
+Result<std::shared_ptr<BatchCore>> Engine::release(const RemoteBuffer& buffer, Duration timeout) {
+  if (!buffer.valid()) return Status(Code::kInvalid, "release: the buffer's handle is empty");
+  const std::shared_ptr<BatchCore> batch = make_batch(1, timeout);
+  if (is_own(*buffer.core())) {
+    close(buffer.core()->token, {.batch = batch, .peer = {}, .number = 0, .deadline = batch->deadline});
+    return batch;
+  }
+  const Result<Found> found = find(buffer);
+  if (!found) {
+    batch->settle(0, {.status = found.error()});
+    return batch;
+  }
+  request(batch, 0, found->peer, {.kind = AskKind::kRelease, .token = buffer.core()->token});
+  return batch;
+}
+
+void Engine::close(const base::Id128& token, Ack ack) {
+  std::shared_ptr<Owned> owned;  // Of the first who asks.
+  Status refusal;
+  {
+    const base::MutexLock lock(mutex_);
+    if (const auto found = by_token_.find(token); found != by_token_.end()) {
+      owned = std::move(found->second);
+      by_token_.erase(found);
+      owned_.erase(owned->handle.id());
+      closings_[token].owned = owned;
+    }
+    // From here until nobody is inside, all who ask find it: to be told that it is gone they would take for an end.
+    if (const auto found = closings_.find(token); found == closings_.end()) {
+      refusal = Status(Code::kNotFound, "release: the owner has no such buffer; it was released before");
+    } else if (found->second.acks.size() >= options_.requests_max) {
+      refusal = Status(Code::kBusy, "release: requests_max = " + std::to_string(options_.requests_max) +
+                                        " wait for this buffer's release");
+    } else {
+      found->second.acks.push_back(std::move(ack));
+    }
+  }
+  if (!refusal.ok()) return acknowledge(ack, refusal);
+  if (!owned || !look_at_closing(owned)) wake_.signal();
+}
+
+// Its region refuses new uses from the first look on.
+bool Engine::look_at_closing(const std::shared_ptr<Owned>& owned) {
+  const Status status = owned->region.close(Duration::zero());
+  const Instant now = Clock::steady().now();
+  std::vector<Ack> due;
+  {
+    const base::MutexLock lock(mutex_);
+    const auto found = closings_.find(owned->handle.core()->token);
+    if (found == closings_.end()) return true;  // Another thread's look ended it.
+    std::vector<Ack>& acks = found->second.acks;
+    const auto first_due = std::stable_partition(acks.begin(), acks.end(),
+                                                 [&](const Ack& ack) { return !status.ok() && now < ack.deadline; });
+    due.assign(std::make_move_iterator(first_due), std::make_move_iterator(acks.end()));
+    acks.erase(first_due, acks.end());
+    if (status.ok()) closings_.erase(found);  // The caller's `owned` is the last: nothing is let go under the lock.
+  }
+  for (const Ack& ack : due) acknowledge(ack, status);
+  return status.ok() || !due.empty();
+}
+
+bool Engine::look_at_closings() {
+  std::vector<std::shared_ptr<Owned>> all;
+  {
+    const base::MutexLock lock(mutex_);
+    all.reserve(closings_.size());
+    for (const auto& [token, closing] : closings_) all.push_back(closing.owned);
+  }
+  bool moved = false;
+  for (const std::shared_ptr<Owned>& each : all) moved = look_at_closing(each) || moved;
+  return moved;
+}
+
+void Engine::acknowledge(const Ack& ack, const Status& status) {
+  if (ack.batch) return ack.batch->settle(0, {.status = status});
+  reply(ack.peer, {.number = ack.number, .status = status, .value = 0});
+}
+
+void Engine::stop() {
+  if (opener_ != ::getpid()) {
+    if (thread_.joinable()) thread_.detach();  // It exists in the parent only.
+    return;
+  }
+  stop_.store(true, std::memory_order_release);
+  wake_.signal();
+  if (thread_.joinable()) thread_.join();
+  decltype(batches_) batches;
+  decltype(waiting_) waiting;
+  decltype(watched_) watched;
+  decltype(requests_) requests;
+  std::vector<std::shared_ptr<Owned>> buffers;
+  {
+    const base::MutexLock lock(mutex_);
+    batches.swap(batches_);
+    waiting.swap(waiting_);
+    watched.swap(watched_);
+    requests.swap(requests_);
+    for (auto& [id, owned] : owned_) buffers.push_back(std::move(owned));
+    for (auto& [token, closing] : closings_) buffers.push_back(std::move(closing.owned));
+    owned_.clear();
+    closings_.clear();
+    by_token_.clear();
+    replies_.clear();
+  }
+  end_all(batches, buffers, Clock::steady().now() + kPatience);
+}
+
+// All are told to end before any is waited for, so that many that are held take no longer than one.
+void Engine::end_all(const Batches& batches, std::vector<std::shared_ptr<Owned>>& buffers, Instant until) {
+  for (const auto& [serial, batch] : batches) {
+    batch->cancel();
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      bool posted = false;
+      batch->with(i, [&](const Item& item) { posted = item.posted; });
+      if (!posted) batch->settle(i, {.status = Status(Code::kCancelled, "the rdma backend was closed")});
+    }
+  }
+  std::erase_if(buffers, [](const auto& owned) { return owned->region.close(Duration::zero()).ok(); });
+  for (const auto& [serial, batch] : batches) {
+    (void)batch->wait(left_until(until));
+    if (!batch->done()) (void)new std::shared_ptr<BatchCore>(batch);  // What it uses must never go.
+  }
+  for (const auto& owned : buffers) (void)owned->region.close(left_until(until));
+}
+
+}  // namespace rdma
+HAWSER_NAMESPACE_END

@@ -81,8 +81,9 @@ class HAWSER_API LocalMemory {
 
   bool valid() const { return core_ != nullptr; }
   std::uint64_t size() const { return size_; }
-  std::span<std::byte> bytes() const;
+  std::span<std::byte> bytes() const;  ///< Of a GPU: addresses, not for the processor.
   bool writable() const;
+  Device device() const;
   /// kInvalid when it leaves this memory.
   Result<LocalMemory> slice(std::uint64_t offset, std::uint64_t size) const;
 
@@ -129,8 +130,8 @@ enum class OpType : std::uint8_t { kReadIntoLocal = 1, kWriteFromLocal = 2, kFet
 
 struct Op {
   OpType type = OpType::kReadIntoLocal;
-  LocalMemory local = {};    ///< Atomics: none, or 8 bytes for what was found.
-  RemoteBuffer remote = {};  ///< Atomics: 8 bytes, aligned to 8 in the owner's memory.
+  LocalMemory local = {};    ///< Atomics: none, or 8 bytes of the host for what was found.
+  RemoteBuffer remote = {};  ///< Atomics: 8 bytes of the owner's host, aligned to 8 in its memory.
   std::uint64_t value = 0;   ///< What kFetchAdd adds, what kCompareSwap puts there.
   std::uint64_t expected = 0;
   /// With a write or read: told to the owner's agent once, after the bytes are visible. Copied.
@@ -198,9 +199,10 @@ class HAWSER_API Backend {
   ~Backend();
 
   /// Registers memory. `owner` is let go once nothing uses the memory any more, on any thread. Without one the memory
-  /// must stay until the batches that use it have ended and the buffers in it were released.
+  /// must stay until the batches that use it have ended and the buffers in it were released. A GPU's memory (kCuda) is
+  /// reached by verbs alone; kUnsupported where that does not reach it.
   Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner = {},
-                                   bool writable = true);
+                                   bool writable = true, Device device = {});
   /// Gives `memory` out under `id`. The same id and memory give the same buffer; kInvalid when the memory differs.
   Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights = Rights::kReadWrite);
   /// The memory behind a buffer of this agent. kNotFound: it is of another process, or was released.

@@ -55,6 +55,7 @@ _IDLE = {
     "QPS_PER_CQ": "queue pairs share completion queues as far as their entries reach",
     "RUNTIME_WORKER_THREADS": "one thread serves a process",
     "MAX_NICS_PER_BUFFER": "all rails that are equally good are used",
+    "RUN_ISOLATED": "it is for Monarch's own tests",
     "MR_LRU_CACHE_SIZE": "memory is registered once and kept while it is in use",
 }
 _told = set()
@@ -74,6 +75,8 @@ def settings(wanted: Optional[list]) -> Dict[str, str]:
             _told.add(key)
             warnings.warn(f"{_PREFIX}{key} changes nothing in hawser.rdma: {why}", RuntimeWarning, stacklevel=5)
     asked = {}
+    if os.environ.get("MONARCH_DEBUG_RDMA", "").strip() not in ("", "0") and "HAWSER_LOG" not in os.environ:
+        asked["log"] = "debug"
     for key, backend, parameter, read in _HONOURED:
         text = _value(key)
         own = f"HAWSER_BACKEND_{backend}_{parameter}".upper()

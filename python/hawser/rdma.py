@@ -176,9 +176,10 @@ _registered: dict = {}  # id(object) -> (weak reference, address, size, engine, 
 class _Memory:
     """Where an object's bytes are, and what keeps them there."""
 
-    __slots__ = ("address", "size", "writable", "keep")
+    __slots__ = ("address", "size", "writable", "keep", "gpu")
 
     def __init__(self, data: Any) -> None:
+        self.gpu: Optional[int] = None
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(data, torch.Tensor):
             self._of_tensor(data)
@@ -196,11 +197,16 @@ class _Memory:
     def _of_tensor(self, tensor: Any) -> None:
         if not tensor.is_contiguous():
             raise InvalidError("the tensor is not contiguous: give tensor.contiguous()")
-        if tensor.device.type != "cpu":
-            raise UnsupportedError(f"the tensor is on {tensor.device}: no backend here serves its memory; "
+        if tensor.device.type == "cuda":
+            self.gpu = tensor.device.index or 0
+        elif tensor.device.type != "cpu":
+            raise UnsupportedError(f"the tensor is on {tensor.device}: no backend serves its memory; "
                                    "copy it to the host first")
         self.address, self.size = tensor.data_ptr(), tensor.numel() * tensor.element_size()
         self.writable, self.keep = True, tensor.untyped_storage()
+
+    def registered(self, engine: "_Engine", owner: Any) -> Any:
+        return engine.backend.memory_at(self.address, self.size, owner, self.writable, self.gpu)
 
 
 def _local(engine: _Engine, data: Any) -> Tuple[Any, Any]:
@@ -213,9 +219,9 @@ def _local(engine: _Engine, data: Any) -> Tuple[Any, Any]:
     try:
         reference = weakref.ref(data, lambda gone: _forget(key, gone))
     except TypeError:  # Such as bytearray: registered for this use alone.
-        return engine.backend.memory_at(memory.address, memory.size, memory.keep, memory.writable), memory.keep
+        return memory.registered(engine, memory.keep), memory.keep
     # Without an owner: the entry goes before the object's memory does, and operations keep that themselves.
-    made = engine.backend.memory_at(memory.address, memory.size, None, memory.writable)
+    made = memory.registered(engine, None)
     _registered[key] = (reference, memory.address, memory.size, engine, made)
     return made, memory.keep
 
@@ -242,12 +248,13 @@ class RDMABuffer:
     __slots__ = ("_buffer", "_looked", "__weakref__")
 
     def __init__(self, data: Any) -> None:
-        """`data`: a contiguous tensor of the host, or anything with a C-contiguous buffer. Never a copy."""
+        """`data`: a contiguous tensor of the host or, where verbs reaches it, of a CUDA device; or anything with a
+        C-contiguous buffer. Never a copy."""
         memory = _Memory(data)
         if memory.size == 0:
             raise InvalidError("RDMABuffer: the memory has no bytes")
         engine = _current()
-        made = engine.backend.memory_at(memory.address, memory.size, memory.keep, memory.writable)
+        made = memory.registered(engine, memory.keep)
         rights = "read_write" if memory.writable else "read"
         self._buffer = engine.backend.request_buffer(next(engine.ids), made, rights)
         self._looked = True

@@ -19,6 +19,7 @@ std::span<std::byte> LocalMemory::bytes() const {
   return core_ ? core_->bytes.subspan(offset_, size_) : std::span<std::byte>();
 }
 bool LocalMemory::writable() const { return core_ && core_->writable; }
+Device LocalMemory::device() const { return core_ ? core_->device : Device(); }
 
 Result<LocalMemory> LocalMemory::slice(std::uint64_t offset, std::uint64_t size) const {
   if (!core_) return Status(Code::kInvalid, "LocalMemory::slice: this handle is empty");
@@ -66,9 +67,9 @@ Backend::~Backend() {
   if (engine_) engine_->stop();
 }
 
-Result<LocalMemory> Backend::local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner,
-                                          bool writable) {
-  return engine_->local_memory(bytes, std::move(owner), writable);
+Result<LocalMemory> Backend::local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable,
+                                          Device device) {
+  return engine_->local_memory(bytes, std::move(owner), writable, device);
 }
 Result<RemoteBuffer> Backend::request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights) {
   return engine_->request_buffer(id, memory, rights);

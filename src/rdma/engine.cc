@@ -48,7 +48,7 @@ Result<std::shared_ptr<Engine>> Engine::open(Agent& agent, const BackendOptions&
   HAWSER_TRY(agent.open_channel(options.channel, kCredit));
   std::shared_ptr<Engine> made(new Engine(agent, options, std::move(queue), std::move(wake)));
   static std::byte scratch[sizeof(std::uint64_t)];
-  HAWSER_TRY_ASSIGN(made->scratch_, made->local_memory(scratch, {}, true));
+  HAWSER_TRY_ASSIGN(made->scratch_, made->local_memory(scratch, {}, true, {}));
   if (options.thread) made->thread_ = std::thread([its = made.get()] { its->run(); });
   return made;
 }
@@ -133,14 +133,16 @@ bool Engine::drain_queue() {
   return count > 0;
 }
 
-Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable) {
+Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable,
+                                         Device device) {
   auto core = std::make_shared<MemoryCore>();
   core->writable = writable;
+  core->device = device;
   core->engine = number_;
   core->opener = opener_;
   if (!bytes.empty()) {
     // Peers reach it only as a buffer, which is a region of its own.
-    HAWSER_TRY_ASSIGN(core->region, agent_.add_region({.bytes = bytes, .rights = Rights::kNone}));
+    HAWSER_TRY_ASSIGN(core->region, agent_.add_region({.bytes = bytes, .device = device, .rights = Rights::kNone}));
   }
   core->bytes = bytes;
   core->owner = std::move(owner);
@@ -178,7 +180,7 @@ void Engine::start(const std::shared_ptr<BatchCore>& batch, std::size_t index, c
   Result<Plan> made = plan(*found, op.type, op.local, op.remote, *bytes);
   if (!made) return fail(made.error());
   // Over shared memory a small one is nearly always over within submit: no need to be told.
-  bool is_near = *bytes <= kSmall && found->is_near;
+  bool is_near = *bytes <= kSmall && found->is_near && op.local.device().kind == DeviceKind::kHost;
   batch->with(index, [&](Item& item) {
     item.op = op;
     if (op.notify) item.notify.emplace(*op.notify);
@@ -210,7 +212,8 @@ Result<Found> Engine::find(const RemoteBuffer& buffer) {
     if (core.found.engine == number_ && core.found.peer.state() != PeerState::kDown) return core.found;
   }
   HAWSER_TRY_ASSIGN(Found found, meet(core));
-  found.is_near = is_near(found, buffer);
+  // No peer's GPU is reached through shared memory, whatever was known when another buffer of it was met.
+  found.is_near = region_info(found.whole).device.kind == DeviceKind::kHost && is_near(found, buffer);
   const base::MutexLock lock(core.mutex);
   core.found = found;
   return found;

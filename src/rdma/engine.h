@@ -43,6 +43,7 @@ struct MemoryCore {
 
   std::span<std::byte> bytes;
   bool writable = true;
+  Device device;
   std::uint64_t engine = 0;  ///< Whose agent knows `region`.
   pid_t opener = 0;          ///< A fork of it leaves all as it is.
   Region region;             ///< None for no bytes.
@@ -82,7 +83,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool runs_itself() const { return options_.thread; }
   bool serve();
 
-  Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable);
+  Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable,
+                                   Device device);
   Result<std::shared_ptr<BatchCore>> submit(std::span<const Op> ops, Duration timeout);
   Result<TransportInfo> transport_info(const RemoteBuffer& buffer);
   Result<QueuePairInfo> queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local);

@@ -53,7 +53,8 @@ Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory&
   owned->rights = rights;
   HAWSER_TRY_ASSIGN(
       owned->region,
-      agent_.add_region({.name = region_name_of(core->token), .bytes = memory.bytes(), .rights = rights}));
+      agent_.add_region(
+          {.name = region_name_of(core->token), .bytes = memory.bytes(), .device = memory.device(), .rights = rights}));
   const std::uint32_t index = owned->region.index();
   HAWSER_TRY_ASSIGN(owned->whole, agent_.self().region(index));
   HAWSER_TRY_ASSIGN(core->card, agent_.partial_card(std::span(&index, 1)));
@@ -96,6 +97,10 @@ Reply Engine::run_atomic(const Ask& ask) {
   const std::shared_ptr<Owned> owned = owned_by(ask.token);
   if (!owned) return refuse(Code::kNotFound, "the buffer was released");
   if (!allows(owned->rights, Rights::kReadWrite)) return refuse(Code::kDenied, "the buffer gives no right to it");
+  if (const Device device = owned->memory.device(); device.kind != DeviceKind::kHost) {
+    return refuse(Code::kUnsupported,
+                  "the word is on " + to_string(device) + ", where its owner's processor does none");
+  }
   const std::span<std::byte> bytes = owned->memory.bytes();
   if (ask.offset > bytes.size() || bytes.size() - ask.offset < sizeof(std::uint64_t)) {
     return refuse(Code::kInvalid, "offset " + std::to_string(ask.offset) + " leaves the buffer");

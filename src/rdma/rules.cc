@@ -19,6 +19,7 @@ OpShape shape_of(const Op& op) {
   return {.type = op.type,
           .has_local = op.local.valid(),
           .local_writable = op.local.valid() && op.local.writable(),
+          .local_on_host = op.local.device().kind == DeviceKind::kHost,
           .has_remote = op.remote.valid(),
           .local_size = op.local.size(),
           .remote_size = op.remote.size()};
@@ -27,6 +28,9 @@ OpShape shape_of(const Op& op) {
 Result<std::uint64_t> bytes_of(const OpShape& shape) {
   if (!shape.has_remote) return bad(Code::kInvalid, "an operation without a remote buffer", "give what decode() gave");
   if (shape.type == OpType::kFetchAdd || shape.type == OpType::kCompareSwap) {
+    if (!shape.local_on_host) {
+      return bad(Code::kInvalid, "an atomic with local memory of a GPU", "give memory of the host, or none");
+    }
     if (shape.has_local && (shape.local_size != sizeof(std::uint64_t) || !shape.local_writable)) {
       return bad(Code::kInvalid, "an atomic with local memory of " + std::to_string(shape.local_size) + " bytes",
                  "give 8 bytes that can be written, or none");

@@ -12,7 +12,7 @@ namespace rdma {
 /// The sizes of one operation and what its memory allows.
 struct OpShape {
   OpType type = OpType::kReadIntoLocal;
-  bool has_local = false, local_writable = false, has_remote = false;
+  bool has_local = false, local_writable = false, local_on_host = true, has_remote = false;
   std::uint64_t local_size = 0, remote_size = 0;
 };
 OpShape shape_of(const Op& op);

@@ -41,6 +41,9 @@ TEST(RdmaRules, AtomicsTakeOneWord) {
     EXPECT_EQ(bytes_of(shape(type, 8, 8, false)).error().code(), Code::kInvalid);
     EXPECT_EQ(bytes_of(shape(type, 8, 16)).error().code(), Code::kInvalid);
     EXPECT_EQ(bytes_of(shape(type, 8, 4)).error().code(), Code::kInvalid);
+    OpShape of_gpu = shape(type, 8, 8);
+    of_gpu.local_on_host = false;
+    EXPECT_EQ(bytes_of(of_gpu).error().code(), Code::kInvalid);
   }
 }
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import warnings
 
 import numpy
@@ -402,6 +403,32 @@ def test_c23_no_torch_is_imported(far):
     assert done.stdout.strip() == "good", done.stderr
 
 
+class _GpuTensor:  # What torch shows of one that no backend here reaches; its bytes are never touched.
+    device = types.SimpleNamespace(type="cuda", index=1)
+
+    def is_contiguous(self):
+        return True
+
+    def data_ptr(self):
+        return 1 << 32
+
+    def numel(self):
+        return 1024
+
+    def element_size(self):
+        return 4
+
+    def untyped_storage(self):
+        return self
+
+
+def test_memory_of_a_gpu_is_told_to_the_agent_which_says_what_reaches_it(far, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=_GpuTensor))
+    for use in (rdma.RDMABuffer, far(make, 4096).read_into):
+        with pytest.raises(hawser.UnsupportedError, match="cuda:1.*add_region|add_region.*cuda:1"):
+            use(_GpuTensor())
+
+
 def test_warning_of_tcp_comes_once(far):
     buffers = [far(make, 64, 0, str(i)) for i in range(2)]
     with warnings.catch_warnings(record=True) as caught:
@@ -617,6 +644,8 @@ def test_keys_of_monarch_become_parameters():
                      "backend.verbs.connect_timeout": "12s", "backend.tcp.connections": "9"}
     assert _settings_of(MONARCH_RDMA_IBVERBS_TARGET="nic:mlx5_0") == {"backend.verbs.near": "nic:mlx5_0"}
     assert _settings_of(MONARCH_RDMA_TCP_FALLBACK_PARALLELISM="1") == {}, "Monarch's default is no wish"
+    assert _settings_of(MONARCH_DEBUG_RDMA="1") == {"log": "debug"}
+    assert _settings_of(MONARCH_DEBUG_RDMA="1", HAWSER_LOG="error") == {} == _settings_of(MONARCH_DEBUG_RDMA="0")
     assert _settings_of(MONARCH_RDMA_QPS_PER_PEER="4", HAWSER_BACKEND_VERBS_PAIRS="2") == {}, "ours wins"
     for key, value in (("IBVERBS_TARGET", "tpu:1"), ("QPS_PER_PEER", "0"), ("TCP_FALLBACK_PARALLELISM", "many")):
         with pytest.raises(hawser.InvalidError, match=f"MONARCH_RDMA_{key}='{value}'"):

@@ -75,13 +75,16 @@ RdmaHandle open(const AgentHandle& agent) {
   return {agent.state, take(std::move(made))};
 }
 
-RdmaMemoryHandle memory_at(RdmaHandle& self, std::uintptr_t address, std::size_t size, nb::handle owner,
-                           bool writable) {
+RdmaMemoryHandle memory_at(RdmaHandle& self, std::uintptr_t address, std::size_t size, nb::handle owner, bool writable,
+                           std::optional<std::uint32_t> gpu) {
   rdma::Backend& backend = backend_of(self);
   const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(address), size);
   std::shared_ptr<const void> keeper;
   if (!owner.is_none()) keeper = keeper_of(owner);
-  Result<rdma::LocalMemory> made = outside([&] { return backend.local_memory(bytes, std::move(keeper), writable); });
+  Device device;
+  if (gpu) device = {.kind = DeviceKind::kCuda, .ordinal = *gpu};
+  Result<rdma::LocalMemory> made =
+      outside([&] { return backend.local_memory(bytes, std::move(keeper), writable, device); });
   return RdmaMemoryHandle(take(std::move(made)));
 }
 
@@ -229,7 +232,8 @@ void bind_rdma(nb::module_& module) {
 
   nb::class_<RdmaHandle>(module, "RdmaBackend", "Remote buffers of one agent.")
       .def(nb::new_(&open), nb::arg("agent"))
-      .def("memory_at", &memory_at, nb::arg("address"), nb::arg("size"), nb::arg("owner").none(), nb::arg("writable"))
+      .def("memory_at", &memory_at, nb::arg("address"), nb::arg("size"), nb::arg("owner").none(), nb::arg("writable"),
+           nb::arg("gpu") = nb::none())
       .def(
           "request_buffer",
           [](RdmaHandle& self, std::uint64_t id, const RdmaMemoryHandle& memory, const std::string& rights) {

@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "backend/verbs/device.h"
 #include "backend/verbs/mock_fabric.h"
+#include "backend/verbs/nic.h"
 #include "base/mutex.h"
 
 namespace hawser::backend::verbs {
@@ -20,7 +21,7 @@ namespace hawser::backend::verbs {
 DeviceInfo mock_device_info(const MockDevice& device);
 
 /// Named "verbs", with the parameters of the real one. It opens the fabric's devices through `verbs`.
-Factory mock_backend(MockFabric& fabric, std::shared_ptr<Verbs> verbs);
+Factory mock_backend(MockFabric& fabric, std::shared_ptr<Verbs> verbs, GpuAccess gpus = {});
 
 /// A process's view of a fabric that several threads use. Not for datagrams, which are posted past it.
 std::shared_ptr<Verbs> locked_verbs(MockFabric& fabric, base::Mutex& mutex);

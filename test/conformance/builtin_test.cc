@@ -1,5 +1,6 @@
 // The conformance suite over the backends that this library brings.
 
+#include <fstream>
 #include <utility>
 
 #include "agent/open.h"
@@ -53,16 +54,16 @@ std::vector<backend::Factory> factories() {
 
 using OpenAgent = std::function<Result<Agent>(AgentOptions)>;
 
-/// Over `backend`, polled and driven. `opener` makes what opens the agents of one test.
+/// Over `backend`, polled and driven. `opener` makes what opens the agents of one test; `devices` are RealOptions'.
 [[maybe_unused]] void add_real(std::vector<Setting>& all, const Setting& setting,
-                               const std::function<OpenAgent()>& opener) {
+                               const std::function<OpenAgent()>& opener, const std::vector<std::string>& devices) {
   for (const bool driven : {false, true}) {
     Setting one = setting;
     one.name += driven ? "_driven" : "_polled";
     one.polled = !driven;
-    one.make = [backend = setting.backend, files = setting.files, driven,
-                opener]() -> Result<std::unique_ptr<Environment>> {
-      RealOptions options{.backends = {backend}, .driven = driven};
+    one.make = [backend = setting.backend, files = setting.files, driven, opener,
+                devices]() -> Result<std::unique_ptr<Environment>> {
+      RealOptions options{.backends = {backend}, .driven = driven, .devices = devices};
       if (files) options.backends.push_back(file());
       options.open_agent = opener();
       return make_real_environment(std::move(options));
@@ -70,8 +71,10 @@ using OpenAgent = std::function<Result<Agent>(AgentOptions)>;
     all.push_back(std::move(one));
   }
 }
-[[maybe_unused]] void add_real(std::vector<Setting>& all, const Setting& setting) {
-  add_real(all, setting, [] { return [](AgentOptions its) { return agent::open_with(std::move(its), factories()); }; });
+[[maybe_unused]] void add_real(std::vector<Setting>& all, const Setting& setting,
+                               const std::vector<std::string>& devices = {}) {
+  const auto opener = [] { return [](AgentOptions its) { return agent::open_with(std::move(its), factories()); }; };
+  add_real(all, setting, opener, devices);
 }
 
 #ifdef HAWSER_WITH_VERBS_MOCK
@@ -119,6 +122,21 @@ std::map<std::string, std::string> skips_of_files() {
 }
 #endif
 
+#ifdef HAWSER_WITH_VERBS
+/// On the devices of tools/rdma-vm. Where both agents have both, each rail leads from a device to itself and no byte is
+/// on the cable between the two. They are where each agent has one of its own.
+void add_verbs(std::vector<Setting>& all) {
+  Setting setting{.name = "verbs", .backend = verbs(), .allocated = false};
+  setting.skips = {{"AMillionRanges", "an emulated device takes minutes for a million packets"}};
+  add_real(all, setting);
+  setting.name = "verbs_cable";
+  add_real(all, setting, {"rxe0", "rxe1"});
+  setting.name = "verbs_one";
+  setting.backend = verbs({{"devices", "rxe0"}});
+  add_real(all, setting);
+}
+#endif
+
 std::vector<Setting> settings() {
   std::vector<Setting> all;
 #ifdef HAWSER_WITH_SHM
@@ -132,12 +150,10 @@ std::vector<Setting> settings() {
 #endif
 #endif
 #ifdef HAWSER_WITH_VERBS
-  Setting over_verbs{.name = "verbs", .backend = verbs(), .allocated = false};
-  over_verbs.skips = {{"AMillionRanges", "an emulated device takes minutes for a million packets"}};
-  add_real(all, over_verbs);
+  add_verbs(all);
 #endif
 #ifdef HAWSER_WITH_VERBS_MOCK
-  add_real(all, {.name = "verbs_memory", .backend = verbs(), .allocated = false}, open_over_memory);
+  add_real(all, {.name = "verbs_memory", .backend = verbs(), .allocated = false}, open_over_memory, {});
 #endif
 #ifdef HAWSER_WITH_LOOPBACK
   add_real(all, {.name = "loopback", .backend = loopback(), .self = true, .allocated = false});
@@ -150,6 +166,43 @@ std::vector<Setting> settings() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Builtin, Conformance, testing::ValuesIn(settings()), name_of);
+
+#ifdef HAWSER_WITH_VERBS
+/// That the settings of verbs run where their names say.
+class Cable : public Conformance {
+ protected:
+  static std::uint64_t sent() {
+    std::uint64_t bytes = 0;
+    for (const char* const end : {"veth0", "veth1"}) {
+      std::uint64_t its = 0;
+      std::ifstream(std::string("/sys/class/net/") + end + "/statistics/tx_bytes") >> its;
+      bytes += its;
+    }
+    return bytes;
+  }
+};
+
+TEST_P(Cable, BytesAreOnItWhereEachAgentHasADeviceOfItsOwn) {
+  constexpr std::size_t kSize = 4 << 20;
+  open_pair();
+  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize);
+  const Peer peer = meet();
+  const std::uint64_t before = sent();
+  must(run(must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}))));
+  if (GetParam().name.starts_with("verbs_cable")) {
+    EXPECT_GE(sent() - before, kSize);
+  } else {
+    EXPECT_LT(sent() - before, kSize / 4);
+  }
+}
+
+std::vector<Setting> settings_of_verbs() {
+  std::vector<Setting> all;
+  add_verbs(all);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Builtin, Cable, testing::ValuesIn(settings_of_verbs()), name_of);
+#endif
 
 }  // namespace
 }  // namespace hawser::conformance

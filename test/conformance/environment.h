@@ -70,6 +70,7 @@ struct RealOptions {
   std::vector<BackendSpec> backends;                     ///< The one under test and what goes with it.
   std::vector<BackendSpec> others = {{"loopback", {}}};  ///< For agents without it.
   bool driven = false;
+  std::vector<std::string> devices = {};  ///< For verbs: each name of an agent has the next of them, and only that.
   std::function<Result<Agent>(AgentOptions)> open_agent = Agent::open;
 };
 std::unique_ptr<Environment> make_real_environment(RealOptions options);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -82,6 +83,7 @@ class RealEnvironment final : public Environment {
   Result<Agent*> open_with(AgentOptions options, const std::vector<BackendSpec>& backends) {
     if (options.backends.empty()) options.backends = backends;
     options.driven = options_.driven;
+    if (!options_.devices.empty()) give_device(options);
     Result<Agent> opened = options_.open_agent(std::move(options));
     if (!opened) return opened.error();
     auto member = std::make_unique<Member>();
@@ -96,6 +98,14 @@ class RealEnvironment final : public Environment {
     return members_.back()->agent.get();
   }
 
+  /// A name that comes again, as of a restarted peer, has its device again.
+  void give_device(AgentOptions& options) {
+    const auto place = places_.try_emplace(options.name, places_.size()).first->second;
+    for (BackendSpec& backend : options.backends) {
+      if (backend.name == "verbs") backend.params["devices"] = options_.devices[place % options_.devices.size()];
+    }
+  }
+
   /// Polls all but `except` where no driver does.
   std::size_t work(const Agent* except) {
     if (options_.driven) return 0;
@@ -108,6 +118,7 @@ class RealEnvironment final : public Environment {
 
   const RealOptions options_;
   std::vector<std::unique_ptr<Member>> members_;
+  std::map<std::string, std::size_t> places_;  ///< Names of agents, in the order in which they came.
 };
 
 }  // namespace

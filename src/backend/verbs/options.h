@@ -26,7 +26,7 @@ struct QueuePairOptions {
   std::uint8_t mtu = 0;             ///< Code of the largest path MTU; 0: the port's.
   std::uint8_t reads = 16;          ///< Reads and atomics under way at a time, at most.
   std::uint8_t timeout = 14;        ///< 4.096 us * 2^timeout until a packet is sent again.
-  std::uint8_t retries = 7;         ///< How often.
+  std::uint8_t retries = 6;         ///< How often. Soft-RoCE takes 7 as for ever, so a dead peer stays unnoticed.
   std::uint8_t rnr_retries = 6;     ///< How often when the receiver has posted no receive; 7 would be for ever.
   std::uint8_t min_rnr_timer = 12;  ///< Code of the pause it asks for; 12: 0.64 ms.
   std::uint8_t traffic_class = 0;   ///< Of the global route: DSCP in its upper six bits on RoCE.

@@ -1,6 +1,7 @@
 #include "backend/verbs/cq_pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/format.h"
@@ -66,6 +67,7 @@ bool CqPool::is_broken(const ibv_cq* cq) const {
 }
 
 int CqPool::poll(std::span<ibv_wc> out) {
+  if (std::exchange(tells_break_, false)) return -1;
   int filled = 0;
   ++first_;
   for (std::size_t i = 0; i < queues_.size() && filled < static_cast<int>(out.size()); ++i) {
@@ -75,7 +77,9 @@ int CqPool::poll(std::span<ibv_wc> out) {
     const int count = domain_->verbs().poll_cq(queue.cq, static_cast<int>(rest.size()), rest.data());
     if (count < 0) {
       queue.broken = true;
-      return -1;
+      if (filled == 0) return -1;
+      tells_break_ = true;  // Those of other queues are taken already, and nobody would see them again.
+      break;
     }
     filled += count;
   }

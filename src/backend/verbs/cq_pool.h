@@ -31,7 +31,8 @@ class CqPool {
   /// Whether completions were lost: whoever leases it must lease another.
   bool is_broken(const ibv_cq* cq) const;
 
-  /// Up to `out.size()` completions, of all queues in turn. Negative: a queue broke (overrun); told once.
+  /// Up to `out.size()` completions, of all queues in turn. Negative: a queue broke (overrun); told once, and after the
+  /// completions that came with it.
   int poll(std::span<ibv_wc> out);
   /// Asks to be woken by the next completion of any queue; poll once more before sleeping. False: a call failed, do not
   /// sleep.
@@ -61,7 +62,8 @@ class CqPool {
   const std::uint32_t depth_;
   const std::uint32_t sharers_max_;
   std::vector<Queue> queues_;
-  std::size_t first_ = 0;  ///< Queue that is polled first.
+  std::size_t first_ = 0;     ///< Queue that is polled first.
+  bool tells_break_ = false;  ///< The next poll tells that a queue broke.
 };
 
 }  // namespace hawser::backend::verbs

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "backend/verbs/mock_fabric.h"
+#include "backend/verbs/mock_objects.h"
 
 namespace hawser::backend::verbs {
 namespace {
@@ -81,6 +84,33 @@ TEST_F(CqPoolTest, C19_ADeviceWithoutRoomForOneIsAnErrorWithBothNumbers) {
   EXPECT_NE(text.find("32"), std::string::npos) << text;
   EXPECT_NE(text.find("33"), std::string::npos) << text;
   EXPECT_NE(text.find("send_depth"), std::string::npos) << text;
+}
+
+TEST_F(CqPoolTest, CompletionsOfOtherQueuesAreNotLostWhenOneBreaks) {
+  auto pool = open(kDepth);  // One queue for each queue pair.
+  ASSERT_TRUE(pool.has_value()) << pool.error().to_string();
+  std::vector<ibv_cq*> leased = {*(*pool)->lease(), *(*pool)->lease()};
+  std::array<ibv_wc, 8> out;
+  for (std::size_t broken = 0; broken < 2; ++broken) {  // Whichever is polled first.
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      ibv_wc wc{};
+      wc.wr_id = i;
+      cq_of(leased[1 - broken]).entries.push_back(wc);
+    }
+    cq_of(leased[broken]).overrun = true;
+    int taken = 0, errors = 0;
+    for (int i = 0; i < 4; ++i) {
+      const int count = (*pool)->poll(out);
+      errors += count < 0;
+      taken += std::max(count, 0);
+    }
+    EXPECT_EQ(taken, 3);
+    EXPECT_EQ(errors, 1) << "told once";
+    EXPECT_TRUE((*pool)->is_broken(leased[broken]));
+    EXPECT_FALSE((*pool)->is_broken(leased[1 - broken]));
+    for (ibv_cq* cq : leased) (*pool)->give_back(cq);
+    if (broken == 0) leased = {*(*pool)->lease(), *(*pool)->lease()};
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "backend/verbs/domain.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -82,10 +83,11 @@ Status Domain::open_device(ibv_device* device) {
   return {};
 }
 
-void Domain::keep(std::function<int()> destroy, int error, bool opens_memory) {
+void Domain::keep(std::function<int()> destroy, int error, Opened opened) {
   const base::MutexLock lock(mutex_);
-  if (kept_.size() == kKeptMax) return;
-  kept_.push_back({.destroy = std::move(destroy), .error = error, .opens_memory = opens_memory});
+  if (opened.size == 0 && idle_kept_ == kKeptMax) return;
+  idle_kept_ += opened.size == 0;
+  kept_.push_back({.destroy = std::move(destroy), .error = error, .opened = opened});
   has_kept_.store(true, std::memory_order_release);
 }
 
@@ -93,14 +95,18 @@ void Domain::sweep() {
   if (!has_kept_.load(std::memory_order_acquire)) return;
   const base::MutexLock lock(mutex_);
   std::erase_if(kept_, [](Kept& each) { return (each.error = each.destroy()) == 0; });
+  idle_kept_ = static_cast<std::size_t>(
+      std::count_if(kept_.begin(), kept_.end(), [](const Kept& each) { return each.opened.size == 0; }));
   has_kept_.store(!kept_.empty(), std::memory_order_release);
 }
 
-Status Domain::still_open() {
+Status Domain::still_open(std::uintptr_t address, std::size_t size) {
   if (!has_kept_.load(std::memory_order_acquire)) return {};
   const base::MutexLock lock(mutex_);
   for (const Kept& each : kept_) {
-    if (!each.opens_memory) continue;
+    const bool apart = address >= each.opened.address ? address - each.opened.address >= each.opened.size
+                                                      : each.opened.address - address >= size;
+    if (apart) continue;
     return base::errno_status(base::format("{} refuses to let memory go", name_), each.error).with_device(name_);
   }
   return {};

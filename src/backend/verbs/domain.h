@@ -9,6 +9,8 @@
 // Thread rule: open from any thread; afterwards thread-safe. Lifetime: shared; it keeps its Verbs alive.
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,26 +44,34 @@ class Domain {
   /// Whether peers can be given the right to atomic operations.
   bool has_atomics() const { return attributes_.atomic_cap != IBV_ATOMIC_NONE; }
 
+  /// Memory that an object of this domain lets somebody at.
+  struct Opened {
+    std::uintptr_t address = 0;
+    std::size_t size = 0;
+    static constexpr Opened nothing() { return {}; }
+    static constexpr Opened all() { return {0, SIZE_MAX}; }
+  };
   /// Ends an object of this domain by `destroy`, which returns 0 or an errno value. When it fails it is called again by
-  /// `sweep` and when the domain ends. `opens_memory`: until then the object lets somebody at memory.
+  /// `sweep` and when the domain ends. `opened`: what it lets somebody at until then.
   template <typename Destroy>
-  void end(Destroy destroy, bool opens_memory = false) {
-    if (const int error = destroy(); error != 0) keep(std::move(destroy), error, opens_memory);
+  void end(Destroy destroy, Opened opened = Opened::nothing()) {
+    if (const int error = destroy(); error != 0) keep(std::move(destroy), error, opened);
   }
   /// Tries again to end what could not be ended. Cheap when there is nothing.
   void sweep();
-  /// Not good while something that could not be ended opens memory: what, and the error.
-  Status still_open();
+  /// Not good while something that could not be ended lets somebody at some of these bytes: the device, and the error.
+  Status still_open(std::uintptr_t address, std::size_t size);
 
  private:
-  /// More than these are given up: a device that ends nothing is beyond help.
+  /// More than these that open no memory are given up: a device that ends nothing is beyond help. Those that open
+  /// memory are all kept, for nobody else would know: a device has no more of them than its own limit of objects.
   static constexpr std::size_t kKeptMax = 4096;
   struct Kept {
     std::function<int()> destroy;
     int error = 0;
-    bool opens_memory = false;
+    Opened opened;
   };
-  void keep(std::function<int()> destroy, int error, bool opens_memory);
+  void keep(std::function<int()> destroy, int error, Opened opened);
 
   Domain(std::shared_ptr<Verbs> verbs, std::string_view name) : verbs_(std::move(verbs)), name_(name) {}
   Status open_device(ibv_device* device);
@@ -73,7 +83,8 @@ class Domain {
   ibv_device_attr attributes_{};
   std::atomic<bool> has_kept_ = false;
   base::Mutex mutex_;
-  std::vector<Kept> kept_ HAWSER_GUARDED_BY(mutex_);  ///< Oldest first: what is later may hold what is earlier.
+  std::size_t idle_kept_ HAWSER_GUARDED_BY(mutex_) = 0;  ///< Of kept_, those that open no memory.
+  std::vector<Kept> kept_ HAWSER_GUARDED_BY(mutex_);     ///< Oldest first: what is later may hold what is earlier.
 };
 
 }  // namespace hawser::backend::verbs

@@ -85,6 +85,36 @@ TEST(Domain, TheCallerMayGiveItsOnlyReference) {
   EXPECT_EQ(freed, 4);
 }
 
+TEST(Domain, MemoryThatIsNotLetGoIsToldHoweverMuchElseIsKept) {
+  auto domain = *Domain::open(std::make_shared<MemoryFake>(), "mock0");
+  int error = EBUSY;
+  const auto stuck = [&error] { return error; };
+  for (int i = 0; i < 5000; ++i) domain->end(stuck);  // More than are kept.
+  EXPECT_TRUE(domain->still_open(0, SIZE_MAX).ok()) << "none of these opens memory";
+  domain->end(stuck, {0x1000, 0x100});
+  EXPECT_NE(domain->still_open(0x1000, 1).to_string().find("errno 16"), std::string::npos);
+  error = 0;
+  domain->sweep();
+  EXPECT_TRUE(domain->still_open(0x1000, 1).ok());
+}
+
+TEST(Domain, MemoryIsOpenWhereTheDeviceHoldsIt) {
+  auto domain = *Domain::open(std::make_shared<MemoryFake>(), "mock0");
+  int error = EBUSY;
+  const auto stuck = [&error] { return error; };
+  domain->end(stuck, {0x1000, 0x100});
+  EXPECT_TRUE(domain->still_open(0xf00, 0x100).ok()) << "ends where it begins";
+  EXPECT_FALSE(domain->still_open(0xf00, 0x101).ok());
+  EXPECT_FALSE(domain->still_open(0x10ff, 1).ok());
+  EXPECT_TRUE(domain->still_open(0x1100, 0x1000).ok()) << "begins where it ends";
+  EXPECT_FALSE(domain->still_open(0, SIZE_MAX).ok());
+  domain->end(stuck, Domain::Opened::all());
+  EXPECT_FALSE(domain->still_open(0x1100, 1).ok()) << "a queue pair may touch anything";
+  error = 0;
+  domain->sweep();
+  EXPECT_TRUE(domain->still_open(0, SIZE_MAX).ok());
+}
+
 TEST(Domain, VerbsThatCanDoNothingAreAnError) {
   class Nothing final : public Verbs {
     std::string describe() const override { return "nothing"; }

@@ -46,7 +46,8 @@ Result<std::unique_ptr<Messages>> Messages::open(std::span<const std::unique_ptr
 
 Messages::~Messages() {
   for (const auto& [domain, mr] : registered_) {
-    domain->end([verbs = &domain->verbs(), key = mr] { return verbs->dereg_mr(key); }, true);
+    // No peer has its key, and the queue pairs that did are gone.
+    domain->end([verbs = &domain->verbs(), key = mr] { return verbs->dereg_mr(key); });
   }
 }
 

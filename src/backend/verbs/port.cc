@@ -327,9 +327,13 @@ bool VerbsPort::region_quiet(std::uint32_t index, std::uint32_t generation, std:
     *holder = "RDMA devices that are being told to forget it";
     return false;
   }
+  const std::shared_ptr<const RegionEntry> entry = context_.regions.at(index);
+  const bool has_memory = entry != nullptr && entry->generation == generation && entry->base != nullptr;
   for (const auto& lane : lanes_) {
     lane->nic->domain->sweep();
-    if (const Status open = lane->nic->domain->still_open(); !open.ok()) {
+    if (!has_memory) continue;
+    const auto start = reinterpret_cast<std::uintptr_t>(entry->base);
+    if (const Status open = lane->nic->domain->still_open(start, entry->size); !open.ok()) {
       *holder = open.to_string();
       return false;
     }

@@ -403,6 +403,35 @@ TEST_F(VerbsPair, MemoryThatTheDeviceDoesNotLetGoKeepsItsRegionFromClosing) {
   EXPECT_EQ(fabric.counts.mrs, before - 1);
 }
 
+TEST_F(VerbsPair, MemoryThatTheDeviceDoesNotLetGoHoldsNoOtherRegion) {
+  start();
+  connect();
+  std::vector<std::byte> elsewhere(4096);
+  const auto add = [&](std::byte* base, std::size_t size) {
+    RegionEntry entry;
+    entry.key = {7, 10};
+    entry.base = base;
+    entry.size = size;
+    entry.rights = Rights::kRead;
+    auto added = *b->table.add(std::move(entry));
+    EXPECT_TRUE(b->regions->add(*added).has_value());
+    return added;
+  };
+  const auto other = add(elsewhere.data(), elsewhere.size());
+  const auto within = add(b->memory.data() + 4096, 4096);
+  std::string holder;
+  fabric.fail_always("dereg_mr", EBUSY);
+  EXPECT_FALSE(b->port->region_quiet(region->index, region->generation, &holder));
+  fabric.fail_no_more();
+  fabric.fail("dereg_mr", EBUSY, 2);  // Its own ends; the first's does not yet.
+  EXPECT_TRUE(b->port->region_quiet(other->index, other->generation, &holder)) << holder;
+  fabric.fail_always("dereg_mr", EBUSY);
+  EXPECT_FALSE(b->port->region_quiet(within->index, within->generation, &holder)) << "its bytes are open yet";
+  fabric.fail_no_more();
+  EXPECT_TRUE(b->port->region_quiet(within->index, within->generation, &holder)) << holder;
+  EXPECT_TRUE(b->port->region_quiet(region->index, region->generation, &holder)) << holder;
+}
+
 TEST_F(VerbsPair, ADeviceWhoseEventsCannotBeReadProvesItselfAnewOnce) {
   start();
   connect();

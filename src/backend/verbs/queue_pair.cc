@@ -164,7 +164,9 @@ void QueuePair::destroy() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
   const bool is_quiet = verbs.modify_qp(qp, &attr, IBV_QP_STATE) == 0;
-  lane_.nic->domain->end([&verbs, qp] { return verbs.destroy_qp(qp); }, !is_quiet);
+  // Else what was posted may touch any of it.
+  const auto opened = is_quiet ? Domain::Opened::nothing() : Domain::Opened::all();
+  lane_.nic->domain->end([&verbs, qp] { return verbs.destroy_qp(qp); }, opened);
   object_->release();
 }
 

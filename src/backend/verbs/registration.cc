@@ -85,7 +85,8 @@ Registration::Registration(std::shared_ptr<Domain> domain, std::unique_ptr<Bound
       flags_(flags) {}
 
 Registration::~Registration() {
-  if (mr_ != nullptr) domain_->end([verbs = &domain_->verbs(), mr = mr_] { return verbs->dereg_mr(mr); }, true);
+  if (mr_ == nullptr) return;
+  domain_->end([verbs = &domain_->verbs(), mr = mr_] { return verbs->dereg_mr(mr); }, {range_.address, range_.size});
 }
 
 Rights Registration::rights() const {

@@ -179,6 +179,12 @@ std::uint32_t rdma_mtu_of(std::uint32_t ethernet_mtu) {
 }
 
 Result<Gid> best_gid(const PortInfo& port, std::optional<std::uint32_t> index, std::span<const Gid> peer) {
+  if (index && *index > Gid::kIndexMax) {
+    return Status(Code::kUnsupported,
+                  fmt::format("GID {} of port {} cannot be used: a queue pair can name the first {}", *index,
+                              port.number, Gid::kIndexMax + 1))
+        .with_advice("leave the GID index unset, or remove addresses of the interface that nobody needs");
+  }
   if (index) {
     for (const Gid& gid : port.gids) {
       if (gid.index == *index) return gid;

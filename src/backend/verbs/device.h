@@ -82,7 +82,8 @@ std::uint64_t port_mbit_per_s(std::uint32_t active_speed, std::uint32_t active_w
 std::uint32_t rdma_mtu_of(std::uint32_t ethernet_mtu);
 
 /// The GID to use: by index where the user chose one, else the best of score_gids.
-/// Errors: kNotFound (no such index, no usable GID) with those that there are.
+/// Errors: kNotFound (no such index, no usable GID) with those that there are; kUnsupported (an index that no queue pair
+/// can name).
 Result<Gid> best_gid(const PortInfo& port, std::optional<std::uint32_t> index = {}, std::span<const Gid> peer = {});
 /// Whether an address handle from this port needs a global route: always on Ethernet; on InfiniBand when the peer is in
 /// another subnet or has no LID.

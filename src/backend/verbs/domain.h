@@ -41,8 +41,6 @@ class Domain {
   ibv_context* context() const { return context_; }
   ibv_pd* pd() const { return pd_; }
   const ibv_device_attr& attributes() const { return attributes_; }
-  /// Whether peers can be given the right to atomic operations.
-  bool has_atomics() const { return attributes_.atomic_cap != IBV_ATOMIC_NONE; }
 
   /// Memory that an object of this domain lets somebody at.
   struct Opened {

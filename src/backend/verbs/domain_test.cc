@@ -20,7 +20,6 @@ TEST(Domain, OpensTheNamedDeviceAndEndsInOrder) {
     EXPECT_EQ((*domain)->name(), "rxe0");
     EXPECT_STREQ((*domain)->context()->device->name, "rxe0");
     EXPECT_EQ((*domain)->attributes().max_sge, 30);
-    EXPECT_TRUE((*domain)->has_atomics());
     EXPECT_EQ(fake->lists, 0) << "the list is not kept";
     EXPECT_EQ(fake->alive(), 2);
   }

@@ -78,6 +78,10 @@ GidScore score_of(const Gid& gid, const std::string& own_netdev, std::span<const
     score.usable = false;
     tally.note("loopback: of no use");
   }
+  if (gid.index > Gid::kIndexMax) {
+    score.usable = false;
+    tally.note("no queue pair can name an index above 255");
+  }
   score.reason = tally.take_reason();
   return score;
 }

@@ -24,6 +24,9 @@ enum class GidType : std::uint8_t { kUnknown, kInfiniBand, kRoceV1, kRoceV2 };
 std::string to_string(GidType type);
 
 struct Gid {
+  /// The largest that an address handle can name; tables may be longer.
+  static constexpr std::uint32_t kIndexMax = 255;
+
   std::uint32_t index = 0;  ///< In the port's table: what an address handle takes.
   GidBytes bytes = {};
   GidType type = GidType::kUnknown;

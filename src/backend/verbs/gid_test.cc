@@ -114,6 +114,19 @@ TEST(VerbsGid, BestGidTakesTheTablesFirst) {
   EXPECT_EQ(chosen->index, 1u);
 }
 
+// An address handle has 8 bits for it; 257 would mean entry 1.
+TEST(VerbsGid, AnIndexThatNoQueuePairCanNameIsRefused) {
+  const PortInfo port = port_with({gid(256, kIpv4), gid(257, kIpv4)});
+  for (const auto index : {std::optional<std::uint32_t>(256), std::optional<std::uint32_t>(300)}) {
+    const auto refused = best_gid(port, index);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code(), Code::kUnsupported);
+    EXPECT_NE(refused.error().to_string().find(std::to_string(*index)), std::string::npos);
+  }
+  EXPECT_EQ(best_gid(port).error().code(), Code::kNotFound);
+  EXPECT_EQ(best_gid(port_with({gid(255, kLinkLocal), gid(256, kIpv4)}))->index, 255u);
+}
+
 TEST(VerbsGid, TheUsersIndexOverrides) {
   const PortInfo port = port_with({gid(0, kLinkLocal), gid(1, kIpv4)});
   EXPECT_EQ(best_gid(port, 0)->index, 0u);

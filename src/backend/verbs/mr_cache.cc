@@ -24,7 +24,7 @@ bool serves(const Registration& registration, bool owned, const Access& access) 
 
 int view_key(const Access& access) {
   if (access.rights == Rights::kNone) return 0;
-  return static_cast<int>(access.rights) | (access.atomics ? 4 : 0) | (access.relaxed_ordering ? 8 : 0);
+  return static_cast<int>(access.rights) | (access.relaxed_ordering ? 4 : 0);
 }
 
 MrSpan span_of(const Registration& registration, std::uint32_t index) {

@@ -28,7 +28,7 @@ Status prepare_srd(Nic& nic, const SrdLimits& limits) {
   nic.srd = limits;
   nic.message_max = std::min(limits.message_max, kMessageMax);
   nic.mtu = std::max<std::uint8_t>(nic.mtu, IBV_MTU_256);  // Told, not used.
-  const Access access{.rights = Rights::kWrite, .atomics = false};
+  const Access access{.rights = Rights::kWrite};
   HAWSER_TRY_ASSIGN(nic.proof, register_host(nic.domain, &nic.proof_bytes, sizeof(nic.proof_bytes), access));
   return {};
 }

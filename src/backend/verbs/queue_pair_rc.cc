@@ -32,7 +32,6 @@ class RcObject final : public QueuePairObject {
     attr.pkey_index = options_.pkey_index;
     attr.port_num = nic_.port.number;
     attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-    if (nic_.domain->has_atomics()) attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
     const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
     const int error = verbs().modify_qp(qp, &attr, mask);
     return error == 0 ? Status() : call_failed(nic_, "bringing a queue pair to INIT", error);

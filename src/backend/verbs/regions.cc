@@ -21,7 +21,7 @@ std::unique_ptr<IndirectKeys> indirect_keys(const Nic& nic, const RegionsOptions
 
 Regions::Regions(std::vector<std::shared_ptr<Nic>> nics, RegionsOptions options)
     : nics_(std::move(nics)), options_(std::move(options)) {
-  const Access access{.rights = Rights::kReadWrite, .atomics = true, .relaxed_ordering = options_.relaxed_ordering};
+  const Access access{.rights = Rights::kReadWrite, .relaxed_ordering = options_.relaxed_ordering};
   for (const auto& nic : nics_) {
     gpus_.push_back(std::make_unique<GpuRegistrations>(nic, options_.segments, indirect_keys(*nic, options_), access));
   }
@@ -84,10 +84,9 @@ Result<Regions::Registrations> Regions::register_gpu_memory(const Wanted& wanted
 Result<std::string> Regions::add(const RegionEntry& region) {
   if (region.base == nullptr || region.size == 0) return std::string();
   HAWSER_TRY(check(region, region.device));
-  const Wanted wanted{
-      .address = reinterpret_cast<std::uintptr_t>(region.base),
-      .size = region.size,
-      .access = {.rights = region.rights, .atomics = true, .relaxed_ordering = options_.relaxed_ordering}};
+  const Wanted wanted{.address = reinterpret_cast<std::uintptr_t>(region.base),
+                      .size = region.size,
+                      .access = {.rights = region.rights, .relaxed_ordering = options_.relaxed_ordering}};
   const bool on_gpu = region.device.kind == DeviceKind::kCuda;
   HAWSER_TRY_ASSIGN(Registrations made, on_gpu ? register_gpu_memory(wanted, static_cast<int>(region.device.ordinal))
                                                : register_host_memory(wanted));

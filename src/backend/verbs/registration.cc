@@ -98,16 +98,13 @@ Rights Registration::rights() const {
 bool Registration::grants(const Access& access) const {
   // Exactly the rights: more than asked for would let a peer do what its owner forbade.
   if (rights() != access.rights) return false;
-  const int optional = IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
-  return (flags_ & optional) == (access_flags(*domain_, access) & optional);
+  return ((flags_ & IBV_ACCESS_RELAXED_ORDERING) != 0) == access.relaxed_ordering;
 }
 
-int access_flags(const Domain& domain, const Access& access) {
+int access_flags(const Access& access) {
   int flags = IBV_ACCESS_LOCAL_WRITE;
   if (allows(access.rights, Rights::kRead)) flags |= IBV_ACCESS_REMOTE_READ;
   if (allows(access.rights, Rights::kWrite)) flags |= IBV_ACCESS_REMOTE_WRITE;
-  const bool both = allows(access.rights, Rights::kReadWrite);  // An atomic operation tells what was there.
-  if (access.atomics && both && domain.has_atomics()) flags |= IBV_ACCESS_REMOTE_ATOMIC;
   if (access.relaxed_ordering) flags |= IBV_ACCESS_RELAXED_ORDERING;
   return flags;
 }
@@ -138,7 +135,7 @@ Result<std::shared_ptr<Registration>> register_host(const std::shared_ptr<Domain
   const auto start = reinterpret_cast<std::uintptr_t>(address);
   HAWSER_TRY(check_range(*domain, start, size));
   touch_pages(start, size, threads);
-  int flags = access_flags(*domain, access);
+  int flags = access_flags(access);
   int error = 0;
   ibv_mr* mr = try_register(*domain, address, size, flags, &error);
   if (mr == nullptr && (error == EFAULT || error == EACCES) && !allows(access.rights, Rights::kWrite)) {

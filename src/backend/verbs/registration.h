@@ -45,7 +45,6 @@ std::string_view to_string(RegistrationKind kind);
 /// What is asked for.
 struct Access {
   Rights rights = Rights::kReadWrite;  ///< Of peers. kNone: for work requests of this process only.
-  bool atomics = true;                 ///< Where rights are read and write and the device has them.
   bool relaxed_ordering = false;       ///< Lets the bus reorder; only who waits for completions may ask for it.
   friend bool operator==(const Access&, const Access&) = default;
 };
@@ -86,7 +85,6 @@ class Registration {
   int gpu() const { return range_.gpu; }
   /// What peers may do.
   Rights rights() const;
-  bool has_atomics() const { return (flags_ & IBV_ACCESS_REMOTE_ATOMIC) != 0; }
   /// Whether the device may write here for this process: false for memory that is mapped read-only.
   bool is_writable() const { return (flags_ & IBV_ACCESS_LOCAL_WRITE) != 0; }
 
@@ -116,9 +114,8 @@ class Registration {
   const int flags_;
 };
 
-/// IBV_ACCESS_* of what is asked for, as far as the device can: always with local writes, with atomics where it has
-/// them.
-int access_flags(const Domain& domain, const Access& access);
+/// IBV_ACCESS_* of what is asked for: always with local writes, never with atomics, which the owner's CPU does.
+int access_flags(const Access& access);
 
 /// Refuses ranges of no bytes, past the end of the address space, or larger than the device's largest.
 Status check_range(const Domain& domain, std::uintptr_t address, std::size_t size);

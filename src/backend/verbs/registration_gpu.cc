@@ -102,7 +102,7 @@ Result<std::shared_ptr<Registration>> register_dmabuf(const std::shared_ptr<Doma
   HAWSER_TRY(check_range(*domain, pages.begin, pages.size()));
   // The registration has its own hold on the memory: the descriptor closes when this returns.
   HAWSER_TRY_ASSIGN(const base::Fd exported, driver.export_dmabuf(pages));
-  const int flags = access_flags(*domain, access);
+  const int flags = access_flags(access);
   errno = 0;
   ibv_mr* mr = domain->verbs().reg_dmabuf_mr(domain->pd(), 0, pages.size(), pages.begin, exported.get(), flags);
   if (mr == nullptr) {
@@ -199,7 +199,7 @@ std::string GpuMemory::describe() const {
 Result<std::shared_ptr<Registration>> GpuMemory::register_peer_memory(AddressRange range, const Access& access,
                                                                       int ordinal) {
   HAWSER_TRY(check_range(*domain_, range.begin, range.size()));
-  const int flags = access_flags(*domain_, access);
+  const int flags = access_flags(access);
   errno = 0;
   ibv_mr* mr = domain_->verbs().reg_mr(domain_->pd(), range.data(), range.size(), flags);
   if (mr == nullptr) {

@@ -70,19 +70,16 @@ TEST_F(RegistrationTest, RightsAreExactlyTheOnesAskedFor) {
   EXPECT_EQ(flags({.rights = Rights::kNone}), kLocal);
   EXPECT_EQ(flags({.rights = Rights::kRead}), kLocal | IBV_ACCESS_REMOTE_READ);
   EXPECT_EQ(flags({.rights = Rights::kWrite}), kLocal | IBV_ACCESS_REMOTE_WRITE);
-  EXPECT_EQ(flags({.rights = Rights::kReadWrite}), kBoth | IBV_ACCESS_REMOTE_ATOMIC);
-  EXPECT_EQ(flags({.atomics = false}), kBoth);
+  EXPECT_EQ(flags({.rights = Rights::kReadWrite}), kBoth) << "no atomics";
   EXPECT_EQ(flags({.rights = Rights::kRead, .relaxed_ordering = true}),
             kLocal | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING);
 }
 
-TEST_F(RegistrationTest, NoAtomicsWhereTheDeviceHasNone) {
-  fake_->attributes.atomic_cap = IBV_ATOMIC_NONE;
-  domain_ = Domain::open(fake_, "mock0").value();
+TEST_F(RegistrationTest, ServesWhoAsksForItsRightsExactly) {
   const std::shared_ptr<Registration> made = make({}).value();
-  EXPECT_FALSE(made->has_atomics());
   EXPECT_EQ(made->rights(), Rights::kReadWrite);
-  EXPECT_TRUE(made->grants({})) << "what the device lacks is not asked for";
+  EXPECT_TRUE(made->grants({}));
+  EXPECT_FALSE(made->grants({.relaxed_ordering = true}));
   EXPECT_FALSE(made->grants({.rights = Rights::kRead})) << "more than asked for is too much";
 }
 

@@ -190,7 +190,7 @@ Result<std::shared_ptr<Registration>> Mlx5Keys::bind(const std::vector<std::shar
   mlx5dv_mkey* mkey = mlx5_->create_mkey(domain_->pd(), static_cast<std::uint16_t>(pieces_max_));
   if (mkey == nullptr) return key_failed(*domain_, "mlx5dv_create_mkey", errno);
   auto key = std::make_unique<Key>(mlx5_, mkey, pieces);
-  const int flags = access_flags(*domain_, access) & ~IBV_ACCESS_RELAXED_ORDERING;
+  const int flags = access_flags(access) & ~IBV_ACCESS_RELAXED_ORDERING;
   if (const Status status = post_and_wait(mkey, list, flags); !status.ok()) {
     loop_.reset();  // Before the key: the work request may still be on its way.
     return status;

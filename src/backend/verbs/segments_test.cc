@@ -38,7 +38,7 @@ class FakeKeys final : public IndirectKeys {
     const std::uintptr_t begin = pieces.front()->address();
     const Registration::Range range{begin, pieces.back()->end() - begin, 0, pieces.front()->gpu()};
     const auto& domain = pieces.front()->domain();
-    return std::make_shared<Registration>(domain, std::move(key), range, access_flags(*domain, access));
+    return std::make_shared<Registration>(domain, std::move(key), range, access_flags(access));
   }
 
  private:

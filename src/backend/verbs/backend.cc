@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "backend/stream/port.h"
@@ -61,15 +62,15 @@ class VerbsBackend final : public Backend {
                                                             .threads = options_.register_threads,
                                                             .segments = context_.segments,
                                                             .mlx5 = context_.segments ? mlx5_or_null() : nullptr})) {
-    for (const auto& nic : nics_) {
-      door_.ledger->add(nic->domain->context()->cmd_fd);
-      door_.ledger->add(nic->domain->context()->async_fd);
+    for (const ibv_context* each : contexts()) {
+      door_.ledger->add(each->cmd_fd);
+      door_.ledger->add(each->async_fd);
     }
   }
   ~VerbsBackend() override {
-    for (const auto& nic : nics_) {
-      door_.ledger->remove(nic->domain->context()->cmd_fd);
-      door_.ledger->remove(nic->domain->context()->async_fd);
+    for (const ibv_context* each : contexts()) {
+      door_.ledger->remove(each->cmd_fd);
+      door_.ledger->remove(each->async_fd);
     }
   }
 
@@ -108,6 +109,13 @@ class VerbsBackend final : public Backend {
   void disown_after_fork() override { door_.ledger->close_all(); }
 
  private:
+  /// Of the devices: ports of one share it.
+  std::set<ibv_context*> contexts() const {
+    std::set<ibv_context*> all;
+    for (const auto& nic : nics_) all.insert(nic->domain->context());
+    return all;
+  }
+
   const Context context_;
   const VerbsOptions options_;
   const std::vector<std::shared_ptr<Nic>> nics_;
@@ -126,7 +134,7 @@ GpuAccess open_gpus(const VerbsOptions& options, const Hint& hint) {
 
 Result<std::unique_ptr<Backend>> open_verbs(const Context& context, const Params& params) {
   HAWSER_TRY_ASSIGN(VerbsOptions options, read_verbs_options(params));
-  const std::vector<DeviceInfo> devices = read_devices();
+  const std::vector<DeviceInfo> devices = read_devices(GidTables::kLeave);
   if (devices.empty()) {
     return Status(Code::kUnsupported, "this host has no RDMA device")
         .with_advice("`hawser doctor` tells what is missing; docs/rdma.md how to set up Soft-RoCE");

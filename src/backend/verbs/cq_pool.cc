@@ -66,6 +66,13 @@ bool CqPool::is_broken(const ibv_cq* cq) const {
   return std::ranges::any_of(queues_, [cq](const Queue& queue) { return queue.cq == cq && queue.broken; });
 }
 
+bool CqPool::mark_broken(const ibv_cq* cq) {
+  const auto found = std::ranges::find(queues_, cq, &Queue::cq);
+  if (found == queues_.end()) return false;
+  found->broken = true;
+  return true;
+}
+
 int CqPool::poll(std::span<ibv_wc> out) {
   if (std::exchange(tells_break_, false)) return -1;
   int filled = 0;

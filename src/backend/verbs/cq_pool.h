@@ -31,6 +31,9 @@ class CqPool {
   /// Whether completions were lost: whoever leases it must lease another.
   bool is_broken(const ibv_cq* cq) const;
 
+  /// The device says that it failed: as if completions of it were lost. False: it is none of these.
+  bool mark_broken(const ibv_cq* cq);
+
   /// Up to `out.size()` completions, of all queues in turn. Negative: a queue broke (overrun); told once, and after the
   /// completions that came with it.
   int poll(std::span<ibv_wc> out);

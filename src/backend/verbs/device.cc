@@ -114,18 +114,20 @@ std::string to_string(PortState state) {
   return "unknown";
 }
 
-std::vector<DeviceInfo> read_devices() {
-  std::vector<DeviceInfo> devices = read_devices("/sys");
-  if (devices.empty()) return devices;
+void add_subnets(std::span<Gid> gids) {
+  if (gids.empty()) return;
   const std::vector<Subnet> subnets = subnets_here();
+  for (Gid& gid : gids) {
+    const auto at =
+        std::find_if(subnets.begin(), subnets.end(), [&](const Subnet& s) { return s.address == gid.bytes; });
+    if (at != subnets.end()) gid.prefix_bits = at->bits;
+  }
+}
+
+std::vector<DeviceInfo> read_devices(GidTables gids) {
+  std::vector<DeviceInfo> devices = read_devices("/sys", gids);
   for (DeviceInfo& device : devices) {
-    for (PortInfo& port : device.ports) {
-      for (Gid& gid : port.gids) {
-        const auto at =
-            std::find_if(subnets.begin(), subnets.end(), [&](const Subnet& s) { return s.address == gid.bytes; });
-        if (at != subnets.end()) gid.prefix_bits = at->bits;
-      }
-    }
+    for (PortInfo& port : device.ports) add_subnets(port.gids);
   }
   return devices;
 }

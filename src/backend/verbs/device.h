@@ -63,10 +63,20 @@ struct DeviceInfo {
   std::vector<PortInfo> ports;  ///< By number.
 };
 
+/// A GID table takes three files for each of its entries, and some have 1,024: who opens the device asks it instead.
+enum class GidTables : std::uint8_t { kRead, kLeave };
+
 /// All devices, in the order of their names (mlx5_2 before mlx5_10). Empty where there is none.
-std::vector<DeviceInfo> read_devices(const std::string& sysfs_root);
+std::vector<DeviceInfo> read_devices(const std::string& sysfs_root, GidTables gids = GidTables::kRead);
 /// Those of this host, with the subnets of their addresses, which sysfs does not know.
-std::vector<DeviceInfo> read_devices();
+std::vector<DeviceInfo> read_devices(GidTables gids = GidTables::kRead);
+/// One port's, by index.
+std::vector<Gid> read_gids(const std::string& sysfs_root, const std::string& device, std::uint8_t port,
+                           LinkLayer link_layer);
+/// Fills in `prefix_bits` of those that are addresses of this host's interfaces.
+void add_subnets(std::span<Gid> gids);
+/// PortInfo::netdev: the kernel fills a port's table from its own interface first, then from those above it.
+std::string own_netdev(const PortInfo& port, const DeviceInfo& device);
 
 /// Fills in the counters of all ports, as they are now.
 void read_counters(const std::string& sysfs_root, std::span<DeviceInfo> devices);
@@ -82,8 +92,8 @@ std::uint64_t port_mbit_per_s(std::uint32_t active_speed, std::uint32_t active_w
 std::uint32_t rdma_mtu_of(std::uint32_t ethernet_mtu);
 
 /// The GID to use: by index where the user chose one, else the best of score_gids.
-/// Errors: kNotFound (no such index, no usable GID) with those that there are; kUnsupported (an index that no queue pair
-/// can name).
+/// Errors: kNotFound (no such index, no usable GID) with those that there are; kUnsupported (an index that no queue
+/// pair can name).
 Result<Gid> best_gid(const PortInfo& port, std::optional<std::uint32_t> index = {}, std::span<const Gid> peer = {});
 /// Whether an address handle from this port needs a global route: always on Ethernet; on InfiniBand when the peer is in
 /// another subnet or has no LID.

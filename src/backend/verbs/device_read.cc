@@ -66,15 +66,8 @@ std::vector<Gid> gids_of(const fs::path& port, LinkLayer link_layer) {
   return gids;
 }
 
-// The kernel fills a port's table from its own interface first, then from those above it (VLANs, bonds).
-std::string own_netdev(const PortInfo& port, const DeviceInfo& device) {
-  for (const Gid& gid : port.gids) {
-    if (!gid.netdev.empty()) return gid.netdev;
-  }
-  return device.netdevs.size() == 1 ? device.netdevs.front() : "";
-}
-
-PortInfo port_of(const fs::path& folder, std::uint8_t number, const fs::path& root, const DeviceInfo& device) {
+PortInfo port_of(const fs::path& folder, std::uint8_t number, const fs::path& root, const DeviceInfo& device,
+                 GidTables gids) {
   PortInfo port;
   port.number = number;
   port.state = state_of(folder);
@@ -82,7 +75,7 @@ PortInfo port_of(const fs::path& folder, std::uint8_t number, const fs::path& ro
   port.lid = static_cast<std::uint16_t>(read_int(folder / "lid").value_or(0));
   port.sm_lid = static_cast<std::uint16_t>(read_int(folder / "sm_lid").value_or(0));
   port.mbit_per_s = speed_of(folder);
-  port.gids = gids_of(folder, port.link_layer);
+  if (gids == GidTables::kRead) port.gids = gids_of(folder, port.link_layer);
   port.netdev = own_netdev(port, device);
   if (port.link_layer == LinkLayer::kEthernet && !port.netdev.empty()) {
     const int mtu = read_int(root / "class/net" / port.netdev / "mtu").value_or(0);
@@ -136,7 +129,7 @@ std::string uverbs_of(const fs::path& root, const std::string& name) {
   return "";
 }
 
-DeviceInfo device_of(const fs::path& root, const std::string& name) {
+DeviceInfo device_of(const fs::path& root, const std::string& name, GidTables gids) {
   const fs::path folder = root / "class/infiniband" / name;
   DeviceInfo device;
   device.name = name;
@@ -149,17 +142,29 @@ DeviceInfo device_of(const fs::path& root, const std::string& name) {
   for (const std::string& port : names_in(folder / "ports")) {
     const auto number = number_of(port);
     if (!number || *number == 0 || *number > 255) continue;
-    device.ports.push_back(port_of(folder / "ports" / port, static_cast<std::uint8_t>(*number), root, device));
+    device.ports.push_back(port_of(folder / "ports" / port, static_cast<std::uint8_t>(*number), root, device, gids));
   }
   return device;
 }
 
 }  // namespace
 
-std::vector<DeviceInfo> read_devices(const std::string& sysfs_root) {
+std::string own_netdev(const PortInfo& port, const DeviceInfo& device) {
+  for (const Gid& gid : port.gids) {
+    if (!gid.netdev.empty()) return gid.netdev;
+  }
+  return device.netdevs.size() == 1 ? device.netdevs.front() : "";
+}
+
+std::vector<Gid> read_gids(const std::string& sysfs_root, const std::string& device, std::uint8_t port,
+                           LinkLayer link_layer) {
+  return gids_of(fs::path(sysfs_root) / "class/infiniband" / device / "ports" / std::to_string(port), link_layer);
+}
+
+std::vector<DeviceInfo> read_devices(const std::string& sysfs_root, GidTables gids) {
   std::vector<DeviceInfo> devices;
   for (const std::string& name : names_in(fs::path(sysfs_root) / "class/infiniband")) {
-    devices.push_back(device_of(sysfs_root, name));
+    devices.push_back(device_of(sysfs_root, name, gids));
   }
   return devices;
 }

@@ -318,7 +318,7 @@ TEST_F(Efa, C20_TheTypeIsTheDevicesOrItIsNotUsed) {
   const auto nic = open_device(options);
   ASSERT_TRUE(nic.has_value()) << nic.error().to_string();
   EXPECT_TRUE((*nic)->is_srd());
-  EXPECT_EQ((*nic)->gid.index, 0u);
+  EXPECT_EQ((*nic)->address().best().index, 0u);
   EXPECT_EQ((*nic)->message_max, fabric.device("mock0").efa_rdma_size) << "not what the port tells of datagrams";
 }
 
@@ -473,10 +473,11 @@ TEST_F(Efa, C20_WhatDatagramsCannotDoAbortsTheBatch) {
   ASSERT_TRUE(object->init(qp, rng).ok());
   wire::QueuePairEndpoint own{.number = qp->qp_num, .mtu = 5};
   object->tell(&own);
+  const Gid gid = (*nic)->address().best();
   wire::QueuePairEndpoint reliable = own;
   reliable.qkey = 0;
-  EXPECT_EQ(object->join(qp, reliable).code(), Code::kUnsupported);
-  ASSERT_TRUE(object->join(qp, own).ok());
+  EXPECT_EQ(object->join(qp, gid, reliable).code(), Code::kUnsupported);
+  ASSERT_TRUE(object->join(qp, gid, own).ok());
   ibv_send_wr first{}, second{};
   first.opcode = IBV_WR_RDMA_WRITE;
   first.next = &second;

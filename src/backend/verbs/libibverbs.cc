@@ -18,6 +18,7 @@ struct Table {
   int (*query_device)(ibv_context*, ibv_device_attr*);
   int (*query_port)(ibv_context*, std::uint8_t, _compat_ibv_port_attr*);
   int (*query_gid)(ibv_context*, std::uint8_t, int, ibv_gid*);
+  ssize_t (*query_gid_table)(ibv_context*, ibv_gid_entry*, std::size_t, std::uint32_t, std::size_t);
   int (*get_async_event)(ibv_context*, ibv_async_event*);
   void (*ack_async_event)(ibv_async_event*);
   ibv_pd* (*alloc_pd)(ibv_context*);
@@ -63,6 +64,10 @@ class LibIbverbs final : public Verbs {
   }
   int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) override {
     return table_.query_gid(context, port, index, gid) == 0 ? 0 : errno_or(EIO);
+  }
+  std::ptrdiff_t query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t count) override {
+    if (table_.query_gid_table == nullptr) return Verbs::query_gid_table(context, entries, count);
+    return table_.query_gid_table(context, entries, count, 0, sizeof(*entries));
   }
   int get_async_event(ibv_context* context, ibv_async_event* event) override {
     return table_.get_async_event(context, event) == 0 ? 0 : errno_or(EIO);
@@ -172,6 +177,9 @@ Status fill(const base::Dylib& library, Table* table) {
   get("ibv_destroy_ah", &table->destroy_ah);
   // Only newer ones have these.
   table->to_qp_ex = library.find_symbol<ibv_qp_ex*(ibv_qp*)>("ibv_qp_to_qp_ex");
+  table->query_gid_table =
+      library.find_symbol<ssize_t(ibv_context*, ibv_gid_entry*, std::size_t, std::uint32_t, std::size_t)>(
+          "_ibv_query_gid_table");
   table->reg_mr_iova2 =
       library.find_symbol<ibv_mr*(ibv_pd*, void*, std::size_t, std::uint64_t, unsigned)>("ibv_reg_mr_iova2");
   table->reg_dmabuf_mr =

@@ -35,6 +35,12 @@ Result<std::unique_ptr<Messages>> Messages::open(std::span<const std::unique_ptr
   const std::size_t size = made->memory_size();
   for (const auto& lane : lanes) {
     Domain& domain = *lane->nic->domain;
+    const auto of_device = [&domain](const auto& each) { return each.first == &domain; };
+    const auto other_port = std::ranges::find_if(made->registered_, of_device);
+    if (other_port != made->registered_.end()) {
+      made->registered_.push_back(*other_port);
+      continue;
+    }
     ibv_mr* mr = domain.verbs().reg_mr(domain.pd(), made->memory_.get(), size, IBV_ACCESS_LOCAL_WRITE);
     if (mr == nullptr) {
       return base::errno_status(base::format("registering the messages' {} bytes with {}", size, domain.name()), errno);
@@ -45,6 +51,9 @@ Result<std::unique_ptr<Messages>> Messages::open(std::span<const std::unique_ptr
 }
 
 Messages::~Messages() {
+  std::ranges::sort(registered_, {}, &std::pair<Domain*, ibv_mr*>::second);
+  const auto [last, end] = std::ranges::unique(registered_);  // Ports of one device share it.
+  registered_.erase(last, end);
   for (const auto& [domain, mr] : registered_) {
     // No peer has its key, and the queue pairs that did are gone.
     domain->end([verbs = &domain->verbs(), key = mr] { return verbs->dereg_mr(key); });

@@ -34,6 +34,9 @@ class LockedVerbs final : public Verbs {
   int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) override {
     return call<&Verbs::query_gid>(context, port, index, gid);
   }
+  std::ptrdiff_t query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t count) override {
+    return call<&Verbs::query_gid_table>(context, entries, count);
+  }
   int get_async_event(ibv_context* context, ibv_async_event* event) override {
     return call<&Verbs::get_async_event>(context, event);
   }
@@ -81,23 +84,16 @@ DeviceInfo mock_device_info(const MockDevice& device) {
   DeviceInfo info;
   info.name = device.name;
   info.transport = device.efa ? Transport::kEfa : Transport::kInfiniBand;
-  PortInfo port;
-  port.state = PortState::kActive;
-  port.link_layer = device.efa ? LinkLayer::kUnknown : LinkLayer::kEthernet;
-  port.mbit_per_s = 100'000;
-  Gid gid;
-  if (device.efa) {  // As sysfs tells it: one link-local address of no type.
-    gid.bytes[0] = 0xfe;
-    gid.bytes[1] = 0x80;
-  } else {
-    gid.index = 1;
-    gid.type = GidType::kRoceV2;
-    gid.bytes[10] = gid.bytes[11] = 0xff;
-    gid.bytes[12] = 10;
+  for (std::uint8_t number = 1; number <= 1 + device.more.size(); ++number) {
+    PortInfo port;
+    port.number = number;
+    port.state = PortState::kActive;
+    port.link_layer = device.efa        ? LinkLayer::kUnknown
+                      : device.ethernet ? LinkLayer::kEthernet
+                                        : LinkLayer::kInfiniBand;
+    port.mbit_per_s = device.port(number).mbit_per_s;
+    info.ports.push_back(port);  // Its GIDs are the device's to tell.
   }
-  gid.bytes[15] = device.last_byte;
-  port.gids.push_back(gid);
-  info.ports.push_back(port);
   return info;
 }
 

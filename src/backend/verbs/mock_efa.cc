@@ -66,11 +66,8 @@ void MockFabric::set_qkey(std::uint32_t number, std::uint32_t qkey) { qps_.at(nu
 MockFabric::Way MockFabric::way_of(const MockQp& qp, const Held& held) const {
   if (held.qkey == 0) return linked(qp) ? Way::kOpen : Way::kLost;
   const auto peer = qps_.find(held.to);
-  if (peer == qps_.end() || down_.contains(qp.device) || down_.contains(peer->second->device)) return Way::kLost;
-  const auto of = [this](const std::string& name) -> const MockDevice& {
-    return **std::ranges::find(devices_, name, [](const auto& each) -> const std::string& { return each->name; });
-  };
-  const MockDevice &here = of(qp.device), &there = of(peer->second->device);
+  if (peer == qps_.end() || is_down(qp) || is_down(*peer->second)) return Way::kLost;
+  const MockDevice &here = device(qp.device), &there = device(peer->second->device);
   if (there.last_byte != held.to_gid) return Way::kLost;
   const bool same_host = &here == &there || (!here.host.empty() && here.host == there.host);
   const ibv_qp_state state = peer->second->attr.qp_state;

@@ -75,6 +75,36 @@ MockDevice& MockFabric::device(const std::string& name) {
   return **std::ranges::find(devices_, name, [](const auto& device) -> const std::string& { return device->name; });
 }
 
+const MockDevice& MockFabric::device(const std::string& name) const {
+  return **std::ranges::find(devices_, name, [](const auto& each) -> const std::string& { return each->name; });
+}
+
+std::vector<Gid> MockDevice::gids_of(std::uint8_t number) const {
+  const MockPort& its = port(number);
+  if (!its.gids.empty()) return its.gids;
+  Gid local, routable;
+  local.bytes[0] = 0xfe;
+  local.bytes[1] = 0x80;
+  local.bytes[14] = number - 1;
+  local.bytes[15] = routable.bytes[15] = last_byte;
+  local.type = efa ? GidType::kUnknown : ethernet ? GidType::kRoceV1 : GidType::kInfiniBand;
+  if (efa || !ethernet) return {local};
+  routable.index = 1;
+  routable.bytes[10] = routable.bytes[11] = 0xff;
+  routable.bytes[12] = 10;
+  routable.bytes[14] = number - 1;
+  routable.type = GidType::kRoceV2;
+  return {local, routable};
+}
+
+bool MockDevice::has_gid(std::uint8_t number, std::span<const std::uint8_t, 16> bytes) const {
+  return std::ranges::any_of(gids_of(number), [&](const Gid& gid) { return std::ranges::equal(gid.bytes, bytes); });
+}
+
+std::string MockFabric::port_name(const std::string& device, std::uint8_t number) {
+  return number == 1 ? device : device + ":" + std::to_string(number);
+}
+
 bool MockFabric::fails(const std::string& call) {
   const auto found = failures_.find(call);
   if (found == failures_.end()) return false;
@@ -109,11 +139,25 @@ ibv_qp_init_attr MockFabric::made_with(std::uint32_t number) const {
 
 bool MockFabric::linked(const MockQp& qp) const {
   const auto peer = qps_.find(qp.peer);
-  if (peer == qps_.end() || down_.contains(qp.device) || down_.contains(peer->second->device)) return false;
+  if (peer == qps_.end() || is_down(qp) || is_down(*peer->second) || !is_addressed(qp, *peer->second)) return false;
   const ibv_qp_state state = peer->second->attr.qp_state;
   const bool answers = state == IBV_QPS_RTR || state == IBV_QPS_RTS;
   // Packets of an earlier connection carry numbers that the queue pair does not expect.
   return answers && peer->second->peer == qp.qp_num && peer->second->attr.rq_psn == qp.attr.sq_psn;
+}
+
+bool MockFabric::is_down(const MockQp& qp) const {
+  return device(qp.device).gone || down_.contains(port_name(qp.device, qp.attr.port_num));
+}
+
+/// Whether packets find the peer's port, and come from an address that ours has.
+bool MockFabric::is_addressed(const MockQp& qp, const MockQp& peer) const {
+  const MockDevice &here = device(qp.device), &there = device(peer.device);
+  const ibv_ah_attr& to = qp.attr.ah_attr;
+  if (!to.is_global) return to.dlid == there.port(peer.attr.port_num).lid;
+  const std::vector<Gid> own = here.gids_of(qp.attr.port_num);
+  return std::ranges::any_of(own, [&](const Gid& gid) { return gid.index == to.grh.sgid_index; }) &&
+         there.has_gid(peer.attr.port_num, std::span<const std::uint8_t, 16>(to.grh.dgid.raw));
 }
 
 /// Which of those held is next: datagrams have no order.
@@ -221,7 +265,24 @@ void MockFabric::set_link(const std::string& name, bool up) {
   } else {
     down_.insert(name);
   }
-  device(name).active = up;
+  const std::size_t colon = name.find(':');
+  const auto number = static_cast<std::uint8_t>(colon == std::string::npos ? 1 : std::stoi(name.substr(colon + 1)));
+  device(name.substr(0, colon)).port(number).active = up;
+}
+
+void MockFabric::fail_cq(MockCq& cq) {
+  cq.dead = true;
+  cq.entries.clear();
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = &cq;
+  events_[cq.context].push_back(event);
+  bump(cq.context->async_fd);
+}
+
+void MockFabric::set_gone(const std::string& name, bool gone) {
+  device(name).gone = gone;
+  if (gone) raise(name, IBV_EVENT_DEVICE_FATAL);
 }
 
 void MockFabric::flush(MockQp& qp) {
@@ -257,12 +318,12 @@ void MockFabric::overrun_all_cqs() {
   for (MockCq* cq : cqs_) cq->overrun = true;
 }
 
-void MockFabric::raise(const std::string& device, ibv_event_type type) {
-  const auto [first, last] = contexts_.equal_range(device);
+void MockFabric::raise(const std::string& name, ibv_event_type type, std::uint8_t port) {
+  const auto [first, last] = contexts_.equal_range(name);
   for (auto each = first; each != last; ++each) {
     ibv_async_event event{};
     event.event_type = type;
-    event.element.port_num = 1;
+    event.element.port_num = port;
     events_[each->second].push_back(event);
     bump(each->second->async_fd);
   }
@@ -427,6 +488,7 @@ void MockFabric::finish(MockQp& qp, const Held& held, ibv_wc_status status) {
 }
 
 void MockFabric::complete(MockCq& cq, const ibv_wc& wc) {
+  if (cq.dead) return;
   if (cq.overrun || static_cast<int>(cq.entries.size()) >= cq.cqe) {
     cq.overrun = true;
     return;

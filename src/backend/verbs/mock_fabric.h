@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/verbs/gid.h"
 #include "backend/verbs/verbs.h"
 #include "base/fd.h"
 #include "base/rng.h"
@@ -38,13 +39,27 @@ struct MockCounts {
   bool operator==(const MockCounts&) const = default;
 };
 
-/// One adapter with one port.
-struct MockDevice {
-  std::string name;
+/// A port of an adapter beside its first.
+struct MockPort {
   bool active = true;
-  bool ethernet = true;
   std::uint16_t lid = 0;
-  std::uint8_t last_byte = 1;  ///< Of its IPv4-mapped GID 10.0.0.x.
+  std::uint64_t mbit_per_s = 100'000;
+  std::vector<Gid> gids = {};  ///< Empty: fe80::x and 10.0.p.x, where p is the port's number less one.
+};
+
+/// One adapter; with one port, unless there are more.
+struct MockDevice : MockPort {
+  std::string name;
+  bool ethernet = true;
+  std::vector<MockPort> more = {};  ///< Its ports 2, 3, ...
+  std::uint8_t last_byte = 1;       ///< Of its IPv4-mapped GIDs 10.0.p.x.
+  bool gone = false;                ///< Pulled out: every call on it fails, and it answers nobody.
+
+  MockPort& port(std::uint8_t number) { return number == 1 ? *this : more.at(number - 2u); }
+  const MockPort& port(std::uint8_t number) const { return number == 1 ? *this : more.at(number - 2u); }
+  /// The table of a port, entries in use by index.
+  std::vector<Gid> gids_of(std::uint8_t number) const;
+  bool has_gid(std::uint8_t number, std::span<const std::uint8_t, 16> bytes) const;
   ibv_mtu mtu = IBV_MTU_4096;
   int max_qp_wr = 1024, max_sge = 8, max_cqe = 1 << 16, max_qp_rd_atom = 16, max_qp_init_rd_atom = 16;
   std::uint32_t max_msg_sz = 1u << 30;
@@ -60,6 +75,7 @@ class MockFabric {
   ~MockFabric();
 
   MockDevice& device(const std::string& name);
+  const MockDevice& device(const std::string& name) const;
   MockCounts counts;
 
   /// The `nth` next call of this name (1: the next) fails with `error`; from then on it works again.
@@ -80,16 +96,23 @@ class MockFabric {
   std::size_t held() const { return held_.size(); }
   /// The next request that is delivered ends so.
   void fail_next_with(ibv_wc_status status) { next_status_ = status; }
-  /// Packets of and to this device are lost: what is posted ends in "retries exceeded" at the next `expire`.
-  void set_link(const std::string& device, bool up);
+  /// Packets of and to this port ("mock0", "mock0:2") are lost: what is posted ends in "retries exceeded" at the next
+  /// `expire`.
+  void set_link(const std::string& port, bool up);
   /// Time-outs of what waits for a link.
   std::size_t expire();
-  /// An asynchronous event for every context of the device.
-  void raise(const std::string& device, ibv_event_type type);
+  /// An asynchronous event for every context of the device, about this port.
+  void raise(const std::string& device, ibv_event_type type, std::uint8_t port = 1);
+  /// The queue tells no completion any more, and its device says so.
+  void fail_cq(MockCq& cq);
+  /// The device is pulled out, or put in again, with its objects as they were.
+  void set_gone(const std::string& device, bool gone);
   /// The queue pair goes to the error state, as by a fault of the adapter.
   void break_qp(std::uint32_t number);
   /// Completions of this queue are lost from now on.
   void overrun_all_cqs();
+  /// "mock0" is port 1 of it, "mock0:2" port 2.
+  static std::string port_name(const std::string& device, std::uint8_t number);
   std::size_t qps() const { return qps_.size(); }
   std::vector<std::uint32_t> qp_numbers() const;
   ibv_qp* qp_of_number(std::uint32_t number) const;
@@ -167,6 +190,8 @@ class MockFabric {
   ibv_wc_status move(MockQp& qp, Held& held, MockQp& peer);
   ibv_wc_status receive(MockQp& peer, const Held& held, std::span<const std::byte> bytes);
   bool linked(const MockQp& qp) const;
+  bool is_down(const MockQp& qp) const;
+  bool is_addressed(const MockQp& qp, const MockQp& peer) const;
   enum class Way : std::uint8_t { kOpen, kLost, kDropped };
   Way way_of(const MockQp& qp, const Held& held) const;
   std::size_t next_held();
@@ -195,6 +220,7 @@ class MockVerbs : public Verbs {
   int query_device(ibv_context* context, ibv_device_attr* attr) override;
   int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attr) override;
   int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) override;
+  std::ptrdiff_t query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t count) override;
   int get_async_event(ibv_context* context, ibv_async_event* event) override;
 
   ibv_pd* alloc_pd(ibv_context* context) override;

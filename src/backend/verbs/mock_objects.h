@@ -21,6 +21,7 @@ struct MockCq : ibv_cq {
   std::deque<ibv_wc> entries;
   bool armed = false;
   bool overrun = false;
+  bool dead = false;
   int event_fd = -1;
   MockFabric* fabric = nullptr;
 };

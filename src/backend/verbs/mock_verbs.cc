@@ -88,38 +88,56 @@ int MockVerbs::query_device(ibv_context* context, ibv_device_attr* attr) {
   attr->max_qp_rd_atom = device.max_qp_rd_atom;
   attr->max_qp_init_rd_atom = device.max_qp_init_rd_atom;
   attr->atomic_cap = IBV_ATOMIC_HCA;
-  attr->phys_port_cnt = 1;
+  attr->phys_port_cnt = static_cast<std::uint8_t>(1 + device.more.size());
   return 0;
 }
 
-int MockVerbs::query_port(ibv_context* context, std::uint8_t, ibv_port_attr* attr) {
+int MockVerbs::query_port(ibv_context* context, std::uint8_t number, ibv_port_attr* attr) {
   if (const int error = refused("query_port"); error != 0) return error;
   const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
   *attr = {};
-  attr->state = device.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  if (device.gone) return EIO;
+  if (number == 0 || number > 1 + device.more.size()) return EINVAL;
+  const MockPort& port = device.port(number);
+  attr->state = port.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr->max_mtu = IBV_MTU_4096;
   attr->active_mtu = device.mtu;
-  attr->gid_tbl_len = 2;
+  attr->gid_tbl_len = 16;
   attr->max_msg_sz = device.max_msg_sz;
-  attr->lid = device.lid;
+  attr->lid = port.lid;
   if (device.efa) return 0;  // Of no known layer, and what it tells of messages is of datagrams.
   attr->link_layer = device.ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
   return 0;
 }
 
-int MockVerbs::query_gid(ibv_context* context, std::uint8_t, int index, ibv_gid* gid) {
+int MockVerbs::query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
   if (const int error = refused("query_gid"); error != 0) return error;
   *gid = {};
-  const std::uint8_t byte = fabric_.device(static_cast<MockContext*>(context)->name).last_byte;
-  if (index == 0) {
-    gid->raw[0] = 0xfe;
-    gid->raw[1] = 0x80;
-  } else {
-    gid->raw[10] = gid->raw[11] = 0xff;
-    gid->raw[12] = 10;
+  for (const Gid& each : fabric_.device(static_cast<MockContext*>(context)->name).gids_of(port)) {
+    if (static_cast<int>(each.index) == index) std::ranges::copy(each.bytes, gid->raw);
   }
-  gid->raw[15] = byte;
   return 0;
+}
+
+std::ptrdiff_t MockVerbs::query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t count) {
+  if (fabric_.fails("query_gid_table")) return -errno;
+  const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
+  if (device.gone) return -EIO;
+  std::size_t filled = 0;
+  for (std::uint8_t port = 1; port <= 1 + device.more.size(); ++port) {
+    for (const Gid& gid : device.gids_of(port)) {
+      if (filled == count) return -EINVAL;
+      ibv_gid_entry& entry = entries[filled++];
+      entry = {};
+      std::ranges::copy(gid.bytes, entry.gid.raw);
+      entry.gid_index = gid.index;
+      entry.port_num = port;
+      entry.gid_type = gid.type == GidType::kRoceV2   ? IBV_GID_TYPE_ROCE_V2
+                       : gid.type == GidType::kRoceV1 ? IBV_GID_TYPE_ROCE_V1
+                                                      : IBV_GID_TYPE_IB;
+    }
+  }
+  return static_cast<std::ptrdiff_t>(filled);
 }
 
 int MockVerbs::get_async_event(ibv_context* context, ibv_async_event* event) {
@@ -260,8 +278,8 @@ int MockVerbs::poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
 ibv_qp* MockVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   if (fabric_.fails("create_qp")) return nullptr;
   const MockDevice& device = fabric_.device(static_cast<MockContext*>(pd->context)->name);
-  if (device.efa) {
-    errno = EOPNOTSUPP;
+  if (device.efa || device.gone) {
+    errno = device.gone ? EIO : EOPNOTSUPP;
     return nullptr;
   }
   const bool fits = static_cast<int>(attr->cap.max_send_wr) <= device.max_qp_wr &&
@@ -294,6 +312,7 @@ MockQp* MockFabric::make_qp(ibv_pd* pd, const ibv_qp_init_attr& attr, const Mock
 int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
   if (const int error = refused("modify_qp"); error != 0) return error;
   MockQp& qp = qp_of(which);
+  if (fabric_.device(qp.device).gone) return EIO;
   if ((mask & IBV_QP_STATE) == 0) return EINVAL;
   const ibv_qp_state to = attr->qp_state;
   if (fabric_.fails(to == IBV_QPS_INIT  ? "modify_qp.init"
@@ -311,6 +330,7 @@ int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
   if (to == IBV_QPS_INIT) {
     qp.attr.qp_access_flags = attr->qp_access_flags;
     qp.attr.pkey_index = attr->pkey_index;
+    qp.attr.port_num = attr->port_num;
   }
   if (to == IBV_QPS_RTR && !qp.is_srd) {
     const MockDevice& device = fabric_.device(qp.device);
@@ -369,6 +389,7 @@ int MockVerbs::post_send(ibv_qp* which, ibv_send_wr* first, ibv_send_wr** bad) {
   for (ibv_send_wr* request = first; request != nullptr; request = request->next) {
     *bad = request;
     if (fabric_.fails("post_send")) return errno;
+    if (fabric_.device(qp.device).gone) return EIO;
     if (qp.attr.qp_state != IBV_QPS_RTS && qp.attr.qp_state != IBV_QPS_ERR) return EINVAL;
     if (qp.outstanding >= static_cast<int>(qp.cap.max_send_wr)) return ENOMEM;
     if (request->num_sge > static_cast<int>(qp.cap.max_send_sge)) return EINVAL;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/verbs/gid_table.h"
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/try.h"
@@ -17,12 +18,6 @@ std::uint8_t clamp_reads(int device, std::uint8_t wanted) {
   return static_cast<std::uint8_t>(std::clamp<int>(std::min<int>(device, wanted), 0, 128));
 }
 
-wire::GidBytes to_wire(const GidBytes& gid) {
-  wire::GidBytes bytes;
-  std::memcpy(bytes.data(), gid.data(), bytes.size());
-  return bytes;
-}
-
 /// What the port tells is of a packet there, not of an RDMA request.
 Status prepare_srd(Nic& nic, const SrdLimits& limits) {
   nic.srd = limits;
@@ -35,21 +30,35 @@ Status prepare_srd(Nic& nic, const SrdLimits& limits) {
 
 }  // namespace
 
+std::shared_ptr<NicDevice> device_among(std::span<const std::shared_ptr<Nic>> nics, std::string_view name) {
+  const auto found = std::ranges::find_if(nics, [name](const auto& nic) { return nic->device.name == name; });
+  return found == nics.end() ? nullptr : (*found)->shared;
+}
+
 std::string Nic::describe() const {
+  const Gid gid = address().best();
   return base::format("{}:{} ({}, {})", device.name, port.number, is_srd() ? "EFA" : to_string(gid.type), gid.text());
 }
 
 wire::RdmaPort Nic::told() const {
+  const NicAddress now = address();
+  const Gid& gid = now.best();
   return {.device = device.name,
           .number = port.number,
           .transport = static_cast<std::uint8_t>(device.transport),
           .layer = static_cast<std::uint8_t>(port.link_layer),
           .mtu = mtu,
-          .lid = port.lid,
+          .lid = now.lid,
           .gid = to_wire(gid.bytes),
           .gid_type = static_cast<std::uint8_t>(gid.type),
           .gid_prefix = gid.prefix_bits,
           .mbit_per_s = port.mbit_per_s};
+}
+
+wire::GidBytes to_wire(const GidBytes& gid) {
+  wire::GidBytes bytes;
+  std::memcpy(bytes.data(), gid.data(), bytes.size());
+  return bytes;
 }
 
 RailPort rail_port(const wire::RdmaPort& told) {
@@ -71,43 +80,67 @@ RailPort rail_port(const wire::RdmaPort& told) {
   return port;
 }
 
-Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const LocalPort& place,
-                                      const VerbsOptions& options, const GpuAccess& gpus) {
-  HAWSER_TRY_ASSIGN(const QueuePairType type, choose_type(options.queue_pair_type, *place.device));
-  const bool is_srd = type == QueuePairType::kSrd;
-  // EFA has one GID, which sysfs gives no type.
-  const auto gid_index = is_srd && !options.gid_index ? std::optional<std::uint32_t>(0) : options.gid_index;
-  HAWSER_TRY_ASSIGN(const Gid gid, best_gid(*place.port, gid_index));
-  HAWSER_TRY_ASSIGN(std::shared_ptr<Domain> domain, Domain::open(verbs, place.device->name));
+namespace {
+
+Result<ibv_port_attr> query_active_port(const Domain& domain, std::uint8_t number) {
   ibv_port_attr attr{};
-  if (const int error = verbs->query_port(domain->context(), place.port->number, &attr); error != 0) {
-    return base::errno_status(Code::kFailed,
-                              base::format("asking port {} of {}", place.port->number, place.device->name), error);
+  if (const int error = domain.verbs().query_port(domain.context(), number, &attr); error != 0) {
+    return base::errno_status(Code::kFailed, base::format("asking port {} of {}", number, domain.name()), error);
   }
-  if (attr.state != IBV_PORT_ACTIVE) {
-    return Status(Code::kUnsupported,
-                  base::format("port {} of {} is not active", place.port->number, place.device->name))
-        .with_advice("bring the link up, or name another device in `devices`");
-  }
-  SrdLimits srd;
-  if (is_srd) {
-    HAWSER_TRY_ASSIGN(srd, query_srd(*domain));
-  }
+  if (attr.state == IBV_PORT_ACTIVE) return attr;
+  return Status(Code::kUnsupported, base::format("port {} of {} is not active", number, domain.name()))
+      .with_advice("bring the link up, or name another device in `devices`");
+}
+
+Result<std::shared_ptr<NicDevice>> open_nic_device(const std::shared_ptr<Verbs>& verbs, const std::string& name,
+                                                   const VerbsOptions& options, const GpuAccess& gpus) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<Domain> domain, Domain::open(verbs, name));
   HAWSER_TRY_ASSIGN(const GpuDirectPlan plan,
                     plan_gpu_direct(*domain, gpus.driver.get(), options.gpu_direct, gpus.sysfs_root, gpus.missing));
   const bool is_off = options.gpu_direct == GpuDirect::kOff;
-  auto nic = std::make_shared<Nic>(domain, is_off ? nullptr : gpus.driver, plan);
+  return std::make_shared<NicDevice>(std::move(domain), is_off ? nullptr : gpus.driver, plan);
+}
+
+void set_limits(Nic& nic, const ibv_port_attr& attr, const QueuePairOptions& pair) {
+  const ibv_device_attr& device = nic.domain->attributes();
+  const auto port_mtu = static_cast<std::uint8_t>(attr.active_mtu);
+  nic.mtu = pair.mtu == 0 ? port_mtu : std::min(pair.mtu, port_mtu);
+  nic.reads_in = clamp_reads(device.max_qp_rd_atom, pair.reads);
+  nic.reads_out = clamp_reads(device.max_qp_init_rd_atom, pair.reads);
+  nic.message_max = attr.max_msg_sz == 0 ? kMessageMax : std::min(attr.max_msg_sz, kMessageMax);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const LocalPort& place,
+                                      const VerbsOptions& options, const GpuAccess& gpus,
+                                      const std::shared_ptr<NicDevice>& opened) {
+  HAWSER_TRY_ASSIGN(const QueuePairType type, choose_type(options.queue_pair_type, *place.device));
+  const bool is_srd = type == QueuePairType::kSrd;
+  std::shared_ptr<NicDevice> device = opened;
+  if (device == nullptr) {
+    HAWSER_TRY_ASSIGN(device, open_nic_device(verbs, place.device->name, options, gpus));
+  }
+  HAWSER_TRY_ASSIGN(const ibv_port_attr attr, query_active_port(*device->domain, place.port->number));
+  SrdLimits srd;
+  if (is_srd) {
+    HAWSER_TRY_ASSIGN(srd, query_srd(*device->domain));
+  }
+  auto nic = std::make_shared<Nic>(std::move(device));
   nic->device = *place.device;
   nic->port = *place.port;
-  nic->port.lid = attr.lid;
-  nic->gid = gid;
-  nic->rail = rail_port(place, gid);
-  const auto port_mtu = static_cast<std::uint8_t>(attr.active_mtu);
-  nic->mtu = options.pair.mtu == 0 ? port_mtu : std::min(options.pair.mtu, port_mtu);
-  nic->reads_in = clamp_reads(domain->attributes().max_qp_rd_atom, options.pair.reads);
-  nic->reads_out = clamp_reads(domain->attributes().max_qp_init_rd_atom, options.pair.reads);
-  nic->message_max = attr.max_msg_sz == 0 ? kMessageMax : std::min(attr.max_msg_sz, kMessageMax);
+  nic->sysfs_root = gpus.sysfs_root;
   nic->type = type;
+  // EFA has one GID, which sysfs gives no type.
+  nic->gid_index = is_srd && !options.gid_index ? std::optional<std::uint32_t>(0) : options.gid_index;
+  if (nic->port.gids.empty()) {
+    HAWSER_TRY_ASSIGN(nic->port.gids, read_gids(*nic->domain, nic->port, attr, nic->sysfs_root));
+    nic->port.netdev = own_netdev(nic->port, nic->device);
+  }
+  HAWSER_TRY_ASSIGN(std::vector<Gid> gids, usable_gids(nic->port, nic->gid_index));
+  nic->set_address({.gids = std::move(gids), .lid = attr.lid});
+  nic->rail = rail_port(place, nic->address().best());
+  set_limits(*nic, attr, options.pair);
   if (is_srd) HAWSER_TRY(prepare_srd(*nic, srd));
   return nic;
 }
@@ -129,7 +162,7 @@ Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>
   Status failure;
   for (const LocalPort& place : places) {
     if (nics.size() == wire::kPortsMax || (!named && place.rank > 0 && !nics.empty())) break;
-    Result<std::shared_ptr<Nic>> nic = open_nic(verbs, place, *options, gpus);
+    Result<std::shared_ptr<Nic>> nic = open_nic(verbs, place, *options, gpus, device_among(nics, place.device->name));
     if (nic) {
       nics.push_back(*std::move(nic));
     } else if (named) {

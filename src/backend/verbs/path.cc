@@ -228,6 +228,10 @@ std::size_t VerbsPath::turn(Instant now) {
   if (!again_.empty()) work += post_again(now);
   if (messages_ != nullptr && !is_down()) turn_messages(now);
   if (words_due_ && !is_down()) tell_counted();
+  if (ports_due_ && !is_down() && outgoing_.empty()) {
+    ports_due_ = false;
+    say(told_ports());
+  }
   return work;
 }
 
@@ -237,6 +241,7 @@ Instant VerbsPath::next_deadline() const {
   if (lost_since_ != Instant::max()) next = std::min(next, lost_since_ + shared_.options.patience);
   for (const auto& pair : pairs_) {
     next = std::min({next, pair->timer, pair->expires});
+    if (!pair->lost.empty()) next = std::min(next, pair->stuck_at);
     if (std::ranges::any_of(pair->lost, &Flight::cancelled)) next = std::min(next, pair->quiet_at);
   }
   return cancel_asked_ ? Instant::min() : next;

@@ -79,6 +79,8 @@ class VerbsPath final : public Path {
   void on_completion(std::uint32_t lane, const ibv_wc& wc, Instant now);
   /// A port of this host went, or its device.
   void on_lane_fault(std::uint32_t lane, const Status& why, Instant now);
+  /// A port of this host has other addresses. True: a queue pair was at one that is gone; it is made anew.
+  bool on_address_change(std::uint32_t lane, const Status& why, Instant now);
   void go_down(const Status& why);
   bool is_down() const { return state_ == PathState::kDown; }
   /// The agent has heard of it, or asked for it.
@@ -87,7 +89,7 @@ class VerbsPath final : public Path {
   std::size_t turn(Instant now);
   bool has_work() const {
     return !outgoing_.empty() || (!again_.empty() && ready_ > 0) ||
-           (messages_ != nullptr && (messages_->has_work() || !message_fault_.ok())) || words_due_;
+           (messages_ != nullptr && (messages_->has_work() || !message_fault_.ok())) || words_due_ || ports_due_;
   }
   Instant next_deadline() const;
   bool has_number(std::uint32_t lane, std::uint32_t number) const;
@@ -105,6 +107,7 @@ class VerbsPath final : public Path {
     Status cause;              ///< Why it is not ready.
     std::vector<Flight> lost;  ///< Posted on an earlier connection; wait for the fence.
     std::uint32_t lost_epoch = 0;
+    Instant stuck_at = Instant::max();  ///< Then what is `lost` has waited too long for the fence.
     proto::Backoff backoff{{}, Instant::max()};
     Instant timer = Instant::max(), expires = Instant::max();
     Instant quiet_at = Instant::max();  ///< From then on nothing of `lost` is on its way any more.
@@ -118,6 +121,8 @@ class VerbsPath final : public Path {
   // path_connect.cc
   std::unique_ptr<Pair> make_pair(proto::QueuePairRole role, std::uint32_t lane, std::uint32_t remote);
   void on_ports(const wire::RdmaPorts& ports, Instant now);
+  void update_ports(const wire::RdmaPorts& ports);
+  wire::RdmaPorts told_ports() const;
   bool choose_pairs(const wire::RdmaPorts& told);
   void on_connect(const wire::QueuePairConnect& message, Instant now);
   void on_accept(const wire::QueuePairAccept& message, Instant now);
@@ -152,7 +157,7 @@ class VerbsPath final : public Path {
   QueuePairCounters counters_of(const Pair& pair) const;
 
   // path_messages.cc
-  void open_messages(wire::RdmaPorts* told);
+  void open_messages();
   bool send_numbered(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
   bool is_first(const Pair& pair) const { return !pairs_.empty() && pairs_[0].get() == &pair; }
   Status make(Pair& pair);
@@ -187,6 +192,8 @@ class VerbsPath final : public Path {
   std::unique_ptr<Messages> messages_;  ///< Null: the messages have no numbers and go by the control stream.
   std::uint32_t credits_ = 0;           ///< The peer's receives for immediates on each queue pair; 0: none are used.
   bool words_due_ = false;              ///< A queue pair's count is to be told.
+  bool ports_told_ = false;
+  bool ports_due_ = false;                               ///< Our ports' addresses are to be told again.
   std::vector<proto::ImmediateCounter::Chunk> arrived_;  ///< Before the path was up: at most all receives.
   std::uint64_t counted_out_ = 0, counted_in_ = 0, uncounted_ = 0;
   std::vector<std::unique_ptr<Pair>> pairs_;

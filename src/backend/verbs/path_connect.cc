@@ -43,12 +43,21 @@ void VerbsPath::on_control_up(const PortEvent& event) {
   name_ = peer_.name;
   session_ = event.session;
   supersedes_ = event.supersedes;
+  open_messages();
+  ports_told_ = true;
+  say(told_ports());
+}
+
+wire::RdmaPorts VerbsPath::told_ports() const {
   wire::RdmaPorts ports;
   for (const auto& lane : shared_.lanes) ports.ports.push_back(lane->nic->told());
-  open_messages(&ports);
+  if (messages_ != nullptr) {
+    ports.receives = shared_.options.pair.messages;
+    ports.receive_bytes = Messages::kSlotBytes;
+  }
   ports.immediates = receives();
   ports.host = shared_.host;
-  say(ports);
+  return ports;
 }
 
 void VerbsPath::say(const wire::QueuePairMessage& message) {
@@ -94,7 +103,7 @@ std::size_t VerbsPath::on_message(std::span<const std::byte> bytes, Instant now)
 }
 
 void VerbsPath::on_ports(const wire::RdmaPorts& ports, Instant now) {
-  if (!ports_.empty()) return;
+  if (!ports_.empty()) return update_ports(ports);
   ports_ = ports.ports;
   if (messages_ != nullptr && !messages_->on_peer(ports.receives, ports.receive_bytes)) messages_.reset();
   credits_ = receives() == 0 ? 0 : ports.immediates;
@@ -103,10 +112,18 @@ void VerbsPath::on_ports(const wire::RdmaPorts& ports, Instant now) {
   for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) feed(i, Event::kWant, now);
 }
 
+/// The same ports, at other addresses. What they are for, and how many, stays as it was agreed.
+void VerbsPath::update_ports(const wire::RdmaPorts& ports) {
+  const auto same = [](const wire::RdmaPort& a, const wire::RdmaPort& b) {
+    return a.device == b.device && a.number == b.number;
+  };
+  if (std::ranges::equal(ports_, ports.ports, same)) ports_ = ports.ports;
+}
+
 /// False, and the path is down: no two ports reach each other.
 bool VerbsPath::choose_pairs(const wire::RdmaPorts& told) {
   std::vector<RailPort> ours, theirs;
-  for (const auto& lane : shared_.lanes) ours.push_back(lane->nic->rail);
+  for (const auto& lane : shared_.lanes) ours.push_back(lane->nic->rail_now());
   for (const wire::RdmaPort& port : ports_) theirs.push_back(rail_port(port));
   std::vector<Rail> rails = choose_rails(ours, theirs, shared_.pairing);
   if (rails.empty()) {
@@ -290,6 +307,7 @@ void VerbsPath::reset(Pair& pair, Instant now) {
   pair.qp.reset(&back);
   if (!back.empty()) pair.lost_epoch = pair.qp.epoch();
   if (messages_ != nullptr && is_first(pair)) messages_->on_reset();
+  const bool had_none = pair.lost.empty();
   for (Flight& flight : back) {
     if (flight.immediate != 0 && flight.immediate <= pair.qp.words_out().counted()) {
       end(flight, Status());  // It had landed, and the target knows.
@@ -301,6 +319,7 @@ void VerbsPath::reset(Pair& pair, Instant now) {
       pair.lost.push_back(std::move(flight));
     }
   }
+  if (had_none && !pair.lost.empty() && now != Instant::max()) pair.stuck_at = now + shared_.options.patience;
 }
 
 std::size_t VerbsPath::end_quiet(Pair& pair, Instant now) {
@@ -320,6 +339,7 @@ void VerbsPath::fenced(Pair& pair) {
     }
   }
   pair.lost.clear();
+  pair.stuck_at = Instant::max();
 }
 
 void VerbsPath::report_ready(Pair& pair) {
@@ -360,6 +380,22 @@ void VerbsPath::on_lane_fault(std::uint32_t lane, const Status& why, Instant now
   }
 }
 
+bool VerbsPath::on_address_change(std::uint32_t lane, const Status& why, Instant now) {
+  if (is_down()) return false;
+  ports_due_ = ports_told_;
+  shared_.attention = true;
+  const NicAddress address = shared_.lanes[lane]->nic->address();
+  bool any = false;
+  for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) {
+    const QueuePair& qp = pairs_[i]->qp;
+    const auto is_its = [&qp](const Gid& gid) { return gid.index == qp.gid().index && gid.bytes == qp.gid().bytes; };
+    if (pairs_[i]->lane != lane || qp.number() == 0 || std::ranges::any_of(address.gids, is_its)) continue;
+    fault(i, why, now);
+    any = true;
+  }
+  return any;
+}
+
 std::size_t VerbsPath::run_timers(Instant now) {
   std::size_t work = 0;
   for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) {
@@ -388,6 +424,10 @@ std::size_t VerbsPath::run_timers(Instant now) {
     go_down(Status(Code::kTimedOut, base::format("no queue pair to {} was ready in time", name_))
                 .with_scope(Scope::kPath)
                 .because(cause));
+  } else if (std::ranges::any_of(pairs_,
+                                 [now](const auto& pair) { return !pair->lost.empty() && now >= pair->stuck_at; })) {
+    // Other queue pairs are ready, but only a new one of this end makes sure that nothing of the old one can land.
+    go_down(link_failure("a queue pair could not be made anew within `patience`").because(cause));
   } else if (lost_since_ != Instant::max() && now >= lost_since_ + shared_.options.patience) {
     go_down(link_failure("no queue pair was ready again within `patience`").because(cause));
   }

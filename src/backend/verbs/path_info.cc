@@ -29,7 +29,7 @@ QueuePairCounters VerbsPath::counters_of(const Pair& pair) const {
           .epoch = pair.machine.epoch(),
           .device = nic.device.name,
           .port = nic.port.number,
-          .gid = nic.gid.text(),
+          .gid = pair.qp.gid().text(),
           .peer_gid = text_of(pair.peer.gid),
           .mtu_bytes = mtu_bytes_of(met ? std::min(nic.mtu, pair.peer.mtu) : nic.mtu),
           .in_flight_gauge = pair.qp.in_flight(),

@@ -8,7 +8,7 @@
 
 namespace hawser::backend::verbs {
 
-void VerbsPath::open_messages(wire::RdmaPorts* told) {
+void VerbsPath::open_messages() {
   const std::uint32_t slots = shared_.options.pair.messages;
   if (slots == 0) return;
   Result<std::unique_ptr<Messages>> opened = Messages::open(shared_.lanes, slots, receives(), shared_.events, this);
@@ -18,8 +18,6 @@ void VerbsPath::open_messages(wire::RdmaPorts* told) {
     return;
   }
   messages_ = *std::move(opened);
-  told->receives = slots;
-  told->receive_bytes = Messages::kSlotBytes;
 }
 
 /// A queue pair gets its receives before the peer can hear of it.

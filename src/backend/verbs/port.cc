@@ -13,8 +13,6 @@ namespace {
 
 constexpr int kCompletionsAtOnce = 64;
 constexpr int kPollRounds = 4;  ///< Per device and turn.
-/// A turn asks for asynchronous events only so often: it is a system call, and after a sleep they are asked for anyway.
-constexpr Duration kAsyncEvery = std::chrono::milliseconds(5);
 
 std::uint64_t number_key(std::uint32_t lane, std::uint32_t number) { return std::uint64_t{lane} << 32 | number; }
 
@@ -59,12 +57,16 @@ Status VerbsPort::open_lanes() {
     HAWSER_TRY_ASSIGN(auto queues, CqPool::open(nic->domain, options_.pair.send_depth + 2 * options_.pair.messages +
                                                                  options_.pair.immediates + 1));
     const int async_fd = nic->domain->context()->async_fd;
-    HAWSER_TRY(base::set_nonblocking(async_fd));
+    const auto of_device = [&nic](const auto& lane) { return lane->nic->domain == nic->domain; };
+    const auto first = std::ranges::find_if(lanes_, of_device);
+    if (first == lanes_.end()) HAWSER_TRY(base::set_nonblocking(async_fd));
     if (parts_.control->wait_fd() >= 0) {
       HAWSER_TRY(parts_.network->watch(queues->wait_fd()));
-      HAWSER_TRY(parts_.network->watch(async_fd));
+      if (first == lanes_.end()) HAWSER_TRY(parts_.network->watch(async_fd));
     }
+    const auto device = static_cast<std::uint32_t>(first - lanes_.begin());
     lanes_.push_back(std::make_unique<NicLane>(nic, std::move(queues)));
+    lanes_.back()->device = device;
   }
   return {};
 }
@@ -182,63 +184,6 @@ std::size_t VerbsPort::poll_completions(Instant now) {
   }
   if (work > 0) shared_.attention = true;  // Room for what waits.
   return work;
-}
-
-std::size_t VerbsPort::poll_async(Instant now) {
-  async_at_ = now + kAsyncEvery;
-  std::size_t count = 0;
-  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-    Domain& domain = *lanes_[lane]->nic->domain;
-    domain.sweep();
-    ibv_async_event event;
-    int error = 0;
-    while ((error = domain.verbs().get_async_event(domain.context(), &event)) == 0) {
-      on_async(lane, event, now);
-      domain.verbs().ack_async_event(&event);
-      ++count;
-    }
-    on_no_async(lane, error, now);
-  }
-  return count;
-}
-
-void VerbsPort::on_async(std::uint32_t lane, const ibv_async_event& event, Instant now) {
-  const Nic& nic = *lanes_[lane]->nic;
-  std::string_view what;
-  switch (event.event_type) {
-    case IBV_EVENT_PORT_ERR:
-      what = "the port went down";
-      break;
-    case IBV_EVENT_DEVICE_FATAL:
-      what = "the device failed";
-      break;
-    case IBV_EVENT_CQ_ERR:
-      what = "a completion queue failed";
-      break;
-    case IBV_EVENT_LID_CHANGE:
-      what = "the port's LID changed";
-      break;
-    default:
-      return;  // A queue pair's own error comes with its completions, or with the peer's word.
-  }
-  const Status why = Status(Code::kDisconnected, base::format("{}: {}", nic.describe(), what))
-                         .with_scope(Scope::kPath)
-                         .with_device(nic.device.name);
-  HAWSER_LOG(context_.log, kWarn, "verbs: {}", why.to_string());
-  on_lane_fault(lane, why, now);
-}
-
-/// A device whose events cannot be read may have lost its port unnoticed: its queue pairs must prove themselves anew.
-void VerbsPort::on_no_async(std::uint32_t lane, int error, Instant now) {
-  const bool deaf = error != EAGAIN && error != EINTR;
-  if (!std::exchange(lanes_[lane]->is_deaf, deaf) && deaf) {
-    const Nic& nic = *lanes_[lane]->nic;
-    const Status why = base::errno_status(Code::kDisconnected, nic.describe() + ": its events cannot be read", error)
-                           .with_scope(Scope::kPath)
-                           .with_device(nic.device.name);
-    HAWSER_LOG(context_.log, kWarn, "verbs: {}", why.to_string());
-    on_lane_fault(lane, why, now);
-  }
 }
 
 void VerbsPort::on_lane_fault(std::uint32_t lane, const Status& why, Instant now) {

@@ -47,9 +47,15 @@ class VerbsPort final : public Port {
   VerbsPort(const Context& context, const VerbsOptions& options, PortParts parts);
   Status open_lanes();
   std::size_t poll_completions(Instant now);
+  // port_events.cc
   std::size_t poll_async(Instant now);
-  void on_async(std::uint32_t lane, const ibv_async_event& event, Instant now);
-  void on_no_async(std::uint32_t lane, int error, Instant now);
+  void on_async(std::uint32_t device, const ibv_async_event& event, Instant now);
+  void on_port_event(std::uint32_t lane, ibv_event_type type, Instant now);
+  void on_device_fault(std::uint32_t device, Code code, std::string_view what, Instant now);
+  void on_no_async(std::uint32_t device, int error, Instant now);
+  void report_fault(std::uint32_t lane, Code code, std::string_view what, Instant now);
+  void refresh_address(std::uint32_t lane, Instant now);
+
   void on_lane_fault(std::uint32_t lane, const Status& why, Instant now);
   VerbsPath* path_of(std::uint32_t lane, std::uint32_t number);
   /// Takes the next event of the control port; true when `out` was filled.

@@ -53,7 +53,7 @@ struct Side {
                                                 .heartbeat = std::chrono::milliseconds(250),
                                                 .clock = Clock::steady()});
     std::vector<std::shared_ptr<Nic>> nics;
-    for (const std::string& device : devices) nics.push_back(open(fabric, device, options));
+    for (const std::string& device : devices) nics.push_back(open(fabric, device, options, nics));
     regions = std::make_shared<Regions>(
         nics, RegionsOptions{.segments = gpus.segments, .mlx5 = gpus.mlx5, .sysfs_root = gpus.sysfs_root});
     auto switched = std::make_unique<stream::MemoryNetwork>(network, name);
@@ -63,13 +63,19 @@ struct Side {
     EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().to_string());
     if (opened) port = *std::move(opened);
   }
-  std::shared_ptr<Nic> open(MockFabric& fabric, const std::string& device, const VerbsOptions& options) {
+  /// A port: "mock0" (its first), "mock0:2".
+  std::shared_ptr<Nic> open(MockFabric& fabric, const std::string& name, const VerbsOptions& options,
+                            std::span<const std::shared_ptr<Nic>> others = {}) {
+    const std::string device = name.substr(0, name.find(':'));
+    const std::size_t place = device == name ? 0 : std::stoul(name.substr(device.size() + 1)) - 1;
     infos.push_back(std::make_unique<DeviceInfo>());
     DeviceInfo& info = *infos.back();
     info = mock_device_info(fabric.device(device));
     if (gpus.places.contains(device)) info.pci = gpus.places[device];
-    auto nic = open_nic(verbs, {.device = &info, .port = &info.ports[0], .path = {}, .rank = 0}, options,
-                        {.driver = gpus.driver, .sysfs_root = gpus.sysfs_root});
+    auto nic = open_nic(
+        verbs,
+        {.device = &info, .port = &info.ports[place], .path = {.mbit_per_s = info.ports[place].mbit_per_s}, .rank = 0},
+        options, {.driver = gpus.driver, .sysfs_root = gpus.sysfs_root}, device_among(others, device));
     EXPECT_TRUE(nic.has_value()) << (nic ? "" : nic.error().to_string());
     return *nic;
   }

@@ -78,7 +78,10 @@ std::string_view to_string(ibv_wc_status status) {
 }
 
 QueuePair::QueuePair(NicLane& lane, const QueuePairOptions& options)
-    : lane_(lane), options_(fitted(options, *lane.nic)), object_(QueuePairObject::of(*lane.nic, options_)) {
+    : lane_(lane),
+      options_(fitted(options, *lane.nic)),
+      object_(QueuePairObject::of(*lane.nic, options_)),
+      gid_(lane.nic->address().best()) {
   ++lane_.queue_pairs;
 }
 
@@ -126,15 +129,17 @@ Status QueuePair::create() {
   return {};
 }
 
-Status QueuePair::make(std::uint32_t epoch, base::Rng& rng) {
+Status QueuePair::make(std::uint32_t epoch, base::Rng& rng, std::span<const Gid> peer) {
   if (Status status = create(); !status.ok()) return status;
   epoch_ = epoch;
+  gid_ = lane_.nic->gid_for(peer);
+  lid_ = lane_.nic->address().lid;
   fault_ = Status();
   begin_immediates(0, 0);
   return object_->init(qp_, rng);
 }
 
-Status QueuePair::join(const wire::QueuePairEndpoint& peer) { return object_->join(qp_, peer); }
+Status QueuePair::join(const wire::QueuePairEndpoint& peer) { return object_->join(qp_, gid_, peer); }
 
 Status QueuePair::prove() {
   ibv_sge piece{};
@@ -223,10 +228,9 @@ Status QueuePair::post_receive(std::uint32_t place, const ibv_sge& room) {
 }
 
 wire::QueuePairEndpoint QueuePair::endpoint() const {
-  const wire::RdmaPort told = lane_.nic->told();
   wire::QueuePairEndpoint end{.number = number(),
-                              .lid = told.lid,
-                              .gid = told.gid,
+                              .lid = lid_,
+                              .gid = to_wire(gid_.bytes),
                               .mtu = lane_.nic->mtu,
                               .reads_in = lane_.nic->reads_in,
                               .reads_out = lane_.nic->reads_out};

@@ -36,7 +36,8 @@ struct NicLane {
   QueuePairFlow flow;  ///< Of all its queue pairs, those that are gone as well.
   std::uint32_t queue_pairs = 0;
   std::uint64_t faults = 0;
-  bool is_deaf = false;  ///< Asynchronous events could not be read the last time.
+  std::uint32_t device = 0;  ///< The first lane of the same device: events are the device's.
+  bool is_deaf = false;      ///< Asynchronous events could not be read the last time.
 };
 
 /// Where a remote region is for one of the peer's ports.
@@ -72,8 +73,9 @@ class QueuePair {
   QueuePair& operator=(const QueuePair&) = delete;
 
   // Life. Errors name the call and the device.
-  /// Makes the object, or takes it from RESET: in INIT, with a new first packet number.
-  Status make(std::uint32_t epoch, base::Rng& rng);
+  /// Makes the object, or takes it from RESET: in INIT, with a new first packet number, at the port's address that
+  /// suits a peer with these.
+  Status make(std::uint32_t epoch, base::Rng& rng, std::span<const Gid> peer = {});
   /// INIT -> RTR -> RTS.
   Status join(const wire::QueuePairEndpoint& peer);
   /// Posts a write of no bytes: its completion shows that the connection carries.
@@ -89,6 +91,8 @@ class QueuePair {
   std::uint32_t epoch() const { return epoch_; }
   std::uint32_t number() const { return qp_ == nullptr ? 0 : qp_->qp_num; }
   Nic& nic() const { return *lane_.nic; }
+  /// The address that it was made with.
+  const Gid& gid() const { return gid_; }
   /// For who posts on it by himself, on a queue pair that carries nothing else. Null: there is none now.
   ibv_qp* object() const { return qp_; }
 
@@ -164,6 +168,8 @@ class QueuePair {
   ibv_cq* cq_ = nullptr;
   ibv_qp* qp_ = nullptr;
   std::uint32_t epoch_ = 0;
+  Gid gid_;
+  std::uint16_t lid_ = 0;
   std::uint32_t inline_max_ = 0;
   std::uint32_t sges_ = 1;
   std::uint32_t messages_ = 0;      ///< Sends posted, not ended.

@@ -37,8 +37,8 @@ class RcObject final : public QueuePairObject {
     return error == 0 ? Status() : call_failed(nic_, "bringing a queue pair to INIT", error);
   }
 
-  Status join(ibv_qp* qp, const wire::QueuePairEndpoint& peer) override {
-    ibv_qp_attr attr = to_rtr(peer);
+  Status join(ibv_qp* qp, const Gid& own, const wire::QueuePairEndpoint& peer) override {
+    ibv_qp_attr attr = to_rtr(own, peer);
     int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
     if (const int error = verbs().modify_qp(qp, &attr, mask); error != 0) {
@@ -71,7 +71,7 @@ class RcObject final : public QueuePairObject {
  private:
   Verbs& verbs() const { return nic_.domain->verbs(); }
 
-  ibv_qp_attr to_rtr(const wire::QueuePairEndpoint& peer) const {
+  ibv_qp_attr to_rtr(const Gid& own, const wire::QueuePairEndpoint& peer) const {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTR;
     attr.path_mtu = smaller_mtu(nic_.mtu, peer.mtu);
@@ -83,10 +83,10 @@ class RcObject final : public QueuePairObject {
     attr.ah_attr.sl = options_.service_level;
     GidBytes gid;
     std::memcpy(gid.data(), peer.gid.data(), gid.size());
-    if (needs_global_route(nic_.port, nic_.gid, gid, peer.lid)) {
+    if (needs_global_route(nic_.port, own, gid, peer.lid)) {
       attr.ah_attr.is_global = 1;
       std::memcpy(attr.ah_attr.grh.dgid.raw, gid.data(), gid.size());
-      attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(nic_.gid.index);
+      attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(own.index);
       attr.ah_attr.grh.hop_limit = options_.hop_limit;
       attr.ah_attr.grh.traffic_class = options_.traffic_class;
       attr.ah_attr.grh.flow_label = flow_label_;

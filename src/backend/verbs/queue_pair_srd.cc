@@ -65,7 +65,7 @@ class SrdObject final : public QueuePairObject {
     return error == 0 ? Status() : call_failed(nic_, "bringing a queue pair to INIT", error);
   }
 
-  Status join(ibv_qp* qp, const wire::QueuePairEndpoint& peer) override {
+  Status join(ibv_qp* qp, const Gid& own, const wire::QueuePairEndpoint& peer) override {
     if (peer.qkey == 0) {
       return Status(Code::kUnsupported, "the peer told no key for datagrams: it has a reliable connection")
           .with_scope(Scope::kPath)
@@ -87,7 +87,7 @@ class SrdObject final : public QueuePairObject {
     address.port_num = nic_.port.number;
     address.is_global = 1;
     std::memcpy(address.grh.dgid.raw, peer.gid.data(), peer.gid.size());
-    address.grh.sgid_index = static_cast<std::uint8_t>(nic_.gid.index);
+    address.grh.sgid_index = static_cast<std::uint8_t>(own.index);
     address_ = verbs().create_ah(nic_.domain->pd(), &address);
     return address_ != nullptr ? Status() : call_failed(nic_, "making an address handle", errno);
   }

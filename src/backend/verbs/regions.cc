@@ -1,5 +1,6 @@
 #include "backend/verbs/regions.h"
 
+#include <algorithm>
 #include <system_error>
 
 #include "backend/verbs/pointer.h"
@@ -23,7 +24,11 @@ Regions::Regions(std::vector<std::shared_ptr<Nic>> nics, RegionsOptions options)
     : nics_(std::move(nics)), options_(std::move(options)) {
   const Access access{.rights = Rights::kReadWrite, .relaxed_ordering = options_.relaxed_ordering};
   for (const auto& nic : nics_) {
-    gpus_.push_back(std::make_unique<GpuRegistrations>(nic, options_.segments, indirect_keys(*nic, options_), access));
+    const auto found = std::ranges::find(nics_, nic->shared, &Nic::shared);
+    first_.push_back(static_cast<std::size_t>(found - nics_.begin()));
+    gpus_.push_back(is_first(gpus_.size()) ? std::make_shared<GpuRegistrations>(nic, options_.segments,
+                                                                                indirect_keys(*nic, options_), access)
+                                           : gpus_[first_.back()]);
   }
 }
 
@@ -49,7 +54,7 @@ Result<Regions::Registrations> Regions::register_host_memory(const Wanted& wante
   std::vector<Status> failures(nics_.size());
   std::atomic<bool> has_failed{false};
   in_parallel(nics_.size(), is_large ? options_.threads : 1, [&](std::size_t i) {
-    if (has_failed) return;
+    if (has_failed || !is_first(i)) return;
     auto one = register_host(nics_[i]->domain, reinterpret_cast<const void*>(wanted.address), wanted.size,
                              wanted.access, options_.threads);
     if (one) {
@@ -60,7 +65,10 @@ Result<Regions::Registrations> Regions::register_host_memory(const Wanted& wante
     }
   });
   for (const Status& failure : failures) HAWSER_TRY(failure);  // What was made ends here.
-  for (std::size_t i = 0; i < nics_.size(); ++i) nics_[i]->cache.add(made[i]);
+  for (std::size_t i = 0; i < nics_.size(); ++i) {
+    made[i] = made[first_[i]];
+    if (is_first(i)) nics_[i]->cache.add(made[i]);
+  }
   return made;
 }
 
@@ -104,7 +112,7 @@ void Regions::drop(Registrations dying) {
   for (std::size_t i = 0; i < dying.size(); ++i) {
     if (dying[i]->gpu() >= 0) {
       gpus_[i]->release(*dying[i]);
-    } else {
+    } else if (is_first(i)) {
       nics_[i]->cache.remove(*dying[i]);
     }
     dying[i].reset();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Regions: the agent's regions as registered with each of its NICs.
+// Regions: the agent's regions as registered with each device of its NICs.
 //
 // A region in host memory is registered for itself, exactly its range. One in GPU memory shares the registration of its
 // allocation with the others there (regions_gpu.h). A region that one port cannot register is registered with none.
@@ -55,7 +55,7 @@ class Regions {
 
  private:
   using Key = std::pair<std::uint32_t, std::uint32_t>;
-  using Registrations = std::vector<std::shared_ptr<Registration>>;  ///< By NIC.
+  using Registrations = std::vector<std::shared_ptr<Registration>>;  ///< By NIC; ports of one device share it.
 
   Status check(const RegionEntry& region, Device device) const;
   Result<Registrations> register_host_memory(const Wanted& wanted);
@@ -74,7 +74,10 @@ class Regions {
 
   const std::vector<std::shared_ptr<Nic>> nics_;
   const RegionsOptions options_;
-  std::vector<std::unique_ptr<GpuRegistrations>> gpus_;  ///< By NIC.
+  /// Whether no NIC before it is a port of the same device, which has what is registered.
+  bool is_first(std::size_t nic) const { return first_[nic] == nic; }
+  std::vector<std::size_t> first_;                       ///< By NIC: the first one of its device.
+  std::vector<std::shared_ptr<GpuRegistrations>> gpus_;  ///< By NIC; ports of one device share it.
   mutable base::Mutex mutex_;
   std::map<Key, std::unique_ptr<Retiring>> retiring_ HAWSER_GUARDED_BY(mutex_);
   std::map<Key, Registrations> regions_ HAWSER_GUARDED_BY(mutex_);

@@ -60,7 +60,7 @@ class RegionsThreads : public testing::Test {
  protected:
   RegionsThreads() : fake_(std::make_shared<ThreadedFake>()), memory_(kLarge) {
     for (const char* name : {"mock0", "mock1", "mock2"}) {
-      nics_.push_back(std::make_shared<Nic>(Domain::open(fake_, name).value()));
+      nics_.push_back(std::make_shared<Nic>(std::make_shared<NicDevice>(Domain::open(fake_, name).value())));
     }
   }
   ~RegionsThreads() override {

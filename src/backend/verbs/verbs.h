@@ -43,6 +43,9 @@ class Verbs {
   virtual int query_device(ibv_context*, ibv_device_attr*) { return EOPNOTSUPP; }
   virtual int query_port(ibv_context*, std::uint8_t, ibv_port_attr*) { return EOPNOTSUPP; }
   virtual int query_gid(ibv_context*, std::uint8_t, int, ibv_gid*) { return EOPNOTSUPP; }
+  /// How many of `entries` were filled, of all ports, those in use only; else a negative errno value. EOPNOTSUPP: the
+  /// library has no such call.
+  virtual std::ptrdiff_t query_gid_table(ibv_context*, ibv_gid_entry*, std::size_t) { return -EOPNOTSUPP; }
   /// 0 and `event` is filled; EAGAIN: none now (the context's async_fd is made non-blocking by its owner).
   virtual int get_async_event(ibv_context*, ibv_async_event*) { return EOPNOTSUPP; }
   virtual void ack_async_event(ibv_async_event*) {}

@@ -63,12 +63,21 @@ class HAWSER_API Transfer {
  public:
   Transfer() = default;
   explicit Transfer(agent::Slot* slot) : slot_(slot) {}
-  Transfer(Transfer&& other) noexcept : slot_(std::exchange(other.slot_, nullptr)) {}
+  /// One that ended well before it had a handle.
+  static Transfer ended(std::uint64_t bytes) {
+    Transfer transfer;
+    transfer.ended_bytes_ = bytes;
+    return transfer;
+  }
+  Transfer(Transfer&& other) noexcept
+      : slot_(std::exchange(other.slot_, nullptr)), ended_bytes_(std::exchange(other.ended_bytes_, kNotEnded)) {}
   Transfer& operator=(Transfer&& other) noexcept;
-  ~Transfer();
+  ~Transfer() {
+    if (slot_ != nullptr) drop();
+  }
 
   /// Final? Only looks; where no driver runs, Agent::poll or wait make progress.
-  bool done() const;
+  bool done() const { return slot_ == nullptr ? ended_bytes_ != kNotEnded : is_final(); }
   /// Waits until final, making progress where no driver does. Good: ended well. kTimedOut with Scope::kRequest and
   /// `final() == false` when `timeout` ran out first; the transfer goes on.
   Status wait(Duration timeout = Duration::max());
@@ -79,7 +88,12 @@ class HAWSER_API Transfer {
   std::uint64_t bytes() const;  ///< Bytes moved so far.
 
  private:
-  agent::Slot* slot_ = nullptr;
+  static constexpr std::uint64_t kNotEnded = ~std::uint64_t{0};
+  void drop();
+  bool is_final() const;
+
+  agent::Slot* slot_ = nullptr;            ///< Null: the handle is empty, or what it names is over.
+  std::uint64_t ended_bytes_ = kNotEnded;  ///< Bytes of a transfer that was over when submit returned.
 };
 
 /// A validated, prepared transfer. Cheap to copy; copies are the same plan.

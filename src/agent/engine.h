@@ -33,6 +33,8 @@ inline constexpr std::size_t kEventsAtOnce = 16;
 inline constexpr std::uint32_t kAtomicsWindow = 256;  ///< Asks of a peer that wait for their answers to go out.
 inline constexpr std::size_t kAtomicsMax = 4096;      ///< Per peer: asked and not answered; beyond: kBusy.
 
+inline constexpr std::uint64_t kPlainBit = std::uint64_t{1} << 63;  ///< Set in ids of transfers that nothing covers.
+
 struct OpenBackend {
   std::string name;
   std::uint32_t number = 0;  ///< Of no other backend of this agent, not even of one that failed to open.
@@ -57,6 +59,9 @@ class Engine {
   void refuse(Slot& slot, Status status, Instant now);
   /// After `accept` by the submitting thread: offers the peer's chunks and lets the port move them at once.
   void serve_now(PeerCore& peer, Instant now);
+  /// Moves the plan's one chunk here and now, all of it, where its path can and nothing waits before it. False: nothing
+  /// was done, and a slot says why or waits.
+  bool move_at_once(PlanCore& plan);
   /// The same for a slot that came through the lane's ring: in this turn.
   void serve_soon(PeerCore& peer) {
     if (peer.session) enlist(*peer.session);
@@ -140,6 +145,10 @@ class Engine {
   std::size_t let_go(Session& session, Instant now);
   void on_path_agreed(Session& session, Instant now);
   PathEntry* route_in_force(const Route& route, Session& session);
+
+  // engine_at_once.cc
+  /// The session of the plan's peer if transfers to it need not wait for anything.
+  Session* free_session(const PlanCore& plan);
 
   // engine_transfers.cc
   void link(Slot& slot);

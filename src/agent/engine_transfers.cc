@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kBatchChunks = 32;                     ///< Offered to a path at once.
 constexpr std::uint32_t kPassingMax = 32;                    ///< Transfers looked at behind one that is blocked.
-constexpr std::uint64_t kPlainBit = std::uint64_t{1} << 63;  ///< Set in ids of transfers that nothing covers.
 
 std::uint64_t cookie_of(const Slot& slot, std::uint32_t chunk) {
   return static_cast<std::uint64_t>(slot.index) << 32 | chunk;

@@ -130,6 +130,22 @@ bool worth_doing_here(const Core& core, const PlanCore& plan) {
   return !core.lane.driven() || plan.pieces.bytes <= kSmall;
 }
 
+/// Whether all that is asked for is that the bytes be moved.
+bool is_plain(const SubmitOptions& options) {
+  return !options.notify && options.queue == nullptr && options.signal == nullptr && options.after == nullptr &&
+         options.done == nullptr && !options.durable && options.deadline >= Duration::zero();
+}
+
+/// Most small transfers over shared memory are only a copy. Those are done here, without a slot; false: do it with one.
+bool done_at_once(Core& core, PlanCore& plan) {
+  if (plan.chunk_count() != 1 || !worth_doing_here(core, plan)) return false;
+  if (plan.peer->state.load(std::memory_order_acquire) == PeerState::kDown) return false;
+  if (!core.lane.try_lock()) return false;
+  const bool done = core.engine.move_at_once(plan);
+  core.lane.unlock();
+  return done;
+}
+
 }  // namespace
 }  // namespace hawser::agent
 
@@ -144,6 +160,7 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   if (!core_) return agent::bad_submit("this plan is empty: it was never made");
   agent::Core& core = *core_->core;
   if (core.disowned() || core.is_closed()) return core.usable("submit");
+  if (agent::is_plain(options) && agent::done_at_once(core, *core_)) return Transfer::ended(core_->pieces.bytes);
   const Instant now = core.now();
   agent::Slot* slot = core.slots->take();
   if (slot == nullptr) {
@@ -187,42 +204,42 @@ Transfer& Transfer::operator=(Transfer&& other) noexcept {
   if (this != &other) {
     Transfer gone(std::move(*this));
     slot_ = std::exchange(other.slot_, nullptr);
+    ended_bytes_ = std::exchange(other.ended_bytes_, kNotEnded);
   }
   return *this;
 }
 
-Transfer::~Transfer() {
-  if (slot_ == nullptr || slot_->pool->disowned()) return;
-  if (!done()) cancel();
+void Transfer::drop() {
+  if (slot_->pool->disowned()) return;
+  if (!is_final()) cancel();
   slot_->pool->drop_handle(slot_);
 }
 
-bool Transfer::done() const {
-  return slot_ != nullptr && slot_->phase.load(std::memory_order_acquire) == agent::Phase::kFinal;
-}
+bool Transfer::is_final() const { return slot_->phase.load(std::memory_order_acquire) == agent::Phase::kFinal; }
 
 Status Transfer::wait(Duration timeout) {
-  if (slot_ == nullptr) return Status(Code::kInvalid, "Transfer::wait: this handle is empty");
-  if (done()) return slot_->status;
+  if (slot_ == nullptr) return done() ? Status() : Status(Code::kInvalid, "Transfer::wait: this handle is empty");
+  if (is_final()) return slot_->status;
   const auto core = slot_->pool->core.lock();
   if (!core) return Status(Code::kInvalid, "Transfer::wait: the agent is gone");
   if (core->disowned()) return core->usable("Transfer::wait");
-  if (core->lane.wait_until([this] { return done(); }, core->now() + timeout)) return slot_->status;
+  if (core->lane.wait_until([this] { return is_final(); }, core->now() + timeout)) return slot_->status;
   return Status(Code::kTimedOut, "Transfer::wait: not final yet; the transfer goes on").with_scope(Scope::kRequest);
 }
 
 void Transfer::cancel() {
-  if (slot_ == nullptr || done() || slot_->pool->disowned()) return;
+  if (slot_ == nullptr || is_final() || slot_->pool->disowned()) return;
   const auto core = slot_->pool->core.lock();
   if (!core) return;
   slot_->cancel_asked.store(true, std::memory_order_release);
   core->lane.ask_cancels();
 }
 
-Status Transfer::status() const { return done() ? slot_->status : Status(); }
+Status Transfer::status() const { return slot_ != nullptr && is_final() ? slot_->status : Status(); }
 
 std::uint64_t Transfer::bytes() const {
-  return slot_ == nullptr ? 0 : slot_->bytes_done.load(std::memory_order_relaxed);
+  if (slot_ == nullptr) return done() ? ended_bytes_ : 0;
+  return slot_->bytes_done.load(std::memory_order_relaxed);
 }
 
 HAWSER_NAMESPACE_END

@@ -190,6 +190,12 @@ class Path {
   /// The region is gone from the peer's card: its binding will not be used again.
   virtual void unbind(std::uint32_t index, std::uint32_t generation) = 0;
   virtual Submitted submit(std::span<const Chunk> chunks, Instant now) = 0;
+  /// Moves the whole chunk before it returns, as if it was submitted and done, or leaves everything as it is (false),
+  /// also where it would fail: submit tells why. For small chunks that nothing covers.
+  virtual bool move_at_once(const Chunk& chunk) {
+    static_cast<void>(chunk);
+    return false;
+  }
   /// Where the backend carries arrivals: whether this path does so for a transfer of so many chunks. Constant while the
   /// path is up.
   virtual bool carries_arrivals(std::uint64_t chunks) const {

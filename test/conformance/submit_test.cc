@@ -138,14 +138,54 @@ TEST_P(Conformance, TransfersAreBounded) {
   Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
   const Peer peer = a_to_b();
   const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 0, 64)}}));
+  // What is over when submit returns needs no place; what has a notification is never that.
+  const SubmitOptions told = {.notify = "held"};
   std::vector<Transfer> held;
-  for (int i = 0; i < 4; ++i) held.push_back(must(plan.submit()));
+  for (int i = 0; i < 4; ++i) held.push_back(must(plan.submit(told)));
   for (Transfer& each : held) must(finish(each));
   // Handles hold their places also once they are final.
-  EXPECT_TRUE(says(plan.submit().error(), Code::kBusy, {"submit", "limits.transfers = 4", "drop"}));
+  EXPECT_TRUE(says(plan.submit(told).error(), Code::kBusy, {"submit", "limits.transfers = 4", "drop"}));
   held.pop_back();
-  held.push_back(must(plan.submit()));
+  held.push_back(must(plan.submit(told)));
   must(finish(held.back()));
+}
+
+TEST_P(Conformance, AHandleTellsOfWhatIsOverAsLongAsItLives) {
+  open_pair();
+  Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 0, 64)}}));
+  fill(source.bytes, 3);
+  const std::uint64_t before = a().counters().total.writes;
+  Transfer first = must(plan.submit());
+  must(finish(first));
+  EXPECT_TRUE(holds(std::span(target.bytes).first(64), 3));
+  EXPECT_EQ(a().counters().total.writes, before + 1);
+  EXPECT_EQ(a().counters().transfers_in_flight_gauge, 0u);
+  Transfer second = std::move(first);
+  EXPECT_FALSE(first.done());  // NOLINT: a handle that was moved from is empty.
+  EXPECT_EQ(first.wait().code(), Code::kInvalid);
+  first = std::move(second);
+  first.cancel();
+  EXPECT_TRUE(first.done());
+  must(first.wait(Duration::zero()));
+  must(first.status());
+  EXPECT_EQ(first.bytes(), 64u);
+}
+
+TEST_P(Conformance, WhatIsOverAtOnceNeedsNoPlace) {
+  AgentOptions few = options("a"), other = options("b");
+  few.limits.transfers = other.limits.transfers = 1;
+  open_pair(few, other);
+  Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 0, 64)}}));
+  must(run(plan));  // The first finds the way.
+  std::vector<Transfer> held;
+  do {
+    held.push_back(must(plan.submit()));
+  } while (held.size() < 8 && held.back().done());
+  for (Transfer& each : held) must(finish(each));
 }
 
 TEST_P(Conformance, DroppingATransferCancelsIt) {

@@ -23,6 +23,7 @@ class LoopbackPath final : public SelfPath {
   explicit LoopbackPath(LoopbackPort& port);
 
   Submitted submit(std::span<const Chunk> chunks, Instant now) override;
+  bool move_at_once(const Chunk& chunk) override { return is_up() && !has_chunks() && copy_at_once({&chunk, 1}) == 1; }
   void cancel(std::uint64_t transfer) override;
   std::string describe() const override { return "loopback within this process"; }
 

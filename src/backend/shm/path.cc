@@ -98,6 +98,12 @@ Submitted ShmPath::submit(std::span<const Chunk> chunks, Instant) {
   return result;
 }
 
+bool ShmPath::move_at_once(const Chunk& chunk) {
+  if (stage_ != Stage::kUp || job_count_ != 0) return false;
+  std::uint64_t allowance = kAtOnceMax;
+  return copy_at_once({&chunk, 1}, port_.options().inline_bytes_max, allowance) == 1;
+}
+
 /// Copies small chunks here and now; stops at the first that is not small, not mapped or not right, or goes beyond
 /// `left`.
 std::uint32_t ShmPath::copy_at_once(std::span<const Chunk> chunks, std::uint64_t bytes_max, std::uint64_t& left) {

@@ -53,6 +53,18 @@ backend::Submitted MappedPath::submit(std::span<const Chunk> chunks, Instant) {
   return result;
 }
 
+bool MappedPath::move_at_once(const Chunk& chunk) {
+  const bool is_free = state_ == PathState::kUp && !peer_gone() && queue_.empty() && peer() != nullptr;
+  // A piece that may not be copied leaves nothing behind; of several, those before it would.
+  if (!is_free || chunk.bytes > port_.hub_.options().inline_bytes || chunk.pieces.size() != 1) return false;
+  Work work{chunk};
+  Status failed;
+  while (failed.ok() && work.piece < chunk.pieces.size()) step(work, chunk.bytes, &failed);
+  if (!failed.ok()) return false;
+  ++counters_.chunks;
+  return true;
+}
+
 bool MappedPath::send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (state_ != PathState::kUp || peer_gone()) return false;
   const std::size_t size = head.size() + body.size();

@@ -33,6 +33,7 @@ class MappedPath final : public backend::Path {
   Result<backend::Binding*> bind(const backend::RemoteRegionRef& region) override;
   void unbind(std::uint32_t index, std::uint32_t generation) override;
   backend::Submitted submit(std::span<const backend::Chunk> chunks, Instant now) override;
+  bool move_at_once(const backend::Chunk& chunk) override;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
   void cancel(std::uint64_t transfer) override;
   PathCounters counters() const override;

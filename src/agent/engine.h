@@ -61,7 +61,7 @@ class Engine {
   void serve_now(PeerCore& peer, Instant now);
   /// Moves the plan's one chunk here and now, all of it, where its path can and nothing waits before it. False: nothing
   /// was done, and a slot says why or waits.
-  bool move_at_once(PlanCore& plan);
+  bool move_at_once(PlanCore& plan, const std::optional<std::string_view>& notify);
   /// The same for a slot that came through the lane's ring: in this turn.
   void serve_soon(PeerCore& peer) {
     if (peer.session) enlist(*peer.session);
@@ -149,6 +149,8 @@ class Engine {
   // engine_at_once.cc
   /// The session of the plan's peer if transfers to it need not wait for anything.
   Session* free_session(const PlanCore& plan);
+  bool move_and_tell(const PlanCore& plan, Session& session, const PathEntry& entry, std::string_view notify);
+  bool tell_at_once(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify);
 
   // engine_transfers.cc
   void link(Slot& slot);

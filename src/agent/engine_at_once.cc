@@ -1,4 +1,4 @@
-// Small transfers that are over before submit returns: no slot, no list, nothing to give back.
+// Small transfers that are over before submit returns, with their notification: no slot, no list, nothing to give back.
 
 #include "agent/core.h"
 #include "agent/engine.h"
@@ -16,6 +16,21 @@ bool all_open(const LocalRegions& locals) {
   return true;
 }
 
+backend::Chunk only_chunk(const PlanCore& plan, std::uint64_t transfer) {
+  const plan::ChunkSpan& shape = plan.chunks.chunks.front();
+  return {.op = plan.operation,
+          .transfer = transfer,
+          .target = plan.route.bindings[plan.pieces.groups[shape.group].region],
+          .pieces = shape.pieces,
+          .bytes = shape.bytes};
+}
+
+void count_move(FlowCounters& flow, const PlanCore& plan) {
+  const bool is_write = plan.operation == Operation::kWrite;
+  (is_write ? flow.bytes_written : flow.bytes_read) += plan.pieces.bytes;
+  ++(is_write ? flow.writes : flow.reads);
+}
+
 }  // namespace
 
 Session* Engine::free_session(const PlanCore& plan) {
@@ -27,26 +42,49 @@ Session* Engine::free_session(const PlanCore& plan) {
   return session;
 }
 
-bool Engine::move_at_once(PlanCore& plan) {
+bool Engine::move_at_once(PlanCore& plan, const std::optional<std::string_view>& notify) {
   Session* session = free_session(plan);
   if (session == nullptr || !all_open(plan.locals)) return false;
   const PathEntry* entry = route_in_force(plan.route, *session);
   if (entry == nullptr) return false;
+  if (notify) return move_and_tell(plan, *session, *entry, *notify);
   FlowCounters& flow = session->flow;
   const bool timed = (flow.writes + flow.reads + 1) % kTimedOneIn == 0;
   const Instant begin = timed ? core_.now() : Instant();
-  const plan::ChunkSpan& shape = plan.chunks.chunks.front();
-  const backend::Chunk chunk = {.op = plan.operation,
-                                .transfer = session->next_plain | kPlainBit,
-                                .target = plan.route.bindings[plan.pieces.groups[shape.group].region],
-                                .pieces = shape.pieces,
-                                .bytes = shape.bytes};
-  if (!entry->path->move_at_once(chunk)) return false;
+  if (!entry->path->move_at_once(only_chunk(plan, session->next_plain | kPlainBit))) return false;
   ++session->next_plain;
-  const bool is_write = plan.operation == Operation::kWrite;
-  (is_write ? flow.bytes_written : flow.bytes_read) += shape.bytes;
-  ++(is_write ? flow.writes : flow.reads);
+  count_move(flow, plan);
   if (timed) session->latency.add(static_cast<std::uint64_t>((core_.now() - begin).count()));
+  return true;
+}
+
+/// With a notification, where no other covered transfer and no message is before it.
+bool Engine::move_and_tell(const PlanCore& plan, Session& session, const PathEntry& entry, std::string_view notify) {
+  PeerCore& peer = *session.peer;
+  if (!session.covered.empty() || !session.link_out.can_pass() || entry.serial != session.control_serial) return false;
+  if (!peer.notify_out.try_take(notify.size())) return false;
+  const Instant begin = core_.now();
+  const std::uint64_t id = session.next_covered;
+  backend::Chunk chunk = only_chunk(plan, id);
+  chunk.read_next = true;
+  // Where the bytes were moved and the ring of messages has no room, a slot moves them again: nobody was told of them.
+  if (!entry.path->move_at_once(chunk) || !tell_at_once(session, entry, id, notify)) {
+    peer.notify_out.give_back(notify.size());
+    return false;
+  }
+  ++session.next_covered;
+  ++session.flow.notifications_sent;
+  count_move(session.flow, plan);
+  session.latency.add(static_cast<std::uint64_t>((core_.now() - begin).count()));
+  return true;
+}
+
+bool Engine::tell_at_once(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify) {
+  const std::span<const std::byte> body = std::as_bytes(std::span(notify));
+  const wire::Arrive arrive{.seq = session.link_out.next_seq(), .transfer = id, .oldest = id, .notify = body};
+  std::array<std::byte, wire::kHeadMax> head;
+  if (!entry.path->send(Priority::kRealtime, wire::encode(arrive, head), body)) return false;
+  session.link_out.pass();
   return true;
 }
 

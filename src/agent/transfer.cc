@@ -130,18 +130,20 @@ bool worth_doing_here(const Core& core, const PlanCore& plan) {
   return !core.lane.driven() || plan.pieces.bytes <= kSmall;
 }
 
-/// Whether all that is asked for is that the bytes be moved.
+/// Whether all that is asked for is that the bytes be moved, and the peer be notified.
 bool is_plain(const SubmitOptions& options) {
-  return !options.notify && options.queue == nullptr && options.signal == nullptr && options.after == nullptr &&
-         options.done == nullptr && !options.durable && options.deadline >= Duration::zero();
+  return (!options.notify || options.notify->size() <= kMessageMax) && options.queue == nullptr &&
+         options.signal == nullptr && options.after == nullptr && options.done == nullptr && !options.durable &&
+         options.deadline >= Duration::zero();
 }
 
 /// Most small transfers over shared memory are only a copy. Those are done here, without a slot; false: do it with one.
-bool done_at_once(Core& core, PlanCore& plan) {
+bool done_at_once(Core& core, PlanCore& plan, const std::optional<std::string_view>& notify) {
   if (plan.chunk_count() != 1 || !worth_doing_here(core, plan)) return false;
+  if (notify && plan.peer->is_self) return false;  // Its own next turn has to be asked for.
   if (plan.peer->state.load(std::memory_order_acquire) == PeerState::kDown) return false;
   if (!core.lane.try_lock()) return false;
-  const bool done = core.engine.move_at_once(plan);
+  const bool done = core.engine.move_at_once(plan, notify);
   core.lane.unlock();
   return done;
 }
@@ -160,7 +162,8 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   if (!core_) return agent::bad_submit("this plan is empty: it was never made");
   agent::Core& core = *core_->core;
   if (core.disowned() || core.is_closed()) return core.usable("submit");
-  if (agent::is_plain(options) && agent::done_at_once(core, *core_)) return Transfer::ended(core_->pieces.bytes);
+  if (agent::is_plain(options) && agent::done_at_once(core, *core_, options.notify))
+    return Transfer::ended(core_->pieces.bytes);
   const Instant now = core.now();
   agent::Slot* slot = core.slots->take();
   if (slot == nullptr) {

@@ -90,7 +90,8 @@ class HAWSER_API Agent {
   std::string_view name() const;
   Incarnation incarnation() const;
   /// Ends all transfers, tells peers, closes regions and backends. Always returns; only kOk means that nothing touches
-  /// any registered memory any more.
+  /// any registered memory any more. kTimedOut names who still does: call again to wait further. What is in use when
+  /// the handle goes is let go of, and Region::close tells so from then on.
   Status close(Duration timeout);
 
   // Memory.
@@ -112,7 +113,8 @@ class HAWSER_API Agent {
   Result<Peer> add_peer(std::string_view card) {
     return add_peer(std::as_bytes(std::span<const char>(card.data(), card.size())));
   }
-  /// By name in the directory, or "name@host:port" met over tcp; then the best path that its card offers is opened.
+  /// By name in the directory, or "name@host:port" met over tcp; then the best path that its card offers is opened. A
+  /// name may hold '@'; one that reads as an address, with ':' behind the last '@', is found among loaded cards only.
   Result<Peer> find_peer(std::string_view name, Duration timeout);
   std::vector<Peer> peers() const;
   /// Forgets a peer: transfers to it end with kDisconnected, its plans fail. The peer is told with the next turn of a

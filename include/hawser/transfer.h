@@ -54,8 +54,10 @@ struct SubmitOptions {
   /// A write into files ends only once its bytes are on the device (fsync). For plans whose far side is files.
   bool durable = false;
   const SignalTarget* signal = nullptr;
-  const SignalWord* after = nullptr;  ///< Post only once this word reached its value (or the deadline passed).
-  const SignalWord* done = nullptr;   ///< Set this word when the transfer ended well.
+  /// Post only once this word reached its value (or the deadline passed). Signals of peers are seen at once; where
+  /// others store to it, an agent that sleeps sees that within 1 ms. 4096 transfers may wait so; beyond: kBusy.
+  const SignalWord* after = nullptr;
+  const SignalWord* done = nullptr;  ///< Set this word when the transfer ended well.
 };
 
 /// One submission in flight. Move-only. Dropping it cancels; its regions stay held until it is quiet.

@@ -32,7 +32,7 @@ Agent::~Agent() {
   if (!core_ || core_->disowned()) return;
   // What is not quiet by then is reported to nobody: close() is there for those who want to know.
   constexpr Duration kPatience = std::chrono::milliseconds(200);
-  (void)core_->close(kPatience);
+  core_->close_for_good(kPatience);
 }
 
 std::string_view Agent::name() const { return core_->options.name; }
@@ -153,14 +153,12 @@ std::optional<Message> Agent::take_message(std::uint32_t channel) {
 }
 
 Result<std::uint64_t> Agent::read_signal(const LocalRange& word) const {
-  const bool fits = word.region && word.region->entry->base != nullptr &&
-                    word.region->entry->device.kind == DeviceKind::kHost && word.size == sizeof(std::uint64_t) &&
-                    word.offset % sizeof(std::uint64_t) == 0 &&
-                    backend::in_bounds(word.offset, word.size, word.region->entry->size);
+  const bool fits =
+      word.region && word.size == sizeof(std::uint64_t) && agent::is_word_at(*word.region->entry, word.offset);
   if (!fits) {
     return Status(Code::kInvalid, "read_signal: the word (offset " + std::to_string(word.offset) + ", size " +
                                       std::to_string(word.size) +
-                                      ") must be 8 bytes of a region in host memory, aligned to 8");
+                                      ") must be 8 bytes of a region in host memory, at an address aligned to 8");
   }
   auto* at = reinterpret_cast<std::uint64_t*>(word.region->entry->base + word.offset);
   return std::atomic_ref<std::uint64_t>(*at).load(std::memory_order_acquire);

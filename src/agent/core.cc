@@ -165,56 +165,6 @@ Status Core::usable(std::string_view call) const {
   return {};
 }
 
-Status Core::close(Duration timeout) {
-  if (disowned()) return usable("close");
-  if (closing_.exchange(true, std::memory_order_acq_rel)) return {};
-  const Instant deadline = now() + timeout;
-  unpublish(deadline);
-  lane.lock();
-  engine.begin_close(now());
-  lane.unlock();
-  Status status = release_everything(deadline);
-  lane.lock();
-  const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
-  engine.shut_down(now());
-  lane.turn(now());  // Refuses what was submitted meanwhile.
-  const std::vector<std::shared_ptr<LocalRegion>> held = std::exchange(lingering_, {});  // They hold this core.
-  lane.unlock();
-  for (const auto& region : finished) release_pages(*region);
-  for (const auto& region : held) {
-    if (region->entry->arena) region->entry->arena->abandon();
-    if (region->entry->pages) region->entry->pages->keep();
-  }
-  closed_.store(true, std::memory_order_release);
-  lane.news();
-  forget_core(this);
-  const base::MutexLock lock(mutex_);
-  peers_.clear();
-  return status;
-}
-
-Status Core::release_everything(Instant deadline) {
-  std::vector<std::shared_ptr<LocalRegion>> open;
-  {
-    const base::MutexLock lock(mutex_);
-    for (const BookedRegion& each : booked_) {
-      if (auto region = each.region.lock()) open.push_back(std::move(region));
-    }
-  }
-  const Status status = close_regions(open, std::max(Duration::zero(), deadline - now()));
-  bool quiet = false;
-  while (!quiet) {
-    lane.lock();
-    lane.turn(now());
-    quiet = engine.closed();
-    lane.unlock();
-    if (quiet || now() >= deadline) break;
-    lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::milliseconds(1)));
-  }
-  if (quiet || !status.ok()) return status;
-  return Status(Code::kTimedOut, "close: backends of agent '" + options.name + "' were not quiet by the deadline");
-}
-
 void Core::disown_after_fork() {
   keep_ = shared_from_this();  // The child's copy is never destroyed: its destructors would speak for the parent.
   for (OpenBackend& backend : engine.backends()) backend.backend->disown_after_fork();

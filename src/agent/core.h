@@ -64,8 +64,13 @@ class Core : public std::enable_shared_from_this<Core> {
   Status usable(std::string_view call) const;
   /// In a child of the process that opened it: nothing works any more.
   bool disowned() const { return slots->disowned(); }
-  bool is_closed() const { return closed_.load(std::memory_order_acquire); }
+  bool is_closed() const { return closed_.load(std::memory_order_seq_cst); }
+  // core_shutdown.cc
+  /// kOk only once nobody touches any region. On kTimedOut the agent is closing, and the call may be made again: it
+  /// waits further. Of several calls at a time one does it, and the others wait for what becomes of it.
   Status close(Duration timeout);
+  /// For the last handle: the same, but what is in use then is let go of, and nobody will know when that ends.
+  void close_for_good(Duration timeout);
 
   // core_backends.cc
   Status open_backends();
@@ -187,6 +192,11 @@ class Core : public std::enable_shared_from_this<Core> {
   /// A peer that was found by one backend's address may be reached better by another: that is opened, too.
   void seek_better_path(const std::shared_ptr<PeerCore>& peer, Instant deadline);
   Status wait_for_card(const std::shared_ptr<PeerCore>& peer, Instant deadline);
+  enum class Leave : std::uint8_t { kNothing, kWhatIsUsed };
+  Status close(Duration timeout, Leave leave);
+  Status close_now(Instant deadline, Leave leave);
+  std::vector<std::shared_ptr<LocalRegion>> booked_regions();
+  void shut_down();
   Status release_everything(Instant deadline);
   void unpublish(Instant deadline);
   void await_presence(Instant deadline);
@@ -224,6 +234,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Core> keep_;  ///< Itself, in a forked child.
   std::atomic<bool> closed_{false};
   std::atomic<bool> closing_{false};
+  std::atomic<bool> is_being_closed_{false};  ///< By one call of `close`, which alone touches the next one.
+  bool has_begun_to_close_ = false;
 
   mutable base::Mutex mutex_;
   std::vector<BackendReport> reports_ HAWSER_GUARDED_BY(mutex_);

@@ -128,6 +128,10 @@ Status Core::add_backend(const BackendSpec& spec) {
   lane.lock();
   Status status = open_one(spec, &report);
   if (status.ok()) {
+    {
+      const base::MutexLock lock(mutex_);
+      changes_.clear();  // Deltas tell of changed regions only, and all may have extras of the new one: full cards do.
+    }
     engine.bury(now());  // What no backend led to may be reached by this one.
     engine.card_changed();
     presence.ask();
@@ -136,7 +140,6 @@ Status Core::add_backend(const BackendSpec& spec) {
   report.cause = status;
   lane.wake();  // The new port was not armed for this sleep.
   const base::MutexLock lock(mutex_);
-  changes_.clear();  // Deltas tell of regions only: who asks next gets a full card.
   std::erase_if(reports_, [&](const BackendReport& each) { return each.name == report.name && !each.open; });
   const bool known =
       std::any_of(reports_.begin(), reports_.end(), [&](const auto& each) { return each.name == report.name; });

@@ -106,9 +106,11 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
 
 Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) const {
   std::vector<RegionEntryPtr> chosen;
+  const base::MutexLock lock(mutex_);
   for (const std::uint32_t index : indices) {
     auto entry = regions.at(index);
-    if (!entry) {
+    // One that is being registered or closed is nobody's to use.
+    if (!entry || !is_booked(index) || !regions.is_open(index, entry->generation)) {
       return Status(Code::kNotFound, "partial_card: there is no region #" + std::to_string(index))
           .with_advice("name open regions by Region::index()");
     }
@@ -116,7 +118,6 @@ Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) c
   }
   std::sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) { return a->index < b->index; });
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
-  const base::MutexLock lock(mutex_);
   wire::Card card = card_head();
   card.kind = wire::CardKind::kPartial;
   return encode_card(card, std::move(chosen));

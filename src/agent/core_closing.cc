@@ -26,6 +26,13 @@ bool has_closed(const LocalRegion& region) {
   return region.state.load(std::memory_order_acquire) == RegionState::kClosed;
 }
 
+Status left_region(const LocalRegion& region, const std::string& holder) {
+  return Status(Code::kTimedOut, "close: region '" + region.entry->name + "' was still used by " + holder +
+                                     " when its agent was closed, and nobody can tell when that ends")
+      .with_advice(
+          "do not free the memory; an agent's close() that is called until it gives kOk leaves no such region");
+}
+
 }  // namespace
 
 void Core::release_pages(const LocalRegion& region) {
@@ -37,6 +44,10 @@ void Core::release_pages(const LocalRegion& region) {
 }
 
 bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
+  if (!region.left_to.empty()) {
+    *holder = region.left_to;
+    return false;
+  }
   if (region.users > 0 && !base::planted(base::Planted::kUsersForgotten)) {
     *holder = std::to_string(region.users) + " transfers of this agent";
     return false;
@@ -117,12 +128,14 @@ Status Core::finish_closing(const std::shared_ptr<LocalRegion>& region, Instant 
     lane.lock();
     const bool closed = region->state.load(std::memory_order_relaxed) == RegionState::kClosed;
     const bool quiet = closed || region_quiet(*region, &holder);
+    const bool is_left = !region->left_to.empty();
     if (quiet && !closed) finish_regions(std::span(&region, 1));
     lane.unlock();
     if (quiet) {
       release_pages(*region);
       return {};
     }
+    if (is_left) return left_region(*region, holder);
     if (now() >= deadline) break;
     lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(100)));
   }
@@ -165,7 +178,7 @@ void Core::drop_region(std::shared_ptr<LocalRegion> region) {
   const bool is_adopted = region->entry->pages && region->entry->pages->file();
   if (close_region(region, is_adopted ? kPatience : Duration::zero()).ok()) return;
   lane.lock();
-  lingering_.push_back(std::move(region));
+  if (!is_closed()) lingering_.push_back(std::move(region));  // A closed one swept for the last time.
   lane.unlock();
   lane.wake();
 }

@@ -59,8 +59,6 @@ Status Core::down_status(PeerCore& peer) const {
 Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, Instant deadline) {
   if (Status status = usable("find_peer"); !status.ok()) return status;
   if (name.empty()) return Status(Code::kInvalid, "find_peer: the name is empty");
-  const std::size_t at = name.rfind('@');
-  if (at != std::string_view::npos) return find_at_address(name.substr(0, at), name.substr(at + 1), deadline);
   std::shared_ptr<PeerCore> known;
   for (const auto& peer : peers()) {
     const PeerState state = peer->state.load(std::memory_order_acquire);
@@ -71,6 +69,10 @@ Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, Instant
   // A session tells of each change; without one the directory may know better.
   const bool fresh = known && (!options.directory || known->state.load(std::memory_order_acquire) == PeerState::kUp);
   if (fresh) return known;
+  // After those whose card is here: they may be called so.
+  const std::size_t at = name.rfind('@');
+  const bool is_address = at != std::string_view::npos && name.find(':', at) != std::string_view::npos;
+  if (is_address && !known) return find_at_address(name.substr(0, at), name.substr(at + 1), deadline);
   if (known) {
     Status why_not;
     const Result<std::shared_ptr<PeerCore>> newer = look_in_directory(name, deadline, &why_not);

@@ -158,6 +158,8 @@ TEST_F(RegisteringTest, TheLaneGoesOnMeanwhile) {
     EXPECT_FALSE(agent.self().region("slow")) << "nobody knows it before all backends do";
     EXPECT_EQ(agent.add_region({.name = "slow", .bytes = memory_}).error().code(), Code::kInvalid)
         << "its name is taken";
+    const std::uint32_t index = 1;
+    EXPECT_EQ(agent.partial_card({&index, 1}).error().code(), Code::kNotFound);
   };
   ASSERT_TRUE(agent.add_region({.name = "slow", .bytes = slow_}));
   EXPECT_TRUE(moved);

@@ -21,7 +21,7 @@ constexpr unsigned kThreadsMax = 64;
 
 /// One thread and the lanes that it leads. The list of lanes is changed under `mutex`, which the thread holds while it
 /// turns, so a detached agent is not touched once detach returns.
-class Worker {
+class Worker final : public Runner {
  public:
   Worker(base::Epoll epoll, base::EventFd wake, Duration spin)
       : epoll_(std::move(epoll)), wake_(std::move(wake)), spin_(spin) {
@@ -32,6 +32,8 @@ class Worker {
     stop_.store(true, std::memory_order_release);
     wake_.signal();
     thread_.join();
+    const base::MutexLock lock(mutex_);
+    for (const auto& core : cores_) core->lane.set_runner(nullptr);  // Whoever waits leads from now on.
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -41,25 +43,32 @@ class Worker {
     const Status status = epoll_.add(core->lane.sleep_fd(), EPOLLIN, 1);
     if (status.ok()) {
       cores_.push_back(core);
-      core->lane.set_driven(true);
+      core->lane.set_runner(this);
     }
     end_change();
     core->lane.news();
-    return status;
+    if (!status.ok() || !core->is_closed()) return status;
+    detach(*core);  // It was closed meanwhile, and may not have seen us.
+    return core->usable("Driver::attach");
   }
 
-  bool detach(const std::shared_ptr<Core>& core) {
+  bool detach(Core& core) {
+    std::shared_ptr<Core> ours;  // Destroyed, if it is the last, when nothing is held.
     begin_change();
-    const bool found = std::erase(cores_, core) > 0;
-    if (found) (void)epoll_.remove(core->lane.sleep_fd());
-    end_change();
-    if (found) {
-      core->lane.set_driven(false);
-      core->lane.disarm();
-      core->lane.news();
+    const auto found = std::ranges::find(cores_, &core, &std::shared_ptr<Core>::get);
+    if (found != cores_.end()) {
+      ours = std::move(*found);
+      cores_.erase(found);
+      (void)epoll_.remove(core.lane.sleep_fd());
     }
-    return found;
+    end_change();
+    if (ours == nullptr) return false;
+    core.lane.set_runner(nullptr);
+    core.lane.disarm();
+    core.lane.news();
+    return true;
   }
+  void let_go(Core& core) override { detach(core); }
 
   std::size_t load() const { return load_.load(std::memory_order_relaxed); }
 
@@ -185,9 +194,11 @@ Status Driver::attach(Agent& agent) {
 }
 
 Status Driver::detach(Agent& agent) {
+  if (!agent.core()) return Status(Code::kInvalid, "Driver::detach: the agent is empty");
   for (const auto& worker : impl_->workers) {
-    if (worker->detach(agent.core())) return {};
+    if (worker->detach(*agent.core())) return {};
   }
+  if (agent.core()->is_closed()) return {};  // That detached it.
   return Status(Code::kNotFound,
                 "Driver::detach: agent '" + std::string(agent.name()) + "' is not attached to this driver");
 }

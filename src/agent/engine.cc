@@ -22,6 +22,7 @@ void Engine::add_backend(OpenBackend backend) { backends_.push_back(std::move(ba
 
 std::size_t Engine::turn(Instant now) {
   std::size_t work = 0;
+  turned_ = now;
   const backend::TurnBudget budget;
   for (std::size_t i = 0; i < backends_.size(); ++i) {
     work += backends_[i].port->turn(now, budget);
@@ -111,13 +112,14 @@ std::size_t Engine::poll_events(std::size_t backend, Instant now) {
 
 Instant Engine::next_deadline() const {
   Instant next = std::min({earliest_deadline_, earliest_timer_, blocked_until_});
+  if (!held_.empty()) next = std::min(next, look_at_held_);
   for (const OpenBackend& backend : backends_) next = std::min(next, backend.port->next_deadline());
   return next;
 }
 
 bool Engine::prepare_sleep() {
-  // Held transfers wait for a word that anyone may store to: there is no bell for that, so they are looked at.
-  if (!work_.empty() || !held_.empty() || !parting_.empty()) return false;
+  if (!work_.empty() || !parting_.empty()) return false;
+  put_off_held();
   bool idle = true;
   for (OpenBackend& backend : backends_) idle = backend.port->prepare_sleep() && idle;
   return idle;

@@ -31,7 +31,13 @@ class Core;
 
 inline constexpr std::size_t kEventsAtOnce = 16;
 inline constexpr std::uint32_t kAtomicsWindow = 256;  ///< Asks of a peer that wait for their answers to go out.
+inline constexpr std::uint32_t kHeldMax = 4096;       ///< Transfers that wait for their `after` word; beyond: kBusy.
 inline constexpr std::size_t kAtomicsMax = 4096;      ///< Per peer: asked and not answered; beyond: kBusy.
+
+/// Between two looks of a sleeper at the words that transfers wait for: anyone may store to them, and no bell tells of
+/// it. The pause doubles while nothing comes.
+inline constexpr Duration kHeldPause = std::chrono::microseconds(50);
+inline constexpr Duration kHeldPauseMax = std::chrono::milliseconds(1);
 
 inline constexpr std::uint64_t kPlainBit = std::uint64_t{1} << 63;  ///< Set in ids of transfers that nothing covers.
 
@@ -155,8 +161,6 @@ class Engine {
   // engine_transfers.cc
   void link(Slot& slot);
   Status admit(Slot& slot, Session& session, Instant now);
-  bool after_reached(const Slot& slot) const;
-  std::size_t check_held(Instant now);
   std::size_t offer(Session& session, Instant now);
   Offer advance(Slot& slot, Session& session, Instant now);
   bool carries_arrivals(const PathEntry& entry, const Slot& slot) const;
@@ -172,6 +176,13 @@ class Engine {
   void finalize(Slot& slot, Status status, Instant now);
   void report(Slot& slot, const Status& status, Instant now);
   std::size_t expire(Instant now);
+
+  // engine_held.cc
+  bool after_reached(const Slot& slot) const;
+  void hold(Slot& slot);
+  void let_off(Slot& slot);
+  std::size_t check_held(Instant now);
+  void put_off_held();
 
   // engine_paths.cc
   void on_path_up(std::size_t backend, const backend::PortEvent& event, Instant now);
@@ -260,6 +271,10 @@ class Engine {
   Instant blocked_until_ = Instant::max();
   base::IntrusiveList<Slot, &Slot::flight_hook> in_flight_;
   base::IntrusiveList<Slot, &Slot::pending_hook> held_;  ///< Wait for their `after` word.
+  std::uint32_t held_count_ = 0;
+  Duration held_pause_ = kHeldPause;       ///< Until they are looked at again by one who sleeps meanwhile.
+  Instant look_at_held_ = Instant::max();  ///< When that is. Of no meaning while nobody sleeps.
+  Instant turned_;                         ///< The last turn.
   std::uint32_t in_flight_count_ = 0;
   Instant earliest_deadline_ = Instant::max();  ///< Not after the earliest one; exact after `expire`.
   Instant earliest_timer_ = Instant::max();     ///< Likewise for sessions' retry and connect deadlines.

@@ -71,6 +71,7 @@ Status Engine::on_card_part(Session& session, const wire::CardPart& part, Instan
   on_card_loaded(*session.peer, now);
   ++finalized_;
   core_.inbox.push_event({.kind = PeerEvent::Kind::kCardChanged, .peer = Peer(session.peer), .cause = {}});
+  core_.hint(CompletionKind::kPeer, 0);
   return {};
 }
 

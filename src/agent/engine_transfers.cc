@@ -89,6 +89,9 @@ Status Engine::admit(Slot& slot, Session& session, Instant now) {
     return Status(Code::kTimedOut, "the deadline had passed before the transfer began")
         .with_buffer(BufferState::kUntouched);
   }
+  if (slot.after.word != nullptr && held_count_ >= kHeldMax && !after_reached(slot)) {
+    return Status(Code::kBusy, "submit: " + std::to_string(kHeldMax) + " transfers wait for their `after` words");
+  }
   if (!slot.covered()) return {};
   const Slot* oldest = session.covered.front();
   if (oldest != nullptr && session.next_covered - oldest->id >= proto::kArrivalsMax / 2) {
@@ -129,7 +132,7 @@ Status Engine::accept(Slot& slot, Instant now) {
   }
   earliest_deadline_ = std::min(earliest_deadline_, slot.deadline);
   if (slot.after.word != nullptr && !after_reached(slot)) {
-    held_.push_back(slot);
+    hold(slot);
     return {};
   }
   its_session.pending[static_cast<std::size_t>(slot.priority)].push_back(slot);
@@ -145,24 +148,6 @@ void Engine::serve_now(PeerCore& peer, Instant now) {
   const PathEntry* control = its_session.control();
   if (control == nullptr || backends_[control->backend].traits->direct) return;
   backends_[control->backend].port->turn(now, backend::TurnBudget{});
-}
-
-bool Engine::after_reached(const Slot& slot) const {
-  return slot.after.word->load(std::memory_order_acquire) >= slot.after.value;
-}
-
-std::size_t Engine::check_held(Instant now) {
-  std::size_t moved = 0;
-  for (Slot& slot : held_) {
-    if (!after_reached(slot)) continue;
-    decltype(held_)::erase(slot);
-    Session& its_session = session(slot.plan->peer);
-    its_session.pending[static_cast<std::size_t>(slot.priority)].push_back(slot);
-    enlist(its_session);
-    want(its_session, now);
-    ++moved;
-  }
-  return moved;
 }
 
 std::size_t Engine::offer(Session& session, Instant now) {
@@ -360,6 +345,7 @@ void Engine::end_early(Slot& slot, Status status, Instant now) {
   if (slot.ending) return;
   slot.ending = true;
   slot.outcome = std::move(status);
+  let_off(slot);
   if (base::planted(base::Planted::kCompletionTwice)) report(slot, slot.outcome, now);
   slot.pending_hook.unlink();
   Session& its_session = session(slot.plan->peer);
@@ -383,6 +369,7 @@ void Engine::end_quiet(Slot& slot, Instant now) {
 
 void Engine::finalize(Slot& slot, Status status, Instant now) {
   Session& its_session = session(slot.plan->peer);
+  let_off(slot);
   slot.pending_hook.unlink();
   slot.flight_hook.unlink();
   --in_flight_count_;

@@ -35,6 +35,16 @@ inline constexpr Duration kSpinWindow = std::chrono::microseconds(50);
 /// Up to which a waiter's window grows while what it waits for comes soon.
 inline constexpr Duration kSpinWindowMax = std::chrono::microseconds(300);
 
+/// Who runs a lane for its agent.
+class Runner {
+ public:
+  /// The agent is closed: nothing of it is touched any more. Any thread but the runner's own.
+  virtual void let_go(Core& core) = 0;
+
+ protected:
+  ~Runner() = default;
+};
+
 class HAWSER_CAPABILITY("lane") Lane {
  public:
   explicit Lane(Core& core) : core_(core), submissions_(kSubmissionsMax) {}
@@ -68,8 +78,10 @@ class HAWSER_CAPABILITY("lane") Lane {
   bool wait_until(const std::function<bool()>& reached, Instant deadline);
 
   // For drivers.
-  void set_driven(bool driven) { driven_.store(driven, std::memory_order_release); }
-  bool driven() const { return driven_.load(std::memory_order_acquire); }
+  /// Ordered with `Core::is_closed`: of one who closes and one who attaches, one sees the other.
+  void set_runner(Runner* runner) { runner_.store(runner, std::memory_order_seq_cst); }
+  Runner* runner() const { return runner_.load(std::memory_order_seq_cst); }
+  bool driven() const { return runner_.load(std::memory_order_acquire) != nullptr; }
   bool contended() const { return contenders_.load(std::memory_order_relaxed) > 0; }
   /// Sleeps until something is to be done, at most until `deadline`. The caller leads and does not hold the lock.
   void rest(Instant deadline);
@@ -101,7 +113,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   std::atomic<int> contenders_{0};
   base::MpscRing<Slot*> submissions_;
   std::atomic<bool> cancels_{false};
-  std::atomic<bool> driven_{false};
+  std::atomic<Runner*> runner_{nullptr};  ///< Null: nobody but those who wait or poll.
 
   std::atomic<bool> leading_{false};                    ///< A waiter leads: turns and sleeps are its.
   base::SpinWindow spin_{kSpinWindow, kSpinWindowMax};  ///< The leader's.

@@ -137,7 +137,7 @@ RangeTable Region::table(std::span<const StridedRange> ranges) const { return ag
 
 Status Region::close(Duration timeout) {
   if (!core_) return Status(Code::kInvalid, "Region::close: this handle is empty");
-  if (Status status = core_->core->usable("Region::close"); !status.ok() && core_->core->is_closed()) return {};
+  if (core_->core->disowned()) return core_->core->usable("Region::close");
   return core_->core->close_region(core_, timeout);
 }
 

@@ -34,7 +34,17 @@ struct LocalRegion {
   const bool huge_pages;
   std::atomic<RegionState> state{RegionState::kOpen};
   std::uint32_t users = 0;  ///< Transfers in flight that touch it from this side. Under the lane's lock.
+  /// Who used it when its agent let go of it; nobody knows any more when that ends. Under the lane's lock.
+  std::string left_to = {};
 };
+
+/// Whether a 64-bit word that a processor can work on in one step lies there. Regions may begin at odd addresses.
+inline bool is_word_at(const backend::RegionEntry& entry, std::uint64_t offset) {
+  constexpr std::uint64_t kSize = sizeof(std::uint64_t);
+  return entry.base != nullptr && entry.device.kind == DeviceKind::kHost &&
+         backend::in_bounds(offset, kSize, entry.size) && offset % kSize == 0 &&
+         reinterpret_cast<std::uintptr_t>(entry.base) % kSize == 0;
+}
 
 struct RemoteRegion {
   std::weak_ptr<PeerCore> peer;

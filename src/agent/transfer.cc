@@ -27,6 +27,10 @@ Status take_local_word(const SignalWord* from, LocalWord* to) {
   }
   if (region->entry->base == nullptr) return bad_submit("a word of a file cannot be a signal");
   if (region->entry->device.kind != DeviceKind::kHost) return bad_submit("a word in GPU memory cannot be a signal");
+  if (!is_word_at(*region->entry, from->word.offset)) {
+    return bad_submit("region '" + region->entry->name + "' begins at an address that is no multiple of 8")
+        .with_advice("register memory that is aligned to 8 for words");
+  }
   to->region = region;
   to->word = reinterpret_cast<std::atomic<std::uint64_t>*>(region->entry->base + from->word.offset);
   to->value = from->value;

@@ -48,7 +48,8 @@ AgentCore::~AgentCore() {
 }
 
 Status AgentCore::close() {
-  if (pid_ != ::getpid() || closed_.exchange(true)) return {};
+  if (pid_ != ::getpid()) return {};
+  closed_.store(true, std::memory_order_release);
   std::shared_ptr<Exchange> ending;
   {
     const std::lock_guard lock(exchange_mutex_);

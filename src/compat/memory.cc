@@ -165,7 +165,7 @@ Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt)
 }
 
 Status AgentCore::close_all(std::vector<LocalSpot> closing, std::string_view call) {
-  if (closing.empty() || agent_->core()->is_closed()) return {};
+  if (closing.empty()) return {};
   std::vector<std::shared_ptr<agent::LocalRegion>> regions;
   regions.reserve(closing.size());
   for (LocalSpot& spot : closing) regions.push_back(std::move(spot.region));

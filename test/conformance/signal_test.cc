@@ -1,5 +1,9 @@
 // Signals: words that rise once per transfer, after its bytes; words waited for before and set after.
 
+#include <time.h>
+
+#include <atomic>
+
 #include "agent_suite.h"
 
 namespace hawser::conformance {
@@ -168,6 +172,76 @@ TEST_P(Conformance, WrongSignalWordsAreNamed) {
   Status late;
   env().blocking(a(), [&] { late = a().wait_signal(own.range(0, 8), 1, 20ms); });
   EXPECT_TRUE(says(late, Code::kTimedOut, {"wait_signal", "0", "1"}));
+}
+
+TEST_P(Conformance, RegionsAtOddAddressesHoldNoWords) {
+  open_pair();
+  Area source = add(a(), "source", 100), target = add(b(), "target", 100);
+  alignas(8) std::array<std::byte, 72> ours{}, theirs{};
+  Region own = must(a().add_region({.name = "odd own", .bytes = std::span(ours).subspan(1, 64)}));
+  Region far = must(b().add_region({.name = "odd far", .bytes = std::span(theirs).subspan(1, 64)}));
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 100)}}, {{peer.range("target", 0, 100)}}));
+  const SignalWord word{.word = own.range(8, kWord), .value = 1};
+  EXPECT_TRUE(says(plan.submit({.after = &word}).error(), Code::kInvalid, {"submit", "odd own", "multiple of 8"}));
+  EXPECT_TRUE(says(plan.submit({.done = &word}).error(), Code::kInvalid, {"submit", "odd own", "multiple of 8"}));
+  EXPECT_TRUE(says(a().read_signal(own.range(8, kWord)).error(), Code::kInvalid, {"read_signal", "aligned to 8"}));
+  // Where the peer's region begins is not known here: it refuses, and counts that.
+  const SignalTarget signal{.word = peer.range("odd far", 8, kWord)};
+  const std::uint64_t before = b().counters().total.errors;
+  must(run(plan, {.notify = "came", .signal = &signal}));
+  EXPECT_EQ(next_notification(b()).text, "came");
+  EXPECT_TRUE(all_are(theirs, std::byte{0}));
+  EXPECT_EQ(b().counters().total.errors, before + 1);
+  must(own.close(0s));
+  Status closed;
+  env().blocking(b(), [&] { closed = far.close(kPatience); });
+  must(closed);
+}
+
+TEST_P(Conformance, AHeldTransferCostsNoProcessor) {
+  HAWSER_NEEDS_REAL_TIME();
+  open_pair();
+  Area source = add(a(), "source", 100), target = add(b(), "target", 100), words = add_memory(a(), "words", 64);
+  std::ranges::fill(words.bytes, std::byte{0});
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 100)}}, {{peer.range("target", 0, 100)}}));
+  const SignalWord after{.word = words.range(0, kWord), .value = 1};
+  Transfer held = must(plan.submit({.after = &after}));
+  const auto spent = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const auto from = spent();
+  EXPECT_EQ(held.wait(500ms).code(), Code::kTimedOut);
+  EXPECT_LT(spent() - from, 150ms) << "of the processor, in 500 ms";
+  auto* word = reinterpret_cast<std::uint64_t*>(words.bytes.data());
+  std::atomic_ref<std::uint64_t>(*word).store(1, std::memory_order_release);
+  must(finish(held));
+}
+
+TEST_P(Conformance, HeldTransfersAreBounded) {
+  constexpr int kHeldMax = 4096;
+  open_pair();
+  Area source = add(a(), "source", 8), target = add(b(), "target", 8), words = add_memory(a(), "words", 64);
+  std::ranges::fill(words.bytes, std::byte{0});
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 8)}}, {{peer.range("target", 0, 8)}}));
+  const SignalWord after{.word = words.range(0, kWord), .value = 1};
+  std::vector<Transfer> held;
+  for (int i = 0; i < kHeldMax; ++i) held.push_back(must(plan.submit({.deadline = 60s, .after = &after})));
+  // Where a driver runs the lane, it is the transfer that tells.
+  Result<Transfer> more = plan.submit({.after = &after});
+  const Status refused = more ? finish(*more) : more.error();
+  EXPECT_TRUE(says(refused, Code::kBusy, {"submit", "4096", "after"}));
+  must(run(plan));  // Others go on.
+  held.back().cancel();
+  EXPECT_EQ(finish(held.back()).code(), Code::kCancelled);
+  held.back() = must(plan.submit({.deadline = 60s, .after = &after}));
+  auto* word = reinterpret_cast<std::uint64_t*>(words.bytes.data());
+  std::atomic_ref<std::uint64_t>(*word).store(1, std::memory_order_release);
+  for (Transfer& each : held) must(finish(each));
 }
 
 }  // namespace

@@ -138,6 +138,23 @@ TEST(FindTest, AtAnAddressOfThisHostMemoryIsShared) {
 TEST(FindTest, AtAnIpv4Address) { find_at("127.0.0.1"); }
 TEST(FindTest, AtAnIpv6Address) { find_at("::1"); }
 
+TEST(FindTest, NamesMayHoldAnAt) {
+  const base::TestFolder folder("hawser-find");
+  const auto open = [&](const std::string& name) {
+    AgentOptions options = quick(name);
+    options.backends = {tcp({{"listen", "127.0.0.1"}})};
+    options.directory = must(file_directory(folder.path()));
+    return must(Agent::open(options));
+  };
+  Agent reader = open("reader");
+  Agent published = open("rank0@job");
+  EXPECT_EQ(must(reader.find_peer("rank0@job", 10s)).incarnation(), published.incarnation());
+  // One that reads as an address is found by its card.
+  Agent addressed = open("rank1@10.0.0.1:7000");
+  must(reader.add_peer(must(addressed.card())));
+  EXPECT_EQ(must(reader.find_peer("rank1@10.0.0.1:7000", 10s)).incarnation(), addressed.incarnation());
+}
+
 TEST(FindTest, WrongAddressesAreNamed) {
   const Way way{.name = "tcp", .backend = "tcp", .allocated = false};
   Here here(way, quick("here"));

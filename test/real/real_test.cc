@@ -36,6 +36,7 @@ Here::Here(const Way& way, const AgentOptions& its_options) : way_(way) {
 }
 
 Here::~Here() {
+  if (!agent_->core()) return;
   // The memory outlives what may touch it.
   (void)agent_->close(5s);
   (void)driver_->detach(*agent_);

@@ -72,6 +72,8 @@ class Here {
   Here& operator=(const Here&) = delete;
 
   Agent& agent() { return *agent_; }
+  /// Its memory stays.
+  void drop_agent() { *agent_ = Agent(); }
   Memory& add(const std::string& name, std::size_t size);
   Memory& memory(const std::string& name);
   /// Both learn of each other. Gives the peer here; `name_there` gets how the process names this agent.

@@ -1,0 +1,114 @@
+// How an agent closes.
+//
+// A close that runs out of time while somebody still uses a region leaves the ports open: they alone can tell when that
+// ends, and the next call asks them. Once no region is in use the rest goes, whether peers heard of it or not.
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/fork_guard.h"
+
+namespace hawser::agent {
+
+Status Core::close(Duration timeout) { return close(timeout, Leave::kNothing); }
+
+void Core::close_for_good(Duration timeout) {
+  // Its caller is the last to use the agent; a region's handle reports what is left to others.
+  static_cast<void>(close(timeout, Leave::kWhatIsUsed).ok());
+}
+
+Status Core::close(Duration timeout, Leave leave) {
+  if (disowned()) return usable("close");
+  closing_.store(true, std::memory_order_release);
+  const Instant deadline = now() + timeout;
+  const auto is_free = [this] { return is_closed() || !is_being_closed_.load(std::memory_order_acquire); };
+  while (!is_closed()) {
+    if (!is_being_closed_.exchange(true, std::memory_order_acq_rel)) {
+      Status status = close_now(deadline, leave);
+      is_being_closed_.store(false, std::memory_order_release);
+      lane.news();
+      return status;
+    }
+    if (!lane.wait_until(is_free, deadline)) {
+      return Status(Code::kTimedOut, "close: another call closes agent '" + options.name + "' and is not done");
+    }
+  }
+  return {};
+}
+
+Status Core::close_now(Instant deadline, Leave leave) {
+  if (is_closed()) return {};
+  if (!std::exchange(has_begun_to_close_, true)) {
+    unpublish(deadline);
+    lane.lock();
+    engine.begin_close(now());
+    lane.unlock();
+  }
+  Status status = release_everything(deadline);
+  const std::vector<std::shared_ptr<LocalRegion>> booked = booked_regions();
+  const bool is_used = std::ranges::any_of(
+      booked, [](const auto& region) { return region->state.load(std::memory_order_acquire) != RegionState::kClosed; });
+  if (is_used && leave == Leave::kNothing) return status;
+  shut_down();
+  return status;
+}
+
+std::vector<std::shared_ptr<LocalRegion>> Core::booked_regions() {
+  std::vector<std::shared_ptr<LocalRegion>> there;
+  const base::MutexLock lock(mutex_);
+  for (const BookedRegion& each : booked_) {
+    if (auto region = each.region.lock()) there.push_back(std::move(region));
+  }
+  return there;
+}
+
+void Core::shut_down() {
+  const std::vector<std::shared_ptr<LocalRegion>> booked = booked_regions();
+  std::vector<std::shared_ptr<LocalRegion>> quiet;
+  lane.lock();
+  for (const auto& region : booked) {
+    if (region->state.load(std::memory_order_relaxed) == RegionState::kClosed) continue;
+    std::string holder;
+    if (region_quiet(*region, &holder)) {
+      quiet.push_back(region);
+    } else {
+      region->left_to = holder.empty() ? "somebody" : holder;
+    }
+  }
+  finish_regions(quiet);
+  engine.shut_down(now());
+  lane.turn(now());    // Refuses what was submitted meanwhile.
+  lingering_.clear();  // They hold this core; `booked` has them.
+  closed_.store(true, std::memory_order_seq_cst);
+  lane.unlock();
+  if (Runner* const runner = lane.runner()) runner->let_go(*this);
+  for (const auto& region : quiet) release_pages(*region);
+  for (const auto& region : booked) {
+    if (region->left_to.empty()) continue;
+    if (region->entry->arena) region->entry->arena->abandon();
+    if (region->entry->pages) region->entry->pages->keep();
+  }
+  lane.news();
+  forget_core(this);
+  const base::MutexLock lock(mutex_);
+  peers_.clear();
+}
+
+Status Core::release_everything(Instant deadline) {
+  const Status status = close_regions(booked_regions(), std::max(Duration::zero(), deadline - now()));
+  bool quiet = false;
+  while (!quiet) {
+    lane.lock();
+    lane.turn(now());
+    quiet = engine.closed();
+    lane.unlock();
+    if (quiet || now() >= deadline) break;
+    lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::milliseconds(1)));
+  }
+  if (quiet || !status.ok()) return status;
+  return Status(Code::kTimedOut, "close: backends of agent '" + options.name + "' were not quiet by the deadline")
+      .with_advice("nobody touches its memory any more; peers may not have heard of its end");
+}
+
+}  // namespace hawser::agent

@@ -68,6 +68,29 @@ bool take_endpoint(ByteReader& in, QueuePairEndpoint* endpoint) {
   return in.ok() && endpoint->number <= k24BitMax && endpoint->psn <= k24BitMax && is_mtu(endpoint->mtu);
 }
 
+void put_gids(ByteWriter& out, const RdmaPort& port) {
+  const std::span gids = std::span(port.gids).first(std::min(port.gids.size(), kGidsMax));
+  out.u8(static_cast<std::uint8_t>(gids.size()));
+  for (const RdmaGid& gid : gids) {
+    out.bytes(gid.bytes);
+    out.u8(gid.type);
+    out.u8(gid.prefix);
+  }
+}
+
+bool take_gids(ByteReader& in, RdmaPort* port) {
+  const std::size_t count = in.u8();
+  if (!in.ok() || count > kGidsMax) return false;
+  for (std::size_t i = 0; i < count && in.ok(); ++i) {
+    RdmaGid gid;
+    gid.bytes = take_gid(in);
+    gid.type = in.u8();
+    gid.prefix = in.u8();
+    port->gids.push_back(gid);
+  }
+  return in.ok();
+}
+
 void put(ByteWriter& out, const RdmaPorts& message) {
   out.u8(static_cast<std::uint8_t>(Kind::kPorts));
   out.u8(kPortsVersion);
@@ -84,13 +107,16 @@ void put(ByteWriter& out, const RdmaPorts& message) {
     out.u8(port.gid_prefix);
     out.u64(port.mbit_per_s);
   }
-  if (message.receives == 0 && message.immediates == 0 && message.host == 0) return;
+  const bool has_gids = std::ranges::any_of(message.ports, [](const RdmaPort& port) { return !port.gids.empty(); });
+  if (message.receives == 0 && message.immediates == 0 && message.host == 0 && !has_gids) return;
   out.u16(static_cast<std::uint16_t>(message.receives));
   out.u32(message.receive_bytes);
-  if (message.immediates == 0 && message.host == 0) return;
+  if (message.immediates == 0 && message.host == 0 && !has_gids) return;
   out.u16(static_cast<std::uint16_t>(message.immediates));
-  if (message.host == 0) return;
+  if (message.host == 0 && !has_gids) return;
   out.u64(message.host);
+  if (!has_gids) return;
+  for (const RdmaPort& port : message.ports) put_gids(out, port);
 }
 
 void put(ByteWriter& out, const ImmediatesCounted& message) {
@@ -172,6 +198,10 @@ Result<QueuePairMessage> take_ports(ByteReader& in) {
   if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
   message.host = in.u64();
   if (!in.ok()) return corrupt("bad host");
+  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
+  for (RdmaPort& port : message.ports) {
+    if (!take_gids(in, &port)) return corrupt("bad GIDs");
+  }
   return QueuePairMessage(std::move(message));
 }
 

@@ -15,6 +15,11 @@
 //     (proto/immediate.h), which are used where both ends told more than 0. The first queue pair has them beside those
 //     for messages, and of the same size.
 //     after these: host:u64; absent (earlier builds): 0. The sender's host (one boot of one machine); 0: not told.
+//     after these, for each port: gids:u8, gid[gids]; absent (earlier builds): none.
+//     gid = bytes:16, type:u8, prefix:u8. All that the port may be reached by, best first; the first is the one above.
+//     Each end takes of its own the one that suits the other's best, and tells it in the endpoint.
+//     Ports are told again when their addresses change; then nothing else of them counts, and earlier builds pass over
+//     it.
 //   connect  (2) = pair:u8, epoch:u32, local:u8, remote:u8, pairs:u8, endpoint
 //   accept   (3) = pair:u8, epoch:u32, endpoint
 //     endpoint = number:u32, psn:u32, lid:u16, gid:16, mtu:u8, reads_in:u8, reads_out:u8
@@ -55,10 +60,18 @@ inline constexpr std::uint8_t kPortsVersion = 1;
 inline constexpr std::size_t kPortsMax = 16;   ///< Ports of one agent.
 inline constexpr std::uint8_t kPairsMax = 64;  ///< Queue pairs of one path.
 inline constexpr std::size_t kDeviceNameMax = 64;
+inline constexpr std::size_t kGidsMax = 8;  ///< Of a port that are told.
 inline constexpr std::uint8_t kMtuCodeMax = 5;
 inline constexpr std::uint32_t k24BitMax = (1u << 24) - 1;
 
 using GidBytes = std::array<std::byte, 16>;
+
+/// An address of a port.
+struct RdmaGid {
+  GidBytes bytes{};
+  std::uint8_t type = 0;    ///< As RdmaPort::gid_type.
+  std::uint8_t prefix = 0;  ///< As RdmaPort::gid_prefix.
+};
 
 /// A port as its agent tells of it. The codes mean something to the backend, not here.
 struct RdmaPort {
@@ -72,6 +85,7 @@ struct RdmaPort {
   std::uint8_t gid_type = 0;    ///< 0 unknown, 1 InfiniBand, 2 RoCE v1, 3 RoCE v2.
   std::uint8_t gid_prefix = 0;  ///< Bits that name the subnet; 0: unknown.
   std::uint64_t mbit_per_s = 0;
+  std::vector<RdmaGid> gids = {};  ///< At most kGidsMax; empty: `gid` alone is known.
 };
 
 struct RdmaPorts {

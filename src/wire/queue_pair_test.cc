@@ -40,6 +40,8 @@ std::vector<QueuePairMessage> samples() {
   with_immediates.immediates = 24;
   RdmaPorts with_host = with_immediates;
   with_host.host = 0x0123456789abcdef;
+  RdmaPorts with_gids = with_host;
+  with_gids.ports[0].gids = {{.bytes = endpoint().gid, .type = 3, .prefix = 64}, {.type = 2}};
   QueuePairEndpoint datagrams = endpoint();
   datagrams.qkey = 0x11223344;
   datagrams.proof_address = 0x5566;
@@ -55,7 +57,8 @@ std::vector<QueuePairMessage> samples() {
           ImmediatesCounted{.pair = 2, .epoch = 5, .counted = 0x0102},
           with_host,
           QueuePairConnect{.pair = 1, .epoch = 9, .local = 0, .remote = 2, .pairs = 4, .endpoint = datagrams},
-          QueuePairAccept{.pair = 1, .epoch = 9, .endpoint = datagrams}};
+          QueuePairAccept{.pair = 1, .epoch = 9, .endpoint = datagrams},
+          with_gids};
 }
 
 TEST(QueuePairWire, GoldenVectors) {
@@ -73,6 +76,12 @@ TEST(QueuePairWire, GoldenVectors) {
   const std::string datagrams = "44332211665500000000000077000000";
   EXPECT_EQ(hex(encode(all[10])), hex(encode(all[1])) + datagrams);
   EXPECT_EQ(hex(encode(all[11])), hex(encode(all[2])) + datagrams);
+  const std::string gids =
+      "02"
+      "fe000000000000000000000000000001"
+      "0340" +
+      std::string(32, '0') + "0200";
+  EXPECT_EQ(hex(encode(all[12])), hex(encode(all[9])) + gids);
   const auto head = encode_head({.sequence = 0x1122, .received = 3});
   EXPECT_EQ(hex({reinterpret_cast<const char*>(head.data()), head.size()}), "0622110000000000000300000000000000");
 }
@@ -90,7 +99,8 @@ TEST(QueuePairWire, WhatIsDecodedIsWhatWasSaid) {
 TEST(QueuePairWire, EveryCutIsAnError) {
   // Where earlier forms of the ports and of the endpoints end.
   const std::vector<QueuePairMessage> all = samples();
-  const std::array<std::size_t, 3> ports = {encode(all[0]).size(), encode(all[5]).size(), encode(all[7]).size()};
+  const std::array<std::size_t, 4> ports = {encode(all[0]).size(), encode(all[5]).size(), encode(all[7]).size(),
+                                            encode(all[9]).size()};
   const std::array<std::size_t, 2> endpoints = {encode(all[1]).size(), encode(all[2]).size()};
   for (const QueuePairMessage& message : samples()) {
     feed_every_cut(encode(message), [&](std::span<const std::byte> bytes) {
@@ -136,6 +146,22 @@ TEST(QueuePairWire, C20_TheKeyOfDatagramsAndTheHostAreOptional) {
   const auto alone = decode_queue_pair(base::as_bytes(encode(ports)));
   ASSERT_TRUE(alone);
   EXPECT_EQ(std::get<RdmaPorts>(*alone).host, 5u) << "also without receives and immediates";
+}
+
+TEST(QueuePairWire, GidsAreOptionalAndBounded) {
+  EXPECT_TRUE(std::get<RdmaPorts>(*decode_queue_pair(base::as_bytes(encode(samples()[9])))).ports[0].gids.empty());
+  RdmaPorts ports = std::get<RdmaPorts>(samples()[0]);
+  ports.ports.push_back(ports.ports[0]);
+  ports.ports[1].gids.resize(kGidsMax + 1, {.type = 3});
+  const auto alone = decode_queue_pair(base::as_bytes(encode(ports)));
+  ASSERT_TRUE(alone) << "also without receives, immediates and a host";
+  EXPECT_TRUE(std::get<RdmaPorts>(*alone).ports[0].gids.empty());
+  EXPECT_EQ(std::get<RdmaPorts>(*alone).ports[1].gids.size(), kGidsMax) << "no more are told";
+  EXPECT_EQ(std::get<RdmaPorts>(*alone).ports[1].gids[7].type, 3);
+  std::string bytes = encode(samples()[9]);
+  bytes += static_cast<char>(kGidsMax + 1);
+  bytes += std::string(18 * (kGidsMax + 1), '\0');
+  EXPECT_FALSE(decode_queue_pair(base::as_bytes(bytes)));
 }
 
 TEST(QueuePairWire, ANumberedMessageHasItsHead) {

@@ -44,13 +44,16 @@ bool any_of(std::span<const Gid> gids, auto&& property) {
 
 void weigh_against_peer(const Gid& gid, std::span<const Gid> peer, Tally& tally) {
   if (peer.empty()) return;
-  if (!any_of(peer, [&](const Gid& other) { return other.type == gid.type; })) {
+  const auto any_alike = [&](auto&& property) {  // Of its version: no other answers it.
+    return any_of(peer, [&](const Gid& other) { return other.type == gid.type && property(other); });
+  };
+  if (!any_alike([](const Gid&) { return true; })) {
     tally.add(kPeerOtherType, fmt::format("the peer has no {}", to_string(gid.type)));
   }
-  if (any_of(peer, [&](const Gid& other) { return other.ipv4_mapped() == gid.ipv4_mapped(); })) {
+  if (any_alike([&](const Gid& other) { return other.ipv4_mapped() == gid.ipv4_mapped(); })) {
     tally.add(kPeerFamily, "family of the peer");
   }
-  if (any_of(peer, [&](const Gid& other) { return same_subnet(gid, other); })) {
+  if (any_alike([&](const Gid& other) { return same_subnet(gid, other); })) {
     tally.add(kPeerSubnet, "subnet of the peer");
   }
 }

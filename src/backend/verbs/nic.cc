@@ -43,6 +43,12 @@ std::string Nic::describe() const {
 wire::RdmaPort Nic::told() const {
   const NicAddress now = address();
   const Gid& gid = now.best();
+  std::vector<wire::RdmaGid> gids;
+  for (const Gid& each : now.gids) {
+    if (gids.size() == wire::kGidsMax) break;
+    gids.push_back(
+        {.bytes = to_wire(each.bytes), .type = static_cast<std::uint8_t>(each.type), .prefix = each.prefix_bits});
+  }
   return {.device = device.name,
           .number = port.number,
           .transport = static_cast<std::uint8_t>(device.transport),
@@ -52,13 +58,22 @@ wire::RdmaPort Nic::told() const {
           .gid = to_wire(gid.bytes),
           .gid_type = static_cast<std::uint8_t>(gid.type),
           .gid_prefix = gid.prefix_bits,
-          .mbit_per_s = port.mbit_per_s};
+          .mbit_per_s = port.mbit_per_s,
+          .gids = std::move(gids)};
 }
 
 wire::GidBytes to_wire(const GidBytes& gid) {
   wire::GidBytes bytes;
   std::memcpy(bytes.data(), gid.data(), bytes.size());
   return bytes;
+}
+
+Gid gid_of(const wire::RdmaGid& told) {
+  Gid gid;
+  if (told.type <= static_cast<std::uint8_t>(GidType::kRoceV2)) gid.type = static_cast<GidType>(told.type);
+  gid.prefix_bits = told.prefix;
+  std::memcpy(gid.bytes.data(), told.bytes.data(), told.bytes.size());
+  return gid;
 }
 
 RailPort rail_port(const wire::RdmaPort& told) {
@@ -72,11 +87,8 @@ RailPort rail_port(const wire::RdmaPort& told) {
     port.link_layer = static_cast<LinkLayer>(told.layer);
   }
   port.mbit_per_s = told.mbit_per_s;
-  if (told.gid_type <= static_cast<std::uint8_t>(GidType::kRoceV2)) {
-    port.gid.type = static_cast<GidType>(told.gid_type);
-  }
-  port.gid.prefix_bits = told.gid_prefix;
-  std::memcpy(port.gid.bytes.data(), told.gid.data(), told.gid.size());
+  port.gid = gid_of({.bytes = told.gid, .type = told.gid_type, .prefix = told.gid_prefix});
+  for (const wire::RdmaGid& each : told.gids) port.gids.push_back(gid_of(each));
   return port;
 }
 

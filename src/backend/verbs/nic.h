@@ -131,5 +131,6 @@ void rank_ports(std::span<const std::shared_ptr<Nic>> nics, int gpu, const std::
 /// What a peer told of one of its ports, as the pairing takes it.
 RailPort rail_port(const wire::RdmaPort& told);
 wire::GidBytes to_wire(const GidBytes& gid);
+Gid gid_of(const wire::RdmaGid& told);
 
 }  // namespace hawser::backend::verbs

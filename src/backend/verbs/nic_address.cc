@@ -18,7 +18,8 @@ bool same_address(const Gid& a, const Gid& b) { return a.index == b.index && a.b
 
 RailPort Nic::rail_now() const {
   RailPort now = rail;
-  now.gid = address().best();
+  now.gids = address().gids;
+  now.gid = now.gids.front();
   return now;
 }
 

@@ -46,10 +46,22 @@ bool allowed(const Pairing& pairing, const RailPort& a, const RailPort& b) {
   return false;
 }
 
+bool any_two(const RailPort& a, const RailPort& b, auto&& property) {
+  return std::ranges::any_of(a.all(), [&](const Gid& x) {
+    return std::ranges::any_of(b.all(), [&](const Gid& y) { return property(x, y); });
+  });
+}
+
+bool share_subnet(const RailPort& a, const RailPort& b) {
+  return any_two(a, b, [](const Gid& x, const Gid& y) { return x.type == y.type && same_subnet(x, y); });
+}
+
 // Whether packets of one are understood by the other at all.
 bool speak_alike(const RailPort& a, const RailPort& b) {
-  return a.transport == b.transport && a.link_layer == b.link_layer && a.gid.type == b.gid.type &&
-         (a.link_layer == LinkLayer::kInfiniBand || a.gid.ipv4_mapped() == b.gid.ipv4_mapped());
+  const bool any_family = a.link_layer == LinkLayer::kInfiniBand;
+  return a.transport == b.transport && a.link_layer == b.link_layer && any_two(a, b, [&](const Gid& x, const Gid& y) {
+           return x.type == y.type && (any_family || x.ipv4_mapped() == y.ipv4_mapped());
+         });
 }
 
 struct Candidate {
@@ -73,7 +85,7 @@ std::vector<Candidate> candidates(std::span<const RailPort> local, std::span<con
     for (std::uint32_t j = 0; j < remote.size(); ++j) {
       const RailPort &a = local[i], &b = remote[j];
       if (!allowed(pairing, a, b) || !speak_alike(a, b)) continue;
-      list.push_back({{i, j}, a.device == b.device && a.port == b.port, same_subnet(a.gid, b.gid)});
+      list.push_back({{i, j}, a.device == b.device && a.port == b.port, share_subnet(a, b)});
     }
   }
   std::sort(list.begin(), list.end(),
@@ -117,8 +129,13 @@ Result<Pairing> parse_pairing(std::string_view text) {
 }
 
 RailPort rail_port(const LocalPort& port, const Gid& gid) {
-  return {port.device->name,     port.port->number,    port.device->transport,
-          port.port->link_layer, port.path.mbit_per_s, gid};
+  return {port.device->name,
+          port.port->number,
+          port.device->transport,
+          port.port->link_layer,
+          port.path.mbit_per_s,
+          gid,
+          {}};
 }
 
 std::vector<Rail> choose_rails(std::span<const RailPort> local, std::span<const RailPort> remote,

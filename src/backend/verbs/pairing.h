@@ -37,7 +37,10 @@ struct RailPort {
   Transport transport = Transport::kUnknown;
   LinkLayer link_layer = LinkLayer::kUnknown;
   std::uint64_t mbit_per_s = 0;
-  Gid gid;  ///< The one it would use.
+  Gid gid;                     ///< The one it would use.
+  std::vector<Gid> gids = {};  ///< All that it could use; empty: that one.
+
+  std::span<const Gid> all() const { return gids.empty() ? std::span(&gid, 1) : std::span(gids); }
 };
 /// Of a chosen port with its GID.
 RailPort rail_port(const LocalPort& port, const Gid& gid);

@@ -45,14 +45,22 @@ Result<Binding*> VerbsPath::bind(const RemoteRegionRef& region) {
 
 void VerbsPath::unbind(std::uint32_t index, std::uint32_t generation) { bindings_.erase({index, generation}); }
 
+std::uint64_t VerbsPath::rail_speed(std::uint32_t lane, std::uint32_t remote) const {
+  if (remote >= ports_.size()) return 0;
+  return std::min(shared_.lanes[lane]->nic->port.mbit_per_s, ports_[remote].mbit_per_s);
+}
+
 VerbsPath::Pair* VerbsPath::best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) const {
   static_assert(wire::kPairsMax <= 64);
   std::size_t best = pairs_.size();
-  std::pair<std::uint8_t, std::uint64_t> best_cost;
+  std::pair<std::uint8_t, double> best_cost;
+  // Where one speed is not known all count as equally fast.
+  const bool is_known = std::ranges::all_of(pairs_, [](const auto& pair) { return pair->mbit_per_s > 0; });
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
     const Pair& pair = *pairs_[i];
     if ((*passed >> i & 1) != 0 || !pair.machine.is_ready() || pair.remote >= binding.keys.size()) continue;
-    const std::pair cost(pair.qp.distance(chunk), pair.qp.bytes_posted());
+    const auto bytes = static_cast<double>(pair.qp.bytes_posted() + chunk.bytes);
+    const std::pair cost(pair.qp.distance(chunk), is_known ? bytes / static_cast<double>(pair.mbit_per_s) : bytes);
     if (best != pairs_.size() && cost >= best_cost) continue;
     best = i;
     best_cost = cost;

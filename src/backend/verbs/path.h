@@ -101,8 +101,9 @@ class VerbsPath final : public Path {
         : qp(its_lane, options), machine(role), lane(lane_index), remote(remote_port) {}
     QueuePair qp;
     proto::QueuePairMachine machine;
-    std::uint32_t lane;    ///< Of the port's lanes.
-    std::uint32_t remote;  ///< Place in the peer's list of ports.
+    std::uint32_t lane;            ///< Of the port's lanes.
+    std::uint32_t remote;          ///< Place in the peer's list of ports.
+    std::uint64_t mbit_per_s = 0;  ///< Of the slower of both ports; 0: unknown.
     wire::QueuePairEndpoint peer;
     Status cause;              ///< Why it is not ready.
     std::vector<Flight> lost;  ///< Posted on an earlier connection; wait for the fence.
@@ -143,10 +144,11 @@ class VerbsPath final : public Path {
   Status link_failure(std::string_view what) const;
 
   // path.cc
+  std::uint64_t rail_speed(std::uint32_t lane, std::uint32_t remote) const;
   enum class Posted : std::uint8_t { kYes, kNoRoom, kEnded };
   Posted post(const Flight& flight);
-  /// The ready one of the port that is nearest to the chunk's memory here, then with the least under way; not one of
-  /// those `passed` (bits), which it joins; or null.
+  /// The ready one of the port that is nearest to the chunk's memory here, then the one that would have it done first:
+  /// by its rail's speed and what is under way on it. Not one of those `passed` (bits), which it joins; or null.
   Pair* best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) const;
   QueuePair::Staged stage(const Chunk& chunk, const VerbsBinding& binding, Status* why);
   void flush(Instant now);
@@ -161,6 +163,7 @@ class VerbsPath final : public Path {
   bool send_numbered(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
   bool is_first(const Pair& pair) const { return !pairs_.empty() && pairs_[0].get() == &pair; }
   Status make(Pair& pair);
+  std::vector<Gid> peer_gids(const Pair& pair) const;
   std::size_t on_agent_message(std::span<const std::byte> bytes, Instant now);
   void on_message_completion(const Completed& completed, Instant now);
   void turn_messages(Instant now);

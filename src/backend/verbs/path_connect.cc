@@ -71,7 +71,9 @@ void VerbsPath::say(const wire::QueuePairMessage& message) {
 }
 
 std::unique_ptr<VerbsPath::Pair> VerbsPath::make_pair(Role role, std::uint32_t lane, std::uint32_t remote) {
-  return std::make_unique<Pair>(*shared_.lanes[lane], shared_.options.pair, role, lane, remote);
+  auto pair = std::make_unique<Pair>(*shared_.lanes[lane], shared_.options.pair, role, lane, remote);
+  pair->mbit_per_s = rail_speed(lane, remote);
+  return pair;
 }
 
 std::size_t VerbsPath::on_message(std::span<const std::byte> bytes, Instant now) {

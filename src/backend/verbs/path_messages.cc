@@ -1,5 +1,6 @@
 // The agents' messages of a path: which carrier takes them (messages.h).
 
+#include <algorithm>
 #include <utility>
 
 #include "backend/verbs/path.h"
@@ -20,9 +21,21 @@ void VerbsPath::open_messages() {
   messages_ = *std::move(opened);
 }
 
+/// Those that the peer may use for this queue pair: the one that it chose, where it opened the path.
+std::vector<Gid> VerbsPath::peer_gids(const Pair& pair) const {
+  if (pair.remote >= ports_.size()) return {};
+  const RailPort told = rail_port(ports_[pair.remote]);
+  const std::span<const Gid> all = told.all();
+  if (!inbound_) return {all.begin(), all.end()};
+  Gid chosen = gid_of({.bytes = pair.peer.gid, .type = ports_[pair.remote].gid_type});
+  // An address may be there by both versions; it prefers the better, which is told first.
+  const auto known = std::ranges::find(all, chosen.bytes, &Gid::bytes);
+  return {known != all.end() ? *known : chosen};
+}
+
 /// A queue pair gets its receives before the peer can hear of it.
 Status VerbsPath::make(Pair& pair) {
-  HAWSER_TRY(pair.qp.make(pair.machine.epoch(), shared_.rng));
+  HAWSER_TRY(pair.qp.make(pair.machine.epoch(), shared_.rng, peer_gids(pair)));
   if (messages_ != nullptr && is_first(pair)) HAWSER_TRY(messages_->post_receives(pair.qp, pair.lane));
   return open_immediates(pair);
 }

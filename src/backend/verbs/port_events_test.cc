@@ -240,5 +240,57 @@ TEST_F(Events, APortThatLosesAllItsGidsIsTriedAgainOnceItHasOne) {
   move_some(1);
 }
 
+TEST_F(Events, EachPairOfPortsUsesTheAddressesOfOneSubnet) {
+  // The best of both alone would be in two subnets, and no router joins them.
+  fabric.device("mock0").gids = {gid(0, 5, 1), gid(1, 6, 1), gid(2, 0, 1)};
+  fabric.device("mock1").gids = {gid(0, 7, 2), gid(1, 8, 2), gid(4, 6, 2)};
+  fabric.device("mock2").gids = {gid(0, 9, 3), gid(3, 0, 3)};
+  start({"mock0"}, {"mock1"});
+  connect();
+  move_some(1);
+  EXPECT_EQ(to_b->counters().queue_pairs.at(0).gid, "10.0.6.1");
+  EXPECT_EQ(to_b->counters().queue_pairs.at(0).peer_gid, "10.0.6.2");
+  EXPECT_EQ(b->up->counters().queue_pairs.at(0).gid, "10.0.6.2");
+  a.reset();
+  b.reset();
+  start({"mock0"}, {"mock2"});
+  connect();
+  EXPECT_EQ(to_b->counters().queue_pairs.at(0).gid, "10.0.0.1") << "to another peer by another one";
+  EXPECT_EQ(to_b->counters().queue_pairs.at(0).peer_gid, "10.0.0.3");
+}
+
+TEST_F(Events, OneVersionThatBothHaveIsEnough) {
+  fabric.device("mock0").gids = {gid(0, 0, 1, GidType::kRoceV1), gid(1, 0, 1)};
+  fabric.device("mock1").gids = {gid(0, 0, 2, GidType::kRoceV1)};
+  for (const bool at_opener : {true, false}) {
+    const std::string here = at_opener ? "mock0" : "mock1", there = at_opener ? "mock1" : "mock0";
+    start({here}, {there});
+    connect();
+    move_some(1);
+    for (const std::uint32_t number : fabric.qp_numbers()) {
+      EXPECT_EQ(fabric.attributes(number).ah_attr.grh.sgid_index, 0);
+    }
+    a.reset();
+    b.reset();
+  }
+}
+
+TEST_F(Events, APeerHearsOfNewAddresses) {
+  start();
+  connect();
+  // Both move to another subnet, and each has an address that the other must not be met with.
+  fabric.device("mock0").gids = {gid(0, 5, 1), gid(1, 6, 1)};
+  fabric.device("mock1").gids = {gid(0, 7, 2), gid(1, 6, 2)};
+  fabric.raise("mock1", IBV_EVENT_GID_CHANGE);
+  pass();
+  fabric.raise("mock0", IBV_EVENT_GID_CHANGE);
+  ASSERT_TRUE(run_slow([&] {
+    const QueuePairCounters pair = to_b->counters().queue_pairs.at(0);
+    return pair.gid == "10.0.6.1" && pair.state == "ready";
+  })) << to_b->describe();
+  move_some(1);
+  EXPECT_EQ(to_b->counters().queue_pairs.at(0).peer_gid, "10.0.6.2");
+}
+
 }  // namespace
 }  // namespace hawser::backend::verbs

@@ -611,6 +611,27 @@ TEST_F(VerbsPair, TwoRailsShareTheLoadAndOneCarriesOnAlone) {
   EXPECT_TRUE(a->down.empty());
 }
 
+TEST_F(VerbsPair, AFasterRailCarriesMoreBytes) {
+  fabric.device("mock0").mbit_per_s = fabric.device("mock2").mbit_per_s = 100'000;
+  fabric.device("mock1").mbit_per_s = fabric.device("mock3").mbit_per_s = 25'000;
+  start({"mock0", "mock1"}, {"mock2", "mock3"});
+  connect();
+  ASSERT_TRUE(run([&] { return to_b->counters().queue_pairs.at(1).state == "ready"; }));
+  run_slow([&] { return false; }, kStep, 200);
+  fabric.hold = true;
+  std::vector<Piece> pieces(50);
+  for (std::uint64_t i = 0; i < pieces.size(); ++i) {
+    pieces[i] = {a->memory.data() + i * 4096, i * 4096, 4096};
+    ASSERT_EQ(submit(Operation::kWrite, {&pieces[i], 1}, i + 1).taken, 1u);
+  }
+  const auto pairs = to_b->counters().queue_pairs;
+  EXPECT_EQ(pairs.at(0).bytes_in_flight_gauge, 40u * 4096) << "four times as fast";
+  EXPECT_EQ(pairs.at(1).bytes_in_flight_gauge, 10u * 4096);
+  fabric.hold = false;
+  fabric.deliver();
+  ASSERT_TRUE(run([&] { return a->done.size() == pieces.size(); }));
+}
+
 TEST_F(VerbsPair, AFullQueuePairIsPassedOverForOneWithRoom) {
   options.pair.send_depth = 16;
   start({"mock0", "mock1"}, {"mock2", "mock3"});

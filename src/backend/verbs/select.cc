@@ -35,23 +35,20 @@ std::string names_of_ports(const DeviceInfo& device) {
   return text.empty() ? "none" : text;
 }
 
-Status absent_device(const std::string& name, std::span<const DeviceInfo> devices, const ChooseOptions& options) {
-  const bool is_peers =
-      std::find(options.peer_devices.begin(), options.peer_devices.end(), name) != options.peer_devices.end();
-  return Status(Code::kNotFound, fmt::format("there is no RDMA device '{}' on this host{}; there are: {}", name,
-                                             is_peers ? ", only on the peer" : "", names_of(devices)))
+Status absent_device(const std::string& name, std::span<const DeviceInfo> devices) {
+  return Status(Code::kNotFound,
+                fmt::format("there is no RDMA device '{}' on this host; there are: {}", name, names_of(devices)))
       .with_device(name)
       .with_advice("name a device of this host; hawser topo lists them");
 }
 
 // Adds what one name of the user stands for; each of its ports must be usable, or all if it names the device alone and
 // has none that is.
-Status add_named(const std::string& text, std::span<const DeviceInfo> devices, const ChooseOptions& options,
-                 std::vector<LocalPort>& into) {
+Status add_named(const std::string& text, std::span<const DeviceInfo> devices, std::vector<LocalPort>& into) {
   const PortName name = parse_port_name(text);
   const auto device =
       std::find_if(devices.begin(), devices.end(), [&](const DeviceInfo& d) { return d.name == name.device; });
-  if (device == devices.end()) return absent_device(name.device, devices, options);
+  if (device == devices.end()) return absent_device(name.device, devices);
   Status why;
   bool found = false, added = false;
   for (const PortInfo& port : device->ports) {
@@ -103,10 +100,10 @@ Result<std::vector<LocalPort>> wanted(std::span<const DeviceInfo> devices, const
   if (hint.kind != Hint::Kind::kNic && options.devices.empty()) return all_usable(devices);
   std::vector<LocalPort> ports;
   if (hint.kind == Hint::Kind::kNic) {
-    HAWSER_TRY(add_named(hint.nic, devices, options, ports));
+    HAWSER_TRY(add_named(hint.nic, devices, ports));
     return ports;
   }
-  for (const std::string& name : options.devices) HAWSER_TRY(add_named(name, devices, options, ports));
+  for (const std::string& name : options.devices) HAWSER_TRY(add_named(name, devices, ports));
   return ports;
 }
 

@@ -36,8 +36,6 @@ struct ChooseOptions {
   std::string hint;
   /// PCI address of a CUDA device by its ordinal. Absent: there is no CUDA here.
   std::function<Result<PciAddress>(std::uint32_t ordinal)> cuda_pci;
-  /// Names of the peer's devices, where known, so that an error can tell a device of the peer from one of nobody.
-  std::vector<std::string> peer_devices;
   std::string sysfs_root = "/sys";
 };
 

@@ -47,7 +47,6 @@ class C17 : public testing::Test {
     options.devices = std::move(names);
     options.sysfs_root = tree_.root();
     options.cuda_pci = cuda_;
-    options.peer_devices = {"mlx5_0", "mlx5_77"};
     return choose_ports(devices_, options);
   }
   /// "mlx5_0:1/0 ...": name, port and rank of each; or the message of the error.
@@ -140,9 +139,6 @@ TEST_F(C17, AnInactivePortThatIsAskedForIsAnErrorThatNamesIt) {
 TEST_F(C17, AnAbsentDeviceIsAnErrorThatListsWhatThereIs) {
   EXPECT_EQ(chosen("nic:mlx5_9"),
             "there is no RDMA device 'mlx5_9' on this host; there are: mlx5_0, mlx5_1, mlx5_2, mlx5_10");
-  EXPECT_EQ(chosen("nic:mlx5_77"),
-            "there is no RDMA device 'mlx5_77' on this host, only on the peer; there are: mlx5_0, mlx5_1, mlx5_2, "
-            "mlx5_10");
   EXPECT_EQ(chosen("", {"mlx5_0:4"}), "RDMA device mlx5_0 has no port 4; it has: 1");
 }
 

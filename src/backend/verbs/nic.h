@@ -73,7 +73,7 @@ struct Nic {
   std::optional<std::uint32_t> gid_index;  ///< The user's choice.
   std::string sysfs_root = "/sys";
   std::uint8_t mtu = 0;           ///< Code of the largest MTU to use.
-  std::uint8_t reads_in = 0;      ///< Reads and atomics that one of its queue pairs answers at a time,
+  std::uint8_t reads_in = 0;      ///< Reads that one of its queue pairs answers at a time,
   std::uint8_t reads_out = 0;     ///< and those that it has under way.
   std::uint32_t message_max = 0;  ///< Bytes of one work request.
   QueuePairType type = QueuePairType::kRc;

@@ -24,7 +24,7 @@ struct QueuePairOptions {
   std::uint32_t sge_max = 4;        ///< Pieces of local memory in one work request.
   std::uint32_t inline_max = 64;    ///< Bytes that travel in the work request itself, where the device can.
   std::uint8_t mtu = 0;             ///< Code of the largest path MTU; 0: the port's.
-  std::uint8_t reads = 16;          ///< Reads and atomics under way at a time, at most.
+  std::uint8_t reads = 16;          ///< Reads under way at a time, at most.
   std::uint8_t timeout = 14;        ///< 4.096 us * 2^timeout until a packet is sent again.
   std::uint8_t retries = 6;         ///< How often. Soft-RoCE takes 7 as for ever, so a dead peer stays unnoticed.
   std::uint8_t rnr_retries = 6;     ///< How often when the receiver has posted no receive; 7 would be for ever.

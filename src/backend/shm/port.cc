@@ -163,8 +163,7 @@ std::size_t ShmPort::drain(std::span<PortEvent> out, std::size_t paths, Inbox& i
     count += draining_[i]->receive(out.subspan(count), inbox);
   }
   if (count != 0 || !events_.empty()) return count;
-  std::erase_if(
-      hot_, [](ShmPath* path) { return path->stage() != Stage::kUp && std::exchange(path->is_hot, false); });
+  std::erase_if(hot_, [](ShmPath* path) { return path->stage() != Stage::kUp && std::exchange(path->is_hot, false); });
   std::erase_if(draining_, [](ShmPath* path) {
     if (path->has_message()) return false;
     path->finish_draining();

@@ -138,6 +138,9 @@ class HAWSER_API Agent {
                          const RangeTable& target, std::span<const std::uint32_t> target_index);
   /// Which paths a plan takes, what it should cost, and why each other path was refused. Readable text.
   std::string explain(const Plan& plan) const;
+  /// Ends with `status` all transfers that were submitted with this label and are not over, as Transfer::cancel does
+  /// each: they become final once quiet. Gives how many. Errors: kInvalid (label 0, a good status).
+  Result<std::size_t> end(std::uint64_t label, const Status& status = Status(Code::kCancelled, "its label was ended"));
 
   // News from peers, oldest first.
   std::optional<Notification> take_notification();

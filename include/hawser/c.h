@@ -36,6 +36,8 @@ HAWSER_C_API void hawser_news_clear(hawser_news* news);
 HAWSER_C_API int hawser_agent_open(const hawser_agent_options* options, hawser_agent* out);
 /* Ends all transfers, tells peers, closes regions. Only 0 means that nothing touches any registered memory any more. */
 HAWSER_C_API int hawser_agent_close(hawser_agent agent, int64_t timeout_ns);
+/* Cancels all transfers with this label, which is not 0. `count` may be null; it gets how many there were. */
+HAWSER_C_API int hawser_agent_end_label(hawser_agent agent, uint64_t label, size_t* count);
 HAWSER_C_API int hawser_agent_release(hawser_agent agent); /* Closes, if that was not done, with a short timeout. */
 HAWSER_C_API int hawser_agent_self(hawser_agent agent, hawser_peer* out);
 HAWSER_C_API int hawser_agent_add_backend(hawser_agent agent, const char* name, const hawser_param* params, size_t n);

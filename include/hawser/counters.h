@@ -2,7 +2,8 @@
 
 // Always-on counters, readable as structs and as JSON. Values only grow, except gauges (named so).
 //
-// Thread rule: snapshots are values taken without stopping the lanes; numbers of one snapshot may be a turn apart.
+// Thread rule: snapshots are values. Taking one holds the lane for a moment, which grows with the number of peers: what
+// it tells of transfers, peers and paths is of one instant, the gauges of regions may be a little later.
 
 #include <cstdint>
 #include <string>
@@ -63,6 +64,9 @@ struct DeviceCounters {
 struct PathCounters {
   std::string peer, backend, state;
   std::uint64_t bytes_out = 0, bytes_in = 0, chunks = 0, messages_out = 0, messages_in = 0, epochs = 0;
+  std::uint64_t errors = 0;   ///< Chunks that this path ended with an error.
+  std::uint64_t retries = 0;  ///< Of those, chunks that were offered again, to this path or another.
+  LatencySummary latency;     ///< As FlowCounters::latency, of transfers whose last chunk this path had.
   std::uint64_t bytes_direct = 0, bytes_buffered = 0;  ///< Of the backend file: past the page cache, and through it.
   std::vector<QueuePairCounters> queue_pairs;          ///< Of a backend that has some.
 };
@@ -78,6 +82,7 @@ struct AgentCounters {
   std::vector<PeerCounters> peers;
   std::vector<PathCounters> paths;
   std::vector<DeviceCounters> devices;
+  std::uint64_t events_dropped = 0;  ///< The oldest peer events, since nobody took them (AgentLimits::events).
   std::uint64_t regions_gauge = 0, region_bytes_gauge = 0, transfers_in_flight_gauge = 0;
   /// Of regions of foreign memory, where AgentOptions::adopt is set: whose pages were adopted, and whose could not be.
   std::uint64_t regions_adopted_gauge = 0, region_bytes_adopted_gauge = 0, regions_not_adopted_gauge = 0;

@@ -50,7 +50,7 @@ struct SubmitOptions {
   Priority priority = Priority::kBulk;
   CompletionQueue* queue = nullptr;  ///< Where to report; none: only the Transfer tells.
   std::uint64_t cookie = 0;          ///< Comes back in the completion.
-  std::uint64_t label = 0;           ///< For Agent::end; 0 means none.
+  std::uint64_t label = 0;           ///< Agent::end ends all of one label; 0 means none.
   /// A write into files ends only once its bytes are on the device (fsync). For plans whose far side is files.
   bool durable = false;
   const SignalTarget* signal = nullptr;

@@ -533,6 +533,9 @@ class Agent:
     def invalidate(self, peer: Peer) -> None:
         """Forgets a peer: transfers to it end, its plans fail."""
 
+    def end(self, label: int) -> int:
+        """Cancels all transfers with this label; gives how many there were."""
+
     def self(self) -> Peer: ...
 
     def plan_write(self, peer: Peer, source: Local, target: Remote, source_index: Index = None,

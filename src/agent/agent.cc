@@ -92,6 +92,21 @@ Status Agent::invalidate(const Peer& peer) {
   return {};
 }
 
+Result<std::size_t> Agent::end(std::uint64_t label, const Status& status) {
+  if (Status unusable = core_->usable("Agent::end"); !unusable.ok()) return unusable;
+  if (label == 0) return Status(Code::kInvalid, "Agent::end: label 0 is that of transfers without one");
+  if (status.ok()) return Status(Code::kInvalid, "Agent::end: a transfer that is ended early cannot end well");
+  core_->lane.lock();
+  const Instant now = core_->now();
+  core_->lane.take_submissions(agent::kSubmissionsMax, now);  // What was submitted before this call is in there.
+  const std::size_t ended = core_->engine.end_label(label, status, now);
+  core_->lane.turn(now);
+  core_->lane.unlock();
+  core_->lane.news();
+  core_->lane.wake();
+  return ended;
+}
+
 Peer Agent::self() const { return Peer(core_->self()); }
 
 Status Agent::add_backend(const BackendSpec& spec) { return core_->add_backend(spec); }

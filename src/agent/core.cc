@@ -91,7 +91,10 @@ LatencySummary summary_of(const base::Histogram& histogram) {
 
 }  // namespace
 
-void PastFlow::add(const FlowCounters& other) { add_flow(flow, other); }
+void PastFlow::add(const Session& session) {
+  add_flow(flow, session.flow);
+  latency.merge(session.latency);
+}
 
 Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks)
     : options(std::move(its_options)),
@@ -203,9 +206,9 @@ AgentCounters Core::counters() {
   AgentCounters result;
   result.agent = options.name;
   result.incarnation = base::to_hex(identity.incarnation);
-  base::Histogram all;
   lane.lock();
   result.total = past.flow;
+  base::Histogram all = past.latency;
   for (const Session* session : engine.sessions_) {
     PeerCounters peer{.peer = session->peer->name,
                       .incarnation = base::to_hex(session->peer->incarnation),
@@ -214,7 +217,12 @@ AgentCounters Core::counters() {
     peer.flow.latency = summary_of(session->latency);
     all.merge(session->latency);
     add_flow(result.total, session->flow);
-    for (const PathEntry& entry : session->paths) result.paths.push_back(entry.path->counters());
+    for (const PathEntry& entry : session->paths) {
+      PathCounters& path = result.paths.emplace_back(entry.path->counters());
+      path.errors = entry.errors;
+      path.retries = entry.retries;
+      if (entry.times != nullptr) path.latency = summary_of(entry.times->latency);
+    }
     result.peers.push_back(std::move(peer));
   }
   for (const OpenBackend& open : engine.backends()) {
@@ -226,6 +234,7 @@ AgentCounters Core::counters() {
   result.transfers_in_flight_gauge = engine.in_flight();
   lane.unlock();
   result.total.latency = summary_of(all);
+  result.events_dropped = inbox.events_dropped();
   for (const auto& entry : regions.all()) {
     ++result.regions_gauge;
     result.region_bytes_gauge += entry->size;

@@ -31,14 +31,16 @@
 #include "agent/region_extras.h"
 #include "agent/slot.h"
 #include "backend/backend.h"
+#include "base/histogram.h"
 #include "base/log.h"
 
 namespace hawser::agent {
 
 /// Flow of peers that were forgotten, so that the agent's totals never shrink. Under the lane's lock.
 struct PastFlow {
-  FlowCounters flow;
-  void add(const FlowCounters& other);
+  FlowCounters flow;  ///< Without its latency.
+  base::Histogram latency;
+  void add(const Session& session);
 };
 
 class Core : public std::enable_shared_from_this<Core> {

@@ -60,6 +60,9 @@ nlohmann::json json_of(const PathCounters& path) {
                          {"messages_out", path.messages_out},
                          {"messages_in", path.messages_in},
                          {"epochs", path.epochs},
+                         {"errors", path.errors},
+                         {"retries", path.retries},
+                         {"latency", json_of(path.latency)},
                          {"bytes_direct", path.bytes_direct},
                          {"bytes_buffered", path.bytes_buffered},
                          {"queue_pairs", nlohmann::json::array()}};
@@ -74,6 +77,7 @@ std::string to_json(const AgentCounters& counters) {
                          {"agent", counters.agent},
                          {"incarnation", counters.incarnation},
                          {"total", json_of(counters.total)},
+                         {"events_dropped", counters.events_dropped},
                          {"regions", counters.regions_gauge},
                          {"region_bytes", counters.region_bytes_gauge},
                          {"regions_adopted", counters.regions_adopted_gauge},

@@ -209,7 +209,7 @@ void Engine::drop_sessions() {
   for (Session* session : std::exchange(sessions_, {})) {
     const std::shared_ptr<PeerCore> peer = session->peer;
     end_atomics(*session, Status(Code::kCancelled, "the agent was closed"));
-    core_.past.add(session->flow);
+    core_.past.add(*session);
     peer->session.reset();
   }
 }

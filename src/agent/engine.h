@@ -74,7 +74,7 @@ class Engine {
   }
   std::size_t apply_cancels(Instant now);
   void cancel_region(const LocalRegion& region, Instant now);
-  void end_label(std::uint64_t label, const Status& status, Instant now);
+  std::size_t end_label(std::uint64_t label, const Status& status, Instant now);
   std::uint32_t in_flight() const { return in_flight_count_; }
   void end_all(const Status& status, Instant now);
 
@@ -175,6 +175,7 @@ class Engine {
   void end_quiet(Slot& slot, Instant now);
   void finalize(Slot& slot, Status status, Instant now);
   void report(Slot& slot, const Status& status, Instant now);
+  void time_transfer(const Slot& slot, Session& session, Duration took);
   std::size_t expire(Instant now);
 
   // engine_held.cc

@@ -371,7 +371,7 @@ void Engine::bury(Instant now) {
     } else {
       core_.forget(*peer);
     }
-    core_.past.add(session->flow);
+    core_.past.add(*session);
     peer->session.reset();
     return true;
   });

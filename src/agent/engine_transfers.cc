@@ -315,6 +315,8 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
   }
   Session& its_session = session(slot.plan->peer);
   if (!event.status.ok()) {
+    PathEntry* const entry = its_session.find(event.path);
+    if (entry != nullptr) ++entry->errors;
     const bool other_path = needs_other_path(event.status);
     if (!other_path && !can_go_again(event.status)) {
       // What the path says of its chunk is true of the transfer only where it was the only chunk.
@@ -322,7 +324,8 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
       end_early(slot, alone ? event.status : event.status.with_buffer(BufferState::kUnknown), now);
       return;
     }
-    if (PathEntry* entry = its_session.find(event.path); entry != nullptr && other_path) {
+    if (entry != nullptr) ++entry->retries;
+    if (entry != nullptr && other_path) {
       refuse_chunk(*entry, *slot.plan, index, event.status);
       slot.plan->route = Route();
     }
@@ -401,6 +404,20 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
   core_.slots->finished(&slot);
 }
 
+void Engine::time_transfer(const Slot& slot, Session& session, Duration took) {
+  const auto took_ns = static_cast<std::uint64_t>(took.count());
+  session.latency.add(took_ns);
+  PathEntry* const entry = session.find(slot.plan->route.serial);
+  if (entry == nullptr) return;  // Its path is gone already.
+  if (entry->times == nullptr) entry->times = std::make_unique<PathTimes>();
+  entry->times->latency.add(took_ns);
+  // Of one that waited for others, or for its word, the path cannot be judged.
+  const bool was_alone = session.slots == 0 && slot.after.word == nullptr;
+  if (!was_alone) return;
+  const plan::Pieces& pieces = slot.plan->pieces;
+  entry->times->health.observe(*backends_[entry->backend].traits, pieces.bytes, pieces.all.size(), took);
+}
+
 void Engine::report(Slot& slot, const Status& status, Instant now) {
   Session& its_session = session(slot.plan->peer);
   FlowCounters& flow = its_session.flow;
@@ -412,7 +429,7 @@ void Engine::report(Slot& slot, const Status& status, Instant now) {
     // What was over within submit is as quick as reading the clock is: one in eight of those is timed.
     const bool at_once = now == slot.submitted;
     if (!at_once || (flow.writes + flow.reads) % 8 == 0) {
-      its_session.latency.add(static_cast<std::uint64_t>(((at_once ? core_.now() : now) - slot.submitted).count()));
+      time_transfer(slot, its_session, (at_once ? core_.now() : now) - slot.submitted);
     }
   } else {
     ++flow.errors;
@@ -461,10 +478,14 @@ void Engine::cancel_region(const LocalRegion& region, Instant now) {
   }
 }
 
-void Engine::end_label(std::uint64_t label, const Status& status, Instant now) {
+std::size_t Engine::end_label(std::uint64_t label, const Status& status, Instant now) {
+  std::size_t ended = 0;
   for (Slot& slot : in_flight_) {
-    if (slot.label == label) end_early(slot, status, now);
+    if (slot.label != label || slot.ending) continue;
+    end_early(slot, status, now);
+    ++ended;
   }
+  return ended;
 }
 
 void Engine::end_all(const Status& status, Instant now) {

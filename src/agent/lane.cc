@@ -49,18 +49,23 @@ bool Lane::leave(Slot* slot) {
   return true;
 }
 
-std::size_t Lane::turn(Instant now) {
-  std::size_t work = 0;
+std::size_t Lane::take_submissions(std::size_t most, Instant now) {
+  std::size_t taken = 0;
   Slot* slot = nullptr;
-  while (work < kSubmissionsPerTurn && submissions_.try_pop(slot)) {
+  while (taken < most && submissions_.try_pop(slot)) {
     PeerCore& peer = *slot->plan->peer;
     if (Status refused = core_.engine.accept(*slot, now); refused.ok()) {
       core_.engine.serve_soon(peer);
     } else {
       core_.engine.refuse(*slot, std::move(refused), now);
     }
-    ++work;
+    ++taken;
   }
+  return taken;
+}
+
+std::size_t Lane::turn(Instant now) {
+  std::size_t work = take_submissions(kSubmissionsPerTurn, now);
   if (cancels_.load(std::memory_order_relaxed) && cancels_.exchange(false, std::memory_order_acq_rel)) {
     work += core_.engine.apply_cancels(now);
   }

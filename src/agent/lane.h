@@ -57,7 +57,9 @@ class HAWSER_CAPABILITY("lane") Lane {
 
   /// One bounded round of work. Returns how much was done.
   std::size_t turn(Instant now) HAWSER_REQUIRES(this);
-  /// The same if nobody else holds the lane.
+  /// Takes in what submitters left, at most so many; a turn does so by itself.
+  std::size_t take_submissions(std::size_t most, Instant now) HAWSER_REQUIRES(this);
+  /// One turn if nobody else holds the lane.
   std::size_t try_turn();
 
   /// Leaves a slot for whoever holds the lane. False: full.

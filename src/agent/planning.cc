@@ -202,6 +202,13 @@ Status refusal_for(const Session& session, const PlanCore& plan, std::size_t bac
   return failed == session.failed.end() ? Status() : failed->second;
 }
 
+plan::Health health_of(const Session& session, std::size_t backend) {
+  for (const PathEntry& entry : session.paths) {
+    if (entry.backend == backend && entry.up && entry.times != nullptr) return entry.times->health;
+  }
+  return {};
+}
+
 plan::Route route_of(Core& core, const PlanCore& plan) {
   plan::Request request{.op = plan.operation,
                         .bytes = plan.pieces.bytes,
@@ -220,6 +227,7 @@ plan::Route route_of(Core& core, const PlanCore& plan) {
     const OpenBackend& open = core.engine.backends()[i];
     plan::Candidate candidate{.backend = open.name, .traits = open.traits};
     candidate.readiness = readiness_of(session, i);
+    candidate.health = health_of(session, i);
     candidate.refusal = why[i].ok() ? refusal_for(session, plan, i) : why[i];
     if (open.traits->same_host_only && why[i].ok()) request.same_host = true;
     if (open.traits->reaches_files) candidate.devices.push_back(DeviceKind::kFile);

@@ -20,6 +20,7 @@
 #include "backend/backend.h"
 #include "base/histogram.h"
 #include "base/intrusive_list.h"
+#include "plan/cost.h"
 #include "proto/arrival.h"
 #include "proto/backoff.h"
 #include "proto/credit.h"
@@ -31,6 +32,12 @@ namespace hawser::agent {
 
 struct PeerCore;
 struct AtomicCore;
+
+/// What good transfers took on a path.
+struct PathTimes {
+  base::Histogram latency;  ///< Submit to final.
+  plan::Health health;      ///< Of those that had the peer's paths to themselves.
+};
 
 struct PathEntry {
   std::size_t backend = 0;  ///< In Engine::backends.
@@ -46,6 +53,8 @@ struct PathEntry {
   bool answer_first = false;
   std::uint64_t peer_received = 0;  ///< What that Welcome said.
   Refusals refused;                 ///< What this path cannot carry.
+  std::uint64_t errors = 0, retries = 0;
+  std::unique_ptr<PathTimes> times;  ///< From the first transfer that was timed on.
 };
 
 /// An Arrive that waits for its chunks.
@@ -151,6 +160,10 @@ struct Session {
   }
   bool has_path_by(std::size_t backend) const {
     return std::any_of(paths.begin(), paths.end(), [&](const PathEntry& entry) { return entry.backend == backend; });
+  }
+  PathEntry* find(std::uint64_t serial) {
+    const auto found = std::ranges::find(paths, serial, &PathEntry::serial);
+    return found == paths.end() ? nullptr : &*found;
   }
   PathEntry* find(const backend::Path* path) {
     for (PathEntry& entry : paths) {

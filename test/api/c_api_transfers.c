@@ -409,6 +409,11 @@ void test_wrong_use(const Pair* pair) {
 
   const Tables tables = make_tables(pair);
   const hawser_plan plan = plan_of(pair, &tables, HAWSER_WRITE);
+  size_t ended = 9;
+  REFUSED(hawser_agent_end_label(pair->a, 0, &ended), HAWSER_INVALID, "label 0");
+  MUST(hawser_agent_end_label(pair->a, 77, &ended));
+  CHECK(ended == 0);
+  MUST(hawser_agent_end_label(pair->a, 77, NULL));
   REFUSED(hawser_agent_invalidate(pair->b, pair->to_b), HAWSER_INVALID, "another agent");
   MUST(hawser_agent_invalidate(pair->a, pair->to_b));
   hawser_transfer transfer = {0};

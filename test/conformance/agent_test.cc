@@ -88,6 +88,36 @@ TEST_P(Conformance, ExplainNamesThePathAndTheOthers) {
   EXPECT_FALSE(a().explain(Plan()).empty());
 }
 
+TEST_P(Conformance, ExplainTellsWhatWasMeasured) {
+  open_pair();
+  Area source = add(a(), "source", 1 << 20), target = add(b(), "target", 1 << 20);
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 1 << 20)}}, {{peer.range("target", 0, 1 << 20)}}));
+  EXPECT_EQ(a().explain(plan).find("measured"), std::string::npos) << a().explain(plan);
+  for (int i = 0; i < 16; ++i) must(run(plan));  // Of those that are over within submit one in eight is timed.
+  EXPECT_NE(a().explain(plan).find("measured"), std::string::npos) << a().explain(plan);
+}
+
+TEST_P(Conformance, TotalsKeepWhatForgottenPeersTook) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  AgentOptions few = options("a");
+  few.limits.events = 1;
+  open_pair(few, options("b"));
+  Area source = add(a(), "source", 100'000), target = add(b(), "target", 100'000);
+  const Peer peer = meet();
+  const Plan plan = must(a().plan_write(peer, {{source.range(0, 100'000)}}, {{peer.range("target", 0, 100'000)}}));
+  for (int i = 0; i < 16; ++i) must(run(plan));
+  const std::uint64_t timed = a().counters().total.latency.count;
+  EXPECT_GE(timed, 2U);
+  must(a().invalidate(peer));
+  EXPECT_TRUE(env().eventually([&] { return a().counters().peers.empty(); }));
+  const AgentCounters counters = a().counters();
+  EXPECT_EQ(counters.total.writes, 16U);
+  EXPECT_EQ(counters.total.latency.count, timed);
+  EXPECT_GE(counters.events_dropped, 1U);  // It came up and went, and there is room for one event.
+  EXPECT_NE(to_json(counters).find("\"events_dropped\":"), std::string::npos);
+}
+
 TEST_P(Conformance, CountersAgreeWithWhatWasDone) {
   open_pair();
   Area source = add(a(), "source", 100'000), target = add(b(), "target", 100'000), words = add(a(), "words", 64);
@@ -126,6 +156,11 @@ TEST_P(Conformance, CountersAgreeWithWhatWasDone) {
   EXPECT_EQ(counters.paths[0].backend, backend());
   EXPECT_GE(counters.paths[0].bytes_out, 7U * 70'000);
   EXPECT_GE(counters.paths[0].bytes_in, 5U * 70'000);
+  EXPECT_EQ(counters.paths[0].latency.count, 12U);
+  EXPECT_EQ(counters.paths[0].latency.max_ns, total.latency.max_ns);
+  EXPECT_EQ(counters.paths[0].errors, 0U);
+  EXPECT_EQ(counters.paths[0].retries, 0U);
+  EXPECT_EQ(counters.events_dropped, 0U);
   const auto json = nlohmann::json::parse(to_json(counters));
   EXPECT_NE(json.dump().find("490000"), std::string::npos) << json.dump();
 }

@@ -250,5 +250,35 @@ TEST_P(Conformance, WaitSaysHowItEnded) {
   EXPECT_TRUE(sent.wait(0s).ok());
 }
 
+TEST_P(Conformance, WhatHasOneLabelEndsTogether) {
+  open_pair();
+  constexpr std::size_t kSize = 4 << 20;
+  Area source = add(a(), "source", kSize), target = add(b(), "target", kSize), words = add_memory(a(), "words", 64);
+  std::ranges::fill(words.bytes, std::byte{0});
+  const Peer peer = meet();
+  const Plan small = must(a().plan_write(peer, {{source.range(0, 8)}}, {{peer.range("target", 0, 8)}}));
+  const Plan large = must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}));
+  const SignalWord after{.word = words.range(0, 8), .value = 1};
+  std::vector<Transfer> sevens, eights;
+  for (int i = 0; i < 3; ++i) sevens.push_back(must(small.submit({.label = 7, .after = &after})));
+  for (int i = 0; i < 2; ++i) eights.push_back(must(small.submit({.label = 8, .after = &after})));
+  EXPECT_EQ(must(a().end(7)), 3U);
+  for (Transfer& each : sevens) EXPECT_TRUE(says(finish(each), Code::kCancelled, {"label", b().name()}));
+  EXPECT_EQ(must(a().end(7)), 0U);
+  for (const Transfer& each : eights) EXPECT_FALSE(each.done());
+  EXPECT_EQ(must(a().end(8, Status(Code::kFailed, "the request was given up"))), 2U);
+  for (Transfer& each : eights) EXPECT_TRUE(says(finish(each), Code::kFailed, {"given up"}));
+  // What is under way ends once it is quiet, and touches nothing from then on.
+  std::ranges::fill(source.bytes, std::byte{1});
+  Transfer sent = must(large.submit({.label = 9}));
+  const std::size_t ended = must(a().end(9));
+  EXPECT_EQ(finish(sent).code(), ended == 1 ? Code::kCancelled : Code::kOk);
+  std::ranges::fill(source.bytes, std::byte{0xca});
+  pass(10);
+  EXPECT_EQ(count_while_landing(target.bytes, std::byte{0xca}), 0);
+  EXPECT_TRUE(says(a().end(0).error(), Code::kInvalid, {"end", "label 0"}));
+  EXPECT_TRUE(says(a().end(1, Status()).error(), Code::kInvalid, {"end"}));
+}
+
 }  // namespace
 }  // namespace hawser::conformance

@@ -366,6 +366,12 @@ def test_cancel_and_time_out(pair):
     transfer.cancel()
     with pytest.raises(hawser.CancelledError):
         transfer.wait(20)
+    labelled = held.submit(after=(word, 1), label=5)
+    assert one.end(5) == 1 and one.end(5) == 0
+    with pytest.raises(hawser.CancelledError):
+        labelled.wait(20)
+    with pytest.raises(hawser.InvalidError):
+        one.end(0)
     late = held.submit(after=(word, 1), deadline=0.01)
     with pytest.raises(hawser.TimedOutError):
         late.wait(20)

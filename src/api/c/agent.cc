@@ -143,6 +143,15 @@ int hawser_agent_close(hawser_agent agent, int64_t timeout_ns) {
   });
 }
 
+int hawser_agent_end_label(hawser_agent agent, uint64_t label, size_t* count) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
+    HAWSER_TRY_ASSIGN(const std::size_t ended, its->agent.end(label));
+    if (count != nullptr) *count = ended;
+    return {};
+  });
+}
+
 int hawser_agent_release(hawser_agent agent) { return release<AgentObject>(__func__, agent); }
 
 int hawser_driver_open(const hawser_driver_options* options, hawser_driver* out) {

@@ -310,6 +310,13 @@ void bind_peers_and_plans(AgentClass& agent) {
         check(outside([&] { return its.invalidate(peer.peer); }));
       },
       nb::arg("peer"), "Forgets a peer: transfers to it end, its plans fail.");
+  agent.def(
+      "end",
+      [](const AgentHandle& self, std::uint64_t label) {
+        Agent& its = agent_of(self.state);
+        return take(outside([&] { return its.end(label); }));
+      },
+      nb::arg("label"), "Cancels all transfers with this label; gives how many there were.");
   agent.def("self", [](const AgentHandle& self) { return PeerHandle{self.state, agent_of(self.state).self()}; });
   agent.def("plan_write", &plan_write, nb::arg("peer"), nb::arg("source"), nb::arg("target"),
             nb::arg("source_index") = nb::none(), nb::arg("target_index") = nb::none(),

@@ -156,6 +156,7 @@ class Engine {
   /// The session of the plan's peer if transfers to it need not wait for anything.
   Session* free_session(const PlanCore& plan);
   bool move_and_tell(const PlanCore& plan, Session& session, const PathEntry& entry, std::string_view notify);
+  bool move_alone(const PlanCore& plan, Session& session, const PathEntry& entry);
   bool tell_at_once(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify);
 
   // engine_transfers.cc
@@ -176,6 +177,7 @@ class Engine {
   void finalize(Slot& slot, Status status, Instant now);
   void report(Slot& slot, const Status& status, Instant now);
   void time_transfer(const Slot& slot, Session& session, Duration took);
+  void note_time(Session& session, PathEntry* entry, const plan::Pieces& pieces, Duration took, bool was_alone);
   std::size_t expire(Instant now);
 
   // engine_held.cc

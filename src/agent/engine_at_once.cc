@@ -25,12 +25,6 @@ backend::Chunk only_chunk(const PlanCore& plan, std::uint64_t transfer) {
           .bytes = shape.bytes};
 }
 
-void count_move(FlowCounters& flow, const PlanCore& plan) {
-  const bool is_write = plan.operation == Operation::kWrite;
-  (is_write ? flow.bytes_written : flow.bytes_read) += plan.pieces.bytes;
-  ++(is_write ? flow.writes : flow.reads);
-}
-
 }  // namespace
 
 Session* Engine::free_session(const PlanCore& plan) {
@@ -45,16 +39,22 @@ Session* Engine::free_session(const PlanCore& plan) {
 bool Engine::move_at_once(PlanCore& plan, const std::optional<std::string_view>& notify) {
   Session* session = free_session(plan);
   if (session == nullptr || !all_open(plan.locals)) return false;
-  const PathEntry* entry = route_in_force(plan.route, *session);
+  PathEntry* entry = route_in_force(plan.route, *session);
   if (entry == nullptr) return false;
-  if (notify) return move_and_tell(plan, *session, *entry, *notify);
   FlowCounters& flow = session->flow;
   const bool timed = (flow.writes + flow.reads + 1) % kTimedOneIn == 0;
   const Instant begin = timed ? core_.now() : Instant();
-  if (!entry->path->move_at_once(only_chunk(plan, session->next_plain | kPlainBit))) return false;
-  ++session->next_plain;
-  count_move(flow, plan);
-  if (timed) session->latency.add(static_cast<std::uint64_t>((core_.now() - begin).count()));
+  if (!(notify ? move_and_tell(plan, *session, *entry, *notify) : move_alone(plan, *session, *entry))) return false;
+  const bool is_write = plan.operation == Operation::kWrite;
+  (is_write ? flow.bytes_written : flow.bytes_read) += plan.pieces.bytes;
+  ++(is_write ? flow.writes : flow.reads);
+  if (timed) note_time(*session, entry, plan.pieces, core_.now() - begin, session->slots == 0);
+  return true;
+}
+
+bool Engine::move_alone(const PlanCore& plan, Session& session, const PathEntry& entry) {
+  if (!entry.path->move_at_once(only_chunk(plan, session.next_plain | kPlainBit))) return false;
+  ++session.next_plain;
   return true;
 }
 
@@ -63,7 +63,6 @@ bool Engine::move_and_tell(const PlanCore& plan, Session& session, const PathEnt
   PeerCore& peer = *session.peer;
   if (!session.covered.empty() || !session.link_out.can_pass() || entry.serial != session.control_serial) return false;
   if (!peer.notify_out.try_take(notify.size())) return false;
-  const Instant begin = core_.now();
   const std::uint64_t id = session.next_covered;
   backend::Chunk chunk = only_chunk(plan, id);
   chunk.read_next = true;
@@ -74,8 +73,6 @@ bool Engine::move_and_tell(const PlanCore& plan, Session& session, const PathEnt
   }
   ++session.next_covered;
   ++session.flow.notifications_sent;
-  count_move(session.flow, plan);
-  session.latency.add(static_cast<std::uint64_t>((core_.now() - begin).count()));
   return true;
 }
 

@@ -11,8 +11,8 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::size_t kBatchChunks = 32;                     ///< Offered to a path at once.
-constexpr std::uint32_t kPassingMax = 32;                    ///< Transfers looked at behind one that is blocked.
+constexpr std::size_t kBatchChunks = 32;   ///< Offered to a path at once.
+constexpr std::uint32_t kPassingMax = 32;  ///< Transfers looked at behind one that is blocked.
 
 std::uint64_t cookie_of(const Slot& slot, std::uint32_t chunk) {
   return static_cast<std::uint64_t>(slot.index) << 32 | chunk;
@@ -405,16 +405,18 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
 }
 
 void Engine::time_transfer(const Slot& slot, Session& session, Duration took) {
+  // Of one that waited for others, or for its word, the path cannot be judged.
+  const bool was_alone = session.slots == 0 && slot.after.word == nullptr;
+  note_time(session, session.find(slot.plan->route.serial), slot.plan->pieces, took, was_alone);
+}
+
+void Engine::note_time(Session& session, PathEntry* entry, const plan::Pieces& pieces, Duration took, bool was_alone) {
   const auto took_ns = static_cast<std::uint64_t>(took.count());
   session.latency.add(took_ns);
-  PathEntry* const entry = session.find(slot.plan->route.serial);
   if (entry == nullptr) return;  // Its path is gone already.
   if (entry->times == nullptr) entry->times = std::make_unique<PathTimes>();
   entry->times->latency.add(took_ns);
-  // Of one that waited for others, or for its word, the path cannot be judged.
-  const bool was_alone = session.slots == 0 && slot.after.word == nullptr;
   if (!was_alone) return;
-  const plan::Pieces& pieces = slot.plan->pieces;
   entry->times->health.observe(*backends_[entry->backend].traits, pieces.bytes, pieces.all.size(), took);
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kSize = 32 << 20;  ///< Takes an emulated device a tenth of a second and more.
+constexpr std::size_t kSize = 16 << 20;  ///< Takes an emulated device a tenth of a second and more.
 constexpr std::size_t kStride = 64 << 10;
 constexpr std::uint32_t kChannel = 21;
 

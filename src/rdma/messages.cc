@@ -6,7 +6,7 @@ HAWSER_NAMESPACE_BEGIN
 namespace rdma {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kMessageVersion = 1;
 constexpr std::size_t kTextMax = 4096;
 constexpr auto kLastCode = static_cast<std::uint8_t>(Code::kFailed);
 
@@ -37,7 +37,7 @@ std::optional<Reply> parse_reply(std::uint64_t number, base::ByteReader in) {
 std::string encode(const Ask& ask) {
   std::string bytes;
   base::ByteWriter out(&bytes);
-  out.u8(kVersion);
+  out.u8(kMessageVersion);
   out.u8(static_cast<std::uint8_t>(ask.kind));
   out.u64(ask.number);
   out.id(ask.token);
@@ -52,7 +52,7 @@ std::string encode(const Ask& ask) {
 std::string encode(const Reply& reply) {
   std::string bytes;
   base::ByteWriter out(&bytes);
-  out.u8(kVersion);
+  out.u8(kMessageVersion);
   out.u8(static_cast<std::uint8_t>(AskKind::kReply));
   out.u64(reply.number);
   out.u8(static_cast<std::uint8_t>(reply.status.code()));
@@ -67,7 +67,7 @@ Parsed parse(std::string_view bytes) {
   const std::uint8_t version = in.u8();
   const auto kind = static_cast<AskKind>(in.u8());
   const std::uint64_t number = in.u64();
-  if (!in.ok() || version != kVersion) return {};
+  if (!in.ok() || version != kMessageVersion) return {};
   if (kind == AskKind::kReply) return {.ask = {}, .reply = parse_reply(number, in)};
   if (kind != AskKind::kRelease && !is_atomic(kind)) return {};
   return {.ask = parse_ask(kind, number, in), .reply = {}};

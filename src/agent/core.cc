@@ -93,7 +93,9 @@ LatencySummary summary_of(const base::Histogram& histogram) {
 
 void PastFlow::add(const Session& session) {
   add_flow(flow, session.flow);
-  latency.merge(session.latency);
+  if (session.latency.count() == 0) return;
+  if (latency == nullptr) latency = std::make_unique<base::Histogram>();
+  latency->merge(session.latency);
 }
 
 Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks)
@@ -208,7 +210,8 @@ AgentCounters Core::counters() {
   result.incarnation = base::to_hex(identity.incarnation);
   lane.lock();
   result.total = past.flow;
-  base::Histogram all = past.latency;
+  base::Histogram all;
+  if (past.latency != nullptr) all.merge(*past.latency);
   for (const Session* session : engine.sessions_) {
     PeerCounters peer{.peer = session->peer->name,
                       .incarnation = base::to_hex(session->peer->incarnation),

@@ -38,8 +38,8 @@ namespace hawser::agent {
 
 /// Flow of peers that were forgotten, so that the agent's totals never shrink. Under the lane's lock.
 struct PastFlow {
-  FlowCounters flow;  ///< Without its latency.
-  base::Histogram latency;
+  FlowCounters flow;                         ///< Without its latency.
+  std::unique_ptr<base::Histogram> latency;  ///< From the first one on: it takes 4 KiB.
   void add(const Session& session);
 };
 

@@ -138,15 +138,16 @@ TEST_P(Conformance, TransfersAreBounded) {
   Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
   const Peer peer = a_to_b();
   const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 0, 64)}}));
-  // What is over when submit returns needs no place; what has a notification is never that.
-  const SubmitOptions told = {.notify = "held"};
+  // What is over when submit returns needs no place; what reports to a queue is never that.
+  CompletionQueue queue = must(a().make_queue(16));
+  const SubmitOptions reported = {.queue = &queue};
   std::vector<Transfer> held;
-  for (int i = 0; i < 4; ++i) held.push_back(must(plan.submit(told)));
+  for (int i = 0; i < 4; ++i) held.push_back(must(plan.submit(reported)));
   for (Transfer& each : held) must(finish(each));
   // Handles hold their places also once they are final.
-  EXPECT_TRUE(says(plan.submit(told).error(), Code::kBusy, {"submit", "limits.transfers = 4", "drop"}));
+  EXPECT_TRUE(says(plan.submit(reported).error(), Code::kBusy, {"submit", "limits.transfers = 4", "drop"}));
   held.pop_back();
-  held.push_back(must(plan.submit(told)));
+  held.push_back(must(plan.submit(reported)));
   must(finish(held.back()));
 }
 

@@ -174,21 +174,6 @@ TEST_P(Conformance, AHandleTellsOfWhatIsOverAsLongAsItLives) {
   EXPECT_EQ(first.bytes(), 64u);
 }
 
-TEST_P(Conformance, WhatIsOverAtOnceNeedsNoPlace) {
-  AgentOptions few = options("a"), other = options("b");
-  few.limits.transfers = other.limits.transfers = 1;
-  open_pair(few, other);
-  Area source = add(a(), "source", 4096), target = add(b(), "target", 4096);
-  const Peer peer = meet();
-  const Plan plan = must(a().plan_write(peer, {{source.range(0, 64)}}, {{peer.range("target", 0, 64)}}));
-  must(run(plan));  // The first finds the way.
-  std::vector<Transfer> held;
-  do {
-    held.push_back(must(plan.submit()));
-  } while (held.size() < 8 && held.back().done());
-  for (Transfer& each : held) must(finish(each));
-}
-
 TEST_P(Conformance, DroppingATransferCancelsIt) {
   open_pair();
   constexpr std::size_t kSize = 8 << 20;

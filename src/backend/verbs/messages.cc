@@ -52,8 +52,8 @@ Result<std::unique_ptr<Messages>> Messages::open(std::span<const std::unique_ptr
 
 Messages::~Messages() {
   std::ranges::sort(registered_, {}, &std::pair<Domain*, ibv_mr*>::second);
-  const auto [last, end] = std::ranges::unique(registered_);  // Ports of one device share it.
-  registered_.erase(last, end);
+  const auto last = std::unique(registered_.begin(), registered_.end());  // Ports of one device share it.
+  registered_.erase(last, registered_.end());
   for (const auto& [domain, mr] : registered_) {
     // No peer has its key, and the queue pairs that did are gone.
     domain->end([verbs = &domain->verbs(), key = mr] { return verbs->dereg_mr(key); });

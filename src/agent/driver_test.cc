@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Agent open(const std::string& name) {
+Agent open_alone(const std::string& name) {
   return std::move(open_with({.name = name}, {backend::loopback_factory()}).value());
 }
 
@@ -33,7 +33,7 @@ TEST(Driver, KeepsNothingOfAgentsThatWereClosed) {
   std::size_t descriptors = 0;
   for (int round = 0; round < 30; ++round) {
     if (round == 5) descriptors = open_descriptors();
-    Agent agent = open("guest");
+    Agent agent = open_alone("guest");
     ASSERT_TRUE(driver.attach(agent).ok());
     const std::weak_ptr<Core> core = agent.core();
     ASSERT_TRUE(agent.close(1s).ok());
@@ -45,12 +45,12 @@ TEST(Driver, KeepsNothingOfAgentsThatWereClosed) {
 
 TEST(Driver, AnAgentThatWasClosedIsDetached) {
   Driver driver = Driver::start().value();
-  Agent agent = open("a");
+  Agent agent = open_alone("a");
   ASSERT_TRUE(driver.attach(agent).ok());
   ASSERT_TRUE(agent.close(1s).ok());
   EXPECT_TRUE(driver.detach(agent).ok());
   EXPECT_EQ(driver.attach(agent).code(), Code::kInvalid);
-  Agent other = open("b");
+  Agent other = open_alone("b");
   EXPECT_EQ(driver.detach(other).code(), Code::kNotFound);
   Agent none;
   EXPECT_EQ(driver.detach(none).code(), Code::kInvalid);
@@ -58,7 +58,7 @@ TEST(Driver, AnAgentThatWasClosedIsDetached) {
 
 TEST(Driver, AgentsThatOutliveItAreRunByWhoeverWaits) {
   std::optional<Driver> driver = Driver::start().value();
-  Agent agent = open("a");
+  Agent agent = open_alone("a");
   ASSERT_TRUE(driver->attach(agent).ok());
   driver.reset();
   EXPECT_FALSE(agent.core()->lane.driven());

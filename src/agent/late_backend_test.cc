@@ -42,7 +42,7 @@ backend::Factory late_factory() {
   });
 }
 
-Agent open(const std::string& name) {
+Agent open_late(const std::string& name) {
   AgentOptions options;
   options.name = name;
   options.backends = {{"tcp", {{"listen", "127.0.0.1"}}}};
@@ -81,7 +81,7 @@ class LateBackend : public testing::Test {
 
   std::vector<std::byte> memory_ = std::vector<std::byte>(4096);
   Driver driver_ = Driver::start().value();
-  Agent there_ = open("there"), here_ = open("here");
+  Agent there_ = open_late("there"), here_ = open_late("here");
   Region region_;
   Peer peer_;
 };

@@ -40,7 +40,7 @@ enum class OpenMode : std::uint8_t {
 enum class Security : std::uint8_t { kDefault, kNone };
 
 struct AgentLimits {
-  std::uint32_t transfers = 65536;  ///< In flight at once.
+  std::uint32_t transfers = 65536;  ///< In flight or held at once; what is over when submit returns may need no place.
   std::uint32_t peers = 65536;
   std::uint32_t regions = 1u << 20;
   std::uint32_t notifications = 1024;           ///< Waiting in the inbox, per peer.

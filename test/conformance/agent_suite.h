@@ -75,6 +75,9 @@ struct Area {
   std::string name() const { return std::string(region.name()); }
 };
 
+/// An agent's lane takes its ring (8192 places) when two threads first meet at it: once, and maybe late.
+inline constexpr std::size_t kLaneRingBytes = 8192 * 16;
+
 class Conformance : public testing::TestWithParam<Setting> {
  protected:
   void SetUp() override;

@@ -301,9 +301,7 @@ TEST_P(Conformance, MemoryStaysFlatOverJoinsAndLeaves) {
     while (a().take_event()) {
     }
   }
-  // An agent's lane takes its ring (8192 places) when two threads first meet at it, which may be late.
-  constexpr std::size_t kRing = 8192 * 16;
-  const std::size_t growth_max = kRing + 64U * 1024 + static_cast<std::size_t>(rounds) * 64;
+  const std::size_t growth_max = kLaneRingBytes + 64U * 1024 + static_cast<std::size_t>(rounds) * 64;
   std::size_t growth = 0, opened = 0;
   // What the last visitors left behind may be on its way out still: a lost path's message slots, a socket.
   env().eventually([&] {

@@ -75,8 +75,9 @@ struct Area {
   std::string name() const { return std::string(region.name()); }
 };
 
-/// An agent's lane takes its ring (8192 places) when two threads first meet at it: once, and maybe late.
-inline constexpr std::size_t kLaneRingBytes = 8192 * 16;
+/// Bytes of a transfer that submit leaves to a driver, where there is one. The first has the lane take its ring, once:
+/// who measures memory has that happen before.
+inline constexpr std::size_t kLeftToDriver = 128 * 1024;
 
 class Conformance : public testing::TestWithParam<Setting> {
  protected:

@@ -12,13 +12,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "../must.h"
 #include "base/fd.h"
 #include "environment.h"
 
@@ -27,15 +27,6 @@ namespace hawser::conformance {
 using namespace std::chrono_literals;
 
 /// The value, or an exception that fails the test with the error's text.
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(*result);
-}
-inline void must(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.to_string());
-}
-
 /// The status has this code, and its text names all of these.
 testing::AssertionResult says(const Status& status, Code code, std::initializer_list<std::string_view> parts);
 

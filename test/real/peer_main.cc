@@ -41,6 +41,7 @@
 
 #include <hawser/hawser.h>
 
+#include "../must.h"
 #include "peer_process.h"
 
 namespace hawser::real {
@@ -50,15 +51,6 @@ using Words = std::vector<std::string>;
 
 constexpr int kBoredom_ms = 60'000;
 constexpr std::size_t kAdditions = 8;  ///< In flight.
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(*result);
-}
-void must(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.to_string());
-}
 
 struct Memory {
   std::vector<std::byte> storage;

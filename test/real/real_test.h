@@ -9,7 +9,6 @@
 #include <optional>
 #include <ostream>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -17,20 +16,12 @@
 
 #include <hawser/hawser.h>
 
+#include "../must.h"
 #include "peer_process.h"
 
 namespace hawser::real {
 
 using namespace std::chrono_literals;
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(*result);
-}
-inline void must(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.to_string());
-}
 
 /// What a promise in time is multiplied with, where a sanitizer or an emulator makes all slower.
 inline constexpr int kScale = HAWSER_TIMEOUT_SCALE;

@@ -17,6 +17,8 @@
 
 #include <hawser/hawser.h>
 
+#include "../must.h"
+
 namespace hawser {
 namespace {
 
@@ -26,15 +28,6 @@ using namespace std::chrono_literals;
 constexpr int kConnections = 310;
 constexpr int kWarmUp = 10;
 constexpr Duration kPatience = 20s;
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(*result);
-}
-void must(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.to_string());
-}
 
 int wanted_connections() {
   const char* const said = std::getenv("HAWSER_CONNECTIONS");

@@ -15,6 +15,7 @@
 
 #include <hawser/hawser.h>
 
+#include "../must.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
 #include "hooked_verbs.h"
@@ -27,15 +28,6 @@ using namespace std::chrono_literals;
 constexpr std::size_t kSize = 16 << 20;  ///< Takes an emulated device a tenth of a second and more.
 constexpr std::size_t kStride = 64 << 10;
 constexpr std::uint32_t kChannel = 21;
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(*result);
-}
-void must(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.to_string());
-}
 
 std::uint64_t counter(const std::string& device, const std::string& name) {
   std::uint64_t value = 0;

@@ -23,6 +23,8 @@
 
 #include <hawser/hawser.h>
 
+#include "../must.h"
+
 namespace hawser {
 namespace {
 
@@ -30,15 +32,6 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kSize = 1 << 20;
 constexpr std::size_t kLarge = 24 << 20;  ///< Takes an emulated device a tenth of a second and more.
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(*result);
-}
-void must(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.to_string());
-}
 
 void run(const std::string& command) {
   if (std::system(command.c_str()) != 0) throw std::runtime_error("'" + command + "' failed");

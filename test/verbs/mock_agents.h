@@ -6,28 +6,19 @@
 
 #include <gtest/gtest.h>
 
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <hawser/agent.h>
 
+#include "../must.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
 #include "backend/verbs/mock_backend.h"
 #include "base/mutex.h"
 
 namespace hawser::mock_agents {
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(*result);
-}
-inline void must(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.to_string());
-}
 
 class MockWorld {
  public:

@@ -17,6 +17,7 @@
 #include <hawser/hawser.h>
 #include <hawser/rdma.h>
 
+#include "../must.h"
 #include "bare_root.h"
 
 namespace hawser::bare_root {
@@ -42,11 +43,6 @@ void add_device(const std::string& root) {
 }
 void add_nothing(const std::string&) {}
 
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(*result);
-}
 void want(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error(what);
 }

@@ -106,7 +106,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       regions(options.limits.regions),
       slots(new SlotPool(options.limits.transfers)),
       inbox(options.limits.events),
-      lane(*this),
+      lane(*this, *clock),
       engine(*this, base::Rng(seed_of(options))),
       presence(*this),
       factories_(std::move(factories)),
@@ -192,12 +192,13 @@ void Core::hint(CompletionKind kind, std::uint64_t cookie) {
 }
 
 void Core::release(const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
-  const std::uint64_t all = peer->released_bytes.fetch_add(bytes, std::memory_order_acq_rel) + bytes;
-  const std::uint32_t count = peer->released_messages.fetch_add(1, std::memory_order_acq_rel) + 1;
+  const Released::Sum all = peer->released.add(bytes);
   // The credit machine tells the peer each quarter of the window; an eighth here keeps the lane out of most calls. Both
   // together must leave room for a message of the largest size, or its sender waits for ever.
   const bool roomy = options.limits.notification_bytes >= 2 * kMessageMax;
-  if (roomy && count < options.limits.notifications / 8 && all < options.limits.notification_bytes / 8) return;
+  const std::uint64_t messages_max = std::min(options.limits.notifications / 8, Released::kMost.messages);
+  const std::uint64_t bytes_max = std::min<std::uint64_t>(options.limits.notification_bytes / 8, Released::kMost.bytes);
+  if (roomy && all.messages < messages_max && all.bytes < bytes_max) return;
   lane.lock();
   engine.release_notifications(peer);
   lane.unlock();

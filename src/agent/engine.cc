@@ -21,13 +21,9 @@ Engine::~Engine() {
 void Engine::add_backend(OpenBackend backend) { backends_.push_back(std::move(backend)); }
 
 std::size_t Engine::turn(Instant now) {
-  std::size_t work = 0;
+  now = std::max(now, turned_);  // Who turns by the clock itself may have been a little ahead of the lane's own.
   turned_ = now;
-  const backend::TurnBudget budget;
-  for (std::size_t i = 0; i < backends_.size(); ++i) {
-    work += backends_[i].port->turn(now, budget);
-    work += poll_events(i, now);
-  }
+  std::size_t work = turn_ports(now);
   part();  // After what came on them was read: a socket that is closed before loses its farewell.
   work += expire(now);
   if (!held_.empty()) work += check_held(now);
@@ -39,6 +35,39 @@ std::size_t Engine::turn(Instant now) {
     core_.lane.news();
   }
   return work;
+}
+
+/// An idle turn is what a message is found by, so it looks where the last one came from, and at the other ports only
+/// when that was a little ago. While anything is in flight all have their turn in each.
+bool Engine::favours_one(Instant now) const {
+  constexpr Duration kOthersRest = std::chrono::nanoseconds(500);
+  constexpr std::uint32_t kTurnsAlone = 16;
+  return favourite_ < backends_.size() && in_flight_count_ == 0 && turns_alone_ < kTurnsAlone &&
+         now - others_turned_ < kOthersRest;
+}
+
+bool Engine::nothing_new(Instant now) {
+  if (!favours_one(now) || !work_.empty() || !parting_.empty() || !blocked_.empty()) return false;
+  if (backends_[favourite_].port->has_news()) return false;
+  ++turns_alone_;
+  return true;
+}
+
+std::size_t Engine::turn_ports(Instant now) {
+  if (favours_one(now)) {
+    ++turns_alone_;
+    return turn_port(favourite_, now);
+  }
+  turns_alone_ = 0;
+  others_turned_ = now;
+  std::size_t work = 0;
+  for (std::size_t i = 0; i < backends_.size(); ++i) work += turn_port(i, now);
+  return work;
+}
+
+std::size_t Engine::turn_port(std::size_t backend, Instant now) {
+  const std::size_t work = backends_[backend].port->turn(now, backend::TurnBudget());
+  return work + poll_events(backend, now);
 }
 
 std::size_t Engine::serve_sessions(std::size_t work, Instant now) {
@@ -77,6 +106,7 @@ std::size_t Engine::poll_events(std::size_t backend, Instant now) {
   std::size_t work = 0;
   for (std::size_t round = 0; round < kEventRoundsMax; ++round) {
     const std::size_t count = backends_[backend].port->poll(events_);
+    if (count != 0) favourite_ = backend;
     in_events_ = true;
     for (std::size_t i = 0; i < count; ++i) {
       backend::PortEvent& event = events_[i];

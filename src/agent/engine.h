@@ -80,6 +80,10 @@ class Engine {
 
   // The turn.
   std::size_t turn(Instant now);
+  /// A look where the last message came from, when there is nothing else to do and all else was looked at just now.
+  bool nothing_new(Instant now);
+  /// Sessions wait for the next turn.
+  bool has_work() const { return !work_.empty(); }
   Instant next_deadline() const;
   bool prepare_sleep();
 
@@ -254,6 +258,9 @@ class Engine {
   void enlist(Session& session);
   void block(Session& session, Instant now);
   std::size_t serve_sessions(std::size_t work, Instant now);
+  bool favours_one(Instant now) const;
+  std::size_t turn_ports(Instant now);
+  std::size_t turn_port(std::size_t backend, Instant now);
   std::size_t poll_events(std::size_t backend, Instant now);
   Session* session_of(const backend::Path* path);
   void forget_path(const backend::Path* path);
@@ -278,6 +285,9 @@ class Engine {
   Duration held_pause_ = kHeldPause;       ///< Until they are looked at again by one who sleeps meanwhile.
   Instant look_at_held_ = Instant::max();  ///< When that is. Of no meaning while nobody sleeps.
   Instant turned_;                         ///< The last turn.
+  std::size_t favourite_ = SIZE_MAX;       ///< The backend that had news last.
+  Instant others_turned_;                  ///< The last turn of all ports.
+  std::uint32_t turns_alone_ = 0;          ///< Of the favourite, since then.
   std::uint32_t in_flight_count_ = 0;
   Instant earliest_deadline_ = Instant::max();  ///< Not after the earliest one; exact after `expire`.
   Instant earliest_timer_ = Instant::max();     ///< Likewise for sessions' retry and connect deadlines.

@@ -391,7 +391,8 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
   }
   if (!status.ok()) {
     status = status.with_peer(status.peer().empty() ? std::string_view(its_session.peer->name) : status.peer())
-                 .with_progress(slot.bytes_done.load(std::memory_order_relaxed), now - slot.submitted);
+                 .with_progress(slot.bytes_done.load(std::memory_order_relaxed),
+                                std::max(Duration::zero(), now - slot.submitted));
   }
   report(slot, status, now);
   ++finalized_;
@@ -429,7 +430,7 @@ void Engine::report(Slot& slot, const Status& status, Instant now) {
     (write ? flow.bytes_written : flow.bytes_read) += bytes;
     ++(write ? flow.writes : flow.reads);
     // What was over within submit is as quick as reading the clock is: one in eight of those is timed.
-    const bool at_once = now == slot.submitted;
+    const bool at_once = now <= slot.submitted;
     if (!at_once || (flow.writes + flow.reads) % 8 == 0) {
       time_transfer(slot, its_session, (at_once ? core_.now() : now) - slot.submitted);
     }

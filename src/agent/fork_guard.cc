@@ -10,12 +10,14 @@
 #include "base/mutex.h"
 
 namespace hawser::agent {
+
+constinit std::atomic<std::uint32_t> detail::forks{0};
+
 namespace {
 
 struct Registry {
   base::Mutex mutex;
   std::vector<Core*> cores HAWSER_GUARDED_BY(mutex);
-  std::atomic<std::uint32_t> forks{0};
 };
 
 Registry& registry();
@@ -25,7 +27,7 @@ void before_fork() HAWSER_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.lock(); }
 void after_fork_in_parent() HAWSER_NO_THREAD_SAFETY_ANALYSIS { registry().mutex.unlock(); }
 void after_fork_in_child() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
   Registry& its = registry();
-  its.forks.fetch_add(1, std::memory_order_relaxed);
+  detail::forks.fetch_add(1, std::memory_order_relaxed);
   for (Core* core : its.cores) core->disown_after_fork();
   its.cores.clear();
   its.mutex.unlock();
@@ -42,6 +44,11 @@ Registry& registry() {
 
 }  // namespace
 
+std::uint32_t watch_forks() {
+  (void)registry();
+  return forks_so_far();
+}
+
 void remember_core(Core* core) {
   Registry& its = registry();
   const base::MutexLock lock(its.mutex);
@@ -53,7 +60,5 @@ void forget_core(Core* core) {
   const base::MutexLock lock(its.mutex);
   std::erase(its.cores, core);
 }
-
-std::uint32_t forks_so_far() { return registry().forks.load(std::memory_order_relaxed); }
 
 }  // namespace hawser::agent

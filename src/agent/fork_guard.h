@@ -5,6 +5,7 @@
 //
 // Thread rule: thread-safe.
 
+#include <atomic>
 #include <cstdint>
 
 namespace hawser::agent {
@@ -15,8 +16,15 @@ class Core;
 void remember_core(Core* core);
 void forget_core(Core* core);
 
-/// How many forks lie between this process and the one that loaded the library; as cheap as one load. What was made
-/// when there were fewer belongs to a parent.
-std::uint32_t forks_so_far();
+namespace detail {
+extern std::atomic<std::uint32_t> forks;
+}
+
+/// How many forks lie between this process and the one that called watch_forks() first; as cheap as one load. What was
+/// made when there were fewer belongs to a parent.
+inline std::uint32_t forks_so_far() { return detail::forks.load(std::memory_order_relaxed); }
+
+/// The same, for one who will compare with it: from the first call on forks are counted.
+std::uint32_t watch_forks();
 
 }  // namespace hawser::agent

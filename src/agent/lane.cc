@@ -83,10 +83,21 @@ std::size_t Lane::turn(Instant now) {
 
 std::size_t Lane::try_turn() {
   if (!try_lock()) return 0;
-  const std::size_t work = turn(core_.now());
+  const Instant now = clock_.now();
+  if (nothing_new(now)) {
+    unlock();
+    return 0;
+  }
+  const std::size_t work = turn(now);
   unlock();
   run_jobs();
   return work;
+}
+
+/// What most calls of one who polls for a message find: a third of a turn.
+bool Lane::nothing_new(Instant now) {
+  return submissions_.empty() && !cancels_.load(std::memory_order_relaxed) &&
+         !event_wanted_.load(std::memory_order_relaxed) && core_.engine.nothing_new(now);
 }
 
 void Lane::run_jobs() {
@@ -149,16 +160,18 @@ bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
       continue;
     }
     lock();
+    now = clock_.now();
     const std::size_t work = turn(now);
     unlock();
     run_jobs();
     if (work > 0) busy = now;
     if (work == 0 && now - busy >= spin_.window() && !reached()) {
+      const Instant before = core_.now();
       rest(deadline);
-      spin_.slept(core_.now() - now);
+      now = core_.now();
+      spin_.slept(now - before);
     }
     leading_.store(false, std::memory_order_release);
-    now = core_.now();
   }
   news();  // Hands the lead to another waiter.
   return true;
@@ -173,6 +186,7 @@ void Lane::wait_as_follower(const std::function<bool()>& reached, Instant deadli
   if (reached() || (!driven() && !leading_.load(std::memory_order_relaxed))) return;
   followers_.fetch_add(1, std::memory_order_seq_cst);
   followers_mutex_.lock();
+  (void)ended_.load(std::memory_order_seq_cst);  // After it `reached` sees what came before any news that missed us.
   if (!reached() && (driven() || leading_.load(std::memory_order_seq_cst))) {
     followers_wake_.wait_until(followers_mutex_, std::min(deadline, Clock::steady().now() + kFollowerNap));
   }
@@ -181,9 +195,9 @@ void Lane::wait_as_follower(const std::function<bool()>& reached, Instant deadli
 }
 
 void Lane::news() {
-  ended_.fetch_add(1, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (followers_.load(std::memory_order_relaxed) == 0) return;
+  // In the one order of all these: if this load misses a follower, its load of `ended_` comes later and finds the news.
+  ended_.fetch_add(1, std::memory_order_seq_cst);
+  if (followers_.load(std::memory_order_seq_cst) == 0) return;
   followers_mutex_.lock();
   followers_wake_.notify_all();
   followers_mutex_.unlock();

@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "base/mpsc_ring.h"
 #include "base/mutex.h"
+#include "base/recent_clock.h"
 #include "base/spin.h"
 #include "base/spin_window.h"
 
@@ -47,7 +48,7 @@ class Runner {
 
 class HAWSER_CAPABILITY("lane") Lane {
  public:
-  explicit Lane(Core& core) : core_(core), submissions_(kSubmissionsMax) {}
+  Lane(Core& core, const Clock& clock) : core_(core), clock_(clock), submissions_(kSubmissionsMax) {}
   Status open();
 
   // The lock. `lock` asks a spinning driver to give way.
@@ -55,6 +56,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   void lock() HAWSER_ACQUIRE();
   void unlock() HAWSER_RELEASE() { mutex_.unlock(); }
 
+  /// The time of a turn: at most a microsecond old, and cheap.
+  Instant now() HAWSER_REQUIRES(this) { return clock_.now(); }
   /// One bounded round of work. Returns how much was done.
   std::size_t turn(Instant now) HAWSER_REQUIRES(this);
   /// Takes in what submitters left, at most so many; a turn does so by itself.
@@ -104,6 +107,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   std::uint64_t ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
+  bool nothing_new(Instant now) HAWSER_REQUIRES(this);
   bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
   void wait_as_follower(const std::function<bool()>& reached, Instant deadline);
   void arm_event_fd();
@@ -112,6 +116,7 @@ class HAWSER_CAPABILITY("lane") Lane {
 
   Core& core_;
   base::Mutex mutex_;
+  base::RecentClock clock_;  ///< Of turns. Under the lock.
   std::atomic<int> contenders_{0};
   base::MpscRing<Slot*> submissions_;
   std::atomic<bool> cancels_{false};

@@ -112,6 +112,16 @@ RemoteRange whole(std::shared_ptr<const RemoteRegion> region) {
   return {.region = std::move(region), .offset = 0, .size = size};
 }
 
+/// Only a session that has to be opened needs it.
+Instant time_for(Core& core, const Session& session) HAWSER_REQUIRES(core.lane) {
+  return session.control_serial != 0 ? Instant() : core.lane.now();
+}
+
+/// Where a ring took a message there is nothing left to do; but only a turn finds what goes to the agent itself.
+void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(core.lane) {
+  if (core.engine.has_work() || to.is_self) core.lane.turn(core.lane.now());
+}
+
 }  // namespace
 }  // namespace hawser::agent
 
@@ -244,8 +254,9 @@ Status Peer::notify(std::string_view text) const {
   }
   if (state() == PeerState::kDown) return core->down_status(*core_);
   core->lane.lock();
-  const Status status = core->engine.notify(core->engine.session(core_), text, core->now());
-  core->lane.turn(core->now());
+  agent::Session& session = core->engine.session(core_);
+  const Status status = core->engine.notify(session, text, agent::time_for(*core, session));
+  agent::turn_if_needed(*core, *core_);
   core->lane.unlock();
   core->lane.wake();
   return status;
@@ -261,8 +272,9 @@ Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes) const
   }
   if (state() == PeerState::kDown) return core->down_status(*core_);
   core->lane.lock();
-  const Status status = core->engine.send(core->engine.session(core_), channel, bytes, core->now());
-  core->lane.turn(core->now());
+  agent::Session& session = core->engine.session(core_);
+  const Status status = core->engine.send(session, channel, bytes, agent::time_for(*core, session));
+  agent::turn_if_needed(*core, *core_);
   core->lane.unlock();
   core->lane.wake();
   return status;

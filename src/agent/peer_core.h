@@ -54,6 +54,34 @@ class NotifyCredit {
   proto::CreditSender credit_ HAWSER_GUARDED_BY(lock_){kFirstCredit};
 };
 
+/// What the user released of a peer's notifications, and the lane has not told yet. One word: it is counted at each one
+/// that is taken. Thread-safe.
+class Released {
+ public:
+  struct Sum {
+    std::uint32_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Beyond this the lane has to take it. Far from what the word holds: many threads may add at once.
+  static constexpr Sum kMost{.messages = 1u << 20, .bytes = std::uint64_t{1} << 36};
+
+  /// One message more; answers what there is now.
+  Sum add(std::size_t bytes) {
+    const std::uint64_t one = std::uint64_t{1} << kBytesBits | bytes;
+    return sum_of(word_.fetch_add(one, std::memory_order_acq_rel) + one);
+  }
+  Sum sum() const { return sum_of(word_.load(std::memory_order_acquire)); }
+  Sum take() { return sum_of(word_.exchange(0, std::memory_order_acq_rel)); }
+
+ private:
+  static constexpr int kBytesBits = 40;
+  static constexpr Sum sum_of(std::uint64_t word) {
+    return {.messages = static_cast<std::uint32_t>(word >> kBytesBits),
+            .bytes = word & ((std::uint64_t{1} << kBytesBits) - 1)};
+  }
+  std::atomic<std::uint64_t> word_{0};
+};
+
 /// What chunks for a peer may hold, while its card and the agent's backends are the same.
 struct KnownChunkLimits {
   plan::ChunkLimits limits;
@@ -70,9 +98,7 @@ struct PeerCore {
   const base::Id128 incarnation;
   bool is_self = false;  ///< Set before it is shared.
   std::atomic<PeerState> state{PeerState::kKnown};
-  /// What the user released of its notifications and messages, and the lane has not told yet.
-  std::atomic<std::uint32_t> released_messages{0};
-  std::atomic<std::uint64_t> released_bytes{0};
+  Released released;
   /// Places in its inbox. Shared, for submit takes them also where it leaves the rest to the lane's holder.
   NotifyCredit notify_out;
 

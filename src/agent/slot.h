@@ -118,7 +118,7 @@ class SlotPool {
   void recycle(Slot* slot) HAWSER_REQUIRES(lock_);
 
   const std::uint32_t limit_;
-  const std::uint32_t forks_ = forks_so_far();
+  const std::uint32_t forks_ = watch_forks();
   base::SpinLock lock_;
   std::vector<std::unique_ptr<Slot[]>> segments_;  ///< Reserved to its bound: `at` needs no lock.
   std::vector<std::uint32_t> free_ HAWSER_GUARDED_BY(lock_);

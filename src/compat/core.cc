@@ -32,7 +32,7 @@ AgentCore::AgentCore(std::string_view name, const AgentConfig& config, AgentOpti
       config_(config),
       telemetry_(telemetry_wanted(environment_of(config), config.capture_telemetry)),
       pid_(::getpid()),
-      forks_(agent::forks_so_far()),
+      forks_(agent::watch_forks()),
       options_(std::move(options)),
       etcd_(std::move(etcd)),
       log_(options_.log) {}

@@ -75,7 +75,7 @@ void Judge::check_credit(Life& from, Life& to) {
   }
   // What was read and is not told yet is kept in the peer's book, for notifications only.
   check_room(from, to, "notifications", out->peer->notify_out.state(), in->notify_in,
-             in->peer->released_messages.load());
+             in->peer->released.sum().messages);
   for (const auto& [channel, state] : in->channels) {
     const auto sent = out->channels.find(channel);
     if (!state.in || sent == out->channels.end() || failed()) continue;

@@ -1,0 +1,40 @@
+#include "base/recent_clock.h"
+
+#include <array>
+#include <string_view>
+
+#include "base/small_file.h"
+
+namespace hawser::base {
+namespace {
+
+/// The kernel takes these sources only after it has found the counter to be steady and the same on all cores.
+bool is_by_counter(std::string_view source) {
+  return source == "tsc" || source == "kvm-clock" || source == "hyperv_clocksource_tsc_page";
+}
+
+}  // namespace
+
+bool counter_keeps_time() noexcept {
+#if defined(__x86_64__)
+  static const bool keeps = [] {
+    std::array<char, kSmallFileMax> room;
+    return is_by_counter(read_small_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", room));
+  }();
+  return keeps;
+#else
+  return false;
+#endif
+}
+
+RecentClock::RecentClock(const Clock& clock)
+    : clock_(clock), counts_(&clock == &Clock::steady() && counter_keeps_time()) {}
+
+Instant RecentClock::read() {
+  if (counts_) read_at_ = ticks();
+  reuses_ = 0;
+  last_ = clock_.now();
+  return last_;
+}
+
+}  // namespace hawser::base

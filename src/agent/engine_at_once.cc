@@ -78,7 +78,8 @@ bool Engine::move_and_tell(const PlanCore& plan, Session& session, const PathEnt
 
 bool Engine::tell_at_once(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify) {
   const std::span<const std::byte> body = std::as_bytes(std::span(notify));
-  const wire::Arrive arrive{.seq = session.link_out.next_seq(), .transfer = id, .oldest = id, .notify = body};
+  // Finished with this message, and there is no other: the peer need not remember it.
+  const wire::Arrive arrive{.seq = session.link_out.next_seq(), .transfer = id, .oldest = id + 1, .notify = body};
   std::array<std::byte, wire::kHeadMax> head;
   if (!entry.path->send(Priority::kRealtime, wire::encode(arrive, head), body)) return false;
   session.link_out.pass();

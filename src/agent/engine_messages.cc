@@ -25,6 +25,7 @@ wire::CreditLimits channel_window(std::uint32_t credit) {
 
 bool Engine::push_reliable(Session& session, std::span<const std::byte> head, std::span<const std::byte> body) {
   PathEntry* control = session.control();
+  if (control != nullptr && control->backend != favourite_) others_turned_ = Instant::min();  // An answer is likely.
   if (control != nullptr && session.link_out.can_pass()) {
     if (control->path->send(Priority::kRealtime, head, body)) {
       session.link_out.pass();
@@ -344,7 +345,9 @@ Status Engine::on_arrive(Session& session, const wire::Arrive& arrive) {
   } else {
     const std::uint64_t cookie = session.next_cookie++;
     const std::uint32_t chunks = base::planted(base::Planted::kNotifyBeforeBytes) ? 0 : arrive.chunks;
-    const proto::ArrivalResult result = session.arrivals.on_arrive(arrive.transfer, chunks, cookie);
+    const bool is_whole = chunks == 0 && arrive.oldest > arrive.transfer;
+    const proto::ArrivalResult result = is_whole ? session.arrivals.on_whole(arrive.transfer, cookie)
+                                                 : session.arrivals.on_arrive(arrive.transfer, chunks, cookie);
     switch (result.state) {
       case proto::ArrivalState::kComplete:
         if (result.cookie != cookie) {
@@ -470,10 +473,9 @@ void Engine::open_channel(std::uint32_t channel, std::uint32_t credit, Instant n
 void Engine::release_notifications(const std::shared_ptr<PeerCore>& peer) {
   if (!peer->session) return;
   Session& session = *peer->session;
-  const std::uint64_t bytes = peer->released_bytes.exchange(0, std::memory_order_acq_rel);
-  const std::uint32_t count = peer->released_messages.exchange(0, std::memory_order_acq_rel);
+  const Released::Sum all = peer->released.take();
   bool due = false;
-  for (std::uint32_t i = 0; i < count; ++i) due = session.notify_in.on_release(i == 0 ? bytes : 0) || due;
+  for (std::uint32_t i = 0; i < all.messages; ++i) due = session.notify_in.on_release(i == 0 ? all.bytes : 0) || due;
   if (due) {
     session.credit_owed = true;
     enlist(session);

@@ -52,6 +52,12 @@ ArrivalResult ArrivalTable::on_arrive(std::uint64_t transfer, std::uint32_t chun
   return finish_if_all(*record);
 }
 
+ArrivalResult ArrivalTable::on_whole(std::uint64_t transfer, std::uint64_t cookie) {
+  const bool known = transfer < oldest_ || (!records_.empty() && records_[place_of(transfer)].transfer == transfer);
+  if (known || transfer == 0) return on_arrive(transfer, 0, cookie);
+  return {ArrivalState::kComplete, cookie};
+}
+
 std::optional<std::uint64_t> ArrivalTable::cancel(std::uint64_t transfer) {
   Record* record = transfer == 0 ? nullptr : find_or_add(transfer);
   if (record == nullptr || record->complete) return std::nullopt;

@@ -49,6 +49,9 @@ class ArrivalTable {
   /// follow another, when not all chunks went over paths that tell of them: it completes what still waits, and the
   /// answer holds the cookie of the first.
   ArrivalResult on_arrive(std::uint64_t transfer, std::uint32_t chunks, std::uint64_t cookie);
+  /// on_arrive with 0 chunks, of one whose initiator says in the same message that it is finished (its `oldest` is
+  /// beyond it): mostly nothing was heard of it before, and nothing has to be kept. `retire` must follow.
+  ArrivalResult on_whole(std::uint64_t transfer, std::uint64_t cookie);
   /// The transfer ended badly: nothing more is expected of it. The cookie of its Arrive, if that was still waiting.
   std::optional<std::uint64_t> cancel(std::uint64_t transfer);
   /// Every transfer below `oldest` is finished at the initiator: those without an Arrive will get none. Those that

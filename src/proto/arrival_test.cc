@@ -37,6 +37,28 @@ TEST(Arrival, WithoutChunksItIsThereAtOnce) {
   EXPECT_EQ(table.on_arrive(6, 0, 2).state, State::kComplete);
 }
 
+TEST(Arrival, AWholeOneIsToldOnceAndNotKept) {
+  ArrivalTable table;
+  const ArrivalResult first = table.on_whole(7, 1);
+  EXPECT_EQ(first.state, ArrivalState::kComplete);
+  EXPECT_EQ(first.cookie, 1u);
+  table.retire(8);
+  EXPECT_EQ(table.count(), 0u);
+  EXPECT_EQ(table.on_whole(7, 2).state, ArrivalState::kIgnored);
+  EXPECT_EQ(table.on_chunk(7, 0).state, ArrivalState::kIgnored);
+  EXPECT_EQ(table.on_arrive(7, 3, 4).state, ArrivalState::kIgnored);
+  EXPECT_EQ(table.on_whole(0, 5).state, ArrivalState::kCorrupt);
+}
+
+TEST(Arrival, AWholeOneCompletesWhatWasHeardOfItBefore) {
+  ArrivalTable table;
+  EXPECT_EQ(table.on_arrive(7, 2, 1).state, ArrivalState::kWaiting);
+  const ArrivalResult whole = table.on_whole(7, 2);
+  EXPECT_EQ(whole.state, ArrivalState::kComplete);
+  EXPECT_EQ(whole.cookie, 1u);
+  EXPECT_EQ(table.on_whole(7, 3).state, ArrivalState::kIgnored);
+}
+
 TEST(Arrival, DuplicatesAreIgnored) {
   ArrivalTable table;
   EXPECT_EQ(table.on_chunk(5, 0).state, State::kWaiting);

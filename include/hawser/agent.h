@@ -150,6 +150,8 @@ class HAWSER_API Agent {
   /// Lets peers send on `channel` (>= 16): up to `credit` messages may wait here unread, per peer.
   Status open_channel(std::uint32_t channel, std::uint32_t credit = 64);
   std::optional<Message> take_message(std::uint32_t channel);
+  /// Fills `out` in place, as take_notifications does: all of it at once costs little more than one.
+  std::size_t take_messages(std::uint32_t channel, std::span<Message> out);
 
   // Signals: 64-bit words in regions of this agent. Reading acquires.
   Result<std::uint64_t> read_signal(const LocalRange& word) const;

@@ -156,15 +156,22 @@ Status Agent::open_channel(std::uint32_t channel, std::uint32_t credit) {
 }
 
 std::optional<Message> Agent::take_message(std::uint32_t channel) {
-  std::optional<Message> message = core_->inbox.take_message(channel);
-  if (!message) return message;
+  Message one;
+  if (take_messages(channel, {&one, 1}) == 0) return std::nullopt;
+  return one;
+}
+
+std::size_t Agent::take_messages(std::uint32_t channel, std::span<Message> out) {
+  const std::size_t taken = core_->inbox.take_messages(channel, out);
+  if (taken == 0) return 0;
   core_->lane.lock();
-  if (message->peer.state() != PeerState::kDown) {
-    core_->engine.release_message(core_->engine.session(message->peer.core()), channel, message->bytes.size());
+  for (const Message& message : out.first(taken)) {
+    if (message.peer.state() == PeerState::kDown) continue;
+    core_->engine.release_message(core_->engine.session(message.peer.core()), channel, message.bytes.size());
   }
   core_->lane.unlock();
   core_->lane.wake();
-  return message;
+  return taken;
 }
 
 Result<std::uint64_t> Agent::read_signal(const LocalRange& word) const {

@@ -44,6 +44,7 @@ void Core::forget(const PeerCore& peer) {
   const base::MutexLock lock(mutex_);
   const auto found = peers_.find(peer.incarnation);
   if (found != peers_.end() && found->second.get() == &peer) peers_.erase(found);
+  inbox.let_go_of(peer);
 }
 
 Status Core::down_status(PeerCore& peer) const {

@@ -3,23 +3,12 @@
 #include "base/planted.h"
 
 namespace hawser::agent {
-void Inbox::grow() {
-  constexpr std::size_t kFirst = 64;
-  std::vector<Entry> larger(ring_.empty() ? kFirst : ring_.size() * 2);
-  for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(ring_[(head_ + i) & (ring_.size() - 1)]);
-  ring_ = std::move(larger);
-  head_ = 0;
-}
 
 void Inbox::push_notification(const std::shared_ptr<PeerCore>& from, std::string_view text) {
   {
     const base::SpinGuard guard(lock_);
-    if (count_ == ring_.size()) grow();
-    Entry& entry = ring_[(head_ + count_) & (ring_.size() - 1)];
-    entry.from = from;
-    entry.text.assign(text);
-    ++count_;
-    notifications_waiting_.store(count_, std::memory_order_release);
+    notifications_.push(from, text);
+    notifications_waiting_.store(notifications_.size(), std::memory_order_release);
   }
   count_arrival();
 }
@@ -28,36 +17,42 @@ std::size_t Inbox::take_notifications(std::span<Notification> out) {
   if (!has_notifications()) return 0;
   const base::SpinGuard guard(lock_);
   std::size_t taken = 0;
-  while (taken < out.size() && count_ > 0) {
-    Entry& entry = ring_[head_];
-    out[taken].peer = Peer(std::move(entry.from));
-    std::swap(out[taken].text, entry.text);  // Both strings keep a buffer: nothing is allocated in a steady flow.
-    ++taken;
-    head_ = (head_ + 1) & (ring_.size() - 1);
-    --count_;
+  for (; taken < out.size() && notifications_.size() > 0; ++taken) {
+    notifications_.take(&out[taken].peer, &out[taken].text);
   }
-  notifications_waiting_.store(count_, std::memory_order_release);
+  notifications_waiting_.store(notifications_.size(), std::memory_order_release);
   return taken;
+}
+
+void Inbox::let_go_of(const PeerCore& peer) {
+  const base::SpinGuard guard(lock_);
+  notifications_.let_go_of(peer);
+  for (auto& [channel, ring] : messages_) ring.let_go_of(peer);
 }
 
 void Inbox::push_message(const std::shared_ptr<PeerCore>& from, std::uint32_t channel, std::string_view bytes) {
   {
     const base::SpinGuard guard(lock_);
-    std::deque<Message>& queue = messages_[channel];
-    const auto place = base::planted(base::Planted::kMessageReordered) ? queue.begin() : queue.end();
-    queue.insert(place, Message{.peer = Peer(from), .channel = channel, .bytes = std::string(bytes)});
+    WaitingRing& ring = messages_[channel];
+    ring.push(from, bytes);
+    if (base::planted(base::Planted::kMessageReordered)) ring.put_newest_first();
+    messages_waiting_.store(messages_waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   count_arrival();
 }
 
-std::optional<Message> Inbox::take_message(std::uint32_t channel) {
+std::size_t Inbox::take_messages(std::uint32_t channel, std::span<Message> out) {
+  if (messages_waiting_.load(std::memory_order_acquire) == 0) return 0;
   const base::SpinGuard guard(lock_);
   const auto found = messages_.find(channel);
-  if (found == messages_.end()) return std::nullopt;
-  Message message = std::move(found->second.front());
-  found->second.pop_front();
-  if (found->second.empty()) messages_.erase(found);
-  return message;
+  if (found == messages_.end()) return 0;
+  std::size_t taken = 0;
+  for (; taken < out.size() && found->second.size() > 0; ++taken) {
+    found->second.take(&out[taken].peer, &out[taken].bytes);
+    out[taken].channel = channel;
+  }
+  messages_waiting_.store(messages_waiting_.load(std::memory_order_relaxed) - taken, std::memory_order_release);
+  return taken;
 }
 
 void Inbox::push_event(PeerEvent event) {

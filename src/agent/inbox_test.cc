@@ -30,14 +30,66 @@ TEST(Inbox, KeepsNotificationsInOrderWhileItsRingGrowsAndTurns) {
   EXPECT_EQ(out[0].peer.name(), "p");
 }
 
+TEST(Inbox, APeerThatIsForgottenIsNotKeptByPlacesThatItHadFilled) {
+  Inbox inbox(4);
+  const auto other = peer("other");
+  auto from = peer("p");
+  const std::weak_ptr<PeerCore> watch = from;
+  Notification out;
+  for (const auto& sender : {from, other, from}) inbox.push_notification(sender, "x");
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(inbox.take_notifications({&out, 1}), 1u);
+  EXPECT_EQ(out.peer.name(), "other");
+  inbox.let_go_of(*from);
+  from.reset();
+  EXPECT_FALSE(watch.expired());  // One of its notifications still waits.
+  ASSERT_EQ(inbox.take_notifications({&out, 1}), 1u);
+  EXPECT_EQ(out.peer.name(), "p");
+  inbox.let_go_of(*out.peer.core());
+  out = {};
+  EXPECT_TRUE(watch.expired());
+}
+
 TEST(Inbox, MessagesAreTakenByChannel) {
   Inbox inbox(4);
   inbox.push_message(peer("a"), 16, "x");
   inbox.push_message(peer("a"), 17, "y");
-  EXPECT_FALSE(inbox.take_message(18));
-  EXPECT_EQ(inbox.take_message(17)->bytes, "y");
-  EXPECT_FALSE(inbox.take_message(17));
-  EXPECT_EQ(inbox.take_message(16)->bytes, "x");
+  std::array<Message, 2> out;
+  EXPECT_EQ(inbox.take_messages(18, out), 0u);
+  ASSERT_EQ(inbox.take_messages(17, out), 1u);
+  EXPECT_EQ(out[0].bytes, "y");
+  EXPECT_EQ(out[0].channel, 17u);
+  EXPECT_EQ(inbox.take_messages(17, out), 0u);
+  ASSERT_EQ(inbox.take_messages(16, out), 1u);
+  EXPECT_EQ(out[0].bytes, "x");
+  EXPECT_EQ(out[0].channel, 16u);
+}
+
+TEST(Inbox, MessagesComeInOrderHoweverManyAreTakenAtOnce) {
+  Inbox inbox(4);
+  const auto from = peer("p");
+  int pushed = 0, taken = 0;
+  std::array<Message, 7> out;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 5 + round % 5; ++i) inbox.push_message(from, 16, std::to_string(pushed++));
+    const std::size_t count = inbox.take_messages(16, out);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(out[i].bytes, std::to_string(taken++));
+  }
+  EXPECT_GT(taken, 300);
+}
+
+TEST(Inbox, LargeBuffersDoNotStay) {
+  Inbox inbox(4);
+  const auto from = peer("p");
+  Message out;
+  for (int i = 0; i < 20; ++i) {  // More often than there are places.
+    inbox.push_message(from, 16, std::string(64 * 1024, 'x'));
+    ASSERT_EQ(inbox.take_messages(16, {&out, 1}), 1u);
+    ASSERT_EQ(out.bytes.size(), 64u * 1024);
+    out.bytes.assign("small");  // Its buffer goes into the place of the next one.
+    inbox.push_message(from, 16, "y");
+    ASSERT_EQ(inbox.take_messages(16, {&out, 1}), 1u);
+    EXPECT_LT(out.bytes.capacity(), 64u * 1024);
+  }
 }
 
 TEST(Inbox, DropsTheOldestEventsAndCountsThem) {

@@ -20,14 +20,16 @@ struct Hooks {
 };
 
 struct Options {
-  std::string socket_dir;                      ///< Empty: chosen, see Place::open.
-  std::uint32_t ring_bytes = 256 * 1024;       ///< Of one direction; a power of two.
-  std::uint64_t inline_bytes_max = 64 * 1024;  ///< Chunks up to this size are copied inside submit.
-  bool map = true;                             ///< Map peers' arenas; else all goes by cross-memory attach.
-  bool attach = true;                          ///< Use cross-memory attach.
-  bool allow_attach = false;                   ///< Let any process of this user attach to us where Yama forbids it.
-  bool membarrier = true;                      ///< Pins without fences, where both sides can.
-  std::uint32_t hot_paths = 16;                ///< Paths polled each turn; others have a doorbell.
+  std::string socket_dir;                 ///< Empty: chosen, see Place::open.
+  std::uint32_t ring_bytes = 256 * 1024;  ///< Of one direction; a power of two.
+  /// Chunks up to this size are copied inside submit; up to 16 times as much where a transfer is one chunk, no driver
+  /// runs the agent and nothing waits: its next poll would take as long.
+  std::uint64_t inline_bytes_max = 64 * 1024;
+  bool map = true;               ///< Map peers' arenas; else all goes by cross-memory attach.
+  bool attach = true;            ///< Use cross-memory attach.
+  bool allow_attach = false;     ///< Let any process of this user attach to us where Yama forbids it.
+  bool membarrier = true;        ///< Pins without fences, where both sides can.
+  std::uint32_t hot_paths = 16;  ///< Paths polled each turn; others have a doorbell.
   Hooks hooks;
 
   Params in_force;

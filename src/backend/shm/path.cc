@@ -100,8 +100,9 @@ Submitted ShmPath::submit(std::span<const Chunk> chunks, Instant) {
 
 bool ShmPath::move_at_once(const Chunk& chunk) {
   if (stage_ != Stage::kUp || job_count_ != 0) return false;
-  std::uint64_t allowance = kAtOnceMax;
-  return copy_at_once({&chunk, 1}, port_.options().inline_bytes_max, allowance) == 1;
+  // Whoever asks for this would have to do the copy in its next turn.
+  std::uint64_t allowance = kAloneFactor * port_.options().inline_bytes_max;
+  return copy_at_once({&chunk, 1}, allowance, allowance) == 1;
 }
 
 /// Copies small chunks here and now; stops at the first that is not small, not mapped or not right, or goes beyond

@@ -155,6 +155,7 @@ class ShmPath final : public Path {
 
   static constexpr std::uint32_t kJobsMax = 64;            ///< Chunks taken and not ended.
   static constexpr std::uint64_t kAtOnceMax = 256 * 1024;  ///< Bytes copied by one submit.
+  static constexpr std::uint64_t kAloneFactor = 16;        ///< What is alone may be so much larger than what may wait.
   /// Bytes copied between two looks for messages, past the caches and through them: 2 and 5 us.
   static constexpr std::uint64_t kStreamStep = 32 * 1024;
   static constexpr std::uint64_t kCachedStep = 256 * 1024;

@@ -19,6 +19,7 @@ from cli_test import PROGRAM, Serve, run, run_json, same_file
 
 BUSY, DISCONNECTED, CANCELLED, FAILED = 14, 15, 17, 20
 CHUNK = 4 << 20
+UNDER_WAY = 8 * CHUNK  # More than that in the part, and one chunk at least is whole.
 SIZE = 96 << 20
 TRIES = 20  # A copy may be over before it is stopped.
 
@@ -38,6 +39,14 @@ def fill(path, size=SIZE):
     return path
 
 
+def allocated(path):
+    """Bytes of the file that are there: chunks come in any order, so its size says nothing."""
+    try:
+        return path.stat().st_blocks * 512
+    except FileNotFoundError:  # Not made yet, or it has its own name by now.
+        return 0
+
+
 class Stopped:
     """A copy of a large file, stopped (SIGSTOP) between its first chunk and its last."""
 
@@ -53,7 +62,7 @@ class Stopped:
             self.copy.unlink(missing_ok=True)
             self.process = subprocess.Popen([PROGRAM, "cp", *options, *self.paths], stdout=subprocess.PIPE,
                                             stderr=subprocess.PIPE, text=True)
-            while self.process.poll() is None and not (self.part.exists() and self.part.stat().st_size):
+            while self.process.poll() is None and allocated(self.part) <= UNDER_WAY:
                 time.sleep(0.0005)
             self.process.send_signal(signal.SIGSTOP)
             if self.process.poll() is None and not self.copy.exists():

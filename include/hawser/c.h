@@ -66,6 +66,8 @@ HAWSER_C_API int hawser_agent_allocate(hawser_agent agent, const hawser_region_o
 HAWSER_C_API int hawser_agent_add_file(hawser_agent agent, const hawser_file_options* options, hawser_region* out);
 HAWSER_C_API int hawser_query_file(const char* path, hawser_file_info* out); /* Not there: good, `exists` is 0. */
 HAWSER_C_API int hawser_query_descriptor(int descriptor, hawser_file_info* out);
+/* For hawser_agent_options.segments, while that runs: `into` is what it was given. Since HAWSER_C_ABI 4. */
+HAWSER_C_API int hawser_segments_add(hawser_segments into, const hawser_segment* segment);
 HAWSER_C_API int hawser_region_info_get(hawser_region region, hawser_region_info* out);
 /* 0: peers of this host can map it (allocated, or adopted: docs/config.md). Else the last error says why not. */
 HAWSER_C_API int hawser_region_mappable(hawser_region region);

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HAWSER_C_ABI 3u /* Grows when something is added; nothing is taken away. */
+#define HAWSER_C_ABI 4u /* Grows when something is added; nothing is taken away. */
 #define HAWSER_FOREVER INT64_MAX
 #define HAWSER_MESSAGE_MAX 65536u
 #define HAWSER_CHANNEL_MIN 16u /* Of messages. */
@@ -72,6 +72,7 @@ typedef struct hawser_queue { uint64_t id; } hawser_queue;
 typedef struct hawser_directory { uint64_t id; } hawser_directory;
 typedef struct hawser_driver { uint64_t id; } hawser_driver;
 typedef struct hawser_atomic { uint64_t id; } hawser_atomic;
+typedef struct hawser_segments { uint64_t id; } hawser_segments;
 /* clang-format on */
 
 /* Structs without `size` never change. */
@@ -109,6 +110,16 @@ typedef struct hawser_error {
   const char *text, *message, *peer, *device, *advice;
 } hawser_error;
 
+/* A run of device memory that an allocator mapped piece by piece: MemorySegment in memory.h. */
+typedef struct hawser_segment {
+  uint32_t size;
+  uint32_t device_kind, device_ordinal; /* 0: HAWSER_DEVICE_CUDA. */
+  uint32_t reserved;
+  void* base;
+  uint64_t bytes;      /* What is mapped now, without a gap. It may grow at its end. */
+  uint64_t generation; /* Another number once any of it was mapped anew; 0: the allocator cannot tell. */
+} hawser_segment;
+
 typedef struct hawser_agent_options {
   uint32_t size;
   uint32_t flags;   /* HAWSER_AGENT_* */
@@ -123,6 +134,12 @@ typedef struct hawser_agent_options {
   const char* config_file;    /* Null: the one that HAWSER_CONFIG names, or none. */
   hawser_directory directory; /* 0: the one of the settings, if any. */
   hawser_driver driver;       /* 0: a thread of the agent's own. */
+  /* Since HAWSER_C_ABI 4. Tells all segments that there are now by hawser_segments_add(into, ...) and returns 0;
+     another code leaves those that were told before. Asked when memory of a device is registered that no known segment
+     covers, by the thread that registers it (in hawser_agent_add_region or hawser_agent_add_backend). It must not call
+     the agent. It and its context stay until the agent is released and no call of it runs. Null: no segments. */
+  int (*segments)(void* context, hawser_segments into);
+  void* segments_context;
 } hawser_agent_options;
 
 typedef struct hawser_driver_options { /* Threads that run several agents. */

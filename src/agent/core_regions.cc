@@ -252,18 +252,20 @@ Core::Registered Core::register_regions(std::string_view call, std::span<const F
   for (std::size_t i = 0; i < entries.size(); ++i) {
     joining[i].region = std::make_shared<LocalRegion>(shared_from_this(), entries[i], huge_pages);
   }
-  bool is_told = false;
-  while (!is_told) {  // No more often than backends open.
-    // Without the lane's lock: a NIC takes seconds to register much memory, and heartbeats must go on.
+  const auto tell = [&] {
     for (std::size_t i = 0; i < entries.size() && made.status.ok(); ++i) {
       made.status = tell_backends(backends, &joining[i]);
       made.wrong = i;
     }
+  };
+  tell();  // Without the lane's lock: a NIC takes seconds to register much memory, and heartbeats must go on.
+  lane.lock();
+  while (made.status.ok() && add_opened(&backends)) {  // No more often than backends open.
+    lane.unlock();
+    tell();
     lane.lock();
-    if (made.status.ok()) made.status = usable(call);  // It may have been closed meanwhile.
-    is_told = !made.status.ok() || !add_opened(&backends);
-    if (!is_told) lane.unlock();
   }
+  if (made.status.ok()) made.status = usable(call);  // It may have been closed meanwhile.
   if (made.status.ok()) book(joining);
   const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
   lane.unlock();

@@ -3,19 +3,10 @@
 #include <algorithm>
 
 #include "agent/core.h"
-#include "backend/file/factory.h"
-#include "backend/loopback/factory.h"
 #include "backend/plugin.h"
-#include "backend/shm/factory.h"
 #include "backend/tcp/factory.h"
-#include "backend/verbs/factory.h"
 
 namespace hawser::agent {
-
-std::vector<backend::Factory> default_backends() {
-  return {backend::loopback_factory(), backend::shm_factory(), backend::verbs_factory(), backend::tcp_factory(),
-          backend::file_factory()};
-}
 
 std::vector<backend::Factory> all_backends(std::span<const std::string> plugin_paths, const base::Logger& log) {
   std::vector<backend::Factory> all = default_backends();

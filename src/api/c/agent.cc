@@ -67,6 +67,7 @@ Result<AgentOptions> agent_options(const char* call, const hawser_agent_options&
   }
   config.options.driven = (given.flags & HAWSER_AGENT_POLLED) == 0 || (given.flags & HAWSER_AGENT_LOOP) != 0;
   config.options.log.sink = sink_of(given);
+  config.options.segments = segments_of(given);
   return std::move(config.options);
 }
 

@@ -6,12 +6,14 @@
 // is about moving and destroying them, which happens here while nobody uses them (see Handles).
 
 #include <memory>
+#include <vector>
 
 #include <hawser/agent.h>
 #include <hawser/atomic.h>
 #include <hawser/driver.h>
 
 #include "api/c/call.h"
+#include "base/mutex.h"
 
 namespace hawser::api {
 
@@ -100,6 +102,17 @@ struct AtomicObject final : Object {
   static constexpr std::string_view kName = "atomic";
   AtomicOp op;
 };
+
+/// What a user's function was asked for, while it runs.
+struct SegmentsObject final : Object {
+  static constexpr std::uint8_t kKind = 11;
+  static constexpr std::string_view kName = "segments";
+  base::Mutex mutex;
+  std::vector<MemorySegment> told HAWSER_GUARDED_BY(mutex);
+};
+
+/// Empty where the options have none.
+SegmentProvider segments_of(const hawser_agent_options& options);
 
 /// The object behind one of c.h's handles.
 template <typename T, typename Handle>

@@ -46,6 +46,10 @@ class LockedVerbs final : public Verbs {
   ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t size, int access) override {
     return call<&Verbs::reg_mr>(pd, address, size, access);
   }
+  ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t size, std::uint64_t iova, int fd,
+                        int access) override {
+    return call<&Verbs::reg_dmabuf_mr>(pd, offset, size, iova, fd, access);
+  }
   int dereg_mr(ibv_mr* mr) override { return call<&Verbs::dereg_mr>(mr); }
 
   ibv_comp_channel* create_comp_channel(ibv_context* context) override {

@@ -19,7 +19,7 @@ import atexit as _atexit
 import json as _json
 import math as _math
 import weakref as _weakref
-from typing import Any, Optional, Sequence, Union
+from typing import Any, NamedTuple, Optional, Sequence, Union
 
 from . import _aio, _hawser
 from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, Driver,
@@ -31,10 +31,19 @@ from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError,
 __all__ = ["Agent", "AtomicOp", "BusyError", "CancelledError", "Code", "CompletionQueue", "CorruptError", "DeniedError",
            "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Driver", "Error", "FailedError",
            "FileInfo", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",
-           "Plan", "Range", "Region", "RemoteRange", "Table", "TimedOutError", "Transfer", "UnsupportedError", "Watch",
+           "Plan", "Range", "Region", "RemoteRange", "Segment", "Table", "TimedOutError", "Transfer", "UnsupportedError", "Watch",
            "__version__", "empty", "etcd_directory", "file_directory", "inproc_directory", "query_file", "torch_empty"]
 
 Shape = Union[int, Sequence[int]]
+
+
+class Segment(NamedTuple):
+    """A run of a GPU's memory that an allocator mapped piece by piece; for `Agent(segments=...)`."""
+
+    address: int
+    size: int  # Bytes that are mapped now, without a gap. It may grow at its end.
+    gpu: int = 0
+    generation: int = 0  # Another number once any of it was mapped anew; 0: the allocator cannot tell.
 
 
 def _only_agent(agent: Optional[Agent]) -> Agent:

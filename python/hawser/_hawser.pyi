@@ -2,7 +2,7 @@
 
 import builtins
 import os
-from collections.abc import AsyncIterator, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Self, TypeAlias
 
@@ -466,7 +466,8 @@ class Agent:
 
     def __init__(self, name: str | None = None, *, backends: str | Iterable[str] | dict[str, Any] | None = None,
                  directory: Directory | None = None, settings: dict[str, Any] | None = None, config_file: str = "",
-                 environment: bool = True, driver: bool | Driver = True, spin: Seconds = None) -> None: ...
+                 environment: bool = True, driver: bool | Driver = True, spin: Seconds = None,
+                 segments: Callable[[], Iterable[Sequence[int]]] | None = None) -> None: ...
 
     @property
     def name(self) -> str: ...

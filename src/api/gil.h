@@ -43,6 +43,7 @@ class Exit {
   void wait() {
     leaving_thread_ = std::this_thread::get_id();
     asked_.store(true, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // See Inside.
     PyThreadState* const thread = PyEval_SaveThread();
     {
       std::unique_lock<std::mutex> lock(mutex_);
@@ -127,6 +128,31 @@ class Calling {
   ~Calling() { Exit::of_module().leave(); }
   Calling(const Calling&) = delete;
   Calling& operator=(const Calling&) = delete;
+};
+
+/// For any thread, also one of C++ or one that is outside: it has the lock while this lives, if that was `granted`.
+/// Once the interpreter is leaving, nobody is granted it. Counted.
+class Inside {
+ public:
+  Inside() {
+    Exit& exit = Exit::of_module();
+    exit.enter();
+    // With the one in Exit::wait: either that waits for this thread, or this thread sees that it was asked to end.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    granted_ = !exit.asked();
+    if (granted_) state_ = PyGILState_Ensure();
+  }
+  ~Inside() {
+    if (granted_) PyGILState_Release(state_);
+    Exit::of_module().leave();
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  bool granted() const { return granted_; }
+
+ private:
+  bool granted_ = false;
+  PyGILState_STATE state_{};
 };
 
 /// `work()`, with the lock given up meanwhile.

@@ -13,6 +13,8 @@
 namespace hawser::api::python {
 
 AgentState::~AgentState() {
+  const nb::error_scope raised;  // What goes with the function may run Python code.
+  if (segments) segments->forget();
   if (forked()) return;
   outside([&] {
     constexpr Duration kPatience = std::chrono::milliseconds(200);
@@ -113,8 +115,8 @@ void tell_warnings(const LoadedConfig& config, const Texts& settings) {
 }
 
 AgentRef open(const std::optional<std::string>& name, nb::handle backends, const DirectoryHandle* directory,
-              nb::handle settings, const std::string& config_file, bool environment, nb::handle driver,
-              nb::handle spin) {
+              nb::handle settings, const std::string& config_file, bool environment, nb::handle driver, nb::handle spin,
+              nb::handle segments) {
   ConfigSources sources;
   if (environment) sources = ConfigSources::from_process();
   if (!config_file.empty()) sources.file = config_file;
@@ -124,6 +126,8 @@ AgentRef open(const std::optional<std::string>& name, nb::handle backends, const
   AgentOptions options = config.options;
   if (name) options.name = *name;
   if (directory != nullptr) options.directory = directory->directory;
+  const std::shared_ptr<SegmentTeller> teller = segments_of(segments);
+  if (teller) options.segments = [teller] { return teller->ask(); };
   DriverRef its_driver = driver_of(driver, spin);
   options.driven = its_driver != nullptr;
   struct Opened {
@@ -136,8 +140,11 @@ AgentRef open(const std::optional<std::string>& name, nb::handle backends, const
     const Status attached = its_driver ? its_driver->driver.attach(*agent) : Status();
     return {.agent = std::move(*agent), .status = attached};
   });
+  if (!opened.status.ok() && teller) teller->forget();
   check(opened.status);
-  return std::make_shared<AgentState>(std::move(its_driver), std::move(*opened.agent));
+  auto state = std::make_shared<AgentState>(std::move(its_driver), std::move(*opened.agent));
+  state->segments = teller;
+  return state;
 }
 
 nb::object bytes_object(const std::string& bytes) { return nb::bytes(bytes.data(), bytes.size()); }
@@ -261,6 +268,7 @@ void close_agent(const AgentHandle& self, nb::handle timeout) {
   self.state->loop_queue.reset();
   const Status status = outside([&] { return agent.close(patience); });
   self.state->closed = true;
+  if (self.state->segments && status.ok()) self.state->segments->forget();
   if (self.state->wrapper != nullptr) {
     const Calling guard;
     nb::module_::import_("hawser._aio").attr("close_link")(nb::borrow(self.state->wrapper));
@@ -385,14 +393,15 @@ void bind_agents(nb::module_& module) {
       "__init__",
       [](AgentHandle* self, const std::optional<std::string>& name, nb::handle backends,
          const DirectoryHandle* directory, nb::handle settings, const std::string& config_file, bool environment,
-         nb::handle driver, nb::handle spin) {
-        new (self) AgentHandle(open(name, backends, directory, settings, config_file, environment, driver, spin));
+         nb::handle driver, nb::handle spin, nb::handle segments) {
+        new (self)
+            AgentHandle(open(name, backends, directory, settings, config_file, environment, driver, spin, segments));
         self->is_wrapper = true;
         self->state->wrapper = nb::find(*self).ptr();
       },
       nb::arg("name") = nb::none(), nb::kw_only(), nb::arg("backends") = nb::none(), nb::arg("directory") = nb::none(),
       nb::arg("settings") = nb::none(), nb::arg("config_file") = "", nb::arg("environment") = true,
-      nb::arg("driver") = true, nb::arg("spin") = nb::none());
+      nb::arg("driver") = true, nb::arg("spin") = nb::none(), nb::arg("segments") = nb::none());
   agent.def_prop_ro("name", [](const AgentHandle& self) { return text_of(self.state->name); });
   agent.def_prop_ro("incarnation",
                     [](const AgentHandle& self) { return text_of(to_string(agent_of(self.state).incarnation())); });

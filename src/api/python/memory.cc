@@ -8,6 +8,7 @@
 namespace hawser::api::python {
 
 RegionState::~RegionState() {
+  const nb::error_scope raised;  // Who lent the memory may run Python code when it has it back, also while one unwinds.
   constexpr Duration kPatience = std::chrono::seconds(5);
   bool quiet = true;
   if (agent && !agent->forked()) {
@@ -21,6 +22,7 @@ RegionState::~RegionState() {
     if (tensor.is_valid()) (void)new Tensor(tensor);
     return;
   }
+  tensor = {};
   if (has_view) PyBuffer_Release(&view);
 }
 

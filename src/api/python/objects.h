@@ -78,6 +78,22 @@ struct DriverHandle {
 /// What Agent(driver=) says: none, one of its own, a shared one.
 DriverRef driver_of(nb::handle driver, nb::handle spin);
 
+/// A function in Python that tells an allocator's segments. Asked by the thread that registers, whether it has the lock
+/// or not.
+class SegmentTeller {
+ public:
+  explicit SegmentTeller(nb::object function) : function_(std::move(function)) {}
+  Result<std::vector<MemorySegment>> ask();
+  /// With the lock held, before the last reference goes: it may go without. What the function refers to can go, then.
+  void forget() { function_.reset(); }
+
+ private:
+  Result<std::vector<MemorySegment>> ask_inside();
+  nb::object function_;  ///< Under Python's lock; null once its agent is closed.
+};
+/// Null: there is none.
+std::shared_ptr<SegmentTeller> segments_of(nb::handle function);
+
 struct AgentState {
   AgentState(DriverRef its_driver, Agent its_agent)
       : driver(std::move(its_driver)), agent(std::move(its_agent)), name(agent.name()), pid(::getpid()) {}
@@ -94,7 +110,8 @@ struct AgentState {
   std::shared_ptr<CompletionQueue> loop_queue;
   std::uint64_t next_ticket = 0;
   bool closed = false;
-  PyObject* wrapper = nullptr;  ///< Its object in Python while that lives; not owned.
+  std::shared_ptr<SegmentTeller> segments;  ///< Null: none.
+  PyObject* wrapper = nullptr;              ///< Its object in Python while that lives; not owned.
 };
 using AgentRef = std::shared_ptr<AgentState>;
 

@@ -12,25 +12,14 @@
 namespace hawser::api::python {
 namespace {
 
-/// Lets go of what belongs to Python, on whatever thread: it takes the lock for that. Once the interpreter is leaving,
+/// Keeps an object of Python's alive for C++, which lets go of it on whatever thread. Once the interpreter is leaving,
 /// nothing is let go any more.
-template <typename Work>
-void with_lock(Work&& work) {
-  Exit& exit = Exit::of_module();
-  exit.enter();
-  if (!exit.asked()) {
-    const PyGILState_STATE state = PyGILState_Ensure();
-    work();
-    PyGILState_Release(state);
-  }
-  exit.leave();
-}
-
-/// Keeps an object of Python's alive for C++.
 std::shared_ptr<const void> keeper_of(nb::handle object) {
   object.inc_ref();
-  return {static_cast<const void*>(object.ptr()),
-          [](const void* kept) { with_lock([&] { Py_DECREF(static_cast<PyObject*>(const_cast<void*>(kept))); }); }};
+  return {static_cast<const void*>(object.ptr()), [](const void* kept) {
+            const Inside inside;
+            if (inside.granted()) Py_DECREF(static_cast<PyObject*>(const_cast<void*>(kept)));
+          }};
 }
 
 struct RdmaMemoryHandle {

@@ -23,7 +23,7 @@ import warnings
 import weakref
 from typing import Any, AsyncIterator, List, Optional, Tuple
 
-from . import Agent, _aio, _hawser, _rdma_environment
+from . import Agent, Segment, _aio, _hawser, _rdma_environment
 from ._rdma_wait import Operation
 from .errors import Error, InvalidError, NotFoundError, UnsupportedError
 
@@ -84,6 +84,15 @@ def _wanted_backends() -> Optional[List[str]]:
     return names + [name for name in ("loopback",) if name not in names]
 
 
+def _torch_segments() -> List[Segment]:
+    """PyTorch's expandable segments: each is registered whole, and tensors in it share its key."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return []
+    return [Segment(one["address"], one["total_size"], one["device"]) for one in torch.cuda.memory_snapshot()
+            if one.get("is_expandable")]
+
+
 class _Engine:
     """The agent of this process, and its rdma backend."""
 
@@ -95,7 +104,7 @@ class _Engine:
         if wanted is not None:
             settings["mode"] = "lenient"
         try:
-            self.agent = Agent(name, backends=wanted, settings=settings, driver=False)
+            self.agent = Agent(name, backends=wanted, settings=settings, driver=False, segments=_torch_segments)
         except Error as error:
             raise RuntimeError(f"hawser.rdma: no backend could be opened: {error}") from error
         self.open = {each["name"] for each in self.agent.backends() if each["open"]}

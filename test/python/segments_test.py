@@ -178,6 +178,63 @@ def test_it_goes_when_its_agent_is_closed(gpu):
     assert gone() is None
 
 
+class TensorOfGpu:
+    """As much of a torch tensor as hawser.rdma looks at."""
+
+    class Where:
+        type, index = "cuda", 0
+
+    device = Where()
+
+    def __init__(self, gpu, offset, size):
+        self.gpu, self.offset, self.size = gpu, offset, size
+
+    def is_contiguous(self):
+        return True
+
+    def data_ptr(self):
+        return self.gpu.address + self.offset
+
+    def numel(self):
+        return self.size
+
+    def element_size(self):
+        return 1
+
+    def untyped_storage(self):
+        return self
+
+
+class Torch:
+    Tensor = TensorOfGpu
+
+    class cuda:
+        segments = []
+        is_initialized = staticmethod(lambda: True)
+        memory_snapshot = staticmethod(lambda: Torch.cuda.segments)
+
+
+def test_remote_buffers_lie_in_pytorchs_expandable_segments(gpu, monkeypatch):
+    rdma = pytest.importorskip("hawser.rdma")
+    monkeypatch.setitem(sys.modules, "torch", Torch)
+    monkeypatch.setattr(Torch.cuda, "segments", [
+        {"address": gpu.address, "total_size": 2 * ALLOCATION, "device": 0, "is_expandable": True},
+        {"address": gpu.address + 4 * ALLOCATION, "total_size": 2 * ALLOCATION, "device": 0, "is_expandable": False}])
+    devices = 2
+    try:
+        before, _ = exported()
+        first = rdma.RDMABuffer(TensorOfGpu(gpu, ALLOCATION - 500, 100))
+        assert exported() == (before + 2 * devices, 2 * ALLOCATION), "its allocation for itself, its segment for peers"
+        second = rdma.RDMABuffer(TensorOfGpu(gpu, ALLOCATION + 300, 100))
+        assert exported() == (before + 3 * devices, ALLOCATION), "its allocation for itself"
+        third = rdma.RDMABuffer(TensorOfGpu(gpu, 5 * ALLOCATION, 100))
+        assert exported() == (before + 5 * devices, ALLOCATION), "that is in no expandable one"
+        for one in (first, second, third):
+            one.drop().get(timeout=20 * SCALE)
+    finally:
+        rdma.close()
+
+
 AT_EXIT = """
 import sys, threading, time
 sys.path.insert(0, {folder!r})

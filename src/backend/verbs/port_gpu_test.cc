@@ -400,6 +400,19 @@ TEST_F(SegmentedGpuPair, WhatIsInNoSegmentGoesByItsAllocation) {
   EXPECT_EQ(asked, 1);
 }
 
+TEST_F(SegmentedGpuPair, WhatASegmentsKeyIsNotForSharesItsAllocationsBesideIt) {
+  start();
+  ASSERT_TRUE(add(*b, b_gpu.data, 1000).extra.has_value());
+  ASSERT_EQ(b->gpus.driver->exported.size(), 1u);
+  for (int i = 0; i < 3; ++i) {  // As memory is that peers are not to reach.
+    ASSERT_TRUE(add(*b, b_gpu.data + i * 500, 100, {DeviceKind::kCuda, 0}, Rights::kNone).extra.has_value());
+    EXPECT_EQ(b->gpus.driver->exported.size(), 2u);
+  }
+  b->gpus.driver->allocations[b_gpu.address()].buffer_id = 99;
+  ASSERT_TRUE(add(*b, b_gpu.data, 100, {DeviceKind::kCuda, 0}, Rights::kNone).extra.has_value());
+  EXPECT_EQ(b->gpus.driver->exported.size(), 3u) << "it was allocated anew";
+}
+
 TEST_F(SegmentedGpuPair, AProviderThatFailsIsNoFailureOfTheRegion) {
   b_gpus.segments = []() -> Result<std::vector<MemorySegment>> { return Status(Code::kFailed, "no allocator"); };
   start();

@@ -26,20 +26,19 @@ Result<std::vector<Segment>> GpuRegistrations::ask(const hawser::SegmentProvider
   return segments;
 }
 
-std::uint64_t GpuRegistrations::generation(std::uintptr_t address) {
-  const std::uint64_t generation = segments_ != nullptr ? segments_->generation(address) : 0;
-  return generation != 0 ? generation : nic_->memory.generation(address);
-}
-
 std::shared_ptr<Registration> GpuRegistrations::find(const Wanted& wanted) {
-  const std::uint64_t now = generation(wanted.address);
+  // An address may lie in both: segments have generations of their own, and do not serve all rights.
+  const std::uint64_t of_segment = segments_ != nullptr ? segments_->generation(wanted.address) : 0;
+  const std::uint64_t of_allocation = nic_->memory.generation(wanted.address);
   const base::MutexLock lock(mutex_);
   const auto after = shared_.upper_bound(wanted.address);
   if (after == shared_.begin()) return nullptr;
   const auto [first, last] = shared_.equal_range(std::prev(after)->first);
   for (auto place = first; place != last; ++place) {
     Shared& shared = place->second;
-    const bool fits = shared.generation == now && shared.registration->grants(wanted.access) &&
+    const bool is_segment = (shared.generation & kSegmentGeneration) != 0;
+    const bool fits = shared.generation == (is_segment ? of_segment : of_allocation) &&
+                      shared.registration->grants(wanted.access) &&
                       shared.registration->covers(wanted.address, wanted.size);
     if (!fits) continue;
     ++shared.users;

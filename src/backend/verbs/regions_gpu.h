@@ -47,7 +47,6 @@ class GpuRegistrations {
     std::size_t users = 0;
   };
 
-  std::uint64_t generation(std::uintptr_t address);
   std::shared_ptr<Registration> find(const Wanted& wanted) HAWSER_EXCLUDES(mutex_);
   void adopt(const std::shared_ptr<Registration>& registration, std::uint64_t generation) HAWSER_EXCLUDES(mutex_);
   Result<std::vector<Segment>> ask(const hawser::SegmentProvider& provider);

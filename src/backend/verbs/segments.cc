@@ -7,12 +7,6 @@
 #include "base/try.h"
 
 namespace hawser::backend::verbs {
-namespace {
-
-/// Generations of segments are told apart from buffer ids by this bit.
-constexpr std::uint64_t kSegmentGeneration = std::uint64_t{1} << 63;
-
-}  // namespace
 
 SegmentTable::Found SegmentTable::find(std::uintptr_t address, std::size_t size) {
   Found found = look_up(address, size);

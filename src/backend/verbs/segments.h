@@ -53,6 +53,9 @@ class IndirectKeys {
                                                      const Access& access) = 0;
 };
 
+/// Generations of segments are told apart from buffer ids by this bit.
+inline constexpr std::uint64_t kSegmentGeneration = std::uint64_t{1} << 63;
+
 struct SegmentLimits {
   /// Of one piece: a work request's element is 32 bits long, and mappings are whole 2 MiB.
   std::uint64_t piece_bytes_max = (std::uint64_t{4} << 30) - (std::uint64_t{2} << 20);

@@ -34,7 +34,8 @@ MrSpan span_of(const Registration& registration, std::uint32_t index) {
           .lkey = registration.lkey(),
           .rkey = registration.rkey(),
           .index = index,
-          .gpu = static_cast<std::int16_t>(registration.gpu())};
+          .gpu = static_cast<std::int16_t>(registration.gpu()),
+          .node = registration.node()};
 }
 
 }  // namespace
@@ -325,7 +326,8 @@ Keys MrReader::search(std::uintptr_t address, std::size_t size) {
           .size = std::min<std::uint64_t>(size, last_.end - address),
           .lkey = last_.lkey,
           .rkey = last_.rkey,
-          .gpu = last_.gpu};
+          .gpu = last_.gpu,
+          .node = last_.node};
 }
 
 }  // namespace hawser::backend::verbs

@@ -203,7 +203,12 @@ class MrReader {
     const std::uintptr_t offset = address - last_.begin;
     const std::uintptr_t length = last_.end - last_.begin;
     if (same && offset < length && size <= length - offset) [[likely]] {
-      return {.iova = last_.iova + offset, .size = size, .lkey = last_.lkey, .rkey = last_.rkey, .gpu = last_.gpu};
+      return {.iova = last_.iova + offset,
+              .size = size,
+              .lkey = last_.lkey,
+              .rkey = last_.rkey,
+              .gpu = last_.gpu,
+              .node = last_.node};
     }
     return search(address, size);
   }

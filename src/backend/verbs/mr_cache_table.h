@@ -22,6 +22,7 @@ struct MrSpan {
   std::uint32_t rkey = 0;
   std::uint32_t index = 0;  ///< The builder's own.
   std::int16_t gpu = -1;    ///< As Keys'.
+  std::int16_t node = -1;   ///< Likewise.
 };
 
 class MrTable {

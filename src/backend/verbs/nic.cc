@@ -188,6 +188,23 @@ Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>
   return nics;
 }
 
+bool rank_nodes(std::span<const std::shared_ptr<Nic>> nics) {
+  bool any = false;
+  for (std::size_t node = 0; node < Nic::kNodesMax; ++node) {
+    // The class of the way alone: how fast a port is, the load on it tells.
+    const auto class_of = [&](const auto& nic) {
+      return numa_path(nic->device.pci, static_cast<int>(node)).path_class;
+    };
+    for (const auto& nic : nics) {
+      const auto nearer = std::ranges::count_if(nics, [&](const auto& each) { return class_of(each) < class_of(nic); });
+      nic->node_ranks[node].store(static_cast<std::uint8_t>(nearer), std::memory_order_relaxed);
+      if (nearer > 0) nic->ranks_nodes.store(true, std::memory_order_relaxed);
+      any = any || nearer > 0;
+    }
+  }
+  return any;
+}
+
 void rank_ports(std::span<const std::shared_ptr<Nic>> nics, int gpu, const std::string& sysfs_root) {
   if (nics.size() < 2 || nics[0]->gpus == nullptr || gpu < 0) return;
   const auto index = static_cast<std::size_t>(gpu);

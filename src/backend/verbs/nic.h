@@ -53,7 +53,8 @@ struct NicAddress {
 };
 
 struct Nic {
-  static constexpr std::size_t kGpusMax = 64;  ///< Beyond, all ports count as equally near.
+  static constexpr std::size_t kGpusMax = 64;   ///< Beyond, all ports count as equally near.
+  static constexpr std::size_t kNodesMax = 64;  ///< Likewise.
 
   explicit Nic(std::shared_ptr<NicDevice> its_device)
       : shared(std::move(its_device)),
@@ -89,6 +90,14 @@ struct Nic {
   }
   std::atomic<bool> ranks_gpus{false};  ///< Some rank is not 0.
   std::array<std::atomic<std::uint8_t>, kGpusMax> gpu_ranks{};
+
+  /// How many of this agent's ports are at a NUMA node's side while this one is not; 0 for memory of no known node.
+  std::uint8_t node_rank(int node) const {
+    const bool known = node >= 0 && static_cast<std::size_t>(node) < kNodesMax;
+    return known ? node_ranks[static_cast<std::size_t>(node)].load(std::memory_order_relaxed) : std::uint8_t{0};
+  }
+  std::atomic<bool> ranks_nodes{false};  ///< Some rank is not 0.
+  std::array<std::atomic<std::uint8_t>, kNodesMax> node_ranks{};
 
   bool is_srd() const { return type == QueuePairType::kSrd; }
   bool is_ethernet() const { return port.link_layer == LinkLayer::kEthernet; }
@@ -126,6 +135,8 @@ std::shared_ptr<NicDevice> device_among(std::span<const std::shared_ptr<Nic>> ni
 Result<std::vector<std::shared_ptr<Nic>>> open_nics(const std::shared_ptr<Verbs>& verbs,
                                                     std::span<const DeviceInfo> devices, const GpuAccess& gpus,
                                                     VerbsOptions* options);
+/// Tells each port which NUMA nodes others are nearer to. Whether any is.
+bool rank_nodes(std::span<const std::shared_ptr<Nic>> nics);
 /// Tells each port how near it is to a GPU. Where that cannot be found out they stay equal.
 void rank_ports(std::span<const std::shared_ptr<Nic>> nics, int gpu, const std::string& sysfs_root = "/sys");
 /// What a peer told of one of its ports, as the pairing takes it.

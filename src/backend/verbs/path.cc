@@ -73,9 +73,9 @@ VerbsPath::Pair* VerbsPath::best_pair(const Chunk& chunk, const VerbsBinding& bi
 QueuePair::Staged VerbsPath::stage(const Chunk& chunk, const VerbsBinding& binding, Status* why) {
   const bool waits = chunk.priority == Priority::kBulk && chunk.bytes > kSmallChunk;
   std::uint64_t passed = 0;
-  // One may have little under way in bytes, and no request to spare: then the next has its turn.
+  // The nearest one may have no room, or little under way in bytes and no request to spare: then the next has its turn.
   while (Pair* pair = best_pair(chunk, binding, &passed)) {
-    if (waits && pair->qp.bytes_posted() >= shared_.options.window) break;
+    if (waits && pair->qp.bytes_posted() >= shared_.options.window) continue;
     const QueuePair::Staged staged = pair->qp.stage(chunk, binding.keys[pair->remote], why);
     if (staged != QueuePair::Staged::kNoRoom) return staged;
   }

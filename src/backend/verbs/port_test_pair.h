@@ -25,13 +25,15 @@ namespace hawser::backend::verbs {
 inline constexpr Duration kStep = std::chrono::microseconds(10);
 inline constexpr std::size_t kMemory = 4 << 20;
 
-/// What an agent has of GPUs.
+/// What an agent has of GPUs, and where its devices and its memory are.
 struct SideGpus {
   std::shared_ptr<GpuFake> driver;
   hawser::SegmentProvider segments;
   std::shared_ptr<Mlx5> mlx5;
   std::string sysfs_root = "/nowhere";
   std::map<std::string, PciPlace> places = {};  ///< Of the devices that are on PCI.
+  /// The NUMA node of the host's memory.
+  std::function<int(std::uintptr_t, std::size_t)> node_of = [](std::uintptr_t, std::size_t) { return -1; };
 };
 
 /// An agent's worth of things around a port, and what the port reported.
@@ -55,7 +57,9 @@ struct Side {
     std::vector<std::shared_ptr<Nic>> nics;
     for (const std::string& device : devices) nics.push_back(open(fabric, device, options, nics));
     regions = std::make_shared<Regions>(
-        nics, RegionsOptions{.segments = gpus.segments, .mlx5 = gpus.mlx5, .sysfs_root = gpus.sysfs_root});
+        nics,
+        RegionsOptions{
+            .segments = gpus.segments, .mlx5 = gpus.mlx5, .sysfs_root = gpus.sysfs_root, .node_of = gpus.node_of});
     auto switched = std::make_unique<stream::MemoryNetwork>(network, name);
     PortParts parts{.nics = nics, .regions = regions, .control = {}, .network = switched.get(), .host = host};
     parts.control = stream::make_port(*context, {.backend = "verbs", .connections = 1}, std::move(switched));

@@ -119,9 +119,12 @@ class QueuePair {
 
   /// How many ports are nearer to the chunk's local memory.
   std::uint8_t distance(const Chunk& chunk) const {
-    if (!lane_.nic->ranks_gpus.load(std::memory_order_relaxed) || chunk.bytes == 0) return 0;
-    const auto at = reinterpret_cast<std::uintptr_t>(chunk.pieces.front().local);
-    return lane_.nic->gpu_rank(lane_.memory.find(at, 1).gpu);
+    const Nic& nic = *lane_.nic;
+    const bool ranks =
+        nic.ranks_gpus.load(std::memory_order_relaxed) || nic.ranks_nodes.load(std::memory_order_relaxed);
+    if (!ranks || chunk.bytes == 0) return 0;
+    const Keys keys = lane_.memory.find(reinterpret_cast<std::uintptr_t>(chunk.pieces.front().local), 1);
+    return keys.gpu >= 0 ? nic.gpu_rank(keys.gpu) : nic.node_rank(keys.node);
   }
   std::uint64_t bytes_posted() const { return bytes_posted_; }  ///< Not ended yet: its load.
   std::uint32_t in_flight() const { return used_; }

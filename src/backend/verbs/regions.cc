@@ -21,7 +21,7 @@ std::unique_ptr<IndirectKeys> indirect_keys(const Nic& nic, const RegionsOptions
 }  // namespace
 
 Regions::Regions(std::vector<std::shared_ptr<Nic>> nics, RegionsOptions options)
-    : nics_(std::move(nics)), options_(std::move(options)) {
+    : nics_(std::move(nics)), options_(std::move(options)), ranks_nodes_(rank_nodes(nics_)) {
   const Access access{.rights = Rights::kReadWrite, .relaxed_ordering = options_.relaxed_ordering};
   for (const auto& nic : nics_) {
     const auto found = std::ranges::find(nics_, nic->shared, &Nic::shared);
@@ -64,10 +64,13 @@ Result<Regions::Registrations> Regions::register_host_memory(const Wanted& wante
       has_failed = true;
     }
   });
-  for (const Status& failure : failures) HAWSER_TRY(failure);  // What was made ends here.
+  for (const Status& failure : failures) HAWSER_TRY(failure);                          // What was made ends here.
+  const int node = ranks_nodes_ ? options_.node_of(wanted.address, wanted.size) : -1;  // Its pages are there by now.
   for (std::size_t i = 0; i < nics_.size(); ++i) {
     made[i] = made[first_[i]];
-    if (is_first(i)) nics_[i]->cache.add(made[i]);
+    if (!is_first(i)) continue;
+    made[i]->set_node(node);
+    nics_[i]->cache.add(made[i]);
   }
   return made;
 }

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,6 +22,7 @@
 #include "backend/region_table.h"
 #include "backend/verbs/nic.h"
 #include "backend/verbs/regions_gpu.h"
+#include "backend/verbs/registration_pages.h"
 #include "backend/verbs/segments_mlx5.h"
 #include "base/mutex.h"
 
@@ -33,6 +35,8 @@ struct RegionsOptions {
   hawser::SegmentProvider segments = {};               ///< May be empty.
   std::shared_ptr<Mlx5> mlx5 = {};                     ///< For keys over whole segments; may be null.
   std::string sysfs_root = "/sys";
+  /// The NUMA node of memory that is present; -1: several, or not known.
+  std::function<int(std::uintptr_t address, std::size_t size)> node_of = numa_node_of;
 };
 
 class Regions {
@@ -74,6 +78,7 @@ class Regions {
 
   const std::vector<std::shared_ptr<Nic>> nics_;
   const RegionsOptions options_;
+  const bool ranks_nodes_;  ///< Some port is nearer to some memory of the host than another one.
   /// Whether no NIC before it is a port of the same device, which has what is registered.
   bool is_first(std::size_t nic) const { return first_[nic] == nic; }
   std::vector<std::size_t> first_;                       ///< By NIC: the first one of its device.

@@ -29,7 +29,8 @@ struct Keys {
   std::uint64_t size = 0;
   std::uint32_t lkey = 0;
   std::uint32_t rkey = 0;
-  std::int16_t gpu = -1;  ///< Ordinal of the GPU whose memory it is; -1: the host's, which the CPU may read.
+  std::int16_t gpu = -1;   ///< Ordinal of the GPU whose memory it is; -1: the host's, which the CPU may read.
+  std::int16_t node = -1;  ///< NUMA node of the host's memory; -1: several, or not known.
   explicit operator bool() const { return size != 0; }
 };
 
@@ -83,6 +84,9 @@ class Registration {
   std::uint32_t rkey() const { return rkey_; }
   RegistrationKind kind() const { return kind_; }
   int gpu() const { return range_.gpu; }
+  std::int16_t node() const { return node_; }
+  /// For its maker, before others see it.
+  void set_node(int node) { node_ = static_cast<std::int16_t>(node); }
   /// What peers may do.
   Rights rights() const;
   /// Whether the device may write here for this process: false for memory that is mapped read-only.
@@ -100,7 +104,8 @@ class Registration {
             .size = size,
             .lkey = lkey_,
             .rkey = rkey_,
-            .gpu = static_cast<std::int16_t>(range_.gpu)};
+            .gpu = static_cast<std::int16_t>(range_.gpu),
+            .node = node_};
   }
 
  private:
@@ -112,6 +117,7 @@ class Registration {
   const Range range_;
   const RegistrationKind kind_;
   const int flags_;
+  std::int16_t node_ = -1;
 };
 
 /// IBV_ACCESS_* of what is asked for: always with local writes, never with atomics, which the owner's CPU does.

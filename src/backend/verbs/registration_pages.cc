@@ -1,10 +1,13 @@
 #include "backend/verbs/registration_pages.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <span>
 #include <system_error>
 #include <thread>
 
@@ -55,6 +58,26 @@ bool mostly_present(std::uintptr_t address, std::size_t size) {
     if (::mincore(reinterpret_cast<void*>(at), page, &present) != 0 || (present & 1) == 0) ++absent;
   }
   return absent <= kAbsentMax;
+}
+
+int numa_node_of(std::uintptr_t address, std::size_t size) {
+  constexpr std::size_t kSamples = 16;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t count = std::clamp<std::size_t>(size / page, 1, kSamples);
+  std::array<void*, kSamples> pages{};
+  std::array<int, kSamples> nodes{};
+  for (std::size_t i = 0; i < count; ++i) {
+    pages[i] = reinterpret_cast<void*>((address + size / count * i) & ~(page - 1));
+  }
+  // Without nodes to move to it only tells where they are; what is not present has an error in place of a node.
+  if (::syscall(SYS_move_pages, 0, count, pages.data(), nullptr, nodes.data(), 0) != 0) return -1;
+  int found = -1;
+  for (const int node : std::span(nodes).first(count)) {
+    if (node < 0) continue;
+    if (found >= 0 && node != found) return -1;
+    found = node;
+  }
+  return found;
 }
 
 void touch_pages(std::uintptr_t address, std::size_t size, unsigned threads_max) {

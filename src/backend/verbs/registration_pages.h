@@ -42,6 +42,10 @@ void populate_pages(std::uintptr_t address, std::size_t size, unsigned threads);
 /// The same where it pays: half of the CPUs, if they are four at least, and only when pages are missing.
 void touch_pages(std::uintptr_t address, std::size_t size, unsigned threads_max = kTouchThreadsMax);
 
+/// The NUMA node that the pages of the range lie on, by a sample of them; -1: on several, nobody touched them yet, or
+/// the kernel does not tell (some containers forbid asking).
+int numa_node_of(std::uintptr_t address, std::size_t size);
+
 /// Whether nearly all pages of the range are present, by a sample of them.
 bool mostly_present(std::uintptr_t address, std::size_t size);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -160,6 +162,23 @@ TEST(RegistrationPages, PresenceIsToldByASample) {
   EXPECT_TRUE(mostly_present(start, kSize));
   ::munmap(memory, kSize);
   EXPECT_FALSE(mostly_present(start, kSize)) << "nothing is there";
+}
+
+TEST(NumaNode, IsThatOfPagesThatAreThere) {
+  constexpr std::size_t kSize = 1 << 20;
+  void* const pages = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  const auto address = reinterpret_cast<std::uintptr_t>(pages);
+  EXPECT_EQ(numa_node_of(address, kSize), -1) << "nobody touched them";
+  static_cast<char*>(pages)[kSize / 2] = 1;
+  void* page = static_cast<char*>(pages) + kSize / 2;
+  int node = -1;
+  const bool is_told = ::syscall(SYS_move_pages, 0, 1, &page, nullptr, &node, 0) == 0 && node >= 0;
+  EXPECT_EQ(numa_node_of(address, kSize), is_told ? node : -1) << "of the one that is there";
+  EXPECT_EQ(numa_node_of(address + kSize / 2 + 1, 1), is_told ? node : -1);
+  ASSERT_EQ(::munmap(pages, kSize), 0);
+  EXPECT_EQ(numa_node_of(address, kSize), -1);
+  if (!is_told) GTEST_SKIP() << "this kernel does not tell where pages are";
 }
 
 }  // namespace

@@ -199,8 +199,9 @@ class HAWSER_API Backend {
   ~Backend();
 
   /// Registers memory. `owner` is let go once nothing uses the memory any more, on any thread. Without one the memory
-  /// must stay until the batches that use it have ended and the buffers in it were released. A GPU's memory (kCuda) is
-  /// reached by verbs alone; kUnsupported where that does not reach it.
+  /// must stay until the batches that use it have ended and the buffers in it were released. What lies in memory that
+  /// was registered with an owner, which is still held, is not registered again: it holds that owner, too. A GPU's
+  /// memory (kCuda) is reached by verbs alone; kUnsupported where that does not reach it.
   Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner = {},
                                    bool writable = true, Device device = {});
   /// Gives `memory` out under `id`. The same id and memory give the same buffer; kInvalid when the memory differs.

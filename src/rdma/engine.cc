@@ -133,22 +133,6 @@ bool Engine::drain_queue() {
   return count > 0;
 }
 
-Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable,
-                                         Device device) {
-  auto core = std::make_shared<MemoryCore>();
-  core->writable = writable;
-  core->device = device;
-  core->engine = number_;
-  core->opener = opener_;
-  if (!bytes.empty()) {
-    // Peers reach it only as a buffer, which is a region of its own.
-    HAWSER_TRY_ASSIGN(core->region, agent_.add_region({.bytes = bytes, .device = device, .rights = Rights::kNone}));
-  }
-  core->bytes = bytes;
-  core->owner = std::move(owner);
-  return LocalMemory(std::move(core), 0, bytes.size());
-}
-
 std::shared_ptr<BatchCore> Engine::make_batch(std::size_t size, Duration timeout) {
   const base::MutexLock lock(mutex_);
   auto batch = std::make_shared<BatchCore>(weak_from_this(), ++next_serial_, size, Clock::steady().now() + timeout);

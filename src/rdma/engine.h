@@ -105,6 +105,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void cancelled(BatchCore& batch);
 
  private:
+  // engine_owner.cc
+  /// Of memory that is registered and whose owner is held; not valid: there is none.
+  LocalMemory part_of_held(std::span<std::byte> bytes, const std::shared_ptr<const void>& owner, bool writable,
+                           Device device) HAWSER_EXCLUDES(mutex_);
+  void hold(const std::shared_ptr<MemoryCore>& core) HAWSER_EXCLUDES(mutex_);
+
   struct Request {
     std::shared_ptr<BatchCore> batch;
     std::size_t index = 0;
@@ -180,7 +186,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   LocalMemory scratch_;  ///< For plans that are only asked about.
 
   base::Mutex serving_;  ///< One round at a time.
+  static constexpr std::size_t kHeldLeast = 64;
+
   mutable base::Mutex mutex_;
+  /// Registered memory whose owner is held, by address: as long as it is, nothing else can be mapped there, so whoever
+  /// registers part of it has it already. Some may be gone.
+  std::multimap<std::uintptr_t, std::weak_ptr<MemoryCore>> held_ HAWSER_GUARDED_BY(mutex_);
+  std::size_t held_max_ HAWSER_GUARDED_BY(mutex_) = kHeldLeast;
   std::uint64_t next_serial_ HAWSER_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_request_ HAWSER_GUARDED_BY(mutex_) = 0;
   Batches batches_ HAWSER_GUARDED_BY(mutex_);

@@ -1,6 +1,10 @@
 // Buffers that this process gave out: registered, looked up, and changed by atomics.
 
+#include <algorithm>
 #include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/try.h"
 #include "rdma/engine.h"
@@ -19,7 +23,65 @@ bool same_memory(const LocalMemory& a, const LocalMemory& b) {
   return a.bytes().data() == b.bytes().data() && a.size() == b.size();
 }
 
+bool holds(const MemoryCore& core, std::span<const std::byte> bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const auto its_begin = reinterpret_cast<std::uintptr_t>(core.bytes.data());
+  return begin >= its_begin && bytes.size() <= core.bytes.size() &&
+         begin - its_begin <= core.bytes.size() - bytes.size();
+}
+
 }  // namespace
+
+LocalMemory Engine::part_of_held(std::span<std::byte> bytes, const std::shared_ptr<const void>& owner, bool writable,
+                                 Device device) {
+  constexpr int kStepsMax = 16;  // Beyond, it is registered for itself.
+  if (bytes.empty()) return {};
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  std::vector<std::shared_ptr<MemoryCore>> seen;  // Let go without the lock: the last one closes its region.
+  const base::MutexLock lock(mutex_);
+  auto place = held_.upper_bound(begin);
+  for (int step = 0; step < kStepsMax && place != held_.begin(); ++step) {
+    --place;
+    std::shared_ptr<MemoryCore>& core = seen.emplace_back(place->second.lock());
+    if (!core) {
+      place = held_.erase(place);
+      continue;
+    }
+    if (!holds(*core, bytes) || core->writable != writable || core->device != device) continue;
+    const std::uint64_t offset = begin - place->first;
+    MemoryCore* const whole = core.get();
+    using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<MemoryCore>>;
+    return LocalMemory({std::make_shared<Kept>(owner, core), whole}, offset, bytes.size());
+  }
+  return {};
+}
+
+void Engine::hold(const std::shared_ptr<MemoryCore>& core) {
+  const base::MutexLock lock(mutex_);
+  if (held_.size() >= held_max_) {  // Those that are gone; what is left may double until the next time.
+    std::erase_if(held_, [](const auto& each) { return each.second.expired(); });
+    held_max_ = std::max(kHeldLeast, 2 * held_.size());
+  }
+  held_.emplace(reinterpret_cast<std::uintptr_t>(core->bytes.data()), core);
+}
+
+Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable,
+                                         Device device) {
+  if (LocalMemory part = part_of_held(bytes, owner, writable, device); part.valid()) return part;
+  auto core = std::make_shared<MemoryCore>();
+  core->writable = writable;
+  core->device = device;
+  core->engine = number_;
+  core->opener = opener_;
+  if (!bytes.empty()) {
+    // Peers reach it only as a buffer, which is a region of its own.
+    HAWSER_TRY_ASSIGN(core->region, agent_.add_region({.bytes = bytes, .device = device, .rights = Rights::kNone}));
+  }
+  core->bytes = bytes;
+  core->owner = std::move(owner);
+  if (core->owner && !bytes.empty()) hold(core);
+  return LocalMemory(std::move(core), 0, bytes.size());
+}
 
 Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights) {
   const std::string what = "request_buffer: buffer " + std::to_string(id);

@@ -4,11 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <optional>
 #include <thread>
 
+#include "agent/core.h"
 #include "sides.h"
 
 namespace hawser::rdma {
@@ -382,6 +386,63 @@ TEST(RdmaBackendOverTcp, C21_UnequalStreamsCarryAllAndALostOwnerIsAlone) {
   EXPECT_FALSE(read(far, into_other).wait(kLong).ok());
   EXPECT_TRUE(read(near, into).wait(kLong).ok());
   user.backend.reset();
+}
+
+TEST_P(RdmaBackend, C14_PartOfMemoryWhoseOwnerIsHeldIsNotRegisteredAgain) {
+  std::vector<std::byte> theirs(4096), ours = filled(65536, 5);
+  const RemoteBuffer buffer = sent(owner.backend->request_buffer(1, owner.memory(theirs)).value());
+  const auto registered = [&] { return user.agent.core()->registered().size(); };
+  const std::size_t before = registered();
+  auto keeper = std::make_shared<int>(0);
+  const std::weak_ptr<int> kept = keeper;
+  std::optional<LocalMemory> whole = user.backend->local_memory(ours, std::move(keeper)).value();
+  auto part_keeper = std::make_shared<int>(0);
+  const std::weak_ptr<int> part_kept = part_keeper;
+  const std::span<std::byte> bytes = std::span(ours).subspan(1000, 4096);
+  std::optional<LocalMemory> part = user.backend->local_memory(bytes, std::move(part_keeper)).value();
+  EXPECT_EQ(registered(), before + 1);
+  EXPECT_EQ(part->bytes().data(), bytes.data());
+  EXPECT_EQ(part->size(), 4096u);
+  whole.reset();
+  EXPECT_FALSE(kept.expired()) << "it is of memory that is in use";
+  ASSERT_TRUE(run({.type = OpType::kWriteFromLocal, .local = *part, .remote = buffer}).ok());
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), theirs.begin()));
+  std::optional<LocalMemory> last = user.memory(std::span(ours).last(1));
+  EXPECT_EQ(registered(), before + 1) << "nothing else can be there, as long as its owner is held";
+  part.reset();
+  EXPECT_TRUE(part_kept.expired());
+  EXPECT_FALSE(kept.expired());
+  last.reset();
+  EXPECT_TRUE(kept.expired());
+  EXPECT_EQ(registered(), before);
+  const LocalMemory again = user.memory(bytes);
+  EXPECT_EQ(registered(), before + 1) << "what is gone serves nobody";
+  finish();
+}
+
+TEST_P(RdmaBackend, C14_WhatMayHaveBeenMappedAnewIsRegisteredAgain) {
+  std::vector<std::byte> ours(65536);
+  const auto registered = [&] { return user.agent.core()->registered().size(); };
+  const auto owner_of = [] { return std::make_shared<int>(0); };
+  const std::size_t before = registered();
+  const LocalMemory without_owner = user.memory(ours);
+  const LocalMemory part = user.memory(std::span(ours).first(10));
+  EXPECT_EQ(registered(), before + 2) << "its user alone knows how long it stays";
+  const LocalMemory held = user.backend->local_memory(std::span(ours).subspan(100, 1000), owner_of()).value();
+  EXPECT_EQ(registered(), before + 3);
+  const LocalMemory longer = user.memory(std::span(ours).subspan(100, 1001));
+  const LocalMemory earlier = user.memory(std::span(ours).subspan(99, 10));
+  EXPECT_EQ(registered(), before + 5) << "not all of it is there";
+  const LocalMemory read_only = user.memory(std::span(ours).subspan(100, 10), false);
+  EXPECT_EQ(registered(), before + 6);
+  const LocalMemory all_of_it = user.memory(std::span(ours).subspan(100, 1000));
+  EXPECT_EQ(registered(), before + 6);
+  std::vector<std::byte> far(1000);
+  for (int i = 0; i < 1000; ++i) {  // Many come and go.
+    (void)user.backend->local_memory(std::span(far).subspan(static_cast<std::size_t>(i), 1), owner_of()).value();
+  }
+  EXPECT_EQ(registered(), before + 6);
+  finish();
 }
 
 std::string name_of(const testing::TestParamInfo<Way>& test) {

@@ -7,6 +7,7 @@
 #include "mock_library.h"
 
 int checks_failed;
+static int warnings;
 
 enum { kAllocation = 64 * 1024, kAllocations = 8 };
 
@@ -53,6 +54,11 @@ static int tell(void* context, hawser_segments into) {
   return allocator->answer;
 }
 
+/* Warnings of segments that are not told. */
+static void count_warning(void* context, int level, const char* line) {
+  if (level == 3 && strstr(line, "segments are not told") != NULL && strstr(line, "busy") != NULL) ++*(int*)context;
+}
+
 static hawser_agent open_agent(const char* name, const char* device, uint32_t flags, Allocator* allocator) {
   const hawser_param settings[] = {
       {"backends", "loopback,verbs"}, {"backend.verbs.devices", device}, {"deadline", "60s"}};
@@ -63,6 +69,8 @@ static hawser_agent open_agent(const char* name, const char* device, uint32_t fl
   options.setting_count = sizeof settings / sizeof settings[0];
   if (allocator != NULL) options.segments = tell;
   options.segments_context = allocator;
+  options.log = count_warning;
+  options.log_context = &warnings;
   hawser_agent agent;
   MUST(hawser_agent_open(&options, &agent));
   return agent;
@@ -104,7 +112,7 @@ static void test_segments(hawser_agent agent, Allocator* allocator) {
   allocator->answer = HAWSER_BUSY; /* What was told before stays, what it tells now does not count. */
   allocator->allocations = 4;
   CHECK(exported_for(agent, "refused", base + 2 * kAllocation, 1000) == kAllocation);
-  CHECK(allocator->asked == 2);
+  CHECK(allocator->asked == 2 && warnings == 1);
   CHECK(exported_for(agent, "kept", base, 1000) == 0);
   allocator->answer = HAWSER_OK;
   CHECK(exported_for(agent, "grown", base + 3 * kAllocation, 1000) == 2 * kAllocation); /* Only what is new. */
@@ -112,7 +120,7 @@ static void test_segments(hawser_agent agent, Allocator* allocator) {
   allocator->ordinal = 5; /* Another GPU's. */
   allocator->base = base + 5 * kAllocation;
   CHECK(exported_for(agent, "another", base + 5 * kAllocation, 1000) == kAllocation);
-  CHECK(allocator->asked == 4);
+  CHECK(allocator->asked == 4 && warnings == 1);
 }
 
 /* The key of a segment carries bytes. */

@@ -49,6 +49,19 @@ std::shared_ptr<Mlx5> mlx5_or_null() {
   return opened ? std::shared_ptr<Mlx5>(*std::move(opened)) : nullptr;
 }
 
+/// The user's, and what goes wrong with it is told: regions go on by their allocations.
+hawser::SegmentProvider told_segments(const Context& context) {
+  if (!context.segments) return {};
+  return [ask = context.segments, &log = context.log] {
+    Result<std::vector<MemorySegment>> told = ask();
+    if (!told) {
+      HAWSER_LOG(log, kWarn, "verbs: segments are not told; those that are known stay, else allocations serve: {}",
+                 told.error().to_string());
+    }
+    return told;
+  };
+}
+
 class VerbsBackend final : public Backend {
  public:
   VerbsBackend(const Context& context, VerbsOptions options, std::vector<std::shared_ptr<Nic>> nics, TcpDoor door)
@@ -60,7 +73,7 @@ class VerbsBackend final : public Backend {
         regions_(
             std::make_shared<Regions>(nics_, RegionsOptions{.relaxed_ordering = options_.relaxed_ordering,
                                                             .threads = options_.register_threads,
-                                                            .segments = context_.segments,
+                                                            .segments = told_segments(context_),
                                                             .mlx5 = context_.segments ? mlx5_or_null() : nullptr})) {
     for (const ibv_context* each : contexts()) {
       door_.ledger->add(each->cmd_fd);

@@ -75,6 +75,12 @@ std::shared_ptr<backend::ForeignPages> Core::hold_pages(const RegionOptions& reg
     HAWSER_LOG(log, kInfo, "{}: region '{}' of {} bytes is not adopted: {}", options.name, region.name,
                region.bytes.size(), pages->refusal().to_string());
   }
+  if (!pages->unguarded().ok()) {
+    HAWSER_LOG(
+        log, kWarn,
+        "{}: no guard for adopted memory: what a thread stores in it while it is registered or closed is lost: {}",
+        options.name, pages->unguarded().to_string());
+  }
   return pages;
 }
 

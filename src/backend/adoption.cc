@@ -42,19 +42,27 @@ AddressRange whole_pages(AddressRange bytes, std::size_t page) {
   return {begin, std::max(begin, bytes.end / page * page)};
 }
 
+/// A thread whose stack moved would be held by its own guard, or lose what it has on it.
+Status check_stack(AddressRange pages) {
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (here < pages.begin || here >= pages.end) return {};
+  return Status(Code::kUnsupported, "this thread's stack lies in it");
+}
+
 AddressRange touched_pages(AddressRange bytes, std::size_t page) {
   return {bytes.begin / page * page, (bytes.end + page - 1) / page * page};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Adoption>> Adoption::make(std::span<std::byte> bytes, bool peers_write,
+Result<std::unique_ptr<Adoption>> Adoption::make(std::span<std::byte> bytes, bool peers_write, const WriteGuard* guard,
                                                  void (*before_block)(AddressRange)) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
   const AddressRange range{begin, begin + bytes.size()};
   const AddressRange pages = whole_pages(range, page);
   if (pages.size() == 0) return Status(Code::kUnsupported, "it holds no whole page");
+  HAWSER_TRY(check_stack(pages));
   HAWSER_TRY_ASSIGN(const auto areas, mapped_areas(pages, AreaDetail::kFlags));
   HAWSER_TRY(check_movable(areas, pages));
   if (const std::uint64_t pinned = pinned_bytes(); pinned != 0) {
@@ -62,7 +70,7 @@ Result<std::unique_ptr<Adoption>> Adoption::make(std::span<std::byte> bytes, boo
                                                    "told",
                                                    pinned));
   }
-  std::unique_ptr<Adoption> made(new Adoption(pages, touched_pages(range, page), peers_write));
+  std::unique_ptr<Adoption> made(new Adoption(pages, touched_pages(range, page), peers_write, guard));
   HAWSER_TRY(made->open_file());
   for (AddressRange block{pages.begin, pages.begin}; block.end < pages.end; block.begin = block.end) {
     block.end = std::min(block.begin + kBlock, pages.end);
@@ -99,6 +107,8 @@ Status Adoption::open_file() {
 }
 
 Status Adoption::move_in(AddressRange block) {
+  const WriteGuard::Window window(guard_, block);
+  HAWSER_TRY(window.status());
   const std::int64_t offset = offset_of(block.begin);
   HAWSER_TRY(move_all(&::pwrite, file_.get(), block, offset, "moving pages into a memory file"));
   void* const at = ::mmap(block.data(), block.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
@@ -107,17 +117,21 @@ Status Adoption::move_in(AddressRange block) {
 }
 
 /// Into fresh private pages that then take the place of the shared ones, in one step.
+Status Adoption::copy_out(AddressRange block, void* fresh) {
+  const WriteGuard::Window window(guard_, block);
+  HAWSER_TRY(window.status());
+  const auto begin = reinterpret_cast<std::uintptr_t>(fresh);
+  HAWSER_TRY(
+      move_all(&::pread, file_.get(), {begin, begin + block.size()}, offset_of(block.begin), "reading moved pages"));
+  const void* const at = ::mremap(fresh, block.size(), block.size(), MREMAP_MAYMOVE | MREMAP_FIXED, block.data());
+  return at != MAP_FAILED ? Status() : lack("giving back pages", block.size(), errno);
+}
+
 Status Adoption::move_out(AddressRange block) {
+  HAWSER_TRY(check_stack(block));
   void* const fresh = ::mmap(nullptr, block.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (fresh == MAP_FAILED) return lack("giving back pages", block.size(), errno);
-  const auto begin = reinterpret_cast<std::uintptr_t>(fresh);
-  Status status =
-      move_all(&::pread, file_.get(), {begin, begin + block.size()}, offset_of(block.begin), "reading moved pages");
-  if (status.ok() &&
-      ::mremap(fresh, block.size(), block.size(), MREMAP_MAYMOVE | MREMAP_FIXED, block.data()) == MAP_FAILED) {
-    status = lack("giving back pages", block.size(), errno);
-  }
-  if (!status.ok()) {
+  if (Status status = copy_out(block, fresh); !status.ok()) {
     ::munmap(fresh, block.size());
     return status;
   }

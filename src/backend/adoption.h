@@ -7,8 +7,8 @@
 // moved: the file has a page in its place that this process never looks at, so that a peer can copy a range that
 // reaches over the end, and then moves the bytes of the end another way.
 //
-// Whoever writes to the pages while they move (in `make` and in `give_back`) may lose what it writes, as between a
-// copy and the switch to it a store goes to the page that is about to be dropped.
+// Between a copy of pages and the switch to it (in `make` and in `give_back`) a store would go to the page that is
+// about to be dropped. A WriteGuard holds the threads that want to store there; without one such a store is lost.
 //
 // Thread rule: one thread at a time. Lifetime: dropped without give_back(), the pages stay shared.
 
@@ -21,6 +21,7 @@
 #include <hawser/status.h>
 
 #include "backend/address_space.h"
+#include "backend/write_guard.h"
 #include "base/fd.h"
 
 namespace hawser::backend {
@@ -29,8 +30,9 @@ class Adoption {
  public:
   /// Moves the whole pages of `bytes`. `peers_write`: else the file refuses further mappings for writing. Errors say
   /// why the memory is not ours to move, or what the system lacks; all is as before then.
+  /// `guard` is used for both moves and lives longer; null: nobody may store while pages move.
   /// `before_block` is for tests.
-  static Result<std::unique_ptr<Adoption>> make(std::span<std::byte> bytes, bool peers_write,
+  static Result<std::unique_ptr<Adoption>> make(std::span<std::byte> bytes, bool peers_write, const WriteGuard* guard,
                                                 void (*before_block)(AddressRange) = nullptr);
   Adoption(const Adoption&) = delete;
   Adoption& operator=(const Adoption&) = delete;
@@ -56,11 +58,12 @@ class Adoption {
   void leave_to_parent();
 
  private:
-  Adoption(AddressRange pages, AddressRange covered, bool peers_write)
-      : pages_(pages), covered_(covered), peers_write_(peers_write) {}
+  Adoption(AddressRange pages, AddressRange covered, bool peers_write, const WriteGuard* guard)
+      : pages_(pages), covered_(covered), peers_write_(peers_write), guard_(guard) {}
   Status open_file();
   Status move_in(AddressRange block);
   Status move_out(AddressRange block);
+  Status copy_out(AddressRange block, void* fresh);
   Status move_out_all(AddressRange range);
   /// Parts of `range` that are mapped from the file and shared.
   Result<std::vector<AddressRange>> still_ours(AddressRange range) const;
@@ -72,6 +75,7 @@ class Adoption {
   const AddressRange pages_;
   const AddressRange covered_;
   const bool peers_write_;
+  const WriteGuard* const guard_;
   base::Fd file_;
   std::uint64_t inode_ = 0;
   std::vector<AddressRange> inherited_;  ///< What a child will have, see prepare_fork.

@@ -38,12 +38,12 @@ class PeerView {
   void* at_;
 };
 
-std::string refusal(std::span<std::byte> bytes) { return Adoption::make(bytes, true).error().to_string(); }
+std::string refusal(std::span<std::byte> bytes) { return Adoption::make(bytes, true, nullptr).error().to_string(); }
 bool says(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 TEST(Adoption, BytesStayThroughBothMoves) {
   TestPages pages(100);
-  auto adoption = Adoption::make(pages.bytes(), true).value();
+  auto adoption = Adoption::make(pages.bytes(), true, nullptr).value();
   EXPECT_EQ(access_at(pages.base()), "rw-s");
   EXPECT_TRUE(pages.holds(1));
   const PeerView peer(*adoption);
@@ -65,14 +65,14 @@ TEST(Adoption, BytesStayThroughBothMoves) {
 
 TEST(Adoption, PrivateAgainMeansThatZeroesComeAfterDontneed) {
   TestPages pages(4);
-  ASSERT_TRUE(Adoption::make(pages.bytes(), true).value()->give_back().ok());
+  ASSERT_TRUE(Adoption::make(pages.bytes(), true, nullptr).value()->give_back().ok());
   ASSERT_EQ(::madvise(pages.base(), kPage, MADV_DONTNEED), 0);
   EXPECT_EQ(pages.base()[1], std::byte{0});
 }
 
 TEST(Adoption, OnlyWholePagesMove) {
   TestPages pages(5);
-  auto adoption = Adoption::make(pages.bytes(100, 4 * kPage), true).value();
+  auto adoption = Adoption::make(pages.bytes(100, 4 * kPage), true, nullptr).value();
   const auto begin = reinterpret_cast<std::uintptr_t>(pages.base());
   EXPECT_EQ(adoption->pages(), (AddressRange{begin + kPage, begin + 4 * kPage}));
   EXPECT_EQ(adoption->covered(), (AddressRange{begin, begin + 5 * kPage}));
@@ -90,7 +90,7 @@ TEST(Adoption, OnlyWholePagesMove) {
 
 TEST(Adoption, TheFileIsSealed) {
   TestPages pages(2);
-  auto adoption = Adoption::make(pages.bytes(), true).value();
+  auto adoption = Adoption::make(pages.bytes(), true, nullptr).value();
   EXPECT_NE(::ftruncate(adoption->fd(), kPage), 0);
   EXPECT_NE(::ftruncate(adoption->fd(), 8 * kPage), 0);
   EXPECT_NE(::fcntl(adoption->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
@@ -100,7 +100,7 @@ TEST(Adoption, TheFileIsSealed) {
 
 TEST(Adoption, PeersThatMayNotWriteCannotMapForWriting) {
   TestPages pages(3);
-  auto adoption = Adoption::make(pages.bytes(), false).value();
+  auto adoption = Adoption::make(pages.bytes(), false, nullptr).value();
   EXPECT_FALSE(PeerView(*adoption).is_mapped());
   EXPECT_TRUE(PeerView(*adoption, PROT_READ).is_mapped());
   pages.fill(5);  // the owner may
@@ -115,7 +115,7 @@ TEST(Adoption, WhatIsNotOursToMoveStays) {
   TestPages pages(4);
   EXPECT_TRUE(says(refusal(pages.bytes(100, 3000)), "no whole page"));
   EXPECT_TRUE(says(refusal(pages.bytes(100, kPage + 200)), "no whole page"));
-  auto adoption = Adoption::make(pages.bytes(), true).value();
+  auto adoption = Adoption::make(pages.bytes(), true, nullptr).value();
   EXPECT_TRUE(says(refusal(pages.bytes()), "is shared"));
   ASSERT_TRUE(adoption->give_back().ok());
   ASSERT_EQ(::mprotect(pages.base() + kPage, kPage, PROT_READ), 0);
@@ -139,7 +139,7 @@ TEST(Adoption, LockedMemoryStays) {
   EXPECT_TRUE(says(refusal(pages.bytes()), "mlock"));
   EXPECT_EQ(access_at(pages.base()), "rw-p");
   ASSERT_EQ(::syscall(SYS_munlock, pages.base(), kPage), 0);
-  auto adoption = Adoption::make(pages.bytes(), true);
+  auto adoption = Adoption::make(pages.bytes(), true, nullptr);
   ASSERT_TRUE(adoption) << adoption.error().to_string();
   EXPECT_TRUE((*adoption)->give_back().ok());
 }
@@ -161,7 +161,7 @@ TEST(Adoption, WithoutDescriptorsAllStaysAsItIs) {
   ::close(next);
   const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const auto made = Adoption::make(pages.bytes(), true);
+  const auto made = Adoption::make(pages.bytes(), true, nullptr);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_FALSE(made);
   EXPECT_EQ(access_at(pages.base()), "rw-p");
@@ -199,7 +199,7 @@ class Blocks {
 TEST(Adoption, AFailureHalfWayGivesAllBack) {
   Blocks blocks(kBlock + 16 * kPage);
   mark(blocks.bytes(), std::byte{0x42});
-  const auto made = Adoption::make(blocks.bytes(), true, [](AddressRange block) {
+  const auto made = Adoption::make(blocks.bytes(), true, nullptr, [](AddressRange block) {
     if (block.size() != kBlock) ::mprotect(block.data(), block.size(), PROT_NONE);  // the second cannot be read
   });
   ASSERT_FALSE(made);
@@ -218,7 +218,7 @@ TEST(Adoption, AFailureHalfWayGivesAllBack) {
 TEST(Adoption, SeveralBlocksMoveBothWays) {
   Blocks blocks(kBlock + 16 * kPage);
   mark(blocks.bytes(), std::byte{0x42});
-  auto adoption = Adoption::make(blocks.bytes(), true).value();
+  auto adoption = Adoption::make(blocks.bytes(), true, nullptr).value();
   EXPECT_TRUE(begin_with(blocks.bytes(), std::byte{0x42}));
   mark(blocks.bytes(), std::byte{0x43});
   ASSERT_TRUE(adoption->give_back().ok());
@@ -240,7 +240,7 @@ TEST(Adoption, WithoutRoomToGiveBackTheBytesStay) {
 #endif
   Blocks blocks(kBlock);
   mark(blocks.bytes(), std::byte{0x42});
-  auto adoption = Adoption::make(blocks.bytes(), true).value();
+  auto adoption = Adoption::make(blocks.bytes(), true, nullptr).value();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   const rlimit tight{address_space() + kBlock / 2, before.rlim_max};
@@ -258,7 +258,7 @@ TEST(Adoption, WithoutRoomToGiveBackTheBytesStay) {
 
 TEST(Adoption, WhatTheCallerUnmappedIsNotMappedAgain) {
   TestPages pages(8);
-  auto adoption = Adoption::make(pages.bytes(), true).value();
+  auto adoption = Adoption::make(pages.bytes(), true, nullptr).value();
   ASSERT_EQ(::munmap(pages.base() + 2 * kPage, kPage), 0);
   void* const other =
       ::mmap(pages.base() + 4 * kPage, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "backend/address_space.h"
@@ -51,6 +52,9 @@ struct ForeignBook {
   };
 
   base::Mutex mutex;
+  /// Made with the first adoption and kept, so that giving back never lacks it. Outlives the adoptions.
+  std::optional<WriteGuard> guard HAWSER_GUARDED_BY(mutex);
+  bool has_told_unguarded HAWSER_GUARDED_BY(mutex) = false;
   RangeList ranges HAWSER_GUARDED_BY(mutex);
   std::map<std::uintptr_t, Held> adoptions HAWSER_GUARDED_BY(mutex);  ///< By their first page; none overlap.
   std::uint32_t life HAWSER_GUARDED_BY(mutex) = 0;                    ///< Forks since the first process.
@@ -69,6 +73,7 @@ struct ForeignBook {
 
   Status adopt(ForeignPages& pages, Rights rights) HAWSER_REQUIRES(mutex);
   Status check_room() const HAWSER_REQUIRES(mutex);
+  const WriteGuard* get_guard(ForeignPages& pages) HAWSER_REQUIRES(mutex);
   static Status share(ForeignPages& pages, const Adoption& adoption, Rights rights);
 };
 
@@ -87,6 +92,7 @@ void after_fork_in_child() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
   if (!book.is_inherited) {
     for (auto& [begin, held] : book.adoptions) held.adoption->leave_to_parent();
   }
+  book.guard.reset();  // Its pages are the parent's.
   book.is_inherited = true;
   ++book.life;
   book.mutex.unlock();
@@ -159,6 +165,15 @@ Status ForeignBook::share(ForeignPages& pages, const Adoption& adoption, Rights 
   return {};
 }
 
+/// Null where there is none.
+const WriteGuard* ForeignBook::get_guard(ForeignPages& pages) {
+  if (guard) return &*guard;
+  Result<WriteGuard> made = WriteGuard::make();
+  if (made) return &guard.emplace(*std::move(made));
+  if (!std::exchange(has_told_unguarded, true)) pages.unguarded_ = made.error();
+  return nullptr;
+}
+
 Status ForeignBook::adopt(ForeignPages& pages, Rights rights) {
   if (pages.holds_.size() == 1) {
     const Adoption& former = *adoptions.at(pages.holds_[0]).adoption;
@@ -171,8 +186,8 @@ Status ForeignBook::adopt(ForeignPages& pages, Rights rights) {
   HAWSER_TRY(check_room());  // First: it bounds how often all ranges are looked at.
   // Its peers may be at work in it, and what they write while pages move would be lost.
   if (ranges.any(pages.range_)) return Status(Code::kUnsupported, "another registration holds a part of it as it is");
-  HAWSER_TRY_ASSIGN(auto adoption,
-                    Adoption::make({pages.range_.data(), pages.range_.size()}, allows(rights, Rights::kWrite)));
+  HAWSER_TRY_ASSIGN(auto adoption, Adoption::make({pages.range_.data(), pages.range_.size()},
+                                                  allows(rights, Rights::kWrite), get_guard(pages)));
   HAWSER_TRY(share(pages, *adoption, rights));
   const std::uintptr_t key = adoption->pages().begin;
   pages.holds_.push_back(key);

@@ -67,6 +67,8 @@ class ForeignPages {
   /// Why there is no file; good when there is one.
   const Status& refusal() const { return refusal_; }
   bool was_asked() const { return was_asked_; }
+  /// Of the first adoption of this process for which there is no guard against writers: why; else good. For a warning.
+  const Status& unguarded() const { return unguarded_; }
 
   /// Nobody touches the memory through this registration any more. The last one of an adoption gives its pages back;
   /// bad when that failed: the bytes are there, but not as memory of an allocator should be. Idempotent.
@@ -82,6 +84,7 @@ class ForeignPages {
   std::vector<std::uintptr_t> holds_;  ///< Adoptions, by their first page.
   std::optional<SharedFile> file_;
   Status refusal_;
+  Status unguarded_;
   bool is_released_ = false;  ///< Under the book's lock.
 
   friend struct ForeignBook;

@@ -1,11 +1,20 @@
 #include "backend/foreign_pages.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <iterator>
+
 #include "backend/test_pages.h"
+#include "backend/test_writers.h"
 #include "base/rng.h"
 
 namespace hawser::backend {
@@ -78,11 +87,32 @@ TEST(ForeignPages, AdoptsAndGivesBack) {
   EXPECT_FALSE(is_shared(pages.base() + kPage));
   EXPECT_TRUE(pages.holds(1));
   held = adopt(pages.bytes());
+  ASSERT_TRUE(held->file()) << held->refusal().to_string();
   EXPECT_EQ(held->file()->head, 0u);
   EXPECT_EQ(held->file()->tail, 0u);
   held.reset();  // a registration that dies gives back, too
   EXPECT_FALSE(is_shared(pages.base()));
   EXPECT_TRUE(pages.holds(1));
+}
+
+/// What threads count in memory that is adopted and given back again and again, and is lost.
+std::uint64_t lost_in_moves() {
+  TestPages pages(1024);
+  std::memset(pages.base(), 0, pages.bytes().size());
+  TestWriters writers(pages.bytes());
+  for (int round = 0; round < 10; ++round) {
+    writers.await_some();
+    const auto held = adopt(pages.bytes());
+    writers.await_some();
+    if (!held->file() || !held->release().ok()) return UINT64_MAX;
+  }
+  writers.stop();
+  return writers.lost();
+}
+
+TEST(ForeignPages, WhatThreadsStoreMeanwhileIsNotLost) {
+  if (const auto guard = WriteGuard::make(); !guard) GTEST_SKIP() << guard.error().to_string();
+  EXPECT_EQ(lost_in_moves(), 0u);
 }
 
 TEST(ForeignPages, NotAskedIsNotTouched) {
@@ -269,6 +299,41 @@ TEST(ForeignPages, AChildAdoptsItsOwnAndForks) {
             }),
             0);
   EXPECT_TRUE(pages.holds(1) && more.holds(1));
+}
+
+TEST(ForeignPages, AChildGuardsItsOwn) {
+  if (const auto guard = WriteGuard::make(); !guard) GTEST_SKIP() << guard.error().to_string();
+  TestPages pages(4);
+  const auto held = adopt(pages.bytes());  // so that there is a guard in the parent
+  EXPECT_EQ(in_child([] { return lost_in_moves() == 0 ? 0 : 1; }), 0);
+}
+
+/// As in a container whose profile does not know userfaultfd, without privileges. For this process.
+bool forbid_userfaultfd() {
+  if (::geteuid() == 0 && ::setuid(65534) != 0) return false;
+  sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{.len = std::size(rules), .filter = rules};
+  return ::prctl(PR_SET_DUMPABLE, 1) == 0 && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(ForeignPages, ThatThereIsNoGuardIsToldOnce) {
+#ifdef HAWSER_EMULATED
+  GTEST_SKIP() << "an emulator has no filters of system calls";
+#endif
+  TestPages pages(4), more(4);
+  EXPECT_EQ(in_child([&] {
+              if (!forbid_userfaultfd()) return 77;
+              const auto first = adopt(pages.bytes());
+              const auto second = adopt(more.bytes());
+              if (!first->file() || !second->file()) return 1;
+              if (!says(first->unguarded(), "userfaultfd") || first->unguarded().advice().empty()) return 2;
+              return second->unguarded().ok() ? 0 : 3;
+            }),
+            0);
 }
 
 TEST(ForeignPages, AForkLeavesAloneWhatWasUnmapped) {

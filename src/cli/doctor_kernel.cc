@@ -1,4 +1,5 @@
-// Checks of system calls, each of them tried: cross-memory attach, membarrier, pidfd, io_uring. See doctor_checks.h.
+// Checks of system calls, each of them tried: cross-memory attach, membarrier, pidfd, io_uring, userfaultfd.
+// See doctor_checks.h.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "backend/write_guard.h"
 #include "base/fd.h"
 #include "cli/doctor_checks.h"
 #include "cli/system_limits.h"
@@ -107,6 +109,17 @@ Finding uring() {
           fd ? "" : "sudo sysctl kernel.io_uring_disabled=0   (container: a seccomp profile that allows io_uring_*)"};
 }
 
+Finding write_guard() {
+  const auto guard = backend::WriteGuard::make();
+  std::string found = "threads that write to memory while it is adopted wait";
+  if (!guard) found = guard.error().message();
+  if (guard && !guard->holds_system_calls()) found += "; their system calls fail meanwhile";
+  return {"kernel.userfaultfd", guard ? Verdict::kOk : Verdict::kWarn, std::move(found),
+          "adopt (HAWSER_ADOPT=1) moves registered memory; without it nobody may write there while it is registered "
+          "or closed",
+          guard ? "" : "use Linux 5.19 or newer   (container: a seccomp profile that allows userfaultfd)"};
+}
+
 Finding wakeups() {
   const std::string mode = read_file("/proc/self/status").value_or("");
   const bool filtered = mode.find("Seccomp:\t2") != std::string::npos;
@@ -122,6 +135,7 @@ void check_kernel(Findings& findings) {
   findings.push_back(memory_barrier());
   findings.push_back(process_descriptor());
   findings.push_back(uring());
+  findings.push_back(write_guard());
   findings.push_back(wakeups());
 }
 

@@ -74,7 +74,7 @@ def test_doctor():
     assert report["schema"] == "hawser.doctor/1"
     assert done.returncode == (0 if report["ok"] else 13), done.returncode
     checks = {check["name"]: check for check in report["checks"]}
-    for name in ["memory.memlock", "memory.memfd", "kernel.cross_memory", "kernel.io_uring", "network.loopback4",
+    for name in ["memory.memlock", "memory.memfd", "kernel.cross_memory", "kernel.io_uring", "kernel.userfaultfd", "network.loopback4",
                  "devices.rdma", "backend.shm", "backend.tcp", "machine.clock", "config"]:
         assert name in checks, name
     for check in checks.values():

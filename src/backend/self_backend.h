@@ -51,8 +51,8 @@ class SelfPath : public Path {
   /// The oldest message, moved into `out`; false when there is none.
   bool take(std::string* out);
   bool has_message() const { return !messages_.empty(); }
-  /// After `end`: returns once nothing touches the memory of its chunks. In a port that closes, what is left touches it
-  /// until `region_quiet` and `idle` say otherwise.
+  /// After `end`: returns once nothing touches the memory of its chunks. In a port that closes, or after a bound, what
+  /// is left touches it until `region_quiet` and `idle` say otherwise.
   virtual void let_go() {}
 
  protected:

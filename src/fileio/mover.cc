@@ -322,26 +322,31 @@ void Mover::await_end() const {
   ::poll(&wait, 1, kLookAgainMs);
 }
 
-void Mover::drain(std::span<const base::SlotId> tasks) {
-  const auto is_busy = [this](base::SlotId id) { return tasks_.get(id) != nullptr; };
-  // Without end: only the kernel can say that it is done with this memory, and nobody may touch it before.
-  for (turn(0); std::ranges::any_of(tasks, is_busy); turn(0)) await_end();
+/// False: not within this time. Only the kernel can say that it is done with memory.
+template <typename Done>
+bool Mover::wait_until(Done&& done, Duration patience) {
+  const Instant until = Clock::steady().now() + patience;
+  for (;;) {
+    turn(0);
+    if (done()) return true;
+    if (Clock::steady().now() >= until) return false;
+    await_end();
+  }
+}
+
+bool Mover::drain(std::span<const base::SlotId> tasks, Duration patience) {
+  const auto is_over = [this](base::SlotId id) { return tasks_.get(id) == nullptr; };
+  return wait_until([&] { return std::ranges::all_of(tasks, is_over); }, patience);
+}
+
+bool Mover::quiet_within(Duration patience) {
+  return wait_until([this] { return queue_->in_flight() == 0; }, patience);
 }
 
 bool Mover::touches(const std::byte* memory, std::uint64_t size) const {
   return std::ranges::any_of(runs_, [&](const Run& run) {
     return run.size > 0 && !run.waiting && run.memory < memory + size && memory < run.memory + run.size;
   });
-}
-
-bool Mover::quiet_within(Duration patience) {
-  const Instant until = Clock::steady().now() + patience;
-  for (;;) {
-    turn(0);
-    if (queue_->in_flight() == 0) return true;
-    if (Clock::steady().now() >= until) return false;
-    await_end();
-  }
 }
 
 }  // namespace hawser::fileio

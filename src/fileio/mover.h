@@ -63,8 +63,9 @@ class Mover {
   bool has_ended() const { return !ended_.empty(); }
   /// It ends with `why` as soon as nothing in flight touches its memory. Nothing when it ended.
   void stop(base::SlotId task, const Status& why);
-  /// Waits until nothing of these is in flight; they must have been stopped.
-  void drain(std::span<const base::SlotId> tasks);
+  /// Waits until nothing of these is in flight, for this long at most; they must have been stopped. False: the kernel
+  /// still has some, and touches their memory.
+  bool drain(std::span<const base::SlotId> tasks, Duration patience);
   /// Waits until nothing at all is in flight, for this long at most; all tasks must have been stopped. False: the
   /// kernel still has some, and touches their memory.
   bool quiet_within(Duration patience);
@@ -120,6 +121,8 @@ class Mover {
   void start_syncs();
   void on_synced(std::size_t place, int result);
   void finish(Task& task);
+  template <typename Done>
+  bool wait_until(Done&& done, Duration patience);
   void await_end() const;
 
   std::unique_ptr<Queue> queue_;

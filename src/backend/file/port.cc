@@ -13,6 +13,8 @@ namespace hawser::backend::file {
 namespace {
 
 constexpr std::uint32_t kChunksMax = 256;  // Of one path.
+/// A dropped path waits for the kernel, and its lane for it, no longer.
+constexpr Duration kLetGoMax = std::chrono::seconds(2);
 
 Status closed() { return Status(Code::kDenied, "the file's region was closed").with_scope(Scope::kRequest); }
 
@@ -64,15 +66,24 @@ FilePort::~FilePort() {
 
 void FilePort::let_go(const FilePath& path) {
   std::vector<base::SlotId> tasks;
+  active_.for_each([&](base::SlotId, const Active& active) {
+    if (active.path == &path) tasks.push_back(active.task);
+  });
+  const bool is_quiet = !is_closing() && mover_->drain(tasks, kLetGoMax);
+  collect();
+  if (is_quiet) return;
+  std::uint32_t count = 0;
   active_.for_each([&](base::SlotId, Active& active) {
     if (active.path != &path) return;
-    tasks.push_back(active.task);
-    if (!is_closing()) return;
     active.path = nullptr;
-    ++left_;
+    ++count;
   });
-  if (!is_closing()) mover_->drain(tasks);
-  collect();
+  left_ += count;
+  if (is_closing()) return;  // Its user is told what is still used.
+  HAWSER_LOG(context().log, kWarn,
+             "{}: dropped the path to its files with {} chunks that the system has not ended; it may use their memory "
+             "until the close of their regions says otherwise",
+             context().identity.name, count);
 }
 
 template <typename Matches>

@@ -5,7 +5,9 @@
 //
 // A chunk of a region that was closed starts nothing more and ends once nothing of it is in flight. When the agent
 // closes, nobody waits here for the kernel: what it has is left to it, `region_quiet` tells of its memory as long as
-// the agent has patience, and then the mover is left behind (fileio/leftovers.h).
+// the agent has patience, and then the mover is left behind (fileio/leftovers.h). A path that is dropped for another
+// cause waits for two seconds, so that a file system that hangs does not keep the agent's lane; what the kernel has
+// then is left to it likewise.
 //
 // Thread rule: confined to its lane. Lifetime: the context's references outlive it.
 
@@ -61,8 +63,8 @@ class FilePort final : public SelfPort {
   /// Chunks for which `matches(path, chunk)` holds end with `why`.
   template <typename Matches>
   void stop_chunks(Matches&& matches, const Status& why);
-  /// Waits until the kernel has nothing of the path any more, or leaves it what it has when the port closes. Its chunks
-  /// must have been stopped.
+  /// Waits until the kernel has nothing of the path any more, within a bound and not when the port closes; then leaves
+  /// it what it has, and region_quiet tells of it. Its chunks must have been stopped.
   void let_go(const FilePath& path);
 
  protected:

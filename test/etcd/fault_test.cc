@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "directory/etcd/http.h"
 #include "etcd_server.h"
@@ -48,6 +49,24 @@ TEST(EtcdFault, AwayAtTheStartThenThere) {
   const auto other = open(server);
   EXPECT_TRUE(eventually([&] { return get(*other, "card") == "mine"; }));
   EXPECT_EQ(get(*other, "plain"), "(not found)");
+}
+
+TEST(EtcdFault, WhatOneThreadIsToldIsNotLostForAnother) {
+  EtcdServer server;
+  server.start();
+  ASSERT_TRUE(server.await_ready());
+  const auto directory = open(server);
+  ASSERT_TRUE(put(*directory, "k", "v").ok());
+  while (directory->run_job(now(), now())) continue;  // What is told by now.
+  const Ticket mine = directory->get("k");
+  std::thread other([&] {
+    EXPECT_EQ(get(*directory, "k"), "v");  // Answered after mine, so both were told of here.
+    while (directory->run_job(now(), now())) continue;
+  });
+  other.join();
+  EXPECT_TRUE(directory->run_job(now(), now())) << "and to be told here still";
+  EXPECT_TRUE(directory->poll(mine));
+  EXPECT_FALSE(directory->run_job(now(), now()));
 }
 
 TEST(EtcdFault, KilledAndStartedAgainWithWhatItKnew) {

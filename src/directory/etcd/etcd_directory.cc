@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <memory>
 #include <thread>
@@ -58,7 +57,10 @@ class EtcdDirectory final : public Directory, public DirectoryRinger {
     watcher_.look_again();
     ring();  // Who waits for it need not any more.
   }
-  std::optional<DirectoryEvent> poll(Ticket ticket) override { return desk_.poll(ticket, store_); }
+  std::optional<DirectoryEvent> poll(Ticket ticket) override {
+    answered_.attend();
+    return desk_.poll(ticket, store_);
+  }
   std::vector<std::string> warnings() const override;
   bool runs_itself() const override { return true; }
   bool run_job(Instant at, Instant deadline) override;
@@ -82,8 +84,8 @@ class EtcdDirectory final : public Directory, public DirectoryRinger {
   const pid_t opener_ = ::getpid();
   Desk desk_;
   SharedStore store_;
-  Bell asked_, answered_;
-  std::atomic<std::uint64_t> told_{0};  ///< Rings of answered_ that run_job has told of.
+  Bell asked_;
+  Bell answered_;  ///< Threads attend it from their first request or look on.
 
   const std::unique_ptr<Cluster> cluster_;
   const std::unique_ptr<HttpClient> worker_http_, watcher_http_;
@@ -136,6 +138,7 @@ EtcdDirectory::~EtcdDirectory() {
 
 Ticket EtcdDirectory::submit(Request request) {
   request.first_tried = now();
+  answered_.attend();
   const Ticket ticket = desk_.submit(std::move(request));
   asked_.ring();
   return ticket;
@@ -144,10 +147,7 @@ Ticket EtcdDirectory::submit(Request request) {
 bool EtcdDirectory::run_job(Instant at, Instant deadline) {
   // The caller's clock may be another than ours: only how long it waits is taken from it.
   const Duration patience = std::clamp(deadline - at, Duration::zero(), kJobMax);
-  const std::uint64_t told = told_.load(std::memory_order_relaxed);
-  const std::uint64_t rang = answered_.wait(told, now() + patience);
-  told_.store(rang, std::memory_order_relaxed);
-  return rang != told;
+  return answered_.wait_for_news(now() + patience);
 }
 
 NewsFd EtcdDirectory::listen() {

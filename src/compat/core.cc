@@ -85,7 +85,8 @@ Status AgentCore::open_exchange() {
   }
   Exchange::Links links{
       .load = [this](std::string_view blob, const std::function<bool()>& is_wanted) { return load(blob, &is_wanted); },
-      .invalidate = [this](std::string_view name) { return invalidate(name); },
+      .invalidate = [this](std::string_view name,
+                           const std::function<bool()>& is_wanted) { return invalidate(name, &is_wanted); },
       .metadata = [this] { return metadata("get_local_md", nullptr, nullptr); },
   };
   Result<std::unique_ptr<Exchange>> opened = Exchange::open(std::move(setup), std::move(links));
@@ -108,7 +109,7 @@ Status AgentCore::forget(std::string_view name) {
     const std::lock_guard lock(exchange_mutex_);
     if (exchange_) exchange_->forget(name);
   }
-  return invalidate(name);
+  return invalidate(name, nullptr);
 }
 
 Status AgentCore::start() {

@@ -132,7 +132,8 @@ class AgentCore {
 
   // peers.cc
   bool check(std::string_view name, const XferDescList* list);
-  Status invalidate(std::string_view name);
+  /// `is_wanted` as in load; null: it is.
+  Status invalidate(std::string_view name, const std::function<bool()>* is_wanted);
   std::vector<std::string> remote_names() const;
   Status connect(std::string_view name);
   /// Good while a prepared list's peer is the one known by that name. Else kRemoteDisconnect, once, when it died, and

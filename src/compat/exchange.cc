@@ -146,7 +146,7 @@ void Exchange::forget(std::string_view name) {
     job_bytes_ -= job.frame.body.size();
     return true;
   });
-  if (fetching_ == name) fetching_.clear();
+  if (handled_ == name) handled_.clear();
 }
 
 Frame Exchange::answer(const Frame& frame) {
@@ -167,7 +167,7 @@ Frame Exchange::answer(const Frame& frame) {
       return {.kind = Frame::Kind::kLoad, .name = setup_.name, .body = *std::move(blob)};
     }
     case Frame::Kind::kInvalidate: {
-      const Status status = links_.invalidate(frame.name);
+      const Status status = links_.invalidate(frame.name, [] { return true; });
       return status.ok() ? Frame{.kind = Frame::Kind::kDone} : refused(status);
     }
     case Frame::Kind::kDone:
@@ -195,7 +195,7 @@ void Exchange::run() {
         job = std::move(jobs_.front());
         jobs_.pop_front();
         job_bytes_ -= job->frame.body.size();
-        if (job->fetches(job->name)) fetching_ = job->name;
+        if (job->fetches(job->name)) handled_ = job->name;
       }
     }
     if (job) run_job(*job);
@@ -224,7 +224,7 @@ void Exchange::run_job(Job& job) {
 bool Exchange::follow(const Job& job) {
   {
     base::MutexLock lock(mutex_);
-    if (fetching_ != job.name) return false;  // Forgotten already.
+    if (handled_ != job.name) return false;  // Forgotten already.
     if (followed_.size() < kFollowedMax || followed_.contains(job.key)) {
       followed_[job.key] = {.name = job.name, .wanted_until = now() + kFetchTime, .gone_since = {}};
       return true;
@@ -305,7 +305,7 @@ void Exchange::take(const DirectoryEntry& entry) {
     if (!followed.wanted_until && followed.version == entry.version) return;
     followed.wanted_until.reset();
     followed.version = entry.version;
-    fetching_ = wanted = followed.name;
+    handled_ = wanted = followed.name;
   }
   const Result<std::string> name = load(entry.value);
   if (!name && name.status().code() != Code::kCancelled) {
@@ -316,10 +316,12 @@ void Exchange::take(const DirectoryEntry& entry) {
 }
 
 Result<std::string> Exchange::load(std::string_view blob) {
-  return links_.load(blob, [this] {
-    base::MutexLock lock(mutex_);
-    return !fetching_.empty();
-  });
+  return links_.load(blob, [this] { return is_wanted(); });
+}
+
+bool Exchange::is_wanted() {
+  base::MutexLock lock(mutex_);
+  return !handled_.empty();
 }
 
 void Exchange::expire(Instant at) {
@@ -336,14 +338,26 @@ void Exchange::expire(Instant at) {
         // Followed on: a successor's is loaded when it comes.
         followed.gone_since.reset();
         followed.version = 0;
-        gone.push_back(followed.name);
+        gone.push_back(one->first);
       }
     }
   }
   for (const std::string& key : absent) {
     HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} did not appear in etcd in time", key);
   }
-  for (const std::string& name : gone) (void)links_.invalidate(name);
+  for (const std::string& key : gone) let_go(key);
+}
+
+/// Unless its user forgets that agent meanwhile, and may have loaded it anew by other means.
+void Exchange::let_go(const std::string& key) {
+  std::string name;
+  {
+    base::MutexLock lock(mutex_);
+    const auto found = followed_.find(key);
+    if (found == followed_.end()) return;
+    handled_ = name = found->second.name;
+  }
+  (void)links_.invalidate(name, [this] { return is_wanted(); });
 }
 
 }  // namespace compat

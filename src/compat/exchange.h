@@ -33,9 +33,10 @@ namespace compat {
 class Exchange {
  public:
   struct Links {
-    /// Loads nothing (kCancelled) when `is_wanted` says no, which is asked while nobody can invalidate what is loaded.
+    /// Loads nothing (kCancelled) when `is_wanted` says no, which is asked while nobody can load or invalidate.
     std::function<Result<std::string>(std::string_view blob, const std::function<bool()>& is_wanted)> load;
-    std::function<Status(std::string_view name)> invalidate;
+    /// Likewise.
+    std::function<Status(std::string_view name, const std::function<bool()>& is_wanted)> invalidate;
     std::function<Result<std::string>()> metadata;
   };
   struct Setup {
@@ -94,9 +95,11 @@ class Exchange {
   void look(Instant now);
   void apply(const DirectoryEvent& event, Instant now);
   void take(const DirectoryEntry& entry);
-  /// Of a fetch of that agent, unless it is forgotten meanwhile: kCancelled.
+  /// Of the agent that is handled, unless it is forgotten meanwhile: kCancelled.
   Result<std::string> load(std::string_view blob);
+  bool is_wanted();
   void expire(Instant now);
+  void let_go(const std::string& key);
 
   const Setup setup_;
   const Links links_;
@@ -105,7 +108,8 @@ class Exchange {
   std::deque<Job> jobs_ HAWSER_GUARDED_BY(mutex_);
   std::size_t job_bytes_ HAWSER_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Followed> followed_ HAWSER_GUARDED_BY(mutex_);  ///< By key; at most kFollowedMax.
-  std::string fetching_ HAWSER_GUARDED_BY(mutex_);  ///< The agent for which the thread is about to load something.
+  /// The agent that the thread is about to load or to invalidate; nobody once that is forgotten.
+  std::string handled_ HAWSER_GUARDED_BY(mutex_);
   std::atomic<bool> stop_{false};
 
   // The thread's own.

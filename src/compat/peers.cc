@@ -66,10 +66,13 @@ bool AgentCore::check(std::string_view name, const XferDescList* list) {
                      [&](const Desc& desc) { return cursor.find(desc, &offset) != nullptr; });
 }
 
-Status AgentCore::invalidate(std::string_view name) {
+Status AgentCore::invalidate(std::string_view name, const std::function<bool()>* is_wanted) {
   constexpr std::string_view kCall = "invalidate_remote_md";
   HAWSER_TRY(need_home(kCall));
   const std::lock_guard lock(mutex_);
+  if (is_wanted != nullptr && !(*is_wanted)()) {
+    return Status(Code::kCancelled, base::format("{}: agent '{}' was invalidated meanwhile", kCall, name));
+  }
   if (name == name_) return refusal(NixlCode::kInvalidParam, kCall, "an agent cannot forget itself");
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return unknown_agent(kCall, name);

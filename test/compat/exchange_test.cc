@@ -167,7 +167,8 @@ class Forgetful : public testing::Test {
                     std::move(setup),
                     {
                         .load = [this](std::string_view blob, const auto& is_wanted) { return load(blob, is_wanted); },
-                        .invalidate = [](std::string_view) { return Status(); },
+                        .invalidate = [this](std::string_view name,
+                                             const auto& is_wanted) { return invalidate(name, is_wanted); },
                         .metadata = [] { return std::string("blob"); },
                     })
                     .value();
@@ -183,18 +184,33 @@ class Forgetful : public testing::Test {
     ++loaded_;
     return std::string(blob);
   }
+  /// Likewise.
+  Status invalidate(std::string_view name, const std::function<bool()>& is_wanted) {
+    ++invalidating_;
+    gate_.wait();
+    const std::lock_guard lock(mutex_);
+    if (!is_wanted()) return Status(Code::kCancelled, "forgotten");
+    known_.erase(std::string(name));
+    return {};
+  }
   /// As AgentCore::forget does it.
   void forget(const std::string& name) {
     exchange_->forget(name);
     const std::lock_guard lock(mutex_);
     known_.erase(name);
   }
+  /// As the user loads metadata that came another way.
+  void load_by_hand(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    known_.insert(name);
+  }
   bool knows(const std::string& name) {
     const std::lock_guard lock(mutex_);
     return known_.contains(name);
   }
-  void publish(const std::string& name) {
-    const Ticket ticket = peers_->put(name + "/metadata", name, {});
+  void publish(const std::string& name) { await(peers_->put(name + "/metadata", name, {})); }
+  void take_back(const std::string& name) { await(peers_->erase(name + "/metadata")); }
+  void await(Ticket ticket) {
     std::optional<DirectoryEvent> answer;
     ASSERT_TRUE(eventually([&] {
       (void)peers_->run_job(etcd_test::now(), etcd_test::now());
@@ -231,7 +247,7 @@ class Forgetful : public testing::Test {
   std::mutex mutex_;
   std::set<std::string> known_;
   Gate gate_;
-  std::atomic<int> loading_{0}, loaded_{0};
+  std::atomic<int> loading_{0}, loaded_{0}, invalidating_{0};
   std::unique_ptr<Exchange> exchange_;
 };
 
@@ -289,6 +305,27 @@ TEST_F(Forgetful, AFetchThatWaitsIsForgottenToo) {
   ASSERT_TRUE(soon([&] { return knows("c"); }));
   EXPECT_TRUE(knows("slow"));
   EXPECT_FALSE(knows("b"));
+}
+
+// Keys that went away invalidate their agents one by one. Whom the user forgot meanwhile, and loaded anew by other
+// means, is not hit.
+TEST_F(Forgetful, WhoIsForgottenAndLoadedAnewIsNotInvalidated) {
+  for (const char* name : {"b1", "b2", "b3"}) {
+    publish(name);
+    ASSERT_TRUE(exchange_->fetch("fetch_remote_md", name, nullptr).ok());
+  }
+  ASSERT_TRUE(soon([&] { return knows("b1") && knows("b2") && knows("b3"); }));
+  gate_.set(true);
+  for (const char* name : {"b1", "b2", "b3"}) take_back(name);
+  ASSERT_TRUE(soon([&] { return invalidating_ == 1; }));
+  for (const char* name : {"b1", "b2"}) {  // The one that is under way, and one that waits.
+    forget(name);
+    load_by_hand(name);
+  }
+  gate_.set(false);
+  ASSERT_TRUE(soon([&] { return !knows("b3"); }));
+  EXPECT_TRUE(knows("b1"));
+  EXPECT_TRUE(knows("b2"));
 }
 
 class ExchangeByEtcd : public testing::Test {

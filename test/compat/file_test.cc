@@ -3,8 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include "agents.h"
 #include "base/fd.h"
@@ -221,6 +227,68 @@ TEST_F(CompatFile, BesideUcxEachTakesWhatItCan) {
   ASSERT_TRUE(file);
   EXPECT_TRUE(move(XferOp::kWrite, 0, dev).ok());
   ASSERT_TRUE(agent_.get_local_md()) << "what UCX has";
+}
+
+/// A lease on a file: who opens it, in this process, too, waits until it is let go.
+class Lease {
+ public:
+  explicit Lease(int fd) : fd_(fd) {
+    // SIGIO, which tells the holder that somebody waits, would end the process; SIGURG does nothing.
+    is_held_ = ::fcntl(fd, F_SETSIG, SIGURG) == 0 && ::fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+  }
+  ~Lease() { let_go(); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  bool is_held() const { return is_held_; }
+  /// The kernel asks the holder to let go, as somebody opens the file.
+  bool is_awaited() const { return ::fcntl(fd_, F_GETLEASE) != F_WRLCK; }
+  void let_go() {
+    if (std::exchange(is_held_, false)) ::fcntl(fd_, F_SETLEASE, F_UNLCK);
+  }
+
+ private:
+  const int fd_;
+  bool is_held_ = false;
+};
+
+// Who polls while another thread registers is not held up, however long that takes: here a file does not open.
+TEST_F(CompatFile, ARegistrationThatWaitsHoldsNobodyUp) {
+  Side here("here"), other("other");
+  ASSERT_TRUE(here.agent.create_backend("POSIX"));
+  here.knows(other);
+  other.knows(here);
+  const base::Fd fd = make("leased");
+  Lease lease(fd.get());
+  if (!lease.is_held()) GTEST_SKIP() << "no leases on files of " << folder_.path("");
+  std::atomic<bool> is_registered = false;
+  std::thread registering([&] {
+    const auto file = here.agent.register_memory(one_file(0, kBytes, static_cast<std::uint64_t>(fd.get())));
+    EXPECT_TRUE(file) << file.error().to_string();
+    is_registered = true;
+  });
+  EXPECT_TRUE(eventually([&] { return lease.is_awaited(); }));
+
+  const XferDescList ours = here.blocks(4), theirs = other.blocks(4);
+  const auto started = std::chrono::steady_clock::now();
+  for (int round = 0; round < 20; ++round) {
+    OptArgs opt;
+    opt.notification = std::to_string(round);
+    TransferRequest request = here.agent.create_xfer_req(XferOp::kWrite, ours, theirs, "other", &opt).value();
+    Result<bool> busy = here.agent.post_xfer_req(request, &opt);
+    NotificationMap mine, its;
+    EXPECT_TRUE(eventually([&] {
+      if (busy && *busy) busy = here.agent.in_progress(request);
+      return (!busy || !*busy) && other.agent.get_notifications(its).ok() && !its.empty();
+    }));
+    EXPECT_TRUE(busy) << busy.error().to_string();
+    EXPECT_TRUE(here.agent.check_remote_metadata("other", &theirs));
+    EXPECT_TRUE(here.agent.get_local_md());
+    EXPECT_TRUE(here.agent.get_notifications(mine).ok());
+  }
+  EXPECT_FALSE(is_registered) << "it was to wait all the time";
+  lease.let_go();
+  registering.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(30)) << "it was not the lease's own end";
 }
 
 // This agent had POSIX first, which has host memory, too; but only to move it to files and back.

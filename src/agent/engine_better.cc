@@ -5,6 +5,7 @@
 
 #include "agent/core.h"
 #include "agent/engine.h"
+#include "base/planted.h"
 
 namespace hawser::agent {
 namespace {
@@ -38,6 +39,7 @@ bool Engine::is_better_missing(Session& session) {
 
 void Engine::seek_better_later(Session& session, Instant now) {
   if (closing_ || session.better_at != Instant::max() || !is_better_missing(session)) return;
+  if (base::planted(base::Planted::kBetterForgotten)) return;
   if (!session.better_backoff) session.better_backoff.emplace(kSeekPauses, Instant::max());
   session.better_at = session.better_backoff->next(now, rng_).value_or(Instant::max());
   earliest_timer_ = std::min(earliest_timer_, session.better_at);
@@ -64,6 +66,7 @@ void Engine::reconnect(Session& session, Instant now) {
 
 void Engine::on_path_agreed(Session& session, Instant now) {
   ++session.paths_agreed;
+  session.fruitless.clear();
   if (is_better_missing(session)) return seek_better_later(session, now);
   session.better_at = Instant::max();
   session.better_backoff.reset();

@@ -70,15 +70,15 @@ void Engine::act(Session& session, SessionAction action, const Status& cause, In
     case SessionAction::kArmDeadline:
       session.connect_deadline = now + core_.options.peer_timeout;
       session.backoff.emplace(proto::BackoffOptions{}, session.connect_deadline);
-      session.tried.assign(backends_.size(), false);
+      session.tried = session.fruitless;
       earliest_timer_ = std::min(earliest_timer_, session.connect_deadline);
       break;
     case SessionAction::kDisarm:
       session.connect_deadline = session.retry_at = Instant::max();
-      session.tried.assign(backends_.size(), false);
+      session.tried = session.fruitless;
       break;
     case SessionAction::kOpenPath:
-      session.tried.assign(backends_.size(), false);
+      session.tried = session.fruitless;
       if (!open_next_path(session, now)) feed(session, event_of(session.last_failure), session.last_failure, now);
       break;
     case SessionAction::kStartBackoff:
@@ -256,6 +256,10 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   const bool was_up = entry->up;
   const bool was_control = entry->serial == session->control_serial;
   if (was_up) session->last_session = entry->session;
+  if (was_up && !entry->agreed) {
+    session->fruitless.resize(backends_.size(), false);
+    session->fruitless[backend] = true;
+  }
   session->paths.erase(session->paths.begin() + (entry - session->paths.data()));
   release(backend, event.path);
   session->failed[backend] = event.status;
@@ -487,6 +491,7 @@ std::size_t Engine::run_timers(Instant now) {
     Session& session = *sessions_[i];
     if (now >= session.retry_at) {
       session.retry_at = Instant::max();
+      session.fruitless.clear();
       feed(session, SessionEvent::kBackoffOver, session.last_failure, now);
       ++work;
     }

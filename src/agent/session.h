@@ -96,7 +96,9 @@ struct Session {
 
   // Paths, in the order of preference of their backends.
   std::vector<PathEntry> paths;
-  std::vector<bool> tried;               ///< Backends tried since the last success.
+  std::vector<bool> tried;  ///< Backends tried since the last success.
+  /// Backends whose path came up and was lost before it was agreed upon: others are tried first, or after a pause.
+  std::vector<bool> fruitless;
   std::map<std::size_t, Status> failed;  ///< By backend: why its last attempt failed. For explain.
   Status last_failure;
   base::Id128 last_session;  ///< To be superseded by the next path.

@@ -45,6 +45,7 @@ enum class Planted : std::uint8_t {
   kRetryForgotten,    ///< A chunk whose path was lost is not sent again, and counted as done.
   kUntouchedClaimed,  ///< A write that ended badly says that it touched nothing.
   kBlockedForgotten,  ///< A session that found no room is never tried again.
+  kBetterForgotten,   ///< Who lost a better path never tries it again.
   // Atomic operations.
   kAtomicAskedTwice,       ///< What has no answer when its path is lost is asked once more on the next one.
   kAtomicAnswerMistaken,   ///< An answer is taken for that of the oldest operation.

@@ -22,15 +22,21 @@ Chaos::Chaos(Theater& theater, std::size_t aims) : theater_(theater), rng_(theat
   const sim::Mode mode = theater.settings().mode;
   const Instant start = theater.universe().world.now();
   // The first aim walks through all cells as the seeds do, so that none is left to luck.
-  std::vector<Aim> cells;
+  // Runs without devices are what they were before there were any; in the others each first aim is at one.
+  const bool devices = theater.settings().devices;
+  std::vector<Aim> cells, of_devices;
   for (std::size_t fault = 0; fault < kFaults; ++fault) {
     for (std::size_t step = 0; step < kSteps; ++step) {
       const Aim aim{static_cast<Fault>(fault), static_cast<Step>(step), start};
-      if (possible(mode, aim.fault, aim.step)) cells.push_back(aim);
+      if (!possible(mode, aim.fault, aim.step)) continue;
+      if (aim.fault != Fault::kDevice || devices) cells.push_back(aim);
+      if (aim.fault == Fault::kDevice) of_devices.push_back(aim);
     }
   }
   for (std::size_t i = 0; i < aims; ++i) {
-    Aim aim = i == 0 ? cells[theater.settings().seed % cells.size()] : cells[rng_.below(cells.size())];
+    const std::vector<Aim>& first = devices ? of_devices : cells;
+    const std::uint64_t seed = devices ? theater.settings().seed / 8 : theater.settings().seed;
+    Aim aim = i == 0 ? first[seed % first.size()] : cells[rng_.below(cells.size())];
     const std::int64_t window = theater.settings().busy_time.count();
     aim.not_before = start + Duration(aim.step <= Step::kHello && i == 0 ? 0 : rng_.range(0, window / 2));
     aims_.push_back(aim);
@@ -199,6 +205,9 @@ void Chaos::strike(Fault fault, const Target& target) {
       strike_process(fault, victim);
       break;
     }
+    case Fault::kDevice:
+      take_device(rng_.chance(0.5) ? *target.from : *target.to);
+      break;
     default:
       strike_links(fault, *target.from, *target.to);
       break;
@@ -254,6 +263,21 @@ void Chaos::strike_process(Fault fault, Life& victim) {
     restart_later(victim, fault == Fault::kRestart ? microseconds(rng_.range(0, 300)) : span(300, 700'000));
 }
 
+/// And gives it back; some come and go several times. Nobody is to notice but by the path that is taken.
+void Chaos::take_device(Life& victim) {
+  Duration at{};
+  for (std::uint64_t left = 1 + rng_.below(3); left > 0; --left) {
+    const auto set = [this, device = victim.device, host = victim.host](bool is_away) {
+      device->is_away = is_away && !is_healed_;
+      host->wake();
+    };
+    theater_.universe().world.after(at, [set] { set(true); });
+    at = at + span(200, 1'000'000);
+    theater_.universe().world.after(at, [set] { set(false); });
+    at = at + span(500, 1'500'000);
+  }
+}
+
 void Chaos::strike_links(Fault fault, Life& from, Life& to) {
   sim::Universe& universe = theater_.universe();
   sim::World& world = universe.world;
@@ -307,6 +331,7 @@ void Chaos::strike_links(Fault fault, Life& from, Life& to) {
 
 void Chaos::heal() {
   aims_.clear();
+  is_healed_ = true;
   sim::Universe& universe = theater_.universe();
   universe.net.fabric().heal_all();
   universe.hub.options() = sim::MappedOptions{};
@@ -316,6 +341,7 @@ void Chaos::heal() {
     life.host->set_pace(microseconds(1));
     life.host->resume();
     life.greedy_until = 0;
+    if (life.device) life.device->is_away = false;
     for (std::size_t other = 0; other < theater_.nodes(); ++other) {
       if (other == node) continue;
       universe.net.fabric().set_link(life.host->number(), theater_.at(other).host->number(),

@@ -44,6 +44,7 @@ class Chaos {
   std::optional<Target> close_under_move();
   void strike(Fault fault, const Target& target);
   void strike_process(Fault fault, Life& victim);
+  void take_device(Life& victim);
   void strike_links(Fault fault, Life& from, Life& to);
   void trouble_all(const Life& victim, Duration time);
   void restart_later(Life& victim, Duration pause);
@@ -54,6 +55,7 @@ class Chaos {
   Coverage coverage_;
   std::vector<Aim> aims_;
   std::size_t struck_ = 0;
+  bool is_healed_ = false;
 };
 
 }  // namespace hawser::simulation

@@ -7,9 +7,9 @@
 namespace hawser::simulation {
 
 std::string_view to_string(Fault fault) {
-  constexpr std::array<std::string_view, kFaults> kNames{"loss",    "delay",      "partition", "one way",
-                                                         "reset",   "half close", "crash",     "power loss",
-                                                         "restart", "slow",       "stop",      "full queue"};
+  constexpr std::array<std::string_view, kFaults> kNames{"loss",       "delay",      "partition",  "one way", "reset",
+                                                         "half close", "crash",      "power loss", "restart", "slow",
+                                                         "stop",       "full queue", "device"};
   return kNames[static_cast<std::size_t>(fault)];
 }
 
@@ -29,6 +29,7 @@ bool possible(sim::Mode mode, Fault fault, Step step) {
     case Fault::kReset:
     case Fault::kHalfClose:
     case Fault::kPowerLoss:
+    case Fault::kDevice:
       return false;
     default:
       return true;

@@ -28,8 +28,9 @@ enum class Fault : std::uint8_t {
   kSlow,       ///< Turns seldom.
   kStop,       ///< SIGSTOP, and on again later.
   kFullQueue,  ///< Windows, rings and queues hardly hold anything.
+  kDevice,     ///< The device of the better backend goes away and comes back, perhaps again and again.
 };
-inline constexpr std::size_t kFaults = 12;
+inline constexpr std::size_t kFaults = 13;
 
 enum class Step : std::uint8_t {
   kConnect,       ///< A connect is on its way.

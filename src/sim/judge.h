@@ -83,6 +83,9 @@ class Judge {
   void check_settled(const std::vector<std::unique_ptr<Life>>& lives);
   void check_memory(const std::vector<std::unique_ptr<Life>>& lives);
   void check_counters(Life& life);
+  /// Whether each session that stands has a path by the agents' first backend.
+  bool all_go_best(const std::vector<std::unique_ptr<Life>>& lives) const;
+  void check_best(const std::vector<std::unique_ptr<Life>>& lives);
   void check_books(const std::vector<std::unique_ptr<Life>>& lives);
   bool settled(const std::vector<std::unique_ptr<Life>>& lives);
   std::uint64_t moves() const { return moves_.size(); }

@@ -2,6 +2,7 @@
 // messages received at the other, and nothing left over.
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,21 @@ bool is_standing(const agent::Session* out, const agent::Session* in) {
          out->number == in->peer_number && out->peer_number == in->number;
 }
 
+/// Of those that stand between lives: the first that goes by another backend than the best, or nobody.
+std::pair<Life*, Life*> who_goes_worse(const std::vector<std::unique_ptr<Life>>& lives) {
+  for (const auto& life : lives) {
+    for (const auto& other : lives) {
+      if (life == other || !life->alive || !other->alive) continue;
+      const agent::Session* const session = session_between(*life, *other);
+      if (!is_standing(session, session_between(*other, *life))) continue;
+      const bool goes_best = std::any_of(session->paths.begin(), session->paths.end(),
+                                         [](const auto& path) { return path.backend == 0 && path.agreed; });
+      if (!goes_best) return {life.get(), other.get()};
+    }
+  }
+  return {};
+}
+
 std::string leftovers(const agent::Session& session) {
   if (session.slots != 0) return fmt::format("{} transfers", session.slots);
   if (!session.covered.empty()) return "a covered transfer";
@@ -39,6 +55,15 @@ std::string leftovers(const agent::Session& session) {
 }
 
 }  // namespace
+
+bool Judge::all_go_best(const std::vector<std::unique_ptr<Life>>& lives) const {
+  return who_goes_worse(lives).first == nullptr;
+}
+
+void Judge::check_best(const std::vector<std::unique_ptr<Life>>& lives) {
+  const auto [life, other] = who_goes_worse(lives);
+  if (life != nullptr) fail(*life, "goes to " + other->name + " by a lesser path, though the better one is there");
+}
 
 void Judge::check_counters(Life& life) {
   const AgentCounters counters = life.agent.counters();

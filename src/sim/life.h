@@ -19,6 +19,7 @@
 #include <hawser/atomic.h>
 
 #include "backend/sim/factory.h"
+#include "sim/device.h"
 #include "sim/memory.h"
 
 namespace hawser::simulation {
@@ -160,6 +161,7 @@ struct Life {
   std::string name;
   Incarnation incarnation;
   std::shared_ptr<sim::Host> host;
+  std::shared_ptr<Device> device;  ///< Null in runs without.
   Agent agent;
   CompletionQueue queue;
   bool alive = false;  ///< The agent exists.

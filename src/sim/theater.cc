@@ -15,6 +15,7 @@ namespace {
 
 /// How long a turn that found nothing, but may not sleep, waits before it looks again.
 constexpr Duration kLookAgain = std::chrono::microseconds(50);
+constexpr std::string_view kDeviceName = "device";
 constexpr std::size_t kBaitSize = 4096;
 constexpr std::uint32_t kTurnsWithoutRestMax = 20'000;
 
@@ -43,7 +44,8 @@ void Theater::begin(std::size_t node) {
   life->born = universe_.world.now();
   AgentOptions options;
   options.name = life->name;
-  options.backends = {{"sim", {}}};
+  if (settings_.devices) options.backends.push_back({kDeviceName.data(), {}});
+  options.backends.push_back({"sim", {}});
   options.default_deadline = settings_.default_deadline;
   options.heartbeat = settings_.heartbeat;
   options.peer_timeout = settings_.peer_timeout;
@@ -56,17 +58,12 @@ void Theater::begin(std::size_t node) {
   options.log.level = LogLevel::kOff;
   options.clock = universe_.world.clock();
   options.seed = universe_.world.rng().u64() | 1;
-  const sim::Seat seat{.host = life->host,
-                       .mode = settings_.mode,
-                       .address = fmt::format("sim:{}", life->name),
-                       .connections = settings_.connections,
-                       .chunk_bytes_max = settings_.chunk_bytes};
   universe_.net.power_on(static_cast<std::uint32_t>(node));
   const agent::Hooks hooks{.pause = [this, host = life->host.get()](Instant until) {
     if (watch_) watch_();
     host->pause(until);
   }};
-  life->agent = agent::open_with(std::move(options), {sim::make_factory(universe_, seat)}, hooks).value();
+  life->agent = agent::open_with(std::move(options), backends_of(*life), hooks).value();
   life->incarnation = life->agent.incarnation();
   life->queue = life->agent.make_queue(64).value();
   life->alive = true;
@@ -82,6 +79,22 @@ void Theater::begin(std::size_t node) {
   open_areas(*current_[node]);
   universe_.world.note("born", current_[node]->name, current_[node]->number);
   current_[node]->host->wake();
+}
+
+/// The better one first.
+std::vector<backend::Factory> Theater::backends_of(Life& life) {
+  sim::Seat seat{.host = life.host,
+                 .mode = settings_.mode,
+                 .address = fmt::format("sim:{}", life.name),
+                 .connections = settings_.connections,
+                 .chunk_bytes_max = settings_.chunk_bytes};
+  std::vector<backend::Factory> backends{sim::make_factory(universe_, seat)};
+  if (!settings_.devices) return backends;
+  seat.name = kDeviceName;
+  seat.address = fmt::format("{}:{}", kDeviceName, life.name);
+  life.device = std::make_shared<Device>();
+  backends.insert(backends.begin(), device_factory(sim::make_factory(universe_, seat), life.device));
+  return backends;
 }
 
 void Theater::open_areas(Life& life) {

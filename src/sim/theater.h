@@ -29,6 +29,7 @@ struct Settings {
   std::uint32_t notifications = 64;
   Duration busy_time = std::chrono::milliseconds(200);  ///< How long users are active.
   std::size_t actions = 60;                             ///< Of all users together, about.
+  bool devices = false;                                 ///< Agents have a better backend, whose device may go away.
 };
 
 class Theater {
@@ -70,6 +71,7 @@ class Theater {
   void tick();
 
  private:
+  std::vector<backend::Factory> backends_of(Life& life);
   void open_areas(Life& life);
   sim::Host::Turned turn(Life& life, Instant now);
   void drop_handles(Life& life);

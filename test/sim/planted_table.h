@@ -92,6 +92,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "blocked_forgotten",
      sim::Mode::kMapped,
      {"is not final", "never came", "nothing held it up", "without acknowledgement"}},
+    {Planted::kBetterForgotten, "better_forgotten", sim::Mode::kStream, {"by a lesser path"}},
     {Planted::kAtomicAskedTwice, "atomic_asked_twice", sim::Mode::kStream, {"was done twice"}},
     {Planted::kAtomicAnswerMistaken,
      "atomic_answer_mistaken",

@@ -18,7 +18,7 @@ using backend::Traits;
 
 Traits mapped_traits(const MappedOptions& options, const Seat& seat) {
   Traits traits;
-  traits.name = "sim";
+  traits.name = seat.name;
   traits.direct = true;
   traits.lossless = true;
   traits.chunk_bytes_max = seat.chunk_bytes_max;
@@ -31,7 +31,7 @@ Traits mapped_traits(const MappedOptions& options, const Seat& seat) {
 }
 
 Traits streamed_traits(const Seat& seat) {
-  Traits traits = backend::stream::stream_traits("sim");
+  Traits traits = backend::stream::stream_traits(seat.name);
   traits.chunk_bytes_max = seat.chunk_bytes_max;
   traits.chunk_pieces_max = 16;
   return traits;
@@ -59,7 +59,7 @@ class SimBackend final : public Backend {
   std::string address() const override { return seat_.address; }
   std::string readable_address() const override { return seat_.address; }
   Status reachable(std::string_view peer_address) const override {
-    const bool known = peer_address.starts_with("sim:");
+    const bool known = peer_address.starts_with(std::string(seat_.name) + ":");
     return known ? Status() : Status(Code::kUnsupported, "no simulated address: " + std::string(peer_address));
   }
   Result<std::string> add_region(const RegionEntry&) override { return std::string(); }
@@ -67,7 +67,8 @@ class SimBackend final : public Backend {
   Result<std::unique_ptr<Port>> open_port() override {
     std::unique_ptr<Port> port;
     if (seat_.mode == Mode::kStream) {
-      const backend::stream::PortOptions options{.backend = "sim", .connections = seat_.connections, .small_max = 2048};
+      const backend::stream::PortOptions options{
+          .backend = seat_.name, .connections = seat_.connections, .small_max = 2048};
       port = backend::stream::make_port(context_, options, std::move(network_));
     } else {
       port = std::move(mapped_);
@@ -91,7 +92,7 @@ class SimBackend final : public Backend {
 
 backend::Factory make_factory(Universe& universe, Seat seat) {
   backend::Factory factory;
-  factory.name = "sim";
+  factory.name = seat.name;
   factory.default_rank = 100;
   factory.open = [&universe, seat = std::move(seat)](const Context& context,
                                                      const Params&) -> Result<std::unique_ptr<Backend>> {

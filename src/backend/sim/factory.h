@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "backend/backend.h"
 #include "backend/sim/connection.h"
@@ -39,9 +40,11 @@ struct Seat {
   unsigned connections = 2;  ///< Streams per path.
   /// Smaller than a socket's, so that small transfers have several chunks.
   std::uint64_t chunk_bytes_max = 16 * 1024;
+  /// Of the backend, of the program's life; addresses that it reaches begin with it and a colon.
+  std::string_view name = "sim";
 };
 
-/// Named "sim". One agent per seat.
+/// One agent per seat; an agent may have several seats, of different names.
 backend::Factory make_factory(Universe& universe, Seat seat);
 
 }  // namespace hawser::sim

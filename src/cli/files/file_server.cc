@@ -18,7 +18,6 @@ namespace {
 constexpr Duration kMoveDeadline = std::chrono::seconds(30);
 constexpr Duration kReplyDeadline = std::chrono::seconds(5);
 constexpr Duration kRoomPause = std::chrono::milliseconds(1);
-constexpr std::size_t kFilesMax = 100'000;  ///< Listed in one folder.
 
 Result<std::string> path_of(const Json& request) { return path_from(request.at("path")); }
 
@@ -119,7 +118,7 @@ Result<Json> FileServer::answer(std::size_t number, const Message& message, cons
   const std::string op = request.json.at("op").get<std::string>();
   if (op == "hello") return hello(message, request);
   if (op == "stat") return stat(request.json);
-  if (op == "list") return list(request.json);
+  if (op == "list") return list(message.peer.incarnation(), request.json);
   if (op == "hash") return hash(number, request.json);
   if (op == "begin") return begin(message.peer, request.json);
   if (op == "write") return write(number, message.peer, request.json);
@@ -165,27 +164,23 @@ Result<Json> FileServer::stat(const Json& request) {
               {"size", facts.size}, {"mode", facts.mode},        {"mtime_ns", facts.mtime_ns}};
 }
 
-Result<Json> FileServer::list(const Json& request) {
+Result<Json> FileServer::list(const Incarnation& client, const Json& request) {
   HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
   const auto from = request.value("from", std::size_t{0});
-  HAWSER_TRY_ASSIGN(const base::Fd folder, open_beneath(root_.get(), path, O_RDONLY | O_DIRECTORY));
-  const std::filesystem::path root = fmt::format("/proc/self/fd/{}/", folder.get());
-  std::vector<std::pair<std::string, std::uint64_t>> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
-    if (entry.is_symlink() || !entry.is_regular_file()) continue;
-    if (files.size() == kFilesMax) {
-      return Status(Code::kUnsupported, fmt::format("'{}' holds more than {} files", path, kFilesMax));
-    }
-    files.emplace_back(entry.path().lexically_relative(root).string(), entry.file_size());
-  }
-  std::sort(files.begin(), files.end());
+  const auto walk = [&]() -> Result<std::vector<ListedFile>> {
+    HAWSER_TRY_ASSIGN(const base::Fd folder, open_beneath(root_.get(), path, O_RDONLY | O_DIRECTORY));
+    return walk_folder(folder.get(), path);
+  };
+  HAWSER_TRY_ASSIGN(const Listing files, listings_.get(client, path, from, walk));
   Json listed = Json::array();
   std::size_t bytes = 0, at = from;
-  for (; at < files.size() && bytes < kListBytes; ++at) {
-    listed.push_back({{"path", json_of_path(files[at].first)}, {"size", files[at].second}});
+  for (; at < files->size() && bytes < kListBytes; ++at) {
+    listed.push_back({{"path", json_of_path((*files)[at].path)}, {"size", (*files)[at].size}});
     bytes += listed.back().dump().size();
   }
-  return Json{{"files", std::move(listed)}, {"more", at < files.size()}};
+  const bool more = at < files->size();
+  if (!more) listings_.drop(client, path);
+  return Json{{"files", std::move(listed)}, {"more", more}};
 }
 
 Result<Json> FileServer::hash(std::size_t number, const Json& request) {

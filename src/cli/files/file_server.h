@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/mutex.h"
+#include "cli/files/listings.h"
 #include "cli/files/part_file.h"
 #include "cli/files/protocol.h"
 
@@ -50,7 +51,7 @@ class FileServer {
   Result<Json> answer(std::size_t number, const Message& message, const FileMessage& request, bool* answered);
   Result<Json> hello(const Message& message, const FileMessage& request);
   Result<Json> stat(const Json& request);
-  Result<Json> list(const Json& request);
+  Result<Json> list(const Incarnation& client, const Json& request);
   Result<Json> hash(std::size_t number, const Json& request);
   Status read(std::size_t number, const Peer& from, const Json& request);
   Result<Json> begin(const Peer& from, const Json& request);
@@ -76,6 +77,7 @@ class FileServer {
   std::deque<Message> queue_ HAWSER_GUARDED_BY(mutex_);
   std::map<Incarnation, Peer> clients_ HAWSER_GUARDED_BY(mutex_);  ///< Those whose cards are known.
   bool is_closing_ HAWSER_GUARDED_BY(mutex_) = false;
+  Listings listings_;
   struct Upload {
     Peer from;
     std::string path;

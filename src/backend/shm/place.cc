@@ -148,7 +148,7 @@ Result<Address> decode_address(std::string_view bytes) {
   address.boot = in.id();
   address.user = in.u32();
   address.socket = in.string(sizeof(sockaddr_un::sun_path) - 1);
-  if (!in.ok() || version != kAddressVersion || address.socket.find('\0') != std::string::npos) {
+  if (!in.finished() || version != kAddressVersion || address.socket.find('\0') != std::string::npos) {
     return Status(Code::kInvalid, "this is no address of the shm backend");
   }
   return address;

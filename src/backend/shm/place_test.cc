@@ -19,6 +19,7 @@ TEST(Address, RoundTripsAndRefusesGarbage) {
   EXPECT_EQ(back.user, address.user);
   EXPECT_EQ(back.socket, address.socket);
   for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_address(bytes.substr(0, size)));
+  EXPECT_FALSE(decode_address(bytes + '\0')) << "another form has another version";
   EXPECT_FALSE(decode_address(encode(Address{{1, 2}, 1, std::string("/tmp/a\0b", 8)})));
   EXPECT_FALSE(decode_address(encode(Address{{1, 2}, 1, std::string(200, 'x')})));
 }

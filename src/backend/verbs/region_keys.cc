@@ -38,7 +38,7 @@ Result<std::vector<RemoteKey>> decode_region_keys(std::string_view bytes, const 
     return Status(Code::kUnsupported,
                   base::format("its keys are of version {}, this build knows {}", version, kVersion));
   }
-  if (!in.ok() || count == 0 || count > wire::kPortsMax || count > in.remaining() / kKeySize) {
+  if (!in.ok() || count == 0 || count > wire::kPortsMax || in.remaining() != count * kKeySize) {
     return Status(Code::kCorrupt, "the card's keys of the region are malformed");
   }
   std::vector<RemoteKey> keys(count);

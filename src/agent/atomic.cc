@@ -6,6 +6,7 @@
 
 #include "agent/core.h"
 #include "agent/queue.h"
+#include "base/shown.h"
 
 namespace hawser::agent {
 namespace {
@@ -15,7 +16,7 @@ Status check_atomic_word(const std::string& call, const RemoteRange& word) {
   if (!region) {
     return Status(Code::kInvalid, call + ": the word is in no region").with_advice("take it from Peer::range");
   }
-  const std::string where = "region '" + region->name + "'";
+  const std::string where = "region '" + base::shown(region->name) + "'";
   if (word.size != sizeof(std::uint64_t) || word.offset % sizeof(std::uint64_t) != 0 ||
       !backend::in_bounds(word.offset, word.size, region->size)) {
     return Status(Code::kInvalid, call + ": the word (offset " + std::to_string(word.offset) + ", size " +

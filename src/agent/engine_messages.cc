@@ -7,6 +7,7 @@
 #include "agent/engine.h"
 #include "base/bytes.h"
 #include "base/planted.h"
+#include "base/shown.h"
 
 namespace hawser::agent {
 namespace {
@@ -247,7 +248,7 @@ Status Engine::on_plain(Session& session, const backend::Path* path, const wire:
     case wire::SessionKind::kBye: {
       const Result<wire::Bye> bye = wire::decode_bye(envelope);
       if (!bye) return bye.error();
-      const Status cause = Status(Code::kDisconnected, "the peer said goodbye: " + std::string(bye->text))
+      const Status cause = Status(Code::kDisconnected, "the peer said goodbye: " + base::shown(bye->text))
                                .with_scope(Scope::kPeer)
                                .with_peer(session.peer->name);
       feed(session, proto::SessionEvent::kBye, cause, now);

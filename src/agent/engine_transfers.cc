@@ -7,6 +7,7 @@
 #include "agent/engine.h"
 #include "agent/queue.h"
 #include "base/planted.h"
+#include "base/shown.h"
 
 namespace hawser::agent {
 namespace {
@@ -37,7 +38,8 @@ void refuse_chunk(PathEntry& entry, const PlanCore& plan, std::uint32_t chunk, c
     locals.emplace_back(local->entry->index, local->entry->generation);
     names += (names.empty() ? "'" : ", '") + local->entry->name + "'";
   }
-  const Status named(Code::kUnsupported, "between the local memory " + names + " and the region '" + remote.name + "'");
+  const Status named(Code::kUnsupported,
+                     "between the local memory " + names + " and the region '" + base::shown(remote.name) + "'");
   entry.refused.add({remote.index, remote.generation}, std::move(locals), named.because(why));
 }
 

@@ -5,6 +5,7 @@
 #include "agent/core.h"
 #include "agent/region.h"
 #include "base/bytes.h"
+#include "base/shown.h"
 #include "wire/table.h"
 
 namespace hawser::agent {
@@ -17,7 +18,7 @@ RangeTable wrap(Result<plan::TableShape> shape, TableCore core) {
 }
 
 std::string name_of(const LocalRegion& region) { return "table of region '" + region.entry->name + "'"; }
-std::string name_of(const RemoteRegion& region) { return "table of remote region '" + region.name + "'"; }
+std::string name_of(const RemoteRegion& region) { return "table of remote region '" + base::shown(region.name) + "'"; }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "agent/core.h"
+#include "base/shown.h"
 #include "wire/table.h"
 
 namespace hawser::agent {
@@ -58,7 +59,7 @@ Status no_such_region(const Peer& peer, const std::string& what) {
   std::string names;
   constexpr std::size_t kNamesShown = 8;
   const std::vector<std::string> all = peer.region_names();
-  for (std::size_t i = 0; i < all.size() && i < kNamesShown; ++i) names += (i == 0 ? "" : ", ") + all[i];
+  for (std::size_t i = 0; i < all.size() && i < kNamesShown; ++i) names += (i == 0 ? "" : ", ") + base::shown(all[i]);
   if (all.size() > kNamesShown) names += ", and " + std::to_string(all.size() - kNamesShown) + " more";
   return Status(Code::kNotFound, "peer '" + std::string(peer.name()) + "' has no region " + what)
       .with_peer(peer.name())

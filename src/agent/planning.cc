@@ -6,6 +6,7 @@
 
 #include "agent/core.h"
 #include "agent/plan.h"
+#include "base/shown.h"
 #include "fileio/file.h"
 #include "plan/pair_rows.h"
 #include "plan/planner.h"
@@ -38,11 +39,12 @@ bool is_of(const std::weak_ptr<T>& weak, const std::shared_ptr<T>& owner) {
 
 Status check_remote(std::string_view call, const RemoteRegion& region, const Peer& peer, Operation operation) {
   if (!is_of(region.peer, peer.core())) {
-    return bad_plan(call, "region '" + region.name + "' does not belong to peer '" + std::string(peer.name()) + "'");
+    return bad_plan(
+        call, "region '" + base::shown(region.name) + "' does not belong to peer '" + std::string(peer.name()) + "'");
   }
   const Rights needed = operation == Operation::kWrite ? Rights::kWrite : Rights::kRead;
   if (allows(region.rights, needed)) return {};
-  return Status(Code::kDenied, std::string(call) + ": region '" + region.name + "' of peer '" +
+  return Status(Code::kDenied, std::string(call) + ": region '" + base::shown(region.name) + "' of peer '" +
                                    std::string(peer.name()) + "' gives no right to " +
                                    (operation == Operation::kWrite ? "write" : "read"))
       .with_peer(peer.name())

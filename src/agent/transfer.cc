@@ -7,6 +7,7 @@
 #include "agent/plan.h"
 #include "agent/queue.h"
 #include "agent/slot.h"
+#include "base/shown.h"
 
 namespace hawser::agent {
 namespace {
@@ -48,7 +49,7 @@ Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* t
   }
   if (region->device.kind != DeviceKind::kHost) return bad_submit("a signal's word must be in host memory");
   if (!allows(region->rights, Rights::kWrite)) {
-    return Status(Code::kDenied, "submit: no right to write the signal in region '" + region->name + "'");
+    return Status(Code::kDenied, "submit: no right to write the signal in region '" + base::shown(region->name) + "'");
   }
   *to = {.region = region, .offset = from->word.offset, .add = from->add};
   return {};
@@ -58,7 +59,7 @@ Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* t
 Status check_durable(const PlanCore& plan) {
   for (const auto& region : plan.remotes) {
     if (region->device.kind == DeviceKind::kFile) continue;
-    return bad_submit("durable is for plans into files, and region '" + region->name + "' is " +
+    return bad_submit("durable is for plans into files, and region '" + base::shown(region->name) + "' is " +
                       to_string(region->device) + " memory");
   }
   return {};

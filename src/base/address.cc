@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::base {
@@ -18,10 +19,9 @@ namespace hawser::base {
 namespace {
 
 constexpr std::size_t kHostSizeMax = 253;  // of a DNS name
-constexpr std::size_t kShownMax = 300;     // of a wrong text in an error
 
 Status wrong(std::string_view text, std::string_view why) {
-  return Status(Code::kInvalid, format("address '{}': {}", text.substr(0, kShownMax), why))
+  return Status(Code::kInvalid, format("address '{}': {}", shown(text), why))
       .with_advice("write host:port, 10.0.0.1:5000 or [::1]:5000");
 }
 
@@ -71,7 +71,7 @@ Result<std::uint32_t> parse_zone(std::string_view zone) {
   const auto [end, error] = std::from_chars(zone.data(), zone.data() + zone.size(), number);
   if (error == std::errc() && end == zone.data() + zone.size()) return number;
   number = ::if_nametoindex(std::string(zone).c_str());
-  if (number == 0) return Status(Code::kNotFound, format("no network interface '{}'", zone));
+  if (number == 0) return Status(Code::kNotFound, format("no network interface '{}'", shown(zone)));
   return number;
 }
 
@@ -102,7 +102,7 @@ Result<std::uint16_t> parse_port(std::string_view text) {
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
-    return Status(Code::kInvalid, format("the port '{}' is no number from 0 to 65535", text.substr(0, kShownMax)));
+    return Status(Code::kInvalid, format("the port '{}' is no number from 0 to 65535", shown(text)));
   }
   return port;
 }
@@ -115,7 +115,7 @@ Result<HostPort> parse_host_port(std::string_view text) {
   if (colon == std::string_view::npos) return wrong(text, "it has no port");
   const std::string_view host = text.substr(0, colon);
   if (host.find(':') != std::string_view::npos) {
-    return wrong(text, format("an IPv6 address needs brackets: [{}]:port", is_ipv6(text) ? text : host));
+    return wrong(text, format("an IPv6 address needs brackets: [{}]:port", shown(is_ipv6(text) ? text : host)));
   }
   if (host.empty()) return wrong(text, "it has no host; to listen everywhere write 0.0.0.0:port or [::]:port");
   if (!is_name(host)) return wrong(text, "the host has a character that no host name has, or is too long");

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "base/shown.h"
 #include "cli/status_exit.h"
 
 namespace hawser::cli {
@@ -38,13 +39,15 @@ Json to_json(const Status& status) {
   return json;
 }
 
+/// From a server, and meant for a terminal.
 Status status_from(const Json& json) {
+  constexpr std::size_t kTextMax = 4096;
   if (json.is_null()) return Status();
   const int number = json.value("number", static_cast<int>(Code::kFailed));
   const bool known = number > 0 && number <= static_cast<int>(Code::kFailed);
-  Status status(known ? static_cast<Code>(number) : Code::kFailed, json.value("message", ""));
-  if (json.contains("peer")) status = status.with_peer(json.value("peer", ""));
-  if (json.contains("advice")) status = status.with_advice(json.value("advice", ""));
+  Status status(known ? static_cast<Code>(number) : Code::kFailed, base::shown(json.value("message", ""), kTextMax));
+  if (json.contains("peer")) status = status.with_peer(base::shown(json.value("peer", "")));
+  if (json.contains("advice")) status = status.with_advice(base::shown(json.value("advice", ""), kTextMax));
   if (json.contains("because")) status = status.because(status_from(json.at("because")));
   return status;
 }

@@ -1,6 +1,7 @@
 #include "rdma/messages.h"
 
 #include "base/bytes.h"
+#include "base/shown.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace rdma {
@@ -28,7 +29,9 @@ std::optional<Reply> parse_reply(std::uint64_t number, base::ByteReader in) {
   const std::string text(in.string(kTextMax));
   const std::string advice(in.string(kTextMax));
   if (!in.finished() || code > kLastCode) return std::nullopt;
-  if (code != 0) reply.status = Status(static_cast<Code>(code), text).with_advice(advice);
+  if (code != 0)
+    reply.status =
+        Status(static_cast<Code>(code), base::shown(text, kTextMax)).with_advice(base::shown(advice, kTextMax));
   return reply;
 }
 

@@ -122,6 +122,29 @@ TEST_P(Conformance, BrokenCardsAreRefused) {
   (void)a_to_b();
 }
 
+// Terminals and logs show errors: what a card says may neither move their cursor nor begin a line of its own.
+TEST_P(Conformance, WhatACardSaysIsQuotedWithoutItsControls) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  open_pair();
+  Area one = add(b(), "one", 100);
+  wire::Card card = must(wire::decode_card(base::as_bytes(must(b().card()))));
+  const std::string evil = "\x1b[2J\nall is well\x9b";
+  for (wire::CardBackend& each : card.backends) each.address = evil + std::string(1500, 'x');
+  card.regions[0].name = evil;
+  const Peer peer = must(a().add_peer(must(wire::encode(card))));
+  const auto harmless = [](const Status& status) {
+    const std::string text = status.to_string();
+    const bool good = !status.ok() && text.size() < 1500 &&
+                      std::ranges::all_of(text, [](unsigned char c) { return c >= ' ' && c != 0x7f && c != 0x9b; });
+    return (good ? testing::AssertionSuccess() : testing::AssertionFailure()) << text;
+  };
+  EXPECT_TRUE(harmless(peer.region("two").error()));
+  EXPECT_TRUE(harmless(peer.table(evil, StridedRange{.offset = 1000, .size = 1}).status()));
+  Status connected;
+  env().blocking(a(), [&] { connected = peer.connect(kPatience); });
+  EXPECT_TRUE(harmless(connected));
+}
+
 TEST_P(Conformance, AnIncompatibleVersionIsNamed) {
   HAWSER_NEEDS_TWO_AGENTS();
   open_pair();

@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 #ifndef SO_PEERPIDFD
@@ -214,14 +215,14 @@ Result<base::Fd> connect_to(const std::string& path) {
   if (!socket) return base::errno_status("opening a unix socket", errno).with_advice("raise `ulimit -n`");
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
   const int error = errno;
-  if (error == EAGAIN) return Status(Code::kBusy, base::format("too many connections wait at '{}'", path));
+  if (error == EAGAIN) return Status(Code::kBusy, base::format("too many connections wait at '{}'", base::shown(path)));
   if (error == ECONNREFUSED || error == ENOENT) {
-    return Status(Code::kDisconnected, base::format("nobody listens at '{}' any more", path))
+    return Status(Code::kDisconnected, base::format("nobody listens at '{}' any more", base::shown(path)))
         .with_scope(Scope::kPeer)
         .with_advice("its agent closed or died, or its folder is not mounted in this container");
   }
   return base::errno_status(error == EACCES ? Code::kDenied : Code::kDisconnected,
-                            base::format("connecting to '{}'", path), error);
+                            base::format("connecting to '{}'", base::shown(path)), error);
 }
 
 Result<Credentials> peer_credentials(int socket) {

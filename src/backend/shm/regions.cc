@@ -8,6 +8,7 @@
 #include "backend/shm/path.h"
 #include "backend/shm/port.h"
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::backend::shm {
@@ -81,7 +82,7 @@ void ShmPath::on_bound(Packet& packet, const Bound& message) {
 
 Status ShmPath::adopt_memory(ShmBinding& binding, Packet& packet, const Bound& message) {
   if (message.code != Code::kOk) {
-    return Status(message.code, message.reason)
+    return Status(message.code, base::shown(message.reason))
         .with_scope(Scope::kRequest)
         .with_advice(message.code == Code::kDenied ? "fetch the peer's card again" : "");
   }

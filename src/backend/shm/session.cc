@@ -12,6 +12,7 @@
 #include "backend/shm/path.h"
 #include "backend/shm/port.h"
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::backend::shm {
@@ -167,7 +168,8 @@ Status ShmPath::admit(Packet& packet, const Open& open) {
 
 Status ShmPath::check_greeting(const wire::Hello& hello) const {
   if (hello.status != Code::kOk) {
-    return gone(hello.status, base::format("the agent at '{}' refused: {}", socket_path_, hello.reason));
+    return gone(hello.status,
+                base::format("the agent at '{}' refused: {}", base::shown(socket_path_), base::shown(hello.reason)));
   }
   if (!(hello.session == session_)) return Status(Code::kCorrupt, "the peer answered another session");
   if (!wanted_incarnation_.is_zero() && !(hello.incarnation == wanted_incarnation_)) {
@@ -221,7 +223,7 @@ Instant ShmPath::next_deadline() const {
 void ShmPath::check_deadline(Instant now) {
   if (next_deadline() > now) return;
   if (now < deadline_) return start(now);
-  end(Status(Code::kTimedOut, base::format("no answer from '{}' before the deadline", socket_path_)));
+  end(Status(Code::kTimedOut, base::format("no answer from '{}' before the deadline", base::shown(socket_path_))));
 }
 
 void ShmPath::on_socket(std::uint32_t events) {
@@ -268,7 +270,7 @@ void ShmPath::on_process_end() {
 void ShmPath::on_peer_left() {
   is_peer_quiet_ = true;
   if (bye_) {
-    Status status(bye_->code, base::format("the peer closed: {}", bye_->reason));
+    Status status(bye_->code, base::format("the peer closed: {}", base::shown(bye_->reason)));
     end(bye_->gone ? status.with_scope(Scope::kPeer) : status.with_scope(Scope::kPath));
   } else {
     end(gone(Code::kDisconnected, base::format("process {} exited without closing", credentials_.process)));

@@ -4,6 +4,7 @@
 #include "backend/sim/factory.h"
 #include "backend/sim/mapped_port.h"
 #include "backend/stream/port.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::sim {
@@ -60,7 +61,7 @@ class SimBackend final : public Backend {
   std::string readable_address() const override { return seat_.address; }
   Status reachable(std::string_view peer_address) const override {
     const bool known = peer_address.starts_with(std::string(seat_.name) + ":");
-    return known ? Status() : Status(Code::kUnsupported, "no simulated address: " + std::string(peer_address));
+    return known ? Status() : Status(Code::kUnsupported, "no simulated address: " + base::shown(peer_address));
   }
   Result<std::string> add_region(const RegionEntry&) override { return std::string(); }
   void remove_region(const RegionEntry&) override {}

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/shown.h"
+
 namespace hawser::sim {
 
 using backend::Path;
@@ -23,7 +25,7 @@ MappedPort::~MappedPort() {
 Result<Path*> MappedPort::open_path(const PathTarget& target, Instant) {
   MappedPort* const there = hub_.find(target.address);
   if (there == nullptr) {
-    return Status(Code::kDisconnected, "nobody listens on " + std::string(target.address)).with_peer(target.peer);
+    return Status(Code::kDisconnected, "nobody listens on " + base::shown(target.address)).with_peer(target.peer);
   }
   auto link = std::make_shared<MappedLink>();
   link->session = {rng_.u64() | 1, rng_.u64()};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/sim/connection.h"
+#include "base/shown.h"
 
 namespace hawser::sim {
 
@@ -49,7 +50,7 @@ HostNetwork::~HostNetwork() { stop_listening(); }
 Result<std::vector<std::string>> HostNetwork::candidates(std::string_view address) const {
   // Backends of other names have networks of their own.
   if (!address.starts_with(address_.substr(0, address_.find(':') + 1))) {
-    return Status(Code::kInvalid, "no simulated address: " + std::string(address));
+    return Status(Code::kInvalid, "no simulated address: " + base::shown(address));
   }
   return std::vector<std::string>{std::string(address)};
 }

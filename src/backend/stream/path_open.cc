@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/id128.h"
 #include "base/planted.h"
+#include "base/shown.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -27,7 +28,7 @@ Status StreamPath::open(const PathTarget& target, Instant now) {
   auto candidates = shared_.network.candidates(target.address);
   if (!candidates) return candidates.error();
   candidates_ = *std::move(candidates);
-  name_ = target.peer.empty() ? std::string(target.address) : std::string(target.peer);
+  name_ = target.peer.empty() ? base::shown(target.address) : std::string(target.peer);
   peer_.name = target.peer;
   expects_ = target.incarnation;
   supersedes_ = target.supersedes;
@@ -134,7 +135,7 @@ Status StreamPath::check_answer(const wire::Hello& hello) const {
   const bool another = hello.incarnation != expects_ && !base::planted(base::Planted::kStaleIncarnation);
   if (!expects_.is_zero() && another) return restarted(name_, hello);
   if (hello.status != Code::kOk) {
-    return Status(hello.status, base::format("{} turned us away: {}", name_, hello.reason));
+    return Status(hello.status, base::format("{} turned us away: {}", name_, base::shown(hello.reason)));
   }
   if (!peer_.name.empty() && hello.name != peer_.name) {
     return Status(Code::kDisconnected, base::format("'{}' answers where '{}' should be", hello.name, peer_.name))

@@ -4,6 +4,7 @@
 
 #include "backend/stream/path.h"
 #include "base/format.h"
+#include "base/shown.h"
 
 namespace hawser::backend::stream {
 namespace {
@@ -146,7 +147,7 @@ void StreamPath::answer_news(Instant now) {
 void StreamPath::take_goodbye(const ControlNews& news) {
   // An agent that closes is gone; one that only drops this path is not.
   const Scope scope = news.bye_code == Code::kOk ? Scope::kPath : Scope::kPeer;
-  go_down(Status(Code::kDisconnected, base::format("{} said goodbye: {}", name_, news.bye_reason))
+  go_down(Status(Code::kDisconnected, base::format("{} said goodbye: {}", name_, base::shown(news.bye_reason)))
               .with_scope(scope)
               .with_peer(name_));
 }

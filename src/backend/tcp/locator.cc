@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::backend {
@@ -80,7 +81,7 @@ Result<Locator> parse_locator(std::string_view text) {
   if (const std::size_t at = text.find('@'); at != std::string_view::npos) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + at, locator.host, 16);
     if (error != std::errc() || at != kHostDigits || end != text.data() + at) {
-      return Status(Code::kInvalid, base::format("tcp address '{}': no host id before the '@'", text));
+      return Status(Code::kInvalid, base::format("tcp address '{}': no host id before the '@'", base::shown(text)));
     }
     text.remove_prefix(at + 1);
   }
@@ -88,7 +89,8 @@ Result<Locator> parse_locator(std::string_view text) {
     const std::size_t comma = text.find(',');
     HAWSER_TRY_ASSIGN(const base::HostPort place, base::parse_host_port(text.substr(0, comma)));
     HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
-    if (address.port() == 0) return Status(Code::kInvalid, base::format("tcp address '{}' has port 0", text));
+    if (address.port() == 0)
+      return Status(Code::kInvalid, base::format("tcp address '{}' has port 0", base::shown(text)));
     if (locator.places.size() == kPlacesMax) return Status(Code::kInvalid, "a tcp address of more than 16 places");
     locator.places.push_back(address);
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);

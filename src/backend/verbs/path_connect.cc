@@ -4,6 +4,7 @@
 
 #include "backend/verbs/path.h"
 #include "base/format.h"
+#include "base/shown.h"
 
 namespace hawser::backend::verbs {
 namespace {
@@ -98,7 +99,7 @@ std::size_t VerbsPath::on_message(std::span<const std::byte> bytes, Instant now)
   }
   if (const auto* broken = std::get_if<wire::QueuePairBroken>(&*message)) {
     if (broken->pair >= pairs_.size() || broken->epoch != pairs_[broken->pair]->machine.epoch()) return 0;
-    pairs_[broken->pair]->cause = Status(broken->code, base::format("{} says: {}", name_, broken->reason));
+    pairs_[broken->pair]->cause = Status(broken->code, base::format("{} says: {}", name_, base::shown(broken->reason)));
     perform(broken->pair, pairs_[broken->pair]->machine.on_message(Event::kBroken, broken->epoch), now);
   }
   return 0;

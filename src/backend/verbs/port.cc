@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::backend::verbs {
@@ -73,8 +74,8 @@ Status VerbsPort::open_lanes() {
 
 Result<Path*> VerbsPort::open_path(const PathTarget& target, Instant now) {
   HAWSER_TRY_ASSIGN(Path * control, parts_.control->open_path(target, now));
-  const std::string_view name = target.peer.empty() ? target.address : target.peer;
-  paths_.push_back(std::make_unique<VerbsPath>(shared_, std::string(name)));
+  const std::string name = target.peer.empty() ? base::shown(target.address) : std::string(target.peer);
+  paths_.push_back(std::make_unique<VerbsPath>(shared_, name));
   VerbsPath* path = paths_.back().get();
   path->open(control, target.deadline);
   by_control_[control] = path;

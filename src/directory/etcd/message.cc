@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::directory::etcd {
@@ -339,13 +340,14 @@ ErrorAnswer decode_error(std::string_view text, long http_status) {
     numbers.number(is_object ? "grpc_code" : "code", code);
   }
   if (answer.text.empty()) {
-    answer.text = base::format("HTTP status {}: {}", http_status, text.substr(0, 200));
+    answer.text = base::format("HTTP status {}: {}", http_status, base::shown(text, 200));
     // A proxy before etcd, or a member that is starting.
     answer.fault = http_status >= 500 || http_status == 429 ? Fault::kTransient : Fault::kFinal;
     return answer;
   }
   answer.text.resize(std::min(answer.text.size(), kReasonMax));
   answer.fault = fault_of(code, answer.text);
+  answer.text = base::shown(answer.text, kReasonMax);
   return answer;
 }
 

@@ -108,7 +108,8 @@ class HAWSER_API Agent {
   /// What changed since a revision (see card_revision). A delta too old to be made is a full card.
   Result<std::string> card_delta(std::uint64_t since_revision) const;
   std::uint64_t card_revision() const;
-  /// Learns of a peer, or updates it: full, partial or delta.
+  /// Learns of a peer, or updates it: full, partial or delta. While a session with it is up, what changes of a full
+  /// card comes by itself (PeerEvent::Kind::kCardChanged); of a partial one nothing does.
   Result<Peer> add_peer(std::span<const std::byte> card);
   Result<Peer> add_peer(std::string_view card) {
     return add_peer(std::as_bytes(std::span<const char>(card.data(), card.size())));

@@ -524,7 +524,9 @@ class Agent:
     def card_revision(self) -> int: ...
 
     def add_peer(self, card: Data) -> Peer:
-        """Learns of a peer, or updates it."""
+        """
+        Learns of a peer, or updates it. What changes of a full card later comes by itself while a session is up.
+        """
 
     def find_peer(self, name: str, timeout: Seconds = None) -> Peer:
         """By name in the directory, or name@host:port."""

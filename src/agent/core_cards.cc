@@ -79,25 +79,32 @@ Result<std::string> Core::card() const { return card_since(0); }
 
 Result<std::string> Core::card_since(std::uint64_t revision) const {
   const base::MutexLock lock(mutex_);
-  // Only those of the revision that the head names: one that comes next waits for the lock to get in here.
-  auto all = regions.all([this](std::uint32_t index) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return is_booked(index); });
+  // Only what is booked, and so of the revision that the head names: one that comes next waits for the lock to get in.
   wire::Card card = card_head();
   const bool known = revision > 0 && !changes_.empty() && changes_.front().revision <= revision + 1;
   if (revision > 0 && (known || revision == card.revision)) {
     card.kind = wire::CardKind::kDelta;
     card.base_revision = revision;
   }
-  if (card.kind == wire::CardKind::kFull) return encode_card(card, std::move(all));
+  if (card.kind == wire::CardKind::kFull) {
+    return encode_card(
+        card, regions.all([this](std::uint32_t index) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return is_booked(index); }));
+  }
+  // What this costs is up to what changed: each session is told of each change, of however many regions there are.
   std::set<std::uint32_t> fresh;
-  for (const Change& change : changes_) {
-    if (change.revision <= revision) continue;
-    if (change.removed) {
-      card.removed.push_back({.index = change.index, .generation = change.generation});
+  for (auto change = std::ranges::upper_bound(changes_, revision, {}, &Change::revision); change != changes_.end();
+       ++change) {
+    if (change->removed) {
+      card.removed.push_back({.index = change->index, .generation = change->generation});
     } else {
-      fresh.insert(change.index);
+      fresh.insert(change->index);
     }
   }
-  std::erase_if(all, [&](const RegionEntryPtr& entry) { return !fresh.contains(entry->index); });
+  std::vector<RegionEntryPtr> all;
+  for (const std::uint32_t index : fresh) {
+    RegionEntryPtr entry = regions.at(index);
+    if (entry && is_booked(index) && regions.is_open(index, entry->generation)) all.push_back(std::move(entry));
+  }
   std::sort(card.removed.begin(), card.removed.end(), [](const wire::CardRemoval& a, const wire::CardRemoval& b) {
     return a.index != b.index ? a.index < b.index : a.generation < b.generation;
   });

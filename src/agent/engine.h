@@ -91,6 +91,8 @@ class Engine {
   Session& session(const std::shared_ptr<PeerCore>& peer);
   void want(Session& session, Instant now);
   void want_card(Session& session, Instant now);
+  /// Whose card is here in full is asked for what changes: once in a session, and when it has a newer one than it told.
+  void follow_card(Session& session, std::uint64_t revision);
   Status notify(Session& session, std::string_view text, Instant now);
   Status send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now);
   /// Takes an atomic operation in. An error means that nothing happened.

@@ -40,6 +40,7 @@ void Engine::on_card_loaded(PeerCore& peer, Instant now) {
     peer.session->bound.condemn_unless([card](const BoundRegions::Id& id) { return is_named(card, id); });
   }
   (void)let_go(*peer.session, now);
+  if (peer.session->control_serial != 0) follow_card(*peer.session, 0);  // Else its Welcome does.
 }
 
 void Engine::on_own_region_closed(std::uint32_t index, std::uint32_t generation, Instant now) {

@@ -15,10 +15,19 @@ void Engine::want_card(Session& session, Instant now) {
   enlist(session);
 }
 
+void Engine::follow_card(Session& session, std::uint64_t revision) {
+  const std::uint64_t known = core_.known_revision(*session.peer);
+  if (known == 0 || (session.card_followed && revision <= known)) return;
+  session.card_wanted = true;
+  session.card_asked = false;
+  enlist(session);
+}
+
 Status Engine::on_card_request(Session& session, const wire::CardRequest& request) {
   session.wants_our_cards = true;
   session.card_told = request.since_revision;
-  tell_card(session);
+  // Who has the newest one waits for the next.
+  if (request.since_revision != core_.card_revision()) tell_card(session);
   return {};
 }
 

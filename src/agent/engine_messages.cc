@@ -178,7 +178,7 @@ bool Engine::pump_requests(Session& session, std::size_t* work) {
     const wire::CardRequest request{.seq = session.link_out.next_seq(),
                                     .since_revision = core_.known_revision(*session.peer)};
     if (!push_reliable(session, wire::encode(request, buffer), {})) return false;
-    session.card_asked = true;
+    session.card_asked = session.card_followed = true;
     ++*work;
   }
   while (session.card_out) {
@@ -304,10 +304,7 @@ Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcom
   entry.peer_received = welcome.received;
   session.peer->notify_out.on_credit(welcome.notify);
   for (auto& [id, channel] : session.channels) channel.credit_owed = channel.in.has_value();
-  if (welcome.revision > core_.known_revision(*session.peer) && core_.known_revision(*session.peer) > 0) {
-    session.card_wanted = true;
-    session.card_asked = false;
-  }
+  follow_card(session, welcome.revision);
   choose_control(session, now);
   enlist(session);
   return {};

@@ -124,6 +124,7 @@ struct Session {
   std::optional<CardIn> card_in;
   bool card_wanted = false;      ///< Ask for it as soon as a path is up.
   bool card_asked = false;       ///< A request is on its way.
+  bool card_followed = false;    ///< The peer was asked once in this session: it tells of changes.
   bool wants_our_cards = false;  ///< It asked once: tell it of changes.
   std::uint64_t card_told = 0;   ///< Revision of our card that it was sent.
 

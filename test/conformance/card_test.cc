@@ -90,6 +90,71 @@ TEST_P(Conformance, APartialCardTellsSome) {
   EXPECT_TRUE(says(b().partial_card(wrong).error(), Code::kNotFound, {"partial_card", "#99"}));
 }
 
+/// What the agent hears of the peer's regions once the session stands: no card is loaded for it.
+bool comes_to_know(Environment& env, const Peer& peer, const Names& names) {
+  return env.eventually([&] { return sorted_names(peer) == names; });
+}
+
+// The card is the newest there is, so the session begins with nothing to ask for.
+TEST_P(Conformance, ASessionTellsOfChanges) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  open_pair();
+  Area one = add(b(), "one", 100);
+  const Peer peer = meet();
+  while (a().take_event()) continue;
+  Area late = add(b(), "late", 300);
+  ASSERT_TRUE(comes_to_know(env(), peer, {"late", "one"}));
+  const std::optional<PeerEvent> event = a().take_event();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, PeerEvent::Kind::kCardChanged);
+  Area source = add(a(), "source", 300);
+  fill(source.bytes, 1);
+  must(run(must(a().plan_write(peer, {{source.range(0, 300)}}, {{peer.range("late", 0, 300)}}))));
+  EXPECT_TRUE(holds(late.bytes, 1));
+  must(one.region.close(0s));
+  EXPECT_TRUE(comes_to_know(env(), peer, {"late"}));
+  EXPECT_EQ(must(peer.region("late")).size, 300U);
+  // b was told of "source", too: it loaded the card of a.
+  const std::vector<Peer> others = b().peers();
+  ASSERT_EQ(others.size(), 1U);
+  EXPECT_TRUE(comes_to_know(env(), others[0], {"source"}));
+  EXPECT_EQ(must(a().find_peer("b", 0s)).core(), peer.core()) << "there is nothing newer to look for";
+}
+
+// Who was met by the other loads its card afterwards; a card that is loaded later is followed as one before.
+TEST_P(Conformance, ACardLoadedInASessionIsFollowed) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  open_pair();
+  const Peer to_b = a_to_b();
+  Status connected;
+  env().blocking(a(), [&] { connected = to_b.connect(kPatience); });
+  must(connected);
+  ASSERT_TRUE(env().eventually([&] { return b().peers().size() == 1 && b().peers()[0].state() == PeerState::kUp; }));
+  Area one = add(a(), "one", 100);
+  pass(20);
+  const Peer to_a = b_to_a();
+  EXPECT_EQ(sorted_names(to_a), (Names{"one"}));
+  Area late = add(a(), "late", 100);
+  EXPECT_TRUE(comes_to_know(env(), to_a, {"late", "one"}));
+}
+
+// Many changes at once are few messages, and the last of them is heard of.
+TEST_P(Conformance, ManyChangesAreAllHeardOf) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  open_pair();
+  Area first = add(b(), "first", 100);
+  const Peer peer = meet();
+  constexpr std::size_t kRegions = 1000;
+  std::vector<std::byte> memory(kRegions * 64);
+  std::vector<Region> all;
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    all.push_back(must(b().add_region({.name = "", .bytes = std::span(memory).subspan(i * 64, 64), .device = {}})));
+  }
+  EXPECT_TRUE(env().eventually([&] { return peer.region_names().size() == kRegions + 1; }));
+  all.resize(kRegions / 2);
+  EXPECT_TRUE(env().eventually([&] { return peer.region_names().size() == kRegions / 2 + 1; }));
+}
+
 TEST_P(Conformance, AnOldCardUndoesNothing) {
   HAWSER_NEEDS_TWO_AGENTS();
   open_pair();

@@ -73,6 +73,7 @@ struct PathCounters {
 
 struct PeerCounters {
   std::string peer, incarnation, state;
+  std::uint16_t wire_version = 0;  ///< That both speak; 0 until a path was up.
   FlowCounters flow;
 };
 

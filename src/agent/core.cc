@@ -218,6 +218,7 @@ AgentCounters Core::counters() {
     PeerCounters peer{.peer = session->peer->name,
                       .incarnation = base::to_hex(session->peer->incarnation),
                       .state = std::string(name_of(session->machine.public_state())),
+                      .wire_version = session->wire_version,
                       .flow = session->flow};
     peer.flow.latency = summary_of(session->latency);
     all.merge(session->latency);

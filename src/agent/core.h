@@ -113,6 +113,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void forget(const PeerCore& peer);
   const std::shared_ptr<PeerCore>& self() const { return self_; }
   Status down_status(PeerCore& peer) const;
+  /// What a call about the peer answers, or a transfer to it ends with, once `cause` put it down.
+  static Status gone_status(const PeerCore& peer, const Status& cause);
   Result<std::shared_ptr<PeerCore>> find_peer(std::string_view name, Instant deadline);
 
   // Queues get hints of what else happened.

@@ -47,14 +47,25 @@ void Core::forget(const PeerCore& peer) {
   inbox.let_go_of(peer);
 }
 
-Status Core::down_status(PeerCore& peer) const {
-  const base::MutexLock lock(peer.mutex);
+Status Core::gone_status(const PeerCore& peer, const Status& cause) {
+  // To find it again does not help who cannot talk to it: what would comes first.
+  if (cause.code() == Code::kUnsupported) {
+    return Status(Code::kUnsupported, "peer '" + peer.name + "' cannot be talked to: " + std::string(cause.message()))
+        .with_scope(Scope::kPeer)
+        .with_peer(peer.name)
+        .with_advice(cause.advice())
+        .because(cause.cause());
+  }
   return Status(Code::kDisconnected, "peer '" + peer.name + "' is gone")
       .with_scope(Scope::kPeer)
       .with_peer(peer.name)
-      .with_buffer(BufferState::kUntouched)
       .with_advice("find the peer again and plan again")
-      .because(peer.down_cause);
+      .because(cause);
+}
+
+Status Core::down_status(PeerCore& peer) const {
+  const base::MutexLock lock(peer.mutex);
+  return gone_status(peer, peer.down_cause).with_buffer(BufferState::kUntouched);
 }
 
 Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, Instant deadline) {
@@ -146,6 +157,13 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
   lane.unlock();
   lane.wake();
   const std::string where = std::string(name) + "@" + std::string(address);
+  if (!found && found.error().code() == Code::kUnsupported) {
+    return Status(Code::kUnsupported,
+                  "find_peer: '" + where + "' cannot be talked to: " + std::string(found.error().message()))
+        .with_peer(name)
+        .with_advice(found.error().advice())
+        .because(found.error().cause());
+  }
   if (!found)
     return Status(found.error().code(), "find_peer: '" + where + "' cannot be reached").because(found.error());
   if (*found == nullptr) {

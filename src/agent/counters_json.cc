@@ -88,8 +88,11 @@ std::string to_json(const AgentCounters& counters) {
                          {"paths", nlohmann::json::array()},
                          {"devices", nlohmann::json::array()}};
   for (const PeerCounters& peer : counters.peers) {
-    json["peers"].push_back(
-        {{"peer", peer.peer}, {"incarnation", peer.incarnation}, {"state", peer.state}, {"flow", json_of(peer.flow)}});
+    json["peers"].push_back({{"peer", peer.peer},
+                             {"incarnation", peer.incarnation},
+                             {"state", peer.state},
+                             {"wire_version", peer.wire_version},
+                             {"flow", json_of(peer.flow)}});
   }
   for (const PathCounters& path : counters.paths) json["paths"].push_back(json_of(path));
   for (const DeviceCounters& device : counters.devices) {

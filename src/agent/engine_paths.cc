@@ -234,6 +234,10 @@ void Engine::adopt(Session& session, std::size_t backend, const backend::PortEve
   }
   entry->up = true;
   entry->session = event.session;
+  // No path comes up where there is none: hellos agreed on it.
+  const wire::Versions ours{core_.identity.version_min, core_.identity.version_max};
+  const wire::Versions theirs{event.peer->version_min, event.peer->version_max};
+  session.wire_version = wire::agree_version(ours, theirs).value_or(0);
   session.failed.erase(backend);
   send_welcome(session, *entry);
   feed(session, SessionEvent::kPathUp, Status(), now);

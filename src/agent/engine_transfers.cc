@@ -499,15 +499,10 @@ void Engine::end_all(const Status& status, Instant now) {
 }
 
 void Engine::fail_transfers(Session& session, const Status& cause, Instant now) {
-  end_atomics(session, Status(Code::kDisconnected, "the peer is gone").with_scope(Scope::kPeer).because(cause));
+  end_atomics(session, Core::gone_status(*session.peer, cause));
   for (Slot& slot : in_flight_) {
     if (slot.plan->peer != session.peer || slot.ending) continue;
-    end_early(slot,
-              Status(Code::kDisconnected, "the peer is gone")
-                  .with_scope(Scope::kPeer)
-                  .because(cause)
-                  .with_advice("find the peer again and plan again"),
-              now);
+    end_early(slot, Core::gone_status(*session.peer, cause), now);
   }
 }
 

@@ -247,13 +247,15 @@ plan::Route route_of(Core& core, const PlanCore& plan) {
   return plan::plan_route(request, candidates);
 }
 
-/// The paths that are up to the plan's peer, a line each.
+/// The paths that are up to the plan's peer, a line each, and what is spoken on them.
 std::string describe_paths(Core& core, const PlanCore& plan) {
   std::string text;
   core.lane.lock();
-  for (const PathEntry& entry : core.engine.session(plan.peer).paths) {
+  const Session& session = core.engine.session(plan.peer);
+  for (const PathEntry& entry : session.paths) {
     if (entry.up) text += "  " + core.engine.backends()[entry.backend].name + ": " + entry.path->describe() + "\n";
   }
+  if (!text.empty()) text += "  wire version " + std::to_string(session.wire_version) + "\n";
   core.lane.unlock();
   return text;
 }

@@ -115,6 +115,8 @@ struct Session {
   // Messages. Their numbers make sense only between two sessions that mean each other: see wire::Welcome.
   std::uint64_t number = 0;       ///< Of this session; random, not 0.
   std::uint64_t peer_number = 0;  ///< Of the peer's; 0 until its first Welcome.
+  std::uint16_t wire_version =
+      0;  ///< The highest that both speak; 0 until a path was up. No message depends on it yet.
   proto::LinkSender link_out;
   proto::LinkReceiver link_in;
   proto::CreditReceiver notify_in;

@@ -82,10 +82,9 @@ Status check_frame(Bytes bytes) {
 Status check_versions(const Frame& frame) {
   if (frame.version_min == 0 || frame.version_min > frame.version_max)
     return corrupt_at(4, "a senseless range of versions");
-  if (frame.version_min <= kVersionMax && kVersionMin <= frame.version_max) return {};
-  return Status(Code::kUnsupported, base::format("card: the peer speaks wire versions {} to {}, this agent {} to {}",
-                                                 frame.version_min, frame.version_max, kVersionMin, kVersionMax))
-      .with_advice("run releases on both sides that share a wire version");
+  const Status apart = agree_version({}, {frame.version_min, frame.version_max}).error();
+  if (apart.ok()) return {};
+  return Status(apart.code(), base::format("card: {}", apart.message())).with_advice(apart.advice());
 }
 
 Status find_sections(Bytes bytes, Frame& frame) {

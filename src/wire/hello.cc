@@ -109,9 +109,11 @@ Result<Hello> decode_hello(Bytes bytes, const Versions& ours) {
 Result<std::uint16_t> agree_version(const Versions& ours, const Versions& theirs) {
   const std::uint16_t highest = std::min(ours.max, theirs.max);
   if (highest >= std::max(ours.min, theirs.min)) return highest;
+  const bool is_older = theirs.max < ours.min;
   return Status(Code::kUnsupported, base::format("the peer speaks wire versions {} to {}, this agent {} to {}",
                                                  theirs.min, theirs.max, ours.min, ours.max))
-      .with_advice("run releases on both sides that share a wire version");
+      .with_advice(base::format("upgrade {} to a release that speaks wire version {}",
+                                is_older ? "the peer" : "this agent", is_older ? ours.min : theirs.min));
 }
 
 }  // namespace hawser::wire

@@ -141,6 +141,8 @@ TEST(Hello, VersionsAgreeOnTheHighestCommon) {
   const Status fault = agree_version(ours, {5, 9}).error();
   EXPECT_EQ(fault.code(), Code::kUnsupported);
   EXPECT_EQ(fault.message(), "the peer speaks wire versions 5 to 9, this agent 2 to 4");
+  EXPECT_EQ(fault.advice(), "upgrade this agent to a release that speaks wire version 5");
+  EXPECT_EQ(agree_version(ours, {1, 1}).error().advice(), "upgrade the peer to a release that speaks wire version 2");
 }
 
 TEST(Hello, ARangeThatOverlapsIsRead) {

@@ -147,11 +147,33 @@ void write_and_tell(Node& from, Node& to) {
   EXPECT_EQ(told ? told->text : "", "from " + std::string(from.agent.name()));
 }
 
+/// Both keep the version that they use with each other, and tell it.
+void expect_agreed(Node& from, Node& to, int version) {
+  for (Node* const node : {&from, &to}) {
+    const std::string other(node == &from ? to.agent.name() : from.agent.name());
+    const AgentCounters counters = node->agent.counters();
+    const auto found = std::ranges::find(counters.peers, other, &PeerCounters::peer);
+    ASSERT_NE(found, counters.peers.end()) << other;
+    EXPECT_EQ(found->wire_version, version) << other;
+    EXPECT_NE(to_json(counters).find(base::format("\"wire_version\":{}", version)), std::string::npos);
+  }
+  const Peer peer = from.agent.add_peer(to.agent.card().value()).value();
+  const LocalRange here = from.region.range(0, 64);
+  const RemoteRange there = peer.range(to.region.name(), 0, 64);
+  const std::string text =
+      from.agent.explain(from.agent.plan_write(peer, std::span(&here, 1), std::span(&there, 1)).value());
+  EXPECT_NE(text.find(base::format("wire version {}\n", version)), std::string::npos) << text;
+}
+
 TEST_P(Ages, RangesThatOverlapMeet) {
   Node older("older", backend(), {1, 1});
   Node newer("newer", backend(), {1, 2});
   write_and_tell(older, newer);
   write_and_tell(newer, older);
+  expect_agreed(older, newer, 1);
+  Node newest("newest", backend(), {1, 2});
+  write_and_tell(newest, newer);
+  expect_agreed(newest, newer, 2);
 }
 
 TEST_P(Ages, WhoeverIsNewerOpensThePath) {
@@ -160,22 +182,30 @@ TEST_P(Ages, WhoeverIsNewerOpensThePath) {
   write_and_tell(newer, older);
 }
 
-/// Unsupported, by itself or as the cause.
-testing::AssertionResult names_both(const Status& status) {
-  const std::string text = status.to_string();
-  const bool good = text.find("unsupported") != std::string::npos && text.find("2 to 2") != std::string::npos &&
-                    text.find("1 to 1") != std::string::npos;
-  return (good ? testing::AssertionSuccess() : testing::AssertionFailure()) << text;
+/// In the message itself, not in a cause; and which of the two is to be upgraded.
+testing::AssertionResult names_both(const Status& status, std::string_view upgrade) {
+  const std::string_view text = status.message();
+  const bool good = status.code() == Code::kUnsupported && text.find("2 to 2") != std::string_view::npos &&
+                    text.find("1 to 1") != std::string_view::npos &&
+                    status.advice().find(upgrade) != std::string_view::npos;
+  return (good ? testing::AssertionSuccess() : testing::AssertionFailure()) << status.to_string();
 }
+constexpr std::string_view kUpgradePeer = "upgrade the peer", kUpgradeThis = "upgrade this agent";
 
 // The card that the newer one has been given can be read; the older one hears its hello.
 TEST_P(Ages, RangesApartAreRefusedAndNamed) {
   Node older("older", backend(), {1, 1});
   Node newer("newer", backend(), {2, 2});
-  EXPECT_TRUE(names_both(older.agent.add_peer(newer.agent.card().value()).error()));
+  EXPECT_TRUE(names_both(older.agent.add_peer(newer.agent.card().value()).error(), kUpgradeThis));
   const Peer peer = newer.agent.add_peer(older.agent.card().value()).value();
+  const LocalRange here = newer.region.range(0, 64);
+  const RemoteRange there = peer.range("older", 0, 64);
+  const Plan plan = newer.agent.plan_write(peer, std::span(&here, 1), std::span(&there, 1)).value();
   const Instant begun = now();
-  EXPECT_TRUE(names_both(peer.connect(kPatience)));
+  Transfer sent = plan.submit().value();
+  EXPECT_TRUE(names_both(sent.wait(kPatience), kUpgradePeer));
+  EXPECT_TRUE(names_both(peer.connect(kPatience), kUpgradePeer));
+  EXPECT_TRUE(names_both(plan.submit().error(), kUpgradePeer));
   EXPECT_LT(now() - begun, 4s) << "it was tried again and again";
   EXPECT_EQ(peer.state(), PeerState::kDown);
 }
@@ -185,8 +215,8 @@ INSTANTIATE_TEST_SUITE_P(Over, Ages, testing::Values("tcp", "shm"), [](const aut
 TEST(AgesAtAnAddress, ARefusalNamesBothRanges) {
   Node older("older", tcp(), {1, 1});
   Node newer("newer", tcp(), {2, 2});
-  EXPECT_TRUE(names_both(older.agent.find_peer("newer@" + newer.address(), kPatience).error()));
-  EXPECT_TRUE(names_both(newer.agent.find_peer("older@" + older.address(), kPatience).error()));
+  EXPECT_TRUE(names_both(older.agent.find_peer("newer@" + newer.address(), kPatience).error(), kUpgradeThis));
+  EXPECT_TRUE(names_both(newer.agent.find_peer("older@" + older.address(), kPatience).error(), kUpgradePeer));
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ enum class Planted : std::uint8_t {
   // Mapped memory.
   kPinSkipped,
   kMessageLost,  ///< A ring that is not empty drops what comes.
+  kDeadPinKept,  ///< A holder that died stays inside for ever.
   // Sessions.
   kChunkCountedTwice,  ///< A chunk sent again is counted again.
   kReplayForgotten,    ///< A fresh path does not begin with what the last one lost.

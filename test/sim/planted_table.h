@@ -52,6 +52,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "message_lost",
      sim::Mode::kMapped,
      {"a message of the session is missing", "nothing parted them"}},
+    {Planted::kDeadPinKept, "dead_pin_kept", sim::Mode::kMapped, {"close did not end"}},
     {Planted::kChunkCountedTwice,
      "chunk_counted_twice",
      sim::Mode::kStream,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/sim/mapped_port.h"
+#include "base/planted.h"
 
 namespace hawser::sim {
 
@@ -52,7 +53,7 @@ void MappedHub::died(const std::shared_ptr<Host>& host) {
       const Duration notice(world_.rng().range(0, options_.death_notice_max.count()));
       world_.after(notice, [link, end] {
         link->noticed_death[end] = true;
-        link->pins[end].reset();  // A dead holder holds nothing.
+        if (!base::planted(base::Planted::kDeadPinKept)) link->pins[end].reset();  // A dead holder holds nothing.
         link->hosts[1 - end]->wake();
       });
     }

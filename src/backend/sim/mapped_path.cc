@@ -169,9 +169,14 @@ void MappedPath::finish(const Chunk& chunk, Status status) {
   port_.push(std::move(event));
 }
 
+/// What a dead process had pinned stays so, until its peers notice that it died.
+void MappedPath::leave() {
+  if (!port_.host_->dead()) link_->pins[end_].reset();
+}
+
 void MappedPath::cancel(std::uint64_t transfer) {
   // The copy is done by ourselves, so stopping is done at once.
-  if (!queue_.empty() && queue_.front().chunk.transfer == transfer) link_->pins[end_].reset();
+  if (!queue_.empty() && queue_.front().chunk.transfer == transfer) leave();
   std::deque<Work> kept;
   for (Work& work : queue_) {
     if (work.chunk.transfer == transfer) {
@@ -187,7 +192,7 @@ void MappedPath::cancel(std::uint64_t transfer) {
 void MappedPath::go_down(const Status& why) {
   if (state_ == PathState::kDown) return;
   state_ = PathState::kDown;
-  link_->pins[end_].reset();
+  leave();
   for (const Work& work : queue_) finish(work.chunk, why);
   queue_.clear();
   PortEvent event;

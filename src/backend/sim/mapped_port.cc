@@ -96,12 +96,14 @@ void MappedPort::release_path(Path* path) {
   const auto at = std::find_if(paths_.begin(), paths_.end(), [path](const auto& one) { return one.get() == path; });
   if (at == paths_.end()) return;
   MappedPath& gone = **at;
-  gone.link_->ports[gone.end_] = nullptr;
-  gone.link_->pins[gone.end_].reset();
-  if (gone.link_->pins[1 - gone.end_]) left_.emplace_back(gone.link_, 1 - gone.end_);
-  if (gone.link_->ended.ok()) gone.link_->ended = Status(Code::kDisconnected, "the peer closed");
-  hub_.wake(gone.link_->hosts[1 - gone.end_]);
   std::erase_if(events_, [path](const Event& entry) { return entry.event.path == path; });
+  if (!host_->dead()) {  // Else it does nothing any more, and the hub lets others notice.
+    gone.link_->ports[gone.end_] = nullptr;
+    gone.leave();
+    if (gone.link_->pins[1 - gone.end_]) left_.emplace_back(gone.link_, 1 - gone.end_);
+    if (gone.link_->ended.ok()) gone.link_->ended = Status(Code::kDisconnected, "the peer closed");
+    hub_.wake(gone.link_->hosts[1 - gone.end_]);
+  }
   paths_.erase(at);
 }
 

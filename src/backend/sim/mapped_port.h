@@ -56,6 +56,7 @@ class MappedPath final : public backend::Path {
   void finish(const backend::Chunk& chunk, Status status);
   std::size_t read_ring();
   void go_down(const Status& why);
+  void leave();
 
   MappedPort& port_;
   const std::shared_ptr<MappedLink> link_;

@@ -2,22 +2,20 @@
 
 // The core of an agent: what all its handles share.
 //
-// Locks, in the order in which they may be taken: `adding_` (backends), the lane's lock, `mutex_` (regions' and peers'
-// books), a peer's mutex. No lock is held across user code, but for `adding_`, which nothing else waits for.
+// Locks, in the order in which they may be taken: the lane's lock, `mutex_` (regions' and peers' books), a peer's
+// mutex. No lock is held across user code.
 //
 // Thread rule: thread-safe but for `engine`, which is confined to the lane.
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <hawser/agent.h>
@@ -129,24 +127,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks);
-
-  // core_backends.cc
-  /// What a backend said of the regions that it was told of before it is open, by index and generation.
-  struct Told {
-    std::shared_ptr<LocalRegion> region;
-    std::string extra;
-  };
-  using ToldRegions = std::map<std::pair<std::uint32_t, std::uint32_t>, Told>;
-  /// Opens it and lets it join. `is_late`: the agent is in use.
-  Status open_one(const BackendSpec& spec, bool is_late, BackendReport* report) HAWSER_REQUIRES(adding_)
-      HAWSER_EXCLUDES(mutex_);
-  Result<OpenBackend> make_backend(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
-  /// Tells it of all regions, without the lane's lock, until it knows all that there are; then it is one of the lane's.
-  Status join(OpenBackend open, bool is_late, BackendReport* report) HAWSER_REQUIRES(adding_) HAWSER_EXCLUDES(mutex_);
-  Status tell_of_regions(const OpenBackend& open, ToldRegions* told) HAWSER_EXCLUDES(mutex_);
-  bool knows_all_regions(const ToldRegions& told) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
-  Status join_now(OpenBackend open, const ToldRegions& told, bool is_late, BackendReport* report) HAWSER_REQUIRES(lane)
-      HAWSER_EXCLUDES(mutex_);
+  Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
 
   // core_regions.cc
   using FreshEntry = std::shared_ptr<backend::RegionEntry>;  ///< Nobody else's until the table has it.
@@ -179,10 +160,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Gives them keys, indices and generations; `backends` are those that are open now.
   Status enter_table(std::string_view call, std::span<const FreshEntry> entries, std::vector<NamedBackend>* backends,
                      std::size_t* wrong) HAWSER_EXCLUDES(mutex_);
-  /// Those that it was not told to yet. An error when one refuses that must serve it.
+  /// An error when one refuses that must serve it.
   Status tell_backends(std::span<const NamedBackend> backends, Joining* joining);
-  /// Adds those that opened meanwhile; whether there were any.
-  bool add_opened(std::vector<NamedBackend>* backends) HAWSER_REQUIRES(lane);
   void book(std::span<Joining> joining) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
   void drop_unbooked(std::span<const FreshEntry> entries, std::span<const Joining> joining,
                      std::span<const NamedBackend> backends) HAWSER_EXCLUDES(mutex_);
@@ -220,7 +199,7 @@ class Core : public std::enable_shared_from_this<Core> {
   enum class Leave : std::uint8_t { kNothing, kWhatIsUsed };
   Status close(Duration timeout, Leave leave);
   Status close_now(Instant deadline, Leave leave);
-  std::vector<std::shared_ptr<LocalRegion>> booked_regions() HAWSER_EXCLUDES(mutex_);
+  std::vector<std::shared_ptr<LocalRegion>> booked_regions();
   void shut_down();
   Status release_everything(Instant deadline);
   void unpublish(Instant deadline);
@@ -262,9 +241,6 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> is_being_closed_{false};  ///< By one call of `close`, which alone touches the next one.
   bool has_begun_to_close_ = false;
 
-  /// Backends are added one at a time. Held while one registers regions, and so while the user is asked for segments.
-  base::Mutex adding_;
-  std::shared_ptr<backend::Backend> opening_;  ///< The one that is being added; for forks. Under the lane's lock.
   mutable base::Mutex mutex_;
   std::vector<BackendReport> reports_ HAWSER_GUARDED_BY(mutex_);
   std::vector<CardBackend> card_backends_ HAWSER_GUARDED_BY(mutex_);

@@ -4,13 +4,9 @@
 #include <cctype>
 
 #include "agent/core.h"
-#include "base/try.h"
 
 namespace hawser::agent {
 namespace {
-
-/// How often a backend that is added is told of regions that came meanwhile.
-constexpr int kRoundsMax = 64;
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -26,7 +22,7 @@ std::string names_of(const std::vector<backend::Factory>& factories) {
 
 }  // namespace
 
-Result<OpenBackend> Core::make_backend(const BackendSpec& spec, BackendReport* report) {
+Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
   report->name = lower(spec.name);
   for (const OpenBackend& open : engine.backends()) {
     if (open.name == report->name) {
@@ -55,76 +51,19 @@ Result<OpenBackend> Core::make_backend(const BackendSpec& spec, BackendReport* r
   }
   Result<std::unique_ptr<backend::Backend>> made = factory->open(context, params);
   if (!made) return made.error();
-  return OpenBackend{.name = report->name,
-                     .number = ++backends_tried_,
-                     .backend = std::move(*made),
-                     .port = nullptr,
-                     .traits = nullptr};
-}
-
-Status Core::open_one(const BackendSpec& spec, bool is_late, BackendReport* report) {
-  lane.lock();
-  Result<OpenBackend> made = make_backend(spec, report);
-  if (made) opening_ = made->backend;
-  lane.unlock();
-  if (!made) return made.error();
-  const Status status = join(std::move(*made), is_late, report);
-  lane.lock();
-  const std::shared_ptr<backend::Backend> over = std::exchange(opening_, nullptr);
-  lane.unlock();
-  return status;
-}
-
-Status Core::tell_of_regions(const OpenBackend& open, ToldRegions* told) {
-  for (const auto& region : booked_regions()) {
-    const backend::RegionEntry& entry = *region->entry;
-    const std::pair key{entry.index, entry.generation};
-    if (told->contains(key)) continue;
-    lane.lock();
-    const bool is_open = region->state.load(std::memory_order_relaxed) == RegionState::kOpen;
-    region->is_told = is_open;  // Until then its close waits: the memory is not its owner's yet.
-    lane.unlock();
-    if (!is_open) continue;
-    Result<std::string> extra = open.backend->add_region(entry);
-    lane.lock();
-    region->is_told = false;
-    lane.unlock();
-    if (!extra) {
-      return Status(Code::kFailed, "backend '" + open.name + "' cannot serve region '" + entry.name + "'")
+  OpenBackend open{.name = report->name,
+                   .number = ++backends_tried_,
+                   .backend = std::move(*made),
+                   .port = nullptr,
+                   .traits = nullptr};
+  for (const auto& entry : regions.all()) {
+    Result<std::string> extra = open.backend->add_region(*entry);
+    if (!extra)
+      return Status(Code::kFailed, "backend '" + open.name + "' cannot serve region '" + entry->name + "'")
           .because(extra.error());
-    }
-    told->emplace(key, Told{region, *std::move(extra)});
+    const base::MutexLock lock(mutex_);
+    if (!extra->empty()) booked(entry->index).extras.add(open.number, *extra);
   }
-  return {};
-}
-
-bool Core::knows_all_regions(const ToldRegions& told) {
-  const std::vector<std::shared_ptr<LocalRegion>> there = booked_regions();
-  return std::ranges::all_of(there, [&](const auto& region) {
-    return region->state.load(std::memory_order_relaxed) != RegionState::kOpen ||
-           told.contains({region->entry->index, region->entry->generation});
-  });
-}
-
-Status Core::join(OpenBackend open, bool is_late, BackendReport* report) {
-  // Without the lane's lock: a NIC takes seconds to register much memory, its user may be asked for segments, and
-  // heartbeats must go on.
-  ToldRegions told;
-  for (int round = 0; round < kRoundsMax; ++round) {
-    HAWSER_TRY(tell_of_regions(open, &told));
-    lane.lock();
-    Status status = usable("add_backend");  // It may have been closed meanwhile.
-    const bool knows_all = status.ok() && knows_all_regions(told);
-    if (knows_all) status = join_now(std::move(open), told, is_late, report);
-    lane.unlock();
-    if (knows_all || !status.ok()) return status;
-  }
-  return Status(Code::kBusy, "backend '" + open.name + "' was told of regions " + std::to_string(kRoundsMax) +
-                                 " times, and there were new ones each time")
-      .with_advice("add backends before regions");
-}
-
-Status Core::join_now(OpenBackend open, const ToldRegions& told, bool is_late, BackendReport* report) {
   Result<std::unique_ptr<backend::Port>> port = open.backend->open_port();
   if (!port) return port.error();
   open.port = std::move(*port);
@@ -140,21 +79,10 @@ Status Core::join_now(OpenBackend open, const ToldRegions& told, bool is_late, B
   {
     const base::MutexLock lock(mutex_);
     card_backends_.push_back({open.number, open.name, open.backend->address()});
-    for (const auto& [key, each] : told) {
-      const bool is_open = each.region->state.load(std::memory_order_relaxed) == RegionState::kOpen;
-      if (is_open && !each.extra.empty()) booked(key.first).extras.add(open.number, each.extra);
-      if (!is_open) open.backend->remove_region(*each.region->entry);
-    }
-    if (is_late)
-      changes_.clear();  // Deltas tell of changed regions only, and all may have extras of it: full cards do.
   }
   engine.add_backend(std::move(open));
   opened_backends_.fetch_add(1, std::memory_order_acq_rel);
   revision_.fetch_add(1, std::memory_order_acq_rel);
-  if (!is_late) return {};
-  engine.bury(now());  // What no backend led to may be reached by this one.
-  engine.card_changed();
-  presence.ask();
   return {};
 }
 
@@ -170,12 +98,13 @@ Status Core::open_backends() {
       if (factory->default_rank > 0) wanted.push_back({.name = std::string(factory->name), .params = {}});
     }
   }
-  const base::MutexLock adding(adding_);
   Status failures;
   std::size_t open = 0;
   for (const BackendSpec& spec : wanted) {
     BackendReport report;
-    report.cause = open_one(spec, false, &report);
+    lane.lock();
+    report.cause = open_one(spec, &report);
+    lane.unlock();
     open += report.open ? 1 : 0;
     if (!report.cause.ok()) {
       const Status failure =
@@ -195,9 +124,19 @@ Status Core::open_backends() {
 
 Status Core::add_backend(const BackendSpec& spec) {
   if (Status status = usable("add_backend"); !status.ok()) return status;
-  const base::MutexLock adding(adding_);
   BackendReport report;
-  Status status = open_one(spec, true, &report);
+  lane.lock();
+  Status status = open_one(spec, &report);
+  if (status.ok()) {
+    {
+      const base::MutexLock lock(mutex_);
+      changes_.clear();  // Deltas tell of changed regions only, and all may have extras of the new one: full cards do.
+    }
+    engine.bury(now());  // What no backend led to may be reached by this one.
+    engine.card_changed();
+    presence.ask();
+  }
+  lane.unlock();
   report.cause = status;
   lane.wake();  // The new port was not armed for this sleep.
   const base::MutexLock lock(mutex_);

@@ -52,10 +52,6 @@ bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
     *holder = std::to_string(region.users) + " transfers of this agent";
     return false;
   }
-  if (region.is_told) {
-    *holder = "a backend that is being added";
-    return false;
-  }
   bool quiet = true;
   for (OpenBackend& open : engine.backends()) {
     quiet = open.port->region_quiet(region.entry->index, region.entry->generation, holder) && quiet;

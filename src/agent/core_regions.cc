@@ -191,7 +191,7 @@ Status Core::enter_table(std::string_view call, std::span<const FreshEntry> entr
 
 Status Core::tell_backends(std::span<const NamedBackend> backends, Joining* joining) {
   const backend::RegionEntry& entry = *joining->region->entry;
-  for (const NamedBackend& each : backends.subspan(joining->told)) {
+  for (const NamedBackend& each : backends) {
     Result<std::string> extra = each.backend->add_region(entry);
     if (!extra && !options.backends.empty()) return extra.error();
     ++joining->told;
@@ -206,15 +206,6 @@ Status Core::tell_backends(std::span<const NamedBackend> backends, Joining* join
   return {};
 }
 
-bool Core::add_opened(std::vector<NamedBackend>* backends) {
-  const std::size_t before = backends->size();
-  for (const OpenBackend& open : engine.backends()) {
-    const bool is_known = std::ranges::any_of(*backends, [&](const auto& each) { return each.number == open.number; });
-    if (!is_known) backends->push_back({open.name, open.number, open.backend});
-  }
-  return backends->size() > before;
-}
-
 void Core::book(std::span<Joining> joining) {
   {
     const base::MutexLock lock(mutex_);
@@ -223,6 +214,7 @@ void Core::book(std::span<Joining> joining) {
       BookedRegion& booked = this->booked(entry.index);
       booked.region = each.region;
       booked.is_there = true;
+      each.extras.add_all(booked.extras);  // Those that are there already are of backends that opened meanwhile.
       booked.extras = std::move(each.extras);
       changed(entry.index, entry.generation, false);
     }
@@ -235,9 +227,17 @@ void Core::drop_unbooked(std::span<const FreshEntry> entries, std::span<const Jo
   for (const Joining& each : joining) {
     for (std::size_t i = 0; i < each.told; ++i) backends[i].backend->remove_region(*each.region->entry);
   }
+  const auto was_open = [&](const OpenBackend& open) {
+    return std::ranges::any_of(backends, [&](const NamedBackend& each) { return each.number == open.number; });
+  };
   lane.lock();
+  for (const OpenBackend& open : engine.backends()) {
+    if (was_open(open)) continue;  // Else it opened meanwhile, and was told of all regions then.
+    for (const auto& entry : entries) open.backend->remove_region(*entry);
+  }
   {
     const base::MutexLock lock(mutex_);
+    for (const auto& entry : entries) booked(entry->index) = {};
     give_names_back(entries);
   }
   for (const auto& entry : entries) {
@@ -255,22 +255,13 @@ Core::Registered Core::register_regions(std::string_view call, std::span<const F
   made.status = enter_table(call, entries, &backends, &made.wrong);
   if (!made.status.ok()) return made;
   std::vector<Joining> joining(entries.size());
-  for (std::size_t i = 0; i < entries.size(); ++i) {
+  // Without the lane's lock: a NIC takes seconds to register much memory, and heartbeats must go on.
+  for (std::size_t i = 0; i < entries.size() && made.status.ok(); ++i) {
     joining[i].region = std::make_shared<LocalRegion>(shared_from_this(), entries[i], huge_pages);
+    made.status = tell_backends(backends, &joining[i]);
+    made.wrong = i;
   }
-  const auto tell = [&] {
-    for (std::size_t i = 0; i < entries.size() && made.status.ok(); ++i) {
-      made.status = tell_backends(backends, &joining[i]);
-      made.wrong = i;
-    }
-  };
-  tell();  // Without the lane's lock: a NIC takes seconds to register much memory, and heartbeats must go on.
   lane.lock();
-  while (made.status.ok() && add_opened(&backends)) {  // No more often than backends open.
-    lane.unlock();
-    tell();
-    lane.lock();
-  }
   if (made.status.ok()) made.status = usable(call);  // It may have been closed meanwhile.
   if (made.status.ok()) book(joining);
   const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();

@@ -3,13 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include <chrono>
 #include <functional>
-#include <future>
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -179,75 +176,6 @@ TEST_F(RegisteringTest, ABackendThatOpensMeanwhileServesTheRegionToo) {
   EXPECT_TRUE(region.close(std::chrono::seconds(1)).ok());
   EXPECT_EQ(registering.regions, 0);
   EXPECT_EQ(late.regions, 0);
-}
-
-TEST_F(RegisteringTest, TheLaneGoesOnWhileABackendIsAdded) {
-  Agent agent = open_telling({opened_late()});
-  const Region region = *agent.add_region({.name = "h", .bytes = memory_});
-  std::promise<bool> moved;
-  std::thread other;
-  late.meanwhile = [&] {
-    other = std::thread([&] {
-      const LocalRange from = region.range(0, 8);
-      const RemoteRange to = agent.self().range("h", 64, 8);
-      Transfer transfer = *agent.plan_write(agent.self(), {&from, 1}, {&to, 1})->submit();
-      moved.set_value(transfer.wait(std::chrono::seconds(5)).ok());
-    });
-    EXPECT_EQ(moved.get_future().wait_for(std::chrono::seconds(5)), std::future_status::ready);
-    EXPECT_FALSE(agent.has_backend("late")) << "it does not know all regions yet";
-  };
-  EXPECT_TRUE(agent.add_backend({"late", {}}).ok());
-  other.join();
-  EXPECT_EQ(late.regions, 1);
-  EXPECT_TRUE(agent.has_backend("late"));
-}
-
-TEST_F(RegisteringTest, ABackendThatIsAddedServesWhatIsThereWhenItIsOpen) {
-  Agent agent = open_telling({opened_late()});
-  Region first = *agent.add_region({.name = "first", .bytes = memory_});
-  Region second = *agent.add_region({.name = "second", .bytes = memory_});
-  Region third;
-  late.meanwhile = [&] {  // It is told of the first.
-    EXPECT_TRUE(second.close(std::chrono::seconds(1)).ok());
-    third = *agent.add_region({.name = "third", .bytes = slow_});
-    late.meanwhile = [&] {  // It is told of the third.
-      EXPECT_TRUE(first.close(std::chrono::seconds(1)).ok());
-      second = *agent.add_region({.name = "second", .bytes = memory_});
-    };
-  };
-  ASSERT_TRUE(agent.add_backend({"late", {}}).ok());
-  EXPECT_EQ(late.regions, 2) << "the third, and what is the second now";
-  const std::string card = *agent.card();
-  const std::size_t one = card.find("extra of late");
-  ASSERT_NE(one, std::string::npos);
-  const std::size_t two = card.find("extra of late", one + 1);
-  ASSERT_NE(two, std::string::npos);
-  EXPECT_EQ(card.find("extra of late", two + 1), std::string::npos);
-  EXPECT_TRUE(second.close(std::chrono::seconds(1)).ok() && third.close(std::chrono::seconds(1)).ok());
-  EXPECT_EQ(late.regions, 0);
-}
-
-TEST_F(RegisteringTest, ARegionIsNotClosedWhileABackendIsToldOfIt) {
-  Agent agent = open_telling({opened_late()});
-  Region region = *agent.add_region({.name = "h", .bytes = memory_});
-  late.meanwhile = [&] {
-    const Status used = region.close(std::chrono::milliseconds(1));
-    EXPECT_EQ(used.code(), Code::kTimedOut);
-    EXPECT_NE(used.to_string().find("a backend that is being added"), std::string::npos) << used.to_string();
-  };
-  ASSERT_TRUE(agent.add_backend({"late", {}}).ok());
-  EXPECT_EQ(late.regions, 0) << "it closes, so the backend has let go of it";
-  EXPECT_TRUE(region.close(std::chrono::seconds(1)).ok());
-}
-
-TEST_F(RegisteringTest, AnAgentThatClosesMeanwhileHasNoSuchBackend) {
-  Agent agent = open_telling({opened_late()});
-  const Region region = *agent.add_region({.name = "h", .bytes = memory_});
-  late.meanwhile = [&] { EXPECT_EQ(agent.close(std::chrono::milliseconds(1)).code(), Code::kTimedOut); };
-  const Status refused = agent.add_backend({"late", {}});
-  EXPECT_EQ(refused.code(), Code::kInvalid);
-  EXPECT_NE(refused.to_string().find("closed"), std::string::npos) << refused.to_string();
-  EXPECT_TRUE(agent.close(std::chrono::seconds(1)).ok());
 }
 
 TEST_F(RegisteringTest, WhatOneRefusesIsFreedByAll) {

@@ -34,7 +34,6 @@ struct LocalRegion {
   const bool huge_pages;
   std::atomic<RegionState> state{RegionState::kOpen};
   std::uint32_t users = 0;  ///< Transfers in flight that touch it from this side. Under the lane's lock.
-  bool is_told = false;     ///< A backend that is being added is told of it just now. Under the lane's lock.
   /// Who used it when its agent let go of it; nobody knows any more when that ends. Under the lane's lock.
   std::string left_to = {};
 };

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,7 +23,9 @@ TEST(RegionExtras, GivesBackWhatWasAdded) {
   const std::string long_one(300, '\0');
   extras.add(7, "a");
   extras.add(1, long_one);
-  extras.add(2, "");
+  RegionExtras others;
+  others.add(2, "");
+  extras.add_all(others);
   EXPECT_EQ(list_of(extras), (List{{7, "a"}, {1, long_one}, {2, ""}}));
   extras.clear();
   EXPECT_TRUE(extras.empty());

@@ -173,6 +173,9 @@ Status Core::usable(std::string_view call) const {
 void Core::disown_after_fork() {
   keep_ = shared_from_this();  // The child's copy is never destroyed: its destructors would speak for the parent.
   for (OpenBackend& backend : engine.backends()) backend.backend->disown_after_fork();
+  for (Arriving* each : arriving_) {
+    if (each->open.backend) each->open.backend->disown_after_fork();
+  }
   lane.disown_after_fork();
 }
 

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -127,7 +128,30 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks);
-  Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_REQUIRES(lane);
+
+  // core_backends.cc
+  /// A backend that is being opened, and is not among the lane's yet.
+  struct Arriving {
+    OpenBackend open;
+    base::Rng rng{0};
+    std::string fresh;  ///< What it said of the region that it was told of last.
+    /// The same of all that it was told of, by index and generation. Under the lane's lock.
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> extras;
+  };
+  Status open_one(const BackendSpec& spec, BackendReport* report) HAWSER_EXCLUDES(mutex_);
+  Status announce(Arriving& arriving);
+  Status open_announced(const backend::Factory& factory, const BackendSpec& spec, Arriving& arriving,
+                        BackendReport* report) HAWSER_EXCLUDES(mutex_);
+  Status let_in(Arriving& arriving) HAWSER_EXCLUDES(mutex_);
+  /// Those in `rest` it has to be told of first; else it is among the lane's now.
+  Status seat(Arriving& arriving, bool is_last_round, std::vector<std::shared_ptr<LocalRegion>>* rest)
+      HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
+  static Status tell_of(Arriving& arriving, const LocalRegion& region);
+  static void note_told(Arriving& arriving, const LocalRegion& region);
+  Status tell_of_all(Arriving& arriving, std::span<const std::shared_ptr<LocalRegion>> all);
+  bool end_arriving(Arriving& arriving);
+  std::vector<std::shared_ptr<LocalRegion>> untold(const Arriving& arriving) const HAWSER_REQUIRES(lane)
+      HAWSER_EXCLUDES(mutex_);
 
   // core_regions.cc
   using FreshEntry = std::shared_ptr<backend::RegionEntry>;  ///< Nobody else's until the table has it.
@@ -163,6 +187,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// An error when one refuses that must serve it.
   Status tell_backends(std::span<const NamedBackend> backends, Joining* joining);
   void book(std::span<Joining> joining) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
+  /// False: backends opened since `backends` were listed, and are in it now; they have to be told first.
+  bool book_if_all_are_told(std::string_view call, std::span<Joining> joining, std::vector<NamedBackend>* backends,
+                            Status* status) HAWSER_EXCLUDES(mutex_);
   void drop_unbooked(std::span<const FreshEntry> entries, std::span<const Joining> joining,
                      std::span<const NamedBackend> backends) HAWSER_EXCLUDES(mutex_);
   Status need_file_backend();
@@ -254,6 +281,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<std::uint64_t> revision_{1};
   std::atomic<std::uint32_t> opened_backends_{0};
   std::uint32_t backends_tried_ = 0;  ///< Under the lane's lock.
+  std::vector<Arriving*> arriving_;   ///< Under the lane's lock.
+  std::atomic<std::uint32_t> arrivals_ended_{0};
   std::atomic<bool> has_queues_{false};
 };
 

@@ -1,12 +1,17 @@
-// Opening an agent's backends: strict or lenient, each failure kept with its cause.
+// Opening an agent's backends: strict or lenient, each failure kept with its cause; and how one that is added later
+// is told of the regions that are there, while the agent goes on.
 
 #include <algorithm>
 #include <cctype>
 
 #include "agent/core.h"
+#include "base/try.h"
 
 namespace hawser::agent {
 namespace {
+
+/// Regions may be added faster than they are told of: then the agent waits for the last of them.
+constexpr int kRoundsMax = 16;
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -22,25 +27,126 @@ std::string names_of(const std::vector<backend::Factory>& factories) {
 
 }  // namespace
 
-Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
-  report->name = lower(spec.name);
-  for (const OpenBackend& open : engine.backends()) {
-    if (open.name == report->name) {
+/// Takes its name and number. One of this name that another thread is opening is waited for.
+Status Core::announce(Arriving& arriving) {
+  for (;;) {
+    const auto is_its = [&](const auto& name) { return name == arriving.open.name; };
+    lane.lock();
+    const bool is_open = std::ranges::any_of(engine.backends(), is_its, &OpenBackend::name);
+    const bool is_coming = std::ranges::any_of(arriving_, is_its, [](const Arriving* each) { return each->open.name; });
+    const std::uint32_t seen = arrivals_ended_.load(std::memory_order_acquire);
+    if (!is_open && !is_coming) {
+      arriving.open.number = ++backends_tried_;
+      arriving.rng = base::Rng(engine.rng_.u64());
+      arriving_.push_back(&arriving);
+    }
+    lane.unlock();
+    if (is_open) {
       return Status(Code::kInvalid,
-                    "backend '" + report->name + "' is open already, with the parameters of its first opening")
+                    "backend '" + arriving.open.name + "' is open already, with the parameters of its first opening")
           .with_advice("name each backend once; for other parameters open another agent");
     }
+    if (!is_coming) return {};
+    lane.wait_until([&] { return arrivals_ended_.load(std::memory_order_acquire) != seen; }, Instant::max());
   }
-  const auto factory = std::find_if(factories_.begin(), factories_.end(),
-                                    [&](const backend::Factory& each) { return each.name == report->name; });
-  if (factory == factories_.end()) {
-    return Status(Code::kNotFound, "there is no backend '" + spec.name + "'")
-        .with_advice("known here: " + names_of(factories_));
+}
+
+Status Core::tell_of(Arriving& arriving, const LocalRegion& region) {
+  Result<std::string> extra = arriving.open.backend->add_region(*region.entry);
+  if (!extra) {
+    return Status(Code::kFailed,
+                  "backend '" + arriving.open.name + "' cannot serve region '" + region.entry->name + "'")
+        .because(extra.error());
   }
+  arriving.fresh = *std::move(extra);
+  return {};
+}
+
+void Core::note_told(Arriving& arriving, const LocalRegion& region) {
+  arriving.extras[{region.entry->index, region.entry->generation}] = std::move(arriving.fresh);
+}
+
+std::vector<std::shared_ptr<LocalRegion>> Core::untold(const Arriving& arriving) const {
+  std::vector<std::shared_ptr<LocalRegion>> all;
+  const base::MutexLock lock(mutex_);
+  for (const BookedRegion& each : booked_) {
+    std::shared_ptr<LocalRegion> region = each.region.lock();
+    if (!each.is_there || region == nullptr || region->state.load(std::memory_order_relaxed) != RegionState::kOpen)
+      continue;
+    if (!arriving.extras.contains({region->entry->index, region->entry->generation})) all.push_back(std::move(region));
+  }
+  return all;
+}
+
+/// Without the lane's lock: a NIC takes seconds to register much memory. A region stays as long as it is being
+/// registered; closing it waits for that.
+Status Core::tell_of_all(Arriving& arriving, std::span<const std::shared_ptr<LocalRegion>> all) {
+  for (const auto& region : all) {
+    lane.lock();
+    const bool is_open = region->state.load(std::memory_order_relaxed) == RegionState::kOpen;
+    region->newcomers += is_open ? 1 : 0;
+    lane.unlock();
+    if (!is_open) continue;
+    Status told = tell_of(arriving, *region);
+    lane.lock();
+    if (told.ok()) note_told(arriving, *region);
+    --region->newcomers;
+    lane.unlock();
+    if (!told.ok()) return told;
+  }
+  return {};
+}
+
+/// Its port is opened last, once it has been told of all regions; those that are added from now on it hears of by
+/// themselves. Nothing to wait for is left when the regions that came meanwhile are few, or after so many rounds.
+Status Core::seat(Arriving& arriving, bool is_last_round, std::vector<std::shared_ptr<LocalRegion>>* rest) {
+  *rest = untold(arriving);
+  if (!rest->empty() && !is_last_round) return {};
+  HAWSER_TRY(usable("add_backend"));  // It may have been closed meanwhile.
+  for (const auto& region : *rest) {
+    HAWSER_TRY(tell_of(arriving, *region));
+    note_told(arriving, *region);
+  }
+  rest->clear();
+  OpenBackend& open = arriving.open;
+  HAWSER_TRY_ASSIGN(open.port, open.backend->open_port());
+  open.traits = &open.backend->traits();
+  HAWSER_TRY(lane.watch_port(open.port->wait_fd()));
+  {
+    const base::MutexLock lock(mutex_);
+    card_backends_.push_back({open.number, open.name, open.backend->address()});
+    for (const auto& [id, extra] : arriving.extras) {
+      const std::shared_ptr<LocalRegion> region = booked(id.first).region.lock();
+      const bool is_it = region != nullptr && region->entry->generation == id.second &&
+                         region->state.load(std::memory_order_relaxed) == RegionState::kOpen;
+      if (is_it && !extra.empty()) booked(id.first).extras.add(open.number, extra);
+    }
+    arriving.extras.clear();  // The lane's own ports tell it of what is closed from here on.
+    changes_.clear();  // Deltas tell of changed regions only, and all may have extras of the new one: full cards do.
+  }
+  engine.add_backend(std::move(open));
+  opened_backends_.fetch_add(1, std::memory_order_acq_rel);
+  revision_.fetch_add(1, std::memory_order_acq_rel);
+  return {};
+}
+
+Status Core::let_in(Arriving& arriving) {
+  std::vector<std::shared_ptr<LocalRegion>> rest;
+  for (int round = 1;; ++round) {
+    lane.lock();
+    Status seated = seat(arriving, round == kRoundsMax, &rest);
+    lane.unlock();
+    if (!seated.ok() || rest.empty()) return seated;
+    HAWSER_TRY(tell_of_all(arriving, rest));
+  }
+}
+
+Status Core::open_announced(const backend::Factory& factory, const BackendSpec& spec, Arriving& arriving,
+                            BackendReport* report) {
   const backend::Context context{.identity = identity,
                                  .regions = regions,
                                  .log = log,
-                                 .rng = base::Rng(engine.rng_.u64()),
+                                 .rng = arriving.rng,
                                  .security = options.security,
                                  .heartbeat = options.heartbeat,
                                  .clock = *clock,
@@ -49,41 +155,53 @@ Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
   if (const auto set = options.backend_params.find(report->name); set != options.backend_params.end()) {
     params.insert(set->second.begin(), set->second.end());
   }
-  Result<std::unique_ptr<backend::Backend>> made = factory->open(context, params);
-  if (!made) return made.error();
-  OpenBackend open{.name = report->name,
-                   .number = ++backends_tried_,
-                   .backend = std::move(*made),
-                   .port = nullptr,
-                   .traits = nullptr};
-  for (const auto& entry : regions.all()) {
-    Result<std::string> extra = open.backend->add_region(*entry);
-    if (!extra)
-      return Status(Code::kFailed, "backend '" + open.name + "' cannot serve region '" + entry->name + "'")
-          .because(extra.error());
-    const base::MutexLock lock(mutex_);
-    if (!extra->empty()) booked(entry->index).extras.add(open.number, *extra);
-  }
-  Result<std::unique_ptr<backend::Port>> port = open.backend->open_port();
-  if (!port) return port.error();
-  open.port = std::move(*port);
-  open.traits = &open.backend->traits();
-  if (Status watched = lane.watch_port(open.port->wait_fd()); !watched.ok()) return watched;
+  HAWSER_TRY_ASSIGN(std::shared_ptr<backend::Backend> made, factory.open(context, params));
+  lane.lock();
+  arriving.open.backend = made;
+  lane.unlock();
+  HAWSER_TRY(let_in(arriving));
   report->open = true;
-  report->params = open.backend->params();
-  report->warnings = open.backend->warnings();
-  report->address = open.backend->readable_address();
+  report->params = made->params();
+  report->warnings = made->warnings();
+  report->address = made->readable_address();
   for (const std::string& warning : report->warnings) {
     HAWSER_LOG(log, kWarn, "{}: backend {}: {}", options.name, report->name, warning);
   }
-  {
-    const base::MutexLock lock(mutex_);
-    card_backends_.push_back({open.number, open.name, open.backend->address()});
-  }
-  engine.add_backend(std::move(open));
-  opened_backends_.fetch_add(1, std::memory_order_acq_rel);
-  revision_.fetch_add(1, std::memory_order_acq_rel);
   return {};
+}
+
+Status Core::open_one(const BackendSpec& spec, BackendReport* report) {
+  report->name = lower(spec.name);
+  Arriving arriving;
+  arriving.open.name = report->name;
+  const auto factory = std::ranges::find(factories_, report->name, &backend::Factory::name);
+  if (factory == factories_.end()) {
+    return Status(Code::kNotFound, "there is no backend '" + spec.name + "'")
+        .with_advice("known here: " + names_of(factories_));
+  }
+  HAWSER_TRY(announce(arriving));
+  Status opened = open_announced(*factory, spec, arriving, report);
+  while (!end_arriving(arriving)) {
+  }
+  lane.news();
+  return opened;
+}
+
+/// One that did not open gives back the regions that it was told of, one by one. False: there are more.
+bool Core::end_arriving(Arriving& arriving) {
+  lane.lock();
+  const bool has_more = !arriving.extras.empty();
+  if (has_more) {
+    const auto [id, extra] = *arriving.extras.begin();
+    arriving.extras.erase(arriving.extras.begin());
+    // It is there: closing one ends with taking it from here.
+    if (const auto entry = regions.at(id.first)) arriving.open.backend->remove_region(*entry);
+  } else {
+    std::erase(arriving_, &arriving);
+    arrivals_ended_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  lane.unlock();
+  return !has_more;
 }
 
 Status Core::open_backends() {
@@ -102,9 +220,7 @@ Status Core::open_backends() {
   std::size_t open = 0;
   for (const BackendSpec& spec : wanted) {
     BackendReport report;
-    lane.lock();
     report.cause = open_one(spec, &report);
-    lane.unlock();
     open += report.open ? 1 : 0;
     if (!report.cause.ok()) {
       const Status failure =
@@ -125,18 +241,14 @@ Status Core::open_backends() {
 Status Core::add_backend(const BackendSpec& spec) {
   if (Status status = usable("add_backend"); !status.ok()) return status;
   BackendReport report;
-  lane.lock();
   Status status = open_one(spec, &report);
   if (status.ok()) {
-    {
-      const base::MutexLock lock(mutex_);
-      changes_.clear();  // Deltas tell of changed regions only, and all may have extras of the new one: full cards do.
-    }
+    lane.lock();
     engine.bury(now());  // What no backend led to may be reached by this one.
     engine.card_changed();
     presence.ask();
+    lane.unlock();
   }
-  lane.unlock();
   report.cause = status;
   lane.wake();  // The new port was not armed for this sleep.
   const base::MutexLock lock(mutex_);

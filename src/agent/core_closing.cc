@@ -52,6 +52,10 @@ bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
     *holder = std::to_string(region.users) + " transfers of this agent";
     return false;
   }
+  if (region.newcomers > 0) {
+    *holder = "a backend that is being added";
+    return false;
+  }
   bool quiet = true;
   for (OpenBackend& open : engine.backends()) {
     quiet = open.port->region_quiet(region.entry->index, region.entry->generation, holder) && quiet;
@@ -64,6 +68,10 @@ void Core::finish_regions(std::span<const std::shared_ptr<LocalRegion>> quiet) {
   for (const auto& region : quiet) {
     region->state.store(RegionState::kClosed, std::memory_order_release);
     for (OpenBackend& open : engine.backends()) open.backend->remove_region(*region->entry);
+    for (Arriving* each : arriving_) {
+      const bool was_told = each->extras.erase({region->entry->index, region->entry->generation}) > 0;
+      if (was_told) each->open.backend->remove_region(*region->entry);
+    }
   }
   {
     const base::MutexLock lock(mutex_);

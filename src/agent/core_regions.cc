@@ -191,7 +191,7 @@ Status Core::enter_table(std::string_view call, std::span<const FreshEntry> entr
 
 Status Core::tell_backends(std::span<const NamedBackend> backends, Joining* joining) {
   const backend::RegionEntry& entry = *joining->region->entry;
-  for (const NamedBackend& each : backends) {
+  for (const NamedBackend& each : backends.subspan(joining->told)) {
     Result<std::string> extra = each.backend->add_region(entry);
     if (!extra && !options.backends.empty()) return extra.error();
     ++joining->told;
@@ -214,7 +214,6 @@ void Core::book(std::span<Joining> joining) {
       BookedRegion& booked = this->booked(entry.index);
       booked.region = each.region;
       booked.is_there = true;
-      each.extras.add_all(booked.extras);  // Those that are there already are of backends that opened meanwhile.
       booked.extras = std::move(each.extras);
       changed(entry.index, entry.generation, false);
     }
@@ -227,17 +226,9 @@ void Core::drop_unbooked(std::span<const FreshEntry> entries, std::span<const Jo
   for (const Joining& each : joining) {
     for (std::size_t i = 0; i < each.told; ++i) backends[i].backend->remove_region(*each.region->entry);
   }
-  const auto was_open = [&](const OpenBackend& open) {
-    return std::ranges::any_of(backends, [&](const NamedBackend& each) { return each.number == open.number; });
-  };
   lane.lock();
-  for (const OpenBackend& open : engine.backends()) {
-    if (was_open(open)) continue;  // Else it opened meanwhile, and was told of all regions then.
-    for (const auto& entry : entries) open.backend->remove_region(*entry);
-  }
   {
     const base::MutexLock lock(mutex_);
-    for (const auto& entry : entries) booked(entry->index) = {};
     give_names_back(entries);
   }
   for (const auto& entry : entries) {
@@ -245,6 +236,25 @@ void Core::drop_unbooked(std::span<const FreshEntry> entries, std::span<const Jo
     regions.remove(entry->index, entry->generation);
   }
   lane.unlock();
+}
+
+bool Core::book_if_all_are_told(std::string_view call, std::span<Joining> joining, std::vector<NamedBackend>* backends,
+                                Status* status) {
+  lane.lock();
+  if (status->ok()) *status = usable(call);  // It may have been closed meanwhile.
+  const std::span<const OpenBackend> fresh = std::span(engine.backends()).subspan(status->ok() ? backends->size() : 0);
+  const bool is_over = !status->ok() || fresh.empty();
+  if (status->ok() && is_over) book(joining);
+  for (std::size_t i = 0; !is_over && i < fresh.size(); ++i) {
+    backends->push_back({fresh[i].name, fresh[i].number, fresh[i].backend});
+  }
+  const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
+  lane.unlock();
+  for (const auto& each : finished) {
+    // Dropped long ago: its user may write to the memory now, so nothing is moved.
+    if (each->entry->pages) each->entry->pages->keep();
+  }
+  return is_over;
 }
 
 Core::Registered Core::register_regions(std::string_view call, std::span<const FreshEntry> entries, bool huge_pages) {
@@ -255,21 +265,16 @@ Core::Registered Core::register_regions(std::string_view call, std::span<const F
   made.status = enter_table(call, entries, &backends, &made.wrong);
   if (!made.status.ok()) return made;
   std::vector<Joining> joining(entries.size());
-  // Without the lane's lock: a NIC takes seconds to register much memory, and heartbeats must go on.
-  for (std::size_t i = 0; i < entries.size() && made.status.ok(); ++i) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
     joining[i].region = std::make_shared<LocalRegion>(shared_from_this(), entries[i], huge_pages);
-    made.status = tell_backends(backends, &joining[i]);
-    made.wrong = i;
   }
-  lane.lock();
-  if (made.status.ok()) made.status = usable(call);  // It may have been closed meanwhile.
-  if (made.status.ok()) book(joining);
-  const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
-  lane.unlock();
-  for (const auto& each : finished) {
-    // Dropped long ago: its user may write to the memory now, so nothing is moved.
-    if (each->entry->pages) each->entry->pages->keep();
-  }
+  do {  // Once more for each backend that opens meanwhile.
+    // Without the lane's lock: a NIC takes seconds to register much memory, and heartbeats must go on.
+    for (std::size_t i = 0; i < entries.size() && made.status.ok(); ++i) {
+      made.status = tell_backends(backends, &joining[i]);
+      made.wrong = i;
+    }
+  } while (!book_if_all_are_told(call, joining, &backends, &made.status));
   if (!made.status.ok()) {
     drop_unbooked(entries, joining, backends);
     return made;

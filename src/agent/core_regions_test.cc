@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,7 @@ class Refusing final : public backend::WrappedBackend {
 struct Registering {
   std::function<void()> meanwhile = [] {};
   int regions = 0;
+  int most = 100;  ///< It refuses more.
 } registering, late;
 
 template <Registering* kWhat>
@@ -46,6 +49,7 @@ class Telling final : public backend::WrappedBackend {
  public:
   using WrappedBackend::WrappedBackend;
   Result<std::string> add_region(const backend::RegionEntry&) override {
+    if (kWhat->regions == kWhat->most) return Status(Code::kBusy, "no locked memory is left");
     ++kWhat->regions;
     std::exchange(kWhat->meanwhile, [] {})();
     return std::string(kWhat == &late ? "extra of late" : "extra of telling");
@@ -194,6 +198,110 @@ TEST_F(RegisteringTest, AnAgentThatClosesMeanwhileHasNoSuchRegion) {
   EXPECT_EQ(refused.code(), Code::kInvalid);
   EXPECT_NE(refused.to_string().find("closed"), std::string::npos) << refused.to_string();
   EXPECT_EQ(registering.regions, 0);
+}
+
+class Adding : public RegisteringTest {
+ protected:
+  void SetUp() override {
+    RegisteringTest::SetUp();
+    agent_ = open_telling({opened_late()});
+    region_ = *agent_.add_region({.name = "h", .bytes = memory_});
+  }
+  Status add() { return agent_.add_backend({"late", {}}); }
+  std::size_t extras_in_card() {
+    const std::string card = *agent_.card();
+    std::size_t count = 0;
+    for (std::size_t at = card.find("extra of late"); at != std::string::npos; at = card.find("extra of late", at + 1))
+      ++count;
+    return count;
+  }
+  Agent agent_;
+  Region region_;
+};
+
+TEST_F(Adding, TheLaneGoesOnWhileItIsToldOfRegions) {
+  bool moved = false;
+  late.meanwhile = [&] {  // With the lane's lock held this would wait for itself.
+    const LocalRange from = region_.range(0, 8);
+    const RemoteRange to = agent_.self().range("h", 64, 8);
+    Transfer transfer = *agent_.plan_write(agent_.self(), {&from, 1}, {&to, 1})->submit();
+    moved = transfer.wait(std::chrono::seconds(5)).ok();
+    EXPECT_FALSE(agent_.has_backend("late")) << "it is not open before it knows all regions";
+  };
+  ASSERT_TRUE(add().ok());
+  EXPECT_TRUE(moved);
+  EXPECT_EQ(extras_in_card(), 1u);
+}
+
+TEST_F(Adding, ItServesRegionsThatAreAddedMeanwhile) {
+  Region other;
+  late.meanwhile = [&] { other = *agent_.add_region({.name = "other", .bytes = slow_}); };
+  ASSERT_TRUE(add().ok());
+  EXPECT_EQ(late.regions, 2);
+  EXPECT_EQ(extras_in_card(), 2u);
+  EXPECT_TRUE(other.close(std::chrono::seconds(1)).ok());
+  EXPECT_EQ(late.regions, 1);
+}
+
+TEST_F(Adding, ARegionStaysWhileItIsBeingRegistered) {
+  late.meanwhile = [&] {
+    const Status used = region_.close(std::chrono::milliseconds(5));
+    EXPECT_EQ(used.code(), Code::kTimedOut);
+    EXPECT_NE(used.to_string().find("a backend that is being added"), std::string::npos) << used.to_string();
+  };
+  ASSERT_TRUE(add().ok());
+  EXPECT_EQ(extras_in_card(), 0u);
+  EXPECT_TRUE(region_.close(std::chrono::seconds(1)).ok());
+  EXPECT_EQ(late.regions, 0);
+}
+
+TEST_F(Adding, ARegionThatItKnowsMayBeClosedMeanwhile) {
+  const Region other = *agent_.add_region({.name = "other", .bytes = slow_});
+  late.meanwhile = [&] { late.meanwhile = [&] { EXPECT_TRUE(region_.close(std::chrono::seconds(1)).ok()); }; };
+  ASSERT_TRUE(add().ok());
+  EXPECT_EQ(late.regions, 1) << "it was told that the one is gone";
+  EXPECT_EQ(extras_in_card(), 1u);
+}
+
+TEST_F(Adding, OneThatRefusesARegionGivesBackTheOthersAndMayBeAddedAgain) {
+  Region other = *agent_.add_region({.name = "other", .bytes = slow_});
+  late.most = 1;
+  const Status refused = add();
+  EXPECT_EQ(refused.code(), Code::kFailed);
+  EXPECT_NE(refused.to_string().find("no locked memory"), std::string::npos) << refused.to_string();
+  EXPECT_FALSE(agent_.has_backend("late"));
+  EXPECT_EQ(late.regions, 0);
+  EXPECT_EQ(extras_in_card(), 0u);
+  late.most = 2;
+  EXPECT_TRUE(add().ok());
+  EXPECT_EQ(extras_in_card(), 2u);
+}
+
+TEST_F(Adding, OfTwoAtATimeOneWaitsAndIsToldThatItIsOpen) {
+  Status second;
+  std::thread other;
+  late.meanwhile = [&] {
+    std::atomic<bool> begun = false;
+    other = std::thread([&] {
+      begun = true;
+      second = add();
+    });
+    while (!begun) std::this_thread::yield();
+  };
+  EXPECT_TRUE(add().ok());
+  other.join();
+  EXPECT_EQ(second.code(), Code::kInvalid);
+  EXPECT_NE(second.to_string().find("open already"), std::string::npos) << second.to_string();
+  EXPECT_EQ(late.regions, 1);
+}
+
+TEST_F(Adding, AnAgentThatClosesMeanwhileGetsNone) {
+  late.meanwhile = [&] { EXPECT_EQ(agent_.close(std::chrono::milliseconds(5)).code(), Code::kTimedOut); };
+  const Status refused = add();
+  EXPECT_EQ(refused.code(), Code::kInvalid);
+  EXPECT_NE(refused.to_string().find("closed"), std::string::npos) << refused.to_string();
+  EXPECT_EQ(late.regions, 0);
+  EXPECT_TRUE(agent_.close(std::chrono::seconds(1)).ok());
 }
 
 /// Memory that faults when the processor touches it, as a GPU's does.

@@ -21,8 +21,6 @@ class RegionExtras {
     packed_.append(bytes);
   }
 
-  void add_all(const RegionExtras& others) { packed_.append(others.packed_); }
-
   /// Calls `visit(backend, bytes)` for each, in the order of `add`; the bytes are good until the next change.
   template <typename Visit>
   void for_each(Visit&& visit) const {

@@ -23,9 +23,7 @@ TEST(RegionExtras, GivesBackWhatWasAdded) {
   const std::string long_one(300, '\0');
   extras.add(7, "a");
   extras.add(1, long_one);
-  RegionExtras others;
-  others.add(2, "");
-  extras.add_all(others);
+  extras.add(2, "");
   EXPECT_EQ(list_of(extras), (List{{7, "a"}, {1, long_one}, {2, ""}}));
   extras.clear();
   EXPECT_TRUE(extras.empty());

@@ -1,10 +1,13 @@
 #pragma once
 
 // The real libibverbs with faults that a test puts between: queue pairs that are set to error under their owner,
-// receives that are not posted yet. An agent on it is the real thing but for that.
+// receives that are not posted yet, and what the test does to others at an exact moment of an agent's mending. An agent
+// on it is the real thing but for that.
 //
 // Thread rule: any thread.
 
+#include <atomic>
+#include <cerrno>
 #include <functional>
 #include <list>
 #include <memory>
@@ -55,6 +58,19 @@ class HookedVerbs final : public backend::verbs::Verbs {
     held_.clear();
   }
 
+  /// When a queue pair that was set to error is mended, its owner is struck once, by the owner's own thread.
+  enum class At : std::uint8_t {
+    kNowhere,
+    kDraining,    ///< The first of what was posted came back; the rest does not until then.
+    kBackoff,     ///< An attempt to make another failed.
+    kConnecting,  ///< Another is about to be made, and the peer to be told of it.
+  };
+  void strike(At moment, std::function<void()> blow) {
+    blow_ = std::move(blow);
+    moment_ = moment;
+  }
+  bool has_struck() const { return moment_ == At::kNowhere; }
+
   std::string describe() const override { return real_->describe() + ", hooked"; }
   ibv_device** get_device_list(int* count) override { return real_->get_device_list(count); }
   void free_device_list(ibv_device** list) override { real_->free_device_list(list); }
@@ -90,8 +106,21 @@ class HookedVerbs final : public backend::verbs::Verbs {
   int req_notify_cq(ibv_cq* cq, int solicited_only) override { return real_->req_notify_cq(cq, solicited_only); }
   int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq) override { return real_->get_cq_event(channel, cq); }
   void ack_cq_events(ibv_cq* cq, unsigned count) override { real_->ack_cq_events(cq, count); }
-  int poll_cq(ibv_cq* cq, int count, ibv_wc* out) override { return real_->poll_cq(cq, count, out); }
+  int poll_cq(ibv_cq* cq, int count, ibv_wc* out) override {
+    if (is_due_.exchange(false)) strike_now();
+    if (moment_ != At::kDraining) return real_->poll_cq(cq, count, out);
+    const int taken = real_->poll_cq(cq, 1, out);
+    // The owner drains once it has seen that one; it comes here again for the next.
+    if (taken == 1 && out->status != IBV_WC_SUCCESS) is_due_ = true;
+    return taken;
+  }
   ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) override {
+    if (moment_ == At::kConnecting) strike_now();
+    if (moment_ == At::kBackoff) {
+      is_due_ = true;
+      errno = ENOMEM;
+      return nullptr;
+    }
     ibv_qp* const made = real_->create_qp(pd, attr);
     const base::MutexLock lock(mutex_);
     if (made != nullptr) queue_pairs_.insert(made);
@@ -127,7 +156,15 @@ class HookedVerbs final : public backend::verbs::Verbs {
     ibv_recv_wr request = {};
     std::vector<ibv_sge> pieces;
   };
+  void strike_now() {
+    blow_();
+    moment_ = At::kNowhere;
+  }
+
   const std::unique_ptr<backend::verbs::Verbs> real_;
+  std::function<void()> blow_;  ///< Set before the moment is.
+  std::atomic<At> moment_ = At::kNowhere;
+  std::atomic<bool> is_due_ = false;  ///< At the next look for completions.
   mutable base::Mutex mutex_;
   std::set<ibv_qp*> queue_pairs_ HAWSER_GUARDED_BY(mutex_);
   std::list<Held> held_ HAWSER_GUARDED_BY(mutex_);

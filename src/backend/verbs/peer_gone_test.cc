@@ -61,7 +61,8 @@ class PeerGone : public VerbsPair, public ::testing::WithParamInterface<GoneCase
     if (phase == "accepted") {
       ASSERT_TRUE(run([&] { return to_b->counters().queue_pairs.at(0).state == "backoff"; }));
       ASSERT_TRUE(run_alone(other, [&] { return to_b->counters().queue_pairs.at(0).state == "connecting"; }));
-      run_alone(other, [] { return false; }, kStep, 20);  // Until its Connect is under way.
+      run_alone(
+          other, [] { return false; }, kStep, 20);  // Until its Connect is under way.
     }
     ASSERT_TRUE(run_alone(survivor(), [&] { return state() == phase; })) << path().describe();
   }
@@ -109,7 +110,9 @@ TEST_P(PeerGone, IsToldInTimeAndWhoComesBackIsMetAgain) {
   if (HasFatalFailure()) return;
   const Instant gone_at = now;
   if (GetParam().killed) (GetParam().at_opener ? b : a).reset();
-  ASSERT_TRUE(run_alone(survivor(), [&] { return is_over(); }, std::chrono::milliseconds(1))) << path().describe();
+  ASSERT_TRUE(run_alone(
+      survivor(), [&] { return is_over(); }, std::chrono::milliseconds(1)))
+      << path().describe();
   // Of one that is killed its socket tells.
   EXPECT_LT(now - gone_at, GetParam().killed ? std::chrono::milliseconds(500) : options.patience + kSlack);
   expect_told();

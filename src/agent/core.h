@@ -82,6 +82,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// How many there are. It only grows.
   std::uint32_t opened_backends() const { return opened_backends_.load(std::memory_order_acquire); }
 
+  /// What this one says of regions has changed.
+  void renew_extras(const OpenBackend& open) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
+
   // core_regions.cc
   Result<Region> add_region(const RegionOptions& options);
   /// All of them, or none and `wrong` is the one that the error is about.

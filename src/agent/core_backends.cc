@@ -130,6 +130,21 @@ Status Core::seat(Arriving& arriving, bool is_last_round, std::vector<std::share
   return {};
 }
 
+void Core::renew_extras(const OpenBackend& open) {
+  {
+    const base::MutexLock lock(mutex_);
+    for (BookedRegion& each : booked_) {
+      const std::shared_ptr<LocalRegion> region = each.region.lock();
+      if (!each.is_there || region == nullptr || region->state.load(std::memory_order_relaxed) != RegionState::kOpen)
+        continue;
+      each.extras.replace(open.number, open.backend->told(*region->entry));
+    }
+    changes_.clear();  // As when a backend is added.
+  }
+  revision_.fetch_add(1, std::memory_order_acq_rel);
+  presence.ask();
+}
+
 Status Core::let_in(Arriving& arriving) {
   std::vector<std::shared_ptr<LocalRegion>> rest;
   for (int round = 1;; ++round) {

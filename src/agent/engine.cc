@@ -120,6 +120,10 @@ std::size_t Engine::poll_events(std::size_t backend, Instant now) {
         case backend::PortEvent::Kind::kArrival:
           on_arrival(event, now);
           break;
+        case backend::PortEvent::Kind::kRegions:
+          core_.renew_extras(backends_[backend]);
+          card_changed();
+          break;
         case backend::PortEvent::Kind::kUncounted:
           on_uncounted(event);
           break;

@@ -41,6 +41,10 @@ void Engine::on_card_loaded(PeerCore& peer, Instant now) {
   }
   (void)let_go(*peer.session, now);
   if (peer.session->control_serial != 0) follow_card(*peer.session, 0);  // Else its Welcome does.
+  // What a path could not reach may have keys now: plans choose anew.
+  bool any = false;
+  for (PathEntry& entry : peer.session->paths) any = entry.refused.forget_all() || any;
+  if (any) ++peer.session->paths_agreed;
 }
 
 void Engine::on_own_region_closed(std::uint32_t index, std::uint32_t generation, Instant now) {

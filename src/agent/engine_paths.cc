@@ -428,6 +428,21 @@ void refuse_devices(PathEntry& entry, const backend::Traits& traits, const PlanC
   }
 }
 
+/// As the newest card has it: what a backend says of a region may change while handles of it are about.
+std::string extra_of(PeerCore& peer, const RemoteRegion& region, std::string_view backend) {
+  {
+    const base::MutexLock lock(peer.mutex);
+    const wire::CardRegion* const named = peer.card == nullptr ? nullptr : peer.card->find(region.index);
+    if (named != nullptr && named->generation == region.generation && named->key == region.key) {
+      return std::string(peer.card->extra(*named, backend));
+    }
+  }
+  for (const auto& [name, bytes] : region.extras) {
+    if (name == backend) return bytes;
+  }
+  return {};
+}
+
 }  // namespace
 
 PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
@@ -458,10 +473,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
   }
   base::SmallVector<backend::Binding*, 2> bindings;
   for (const auto& region : plan.remotes) {
-    std::string_view extra;
-    for (const auto& [name, bytes] : region->extras) {
-      if (name == backends_[best->backend].name) extra = bytes;
-    }
+    const std::string extra = extra_of(*session.peer, *region, backends_[best->backend].name);
     Result<backend::Binding*> binding = best->path->bind({.index = region->index,
                                                           .generation = region->generation,
                                                           .key = region->key,

@@ -40,6 +40,9 @@ class Refusals {
     all_.push_back({.remote = remote, .locals = std::move(locals), .why = std::move(why)});
   }
 
+  /// False: there was none.
+  bool forget_all() { return !std::exchange(all_, {}).empty(); }
+
   /// The first that is about a plan, or null: `joins` says whether the plan moves bytes between the refusal's regions,
   /// all of them in one chunk. A plan that has both and does not join them goes on by the path.
   template <typename Joins>

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hawser::agent {
 
@@ -19,6 +20,16 @@ class RegionExtras {
     const Head head{backend, static_cast<std::uint32_t>(bytes.size())};
     packed_.append(reinterpret_cast<const char*>(&head), sizeof(head));
     packed_.append(bytes);
+  }
+
+  /// Empty bytes: nothing is left of this backend.
+  void replace(std::uint32_t backend, std::string_view bytes) {
+    RegionExtras others;
+    for_each([&](std::uint32_t each, std::string_view its_own) {
+      if (each != backend) others.add(each, its_own);
+    });
+    if (!bytes.empty()) others.add(backend, bytes);
+    *this = std::move(others);
   }
 
   /// Calls `visit(backend, bytes)` for each, in the order of `add`; the bytes are good until the next change.

@@ -25,6 +25,9 @@ TEST(RegionExtras, GivesBackWhatWasAdded) {
   extras.add(1, long_one);
   extras.add(2, "");
   EXPECT_EQ(list_of(extras), (List{{7, "a"}, {1, long_one}, {2, ""}}));
+  extras.replace(1, "b");
+  extras.replace(2, "");
+  EXPECT_EQ(list_of(extras), (List{{7, "a"}, {1, "b"}}));
   extras.clear();
   EXPECT_TRUE(extras.empty());
 }

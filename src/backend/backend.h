@@ -150,6 +150,7 @@ struct PortEvent {
     kArrival = 3,    ///< transfer, chunk: a covered chunk of the peer is visible here.
     kPathUp = 4,     ///< peer, session, inbound.
     kUncounted = 6,  ///< transfer: kArrivals of its covered chunks were lost with their way, though the chunks ended.
+    kRegions = 7,    ///< No path. What the backend says of regions in the card has changed: Backend::told.
     kPathDown = 5,   ///< status: why. Scope::kPeer: this incarnation is gone for good (its process ended, it closed,
                      ///< nobody listens where it did, another one answers, or it missed its heartbeats); else
                      ///< another try may help.
@@ -289,6 +290,11 @@ class Backend {
   /// the lane's lock.
   virtual Result<std::string> add_region(const RegionEntry& region) = 0;
   virtual void remove_region(const RegionEntry& region) = 0;
+  /// The bytes that add_region gave, as they are now; asked after PortEvent::Kind::kRegions. Does not block.
+  virtual std::string told(const RegionEntry& region) const {
+    static_cast<void>(region);
+    return {};
+  }
   /// One per lane; called once for now.
   virtual Result<std::unique_ptr<Port>> open_port() = 0;
   virtual Params params() const = 0;  ///< In force, defaults included.

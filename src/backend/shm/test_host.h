@@ -135,6 +135,7 @@ class TestHost {
         downs[event.path] = event.status;
         break;
       case PortEvent::Kind::kArrival:
+      case PortEvent::Kind::kRegions:
       case PortEvent::Kind::kUncounted:
         ADD_FAILURE() << "shm carries no arrivals";
         break;

@@ -41,6 +41,7 @@ class EventQueue {
   void uncounted(Path* path, std::uint64_t transfer) {
     push({.kind = PortEvent::Kind::kUncounted, .path = path, .transfer = transfer});
   }
+  void regions_changed() { push({.kind = PortEvent::Kind::kRegions}); }
   void message(Path* path, MessageBuffer message);
   void path_up(Path* path, const Identity* peer, const base::Id128& session, bool inbound,
                const base::Id128& supersedes) {

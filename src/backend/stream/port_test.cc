@@ -60,6 +60,7 @@ struct Side {
       case PortEvent::Kind::kArrival:
         arrivals.emplace_back(event.transfer, event.chunk);
         break;
+      case PortEvent::Kind::kRegions:
       case PortEvent::Kind::kUncounted:
         ADD_FAILURE() << "a stream counts all";
         break;

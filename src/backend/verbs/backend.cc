@@ -64,24 +64,26 @@ hawser::SegmentProvider told_segments(const Context& context) {
 
 class VerbsBackend final : public Backend {
  public:
-  VerbsBackend(const Context& context, VerbsOptions options, std::vector<std::shared_ptr<Nic>> nics, TcpDoor door)
+  VerbsBackend(const Context& context, VerbsOptions options, std::vector<std::shared_ptr<Nic>> nics, TcpDoor door,
+               Reopening reopening)
       : context_(context),
         options_(std::move(options)),
         nics_(std::move(nics)),
         traits_(make_traits(options_, nics_)),
         door_(std::move(door)),
+        reopening_(std::move(reopening)),
         regions_(
             std::make_shared<Regions>(nics_, RegionsOptions{.relaxed_ordering = options_.relaxed_ordering,
                                                             .threads = options_.register_threads,
                                                             .segments = told_segments(context_),
                                                             .mlx5 = context_.segments ? mlx5_or_null() : nullptr})) {
-    for (const ibv_context* each : contexts()) {
-      door_.ledger->add(each->cmd_fd);
-      door_.ledger->add(each->async_fd);
-    }
+    for (const ibv_context* each : contexts(nics_)) own(*each);
   }
   ~VerbsBackend() override {
-    for (const ibv_context* each : contexts()) {
+    std::vector<std::shared_ptr<Nic>> all = nics_;
+    const base::MutexLock lock(mutex_);
+    all.insert(all.end(), returned_.begin(), returned_.end());
+    for (const ibv_context* each : contexts(all)) {
       door_.ledger->remove(each->cmd_fd);
       door_.ledger->remove(each->async_fd);
     }
@@ -106,9 +108,15 @@ class VerbsBackend final : public Backend {
   }
   Result<std::string> add_region(const RegionEntry& region) override { return regions_->add(region); }
   void remove_region(const RegionEntry& region) override { regions_->remove(region.index, region.generation); }
+  std::string told(const RegionEntry& region) const override { return regions_->told(region); }
   Result<std::unique_ptr<Port>> open_port() override {
     stream::Network* network = door_.network.get();
-    PortParts parts{.nics = nics_, .regions = regions_, .control = {}, .network = network, .host = this_boot()};
+    PortParts parts{.nics = nics_,
+                    .regions = regions_,
+                    .control = {},
+                    .network = network,
+                    .reopening = remembering(),
+                    .host = this_boot()};
     parts.control = stream::make_port(context_, {.backend = "verbs", .connections = 1}, std::move(door_.network));
     HAWSER_TRY_ASSIGN(std::unique_ptr<VerbsPort> port, VerbsPort::open(context_, options_, std::move(parts)));
     return std::unique_ptr<Port>(std::move(port));
@@ -123,10 +131,28 @@ class VerbsBackend final : public Backend {
 
  private:
   /// Of the devices: ports of one share it.
-  std::set<ibv_context*> contexts() const {
+  static std::set<ibv_context*> contexts(std::span<const std::shared_ptr<Nic>> nics) {
     std::set<ibv_context*> all;
-    for (const auto& nic : nics_) all.insert(nic->domain->context());
+    for (const auto& nic : nics) all.insert(nic->domain->context());
     return all;
+  }
+  void own(const ibv_context& context) {
+    door_.ledger->add(context.cmd_fd);
+    door_.ledger->add(context.async_fd);
+  }
+  /// What it opens is this backend's, too. The port does not outlive the backend.
+  Reopening remembering() {
+    Reopening made = reopening_;
+    if (!reopening_.open) return made;
+    made.open = [this](const std::string& device, std::span<const std::uint8_t> ports) {
+      Result<std::vector<std::shared_ptr<Nic>>> nics = reopening_.open(device, ports);
+      if (!nics) return nics;
+      for (const ibv_context* each : contexts(*nics)) own(*each);
+      const base::MutexLock lock(mutex_);
+      returned_.insert(returned_.end(), nics->begin(), nics->end());
+      return nics;
+    };
+    return made;
   }
 
   const Context context_;
@@ -134,7 +160,11 @@ class VerbsBackend final : public Backend {
   const std::vector<std::shared_ptr<Nic>> nics_;
   const Traits traits_;
   TcpDoor door_;
+  const Reopening reopening_;
   const std::shared_ptr<Regions> regions_;
+  base::Mutex mutex_;
+  /// Also those that a search gave up again: their descriptors stay until here.
+  std::vector<std::shared_ptr<Nic>> returned_ HAWSER_GUARDED_BY(mutex_);
 };
 
 /// The driver, for who did not switch it off, or asks for a port near to a GPU. It is only loaded by that.
@@ -155,16 +185,32 @@ Result<std::unique_ptr<Backend>> open_verbs(const Context& context, const Params
   HAWSER_TRY_ASSIGN(std::unique_ptr<Verbs> library, open_libibverbs());
   const std::shared_ptr<Verbs> verbs = std::move(library);
   HAWSER_TRY_ASSIGN(const Hint hint, parse_hint(options.near));
-  HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, devices, open_gpus(options, hint), &options));
+  const GpuAccess gpus = open_gpus(options, hint);
+  HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, devices, gpus, &options));
   HAWSER_TRY_ASSIGN(TcpDoor door, open_tcp_door(options.control, context.security));
-  return make_backend(context, std::move(options), std::move(nics), std::move(door));
+  Reopening again = reopening(verbs, options, gpus, [] { return read_devices(GidTables::kLeave); });
+  return make_backend(context, std::move(options), std::move(nics), std::move(door), std::move(again));
 }
 
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Context& context, VerbsOptions options,
-                                      std::vector<std::shared_ptr<Nic>> nics, TcpDoor door) {
-  return std::make_unique<VerbsBackend>(context, std::move(options), std::move(nics), std::move(door));
+                                      std::vector<std::shared_ptr<Nic>> nics, TcpDoor door, Reopening reopening) {
+  return std::make_unique<VerbsBackend>(context, std::move(options), std::move(nics), std::move(door),
+                                        std::move(reopening));
+}
+
+Reopening reopening(std::shared_ptr<Verbs> verbs, VerbsOptions options, GpuAccess gpus,
+                    std::function<std::vector<DeviceInfo>()> list) {
+  options.near.clear();
+  const auto open = [verbs = std::move(verbs), options = std::move(options), gpus = std::move(gpus),
+                     list = std::move(list)](const std::string& device, std::span<const std::uint8_t> ports) {
+    VerbsOptions wanted = options;
+    wanted.devices.clear();
+    for (const std::uint8_t port : ports) wanted.devices.push_back(base::format("{}:{}", device, port));
+    return open_nics(verbs, list(), gpus, &wanted);
+  };
+  return {.open = open};
 }
 
 }  // namespace verbs

@@ -5,11 +5,13 @@
 //
 // Thread rule: any thread.
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/tcp/factory.h"
+#include "backend/verbs/device_search.h"
 #include "backend/verbs/nic.h"
 #include "backend/verbs/options.h"
 
@@ -17,6 +19,9 @@ namespace hawser::backend::verbs {
 
 /// `nics` is not empty; `door` has the sockets of the handshake.
 std::unique_ptr<Backend> make_backend(const Context& context, VerbsOptions options,
-                                      std::vector<std::shared_ptr<Nic>> nics, TcpDoor door);
+                                      std::vector<std::shared_ptr<Nic>> nics, TcpDoor door, Reopening reopening = {});
+/// Opens devices that came back, as they were opened first. `list` gives those that there are.
+Reopening reopening(std::shared_ptr<Verbs> verbs, VerbsOptions options, GpuAccess gpus,
+                    std::function<std::vector<DeviceInfo>()> list);
 
 }  // namespace hawser::backend::verbs

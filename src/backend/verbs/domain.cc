@@ -94,7 +94,7 @@ void Domain::keep(std::function<int()> destroy, int error, Opened opened) {
 void Domain::sweep() {
   if (!has_kept_.load(std::memory_order_acquire)) return;
   const base::MutexLock lock(mutex_);
-  std::erase_if(kept_, [](Kept& each) { return (each.error = each.destroy()) == 0; });
+  std::erase_if(kept_, [this](Kept& each) { return has_ended(each.error = each.destroy()); });
   idle_kept_ = static_cast<std::size_t>(
       std::count_if(kept_.begin(), kept_.end(), [](const Kept& each) { return each.opened.size == 0; }));
   has_kept_.store(!kept_.empty(), std::memory_order_release);
@@ -116,8 +116,8 @@ Domain::~Domain() {
   // What was made in the domain held it, so but for what refused to end it is empty.
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) sweep();
-  const auto end_at_last = [](auto destroy) {
-    for (int i = 0; i < kTries && destroy() != 0; ++i) {
+  const auto end_at_last = [this](auto destroy) {
+    for (int i = 0; i < kTries && !has_ended(destroy()); ++i) {
     }
   };
   if (pd_ != nullptr) end_at_last([this] { return verbs_->dealloc_pd(pd_); });

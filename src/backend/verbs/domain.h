@@ -9,6 +9,7 @@
 // Thread rule: open from any thread; afterwards thread-safe. Lifetime: shared; it keeps its Verbs alive.
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -49,14 +50,20 @@ class Domain {
     static constexpr Opened nothing() { return {}; }
     static constexpr Opened all() { return {0, SIZE_MAX}; }
   };
+  /// Whether an object has ended whose end gave this.
+  bool has_ended(int error) const {
+    return error == 0 || (error == EIO && is_removed_.load(std::memory_order_acquire));
+  }
   /// Ends an object of this domain by `destroy`, which returns 0 or an errno value. When it fails it is called again by
   /// `sweep` and when the domain ends. `opened`: what it lets somebody at until then.
   template <typename Destroy>
   void end(Destroy destroy, Opened opened = Opened::nothing()) {
-    if (const int error = destroy(); error != 0) keep(std::move(destroy), error, opened);
+    if (const int error = destroy(); !has_ended(error)) keep(std::move(destroy), error, opened);
   }
   /// Tries again to end what could not be ended. Cheap when there is nothing.
   void sweep();
+  /// The kernel has taken the device away, and ended all that was made on it, although ending it fails from now on.
+  void mark_removed(bool is_removed) { is_removed_.store(is_removed, std::memory_order_release); }
   /// Not good while something that could not be ended lets somebody at some of these bytes: the device, and the error.
   Status still_open(std::uintptr_t address, std::size_t size);
 
@@ -80,6 +87,7 @@ class Domain {
   ibv_pd* pd_ = nullptr;
   ibv_device_attr attributes_{};
   std::atomic<bool> has_kept_ = false;
+  std::atomic<bool> is_removed_ = false;
   base::Mutex mutex_;
   std::size_t idle_kept_ HAWSER_GUARDED_BY(mutex_) = 0;  ///< Of kept_, those that open no memory.
   std::vector<Kept> kept_ HAWSER_GUARDED_BY(mutex_);     ///< Oldest first: what is later may hold what is earlier.

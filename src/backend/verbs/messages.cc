@@ -34,6 +34,10 @@ Result<std::unique_ptr<Messages>> Messages::open(std::span<const std::unique_ptr
   std::unique_ptr<Messages> made(new Messages(slots, more, events, path));
   const std::size_t size = made->memory_size();
   for (const auto& lane : lanes) {
+    if (lane->is_gone) {
+      made->registered_.emplace_back(nullptr, nullptr);  // No queue pair is made there.
+      continue;
+    }
     Domain& domain = *lane->nic->domain;
     const auto of_device = [&domain](const auto& each) { return each.first == &domain; };
     const auto other_port = std::ranges::find_if(made->registered_, of_device);
@@ -55,6 +59,7 @@ Messages::~Messages() {
   const auto last = std::unique(registered_.begin(), registered_.end());  // Ports of one device share it.
   registered_.erase(last, registered_.end());
   for (const auto& [domain, mr] : registered_) {
+    if (domain == nullptr) continue;
     // No peer has its key, and the queue pairs that did are gone.
     domain->end([verbs = &domain->verbs(), key = mr] { return verbs->dereg_mr(key); });
   }

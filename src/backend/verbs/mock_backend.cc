@@ -105,11 +105,15 @@ Factory mock_backend(MockFabric& fabric, std::shared_ptr<Verbs> verbs, GpuAccess
   const auto open = [&fabric, verbs = std::move(verbs), gpus = std::move(gpus)](
                         const Context& context, const Params& params) -> Result<std::unique_ptr<Backend>> {
     HAWSER_TRY_ASSIGN(VerbsOptions options, read_verbs_options(params));
-    std::vector<DeviceInfo> devices;
-    for (const auto& device : fabric.devices_) devices.push_back(mock_device_info(*device));
-    HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, devices, gpus, &options));
+    const auto list = [&fabric] {
+      std::vector<DeviceInfo> devices;
+      for (const auto& device : fabric.devices_) devices.push_back(mock_device_info(*device));
+      return devices;
+    };
+    HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, list(), gpus, &options));
     HAWSER_TRY_ASSIGN(TcpDoor door, open_tcp_door(options.control, context.security));
-    return make_backend(context, std::move(options), std::move(nics), std::move(door));
+    Reopening again = reopening(verbs, options, gpus, list);
+    return make_backend(context, std::move(options), std::move(nics), std::move(door), std::move(again));
   };
   return {.name = "verbs", .default_rank = 15, .open = open};
 }

@@ -147,7 +147,7 @@ bool MockFabric::linked(const MockQp& qp) const {
 }
 
 bool MockFabric::is_down(const MockQp& qp) const {
-  return device(qp.device).gone || down_.contains(port_name(qp.device, qp.attr.port_num));
+  return device(qp.device).gone || is_removed(qp.context) || down_.contains(port_name(qp.device, qp.attr.port_num));
 }
 
 /// Whether packets find the peer's port, and come from an address that ours has.
@@ -283,6 +283,55 @@ void MockFabric::fail_cq(MockCq& cq) {
 void MockFabric::set_gone(const std::string& name, bool gone) {
   device(name).gone = gone;
   if (gone) raise(name, IBV_EVENT_DEVICE_FATAL);
+}
+
+void MockFabric::remove(const std::string& name) {
+  set_gone(name, true);
+  for (const auto& [each, context] : contexts_) {
+    if (each == name) removed_.insert(context);
+  }
+  std::erase_if(mrs_, [this](const auto& each) {
+    if (!is_removed(each.second->context)) return false;
+    bytes_pinned -= each.second->length;
+    mr_access_.erase(each.first);
+    ended_mrs_.push_back(each.second);
+    return true;
+  });
+}
+
+void MockFabric::purge(const ibv_context* context) {
+  if (!is_removed(context)) return;
+  std::erase_if(ended_mrs_, [&](ibv_mr* mr) {
+    if (mr->context != context) return false;
+    delete mr;
+    --counts.mrs;
+    return true;
+  });
+  std::erase_if(qps_, [&](const auto& each) {
+    if (each.second->context != context) return false;
+    delete each.second;
+    --counts.qps;
+    return true;
+  });
+  std::set<ibv_comp_channel*> channels;
+  std::erase_if(cqs_, [&](MockCq* cq) {
+    if (cq->context != context) return false;
+    channels.insert(cq->channel);
+    delete cq;
+    --counts.cqs;
+    return true;
+  });
+  for (ibv_comp_channel* channel : channels) {
+    ::close(channel->fd);
+    delete static_cast<MockChannel*>(channel);
+    --counts.channels;
+  }
+  std::erase_if(pds_, [&](ibv_pd* pd) {
+    if (pd->context != context) return false;
+    delete pd;
+    --counts.pds;
+    return true;
+  });
 }
 
 void MockFabric::flush(MockQp& qp) {

@@ -6,6 +6,7 @@
 //
 // Thread rule: one thread. Lifetime: the fabric outlives its MockVerbs, and those all that was made with them.
 
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -107,6 +108,11 @@ class MockFabric {
   void fail_cq(MockCq& cq);
   /// The device is pulled out, or put in again, with its objects as they were.
   void set_gone(const std::string& device, bool gone);
+  /// The device is removed as the kernel does it: what was made on it has ended, and every call about that
+  /// fails, those that end it, too. Put back, it can be opened anew.
+  void remove(const std::string& device);
+  void put_back(const std::string& name) { device(name).gone = false; }
+  bool is_removed(const ibv_context* context) const { return removed_.contains(context); }
   /// The queue pair goes to the error state, as by a fault of the adapter.
   void break_qp(std::uint32_t number);
   /// Completions of this queue are lost from now on.
@@ -157,6 +163,11 @@ class MockFabric {
   std::map<std::uint32_t, ibv_mr*> mrs_;
   std::map<std::uint32_t, int> mr_access_;
   std::set<MockCq*> cqs_;
+  std::set<const ibv_context*> removed_;
+  std::set<ibv_pd*> pds_;
+  std::vector<ibv_mr*> ended_mrs_;  ///< Of devices that were removed.
+  /// What is left of one that was removed, and could not be given back.
+  void purge(const ibv_context* context);
   std::vector<std::unique_ptr<MockDevice>> devices_;
   std::uint32_t next_number_ = 100, next_key_ = 1000;
   std::multimap<std::string, ibv_context*> contexts_;
@@ -254,6 +265,13 @@ class MockVerbs : public Verbs {
 
  private:
   int refused(const char* call) { return fabric_.fails(call) ? errno : 0; }
+  /// True, with errno set: the call fails, or the device was removed.
+  bool fails(const char* call, const ibv_context* context) {
+    if (fabric_.fails(call)) return true;
+    if (!fabric_.is_removed(context)) return false;
+    errno = EIO;
+    return true;
+  }
 
   MockFabric& fabric_;
 };

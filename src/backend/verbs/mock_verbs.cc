@@ -54,6 +54,10 @@ ibv_device** MockVerbs::get_device_list(int* count) {
 
 ibv_context* MockVerbs::open_device(ibv_device* device) {
   if (fabric_.fails("open_device")) return nullptr;
+  if (fabric_.device(device->name).gone) {
+    errno = EIO;
+    return nullptr;
+  }
   auto* context = new MockContext{};
   context->device = device;
   context->name = device->name;
@@ -66,8 +70,10 @@ ibv_context* MockVerbs::open_device(ibv_device* device) {
 
 int MockVerbs::close_device(ibv_context* context) {
   if (const int error = refused("close_device"); error != 0) return error;
+  fabric_.purge(context);
   std::erase_if(fabric_.contexts_, [context](const auto& each) { return each.second == context; });
   fabric_.events_.erase(context);
+  fabric_.removed_.erase(context);
   ::close(context->async_fd);
   delete static_cast<MockContext*>(context);
   --fabric_.counts.contexts;
@@ -96,7 +102,7 @@ int MockVerbs::query_port(ibv_context* context, std::uint8_t number, ibv_port_at
   if (const int error = refused("query_port"); error != 0) return error;
   const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
   *attr = {};
-  if (device.gone) return EIO;
+  if (device.gone || fabric_.is_removed(context)) return EIO;
   if (number == 0 || number > 1 + device.more.size()) return EINVAL;
   const MockPort& port = device.port(number);
   attr->state = port.active ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -122,7 +128,7 @@ int MockVerbs::query_gid(ibv_context* context, std::uint8_t port, int index, ibv
 std::ptrdiff_t MockVerbs::query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t count) {
   if (fabric_.fails("query_gid_table")) return -errno;
   const MockDevice& device = fabric_.device(static_cast<MockContext*>(context)->name);
-  if (device.gone) return -EIO;
+  if (device.gone || fabric_.is_removed(context)) return -EIO;
   std::size_t filled = 0;
   for (std::uint8_t port = 1; port <= 1 + device.more.size(); ++port) {
     for (const Gid& gid : device.gids_of(port)) {
@@ -143,7 +149,7 @@ std::ptrdiff_t MockVerbs::query_gid_table(ibv_context* context, ibv_gid_entry* e
 int MockVerbs::get_async_event(ibv_context* context, ibv_async_event* event) {
   if (const int error = refused("get_async_event"); error != 0) return error;
   auto& events = fabric_.events_[context];
-  if (events.empty()) return EAGAIN;
+  if (events.empty()) return fabric_.is_removed(context) ? EIO : EAGAIN;
   drain(context->async_fd);
   *event = events.front();
   events.pop_front();
@@ -151,13 +157,17 @@ int MockVerbs::get_async_event(ibv_context* context, ibv_async_event* event) {
 }
 
 ibv_pd* MockVerbs::alloc_pd(ibv_context* context) {
-  if (fabric_.fails("alloc_pd")) return nullptr;
+  if (fails("alloc_pd", context)) return nullptr;
   ++fabric_.counts.pds;
-  return new ibv_pd{.context = context, .handle = 0};
+  auto* pd = new ibv_pd{.context = context, .handle = 0};
+  fabric_.pds_.insert(pd);
+  return pd;
 }
 
 int MockVerbs::dealloc_pd(ibv_pd* pd) {
   if (const int error = refused("dealloc_pd"); error != 0) return error;
+  if (fabric_.is_removed(pd->context)) return EIO;
+  fabric_.pds_.erase(pd);
   delete pd;
   --fabric_.counts.pds;
   return 0;
@@ -178,7 +188,7 @@ ibv_mr* MockFabric::make_mr(ibv_pd* pd, void* address, std::size_t size, int acc
 }
 
 ibv_mr* MockVerbs::reg_mr(ibv_pd* pd, void* address, std::size_t size, int access) {
-  if (fabric_.fails("reg_mr")) return nullptr;
+  if (fails("reg_mr", pd->context)) return nullptr;
   if (!fabric_.peer_memory && fabric_.is_gpu_memory(reinterpret_cast<std::uintptr_t>(address))) {
     errno = EFAULT;
     return nullptr;
@@ -196,6 +206,7 @@ ibv_mr* MockVerbs::reg_dmabuf_mr(ibv_pd* pd, std::uint64_t, std::size_t size, st
 
 int MockVerbs::dereg_mr(ibv_mr* mr) {
   if (const int error = refused("dereg_mr"); error != 0) return error;
+  if (fabric_.is_removed(mr->context)) return EIO;
   fabric_.mrs_.erase(mr->rkey);
   fabric_.bytes_pinned -= mr->length;
   fabric_.mr_access_.erase(mr->rkey);
@@ -205,7 +216,7 @@ int MockVerbs::dereg_mr(ibv_mr* mr) {
 }
 
 ibv_comp_channel* MockVerbs::create_comp_channel(ibv_context* context) {
-  if (fabric_.fails("create_comp_channel")) return nullptr;
+  if (fails("create_comp_channel", context)) return nullptr;
   auto* channel = new MockChannel{};
   channel->context = context;
   channel->fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
@@ -224,7 +235,7 @@ int MockVerbs::destroy_comp_channel(ibv_comp_channel* channel) {
 }
 
 ibv_cq* MockVerbs::create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int) {
-  if (fabric_.fails("create_cq")) return nullptr;
+  if (fails("create_cq", context)) return nullptr;
   auto* cq = new MockCq{};
   cq->context = context;
   cq->cqe = entries;
@@ -238,6 +249,7 @@ ibv_cq* MockVerbs::create_cq(ibv_context* context, int entries, void* owner, ibv
 
 int MockVerbs::destroy_cq(ibv_cq* cq) {
   if (const int error = refused("destroy_cq"); error != 0) return error;
+  if (fabric_.is_removed(cq->context)) return EIO;
   const bool used = std::ranges::any_of(
       fabric_.qps_, [cq](const auto& each) { return each.second->send_cq == cq || each.second->recv_cq == cq; });
   if (used) return EBUSY;
@@ -250,6 +262,7 @@ int MockVerbs::destroy_cq(ibv_cq* cq) {
 
 int MockVerbs::req_notify_cq(ibv_cq* cq, int) {
   if (const int error = refused("req_notify_cq"); error != 0) return error;
+  if (fabric_.is_removed(cq->context)) return EIO;
   cq_of(cq).armed = true;
   return 0;
 }
@@ -276,7 +289,7 @@ int MockVerbs::poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
 }
 
 ibv_qp* MockVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
-  if (fabric_.fails("create_qp")) return nullptr;
+  if (fails("create_qp", pd->context)) return nullptr;
   const MockDevice& device = fabric_.device(static_cast<MockContext*>(pd->context)->name);
   if (device.efa || device.gone) {
     errno = device.gone ? EIO : EOPNOTSUPP;
@@ -312,7 +325,7 @@ MockQp* MockFabric::make_qp(ibv_pd* pd, const ibv_qp_init_attr& attr, const Mock
 int MockVerbs::modify_qp(ibv_qp* which, ibv_qp_attr* attr, int mask) {
   if (const int error = refused("modify_qp"); error != 0) return error;
   MockQp& qp = qp_of(which);
-  if (fabric_.device(qp.device).gone) return EIO;
+  if (fabric_.device(qp.device).gone || fabric_.is_removed(qp.context)) return EIO;
   if ((mask & IBV_QP_STATE) == 0) return EINVAL;
   const ibv_qp_state to = attr->qp_state;
   if (fabric_.fails(to == IBV_QPS_INIT  ? "modify_qp.init"
@@ -375,6 +388,7 @@ int MockVerbs::raw_queue(ibv_qp* which, RawQueue* out) {
 int MockVerbs::destroy_qp(ibv_qp* which) {
   if (const int error = refused("destroy_qp"); error != 0) return error;
   MockQp& qp = qp_of(which);
+  if (fabric_.is_removed(qp.context)) return EIO;
   qp.attr.qp_state = IBV_QPS_RESET;
   fabric_.flush(qp);
   fabric_.qps_.erase(qp.qp_num);
@@ -389,7 +403,7 @@ int MockVerbs::post_send(ibv_qp* which, ibv_send_wr* first, ibv_send_wr** bad) {
   for (ibv_send_wr* request = first; request != nullptr; request = request->next) {
     *bad = request;
     if (fabric_.fails("post_send")) return errno;
-    if (fabric_.device(qp.device).gone) return EIO;
+    if (fabric_.device(qp.device).gone || fabric_.is_removed(qp.context)) return EIO;
     if (qp.attr.qp_state != IBV_QPS_RTS && qp.attr.qp_state != IBV_QPS_ERR) return EINVAL;
     if (qp.outstanding >= static_cast<int>(qp.cap.max_send_wr)) return ENOMEM;
     if (request->num_sge > static_cast<int>(qp.cap.max_send_sge)) return EINVAL;

@@ -28,18 +28,31 @@ Status cancelled() { return Status(Code::kCancelled, "the transfer was cancelled
 
 Result<Binding*> VerbsPath::bind(const RemoteRegionRef& region) {
   auto& binding = bindings_[{region.index, region.generation}];
-  if (binding != nullptr) return binding.get();
+  if (binding != nullptr && (binding->told == region.extra.size() || region.extra.empty())) return binding.get();
   Result<std::vector<RemoteKey>> keys = decode_region_keys(region.extra, region.key);
+  if (binding != nullptr) {  // Plans hold it: it gets the keys that came behind those that it has.
+    if (keys && keys->size() > binding->keys.size()) binding->keys = *std::move(keys);
+    return binding.get();
+  }
   if (!keys) {
     bindings_.erase({region.index, region.generation});
     return Status(Code::kUnsupported, base::format("region {} of {} cannot be reached by RDMA", region.index, name_))
         .with_scope(Scope::kPath)
         .because(keys.error());
   }
+  // Ports that came later have keys in newer cards alone, and such a card may be on its way.
+  const auto is_reached = [&keys](const auto& pair) { return pair->remote < keys->size(); };
+  if (!pairs_.empty() && std::ranges::none_of(pairs_, is_reached)) {
+    bindings_.erase({region.index, region.generation});
+    return Status(Code::kUnsupported,
+                  base::format("the card of {} has no keys of region {} for the ports in use", name_, region.index))
+        .with_scope(Scope::kPath);
+  }
   binding = std::make_unique<VerbsBinding>();
   binding->size = region.size;
   binding->rights = region.rights;
   binding->keys = *std::move(keys);
+  binding->told = region.extra.size();
   return binding.get();
 }
 
@@ -48,6 +61,12 @@ void VerbsPath::unbind(std::uint32_t index, std::uint32_t generation) { bindings
 std::uint64_t VerbsPath::rail_speed(std::uint32_t lane, std::uint32_t remote) const {
   if (remote >= ports_.size()) return 0;
   return std::min(shared_.lanes[lane]->nic->port.mbit_per_s, ports_[remote].mbit_per_s);
+}
+
+bool VerbsPath::is_reached(const VerbsBinding& binding) const {
+  return ready_ == 0 || std::ranges::any_of(pairs_, [&binding](const auto& pair) {
+           return pair->machine.is_ready() && pair->remote < binding.keys.size();
+         });
 }
 
 VerbsPath::Pair* VerbsPath::best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) const {
@@ -89,6 +108,10 @@ VerbsPath::Posted VerbsPath::post(const Flight& flight) {
   Status why;
   if (flight.cancelled) {
     why = cancelled();
+  } else if (!is_reached(binding)) {
+    why = Status(Code::kUnsupported, base::format("no port that {} has keys for is ready", name_))
+              .with_scope(Scope::kPath)
+              .with_buffer(BufferState::kUntouched);
   } else if (!allows(binding.rights, need)) {
     why = not_allowed("the region does not allow this operation");
   } else if (!fits(chunk, binding.size)) {

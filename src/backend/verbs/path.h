@@ -44,6 +44,7 @@ class VerbsBinding final : public Binding {
   std::uint64_t size = 0;
   Rights rights = Rights::kNone;
   std::vector<RemoteKey> keys;  ///< By the peer's port.
+  std::size_t told = 0;         ///< Bytes of the card that they are from.
 };
 
 class VerbsPath final : public Path {
@@ -150,6 +151,8 @@ class VerbsPath final : public Path {
   /// The ready one of the port that is nearest to the chunk's memory here, then the one that would have it done first:
   /// by its rail's speed and what is under way on it. Not one of those `passed` (bits), which it joins; or null.
   Pair* best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) const;
+  /// Whether a ready queue pair leads to a port with a key, or none is ready.
+  bool is_reached(const VerbsBinding& binding) const;
   QueuePair::Staged stage(const Chunk& chunk, const VerbsBinding& binding, Status* why);
   void flush(Instant now);
   void end(const Flight& flight, const Status& status);
@@ -196,7 +199,8 @@ class VerbsPath final : public Path {
   std::uint32_t credits_ = 0;           ///< The peer's receives for immediates on each queue pair; 0: none are used.
   bool words_due_ = false;              ///< A queue pair's count is to be told.
   bool ports_told_ = false;
-  bool ports_due_ = false;                               ///< Our ports' addresses are to be told again.
+  std::uint32_t lanes_told_ = 0;  ///< Ports that were there when the path came up: the peer knows of no others.
+  bool ports_due_ = false;        ///< Our ports' addresses are to be told again.
   std::vector<proto::ImmediateCounter::Chunk> arrived_;  ///< Before the path was up: at most all receives.
   std::uint64_t counted_out_ = 0, counted_in_ = 0, uncounted_ = 0;
   std::vector<std::unique_ptr<Pair>> pairs_;

@@ -24,6 +24,7 @@ constexpr Duration kInboundPatience = std::chrono::seconds(10);
 /// A queue pair that is gone sends nothing again, so what it had sent has landed or was lost after this. Then what was
 /// cancelled is over, also where the peer's agent is stopped and cannot fence it.
 constexpr Duration kLinger = std::chrono::milliseconds(500);
+constexpr auto kNoTransport = static_cast<std::uint8_t>(Transport::kUnknown);
 constexpr proto::BackoffOptions kBackoff = {.first = std::chrono::milliseconds(10), .longest = std::chrono::seconds(1)};
 
 }  // namespace
@@ -45,13 +46,17 @@ void VerbsPath::on_control_up(const PortEvent& event) {
   session_ = event.session;
   supersedes_ = event.supersedes;
   open_messages();
+  lanes_told_ = static_cast<std::uint32_t>(shared_.lanes.size());
   ports_told_ = true;
   say(told_ports());
 }
 
 wire::RdmaPorts VerbsPath::told_ports() const {
   wire::RdmaPorts ports;
-  for (const auto& lane : shared_.lanes) ports.ports.push_back(lane->nic->told());
+  for (const auto& lane : std::span(shared_.lanes).first(lanes_told_)) {
+    ports.ports.push_back(lane->nic->told());
+    if (lane->is_gone) ports.ports.back().transport = kNoTransport;  // It has its place for the keys' sake.
+  }
   if (messages_ != nullptr) {
     ports.receives = shared_.options.pair.messages;
     ports.receive_bytes = Messages::kSlotBytes;
@@ -126,9 +131,13 @@ void VerbsPath::update_ports(const wire::RdmaPorts& ports) {
 /// False, and the path is down: no two ports reach each other.
 bool VerbsPath::choose_pairs(const wire::RdmaPorts& told) {
   std::vector<RailPort> ours, theirs;
-  for (const auto& lane : shared_.lanes) ours.push_back(lane->nic->rail_now());
+  for (const auto& lane : std::span(shared_.lanes).first(lanes_told_)) {
+    ours.push_back(lane->nic->rail_now());
+    if (lane->is_gone) ours.back().transport = Transport::kUnknown;
+  }
   for (const wire::RdmaPort& port : ports_) theirs.push_back(rail_port(port));
   std::vector<Rail> rails = choose_rails(ours, theirs, shared_.pairing);
+  std::erase_if(rails, [this](const Rail& rail) { return shared_.lanes[rail.local]->is_gone; });
   if (rails.empty()) {
     go_down(why_no_rails(ours, theirs, shared_.pairing).with_scope(Scope::kPath));
     return false;
@@ -148,7 +157,7 @@ bool VerbsPath::choose_pairs(const wire::RdmaPorts& told) {
 }
 
 void VerbsPath::on_connect(const wire::QueuePairConnect& message, Instant now) {
-  const bool fits = inbound_ && message.local < ports_.size() && message.remote < shared_.lanes.size();
+  const bool fits = inbound_ && message.local < ports_.size() && message.remote < lanes_told_;
   if (!fits) {
     go_down(Status(Code::kCorrupt, base::format("{} asked for a queue pair between ports that are not there", name_))
                 .with_scope(Scope::kPath));

@@ -35,7 +35,8 @@ VerbsPort::VerbsPort(const Context& context, const VerbsOptions& options, PortPa
               .lanes = lanes_,
               .events = events_,
               .host = parts_.host,
-              .rng = context_.rng.fork()} {}
+              .rng = context_.rng.fork()},
+      search_(std::move(parts_.reopening), parts_.regions, queue_depth(), context_.rng.fork()) {}
 
 VerbsPort::~VerbsPort() = default;
 
@@ -55,21 +56,25 @@ Result<std::unique_ptr<VerbsPort>> VerbsPort::open(const Context& context, const
 
 Status VerbsPort::open_lanes() {
   for (const auto& nic : parts_.nics) {
-    HAWSER_TRY_ASSIGN(auto queues, CqPool::open(nic->domain, options_.pair.send_depth + 2 * options_.pair.messages +
-                                                                 options_.pair.immediates + 1));
-    const int async_fd = nic->domain->context()->async_fd;
-    const auto of_device = [&nic](const auto& lane) { return lane->nic->domain == nic->domain; };
-    const auto first = std::ranges::find_if(lanes_, of_device);
-    if (first == lanes_.end()) HAWSER_TRY(base::set_nonblocking(async_fd));
-    if (parts_.control->wait_fd() >= 0) {
-      HAWSER_TRY(parts_.network->watch(queues->wait_fd()));
-      if (first == lanes_.end()) HAWSER_TRY(parts_.network->watch(async_fd));
-    }
-    const auto device = static_cast<std::uint32_t>(first - lanes_.begin());
-    lanes_.push_back(std::make_unique<NicLane>(nic, std::move(queues)));
-    lanes_.back()->device = device;
+    HAWSER_TRY_ASSIGN(auto queues, CqPool::open(nic->domain, queue_depth()));
+    HAWSER_TRY(add_lane(nic, std::move(queues)));
   }
   return {};
+}
+
+/// The lane is there also after an error: places of ports are told to peers. Then only nothing wakes for it.
+Status VerbsPort::add_lane(const std::shared_ptr<Nic>& nic, std::unique_ptr<CqPool> queues) {
+  const auto of_device = [&nic](const auto& lane) { return lane->nic->domain == nic->domain; };
+  const auto device = static_cast<std::uint32_t>(std::ranges::find_if(lanes_, of_device) - lanes_.begin());
+  const bool is_first = device == lanes_.size();
+  const int queue_fd = queues->wait_fd();
+  lanes_.push_back(std::make_unique<NicLane>(nic, std::move(queues)));
+  lanes_.back()->device = device;
+  const int async_fd = nic->domain->context()->async_fd;
+  if (is_first) HAWSER_TRY(base::set_nonblocking(async_fd));
+  if (parts_.control->wait_fd() < 0) return {};
+  HAWSER_TRY(parts_.network->watch(queue_fd));
+  return is_first ? parts_.network->watch(async_fd) : Status();
 }
 
 Result<Path*> VerbsPort::open_path(const PathTarget& target, Instant now) {
@@ -126,6 +131,7 @@ std::size_t VerbsPort::turn(Instant now, const TurnBudget& budget) {
   if (!paths_.empty()) work += poll_completions(now);
   if (slept_ || now >= async_at_) work += poll_async(now);
   slept_ = false;
+  if (now >= search_.next_look()) work += look_for_devices(now);
   if (shared_.attention || now >= next_due_) work += turn_paths(now);
   return work + (events_.empty() && stash_at_ == stash_end_ ? 0 : 1);
 }
@@ -254,7 +260,7 @@ std::size_t VerbsPort::poll(std::span<PortEvent> out) {
 
 Instant VerbsPort::next_deadline() const {
   const Instant own = shared_.attention ? Instant::min() : next_due_;
-  return std::min(own, parts_.control->next_deadline());
+  return std::min({own, search_.next_look(), parts_.control->next_deadline()});
 }
 
 bool VerbsPort::prepare_sleep() {
@@ -262,6 +268,7 @@ bool VerbsPort::prepare_sleep() {
   if (!events_.empty() || stash_at_ != stash_end_ || shared_.attention) return false;
   for (const auto& lane : lanes_) {
     lane->queues->drain_events();
+    if (lane->is_gone || lanes_[lane->device]->is_deaf) continue;  // It tells nothing more.
     if (!lane->queues->arm()) return false;
   }
   if (poll_completions(now_) > 0) return false;

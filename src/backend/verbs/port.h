@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "backend/stream/events.h"
 #include "backend/stream/port.h"
+#include "backend/verbs/device_search.h"
 #include "backend/verbs/path.h"
 #include "backend/verbs/regions.h"
 
@@ -23,6 +24,7 @@ struct PortParts {
   std::shared_ptr<Regions> regions;
   std::unique_ptr<Port> control;
   stream::Network* network = nullptr;
+  Reopening reopening = {};
   std::uint64_t host = 0;  ///< What peers are told as this host's name; 0: nothing.
 };
 
@@ -46,6 +48,10 @@ class VerbsPort final : public Port {
  private:
   VerbsPort(const Context& context, const VerbsOptions& options, PortParts parts);
   Status open_lanes();
+  Status add_lane(const std::shared_ptr<Nic>& nic, std::unique_ptr<CqPool> queues);
+  std::uint32_t queue_depth() const {
+    return options_.pair.send_depth + 2 * options_.pair.messages + options_.pair.immediates + 1;
+  }
   std::size_t poll_completions(Instant now);
   // port_events.cc
   std::size_t poll_async(Instant now);
@@ -55,6 +61,9 @@ class VerbsPort final : public Port {
   void on_no_async(std::uint32_t device, int error, Instant now);
   void report_fault(std::uint32_t lane, Code code, std::string_view what, Instant now);
   void refresh_address(std::uint32_t lane, Instant now);
+  void miss_device(std::uint32_t device, Instant now);
+  std::size_t look_for_devices(Instant now);
+  Status take_back(DeviceSearch::Found& found);
 
   void on_lane_fault(std::uint32_t lane, const Status& why, Instant now);
   VerbsPath* path_of(std::uint32_t lane, std::uint32_t number);
@@ -71,6 +80,7 @@ class VerbsPort final : public Port {
   std::vector<std::unique_ptr<NicLane>> lanes_;
   stream::EventQueue events_;
   PortShared shared_;
+  DeviceSearch search_;
   std::vector<std::unique_ptr<VerbsPath>> paths_;
   std::unordered_map<const Path*, VerbsPath*> by_control_;
   std::unordered_map<std::uint64_t, VerbsPath*> by_number_;  ///< Lane and number of a queue pair; checked when used.

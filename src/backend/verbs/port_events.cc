@@ -2,7 +2,10 @@
 // it has several ports, so each says whom it concerns.
 
 #include <cerrno>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "backend/verbs/port.h"
 #include "base/fd.h"
@@ -103,9 +106,54 @@ void VerbsPort::on_device_fault(std::uint32_t device, Code code, std::string_vie
 /// A device whose events cannot be read may have lost a port unnoticed: its queue pairs must prove themselves anew.
 void VerbsPort::on_no_async(std::uint32_t device, int error, Instant now) {
   const bool deaf = error != EAGAIN && error != EINTR;
-  if (std::exchange(lanes_[device]->is_deaf, deaf) || !deaf) return;
+  if (!deaf) search_.forget(device);
+  if (deaf == lanes_[device]->is_deaf) return;
+  lanes_[device]->is_deaf = deaf;
+  // So the kernel answers once it has taken the device away.
+  lanes_[device]->nic->domain->mark_removed(error == EIO);
+  if (!deaf) return;
   const Status why = base::errno_status(Code::kDisconnected, "its events cannot be read", error);
   on_device_fault(device, why.code(), why.message(), now);
+  miss_device(device, now);
+}
+
+void VerbsPort::miss_device(std::uint32_t device, Instant now) {
+  std::vector<std::uint8_t> ports;
+  for (const auto& lane : lanes_) {
+    if (lane->device == device && !lane->is_gone) ports.push_back(lane->nic->port.number);
+  }
+  if (ports.empty()) return;  // Another one has its place.
+  const std::string& name = lanes_[device]->nic->device.name;
+  if (lanes_.size() + ports.size() > wire::kPortsMax) {
+    HAWSER_LOG(context_.log, kWarn, "verbs: {} came back too often to be used once more by this agent", name);
+    return;
+  }
+  search_.miss(device, name, std::move(ports), now);
+}
+
+std::size_t VerbsPort::look_for_devices(Instant now) {
+  std::size_t count = 0;
+  while (std::optional<DeviceSearch::Found> found = search_.look(now)) {
+    const std::string name = found->nics.front()->describe();
+    const Status taken = take_back(*found);
+    HAWSER_LOG(context_.log, kWarn, "verbs: {} is there again{}{}", name, taken.ok() ? "" : ": ",
+               taken.ok() ? "" : taken.to_string());
+    ++count;
+  }
+  return count;
+}
+
+/// Behind all others, with keys of their own: peers that know the old ones only do without. Paths that are there keep
+/// to the ports that they agreed on.
+Status VerbsPort::take_back(DeviceSearch::Found& found) {
+  for (const auto& lane : lanes_) lane->is_gone = lane->is_gone || lane->device == found.device;
+  Status first = std::move(found.unregistered);
+  for (std::size_t i = 0; i < found.nics.size(); ++i) {
+    parts_.nics.push_back(found.nics[i]);
+    if (Status added = add_lane(found.nics[i], std::move(found.queues[i])); first.ok()) first = std::move(added);
+  }
+  events_.regions_changed();
+  return first;
 }
 
 }  // namespace hawser::backend::verbs

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backend/stream/memory_network.h"
+#include "backend/verbs/backend.h"
 #include "backend/verbs/gpu_driver_fake.h"
 #include "backend/verbs/mock_backend.h"
 #include "backend/verbs/mock_fabric.h"
@@ -61,7 +62,12 @@ struct Side {
         RegionsOptions{
             .segments = gpus.segments, .mlx5 = gpus.mlx5, .sysfs_root = gpus.sysfs_root, .node_of = gpus.node_of});
     auto switched = std::make_unique<stream::MemoryNetwork>(network, name);
-    PortParts parts{.nics = nics, .regions = regions, .control = {}, .network = switched.get(), .host = host};
+    PortParts parts{.nics = nics,
+                    .regions = regions,
+                    .control = {},
+                    .network = switched.get(),
+                    .reopening = reopening(fabric, options),
+                    .host = host};
     parts.control = stream::make_port(*context, {.backend = "verbs", .connections = 1}, std::move(switched));
     auto opened = VerbsPort::open(*context, options, std::move(parts));
     EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().to_string());
@@ -82,6 +88,20 @@ struct Side {
         options, {.driver = gpus.driver, .sysfs_root = gpus.sysfs_root}, device_among(others, device));
     EXPECT_TRUE(nic.has_value()) << (nic ? "" : nic.error().to_string());
     return *nic;
+  }
+  /// At once, by the test's thread.
+  Reopening reopening(MockFabric& fabric, const VerbsOptions& options) {
+    Reopening again = verbs::reopening(verbs, options, {.driver = gpus.driver, .sysfs_root = gpus.sysfs_root}, [&] {
+      ++looks;
+      std::vector<DeviceInfo> devices;
+      for (const auto& device : fabric.devices_) devices.push_back(mock_device_info(*device));
+      return devices;
+    });
+    again.aside = [](const std::function<void()>& job) {
+      job();
+      return std::shared_ptr<void>();
+    };
+    return again;
   }
   /// Registers `memory`; its bytes of the card are in `extra`.
   std::shared_ptr<const RegionEntry> add_region(Rights rights = Rights::kReadWrite) {
@@ -124,6 +144,9 @@ struct Side {
       case PortEvent::Kind::kArrival:
         arrivals.emplace_back(event.transfer, event.chunk);
         break;
+      case PortEvent::Kind::kRegions:
+        ++renewals;
+        break;
       case PortEvent::Kind::kUncounted:
         uncounted.push_back(event.transfer);
         break;
@@ -150,6 +173,8 @@ struct Side {
   base::Id128 session;
   Path* up = nullptr;
   int ups = 0;
+  int looks = 0;     ///< For a device that is gone.
+  int renewals = 0;  ///< Of what is said of regions.
 };
 
 class VerbsPair : public ::testing::Test {

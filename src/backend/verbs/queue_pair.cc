@@ -164,14 +164,15 @@ void QueuePair::destroy() {
   if (qp_ == nullptr) return;
   Verbs& verbs = lane_.nic->domain->verbs();
   ibv_qp* const qp = std::exchange(qp_, nullptr);
-  if (verbs.destroy_qp(qp) == 0) return object_->release();
+  Domain& domain = *lane_.nic->domain;
+  if (const int error = verbs.destroy_qp(qp); domain.has_ended(error)) return object_->release();
   // It stays for now. Reset, it touches no memory any more.
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
   const bool is_quiet = verbs.modify_qp(qp, &attr, IBV_QP_STATE) == 0;
   // Else what was posted may touch any of it.
   const auto opened = is_quiet ? Domain::Opened::nothing() : Domain::Opened::all();
-  lane_.nic->domain->end([&verbs, qp] { return verbs.destroy_qp(qp); }, opened);
+  domain.end([&verbs, qp] { return verbs.destroy_qp(qp); }, opened);
   object_->release();
 }
 

@@ -37,6 +37,7 @@ struct NicLane {
   std::uint32_t queue_pairs = 0;
   std::uint64_t faults = 0;
   std::uint32_t device = 0;  ///< The first lane of the same device: events are the device's.
+  bool is_gone = false;      ///< Its device was removed, and another lane has what came back.
   bool is_deaf = false;      ///< Asynchronous events could not be read the last time.
 };
 

@@ -21,41 +21,55 @@ std::unique_ptr<IndirectKeys> indirect_keys(const Nic& nic, const RegionsOptions
 }  // namespace
 
 Regions::Regions(std::vector<std::shared_ptr<Nic>> nics, RegionsOptions options)
-    : nics_(std::move(nics)), options_(std::move(options)), ranks_nodes_(rank_nodes(nics_)) {
-  const Access access{.rights = Rights::kReadWrite, .relaxed_ordering = options_.relaxed_ordering};
-  for (const auto& nic : nics_) {
-    const auto found = std::ranges::find(nics_, nic->shared, &Nic::shared);
-    first_.push_back(static_cast<std::size_t>(found - nics_.begin()));
-    gpus_.push_back(is_first(gpus_.size()) ? std::make_shared<GpuRegistrations>(nic, options_.segments,
-                                                                                indirect_keys(*nic, options_), access)
-                                           : gpus_[first_.back()]);
-  }
+    : options_(std::move(options)), nics_(with({}, nics)) {}
+
+std::shared_ptr<const Regions::Nics> Regions::nics() const {
+  const base::MutexLock lock(mutex_);
+  return nics_;
 }
 
-Status Regions::check(const RegionEntry& region, Device device) const {
+std::shared_ptr<const Regions::Nics> Regions::with(const Nics& before,
+                                                   std::span<const std::shared_ptr<Nic>> more) const {
+  const Access access{.rights = Rights::kReadWrite, .relaxed_ordering = options_.relaxed_ordering};
+  auto made = std::make_shared<Nics>(before);
+  for (const auto& nic : more) {
+    made->all.push_back(nic);
+    const auto found = std::ranges::find(made->all, nic->shared, &Nic::shared);
+    made->first.push_back(static_cast<std::size_t>(found - made->all.begin()));
+    made->gpus.push_back(
+        made->is_first(made->gpus.size())
+            ? std::make_shared<GpuRegistrations>(nic, options_.segments, indirect_keys(*nic, options_), access)
+            : made->gpus[made->first.back()]);
+  }
+  made->ranks_nodes = rank_nodes(made->all);
+  return made;
+}
+
+Status Regions::check(const Nics& nics, const RegionEntry& region, Device device) {
   if (device.kind != DeviceKind::kHost && device.kind != DeviceKind::kCuda) {
     return Status(Code::kUnsupported, "RDMA devices reach memory of the host and of GPUs only");
   }
-  for (const auto& nic : nics_) {
+  for (const auto& nic : nics.all) {
     if (device.kind == DeviceKind::kCuda) HAWSER_TRY(nic->memory.refusal());
   }
-  if (nics_.empty()) return {};
+  if (nics.all.empty()) return {};
   const auto start = reinterpret_cast<std::uintptr_t>(region.base);
-  const Status other = check_device(nics_.front()->gpus.get(), start, region.size, device);
+  const Status other = check_device(nics.all.front()->gpus.get(), start, region.size, device);
   const bool is_told = other.code() == Code::kInvalid || other.code() == Code::kUnsupported;
   if (device.kind == DeviceKind::kHost && !is_told) return {};  // A driver in trouble is nothing to the host's memory.
   return other.code() != Code::kInvalid ? other : other.with_advice("say in RegionOptions::device whose memory it is");
 }
 
-Result<Regions::Registrations> Regions::register_host_memory(const Wanted& wanted) {
-  const bool is_large = wanted.size >= options_.large_bytes && nics_.size() > 1;
+Result<Regions::Registrations> Regions::register_host_memory(const Nics& nics, std::size_t from, const Wanted& wanted) {
+  const std::size_t count = nics.all.size() - from;
+  const bool is_large = wanted.size >= options_.large_bytes && count > 1;
   if (is_large) touch_pages(wanted.address, wanted.size, options_.threads);  // Once for all NICs.
-  Registrations made(nics_.size());
-  std::vector<Status> failures(nics_.size());
+  Registrations made(count);
+  std::vector<Status> failures(count);
   std::atomic<bool> has_failed{false};
-  in_parallel(nics_.size(), is_large ? options_.threads : 1, [&](std::size_t i) {
-    if (has_failed || !is_first(i)) return;
-    auto one = register_host(nics_[i]->domain, reinterpret_cast<const void*>(wanted.address), wanted.size,
+  in_parallel(count, is_large ? options_.threads : 1, [&](std::size_t i) {
+    if (has_failed || !nics.is_first(from + i)) return;
+    auto one = register_host(nics.all[from + i]->domain, reinterpret_cast<const void*>(wanted.address), wanted.size,
                              wanted.access, options_.threads);
     if (one) {
       made[i] = *std::move(one);
@@ -64,27 +78,29 @@ Result<Regions::Registrations> Regions::register_host_memory(const Wanted& wante
       has_failed = true;
     }
   });
-  for (const Status& failure : failures) HAWSER_TRY(failure);                          // What was made ends here.
-  const int node = ranks_nodes_ ? options_.node_of(wanted.address, wanted.size) : -1;  // Its pages are there by now.
-  for (std::size_t i = 0; i < nics_.size(); ++i) {
-    made[i] = made[first_[i]];
-    if (!is_first(i)) continue;
+  for (const Status& failure : failures) HAWSER_TRY(failure);  // What was made ends here.
+  const int node =
+      nics.ranks_nodes ? options_.node_of(wanted.address, wanted.size) : -1;  // Its pages are there by now.
+  for (std::size_t i = 0; i < count; ++i) {
+    made[i] = made[nics.first[from + i] - from];  // Ports of one device come together.
+    if (!nics.is_first(from + i)) continue;
     made[i]->set_node(node);
-    nics_[i]->cache.add(made[i]);
+    nics.all[from + i]->cache.add(made[i]);
   }
   return made;
 }
 
-Result<Regions::Registrations> Regions::register_gpu_memory(const Wanted& wanted, int gpu) {
+Result<Regions::Registrations> Regions::register_gpu_memory(const Nics& nics, std::size_t from, const Wanted& wanted,
+                                                            int gpu) {
   {
     const base::MutexLock lock(ranking_);
-    if (ranked_.insert(gpu).second) rank_ports(nics_, gpu, options_.sysfs_root);
+    if (from > 0 || ranked_.insert(gpu).second) rank_ports(nics.all, gpu, options_.sysfs_root);
   }
   Registrations made;
-  for (const auto& each : gpus_) {
-    auto one = each->acquire(wanted);
+  for (std::size_t i = from; i < nics.all.size(); ++i) {
+    auto one = nics.gpus[i]->acquire(wanted);
     if (!one) {
-      drop(std::move(made));
+      drop(std::move(made), from);
       return one.error();
     }
     made.push_back(*std::move(one));
@@ -92,31 +108,92 @@ Result<Regions::Registrations> Regions::register_gpu_memory(const Wanted& wanted
   return made;
 }
 
+Result<Regions::Registrations> Regions::register_with(const Nics& nics, std::size_t from, const Region& region) {
+  return region.gpu >= 0 ? register_gpu_memory(nics, from, region.wanted, region.gpu)
+                         : register_host_memory(nics, from, region.wanted);
+}
+
 Result<std::string> Regions::add(const RegionEntry& region) {
   if (region.base == nullptr || region.size == 0) return std::string();
-  HAWSER_TRY(check(region, region.device));
-  const Wanted wanted{.address = reinterpret_cast<std::uintptr_t>(region.base),
-                      .size = region.size,
-                      .access = {.rights = region.rights, .relaxed_ordering = options_.relaxed_ordering}};
-  const bool on_gpu = region.device.kind == DeviceKind::kCuda;
-  HAWSER_TRY_ASSIGN(Registrations made, on_gpu ? register_gpu_memory(wanted, static_cast<int>(region.device.ordinal))
-                                               : register_host_memory(wanted));
-  std::vector<RemoteKey> keys;
-  for (const auto& one : made) {
-    const Keys told = one->keys(wanted.address, wanted.size);
-    keys.push_back({.iova = told.iova, .rkey = told.rkey});
+  const std::shared_ptr<const Nics> known = nics();
+  HAWSER_TRY(check(*known, region, region.device));
+  const Key key{region.index, region.generation};
+  Region fresh{.made = {},
+               .wanted = {.address = reinterpret_cast<std::uintptr_t>(region.base),
+                          .size = region.size,
+                          .access = {.rights = region.rights, .relaxed_ordering = options_.relaxed_ordering}},
+               .gpu = region.device.kind == DeviceKind::kCuda ? static_cast<int>(region.device.ordinal) : -1};
+  HAWSER_TRY_ASSIGN(fresh.made, register_with(*known, 0, fresh));
+  {
+    const base::MutexLock lock(mutex_);
+    regions_[key] = std::move(fresh);
   }
+  static_cast<void>(join(key));  // NICs that came meanwhile: without their keys the region is served by the others.
+  return told(region);
+}
+
+std::string Regions::told(const RegionEntry& region) const {
   const base::MutexLock lock(mutex_);
-  regions_[{region.index, region.generation}] = std::move(made);
+  const auto found = regions_.find({region.index, region.generation});
+  if (found == regions_.end()) return {};
+  std::vector<RemoteKey> keys;
+  for (const auto& one : found->second.made) {
+    const Keys own = one->keys(found->second.wanted.address, found->second.wanted.size);
+    keys.push_back({.iova = own.iova, .rkey = own.rkey});
+  }
   return encode_region_keys(keys, region.key);
 }
 
-void Regions::drop(Registrations dying) {
+Status Regions::add_nics(std::span<const std::shared_ptr<Nic>> more) {
+  std::vector<Key> there;
+  std::shared_ptr<const Nics> all = with(*nics(), more);
+  {
+    const base::MutexLock lock(mutex_);
+    nics_ = std::move(all);
+    for (const auto& [key, region] : regions_) there.push_back(key);
+  }
+  Status first;
+  for (const Key& key : there) {
+    if (Status status = join(key); first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+/// Registers a region with the NICs that it does not know. It stays meanwhile: `retire` waits.
+Status Regions::join(const Key& key) {
+  Region region;
+  std::shared_ptr<const Nics> all;
+  {
+    const base::MutexLock lock(mutex_);
+    const auto found = regions_.find(key);
+    if (found == regions_.end() || found->second.is_joined || found->second.made.size() == nics_->all.size()) return {};
+    found->second.is_joined = true;
+    region = found->second;
+    all = nics_;
+  }
+  const std::size_t from = region.made.size();
+  Result<Registrations> made = register_with(*all, from, region);
+  region.made.clear();
+  bool is_there = false;
+  {
+    const base::MutexLock lock(mutex_);
+    const auto found = regions_.find(key);
+    is_there = found != regions_.end();  // Not so when the agent was closed without waiting for it.
+    if (is_there) found->second.is_joined = false;
+    if (is_there && made) found->second.made.insert(found->second.made.end(), made->begin(), made->end());
+  }
+  if (!made) return made.error();
+  if (!is_there) drop(*std::move(made), from);
+  return {};
+}
+
+void Regions::drop(Registrations dying, std::size_t from) {
+  const std::shared_ptr<const Nics> all = nics();
   for (std::size_t i = 0; i < dying.size(); ++i) {
     if (dying[i]->gpu() >= 0) {
-      gpus_[i]->release(*dying[i]);
-    } else if (is_first(i)) {
-      nics_[i]->cache.remove(*dying[i]);
+      all->gpus[from + i]->release(*dying[i]);
+    } else if (all->is_first(from + i)) {
+      all->all[from + i]->cache.remove(*dying[i]);
     }
     dying[i].reset();
   }
@@ -125,7 +202,7 @@ void Regions::drop(Registrations dying) {
 Regions::Registrations Regions::take(const Key& key) {
   const auto found = regions_.find(key);
   if (found == regions_.end()) return {};
-  Registrations taken = std::move(found->second);
+  Registrations taken = std::move(found->second.made);
   regions_.erase(found);
   return taken;
 }
@@ -158,6 +235,8 @@ bool Regions::retire(std::uint32_t index, std::uint32_t generation) {
       if (!found->second->done) return false;
       over = std::move(found->second);
       retiring_.erase(found);
+    } else if (const auto busy = regions_.find(key); busy != regions_.end() && busy->second.is_joined) {
+      return false;
     } else {
       dying = take(key);
       auto started = start_retiring(dying);

@@ -4,6 +4,7 @@
 //
 // A region in host memory is registered for itself, exactly its range. One in GPU memory shares the registration of its
 // allocation with the others there (regions_gpu.h). A region that one port cannot register is registered with none.
+// Ports may join later (a device that came back): regions that are there are registered with them one by one.
 //
 // Thread rule: thread-safe; `add` may take long and holds no lock meanwhile that `remove` takes.
 // Lifetime: shared by the backend and its port; holds the registrations.
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -54,38 +56,59 @@ class Regions {
   /// its registration.
   void remove(std::uint32_t index, std::uint32_t generation) HAWSER_EXCLUDES(mutex_);
   std::size_t count() const HAWSER_EXCLUDES(mutex_);
+  /// The card's bytes as they are now; empty for a region that is not there.
+  std::string told(const RegionEntry& region) const HAWSER_EXCLUDES(mutex_);
+  /// These come behind the NICs that there are. Registers all regions with them, which may take long; one at a time.
+  /// The first error, after all that can be registered are: a region that is not has no key for them.
+  Status add_nics(std::span<const std::shared_ptr<Nic>> nics) HAWSER_EXCLUDES(mutex_);
   /// Of the n-th NIC.
-  const GpuRegistrations& gpu(std::size_t nic) const { return *gpus_[nic]; }
+  const GpuRegistrations& gpu(std::size_t nic) const { return *nics()->gpus[nic]; }
 
  private:
   using Key = std::pair<std::uint32_t, std::uint32_t>;
   using Registrations = std::vector<std::shared_ptr<Registration>>;  ///< By NIC; ports of one device share it.
+  /// The NICs at one time. They only grow, so places stay what they are.
+  struct Nics {
+    std::vector<std::shared_ptr<Nic>> all;
+    std::vector<std::size_t> first;                       ///< By NIC: the first one of its device.
+    std::vector<std::shared_ptr<GpuRegistrations>> gpus;  ///< By NIC; ports of one device share it.
+    bool ranks_nodes = false;  ///< Some port is nearer to some memory of the host than another.
+    /// Whether no NIC before it is a port of the same device, which has what is registered.
+    bool is_first(std::size_t nic) const { return first[nic] == nic; }
+  };
+  struct Region {
+    Registrations made;
+    Wanted wanted;
+    int gpu = -1;            ///< Ordinal of the GPU whose memory it is; -1: the host's.
+    bool is_joined = false;  ///< NICs that came later are being told of it.
+  };
 
-  Status check(const RegionEntry& region, Device device) const;
-  Result<Registrations> register_host_memory(const Wanted& wanted);
-  Result<Registrations> register_gpu_memory(const Wanted& wanted, int gpu);
+  std::shared_ptr<const Nics> nics() const HAWSER_EXCLUDES(mutex_);
+  std::shared_ptr<const Nics> with(const Nics& before, std::span<const std::shared_ptr<Nic>> more) const;
+  static Status check(const Nics& nics, const RegionEntry& region, Device device);
+  /// With the NICs from `from` on.
+  Result<Registrations> register_host_memory(const Nics& nics, std::size_t from, const Wanted& wanted);
+  Result<Registrations> register_gpu_memory(const Nics& nics, std::size_t from, const Wanted& wanted, int gpu);
+  Result<Registrations> register_with(const Nics& nics, std::size_t from, const Region& region);
+  Status join(const Key& key) HAWSER_EXCLUDES(mutex_);
   /// A region that a thread of its own deregisters.
   struct Retiring {
     std::atomic<bool> done{false};
     std::thread thread;
   };
 
-  void drop(Registrations dying);
+  /// Those of the NICs from `from` on.
+  void drop(Registrations dying, std::size_t from = 0) HAWSER_EXCLUDES(mutex_);
   /// What was registered, which is listed no more; empty: nothing is.
   Registrations take(const Key& key) HAWSER_REQUIRES(mutex_);
   /// Leaves a large region to a thread; null: what is `dying` is the caller's still.
   std::unique_ptr<Retiring> start_retiring(Registrations& dying);
 
-  const std::vector<std::shared_ptr<Nic>> nics_;
   const RegionsOptions options_;
-  const bool ranks_nodes_;  ///< Some port is nearer to some memory of the host than another one.
-  /// Whether no NIC before it is a port of the same device, which has what is registered.
-  bool is_first(std::size_t nic) const { return first_[nic] == nic; }
-  std::vector<std::size_t> first_;                       ///< By NIC: the first one of its device.
-  std::vector<std::shared_ptr<GpuRegistrations>> gpus_;  ///< By NIC; ports of one device share it.
   mutable base::Mutex mutex_;
   std::map<Key, std::unique_ptr<Retiring>> retiring_ HAWSER_GUARDED_BY(mutex_);
-  std::map<Key, Registrations> regions_ HAWSER_GUARDED_BY(mutex_);
+  std::shared_ptr<const Nics> nics_ HAWSER_GUARDED_BY(mutex_);
+  std::map<Key, Region> regions_ HAWSER_GUARDED_BY(mutex_);
   base::Mutex ranking_;
   std::set<int> ranked_ HAWSER_GUARDED_BY(ranking_);  ///< GPUs that the NICs know how near they are to.
 };

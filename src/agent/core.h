@@ -82,8 +82,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// How many there are. It only grows.
   std::uint32_t opened_backends() const { return opened_backends_.load(std::memory_order_acquire); }
 
-  /// What this one says of regions has changed.
-  void renew_extras(const OpenBackend& open) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
+  /// What this one says of regions has changed. Under the lane's lock.
+  void renew_extras(const OpenBackend& open) HAWSER_EXCLUDES(mutex_);
 
   // core_regions.cc
   Result<Region> add_region(const RegionOptions& options);

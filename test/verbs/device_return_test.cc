@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kSize = 8192;
+constexpr std::size_t kWritten = 8192;
 
 class DeviceReturn : public testing::TestWithParam<std::string> {
  protected:
@@ -45,8 +45,8 @@ class DeviceReturn : public testing::TestWithParam<std::string> {
     Transfer sent = must(plan.submit({.deadline = 20s}));
     const Status status = sent.wait(30s);
     EXPECT_TRUE(status.ok()) << status.to_string();
-    EXPECT_EQ(std::ranges::count(target.bytes, std::byte(value_)), static_cast<std::ptrdiff_t>(kSize));
-    return bytes_out(by) >= before + kSize;
+    EXPECT_EQ(std::ranges::count(target.bytes, std::byte(value_)), static_cast<std::ptrdiff_t>(kWritten));
+    return bytes_out(by) >= before + kWritten;
   }
   std::uint64_t bytes_out(const std::string& by) {
     std::uint64_t bytes = 0;
@@ -70,17 +70,17 @@ class DeviceReturn : public testing::TestWithParam<std::string> {
 TEST_P(DeviceReturn, PlansGoBackToIt) {
   a_ = open("a", "mock0");
   b_ = open("b", "mock1");
-  Area source(a_, "source", kSize), target(b_, "target", kSize);
+  Area source(a_, "source", kWritten), target(b_, "target", kWritten);
   const Peer peer = must(a_.add_peer(must(b_.card())));
-  const LocalRange here = source.region.range(0, kSize);
-  const RemoteRange there = peer.range("target", 0, kSize);
+  const LocalRange here = source.region.range(0, kWritten);
+  const RemoteRange there = peer.range("target", 0, kWritten);
   Plan plan = must(a_.plan_write(peer, {&here, 1}, {&there, 1}));
   ASSERT_TRUE(comes_to_move_by(plan, source, target, "verbs"));
   world_.with([](auto& fabric) { fabric.remove(GetParam()); });
   ASSERT_TRUE(comes_to_move_by(plan, source, target, "tcp"));
   world_.with([](auto& fabric) { fabric.put_back(GetParam()); });
   ASSERT_TRUE(comes_to_move_by(plan, source, target, "verbs")) << "a plan of before";
-  const RemoteRange again = peer.range("target", 0, kSize);
+  const RemoteRange again = peer.range("target", 0, kWritten);
   Plan fresh = must(a_.plan_write(peer, {&here, 1}, {&again, 1}));
   EXPECT_TRUE(moves_by(fresh, source, target, "verbs"));
 }

@@ -8,8 +8,8 @@
 namespace hawser::backend::verbs {
 namespace {
 
-constexpr proto::BackoffOptions kBackoff = {.first = std::chrono::milliseconds(200),
-                                            .longest = std::chrono::seconds(10)};
+constexpr proto::BackoffOptions kLookPauses = {.first = std::chrono::milliseconds(200),
+                                               .longest = std::chrono::seconds(10)};
 /// Between two looks whether the job is done.
 constexpr Duration kJobPause = std::chrono::milliseconds(20);
 
@@ -35,7 +35,7 @@ void DeviceSearch::miss(std::uint32_t device, std::string name, std::vector<std:
   Missing missing{.device = device,
                   .name = std::move(name),
                   .ports = std::move(ports),
-                  .backoff = proto::Backoff(kBackoff, Instant::max()),
+                  .backoff = proto::Backoff(kLookPauses, Instant::max()),
                   .next = {}};
   missing.next = missing.backoff.next(now, rng_).value_or(now);
   next_look_ = std::min(next_look_, missing.next);

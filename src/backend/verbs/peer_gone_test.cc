@@ -7,7 +7,7 @@
 namespace hawser::backend::verbs {
 namespace {
 
-constexpr Duration kSlack = std::chrono::milliseconds(100);
+constexpr Duration kGoneSlack = std::chrono::milliseconds(100);
 
 /// A phase is held by a call that fails, or by a peer that takes no turns.
 struct GoneCase {
@@ -114,7 +114,7 @@ TEST_P(PeerGone, IsToldInTimeAndWhoComesBackIsMetAgain) {
       survivor(), [&] { return is_over(); }, std::chrono::milliseconds(1)))
       << path().describe();
   // Of one that is killed its socket tells.
-  EXPECT_LT(now - gone_at, GetParam().killed ? std::chrono::milliseconds(500) : options.patience + kSlack);
+  EXPECT_LT(now - gone_at, GetParam().killed ? std::chrono::milliseconds(500) : options.patience + kGoneSlack);
   expect_told();
   if (HasFatalFailure()) return;
   fabric.fail_no_more();

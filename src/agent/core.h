@@ -147,8 +147,8 @@ class Core : public std::enable_shared_from_this<Core> {
                         BackendReport* report) HAWSER_EXCLUDES(mutex_);
   Status let_in(Arriving& arriving) HAWSER_EXCLUDES(mutex_);
   /// Those in `rest` it has to be told of first; else it is among the lane's now.
-  Status seat(Arriving& arriving, bool is_last_round, std::vector<std::shared_ptr<LocalRegion>>* rest)
-      HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
+  Status seat(Arriving& arriving, std::vector<std::shared_ptr<LocalRegion>>* rest) HAWSER_REQUIRES(lane)
+      HAWSER_EXCLUDES(mutex_);
   static Status tell_of(Arriving& arriving, const LocalRegion& region);
   static void note_told(Arriving& arriving, const LocalRegion& region);
   Status tell_of_all(Arriving& arriving, std::span<const std::shared_ptr<LocalRegion>> all);

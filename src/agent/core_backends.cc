@@ -10,8 +10,8 @@
 namespace hawser::agent {
 namespace {
 
-/// Regions may be added faster than they are told of: then the agent waits for the last of them.
-constexpr int kRoundsMax = 16;
+/// Regions may be added faster than a new backend is told of them: so often it is told of those that came meanwhile.
+constexpr int kRoundsMax = 1000;
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -98,16 +98,11 @@ Status Core::tell_of_all(Arriving& arriving, std::span<const std::shared_ptr<Loc
 }
 
 /// Its port is opened last, once it has been told of all regions; those that are added from now on it hears of by
-/// themselves. Nothing to wait for is left when the regions that came meanwhile are few, or after so many rounds.
-Status Core::seat(Arriving& arriving, bool is_last_round, std::vector<std::shared_ptr<LocalRegion>>* rest) {
+/// themselves. What it has not been told of, because it came meanwhile, is the `rest`.
+Status Core::seat(Arriving& arriving, std::vector<std::shared_ptr<LocalRegion>>* rest) {
   *rest = untold(arriving);
-  if (!rest->empty() && !is_last_round) return {};
+  if (!rest->empty()) return {};
   HAWSER_TRY(usable("add_backend"));  // It may have been closed meanwhile.
-  for (const auto& region : *rest) {
-    HAWSER_TRY(tell_of(arriving, *region));
-    note_told(arriving, *region);
-  }
-  rest->clear();
   OpenBackend& open = arriving.open;
   HAWSER_TRY_ASSIGN(open.port, open.backend->open_port());
   open.traits = &open.backend->traits();
@@ -149,9 +144,14 @@ Status Core::let_in(Arriving& arriving) {
   std::vector<std::shared_ptr<LocalRegion>> rest;
   for (int round = 1;; ++round) {
     lane.lock();
-    Status seated = seat(arriving, round == kRoundsMax, &rest);
+    Status seated = seat(arriving, &rest);
     lane.unlock();
     if (!seated.ok() || rest.empty()) return seated;
+    if (round == kRoundsMax) {
+      return Status(Code::kBusy, "add_backend: regions are registered faster than '" + arriving.open.name +
+                                     "' is told of them; " + std::to_string(kRoundsMax) + " times some were left")
+          .with_advice("add the backend while fewer regions are registered");
+    }
     HAWSER_TRY(tell_of_all(arriving, rest));
   }
 }

@@ -286,8 +286,8 @@ class Backend {
   /// Whether a path from here to a peer with this address can work at all (same host?), and why not.
   virtual Status reachable(std::string_view peer_address) const = 0;
   /// Called for each region when it is registered, and for existing ones when the backend is added later. Returns this
-  /// backend's bytes for the region's card entry (mostly empty). May take long: called by any thread, mostly without
-  /// the lane's lock.
+  /// backend's bytes for the region's card entry (mostly empty). May take long: called by any thread, without the
+  /// lane's lock.
   virtual Result<std::string> add_region(const RegionEntry& region) = 0;
   virtual void remove_region(const RegionEntry& region) = 0;
   /// The bytes that add_region gave, as they are now; asked after PortEvent::Kind::kRegions. Does not block.

@@ -6,7 +6,8 @@
 namespace hawser::agent {
 namespace {
 
-/// One of so many is timed: it takes as long as reading the clock twice does.
+/// Of those up to so many bytes one in so many is timed: a small one takes as long as reading the clock twice does.
+constexpr std::uint64_t kTimedAllAbove = 64 * 1024;
 constexpr std::uint64_t kTimedOneIn = 8;
 
 bool all_open(const LocalRegions& locals) {
@@ -42,7 +43,7 @@ bool Engine::move_at_once(PlanCore& plan, const std::optional<std::string_view>&
   PathEntry* entry = route_in_force(plan.route, *session);
   if (entry == nullptr) return false;
   FlowCounters& flow = session->flow;
-  const bool timed = (flow.writes + flow.reads + 1) % kTimedOneIn == 0;
+  const bool timed = plan.pieces.bytes > kTimedAllAbove || (flow.writes + flow.reads + 1) % kTimedOneIn == 0;
   const Instant begin = timed ? core_.now() : Instant();
   if (!(notify ? move_and_tell(plan, *session, *entry, *notify) : move_alone(plan, *session, *entry))) return false;
   const bool is_write = plan.operation == Operation::kWrite;

@@ -35,7 +35,7 @@ class WaitingRing {
     Place& place = at(0);
     if (from->core() != place.from) *from = Peer(place.from);
     std::swap(*bytes, place.bytes);
-    if (place.bytes.capacity() > kBufferKept) place.bytes = std::string();
+    if (place.bytes.capacity() > kBufferKept) std::string().swap(place.bytes);  // Assigning would keep the buffer.
     head_ = (head_ + 1) & (places_.size() - 1);
     --count_;
   }

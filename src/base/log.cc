@@ -25,7 +25,7 @@ namespace hawser::base {
 
 namespace {
 
-constexpr std::size_t kShownMax = 100;  // of a wrong text in an error
+constexpr std::size_t kLevelShownMax = 100;  // of a wrong text in an error
 
 void write_stderr(LogLevel level, std::string_view text) {
   // One call, so that lines of several threads do not mix.
@@ -58,12 +58,12 @@ void Logger::vwrite(LogLevel level, fmt::string_view text, fmt::format_args valu
 }
 
 Result<LogLevel> parse_log_level(std::string_view text) {
-  const std::string lower = lower_case(text.substr(0, kShownMax));
+  const std::string lower = lower_case(text.substr(0, kLevelShownMax));
   if (lower == "warning") return LogLevel::kWarn;
   for (std::size_t i = 0; i < std::size(kLevelNames); ++i) {
     if (lower == kLevelNames[i]) return static_cast<LogLevel>(i);
   }
-  return Status(Code::kInvalid, format("'{}' is no log level", text.substr(0, kShownMax)))
+  return Status(Code::kInvalid, format("'{}' is no log level", text.substr(0, kLevelShownMax)))
       .with_advice("use one of trace, debug, info, warn, error, off");
 }
 

@@ -54,16 +54,19 @@ TEST_P(Conformance, ASmallTransferPassesLargeOnesThatAreBlocked) {
   const Peer peer = meet();
   const Plan large = must(a().plan_write(peer, {{source.range(0, kSize)}}, {{peer.range("target", 0, kSize)}}));
   const Plan small = must(a().plan_write(peer, {{source.range(0, 8)}}, {{peer.range("target", 0, 8)}}));
-  std::vector<Transfer> all;
-  for (std::size_t i = 0; i < kTimes; ++i) all.push_back(must(large.submit()));
-  Transfer quick = must(small.submit());
-  must(finish(quick));
-  // Other paths take all of them and work in order.
+  // Other paths take all of them and work in order. Where this thread had no processor for long, all is over when it
+  // looks, so it looks some times.
   const bool takes_it_beside = backend() == "tcp" || (backend() == "shm" && GetParam().allocated);
-  if (GetParam().polled && takes_it_beside) {
-    EXPECT_FALSE(all.back().done()) << "the small one waited for all the large ones";
+  bool has_passed = !GetParam().polled || !takes_it_beside;
+  for (int round = 0; round == 0 || (round < 5 && !has_passed); ++round) {
+    std::vector<Transfer> all;
+    for (std::size_t i = 0; i < kTimes; ++i) all.push_back(must(large.submit()));
+    Transfer quick = must(small.submit());
+    must(finish(quick));
+    has_passed = has_passed || !all.back().done();
+    for (Transfer& each : all) must(finish(each));
   }
-  for (Transfer& each : all) must(finish(each));
+  EXPECT_TRUE(has_passed) << "the small one waited for all the large ones";
 }
 
 TEST_P(Conformance, OnePlanIsInFlightManyTimes) {

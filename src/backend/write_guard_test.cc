@@ -53,7 +53,8 @@ class Step {
   std::thread thread_;
 };
 
-// Not to be moved or left out by the compiler, nor judged by ThreadSanitizer, which does not see that the guard orders them.
+// Not to be moved or left out by the compiler, nor judged by ThreadSanitizer, which does not see that the guard orders
+// them.
 __attribute__((no_sanitize("thread"), noinline)) std::byte look(const std::byte& at) {
   return static_cast<const volatile std::byte&>(at);
 }

@@ -195,7 +195,8 @@ std::uint64_t ShmPath::work_mapped(Job& job, const ShmBinding& target, std::uint
       return 0;
     }
     // A message that came meanwhile is not kept waiting for the rest of the turn.
-    const std::uint64_t step = base::streams(job.chunk.bytes, hint) ? kStreamStep : kCachedStep;
+    const std::uint64_t stream_step = port_.expects_messages() ? kStreamStep : kQuietStreamStep;
+    const std::uint64_t step = base::streams(job.chunk.bytes, hint) ? stream_step : kCachedStep;
     do {
       const std::uint64_t size = std::min(step, limit - moved);
       target.first_touch.prepare(job.chunk, job.cursor, size);
@@ -251,6 +252,7 @@ std::uint64_t ShmPath::work_foreign(Job& job, const ShmBinding& target, std::uin
 bool ShmPath::send(Priority, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (stage_ != Stage::kUp || has_outbox()) return false;
   port_.make_hot(*this);  // an answer is likely
+  port_.note_message();
   const bool sent =
       head.size() + body.size() <= part_max() ? put(RecordKind::kMessage, head, body) : send_in_parts(head, body);
   if (sent) ++counts_.messages_out;

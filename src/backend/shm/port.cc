@@ -148,7 +148,10 @@ std::size_t ShmPort::poll(std::span<PortEvent> out) {
     ShmPath& path = *hot_[(poll_next_ + i) % hot];
     if (path.stage() != Stage::kUp) continue;
     const std::size_t got = path.receive(out.subspan(count), inbox);
-    if (got != 0) path.was_touched = true;
+    if (got != 0) {
+      path.was_touched = true;
+      note_message();
+    }
     count += got;
   }
   if (hot != 0) poll_next_ = (poll_next_ + 1) % hot;

@@ -76,6 +76,9 @@ class ShmPort final : public Port {
   bool has_message() const {
     return std::any_of(hot_.begin(), hot_.end(), [](const ShmPath* path) { return path->has_message(); });
   }
+  /// Whether some came or went a little ago, so that more are likely: then copies look for them more often.
+  bool expects_messages() const { return now_ < messages_until_; }
+  void note_message() { messages_until_ = now_ + kMessagesLast; }
   /// Bytes that submits may still copy at once in this turn although jobs wait.
   std::uint64_t& beside_jobs_left() { return beside_jobs_left_; }
 
@@ -109,6 +112,7 @@ class ShmPort final : public Port {
   void dismiss_visitors(Instant now);
 
   static constexpr Duration kLookInterval = std::chrono::microseconds(100);
+  static constexpr Duration kMessagesLast = std::chrono::milliseconds(1);
   static constexpr unsigned kTurnsPerLook = 256;                  ///< At most, when `now` stands still.
   static constexpr std::uint64_t kBesideJobsPerTurn = 64 * 1024;  ///< Bytes.
   static constexpr std::size_t kEventsPerLook = 64;
@@ -121,6 +125,7 @@ class ShmPort final : public Port {
   base::Epoll epoll_;
   Instant now_;
   Instant looked_at_ = Instant::min();
+  Instant messages_until_ = Instant::min();
   unsigned turns_ = 0;
   std::uint64_t beside_jobs_left_ = kBesideJobsPerTurn;
   bool has_slept_ = false;

@@ -17,14 +17,16 @@ bool is_by_counter(std::string_view source) {
 
 bool counter_keeps_time() noexcept {
 #if defined(__x86_64__)
+  constexpr bool kIsRead = true;
+#else
+  constexpr bool kIsRead = false;  // Other processors' counters mostly run too slowly to tell so little time.
+#endif
   static const bool keeps = [] {
     std::array<char, kSmallFileMax> room;
-    return is_by_counter(read_small_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", room));
+    return kIsRead &&
+           is_by_counter(read_small_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", room));
   }();
   return keeps;
-#else
-  return false;
-#endif
 }
 
 RecentClock::RecentClock(const Clock& clock)

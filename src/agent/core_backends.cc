@@ -29,6 +29,7 @@ std::string names_of(const std::vector<backend::Factory>& factories) {
 
 /// Takes its name and number. One of this name that another thread is opening is waited for.
 Status Core::announce(Arriving& arriving) {
+  const Instant deadline = now() + options.default_deadline;
   for (;;) {
     const auto is_its = [&](const auto& name) { return name == arriving.open.name; };
     lane.lock();
@@ -47,7 +48,13 @@ Status Core::announce(Arriving& arriving) {
           .with_advice("name each backend once; for other parameters open another agent");
     }
     if (!is_coming) return {};
-    lane.wait_until([&] { return arrivals_ended_.load(std::memory_order_acquire) != seen; }, Instant::max());
+    const auto has_ended = [&] { return arrivals_ended_.load(std::memory_order_acquire) != seen; };
+    if (!lane.wait_until(has_ended, deadline)) {
+      return Status(Code::kTimedOut, "add_backend: another thread is still opening '" + arriving.open.name +
+                                         "' after " + std::to_string(options.default_deadline.count() / 1'000'000) +
+                                         " ms")
+          .with_advice("wait for that call; default_deadline bounds this one");
+    }
   }
 }
 

@@ -163,6 +163,9 @@ class Engine {
   Session* free_session(const PlanCore& plan);
   bool move_and_tell(const PlanCore& plan, Session& session, const PathEntry& entry, std::string_view notify);
   bool move_alone(const PlanCore& plan, Session& session, const PathEntry& entry);
+  /// Whether the next one that is over within submit is timed. A small one takes as long as reading the clock twice
+  /// does, so only some are.
+  static bool is_timed_at_once(const FlowCounters& flow, std::uint64_t bytes);
   bool tell_at_once(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify);
 
   // engine_transfers.cc

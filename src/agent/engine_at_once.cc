@@ -6,10 +6,6 @@
 namespace hawser::agent {
 namespace {
 
-/// Of those up to so many bytes one in so many is timed: a small one takes as long as reading the clock twice does.
-constexpr std::uint64_t kTimedAllAbove = 64 * 1024;
-constexpr std::uint64_t kTimedOneIn = 8;
-
 bool all_open(const LocalRegions& locals) {
   for (const auto& region : locals) {
     if (region->state.load(std::memory_order_relaxed) != RegionState::kOpen) return false;
@@ -28,6 +24,12 @@ backend::Chunk only_chunk(const PlanCore& plan, std::uint64_t transfer) {
 
 }  // namespace
 
+bool Engine::is_timed_at_once(const FlowCounters& flow, std::uint64_t bytes) {
+  constexpr std::uint64_t kAllAbove = 64 * 1024;
+  constexpr std::uint64_t kOneIn = 8;
+  return bytes > kAllAbove || (flow.writes + flow.reads + 1) % kOneIn == 0;
+}
+
 Session* Engine::free_session(const PlanCore& plan) {
   Session* session = plan.peer->session.get();
   if (closing_ || session == nullptr || session->control_serial == 0) return nullptr;
@@ -43,7 +45,7 @@ bool Engine::move_at_once(PlanCore& plan, const std::optional<std::string_view>&
   PathEntry* entry = route_in_force(plan.route, *session);
   if (entry == nullptr) return false;
   FlowCounters& flow = session->flow;
-  const bool timed = plan.pieces.bytes > kTimedAllAbove || (flow.writes + flow.reads + 1) % kTimedOneIn == 0;
+  const bool timed = is_timed_at_once(flow, plan.pieces.bytes);
   const Instant begin = timed ? core_.now() : Instant();
   if (!(notify ? move_and_tell(plan, *session, *entry, *notify) : move_alone(plan, *session, *entry))) return false;
   const bool is_write = plan.operation == Operation::kWrite;

@@ -430,12 +430,12 @@ void Engine::report(Slot& slot, const Status& status, Instant now) {
   if (status.ok()) {
     const bool write = slot.plan->operation == Operation::kWrite;
     (write ? flow.bytes_written : flow.bytes_read) += bytes;
-    ++(write ? flow.writes : flow.reads);
-    // What was over within submit is as quick as reading the clock is: one in eight of those is timed.
-    const bool at_once = now <= slot.submitted;
-    if (!at_once || (flow.writes + flow.reads) % 8 == 0) {
-      time_transfer(slot, its_session, (at_once ? core_.now() : now) - slot.submitted);
+    const bool within_submit = now == slot.submitted;
+    if (!within_submit || is_timed_at_once(flow, bytes)) {
+      // A turn's time may be a little older than the submit.
+      time_transfer(slot, its_session, (now <= slot.submitted ? core_.now() : now) - slot.submitted);
     }
+    ++(write ? flow.writes : flow.reads);
   } else {
     ++flow.errors;
     if (status.code() == Code::kCancelled) ++flow.cancels;

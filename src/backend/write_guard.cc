@@ -55,8 +55,9 @@ uffdio_range range_of(AddressRange pages) { return {.start = pages.begin, .len =
 /// 0 or an error.
 int try_protect(int fd, AddressRange pages) {
   uffdio_writeprotect held{.range = range_of(pages), .mode = UFFDIO_WRITEPROTECT_MODE_WP};
-  while (::ioctl(fd, UFFDIO_WRITEPROTECT, &held) != 0) {
-    if (errno != EAGAIN) return errno;  // EAGAIN: mappings just changed.
+  constexpr int kTries = 10'000;
+  for (int i = 0; i < kTries && ::ioctl(fd, UFFDIO_WRITEPROTECT, &held) != 0; ++i) {
+    if (errno != EAGAIN || i + 1 == kTries) return errno;  // EAGAIN: mappings just changed.
   }
   return 0;
 }

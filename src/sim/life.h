@@ -19,7 +19,7 @@
 #include <hawser/atomic.h>
 
 #include "backend/sim/factory.h"
-#include "sim/device.h"
+#include "backend/test_removable.h"
 #include "sim/memory.h"
 
 namespace hawser::simulation {
@@ -161,7 +161,7 @@ struct Life {
   std::string name;
   Incarnation incarnation;
   std::shared_ptr<sim::Host> host;
-  std::shared_ptr<Device> device;  ///< Null in runs without.
+  std::shared_ptr<backend::Removable> device;  ///< Null in runs without.
   Agent agent;
   CompletionQueue queue;
   bool alive = false;  ///< The agent exists.

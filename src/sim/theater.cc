@@ -92,8 +92,10 @@ std::vector<backend::Factory> Theater::backends_of(Life& life) {
   if (!settings_.devices) return backends;
   seat.name = kDeviceName;
   seat.address = fmt::format("{}:{}", kDeviceName, life.name);
-  life.device = std::make_shared<Device>();
-  backends.insert(backends.begin(), device_factory(sim::make_factory(universe_, seat), life.device));
+  life.device = std::make_shared<backend::Removable>();
+  backend::Factory better = sim::make_factory(universe_, seat);
+  better = backend::removable_factory(better.name, better.default_rank, better, life.device);
+  backends.insert(backends.begin(), std::move(better));
   return backends;
 }
 

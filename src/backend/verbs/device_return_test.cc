@@ -31,16 +31,7 @@ class DeviceReturn : public VerbsPair {
     EXPECT_TRUE(outcome(cookie).ok()) << outcome(cookie).to_string();
     EXPECT_TRUE(std::equal(piece[0].local, piece[0].local + 4096, b->memory.begin() + static_cast<std::ptrdiff_t>(at)));
   }
-  Result<Binding*> try_bind(const std::string& extra) {
-    RemoteRegionRef ref;
-    ref.index = region->index;
-    ref.generation = region->generation;
-    ref.key = region->key;
-    ref.size = region->size;
-    ref.rights = region->rights;
-    ref.extra = extra;
-    return to_b->bind(ref);
-  }
+  Result<Binding*> try_bind(std::string_view extra) { return to_b->bind(ref_of(*region, extra)); }
 };
 
 TEST_F(DeviceReturn, TheOpenersIsOpenedAnewWithPauses) {

@@ -37,14 +37,7 @@ class PeerGone : public VerbsPair, public ::testing::WithParamInterface<GoneCase
     start();
     connect();
     if (!GetParam().at_opener) {
-      RemoteRegionRef ref;
-      ref.index = mine->index;
-      ref.generation = mine->generation;
-      ref.key = mine->key;
-      ref.size = mine->size;
-      ref.rights = mine->rights;
-      ref.extra = a->extra;
-      binding = *path().bind(ref);
+      binding = *path().bind(ref_of(*mine, a->extra));
       ASSERT_NE(region, nullptr);
     }
     fabric.hold = true;

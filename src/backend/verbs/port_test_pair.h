@@ -207,7 +207,8 @@ class VerbsPair : public ::testing::Test {
     std::iota(reinterpret_cast<std::uint8_t*>(a->memory.data()),
               reinterpret_cast<std::uint8_t*>(a->memory.data()) + kMemory, std::uint8_t{1});
   }
-  Binding* bind(const RegionEntry& entry, std::string_view extra) {
+  /// The region as its peer's card has it; `extra` is borrowed.
+  static RemoteRegionRef ref_of(const RegionEntry& entry, std::string_view extra) {
     RemoteRegionRef ref;
     ref.index = entry.index;
     ref.generation = entry.generation;
@@ -215,7 +216,10 @@ class VerbsPair : public ::testing::Test {
     ref.size = entry.size;
     ref.rights = entry.rights;
     ref.extra = extra;
-    auto bound = to_b->bind(ref);
+    return ref;
+  }
+  Binding* bind(const RegionEntry& entry, std::string_view extra) {
+    auto bound = to_b->bind(ref_of(entry, extra));
     EXPECT_TRUE(bound.has_value());
     return bound ? *bound : nullptr;
   }

@@ -60,6 +60,28 @@ Result<Figure> run_notify_rtt(Bench& bench) {
   return figure;
 }
 
+// What one pays who polls for a message that does not come: the agent has all default backends and a peer.
+Result<Figure> run_poll_idle(Bench& bench) {
+  HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(default_stage()));
+  HAWSER_TRY_ASSIGN(const auto load, Load::prepare(*stage, {.block_bytes = 8}));
+  std::vector<std::uint64_t> singles;
+  const auto once = [&] {
+    stage->agent().poll();
+    return Status();
+  };
+  Contest contest{.better = Better::kLower};
+  contest.subject = {
+      "hawser", [&](Duration budget) -> Result<double> {
+        HAWSER_TRY(notify_round_trips(*stage, load->plan(0), budget / 8, singles).status());
+        singles.clear();
+        return stage->measure({{"mode", "serve"}}, [&] { return sample_ns(budget, kGroup, &singles, once); });
+      }};
+  HAWSER_TRY_ASSIGN(Figure figure, run_contest(contest, bench.contest(*stage)));
+  set_quantiles(figure, singles);
+  HAWSER_TRY(load->verify(&figure.verified_bytes));
+  return figure;
+}
+
 }  // namespace
 
 void add_small_rows(std::vector<Row>& rows) {
@@ -72,6 +94,8 @@ void add_small_rows(std::vector<Row>& rows) {
        }});
   rows.push_back({"shm.notify_rtt", "8 B write with notification, answered by one, ÷ cache-line spin", "ns",
                   Better::kLower, ratio_at_most(3), run_notify_rtt});
+  rows.push_back({"shm.poll_idle", "one poll that finds nothing, after notifications came", "ns", Better::kLower,
+                  value_at_most(100), run_poll_idle});
 }
 
 }  // namespace hawser::cli::bench

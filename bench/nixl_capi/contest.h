@@ -37,6 +37,7 @@ class Contest {
   /// One library's part of one round; what goes wrong goes into its figures.
   void slice(const LibraryEntry& library, const Measurement& measurement, bool is_first,
              std::vector<RowResult>& results);
+  void finish_all(const Measurement& measurement, std::vector<RowResult>& results);
   void finish(const LibraryEntry& library, const Measurement& measurement, std::vector<RowResult>& results);
   Pair& pair_of(const LibraryEntry& library, const Setting& setting);
   void ceiling_round(const Measurement& measurement, std::vector<RowResult>& results);

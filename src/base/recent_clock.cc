@@ -33,7 +33,7 @@ RecentClock::RecentClock(const Clock& clock)
     : clock_(clock), counts_(&clock == &Clock::steady() && counter_keeps_time()) {}
 
 Instant RecentClock::read() {
-  if (counts_) read_at_ = ticks();
+  if (counts_) read_at_ = counter_ticks();
   reuses_ = 0;
   last_ = clock_.now();
   return last_;

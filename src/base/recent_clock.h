@@ -14,6 +14,16 @@
 
 namespace hawser::base {
 
+/// Whether the system keeps its time by the processor's counter, so that reading it is cheap and it does not stop.
+bool counter_keeps_time() noexcept;
+
+/// The processor's counter; 0 where none is used.
+#if defined(__x86_64__)
+inline std::uint64_t counter_ticks() { return __builtin_ia32_rdtsc(); }
+#else
+inline std::uint64_t counter_ticks() { return 0; }
+#endif
+
 class RecentClock {
  public:
   /// The clock is borrowed.
@@ -21,7 +31,7 @@ class RecentClock {
 
   /// The time, at most kStale ago. Never goes back.
   Instant now() {
-    if (!counts_ || reuses_ == kReusesMax || ticks() - read_at_ >= kFreshTicks) return read();
+    if (!counts_ || reuses_ == kReusesMax || counter_ticks() - read_at_ >= kFreshTicks) return read();
     ++reuses_;
     return last_;
   }
@@ -33,7 +43,6 @@ class RecentClock {
   static constexpr std::uint64_t kFreshTicks = 1024;
   static constexpr std::uint32_t kReusesMax = 64;  ///< So that a counter that stands still stops nothing.
 
-  static std::uint64_t ticks();
   Instant read();
 
   const Clock& clock_;
@@ -42,14 +51,5 @@ class RecentClock {
   std::uint64_t read_at_ = 0;
   Instant last_;
 };
-
-/// Whether the system keeps its time by the processor's counter, so that reading it is cheap and it does not stop.
-bool counter_keeps_time() noexcept;
-
-#if defined(__x86_64__)
-inline std::uint64_t RecentClock::ticks() { return __builtin_ia32_rdtsc(); }
-#else
-inline std::uint64_t RecentClock::ticks() { return 0; }
-#endif
 
 }  // namespace hawser::base

@@ -15,8 +15,6 @@ constexpr Duration kPartPatience = std::chrono::milliseconds(50);
 constexpr std::string_view kPost = "post_xfer_req";
 constexpr std::string_view kStatus = "get_xfer_status";
 
-std::uint64_t now_us() { return static_cast<std::uint64_t>(Clock::steady().now().ns()) / 1000; }
-
 Status was_released(std::string_view call) {
   return refusal(NixlCode::kInvalidParam, call, "the request was released");
 }
@@ -31,6 +29,11 @@ RequestCore::~RequestCore() {
   }
   core->leave_long(this);  // Nobody looks at it from here on.
   end_body();
+}
+
+std::uint64_t RequestCore::now_us() const {
+  if (!core->telemetry()) return 0;  // Nobody is told of it, and the clock takes a hundredth of a small transfer.
+  return static_cast<std::uint64_t>(Clock::steady().now().ns()) / 1000;
 }
 
 void RequestCore::end_body() {
@@ -152,7 +155,13 @@ Result<bool> RequestCore::post(const OptArgs* opt) {
   HAWSER_TRY(core->need_home(kPost));
   core->advance();
   Result<bool> answer = post_now(opt);
-  // Some clients post and wait for the peer's word alone, so what it is to be told goes out now where it can.
+  if (answer && *answer && sending()) return send_on();
+  return answer;
+}
+
+/// Some clients post and wait for the peer's word alone, so what it is to be told goes out now where it can.
+Result<bool> RequestCore::send_on() {
+  Result<bool> answer = true;
   std::size_t before = 0;
   Instant end = Clock::steady().now() + kPartPatience;
   for (auto sent = sending(); answer && *answer && sent && Clock::steady().now() < end; sent = sending()) {

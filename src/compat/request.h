@@ -57,6 +57,9 @@ struct RequestCore {
 
  private:
   Result<bool> post_now(const OptArgs* opt);
+  Result<bool> send_on();
+  /// For `times`; 0 where nobody asked for telemetry.
+  std::uint64_t now_us() const;
   Result<bool> submit();
   /// Under the mutex.
   void set_finished(bool is_finished);

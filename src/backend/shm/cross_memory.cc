@@ -82,15 +82,23 @@ void CrossMemory::watch() {
 }
 
 bool CrossMemory::is_alive() {
+  if (seen_.lasts()) return true;
+  seen_.begin();  // Before the look: what it tells is not younger.
+  const bool alive = look();
+  if (!alive) seen_ = {};
+  return alive;
+}
+
+bool CrossMemory::look() {
   if (process_fd_ < 0 || socket_ < 0) return false;
   if (!is_watch_tried_) watch();
-  if (!watch_) return is_alive_by_poll();
+  if (!watch_) return look_by_poll();
   epoll_event event;
   const int count = ::epoll_wait(watch_.get(), &event, 1, 0);
   return count == 0 || (count < 0 && errno == EINTR);
 }
 
-bool CrossMemory::is_alive_by_poll() const {
+bool CrossMemory::look_by_poll() const {
   std::array<pollfd, 2> watched{{{process_fd_, POLLIN, 0}, {socket_, POLLRDHUP, 0}}};
   if (::poll(watched.data(), watched.size(), 0) < 0) return errno == EINTR;
   return watched[0].revents == 0 && (watched[1].revents & (POLLHUP | POLLRDHUP | POLLERR)) == 0;

@@ -54,10 +54,6 @@ Status closed_region() {
       .with_advice("fetch the peer's card again");
 }
 
-BufferState buffer_state(const Job& job) {
-  return job.cursor.done == 0 ? BufferState::kUntouched : BufferState::kPartlyWritten;
-}
-
 /// How to copy. Pieces of a region that fits into a cache are probably there, however they lie.
 base::CopyHint hint_of(const ShmBinding& target, const Chunk& chunk, std::uint64_t total_bytes) {
   constexpr std::uint64_t kCachedRegionMax = 8u << 20;
@@ -67,6 +63,10 @@ base::CopyHint hint_of(const ShmBinding& target, const Chunk& chunk, std::uint64
 }
 
 }  // namespace
+
+BufferState ShmPath::buffer_state(const Job& job) const {
+  return job.cursor.done == 0 && !is_torn_ ? BufferState::kUntouched : BufferState::kPartlyWritten;
+}
 
 PathState ShmPath::state() const {
   switch (stage_) {
@@ -102,7 +102,25 @@ bool ShmPath::move_at_once(const Chunk& chunk) {
   if (stage_ != Stage::kUp || job_count_ != 0) return false;
   // Whoever asks for this would have to do the copy in its next turn.
   std::uint64_t allowance = kAloneFactor * port_.options().inline_bytes_max;
+  const auto& target = static_cast<const ShmBinding&>(*chunk.target);
+  if (target.state == ShmBinding::State::kForeign) return chunk.bytes <= allowance && call_at_once(target, chunk);
   return copy_at_once({&chunk, 1}, allowance, allowance) == 1;
+}
+
+/// The whole chunk by one kernel call, or not at all as far as anybody is told.
+bool ShmPath::call_at_once(const ShmBinding& target, const Chunk& chunk) {
+  if (chunk.bytes == 0 || chunk.pieces.size() > kCrossPiecesMax || !admits(target, chunk)) return false;
+  if (!cross_.is_alive()) return false;
+  Pin pin(*this);
+  if (!pin.enter(target)) return false;
+  Cursor cursor;
+  (void)port_.cross_mover().move_part(cross_, target, chunk, &cursor, chunk.bytes);
+  if (cursor.done == chunk.bytes) {
+    count_chunk(chunk);
+    return true;
+  }
+  is_torn_ |= cursor.done != 0;
+  return false;
 }
 
 /// Copies small chunks here and now; stops at the first that is not small, not mapped or not right, or goes beyond

@@ -139,6 +139,8 @@ class ShmPath final : public Path {
 
   // path.cc
   std::uint32_t copy_at_once(std::span<const Chunk> chunks, std::uint64_t bytes_max, std::uint64_t& left);
+  bool call_at_once(const ShmBinding& target, const Chunk& chunk);
+  BufferState buffer_state(const Job& job) const;
   bool enqueue(const Chunk& chunk);
   void end_job(Job& job, Status status);
   void end_jobs(const Status& why);
@@ -206,6 +208,7 @@ class ShmPath final : public Path {
   Credentials credentials_;
   PeerGates gates_;
   CrossMemory cross_;
+  bool is_torn_ = false;  ///< A chunk was moved in part, and is or was submitted anew: no job can say "untouched".
   Status cross_status_;
   Status end_status_;
   std::optional<Bye> bye_;

@@ -43,14 +43,20 @@ class ShmAlive : public testing::Test {
     if (!process_) GTEST_SKIP() << "the kernel has no pidfd";
     memory_ = CrossMemory(child_, process_.get(), socket_.get(), forks_);
   }
+  static void forget_the_last_look() {
+    const Instant end = Clock::steady().now() + CrossMemory::kMoment;
+    while (Clock::steady().now() < end) continue;
+  }
   /// Until the child's end of the socket is gone.
   void await_hang_up() const {
     pollfd socket{socket_.get(), POLLRDHUP, 0};
     ASSERT_EQ(::poll(&socket, 1, kPatienceMs), 1);
+    forget_the_last_look();
   }
   void await_end() const {
     pollfd process{process_.get(), POLLIN, 0};
     ASSERT_EQ(::poll(&process, 1, kPatienceMs), 1);
+    forget_the_last_look();
   }
   void bury() {
     if (child_ <= 0) return;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "backend/shm/test_host.h"
 
@@ -98,6 +100,54 @@ TEST_F(ShmPair, ForeignMemoryThatIsNotThereFails) {
   const Status status = transfer(a_, b_, path, chunk_of(Operation::kWrite, *bound, {&piece, 1}, 1));
   EXPECT_EQ(status.code(), Code::kFailed);
   EXPECT_EQ(status.buffer(), BufferState::kUntouched);
+}
+
+TEST_F(ShmPair, ForeignMemoryIsMovedAtOnceOrNotAtAll) {
+  Path* path = connect(a_, b_);
+  auto memory = pattern(1 << 20, 5);
+  auto region = b_.add_foreign(memory);
+  auto bound = path->bind(b_.ref(*region));
+  if (!bound) GTEST_SKIP() << bound.error().to_string();
+  auto source = pattern(memory.size(), 6);
+  const Piece first{source.data(), 0, 64};  // The peer has to be asked for a region before the first.
+  ASSERT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kWrite, *bound, {&first, 1}, 7)).ok());
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < 1025; ++i) pieces.push_back({source.data() + i * 64, i * 128, 64});
+  const std::span<const Piece> all(pieces);
+  EXPECT_FALSE(path->move_at_once(chunk_of(Operation::kWrite, *bound, all, 1)));  // More than one call takes.
+  EXPECT_TRUE(path->move_at_once(chunk_of(Operation::kWrite, *bound, all.first(1024), 2)));
+  for (std::size_t i = 0; i < 1024; ++i) {
+    ASSERT_EQ(std::memcmp(memory.data() + i * 128, source.data() + i * 64, 64), 0);
+  }
+  const Piece whole{source.data(), 0, source.size()};
+  EXPECT_TRUE(path->move_at_once(chunk_of(Operation::kRead, *bound, {&whole, 1}, 3)));
+  EXPECT_EQ(source, memory);
+  const Piece beyond{source.data(), 64, source.size()};
+  EXPECT_FALSE(path->move_at_once(chunk_of(Operation::kRead, *bound, {&beyond, 1}, 4)));
+  b_.regions().close(region->index, region->generation);
+  ASSERT_TRUE(b_.port().region_quiet(region->index, region->generation, nullptr));
+  EXPECT_FALSE(path->move_at_once(chunk_of(Operation::kRead, *bound, {&whole, 1}, 5)));
+}
+
+TEST_F(ShmPair, WhatWasMovedInPartIsNotCalledUntouched) {
+  Path* path = connect(a_, b_);
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const pages = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  auto region = b_.add_foreign({static_cast<std::byte*>(pages), 2 * page});
+  auto bound = path->bind(b_.ref(*region));
+  if (!bound) GTEST_SKIP() << bound.error().to_string();
+  auto source = pattern(2 * page);
+  const Piece first{source.data(), 0, 64};
+  const Piece both{source.data(), 0, source.size()};
+  ASSERT_TRUE(transfer(a_, b_, path, chunk_of(Operation::kWrite, *bound, {&first, 1}, 1)).ok());
+  ASSERT_EQ(::munmap(static_cast<std::byte*>(pages) + page, page), 0);
+  EXPECT_FALSE(path->move_at_once(chunk_of(Operation::kWrite, *bound, {&both, 1}, 2)));
+  // Also where nothing at all can be moved any more.
+  ASSERT_EQ(::munmap(pages, page), 0);
+  const Status status = transfer(a_, b_, path, chunk_of(Operation::kWrite, *bound, {&both, 1}, 3));
+  EXPECT_EQ(status.code(), Code::kFailed);
+  EXPECT_EQ(status.buffer(), BufferState::kPartlyWritten);
 }
 
 TEST_F(ShmPair, AttachOffIsUnsupportedAndSaysSo) {

@@ -216,7 +216,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void changed(std::uint32_t index, std::uint32_t generation, bool removed) HAWSER_REQUIRES(lane, mutex_);
   class BookSource;
   using RegionEntryPtr = std::shared_ptr<const backend::RegionEntry>;
-  Result<std::string> encode_card(const wire::Card& head, std::vector<RegionEntryPtr> entries) const
+  Result<std::string> encode_card(const wire::Card& head, std::span<const backend::RegionEntry* const> entries) const
+      HAWSER_REQUIRES(mutex_);
+  Result<std::string> encode_card(const wire::Card& head, const std::vector<RegionEntryPtr>& entries) const
       HAWSER_REQUIRES(mutex_);
   wire::Card card_head() const HAWSER_REQUIRES(mutex_);
   Result<std::shared_ptr<PeerCore>> find_in_directory(std::string_view name, Instant deadline);

@@ -24,18 +24,16 @@ wire::Card Core::card_head() const {
   return card;
 }
 
-/// Regions as the books have them.
+/// Regions as the books have them. The entries are borrowed.
 class Core::BookSource final : public wire::CardSource {
  public:
-  BookSource(const Core& core, std::vector<RegionEntryPtr> entries) : core_(core), entries_(std::move(entries)) {}
+  BookSource(const Core& core, std::span<const backend::RegionEntry* const> entries) : core_(core), entries_(entries) {}
 
   std::size_t count() const override { return entries_.size(); }
   const wire::CardRegion& next(std::span<const wire::CardExtra>* extras) override HAWSER_NO_THREAD_SAFETY_ANALYSIS {
-    // They lie all over memory, and there may be many. Each is let go of while it is near.
-    constexpr std::size_t kAhead = 8;
-    if (at_ + kAhead < entries_.size()) __builtin_prefetch(entries_[at_ + kAhead].get(), 1);
-    const RegionEntryPtr held = std::move(entries_[at_++]);
-    const backend::RegionEntry& entry = *held;
+    constexpr std::size_t kAhead = 8;  // They lie all over memory, and there may be many.
+    if (at_ + kAhead < entries_.size()) __builtin_prefetch(entries_[at_ + kAhead]);
+    const backend::RegionEntry& entry = *entries_[at_++];
     extras_.clear();
     if (entry.index < core_.booked_.size()) {
       core_.booked_[entry.index].extras.for_each([this](std::uint32_t number, std::string_view bytes) {
@@ -64,15 +62,23 @@ class Core::BookSource final : public wire::CardSource {
   }
 
   const Core& core_;
-  std::vector<RegionEntryPtr> entries_;
+  const std::span<const backend::RegionEntry* const> entries_;
   std::size_t at_ = 0;
   wire::CardRegion region_;
   std::vector<wire::CardExtra> extras_;
 };
 
-Result<std::string> Core::encode_card(const wire::Card& head, std::vector<RegionEntryPtr> entries) const {
-  BookSource source(*this, std::move(entries));
+Result<std::string> Core::encode_card(const wire::Card& head,
+                                      std::span<const backend::RegionEntry* const> entries) const {
+  BookSource source(*this, entries);
   return wire::encode(head, source);
+}
+
+Result<std::string> Core::encode_card(const wire::Card& head, const std::vector<RegionEntryPtr>& entries) const {
+  std::vector<const backend::RegionEntry*> all;
+  all.reserve(entries.size());
+  for (const RegionEntryPtr& entry : entries) all.push_back(entry.get());
+  return encode_card(head, all);
 }
 
 Result<std::string> Core::card() const { return card_since(0); }
@@ -87,8 +93,9 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
     card.base_revision = revision;
   }
   if (card.kind == wire::CardKind::kFull) {
-    return encode_card(
-        card, regions.all([this](std::uint32_t index) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return is_booked(index); }));
+    const auto is_told = [this](std::uint32_t index) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return is_booked(index); };
+    const backend::RegionTable::View view = regions.view(is_told);
+    return encode_card(card, view.entries());
   }
   // What this costs is up to what changed: each session is told of each change, of however many regions there are.
   std::set<std::uint32_t> fresh;
@@ -108,7 +115,7 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
   std::sort(card.removed.begin(), card.removed.end(), [](const wire::CardRemoval& a, const wire::CardRemoval& b) {
     return a.index != b.index ? a.index < b.index : a.generation < b.generation;
   });
-  return encode_card(card, std::move(all));
+  return encode_card(card, all);
 }
 
 Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) const {
@@ -127,7 +134,7 @@ Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) c
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   wire::Card card = card_head();
   card.kind = wire::CardKind::kPartial;
-  return encode_card(card, std::move(chosen));
+  return encode_card(card, chosen);
 }
 
 Result<std::shared_ptr<PeerCore>> Core::load_card(std::span<const std::byte> bytes) {

@@ -81,6 +81,23 @@ void RegionTable::remove(std::span<const RegionId> ids) {
     free_.push_back(id.index);
     --count_;
   }
+  if (views_ != 0) kept_.insert(kept_.end(), dying.begin(), dying.end());
+}
+
+void RegionTable::end_view() const {
+  std::vector<std::shared_ptr<const RegionEntry>> dying;
+  const base::MutexLock lock(mutex_);
+  if (--views_ == 0) dying.swap(kept_);
+}
+
+std::vector<std::shared_ptr<const RegionEntry>> RegionTable::all() const {
+  const base::MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<const RegionEntry>> found;
+  found.reserve(count_);
+  for (const Slot& slot : slots_) {
+    if (slot.open) found.push_back(slot.entry);
+  }
+  return found;
 }
 
 Result<std::shared_ptr<const RegionEntry>> RegionTable::find(std::uint32_t index, std::uint32_t generation,

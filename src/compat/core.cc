@@ -84,9 +84,12 @@ Status AgentCore::open_exchange() {
     setup.directory = *std::move(directory);
   }
   Exchange::Links links{
-      .load = [this](std::string_view blob, const std::function<bool()>& is_wanted) { return load(blob, &is_wanted); },
+      .load = [this](std::string_view blob, std::string_view label,
+                     const std::function<bool()>& is_wanted) { return load(blob, &is_wanted, label); },
       .invalidate = [this](std::string_view name,
                            const std::function<bool()>& is_wanted) { return invalidate(name, &is_wanted); },
+      .drop = [this](std::string_view name, std::string_view label,
+                     const std::function<bool()>& is_wanted) { return drop(name, label, is_wanted); },
       .metadata = [this] { return metadata("get_local_md", nullptr, nullptr); },
   };
   Result<std::unique_ptr<Exchange>> opened = Exchange::open(std::move(setup), std::move(links));

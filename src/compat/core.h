@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <hawser/agent.h>
@@ -59,6 +60,7 @@ struct RemoteSpot {
   static constexpr std::uint64_t offset = 0;
   std::uint32_t index = 0;
   std::uint32_t generation = 0;
+  bool stays = true;  ///< Until the agent goes. Else it came by labels, and goes with the last of them.
   mutable std::shared_ptr<const agent::RemoteRegion> region;  ///< Under the agent's mutex.
 };
 
@@ -67,8 +69,13 @@ struct PreparedPair;
 
 /// What is known of one peer.
 struct Remote {
+  using Brought =
+      std::set<std::tuple<MemType, std::uint64_t, std::uint64_t, std::uint64_t>>;  ///< Device, address, length.
   Peer peer;
   Book<RemoteSpot> book;
+  bool has_main = false;  ///< Something of it came without a label.
+  /// What came by each label that stands. At most Exchange's kFollowedMax.
+  std::map<std::string, Brought, std::less<>> labels = {};
 };
 
 class AgentCore {
@@ -122,8 +129,10 @@ class AgentCore {
   // metadata.cc
   /// All, or those registrations that are listed.
   Result<std::string> metadata(std::string_view call, const RegDescList* only, const OptArgs* opt) const;
-  /// `is_wanted` is asked under the mutex, before anything changes: kCancelled when it says no.
-  Result<std::string> load(std::string_view blob, const std::function<bool()>* is_wanted = nullptr);
+  /// `is_wanted` is asked under the mutex, before anything changes: kCancelled when it says no. By `label` comes what
+  /// `drop` takes away again; without one, what stays until the agent is invalidated.
+  Result<std::string> load(std::string_view blob, const std::function<bool()>* is_wanted = nullptr,
+                           std::string_view label = {});
 
   /// Ends all transfers, tells peers, closes regions: what is left of requests answers that. Good, too, when it was
   /// closed before, and in a child.
@@ -134,6 +143,9 @@ class AgentCore {
   bool check(std::string_view name, const XferDescList* list);
   /// `is_wanted` as in load; null: it is.
   Status invalidate(std::string_view name, const std::function<bool()>* is_wanted);
+  /// What came by that label alone goes; the whole agent if nothing else of it came, or if the label is empty and
+  /// something came without one. `is_wanted` as in load.
+  Status drop(std::string_view name, std::string_view label, const std::function<bool()>& is_wanted);
   std::vector<std::string> remote_names() const;
   Status connect(std::string_view name);
   /// Good while a prepared list's peer is the one known by that name. Else kRemoteDisconnect, once, when it died, and
@@ -206,6 +218,8 @@ class AgentCore {
   Status add_regions(std::span<const RegDesc> list, Making* making, std::vector<Region>* made, std::size_t* wrong);
   Result<Region> add_file(const RegDesc& desc, Making* making);
   Status close_all(std::vector<LocalSpot> closing, std::string_view call);
+  /// Under the mutex.
+  Status let_go(std::string_view call, std::string_view name);
   /// The peer of that name, self included; empty when it is unknown or gone. Under the mutex.
   std::optional<Peer> find_peer(std::string_view name);
   Result<Peer> need_peer(std::string_view call, std::string_view name);

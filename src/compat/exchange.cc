@@ -155,7 +155,7 @@ Frame Exchange::answer(const Frame& frame) {
   };
   switch (frame.kind) {
     case Frame::Kind::kLoad: {
-      const Result<std::string> name = links_.load(frame.body, [] { return true; });  // It was sent, not fetched.
+      const Result<std::string> name = links_.load(frame.body, {}, [] { return true; });  // It was sent, not fetched.
       return name ? Frame{.kind = Frame::Kind::kDone} : refused(name.status());
     }
     case Frame::Kind::kAsk: {
@@ -226,7 +226,10 @@ bool Exchange::follow(const Job& job) {
     base::MutexLock lock(mutex_);
     if (handled_ != job.name) return false;  // Forgotten already.
     if (followed_.size() < kFollowedMax || followed_.contains(job.key)) {
-      followed_[job.key] = {.name = job.name, .wanted_until = now() + kFetchTime, .gone_since = {}};
+      std::string label = job.key.substr(job.name.size() + 1);
+      if (label == kLabel) label.clear();
+      followed_[job.key] = {
+          .name = job.name, .label = std::move(label), .wanted_until = now() + kFetchTime, .gone_since = {}};
       return true;
     }
   }
@@ -239,7 +242,7 @@ void Exchange::run_ask(const Job& job) {
   Status failure = got.status();
   if (got && got->kind == Frame::Kind::kRefused) failure = Status(Code::kFailed, "refused there: " + got->body);
   if (got && got->kind == Frame::Kind::kLoad && job.fetches(job.name)) {
-    const Result<std::string> name = load(got->body);
+    const Result<std::string> name = load(got->body, {});
     if (!name && name.status().code() != Code::kCancelled) failure = name.status();
   }
   if (!failure.ok()) {
@@ -295,7 +298,7 @@ void Exchange::apply(const DirectoryEvent& event, Instant at) {
 }
 
 void Exchange::take(const DirectoryEntry& entry) {
-  std::string wanted;
+  std::string wanted, label;
   {
     base::MutexLock lock(mutex_);
     const auto found = followed_.find(entry.key);
@@ -306,8 +309,9 @@ void Exchange::take(const DirectoryEntry& entry) {
     followed.wanted_until.reset();
     followed.version = entry.version;
     handled_ = wanted = followed.name;
+    label = followed.label;
   }
-  const Result<std::string> name = load(entry.value);
+  const Result<std::string> name = load(entry.value, label);
   if (!name && name.status().code() != Code::kCancelled) {
     HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} in etcd: {}", entry.key, name.status().to_string());
   } else if (name && *name != wanted) {
@@ -315,8 +319,8 @@ void Exchange::take(const DirectoryEntry& entry) {
   }
 }
 
-Result<std::string> Exchange::load(std::string_view blob) {
-  return links_.load(blob, [this] { return is_wanted(); });
+Result<std::string> Exchange::load(std::string_view blob, std::string_view label) {
+  return links_.load(blob, label, [this] { return is_wanted(); });
 }
 
 bool Exchange::is_wanted() {
@@ -350,14 +354,15 @@ void Exchange::expire(Instant at) {
 
 /// Unless its user forgets that agent meanwhile, and may have loaded it anew by other means.
 void Exchange::let_go(const std::string& key) {
-  std::string name;
+  std::string name, label;
   {
     base::MutexLock lock(mutex_);
     const auto found = followed_.find(key);
     if (found == followed_.end()) return;
     handled_ = name = found->second.name;
+    label = found->second.label;
   }
-  (void)links_.invalidate(name, [this] { return is_wanted(); });
+  (void)links_.drop(name, label, [this] { return is_wanted(); });
 }
 
 }  // namespace compat

@@ -4,7 +4,8 @@
 // and return; what fails later is logged, as it is in NIXL, and check_remote_metadata tells.
 //
 // In etcd an agent's metadata lies under <namespace>/<agent>/<label>, tied to the agent's life. Whoever fetched it
-// follows the key: what is put there later is loaded, and when it stays away the agent is invalidated.
+// follows the key: what is put there later is loaded, and when it stays away, what came by that label goes; the agent
+// with its last label, or with the main one.
 //
 // Thread rule: thread-safe; jobs run on a thread of its own, which calls `Links`. Lifetime: that thread ends with it.
 
@@ -33,10 +34,15 @@ namespace compat {
 class Exchange {
  public:
   struct Links {
-    /// Loads nothing (kCancelled) when `is_wanted` says no, which is asked while nobody can load or invalidate.
-    std::function<Result<std::string>(std::string_view blob, const std::function<bool()>& is_wanted)> load;
+    /// Loads nothing (kCancelled) when `is_wanted` says no, which is asked while nobody can load or invalidate. The
+    /// label is empty for the main key's, and for what comes by address.
+    std::function<Result<std::string>(std::string_view blob, std::string_view label,
+                                      const std::function<bool()>& is_wanted)>
+        load;
     /// Likewise.
     std::function<Status(std::string_view name, const std::function<bool()>& is_wanted)> invalidate;
+    /// What came by that label. Likewise.
+    std::function<Status(std::string_view name, std::string_view label, const std::function<bool()>& is_wanted)> drop;
     std::function<Result<std::string>()> metadata;
   };
   struct Setup {
@@ -77,6 +83,7 @@ class Exchange {
   /// A key that was fetched.
   struct Followed {
     std::string name;
+    std::string label;                    ///< Empty: the main one.
     std::optional<Instant> wanted_until;  ///< Not yet loaded.
     std::optional<Instant> gone_since;
     std::uint64_t version = 0;
@@ -96,7 +103,7 @@ class Exchange {
   void apply(const DirectoryEvent& event, Instant now);
   void take(const DirectoryEntry& entry);
   /// Of the agent that is handled, unless it is forgotten meanwhile: kCancelled.
-  Result<std::string> load(std::string_view blob);
+  Result<std::string> load(std::string_view blob, std::string_view label);
   bool is_wanted();
   void expire(Instant now);
   void let_go(const std::string& key);

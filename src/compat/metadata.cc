@@ -32,6 +32,34 @@ class CardReader {
   std::size_t next_ = 0;
 };
 
+/// What the blob says of the agent's memory, into what is known of it.
+Status enter(std::string_view call, const Blob& blob, std::string_view label, Remote& remote) {
+  const bool is_main = label.empty();
+  if (is_main) remote.has_main = true;
+  Remote::Brought* const brought = is_main ? nullptr : &remote.labels[std::string(label)];
+  CardReader card(remote.peer);
+  std::size_t at = 0;
+  for (const BlobEntry& entry : blob.entries) {
+    const wire::CardRegion* const region = card.find(entry.region);
+    if (region == nullptr || region->size < entry.desc.len) {
+      return refusal(NixlCode::kMismatch, call, base::format("the card does not have what registration {} says", at));
+    }
+    bool stays = is_main;
+    std::optional<Book<RemoteSpot>::Entry> old;
+    while (remote.book.take(entry.type, entry.desc, kAllBackends, &old)) {  // The newest counts.
+      stays = stays || old->range.stays;
+    }
+    remote.book.add(
+        entry.type, entry.desc,
+        {.len = entry.desc.len,
+         .range = {.index = region->index, .generation = region->generation, .stays = stays, .region = nullptr},
+         .backends = kAllBackends});
+    if (brought != nullptr) brought->emplace(entry.type, entry.desc.dev, entry.desc.addr, entry.desc.len);
+    ++at;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList* only, const OptArgs* opt) const {
@@ -68,7 +96,8 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   return encode_blob(name_, card, entries);
 }
 
-Result<std::string> AgentCore::load(std::string_view bytes, const std::function<bool()>* is_wanted) {
+Result<std::string> AgentCore::load(std::string_view bytes, const std::function<bool()>* is_wanted,
+                                    std::string_view label) {
   constexpr std::string_view kCall = "load_remote_md";
   HAWSER_TRY_ASSIGN(const Blob blob, decode_blob(bytes));
   HAWSER_TRY(need_backend(kCall));
@@ -79,27 +108,12 @@ Result<std::string> AgentCore::load(std::string_view bytes, const std::function<
   if (blob.agent == name_) return refusal(NixlCode::kInvalidParam, kCall, "this is the agent's own metadata");
   Result<Peer> peer = agent_->add_peer(blob.card);
   if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());
-  Book<RemoteSpot> book;
+  Remote next{.peer = *std::move(peer), .book = {}};
   const auto known = remotes_.find(blob.agent);
   // What is known of the same incarnation stays; a restarted agent begins anew.
-  if (known != remotes_.end() && known->second.peer.core() == peer->core()) book = known->second.book;
-  CardReader card(*peer);
-  std::size_t at = 0;
-  for (const BlobEntry& entry : blob.entries) {
-    const wire::CardRegion* const region = card.find(entry.region);
-    if (region == nullptr || region->size < entry.desc.len) {
-      return refusal(NixlCode::kMismatch, kCall, base::format("the card does not have what registration {} says", at));
-    }
-    std::optional<Book<RemoteSpot>::Entry> old;
-    while (book.take(entry.type, entry.desc, kAllBackends, &old)) {  // The newest counts.
-    }
-    book.add(entry.type, entry.desc,
-             {.len = entry.desc.len,
-              .range = {.index = region->index, .generation = region->generation, .region = nullptr},
-              .backends = kAllBackends});
-    ++at;
-  }
-  remotes_[std::string(blob.agent)] = {.peer = std::move(*peer), .book = std::move(book)};
+  if (known != remotes_.end() && known->second.peer.core() == next.peer.core()) next = known->second;
+  HAWSER_TRY(enter(kCall, blob, label, next));
+  remotes_[std::string(blob.agent)] = std::move(next);
   return std::string(blob.agent);
 }
 

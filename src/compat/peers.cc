@@ -17,6 +17,18 @@ Status unknown_agent(std::string_view call, std::string_view name) {
       .with_advice("load_remote_md with the metadata of that agent");
 }
 
+/// Unless it came by another way, too.
+void drop_one(Remote& remote, const Remote::Brought::value_type& one) {
+  const bool is_held = std::any_of(remote.labels.begin(), remote.labels.end(),
+                                   [&](const auto& label) { return label.second.contains(one); });
+  if (is_held) return;
+  const auto& [type, dev, addr, len] = one;
+  const Desc desc{.addr = addr, .len = len, .dev = dev};
+  std::optional<Book<RemoteSpot>::Entry> old;
+  if (!remote.book.take(type, desc, kAllBackends, &old) || !old->range.stays) return;
+  remote.book.add(type, desc, *std::move(old));
+}
+
 }  // namespace
 
 std::optional<Peer> AgentCore::find_peer(std::string_view name) {
@@ -74,12 +86,36 @@ Status AgentCore::invalidate(std::string_view name, const std::function<bool()>*
     return Status(Code::kCancelled, base::format("{}: agent '{}' was invalidated meanwhile", kCall, name));
   }
   if (name == name_) return refusal(NixlCode::kInvalidParam, kCall, "an agent cannot forget itself");
+  return let_go(kCall, name);
+}
+
+Status AgentCore::let_go(std::string_view call, std::string_view name) {
   const auto found = remotes_.find(name);
-  if (found == remotes_.end()) return unknown_agent(kCall, name);
+  if (found == remotes_.end()) return unknown_agent(call, name);
   const Peer peer = found->second.peer;
   remotes_.erase(found);
   const Status status = agent_->invalidate(peer);
-  return status.ok() ? status : refusal(NixlCode::kBackend, kCall, "the peer is not let go", status);
+  return status.ok() ? status : refusal(NixlCode::kBackend, call, "the peer is not let go", status);
+}
+
+Status AgentCore::drop(std::string_view name, std::string_view label, const std::function<bool()>& is_wanted) {
+  constexpr std::string_view kCall = "fetch_remote_md";
+  HAWSER_TRY(need_home(kCall));
+  const std::lock_guard lock(mutex_);
+  if (!is_wanted()) {
+    return Status(Code::kCancelled, base::format("{}: agent '{}' was invalidated meanwhile", kCall, name));
+  }
+  const auto found = remotes_.find(name);
+  if (found == remotes_.end()) return unknown_agent(kCall, name);
+  Remote& remote = found->second;
+  if (label.empty()) return remote.has_main ? let_go(kCall, name) : Status();  // Else a successor's labels are there.
+  const auto its = remote.labels.find(label);
+  if (its == remote.labels.end()) return {};
+  const Remote::Brought brought = std::move(its->second);
+  remote.labels.erase(its);
+  if (remote.labels.empty() && !remote.has_main) return let_go(kCall, name);
+  for (const auto& one : brought) drop_one(remote, one);
+  return {};
 }
 
 std::vector<std::string> AgentCore::remote_names() const {

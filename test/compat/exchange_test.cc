@@ -163,14 +163,16 @@ class Forgetful : public testing::Test {
  protected:
   Forgetful() {
     Exchange::Setup setup{.name = "here", .directory = its_, .listen = {}, .log = {}};
-    exchange_ = Exchange::open(
-                    std::move(setup),
-                    {
-                        .load = [this](std::string_view blob, const auto& is_wanted) { return load(blob, is_wanted); },
-                        .invalidate = [this](std::string_view name,
-                                             const auto& is_wanted) { return invalidate(name, is_wanted); },
-                        .metadata = [] { return std::string("blob"); },
-                    })
+    exchange_ = Exchange::open(std::move(setup),
+                               {
+                                   .load = [this](std::string_view blob, std::string_view,
+                                                  const auto& is_wanted) { return load(blob, is_wanted); },
+                                   .invalidate = [this](std::string_view name,
+                                                        const auto& is_wanted) { return invalidate(name, is_wanted); },
+                                   .drop = [this](std::string_view name, std::string_view,
+                                                  const auto& is_wanted) { return invalidate(name, is_wanted); },
+                                   .metadata = [] { return std::string("blob"); },
+                               })
                     .value();
   }
   ~Forgetful() override { gate_.set(false); }
@@ -369,6 +371,98 @@ TEST_F(ExchangeByEtcd, SentFetchedAndInvalidated) {
   ASSERT_TRUE(b.agent().send_local_partial_md(b.list(), &labelled).ok());
   EXPECT_TRUE(eventually([&] { return etcd_test::get(*look, "/test/agents/b/part") != "(not found)"; }));
   EXPECT_NE(etcd_test::get(*look, "/test/agents/b/metadata"), "(not found)");
+}
+
+/// Memory of `side` beyond what it begins with, and whether another knows it.
+class More {
+ public:
+  explicit More(Side& side) : memory_(4096), addr_(reinterpret_cast<std::uintptr_t>(memory_.data())) {
+    RegDescList list(MemType::kDram);
+    list.add(addr_, memory_.size());
+    registered_ = side.agent().register_memory(list).value();
+  }
+  const RegDescList& list() const { return registered_.list(); }
+  bool known_to(Side& other, const std::string& name) const {
+    XferDescList blocks(MemType::kDram);
+    blocks.add(addr_, 1024);
+    return other.agent().check_remote_metadata(name, &blocks);
+  }
+
+ private:
+  std::vector<char> memory_;
+  std::uintptr_t addr_;
+  RegistrationHandle registered_;
+};
+
+OptArgs labelled(const std::string& label) {
+  OptArgs opt;
+  opt.metadata_label = label;
+  opt.include_connection = true;
+  return opt;
+}
+
+TEST_F(ExchangeByEtcd, WithALabelsKeyGoesWhatItBroughtAndWithTheLastOneTheAgent) {
+  Side a("a", config()), b("b", config());
+  More first(b), second(b);
+  RegDescList both = second.list();
+  both.add(b.list().begin()->addr, b.list().begin()->len);  // What both labels bring stays with either.
+  RegDescList shared = first.list();
+  shared.add(b.list().begin()->addr, b.list().begin()->len);
+  const OptArgs one = labelled("one"), two = labelled("two");
+  ASSERT_TRUE(b.agent().send_local_partial_md(shared, &one).ok());
+  ASSERT_TRUE(b.agent().send_local_partial_md(both, &two).ok());
+  ASSERT_TRUE(a.agent().fetch_remote_md("b", &one).ok());
+  ASSERT_TRUE(a.agent().fetch_remote_md("b", &two).ok());
+  XferDescList common(MemType::kDram);
+  common.add(b.list().begin()->addr, 1024);
+  const auto knows_common = [&] { return a.agent().check_remote_metadata("b", &common); };
+  ASSERT_TRUE(eventually([&] { return first.known_to(a, "b") && second.known_to(a, "b") && knows_common(); }));
+
+  const auto look = etcd({.endpoints = {server_.endpoint()}}).value();
+  ASSERT_TRUE(etcd_test::await(*look, look->erase("/test/agents/b/one")).status.ok());
+  EXPECT_TRUE(eventually([&] { return !first.known_to(a, "b"); }));
+  EXPECT_TRUE(second.known_to(a, "b"));
+  EXPECT_TRUE(knows_common());
+  // It is followed on.
+  ASSERT_TRUE(b.agent().send_local_partial_md(shared, &one).ok());
+  EXPECT_TRUE(eventually([&] { return first.known_to(a, "b"); }));
+  EXPECT_TRUE(second.known_to(a, "b"));
+  ASSERT_TRUE(etcd_test::await(*look, look->erase("/test/agents/b/two")).status.ok());
+  EXPECT_TRUE(eventually([&] { return !second.known_to(a, "b"); }));
+  EXPECT_TRUE(first.known_to(a, "b"));
+  ASSERT_TRUE(etcd_test::await(*look, look->erase("/test/agents/b/one")).status.ok());
+  EXPECT_TRUE(a.knows("b", false));
+}
+
+TEST_F(ExchangeByEtcd, WhatTheMainKeyBringsStaysWithALabelsAndGoesWithIt) {
+  Side a("a", config()), b("b", config());
+  More more(b);
+  const OptArgs one = labelled("one");
+  ASSERT_TRUE(b.agent().send_local_partial_md(more.list(), &one).ok());
+  ASSERT_TRUE(a.agent().fetch_remote_md("b", &one).ok());
+  ASSERT_TRUE(eventually([&] { return more.known_to(a, "b"); }));
+  ASSERT_TRUE(b.agent().send_local_md().ok());
+  ASSERT_TRUE(a.agent().fetch_remote_md("b").ok());
+  XferDescList main(MemType::kDram);
+  main.add(b.list().begin()->addr, 1024);
+  ASSERT_TRUE(eventually([&] { return a.agent().check_remote_metadata("b", &main); }));
+  More late(b);
+  const OptArgs two = labelled("two");
+  ASSERT_TRUE(b.agent().send_local_partial_md(late.list(), &two).ok());
+  ASSERT_TRUE(a.agent().fetch_remote_md("b", &two).ok());
+  ASSERT_TRUE(eventually([&] { return late.known_to(a, "b"); }));
+
+  const auto look = etcd({.endpoints = {server_.endpoint()}}).value();
+  ASSERT_TRUE(etcd_test::await(*look, look->erase("/test/agents/b/one")).status.ok());
+  ASSERT_TRUE(etcd_test::await(*look, look->erase("/test/agents/b/two")).status.ok());
+  EXPECT_TRUE(eventually([&] { return !late.known_to(a, "b"); }));
+  etcd_test::nap(500ms);  // The other key's second is over, too.
+  EXPECT_TRUE(more.known_to(a, "b"));
+  EXPECT_TRUE(a.agent().check_remote_metadata("b", &main));
+  ASSERT_TRUE(b.agent().send_local_partial_md(late.list(), &two).ok());
+  ASSERT_TRUE(eventually([&] { return late.known_to(a, "b"); }));
+  ASSERT_TRUE(etcd_test::await(*look, look->erase("/test/agents/b/metadata")).status.ok());
+  EXPECT_TRUE(a.knows("b", false));  // Although a label's is still there.
 }
 
 TEST_F(ExchangeByEtcd, ACloseTakesBackWhatWasPublished) {

@@ -4,6 +4,7 @@
 usage: with_etcd.py COMMAND...      the word ENDPOINT in it becomes host:port
 """
 
+import base64
 import ctypes
 import json
 import os
@@ -41,6 +42,13 @@ def _free_port(number):
 
 def _end_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def erase(endpoint, key):
+    """By its JSON gateway: what another than the publisher may do."""
+    body = json.dumps({"key": base64.b64encode(key.encode()).decode()}).encode()
+    with urllib.request.urlopen(f"http://{endpoint}/v3/kv/deleterange", body, timeout=PATIENCE) as answer:
+        assert int(json.load(answer).get("deleted", 0)) == 1, f"there is no {key}"
 
 
 class Etcd:

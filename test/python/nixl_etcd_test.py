@@ -118,6 +118,32 @@ def test_parts_have_labels_and_namespaces_are_apart(etcd, monkeypatch):
     assert not other.agent.check_remote_metadata("two")
 
 
+def test_with_a_labels_key_goes_what_it_brought(etcd):
+    one, two = Side("one"), Side("two")
+    parts = {label: numpy.zeros(4096, numpy.uint8) for label in ("first", "second")}
+    for label, array in parts.items():
+        registered = two.agent.register_memory([(array.ctypes.data, 4096, 0, "")], "DRAM")
+        two.agent.send_partial_agent_metadata(registered, True, ["UCX"], label=label)
+        one.agent.fetch_remote_metadata("two", label=label)
+
+    def its(label):
+        return one.agent.get_xfer_descs([(parts[label].ctypes.data, 1024, 0)], "DRAM")
+
+    def without(label):
+        with_etcd.erase(etcd.endpoint, f"/nixl/agents/two/{label}")
+        eventually(lambda: not one.agent.check_remote_metadata("two", its(label)))
+
+    for label in parts:
+        knows(one, "two", its(label))
+    without("first")
+    assert one.agent.check_remote_metadata("two", its("second"))
+    one.array[:1024] = 5
+    write(one, [(parts["second"].ctypes.data, 1024, 0)])
+    assert (parts["second"][:1024] == 5).all()
+    without("second")
+    assert not one.agent.check_remote_metadata("two"), "nothing of it is left"
+
+
 @pytest.mark.parametrize("comes_back", ["with_what_it_knew", "empty"])
 def test_an_etcd_that_is_killed(etcd, comes_back):
     one, two = Side("one"), Side("two")

@@ -6,11 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <hawser/hawser.h>
 
+#include "agent/core.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
 
@@ -68,6 +70,24 @@ TEST_F(AtOnce, HandlesOutliveTheAgent) {
   agent_ = Agent();
   EXPECT_TRUE(over.done() && over.wait().ok() && over.status().ok());
   EXPECT_EQ(over.bytes(), 64u);
+}
+
+TEST_F(AtOnce, WhatATurnEndsIsTimedHoweverOldTheTurnsClockIs) {
+  const Plan write = plan();
+  Core& core = *agent_.core();
+  const std::uint64_t before = agent_.counters().total.latency.count;
+  constexpr std::uint64_t kTimes = 7;  // Of those that are over within submit one in eight is timed.
+  for (std::uint64_t i = 0; i < kTimes; ++i) {
+    core.lane.lock();
+    const Instant stale = core.now();
+    Transfer sent;
+    std::thread([&] { sent = write.submit().value(); }).join();  // The lane is held, so it is left for a turn.
+    for (int turn = 0; turn < 100 && !sent.done(); ++turn) core.lane.turn(stale);
+    core.lane.unlock();
+    ASSERT_TRUE(sent.wait(std::chrono::seconds(5)).ok());
+  }
+  const FlowCounters after = agent_.counters().total;
+  EXPECT_EQ(after.latency.count, before + kTimes);
 }
 
 TEST_F(AtOnce, WhatIsWrongIsToldAsEver) {

@@ -110,5 +110,59 @@ TEST_F(LateBackend, AChangedCardIsHintedAtInQueues) {
   EXPECT_EQ(event->kind, PeerEvent::Kind::kCardChanged);
 }
 
+/// What is done each time that the backend is told of a region, and what it knows.
+struct Told {
+  std::function<void()> then;
+  int added = 0, removed = 0;
+};
+
+/// While it is told of a region the next is registered.
+class Chased final : public backend::WrappedBackend {
+ public:
+  Chased(std::unique_ptr<backend::Backend> inner, Told& told) : WrappedBackend(std::move(inner)), told_(told) {}
+  Result<std::string> add_region(const backend::RegionEntry& entry) override {
+    ++told_.added;
+    if (told_.then) told_.then();
+    return WrappedBackend::add_region(entry);
+  }
+  void remove_region(const backend::RegionEntry& entry) override {
+    ++told_.removed;
+    WrappedBackend::remove_region(entry);
+  }
+
+ private:
+  Told& told_;
+};
+
+TEST(LateBackendAlone, ThatIsNeverToldOfAllIsGivenUp) {
+  Told told;
+  const backend::Factory tcp = backend::tcp_factory();
+  const backend::Factory chased = backend::wrapping(
+      "chased", 50, tcp,
+      [&told](std::unique_ptr<backend::Backend> inner) { return std::make_unique<Chased>(std::move(inner), told); });
+  AgentOptions options;
+  options.name = "alone";
+  options.backends = {{"tcp", {}}};
+  options.limits.regions = 4096;
+  Agent agent = std::move(open_with(std::move(options), {chased, tcp}).value());
+  std::vector<std::byte> memory(64);
+  std::vector<Region> regions;
+  const auto add = [&] {
+    if (regions.size() < 2000) regions.push_back(agent.add_region({.bytes = memory}).value());
+  };
+  add();
+  told.then = add;
+  const Status busy = agent.add_backend({"chased", {}});
+  EXPECT_EQ(busy.code(), Code::kBusy) << busy.to_string();
+  EXPECT_NE(busy.to_string().find("regions are registered faster"), std::string::npos) << busy.to_string();
+  EXPECT_LT(regions.size(), 2000U) << "it went on as long as there were more";
+  EXPECT_EQ(told.removed, told.added) << "it gives back what it was told of";
+  EXPECT_FALSE(agent.has_backend("chased"));
+  told = {};
+  EXPECT_TRUE(agent.add_backend({"chased", {}}).ok()) << "once they come no more";
+  EXPECT_EQ(told.added, static_cast<int>(regions.size()));
+  EXPECT_TRUE(agent.has_backend("chased"));
+}
+
 }  // namespace
 }  // namespace hawser::agent

@@ -230,6 +230,7 @@ void run_with(const PlanHandle& self, const SubmitOptions& options) {
     if (one) (void)one->wait(kFirstLook);
     return one;
   });
+  if (sent && sent->done() && sent->status().ok()) return;
   TransferHandle transfer(self.state, take(std::move(sent)));
   wait(transfer, nb::none());
 }

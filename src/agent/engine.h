@@ -153,6 +153,13 @@ class Engine {
   // engine_better.cc
   bool is_better_missing(Session& session);
   void seek_better_later(Session& session, Instant now);
+  // engine_fences.cc
+  void note_unsettled(PathEntry* entry, const Slot& slot, const Status& status);
+  void on_lost(Session& session, const PathEntry& entry, Instant now);
+  std::vector<std::size_t> fence_order(Session& session, LostPath& lost);
+  void fence_later(Session& session, Instant now);
+  std::size_t fence_lost(Session& session, Instant now);
+  void on_fenced(Session& session, const base::Id128& lost);
   std::size_t seek_better(Session& session, Instant now);
   std::size_t let_go(Session& session, Instant now);
   void on_path_agreed(Session& session, Instant now);
@@ -203,7 +210,7 @@ class Engine {
   void feed(Session& session, proto::SessionEvent event, const Status& cause, Instant now);
   void act(Session& session, proto::SessionAction action, const Status& cause, Instant now);
   bool open_next_path(Session& session, Instant now);
-  bool open_path(Session& session, std::size_t backend, Instant deadline, Instant now);
+  bool open_path(Session& session, std::size_t backend, Instant deadline, Instant now, const base::Id128& supersedes);
   void give_up_superseded(Session& session, std::size_t backend, const backend::PortEvent& event);
   void adopt(Session& session, std::size_t backend, const backend::PortEvent& event, Instant now);
   void choose_control(Session& session, Instant now);

@@ -32,7 +32,7 @@ bool Engine::is_timed_at_once(const FlowCounters& flow, std::uint64_t bytes) {
 
 Session* Engine::free_session(const PlanCore& plan) {
   Session* session = plan.peer->session.get();
-  if (closing_ || session == nullptr || session->control_serial == 0) return nullptr;
+  if (closing_ || session == nullptr || session->control_serial == 0 || !session->lost.empty()) return nullptr;
   for (const auto& waiting : session->pending) {
     if (!waiting.empty()) return nullptr;
   }

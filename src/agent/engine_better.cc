@@ -18,7 +18,7 @@ std::uint64_t Engine::open_better_path(Session& session, Instant deadline, Insta
   if (session.control() == nullptr) return 0;  // Whoever connects begins with the best.
   for (const std::size_t i : candidates(*session.peer)) {
     if (session.has_path_by(i)) return 0;
-    if (open_path(session, i, deadline, now)) return session.paths.back().serial;
+    if (open_path(session, i, deadline, now, session.last_session)) return session.paths.back().serial;
   }
   return 0;
 }

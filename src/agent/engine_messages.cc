@@ -298,10 +298,15 @@ Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcom
     return {};
   }
   session.peer_number = welcome.session;
-  if (!std::exchange(entry.agreed, true)) on_path_agreed(session, now);
+  if (!std::exchange(entry.agreed, true)) {
+    on_fenced(session, entry.supersedes);  // One of another backend was dropped before the peer greeted.
+    on_path_agreed(session, now);
+  }
   if (entry.greeted) entry.welcome_sent = false;  // It lost its control path and greets again: it waits for an answer.
   entry.greeted = true;
   entry.peer_received = welcome.received;
+  // Also where our messages go by another path and stay there: the peer lost one by which an Ack was under way.
+  if (Status acked = session.link_out.on_ack(welcome.received); !acked.ok()) return acked;
   session.peer->notify_out.on_credit(welcome.notify);
   for (auto& [id, channel] : session.channels) channel.credit_owed = channel.in.has_value();
   follow_card(session, welcome.revision);

@@ -139,7 +139,8 @@ bool Engine::open_next_path(Session& session, Instant now) {
     if (session.tried[i]) continue;
     session.tried[i] = true;
     if (session.has_path_by(i)) continue;
-    if (open_path(session, i, session.connect_deadline, now)) return true;
+    const base::Id128& lost = session.lost.empty() ? session.last_session : session.lost.front().session;
+    if (open_path(session, i, session.connect_deadline, now, lost)) return true;
     session.last_failure = session.failed[i];
   }
   for (const auto& [index, failure] : session.failed) session.last_failure = failure;
@@ -152,13 +153,14 @@ bool Engine::open_next_path(Session& session, Instant now) {
 }
 
 /// False: session.failed tells why.
-bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, Instant now) {
+bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, Instant now,
+                       const base::Id128& supersedes) {
   const std::string address = address_of(*session.peer, backend);
   part();  // The peer is to hear of the old ones first.
   const Result<backend::Path*> path = backends_[backend].port->open_path({.peer = session.peer->name,
                                                                           .incarnation = session.peer->incarnation,
                                                                           .address = address,
-                                                                          .supersedes = session.last_session,
+                                                                          .supersedes = supersedes,
                                                                           .deadline = deadline},
                                                                          now);
   if (!path) {
@@ -169,6 +171,7 @@ bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, 
   entry.backend = backend;
   entry.path = *path;
   entry.serial = next_serial_++;
+  entry.supersedes = supersedes;
   session.paths.push_back(std::move(entry));
   by_path_[*path] = &session;
   last_path_ = nullptr;
@@ -234,6 +237,7 @@ void Engine::adopt(Session& session, std::size_t backend, const backend::PortEve
   }
   entry->up = true;
   entry->session = event.session;
+  on_fenced(session, event.supersedes);  // Who opens a path in place of another has lost it.
   // No path comes up where there is none: hellos agreed on it.
   const wire::Versions ours{core_.identity.version_min, core_.identity.version_max};
   const wire::Versions theirs{event.peer->version_min, event.peer->version_max};
@@ -260,6 +264,7 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   const bool was_up = entry->up;
   const bool was_control = entry->serial == session->control_serial;
   if (was_up) session->last_session = entry->session;
+  if (was_up) on_lost(*session, *entry, now);
   if (was_up && !entry->agreed) {
     session->fruitless.resize(backends_.size(), false);
     session->fruitless[backend] = true;
@@ -279,6 +284,7 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   }
   const bool others = !session->paths.empty();
   if (others) seek_better_later(*session, now);
+  if (others && !session->lost.empty() && session->fence_at == Instant::max()) fence_later(*session, now);
   const SessionEvent what = event_of(event.status);
   if (was_up && what != SessionEvent::kPathLost) {
     feed(*session, what, event.status, now);
@@ -348,6 +354,8 @@ void Engine::release_paths(Session& session) {
     release(entry.backend, entry.path);
   }
   session.paths.clear();
+  session.lost.clear();
+  session.fence_at = Instant::max();
   session.control_serial = 0;
   session.arrivals.clear([](std::uint64_t) {});
   session.waiting.clear();
@@ -519,7 +527,8 @@ std::size_t Engine::run_timers(Instant now) {
     }
     if (now >= session.better_at) work += seek_better(session, now);
     if (now >= session.let_go_at) work += let_go(session, now);
-    earliest = std::min({earliest, session.retry_at, session.better_at, session.let_go_at,
+    if (now >= session.fence_at) work += fence_lost(session, now);
+    earliest = std::min({earliest, session.fence_at, session.retry_at, session.better_at, session.let_go_at,
                          session.control_serial == 0 ? session.connect_deadline : Instant::max()});
   }
   earliest_timer_ = std::min(earliest_timer_, earliest);

@@ -153,6 +153,7 @@ void Engine::serve_now(PeerCore& peer, Instant now) {
 }
 
 std::size_t Engine::offer(Session& session, Instant now) {
+  if (!session.lost.empty()) return 0;  // The path that comes up in place of a lost one asks for it again.
   std::size_t work = 0;
   for (auto& list : session.pending) {
     bool is_blocked = false;
@@ -311,11 +312,12 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
     slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + slot.plan->chunks.chunks[index].bytes,
                           std::memory_order_relaxed);
   }
+  Session& its_session = session(slot.plan->peer);
+  note_unsettled(its_session.find(event.path), slot, event.status);
   if (slot.ending) {
     if (slot.in_flight == 0) end_quiet(slot, now);
     return;
   }
-  Session& its_session = session(slot.plan->peer);
   if (!event.status.ok()) {
     PathEntry* const entry = its_session.find(event.path);
     if (entry != nullptr) ++entry->errors;

@@ -48,6 +48,8 @@ struct PathEntry {
   bool agreed = false;   ///< A Welcome told that the peer means this session: it may carry transfers.
   bool greeted = false;  ///< The peer's Welcome came on it.
   bool welcome_sent = false;
+  bool unsettled = false;  ///< It went down while writes were under way that may still land.
+  base::Id128 supersedes;  ///< Opened here: what is dead at the peer once it is up.
   /// The peer greeted anew and waits for an answer, and we greet anew ourselves. One Welcome would be taken for the
   /// answer, and so not be answered: two are sent.
   bool answer_first = false;
@@ -87,6 +89,14 @@ struct OwedAnswer {
   std::size_t ask_bytes = 0;
 };
 
+/// A path that was lost with writes under way, and is not known to be dead at the peer.
+struct LostPath {
+  base::Id128 session;
+  std::uint64_t serial = 0;  ///< Of the path that is opened in its place; 0: none.
+  std::ptrdiff_t tries = 0;
+  Instant until;  ///< Then the peer is given up.
+};
+
 struct Session {
   explicit Session(std::shared_ptr<PeerCore> its_peer, const wire::CreditLimits& window)
       : peer(std::move(its_peer)), notify_in(window) {}
@@ -101,7 +111,10 @@ struct Session {
   std::vector<bool> fruitless;
   std::map<std::size_t, Status> failed;  ///< By backend: why its last attempt failed. For explain.
   Status last_failure;
-  base::Id128 last_session;  ///< To be superseded by the next path.
+  base::Id128 last_session;    ///< To be superseded by the next path.
+  std::vector<LostPath> lost;  ///< While there are any, nothing is offered. As many as there were paths at most.
+  Instant fence_at = Instant::max();
+  std::optional<proto::Backoff> fence_backoff;
   Instant connect_deadline = Instant::max();
   Instant retry_at = Instant::max();
   std::optional<proto::Backoff> backoff;

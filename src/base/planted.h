@@ -24,13 +24,15 @@ enum class Planted : std::uint8_t {
   kStaleIncarnation,     ///< A hello for, or of, another incarnation is taken.
   kTimerForgotten,       ///< A path says that it has no deadline.
   kWakeupLost,           ///< A path that was given a message is not looked at.
+  kFenceForgotten,       ///< What was lost with a path goes by another one at once.
   // Mapped memory.
   kPinSkipped,
   kMessageLost,  ///< A ring that is not empty drops what comes.
   kDeadPinKept,  ///< A holder that died stays inside for ever.
   // Sessions.
-  kChunkCountedTwice,  ///< A chunk sent again is counted again.
-  kReplayForgotten,    ///< A fresh path does not begin with what the last one lost.
+  kChunkCountedTwice,   ///< A chunk sent again is counted again.
+  kReplayForgotten,     ///< A fresh path does not begin with what the last one lost.
+  kDuplicateDelivered,  ///< A message that was taken before is taken again.
   kNotifyBeforeBytes,
   kMessageReordered,
   kRestartUnnoticed,  ///< A peer that began anew is taken for the one before.

@@ -33,9 +33,14 @@ Chaos::Chaos(Theater& theater, std::size_t aims) : theater_(theater), rng_(theat
       if (aim.fault == Fault::kDevice) of_devices.push_back(aim);
     }
   }
+  const std::vector<Aim> of_moves = {{Fault::kReset, Step::kPrepare, start},
+                                     {Fault::kReset, Step::kInFlight, start},
+                                     {Fault::kReset, Step::kAck, start}};
+  const bool late = theater.settings().late;
+  if (late) aims = std::max<std::size_t>(aims, 1);
   for (std::size_t i = 0; i < aims; ++i) {
-    const std::vector<Aim>& first = devices ? of_devices : cells;
-    const std::uint64_t seed = devices ? theater.settings().seed / 8 : theater.settings().seed;
+    const std::vector<Aim>& first = devices ? of_devices : late ? of_moves : cells;
+    const std::uint64_t seed = devices || late ? theater.settings().seed / 8 : theater.settings().seed;
     Aim aim = i == 0 ? first[seed % first.size()] : cells[rng_.below(cells.size())];
     const std::int64_t window = theater.settings().busy_time.count();
     aim.not_before = start + Duration(aim.step <= Step::kHello && i == 0 ? 0 : rng_.range(0, window / 2));
@@ -278,6 +283,25 @@ void Chaos::take_device(Life& victim) {
   }
 }
 
+/// Of a whole path: one of its streams that breaks at once would end it for both.
+void Chaos::reset_late(Life& from, Life& to) {
+  sim::Universe& universe = theater_.universe();
+  const auto connections = universe.net.between(from.host->number(), to.host->number());
+  const std::uint32_t opener = connections[rng_.below(connections.size())]->host(0);
+  const Duration kept = microseconds(rng_.range(0, 800)), pause = microseconds(rng_.range(2'000, 30'000));
+  theater_.judge().trouble(from.node, to.node, kept + pause, Judge::Harm::kDelays);
+  for (const auto& each : connections) {
+    if (each->host(0) == opener) universe.net.reset_late(each, from.host->number(), kept, pause);
+  }
+  // What it does meanwhile goes where late bytes would land.
+  constexpr int kTimes = 8;
+  for (int i = 1; i <= kTimes; ++i) {
+    universe.world.after(kept + pause * i / kTimes, [this, &from, &to] {
+      if (gone_on_) gone_on_(from, to);
+    });
+  }
+}
+
 void Chaos::strike_links(Fault fault, Life& from, Life& to) {
   sim::Universe& universe = theater_.universe();
   sim::World& world = universe.world;
@@ -324,7 +348,11 @@ void Chaos::strike_links(Fault fault, Life& from, Life& to) {
     const auto connections = universe.net.between(a, b);
     if (connections.empty()) return;
     const auto& one = connections[rng_.below(connections.size())];
-    if (fault == Fault::kReset) universe.net.reset(one);
+    if (fault == Fault::kReset && theater_.settings().late) {
+      reset_late(from, to);
+    } else if (fault == Fault::kReset) {
+      universe.net.reset(one);
+    }
     if (fault == Fault::kHalfClose) universe.net.half_close(one, rng_.chance(0.5) ? a : b);
   }
 }

@@ -5,7 +5,9 @@
 //
 // Thread rule: one thread. Lifetime: the run's.
 
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sim/coverage.h"
@@ -21,6 +23,8 @@ class Chaos {
   void look();
   /// No more faults; whole links, full pace, everything running. Dead nodes stay dead or have been restarted.
   void heal();
+  /// Called for who goes on by another connection while bytes of the last one are still to come.
+  void on_gone_on(std::function<void(Life& from, Life& to)> call) { gone_on_ = std::move(call); }
   const Coverage& coverage() const { return coverage_; }
   std::size_t struck() const { return struck_; }
 
@@ -45,6 +49,7 @@ class Chaos {
   void strike(Fault fault, const Target& target);
   void strike_process(Fault fault, Life& victim);
   void take_device(Life& victim);
+  void reset_late(Life& from, Life& to);
   void strike_links(Fault fault, Life& from, Life& to);
   void trouble_all(const Life& victim, Duration time);
   void restart_later(Life& victim, Duration pause);
@@ -55,6 +60,7 @@ class Chaos {
   Coverage coverage_;
   std::vector<Aim> aims_;
   std::size_t struck_ = 0;
+  std::function<void(Life&, Life&)> gone_on_;
   bool is_healed_ = false;
 };
 

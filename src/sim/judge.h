@@ -86,6 +86,8 @@ class Judge {
   /// Whether each session that stands has a path by the agents' first backend.
   bool all_go_best(const std::vector<std::unique_ptr<Life>>& lives) const;
   void check_best(const std::vector<std::unique_ptr<Life>>& lives);
+  /// Nothing waits or is unacknowledged between two that stand in session.
+  bool all_told(const std::vector<std::unique_ptr<Life>>& lives) const;
   void check_books(const std::vector<std::unique_ptr<Life>>& lives);
   bool settled(const std::vector<std::unique_ptr<Life>>& lives);
   std::uint64_t moves() const { return moves_.size(); }

@@ -91,6 +91,17 @@ void Judge::check_books(const std::vector<std::unique_ptr<Life>>& lives) {
   }
 }
 
+bool Judge::all_told(const std::vector<std::unique_ptr<Life>>& lives) const {
+  for (const auto& from : lives) {
+    for (const auto& to : lives) {
+      if (from == to || !from->alive || !to->alive) continue;
+      const agent::Session* const out = session_between(*from, *to);
+      if (is_standing(out, session_between(*to, *from)) && !leftovers(*out).empty()) return false;
+    }
+  }
+  return true;
+}
+
 void Judge::check_credit(Life& from, Life& to) {
   const agent::Session* const out = session_between(from, to);
   const agent::Session* const in = session_between(to, from);

@@ -23,6 +23,8 @@ constexpr Duration kTick = milliseconds(2);
 constexpr Duration kBusyWithDevices = milliseconds(2500);
 /// And is back so long after all is healed and quiet.
 constexpr Duration kBetterMax = seconds(20);
+/// A session that came up says and acknowledges within that what it has to say.
+constexpr Duration kTellMax = milliseconds(50);
 
 Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   Settings settings;
@@ -39,14 +41,20 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   // Not by the dice: the other seeds stay what they were.
   settings.devices = options.mode == sim::Mode::kStream && options.seed % 8 == 3;
   if (settings.devices) settings.busy_time = kBusyWithDevices;
+  settings.late = options.mode == sim::Mode::kStream && options.seed % 8 == 5;
+  settings.doubled = settings.late && options.seed % 16 == 5;
   return settings;
 }
 
 std::string describe(const Settings& settings) {
   return fmt::format("{} nodes, {}{}{}, {} connections, chunks of {}, credit {}, {} notifications, about {} actions",
                      settings.nodes, settings.driven ? "driven" : "polled", settings.lies ? ", lies" : "",
-                     settings.devices ? ", devices" : "", settings.connections, settings.chunk_bytes,
-                     settings.channel_credit, settings.notifications, settings.actions);
+                     settings.devices   ? ", devices"
+                     : settings.doubled ? ", doubled"
+                     : settings.late    ? ", late"
+                                        : "",
+                     settings.connections, settings.chunk_bytes, settings.channel_credit, settings.notifications,
+                     settings.actions);
 }
 
 void draw_network(base::Rng& rng, sim::Universe& universe) {
@@ -79,6 +87,9 @@ class Simulation {
     theater_ = std::make_unique<Theater>(universe_, judge_, settings_);
     user_ = std::make_unique<User>(*theater_);
     chaos_ = std::make_unique<Chaos>(*theater_, universe_.world.rng().below(6));
+    chaos_->on_gone_on([this](Life& from, Life& to) {
+      if (busy_ && !judge_.failed()) user_->write_again(from, to);
+    });
     theater_->on_pause([this] { chaos_->look(); });
   }
 
@@ -110,6 +121,18 @@ class Simulation {
         if (a != b && universe_.world.rng().chance(0.7)) theater_->introduce(theater_->at(a), theater_->at(b));
       }
       plan_action(a);
+    }
+    if (!settings_.doubled) return;
+    for (std::size_t a = 0; a < theater_->nodes(); ++a) {
+      for (std::size_t b = 0; b < a; ++b) connect_at_once(theater_->at(a), theater_->at(b));
+    }
+  }
+
+  /// Each opens a path to the other before it hears of the other's: there are two between them from then on.
+  void connect_at_once(Life& one, Life& other) {
+    for (const auto& [from, to] : {std::pair(&one, &other), std::pair(&other, &one)}) {
+      theater_->introduce(*from, *to);
+      if (Bond& bond = from->bonds[to]; bond.known) static_cast<void>(bond.peer.reconnect());
     }
   }
 
@@ -187,6 +210,9 @@ class Simulation {
     if (settings_.devices) come_back();
     // What is still on its way, though it should not be, arrives now.
     universe_.world.run_for(milliseconds(100));
+    // Who tried in vain before it was healed may have come up only now, and asked for a card.
+    const Instant told = universe_.world.now() + kTellMax;
+    universe_.world.run_until(told, [this] { return judge_.failed() || judge_.all_told(theater_->lives()); });
   }
 
   void come_back() {

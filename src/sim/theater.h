@@ -29,7 +29,9 @@ struct Settings {
   std::uint32_t notifications = 64;
   Duration busy_time = std::chrono::milliseconds(200);  ///< How long users are active.
   std::size_t actions = 60;                             ///< Of all users together, about.
-  bool devices = false;                                 ///< Agents have a better backend, whose device may go away.
+  bool late = false;     ///< Resets come to one end first, the other reads on for a while.
+  bool doubled = false;  ///< Agents connect at once, so that two paths are between them.
+  bool devices = false;  ///< Agents have a better backend, whose device may go away.
 };
 
 class Theater {

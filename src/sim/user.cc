@@ -224,6 +224,20 @@ void User::submit_new(Life& life) {
   if (course != nullptr) submit(life, *course);
 }
 
+void User::write_again(Life& life, Life& to) {
+  if (!life.alive || life.closing || !life.host->running() || life.scratch->closing) return;
+  theater_.judge().observe(life);
+  Course* last = nullptr;
+  for (const auto& course : life.courses) {
+    const bool fits = course->to == &to && course->write && !course->bait && !course->tainted &&
+                      theater_.judge().idle(*course) && course->latest != nullptr;
+    if (fits && (last == nullptr || course->latest->final_at > last->latest->final_at)) last = course.get();
+  }
+  if (last == nullptr) return;
+  submit(life, *last);
+  life.host->wake();
+}
+
 void User::submit_again(Life& life) {
   if (life.courses.empty()) return submit_new(life);
   Course& course = *life.courses[rng_.below(life.courses.size())];

@@ -86,6 +86,7 @@ void Connection::leave(int end, bool abort) {
   const bool was_open = state_[end] == StreamState::kOpen;
   state_[end] = StreamState::kClosed;
   if (!was_open) return;
+  if (parted_[end]) return;  // What it says now, nobody hears.
   out(end).detach();
   // As a kernel does it: closing with bytes unread is a reset.
   if (abort || in(end).has_unread()) {
@@ -111,6 +112,23 @@ void Connection::fail_later(int end, const Status& why) {
   Fabric& fabric = net_.fabric();
   fabric.deliver(hosts_[1 - end], hosts_[end], fabric.arrival_small(hosts_[1 - end], hosts_[end]),
                  [self = shared_from_this(), end, why] { self->fail(end, why); });
+}
+
+void Connection::part(int end, Duration kept, Duration pause, const Status& why) {
+  out(end).hold();
+  net_.world().after(kept, [self = shared_from_this(), end, pause, why] { self->tell_of_reset(end, pause, why); });
+}
+
+void Connection::tell_of_reset(int end, Duration pause, const Status& why) {
+  const bool stands = state_[0] == StreamState::kOpen && state_[1] == StreamState::kOpen;
+  if (!stands || parted_[0] || parted_[1]) return out(end).let_go();
+  parted_[end] = true;
+  out(end).strand(why);
+  fail(end, why);
+  net_.world().after(pause, [self = shared_from_this(), end, why] {
+    self->out(end).let_go();
+    self->fail_later(1 - end, why);
+  });
 }
 
 void Connection::vanish(int end) {

@@ -39,6 +39,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void fail(int end, const Status& why);
   /// The far end learns after the link's latency.
   void fail_later(int end, const Status& why);
+  /// Something on the way keeps what `end` sends, then tells it of a reset, and after the pause gives the other end
+  /// what it kept, and the reset: so one end has gone on by another connection while bytes of this one are still to
+  /// come.
+  void part(int end, Duration kept, Duration pause, const Status& why);
   /// The machine at `end` lost power: it takes nothing and answers nothing.
   void vanish(int end);
   bool vanished(int end) const { return vanished_[end]; }
@@ -62,6 +66,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Status status_[2];
   bool vanished_[2] = {false, false};
   bool left_[2] = {false, false};
+  void tell_of_reset(int end, Duration pause, const Status& why);
+  bool parted_[2] = {false, false};
 };
 
 /// One end, as the streams' port sees it.

@@ -154,6 +154,10 @@ void Net::reset(const std::shared_ptr<Connection>& connection) {
   connection->fail_later(1, why);
 }
 
+void Net::reset_late(const std::shared_ptr<Connection>& connection, std::uint32_t from, Duration kept, Duration pause) {
+  connection->part(connection->end_of(from), kept, pause, Status(Code::kDisconnected, "reset on its way"));
+}
+
 void Net::half_close(const std::shared_ptr<Connection>& connection, std::uint32_t from) {
   const int end = connection->end_of(from);
   if (connection->state(end) == StreamState::kOpen) connection->out(end).finish();

@@ -55,6 +55,8 @@ class Net {
   // Faults.
   /// Both ends see it after the link's latency.
   void reset(const std::shared_ptr<Connection>& connection);
+  /// The end at host `from` sees it first; the other one later, behind all that was sent (see Connection::part).
+  void reset_late(const std::shared_ptr<Connection>& connection, std::uint32_t from, Duration kept, Duration pause);
   /// The way that starts at host `from` ends in order; the other goes on.
   void half_close(const std::shared_ptr<Connection>& connection, std::uint32_t from);
   /// Another window from now on, for both ways; small: full queues.

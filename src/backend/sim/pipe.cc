@@ -70,7 +70,7 @@ void Pipe::take(const Segment& segment) {
 }
 
 void Pipe::arrive() {
-  if (on_way_.empty()) return;  // It failed meanwhile.
+  if (on_way_.empty() || held_) return;  // It failed meanwhile.
   if (blackhole_) {
     if (on_lost) on_lost();
     return;
@@ -140,6 +140,23 @@ void Pipe::fail_sender(const Status& why) {
   sender_status_ = why;
   on_way_.clear();
   if (on_writable) on_writable();
+}
+
+void Pipe::strand(const Status& why) {
+  if (sender_failed_) return;
+  detach();  // Its memory is given back.
+  sender_failed_ = true;
+  sender_status_ = why;
+  if (on_writable) on_writable();
+}
+
+void Pipe::let_go() {
+  held_ = false;
+  while (!on_way_.empty() && !blackhole_) {
+    take(on_way_.front());
+    on_way_.pop_front();
+  }
+  if (on_readable) on_readable();
 }
 
 void Pipe::fail_receiver(const Status& why, bool drop_arrived) {

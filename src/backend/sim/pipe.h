@@ -51,6 +51,11 @@ class Pipe : public std::enable_shared_from_this<Pipe> {
   /// Ends it at once. What is on its way is lost; what arrived can still be read unless `drop_arrived`.
   void fail_sender(const Status& why);
   void fail_receiver(const Status& why, bool drop_arrived);
+  /// What is on its way, and what is sent from now on, stays there until it is let go of.
+  void hold() { held_ = true; }
+  /// The sender's end is gone. Unlike after `fail_sender` what is on its way still arrives.
+  void strand(const Status& why);
+  void let_go();
   /// From now on segments that arrive vanish; `on_lost` hears of each.
   void blackhole() { blackhole_ = true; }
 
@@ -90,6 +95,7 @@ class Pipe : public std::enable_shared_from_this<Pipe> {
   std::uint64_t consumed_ = 0;  ///< Reading as the sender knows it: opens the window.
   bool finished_ = false;
   bool sender_failed_ = false;
+  bool held_ = false;
   Status sender_status_;
 
   std::vector<std::byte> arrived_bytes_;

@@ -378,10 +378,16 @@ void MockFabric::raise(const std::string& name, ibv_event_type type, std::uint8_
   }
 }
 
+ibv_wc_status MockFabric::planted_status(const Held& held) {
+  const ibv_wc_status next = std::exchange(next_status_, IBV_WC_SUCCESS);
+  const bool is_send = held.opcode == IBV_WR_SEND || held.opcode == IBV_WR_SEND_WITH_IMM;
+  return next != IBV_WC_SUCCESS || is_send || total_of(held.list) == 0 ? next : bytes_status_;
+}
+
 ibv_wc_status MockFabric::perform(MockQp& qp, Held& held) {
   MockQp& peer = *qps_.at(held.qkey == 0 ? qp.peer : held.to);
-  if (const ibv_wc_status fault = std::exchange(next_status_, IBV_WC_SUCCESS); fault != IBV_WC_SUCCESS) return fault;
-  const ibv_wc_status status = move(qp, held, peer);
+  ibv_wc_status status = planted_status(held);
+  if (status == IBV_WC_SUCCESS) status = move(qp, held, peer);
   const bool breaks = status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR;
   if (breaks && !peer.is_srd) {
     peer.attr.qp_state = peer.state = IBV_QPS_ERR;  // The responder breaks as well.

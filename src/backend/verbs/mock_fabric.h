@@ -97,6 +97,8 @@ class MockFabric {
   std::size_t held() const { return held_.size(); }
   /// The next request that is delivered ends so.
   void fail_next_with(ibv_wc_status status) { next_status_ = status; }
+  /// Each write and read of some bytes ends so, until told otherwise. The proof of a queue pair has none.
+  void fail_bytes_with(ibv_wc_status status) { bytes_status_ = status; }
   /// Packets of and to this port ("mock0", "mock0:2") are lost: what is posted ends in "retries exceeded" at the next
   /// `expire`.
   void set_link(const std::string& port, bool up);
@@ -215,7 +217,8 @@ class MockFabric {
   std::deque<Held> lost_;  ///< Waiting for `expire`.
   std::deque<Held> gone_;  ///< Datagrams that were dropped: nobody answers.
   std::set<std::string> down_;
-  ibv_wc_status next_status_ = IBV_WC_SUCCESS;
+  ibv_wc_status planted_status(const Held& held);
+  ibv_wc_status next_status_ = IBV_WC_SUCCESS, bytes_status_ = IBV_WC_SUCCESS;
 };
 
 /// One process's view of the fabric: what it calls of libibverbs (mock_verbs.cc; for EFA mock_efa.cc).

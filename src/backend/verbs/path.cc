@@ -134,7 +134,8 @@ Submitted VerbsPath::submit(std::span<const Chunk> chunks, Instant now) {
   Submitted result;
   if (state_ != PathState::kUp || !again_.empty() || ready_ == 0) return result;
   for (const Chunk& chunk : chunks) {
-    if (post({.chunk = chunk, .cancelled = false, .failure = {}, .immediate = 0}) == Posted::kNoRoom) break;
+    if (post({.chunk = chunk, .cancelled = false, .struck = false, .failure = {}, .immediate = 0}) == Posted::kNoRoom)
+      break;
     ++result.taken;
   }
   flush(now);
@@ -167,6 +168,7 @@ void VerbsPath::end(const Flight& flight, const Status& status) {
     counted_out_ += flight.immediate != 0;
     (flight.chunk.op == Operation::kWrite ? counts_.bytes_out : counts_.bytes_in) += flight.chunk.bytes;
   }
+  if (!struck_.empty()) struck_.erase(flight.chunk.cookie);
   shared_.events.chunk_done(this, flight.chunk.cookie, status, uncounted);
 }
 

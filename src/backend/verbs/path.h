@@ -22,6 +22,7 @@
 #include "backend/verbs/queue_pair.h"
 #include "proto/backoff.h"
 #include "proto/queue_pair.h"
+#include "proto/trial.h"
 #include "wire/queue_pair.h"
 
 namespace hawser::backend::verbs {
@@ -111,6 +112,7 @@ class VerbsPath final : public Path {
     std::uint32_t lost_epoch = 0;
     Instant stuck_at = Instant::max();  ///< Then what is `lost` has waited too long for the fence.
     proto::Backoff backoff{{}, Instant::max()};
+    proto::Trial trial;
     Instant timer = Instant::max(), expires = Instant::max();
     Instant quiet_at = Instant::max();  ///< From then on nothing of `lost` is on its way any more.
     Instant next_ask = Instant::min();  ///< Before, the peer's asking for an attempt is not heard.
@@ -136,8 +138,10 @@ class VerbsPath final : public Path {
   void arm(Pair& pair, Instant now);
   void reset(Pair& pair, Instant now);
   std::size_t end_quiet(Pair& pair, Instant now);
+  Status strike(Flight& flight);
   void fenced(Pair& pair);
-  void report_ready(Pair& pair);
+  void report_ready(Pair& pair, Instant now);
+  void report_lost(Pair& pair, Instant now);
   void report_failed(Pair& pair);
   void say(const wire::QueuePairMessage& message);
   std::size_t run_timers(Instant now);
@@ -210,6 +214,8 @@ class VerbsPath final : public Path {
   Instant cancel_by_ = Instant::max();   ///< When what was cancelled must be quiet.
   bool cancel_asked_ = false;
   std::deque<Flight> again_;
+  std::map<std::uint64_t, std::uint32_t>
+      struck_;                        ///< By cookie of what has not ended: how often a queue pair broke at it.
   std::deque<std::string> outgoing_;  ///< At most kOutgoingMax.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<VerbsBinding>> bindings_;
   std::vector<std::byte> head_;  ///< Scratch of send.

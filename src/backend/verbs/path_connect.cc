@@ -24,6 +24,12 @@ constexpr Duration kInboundPatience = std::chrono::seconds(10);
 /// A queue pair that is gone sends nothing again, so what it had sent has landed or was lost after this. Then what was
 /// cancelled is over, also where the peer's agent is stopped and cannot fence it.
 constexpr Duration kLinger = std::chrono::milliseconds(500);
+/// A chunk of which the peer's device says that the request is invalid is posted again so often.
+constexpr std::uint32_t kPostedAgainMax = 2;
+/// A path of which a queue pair broke at one and the same chunk so often does not carry it.
+constexpr std::uint32_t kStrikesMax = 5;
+/// A path whose queue pairs each broke so often in a row without having carried anything is given up.
+constexpr std::uint32_t kTrialsMax = 8;
 constexpr auto kNoTransport = static_cast<std::uint8_t>(Transport::kUnknown);
 constexpr proto::BackoffOptions kBackoff = {.first = std::chrono::milliseconds(10), .longest = std::chrono::seconds(1)};
 
@@ -290,11 +296,10 @@ Status VerbsPath::act(std::size_t index, Action action, Instant now) {
       pair.timer = pair.expires = Instant::max();
       break;
     case Action::kReportReady:
-      report_ready(pair);
+      report_ready(pair, now);
       break;
     case Action::kReportLost:
-      if (--ready_ == 0) lost_since_ = now;
-      if (messages_ != nullptr && is_first(pair)) messages_->on_lost();
+      report_lost(pair, now);
       break;
     case Action::kReportFenced:
       fenced(pair);
@@ -316,6 +321,7 @@ void VerbsPath::reset(Pair& pair, Instant now) {
   if (pair.lost.empty()) pair.quiet_at = now == Instant::max() ? now : now + kLinger;
   settle_immediates(pair);
   std::vector<Flight> back;
+  Status worn;
   pair.qp.reset(&back);
   if (!back.empty()) pair.lost_epoch = pair.qp.epoch();
   if (messages_ != nullptr && is_first(pair)) messages_->on_reset();
@@ -323,15 +329,31 @@ void VerbsPath::reset(Pair& pair, Instant now) {
   for (Flight& flight : back) {
     if (flight.immediate != 0 && flight.immediate <= pair.qp.words_out().counted()) {
       end(flight, Status());  // It had landed, and the target knows.
-    } else if (!flight.failure.ok()) {
+    } else if (!flight.failure.ok() && !flight.struck) {
       end(flight, flight.failure.with_peer(name_));
     } else if (flight.cancelled && flight.chunk.op == Operation::kRead) {
       end(flight, cancelled());  // Nothing of it can land at the peer.
     } else {
+      if (flight.struck) worn = strike(flight);
       pair.lost.push_back(std::move(flight));
     }
   }
   if (had_none && !pair.lost.empty() && now != Instant::max()) pair.stuck_at = now + shared_.options.patience;
+  if (!worn.ok()) go_down(link_failure("a queue pair broke at the same operation again and again").because(worn));
+}
+
+/// The queue pair broke at it, so another may carry it. What the peer's device calls invalid each time fails, once
+/// nothing of it can land; of other causes the path is at fault, and the one to give up with is returned.
+Status VerbsPath::strike(Flight& flight) {
+  const std::uint32_t count = ++struck_[flight.chunk.cookie];
+  flight.struck = false;
+  const Status why = std::exchange(flight.failure, Status());
+  if (why.scope() != Scope::kRequest) return count < kStrikesMax ? Status() : why;
+  if (count <= kPostedAgainMax) return {};
+  flight.failure = Status(why.code(), base::format("it was posted {} times, and failed each time", count))
+                       .with_scope(Scope::kRequest)
+                       .because(why);
+  return {};
 }
 
 std::size_t VerbsPath::end_quiet(Pair& pair, Instant now) {
@@ -346,6 +368,8 @@ void VerbsPath::fenced(Pair& pair) {
   for (Flight& flight : pair.lost) {
     if (flight.cancelled) {
       end(flight, cancelled());
+    } else if (!flight.failure.ok()) {
+      end(flight, flight.failure.with_peer(name_));
     } else {
       again_.push_back(std::move(flight));
     }
@@ -354,12 +378,12 @@ void VerbsPath::fenced(Pair& pair) {
   pair.stuck_at = Instant::max();
 }
 
-void VerbsPath::report_ready(Pair& pair) {
+void VerbsPath::report_ready(Pair& pair, Instant now) {
   ++ready_;
   pair.qp.on_ready();
+  pair.trial.begin(now, pair.qp.carried());
   pair.failures = 0;
   pair.cause = Status();
-  pair.backoff.reset(Instant::max());
   lost_since_ = Instant::max();
   if (state_ != PathState::kConnecting) return;
   state_ = PathState::kUp;
@@ -370,6 +394,19 @@ void VerbsPath::report_ready(Pair& pair) {
   if (messages_ == nullptr) return;
   messages_->allow();
   messages_->deliver();
+}
+
+/// One that carries nothing is not mended by being ready: its pauses grow on, and are not for ever.
+void VerbsPath::report_lost(Pair& pair, Instant now) {
+  if (--ready_ == 0) lost_since_ = now;
+  if (messages_ != nullptr && is_first(pair)) messages_->on_lost();
+  // Without a cause the peer ended it, and counts itself. A cancelled operation or a wrong key say nothing against it.
+  const bool excused = pair.cause.ok() || pair.cause.code() == Code::kCancelled || pair.cause.code() == Code::kDenied;
+  if (pair.trial.end({.at = now, .carried = pair.qp.carried(), .was_idle = pair.qp.is_idle(), .excused = excused})) {
+    pair.backoff.reset(Instant::max());
+  } else if (std::ranges::all_of(pairs_, [](const auto& each) { return each->trial.failed() >= kTrialsMax; })) {
+    go_down(link_failure("queue pairs break as soon as they are ready").because(pair.cause));
+  }
 }
 
 /// A path that never came up does not try for ever: the agent has other backends.

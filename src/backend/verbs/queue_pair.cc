@@ -35,9 +35,7 @@ bool is_own_fault(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_LOC_LEN_ERR:
     case IBV_WC_LOC_PROT_ERR:
-    case IBV_WC_REM_INV_REQ_ERR:
     case IBV_WC_REM_ACCESS_ERR:
-    case IBV_WC_REM_OP_ERR:
       return true;
     default:
       return false;
@@ -246,7 +244,7 @@ std::uint64_t QueuePair::number_of(std::uint32_t slot, bool last) const {
 std::uint32_t QueuePair::take_slot(const Chunk& chunk) {
   const std::uint32_t index = free_.back();
   free_.pop_back();
-  slots_[index].flight = {.chunk = chunk, .cancelled = false, .failure = {}, .immediate = 0};
+  slots_[index].flight = {.chunk = chunk, .cancelled = false, .struck = false, .failure = {}, .immediate = 0};
   slots_[index].used = true;
   slots_[index].failed = false;
   ++used_;
@@ -534,6 +532,14 @@ Completed QueuePair::on_message(const ibv_wc& wc, std::uint32_t low) {
   return result;
 }
 
+void QueuePair::note_failure(Flight& flight, const ibv_wc& wc, bool is_first) const {
+  const bool own = is_own_fault(wc.status);
+  const bool strikes = is_first && wc.status != IBV_WC_WR_FLUSH_ERR && flight.failure.ok();
+  if (!own && !strikes) return;
+  flight.failure = failure_of(wc);
+  flight.struck = !own;
+}
+
 Completed QueuePair::on_completion(const ibv_wc& wc) {
   Completed result;
   if (wc.wr_id >> 32 != epoch_ || qp_ == nullptr) return result;  // Of an earlier life.
@@ -544,7 +550,8 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   const bool good = wc.status == IBV_WC_SUCCESS;
   // Datagrams go on behind one that was at fault itself; where a device does not, the others come back flushed.
   const bool breaks = !good && (!object_->is_unordered() || index == kProbeSlot || !is_own_fault(wc.status));
-  if (breaks && fault_.ok()) fault_ = failure_of(wc);
+  const bool is_first = breaks && fault_.ok();
+  if (is_first) fault_ = failure_of(wc);
   if (breaks) {
     result.kind = Completed::Kind::kFault;
     result.cause = fault_;
@@ -556,7 +563,7 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   }
   if (index >= slots_.size() || !slots_[index].used) return result;
   Slot& slot = slots_[index];
-  if (is_own_fault(wc.status)) slot.flight.failure = failure_of(wc);
+  if (!good) note_failure(slot.flight, wc, is_first);
   if ((low & kLastBit) == 0) return result;
   slot.failed = slot.failed || breaks;
   if (--slot.to_tell > 0) return result;

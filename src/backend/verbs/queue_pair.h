@@ -51,7 +51,8 @@ struct RemoteKey {
 struct Flight {
   Chunk chunk;
   bool cancelled = false;
-  Status failure;               ///< Its own fault: it must not be posted again.
+  bool struck = false;          ///< The queue pair broke at it, which `failure` tells; it may be posted again.
+  Status failure;               ///< Else its own fault: it must not be posted again.
   std::uint64_t immediate = 0;  ///< Number of the word that tells of it (proto/immediate.h); 0: none does.
 };
 
@@ -129,6 +130,11 @@ class QueuePair {
   }
   std::uint64_t bytes_posted() const { return bytes_posted_; }  ///< Not ended yet: its load.
   std::uint32_t in_flight() const { return used_; }
+  bool is_idle() const { return used_ == 0 && failed_.empty(); }
+  /// Grows with everything that went through it in either direction.
+  std::uint64_t carried() const {
+    return flow_.operations + flow_.messages_out + flow_.messages_in + words_in_.counted();
+  }
   /// It is ready; the first time is no reconnect.
   void on_ready();
   const QueuePairFlow& flow() const { return flow_; }
@@ -159,6 +165,7 @@ class QueuePair {
   void free_slot(std::uint32_t index);
   std::uint64_t number_of(std::uint32_t slot, bool last) const;
   Status failure_of(const ibv_wc& wc) const;
+  void note_failure(Flight& flight, const ibv_wc& wc, bool is_first) const;
   Status never_fits(const Chunk& chunk) const;
   Completed on_message(const ibv_wc& wc, std::uint32_t low);
   void count(std::uint64_t QueuePairFlow::*what, std::uint64_t by = 1);
@@ -198,7 +205,9 @@ class QueuePair {
   bool from_gpu_ = false;        ///< The chunk that is being staged has bytes that the CPU cannot read.
 };
 
-/// Whether the chunk itself is at fault (keys, rights, bounds), and not the connection.
+/// Whether the chunk itself is at fault (its memory here, its key), and not the connection. That the peer's device
+/// calls a request invalid is no such verdict: rights, bounds and lengths were looked at before it was posted, and
+/// Soft-RoCE answers so, under load, to requests that are right.
 bool is_own_fault(ibv_wc_status status);
 std::string_view to_string(ibv_wc_status status);
 

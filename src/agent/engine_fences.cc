@@ -33,9 +33,10 @@ std::vector<std::size_t> Engine::fence_order(Session& session, LostPath& lost) {
   const auto works = [&](std::size_t i) {
     return std::ranges::any_of(session.paths, [i](const PathEntry& each) { return each.backend == i && each.agreed; });
   };
-  std::ranges::stable_partition(order, works);
-  if (!order.empty())
-    std::ranges::rotate(order, order.begin() + lost.tries++ % static_cast<std::ptrdiff_t>(order.size()));
+  std::stable_partition(order.begin(), order.end(), works);
+  if (order.empty()) return order;
+  const std::ptrdiff_t first = lost.tries++ % static_cast<std::ptrdiff_t>(order.size());
+  std::rotate(order.begin(), order.begin() + first, order.end());
   return order;
 }
 

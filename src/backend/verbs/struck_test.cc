@@ -147,6 +147,18 @@ TEST_F(Trials, OneThatCarriesInBetweenIsMendedAtOnceEachTime) {
   EXPECT_TRUE(a->down.empty());
 }
 
+TEST_F(Trials, OperationsThatAreAtFaultThemselvesDoNotCountAgainstIt) {
+  start();
+  connect();
+  for (std::uint64_t cookie = 1; cookie <= 20; ++cookie) {
+    ASSERT_TRUE(run_slow([&] { return to_b->counters().queue_pairs.at(0).state == "ready"; })) << to_b->describe();
+    fabric.fail_next_with(IBV_WC_LOC_PROT_ERR);
+    write(cookie, 0);
+    ASSERT_TRUE(run_slow([&] { return is_done(cookie); })) << cookie;
+  }
+  EXPECT_TRUE(a->down.empty() && b->down.empty());
+}
+
 TEST_F(Trials, CancellingDoesNotCountAgainstIt) {
   start();
   connect();

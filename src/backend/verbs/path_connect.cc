@@ -402,8 +402,7 @@ void VerbsPath::report_lost(Pair& pair, Instant now) {
   if (messages_ != nullptr && is_first(pair)) messages_->on_lost();
   // Without a cause the peer ended it, and counts itself. A cancelled operation, or one that is at fault itself, says
   // nothing against it.
-  const bool excused =
-      pair.cause.ok() || pair.cause.code() == Code::kCancelled || pair.cause.scope() == Scope::kRequest;
+  const bool excused = pair.cause.ok() || pair.cause.code() == Code::kCancelled || pair.qp.is_fault_own();
   if (pair.trial.end({.at = now, .carried = pair.qp.carried(), .was_idle = pair.qp.is_idle(), .excused = excused})) {
     pair.backoff.reset(Instant::max());
   } else if (std::ranges::all_of(pairs_, [](const auto& each) { return each->trial.failed() >= kTrialsMax; })) {

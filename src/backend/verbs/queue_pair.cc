@@ -133,6 +133,7 @@ Status QueuePair::make(std::uint32_t epoch, base::Rng& rng, std::span<const Gid>
   gid_ = lane_.nic->gid_for(peer);
   lid_ = lane_.nic->address().lid;
   fault_ = Status();
+  is_fault_own_ = false;
   begin_immediates(0, 0);
   return object_->init(qp_, rng);
 }
@@ -551,7 +552,10 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   // Datagrams go on behind one that was at fault itself; where a device does not, the others come back flushed.
   const bool breaks = !good && (!object_->is_unordered() || index == kProbeSlot || !is_own_fault(wc.status));
   const bool is_first = breaks && fault_.ok();
-  if (is_first) fault_ = failure_of(wc);
+  if (is_first) {
+    fault_ = failure_of(wc);
+    is_fault_own_ = index != kProbeSlot && is_own_fault(wc.status);
+  }
   if (breaks) {
     result.kind = Completed::Kind::kFault;
     result.cause = fault_;

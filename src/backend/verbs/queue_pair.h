@@ -130,6 +130,8 @@ class QueuePair {
   }
   std::uint64_t bytes_posted() const { return bytes_posted_; }  ///< Not ended yet: its load.
   std::uint32_t in_flight() const { return used_; }
+  /// Whether it broke at an operation that was at fault itself.
+  bool is_fault_own() const { return is_fault_own_; }
   bool is_idle() const { return used_ == 0 && failed_.empty(); }
   /// Grows with everything that went through it in either direction.
   std::uint64_t carried() const {
@@ -190,6 +192,7 @@ class QueuePair {
   QueuePairFlow flow_;
   proto::ImmediateSender words_out_;
   proto::ImmediateCounter words_in_;
+  bool is_fault_own_ = false;
   Status fault_;  ///< The first error since the last reset: the cause of all flushes.
 
   std::vector<Slot> slots_;

@@ -159,6 +159,25 @@ TEST_F(Trials, OperationsThatAreAtFaultThemselvesDoNotCountAgainstIt) {
   EXPECT_TRUE(a->down.empty() && b->down.empty());
 }
 
+// Each operation fails by itself after three posts; the path must not be made anew for ever meanwhile.
+TEST_F(Trials, APeerThatCallsAllOperationsInvalidIsGivenUp) {
+  start();
+  connect();
+  fabric.fail_bytes_with(IBV_WC_REM_INV_REQ_ERR);
+  std::uint64_t cookie = 0;
+  ASSERT_TRUE(run_slow([&] {
+    if (!a->down.empty()) return true;
+    if (cookie != 0 && !is_done(cookie)) return false;
+    pieces.push_back({a->memory.data(), 0, 4096});
+    const Chunk made = chunk(Operation::kWrite, {&pieces.back(), 1}, cookie + 1);
+    cookie += to_b->submit({&made, 1}, now).taken;
+    return false;
+  })) << to_b->describe();
+  EXPECT_LE(cookie, 4u) << "of eight trials in a row, three for each";
+  EXPECT_NE(a->down[0].to_string().find("remote invalid request"), std::string::npos) << a->down[0].to_string();
+  a->port->release_path(to_b);
+}
+
 TEST_F(Trials, CancellingDoesNotCountAgainstIt) {
   start();
   connect();

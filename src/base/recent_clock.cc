@@ -1,40 +1,12 @@
 #include "base/recent_clock.h"
 
-#include <array>
-#include <string_view>
-
-#include "base/small_file.h"
-
 namespace hawser::base {
-namespace {
 
-/// The kernel takes these sources only after it has found the counter to be steady and the same on all cores.
-bool is_by_counter(std::string_view source) {
-  return source == "tsc" || source == "kvm-clock" || source == "hyperv_clocksource_tsc_page";
-}
-
-}  // namespace
-
-bool counter_keeps_time() noexcept {
-#if defined(__x86_64__)
-  constexpr bool kIsRead = true;
-#else
-  constexpr bool kIsRead = false;  // Other processors' counters mostly run too slowly to tell so little time.
-#endif
-  static const bool keeps = [] {
-    std::array<char, kSmallFileMax> room;
-    return kIsRead &&
-           is_by_counter(read_small_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", room));
-  }();
-  return keeps;
-}
-
-RecentClock::RecentClock(const Clock& clock)
-    : clock_(clock), counts_(&clock == &Clock::steady() && counter_keeps_time()) {}
+// For clocks that are not the system's the counter says nothing.
+RecentClock::RecentClock(const Clock& clock) : clock_(clock), fresh_(&clock == &Clock::steady() ? kFreshTicks : 0) {}
 
 Instant RecentClock::read() {
-  if (counts_) read_at_ = counter_ticks();
-  reuses_ = 0;
+  fresh_.begin();
   last_ = clock_.now();
   return last_;
 }

@@ -12,17 +12,9 @@
 
 #include <hawser/time.h>
 
+#include "base/short_while.h"
+
 namespace hawser::base {
-
-/// Whether the system keeps its time by the processor's counter, so that reading it is cheap and it does not stop.
-bool counter_keeps_time() noexcept;
-
-/// The processor's counter; 0 where none is used.
-#if defined(__x86_64__)
-inline std::uint64_t counter_ticks() { return __builtin_ia32_rdtsc(); }
-#else
-inline std::uint64_t counter_ticks() { return 0; }
-#endif
 
 class RecentClock {
  public:
@@ -30,25 +22,18 @@ class RecentClock {
   explicit RecentClock(const Clock& clock);
 
   /// The time, at most kStale ago. Never goes back.
-  Instant now() {
-    if (!counts_ || reuses_ == kReusesMax || counter_ticks() - read_at_ >= kFreshTicks) return read();
-    ++reuses_;
-    return last_;
-  }
+  Instant now() { return fresh_.lasts() ? last_ : read(); }
 
   /// How old an answer may be: what kFreshTicks are where the counter runs at 1 GHz. None runs slower.
   static constexpr Duration kStale = std::chrono::nanoseconds(1024);
 
  private:
   static constexpr std::uint64_t kFreshTicks = 1024;
-  static constexpr std::uint32_t kReusesMax = 64;  ///< So that a counter that stands still stops nothing.
 
   Instant read();
 
   const Clock& clock_;
-  const bool counts_;
-  std::uint32_t reuses_ = kReusesMax;
-  std::uint64_t read_at_ = 0;
+  ShortWhile fresh_;
   Instant last_;
 };
 

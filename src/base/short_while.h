@@ -7,9 +7,17 @@
 
 #include <cstdint>
 
-#include "base/recent_clock.h"
-
 namespace hawser::base {
+
+/// Whether the system keeps its time by the processor's counter, so that reading it is cheap and it does not stop.
+bool counter_keeps_time() noexcept;
+
+/// The processor's counter; 0 where none is used.
+#if defined(__x86_64__)
+inline std::uint64_t counter_ticks() { return __builtin_ia32_rdtsc(); }
+#else
+inline std::uint64_t counter_ticks() { return 0; }
+#endif
 
 class ShortWhile {
  public:

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <hawser/time.h>
+
 namespace hawser::base {
 namespace {
 

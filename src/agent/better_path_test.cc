@@ -101,6 +101,30 @@ TEST_F(BetterPath, IsTriedInPausesThatGrow) {
   EXPECT_LE(device_->opened - before, 5) << "pauses of 1, 2, 4 s, less up to a half";
 }
 
+TEST_F(BetterPath, OneThatBreaksOnceAgreedUponIsNoneToBeginWith) {
+  device_->is_brittle = true;
+  EXPECT_FALSE(goes_by_device()) << "the lesser one has its turn";
+}
+
+TEST_F(BetterPath, OneThatBreaksOnceAgreedUponIsTriedInPausesThatGrow) {
+  ASSERT_TRUE(goes_by_device());
+  device_->is_brittle = true;
+  device_->is_away = true;
+  ASSERT_TRUE(eventually_by_device(false));
+  device_->is_away = false;
+  const int before = device_->opened;
+  const auto end = std::chrono::steady_clock::now() + 6s;
+  while (std::chrono::steady_clock::now() < end) {
+    static_cast<void>(here_.poll());
+    std::this_thread::yield();
+  }
+  EXPECT_GE(device_->opened - before, 1);
+  EXPECT_LE(device_->opened - before, 3) << "pauses of 1, 2, 4, 8 s, less up to a half";
+  device_->is_brittle = false;
+  ASSERT_TRUE(peer_.reconnect().ok());
+  EXPECT_TRUE(eventually_by_device(true));
+}
+
 TEST_F(BetterPath, ReconnectTriesItAtOnce) {
   ASSERT_TRUE(goes_by_device());
   EXPECT_TRUE(peer_.reconnect().ok());

@@ -162,7 +162,9 @@ class Engine {
   void on_fenced(Session& session, const base::Id128& lost);
   std::size_t seek_better(Session& session, Instant now);
   std::size_t let_go(Session& session, Instant now);
-  void on_path_agreed(Session& session, Instant now);
+  void on_path_agreed(Session& session, PathEntry& entry, Instant now);
+  void judge_trial(Session& session, PathEntry& entry, Instant now);
+  proto::BackoffOptions pauses_before_opening(const Session& session) const;
   PathEntry* route_in_force(const Route& route, Session& session);
 
   // engine_at_once.cc

@@ -64,12 +64,38 @@ void Engine::reconnect(Session& session, Instant now) {
   earliest_timer_ = now;
 }
 
-void Engine::on_path_agreed(Session& session, Instant now) {
+void Engine::on_path_agreed(Session& session, PathEntry& entry, Instant now) {
   ++session.paths_agreed;
   session.fruitless.clear();
+  entry.trial.begin(now, entry.carried);
   if (is_better_missing(session)) return seek_better_later(session, now);
   session.better_at = Instant::max();
-  session.better_backoff.reset();
+}
+
+/// That a path was agreed upon says little: a device may break whenever it is used. Only after one that worked do pauses
+/// begin anew.
+void Engine::judge_trial(Session& session, PathEntry& entry, Instant now) {
+  const bool worked =
+      entry.agreed && entry.trial.end({.at = now, .carried = entry.carried, .was_idle = entry.errors == 0});
+  if (worked) {
+    session.trials_failed = 0;
+    session.better_backoff.reset();
+    return;
+  }
+  ++session.trials_failed;
+  session.fruitless.resize(backends_.size(), false);
+  session.fruitless[entry.backend] = true;
+}
+
+/// Longer after each path in a row that did not work, and still with time for some tries before the peer is given up.
+proto::BackoffOptions Engine::pauses_before_opening(const Session& session) const {
+  constexpr std::uint32_t kDoublingsMax = 16;
+  constexpr int kTriesAtLeast = 8;
+  proto::BackoffOptions pauses;
+  const Duration grown = pauses.first * (1 << std::min(session.trials_failed, kDoublingsMax));
+  pauses.first = std::max(pauses.first, std::min(grown, core_.options.peer_timeout / kTriesAtLeast));
+  pauses.longest = std::max(pauses.longest, pauses.first);
+  return pauses;
 }
 
 /// The path that a plan took before, unless another was agreed upon since: that may be better.

@@ -209,7 +209,8 @@ void Engine::on_message(const backend::PortEvent& event, Instant now) {
   if (!status.ok()) {
     // The path breaks below.
   } else if (wire::is_reliable(envelope->kind)) {
-    const PathEntry* entry = session->find(event.path);
+    PathEntry* const entry = session->find(event.path);
+    if (entry != nullptr) ++entry->carried;
     const bool lossless = entry != nullptr && backends_[entry->backend].traits->lossless;
     switch (session->link_in.on_receive(envelope->seq, event.bytes.size(), lossless)) {
       case proto::Received::kDeliver:
@@ -300,7 +301,7 @@ Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcom
   session.peer_number = welcome.session;
   if (!std::exchange(entry.agreed, true)) {
     on_fenced(session, entry.supersedes);  // One of another backend was dropped before the peer greeted.
-    on_path_agreed(session, now);
+    on_path_agreed(session, entry, now);
   }
   if (entry.greeted) entry.welcome_sent = false;  // It lost its control path and greets again: it waits for an answer.
   entry.greeted = true;

@@ -69,7 +69,7 @@ void Engine::act(Session& session, SessionAction action, const Status& cause, In
       break;
     case SessionAction::kArmDeadline:
       session.connect_deadline = now + core_.options.peer_timeout;
-      session.backoff.emplace(proto::BackoffOptions{}, session.connect_deadline);
+      session.backoff.emplace(pauses_before_opening(session), session.connect_deadline);
       session.tried = session.fruitless;
       earliest_timer_ = std::min(earliest_timer_, session.connect_deadline);
       break;
@@ -265,10 +265,7 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   const bool was_control = entry->serial == session->control_serial;
   if (was_up) session->last_session = entry->session;
   if (was_up) on_lost(*session, *entry, now);
-  if (was_up && !entry->agreed) {
-    session->fruitless.resize(backends_.size(), false);
-    session->fruitless[backend] = true;
-  }
+  if (was_up) judge_trial(*session, *entry, now);
   session->paths.erase(session->paths.begin() + (entry - session->paths.data()));
   release(backend, event.path);
   session->failed[backend] = event.status;

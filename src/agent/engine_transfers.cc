@@ -313,13 +313,14 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
                           std::memory_order_relaxed);
   }
   Session& its_session = session(slot.plan->peer);
-  note_unsettled(its_session.find(event.path), slot, event.status);
+  PathEntry* const entry = its_session.find(event.path);
+  if (entry != nullptr && event.status.ok()) ++entry->carried;
+  note_unsettled(entry, slot, event.status);
   if (slot.ending) {
     if (slot.in_flight == 0) end_quiet(slot, now);
     return;
   }
   if (!event.status.ok()) {
-    PathEntry* const entry = its_session.find(event.path);
     if (entry != nullptr) ++entry->errors;
     const bool other_path = needs_other_path(event.status);
     if (!other_path && !can_go_again(event.status)) {

@@ -26,6 +26,7 @@
 #include "proto/credit.h"
 #include "proto/link.h"
 #include "proto/peer_state.h"
+#include "proto/trial.h"
 #include "wire/atomic.h"
 
 namespace hawser::agent {
@@ -56,6 +57,9 @@ struct PathEntry {
   std::uint64_t peer_received = 0;  ///< What that Welcome said.
   Refusals refused;                 ///< What this path cannot carry.
   std::uint64_t errors = 0, retries = 0;
+  std::uint64_t carried =
+      0;               ///< Chunks that it ended well, messages of the session that came on it: proof that it works.
+  proto::Trial trial;  ///< From when it was agreed upon.
   std::unique_ptr<PathTimes> times;  ///< From the first transfer that was timed on.
 };
 
@@ -107,8 +111,9 @@ struct Session {
   // Paths, in the order of preference of their backends.
   std::vector<PathEntry> paths;
   std::vector<bool> tried;  ///< Backends tried since the last success.
-  /// Backends whose path came up and was lost before it was agreed upon: others are tried first, or after a pause.
+  /// Backends whose last path came up and was lost before it had worked: others are tried first, or after a pause.
   std::vector<bool> fruitless;
+  std::uint32_t trials_failed = 0;       ///< Paths in a row that were lost before they had worked.
   std::map<std::size_t, Status> failed;  ///< By backend: why its last attempt failed. For explain.
   Status last_failure;
   base::Id128 last_session;    ///< To be superseded by the next path.

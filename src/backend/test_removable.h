@@ -21,6 +21,7 @@ namespace hawser::backend {
 
 struct Removable {
   std::atomic<bool> is_away = false;
+  std::atomic<bool> is_brittle = false;      ///< Each path ends once the first message has come by it.
   std::atomic<int> opened = 0;               ///< Attempts to open a path.
   bool counts_bytes = false;                 ///< Set before the backend opens: asking each path in each turn costs.
   std::atomic<std::uint64_t> bytes_out = 0;  ///< Where they are counted: of the paths that are there, at the last turn.
@@ -40,14 +41,14 @@ class RemovablePort final : public WrappedPort {
   }
   void release_path(Path* path) override {
     std::erase(paths_, path);
+    std::erase(broken_, path);
     WrappedPort::release_path(path);
   }
   std::size_t turn(Instant now, const TurnBudget& budget) override {
     if (device_->counts_bytes) count_bytes();
-    if (device_->is_away) {
-      for (Path* path : paths_) {
-        if (path->state() != PathState::kDown) path->give_up(gone());
-      }
+    const std::vector<Path*>& ending = device_->is_away ? paths_ : broken_;
+    for (Path* path : ending) {
+      if (path->state() != PathState::kDown) path->give_up(gone());
     }
     return WrappedPort::turn(now, budget);
   }
@@ -56,13 +57,14 @@ class RemovablePort final : public WrappedPort {
     for (const PortEvent& event : out.first(count)) {  // Those that a peer opened are heard of here.
       const bool is_new = event.kind == PortEvent::Kind::kPathUp && std::ranges::count(paths_, event.path) == 0;
       if (is_new) paths_.push_back(event.path);
+      if (device_->is_brittle && event.kind == PortEvent::Kind::kMessage) broken_.push_back(event.path);
     }
     return count;
   }
   bool prepare_sleep() override {
     // One that came up in this turn must end in the next.
-    const bool is_over = std::ranges::all_of(
-        paths_, [this](const Path* path) { return !device_->is_away || path->state() == PathState::kDown; });
+    const bool is_over = std::ranges::all_of(device_->is_away ? paths_ : broken_,
+                                             [](const Path* path) { return path->state() == PathState::kDown; });
     return is_over && WrappedPort::prepare_sleep();
   }
 
@@ -76,6 +78,7 @@ class RemovablePort final : public WrappedPort {
 
   const std::shared_ptr<Removable> device_;
   std::vector<Path*> paths_;
+  std::vector<Path*> broken_;  ///< Of these, those that end in the next turn.
 };
 
 class RemovableBackend final : public WrappedBackend {

@@ -60,10 +60,12 @@ FileServerCounters FileServer::counters() const {
           .refused = refused_,
           .bytes_read = bytes_read_,
           .bytes_written = bytes_written_,
-          .files_written = files_written_};
+          .files_written = files_written_,
+          .listings = listings_.kept()};
 }
 
 std::size_t FileServer::take_requests() {
+  forget_gone();
   std::size_t taken = 0;
   for (;; ++taken) {
     const base::MutexLock lock(mutex_);
@@ -73,6 +75,19 @@ std::size_t FileServer::take_requests() {
     queue_.push_back(*std::move(message));
     wake_.notify_one();
   }
+}
+
+void FileServer::forget_gone() {
+  std::vector<Incarnation> gone;
+  {
+    const base::MutexLock lock(mutex_);
+    std::erase_if(clients_, [&](const auto& entry) {
+      const bool is_gone = entry.second.state() == PeerState::kDown;
+      if (is_gone) gone.push_back(entry.first);
+      return is_gone;
+    });
+  }
+  for (const Incarnation& client : gone) listings_.drop(client);
 }
 
 void FileServer::work(std::size_t number) {
@@ -118,7 +133,7 @@ Result<Json> FileServer::answer(std::size_t number, const Message& message, cons
   const std::string op = request.json.at("op").get<std::string>();
   if (op == "hello") return hello(message, request);
   if (op == "stat") return stat(request.json);
-  if (op == "list") return list(message.peer.incarnation(), request.json);
+  if (op == "list") return list(message.peer, request.json);
   if (op == "hash") return hash(number, request.json);
   if (op == "begin") return begin(message.peer, request.json);
   if (op == "write") return write(number, message.peer, request.json);
@@ -133,9 +148,6 @@ Result<Json> FileServer::hello(const Message& message, const FileMessage& reques
   HAWSER_TRY_ASSIGN(const Peer peer, agent_.add_peer(std::string_view(request.tail)));
   if (peer.incarnation() != message.peer.incarnation()) return Status(Code::kDenied, "that card is another agent's");
   const base::MutexLock lock(mutex_);
-  if (clients_.size() >= kClientsMax) {
-    std::erase_if(clients_, [](const auto& entry) { return entry.second.state() == PeerState::kDown; });
-  }
   if (clients_.size() >= kClientsMax)
     return Status(Code::kBusy, fmt::format("{} clients are here already", kClientsMax));
   clients_[peer.incarnation()] = peer;
@@ -164,14 +176,15 @@ Result<Json> FileServer::stat(const Json& request) {
               {"size", facts.size}, {"mode", facts.mode},        {"mtime_ns", facts.mtime_ns}};
 }
 
-Result<Json> FileServer::list(const Incarnation& client, const Json& request) {
+Result<Json> FileServer::list(const Peer& who, const Json& request) {
+  HAWSER_TRY_ASSIGN(const Peer peer, client(who));
   HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
   const auto from = request.value("from", std::size_t{0});
   const auto walk = [&]() -> Result<std::vector<ListedFile>> {
     HAWSER_TRY_ASSIGN(const base::Fd folder, open_beneath(root_.get(), path, O_RDONLY | O_DIRECTORY));
     return walk_folder(folder.get(), path);
   };
-  HAWSER_TRY_ASSIGN(const Listing files, listings_.get(client, path, from, walk));
+  HAWSER_TRY_ASSIGN(const Listing files, listings_.get(peer.incarnation(), path, from, walk));
   Json listed = Json::array();
   std::size_t bytes = 0, at = from;
   for (; at < files->size() && bytes < kListBytes; ++at) {
@@ -179,7 +192,8 @@ Result<Json> FileServer::list(const Incarnation& client, const Json& request) {
     bytes += listed.back().dump().size();
   }
   const bool more = at < files->size();
-  if (!more) listings_.drop(client, path);
+  // Of one that went while its folder was walked nobody else lets go.
+  if (!more || peer.state() == PeerState::kDown) listings_.drop(peer.incarnation(), path);
   return Json{{"files", std::move(listed)}, {"more", more}};
 }
 

@@ -27,6 +27,7 @@ namespace hawser::cli {
 
 struct FileServerCounters {
   std::uint64_t requests = 0, refused = 0, bytes_read = 0, bytes_written = 0, files_written = 0;
+  std::size_t listings = 0;  ///< Kept at the moment, for clients that have not asked for all of their pages.
 };
 
 class FileServer {
@@ -34,7 +35,7 @@ class FileServer {
   static Result<std::unique_ptr<FileServer>> open(Agent& agent, const std::string& folder, bool writable);
   ~FileServer();
 
-  /// Takes what came in. Returns how many requests.
+  /// Takes what came in, and lets go of what is kept for clients that are gone. Returns how many requests.
   std::size_t take_requests();
   FileServerCounters counters() const;
 
@@ -46,12 +47,13 @@ class FileServer {
   FileServer(Agent& agent, base::Fd root, Region buffers, bool writable)
       : agent_(agent), root_(std::move(root)), buffers_(std::move(buffers)), writable_(writable) {}
 
+  void forget_gone();
   void work(std::size_t number);
   void serve(std::size_t number, const Message& message);
   Result<Json> answer(std::size_t number, const Message& message, const FileMessage& request, bool* answered);
   Result<Json> hello(const Message& message, const FileMessage& request);
   Result<Json> stat(const Json& request);
-  Result<Json> list(const Incarnation& client, const Json& request);
+  Result<Json> list(const Peer& who, const Json& request);
   Result<Json> hash(std::size_t number, const Json& request);
   Status read(std::size_t number, const Peer& from, const Json& request);
   Result<Json> begin(const Peer& from, const Json& request);

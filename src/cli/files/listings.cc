@@ -47,4 +47,14 @@ void Listings::drop(const Incarnation& client, const std::string& path) {
   kept_.remove_if([&](const Kept& each) { return each.client == client && each.path == path; });
 }
 
+void Listings::drop(const Incarnation& client) {
+  const base::MutexLock lock(mutex_);
+  kept_.remove_if([&](const Kept& each) { return each.client == client; });
+}
+
+std::size_t Listings::kept() const {
+  const base::MutexLock lock(mutex_);
+  return kept_.size();
+}
+
 }  // namespace hawser::cli

@@ -42,6 +42,9 @@ class Listings {
   Result<Listing> get(const Incarnation& client, const std::string& path, std::size_t from, const Walk& walk);
   /// The client has the last page.
   void drop(const Incarnation& client, const std::string& path);
+  /// The client is gone, and asks for no other page of anything.
+  void drop(const Incarnation& client);
+  std::size_t kept() const;
 
  private:
   struct Kept {
@@ -50,7 +53,7 @@ class Listings {
     Listing files;
   };
 
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
   std::list<Kept> kept_ HAWSER_GUARDED_BY(mutex_);  ///< The one asked for last is first.
 };
 

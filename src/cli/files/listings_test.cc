@@ -73,6 +73,19 @@ TEST_F(Listed, ThoseAskedForLongestAgoAreWalkedAgain) {
   EXPECT_EQ(walks_, 1u);
 }
 
+TEST_F(Listed, ThoseOfAClientThatIsGoneGoTogether) {
+  for (const char* path : {"a", "b"}) {
+    (void)listings_.get(client(1), path, 0, walk_).value();
+    (void)listings_.get(client(2), path, 0, walk_).value();
+  }
+  listings_.drop(client(1));
+  EXPECT_EQ(listings_.kept(), 2u);
+  walks_ = 0;
+  (void)listings_.get(client(2), "a", 1, walk_).value();
+  (void)listings_.get(client(2), "b", 1, walk_).value();
+  EXPECT_EQ(walks_, 0u);
+}
+
 TEST(WalkFolder, RegularFilesInOrder) {
   const base::TestFolder folder("hawser-listing");
   std::filesystem::create_directories(folder.path() + "/b/c");

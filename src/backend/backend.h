@@ -213,6 +213,9 @@ class Path {
   virtual void give_up(const Status& why) { static_cast<void>(why); }
   /// What waits for another attempt is tried now.
   virtual void reconnect(Instant now) { static_cast<void>(now); }
+  /// Somebody waits for the peer beyond what this path itself has in flight: until told otherwise, a failure detector
+  /// judges the peer at the pace of a busy path. For a path that serves another one as its control stream.
+  virtual void set_awaited(bool awaited, Instant now) { static_cast<void>(awaited), static_cast<void>(now); }
   /// The queue pair that would take `piece` now. kUnsupported: this kind of path has none; kNotFound: none is ready.
   virtual Result<QueuePairView> queue_pair(const Binding& target, const Piece& piece) const {
     static_cast<void>(target), static_cast<void>(piece);

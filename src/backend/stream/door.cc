@@ -33,7 +33,7 @@ void StreamPort::admit(Instant now) {
     knock->owner.readable = true;
     knock->deadline = now + kKnockPatience;
     knock->shake->stream().owner = &knock->owner;
-    next_due_ = std::min(next_due_, knock->deadline);
+    shared_.next_due = std::min(shared_.next_due, knock->deadline);
     knocks_.push_back(std::move(knock));
   }
 }
@@ -100,7 +100,7 @@ Status StreamPort::open_session(Knock& knock, Instant now) {
   if (!hello.supersedes.is_zero()) supersede(hello);
   auto path = std::make_unique<StreamPath>(shared_);
   path->accept(std::move(knock.shake), now);
-  next_due_ = std::min(next_due_, path->next_deadline());
+  shared_.next_due = std::min(shared_.next_due, path->next_deadline());
   paths_.push_back(std::move(path));
   return Status();
 }

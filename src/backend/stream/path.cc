@@ -65,6 +65,14 @@ void StreamPath::cancel(std::uint64_t transfer) {
   machine_->cancel(transfer);
 }
 
+void StreamPath::set_awaited(bool awaited, Instant now) {
+  awaited_ = awaited;
+  if (phase_ != Phase::kUp) return;
+  detector_->set_busy(awaited_ || machine_->busy(), now);
+  // It may be idle and not turn before its next heartbeat, which is due earlier now.
+  shared_.next_due = std::min(shared_.next_due, next_deadline());
+}
+
 PathCounters StreamPath::counters() const {
   PathCounters counters;
   if (machine_.has_value()) {

@@ -41,9 +41,10 @@ struct PortShared {
   Network& network;
   EventQueue& events;
   FileDesk& files;
-  std::vector<StreamPath*>& active;  ///< Those that the next turn visits.
-  std::vector<iovec>& parts;         ///< Scratch for one call: kPartsMax once a path came up.
-  Instant small_until;               ///< Until then bulk moves in small steps, for small operations' sake.
+  std::vector<StreamPath*>& active;   ///< Those that the next turn visits.
+  std::vector<iovec>& parts;          ///< Scratch for one call: kPartsMax once a path came up.
+  Instant small_until;                ///< Until then bulk moves in small steps, for small operations' sake.
+  Instant next_due = Instant::max();  ///< When some path or knock has to be turned by itself.
   base::Rng rng;
 };
 
@@ -66,6 +67,7 @@ class StreamPath final : public Path {
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { go_down(why); }
+  void set_awaited(bool awaited, Instant now) override;
   PathCounters counters() const override;
   std::string describe() const override;
 
@@ -151,6 +153,7 @@ class StreamPath final : public Path {
   bool told_up_ = false;
   bool heard_ = false;  ///< Something came in this turn.
   bool skipped_bulk_ = false;
+  bool awaited_ = false;  ///< See Path::set_awaited.
   unsigned streams_ = 1;
   unsigned next_bulk_ = 0;  ///< Lane that goes first.
   unsigned ack_turns_ = 0;  ///< Turns that acknowledgements have waited.

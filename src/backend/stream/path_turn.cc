@@ -153,7 +153,7 @@ void StreamPath::take_goodbye(const ControlNews& news) {
 }
 
 void StreamPath::watch_peer(Instant now) {
-  detector_->set_busy(machine_->busy(), now);
+  detector_->set_busy(awaited_ || machine_->busy(), now);
   if (heard_) static_cast<void>(detector_->on_heard(now));
   const proto::DetectorAction action = detector_->poll(now);
   if (action.kind == proto::DetectorAction::Kind::kSendPing) {

@@ -478,5 +478,21 @@ TEST(StreamPort, AStoppedPeerIsReportedWithinThreeHeartbeats) {
   EXPECT_EQ(pair.a->done.size(), 1u);
 }
 
+TEST(StreamPort, OneThatIsAwaitedByOthersMeansIsJudgedAsABusyOne) {
+  for (const bool awaited : {true, false}) {
+    Pair pair;
+    pair.connect();
+    pair.run([] { return false; }, 1000);
+    pair.to_b->set_awaited(true, pair.now);
+    pair.to_b->set_awaited(awaited, pair.now);
+    const Instant stopped = pair.now;
+    for (pair.a->collect(pair.now); pair.a->down.empty(); pair.a->collect(pair.now)) {  // Asleep but for its deadlines.
+      pair.now = std::max(pair.now + std::chrono::microseconds(100), pair.a->port->next_deadline());
+      ASSERT_LT(pair.now, stopped + std::chrono::seconds(5));
+    }
+    EXPECT_EQ(pair.now - stopped < std::chrono::milliseconds(800), awaited);
+  }
+}
+
 }  // namespace
 }  // namespace hawser::backend::stream

@@ -44,7 +44,7 @@ Result<Path*> StreamPort::open_path(const PathTarget& target, Instant now) {
   auto path = std::make_unique<StreamPath>(shared_);
   HAWSER_TRY(path->open(target, now));
   paths_.push_back(std::move(path));
-  next_due_ = std::min(next_due_, paths_.back()->next_deadline());
+  shared_.next_due = std::min(shared_.next_due, paths_.back()->next_deadline());
   return paths_.back().get();
 }
 
@@ -69,7 +69,7 @@ std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   std::size_t work = 0;
   if (acceptable_) admit(now);
   if (!knocks_.empty()) work += turn_knocks(now);
-  if (now >= next_due_) wake_due(now);
+  if (now >= shared_.next_due) wake_due(now);
   work += serve_files(budget);
   if (!active_.empty()) work += turn_paths(now, budget);
   return work + (events_.empty() ? 0 : 1);
@@ -101,14 +101,14 @@ void StreamPort::look(Instant now) {
 }
 
 void StreamPort::wake_due(Instant now) {
-  next_due_ = Instant::max();
-  for (const auto& knock : knocks_) next_due_ = std::min(next_due_, knock->deadline);
+  shared_.next_due = Instant::max();
+  for (const auto& knock : knocks_) shared_.next_due = std::min(shared_.next_due, knock->deadline);
   for (const auto& path : paths_) {
     const Instant due = path->next_deadline();
     if (due <= now) {
       path->activate();
     } else {
-      next_due_ = std::min(next_due_, due);
+      shared_.next_due = std::min(shared_.next_due, due);
     }
   }
 }
@@ -126,7 +126,7 @@ std::size_t StreamPort::turn_paths(Instant now, const TurnBudget& budget) {
   for (std::size_t i = 0; i < count; ++i) {
     StreamPath* path = visiting_[(first_ + i) % count];
     work += path->turn(now, share);
-    next_due_ = std::min(next_due_, path->next_deadline());
+    shared_.next_due = std::min(shared_.next_due, path->next_deadline());
     if (path->wants_turns()) path->activate();
   }
   visiting_.clear();
@@ -145,7 +145,7 @@ void StreamPort::drop_silent_dead() {
 
 std::size_t StreamPort::poll(std::span<PortEvent> out) { return events_.poll(out); }
 
-Instant StreamPort::next_deadline() const { return next_due_; }
+Instant StreamPort::next_deadline() const { return shared_.next_due; }
 
 bool StreamPort::prepare_sleep() {
   has_slept_ = true;  // Also when it comes to nothing: there is news then.
@@ -177,7 +177,7 @@ void StreamPort::begin_close(Instant now) {
   for (auto& knock : knocks_) knock->shake->stream().close(true);
   knocks_.clear();
   for (auto& path : paths_) path->begin_close(now);
-  next_due_ = now;
+  shared_.next_due = now;
 }
 
 bool StreamPort::idle() const {

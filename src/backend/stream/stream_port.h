@@ -67,7 +67,6 @@ class StreamPort final : public Port {
   PortShared shared_;
   std::vector<std::unique_ptr<StreamPath>> paths_;
   std::vector<std::unique_ptr<Knock>> knocks_;
-  Instant next_due_ = Instant::max();
   Instant last_look_ = Instant::min();
   unsigned turns_since_look_ = 0;
   bool has_slept_ = true;   ///< Since the last look: what came meanwhile is not known.

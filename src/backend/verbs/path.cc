@@ -132,13 +132,16 @@ VerbsPath::Posted VerbsPath::post(const Flight& flight) {
 
 Submitted VerbsPath::submit(std::span<const Chunk> chunks, Instant now) {
   Submitted result;
-  if (state_ != PathState::kUp || !again_.empty() || ready_ == 0) return result;
+  if (state_ != PathState::kUp) return result;
+  held_back_ = ready_ == 0;
+  if (held_back_ || !again_.empty()) chunks = {};
   for (const Chunk& chunk : chunks) {
     if (post({.chunk = chunk, .cancelled = false, .struck = false, .failure = {}, .immediate = 0}) == Posted::kNoRoom)
       break;
     ++result.taken;
   }
   flush(now);
+  tell_awaited(now);
   return result;
 }
 
@@ -251,6 +254,17 @@ void VerbsPath::force_cancelled(Instant now) {
     fault(i, Status(Code::kCancelled, "an operation was cancelled and did not end by itself").with_scope(Scope::kPath),
           now);
   }
+}
+
+bool VerbsPath::is_awaited() const {
+  return held_back_ || !again_.empty() ||
+         std::ranges::any_of(pairs_, [](const auto& pair) { return !pair->qp.is_idle() || !pair->lost.empty(); });
+}
+
+void VerbsPath::tell_awaited(Instant now) {
+  if (control_ == nullptr || is_down() || is_awaited() == is_awaited_) return;
+  is_awaited_ = !is_awaited_;
+  control_->set_awaited(is_awaited_, now);
 }
 
 std::size_t VerbsPath::turn(Instant now) {

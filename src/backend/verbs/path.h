@@ -94,6 +94,8 @@ class VerbsPath final : public Path {
            (messages_ != nullptr && (messages_->has_work() || !message_fault_.ok())) || words_due_ || ports_due_;
   }
   Instant next_deadline() const;
+  /// Tells the control stream, whose heartbeats judge the peer and which sees no chunks, whether somebody waits for it.
+  void tell_awaited(Instant now);
   bool has_number(std::uint32_t lane, std::uint32_t number) const;
 
  private:
@@ -149,6 +151,7 @@ class VerbsPath final : public Path {
   Status link_failure(std::string_view what) const;
 
   // path.cc
+  bool is_awaited() const;
   std::uint64_t rail_speed(std::uint32_t lane, std::uint32_t remote) const;
   enum class Posted : std::uint8_t { kYes, kNoRoom, kEnded };
   Posted post(const Flight& flight);
@@ -209,6 +212,8 @@ class VerbsPath final : public Path {
   std::uint64_t counted_out_ = 0, counted_in_ = 0, uncounted_ = 0;
   std::vector<std::unique_ptr<Pair>> pairs_;
   std::uint32_t ready_ = 0;
+  bool held_back_ = false;               ///< Chunks were not taken because no queue pair was ready, and none was since.
+  bool is_awaited_ = false;              ///< So the control stream was told.
   Instant deadline_ = Instant::max();    ///< Of coming up.
   Instant lost_since_ = Instant::max();  ///< No queue pair is ready since then.
   Instant cancel_by_ = Instant::max();   ///< When what was cancelled must be quiet.

@@ -380,6 +380,7 @@ void VerbsPath::fenced(Pair& pair) {
 
 void VerbsPath::report_ready(Pair& pair, Instant now) {
   ++ready_;
+  held_back_ = false;
   pair.qp.on_ready();
   pair.trial.begin(now, pair.qp.carried());
   pair.failures = 0;

@@ -24,15 +24,6 @@ class PeerGone : public VerbsPair, public ::testing::WithParamInterface<GoneCase
   Path& path() { return *(GetParam().at_opener ? to_b : b->up); }
   std::string state() { return path().counters().queue_pairs.at(0).state; }
 
-  /// Only one of the two takes turns.
-  template <typename Done>
-  bool run_alone(Side& side, Done&& finished, Duration each = kStep, int turns = 20000) {
-    for (int i = 0; i < turns && !finished(); ++i) {
-      side.collect(now);
-      now = now + each;
-    }
-    return finished();
-  }
   void start_writing() {
     start();
     connect();
@@ -106,8 +97,9 @@ TEST_P(PeerGone, IsToldInTimeAndWhoComesBackIsMetAgain) {
   ASSERT_TRUE(run_alone(
       survivor(), [&] { return is_over(); }, std::chrono::milliseconds(1)))
       << path().describe();
-  // Of one that is killed its socket tells.
-  EXPECT_LT(now - gone_at, GetParam().killed ? std::chrono::milliseconds(500) : options.patience + kGoneSlack);
+  // Of one that is killed its socket tells, of one that is stopped three heartbeats.
+  EXPECT_LT(now - gone_at,
+            GetParam().killed ? std::chrono::milliseconds(500) : 3 * survivor().context->heartbeat + kGoneSlack);
   expect_told();
   if (HasFatalFailure()) return;
   fabric.fail_no_more();

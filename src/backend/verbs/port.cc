@@ -144,6 +144,7 @@ std::size_t VerbsPort::turn_paths(Instant now) {
   for (std::size_t i = 0; i < paths_.size(); ++i) {
     VerbsPath& path = *paths_[i];
     if (path.has_work() || now >= path.next_deadline()) work += path.turn(now);
+    path.tell_awaited(now);
     if (path.has_work()) shared_.attention = true;
     next_due_ = std::min(next_due_, path.next_deadline());
     any_down = any_down || (path.is_down() && (path.control() != nullptr || !path.is_known()));

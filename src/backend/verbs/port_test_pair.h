@@ -246,6 +246,15 @@ class VerbsPair : public ::testing::Test {
     }
     return finished();
   }
+  /// Only one of the two takes turns.
+  template <typename Done>
+  bool run_alone(Side& side, Done&& finished, Duration each = kStep, int turns = 20000) {
+    for (int i = 0; i < turns && !finished(); ++i) {
+      side.collect(now);
+      now = now + each;
+    }
+    return finished();
+  }
   Chunk chunk(Operation op, std::span<const Piece> pieces, std::uint64_t cookie) {
     Chunk made;
     made.op = op;

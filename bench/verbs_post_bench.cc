@@ -209,18 +209,22 @@ void compare(World& world, const char* what, std::size_t count, std::size_t roun
 
 int main(int argc, char** argv) {
   const std::size_t rounds = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 5000;
-  if (rounds == 0) {
-    std::fprintf(stderr, "usage: verbs_post_bench [rounds]\n");
+  const std::size_t only = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
+  if (rounds == 0 || (argc > 2 && (only == 0 || only > kBlocks))) {
+    std::fprintf(stderr, "usage: verbs_post_bench [rounds [count: only kept plans of so many, for a profile]]\n");
     return 2;
   }
   World world;
   std::printf("ns per descriptor                   count  Hawser  p50      p99  loop p50      p99   ratio\n");
-  for (const std::size_t count : {1U, 4U, 8U, 16U, 64U, 512U}) {
+  const std::vector<std::size_t> counts =
+      only > 0 ? std::vector<std::size_t>{only} : std::vector<std::size_t>{1, 4, 8, 16, 64, 512};
+  for (const std::size_t count : counts) {
     const Plan plan = must(world.make_plan(count));
     Transfer sent;
     compare(
         world, "submit a kept plan", count, rounds, [&] { sent = must(plan.submit()); }, [&] { world.finish(sent); });
   }
+  if (only > 0) return 0;
   for (const std::size_t count : {1U, 64U, 512U}) {
     Plan plan;
     Transfer sent;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kEventRoundsMax = 32;                       ///< Per port and turn.
 constexpr Duration kBlockedPause = std::chrono::milliseconds(1);  ///< A full ring of a peer has no bell for room.
+constexpr std::uint32_t kTurnsAlone = 16;                         ///< Turns that may leave something out, in a row.
 
 }  // namespace
 
@@ -41,14 +42,18 @@ std::size_t Engine::turn(Instant now) {
 /// when that was a little ago. While anything is in flight all have their turn in each.
 bool Engine::favours_one(Instant now) const {
   constexpr Duration kOthersRest = std::chrono::nanoseconds(500);
-  constexpr std::uint32_t kTurnsAlone = 16;
   return favourite_ < backends_.size() && in_flight_count_ == 0 && turns_alone_ < kTurnsAlone &&
          now - others_turned_ < kOthersRest;
 }
 
 bool Engine::nothing_new(Instant now) {
-  if (!favours_one(now) || !work_.empty() || !parting_.empty() || !blocked_.empty()) return false;
-  if (backends_[favourite_].port->has_news()) return false;
+  if (turns_alone_ >= kTurnsAlone || finalized_ > 0) return false;
+  if (!work_.empty() || !parting_.empty() || !blocked_.empty() || !held_.empty()) return false;
+  if (now >= std::min(earliest_deadline_, earliest_timer_)) return false;
+  const auto has_news = [now](const OpenBackend& backend) { return backend.port->has_news(now); };
+  const bool alone = favours_one(now);
+  if (alone ? has_news(backends_[favourite_]) : std::ranges::any_of(backends_, has_news)) return false;
+  if (!alone) others_turned_ = now;
   ++turns_alone_;
   return true;
 }
@@ -165,17 +170,15 @@ void Engine::enlist(Session& session) {
   work_.push_back(&session);
 }
 
-Session& Engine::session(const std::shared_ptr<PeerCore>& peer) {
-  if (!peer->session) {
-    const AgentLimits& limits = core_.options.limits;
-    peer->session = std::make_unique<Session>(
-        peer, wire::CreditLimits{.messages = limits.notifications, .bytes = limits.notification_bytes});
-    peer->session->number = rng_.u64() | 1;
-    sessions_.push_back(peer->session.get());
-    for (const auto& [channel, credit] : open_channels_) {
-      peer->session->channels[channel].in.emplace(channel_window(credit));
-      peer->session->channels[channel].credit_owed = true;
-    }
+Session& Engine::make_session(const std::shared_ptr<PeerCore>& peer) {
+  const AgentLimits& limits = core_.options.limits;
+  peer->session = std::make_unique<Session>(
+      peer, wire::CreditLimits{.messages = limits.notifications, .bytes = limits.notification_bytes});
+  peer->session->number = rng_.u64() | 1;
+  sessions_.push_back(peer->session.get());
+  for (const auto& [channel, credit] : open_channels_) {
+    peer->session->channels[channel].in.emplace(channel_window(credit));
+    peer->session->channels[channel].credit_owed = true;
   }
   return *peer->session;
 }

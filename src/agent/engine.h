@@ -63,8 +63,9 @@ class Engine {
   Status accept(Slot& slot, Instant now);
   /// Ends a submission that was left in the lane's ring and cannot be accepted.
   void refuse(Slot& slot, Status status, Instant now);
-  /// After `accept` by the submitting thread: offers the peer's chunks and lets the port move them at once.
-  void serve_now(PeerCore& peer, Instant now);
+  /// `accept` by the submitting thread, which offers the chunks to the path and lets the port move them at once. Where
+  /// nothing waits before it no list is touched that it would leave again.
+  Status start(Slot& slot, Instant now);
   /// Moves the plan's one chunk here and now, all of it, where its path can and nothing waits before it. False: nothing
   /// was done, and a slot says why or waits.
   bool move_at_once(PlanCore& plan, const std::optional<std::string_view>& notify);
@@ -88,7 +89,9 @@ class Engine {
   bool prepare_sleep();
 
   // Peers.
-  Session& session(const std::shared_ptr<PeerCore>& peer);
+  Session& session(const std::shared_ptr<PeerCore>& peer) {
+    return peer->session != nullptr ? *peer->session : make_session(peer);
+  }
   void want(Session& session, Instant now);
   void want_card(Session& session, Instant now);
   /// Whose card is here in full is asked for what changes: once in a session, and when it has a newer one than it told.
@@ -177,15 +180,22 @@ class Engine {
   static bool is_timed_at_once(const FlowCounters& flow, std::uint64_t bytes);
   bool tell_at_once(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify);
 
+  Session& make_session(const std::shared_ptr<PeerCore>& peer);
+
   // engine_transfers.cc
-  void link(Slot& slot);
+  void link(Slot& slot, Session& session);
+  Status enter(Slot& slot, Session& session, Instant now);
+  void serve_now(PeerCore& peer, Instant now);
+  void turn_control(Session& session, Instant now);
   Status admit(Slot& slot, Session& session, Instant now);
   std::size_t offer(Session& session, Instant now);
   Offer advance(Slot& slot, Session& session, Instant now);
   bool carries_arrivals(const PathEntry& entry, const Slot& slot) const;
   Offer offer_chunks(Slot& slot, PathEntry& entry, Instant now);
+  Offer offer_only_chunk(Slot& slot, PathEntry& entry, Instant now);
   Offer offer_batches(Slot& slot, PathEntry& entry, std::span<backend::Chunk> batch, Instant now);
-  std::size_t fill_batch(Slot& slot, const Route& route, bool covered, std::span<backend::Chunk> batch);
+  static backend::Chunk chunk_of(const Slot& slot, std::uint32_t index, bool covered);
+  static std::size_t fill_batch(const Slot& slot, bool covered, std::span<backend::Chunk> batch);
   Offer conclude(Slot& slot, Session& session, Instant now);
   bool send_arrive(Slot& slot, Session& session, std::uint32_t chunks);
   bool send_all_visible(Slot& slot, Session& session);

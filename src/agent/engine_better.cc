@@ -66,14 +66,18 @@ void Engine::reconnect(Session& session, Instant now) {
 
 void Engine::on_path_agreed(Session& session, PathEntry& entry, Instant now) {
   ++session.paths_agreed;
+  const auto inlines = [this](const PathEntry& each) {
+    return each.agreed && backends_[each.backend].traits->inline_bytes_max > 0;
+  };
+  session.peer->moves_at_once.store(std::ranges::any_of(session.paths, inlines), std::memory_order_relaxed);
   session.fruitless.clear();
   entry.trial.begin(now, entry.carried);
   if (is_better_missing(session)) return seek_better_later(session, now);
   session.better_at = Instant::max();
 }
 
-/// That a path was agreed upon says little: a device may break whenever it is used. Only after one that worked do pauses
-/// begin anew.
+/// That a path was agreed upon says little: a device may break whenever it is used. Only after one that worked do
+/// pauses begin anew.
 void Engine::judge_trial(Session& session, PathEntry& entry, Instant now) {
   const bool worked =
       entry.agreed && entry.trial.end({.at = now, .carried = entry.carried, .was_idle = entry.errors == 0});

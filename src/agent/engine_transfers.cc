@@ -103,7 +103,7 @@ Status Engine::admit(Slot& slot, Session& session, Instant now) {
   return take_place(slot, *session.peer);
 }
 
-void Engine::link(Slot& slot) {
+void Engine::link(Slot& slot, Session& session) {
   slot.next_chunk = slot.in_flight = slot.done_chunks = 0;
   slot.again.clear();
   slot.outcome = Status();
@@ -111,12 +111,26 @@ void Engine::link(Slot& slot) {
   for (const auto& region : slot.plan->locals) ++region->users;
   in_flight_.push_back(slot);
   ++in_flight_count_;
-  ++session(slot.plan->peer).slots;
+  ++session.slots;
 }
 
 void Engine::refuse(Slot& slot, Status status, Instant now) {
-  link(slot);
+  link(slot, session(slot.plan->peer));
   finalize(slot, std::move(status), now);
+}
+
+Status Engine::enter(Slot& slot, Session& session, Instant now) {
+  if (Status refused = admit(slot, session, now); !refused.ok()) return refused;
+  link(slot, session);
+  if (slot.covered()) {
+    slot.id = session.next_covered++;
+    session.covered.push_back(slot);
+  } else {
+    slot.id = session.next_plain++ | kPlainBit;
+  }
+  earliest_deadline_ = std::min(earliest_deadline_, slot.deadline);
+  if (slot.after.word != nullptr && !after_reached(slot)) hold(slot);
+  return {};
 }
 
 Status Engine::accept(Slot& slot, Instant now) {
@@ -124,21 +138,26 @@ Status Engine::accept(Slot& slot, Instant now) {
     return core_.down_status(*slot.plan->peer);
   }
   Session& its_session = session(slot.plan->peer);
-  if (Status refused = admit(slot, its_session, now); !refused.ok()) return refused;
-  link(slot);
-  if (slot.covered()) {
-    slot.id = its_session.next_covered++;
-    its_session.covered.push_back(slot);
-  } else {
-    slot.id = its_session.next_plain++ | kPlainBit;
-  }
-  earliest_deadline_ = std::min(earliest_deadline_, slot.deadline);
-  if (slot.after.word != nullptr && !after_reached(slot)) {
-    hold(slot);
-    return {};
-  }
+  if (Status refused = enter(slot, its_session, now); !refused.ok() || slot.is_held) return refused;
   its_session.pending[static_cast<std::size_t>(slot.priority)].push_back(slot);
   want(its_session, now);
+  return {};
+}
+
+Status Engine::start(Slot& slot, Instant now) {
+  PeerCore& peer = *slot.plan->peer;
+  Session* const idle = free_session(*slot.plan);
+  if (idle == nullptr || slot.has_extras || peer.state.load(std::memory_order_relaxed) == PeerState::kDown) {
+    if (Status refused = accept(slot, now); !refused.ok()) return refused;
+    serve_now(peer, now);
+    return {};
+  }
+  if (Status refused = enter(slot, *idle, now); !refused.ok()) return refused;
+  if (advance(slot, *idle, now) == Offer::kBlocked) {
+    idle->pending[static_cast<std::size_t>(slot.priority)].push_back(slot);
+    if (idle->control_serial != 0 && !base::planted(base::Planted::kBlockedForgotten)) block(*idle, now);
+  }
+  turn_control(*idle, now);
   return {};
 }
 
@@ -146,8 +165,12 @@ void Engine::serve_now(PeerCore& peer, Instant now) {
   if (!peer.session || peer.session->control_serial == 0) return;
   Session& its_session = *peer.session;
   offer(its_session, now);
-  // A direct path did all it could on the spot. Others have put frames into a queue that the port's turn sends.
-  const PathEntry* control = its_session.control();
+  turn_control(its_session, now);
+}
+
+/// A direct path did all it could on the spot. Others have put frames into a queue that the port's turn sends.
+void Engine::turn_control(Session& session, Instant now) {
+  const PathEntry* control = session.control();
   if (control == nullptr || backends_[control->backend].traits->direct) return;
   backends_[control->backend].port->turn(now, backend::TurnBudget{});
 }
@@ -208,34 +231,51 @@ Engine::Offer Engine::advance(Slot& slot, Session& session, Instant now) {
   return conclude(slot, session, now);
 }
 
-std::size_t Engine::fill_batch(Slot& slot, const Route& route, bool covered, std::span<backend::Chunk> batch) {
+backend::Chunk Engine::chunk_of(const Slot& slot, std::uint32_t index, bool covered) {
   const PlanCore& plan = *slot.plan;
+  const plan::ChunkSpan& shape = plan.chunks.chunks[index];
+  return {.op = plan.operation,
+          .priority = slot.priority,
+          .covered = covered,
+          .read_next = slot.covered(),
+          .durable = slot.durable,
+          .index = index,
+          .transfer = slot.id,
+          .cookie = cookie_of(slot, index),
+          .target = plan.route.bindings[plan.pieces.groups[shape.group].region],
+          .pieces = shape.pieces,
+          .bytes = shape.bytes};
+}
+
+std::size_t Engine::fill_batch(const Slot& slot, bool covered, std::span<backend::Chunk> batch) {
   std::size_t count = 0;
-  const auto put = [&](std::uint32_t index) {
-    const plan::ChunkSpan& shape = plan.chunks.chunks[index];
-    batch[count++] = {.op = plan.operation,
-                      .priority = slot.priority,
-                      .covered = covered,
-                      .read_next = slot.covered(),
-                      .durable = slot.durable,
-                      .index = index,
-                      .transfer = slot.id,
-                      .cookie = cookie_of(slot, index),
-                      .target = route.bindings[plan.pieces.groups[shape.group].region],
-                      .pieces = shape.pieces,
-                      .bytes = shape.bytes};
-  };
-  for (std::size_t i = 0; i < slot.again.size() && count < batch.size(); ++i) put(slot.again[i]);
-  for (std::uint32_t i = slot.next_chunk; i < plan.chunk_count() && count < batch.size(); ++i) put(i);
+  for (std::size_t i = 0; i < slot.again.size() && count < batch.size(); ++i) {
+    batch[count++] = chunk_of(slot, slot.again[i], covered);
+  }
+  for (std::uint32_t i = slot.next_chunk; i < slot.plan->chunk_count() && count < batch.size(); ++i) {
+    batch[count++] = chunk_of(slot, i, covered);
+  }
   return count;
 }
 
+/// Most plans are one chunk; making room for many costs more than moving a small one.
+Engine::Offer Engine::offer_only_chunk(Slot& slot, PathEntry& entry, Instant now) {
+  if (slot.next_chunk == 1 && slot.again.empty()) return Offer::kAll;
+  const backend::Chunk chunk = chunk_of(slot, 0, slot.arrive_sent && carries_arrivals(entry, slot));
+  const backend::Submitted result = entry.path->submit({&chunk, 1}, now);
+  if (result.taken == 0) return Offer::kBlocked;
+  slot.again.clear();
+  slot.next_chunk = 1;
+  slot.in_flight += 1 - result.done;
+  if (result.done == 0) return Offer::kAll;
+  slot.done_chunks = 1;
+  slot.touched = true;
+  slot.bytes_done.store(chunk.bytes, std::memory_order_relaxed);
+  return Offer::kAll;
+}
+
 Engine::Offer Engine::offer_chunks(Slot& slot, PathEntry& entry, Instant now) {
-  // Most plans are one chunk; making room for many costs more than moving a small one.
-  if (slot.plan->chunk_count() == 1) {
-    backend::Chunk chunk;
-    return offer_batches(slot, entry, {&chunk, 1}, now);
-  }
+  if (slot.plan->chunk_count() == 1) return offer_only_chunk(slot, entry, now);
   std::array<backend::Chunk, kBatchChunks> batch;
   return offer_batches(slot, entry, batch, now);
 }
@@ -243,7 +283,7 @@ Engine::Offer Engine::offer_chunks(Slot& slot, PathEntry& entry, Instant now) {
 Engine::Offer Engine::offer_batches(Slot& slot, PathEntry& entry, std::span<backend::Chunk> batch, Instant now) {
   const bool covered = slot.arrive_sent && carries_arrivals(entry, slot);
   for (;;) {
-    const std::size_t count = fill_batch(slot, slot.plan->route, covered, batch);
+    const std::size_t count = fill_batch(slot, covered, batch);
     if (count == 0) return Offer::kAll;
     const backend::Submitted result = entry.path->submit(batch.first(count), now);
     const std::size_t from_again = std::min<std::size_t>(result.taken, slot.again.size());
@@ -403,10 +443,7 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
   ++finalized_;
   slot.status = std::move(status);
   slot.plan.reset();
-  slot.queue.reset();
-  slot.signal.region.reset();
-  slot.after = LocalWord();
-  slot.done_word = LocalWord();
+  slot.forget_extras();
   core_.slots->finished(&slot);
 }
 

@@ -98,6 +98,8 @@ struct PeerCore {
   const base::Id128 incarnation;
   bool is_self = false;  ///< Set before it is shared.
   std::atomic<PeerState> state{PeerState::kKnown};
+  /// Whether some path of it may move a small transfer before submit returns. A hint for submit, which has no lock yet.
+  std::atomic<bool> moves_at_once{false};
   Released released;
   /// Places in its inbox. Shared, for submit takes them also where it leaves the rest to the lane's holder.
   NotifyCredit notify_out;

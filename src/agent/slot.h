@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hawser/completion.h>
@@ -59,6 +60,7 @@ struct Slot {
   std::uint64_t label = 0;
   Priority priority = Priority::kBulk;
   bool durable = false;
+  bool has_extras = false;  ///< `queue`, `signal`, `after` or `done_word` may be there.
   Instant submitted;
   Instant deadline = Instant::max();
   std::optional<std::size_t> notify_size;  ///< Present: `notify` holds the text. The string keeps its capacity.
@@ -83,6 +85,12 @@ struct Slot {
   base::ListHook covered_hook;       ///< In its session's list of covered transfers, oldest first.
 
   bool covered() const { return notify_size.has_value() || signal.region != nullptr; }
+  void forget_extras() {
+    if (!std::exchange(has_extras, false)) return;
+    queue.reset();
+    signal.region.reset();
+    after = done_word = LocalWord();
+  }
 };
 
 /// Why nothing can be submitted that uses this region.

@@ -65,9 +65,8 @@ Status check_durable(const PlanCore& plan) {
   return {};
 }
 
-/// Fills the slot from the options. On an error the caller drops the slot.
-Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptions& options, Instant now) {
-  const Core& core = *plan->core;
+/// What plain submissions have nothing of (is_plain).
+Status fill_extras(Slot& slot, const PlanCore& plan, const SubmitOptions& options) {
   if (options.notify && options.notify->size() > kMessageMax) {
     return bad_submit("a notification of " + std::to_string(options.notify->size()) +
                       " bytes; at most kMessageMax, 65536");
@@ -76,10 +75,15 @@ Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptio
     return bad_submit("the deadline " + std::to_string(options.deadline.count()) + " ns is negative")
         .with_advice("leave it zero for the agent's default_deadline");
   }
-  if (Status bad = take_signal(options.signal, *plan, &slot.signal); !bad.ok()) return bad;
+  slot.has_extras = true;
+  if (Status bad = take_signal(options.signal, plan, &slot.signal); !bad.ok()) return bad;
   if (Status bad = take_local_word(options.after, &slot.after); !bad.ok()) return bad;
   if (Status bad = take_local_word(options.done, &slot.done_word); !bad.ok()) return bad;
-  if (Status bad = options.durable ? check_durable(*plan) : Status(); !bad.ok()) return bad;
+  return options.durable ? check_durable(plan) : Status();
+}
+
+void fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptions& options, Instant now) {
+  const Core& core = *plan->core;
   slot.notify_size.reset();
   if (options.notify) {
     slot.notify.assign(*options.notify);
@@ -93,17 +97,13 @@ Status fill(Slot& slot, const std::shared_ptr<PlanCore>& plan, const SubmitOptio
   slot.submitted = now;
   slot.deadline = now + (options.deadline == Duration::zero() ? core.options.default_deadline : options.deadline);
   slot.plan = plan;
-  return {};
 }
 
 /// Gives back a slot that never was accepted.
 void discard(Slot* slot) {
   if (slot->queue) slot->queue->unreserve();
-  slot->queue.reset();
   slot->plan.reset();
-  slot->signal.region.reset();
-  slot->after = LocalWord();
-  slot->done_word = LocalWord();
+  slot->forget_extras();
   SlotPool* pool = slot->pool;
   pool->finished(slot);
   pool->drop_handle(slot);
@@ -146,6 +146,7 @@ bool is_plain(const SubmitOptions& options) {
 bool done_at_once(Core& core, PlanCore& plan, const std::optional<std::string_view>& notify) {
   if (plan.chunk_count() != 1 || !worth_doing_here(core, plan)) return false;
   if (notify && plan.peer->is_self) return false;  // Its own next turn has to be asked for.
+  if (!plan.peer->moves_at_once.load(std::memory_order_relaxed)) return false;
   if (plan.peer->state.load(std::memory_order_acquire) == PeerState::kDown) return false;
   if (!core.lane.try_lock()) return false;
   const bool done = core.engine.move_at_once(plan, notify);
@@ -167,8 +168,8 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   if (!core_) return agent::bad_submit("this plan is empty: it was never made");
   agent::Core& core = *core_->core;
   if (core.disowned() || core.is_closed()) return core.usable("submit");
-  if (agent::is_plain(options) && agent::done_at_once(core, *core_, options.notify))
-    return Transfer::ended(core_->pieces.bytes);
+  const bool plain = agent::is_plain(options);
+  if (plain && agent::done_at_once(core, *core_, options.notify)) return Transfer::ended(core_->pieces.bytes);
   const Instant now = core.now();
   agent::Slot* slot = core.slots->take();
   if (slot == nullptr) {
@@ -176,10 +177,11 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
                   "submit: limits.transfers = " + std::to_string(core.slots->limit()) + " are in flight or held")
         .with_advice("wait for some to end and drop their handles");
   }
-  if (Status bad = agent::fill(*slot, core_, options, now); !bad.ok()) {
+  if (Status bad = plain ? Status() : agent::fill_extras(*slot, *core_, options); !bad.ok()) {
     agent::discard(slot);
     return bad;
   }
+  agent::fill(*slot, core_, options, now);
   if (options.queue != nullptr) {
     slot->queue = options.queue->core();
     if (!slot->queue || !slot->queue->reserve()) {
@@ -196,8 +198,7 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
     agent::discard(slot);
     return refused;
   }
-  const Status refused = core.engine.accept(*slot, now);
-  if (refused.ok()) core.engine.serve_now(*core_->peer, now);
+  const Status refused = core.engine.start(*slot, now);
   core.lane.unlock();
   if (!refused.ok()) {
     agent::discard(slot);

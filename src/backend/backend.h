@@ -243,8 +243,12 @@ class Port {
   /// Moves bytes within the budget. Returns how much was done; 0 means nothing to do now.
   virtual std::size_t turn(Instant now, const TurnBudget& budget) = 0;
   virtual std::size_t poll(std::span<PortEvent> out) = 0;
-  /// A glance before a turn: false when a turn and a poll would find nothing now. Cheaper than they are, or true.
-  virtual bool has_news() const { return true; }
+  /// A glance before a turn: false when a turn and a poll would find nothing now. Cheaper than they are, or true. It
+  /// may do a part of the turn; what came of it the next poll tells.
+  virtual bool has_news(Instant now) {
+    static_cast<void>(now);
+    return true;
+  }
   /// When `turn` must run even without outside events; Instant::max() for never.
   virtual Instant next_deadline() const = 0;
   /// A descriptor that is readable when there is work, once prepare_sleep returned true; -1 when there is none.

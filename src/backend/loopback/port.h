@@ -47,6 +47,7 @@ class LoopbackPort final : public SelfPort {
       : SelfPort(context, kKind, std::move(address)), inline_bytes_max_(inline_bytes_max) {}
 
   std::size_t turn(Instant now, const TurnBudget& budget) override;
+  bool has_news(Instant) override { return news() != 0 || !queue().empty(); }
   int wait_fd() const override { return -1; }
   bool prepare_sleep() override { return news() == 0 && queue().empty(); }
   bool region_quiet(std::uint32_t, std::uint32_t, std::string*) override { return true; }

@@ -43,7 +43,7 @@ class ShmPort final : public Port {
   void release_path(Path* path) override;
   std::size_t turn(Instant now, const TurnBudget& budget) override;
   std::size_t poll(std::span<PortEvent> out) override;
-  bool has_news() const override {
+  bool has_news(Instant) override {
     return has_message() || events_taken_ != events_.size() || !queue_.empty() || !senders_.empty() ||
            !unmaps_.empty() || !draining_.empty();
   }

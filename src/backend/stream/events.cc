@@ -7,7 +7,7 @@ namespace hawser::backend::stream {
 void EventQueue::message(Path* path, MessageBuffer message) {
   ++messages_;
   message_bytes_ += message.size;
-  push({.kind = PortEvent::Kind::kMessage, .path = path, .message = std::move(message)});
+  add(PortEvent::Kind::kMessage, path).message = std::move(message);
 }
 
 MessageBuffer EventQueue::buffer(std::size_t size) {
@@ -23,14 +23,14 @@ MessageBuffer EventQueue::buffer(std::size_t size) {
   return buffer;
 }
 
-void EventQueue::recycle() {
+void EventQueue::recycle_shown() {
   for (MessageBuffer& buffer : shown_) {
     if (buffer.capacity == kSpareSize && spares_.size() < kSparesMax) spares_.push_back(std::move(buffer));
   }
   shown_.clear();
 }
 
-void EventQueue::show(Event event, PortEvent& out) {
+void EventQueue::show(Event& event, PortEvent& out) {
   out.kind = event.kind;
   out.inbound = event.inbound;
   out.uncounted = event.uncounted;
@@ -51,13 +51,16 @@ void EventQueue::show(Event event, PortEvent& out) {
 }
 
 std::size_t EventQueue::poll(std::span<PortEvent> out) {
-  if (!shown_.empty()) recycle();
+  recycle();
   return poll_more(out);
 }
 
 std::size_t EventQueue::poll_more(std::span<PortEvent> out) {
   std::size_t count = 0;
-  while (count < out.size() && !events_.empty()) show(events_.pop(), out[count++]);
+  for (; count < out.size() && !events_.empty(); ++count) {
+    show(events_.front(), out[count]);
+    events_.drop();
+  }
   return count;
 }
 

@@ -29,39 +29,37 @@ class EventQueue {
   static constexpr std::size_t kMessageBytesMax = 1 << 20;
 
   void chunk_done(Path* path, std::uint64_t cookie, Status status, bool uncounted = false) {
-    push({.kind = PortEvent::Kind::kChunkDone,
-          .uncounted = uncounted,
-          .path = path,
-          .cookie = cookie,
-          .status = std::move(status)});
+    Event& event = add(PortEvent::Kind::kChunkDone, path);
+    event.uncounted = uncounted;
+    event.cookie = cookie;
+    event.status = std::move(status);
   }
   void arrival(Path* path, std::uint64_t transfer, std::uint32_t chunk) {
-    push({.kind = PortEvent::Kind::kArrival, .path = path, .transfer = transfer, .chunk = chunk});
+    Event& event = add(PortEvent::Kind::kArrival, path);
+    event.transfer = transfer;
+    event.chunk = chunk;
   }
-  void uncounted(Path* path, std::uint64_t transfer) {
-    push({.kind = PortEvent::Kind::kUncounted, .path = path, .transfer = transfer});
-  }
-  void regions_changed() { push({.kind = PortEvent::Kind::kRegions}); }
+  void uncounted(Path* path, std::uint64_t transfer) { add(PortEvent::Kind::kUncounted, path).transfer = transfer; }
+  void regions_changed() { add(PortEvent::Kind::kRegions, nullptr); }
   void message(Path* path, MessageBuffer message);
   void path_up(Path* path, const Identity* peer, const base::Id128& session, bool inbound,
                const base::Id128& supersedes) {
-    push({.kind = PortEvent::Kind::kPathUp,
-          .inbound = inbound,
-          .path = path,
-          .peer = peer,
-          .session = session,
-          .supersedes = inbound ? supersedes : base::Id128()});
+    Event& event = add(PortEvent::Kind::kPathUp, path);
+    event.inbound = inbound;
+    event.peer = peer;
+    event.session = session;
+    if (inbound) event.supersedes = supersedes;
   }
-  void path_down(Path* path, Status status) {
-    push({.kind = PortEvent::Kind::kPathDown, .path = path, .status = std::move(status)});
-  }
+  void path_down(Path* path, Status status) { add(PortEvent::Kind::kPathDown, path).status = std::move(status); }
 
   bool empty() const { return events_.empty(); }
   bool messages_full() const { return messages_ >= kMessagesMax || message_bytes_ >= kMessageBytesMax; }
   /// A buffer for a message of `size` bytes, an old one if there is one.
   MessageBuffer buffer(std::size_t size);
   /// What the last poll showed may be used again.
-  void recycle();
+  void recycle() {
+    if (!shown_.empty()) recycle_shown();
+  }
   std::size_t poll(std::span<PortEvent> out);
   /// As poll, but what was shown since then stays.
   std::size_t poll_more(std::span<PortEvent> out);
@@ -83,8 +81,14 @@ class EventQueue {
     MessageBuffer message = {};
     Status status = {};
   };
-  void push(Event event) { events_.push(std::move(event)); }
-  void show(Event event, PortEvent& out);
+  Event& add(PortEvent::Kind kind, Path* path) {
+    Event& event = events_.add();
+    event.kind = kind;
+    event.path = path;
+    return event;
+  }
+  void show(Event& event, PortEvent& out);
+  void recycle_shown();
 
   static constexpr std::size_t kSparesMax = 16;        ///< Buffers kept, each of
   static constexpr std::size_t kSpareSize = 4 * 1024;  ///< this size; larger ones are not kept.

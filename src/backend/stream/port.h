@@ -17,6 +17,9 @@ struct PortOptions {
   /// Streams per path: one for small operations, the rest for bulk. 1..kStreamsMax.
   unsigned connections = 2;
   std::uint64_t small_max = 16 * 1024;  ///< Chunks up to this size go with the small operations.
+  /// In turns that do nothing the network is asked each so many, too, not by the clock alone. 0: it carries no more
+  /// than the control of other paths, and nobody waits for that by the microsecond.
+  unsigned look_turns = 64;
 };
 
 /// `context` is copied; `network` may be listening already.

@@ -30,12 +30,22 @@ class Ring {
     slot = std::move(item);
     return slot;
   }
+  /// A new one at the end, to be filled where it lies: as T() makes it.
+  T& add() {
+    if (count_ == items_.size()) grow();
+    return (*this)[count_++];
+  }
   T pop() {
     HAWSER_ASSERT(count_ > 0, "pop from an empty ring");
     T item = std::exchange(items_[first_], T());
-    first_ = (first_ + 1) & (items_.size() - 1);
-    --count_;
+    step();
     return item;
+  }
+  /// Ends the first one where it lies.
+  void drop() {
+    HAWSER_ASSERT(count_ > 0, "drop from an empty ring");
+    items_[first_] = T();
+    step();
   }
   void clear() {
     while (!empty()) static_cast<void>(pop());
@@ -50,6 +60,10 @@ class Ring {
   }
 
  private:
+  void step() {
+    first_ = (first_ + 1) & (items_.size() - 1);
+    --count_;
+  }
   void grow() {
     std::vector<T> larger(items_.empty() ? kFirst : items_.size() * 2);
     for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move((*this)[i]);

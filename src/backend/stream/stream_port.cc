@@ -10,7 +10,6 @@ namespace {
 /// Turns are cheap and asking the network is a system call: it is asked only so often, and after each sleep.
 constexpr Duration kLookEvery = std::chrono::microseconds(20);
 constexpr Duration kLookEveryIdle = std::chrono::microseconds(50);  ///< While no path has anything to do.
-constexpr unsigned kLookTurns = 64;
 /// With more hot paths than this, one look costs less than trying each stream.
 constexpr std::size_t kHotPathsMax = 4;
 /// Bytes of bulk in one call, when small operations are about; a call of this size takes about 10 us.
@@ -62,10 +61,7 @@ void StreamPort::release_path(Path* path) {
 
 std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   events_.recycle();
-  const Duration every = active_.empty() ? kLookEveryIdle : kLookEvery;
-  const bool due =
-      has_slept_ || active_.size() > kHotPathsMax || now - last_look_ >= every || ++turns_since_look_ >= kLookTurns;
-  if (due) look(now);
+  if (active_.size() > kHotPathsMax || is_look_due(now)) look(now);
   std::size_t work = 0;
   if (acceptable_) admit(now);
   if (!knocks_.empty()) work += turn_knocks(now);
@@ -73,6 +69,17 @@ std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   work += serve_files(budget);
   if (!active_.empty()) work += turn_paths(now, budget);
   return work + (events_.empty() ? 0 : 1);
+}
+
+bool StreamPort::is_look_due(Instant now) {
+  const Duration every = active_.empty() ? kLookEveryIdle : kLookEvery;
+  if (has_slept_ || now - last_look_ >= every) return true;
+  return options_.look_turns > 0 && ++turns_since_look_ >= options_.look_turns;
+}
+
+bool StreamPort::has_news(Instant now) {
+  const bool has_work = !active_.empty() || !events_.empty() || acceptable_ || !knocks_.empty() || files_.is_open();
+  return has_work || now >= shared_.next_due || is_look_due(now);
 }
 
 std::size_t StreamPort::serve_files(const TurnBudget& budget) {

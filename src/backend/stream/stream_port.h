@@ -26,6 +26,7 @@ class StreamPort final : public Port {
   void release_path(Path* path) override;
   std::size_t turn(Instant now, const TurnBudget& budget) override;
   std::size_t poll(std::span<PortEvent> out) override;
+  bool has_news(Instant now) override;
   Instant next_deadline() const override;
   int wait_fd() const override { return network_->wait_fd(); }
   bool prepare_sleep() override;
@@ -42,6 +43,7 @@ class StreamPort final : public Port {
     bool refused = false;  ///< Only the answer has still to leave.
   };
 
+  bool is_look_due(Instant now);
   void look(Instant now);
   std::size_t serve_files(const TurnBudget& budget);
   void admit(Instant now);

@@ -76,9 +76,11 @@ bool CqPool::mark_broken(const ibv_cq* cq) {
 int CqPool::poll(std::span<ibv_wc> out) {
   if (std::exchange(tells_break_, false)) return -1;
   int filled = 0;
-  ++first_;
-  for (std::size_t i = 0; i < queues_.size() && filled < static_cast<int>(out.size()); ++i) {
-    Queue& queue = queues_[(first_ + i) % queues_.size()];
+  if (++first_ >= queues_.size()) first_ = 0;
+  std::size_t at = first_;
+  for (std::size_t left = queues_.size(); left > 0 && filled < static_cast<int>(out.size()); --left) {
+    Queue& queue = queues_[at];
+    if (++at == queues_.size()) at = 0;
     if (queue.broken) continue;
     const auto rest = out.subspan(static_cast<std::size_t>(filled));
     const int count = domain_->verbs().poll_cq(queue.cq, static_cast<int>(rest.size()), rest.data());

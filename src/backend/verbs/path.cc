@@ -12,6 +12,8 @@ namespace {
 
 /// What was cancelled may end by itself for so long; then its queue pair is broken, so that it does.
 constexpr Duration kCancelPatience = std::chrono::milliseconds(50);
+/// Whether still somebody waits for the peer is looked at so often: chunks come and end faster than it matters.
+constexpr Duration kAwaitedRest = std::chrono::milliseconds(10);
 
 Status not_allowed(std::string_view what) {
   return Status(Code::kDenied, std::string(what)).with_scope(Scope::kRequest).with_buffer(BufferState::kUntouched);
@@ -71,6 +73,12 @@ bool VerbsPath::is_reached(const VerbsBinding& binding) const {
 
 VerbsPath::Pair* VerbsPath::best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) const {
   static_assert(wire::kPairsMax <= 64);
+  if (pairs_.size() == 1) {  // Most paths have no choice.
+    Pair& only = *pairs_.front();
+    const bool fits = *passed == 0 && only.machine.is_ready() && only.remote < binding.keys.size();
+    *passed = 1;
+    return fits ? &only : nullptr;
+  }
   std::size_t best = pairs_.size();
   std::pair<std::uint8_t, double> best_cost;
   // Where one speed is not known all count as equally fast.
@@ -101,12 +109,11 @@ QueuePair::Staged VerbsPath::stage(const Chunk& chunk, const VerbsBinding& bindi
   return QueuePair::Staged::kNoRoom;
 }
 
-VerbsPath::Posted VerbsPath::post(const Flight& flight) {
-  const Chunk& chunk = flight.chunk;
+VerbsPath::Posted VerbsPath::post(const Chunk& chunk, bool is_cancelled) {
   const auto& binding = *static_cast<const VerbsBinding*>(chunk.target);
   const Rights need = chunk.op == Operation::kWrite ? Rights::kWrite : Rights::kRead;
   Status why;
-  if (flight.cancelled) {
+  if (is_cancelled) {
     why = cancelled();
   } else if (!is_reached(binding)) {
     why = Status(Code::kUnsupported, base::format("no port that {} has keys for is ready", name_))
@@ -126,7 +133,7 @@ VerbsPath::Posted VerbsPath::post(const Flight& flight) {
         break;
     }
   }
-  end(flight, why);
+  end({.chunk = chunk, .cancelled = is_cancelled, .struck = false, .failure = {}, .immediate = 0}, why);
   return Posted::kEnded;
 }
 
@@ -136,12 +143,11 @@ Submitted VerbsPath::submit(std::span<const Chunk> chunks, Instant now) {
   held_back_ = ready_ == 0;
   if (held_back_ || !again_.empty()) chunks = {};
   for (const Chunk& chunk : chunks) {
-    if (post({.chunk = chunk, .cancelled = false, .struck = false, .failure = {}, .immediate = 0}) == Posted::kNoRoom)
-      break;
+    if (post(chunk, false) == Posted::kNoRoom) break;
     ++result.taken;
   }
   flush(now);
-  tell_awaited(now);
+  if (!is_awaited_) tell_awaited(now);
   return result;
 }
 
@@ -155,7 +161,7 @@ std::size_t VerbsPath::post_again(Instant now) {
   std::size_t count = 0;
   while (!again_.empty() && ready_ > 0) {
     const Flight flight = again_.front();
-    if (post(flight) == Posted::kNoRoom) break;
+    if (post(flight.chunk, flight.cancelled) == Posted::kNoRoom) break;
     again_.pop_front();
     ++count;
   }
@@ -262,9 +268,13 @@ bool VerbsPath::is_awaited() const {
 }
 
 void VerbsPath::tell_awaited(Instant now) {
-  if (control_ == nullptr || is_down() || is_awaited() == is_awaited_) return;
-  is_awaited_ = !is_awaited_;
-  control_->set_awaited(is_awaited_, now);
+  if (control_ == nullptr || is_down() || (is_awaited_ && now < awaited_until_)) return;
+  const bool awaited = is_awaited();
+  awaited_until_ = awaited ? now + kAwaitedRest : Instant::max();
+  if (awaited == is_awaited_) return;
+  is_awaited_ = awaited;
+  shared_.attention = true;
+  control_->set_awaited(awaited, now);
 }
 
 std::size_t VerbsPath::turn(Instant now) {
@@ -284,7 +294,7 @@ std::size_t VerbsPath::turn(Instant now) {
 
 Instant VerbsPath::next_deadline() const {
   if (is_down()) return Instant::max();
-  Instant next = std::min(deadline_, cancel_by_);
+  Instant next = std::min({deadline_, cancel_by_, awaited_until_});
   if (lost_since_ != Instant::max()) next = std::min(next, lost_since_ + shared_.options.patience);
   for (const auto& pair : pairs_) {
     next = std::min({next, pair->timer, pair->expires});

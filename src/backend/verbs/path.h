@@ -154,7 +154,7 @@ class VerbsPath final : public Path {
   bool is_awaited() const;
   std::uint64_t rail_speed(std::uint32_t lane, std::uint32_t remote) const;
   enum class Posted : std::uint8_t { kYes, kNoRoom, kEnded };
-  Posted post(const Flight& flight);
+  Posted post(const Chunk& chunk, bool cancelled);
   /// The ready one of the port that is nearest to the chunk's memory here, then the one that would have it done first:
   /// by its rail's speed and what is under way on it. Not one of those `passed` (bits), which it joins; or null.
   Pair* best_pair(const Chunk& chunk, const VerbsBinding& binding, std::uint64_t* passed) const;
@@ -212,11 +212,12 @@ class VerbsPath final : public Path {
   std::uint64_t counted_out_ = 0, counted_in_ = 0, uncounted_ = 0;
   std::vector<std::unique_ptr<Pair>> pairs_;
   std::uint32_t ready_ = 0;
-  bool held_back_ = false;               ///< Chunks were not taken because no queue pair was ready, and none was since.
-  bool is_awaited_ = false;              ///< So the control stream was told.
-  Instant deadline_ = Instant::max();    ///< Of coming up.
-  Instant lost_since_ = Instant::max();  ///< No queue pair is ready since then.
-  Instant cancel_by_ = Instant::max();   ///< When what was cancelled must be quiet.
+  bool held_back_ = false;   ///< Chunks were not taken because no queue pair was ready, and none was since.
+  bool is_awaited_ = false;  ///< So the control stream was told.
+  Instant awaited_until_ = Instant::max();  ///< While it is: when to look whether it still is.
+  Instant deadline_ = Instant::max();       ///< Of coming up.
+  Instant lost_since_ = Instant::max();     ///< No queue pair is ready since then.
+  Instant cancel_by_ = Instant::max();      ///< When what was cancelled must be quiet.
   bool cancel_asked_ = false;
   std::deque<Flight> again_;
   std::map<std::uint64_t, std::uint32_t>

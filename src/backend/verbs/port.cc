@@ -105,8 +105,13 @@ void VerbsPort::release_path(Path* path) {
   (*found)->go_down(Status(Code::kDisconnected, "this agent dropped the path").with_scope(Scope::kPath));
   drop_control(**found);
   events_.forget(path);
-  std::erase_if(by_number_, [path](const auto& each) { return each.second == path; });
+  forget_numbers(found->get());
   paths_.erase(found);
+}
+
+void VerbsPort::forget_numbers(const VerbsPath* path) {
+  std::erase_if(by_number_, [path](const auto& each) { return each.second == path; });
+  if (last_path_ == path) last_path_ = nullptr;
 }
 
 /// Inbound paths that ended before the agent heard of them.
@@ -115,7 +120,7 @@ void VerbsPort::bury() {
     if (!path->is_down()) return false;
     drop_control(*path);
     if (path->is_known()) return false;
-    std::erase_if(by_number_, [&path](const auto& each) { return each.second == path.get(); });
+    forget_numbers(path.get());
     return true;
   });
 }
@@ -127,13 +132,21 @@ std::size_t VerbsPort::turn(Instant now, const TurnBudget& budget) {
     for (const auto& lane : lanes_) lane->queues->drain_events();
   }
   // What is stashed shows bytes of the control port, which live until its next turn.
-  std::size_t work = stash_at_ == stash_end_ ? parts_.control->turn(now, budget) : 0;
+  const std::size_t control = stash_at_ == stash_end_ ? parts_.control->turn(now, budget) : 0;
+  control_has_news_ = control_has_news_ || control > 0;
+  std::size_t work = control;
   if (!paths_.empty()) work += poll_completions(now);
   if (slept_ || now >= async_at_) work += poll_async(now);
   slept_ = false;
   if (now >= search_.next_look()) work += look_for_devices(now);
   if (shared_.attention || now >= next_due_) work += turn_paths(now);
   return work + (events_.empty() && stash_at_ == stash_end_ ? 0 : 1);
+}
+
+bool VerbsPort::has_news(Instant now) {
+  const bool has_work = slept_ || shared_.attention || control_has_news_ || !events_.empty() || stash_at_ != stash_end_;
+  if (has_work || now >= std::min({next_due_, async_at_, search_.next_look()})) return true;
+  return (!paths_.empty() && poll_completions(now) > 0) || parts_.control->has_news(now);
 }
 
 std::size_t VerbsPort::turn_paths(Instant now) {
@@ -155,13 +168,16 @@ std::size_t VerbsPort::turn_paths(Instant now) {
 
 VerbsPath* VerbsPort::path_of(std::uint32_t lane, std::uint32_t number) {
   const std::uint64_t key = number_key(lane, number);
+  if (key == last_number_ && last_path_ != nullptr && last_path_->has_number(lane, number)) return last_path_;
+  last_number_ = key;
+  last_path_ = nullptr;
   const auto known = by_number_.find(key);
-  if (known != by_number_.end() && known->second->has_number(lane, number)) return known->second;
+  if (known != by_number_.end() && known->second->has_number(lane, number)) return last_path_ = known->second;
   if (known != by_number_.end()) by_number_.erase(known);
   for (const auto& path : paths_) {
     if (!path->has_number(lane, number)) continue;
     by_number_[key] = path.get();
-    return path.get();
+    return last_path_ = path.get();
   }
   return nullptr;
 }
@@ -184,13 +200,14 @@ std::size_t VerbsPort::poll_completions(Instant now) {
       for (int i = 0; i < count; ++i) {
         const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
         VerbsPath* path = path_of(lane, completion.qp_num);
-        if (path != nullptr) path->on_completion(lane, completion, now);
+        if (path == nullptr) continue;
+        path->on_completion(lane, completion, now);
+        if (path->has_work()) shared_.attention = true;  // There is room for what waits.
       }
       work += static_cast<std::size_t>(count);
       if (count < kCompletionsAtOnce) break;
     }
   }
-  if (work > 0) shared_.attention = true;  // Room for what waits.
   return work;
 }
 
@@ -240,11 +257,12 @@ std::size_t VerbsPort::poll(std::span<PortEvent> out) {
   bool shows_stash = false;
   while (count < out.size()) {
     if (stash_at_ == stash_end_) {
-      if (shows_stash) break;  // Messages shown from it must stay.
+      if (shows_stash || !control_has_news_) break;  // Messages shown from it must stay.
       // Only what was taken: an idle turn comes here, too.
       for (PortEvent& event : std::span(stash_).first(stash_end_)) event = PortEvent();
       stash_at_ = 0;
       stash_end_ = parts_.control->poll(stash_);
+      control_has_news_ = stash_end_ > 0;
       if (stash_end_ == 0) break;
     }
     PortEvent& event = stash_[stash_at_++];

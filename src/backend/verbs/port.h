@@ -37,6 +37,7 @@ class VerbsPort final : public Port {
   void release_path(Path* path) override;
   std::size_t turn(Instant now, const TurnBudget& budget) override;
   std::size_t poll(std::span<PortEvent> out) override;
+  bool has_news(Instant now) override;
   Instant next_deadline() const override;
   int wait_fd() const override { return parts_.control->wait_fd(); }
   bool prepare_sleep() override;
@@ -67,6 +68,7 @@ class VerbsPort final : public Port {
 
   void on_lane_fault(std::uint32_t lane, const Status& why, Instant now);
   VerbsPath* path_of(std::uint32_t lane, std::uint32_t number);
+  void forget_numbers(const VerbsPath* path);
   /// Takes the next event of the control port; true when `out` was filled.
   bool translate(PortEvent& event, PortEvent& out);
   void drop_control(VerbsPath& path);
@@ -84,6 +86,9 @@ class VerbsPort final : public Port {
   std::vector<std::unique_ptr<VerbsPath>> paths_;
   std::unordered_map<const Path*, VerbsPath*> by_control_;
   std::unordered_map<std::uint64_t, VerbsPath*> by_number_;  ///< Lane and number of a queue pair; checked when used.
+  std::uint64_t last_number_ = 0;                            ///< What was looked for last, and
+  VerbsPath* last_path_ = nullptr;                           ///< found: checked, too.
+  bool control_has_news_ = false;                            ///< Events that its last turn told of may be left.
   std::array<PortEvent, 16> stash_;  ///< Events of the control port that were taken and not told yet.
   std::size_t stash_at_ = 0, stash_end_ = 0;
   Instant now_ = Instant::min();  ///< Of the last turn: events are taken in between.

@@ -300,7 +300,8 @@ Status open_a_port(MockFabric& fabric, stream::MemorySwitch& network, Side& own)
   if (auto added = regions->add(entry); !added) return added.error();
   auto switched = std::make_unique<stream::MemoryNetwork>(network, "other");
   PortParts parts{.nics = {*nic}, .regions = regions, .control = {}, .network = switched.get()};
-  parts.control = stream::make_port(*own.context, {.backend = "verbs", .connections = 1}, std::move(switched));
+  parts.control =
+      stream::make_port(*own.context, {.backend = "verbs", .connections = 1, .look_turns = 0}, std::move(switched));
   auto port = VerbsPort::open(*own.context, options, std::move(parts));
   return port ? Status() : port.error();
 }

@@ -68,7 +68,8 @@ struct Side {
                     .network = switched.get(),
                     .reopening = reopening(fabric, options),
                     .host = host};
-    parts.control = stream::make_port(*context, {.backend = "verbs", .connections = 1}, std::move(switched));
+    parts.control =
+        stream::make_port(*context, {.backend = "verbs", .connections = 1, .look_turns = 0}, std::move(switched));
     auto opened = VerbsPort::open(*context, options, std::move(parts));
     EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().to_string());
     if (opened) port = *std::move(opened);

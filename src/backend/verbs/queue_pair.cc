@@ -283,13 +283,12 @@ bool QueuePair::add_run(Operation op, std::uint64_t remote, std::uint32_t rkey, 
   }
   if (requests_ + (batch_.size() - first) >= chunk_depth()) return false;
   pieces_.push_back({.addr = local.iova, .length = size, .lkey = local.lkey});
-  ibv_send_wr request{};
+  ibv_send_wr& request = batch_.emplace_back();
   request.sg_list = &pieces_.back();
   request.num_sge = 1;
   request.opcode = op == Operation::kWrite ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
   request.wr.rdma.remote_addr = remote;
   request.wr.rdma.rkey = rkey;
-  batch_.push_back(request);
   run_bytes_ = size;
   return true;
 }
@@ -574,8 +573,8 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   if (!slot.failed) {
     if (slot.flight.failure.ok()) count_chunk(slot);
     result.kind = Completed::Kind::kChunk;
+    static_assert(std::is_trivially_copyable_v<Chunk>);  // It stays in the slot: its size is still to be given back.
     result.flight = std::move(slot.flight);
-    slot.flight.chunk = result.flight.chunk;  // Its size is still to be given back.
   } else {
     failed_.push_back(slot.flight);
   }

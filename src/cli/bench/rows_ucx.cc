@@ -39,9 +39,12 @@ struct UcxRow {
   bool copies_on_the_spot() const { return over == Over::kShm && kind != Kind::kTag; }
 };
 
+/// Of many small ones in flight each end is work for a thread that would have to be woken for it, so both sides spin,
+/// as UCX's do in all rows. Of few large ones the kernel's copies are the work: where Soft-RoCE does them, it wants the
+/// processors that spinning takes.
 constexpr Turns turns_of(const UcxRow& row) {
-  const bool is_one_message = row.kind == Kind::kTag && row.size <= kMessageMax;
-  return row.over == Over::kVerbs && !is_one_message ? Turns::kSleeping : Turns::kSpinning;
+  constexpr std::uint64_t kSpinBelow = 64 * 1024;
+  return row.over == Over::kVerbs && row.size >= kSpinBelow ? Turns::kSleeping : Turns::kSpinning;
 }
 
 /// Our stage, and for verbs the devices that UCX takes as well.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "base/try.h"
 #include "cli/bench/blocks.h"
@@ -176,6 +177,7 @@ Result<Json> TargetProcess::pong(const Json& command) {
   const LocalRange from = found->second.region.range(0, 8);
   const RemoteRange to = peer.range("pong", 64, 8);
   HAWSER_TRY_ASSIGN(pong_, agent_.plan_write(peer, {&from, 1}, {&to, 1}));
+  std::memcpy(&pong_answered_, found->second.region.bytes().data(), sizeof(pong_answered_));
   return done();
 }
 

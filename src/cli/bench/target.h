@@ -76,6 +76,8 @@ class TargetProcess {
   std::vector<Region> more_regions_;
   std::map<std::string, Memory> memories_;
   std::optional<Plan> pong_;  ///< Writes this side's word back.
+  /// The parent may have written the next one before the phase that answers it has begun here.
+  std::uint64_t pong_answered_ = 0;
   std::vector<base::Fd> sockets_;
 };
 

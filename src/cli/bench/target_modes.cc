@@ -125,13 +125,12 @@ Status TargetProcess::pong_words(const Over& over) {
   const auto found = memories_.find("pong");
   if (found == memories_.end() || !pong_) return Status(Code::kNotFound, "no ping-pong was prepared");
   std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(found->second.region.bytes().data()));
-  std::uint64_t seen = word.load(std::memory_order_acquire);
   std::optional<Transfer> last;
   for (std::uint32_t polls = 1; !is_time_to_ask(polls) || !over(); ++polls) {
     agent_.poll();
     const std::uint64_t now = word.load(std::memory_order_acquire);
-    if (now == seen) continue;
-    seen = now;
+    if (now == pong_answered_) continue;
+    pong_answered_ = now;
     if (last) HAWSER_TRY(finish(agent_, *last));
     HAWSER_TRY_ASSIGN(last, pong_->submit());
   }

@@ -274,7 +274,7 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
     // The other paths' greetings are old: what the peer received meanwhile must be asked for again.
     session->control_serial = 0;
     for (PathEntry& each : session->paths) {
-      // Where it has not greeted yet, it will: one Welcome more of ours would be answered, and that one again, for ever.
+      // Where it has not greeted yet, it will. One Welcome more of ours would be answered, and that again, for ever.
       if (!each.greeted) continue;
       each.answer_first = each.answer_first || !each.welcome_sent;
       each.greeted = each.welcome_sent = false;

@@ -25,6 +25,7 @@ enum class Planted : std::uint8_t {
   kTimerForgotten,       ///< A path says that it has no deadline.
   kWakeupLost,           ///< A path that was given a message is not looked at.
   kFenceForgotten,       ///< What was lost with a path goes by another one at once.
+  kSupersededLands,      ///< Bytes of a session still land when another has come up in its place.
   // Mapped memory.
   kPinSkipped,
   kMessageLost,  ///< A ring that is not empty drops what comes.

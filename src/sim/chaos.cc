@@ -146,21 +146,34 @@ std::optional<Chaos::Target> Chaos::find_closing() {
     Life& other = theater_.at((node + 1 + rng_.below(theater_.nodes() - 1)) % theater_.nodes());
     if (other.alive) return Target{.from = &other, .to = &life, .closing = &life};
   }
-  return close_under_move();
+  return theater_.settings().mode == sim::Mode::kMapped ? close_under_move() : close_under_own_move();
 }
 
-std::optional<Chaos::Target> Chaos::close_under_move() {
-  // Closes that take time are rare: make one where bytes are on their way.
+/// Closes that take time are rare: this makes one. What comes by a stream is stopped at once where it lands, so nobody
+/// waits for that; but a region's own transfers have bytes on their way that are still to be sent or acknowledged.
+std::optional<Chaos::Target> Chaos::close_under_own_move() {
   const auto moving = find_move(Step::kInFlight);
-  if (!moving) return std::nullopt;
-  for (const auto& course : moving->from->courses) {
-    const Move* const move = course->latest;
-    if (move == nullptr || move->final || course->to != moving->to || !Judge::any_landed(*move)) continue;
-    Area& area = *course->pairs.front().remote;
-    if (area.closing || area.bait) continue;
-    theater_.close_area(*course->to, area);
-    if (!area.closed) return Target{.from = moving->from, .to = course->to, .closing = course->to};
-    return std::nullopt;
+  if (!moving || moving->from->closing || moving->from->scratch->closing) return std::nullopt;
+  Life& closing = *moving->from;
+  const Area& area = *closing.scratch;
+  theater_.close_scratch(closing);
+  if (area.closed) return std::nullopt;
+  return Target{.from = moving->to, .to = &closing, .closing = &closing};
+}
+
+/// Of mapped memory: under the pin of who copies.
+std::optional<Chaos::Target> Chaos::close_under_move() {
+  for (std::size_t node = 0; node < theater_.nodes(); ++node) {
+    Life& from = theater_.at(node);
+    for (const auto& course : from.courses) {
+      const bool moves = course->latest != nullptr && !course->latest->final && course->write && !course->bait;
+      if (!from.alive || !course->to->alive || !moves) continue;
+      Area* const area = Judge::landing_in(*course->latest);
+      if (area == nullptr || area->closing || area->bait) continue;
+      theater_.close_area(*course->to, *area);
+      if (area->closed) return std::nullopt;
+      return Target{.from = &from, .to = course->to, .closing = course->to};
+    }
   }
   return std::nullopt;
 }
@@ -295,9 +308,10 @@ void Chaos::reset_late(Life& from, Life& to) {
   }
   // What it does meanwhile goes where late bytes would land.
   constexpr int kTimes = 8;
+  const Instant lost = universe.world.now() + kept;
   for (int i = 1; i <= kTimes; ++i) {
-    universe.world.after(kept + pause * i / kTimes, [this, &from, &to] {
-      if (gone_on_) gone_on_(from, to);
+    universe.world.after(kept + pause * i / (kTimes + 1), [this, &from, &to, lost] {
+      if (gone_on_) gone_on_(from, to, lost);
     });
   }
 }
@@ -339,7 +353,7 @@ void Chaos::strike_links(Fault fault, Life& from, Life& to) {
     universe.hub.options().queue_chunks = 1;
     for (const auto& connection : universe.net.between(a, b)) universe.net.set_capacity(connection, 200);
     world.after(time, [this, a, b] {
-      theater_.universe().hub.options() = sim::MappedOptions{};
+      theater_.universe().hub.options() = theater_.mapped_options();
       for (const auto& connection : theater_.universe().net.between(a, b)) {
         theater_.universe().net.set_capacity(connection, theater_.universe().net.options().pipe.capacity_bytes);
       }
@@ -362,7 +376,7 @@ void Chaos::heal() {
   is_healed_ = true;
   sim::Universe& universe = theater_.universe();
   universe.net.fabric().heal_all();
-  universe.hub.options() = sim::MappedOptions{};
+  universe.hub.options() = theater_.mapped_options();
   for (std::size_t node = 0; node < theater_.nodes(); ++node) {
     Life& life = theater_.at(node);
     if (!life.alive) continue;

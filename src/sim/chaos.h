@@ -24,7 +24,7 @@ class Chaos {
   /// No more faults; whole links, full pace, everything running. Dead nodes stay dead or have been restarted.
   void heal();
   /// Called for who goes on by another connection while bytes of the last one are still to come.
-  void on_gone_on(std::function<void(Life& from, Life& to)> call) { gone_on_ = std::move(call); }
+  void on_gone_on(std::function<void(Life& from, Life& to, Instant lost)> call) { gone_on_ = std::move(call); }
   const Coverage& coverage() const { return coverage_; }
   std::size_t struck() const { return struck_; }
 
@@ -46,6 +46,7 @@ class Chaos {
   std::optional<Target> find_atomic(Step step);
   std::optional<Target> find_closing();
   std::optional<Target> close_under_move();
+  std::optional<Target> close_under_own_move();
   void strike(Fault fault, const Target& target);
   void strike_process(Fault fault, Life& victim);
   void take_device(Life& victim);
@@ -60,7 +61,7 @@ class Chaos {
   Coverage coverage_;
   std::vector<Aim> aims_;
   std::size_t struck_ = 0;
-  std::function<void(Life&, Life&)> gone_on_;
+  std::function<void(Life&, Life&, Instant)> gone_on_;
   bool is_healed_ = false;
 };
 

@@ -29,7 +29,6 @@ bool possible(sim::Mode mode, Fault fault, Step step) {
     case Fault::kReset:
     case Fault::kHalfClose:
     case Fault::kPowerLoss:
-    case Fault::kDevice:
       return false;
     default:
       return true;

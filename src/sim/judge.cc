@@ -180,6 +180,16 @@ bool Judge::any_landed(const Move& move) {
   return false;
 }
 
+Area* Judge::landing_in(const Move& move) {
+  for (const Pair& pair : move.course->pairs) {
+    const auto bytes = pair.remote->plot->bytes(pair.remote_lease);
+    const std::size_t probe = std::min<std::size_t>(bytes.size(), 16);
+    const bool begun = has_pattern(bytes.first(probe), move.uid, pair.position);
+    if (begun && !has_pattern(bytes, move.uid, pair.position)) return pair.remote;
+  }
+  return nullptr;
+}
+
 void Judge::on_final(Life& life, Move& move) {
   if (move.final) return fail(life, describe(move) + " became final twice");
   move.final = true;

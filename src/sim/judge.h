@@ -82,6 +82,8 @@ class Judge {
   // At the end, once all is healed and quiet.
   void check_settled(const std::vector<std::unique_ptr<Life>>& lives);
   void check_memory(const std::vector<std::unique_ptr<Life>>& lives);
+  /// Also before the course is used again.
+  void check_stays(const Course& course);
   void check_counters(Life& life);
   /// Whether each session that stands has a path by the agents' first backend.
   bool all_go_best(const std::vector<std::unique_ptr<Life>>& lives) const;
@@ -98,6 +100,8 @@ class Judge {
   /// Whether all bytes of a write are at its target; whether any is.
   static bool all_landed(const Move& move);
   static bool any_landed(const Move& move);
+  /// A remote area in which a write has begun to land, and not ended; null: none.
+  static Area* landing_in(const Move& move);
   /// Whether what is known now of the course's remote region is not so, or the course goes beyond it.
   static bool is_lie(const Course& course);
 

@@ -161,6 +161,19 @@ void Judge::check_local(Life& life, const Course& course) {
   }
 }
 
+/// What a good write brought stays until the next one, or until its region is closed.
+void Judge::check_stays(const Course& course) {
+  const Move* const latest = course.latest;
+  if (!course.write || course.bait || course.tainted || latest == nullptr || !latest->final) return;
+  for (const Pair& pair : course.pairs) {
+    if (pair.remote->closed) continue;
+    const auto bytes = pair.remote->plot->bytes(pair.remote_lease);
+    if (std::equal(bytes.begin(), bytes.end(), pair.remote->plot->expected(pair.remote_lease).begin())) continue;
+    return fail(*course.to, fmt::format("what write {} of {} brought to {}+{} did not stay", latest->uid,
+                                        course.from->name, pair.remote->plot->name(), pair.remote_lease.offset));
+  }
+}
+
 void Judge::check_memory(const std::vector<std::unique_ptr<Life>>& lives) {
   for (const auto& life : lives) {
     for (const auto& area : life->areas) {
@@ -179,6 +192,7 @@ void Judge::check_memory(const std::vector<std::unique_ptr<Life>>& lives) {
     }
     for (const auto& course : life->courses) {
       if (course->write && course->tainted && !failed()) check_tainted(*course);
+      if (!failed()) check_stays(*course);
       if (course->current == nullptr && !failed()) check_local(*life, *course);
     }
   }

@@ -39,10 +39,11 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   settings.notifications = rng.chance(0.3) ? 16 : 256;
   settings.actions = 60 + rng.below(300);
   // Not by the dice: the other seeds stay what they were.
-  settings.devices = options.mode == sim::Mode::kStream && options.seed % 8 == 3;
+  settings.devices = options.seed % 8 == 3;
   if (settings.devices) settings.busy_time = kBusyWithDevices;
   settings.late = options.mode == sim::Mode::kStream && options.seed % 8 == 5;
   settings.doubled = settings.late && options.seed % 16 == 5;
+  settings.narrow = options.mode == sim::Mode::kMapped && options.seed % 8 == 5;
   return settings;
 }
 
@@ -52,6 +53,7 @@ std::string describe(const Settings& settings) {
                      settings.devices   ? ", devices"
                      : settings.doubled ? ", doubled"
                      : settings.late    ? ", late"
+                     : settings.narrow  ? ", narrow"
                                         : "",
                      settings.connections, settings.chunk_bytes, settings.channel_credit, settings.notifications,
                      settings.actions);
@@ -84,11 +86,12 @@ class Simulation {
         judge_(universe_),
         settings_(draw_settings(universe_.world.rng(), options)) {
     draw_network(universe_.world.rng(), universe_);
+    if (settings_.narrow) universe_.hub.options().queue_chunks = 1;
     theater_ = std::make_unique<Theater>(universe_, judge_, settings_);
     user_ = std::make_unique<User>(*theater_);
     chaos_ = std::make_unique<Chaos>(*theater_, universe_.world.rng().below(6));
-    chaos_->on_gone_on([this](Life& from, Life& to) {
-      if (busy_ && !judge_.failed()) user_->write_again(from, to);
+    chaos_->on_gone_on([this](Life& from, Life& to, Instant lost) {
+      if (busy_ && !judge_.failed()) user_->write_again(from, to, lost);
     });
     theater_->on_pause([this] { chaos_->look(); });
   }

@@ -35,6 +35,12 @@ Theater::~Theater() {
   }
 }
 
+sim::MappedOptions Theater::mapped_options() const {
+  sim::MappedOptions options;
+  if (settings_.narrow) options.queue_chunks = 1;
+  return options;
+}
+
 void Theater::begin(std::size_t node) {
   auto life = std::make_unique<Life>();
   life->node = node;
@@ -92,6 +98,7 @@ std::vector<backend::Factory> Theater::backends_of(Life& life) {
   if (!settings_.devices) return backends;
   seat.name = kDeviceName;
   seat.address = fmt::format("{}:{}", kDeviceName, life.name);
+  seat.may_be_lost = true;
   life.device = std::make_shared<backend::Removable>();
   backend::Factory better = sim::make_factory(universe_, seat);
   better = backend::removable_factory(better.name, better.default_rank, better, life.device);
@@ -171,6 +178,12 @@ void Theater::close_area(Life& life, Area& area) {
   judge_.observe(life);  // Finals first: they look at what the canary overwrites.
   judge_.on_close(life, area, status);
   life.host->wake();
+}
+
+void Theater::close_scratch(Life& life) {
+  close_area(life, *life.scratch);
+  const std::string name = fmt::format("mine.{}", life.areas.size());
+  life.scratch = &add_area(life, name, life.scratch->plot->bytes().size(), Rights::kNone);
 }
 
 void Theater::tick() {

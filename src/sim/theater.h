@@ -32,6 +32,7 @@ struct Settings {
   bool late = false;     ///< Resets come to one end first, the other reads on for a while.
   bool doubled = false;  ///< Agents connect at once, so that two paths are between them.
   bool devices = false;  ///< Agents have a better backend, whose device may go away.
+  bool narrow = false;   ///< Paths of mapped memory hardly hold anything, and are full all the time.
 };
 
 class Theater {
@@ -44,6 +45,8 @@ class Theater {
   sim::Universe& universe() { return universe_; }
   Judge& judge() { return judge_; }
   const Settings& settings() const { return settings_; }
+  /// Of mapped memory, where no fault is.
+  sim::MappedOptions mapped_options() const;
   base::Rng& rng() { return universe_.world.rng(); }
 
   std::size_t nodes() const { return current_.size(); }
@@ -65,6 +68,8 @@ class Theater {
   Area& add_atomic_area(Life& life, const std::string& name);
   /// Region::close without waiting; asked again at each tick until it says kOk.
   void close_area(Life& life, Area& area);
+  /// The same of the memory that the life's own transfers use; there is other memory for them at once.
+  void close_scratch(Life& life);
   /// The card of `life` as others get it.
   std::string card_of(Life& life, bool lies);
   /// `life` learns, or hears again, of `other`.

@@ -224,17 +224,24 @@ void User::submit_new(Life& life) {
   if (course != nullptr) submit(life, *course);
 }
 
-void User::write_again(Life& life, Life& to) {
+void User::write_again(Life& life, Life& to, Instant since) {
   if (!life.alive || life.closing || !life.host->running() || life.scratch->closing) return;
-  theater_.judge().observe(life);
+  Judge& judge = theater_.judge();
+  judge.observe(life);
   Course* last = nullptr;
+  std::vector<Course*> again;
   for (const auto& course : life.courses) {
-    const bool fits = course->to == &to && course->write && !course->bait && !course->tainted &&
-                      theater_.judge().idle(*course) && course->latest != nullptr;
-    if (fits && (last == nullptr || course->latest->final_at > last->latest->final_at)) last = course.get();
+    const bool fits = course->to == &to && course->write && !course->bait && !course->tainted && judge.idle(*course) &&
+                      course->latest != nullptr;
+    if (!fits) continue;
+    if (course->latest->final_at >= since) again.push_back(course.get());
+    if (last == nullptr || course->latest->final_at > last->latest->final_at) last = course.get();
   }
   if (last == nullptr) return;
-  submit(life, *last);
+  if (again.empty()) again.push_back(last);
+  for (Course* const course : again) {
+    if (!judge.failed()) submit(life, *course);
+  }
   life.host->wake();
 }
 
@@ -257,6 +264,8 @@ void User::set_later(Life& life, std::size_t word) {
 
 bool User::submit(Life& life, Course& course) {
   Judge& judge = theater_.judge();
+  judge.check_stays(course);
+  if (judge.failed()) return false;
   Move& move = judge.new_move(course);
   move.submitted = theater_.universe().world.now();
   SubmitOptions options;
@@ -371,10 +380,9 @@ void User::close_one(Life& life) {
   Area& area = *fit[rng_.below(fit.size())];
   // The memory that all own transfers use goes less often, and is replaced at once.
   if (&area == life.scratch && !rng_.chance(0.3)) return;
+  if (&area == life.scratch) return theater_.close_scratch(life);
   theater_.close_area(life, area);
   if (!area.atomic_words.empty()) theater_.add_atomic_area(life, fmt::format("atoms-{}", ++opened_));
-  if (&area == life.scratch)
-    life.scratch = &theater_.add_area(life, fmt::format("mine-{}", ++opened_), 64 * 1024, Rights::kNone);
 }
 
 void User::open_one(Life& life) {

@@ -16,8 +16,8 @@ class User {
 
   /// One thing that the user of `life` may do.
   void act(Life& life);
-  /// Writes anew where the last write to the other ended.
-  void write_again(Life& life, Life& to);
+  /// Writes anew where writes to the other wrote that ended since then, or else the last one.
+  void write_again(Life& life, Life& to, Instant since);
   /// Takes all that came.
   void read(Life& life);
   /// After everything was healed: plans to earlier lives of a node must say that the peer is gone.

@@ -16,7 +16,7 @@ struct PlantedBug {
   base::Planted bug;
   std::string_view name;
   sim::Mode mode;
-  std::array<std::string_view, 5> complaints;
+  std::array<std::string_view, 6> complaints;
 };
 
 using base::Planted;
@@ -50,7 +50,9 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kFenceForgotten,
      "fence_forgotten",
      sim::Mode::kStream,
-     {"its bytes are not at", "holds neither", "before its bytes", "left the target untouched", "brought other bytes"}},
+     {"did not stay", "its bytes are not at", "holds neither", "before its bytes", "left the target untouched",
+      "brought other bytes"}},
+    {Planted::kSupersededLands, "superseded_lands", sim::Mode::kStream, {"did not stay", "its bytes are not at"}},
     {Planted::kDuplicateDelivered,
      "duplicate_delivered",
      sim::Mode::kStream,

@@ -42,6 +42,8 @@ struct Seat {
   std::uint64_t chunk_bytes_max = 16 * 1024;
   /// Of the backend, of the program's life; addresses that it reaches begin with it and a colon.
   std::string_view name = "sim";
+  /// Paths of mapped memory end while both processes live, as those of a device do: messages must be kept.
+  bool may_be_lost = false;
 };
 
 /// One agent per seat; an agent may have several seats, of different names.

@@ -204,6 +204,14 @@ void MappedPath::go_down(const Status& why) {
   port_.push(std::move(event));
 }
 
+/// The other end hears of it, and what was said before.
+void MappedPath::give_up(const Status& why) {
+  if (state_ == PathState::kDown) return;
+  if (link_->ended.ok()) link_->ended = why;
+  port_.hub_.wake(link_->hosts[1 - end_]);
+  go_down(why);
+}
+
 PathCounters MappedPath::counters() const {
   PathCounters all = counters_;
   all.peer = link_->identities[1 - end_].name;

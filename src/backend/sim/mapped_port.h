@@ -36,6 +36,7 @@ class MappedPath final : public backend::Path {
   bool move_at_once(const backend::Chunk& chunk) override;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
   void cancel(std::uint64_t transfer) override;
+  void give_up(const Status& why) override;
   PathCounters counters() const override;
   std::string describe() const override;
 

@@ -83,7 +83,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::uint32_t opened_backends() const { return opened_backends_.load(std::memory_order_acquire); }
 
   /// What this one says of regions has changed. Under the lane's lock.
-  void renew_extras(const OpenBackend& open) HAWSER_EXCLUDES(mutex_);
+  void renew_extras(OpenBackend& open) HAWSER_EXCLUDES(mutex_);
 
   // core_regions.cc
   Result<Region> add_region(const RegionOptions& options);
@@ -168,6 +168,7 @@ class Core : public std::enable_shared_from_this<Core> {
     std::string name;
     std::uint32_t number = 0;
     std::shared_ptr<backend::Backend> backend;  ///< Outlives the lane's own if the agent is closed meanwhile.
+    std::uint32_t renewals = 0;                 ///< When it was listed: before it was told of the region.
   };
   /// A region that backends serve, and that is not in the books yet.
   struct Joining {
@@ -190,6 +191,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// An error when one refuses that must serve it.
   Status tell_backends(std::span<const NamedBackend> backends, Joining* joining);
   void book(std::span<Joining> joining) HAWSER_REQUIRES(lane) HAWSER_EXCLUDES(mutex_);
+  /// Whose word of regions has changed since it was listed: what it said of these may be old.
+  void ask_again(std::span<Joining> joining, std::span<const NamedBackend> backends) HAWSER_REQUIRES(lane);
   /// False: backends opened since `backends` were listed, and are in it now; they have to be told first.
   bool book_if_all_are_told(std::string_view call, std::span<Joining> joining, std::vector<NamedBackend>* backends,
                             Status* status) HAWSER_EXCLUDES(mutex_);

@@ -132,7 +132,8 @@ Status Core::seat(Arriving& arriving, std::vector<std::shared_ptr<LocalRegion>>*
   return {};
 }
 
-void Core::renew_extras(const OpenBackend& open) {
+void Core::renew_extras(OpenBackend& open) {
+  ++open.renewals;  // For regions that are being added: they are in no book yet.
   {
     const base::MutexLock lock(mutex_);
     for (BookedRegion& each : booked_) {

@@ -180,7 +180,9 @@ Status Core::enter_table(std::string_view call, std::span<const FreshEntry> entr
   }
   Status added = regions.add(entries);
   backends->reserve(engine.backends().size());
-  for (OpenBackend& open : engine.backends()) backends->push_back({open.name, open.number, open.backend});
+  for (const OpenBackend& open : engine.backends()) {
+    backends->push_back({open.name, open.number, open.backend, open.renewals});
+  }
   lane.unlock();
   if (added.ok()) return added;
   *wrong = std::min<std::size_t>(regions.room(), entries.size() - 1);  // The first that had no place.
@@ -221,6 +223,14 @@ void Core::book(std::span<Joining> joining) {
   engine.card_changed();
 }
 
+void Core::ask_again(std::span<Joining> joining, std::span<const NamedBackend> backends) {
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    const NamedBackend& its = backends[i];
+    if (engine.backends()[i].renewals == its.renewals) continue;
+    for (Joining& each : joining) each.extras.replace(its.number, its.backend->told(*each.region->entry));
+  }
+}
+
 void Core::drop_unbooked(std::span<const FreshEntry> entries, std::span<const Joining> joining,
                          std::span<const NamedBackend> backends) {
   for (const Joining& each : joining) {
@@ -244,9 +254,12 @@ bool Core::book_if_all_are_told(std::string_view call, std::span<Joining> joinin
   if (status->ok()) *status = usable(call);  // It may have been closed meanwhile.
   const std::span<const OpenBackend> fresh = std::span(engine.backends()).subspan(status->ok() ? backends->size() : 0);
   const bool is_over = !status->ok() || fresh.empty();
-  if (status->ok() && is_over) book(joining);
+  if (status->ok() && is_over) {
+    ask_again(joining, *backends);
+    book(joining);
+  }
   for (std::size_t i = 0; !is_over && i < fresh.size(); ++i) {
-    backends->push_back({fresh[i].name, fresh[i].number, fresh[i].backend});
+    backends->push_back({fresh[i].name, fresh[i].number, fresh[i].backend, fresh[i].renewals});
   }
   const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
   lane.unlock();

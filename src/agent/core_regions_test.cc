@@ -57,6 +57,39 @@ class Telling final : public backend::WrappedBackend {
   void remove_region(const backend::RegionEntry&) override { --kWhat->regions; }
 };
 
+/// What a backend says of regions, and that it changes while one is being registered.
+struct Renewal {
+  std::function<void()> meanwhile = [] {};
+  std::string said = "said before";
+  bool is_news = false;
+} renewal;
+
+class RenewingPort final : public backend::WrappedPort {
+ public:
+  using WrappedPort::WrappedPort;
+  std::size_t poll(std::span<backend::PortEvent> out) override {
+    if (!std::exchange(renewal.is_news, false)) return WrappedPort::poll(out);
+    out[0].kind = backend::PortEvent::Kind::kRegions;
+    return 1;
+  }
+};
+
+class Renewing final : public backend::WrappedBackend {
+ public:
+  using WrappedBackend::WrappedBackend;
+  Result<std::string> add_region(const backend::RegionEntry&) override {
+    const std::string said = renewal.said;
+    std::exchange(renewal.meanwhile, [] {})();
+    return said;
+  }
+  std::string told(const backend::RegionEntry&) const override { return renewal.said; }
+  Result<std::unique_ptr<backend::Port>> open_port() override {
+    auto port = WrappedBackend::open_port();
+    if (!port) return port.error();
+    return std::unique_ptr<backend::Port>(new RenewingPort(*std::move(port)));
+  }
+};
+
 /// Comes after one that refuses, so it is never told of a region.
 class NeverTold final : public backend::WrappedBackend {
  public:
@@ -136,7 +169,10 @@ TEST(AgentRegions, SeveralAreRegisteredTogetherOrNotAtAll) {
 
 class RegisteringTest : public testing::Test {
  protected:
-  void SetUp() override { registering = late = {}; }
+  void SetUp() override {
+    registering = late = {};
+    renewal = {};
+  }
   static Agent open_telling(std::vector<backend::Factory> others = {}) {
     std::vector<backend::Factory> factories = {backend::loopback_factory(), telling()};
     std::vector<BackendSpec> named = {{"loopback", {}}, {"telling", {}}};
@@ -198,6 +234,20 @@ TEST_F(RegisteringTest, AnAgentThatClosesMeanwhileHasNoSuchRegion) {
   EXPECT_EQ(refused.code(), Code::kInvalid);
   EXPECT_NE(refused.to_string().find("closed"), std::string::npos) << refused.to_string();
   EXPECT_EQ(registering.regions, 0);
+}
+
+TEST_F(RegisteringTest, WhatABackendSaysAnewMeanwhileIsWhatCardsTell) {
+  Agent agent = open_telling({wrapping<Renewing>("renewing")});
+  const Region before = *agent.add_region({.name = "h", .bytes = memory_});
+  renewal.meanwhile = [&] {
+    renewal.said = "said after";
+    renewal.is_news = true;
+    while (renewal.is_news) static_cast<void>(agent.poll());
+  };
+  const Region slow = *agent.add_region({.name = "slow", .bytes = slow_});
+  const std::string card = *agent.card();
+  EXPECT_EQ(card.find("said before"), std::string::npos);
+  EXPECT_NE(card.find("said after"), card.rfind("said after")) << "of both regions";
 }
 
 class Adding : public RegisteringTest {

@@ -47,6 +47,7 @@ struct OpenBackend {
   std::shared_ptr<backend::Backend> backend;  ///< Shared with who tells it of a region, without the lane's lock.
   std::unique_ptr<backend::Port> port;
   const backend::Traits* traits = nullptr;
+  std::uint32_t renewals = 0;  ///< How often what it says of regions has changed.
 };
 
 class Engine {

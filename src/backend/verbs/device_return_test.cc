@@ -1,6 +1,8 @@
 // A device that was removed and comes back, under its old name and with nothing else of what it was.
 
 #include "backend/verbs/port_test_pair.h"
+#include "backend/verbs/region_keys.h"
+#include "backend/verbs/registration_fake.h"
 
 namespace hawser::backend::verbs {
 namespace {
@@ -185,6 +187,38 @@ TEST_F(DeviceReturn, ItMayGoManyTimesAndNotForEver) {
   fabric.put_back("mock0");
   pass(std::chrono::seconds(20));
   EXPECT_EQ(a->looks, 0) << "peers know no more ports";
+}
+
+/// Something happens while memory is being registered.
+class BusyFake final : public MemoryFake {
+ public:
+  BusyFake() : MemoryFake({"mock0", "mock1", "mock2"}) {}
+  std::function<void()> meanwhile = [] {};
+  ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t size, int access) override {
+    std::exchange(meanwhile, [] {})();
+    return MemoryFake::reg_mr(pd, address, size, access);
+  }
+};
+
+TEST(DeviceReturnRegions, OneThatIsBeingToldOfADeviceHearsOfTheNextAsWell) {
+  const auto fake = std::make_shared<BusyFake>();
+  std::vector<std::shared_ptr<Nic>> nics;
+  for (const char* name : {"mock0", "mock1", "mock2"}) {
+    nics.push_back(std::make_shared<Nic>(std::make_shared<NicDevice>(Domain::open(fake, name).value())));
+  }
+  Regions regions({nics[0]}, {});
+  const auto returns = [&](std::size_t nic) { EXPECT_TRUE(regions.add_nics({&nics[nic], 1}).ok()); };
+  fake->meanwhile = [&] {
+    returns(1);
+    fake->meanwhile = [&] { returns(2); };
+  };
+  std::vector<std::byte> memory(4096);
+  RegionEntry entry;
+  entry.base = memory.data();
+  entry.size = memory.size();
+  const std::string extra = *regions.add(entry);
+  EXPECT_EQ(decode_region_keys(extra, entry.key)->size(), 3u);
+  EXPECT_EQ(fake->memories, 3);
 }
 
 }  // namespace

@@ -161,19 +161,26 @@ Status Regions::add_nics(std::span<const std::shared_ptr<Nic>> more) {
 
 /// Registers a region with the NICs that it does not know. It stays meanwhile: `retire` waits.
 Status Regions::join(const Key& key) {
-  Region region;
-  std::shared_ptr<const Nics> all;
-  {
-    const base::MutexLock lock(mutex_);
-    const auto found = regions_.find(key);
-    if (found == regions_.end() || found->second.is_joined || found->second.made.size() == nics_->all.size()) return {};
-    found->second.is_joined = true;
-    region = found->second;
-    all = nics_;
+  // NICs that come while it is being told of others leave it to who tells it.
+  while (std::optional<Joint> joint = begin_joining(key)) {
+    Result<Registrations> made = register_with(*joint->nics, joint->from, joint->region);
+    HAWSER_TRY(end_joining(key, *joint, std::move(made)));
   }
-  const std::size_t from = region.made.size();
-  Result<Registrations> made = register_with(*all, from, region);
-  region.made.clear();
+  return {};
+}
+
+std::optional<Regions::Joint> Regions::begin_joining(const Key& key) {
+  const base::MutexLock lock(mutex_);
+  const auto found = regions_.find(key);
+  if (found == regions_.end()) return std::nullopt;
+  Region& region = found->second;
+  if (region.is_joined || region.made.size() == nics_->all.size()) return std::nullopt;
+  region.is_joined = true;
+  return Joint{
+      .nics = nics_, .from = region.made.size(), .region = {.made = {}, .wanted = region.wanted, .gpu = region.gpu}};
+}
+
+Status Regions::end_joining(const Key& key, const Joint& joint, Result<Registrations> made) {
   bool is_there = false;
   {
     const base::MutexLock lock(mutex_);
@@ -183,7 +190,7 @@ Status Regions::join(const Key& key) {
     if (is_there && made) found->second.made.insert(found->second.made.end(), made->begin(), made->end());
   }
   if (!made) return made.error();
-  if (!is_there) drop(*std::move(made), from);
+  if (!is_there) drop(*std::move(made), joint.from);
   return {};
 }
 

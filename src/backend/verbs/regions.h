@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -90,7 +91,16 @@ class Regions {
   Result<Registrations> register_host_memory(const Nics& nics, std::size_t from, const Wanted& wanted);
   Result<Registrations> register_gpu_memory(const Nics& nics, std::size_t from, const Wanted& wanted, int gpu);
   Result<Registrations> register_with(const Nics& nics, std::size_t from, const Region& region);
+  /// NICs that a region is to be told of.
+  struct Joint {
+    std::shared_ptr<const Nics> nics;
+    std::size_t from = 0;
+    Region region;  ///< Without what was made.
+  };
   Status join(const Key& key) HAWSER_EXCLUDES(mutex_);
+  /// Nothing for a region that is gone, knows all, or is being told by another thread.
+  std::optional<Joint> begin_joining(const Key& key) HAWSER_EXCLUDES(mutex_);
+  Status end_joining(const Key& key, const Joint& joint, Result<Registrations> made) HAWSER_EXCLUDES(mutex_);
   /// A region that a thread of its own deregisters.
   struct Retiring {
     std::atomic<bool> done{false};

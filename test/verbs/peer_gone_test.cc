@@ -28,6 +28,7 @@ using namespace std::chrono_literals;
 using At = HookedVerbs::At;
 using real::PeerProcess;
 
+constexpr Duration kHeartbeat = 500ms;
 constexpr std::size_t kSize = 4 << 20;  ///< Much more than is there when the queue pair is broken.
 
 struct GoneCase {
@@ -43,8 +44,9 @@ class PeerGone : public testing::TestWithParam<GoneCase> {
     if (!std::filesystem::exists("/sys/class/infiniband/rxe0")) GTEST_SKIP() << "needs the devices rxe0 and rxe1";
     AgentOptions options;
     options.name = "here";
-    options.backends = {hawser::verbs({{"devices", "rxe0"}, {"patience", "500ms"}, {"timeout", "10"}})};
+    options.backends = {hawser::verbs({{"devices", "rxe0"}, {"patience", "20s"}, {"timeout", "10"}})};
     options.driven = true;
+    options.heartbeat = kHeartbeat;
     options.log.level = LogLevel::kError;
     options.peer_timeout = 2s;
     here_ = must(agent::open_with(std::move(options), {backend::loopback_factory(), hooked_factory(hooks_)}));
@@ -97,8 +99,8 @@ TEST_P(PeerGone, IsToldInTimeAndWhoComesBackIsMetAgain) {
   EXPECT_EQ(status.code(), Code::kDisconnected) << status.to_string();
   EXPECT_NE(status.to_string().find("there"), std::string::npos) << status.to_string();
   EXPECT_NE(status.buffer(), BufferState::kComplete);
-  // A killed one is told by its socket, a stopped one by three heartbeats or by patience.
-  EXPECT_LT(Clock::steady().now() - begin, signal == SIGKILL ? 3s : 8s) << status.to_string();
+  // A killed one is told by its socket, a stopped one by three heartbeats: an idle one would be after twelve.
+  EXPECT_LT(Clock::steady().now() - begin, 6 * kHeartbeat) << status.to_string();
   if (signal == SIGKILL) {
     there.kill();
     there = start_there();

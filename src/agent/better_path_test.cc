@@ -68,6 +68,17 @@ class BetterPath : public testing::Test {
     return false;
   }
 
+  /// Attempts to open a path by the device while nothing else is done.
+  int tries_within(Duration time) {
+    const int before = device_->opened;
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+      static_cast<void>(here_.poll());
+      std::this_thread::yield();
+    }
+    return device_->opened - before;
+  }
+
   const std::shared_ptr<Removable> device_ = std::make_shared<Removable>();
   const std::shared_ptr<Removable> other_end_ = std::make_shared<Removable>();
   std::vector<std::byte> source_ = std::vector<std::byte>(1 << 16), target_ = std::vector<std::byte>(1 << 16);
@@ -91,14 +102,9 @@ TEST_F(BetterPath, IsTriedInPausesThatGrow) {
   ASSERT_TRUE(goes_by_device());
   device_->is_away = true;
   ASSERT_TRUE(eventually_by_device(false));
-  const int before = device_->opened;
-  const auto end = std::chrono::steady_clock::now() + 4s;
-  while (std::chrono::steady_clock::now() < end) {
-    static_cast<void>(here_.poll());
-    std::this_thread::yield();
-  }
-  EXPECT_GE(device_->opened - before, 1);
-  EXPECT_LE(device_->opened - before, 5) << "pauses of 1, 2, 4 s, less up to a half";
+  const int tries = tries_within(4s);
+  EXPECT_GE(tries, 1);
+  EXPECT_LE(tries, 5) << "pauses of 1, 2, 4 s, less up to a half";
 }
 
 TEST_F(BetterPath, OneThatBreaksOnceAgreedUponIsNoneToBeginWith) {
@@ -112,14 +118,9 @@ TEST_F(BetterPath, OneThatBreaksOnceAgreedUponIsTriedInPausesThatGrow) {
   device_->is_away = true;
   ASSERT_TRUE(eventually_by_device(false));
   device_->is_away = false;
-  const int before = device_->opened;
-  const auto end = std::chrono::steady_clock::now() + 6s;
-  while (std::chrono::steady_clock::now() < end) {
-    static_cast<void>(here_.poll());
-    std::this_thread::yield();
-  }
-  EXPECT_GE(device_->opened - before, 1);
-  EXPECT_LE(device_->opened - before, 3) << "pauses of 1, 2, 4, 8 s, less up to a half";
+  const int tries = tries_within(6s);
+  EXPECT_GE(tries, 1);
+  EXPECT_LE(tries, 3) << "pauses of 1, 2, 4, 8 s, less up to a half";
   device_->is_brittle = false;
   ASSERT_TRUE(peer_.reconnect().ok());
   EXPECT_TRUE(eventually_by_device(true));

@@ -39,7 +39,7 @@ std::size_t Engine::turn(Instant now) {
 }
 
 /// An idle turn is what a message is found by, so it looks where the last one came from, and at the other ports only
-/// when that was a little ago. While anything is in flight all have their turn in each.
+/// when that was a little ago. While anything is in flight each turn is for all.
 bool Engine::favours_one(Instant now) const {
   constexpr Duration kOthersRest = std::chrono::nanoseconds(500);
   return favourite_ < backends_.size() && in_flight_count_ == 0 && turns_alone_ < kTurnsAlone &&

@@ -82,7 +82,8 @@ class Engine {
 
   // The turn.
   std::size_t turn(Instant now);
-  /// A look where the last message came from, when there is nothing else to do and all else was looked at just now.
+  /// Instead of a turn: a glance at the ports, at that alone where the last message came from if the others were looked
+  /// at just now. False: there may be something to do, or it is time for a whole turn.
   bool nothing_new(Instant now);
   /// Sessions wait for the next turn.
   bool has_work() const { return !work_.empty(); }
@@ -154,6 +155,8 @@ class Engine {
   };
   enum class Offer : std::uint8_t { kAll, kBlocked, kEnded };
 
+  Session& make_session(const std::shared_ptr<PeerCore>& peer);
+
   // engine_better.cc
   bool is_better_missing(Session& session);
   void seek_better_later(Session& session, Instant now);
@@ -181,8 +184,6 @@ class Engine {
   static bool is_timed_at_once(const FlowCounters& flow, std::uint64_t bytes);
   bool tell_at_once(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify);
 
-  Session& make_session(const std::shared_ptr<PeerCore>& peer);
-
   // engine_transfers.cc
   void link(Slot& slot, Session& session);
   Status enter(Slot& slot, Session& session, Instant now);
@@ -197,6 +198,7 @@ class Engine {
   Offer offer_batches(Slot& slot, PathEntry& entry, std::span<backend::Chunk> batch, Instant now);
   static backend::Chunk chunk_of(const Slot& slot, std::uint32_t index, bool covered);
   static std::size_t fill_batch(const Slot& slot, bool covered, std::span<backend::Chunk> batch);
+  static void count_taken(Slot& slot, std::span<const backend::Chunk> offered, const backend::Submitted& result);
   Offer conclude(Slot& slot, Session& session, Instant now);
   bool send_arrive(Slot& slot, Session& session, std::uint32_t chunks);
   bool send_all_visible(Slot& slot, Session& session);

@@ -147,12 +147,12 @@ Status Engine::accept(Slot& slot, Instant now) {
 Status Engine::start(Slot& slot, Instant now) {
   PeerCore& peer = *slot.plan->peer;
   Session* const idle = free_session(*slot.plan);
-  if (idle == nullptr || slot.has_extras || peer.state.load(std::memory_order_relaxed) == PeerState::kDown) {
+  if (idle == nullptr || peer.state.load(std::memory_order_relaxed) == PeerState::kDown) {
     if (Status refused = accept(slot, now); !refused.ok()) return refused;
     serve_now(peer, now);
     return {};
   }
-  if (Status refused = enter(slot, *idle, now); !refused.ok()) return refused;
+  if (Status refused = enter(slot, *idle, now); !refused.ok() || slot.is_held) return refused;
   if (advance(slot, *idle, now) == Offer::kBlocked) {
     idle->pending[static_cast<std::size_t>(slot.priority)].push_back(slot);
     if (idle->control_serial != 0 && !base::planted(base::Planted::kBlockedForgotten)) block(*idle, now);
@@ -258,20 +258,26 @@ std::size_t Engine::fill_batch(const Slot& slot, bool covered, std::span<backend
   return count;
 }
 
+void Engine::count_taken(Slot& slot, std::span<const backend::Chunk> offered, const backend::Submitted& result) {
+  const std::size_t from_again = std::min<std::size_t>(result.taken, slot.again.size());
+  slot.again.erase(slot.again.begin(), slot.again.begin() + static_cast<std::ptrdiff_t>(from_again));
+  slot.next_chunk += static_cast<std::uint32_t>(result.taken - from_again);
+  slot.in_flight += result.taken - result.done;
+  slot.done_chunks += result.done;
+  slot.touched |= result.done > 0;
+  std::uint64_t bytes = 0;
+  for (const backend::Chunk& chunk : offered.first(result.done)) bytes += chunk.bytes;
+  if (bytes == 0) return;
+  slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+}
+
 /// Most plans are one chunk; making room for many costs more than moving a small one.
 Engine::Offer Engine::offer_only_chunk(Slot& slot, PathEntry& entry, Instant now) {
   if (slot.next_chunk == 1 && slot.again.empty()) return Offer::kAll;
   const backend::Chunk chunk = chunk_of(slot, 0, slot.arrive_sent && carries_arrivals(entry, slot));
   const backend::Submitted result = entry.path->submit({&chunk, 1}, now);
-  if (result.taken == 0) return Offer::kBlocked;
-  slot.again.clear();
-  slot.next_chunk = 1;
-  slot.in_flight += 1 - result.done;
-  if (result.done == 0) return Offer::kAll;
-  slot.done_chunks = 1;
-  slot.touched = true;
-  slot.bytes_done.store(chunk.bytes, std::memory_order_relaxed);
-  return Offer::kAll;
+  count_taken(slot, {&chunk, 1}, result);
+  return result.taken == 0 ? Offer::kBlocked : Offer::kAll;
 }
 
 Engine::Offer Engine::offer_chunks(Slot& slot, PathEntry& entry, Instant now) {
@@ -286,16 +292,7 @@ Engine::Offer Engine::offer_batches(Slot& slot, PathEntry& entry, std::span<back
     const std::size_t count = fill_batch(slot, covered, batch);
     if (count == 0) return Offer::kAll;
     const backend::Submitted result = entry.path->submit(batch.first(count), now);
-    const std::size_t from_again = std::min<std::size_t>(result.taken, slot.again.size());
-    slot.again.erase(slot.again.begin(), slot.again.begin() + static_cast<std::ptrdiff_t>(from_again));
-    slot.next_chunk += static_cast<std::uint32_t>(result.taken - from_again);
-    slot.in_flight += result.taken - result.done;
-    slot.done_chunks += result.done;
-    slot.touched |= result.done > 0;
-    std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i < result.done; ++i) bytes += batch[i].bytes;
-    if (bytes > 0)
-      slot.bytes_done.store(slot.bytes_done.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    count_taken(slot, batch.first(count), result);
     if (result.taken < count) return Offer::kBlocked;
   }
 }

@@ -57,9 +57,8 @@ struct PathEntry {
   std::uint64_t peer_received = 0;  ///< What that Welcome said.
   Refusals refused;                 ///< What this path cannot carry.
   std::uint64_t errors = 0, retries = 0;
-  std::uint64_t carried =
-      0;               ///< Chunks that it ended well, messages of the session that came on it: proof that it works.
-  proto::Trial trial;  ///< From when it was agreed upon.
+  std::uint64_t carried = 0;         ///< Chunks that it ended well, the session's messages that came on it: it works.
+  proto::Trial trial;                ///< From when it was agreed upon.
   std::unique_ptr<PathTimes> times;  ///< From the first transfer that was timed on.
 };
 

@@ -65,7 +65,8 @@ Status check_durable(const PlanCore& plan) {
   return {};
 }
 
-/// What plain submissions have nothing of (is_plain).
+/// Checks the options of a submission that is not plain, and takes what plain ones have nothing of. On an error the
+/// caller drops the slot.
 Status fill_extras(Slot& slot, const PlanCore& plan, const SubmitOptions& options) {
   if (options.notify && options.notify->size() > kMessageMax) {
     return bad_submit("a notification of " + std::to_string(options.notify->size()) +

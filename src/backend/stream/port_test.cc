@@ -478,6 +478,20 @@ TEST(StreamPort, AStoppedPeerIsReportedWithinThreeHeartbeats) {
   EXPECT_EQ(pair.a->done.size(), 1u);
 }
 
+TEST(StreamPort, GlancesFindNothingUntilALookIsDue) {
+  Pair pair;
+  pair.connect();
+  pair.run([] { return false; }, 1000);
+  pair.a->collect(pair.now);
+  int glances = 0;
+  while (glances < 1000 && !pair.a->port->has_news(pair.now)) ++glances;
+  EXPECT_GT(glances, 1);
+  EXPECT_LE(glances, 64) << "the network is asked after so many, too";
+  pair.a->collect(pair.now);
+  EXPECT_FALSE(pair.a->port->has_news(pair.now));
+  EXPECT_TRUE(pair.a->port->has_news(pair.now + std::chrono::milliseconds(1)));
+}
+
 TEST(StreamPort, OneThatIsAwaitedByOthersMeansIsJudgedAsABusyOne) {
   for (const bool awaited : {true, false}) {
     Pair pair;

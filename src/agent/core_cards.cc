@@ -20,6 +20,7 @@ wire::Card Core::card_head() const {
   card.incarnation = identity.incarnation;
   card.public_key = identity.public_key;
   card.revision = card_revision();
+  card.backends.reserve(card_backends_.size());
   for (const CardBackend& open : card_backends_) card.backends.push_back({.name = open.name, .address = open.address});
   return card;
 }

@@ -7,6 +7,7 @@
 #include "agent/fork_guard.h"
 #include "backend/address_space.h"
 #include "base/planted.h"
+#include "base/small_vector.h"
 
 namespace hawser::agent {
 namespace {
@@ -15,8 +16,12 @@ constexpr std::size_t kChangesMax = 4096;  ///< Kept for deltas; who is further 
 /// Closed together, while the lane is held.
 constexpr std::size_t kRegionsAtOnce = 64;
 
-std::vector<backend::RegionId> ids_of(std::span<const std::shared_ptr<LocalRegion>> regions) {
-  std::vector<backend::RegionId> ids;
+/// Few are closed at once, mostly, and then lists of them take no memory.
+template <typename T>
+using Few = base::SmallVector<T, 4>;
+
+Few<backend::RegionId> ids_of(std::span<const std::shared_ptr<LocalRegion>> regions) {
+  Few<backend::RegionId> ids;
   ids.reserve(regions.size());
   for (const auto& region : regions) ids.push_back({region->entry->index, region->entry->generation});
   return ids;
@@ -89,7 +94,7 @@ void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) 
 }
 
 void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) {
-  std::vector<std::shared_ptr<LocalRegion>> begun;
+  Few<std::shared_ptr<LocalRegion>> begun;
   begun.reserve(closing.size());
   for (const auto& region : closing) {
     if (region->state.load(std::memory_order_relaxed) != RegionState::kOpen) continue;
@@ -97,7 +102,7 @@ void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) 
     begun.push_back(region);
   }
   if (begun.empty()) return;
-  const std::vector<backend::RegionId> ids = ids_of(begun);
+  const Few<backend::RegionId> ids = ids_of(begun);
   regions.close(ids);
   for (OpenBackend& open : engine.backends()) open.port->regions_closing(ids);
   const Instant at = now();
@@ -117,7 +122,7 @@ void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) 
 }
 
 void Core::close_the_quiet(std::span<const std::shared_ptr<LocalRegion>> closing) {
-  std::vector<std::shared_ptr<LocalRegion>> quiet;
+  Few<std::shared_ptr<LocalRegion>> quiet;
   quiet.reserve(closing.size());
   std::string holder;
   lane.lock();

@@ -52,6 +52,7 @@ bool Engine::pump_card(Session& session) {
 }
 
 void Engine::tell_card(Session& session) {
+  session.card_due = false;
   Result<std::string> card = core_.card_since(session.card_told);
   if (!card) return;
   session.card_told = core_.card_revision();
@@ -87,7 +88,8 @@ Status Engine::on_card_part(Session& session, const wire::CardPart& part, Instan
 void Engine::card_changed() {
   for (Session* session : sessions_) {
     if (!session->wants_our_cards || session->control_serial == 0 || session->card_out) continue;
-    tell_card(*session);
+    session->card_due = true;  // Made when it goes out, so that one tells of all that changed until then.
+    enlist(*session);
   }
 }
 

@@ -181,6 +181,7 @@ bool Engine::pump_requests(Session& session, std::size_t* work) {
     session.card_asked = session.card_followed = true;
     ++*work;
   }
+  if (session.card_due) tell_card(session);
   while (session.card_out) {
     if (!pump_card(session)) return false;
     ++*work;

@@ -361,6 +361,7 @@ void Engine::release_paths(Session& session) {
   session.channels.clear();
   session.card_in.reset();
   session.card_out.reset();
+  session.card_due = false;
   // A released path ended its chunks without events.
   const Instant now = core_.now();
   for (Slot& slot : in_flight_) {

@@ -536,7 +536,7 @@ void Engine::end_all(const Status& status, Instant now) {
 }
 
 void Engine::fail_transfers(Session& session, const Status& cause, Instant now) {
-  end_atomics(session, Core::gone_status(*session.peer, cause));
+  if (!session.atomics.empty()) end_atomics(session, Core::gone_status(*session.peer, cause));
   for (Slot& slot : in_flight_) {
     if (slot.plan->peer != session.peer || slot.ending) continue;
     end_early(slot, Core::gone_status(*session.peer, cause), now);

@@ -145,6 +145,7 @@ struct Session {
   bool card_asked = false;       ///< A request is on its way.
   bool card_followed = false;    ///< The peer was asked once in this session: it tells of changes.
   bool wants_our_cards = false;  ///< It asked once: tell it of changes.
+  bool card_due = false;         ///< It changed since, and what it is told is not made yet.
   std::uint64_t card_told = 0;   ///< Revision of our card that it was sent.
 
   // Transfers.

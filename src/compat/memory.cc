@@ -144,7 +144,7 @@ Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt)
   const backend::AreaSurvey survey(backend::AreaDetail::kPlain);  // One look at the process, too, to give pages back.
   for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
     const auto some = rest.first(std::min(kRegionsAtOnce, rest.size()));
-    std::vector<LocalSpot> closing;
+    Closing closing;
     closing.reserve(some.size());
     {
       const std::lock_guard lock(mutex_);
@@ -158,15 +158,15 @@ Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt)
       }
     }
     // The caller frees the memory next, so what still uses it must be over.
-    const Status status = close_all(std::move(closing), kCall);
+    const Status status = close_all(closing, kCall);
     if (closed.ok()) closed = status;
   }
   return answer.ok() ? closed : answer;
 }
 
-Status AgentCore::close_all(std::vector<LocalSpot> closing, std::string_view call) {
+Status AgentCore::close_all(Closing& closing, std::string_view call) {
   if (closing.empty()) return {};
-  std::vector<std::shared_ptr<agent::LocalRegion>> regions;
+  base::SmallVector<std::shared_ptr<agent::LocalRegion>, kFewClosing> regions;
   regions.reserve(closing.size());
   for (LocalSpot& spot : closing) regions.push_back(std::move(spot.region));
   const Status status = agent_->core()->close_regions(regions, kCloseTimeout);

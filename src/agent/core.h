@@ -102,6 +102,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<std::string> card() const;
   Result<std::string> partial_card(std::span<const std::uint32_t> indices) const;
   Result<std::string> card_since(std::uint64_t revision) const;
+  /// The same, appended to `out`, which may hold anything after an error.
+  Status append_card(std::string* out) const { return append_card_since(0, out); }
+  Status append_partial_card(std::span<const std::uint32_t> indices, std::string* out) const;
   std::uint64_t card_revision() const { return revision_.load(std::memory_order_acquire); }
   /// Any thread; `take_card` also lets go of what the card names no more, and so must not be called under the lane.
   Result<std::shared_ptr<PeerCore>> load_card(std::span<const std::byte> bytes);
@@ -219,9 +222,10 @@ class Core : public std::enable_shared_from_this<Core> {
   void changed(std::uint32_t index, std::uint32_t generation, bool removed) HAWSER_REQUIRES(lane, mutex_);
   class BookSource;
   using RegionEntryPtr = std::shared_ptr<const backend::RegionEntry>;
-  Result<std::string> encode_card(const wire::Card& head, std::span<const backend::RegionEntry* const> entries) const
-      HAWSER_REQUIRES(mutex_);
-  Result<std::string> encode_card(const wire::Card& head, const std::vector<RegionEntryPtr>& entries) const
+  Status append_card_since(std::uint64_t revision, std::string* out) const;
+  Status encode_card(const wire::Card& head, std::span<const backend::RegionEntry* const> entries,
+                     std::string* out) const HAWSER_REQUIRES(mutex_);
+  Status encode_card(const wire::Card& head, const std::vector<RegionEntryPtr>& entries, std::string* out) const
       HAWSER_REQUIRES(mutex_);
   wire::Card card_head() const HAWSER_REQUIRES(mutex_);
   Result<std::shared_ptr<PeerCore>> find_in_directory(std::string_view name, Instant deadline);

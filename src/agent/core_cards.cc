@@ -7,6 +7,7 @@
 
 #include "agent/core.h"
 #include "base/bytes.h"
+#include "base/try.h"
 #include "wire/card_source.h"
 
 namespace hawser::agent {
@@ -75,22 +76,28 @@ class Core::BookSource final : public wire::CardSource {
   std::vector<wire::CardExtra> extras_;
 };
 
-Result<std::string> Core::encode_card(const wire::Card& head,
-                                      std::span<const backend::RegionEntry* const> entries) const {
+Status Core::encode_card(const wire::Card& head, std::span<const backend::RegionEntry* const> entries,
+                         std::string* out) const {
   BookSource source(*this, entries);
-  return wire::encode(head, source);
+  return wire::encode(head, source, out);
 }
 
-Result<std::string> Core::encode_card(const wire::Card& head, const std::vector<RegionEntryPtr>& entries) const {
+Status Core::encode_card(const wire::Card& head, const std::vector<RegionEntryPtr>& entries, std::string* out) const {
   std::vector<const backend::RegionEntry*> all;
   all.reserve(entries.size());
   for (const RegionEntryPtr& entry : entries) all.push_back(entry.get());
-  return encode_card(head, all);
+  return encode_card(head, all, out);
 }
 
 Result<std::string> Core::card() const { return card_since(0); }
 
 Result<std::string> Core::card_since(std::uint64_t revision) const {
+  std::string card;
+  HAWSER_TRY(append_card_since(revision, &card));
+  return card;
+}
+
+Status Core::append_card_since(std::uint64_t revision, std::string* out) const {
   const base::MutexLock lock(mutex_);
   // Only what is booked, and so of the revision that the head names: one that comes next waits for the lock to get in.
   wire::Card card = card_head();
@@ -102,7 +109,7 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
   if (card.kind == wire::CardKind::kFull) {
     const auto is_told = [this](std::uint32_t index) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return is_booked(index); };
     const backend::RegionTable::View view = regions.view(is_told);
-    return encode_card(card, view.entries());
+    return encode_card(card, view.entries(), out);
   }
   // What this costs is up to what changed: each session is told of each change, of however many regions there are.
   std::set<std::uint32_t> fresh;
@@ -122,10 +129,16 @@ Result<std::string> Core::card_since(std::uint64_t revision) const {
   std::sort(card.removed.begin(), card.removed.end(), [](const wire::CardRemoval& a, const wire::CardRemoval& b) {
     return a.index != b.index ? a.index < b.index : a.generation < b.generation;
   });
-  return encode_card(card, all);
+  return encode_card(card, all, out);
 }
 
 Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) const {
+  std::string card;
+  HAWSER_TRY(append_partial_card(indices, &card));
+  return card;
+}
+
+Status Core::append_partial_card(std::span<const std::uint32_t> indices, std::string* out) const {
   std::vector<RegionEntryPtr> chosen;
   const base::MutexLock lock(mutex_);
   for (const std::uint32_t index : indices) {
@@ -141,7 +154,7 @@ Result<std::string> Core::partial_card(std::span<const std::uint32_t> indices) c
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   wire::Card card = card_head();
   card.kind = wire::CardKind::kPartial;
-  return encode_card(card, chosen);
+  return encode_card(card, chosen, out);
 }
 
 Result<std::shared_ptr<PeerCore>> Core::load_card(std::span<const std::byte> bytes) {

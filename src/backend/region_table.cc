@@ -70,7 +70,7 @@ void RegionTable::close(std::span<const RegionId> ids) {
 }
 
 void RegionTable::remove(std::span<const RegionId> ids) {
-  base::SmallVector<std::shared_ptr<const RegionEntry>, 4> dying;  // Their arenas are unmapped after the lock is released.
+  base::SmallVector<std::shared_ptr<const RegionEntry>, 4> dying;  // Arenas are unmapped after the lock is released.
   dying.reserve(ids.size());
   base::MutexLock lock(mutex_);
   for (const RegionId& id : ids) {

@@ -5,12 +5,13 @@
 
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/try.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-constexpr std::string_view kMagic = "hawser/nixl/2\n";
+constexpr std::string_view kMagic = "hawser/nixl/3\n";
 constexpr std::size_t kTextMax = std::size_t{1} << 32;
 constexpr std::size_t kEntriesMax = std::size_t{1} << 32;
 
@@ -64,22 +65,26 @@ void BlobEntries::add(const BlobEntry& entry) {
   ++count_;
 }
 
-std::string encode_blob(std::string_view agent, std::string_view card, const BlobEntries& entries) {
-  std::string bytes;
-  bytes.reserve(kMagic.size() + agent.size() + card.size() + 3 * base::kVarintSizeMax + entries.bytes().size());
-  bytes = kMagic;
+Result<std::string> encode_blob(std::string_view agent, const BlobEntries& entries, const PutCard& put_card) {
+  std::string bytes(kMagic);
   base::ByteWriter out(&bytes);
   out.string(agent);
-  out.string(card);
   out.varint(entries.count());
-  bytes += entries.bytes();
+  out.bytes(base::as_bytes(entries.bytes()));
+  const std::size_t card = out.open_block();
+  HAWSER_TRY(put_card(&bytes));
+  out.close_block(card);
   return bytes;
 }
 
 std::string encode_blob(const Blob& blob) {
   BlobEntries entries;
   for (const BlobEntry& entry : blob.entries) entries.add(entry);
-  return encode_blob(blob.agent, blob.card, entries);
+  const auto put_card = [&](std::string* out) {
+    out->append(blob.card);
+    return Status();
+  };
+  return *encode_blob(blob.agent, entries, put_card);
 }
 
 Result<Blob> decode_blob(std::string_view bytes) {
@@ -87,7 +92,6 @@ Result<Blob> decode_blob(std::string_view bytes) {
   base::ByteReader in(bytes.substr(kMagic.size()));
   Blob blob;
   blob.agent = in.string(kTextMax);
-  blob.card = in.string(kTextMax);
   const std::size_t count = in.count(kEntriesMax, 1);
   if (!in.ok() || blob.agent.empty()) return corrupt("the metadata is cut short");
   blob.entries.resize(count);
@@ -96,6 +100,7 @@ Result<Blob> decode_blob(std::string_view bytes) {
     if (!take_entry(in, *last, entry)) return corrupt("a memory type is unknown");
     last = &entry;
   }
+  blob.card = base::as_text(in.block(kTextMax).rest());
   if (!in.finished()) {
     return corrupt(base::format("the metadata is cut short or too long for {} registrations", count));
   }

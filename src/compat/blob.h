@@ -2,15 +2,16 @@
 
 // The bytes that NIXL calls metadata: who made them, its card, and which registration each region of the card is.
 //
-//   magic; agent name and card, each after its length; the number of registrations; for each a byte with its type (0-2)
-//   and four bits for what the one before makes likely: the same device (3), the same length (4), the next region (5),
-//   the address where that one ends (6). Where a bit is not set, the value follows, in this order.
+//   magic; agent name after its length; the number of registrations; for each a byte with its type (0-2) and four bits
+//   for what the one before makes likely: the same device (3), the same length (4), the next region (5), the address
+//   where that one ends (6), and where a bit is not set, the value, in this order; the card after its length (u32).
 //
-// Numbers are varints. A pool that is registered block by block takes one byte a block here, beside its card.
+// Other numbers are varints. A pool that is registered block by block takes one byte a block here, beside its card.
 //
 // Thread rule: pure functions. Lifetime: a decoded blob views the bytes that it was made from.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,11 @@ class BlobEntries {
   BlobEntry last_;
 };
 
-std::string encode_blob(std::string_view agent, std::string_view card, const BlobEntries& entries);
+/// Appends a card to what it is given.
+using PutCard = std::function<Status(std::string*)>;
+
+/// The card is made in its place: with many regions, copying it is a good part of the whole. Its error is the answer.
+Result<std::string> encode_blob(std::string_view agent, const BlobEntries& entries, const PutCard& put_card);
 std::string encode_blob(const Blob& blob);
 /// kCorrupt, saying what is wrong.
 Result<Blob> decode_blob(std::string_view bytes);

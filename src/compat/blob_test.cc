@@ -37,8 +37,8 @@ TEST(Blob, AnUnknownMemoryTypeIsRefused) {
       encode_blob({.agent = "a",
                    .card = "c",
                    .entries = {{.type = MemType::kFile, .region = 3, .desc = {.addr = 4096, .len = 77, .dev = 0}}}});
-  // Its head, then one byte each for length and region, two for the address.
-  char& head = bytes[bytes.size() - 5];
+  // Its head, then one byte each for length and region, two for the address; the card and its length.
+  char& head = bytes[bytes.size() - 5 - 5];
   ASSERT_TRUE(decode_blob(bytes));
   for (const int wrong : {5, 6, 7, 128 + 4}) {
     head = static_cast<char>(wrong | 8);
@@ -80,8 +80,15 @@ TEST(Blob, APoolOfBlocksTakesAByteEach) {
 
 TEST(Blob, MoreRegistrationsThanBytesAreRefused) {
   std::string bytes = encode_blob({.agent = "a", .card = "c", .entries = {}});
-  bytes.back() = 100;  // The number of registrations.
+  bytes[bytes.size() - 6] = 100;  // The number of registrations; a card of one byte and its length follow.
   EXPECT_FALSE(decode_blob(bytes));
+}
+
+TEST(Blob, AnErrorOfTheCardIsTheAnswer) {
+  const auto refuse = [](std::string*) { return Status(Code::kFailed, "no card today"); };
+  const Result<std::string> made = encode_blob("a", BlobEntries(), refuse);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message(), "no card today");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Metadata made and loaded.
 
+#include "agent/core.h"
 #include "agent/peer_core.h"
 #include "agent/session.h"
 #include "base/format.h"
@@ -75,8 +76,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
       if ((entry.backends & mask) == 0) continue;
       entries.add({.type = type, .region = entry.range.index, .desc = {.addr = addr, .len = entry.len, .dev = dev}});
     }
-    HAWSER_TRY_ASSIGN(const std::string card, agent_->card());
-    return encode_blob(name_, card, entries);
+    return encode_blob(name_, entries, [&](std::string* out) { return agent_->core()->append_card(out); });
   }
   std::vector<std::uint32_t> indices;
   indices.reserve(only->size());
@@ -92,8 +92,8 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
                  .region = indices.back(),
                  .desc = {.addr = desc.addr - offset, .len = entry->len, .dev = desc.dev}});
   }
-  HAWSER_TRY_ASSIGN(const std::string card, agent_->partial_card(indices));
-  return encode_blob(name_, card, entries);
+  return encode_blob(name_, entries,
+                     [&](std::string* out) { return agent_->core()->append_partial_card(indices, out); });
 }
 
 Result<std::string> AgentCore::load(std::string_view bytes, const std::function<bool()>* is_wanted,

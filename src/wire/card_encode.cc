@@ -70,13 +70,12 @@ std::uint8_t flags_of(const CardRegion& region) {
 
 // A section's kind and size are written around what `fill` appends.
 template <typename Fill>
-Status section(std::string& out, std::uint16_t kind, Fill fill) {
-  ByteWriter writer(&out);
-  writer.u16(kind);
-  const std::size_t at = writer.open_block();
-  HAWSER_TRY(fill(writer));
-  if (out.size() > kCardSizeMax - kChecksumSize) return invalid("more than {} bytes", kCardSizeMax);
-  writer.close_block(at);
+Status section(ByteWriter& card, std::uint16_t kind, Fill fill) {
+  card.u16(kind);
+  const std::size_t at = card.open_block();
+  HAWSER_TRY(fill(card));
+  if (card.size() > kCardSizeMax - kChecksumSize) return invalid("more than {} bytes", kCardSizeMax);
+  card.close_block(at);
   return {};
 }
 
@@ -186,34 +185,36 @@ Status put_removed(const Card& card, ByteWriter& out) {
 
 Result<std::string> encode(const Card& card) {
   OwnRegions regions(card);
-  return encode(card, regions);
+  std::string out;
+  HAWSER_TRY(encode(card, regions, &out));
+  return out;
 }
 
-Result<std::string> encode(const Card& card, CardSource& regions) {
+Status encode(const Card& card, CardSource& regions, std::string* out) {
   HAWSER_TRY(check_counts(card, regions.count()));
-  std::string out, text;
+  std::string text;
   constexpr std::size_t kHeadRoom = 512, kRegionRoom = 32;
-  out.reserve(kHeadRoom + regions.count() * kRegionRoom);
-  ByteWriter frame(&out);
+  out->reserve(out->size() + kHeadRoom + regions.count() * kRegionRoom);
+  ByteWriter frame(out);
   frame.u32(kCardMagic);
   frame.u16(card.version_min);
   frame.u16(card.version_max);
   const std::size_t size = frame.open_block();
-  HAWSER_TRY(section(out, form::kHead, [&](ByteWriter& to) { return put_head(card, to); }));
-  HAWSER_TRY(section(out, form::kBackends, [&](ByteWriter& to) { return put_backends(card, to); }));
+  HAWSER_TRY(section(frame, form::kHead, [&](ByteWriter& to) { return put_head(card, to); }));
+  HAWSER_TRY(section(frame, form::kBackends, [&](ByteWriter& to) { return put_backends(card, to); }));
   if (regions.count() != 0) {
-    HAWSER_TRY(section(out, form::kRegions, [&](ByteWriter& to) { return put_regions(card, regions, to, &text); }));
-    HAWSER_TRY(section(out, form::kText, [&](ByteWriter& to) {
+    HAWSER_TRY(section(frame, form::kRegions, [&](ByteWriter& to) { return put_regions(card, regions, to, &text); }));
+    HAWSER_TRY(section(frame, form::kText, [&](ByteWriter& to) {
       to.bytes(base::as_bytes(text));
       return Status();
     }));
   }
   if (!card.removed.empty()) {
-    HAWSER_TRY(section(out, form::kRemoved, [&](ByteWriter& to) { return put_removed(card, to); }));
+    HAWSER_TRY(section(frame, form::kRemoved, [&](ByteWriter& to) { return put_removed(card, to); }));
   }
   frame.close_block(size);
-  frame.u64(checksum(base::as_bytes(out)));
-  return out;
+  frame.u64(checksum(frame.written()));
+  return {};
 }
 
 }  // namespace hawser::wire

@@ -21,7 +21,8 @@ class CardSource {
   virtual const CardRegion& next(std::span<const CardExtra>* extras) = 0;
 };
 
-/// As encode(card), with the regions of `source`; `head.regions` and `head.extras` are not looked at.
-Result<std::string> encode(const Card& head, CardSource& source);
+/// Appends what encode(card) gives, with the regions of `source`; `head.regions` and `head.extras` are not looked at.
+/// After an error what was appended means nothing.
+Status encode(const Card& head, CardSource& source, std::string* out);
 
 }  // namespace hawser::wire

@@ -57,9 +57,13 @@ class Machine {
   std::uint32_t submit(std::span<const Chunk> chunks);
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body);
   void cancel(std::uint64_t transfer) { initiator_.cancel(transfer, outlets(), inlets()); }
-  /// Cancelled writes that only the peer's acknowledgement ends.
-  bool has_cancelled_writes() const { return initiator_.cancelled_writes() > 0; }
-  bool next_cancel_period() { return initiator_.next_cancel_period(); }
+  /// Whether the peer keeps memory that was given back: of cancelled writes, which only its acknowledgement ends, or of
+  /// answers from closed regions that the stream refers to until they are received.
+  bool awaits_memory() const { return initiator_.cancelled_writes() > 0 || target_.kept() > 0; }
+  bool next_memory_period() {
+    const bool punctual = initiator_.next_cancel_period();
+    return target_.next_keep_period() && punctual;
+  }
   bool ping(std::uint64_t nonce) { return send_number(wire::FrameType::kPing, nonce); }
   bool pong(std::uint64_t nonce) { return send_number(wire::FrameType::kPong, nonce); }
   void bye(Code code, std::string_view reason);

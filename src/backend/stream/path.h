@@ -139,7 +139,7 @@ class StreamPath final : public Path {
   std::size_t receive_on(unsigned index, std::uint64_t bytes_max);
   void answer_news(Instant now);
   void watch_peer(Instant now);
-  void watch_cancelled(Instant now);
+  void watch_memory(Instant now);
   std::size_t turn_closing(Instant now);
   void note_progress(unsigned index, std::size_t bytes, Instant now);
   void take_goodbye(const ControlNews& news);
@@ -168,7 +168,7 @@ class StreamPath final : public Path {
   Status failures_;  ///< Of candidates tried.
   bool refused_ = false, unclear_ = false;
   Instant deadline_ = Instant::max();  ///< Of opening, or of closing.
-  Instant quiet_by_ = Instant::max();  ///< When cancelled writes must have been acknowledged.
+  Instant quiet_by_ = Instant::max();  ///< When memory that was given back must be let go.
 };
 
 }  // namespace hawser::backend::stream

@@ -13,8 +13,9 @@ namespace {
 constexpr Duration kHot = std::chrono::microseconds(200);
 /// After a small operation bulk moves in small steps for so long.
 constexpr Duration kSmallFor = std::chrono::microseconds(500);
-/// A cancelled write is acknowledged within two of these, or the path ends. Traits.quiesce_max is their sum.
-constexpr Duration kCancelPeriod = std::chrono::seconds(1);
+/// Memory that was given back, of a cancelled write or a closed region, is let go within two of these, or the path ends.
+/// Traits.quiesce_max is their sum.
+constexpr Duration kMemoryPeriod = std::chrono::seconds(1);
 /// Turns after which acknowledgements stop waiting for company.
 constexpr unsigned kAckTurns = 8;
 /// Bytes that stream 0 moves in one call, where bulk has streams of its own.
@@ -62,7 +63,7 @@ std::size_t StreamPath::turn_up(Instant now, Share& share) {
   if (!skipped_bulk_) work += move_bulk(now, share);
   if (phase_ == Phase::kUp && machine_->has_news()) answer_news(now);
   if (phase_ == Phase::kUp) watch_peer(now);
-  if (phase_ == Phase::kUp) watch_cancelled(now);
+  if (phase_ == Phase::kUp) watch_memory(now);
   return work;
 }
 
@@ -168,17 +169,19 @@ void StreamPath::watch_peer(Instant now) {
   }
 }
 
-void StreamPath::watch_cancelled(Instant now) {
-  if (!machine_->has_cancelled_writes()) {
+void StreamPath::watch_memory(Instant now) {
+  if (!machine_->awaits_memory()) {
     quiet_by_ = Instant::max();
   } else if (quiet_by_ == Instant::max()) {
-    quiet_by_ = now + kCancelPeriod;
+    quiet_by_ = now + kMemoryPeriod;
   } else if (now >= quiet_by_) {
-    quiet_by_ = now + kCancelPeriod;
-    if (machine_->next_cancel_period()) return;
-    go_down(Status(Code::kDisconnected, base::format("{} did not acknowledge cancelled writes in time", name_))
-                .with_scope(Scope::kPath)
-                .with_peer(name_));
+    quiet_by_ = now + kMemoryPeriod;
+    if (machine_->next_memory_period()) return;
+    go_down(
+        Status(Code::kDisconnected,
+               base::format("{} did not take in time what was sent of memory that was then cancelled or closed", name_))
+            .with_scope(Scope::kPath)
+            .with_peer(name_));
   }
 }
 

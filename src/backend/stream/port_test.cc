@@ -333,6 +333,54 @@ TEST(StreamPort, AClosedRegionIsLeftAlone) {
   EXPECT_EQ(std::count(pair.a->memory.begin() + (4 << 20), pair.a->memory.end(), std::byte{0x55}), 0);
 }
 
+// A stream refers to what its peer has not received. A polled peer that is silent is not judged, but it must not keep
+// memory whose region is closed.
+TEST(StreamPort, ASilentPeerDoesNotHoldAClosedRegion) {
+  Pair pair;
+  pair.a->identity.driven = false;
+  pair.connect();
+  pair.network.capacity = 10000;
+  pair.network.holds_references = true;
+  const Piece read{pair.a->memory.data(), 0, 600000};
+  const Chunk chunk = pair.chunk(Operation::kRead, {&read, 1}, 1);
+  ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
+  pair.step();
+  for (int i = 0; i < 1000; ++i) pair.b->collect(pair.now = pair.now + kStep);  // What fits is on its way.
+  pair.b->regions.close(pair.region->index, pair.region->generation);
+  std::string holder;
+  const auto is_quiet = [&] {
+    return pair.b->port->region_quiet(pair.region->index, pair.region->generation, &holder);
+  };
+  EXPECT_FALSE(is_quiet());
+  EXPECT_EQ(holder, "a");
+  const Instant end = pair.now + std::chrono::seconds(4);
+  while (!is_quiet() && pair.now < end) pair.b->collect(pair.now = pair.now + std::chrono::milliseconds(10));
+  EXPECT_TRUE(is_quiet());
+  ASSERT_EQ(pair.b->down.size(), 1u);
+  EXPECT_EQ(pair.b->down.front().scope(), Scope::kPath) << pair.b->down.front().to_string();
+}
+
+// The same while the peer goes on receiving: nothing is dropped.
+TEST(StreamPort, AClosedRegionDropsNoPathThatMovesOn) {
+  Pair pair;
+  pair.connect();
+  pair.network.capacity = 10000;
+  pair.network.holds_references = true;
+  const Piece read{pair.a->memory.data(), 0, 600000};
+  const Chunk chunk = pair.chunk(Operation::kRead, {&read, 1}, 1);
+  ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
+  for (int i = 0; i < 10; ++i) pair.step();
+  pair.b->regions.close(pair.region->index, pair.region->generation);
+  std::string holder;
+  ASSERT_TRUE(
+      pair.run([&] { return pair.b->port->region_quiet(pair.region->index, pair.region->generation, &holder); }));
+  for (int i = 0; i < 500; ++i) {
+    pair.now = pair.now + std::chrono::milliseconds(10);
+    pair.step();
+  }
+  EXPECT_TRUE(pair.a->down.empty() && pair.b->down.empty());
+}
+
 // Cancelled in every phase: from the end on, the initiator's memory is neither read nor written.
 TEST(StreamPort, CancelFreesMemoryInEveryPhase) {
   for (int turns = 0; turns < 60; ++turns) {

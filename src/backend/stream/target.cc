@@ -189,8 +189,10 @@ void Target::frame_reply(bool bulk, unsigned stream, Outlet& outlet) {
 }
 
 void Target::on_released(std::uint32_t owner) {
-  reads_[owner].state = Reply::State::kFree;
-  unstage(reads_[owner].staged);
+  Reply& reply = reads_[owner];
+  if (reply.state == Reply::State::kFramed && reply.stopped && !reply.quiet) --kept_;
+  reply.state = Reply::State::kFree;
+  unstage(reply.staged);
   --reads_used_;
 }
 
@@ -232,7 +234,19 @@ bool Target::stop_reply(Reply& reply, std::span<Outlet> outlets) {
     acks_.push(wire::ack_entry(reply.tag, wire::Outcome::kClosed));
   }
   reply.quiet = outlet.let_go(reply.end, unsent);
+  if (!reply.quiet) {
+    reply.keep_period = keep_period_;
+    ++kept_;
+  }
   return reply.quiet;
+}
+
+bool Target::next_keep_period() {
+  const bool is_late = std::ranges::any_of(reads_, [this](const Reply& reply) {
+    return reply.state == Reply::State::kFramed && reply.stopped && !reply.quiet && reply.keep_period != keep_period_;
+  });
+  ++keep_period_;
+  return !is_late;
 }
 
 void Target::recheck(std::span<Inlet> inlets, std::span<Outlet> outlets) {
@@ -272,7 +286,7 @@ void Target::clear() {
   for (Reply& reply : reads_) unstage(reply.staged);
   staged_ = 0;  // What jobs still hold goes back to the desk with them.
   reads_.clear();
-  reads_used_ = 0;
+  reads_used_ = kept_ = 0;
   for (auto& replies : replies_) replies.clear();
   acks_.clear();
   bindings_.clear();

@@ -58,6 +58,10 @@ class Target {
   /// Frames the next answer to a read.
   void frame_reply(bool bulk, unsigned stream, Outlet& outlet);
   std::uint32_t reads() const { return reads_used_; }
+  /// Answers from closed regions that a stream refers to still.
+  std::uint32_t kept() const { return kept_; }
+  /// To be called from time to time while `kept`; false: some have been kept since before the last call.
+  bool next_keep_period();
   /// The stream let go of the payload of the answer `owner`.
   void on_released(std::uint32_t owner);
   /// The path is gone.
@@ -96,6 +100,7 @@ class Target {
     bool quiet = false;    ///< Then: nothing refers to the region any more.
     std::uint8_t stream = 0;
     std::uint32_t tag = 0, region = 0, generation = 0;
+    std::uint32_t keep_period = 0;  ///< When it was stopped.
     std::uint64_t bytes = 0, begin = 0, end = 0;
     std::byte* head = nullptr;
     std::vector<Piece> pieces;
@@ -124,7 +129,7 @@ class Target {
   std::unordered_map<std::uint32_t, Bound> bindings_;
   std::array<Landing, kStreamsMax> landings_;
   std::vector<Reply> reads_;  ///< Grows to kReadsMax, more where streams hold on to what was sent.
-  std::uint32_t reads_used_ = 0;
+  std::uint32_t reads_used_ = 0, kept_ = 0, keep_period_ = 0;
   std::array<Ring<std::uint32_t>, 2> replies_;  ///< Waiting reads: small ones, bulk.
   Ring<std::uint32_t> acks_;
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;

@@ -21,7 +21,7 @@ import math as _math
 import weakref as _weakref
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
-from . import _aio, _hawser
+from . import _aio, _hawser, _text
 from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, Driver,
                       FileInfo, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Table,
                       Transfer, Watch, __version__, etcd_directory, file_directory, inproc_directory, query_file)
@@ -117,17 +117,7 @@ def _agent_read(self: Agent, peer: Peer, source: Any, target: Any, **options: An
     return self.plan_read(peer, source, target).submit(**options)
 
 
-_agents: "_weakref.WeakSet[Agent]" = _weakref.WeakSet()
-_open_agent = Agent.__init__
-
-
-def _init(self: Agent, *arguments: Any, **options: Any) -> None:
-    _open_agent(self, *arguments, **options)
-    _agents.add(self)
-
-
-_init.__wrapped__ = _open_agent  # type: ignore[attr-defined]
-Agent.__init__ = _init  # type: ignore[method-assign]
+_agents: "_weakref.WeakSet[Agent]" = _hawser._agents  # Of this process; each is put there when it is opened.
 Agent.empty = _agent_empty  # type: ignore[attr-defined]
 Agent.torch_empty = _agent_torch_empty  # type: ignore[attr-defined]
 Agent.counters = _agent_counters  # type: ignore[attr-defined]
@@ -145,6 +135,8 @@ Watch.wait_async = _aio.wait_async  # type: ignore[attr-defined]
 Watch.__aiter__ = lambda self: self  # type: ignore[attr-defined]
 Watch.__anext__ = lambda self: _aio.next_of(self)  # type: ignore[attr-defined]
 AtomicOp.__await__ = lambda self: _aio.found(self).__await__()  # type: ignore[attr-defined]
+for _kind, _told in _text.TOLD.items():
+    _kind.__repr__ = _told  # type: ignore[method-assign]
 
 
 def _leave() -> None:

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Self, TypeAlias
+from weakref import WeakSet
 
 from .errors import Error
 
@@ -20,6 +21,7 @@ Remote: TypeAlias = Table | RemoteRange | Sequence[RemoteRange]
 
 __version__: str
 MESSAGE_MAX: int = 65536
+_agents: WeakSet[Agent]  # Those of this process that were opened and are still there.
 
 class Peer:
     """Another agent, known by its card."""
@@ -465,7 +467,7 @@ class Agent:
     """
 
     def __init__(self, name: str | None = None, *, backends: str | Iterable[str] | dict[str, Any] | None = None,
-                 directory: Directory | None = None, settings: dict[str, Any] | None = None, config_file: str = "",
+                 directory: Directory | str | None = None, settings: dict[str, Any] | None = None, config_file: str = "",
                  environment: bool = True, driver: bool | Driver = True, spin: Seconds = None,
                  segments: Callable[[], Iterable[Sequence[int]]] | None = None) -> None: ...
 

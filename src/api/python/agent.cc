@@ -114,18 +114,31 @@ void tell_warnings(const LoadedConfig& config, const Texts& settings) {
   }
 }
 
-AgentRef open(const std::optional<std::string>& name, nb::handle backends, const DirectoryHandle* directory,
-              nb::handle settings, const std::string& config_file, bool environment, nb::handle driver, nb::handle spin,
+/// A Directory; null for None, and for a text, which becomes the setting.
+const DirectoryHandle* directory_of(nb::handle from, Texts& settings) {
+  const DirectoryHandle* directory = nullptr;
+  if (PyUnicode_Check(from.ptr())) {
+    settings["directory"] = text_of_value(from);
+  } else if (!from.is_none() && !nb::try_cast(from, directory)) {
+    raise_invalid("Agent: directory is neither a Directory nor a text",
+                  "give file_directory(PATH) or another, or a text such as file:/path");
+  }
+  return directory;
+}
+
+AgentRef open(const std::optional<std::string>& name, nb::handle backends, nb::handle directory, nb::handle settings,
+              const std::string& config_file, bool environment, nb::handle driver, nb::handle spin,
               nb::handle segments) {
   ConfigSources sources;
   if (environment) sources = ConfigSources::from_process();
   if (!config_file.empty()) sources.file = config_file;
   sources.overrides = settings_of(backends, settings);
+  const DirectoryHandle* const shared = directory_of(directory, sources.overrides);
   const LoadedConfig config = take(outside([&] { return load_config(sources); }));
   tell_warnings(config, sources.overrides);
   AgentOptions options = config.options;
   if (name) options.name = *name;
-  if (directory != nullptr) options.directory = directory->directory;
+  if (shared != nullptr) options.directory = shared->directory;
   const std::shared_ptr<SegmentTeller> teller = segments_of(segments);
   if (teller) options.segments = [teller] { return teller->ask(); };
   DriverRef its_driver = driver_of(driver, spin);
@@ -389,15 +402,20 @@ void bind_agents(nb::module_& module) {
   bind_news(module);
   AgentClass agent(module, "Agent", nb::dynamic_attr(), nb::is_weak_referenceable(),
                    "One named endpoint: it owns regions, backends and what it knows of its peers.");
+  // In here, as calls of the class do not pass by an `__init__` that Python code puts into its place.
+  const nb::object agents = nb::module_::import_("weakref").attr("WeakSet")();
+  module.attr("_agents") = agents;
   agent.def(
       "__init__",
-      [](AgentHandle* self, const std::optional<std::string>& name, nb::handle backends,
-         const DirectoryHandle* directory, nb::handle settings, const std::string& config_file, bool environment,
+      [agents](AgentHandle* self, const std::optional<std::string>& name, nb::handle backends,
+         nb::handle directory, nb::handle settings, const std::string& config_file, bool environment,
          nb::handle driver, nb::handle spin, nb::handle segments) {
         new (self)
             AgentHandle(open(name, backends, directory, settings, config_file, environment, driver, spin, segments));
         self->is_wrapper = true;
-        self->state->wrapper = nb::find(*self).ptr();
+        const nb::object wrapper = nb::find(*self);
+        self->state->wrapper = wrapper.ptr();
+        agents.attr("add")(wrapper);
       },
       nb::arg("name") = nb::none(), nb::kw_only(), nb::arg("backends") = nb::none(), nb::arg("directory") = nb::none(),
       nb::arg("settings") = nb::none(), nb::arg("config_file") = "", nb::arg("environment") = true,

@@ -37,6 +37,7 @@ Rights rights_of(const std::string& text) {
 namespace {
 
 constexpr Duration kCloseTimeout = std::chrono::seconds(5);
+constexpr const char* kWholeArray = "register the whole array and pick parts of it by ranges, or give a contiguous copy";
 
 const char* text_of_rights(Rights rights) {
   switch (rights) {
@@ -62,12 +63,33 @@ Rights default_rights(const std::optional<std::string>& wanted, bool writable) {
   return rights;
 }
 
-/// The memory behind the buffer protocol: numpy, bytearray, mmap, shared memory, ctypes.
-RegionOptions open_buffer(nb::handle from, RegionState& state) {
+/// Whether items of that format of the buffer protocol hold Python's own pointers. Names of fields stand between colons.
+bool has_objects(std::string_view format) {
+  bool in_name = false;
+  for (const char letter : format) {
+    if (letter == ':') in_name = !in_name;
+    if (letter == 'O' && !in_name) return true;
+  }
+  return false;
+}
+
+/// Asked apart from the memory: some arrays (of dates, say) give out their bytes, but no format of them.
+bool holds_objects(nb::handle from) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(from.ptr(), &view, PyBUF_ND | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool found = view.format != nullptr && has_objects(view.format);
+  PyBuffer_Release(&view);
+  return found;
+}
+
+/// The memory behind the buffer protocol: numpy, bytearray, mmap, shared memory, ctypes. `call` is for errors.
+RegionOptions open_buffer(nb::handle from, RegionState& state, const std::string& call) {
   if (PyObject_GetBuffer(from.ptr(), &state.view, PyBUF_ND) != 0) {
     PyErr_Clear();
-    raise_invalid("add_region: the memory is not contiguous (or its owner does not give it out)",
-                  "register the whole array and pick parts of it by ranges");
+    raise_invalid(call + ": the memory is not contiguous (or its owner does not give it out)", kWholeArray);
   }
   state.has_view = true;
   state.writable = state.view.readonly == 0;
@@ -75,14 +97,17 @@ RegionOptions open_buffer(nb::handle from, RegionState& state) {
 }
 
 /// Tensors that give themselves out by DLPack only.
-RegionOptions open_tensor(nb::handle from, RegionState& state) {
+RegionOptions open_tensor(nb::handle from, RegionState& state, const std::string& call) {
   // No conversion: it would register a copy.
   nb::ndarray<nb::c_contig> writable;
   state.writable = nb::try_cast(from, writable, false);
   if (!nb::try_cast(from, state.tensor, false)) {
     PyErr_Clear();
-    raise_invalid("add_region: the object gives out no memory, or memory that is not contiguous",
-                  "give an object with the buffer protocol or with __dlpack__, such as a numpy array or a tensor");
+    if (nb::hasattr(from, "__dlpack__")) {
+      raise_invalid(call + ": the tensor is not contiguous (or its owner does not give it out)", kWholeArray);
+    }
+    raise_invalid(call + ": the object gives out no memory",
+                  "give one with the buffer protocol or with __dlpack__, such as a numpy array or a tensor");
   }
   RegionOptions options{
       .bytes = {static_cast<std::byte*>(const_cast<void*>(state.tensor.data())), state.tensor.nbytes()}};
@@ -91,10 +116,14 @@ RegionOptions open_tensor(nb::handle from, RegionState& state) {
   } else if (state.tensor.device_type() != nb::device::cpu::value &&
              state.tensor.device_type() != nb::device::cuda_host::value) {
     raise(Status(Code::kUnsupported,
-                 "add_region: memory of DLPack device type " + std::to_string(state.tensor.device_type()))
+                 call + ": memory of DLPack device type " + std::to_string(state.tensor.device_type()))
               .with_advice("give memory of the host or of CUDA"));
   }
   return options;
+}
+
+RegionOptions open_memory(nb::handle from, RegionState& state, const std::string& call) {
+  return PyObject_CheckBuffer(from.ptr()) != 0 ? open_buffer(from, state, call) : open_tensor(from, state, call);
 }
 
 RegionHandle keep(const AgentRef& agent, std::shared_ptr<RegionState> state, Result<Region> made) {
@@ -175,8 +204,10 @@ RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::s
                         const std::optional<std::string>& rights) {
   Agent& its = agent_of(self.state);
   auto state = std::make_shared<RegionState>();
-  RegionOptions options =
-      PyObject_CheckBuffer(memory.ptr()) != 0 ? open_buffer(memory, *state) : open_tensor(memory, *state);
+  RegionOptions options = open_memory(memory, *state, "add_region");
+  if (state->has_view && holds_objects(memory)) {
+    raise_invalid("add_region: the memory holds Python objects, which cannot be moved", "give an array of numbers");
+  }
   options.name = name;
   options.rights = default_rights(rights, state->writable);
   Result<Region> made = outside([&] { return its.add_region(options); });
@@ -201,8 +232,7 @@ RegionHandle allocate(const AgentHandle& self, std::uint64_t size, const std::st
 RangeHandle range_of(const AgentHandle& self, nb::handle memory) {
   (void)agent_of(self.state);
   RegionState probe;
-  const RegionOptions options =
-      PyObject_CheckBuffer(memory.ptr()) != 0 ? open_buffer(memory, probe) : open_tensor(memory, probe);
+  const RegionOptions options = open_memory(memory, probe, "range_of");
   const auto start = reinterpret_cast<std::uintptr_t>(options.bytes.data());
   RegionRef region = region_at(*self.state, start, options.bytes.size());
   if (!region) {

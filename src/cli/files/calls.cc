@@ -35,7 +35,9 @@ void Calls::take_answers() {
     while (const auto event = agent_.take_event()) {
       if (event->kind != PeerEvent::Kind::kDown || event->peer.incarnation() != peer_.incarnation()) continue;
       const base::MutexLock lock(mutex_);
-      down_ = Status(Code::kDisconnected, "the server is gone").because(event->cause);
+      down_ = Status(Code::kDisconnected, "the server is gone")
+                  .with_advice("run the command again once it is back: a copy goes on where it stopped")
+                  .because(event->cause);
       answered_.notify_all();
     }
     while (const auto answer = agent_.take_notification()) {

@@ -61,7 +61,8 @@ FileServerCounters FileServer::counters() const {
           .bytes_read = bytes_read_,
           .bytes_written = bytes_written_,
           .files_written = files_written_,
-          .listings = listings_.kept()};
+          .listings = listings_.kept(),
+          .uploads = uploads_open_};
 }
 
 std::size_t FileServer::take_requests() {
@@ -88,6 +89,16 @@ void FileServer::forget_gone() {
     });
   }
   for (const Incarnation& client : gone) listings_.drop(client);
+  close_parts_of_gone();
+}
+
+// They stay, to be gone on with, but are not locked any more, and who deletes one has its room at once.
+void FileServer::close_parts_of_gone() {
+  // Held by who opens a part, for as long as the file system takes; there is a next time soon.
+  if (!uploads_mutex_.try_lock()) return;
+  std::erase_if(uploads_, [](const auto& entry) { return entry.second.from.state() == PeerState::kDown; });
+  uploads_open_ = uploads_.size();
+  uploads_mutex_.unlock();
 }
 
 void FileServer::work(std::size_t number) {
@@ -246,13 +257,13 @@ Result<std::shared_ptr<PartFile>> FileServer::part_for(const Peer& from, const s
   const base::MutexLock lock(uploads_mutex_);
   const auto found = uploads_.find(peer.incarnation());
   if (found != uploads_.end() && found->second.path == path) return found->second.part;
-  std::erase_if(uploads_, [&](const auto& entry) {
-    return entry.first == peer.incarnation() || entry.second.from.state() == PeerState::kDown;
-  });
+  uploads_.erase(peer.incarnation());
+  uploads_open_ = uploads_.size();
   HAWSER_TRY_ASSIGN(Beneath at, find_beneath(root_.get(), path, make));
   if (at.name == ".") return Status(Code::kInvalid, "the served folder is no file");
   HAWSER_TRY_ASSIGN(std::shared_ptr<PartFile> part, PartFile::open(std::move(at.folder), at.name, path, make));
   uploads_[peer.incarnation()] = {.from = peer, .path = path, .part = part};
+  uploads_open_ = uploads_.size();
   return part;
 }
 
@@ -293,6 +304,7 @@ Result<Json> FileServer::finish(const Peer& from, const Json& request) {
   {
     const base::MutexLock lock(uploads_mutex_);
     uploads_.erase(from.incarnation());
+    uploads_open_ = uploads_.size();
   }
   HAWSER_TRY(published);
   ++files_written_;

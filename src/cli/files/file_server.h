@@ -28,6 +28,7 @@ namespace hawser::cli {
 struct FileServerCounters {
   std::uint64_t requests = 0, refused = 0, bytes_read = 0, bytes_written = 0, files_written = 0;
   std::size_t listings = 0;  ///< Kept at the moment, for clients that have not asked for all of their pages.
+  std::size_t uploads = 0;   ///< Parts that are open at the moment, and locked.
 };
 
 class FileServer {
@@ -48,6 +49,7 @@ class FileServer {
       : agent_(agent), root_(std::move(root)), buffers_(std::move(buffers)), writable_(writable) {}
 
   void forget_gone();
+  void close_parts_of_gone();
   void work(std::size_t number);
   void serve(std::size_t number, const Message& message);
   Result<Json> answer(std::size_t number, const Message& message, const FileMessage& request, bool* answered);
@@ -87,6 +89,7 @@ class FileServer {
   };
   base::Mutex uploads_mutex_;                                                ///< Held while a part is opened.
   std::map<Incarnation, Upload> uploads_ HAWSER_GUARDED_BY(uploads_mutex_);  ///< Of clients, so as many at most.
+  std::atomic<std::size_t> uploads_open_{0};                                 ///< As many as `uploads_` has.
   std::atomic<std::uint64_t> requests_{0}, refused_{0}, bytes_read_{0}, bytes_written_{0}, files_written_{0};
   std::vector<std::thread> threads_;
 };

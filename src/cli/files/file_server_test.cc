@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -42,6 +43,8 @@ struct Client {
   Result<Json> hello() { return calls->call({{"op", "hello"}}, agent.card().value()); }
   Result<Json> list(std::size_t from) { return calls->call({{"op", "list"}, {"path", ""}, {"from", from}}); }
 
+  Result<Json> begin(const std::string& path) { return calls->call({{"op", "begin"}, {"path", path}}); }
+
   Agent agent;
   std::unique_ptr<Calls> calls;
 };
@@ -53,7 +56,7 @@ class ServedFolder : public testing::Test {
       std::ofstream(folder_.path(std::string(100, 'x') + std::to_string(i))) << i;
     }
     EXPECT_TRUE(driver_.attach(agent_).ok());
-    server_ = std::move(FileServer::open(agent_, folder_.path(), false).value());
+    server_ = std::move(FileServer::open(agent_, folder_.path(), true).value());
     taker_ = std::thread([this] {
       while (!is_over_) {
         static_cast<void>(server_->take_requests());
@@ -71,6 +74,12 @@ class ServedFolder : public testing::Test {
     const Instant end = Clock::steady().now() + 20s;
     while (server_->counters().listings != listings && Clock::steady().now() < end) agent_.wait(10ms);
     return server_->counters().listings == listings;
+  }
+
+  bool eventually_has_open(std::size_t uploads) {
+    const Instant end = Clock::steady().now() + 20s;
+    while (server_->counters().uploads != uploads && Clock::steady().now() < end) agent_.wait(10ms);
+    return server_->counters().uploads == uploads;
   }
 
   const base::TestFolder folder_{"hawser-served"};
@@ -93,6 +102,22 @@ TEST_F(ServedFolder, KeepsNoListingForAClientThatIsGone) {
   }
   EXPECT_TRUE(eventually_keeps(1)) << "that of who left before the last page";
   EXPECT_TRUE(stays.list(1)) << "its own is still there";
+}
+
+// Another program may lock the part then, and whoever deletes it has its room at once.
+TEST_F(ServedFolder, KeepsNoPartOpenForAClientThatIsGone) {
+  Client stays(driver_, "stays", agent_);
+  ASSERT_TRUE(stays.hello());
+  ASSERT_TRUE(stays.begin("mine"));
+  {
+    Client goes(driver_, "goes", agent_);
+    ASSERT_TRUE(goes.hello());
+    ASSERT_TRUE(goes.begin("theirs"));
+    EXPECT_EQ(server_->counters().uploads, 2u);
+  }
+  EXPECT_TRUE(eventually_has_open(1)) << "that of who left";
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("theirs.part"))) << "it can be gone on with";
+  EXPECT_TRUE(stays.begin("mine"));
 }
 
 TEST_F(ServedFolder, ListsOnlyForThoseWhoSaidHello) {

@@ -18,11 +18,21 @@ void add_reach(CLI::App* command, Reach& reach) {
       ->capture_default_str();
 }
 
+namespace {
+
+/// A folder by its path, or as the option `directory` has it.
+std::string directory_setting(const std::string& given) {
+  const std::size_t colon = given.find(':');
+  const bool has_kind = colon != std::string::npos && given.find('/') > colon;
+  return has_kind ? given : "file:" + given;
+}
+
+}  // namespace
+
 Result<AgentOptions> agent_options(const Reach& reach, const std::string& config_file) {
   ConfigSources::Texts overrides;
   if (!reach.directory.empty()) {
-    const bool is_etcd = reach.directory.starts_with("etcd://") || reach.directory.starts_with("etcds://");
-    overrides["directory"] = is_etcd ? reach.directory : "file:" + reach.directory;
+    overrides["directory"] = directory_setting(reach.directory);
   }
   HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(config_file, std::move(overrides)));
   tell_warnings(config);

@@ -156,7 +156,7 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
   if (found && *found != nullptr) engine.want_card(engine.session(*found), now());
   lane.unlock();
   lane.wake();
-  const std::string where = std::string(name) + "@" + std::string(address);
+  const std::string where = (name.empty() ? "" : std::string(name) + "@") + std::string(address);
   if (!found && found.error().code() == Code::kUnsupported) {
     return Status(Code::kUnsupported,
                   "find_peer: '" + where + "' cannot be talked to: " + std::string(found.error().message()))
@@ -164,8 +164,11 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
         .with_advice(found.error().advice())
         .because(found.error().cause());
   }
-  if (!found)
-    return Status(found.error().code(), "find_peer: '" + where + "' cannot be reached").because(found.error());
+  if (!found) {
+    return Status(found.error().code(), "find_peer: '" + where + "' cannot be reached")
+        .with_advice("check the address, and that an agent of that name listens there")
+        .because(found.error());
+  }
   if (*found == nullptr) {
     return Status(Code::kTimedOut, "find_peer: '" + where + "' did not answer in time").with_peer(name);
   }

@@ -61,9 +61,11 @@ Status no_such_region(const Peer& peer, const std::string& what) {
   const std::vector<std::string> all = peer.region_names();
   for (std::size_t i = 0; i < all.size() && i < kNamesShown; ++i) names += (i == 0 ? "" : ", ") + base::shown(all[i]);
   if (all.size() > kNamesShown) names += ", and " + std::to_string(all.size() - kNamesShown) + " more";
-  return Status(Code::kNotFound, "peer '" + std::string(peer.name()) + "' has no region " + what)
-      .with_peer(peer.name())
-      .with_advice(all.empty() ? "its card names no regions; it may not have been loaded yet" : "it has: " + names);
+  Status missing(Code::kNotFound, "peer '" + std::string(peer.name()) + "' has no region " + what);
+  if (!all.empty()) return missing.with_peer(peer.name()).with_advice("it has: " + names);
+  if (peer.is_self()) return missing.with_peer(peer.name()).with_advice("register one first");
+  return missing.with_peer(peer.name())
+      .with_advice("the card that is known of it names no region: add the peer again with a card of after it has some");
 }
 
 template <typename Match>

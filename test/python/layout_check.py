@@ -96,7 +96,7 @@ def main(source, build):
     source, build = pathlib.Path(source).resolve(), pathlib.Path(build).resolve()
     check(source, build, "hawser", (0, 1), "hawser", ["_hawser.", "libhawser.so."])
     check(source / "python" / "nixl_wheel", build, "nixl-hawser", (1, 5), "nixl",
-          ["_bindings.", "libhawser.so.", "libnixl_capi.so."])
+          ["_bindings.", "libhawser.so.", "libnixl_capi.so.", "libnixl_capi.so"])
     return 0
 
 

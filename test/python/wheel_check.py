@@ -5,10 +5,21 @@ usage: wheel_check.py [NAME...]      of hawser, nixl; without a name both
 
 import importlib
 import importlib.metadata
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+
+# Clients open it by the name without a number; with a number it must be the same library, not a second one.
+OPEN_C_LIBRARY = """
+import ctypes
+names = "libnixl_capi.so.0", "libnixl_capi.so"
+is_stub = [ctypes.CDLL(name).nixl_capi_is_stub for name in names]
+assert not is_stub[1]()
+assert len({ctypes.cast(one, ctypes.c_void_p).value for one in is_stub}) == 1
+"""
 
 
 def check_hawser(hawser):
@@ -32,6 +43,8 @@ def check_nixl(nixl):
     api = importlib.import_module("nixl._api")
     agent = api.nixl_agent("wheel")
     assert "UCX" in agent.get_plugin_list()
+    folder = pathlib.Path(nixl.__file__).parent / "lib"
+    subprocess.run([sys.executable, "-c", OPEN_C_LIBRARY], env={**os.environ, "LD_LIBRARY_PATH": str(folder)}, check=True)
 
 
 CHECKS = {"hawser": (check_hawser, "_hawser"), "nixl": (check_nixl, "_bindings")}

@@ -407,9 +407,9 @@ void bind_agents(nb::module_& module) {
   module.attr("_agents") = agents;
   agent.def(
       "__init__",
-      [agents](AgentHandle* self, const std::optional<std::string>& name, nb::handle backends,
-         nb::handle directory, nb::handle settings, const std::string& config_file, bool environment,
-         nb::handle driver, nb::handle spin, nb::handle segments) {
+      [agents](AgentHandle* self, const std::optional<std::string>& name, nb::handle backends, nb::handle directory,
+               nb::handle settings, const std::string& config_file, bool environment, nb::handle driver,
+               nb::handle spin, nb::handle segments) {
         new (self)
             AgentHandle(open(name, backends, directory, settings, config_file, environment, driver, spin, segments));
         self->is_wrapper = true;

@@ -37,7 +37,7 @@ Rights rights_of(const std::string& text) {
 namespace {
 
 constexpr Duration kCloseTimeout = std::chrono::seconds(5);
-constexpr const char* kWholeArray = "register the whole array and pick parts of it by ranges, or give a contiguous copy";
+constexpr const char* kWholeArray = "register the whole array and pick parts of it by ranges, or give a contiguous one";
 
 const char* text_of_rights(Rights rights) {
   switch (rights) {
@@ -63,7 +63,7 @@ Rights default_rights(const std::optional<std::string>& wanted, bool writable) {
   return rights;
 }
 
-/// Whether items of that format of the buffer protocol hold Python's own pointers. Names of fields stand between colons.
+/// Whether items of that format of the buffer protocol hold objects of Python. Names of fields stand between colons.
 bool has_objects(std::string_view format) {
   bool in_name = false;
   for (const char letter : format) {

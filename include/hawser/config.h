@@ -28,7 +28,7 @@ struct ConfigSources {
 
   std::string file = {};   ///< TOML. Empty: the one that HAWSER_CONFIG names, or none.
   Texts environment = {};  ///< Those whose names do not begin with HAWSER_ are ignored.
-  Texts overrides = {};    ///< By option name ("deadline", "backend.tcp.lanes"); as from a command line.
+  Texts overrides = {};    ///< By option name ("deadline", "backend.tcp.connections"); as from a command line.
   /// Names that HAWSER_BACKEND_<NAME>_<PARAM> is matched with, longest first; backends named in the file or in
   /// HAWSER_BACKENDS are added.
   std::vector<std::string> known_backends = {"shm", "verbs", "tcp", "loopback", "sim", "file"};

@@ -112,6 +112,21 @@ def test_torch_tensors(pair):
     assert tensor.flatten().tolist() == list(range(32))
     region = one.add_region(torch.zeros(16), "own")
     assert region.size == 64 and one.range_of(tensor).region.name == "tensor"
+    assert (one.range_of(tensor[2]).offset, one.range_of(tensor[2]).size) == (64, 32)
+    for kind in (torch.bfloat16, torch.bool, torch.complex64):
+        assert one.add_region(torch.zeros(8, dtype=kind)).size == 8 * kind.itemsize
+        assert one.torch_empty((2, 3), kind).shape == (2, 3)
+    assert one.add_region(torch.nn.Linear(4, 4).weight).size == 64, "what needs a gradient"
+    for bad in (torch.zeros(8, 8).T, torch.zeros(8, 8)[:, ::2], torch.zeros(8, device="meta"),
+                torch.zeros(8, 8).to_sparse()):
+        with pytest.raises(hawser.InvalidError, match="^invalid: add_region: the tensor is not contiguous"):
+            one.add_region(bad)
+    with pytest.raises(hawser.InvalidError, match="not contiguous"):
+        one.read(one.peer, one.peer.range("memory", 0, 16), tensor[:, 0])
+    source, target = one.range_of(tensor).region.table(32), one.peer.table("memory", 32)
+    assert one.plan_write(one.peer, source, target, torch.arange(4)[::2], torch.tensor([1, 2])).range_count == 2
+    with pytest.raises(hawser.InvalidError, match="source_index"):
+        one.plan_write(one.peer, source, target, torch.tensor([0.5]), torch.tensor([1]))
 
 
 def test_read_only_memory_is_never_written(pair):

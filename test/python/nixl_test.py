@@ -179,6 +179,9 @@ def test_torch_tensors(sides):
     assert one.agent.get_xfer_descs(tensor)[0] == (tensor.data_ptr(), 4096, 0)
     assert len(one.agent.get_reg_descs([tensor, tensor])) == 2 and one.agent.get_xfer_descs(tensor.T) is None
     one.agent.deregister_memory(one.agent.register_memory(tensor))
+    rows = one.agent.get_xfer_descs(list(tensor.to(torch.bfloat16)))
+    assert len(rows) == 4 and rows[1] == (rows[0][0] + 512, 512, 0)
+    assert one.agent.get_xfer_descs([tensor, tensor.T]) is None and one.agent.get_reg_descs([tensor, 5]) is None
 
 
 def test_plugins_and_backends():

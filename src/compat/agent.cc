@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/core.h"
+#include "compat/environment.h"
 #include "compat/prepared.h"
 #include "compat/request.h"
 
@@ -325,10 +326,14 @@ Status Agent::send_notification(std::string_view name, std::string_view bytes, c
   return core_->notify(name, bytes);
 }
 
-std::vector<PluginNote> plugin_notes() {
+std::vector<PluginNote> plugin_notes(const ConfigSources::Texts& environment) {
   std::vector<PluginNote> notes;
-  for (const Plugin& one : plugins())
+  for (const Plugin& one : plugins()) {
     notes.push_back({.name = std::string(one.name), .answer = std::string(one.answer)});
+    if (one.name != "UCX") continue;
+    notes.back().refusal = check_ucx_mode(environment);
+    if (!notes.back().refusal.ok()) notes.back().answer = "nobody: " + notes.back().refusal.to_string();
+  }
   return notes;
 }
 

@@ -29,16 +29,6 @@ LogLevel log_level(std::string_view text, LogLevel fallback) {
   return level ? *level : fallback;
 }
 
-Status check_ucx_mode(std::string_view text) {
-  const std::string mode = base::to_lower(base::trim(text));
-  if (mode.empty() || mode == "auto") return {};
-  if (mode == "native") {
-    return refusal(NixlCode::kNotSupported, "HAWSER_NIXL_UCX=native", "there is no backend ucx in this build")
-        .with_advice("unset it, or set it to auto: UCX is then answered by Hawser's own choice of path");
-  }
-  return Status(Code::kInvalid, base::format("HAWSER_NIXL_UCX = \"{}\" is neither auto nor native", text));
-}
-
 /// Where metadata lies: keys are <namespace>/<agent>/<label>.
 void read_etcd(const ConfigSources::Texts& environment, EtcdOptions& etcd) {
   constexpr std::string_view kNamespace = "/nixl/agents/";
@@ -57,6 +47,20 @@ void read_etcd(const ConfigSources::Texts& environment, EtcdOptions& etcd) {
 
 }  // namespace
 
+Status check_ucx_mode(const ConfigSources::Texts& environment) {
+  constexpr std::string_view kAdvice =
+      "unset it, or set it to auto: UCX is then answered by Hawser's own choice of path";
+  const std::string_view text = value_of(environment, kUcxMode);
+  const std::string mode = base::to_lower(base::trim(text));
+  if (mode.empty() || mode == "auto") return {};
+  if (mode == "native") {
+    return refusal(NixlCode::kNotSupported, "HAWSER_NIXL_UCX=native", "there is no backend ucx in this build")
+        .with_advice(kAdvice);
+  }
+  return Status(Code::kInvalid, base::format("HAWSER_NIXL_UCX = \"{}\" is neither auto nor native", text))
+      .with_advice(kAdvice);
+}
+
 bool telemetry_wanted(const ConfigSources::Texts& environment, bool asked) {
   const std::string text = base::to_lower(value_of(environment, "NIXL_TELEMETRY_ENABLE"));
   for (const std::string_view no : {"n", "no", "0", "false", "off"}) {
@@ -71,7 +75,7 @@ bool telemetry_wanted(const ConfigSources::Texts& environment, bool asked) {
 Result<AgentOptions> agent_options(std::string_view name, const AgentConfig& config, EtcdOptions* etcd) {
   ConfigSources sources;
   sources.environment = config.environment ? *config.environment : ConfigSources::from_process().environment;
-  HAWSER_TRY(check_ucx_mode(value_of(sources.environment, kUcxMode)));
+  HAWSER_TRY(check_ucx_mode(sources.environment));
   const std::string nixl_level(value_of(sources.environment, "NIXL_LOG_LEVEL"));
   Result<LoadedConfig> loaded = load_config(sources);
   if (!loaded) return loaded.error();

@@ -15,6 +15,9 @@ namespace compat {
 /// NIXL_TELEMETRY_ENABLE: an explicit "no" beats what the client asks for, and a "yes" what it does not.
 bool telemetry_wanted(const ConfigSources::Texts& environment, bool asked);
 
+/// What answers to UCX: kOk for HAWSER_NIXL_UCX=auto, or without it.
+Status check_ucx_mode(const ConfigSources::Texts& environment);
+
 /// Hawser's options for an agent of that name. Errors: a wrong value, or HAWSER_NIXL_UCX that is not "auto".
 /// `etcd` gets where metadata is exchanged: NIXL_ETCD_ENDPOINTS and NIXL_ETCD_NAMESPACE, with the options etcd.* of
 /// Hawser. Without endpoints it has none.

@@ -321,6 +321,23 @@ TEST(CompatEnvironment, TelemetryAndTheUcxMode) {
   EXPECT_EQ(code_of(Agent::open("one", quiet({{"HAWSER_NIXL_UCX", "maybe"}})).error()), NixlCode::kInvalidParam);
 }
 
+TEST(CompatEnvironment, NotesTellWhatAnswersToUcxInThisEnvironment) {
+  const auto ucx = [](ConfigSources::Texts environment) {
+    for (PluginNote& note : plugin_notes(environment)) {
+      if (note.name == "UCX") return note;
+    }
+    return PluginNote();
+  };
+  EXPECT_TRUE(ucx({}).refusal.ok());
+  EXPECT_NE(ucx({{"HAWSER_NIXL_UCX", "auto"}}).answer.find("an alias"), std::string::npos);
+  for (const char* mode : {"native", "maybe"}) {
+    const PluginNote refused = ucx({{"HAWSER_NIXL_UCX", mode}});
+    EXPECT_FALSE(refused.refusal.ok()) << mode;
+    EXPECT_EQ(refused.answer.find("an alias"), std::string::npos) << refused.answer;
+    EXPECT_NE(refused.answer.find("unset it"), std::string::npos) << refused.answer;
+  }
+}
+
 std::vector<std::string> open_backends(Side& side) {
   std::vector<std::string> names;
   for (const BackendReport& report : side.agent.core()->agent().backends()) {

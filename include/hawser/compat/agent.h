@@ -74,8 +74,10 @@ struct PluginParams {
 /// For people: what answers to one of NIXL's plugin names here.
 struct PluginNote {
   std::string name, answer;
+  Status refusal = {};  ///< Not good where the environment asks for what is not to be had; `answer` tells that, too.
 };
-HAWSER_API std::vector<PluginNote> plugin_notes();
+HAWSER_API std::vector<PluginNote> plugin_notes(
+    const ConfigSources::Texts& environment = ConfigSources::from_process().environment);
 
 /// A backend of an agent. A value.
 class Backend {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <hawser/agent.h>
+#include <hawser/compat/agent.h>
 
 #include <filesystem>
 #include <optional>
@@ -102,7 +103,22 @@ void check_devices(Findings& findings) {
   findings.push_back(cuda());
 }
 
+namespace {
+
+void check_nixl(Findings& findings) {
+  for (const compat::PluginNote& note : compat::plugin_notes()) {
+    const bool ok = note.refusal.ok();
+    findings.push_back({"nixl." + note.name, ok ? Verdict::kOk : Verdict::kWarn,
+                        ok ? note.answer : "nobody answers: " + std::string(note.refusal.message()),
+                        "clients of NIXL name their plugins, which Hawser's own backends answer for",
+                        std::string(note.refusal.advice())});
+  }
+}
+
+}  // namespace
+
 void check_configuration(const std::string& file, Findings& findings) {
+  check_nixl(findings);
   const char* why = "options come from a file, from HAWSER_ variables and from the program, in this order";
   auto config = configuration(file);
   if (!config) {
@@ -119,6 +135,7 @@ void check_configuration(const std::string& file, Findings& findings) {
   if (options.directory) check_directory(*options.directory, findings);
   options.directory.reset();  // A look must not publish.
   options.mode = OpenMode::kLenient;
+  const bool named = !options.backends.empty();
   const std::vector<PluginFolder> folders = plugin_folders(options.plugin_paths);
   auto agent = Agent::open(std::move(options));
   if (!agent) {
@@ -126,7 +143,11 @@ void check_configuration(const std::string& file, Findings& findings) {
                         std::string(agent.error().advice())});
     return;
   }
-  for (const BackendReport& report : agent->backends()) findings.push_back(backend_finding(report));
+  for (const BackendReport& report : agent->backends()) {
+    findings.push_back(backend_finding(report));
+    // Nobody asked for what this machine has no hardware for.
+    if (!report.open && !named && report.cause.code() == Code::kUnsupported) findings.back().verdict = Verdict::kWarn;
+  }
   check_plugins(*agent, folders, findings);
 }
 

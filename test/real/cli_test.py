@@ -58,6 +58,8 @@ def test_info():
     assert {"shm", "tcp"} <= names, info["backends"]
     assert {"memlock", "nofile", "max_map_count", "wmem_max"} <= set(info["limits"])
     assert "alias" in info["nixl_plugins"]["UCX"], info["nixl_plugins"]
+    native = run_json("info", env={"HAWSER_NIXL_UCX": "native"})["nixl_plugins"]["UCX"]
+    assert "alias" not in native and "unset it" in native, native
     assert info["config"], "no configuration table"
     assert all(value["origin"] == "default" for value in info["config"]), info["config"]
     changed = run_json("info", env={"HAWSER_DEADLINE": "7s"})
@@ -82,6 +84,14 @@ def test_doctor():
         assert check["verdict"] == "ok" or (check["why"] and check["remedy"]), check
     assert checks["memory.memfd"]["verdict"] == "ok", checks["memory.memfd"]
     assert sum(report["counts"].values()) == len(report["checks"])
+    if checks["devices.rdma"]["found"].startswith("no device"):  # No fault, unless the configuration wants one.
+        assert checks["backend.verbs"]["verdict"] == "warn", checks["backend.verbs"]
+        wanted = run_json("doctor", env={"HAWSER_BACKENDS": "shm,verbs"}, expect=13)
+        assert {check["name"]: check["verdict"] for check in wanted["checks"]}["backend.verbs"] == "fail"
+    assert "alias" in checks["nixl.UCX"]["found"], checks["nixl.UCX"]
+    refused = run_json("doctor", env={"HAWSER_NIXL_UCX": "native"}, expect=done.returncode)
+    refused = {check["name"]: check for check in refused["checks"]}["nixl.UCX"]
+    assert refused["verdict"] == "warn" and "HAWSER_NIXL_UCX" in refused["found"], refused
     # What it found is what the kernel says.
     first, last = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     assert checks["network.ports"]["found"] == f"{first} to {last} for connections", checks["network.ports"]

@@ -156,11 +156,9 @@ void Server::report() {
   json["echoes_dropped"] = dropped_;
   if (files_) {
     const FileServerCounters files = files_->counters();
-    json["files"] = {{"requests", files.requests},
-                     {"refused", files.refused},
-                     {"bytes_read", files.bytes_read},
-                     {"bytes_written", files.bytes_written},
-                     {"files_written", files.files_written}};
+    json["files"] = {{"requests", files.requests},           {"refused", files.refused},
+                     {"bytes_read", files.bytes_read},       {"bytes_written", files.bytes_written},
+                     {"files_written", files.files_written}, {"uploads", files.uploads}};
   }
   json["counters"] = Json::parse(to_json(counters), nullptr, false);
   say(json, fmt::format("{} peers up, {} in, {} out, {} notifications", up, short_size(in), short_size(out),

@@ -448,7 +448,7 @@ class _DirectoryRequest:
 def inproc_directory(name: str = "default") -> Directory:
     """Agents of this process find each other by it."""
 
-def file_directory(path: str) -> Directory:
+def file_directory(path: str | bytes | os.PathLike[str]) -> Directory:
     """A folder shared by processes of one host or of a shared file system."""
 
 def etcd_directory(endpoints: str | Iterable[str] | None = None, *, prefix: str = "", user: str = "",
@@ -467,7 +467,7 @@ class Agent:
     """
 
     def __init__(self, name: str | None = None, *, backends: str | Iterable[str] | dict[str, Any] | None = None,
-                 directory: Directory | str | None = None, settings: dict[str, Any] | None = None, config_file: str = "",
+                 directory: Directory | str | None = None, settings: dict[str, Any] | None = None, config_file: str | os.PathLike[str] = "",
                  environment: bool = True, driver: bool | Driver = True, spin: Seconds = None,
                  segments: Callable[[], Iterable[Sequence[int]]] | None = None) -> None: ...
 

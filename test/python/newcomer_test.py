@@ -1,5 +1,6 @@
 """What somebody new to the package tries first: short forms, looking at objects, and mistakes that must be told well."""
 
+import pathlib
 import subprocess
 
 import numpy
@@ -88,6 +89,20 @@ def test_a_directory_may_be_named_by_a_text(tmp_path):
         hawser.Agent("three", directory=str(tmp_path))
     with pytest.raises(hawser.InvalidError, match="file_directory"):
         hawser.Agent("three", directory=5)
+
+
+def test_folders_and_files_may_be_paths(tmp_path):
+    (tmp_path / "odd\udcff").mkdir()
+    for folder in (tmp_path / "cards", str(tmp_path / "text"), tmp_path / "odd\udcff" / "inner"):
+        directory = hawser.file_directory(folder)
+        directory.put("key", b"value")
+        assert directory.get("key").value == b"value" and pathlib.Path(folder).is_dir()
+    config = tmp_path / "hawser.toml"
+    config.write_text('name = "from-a-file"\n')
+    with hawser.Agent(config_file=config) as agent:
+        assert agent.name == "from-a-file"
+    with pytest.raises(hawser.InvalidError, match="file_directory"):
+        hawser.file_directory(5)
 
 
 @pytest.mark.parametrize("make", [lambda: numpy.array([object(), object()]),

@@ -127,11 +127,11 @@ const DirectoryHandle* directory_of(nb::handle from, Texts& settings) {
 }
 
 AgentRef open(const std::optional<std::string>& name, nb::handle backends, nb::handle directory, nb::handle settings,
-              const std::string& config_file, bool environment, nb::handle driver, nb::handle spin,
-              nb::handle segments) {
+              nb::handle config_file, bool environment, nb::handle driver, nb::handle spin, nb::handle segments) {
   ConfigSources sources;
   if (environment) sources = ConfigSources::from_process();
-  if (!config_file.empty()) sources.file = config_file;
+  const std::string file = path_of(config_file, "Agent", "config_file is no path", "give a str or a pathlib.Path");
+  if (!file.empty()) sources.file = file;
   sources.overrides = settings_of(backends, settings);
   const DirectoryHandle* const shared = directory_of(directory, sources.overrides);
   const LoadedConfig config = take(outside([&] { return load_config(sources); }));
@@ -408,8 +408,8 @@ void bind_agents(nb::module_& module) {
   agent.def(
       "__init__",
       [agents](AgentHandle* self, const std::optional<std::string>& name, nb::handle backends, nb::handle directory,
-               nb::handle settings, const std::string& config_file, bool environment, nb::handle driver,
-               nb::handle spin, nb::handle segments) {
+               nb::handle settings, nb::handle config_file, bool environment, nb::handle driver, nb::handle spin,
+               nb::handle segments) {
         new (self)
             AgentHandle(open(name, backends, directory, settings, config_file, environment, driver, spin, segments));
         self->is_wrapper = true;

@@ -113,6 +113,16 @@ Bytes::Bytes(nb::handle from, const char* what) {
   view = {data, static_cast<std::size_t>(size)};
 }
 
+std::string path_of(nb::handle from, const std::string& call, const char* what, const char* advice) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(from.ptr(), &bytes) == 0) {
+    PyErr_Clear();
+    raise_invalid(call + ": " + what, advice);
+  }
+  const nb::object owner = nb::steal(bytes);
+  return std::string(Bytes(owner, "the path").view);
+}
+
 Duration duration_of(nb::handle from, const char* what, Duration otherwise) {
   if (from.is_none()) return otherwise;
   nb::object number = nb::borrow(from);

@@ -265,7 +265,11 @@ void bind_openers(nb::module_& module) {
       nb::arg("name") = "default", "Agents of this process find each other by it.");
   module.def(
       "file_directory",
-      [](const std::string& path) { return DirectoryHandle{take(outside([&] { return file_directory(path); }))}; },
+      [](nb::handle path) {
+        const std::string folder =
+            path_of(path, "file_directory", "the folder is no path", "give a str or a pathlib.Path");
+        return DirectoryHandle{take(outside([&] { return file_directory(folder); }))};
+      },
       nb::arg("path"), "A folder shared by processes of one host or of a shared file system.");
   module.def("etcd_directory", &open_etcd, nb::arg("endpoints") = nb::none(), nb::kw_only(), nb::arg("prefix") = "",
              nb::arg("user") = "", nb::arg("password") = "", nb::arg("ca") = "", nb::arg("cert") = "",

@@ -27,14 +27,9 @@ FileName file_name(nb::handle file, const char* call) {
     }
     return {.descriptor = descriptor, .path = {}};
   }
-  PyObject* bytes = nullptr;
-  if (PyUnicode_FSConverter(file.ptr(), &bytes) == 0) {
-    PyErr_Clear();
-    raise_invalid(std::string(call) + ": the file is neither a path nor a descriptor nor an open file",
-                  "give a str, a pathlib.Path, an int or what open() gives; a path holds no zero byte");
-  }
-  const nb::object owner = nb::steal(bytes);
-  return {.descriptor = -1, .path = std::string(Bytes(owner, "the path").view)};
+  return {.descriptor = -1,
+          .path = path_of(file, call, "the file is neither a path nor a descriptor nor an open file",
+                          "give a str, a pathlib.Path, an int or what open() gives; a path holds no zero byte")};
 }
 
 DirectIo direct_of(const std::string& text) {

@@ -55,6 +55,9 @@ struct Bytes {
   std::string_view view;
 };
 
+/// A path: str or bytes, or what has one (pathlib). Names of files are bytes, so it need not be UTF-8.
+std::string path_of(nb::handle from, const std::string& call, const char* what, const char* advice);
+
 /// Seconds (int, float) or a timedelta; None is `otherwise`.
 Duration duration_of(nb::handle from, const char* what, Duration otherwise);
 

@@ -107,6 +107,8 @@ class Region:
 
     def __len__(self) -> int: ...
 
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
     def range(self, offset: int = 0, size: int | None = None) -> Range:
         """A part of it, for plans."""
 

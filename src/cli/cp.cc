@@ -98,7 +98,8 @@ Status Copy::plan_down(const FilePlace& source, bool into_folder) {
     return {};
   }
   if (!a_.recursive) {
-    return Status(Code::kInvalid, fmt::format("'{}' is a folder", source.path)).with_advice("copy folders with -r");
+    const std::string what = source.path.empty() ? "what the server serves" : "'" + source.path + "'";
+    return Status(Code::kInvalid, what + " is a folder").with_advice("copy folders with -r");
   }
   HAWSER_TRY_ASSIGN(const std::vector<RemoteFile> files, copier_->list(source.path));
   for (const RemoteFile& file : files) {

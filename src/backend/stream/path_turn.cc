@@ -13,8 +13,8 @@ namespace {
 constexpr Duration kHot = std::chrono::microseconds(200);
 /// After a small operation bulk moves in small steps for so long.
 constexpr Duration kSmallFor = std::chrono::microseconds(500);
-/// Memory that was given back, of a cancelled write or a closed region, is let go within two of these, or the path ends.
-/// Traits.quiesce_max is their sum.
+/// Memory that was given back, of a cancelled write or a closed region, is let go within two of these, or the path
+/// ends. Traits.quiesce_max is their sum.
 constexpr Duration kMemoryPeriod = std::chrono::seconds(1);
 /// Turns after which acknowledgements stop waiting for company.
 constexpr unsigned kAckTurns = 8;

@@ -14,6 +14,10 @@ constexpr proto::BackoffOptions kSeekPauses = {.first = std::chrono::seconds(1),
 
 }  // namespace
 
+/// In place of the path that was lost last, and no other. Of one that was lost before, either writes were under way:
+/// then it is among `lost`, and has a path opened in its place of its own before anything goes on. Or nothing was that
+/// could still land, and there is only the peer's end of it, which nobody here answers: its socket or its heartbeats
+/// end that, and what the peer still sends by it has no receiver, so the peer sends it again by another.
 std::uint64_t Engine::open_better_path(Session& session, Instant deadline, Instant now) {
   if (session.control() == nullptr) return 0;  // Whoever connects begins with the best.
   for (const std::size_t i : candidates(*session.peer)) {
@@ -72,6 +76,8 @@ void Engine::on_path_agreed(Session& session, PathEntry& entry, Instant now) {
   session.peer->moves_at_once.store(std::ranges::any_of(session.paths, inlines), std::memory_order_relaxed);
   session.fruitless.clear();
   entry.trial.begin(now, entry.carried);
+  // Whichever end opened it, it came up in place of one lost path at most.
+  if (!session.lost.empty() && session.fence_at == Instant::max()) fence_later(session, now);
   if (is_better_missing(session)) return seek_better_later(session, now);
   session.better_at = Instant::max();
 }

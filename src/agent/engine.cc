@@ -170,6 +170,16 @@ void Engine::enlist(Session& session) {
   work_.push_back(&session);
 }
 
+/// What was sent is gone from the path, which cannot see that somebody waits for the peer. Told of it, the path judges
+/// a stopped one in three heartbeats.
+void Engine::tell_awaited(Session& session, Instant now) {
+  PathEntry* const control = session.control();
+  const bool awaited = session.awaits_peer();
+  if (control == nullptr || awaited == (session.awaited_serial == control->serial)) return;
+  session.awaited_serial = awaited ? control->serial : 0;
+  control->path->set_awaited(awaited, now);
+}
+
 Session& Engine::make_session(const std::shared_ptr<PeerCore>& peer) {
   const AgentLimits& limits = core_.options.limits;
   peer->session = std::make_unique<Session>(

@@ -284,6 +284,7 @@ class Engine {
 
   void enlist(Session& session);
   void block(Session& session, Instant now);
+  void tell_awaited(Session& session, Instant now);
   std::size_t serve_sessions(std::size_t work, Instant now);
   bool favours_one(Instant now) const;
   std::size_t turn_ports(Instant now);

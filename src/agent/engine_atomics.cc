@@ -52,7 +52,9 @@ Status Engine::start_atomic(const std::shared_ptr<AtomicCore>& op, Instant now) 
 
 void Engine::cancel_atomic(AtomicCore& op) {
   if (op.final.load(std::memory_order_relaxed)) return;
-  end_atomic(session(op.peer), op.ask.id, Status(Code::kCancelled, "the atomic operation was cancelled"));
+  Session& its_session = session(op.peer);
+  end_atomic(its_session, op.ask.id, Status(Code::kCancelled, "the atomic operation was cancelled"));
+  enlist(its_session);  // Maybe nobody waits for the peer any more.
 }
 
 /// False when a message found no room: to be tried again after a pause. What lacks credit waits for the peer's word.
@@ -190,6 +192,7 @@ std::size_t Engine::expire_atomics(Instant now, Instant* earliest) {
       end_atomic(*session, id,
                  Status(Code::kTimedOut, op->sent ? "the atomic operation was not answered by its deadline"
                                                   : "the atomic operation could not be sent by its deadline"));
+      enlist(*session);
     }
   }
   return ended;

@@ -121,6 +121,7 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
   choose_control(session, now);
   PathEntry* const control = session.control();
   if (control == nullptr) return 0;
+  tell_awaited(session, now);
   std::size_t work = 0;
   while (!session.link_out.pending().empty()) {
     if (!send_pending(session, *control->path)) {
@@ -228,7 +229,8 @@ void Engine::on_message(const backend::PortEvent& event, Instant now) {
   } else {
     status = on_plain(*session, event.path, *envelope, now);
   }
-  if (!status.ok()) break_path(*session, status.with_peer(session->peer->name), now);
+  if (!status.ok()) return break_path(*session, status.with_peer(session->peer->name), now);
+  if (session->awaited_serial != 0 && !session->awaits_peer()) tell_awaited(*session, now);
 }
 
 Status Engine::on_plain(Session& session, const backend::Path* path, const wire::Envelope& envelope, Instant now) {

@@ -128,6 +128,7 @@ struct Session {
   BoundRegions bound;
   Instant let_go_at = Instant::max();  ///< When to look again whether handles of closed regions are gone.
   std::uint64_t control_serial = 0;    ///< The path that carries our messages; 0: none.
+  std::uint64_t awaited_serial = 0;    ///< The path that was told that somebody waits for the peer; 0: none.
 
   // Messages. Their numbers make sense only between two sessions that mean each other: see wire::Welcome.
   std::uint64_t number = 0;       ///< Of this session; random, not 0.
@@ -175,6 +176,8 @@ struct Session {
   bool in_work_list = false;           ///< In the engine's list of sessions to look at, or of those to look at later.
   bool in_blocked_list = false;
 
+  /// Something waits for a word of the peer: a message for its acknowledgement, an atomic operation for its answer.
+  bool awaits_peer() const { return link_out.kept() > 0 || !atomics.empty(); }
   PathEntry* control() {
     for (PathEntry& entry : paths) {
       if (entry.serial == control_serial && control_serial != 0) return &entry;

@@ -109,6 +109,52 @@ TEST_F(Heartbeat, NobodyWaitsForAPeerOnceItsQueuePairIsThereAgain) {
   EXPECT_GT(until_told(), 2 * kThree);
 }
 
+TEST_F(Heartbeat, AStoppedPeerIsToldInThreeWhileTheAgentWaitsForIt) {
+  start();
+  connect();
+  settle();
+  to_b->set_awaited(true, now);
+  EXPECT_LT(until_told(), kThree + kSlack) << to_b->describe();
+  expect_silent();
+}
+
+TEST_F(Heartbeat, TheAgentThatWaitsDoesNotWakeThePathMeanwhile) {
+  start();
+  connect();
+  settle();
+  to_b->set_awaited(true, now);
+  int turns = 0;
+  for (const Instant end = now + kHeartbeat - kSlack; now < end; ++turns) {
+    step();
+    now = std::min({std::max(now, a->port->next_deadline()), std::max(now, b->port->next_deadline()), end});
+  }
+  EXPECT_LT(turns, 10);
+}
+
+TEST_F(Heartbeat, NobodyWaitsOnceTheAgentSaysSo) {
+  start();
+  connect();
+  settle();
+  to_b->set_awaited(true, now);
+  settle();
+  to_b->set_awaited(false, now);
+  settle();
+  EXPECT_GT(until_told(), 2 * kThree);
+  expect_silent();
+}
+
+TEST_F(Heartbeat, AChunkThatEndsLeavesTheAgentWaiting) {
+  start();
+  connect();
+  settle();
+  to_b->set_awaited(true, now);
+  ASSERT_EQ(write(1).taken, 1u);
+  ASSERT_TRUE(run([&] { return is_done(1); }));
+  settle();
+  EXPECT_LT(until_told(), kThree + kSlack);
+  expect_silent();
+}
+
 TEST_F(Heartbeat, APeerThatAnswersIsNotGivenUpHoweverLongAChunkTakes) {
   start();
   connect();

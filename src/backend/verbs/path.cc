@@ -263,14 +263,22 @@ void VerbsPath::force_cancelled(Instant now) {
 }
 
 bool VerbsPath::is_awaited() const {
-  return held_back_ || !again_.empty() ||
+  return agent_waits_ || held_back_ || !again_.empty() ||
          std::ranges::any_of(pairs_, [](const auto& pair) { return !pair->qp.is_idle() || !pair->lost.empty(); });
+}
+
+void VerbsPath::set_awaited(bool awaited, Instant now) {
+  agent_waits_ = awaited;
+  if (awaited) return tell_awaited(now);
+  if (!is_awaited_ || awaited_until_ != Instant::max()) return;
+  awaited_until_ = now + kAwaitedRest;
+  shared_.attention = true;
 }
 
 void VerbsPath::tell_awaited(Instant now) {
   if (control_ == nullptr || is_down() || (is_awaited_ && now < awaited_until_)) return;
   const bool awaited = is_awaited();
-  awaited_until_ = awaited ? now + kAwaitedRest : Instant::max();
+  awaited_until_ = awaited && !agent_waits_ ? now + kAwaitedRest : Instant::max();
   if (awaited == is_awaited_) return;
   is_awaited_ = awaited;
   shared_.attention = true;

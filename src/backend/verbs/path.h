@@ -65,6 +65,7 @@ class VerbsPath final : public Path {
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { go_down(why); }
   void reconnect(Instant now) override;
+  void set_awaited(bool awaited, Instant now) override;
   Result<QueuePairView> queue_pair(const Binding& target, const Piece& piece) const override;
   PathCounters counters() const override;
   std::string describe() const override;
@@ -212,12 +213,14 @@ class VerbsPath final : public Path {
   std::uint64_t counted_out_ = 0, counted_in_ = 0, uncounted_ = 0;
   std::vector<std::unique_ptr<Pair>> pairs_;
   std::uint32_t ready_ = 0;
-  bool held_back_ = false;   ///< Chunks were not taken because no queue pair was ready, and none was since.
-  bool is_awaited_ = false;  ///< So the control stream was told.
-  Instant awaited_until_ = Instant::max();  ///< While it is: when to look whether it still is.
-  Instant deadline_ = Instant::max();       ///< Of coming up.
-  Instant lost_since_ = Instant::max();     ///< No queue pair is ready since then.
-  Instant cancel_by_ = Instant::max();      ///< When what was cancelled must be quiet.
+  bool held_back_ = false;    ///< Chunks were not taken because no queue pair was ready, and none was since.
+  bool agent_waits_ = false;  ///< For the peer, with nothing in flight here (set_awaited).
+  bool is_awaited_ = false;   ///< So the control stream was told.
+  /// While it is, and not because the agent says so: when to look whether it still is.
+  Instant awaited_until_ = Instant::max();
+  Instant deadline_ = Instant::max();    ///< Of coming up.
+  Instant lost_since_ = Instant::max();  ///< No queue pair is ready since then.
+  Instant cancel_by_ = Instant::max();   ///< When what was cancelled must be quiet.
   bool cancel_asked_ = false;
   std::deque<Flight> again_;
   std::map<std::uint64_t, std::uint32_t>

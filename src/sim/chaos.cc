@@ -353,7 +353,7 @@ void Chaos::strike_links(Fault fault, Life& from, Life& to) {
     universe.hub.options().queue_chunks = 1;
     for (const auto& connection : universe.net.between(a, b)) universe.net.set_capacity(connection, 200);
     world.after(time, [this, a, b] {
-      theater_.universe().hub.options() = theater_.mapped_options();
+      theater_.universe().hub.options() = mapped_options(theater_.settings());
       for (const auto& connection : theater_.universe().net.between(a, b)) {
         theater_.universe().net.set_capacity(connection, theater_.universe().net.options().pipe.capacity_bytes);
       }
@@ -376,7 +376,7 @@ void Chaos::heal() {
   is_healed_ = true;
   sim::Universe& universe = theater_.universe();
   universe.net.fabric().heal_all();
-  universe.hub.options() = theater_.mapped_options();
+  universe.hub.options() = mapped_options(theater_.settings());
   for (std::size_t node = 0; node < theater_.nodes(); ++node) {
     Life& life = theater_.at(node);
     if (!life.alive) continue;

@@ -16,6 +16,7 @@
 //   atomics       each is done once or not at all, as its status says, and one order explains all values of a word
 //   reasons       nobody is reported down, disconnected or too late unless something was done to it: what a reset or a
 //                 half-close breaks is mended unnoticed
+//   silence       once nobody wants anything, there is nothing but heartbeats
 //   books         when all is read and quiet, counters say what was seen, room taken at one side was used at the other
 //                 and is free again, and nothing is left over
 //
@@ -91,6 +92,8 @@ class Judge {
   /// Nothing waits or is unacknowledged between two that stand in session.
   bool all_told(const std::vector<std::unique_ptr<Life>>& lives) const;
   void check_books(const std::vector<std::unique_ptr<Life>>& lives);
+  /// What `life` sent within so many heartbeats though nobody wanted anything.
+  void check_silent(const Life& life, std::uint64_t sends, std::int64_t heartbeats);
   bool settled(const std::vector<std::unique_ptr<Life>>& lives);
   std::uint64_t moves() const { return moves_.size(); }
   std::uint64_t good_moves() const { return good_moves_; }

@@ -102,6 +102,16 @@ bool Judge::all_told(const std::vector<std::unique_ptr<Life>>& lives) const {
   return true;
 }
 
+void Judge::check_silent(const Life& life, std::uint64_t sends, std::int64_t heartbeats) {
+  if (!life.alive) return;
+  // A ping or an answer at each interval is more than an idle path needs; and one may just have ended.
+  const std::uint64_t paths = life.agent.counters().paths.size();
+  if (sends <= (paths + 1) * static_cast<std::uint64_t>(heartbeats)) return;
+  fail(life,
+       fmt::format("is not silent though nobody wants anything: it sent {} times by {} paths within {} heartbeats",
+                   sends, paths, heartbeats));
+}
+
 void Judge::check_credit(Life& from, Life& to) {
   const agent::Session* const out = session_between(from, to);
   const agent::Session* const in = session_between(to, from);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,8 @@ constexpr Duration kTick = milliseconds(2);
 constexpr Duration kBusyWithDevices = milliseconds(2500);
 /// And is back so long after all is healed and quiet.
 constexpr Duration kBetterMax = seconds(20);
+/// Whether all are silent is listened to for so long, which is more than an idle heartbeat.
+constexpr Duration kListen = milliseconds(200);
 /// A session that came up says and acknowledges within that what it has to say.
 constexpr Duration kTellMax = milliseconds(50);
 
@@ -59,7 +62,7 @@ std::string describe(const Settings& settings) {
                      settings.actions);
 }
 
-void draw_network(base::Rng& rng, sim::Universe& universe) {
+void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& universe) {
   sim::LinkOptions link;
   link.latency = microseconds(rng.range(2, 200));
   link.bytes_per_ns = rng.chance(0.3) ? 0.02 : 1.0;
@@ -74,6 +77,7 @@ void draw_network(base::Rng& rng, sim::Universe& universe) {
   net.keep_arrived_on_reset = rng.chance(0.7);
   net.connect_timeout = milliseconds(200);
   sim::MappedOptions& mapped = universe.hub.options();
+  mapped = mapped_options(settings);
   mapped.step_bytes = rng.chance(0.5) ? 512 : 4096;
   mapped.inline_bytes = rng.chance(0.5) ? 256 : 0;
   mapped.death_notice_max = milliseconds(rng.range(0, 40));
@@ -85,8 +89,7 @@ class Simulation {
       : universe_({.seed = options.seed, .trace = options.trace}),
         judge_(universe_),
         settings_(draw_settings(universe_.world.rng(), options)) {
-    draw_network(universe_.world.rng(), universe_);
-    if (settings_.narrow) universe_.hub.options().queue_chunks = 1;
+    draw_network(universe_.world.rng(), settings_, universe_);
     theater_ = std::make_unique<Theater>(universe_, judge_, settings_);
     user_ = std::make_unique<User>(*theater_);
     chaos_ = std::make_unique<Chaos>(*theater_, universe_.world.rng().below(6));
@@ -216,6 +219,19 @@ class Simulation {
     // Who tried in vain before it was healed may have come up only now, and asked for a card.
     const Instant told = universe_.world.now() + kTellMax;
     universe_.world.run_until(told, [this] { return judge_.failed() || judge_.all_told(theater_->lives()); });
+    if (!judge_.failed()) listen();
+  }
+
+  void listen() {
+    std::vector<std::uint64_t> before;
+    for (std::size_t node = 0; node < theater_->nodes(); ++node) {
+      before.push_back(universe_.world.sends(static_cast<std::uint32_t>(node)));
+    }
+    universe_.world.run_for(kListen);
+    for (std::size_t node = 0; node < theater_->nodes(); ++node) {
+      judge_.check_silent(theater_->at(node), universe_.world.sends(static_cast<std::uint32_t>(node)) - before[node],
+                          kListen / settings_.heartbeat);
+    }
   }
 
   void come_back() {

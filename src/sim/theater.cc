@@ -35,9 +35,9 @@ Theater::~Theater() {
   }
 }
 
-sim::MappedOptions Theater::mapped_options() const {
+sim::MappedOptions mapped_options(const Settings& settings) {
   sim::MappedOptions options;
-  if (settings_.narrow) options.queue_chunks = 1;
+  if (settings.narrow) options.queue_chunks = 1;
   return options;
 }
 

@@ -35,6 +35,9 @@ struct Settings {
   bool narrow = false;   ///< Paths of mapped memory hardly hold anything, and are full all the time.
 };
 
+/// Of mapped memory, where no fault is and nothing else was drawn.
+sim::MappedOptions mapped_options(const Settings& settings);
+
 class Theater {
  public:
   Theater(sim::Universe& universe, Judge& judge, Settings settings);
@@ -45,8 +48,6 @@ class Theater {
   sim::Universe& universe() { return universe_; }
   Judge& judge() { return judge_; }
   const Settings& settings() const { return settings_; }
-  /// Of mapped memory, where no fault is.
-  sim::MappedOptions mapped_options() const;
   base::Rng& rng() { return universe_.world.rng(); }
 
   std::size_t nodes() const { return current_.size(); }

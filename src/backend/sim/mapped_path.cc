@@ -76,6 +76,7 @@ bool MappedPath::send(Priority, std::span<const std::byte> head, std::span<const
   used += size;
   link_->rings[end_].push_back(std::move(message));
   ++counters_.messages_out;
+  port_.hub_.world().count_send(link_->hosts[end_]->number());
   port_.hub_.wake(link_->hosts[1 - end_]);
   return true;
 }

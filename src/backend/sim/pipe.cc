@@ -21,6 +21,7 @@ Moved Pipe::send(std::span<const iovec> parts) {
   const std::uint64_t in_use = sent_ - consumed_;
   std::size_t room = in_use < options_.capacity_bytes ? options_.capacity_bytes - in_use : 0;
   if (room == 0) return {};
+  world_.count_send(from_);
   const std::size_t all_room = room;
   room = shorten(room);
   std::size_t taken = 0;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
 #include <string>
@@ -59,6 +60,12 @@ class World {
   void note(std::string_view what, std::string_view who, std::uint64_t a = 0, std::uint64_t b = 0);
   std::uint64_t trace_hash() const { return hash_; }
   std::uint64_t steps() const { return steps_; }
+  /// A host gave something to the network, or to a ring of mapped memory.
+  void count_send(std::uint32_t host) { ++sends_[host]; }
+  std::uint64_t sends(std::uint32_t host) const {
+    const auto found = sends_.find(host);
+    return found == sends_.end() ? 0 : found->second;
+  }
   std::size_t waiting() const { return events_.size(); }
 
  private:
@@ -88,6 +95,7 @@ class World {
   std::priority_queue<Event, std::vector<Event>, Later> events_;
   std::uint64_t next_number_ = 0;
   std::uint64_t steps_ = 0;
+  std::map<std::uint32_t, std::uint64_t> sends_;
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 

@@ -208,6 +208,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) HAWSER_REQUIRES(lane);
   /// Begins to close them, and ends it for those that nobody uses.
   void close_the_quiet(std::span<const std::shared_ptr<LocalRegion>> closing);
+  /// Has those of them that no transfer uses let go by backends to which that takes long, without the lane's lock
+  /// meanwhile.
+  void let_go(std::span<const std::shared_ptr<LocalRegion>> closing) HAWSER_REQUIRES(lane);
   Status finish_closing(const std::shared_ptr<LocalRegion>& region, Instant deadline);
   bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
   void finish_regions(std::span<const std::shared_ptr<LocalRegion>> quiet) HAWSER_REQUIRES(lane);

@@ -121,12 +121,31 @@ void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) 
   engine.card_changed();
 }
 
+void Core::let_go(std::span<const std::shared_ptr<LocalRegion>> closing) {
+  std::vector<std::shared_ptr<backend::Backend>> slow;
+  for (const OpenBackend& open : engine.backends()) {
+    if (open.traits->lets_go_slowly) slow.push_back(open.backend);
+  }
+  if (slow.empty()) return;
+  std::vector<std::shared_ptr<const backend::RegionEntry>> unused;
+  for (const auto& region : closing) {
+    if (!has_closed(*region) && region->users == 0 && region->newcomers == 0) unused.push_back(region->entry);
+  }
+  if (unused.empty()) return;
+  lane.unlock();
+  for (const auto& backend : slow) {
+    for (const auto& entry : unused) backend->let_go(*entry);
+  }
+  lane.lock();
+}
+
 void Core::close_the_quiet(std::span<const std::shared_ptr<LocalRegion>> closing) {
   Few<std::shared_ptr<LocalRegion>> quiet;
   quiet.reserve(closing.size());
   std::string holder;
   lane.lock();
   begin_closing(closing);
+  let_go(closing);
   for (const auto& region : closing) {
     if (!has_closed(*region) && region_quiet(*region, &holder)) quiet.push_back(region);
   }
@@ -139,6 +158,7 @@ Status Core::finish_closing(const std::shared_ptr<LocalRegion>& region, Instant 
   std::string holder;
   for (;;) {
     lane.lock();
+    let_go(std::span(&region, 1));
     const bool closed = region->state.load(std::memory_order_relaxed) == RegionState::kClosed;
     const bool quiet = closed || region_quiet(*region, &holder);
     const bool is_left = !region->left_to.empty();

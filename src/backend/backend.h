@@ -70,6 +70,7 @@ struct Traits {
   bool lossless = false;  ///< A message is lost only with the peer: nothing needs to be kept for sending again.
   /// Taking a chunk is moving it, as far as it goes without an answer: a turn right after it would find nothing to do.
   bool moves_in_submit = false;
+  bool lets_go_slowly = false;               ///< To forget a region takes calls that may wait: see Backend::let_go.
   std::uint64_t chunk_bytes_max = 1u << 20;  ///< Preferred largest chunk.
   std::uint32_t chunk_pieces_max = 256;      ///< Most pieces in one chunk.
   std::uint64_t inline_bytes_max = 0;        ///< Transfers up to this size are worth doing inside submit.
@@ -214,7 +215,7 @@ class Path {
   /// What waits for another attempt is tried now.
   virtual void reconnect(Instant now) { static_cast<void>(now); }
   /// Somebody waits for the peer beyond what this path itself has in flight: until told otherwise, a failure detector
-  /// judges the peer at the pace of a busy path. For a path that serves another one as its control stream.
+  /// judges the peer at the pace of a busy path. Said by the agent, and of a control stream by the path that it serves.
   virtual void set_awaited(bool awaited, Instant now) { static_cast<void>(awaited), static_cast<void>(now); }
   /// The queue pair that would take `piece` now. kUnsupported: this kind of path has none; kNotFound: none is ready.
   virtual Result<QueuePairView> queue_pair(const Binding& target, const Piece& piece) const {
@@ -297,6 +298,10 @@ class Backend {
   /// lane's lock.
   virtual Result<std::string> add_region(const RegionEntry& region) = 0;
   virtual void remove_region(const RegionEntry& region) = 0;
+  /// This region was closed in the RegionTable, and no transfer of this agent uses it. Asked by the closing thread, where
+  /// the traits say so, without the lane's lock and so beside the port's turns, once or more before region_quiet, which
+  /// alone must do as well.
+  virtual void let_go(const RegionEntry& region) { static_cast<void>(region); }
   /// The bytes that add_region gave, as they are now; asked after PortEvent::Kind::kRegions. Does not block.
   virtual std::string told(const RegionEntry& region) const {
     static_cast<void>(region);

@@ -46,6 +46,7 @@ class WrappedBackend : public Backend {
   Status reachable(std::string_view peer_address) const override { return inner_->reachable(peer_address); }
   Result<std::string> add_region(const RegionEntry& region) override { return inner_->add_region(region); }
   void remove_region(const RegionEntry& region) override { inner_->remove_region(region); }
+  void let_go(const RegionEntry& region) override { inner_->let_go(region); }
   Result<std::unique_ptr<Port>> open_port() override { return inner_->open_port(); }
   Params params() const override { return inner_->params(); }
   std::vector<std::string> warnings() const override { return inner_->warnings(); }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,8 +35,12 @@ class MockWorld {
     return must(agent::open_with(std::move(options), {backend::loopback_factory(), factory()}));
   }
   backend::Factory factory() {
-    return backend::verbs::mock_backend(fabric_, backend::verbs::locked_verbs(fabric_, mutex_));
+    return backend::verbs::mock_backend(fabric_, backend::verbs::locked_verbs(fabric_, mutex_, [this] {
+                                          if (before_dereg) before_dereg();
+                                        }));
   }
+  /// Run by whoever is about to deregister memory. Set while nobody does.
+  std::function<void()> before_dereg;
   template <typename Use>
   auto with(Use&& use) {
     const base::MutexLock lock(mutex_);

@@ -27,6 +27,7 @@ Traits make_traits(const VerbsOptions& options, const std::vector<std::shared_pt
   Traits traits;
   traits.name = "verbs";
   traits.direct = true;
+  traits.lets_go_slowly = true;
   traits.reaches_gpus = std::ranges::all_of(nics, [](const auto& nic) { return nic->memory.refusal().ok(); });
   traits.carries_arrivals =
       options.pair.immediates > 0 && std::ranges::none_of(nics, [](const auto& nic) { return nic->is_srd(); });
@@ -108,6 +109,9 @@ class VerbsBackend final : public Backend {
   }
   Result<std::string> add_region(const RegionEntry& region) override { return regions_->add(region); }
   void remove_region(const RegionEntry& region) override { regions_->remove(region.index, region.generation); }
+  void let_go(const RegionEntry& region) override {
+    static_cast<void>(regions_->retire(region.index, region.generation));
+  }
   std::string told(const RegionEntry& region) const override { return regions_->told(region); }
   Result<std::unique_ptr<Port>> open_port() override {
     stream::Network* network = door_.network.get();

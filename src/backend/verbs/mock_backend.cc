@@ -18,7 +18,8 @@ class LockedVerbs final : public Verbs {
   }
 
  public:
-  LockedVerbs(MockFabric& fabric, base::Mutex& mutex) : inner_(fabric), mutex_(mutex) {}
+  LockedVerbs(MockFabric& fabric, base::Mutex& mutex, std::function<void()> before_dereg)
+      : inner_(fabric), mutex_(mutex), before_dereg_(std::move(before_dereg)) {}
   std::string describe() const override { return "mock, locked"; }
 
   ibv_device** get_device_list(int* count) override { return call<&Verbs::get_device_list>(count); }
@@ -50,7 +51,10 @@ class LockedVerbs final : public Verbs {
                         int access) override {
     return call<&Verbs::reg_dmabuf_mr>(pd, offset, size, iova, fd, access);
   }
-  int dereg_mr(ibv_mr* mr) override { return call<&Verbs::dereg_mr>(mr); }
+  int dereg_mr(ibv_mr* mr) override {
+    if (before_dereg_) before_dereg_();
+    return call<&Verbs::dereg_mr>(mr);
+  }
 
   ibv_comp_channel* create_comp_channel(ibv_context* context) override {
     return call<&Verbs::create_comp_channel>(context);
@@ -80,6 +84,7 @@ class LockedVerbs final : public Verbs {
  private:
   MockVerbs inner_;
   base::Mutex& mutex_;
+  const std::function<void()> before_dereg_;
 };
 
 }  // namespace
@@ -118,8 +123,8 @@ Factory mock_backend(MockFabric& fabric, std::shared_ptr<Verbs> verbs, GpuAccess
   return {.name = "verbs", .default_rank = 15, .open = open};
 }
 
-std::shared_ptr<Verbs> locked_verbs(MockFabric& fabric, base::Mutex& mutex) {
-  return std::make_shared<LockedVerbs>(fabric, mutex);
+std::shared_ptr<Verbs> locked_verbs(MockFabric& fabric, base::Mutex& mutex, std::function<void()> before_dereg) {
+  return std::make_shared<LockedVerbs>(fabric, mutex, std::move(before_dereg));
 }
 
 }  // namespace hawser::backend::verbs

@@ -6,6 +6,7 @@
 // Thread rule: a fabric has one thread; agents with threads of their own get a LockedVerbs each, with one lock.
 // Lifetime: fabric and lock outlive the agents.
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -23,7 +24,8 @@ DeviceInfo mock_device_info(const MockDevice& device);
 /// Named "verbs", with the parameters of the real one. It opens the fabric's devices through `verbs`.
 Factory mock_backend(MockFabric& fabric, std::shared_ptr<Verbs> verbs, GpuAccess gpus = {});
 
-/// A process's view of a fabric that several threads use. Not for datagrams, which are posted past it.
-std::shared_ptr<Verbs> locked_verbs(MockFabric& fabric, base::Mutex& mutex);
+/// A process's view of a fabric that several threads use. Not for datagrams, which are posted past it. Who deregisters
+/// memory first runs `before_dereg`, without the lock.
+std::shared_ptr<Verbs> locked_verbs(MockFabric& fabric, base::Mutex& mutex, std::function<void()> before_dereg = {});
 
 }  // namespace hawser::backend::verbs

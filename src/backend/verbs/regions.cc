@@ -244,6 +244,8 @@ bool Regions::retire(std::uint32_t index, std::uint32_t generation) {
       retiring_.erase(found);
     } else if (const auto busy = regions_.find(key); busy != regions_.end() && busy->second.is_joined) {
       return false;
+    } else if (ending_.contains(key)) {
+      return false;
     } else {
       dying = take(key);
       auto started = start_retiring(dying);
@@ -251,10 +253,14 @@ bool Regions::retire(std::uint32_t index, std::uint32_t generation) {
         retiring_.emplace(key, std::move(started));
         return false;
       }
+      if (!dying.empty()) ending_.insert(key);
     }
   }
   if (over != nullptr) over->thread.join();
+  if (dying.empty()) return true;
   drop(std::move(dying));
+  const base::MutexLock lock(mutex_);
+  ending_.erase(key);
   return true;
 }
 

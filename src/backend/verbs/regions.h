@@ -51,7 +51,7 @@ class Regions {
   /// the memory is not of the device that the region says; kUnsupported where GPU memory is not reached.
   Result<std::string> add(const RegionEntry& region) HAWSER_EXCLUDES(mutex_);
   /// As `remove`, but a large region is left to a thread of its own. True: nothing touches the memory any more; false:
-  /// ask again later.
+  /// ask again later, as another thread is still at it, too.
   bool retire(std::uint32_t index, std::uint32_t generation) HAWSER_EXCLUDES(mutex_);
   /// Deregisters it: when this returns, no device touches the memory for peers any more, unless another region shares
   /// its registration.
@@ -117,6 +117,7 @@ class Regions {
   const RegionsOptions options_;
   mutable base::Mutex mutex_;
   std::map<Key, std::unique_ptr<Retiring>> retiring_ HAWSER_GUARDED_BY(mutex_);
+  std::set<Key> ending_ HAWSER_GUARDED_BY(mutex_);  ///< That a caller of `retire` deregisters now.
   std::shared_ptr<const Nics> nics_ HAWSER_GUARDED_BY(mutex_);
   std::map<Key, Region> regions_ HAWSER_GUARDED_BY(mutex_);
   base::Mutex ranking_;

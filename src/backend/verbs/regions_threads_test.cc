@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -33,7 +35,9 @@ class ThreadedFake final : public MemoryFake {
     registered_by.push_back(std::this_thread::get_id());
     return MemoryFake::reg_mr(pd, address, size, access);
   }
+  std::function<void()> before_end;  ///< Of a registration, by its thread.
   int dereg_mr(ibv_mr* mr) override {
+    if (before_end) before_end();
     const std::lock_guard lock(mutex_);
     ended_by.push_back(std::this_thread::get_id());
     return MemoryFake::dereg_mr(mr);
@@ -144,6 +148,28 @@ TEST_F(RegionsThreads, ALargeRegionIsDeregisteredByAThreadOfItsOwn) {
   EXPECT_EQ(fake_->memories, 0) << "this one waits";
   ASSERT_TRUE(regions.add(entry(kLarge)).has_value());
   EXPECT_FALSE(regions.retire(3, 1)) << "the end of all regions waits, too";
+}
+
+TEST_F(RegionsThreads, ARegionThatAnotherThreadDeregistersIsNotGoneYet) {
+  Regions regions(nics_, threads(1));
+  ASSERT_TRUE(regions.add(entry(kLarge)).has_value());
+  std::atomic<bool> is_inside = false, may_end = false;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  fake_->before_end = [&] {
+    is_inside = true;
+    while (!may_end && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  };
+  bool is_gone = false;
+  std::thread other([&] { is_gone = regions.retire(3, 1); });
+  while (!is_inside && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_FALSE(regions.retire(3, 1));
+  EXPECT_EQ(fake_->memories, 3);
+  EXPECT_TRUE(regions.retire(4, 1)) << "another region is nothing to it";
+  may_end = true;
+  other.join();
+  EXPECT_TRUE(is_gone);
+  EXPECT_TRUE(regions.retire(3, 1));
+  EXPECT_EQ(fake_->memories, 0);
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+// Closing a region tells the device to forget its memory, a call into the kernel: nobody else waits for that. Whole
+// agents over a fabric in memory.
+
+#include <atomic>
+#include <thread>
+
+#include "mock_agents.h"
+
+namespace hawser::mock_agents {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kSize = 4096;
+
+/// A door in the way of a thread, with a limit to how long it is kept.
+class Gate {
+ public:
+  void pass() {
+    if (!is_shut_) return;
+    is_inside = true;
+    const Instant end = Clock::steady().now() + 5s;
+    while (is_shut_ && Clock::steady().now() < end) std::this_thread::yield();
+    is_inside = false;
+  }
+  void shut() { is_shut_ = true; }
+  void open() { is_shut_ = false; }
+  std::atomic<bool> is_inside = false;
+
+ private:
+  std::atomic<bool> is_shut_ = false;
+};
+
+class Closing : public testing::Test {
+ protected:
+  /// To its end by turns of this thread.
+  bool write() {
+    const LocalRange from = source_.region.range(0, kSize);
+    const RemoteRange to = peer_.range("target", 0, kSize);
+    Transfer sent = must(must(a_.plan_write(peer_, {&from, 1}, {&to, 1})).submit());
+    return poll_until({&a_, &b_}, [&] { return sent.done(); }) && sent.status().ok();
+  }
+
+  Gate gate_;
+  MockWorld world_;
+  Agent a_ = world_.open("a", "mock0"), b_ = world_.open("b", "mock1");
+  Area source_{a_, "source", kSize}, spare_{a_, "spare", kSize}, target_{b_, "target", kSize};
+  Peer peer_ = must(a_.add_peer(must(b_.card())));
+};
+
+TEST_F(Closing, TheLanesTrafficGoesOnWhileMemoryIsDeregistered) {
+  ASSERT_TRUE(write());
+  world_.before_dereg = [this] { gate_.pass(); };
+  gate_.shut();
+  std::atomic<bool> is_closed = false;
+  Status closed;
+  std::thread closer([&] {
+    closed = spare_.region.close(20s);
+    is_closed = true;
+  });
+  const bool has_begun = poll_until({&b_}, [&] { return gate_.is_inside.load(); });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(write());
+  EXPECT_TRUE(has_begun && gate_.is_inside) << "transfers waited for the device";
+  EXPECT_FALSE(is_closed) << "a device may still touch the memory";
+  gate_.open();
+  closer.join();
+  EXPECT_TRUE(closed.ok()) << closed.to_string();
+}
+
+TEST_F(Closing, ARegionInUseIsLetGoOnceItIsNot) {
+  ASSERT_TRUE(write());
+  const auto caller = std::this_thread::get_id();
+  std::atomic<int> by_caller = 0, by_others = 0;
+  world_.before_dereg = [&] { ++(std::this_thread::get_id() == caller ? by_caller : by_others); };
+  const LocalRange from = source_.region.range(0, kSize);
+  const RemoteRange to = peer_.range("target", 0, kSize);
+  world_.with([](auto& fabric) { fabric.hold = true; });
+  Transfer sent = must(must(a_.plan_write(peer_, {&from, 1}, {&to, 1})).submit());
+  std::atomic<bool> is_over = false;
+  std::thread other([&] {  // The transfer ends by its turns alone.
+    while (!is_over) {
+      a_.poll();
+      b_.poll();
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(source_.region.close(0s).code(), Code::kTimedOut);
+  EXPECT_EQ(by_caller + by_others, 0) << "a transfer uses it";
+  world_.with([](auto& fabric) {
+    fabric.hold = false;
+    fabric.deliver();
+  });
+  const Status closed = source_.region.close(20s);
+  is_over = true;
+  other.join();
+  EXPECT_TRUE(closed.ok()) << closed.to_string();
+  EXPECT_EQ(by_caller, 1);
+  EXPECT_EQ(by_others, 0);
+  world_.before_dereg = {};
+}
+
+}  // namespace
+}  // namespace hawser::mock_agents

@@ -306,7 +306,8 @@ Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcom
     on_fenced(session, entry.supersedes);  // One of another backend was dropped before the peer greeted.
     on_path_agreed(session, entry, now);
   }
-  if (entry.greeted) entry.welcome_sent = false;  // It lost its control path and greets again: it waits for an answer.
+  const bool answers = entry.greeted || base::planted(base::Planted::kWelcomeAnswered);
+  if (answers) entry.welcome_sent = false;  // It lost its control path and greets again: it waits for an answer.
   entry.greeted = true;
   entry.peer_received = welcome.received;
   // Also where our messages go by another path and stay there: the peer lost one by which an Ack was under way.

@@ -36,6 +36,7 @@ enum class Planted : std::uint8_t {
   kDuplicateDelivered,  ///< A message that was taken before is taken again.
   kNotifyBeforeBytes,
   kMessageReordered,
+  kWelcomeAnswered,   ///< Each Welcome is answered by another one.
   kRestartUnnoticed,  ///< A peer that began anew is taken for the one before.
   kCreditLost,        ///< What will never arrive keeps its place.
   kSignalCreditLost,  ///< A signal keeps its place.

@@ -80,6 +80,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "restart_unnoticed",
      sim::Mode::kStream,
      {"expected message", "though nothing held it up", "nothing parted them", "without acknowledgement", "came twice"}},
+    {Planted::kWelcomeAnswered, "welcome_answered", sim::Mode::kStream, {"is not silent"}},
     {Planted::kCreditLost, "credit_lost", sim::Mode::kStream, {"take up room"}},
     {Planted::kSignalCreditLost, "signal_credit_lost", sim::Mode::kStream, {"take up room"}},
     {Planted::kPlaceKept, "place_kept", sim::Mode::kStream, {"took room for"}},

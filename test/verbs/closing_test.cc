@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kSize = 4096;
+constexpr std::size_t kArea = 4096;
 
 /// A door in the way of a thread, with a limit to how long it is kept.
 class Gate {
@@ -35,8 +35,8 @@ class Closing : public testing::Test {
  protected:
   /// To its end by turns of this thread.
   bool write() {
-    const LocalRange from = source_.region.range(0, kSize);
-    const RemoteRange to = peer_.range("target", 0, kSize);
+    const LocalRange from = source_.region.range(0, kArea);
+    const RemoteRange to = peer_.range("target", 0, kArea);
     Transfer sent = must(must(a_.plan_write(peer_, {&from, 1}, {&to, 1})).submit());
     return poll_until({&a_, &b_}, [&] { return sent.done(); }) && sent.status().ok();
   }
@@ -44,7 +44,7 @@ class Closing : public testing::Test {
   Gate gate_;
   MockWorld world_;
   Agent a_ = world_.open("a", "mock0"), b_ = world_.open("b", "mock1");
-  Area source_{a_, "source", kSize}, spare_{a_, "spare", kSize}, target_{b_, "target", kSize};
+  Area source_{a_, "source", kArea}, spare_{a_, "spare", kArea}, target_{b_, "target", kArea};
   Peer peer_ = must(a_.add_peer(must(b_.card())));
 };
 
@@ -72,8 +72,8 @@ TEST_F(Closing, ARegionInUseIsLetGoOnceItIsNot) {
   const auto caller = std::this_thread::get_id();
   std::atomic<int> by_caller = 0, by_others = 0;
   world_.before_dereg = [&] { ++(std::this_thread::get_id() == caller ? by_caller : by_others); };
-  const LocalRange from = source_.region.range(0, kSize);
-  const RemoteRange to = peer_.range("target", 0, kSize);
+  const LocalRange from = source_.region.range(0, kArea);
+  const RemoteRange to = peer_.range("target", 0, kArea);
   world_.with([](auto& fabric) { fabric.hold = true; });
   Transfer sent = must(must(a_.plan_write(peer_, {&from, 1}, {&to, 1})).submit());
   std::atomic<bool> is_over = false;

@@ -146,7 +146,9 @@ TEST_P(Conformance, AtomicsToALostPeerEnd) {
 /// The peer reads nothing, so what was asked takes all credit, one waits for more, and those behind it are given up.
 TEST_P(Conformance, AtomicsThatAreGivenUpLeaveNothingBehind) {
   HAWSER_NEEDS_TWO_AGENTS();
-  open_pair();
+  AgentOptions for_a = options("a"), for_b = options("b");
+  for_a.heartbeat = for_b.heartbeat = kPatience;  // The other one stands still for as long as all of them take.
+  open_pair(std::move(for_a), std::move(for_b));
   Area words = add(b(), "words", 64);
   const RemoteRange word = meet().range("words", 0, kAtomicWord);
   env().freeze(&b());

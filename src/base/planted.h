@@ -23,7 +23,7 @@ enum class Planted : std::uint8_t {
   kReleasedEarly,        ///< Memory is given back when sent, not when released.
   kStaleIncarnation,     ///< A hello for, or of, another incarnation is taken.
   kTimerForgotten,       ///< A path says that it has no deadline.
-  kWakeupLost,           ///< A path that was given a message is not looked at.
+  kWakeupLost,           ///< A path that was given a message, or is awaited, is not looked at.
   kFenceForgotten,       ///< What was lost with a path goes by another one at once.
   kSupersededLands,      ///< Bytes of a session still land when another has come up in its place.
   // Mapped memory.

@@ -67,7 +67,7 @@ void StreamPath::cancel(std::uint64_t transfer) {
 
 void StreamPath::set_awaited(bool awaited, Instant now) {
   awaited_ = awaited;
-  if (phase_ != Phase::kUp) return;
+  if (phase_ != Phase::kUp || base::planted(base::Planted::kWakeupLost)) return;
   detector_->set_busy(awaited_ || machine_->busy(), now);
   // It may be idle and not turn before its next heartbeat, which is due earlier now.
   shared_.next_due = std::min(shared_.next_due, next_deadline());

@@ -122,12 +122,12 @@ void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) 
 }
 
 void Core::let_go(std::span<const std::shared_ptr<LocalRegion>> closing) {
-  std::vector<std::shared_ptr<backend::Backend>> slow;
+  Few<std::shared_ptr<backend::Backend>> slow;
   for (const OpenBackend& open : engine.backends()) {
     if (open.traits->lets_go_slowly) slow.push_back(open.backend);
   }
   if (slow.empty()) return;
-  std::vector<std::shared_ptr<const backend::RegionEntry>> unused;
+  Few<std::shared_ptr<const backend::RegionEntry>> unused;
   for (const auto& region : closing) {
     if (!has_closed(*region) && region->users == 0 && region->newcomers == 0) unused.push_back(region->entry);
   }

@@ -29,9 +29,6 @@ std::string_view refusal_text(Code code) {
   }
 }
 
-/// A path was told that somebody waits for the peer, and nobody does any more.
-bool is_told_in_vain(const Session& session) { return session.awaited_serial != 0 && !session.awaits_peer(); }
-
 }  // namespace
 
 Status Engine::start_atomic(const std::shared_ptr<AtomicCore>& op, Instant now) {
@@ -57,7 +54,7 @@ void Engine::cancel_atomic(AtomicCore& op) {
   if (op.final.load(std::memory_order_relaxed)) return;
   Session& its_session = session(op.peer);
   end_atomic(its_session, op.ask.id, Status(Code::kCancelled, "the atomic operation was cancelled"));
-  if (is_told_in_vain(its_session)) enlist(its_session);
+  if (its_session.is_told_in_vain()) enlist(its_session);
 }
 
 /// False when a message found no room: to be tried again after a pause. What lacks credit waits for the peer's word.
@@ -195,7 +192,7 @@ std::size_t Engine::expire_atomics(Instant now, Instant* earliest) {
       end_atomic(*session, id,
                  Status(Code::kTimedOut, op->sent ? "the atomic operation was not answered by its deadline"
                                                   : "the atomic operation could not be sent by its deadline"));
-      if (is_told_in_vain(*session)) enlist(*session);
+      if (session->is_told_in_vain()) enlist(*session);
     }
   }
   return ended;

@@ -230,7 +230,7 @@ void Engine::on_message(const backend::PortEvent& event, Instant now) {
     status = on_plain(*session, event.path, *envelope, now);
   }
   if (!status.ok()) return break_path(*session, status.with_peer(session->peer->name), now);
-  if (session->awaited_serial != 0 && !session->awaits_peer()) tell_awaited(*session, now);
+  if (session->is_told_in_vain()) tell_awaited(*session, now);
 }
 
 Status Engine::on_plain(Session& session, const backend::Path* path, const wire::Envelope& envelope, Instant now) {

@@ -14,6 +14,7 @@
 #include "agent/open.h"
 #include "backend/tcp/factory.h"
 #include "backend/test_removable.h"
+#include "base/test_clock.h"
 
 namespace hawser::agent {
 namespace {
@@ -21,12 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 
 using backend::Removable;
-
-class PassedClock final : public Clock {
- public:
-  Instant now() const override { return now_; }
-  Instant now_ = Instant::from_ns(1) + 1h;
-};
 
 /// An agent with two backends that may go away, the better one first.
 struct End {
@@ -71,7 +66,7 @@ class Fences : public testing::Test {
 
   std::vector<std::byte> source_ = std::vector<std::byte>(std::size_t{64} << 20, std::byte{5});
   std::vector<std::byte> target_ = std::vector<std::byte>(source_.size());
-  const std::shared_ptr<PassedClock> clock_ = std::make_shared<PassedClock>();
+  const std::shared_ptr<base::TestClock> clock_ = std::make_shared<base::TestClock>();
   End here_{"here", clock_}, there_{"there", clock_};
   Region from_, to_;
   Peer peer_;

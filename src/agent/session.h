@@ -178,6 +178,8 @@ struct Session {
 
   /// Something waits for a word of the peer: a message for its acknowledgement, an atomic operation for its answer.
   bool awaits_peer() const { return link_out.kept() > 0 || !atomics.empty(); }
+  /// A path was told that somebody does, and nobody does any more.
+  bool is_told_in_vain() const { return awaited_serial != 0 && !awaits_peer(); }
   PathEntry* control() {
     for (PathEntry& entry : paths) {
       if (entry.serial == control_serial && control_serial != 0) return &entry;

@@ -27,7 +27,6 @@
 #include <hawser/driver.h>
 
 #include "base/log.h"
-#include "base/small_vector.h"
 #include "compat/book.h"
 #include "compat/exchange.h"
 #include "compat/outgoing.h"
@@ -218,9 +217,8 @@ class AgentCore {
   /// On an error `wrong` is the descriptor that it is about, and `made` may have some before it.
   Status add_regions(std::span<const RegDesc> list, Making* making, std::vector<Region>* made, std::size_t* wrong);
   Result<Region> add_file(const RegDesc& desc, Making* making);
-  static constexpr std::size_t kFewClosing = 2;  ///< Those take no memory of their own.
-  using Closing = base::SmallVector<LocalSpot, kFewClosing>;
-  Status close_all(Closing& closing, std::string_view call);
+  /// Takes their regions.
+  Status close_all(std::span<LocalSpot> closing, std::string_view call);
   /// Under the mutex.
   Status let_go(std::string_view call, std::string_view name);
   /// The peer of that name, self included; empty when it is unknown or gone. Under the mutex.

@@ -6,6 +6,7 @@
 #include "agent/core.h"
 #include "backend/address_space.h"
 #include "base/format.h"
+#include "base/small_vector.h"
 #include "base/try.h"
 #include "compat/core.h"
 #include "compat/file_descs.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
 /// Regions that are closed together, while the agent's lane is held; what is made is booked while it is in a cache.
 constexpr std::size_t kRegionsAtOnce = 64;
+constexpr std::size_t kFewClosing = 2;  ///< Lists of so many take no memory of their own.
 
 RegionOptions region_options(MemType type, const RegDesc& desc) {
   RegionOptions options{.bytes = {reinterpret_cast<std::byte*>(desc.addr), desc.len}};
@@ -144,7 +146,7 @@ Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt)
   const backend::AreaSurvey survey(backend::AreaDetail::kPlain);  // One look at the process, too, to give pages back.
   for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
     const auto some = rest.first(std::min(kRegionsAtOnce, rest.size()));
-    Closing closing;
+    base::SmallVector<LocalSpot, kFewClosing> closing;
     closing.reserve(some.size());
     {
       const std::lock_guard lock(mutex_);
@@ -164,7 +166,7 @@ Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt)
   return answer.ok() ? closed : answer;
 }
 
-Status AgentCore::close_all(Closing& closing, std::string_view call) {
+Status AgentCore::close_all(std::span<LocalSpot> closing, std::string_view call) {
   if (closing.empty()) return {};
   base::SmallVector<std::shared_ptr<agent::LocalRegion>, kFewClosing> regions;
   regions.reserve(closing.size());

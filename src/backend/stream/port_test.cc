@@ -333,17 +333,22 @@ TEST(StreamPort, AClosedRegionIsLeftAlone) {
   EXPECT_EQ(std::count(pair.a->memory.begin() + (4 << 20), pair.a->memory.end(), std::byte{0x55}), 0);
 }
 
-// A stream refers to what its peer has not received. A polled peer that is silent is not judged, but it must not keep
-// memory whose region is closed.
-TEST(StreamPort, ASilentPeerDoesNotHoldAClosedRegion) {
-  Pair pair;
-  pair.a->identity.driven = false;
+/// A read larger than what can be under way, over streams that refer to what was not received.
+void begin_referred_read(Pair& pair) {
   pair.connect();
   pair.network.capacity = 10000;
   pair.network.holds_references = true;
   const Piece read{pair.a->memory.data(), 0, 600000};
   const Chunk chunk = pair.chunk(Operation::kRead, {&read, 1}, 1);
   ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
+}
+
+// A stream refers to what its peer has not received. A polled peer that is silent is not judged, but it must not keep
+// memory whose region is closed.
+TEST(StreamPort, ASilentPeerDoesNotHoldAClosedRegion) {
+  Pair pair;
+  pair.a->identity.driven = false;
+  begin_referred_read(pair);
   pair.step();
   for (int i = 0; i < 1000; ++i) pair.b->collect(pair.now = pair.now + kStep);  // What fits is on its way.
   pair.b->regions.close(pair.region->index, pair.region->generation);
@@ -363,12 +368,7 @@ TEST(StreamPort, ASilentPeerDoesNotHoldAClosedRegion) {
 // The same while the peer goes on receiving: nothing is dropped.
 TEST(StreamPort, AClosedRegionDropsNoPathThatMovesOn) {
   Pair pair;
-  pair.connect();
-  pair.network.capacity = 10000;
-  pair.network.holds_references = true;
-  const Piece read{pair.a->memory.data(), 0, 600000};
-  const Chunk chunk = pair.chunk(Operation::kRead, {&read, 1}, 1);
-  ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
+  begin_referred_read(pair);
   for (int i = 0; i < 10; ++i) pair.step();
   pair.b->regions.close(pair.region->index, pair.region->generation);
   std::string holder;

@@ -333,12 +333,12 @@ TEST(StreamPort, AClosedRegionIsLeftAlone) {
   EXPECT_EQ(std::count(pair.a->memory.begin() + (4 << 20), pair.a->memory.end(), std::byte{0x55}), 0);
 }
 
-/// A read larger than what can be under way, over streams that refer to what was not received.
-void begin_referred_read(Pair& pair) {
+/// A read larger than what can be under way, over streams that refer to what was not received. `read` is what it reads:
+/// the submitter's, until the chunk ended.
+void begin_referred_read(Pair& pair, const Piece& read) {
   pair.connect();
   pair.network.capacity = 10000;
   pair.network.holds_references = true;
-  const Piece read{pair.a->memory.data(), 0, 600000};
   const Chunk chunk = pair.chunk(Operation::kRead, {&read, 1}, 1);
   ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
 }
@@ -348,7 +348,8 @@ void begin_referred_read(Pair& pair) {
 TEST(StreamPort, ASilentPeerDoesNotHoldAClosedRegion) {
   Pair pair;
   pair.a->identity.driven = false;
-  begin_referred_read(pair);
+  const Piece read{pair.a->memory.data(), 0, 600000};
+  begin_referred_read(pair, read);
   pair.step();
   for (int i = 0; i < 1000; ++i) pair.b->collect(pair.now = pair.now + kStep);  // What fits is on its way.
   pair.b->regions.close(pair.region->index, pair.region->generation);
@@ -368,7 +369,8 @@ TEST(StreamPort, ASilentPeerDoesNotHoldAClosedRegion) {
 // The same while the peer goes on receiving: nothing is dropped.
 TEST(StreamPort, AClosedRegionDropsNoPathThatMovesOn) {
   Pair pair;
-  begin_referred_read(pair);
+  const Piece read{pair.a->memory.data(), 0, 600000};
+  begin_referred_read(pair, read);
   for (int i = 0; i < 10; ++i) pair.step();
   pair.b->regions.close(pair.region->index, pair.region->generation);
   std::string holder;

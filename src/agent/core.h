@@ -97,6 +97,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The first error, after all that can be closed are; the rest may be closed again.
   Status close_regions(std::span<const std::shared_ptr<LocalRegion>> closing, Duration timeout);
   void drop_region(std::shared_ptr<LocalRegion> region);
+  /// When to look again at regions that were dropped while something used them; never, when there are none.
+  Instant next_sweep() const { return next_sweep_.load(std::memory_order_relaxed); }
+  /// Ends the close of those that nobody uses any more. May wait for a device, but not under the lane's lock.
+  void sweep_dropped() HAWSER_EXCLUDES(mutex_);
 
   // core_cards.cc
   Result<std::string> card() const;
@@ -214,8 +218,6 @@ class Core : public std::enable_shared_from_this<Core> {
   Status finish_closing(const std::shared_ptr<LocalRegion>& region, Instant deadline);
   bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(lane);
   void finish_regions(std::span<const std::shared_ptr<LocalRegion>> quiet) HAWSER_REQUIRES(lane);
-  /// Those that are quiet now; what becomes of their adopted pages is up to the caller, without a lock.
-  [[nodiscard]] std::vector<std::shared_ptr<LocalRegion>> sweep_lingering() HAWSER_REQUIRES(lane);
   /// Nobody touches this memory any more. It may move pages, so no lock is held.
   void release_pages(const LocalRegion& region);
   std::shared_ptr<backend::ForeignPages> hold_pages(const RegionOptions& region);
@@ -292,7 +294,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::deque<Change> changes_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<QueueCore>> queues_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.
-  KeyPool keys_;                                         ///< Of regions. Under the lane's lock.
+  Duration sweep_pause_{};                               ///< Of the next sweep. Under the lane's lock.
+  std::atomic<Instant> next_sweep_{Instant::max()};
+  KeyPool keys_;  ///< Of regions. Under the lane's lock.
   std::atomic<std::uint64_t> revision_{1};
   std::atomic<std::uint32_t> opened_backends_{0};
   std::uint32_t backends_tried_ = 0;  ///< Under the lane's lock.

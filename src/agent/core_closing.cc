@@ -15,6 +15,9 @@ namespace {
 constexpr std::size_t kChangesMax = 4096;  ///< Kept for deltas; who is further behind gets a full card.
 /// Closed together, while the lane is held.
 constexpr std::size_t kRegionsAtOnce = 64;
+/// Between two looks at regions that were dropped while something used them; twice as long after each.
+constexpr Duration kSweepPause = std::chrono::milliseconds(1);
+constexpr Duration kSweepPauseMax = std::chrono::milliseconds(128);
 
 /// Few are closed at once, mostly, and then lists of them take no memory.
 template <typename T>
@@ -211,21 +214,33 @@ void Core::drop_region(std::shared_ptr<LocalRegion> region) {
   const bool is_adopted = region->entry->pages && region->entry->pages->file();
   if (close_region(region, is_adopted ? kPatience : Duration::zero()).ok()) return;
   lane.lock();
-  if (!is_closed()) lingering_.push_back(std::move(region));  // A closed one swept for the last time.
+  if (!is_closed()) {  // A closed one swept for the last time.
+    lingering_.push_back(std::move(region));
+    sweep_pause_ = kSweepPause;
+    next_sweep_.store(now() + sweep_pause_, std::memory_order_relaxed);
+  }
   lane.unlock();
   lane.wake();
 }
 
-std::vector<std::shared_ptr<LocalRegion>> Core::sweep_lingering() {
+void Core::sweep_dropped() {
   std::vector<std::shared_ptr<LocalRegion>> held, finished;
   std::string holder;
+  lane.lock();
+  let_go(std::vector(lingering_));  // Others may drop some or sweep meanwhile.
   for (auto& region : lingering_) {
     if (has_closed(*region)) continue;
     (region_quiet(*region, &holder) ? finished : held).push_back(std::move(region));
   }
   finish_regions(finished);
   lingering_ = std::move(held);
-  return finished;
+  sweep_pause_ = std::min(2 * sweep_pause_, kSweepPauseMax);
+  next_sweep_.store(lingering_.empty() ? Instant::max() : now() + sweep_pause_, std::memory_order_relaxed);
+  lane.unlock();
+  for (const auto& each : finished) {
+    // Dropped long ago: its user may write to the memory now, so nothing is moved.
+    if (each->entry->pages) each->entry->pages->keep();
+  }
 }
 
 }  // namespace hawser::agent

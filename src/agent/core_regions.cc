@@ -261,17 +261,13 @@ bool Core::book_if_all_are_told(std::string_view call, std::span<Joining> joinin
   for (std::size_t i = 0; !is_over && i < fresh.size(); ++i) {
     backends->push_back({fresh[i].name, fresh[i].number, fresh[i].backend, fresh[i].renewals});
   }
-  const std::vector<std::shared_ptr<LocalRegion>> finished = sweep_lingering();
   lane.unlock();
-  for (const auto& each : finished) {
-    // Dropped long ago: its user may write to the memory now, so nothing is moved.
-    if (each->entry->pages) each->entry->pages->keep();
-  }
   return is_over;
 }
 
 Core::Registered Core::register_regions(std::string_view call, std::span<const FreshEntry> entries, bool huge_pages) {
   Registered made;
+  if (next_sweep() != Instant::max()) sweep_dropped();  // Nobody may turn the lane of an agent that is polled.
   made.status = take_names(call, entries, &made.wrong);
   if (!made.status.ok()) return made;
   std::vector<NamedBackend> backends;

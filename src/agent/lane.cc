@@ -100,8 +100,13 @@ bool Lane::nothing_new(Instant now) {
          !event_wanted_.load(std::memory_order_relaxed) && core_.engine.nothing_new(now);
 }
 
+Instant Lane::next_moment() {
+  return std::min({core_.engine.next_deadline(), core_.presence.next(), core_.next_sweep()});
+}
+
 void Lane::run_jobs() {
   if (core_.presence.has_jobs()) core_.presence.run_jobs(core_.now());
+  if (core_.next_sweep() != Instant::max() && core_.next_sweep() <= core_.now()) core_.sweep_dropped();
 }
 
 bool Lane::arm(Instant* next_deadline) {
@@ -109,7 +114,7 @@ bool Lane::arm(Instant* next_deadline) {
   sleeping_.store(true, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const bool idle = submissions_.empty() && !cancels_.load(std::memory_order_relaxed) && core_.engine.prepare_sleep();
-  *next_deadline = std::min(core_.engine.next_deadline(), core_.presence.next());
+  *next_deadline = next_moment();
   unlock();
   if (!idle) disarm();
   return idle;
@@ -225,7 +230,7 @@ void Lane::arm_event_fd() {
     wake_.signal();
     return;
   }
-  const Instant next = std::min(core_.engine.next_deadline(), core_.presence.next());
+  const Instant next = next_moment();
   itimerspec when{};
   if (next != Instant::max()) {
     const std::int64_t ns = std::max<std::int64_t>(next.ns(), 1);

@@ -111,6 +111,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
   void wait_as_follower(const std::function<bool()>& reached, Instant deadline);
   void arm_event_fd();
+  /// When there is something to do though nothing comes.
+  Instant next_moment() HAWSER_REQUIRES(this);
   /// What the turn left to be done without the lock.
   void run_jobs();
 

@@ -298,9 +298,9 @@ class Backend {
   /// lane's lock.
   virtual Result<std::string> add_region(const RegionEntry& region) = 0;
   virtual void remove_region(const RegionEntry& region) = 0;
-  /// This region was closed in the RegionTable, and no transfer of this agent uses it. Asked by the closing thread,
-  /// where the traits say so, without the lane's lock and so beside the port's turns, once or more before region_quiet,
-  /// which alone must do as well.
+  /// This region was closed in the RegionTable, and no transfer of this agent uses it. Asked by the closing thread (of
+  /// one that was dropped while it was used: by who turned the lane), where the traits say so, without the lane's lock
+  /// and so beside the port's turns, once or more before region_quiet, which alone must do as well.
   virtual void let_go(const RegionEntry& region) { static_cast<void>(region); }
   /// The bytes that add_region gave, as they are now; asked after PortEvent::Kind::kRegions. Does not block.
   virtual std::string told(const RegionEntry& region) const {

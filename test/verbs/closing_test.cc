@@ -99,5 +99,49 @@ TEST_F(Closing, ARegionInUseIsLetGoOnceItIsNot) {
   world_.before_dereg = {};
 }
 
+// A key is worth nothing once its region was dropped, though its owner registers and closes nothing any more.
+TEST_F(Closing, ADroppedRegionInUseIsLetGoByTurns) {
+  ASSERT_TRUE(write());
+  const auto registered = [this] { return world_.counts().mrs; };
+  const int before = registered();
+  const LocalRange from = source_.region.range(0, kArea);
+  const RemoteRange to = peer_.range("target", 0, kArea);
+  world_.with([](auto& fabric) { fabric.hold = true; });
+  Transfer sent = must(must(a_.plan_write(peer_, {&from, 1}, {&to, 1})).submit());
+  source_.region = Region();
+  EXPECT_EQ(registered(), before) << "a transfer uses it";
+  world_.with([](auto& fabric) {
+    fabric.hold = false;
+    fabric.deliver();
+  });
+  EXPECT_TRUE(poll_until({&a_, &b_}, [&] { return registered() < before; }));
+  EXPECT_TRUE(sent.done());
+}
+
+TEST_F(Closing, RegionsAreDroppedInUseWhileOthersTurn) {
+  ASSERT_TRUE(write());
+  const int before = world_.counts().mrs;
+  std::atomic<bool> is_over = false;
+  std::thread other([&] {
+    while (!is_over) {
+      a_.poll();
+      b_.poll();
+      std::this_thread::yield();
+    }
+  });
+  const RemoteRange to = peer_.range("target", 0, kArea);
+  std::vector<std::byte> memory(kArea);  // Of all of them: what is written is the same.
+  for (int i = 0; i < 100; ++i) {
+    Region region = must(a_.add_region({.bytes = memory}));
+    const LocalRange from = region.range(0, kArea);
+    const Transfer sent = must(must(a_.plan_write(peer_, {&from, 1}, {&to, 1})).submit());
+  }
+  const Instant end = Clock::steady().now() + 20s;
+  while (world_.counts().mrs > before && Clock::steady().now() < end) std::this_thread::yield();
+  is_over = true;
+  other.join();
+  EXPECT_EQ(world_.counts().mrs, before);
+}
+
 }  // namespace
 }  // namespace hawser::mock_agents

@@ -214,7 +214,7 @@ void Core::drop_region(std::shared_ptr<LocalRegion> region) {
   const bool is_adopted = region->entry->pages && region->entry->pages->file();
   if (close_region(region, is_adopted ? kPatience : Duration::zero()).ok()) return;
   lane.lock();
-  if (!is_closed()) {  // A closed one swept for the last time.
+  if (!is_closed() && !base::planted(base::Planted::kDropsForgotten)) {  // A closed one swept for the last time.
     lingering_.push_back(std::move(region));
     sweep_pause_ = kSweepPause;
     next_sweep_.store(now() + sweep_pause_, std::memory_order_relaxed);

@@ -44,6 +44,7 @@ enum class Planted : std::uint8_t {
   kCancelUntold,      ///< The peer waits for a transfer that ended badly.
   // Transfers.
   kUsersForgotten,  ///< A region closes under the agent's own transfers.
+  kDropsForgotten,  ///< A region that is dropped while it is used is never closed.
   kCompletionLost,  ///< Nothing is reported when a path dies.
   kCompletionTwice,
   kDeadlineIgnored,

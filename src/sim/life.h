@@ -54,8 +54,8 @@ struct Area {
   std::shared_ptr<const backend::RegionEntry> truth;  ///< What is registered.
   std::uint64_t writer = 0;                           ///< Whose pattern it was made with.
   bool closing = false;
-  bool closed = false;  ///< Close said kOk: nobody touches it.
-  Instant closing_since;
+  bool closed = false;   ///< Close said kOk: nobody touches it.
+  bool dropped = false;  ///< Its handle is gone: no call tells when it is closed.
   /// What its card says is a lie of ours: no access may succeed.
   bool bait = false;
   bool for_atomics = false;  ///< No transfer goes there.

@@ -46,6 +46,7 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   if (settings.devices) settings.busy_time = kBusyWithDevices;
   settings.late = options.mode == sim::Mode::kStream && options.seed % 8 == 5;
   settings.doubled = settings.late && options.seed % 16 == 5;
+  settings.drops = options.seed % 8 == 2;
   settings.narrow = options.mode == sim::Mode::kMapped && options.seed % 8 == 5;
   return settings;
 }
@@ -57,6 +58,7 @@ std::string describe(const Settings& settings) {
                      : settings.doubled ? ", doubled"
                      : settings.late    ? ", late"
                      : settings.narrow  ? ", narrow"
+                     : settings.drops   ? ", drops"
                                         : "",
                      settings.connections, settings.chunk_bytes, settings.channel_credit, settings.notifications,
                      settings.actions);

@@ -22,6 +22,12 @@ constexpr std::uint32_t kTurnsWithoutRestMax = 20'000;
 /// The handle lets go of its agent without closing it: its process is dead.
 void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(agent.core()).reset(); }
 
+/// What close would say of a region whose handle was dropped.
+Status closed_by_itself(Life& life, const Area& area) {
+  if (life.agent.core()->regions.at(area.truth->index) != area.truth) return {};
+  return Status(Code::kTimedOut, "it is not closed yet");
+}
+
 }  // namespace
 
 Theater::Theater(sim::Universe& universe, Judge& judge, Settings settings)
@@ -166,7 +172,7 @@ sim::Host::Turned Theater::turn(Life& life, Instant) {
 void Theater::close_area(Life& life, Area& area) {
   if (!area.closing) {
     area.closing = true;
-    area.closing_since = universe_.world.now();
+    area.dropped = settings_.drops;
     universe_.world.note("closing", life.name + "/" + area.plot->name());
     for (Move* move : life.in_flight) {
       const auto& pairs = move->course->pairs;
@@ -174,7 +180,8 @@ void Theater::close_area(Life& life, Area& area) {
       move->ended_by_us = move->ended_by_us || uses;
     }
   }
-  const Status status = area.region.close(Duration::zero());
+  if (area.dropped) area.region = Region();
+  const Status status = area.dropped ? closed_by_itself(life, area) : area.region.close(Duration::zero());
   judge_.observe(life);  // Finals first: they look at what the canary overwrites.
   judge_.on_close(life, area, status);
   life.host->wake();

@@ -33,6 +33,7 @@ struct Settings {
   bool doubled = false;  ///< Agents connect at once, so that two paths are between them.
   bool devices = false;  ///< Agents have a better backend, whose device may go away.
   bool narrow = false;   ///< Paths of mapped memory hardly hold anything, and are full all the time.
+  bool drops = false;    ///< Users do not close regions: they drop them.
 };
 
 /// Of mapped memory, where no fault is and nothing else was drawn.

@@ -88,6 +88,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "cancel_untold",
      sim::Mode::kStream,
      {"notifications that wait for bytes", "take up room"}},
+    {Planted::kDropsForgotten, "drops_forgotten", sim::Mode::kStream, {"close did not end"}},
     {Planted::kUsersForgotten,
      "users_forgotten",
      sim::Mode::kStream,

@@ -97,6 +97,7 @@ void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) 
 }
 
 void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) {
+  lane.take_submissions(kSubmissionsMax, now());  // What was submitted before is in there, to be cancelled.
   Few<std::shared_ptr<LocalRegion>> begun;
   begun.reserve(closing.size());
   for (const auto& region : closing) {

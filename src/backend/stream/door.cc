@@ -134,6 +134,7 @@ void StreamPort::refuse(Knock& knock, const Status& why, Instant now) {
   answer.version_max = us.version_max;
   answer.driven = us.driven;
   answer.stream = knock.shake->hello().stream;
+  answer.streams = knock.shake->hello().streams;
   answer.incarnation = us.incarnation;
   answer.session = knock.shake->hello().session;
   answer.public_key = us.public_key;

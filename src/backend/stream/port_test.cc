@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/stream/handshake.h"
 #include "backend/stream/memory_network.h"
 #include "backend/stream/port.h"
 #include "base/bytes.h"
@@ -302,6 +303,26 @@ TEST(StreamPort, RefusesWhatItMust) {
   EXPECT_TRUE(pair.a->down.empty());
   EXPECT_TRUE(
       std::all_of(pair.b->memory.begin(), pair.b->memory.end(), [](std::byte b) { return b == std::byte{0xee}; }));
+}
+
+// Who is turned away hears why, also with a further stream of a session that is gone.
+TEST(StreamPort, AFurtherStreamThatIsRefusedHearsWhy) {
+  Pair pair;
+  MemoryNetwork network(pair.network, "late");
+  auto stream = network.connect("b");
+  ASSERT_TRUE(stream.has_value());
+  Handshake shake(*std::move(stream), wire::Versions());
+  wire::Hello hello;
+  hello.stream = 2;
+  hello.streams = 3;
+  hello.incarnation = hello.session = hello.token = {7, 7};
+  hello.name = "late";
+  shake.say(hello);
+  Status status;
+  ASSERT_TRUE(pair.run([&] { return !(status = shake.turn()).ok() || shake.heard(); }));
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(shake.hello().status, Code::kDenied);
+  EXPECT_EQ(shake.hello().reason, "no such session");
 }
 
 // A region that closes while a write lands and a read is answered: not a byte of it is touched afterwards.

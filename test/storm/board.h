@@ -1,0 +1,97 @@
+#pragma once
+
+// Board: what the processes of a storm share, in memory that they inherit: cards, what was received, what went wrong.
+//
+// Thread rule: any thread of any process. A process that is killed while it writes leaves a card that nobody reads.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hawser::storm {
+
+inline constexpr std::size_t kWorkersMax = 8;
+
+enum class Phase : std::uint32_t {
+  kStorm,
+  kCalm,  ///< Nobody is killed or stopped any more, and all must work.
+  kEnd,
+};
+
+/// One worker's place.
+class Post {
+ public:
+  void put(std::string_view card) {
+    if (card.size() > card_.size()) return;
+    const std::uint64_t mine = version_.load() | 1;  // Odd: being written.
+    version_.store(mine);
+    std::memcpy(card_.data(), card.data(), card.size());
+    size_.store(card.size());
+    version_.store(mine + 1);
+  }
+  std::optional<std::string> card() const {
+    const std::uint64_t version = version_.load();
+    if (version == 0 || version % 2 != 0) return std::nullopt;
+    std::string copy(card_.data(), std::min<std::size_t>(size_.load(), card_.size()));
+    if (version_.load() != version) return std::nullopt;
+    return copy;
+  }
+
+  std::atomic<std::uint32_t> lives{0};  ///< Agents it opened so far, whichever process that was.
+  std::atomic<std::uint32_t> stops{0};  ///< How often it was stopped or killed.
+  std::atomic<std::uint32_t> calm{0};   ///< Players that found all in order.
+
+ private:
+  std::atomic<std::uint64_t> version_{0};
+  std::atomic<std::size_t> size_{0};
+  std::array<char, 32 * 1024> card_{};
+};
+
+struct Tally {
+  std::atomic<std::uint64_t> writes{0}, reads{0}, compared{0}, notes{0}, closed{0}, dropped{0}, agents{0};
+  std::array<std::atomic<std::uint64_t>, 11> bad{};  ///< By code.
+};
+
+class Board {
+ public:
+  /// The first fault of all stays.
+  void fail(std::string_view what) {
+    if (failed_.exchange(true)) return;
+    const std::size_t size = std::min(what.size(), fault_.size() - 1);
+    std::memcpy(fault_.data(), what.data(), size);
+    fault_[size] = '\0';
+    told_.store(true);
+  }
+  bool failed() const { return failed_.load(); }
+  std::string fault() const { return told_.load() ? std::string(fault_.data()) : "a worker died while it told why"; }
+
+  std::uint64_t new_uid() { return uids_.fetch_add(1) + 1; }
+  /// The target has the notification `uid`.
+  void acknowledge(std::uint64_t uid) { acknowledged_[uid % acknowledged_.size()].store(uid); }
+  bool is_acknowledged(std::uint64_t uid) const { return acknowledged_[uid % acknowledged_.size()].load() == uid; }
+  /// Its sender waits for it no more, and writes over its bytes.
+  void withdraw(std::uint64_t uid) { withdrawn_[uid % withdrawn_.size()].store(uid); }
+  bool is_withdrawn(std::uint64_t uid) const { return withdrawn_[uid % withdrawn_.size()].load() == uid; }
+
+  /// Counts what may part two workers on purpose: either forgot the other.
+  std::atomic<std::uint32_t>& partings(std::size_t a, std::size_t b) {
+    return partings_[std::min(a, b) * kWorkersMax + std::max(a, b)];
+  }
+
+  std::atomic<Phase> phase{Phase::kStorm};
+  std::array<Post, kWorkersMax> posts;
+  Tally tally;
+
+ private:
+  std::atomic<std::uint64_t> uids_{0};
+  std::array<std::atomic<std::uint64_t>, 65536> acknowledged_{}, withdrawn_{};
+  std::array<std::atomic<std::uint32_t>, kWorkersMax * kWorkersMax> partings_{};
+  std::atomic<bool> failed_{false}, told_{false};
+  std::array<char, 4096> fault_{};
+};
+
+}  // namespace hawser::storm

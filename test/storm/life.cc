@@ -72,7 +72,7 @@ void Life::close_region() {
   const std::uint32_t stops = board_.posts[worker_].stops;
   Status status;
   for (int tries = 0; tries < 4; ++tries) {
-    status = region_.close(kSlack);
+    status = region_.close(options_.slack);
     if (status.ok()) break;
   }
   if (!status.ok() && stops == board_.posts[worker_].stops) fail("its region cannot be closed: " + status.to_string());
@@ -200,9 +200,9 @@ void Life::end() {
   Status status;
   for (int tries = 0; tries < 4; ++tries) {
     const Instant before = Clock::steady().now();
-    status = agent_.close(kSlack);
+    status = agent_.close(options_.slack);
     if (status.ok()) break;
-    if (Clock::steady().now() - before > 3 * kSlack) fail("close came back long after its deadline");
+    if (Clock::steady().now() - before > 3 * options_.slack) fail("close came back long after its deadline");
   }
   if (!status.ok()) fail("its agent cannot be closed: " + status.to_string());
   for (const auto& player : players_) player->finish();  // Final they are, and judged now.

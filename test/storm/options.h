@@ -18,6 +18,8 @@ struct StormOptions {
   std::uint64_t seed = 1;
   Duration time = std::chrono::seconds(5);
   bool chaos = true;  ///< Processes are killed and stopped.
+  /// Whatever waits for something to end gives it so much more than was promised: machines are busy.
+  Duration slack = std::chrono::seconds(3 * HAWSER_TIMEOUT_SCALE);
 };
 
 inline constexpr std::size_t kPlayers = 2;  ///< Threads of a worker that use its agent.
@@ -35,7 +37,5 @@ inline constexpr std::size_t kSliceSize = kLargeSlots * kLargeSize + (kSlots - k
 inline std::size_t slice_offset(std::size_t worker, std::size_t player) {
   return (worker * kPlayers + player) * kSliceSize;
 }
-/// Whatever waits for something to end gives it so much more than was promised: machines are busy.
-inline constexpr Duration kSlack = std::chrono::seconds(3 * HAWSER_TIMEOUT_SCALE);
 
 }  // namespace hawser::storm

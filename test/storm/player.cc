@@ -145,7 +145,7 @@ std::vector<Player::Part> Player::pick(Target& target, bool whole) {
   const std::size_t most = rng_.chance(0.5) ? 1 : 1 + rng_.below(kPartsMax);
   for (std::size_t tries = 0; tries < 2 * most && parts.size() < most; ++tries) {
     const std::size_t number =
-        rng_.chance(0.06) ? rng_.below(kLargeSlots) : kLargeSlots + rng_.below(kSlots - kLargeSlots);
+        rng_.chance(is_heavy_ ? 0.5 : 0.03) ? rng_.below(kLargeSlots) : kLargeSlots + rng_.below(kSlots - kLargeSlots);
     const Slot& slot = target.slots[number];
     const bool is_taken = std::ranges::any_of(parts, [&](const Part& part) { return part.slot == number; });
     if (slot.busy || slot.lost || is_taken) continue;
@@ -221,7 +221,7 @@ Status Player::start(std::size_t worker, Kind kind, std::vector<Part> parts, Dur
     return sent.error();
   }
   flight.transfer = std::move(*sent);
-  flight.due = Clock::steady().now() + deadline + kSlack;
+  flight.due = Clock::steady().now() + deadline + options_.slack;
   set_busy(worker, flight.parts, true);
   flights_.push_back(std::move(flight));
   return {};
@@ -295,7 +295,7 @@ void Player::watch_note(const Flight& flight) {
                     .parts = flight.parts,
                     .peer = targets_[flight.worker].peer,
                     .interruptions = interruptions(flight.worker),
-                    .due = Clock::steady().now() + kSlack});
+                    .due = Clock::steady().now() + options_.slack});
 }
 
 bool Player::is_excused(const Note& note) {
@@ -351,7 +351,7 @@ void Player::renew_memory() {
   for (Flight& flight : flights_) flight.cancelled = true;
   Status status;
   for (int tries = 0; tries < 4; ++tries) {
-    status = region_.close(kSlack);
+    status = region_.close(options_.slack);
     static_cast<void>(tick());  // That was no pause of the transfers.
     if (status.ok()) break;
   }
@@ -401,7 +401,7 @@ Status Player::do_all(std::size_t worker, Kind kind) {
     const Slot& slot = targets_[worker].slots[number];
     if (slot.lost) continue;
     const std::vector<Part> whole{{.slot = number, .begin = 0, .size = slot.size}};
-    const Status status = start(worker, kind, whole, kSlack, false);
+    const Status status = start(worker, kind, whole, options_.slack, false);
     if (!status.ok()) return status;
     while (!flights_.empty() && !flights_.back().transfer.done() && !board_.failed()) {
       static_cast<void>(agent_.wait(std::chrono::milliseconds(2)));
@@ -415,7 +415,7 @@ Status Player::do_all(std::size_t worker, Kind kind) {
 }
 
 void Player::prove_with(std::size_t worker) {
-  const Instant end = Clock::steady().now() + 4 * kSlack;
+  const Instant end = Clock::steady().now() + 4 * options_.slack;
   Status last(Code::kNotFound, "it has no region");
   while (Clock::steady().now() < end && !board_.failed()) {
     if (meet(worker, last.code() != Code::kNotFound)) {

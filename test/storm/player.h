@@ -121,6 +121,7 @@ class Player {
   std::vector<Target> targets_;
   std::vector<Flight> flights_;
   std::vector<Note> notes_;
+  const bool is_heavy_ = rng_.chance(0.3);  ///< It moves much at a time, mostly.
   std::size_t drops_left_ = 2;
   bool is_over_ = false;  ///< The agent was closed, and there is no memory any more.
   Instant last_tick_;

@@ -2,7 +2,8 @@
 // while they are stopped and killed; then all must work again. Over real backends, in real time: what the simulator
 // cannot have inside. A seed gives the same dice, not the same run.
 //
-//   storm [--backends shm,tcp] [--allocated|--adopt] [--workers N] [--seed N] [--seconds N] [--no-chaos] [--rounds N]
+//   storm [--backends shm,tcp] [--allocated|--adopt] [--workers N] [--seed N] [--seconds N] [--rounds N] [--patience SECONDS]
+//         [--no-chaos]
 
 #include <poll.h>
 #include <signal.h>
@@ -28,7 +29,6 @@ namespace hawser::storm {
 namespace {
 
 constexpr int kFaultExit = 3;
-constexpr Duration kCalmMax = std::chrono::seconds(60) * HAWSER_TIMEOUT_SCALE;
 
 /// What is open, by what it leads to.
 std::vector<std::string> descriptors() {
@@ -177,7 +177,7 @@ bool Storm::run() {
   }
   resume(true);
   board_->phase = Phase::kCalm;
-  const bool is_calm = pass(kCalmMax, [this] {
+  const bool is_calm = pass(20 * options_.slack, [this] {
     for (std::size_t i = 0; i < options_.workers; ++i) {
       if (board_->posts[i].calm == 0) return false;
     }
@@ -187,7 +187,7 @@ bool Storm::run() {
   is_ending_ = true;
   board_->phase = Phase::kEnd;
   const auto all_ended = [this] { return std::ranges::all_of(pids_, [](pid_t pid) { return pid <= 0; }); };
-  if (!pass(kCalmMax, all_ended)) board_->fail("a worker does not end");
+  if (!pass(20 * options_.slack, all_ended)) board_->fail("a worker does not end");
   report();
   return !board_->failed();
 }
@@ -219,6 +219,7 @@ void Storm::report() const {
 int main(int argc, char** argv) {
   hawser::storm::StormOptions options;
   unsigned seconds = 5, rounds = 1;
+  double patience = 3.0 * HAWSER_TIMEOUT_SCALE;
   bool no_chaos = false;
   CLI::App app("processes that write to each other while they are stopped and killed");
   app.add_option("--backends", options.backends, "of each agent, with commas");
@@ -228,9 +229,11 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed);
   app.add_option("--seconds", seconds, "of storm, in each round");
   app.add_option("--rounds", rounds, "each with the next seed");
+  app.add_option("--patience", patience, "seconds that anything may take beyond its deadline");
   app.add_flag("--no-chaos", no_chaos, "nobody is stopped or killed");
   CLI11_PARSE(app, argc, argv);
   options.chaos = !no_chaos;
+  options.slack = std::chrono::duration_cast<hawser::Duration>(std::chrono::duration<double>(patience));
   options.time = std::chrono::seconds(seconds);
   for (unsigned round = 0; round < rounds; ++round, ++options.seed) {
     if (!hawser::storm::Storm(options).run()) return 1;

@@ -51,8 +51,16 @@ class Post {
   std::array<char, 32 * 1024> card_{};
 };
 
+/// What was added to the word of a region, by all.
+struct Additions {
+  std::atomic<std::uint64_t> region{0};  ///< Its number.
+  std::atomic<std::uint64_t> begun{0};   ///< That may have been done.
+  std::atomic<std::uint64_t> done{0};
+};
+
 struct Tally {
   std::atomic<std::uint64_t> writes{0}, reads{0}, compared{0}, notes{0}, closed{0}, dropped{0}, agents{0};
+  std::atomic<std::uint64_t> messages{0}, additions{0};
   std::array<std::atomic<std::uint64_t>, 11> bad{};  ///< By code.
 };
 
@@ -77,6 +85,18 @@ class Board {
   void withdraw(std::uint64_t uid) { withdrawn_[uid % withdrawn_.size()].store(uid); }
   bool is_withdrawn(std::uint64_t uid) const { return withdrawn_[uid % withdrawn_.size()].load() == uid; }
 
+  /// Nothing was added to the word of this region.
+  void begin_additions(std::uint64_t region) {
+    Additions& its = additions_[region % additions_.size()];
+    its.begun = its.done = 0;
+    its.region = region;
+  }
+  /// Null: it was long ago.
+  Additions* additions(std::uint64_t region) {
+    Additions& its = additions_[region % additions_.size()];
+    return its.region == region ? &its : nullptr;
+  }
+
   /// Counts what may part two workers on purpose: either forgot the other.
   std::atomic<std::uint32_t>& partings(std::size_t a, std::size_t b) {
     return partings_[std::min(a, b) * kWorkersMax + std::max(a, b)];
@@ -89,6 +109,7 @@ class Board {
  private:
   std::atomic<std::uint64_t> uids_{0};
   std::array<std::atomic<std::uint64_t>, 65536> acknowledged_{}, withdrawn_{};
+  std::array<Additions, 4096> additions_{};
   std::array<std::atomic<std::uint32_t>, kWorkersMax * kWorkersMax> partings_{};
   std::atomic<bool> failed_{false}, told_{false};
   std::array<char, 4096> fault_{};

@@ -42,6 +42,9 @@ Life::Life(Board& board, const StormOptions& options, std::size_t worker, std::u
   }
   ++board_.posts[worker_].lives;
   ++board_.tally.agents;
+  for (std::size_t i = 0; i < kPlayers; ++i) {
+    if (const Status status = agent_.open_channel(channel_of(i)); !status.ok()) fail("channel: " + status.to_string());
+  }
   open_region();
   for (std::size_t i = 0; i < kPlayers; ++i) {
     players_.push_back(std::make_unique<Player>(agent_, closing_, board_, options_, worker_, i, rng_.u64()));
@@ -56,8 +59,10 @@ void Life::fail(const std::string& what) {
 }
 
 void Life::open_region() {
-  region_name_ = base::format("in.{}", board_.new_uid());
-  const std::size_t size = options_.workers * kPlayers * kSliceSize;
+  region_number_ = board_.new_uid();
+  region_name_ = base::format("in.{}", region_number_);
+  board_.begin_additions(region_number_);
+  const std::size_t size = region_size(options_.workers);
   if (!options_.allocated) storage_.resize(size);
   Result<Region> made = options_.allocated ? agent_.allocate({.name = region_name_, .size = size})
                                            : agent_.add_region({.name = region_name_, .bytes = storage_, .device = {}});
@@ -68,7 +73,19 @@ void Life::open_region() {
   board_.posts[worker_].put(*card);
 }
 
+void Life::check_word() {
+  const Additions* const its = board_.additions(region_number_);
+  if (its == nullptr) return;
+  const std::uint64_t least = its->done;
+  auto* const word = reinterpret_cast<std::uint64_t*>(region_.bytes().data() + word_offset(options_.workers));
+  const std::uint64_t value = std::atomic_ref(*word).load();
+  const std::uint64_t most = its->begun;
+  if (value >= least && value <= most) return;
+  fail(base::format("the word of '{}' is {}, but {} to {} were added", region_name_, value, least, most));
+}
+
 void Life::close_region() {
+  check_word();
   const std::uint32_t stops = board_.posts[worker_].stops;
   Status status;
   for (int tries = 0; tries < 4; ++tries) {
@@ -105,6 +122,9 @@ void Life::look_at_graves() {
 
 void Life::take_news() {
   while (auto note = agent_.take_notification()) on_note(note->text);
+  for (std::size_t player = 0; player < kPlayers; ++player) {
+    while (auto message = agent_.take_message(channel_of(player))) on_message(player, message->bytes);
+  }
   while (agent_.take_event()) {
   }
 }
@@ -130,6 +150,25 @@ void Life::on_note(const std::string& text) {
   board_.acknowledge(uid);
 }
 
+/// "worker stream number interruptions": in order, and none lost unless something happened between the two.
+void Life::on_message(std::size_t player, const std::string& text) {
+  std::istringstream words(text);
+  std::size_t worker = 0;
+  Heard now;
+  words >> worker >> now.stream >> now.number >> now.interruptions;
+  if (!words || worker >= options_.workers) fail("a message that nobody sent: '" + text + "'");
+  Heard& last = heard_[worker][player];
+  ++board_.tally.messages;
+  if (now.stream < last.stream) return;  // Of a session that is over.
+  const bool is_new = now.stream > last.stream;
+  const bool is_next = now.number == last.number + 1;
+  const bool is_gap = now.number > last.number && now.interruptions != last.interruptions;
+  if (!is_new && !is_next && !is_gap) {
+    fail(base::format("message {} of worker {}, player {} came after {}", now.number, worker, player, last.number));
+  }
+  last = now;
+}
+
 void Life::play(std::size_t number) try {
   while (board_.phase.load() == Phase::kStorm && !closing_ && !board_.failed()) {
     players_[number]->act();
@@ -147,6 +186,7 @@ void Life::storm() {
   while (board_.phase.load() == Phase::kStorm && !board_.failed()) {
     static_cast<void>(agent_.wait(kNap));
     take_news();
+    check_word();
     const Instant now = Clock::steady().now();
     if (now > end) break;
     if (now < renew) continue;

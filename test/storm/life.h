@@ -7,6 +7,7 @@
 //
 // Thread rule: the worker's main thread.
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -51,6 +52,9 @@ class Life {
   void look_at_graves();
   void take_news();
   void on_note(const std::string& text);
+  void on_message(std::size_t player, const std::string& text);
+  /// Whether the region's word holds what was added to it.
+  void check_word();
   void storm();
   void play(std::size_t number);
   void calm();
@@ -63,11 +67,18 @@ class Life {
   std::optional<Driver> driver_;
   Agent agent_;
   std::string region_name_;
+  std::uint64_t region_number_ = 0;
   std::vector<std::byte> storage_;
   Region region_;
   std::vector<Grave> graves_;
   std::vector<std::vector<std::byte>> dropped_;  ///< Used by nobody knows whom: kept.
   std::set<std::uint64_t> notes_;
+  /// The last message of a player.
+  struct Heard {
+    std::uint64_t stream = 0, number = 0;
+    std::uint32_t interruptions = 0;
+  };
+  std::array<std::array<Heard, kPlayers>, kWorkersMax> heard_{};
   std::atomic<bool> closing_{false};
   std::vector<std::unique_ptr<Player>> players_;
 };

@@ -33,6 +33,11 @@ inline std::size_t slot_offset(std::size_t slot) {
   return large * kLargeSize + (slot - large) * kSmallSize;
 }
 inline constexpr std::size_t kSliceSize = kLargeSlots * kLargeSize + (kSlots - kLargeSlots) * kSmallSize;
+/// A region that all write to: slices, and a word that all add to.
+inline std::size_t word_offset(std::size_t workers) { return workers * kPlayers * kSliceSize; }
+inline std::size_t region_size(std::size_t workers) { return word_offset(workers) + sizeof(std::uint64_t); }
+/// Where each player's messages come.
+inline std::uint32_t channel_of(std::size_t player) { return static_cast<std::uint32_t>(20 + player); }
 /// Where one player of one worker writes in a region that all write to.
 inline std::size_t slice_offset(std::size_t worker, std::size_t player) {
   return (worker * kPlayers + player) * kSliceSize;

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kFlightsMax = 24;
 constexpr std::size_t kPartsMax = 12;
+constexpr std::size_t kAdditionsMax = 16;
+constexpr Duration kDeadline = std::chrono::seconds(2);       ///< Of what has no other.
 constexpr Duration kStarved = std::chrono::milliseconds(50);  ///< A longer pause of this thread was no choice of ours.
 
 }  // namespace
@@ -71,6 +73,7 @@ Instant Player::tick() {
   if (gap > kStarved) {
     for (Flight& flight : flights_) flight.due = flight.due + gap;
     for (Note& note : notes_) note.due = note.due + gap;
+    for (Addition& each : additions_) each.due = each.due + gap;
   }
   return now;
 }
@@ -124,6 +127,10 @@ bool Player::meet(std::size_t worker, bool anew) {
     Result<Peer> peer = agent_.add_peer(*card);
     if (!peer && !is_fair(peer.error())) fail("add_peer: " + peer.error().to_string());
     if (!peer) return false;
+    if (!target.peer.valid() || target.peer.core() != peer->core()) {
+      target.stream = board_.new_uid();
+      target.sent = 0;
+    }
     target.peer = std::move(*peer);
   }
   look_at_region(target);
@@ -241,6 +248,7 @@ void Player::reap() {
     judge(ended);
   }
   look_at_notes();
+  reap_additions(now);
 }
 
 void Player::judge(Flight& flight) {
@@ -316,6 +324,55 @@ void Player::look_at_notes() {
   });
 }
 
+void Player::talk(std::size_t worker) {
+  Target& target = targets_[worker];
+  for (std::uint64_t burst = 1 + rng_.below(4); burst > 0; --burst) {
+    std::string text = base::format("{} {} {} {} ", worker_, target.stream, target.sent + 1, interruptions(worker));
+    if (rng_.chance(0.1)) text.append(rng_.below(20'000), '.');
+    const Status status = target.peer.send(channel_of(number_), std::as_bytes(std::span(text)));
+    if (!status.ok() && !is_fair(status)) fail("send: " + status.to_string());
+    if (!status.ok()) return;
+    ++target.sent;
+  }
+}
+
+void Player::add_one(std::size_t worker) {
+  const Target& target = targets_[worker];
+  Addition addition{.region = std::stoull(target.region.substr(target.region.find('.') + 1)), .op = {}, .due = {}};
+  Additions* const its = board_.additions(addition.region);
+  if (its == nullptr) return;
+  ++its->begun;
+  Result<AtomicOp> op =
+      fetch_add(agent_, target.peer.range(target.region, word_offset(options_.workers), sizeof(std::uint64_t)), 1,
+                {.deadline = kDeadline});
+  if (!op) {
+    if (!is_fair(op.error())) fail("fetch_add: " + op.error().to_string());
+    --its->begun;
+    return;
+  }
+  addition.op = std::move(*op);
+  addition.due = Clock::steady().now() + kDeadline + options_.slack;
+  additions_.push_back(std::move(addition));
+}
+
+void Player::reap_additions(Instant now) {
+  std::erase_if(additions_, [&](Addition& addition) {
+    if (!addition.op.done()) {
+      if (now > addition.due) fail("an addition is not final long after its deadline");
+      if (rng_.chance(0.01)) addition.op.cancel();
+      return false;
+    }
+    const Status status = addition.op.status();
+    if (!status.ok() && !is_fair(status)) fail("an addition ended badly: " + status.to_string());
+    ++board_.tally.additions;
+    Additions* const its = board_.additions(addition.region);
+    if (its == nullptr) return true;
+    if (status.ok()) ++its->done;
+    if (!status.ok() && status.buffer() == BufferState::kUntouched) --its->begun;
+    return true;
+  });
+}
+
 void Player::cancel_one() {
   if (flights_.empty()) return;
   Flight& flight = flights_[rng_.below(flights_.size())];
@@ -379,10 +436,14 @@ void Player::act() {
     static_cast<void>(meet(worker, true));
   } else if (dice < 62) {
     if (targets_[worker].peer.valid()) static_cast<void>(targets_[worker].peer.reconnect());
+  } else if (dice < 160) {
+    if (meet(worker, false)) talk(worker);
+  } else if (dice < 260) {
+    if (additions_.size() < kAdditionsMax && meet(worker, false)) add_one(worker);
   } else if (flights_.size() < kFlightsMax && meet(worker, false)) {
     const Kind kind = rng_.chance(0.55) ? Kind::kWrite : Kind::kRead;
     std::vector<Part> parts = pick(targets_[worker], rng_.chance(0.3));
-    const Duration deadline = rng_.chance(0.1) ? std::chrono::milliseconds(rng_.range(1, 20)) : std::chrono::seconds(2);
+    const Duration deadline = rng_.chance(0.1) ? std::chrono::milliseconds(rng_.range(1, 20)) : kDeadline;
     const bool noted = kind == Kind::kWrite && rng_.chance(0.3);
     if (!parts.empty()) static_cast<void>(start(worker, kind, std::move(parts), deadline, noted));
   }
@@ -390,7 +451,7 @@ void Player::act() {
 }
 
 void Player::finish() {
-  while (!flights_.empty() && !board_.failed()) {
+  while ((!flights_.empty() || !additions_.empty()) && !board_.failed()) {
     static_cast<void>(agent_.wait(std::chrono::milliseconds(2)));
     reap();
   }

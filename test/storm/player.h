@@ -50,7 +50,9 @@ class Player {
   };
   struct Target {
     Peer peer;
-    std::string region;  ///< In which all this is.
+    std::string region;        ///< In which all this is.
+    std::uint64_t stream = 0;  ///< Of messages to this peer's handle.
+    std::uint64_t sent = 0;    ///< Of these.
     std::vector<Slot> slots;
   };
   struct Part {
@@ -77,6 +79,13 @@ class Player {
   };
 
   bool is_fair(const Status& status) const;
+  /// An addition to the word of a region.
+  struct Addition {
+    std::uint64_t region = 0;
+    AtomicOp op;
+    Instant due;
+  };
+
   Instant tick();
   std::uint32_t interruptions(std::size_t worker);
   [[noreturn]] void fail(const std::string& what);
@@ -100,6 +109,9 @@ class Player {
   void watch_note(const Flight& flight);
   void look_at_notes();
   bool is_excused(const Note& note);
+  void talk(std::size_t worker);
+  void add_one(std::size_t worker);
+  void reap_additions(Instant now);
   void cancel_one();
   void drop_one();
   void forget_one();
@@ -121,6 +133,7 @@ class Player {
   std::vector<Target> targets_;
   std::vector<Flight> flights_;
   std::vector<Note> notes_;
+  std::vector<Addition> additions_;
   const bool is_heavy_ = rng_.chance(0.3);  ///< It moves much at a time, mostly.
   std::size_t drops_left_ = 2;
   bool is_over_ = false;  ///< The agent was closed, and there is no memory any more.

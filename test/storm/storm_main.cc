@@ -201,14 +201,15 @@ void Storm::report() const {
   }
   const std::string text = base::format(
       "{}{}, seed {}: {} kills, {} stops; {} agents, {} writes, {} reads ({}); {} ranges compared, {} notifications, "
+      "{} messages, {} additions, "
       "{} regions closed, {} dropped\n",
       options_.backends,
       options_.allocated ? " allocated"
       : options_.adopts  ? " adopted"
                          : "",
       options_.seed, kills_, stops_, tally.agents.load(), tally.writes.load(), tally.reads.load(),
-      bad.empty() ? "all good" : bad, tally.compared.load(), tally.notes.load(), tally.closed.load(),
-      tally.dropped.load());
+      bad.empty() ? "all good" : bad, tally.compared.load(), tally.notes.load(), tally.messages.load(),
+      tally.additions.load(), tally.closed.load(), tally.dropped.load());
   std::fputs(text.c_str(), stdout);
   if (board_->failed()) std::printf("FAILED: %s\n", board_->fault().c_str());
 }

@@ -2,8 +2,8 @@
 // while they are stopped and killed; then all must work again. Over real backends, in real time: what the simulator
 // cannot have inside. A seed gives the same dice, not the same run.
 //
-//   storm [--backends shm,tcp] [--allocated|--adopt] [--workers N] [--seed N] [--seconds N] [--rounds N] [--patience SECONDS]
-//         [--no-chaos]
+//   storm [--backends shm,tcp] [--allocated|--adopt] [--workers N] [--seed N] [--seconds N] [--rounds N]
+//         [--patience SECONDS] [--no-chaos]
 
 #include <poll.h>
 #include <signal.h>

@@ -110,7 +110,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   bool nothing_new(Instant now) HAWSER_REQUIRES(this);
   bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
   void wait_as_follower(const std::function<bool()>& reached, Instant deadline);
-  void arm_event_fd();
+  void arm_event_fd() HAWSER_REQUIRES(this);
   /// When there is something to do though nothing comes.
   Instant next_moment() HAWSER_REQUIRES(this);
   /// What the turn left to be done without the lock.

@@ -18,8 +18,9 @@ inline void fill(std::span<std::byte> bytes, std::uint64_t uid) {
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = pattern_byte(uid, i);
 }
 
-/// How many bytes from the start are those of `uid`.
-inline std::size_t matching(std::span<const std::byte> bytes, std::uint64_t uid) {
+/// How many bytes from the start are those of `uid`. They may be written over meanwhile, by who gave up waiting for a
+/// notification.
+[[gnu::no_sanitize_thread]] inline std::size_t matching(std::span<const std::byte> bytes, std::uint64_t uid) {
   std::size_t same = 0;
   while (same < bytes.size() && bytes[same] == pattern_byte(uid, same)) ++same;
   return same;

@@ -108,6 +108,7 @@ class Storm {
 
 void Storm::begin(std::size_t worker) {
   const std::uint64_t seed = rng_.u64();
+  std::fflush(stdout);  // Or a child prints it once more.
   const pid_t pid = ::fork();
   if (pid < 0) std::abort();
   if (pid == 0) work(*board_, options_, worker, seed);

@@ -18,6 +18,14 @@ Status bad_plan(std::string_view call, const std::string& what) {
   return Status(Code::kInvalid, std::string(call) + ": " + what);
 }
 
+/// Of a remote range that Peer::range made for a name that the peer does not have.
+Status no_region(std::string_view call, std::size_t number, const Peer& peer) {
+  Status status(Code::kNotFound, std::string(call) + ": remote range " + std::to_string(number) +
+                                     " names no region that peer '" + std::string(peer.name()) + "' has");
+  const Result<RemoteRange> named = peer.region(std::string_view());  // Its error tells which names there are.
+  return named ? status : status.with_peer(peer.name()).with_advice(named.error().advice());
+}
+
 Status check_region(std::string_view call, const LocalRegion& region) {
   if (region.entry->file != nullptr) {
     return Status(Code::kUnsupported, std::string(call) + ": the local region '" + region.entry->name +
@@ -141,10 +149,7 @@ Result<Plan> plan_lists(std::string_view call, const std::shared_ptr<Core>& core
   std::vector<plan::RemotePart> theirs(remote.size());
   for (std::size_t i = 0; i < local.size(); ++i) {
     if (!local[i].region) return bad_plan(call, "local range " + std::to_string(i) + " names no region");
-    if (!remote[i].region) {
-      return bad_plan(call, "remote range " + std::to_string(i) + " names no region that peer '" +
-                                std::string(peer.name()) + "' has");
-    }
+    if (!remote[i].region) return no_region(call, i, peer);
     const std::size_t before = (*plan)->locals.size();
     place_of((*plan)->locals, local[i].region);
     if ((*plan)->locals.size() != before) {

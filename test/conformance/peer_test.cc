@@ -212,11 +212,12 @@ TEST_P(Conformance, UnknownPeersAreNamed) {
   EXPECT_TRUE(says(peer.region("nowhere").error(), Code::kNotFound, {"nowhere"}));
   EXPECT_TRUE(says(peer.region(77).error(), Code::kNotFound, {"#77"}));
   EXPECT_TRUE(says(Peer().region("x").error(), Code::kInvalid, {"Peer::region", "empty"}));
-  EXPECT_TRUE(says(a().plan_write(peer, ours, {{peer.range("nowhere", 0, 64)}}).error(), Code::kInvalid,
-                   {"plan_write", "remote range 0", "peer"}));
+  const Status planned = a().plan_write(peer, ours, {{peer.range("nowhere", 0, 64)}}).error();
+  EXPECT_TRUE(says(planned, Code::kNotFound, {"plan_write", "remote range 0", "peer"}));
   EXPECT_EQ(peer.table("nowhere", 8).status().code(), Code::kNotFound);
   if (self()) return;
   EXPECT_TRUE(says(peer.region("nowhere").error(), Code::kNotFound, {"target"}));  // It says which there are.
+  EXPECT_TRUE(says(planned, Code::kNotFound, {"target"}));
   EXPECT_TRUE(says(b().plan_write(peer, ours, {{peer.range("target", 0, 64)}}).error(), Code::kInvalid,
                    {"plan_write", "another agent"}));
 }

@@ -154,7 +154,7 @@ class HAWSER_API Agent {
   /// Fills `out` in place, as take_notifications does: all of it at once costs little more than one.
   std::size_t take_messages(std::uint32_t channel, std::span<Message> out);
 
-  // Signals: 64-bit words in regions of this agent. Reading acquires.
+  // Signals: 64-bit words in regions of this agent. Reading acquires. Closing the region ends a wait with kInvalid.
   Result<std::uint64_t> read_signal(const LocalRange& word) const;
   Status wait_signal(const LocalRange& word, std::uint64_t at_least, Duration timeout);
 

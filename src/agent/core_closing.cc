@@ -60,6 +60,10 @@ bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
     *holder = std::to_string(region.users) + " transfers of this agent";
     return false;
   }
+  if (region.watchers > 0) {
+    *holder = std::to_string(region.watchers) + " threads that wait for a word of it";
+    return false;
+  }
   if (region.newcomers > 0) {
     *holder = "a backend that is being added";
     return false;
@@ -123,6 +127,8 @@ void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) 
     }
   }
   engine.card_changed();
+  const bool is_watched = std::ranges::any_of(begun, [](const auto& region) { return region->watchers > 0; });
+  if (is_watched) lane.news();  // Its closing is what those who wait for a word look for, too.
 }
 
 void Core::let_go(std::span<const std::shared_ptr<LocalRegion>> closing) {

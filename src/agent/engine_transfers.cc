@@ -57,10 +57,18 @@ bool passes_blocked(const Slot& slot) {
 
 }  // namespace
 
-Status closed_region(const LocalRegion& region) {
-  return Status(Code::kInvalid, "submit: region '" + region.entry->name + "' of the plan is closed")
+Status check_locals(const Slot& slot) {
+  const LocalRegion* closed = nullptr;
+  slot.for_each_local([&](const LocalRegion& region) {
+    if (region.state.load(std::memory_order_acquire) != RegionState::kOpen) closed = &region;
+  });
+  if (closed == nullptr) return {};
+  const bool is_word =
+      std::ranges::none_of(slot.plan->locals, [closed](const auto& region) { return region.get() == closed; });
+  return Status(Code::kInvalid, "submit: region '" + closed->entry->name + "' of " +
+                                    (is_word ? "a word to wait for or to set" : "the plan") + " is closed")
       .with_buffer(BufferState::kUntouched)
-      .with_advice("plan again with regions that are open");
+      .with_advice(is_word ? "give words of regions that are open" : "plan again with regions that are open");
 }
 
 Status take_place(Slot& slot, PeerCore& peer) {
@@ -79,11 +87,7 @@ void give_place_back(Slot& slot, PeerCore& peer) {
 
 Status Engine::admit(Slot& slot, Session& session, Instant now) {
   if (closing_) return Status(Code::kInvalid, "submit: agent '" + core_.identity.name + "' is closing");
-  for (const auto& region : slot.plan->locals) {
-    if (region->state.load(std::memory_order_relaxed) != RegionState::kOpen) {
-      return closed_region(*region);
-    }
-  }
+  if (Status closed = check_locals(slot); !closed.ok()) return closed;
   if (slot.cancel_asked.load(std::memory_order_relaxed)) {
     return Status(Code::kCancelled, "cancelled before it began").with_buffer(BufferState::kUntouched);
   }
@@ -108,7 +112,7 @@ void Engine::link(Slot& slot, Session& session) {
   slot.again.clear();
   slot.outcome = Status();
   slot.arrive_sent = slot.uncounted = slot.ending = slot.touched = false;
-  for (const auto& region : slot.plan->locals) ++region->users;
+  slot.for_each_local([](LocalRegion& region) { ++region.users; });
   in_flight_.push_back(slot);
   ++in_flight_count_;
   ++session.slots;
@@ -427,7 +431,7 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
       enlist(its_session);
     }
   }
-  for (const auto& region : slot.plan->locals) --region->users;
+  slot.for_each_local([](LocalRegion& region) { --region.users; });
   if (status.ok() && slot.done_word.word != nullptr) {
     slot.done_word.word->store(slot.done_word.value, std::memory_order_release);
   }
@@ -513,9 +517,8 @@ std::size_t Engine::apply_cancels(Instant now) {
 
 void Engine::cancel_region(const LocalRegion& region, Instant now) {
   for (Slot& slot : in_flight_) {
-    const auto& locals = slot.plan->locals;
-    const bool uses =
-        std::any_of(locals.begin(), locals.end(), [&](const auto& used) { return used.get() == &region; });
+    bool uses = false;
+    slot.for_each_local([&](const LocalRegion& used) { uses = uses || &used == &region; });
     if (uses) end_early(slot, Status(Code::kCancelled, "region '" + region.entry->name + "' was closed"), now);
   }
 }

@@ -26,7 +26,12 @@ Status no_region(std::string_view call, std::size_t number, const Peer& peer) {
   return named ? status : status.with_peer(peer.name()).with_advice(named.error().advice());
 }
 
-Status check_region(std::string_view call, const LocalRegion& region) {
+Status check_region(std::string_view call, const Core& core, const LocalRegion& region) {
+  if (region.core.get() != &core) {
+    return bad_plan(call, "local region '" + region.entry->name + "' is another agent's, not one of '" +
+                              core.options.name + "'")
+        .with_advice("register the memory with this agent, too");
+  }
   if (region.entry->file != nullptr) {
     return Status(Code::kUnsupported, std::string(call) + ": the local region '" + region.entry->name +
                                           "' is a file (" + region.entry->file->name() +
@@ -108,7 +113,7 @@ Result<Plan> finish(std::string_view call, std::shared_ptr<PlanCore> plan, Resul
 
 Result<Plan> finish_pieces(std::string_view call, std::shared_ptr<PlanCore> plan, const Peer& peer, MadePieces&& made) {
   for (const auto& region : made.locals) {
-    if (Status bad = check_region(call, *region); !bad.ok()) return bad;
+    if (Status bad = check_region(call, *plan->core, *region); !bad.ok()) return bad;
   }
   for (const auto& region : made.remotes) {
     if (Status bad = check_remote(call, *region, peer, plan->operation); !bad.ok()) return bad;
@@ -153,7 +158,7 @@ Result<Plan> plan_lists(std::string_view call, const std::shared_ptr<Core>& core
     const std::size_t before = (*plan)->locals.size();
     place_of((*plan)->locals, local[i].region);
     if ((*plan)->locals.size() != before) {
-      if (Status bad = check_region(call, *local[i].region); !bad.ok()) return bad;
+      if (Status bad = check_region(call, *core, *local[i].region); !bad.ok()) return bad;
     }
     const std::size_t remotes = (*plan)->remotes.size();
     theirs[i].region = place_of((*plan)->remotes, remote[i].region);
@@ -184,7 +189,7 @@ Result<Plan> plan_tables(std::string_view call, const std::shared_ptr<Core>& cor
   if (local.is_remote() || !remote.is_remote()) {
     return bad_plan(call, "one table must be of this agent's region and the other of the peer's");
   }
-  if (Status bad = check_region(call, *local.core()->local); !bad.ok()) return bad;
+  if (Status bad = check_region(call, *core, *local.core()->local); !bad.ok()) return bad;
   if (Status bad = check_remote(call, *remote.core()->remote, peer, operation); !bad.ok()) return bad;
   (*plan)->locals.push_back(local.core()->local);
   (*plan)->remotes.push_back(remote.core()->remote);
@@ -317,7 +322,7 @@ Result<Plan> plan_rows(std::string_view call, const std::shared_ptr<Core>& core,
   auto plan = begin(call, core, peer, operation);
   if (!plan) return plan.error();
   for (const auto& region : local.regions) {
-    if (region->entry->file != nullptr) return check_region(call, *region);
+    if (region->entry->file != nullptr) return check_region(call, *core, *region);
   }
   Result<plan::RowPieces> rows =
       plan::pair_rows(call, local.rows, static_cast<std::uint32_t>(local.regions.size()), local.index, remote.rows,

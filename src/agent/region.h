@@ -34,6 +34,7 @@ struct LocalRegion {
   const bool huge_pages;
   std::atomic<RegionState> state{RegionState::kOpen};
   std::uint32_t users = 0;      ///< Transfers in flight that touch it from this side. Under the lane's lock.
+  std::uint32_t watchers = 0;   ///< Threads that wait for a word of it. Under the lane's lock.
   std::uint32_t newcomers = 0;  ///< Backends that are being added and told of it just now. Under the lane's lock.
   /// Who used it when its agent let go of it; nobody knows any more when that ends. Under the lane's lock.
   std::string left_to = {};

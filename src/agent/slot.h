@@ -6,6 +6,7 @@
 // allocates nothing once the pool is warm. The part above the line is shared with other threads, the part below is
 // confined to the lane.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -85,6 +86,17 @@ struct Slot {
   base::ListHook covered_hook;       ///< In its session's list of covered transfers, oldest first.
 
   bool covered() const { return notify_size.has_value() || signal.region != nullptr; }
+  /// Calls `visit(region)` for each region of this agent that it touches: its plan's, and those that its words lie in.
+  template <typename Visit>
+  void for_each_local(Visit&& visit) const {
+    for (const auto& region : plan->locals) visit(*region);
+    if (!has_extras) return;
+    const auto is_of_plan = [this](const auto& region) {
+      return std::ranges::find(plan->locals, region) != plan->locals.end();
+    };
+    if (after.region && !is_of_plan(after.region)) visit(*after.region);
+    if (done_word.region && done_word.region != after.region && !is_of_plan(done_word.region)) visit(*done_word.region);
+  }
   void forget_extras() {
     if (!std::exchange(has_extras, false)) return;
     queue.reset();
@@ -93,8 +105,8 @@ struct Slot {
   }
 };
 
-/// Why nothing can be submitted that uses this region.
-Status closed_region(const LocalRegion& region);
+/// Good while all regions of this agent that it touches are open. Any thread; the lane looks again.
+Status check_locals(const Slot& slot);
 
 /// Takes the place in the peer's inbox that a covered transfer needs, once. kBusy when there is none. Any thread.
 Status take_place(Slot& slot, PeerCore& peer);

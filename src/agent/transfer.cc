@@ -19,13 +19,15 @@ Status bad_word(std::uint64_t offset, std::uint64_t size) {
                     ") must be 8 bytes of a region, aligned to 8");
 }
 
-Status take_local_word(const SignalWord* from, LocalWord* to) {
+Status take_local_word(const SignalWord* from, const Core& core, LocalWord* to) {
   if (from == nullptr) return {};
   const std::shared_ptr<LocalRegion>& region = from->word.region;
   if (!region || from->word.size != sizeof(std::uint64_t) || from->word.offset % sizeof(std::uint64_t) != 0 ||
       !backend::in_bounds(from->word.offset, from->word.size, region->entry->size)) {
     return bad_word(from->word.offset, from->word.size);
   }
+  if (region->core.get() != &core)
+    return bad_submit("the word's region '" + region->entry->name + "' is another agent's");
   if (region->entry->base == nullptr) return bad_submit("a word of a file cannot be a signal");
   if (region->entry->device.kind != DeviceKind::kHost) return bad_submit("a word in GPU memory cannot be a signal");
   if (!is_word_at(*region->entry, from->word.offset)) {
@@ -78,8 +80,8 @@ Status fill_extras(Slot& slot, const PlanCore& plan, const SubmitOptions& option
   }
   slot.has_extras = true;
   if (Status bad = take_signal(options.signal, plan, &slot.signal); !bad.ok()) return bad;
-  if (Status bad = take_local_word(options.after, &slot.after); !bad.ok()) return bad;
-  if (Status bad = take_local_word(options.done, &slot.done_word); !bad.ok()) return bad;
+  if (Status bad = take_local_word(options.after, *plan.core, &slot.after); !bad.ok()) return bad;
+  if (Status bad = take_local_word(options.done, *plan.core, &slot.done_word); !bad.ok()) return bad;
   return options.durable ? check_durable(plan) : Status();
 }
 
@@ -111,19 +113,17 @@ void discard(Slot* slot) {
 }
 
 /// What can be known without the lane's lock. The lane looks again.
-Status check_alive(const Core& core, const PlanCore& plan) {
-  if (plan.peer->state.load(std::memory_order_acquire) == PeerState::kDown) return core.down_status(*plan.peer);
-  for (const auto& region : plan.locals) {
-    if (region->state.load(std::memory_order_acquire) != RegionState::kOpen) return closed_region(*region);
-  }
-  return {};
+Status check_alive(const Core& core, const Slot& slot) {
+  PeerCore& peer = *slot.plan->peer;
+  if (peer.state.load(std::memory_order_acquire) == PeerState::kDown) return core.down_status(peer);
+  return check_locals(slot);
 }
 
 /// Leaves a slot to the lane's holder, with its place at the peer: what is wrong already is told to the caller, not to
 /// the transfer.
 Status leave(Core& core, Slot* slot) {
   PeerCore& peer = *slot->plan->peer;
-  if (Status dead = check_alive(core, *slot->plan); !dead.ok()) return dead;
+  if (Status dead = check_alive(core, *slot); !dead.ok()) return dead;
   if (Status full = take_place(*slot, peer); !full.ok()) return full;
   if (core.lane.leave(slot)) return {};
   give_place_back(*slot, peer);

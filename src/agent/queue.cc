@@ -1,6 +1,7 @@
 #include "agent/queue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/core.h"
 
@@ -29,32 +30,46 @@ bool QueueCore::reserve() {
 void QueueCore::unreserve() {
   lock_.lock();
   --reserved_;
+  const bool is_owed = std::exchange(refused_, false);
+  if (is_owed) put_hint({CompletionKind::kRoom, 0});
   lock_.unlock();
+  if (is_owed) tell_of_room();
+}
+
+void QueueCore::tell_of_room() {
+  const std::shared_ptr<Core> its = core_.lock();
+  if (its == nullptr) return;
+  its->lane.wake();
+  its->lane.news();
 }
 
 void QueueCore::put(Completion completion) {
   ring_[(head_ + count_) % ring_.size()] = std::move(completion);
   ++count_;
   waiting_.store(count_, std::memory_order_release);
+  if (count_ == 1 && event_wanted_) event_.signal();
+}
+
+void QueueCore::put_hint(const Hint& hint) {
+  if (std::ranges::find(hints_, hint) != hints_.end()) return;
+  if (hints_.size() == kHints) {
+    later_.insert(hint);
+    return;
+  }
+  hints_.push_back(hint);
+  put({.kind = hint.first, .cookie = hint.second, .bytes = 0, .status = {}});
 }
 
 void QueueCore::push(Completion completion) {
   lock_.lock();
   put(std::move(completion));
   lock_.unlock();
-  if (event_wanted_.load(std::memory_order_acquire)) event_.signal();
 }
 
 void QueueCore::hint(CompletionKind kind, std::uint64_t cookie) {
-  const std::pair<CompletionKind, std::uint64_t> news(kind, cookie);
   lock_.lock();
-  const bool wanted = hints_.size() < kHints && std::find(hints_.begin(), hints_.end(), news) == hints_.end();
-  if (wanted) {
-    hints_.push_back(news);
-    put({.kind = kind, .cookie = cookie, .bytes = 0, .status = {}});
-  }
+  put_hint({kind, cookie});
   lock_.unlock();
-  if (wanted && event_wanted_.load(std::memory_order_acquire)) event_.signal();
 }
 
 std::size_t QueueCore::poll(std::span<Completion> out) {
@@ -64,28 +79,32 @@ std::size_t QueueCore::poll(std::span<Completion> out) {
   std::size_t freed = 0;
   while (taken < out.size() && count_ > 0) {
     Completion& entry = ring_[head_];
-    if (entry.kind == CompletionKind::kTransfer) {
-      ++freed;
+    const bool is_hint = entry.kind != CompletionKind::kTransfer;
+    if (is_hint) {
+      std::erase(hints_, Hint(entry.kind, entry.cookie));
     } else {
-      std::erase(hints_, std::pair(entry.kind, entry.cookie));
+      ++freed;
     }
     out[taken++] = std::move(entry);
     entry = Completion{};
     head_ = (head_ + 1) % ring_.size();
     --count_;
+    if (is_hint && !later_.empty()) put_hint(later_.extract(later_.begin()).value());
   }
   reserved_ -= freed;
-  const bool owed = refused_ && freed > 0;
-  if (owed) refused_ = false;
   waiting_.store(count_, std::memory_order_release);
-  if (count_ == 0 && event_wanted_.load(std::memory_order_relaxed)) event_.drain();
+  if (count_ == 0 && event_wanted_) event_.drain();
+  const bool is_owed = freed > 0 && std::exchange(refused_, false);
+  if (is_owed) put_hint({CompletionKind::kRoom, 0});
   lock_.unlock();
-  if (owed) hint(CompletionKind::kRoom, 0);
+  if (is_owed) tell_of_room();
   return taken;
 }
 
 int QueueCore::event_fd() {
-  if (!event_wanted_.exchange(true, std::memory_order_acq_rel) && !empty()) event_.signal();
+  lock_.lock();
+  if (!std::exchange(event_wanted_, true) && count_ > 0) event_.signal();
+  lock_.unlock();
   return event_.fd();
 }
 

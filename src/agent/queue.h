@@ -4,11 +4,12 @@
 //
 // A transfer's place is reserved at submit, so pushing its completion cannot fail; other entries (kNotification,
 // kMessage, kPeer, kRoom) are hints that merge: at most one of a kind and cookie waits at a time, in places kept for
-// them.
+// them. There are as many different ones as open channels, and three.
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,10 +28,11 @@ class QueueCore {
   static Result<std::shared_ptr<QueueCore>> make(std::weak_ptr<Core> core, std::size_t capacity);
 
   bool reserve();
+  /// Gives back a place that nothing was pushed to. It is room for who was refused one meanwhile.
   void unreserve();
   /// Fills a reserved place.
   void push(Completion completion);
-  /// For hints; dropped when such a hint waits already or kHints different ones do.
+  /// Nothing new when such a hint waits already.
   void hint(CompletionKind kind, std::uint64_t cookie);
   std::size_t poll(std::span<Completion> out);
   bool empty() const { return waiting_.load(std::memory_order_acquire) == 0; }
@@ -42,7 +44,11 @@ class QueueCore {
  private:
   QueueCore(std::weak_ptr<Core> core, std::size_t capacity, base::EventFd event)
       : core_(std::move(core)), capacity_(capacity), ring_(capacity + kHints), event_(std::move(event)) {}
+  using Hint = std::pair<CompletionKind, std::uint64_t>;
   void put(Completion completion) HAWSER_REQUIRES(lock_);
+  void put_hint(const Hint& hint) HAWSER_REQUIRES(lock_);
+  /// Those who were refused a place may wait for this. No lane turned, so nobody else wakes them.
+  void tell_of_room();
   static constexpr std::size_t kHints = 64;
 
   const std::weak_ptr<Core> core_;
@@ -51,12 +57,13 @@ class QueueCore {
   std::vector<Completion> ring_ HAWSER_GUARDED_BY(lock_);
   std::size_t head_ HAWSER_GUARDED_BY(lock_) = 0;
   std::size_t count_ HAWSER_GUARDED_BY(lock_) = 0;
-  std::vector<std::pair<CompletionKind, std::uint64_t>> hints_ HAWSER_GUARDED_BY(lock_);  ///< Those that wait.
+  std::vector<Hint> hints_ HAWSER_GUARDED_BY(lock_);  ///< Those that wait in the ring.
+  std::set<Hint> later_ HAWSER_GUARDED_BY(lock_);     ///< Those that found no place there.
   std::size_t reserved_ HAWSER_GUARDED_BY(lock_) = 0;
   bool refused_ HAWSER_GUARDED_BY(lock_) = false;  ///< Somebody got kBusy: a kRoom entry is owed.
   std::atomic<std::size_t> waiting_{0};
-  std::atomic<bool> event_wanted_{false};
-  base::EventFd event_;
+  bool event_wanted_ HAWSER_GUARDED_BY(lock_) = false;
+  base::EventFd event_;  ///< Once it is wanted, it changes under the lock together with the ring.
 };
 
 }  // namespace hawser::agent

@@ -72,6 +72,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// kOk only once nobody touches any region. On kTimedOut the agent is closing, and the call may be made again: it
   /// waits further. Of several calls at a time one does it, and the others wait for what becomes of it.
   Status close(Duration timeout);
+  /// Once it is closed, when no turn comes any more: ends what was submitted meanwhile.
+  void refuse_what_is_left() HAWSER_REQUIRES(lane);
   /// For the last handle: the same, but what is in use then is let go of, and nobody will know when that ends.
   void close_for_good(Duration timeout);
 

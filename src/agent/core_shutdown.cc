@@ -42,6 +42,7 @@ Status Core::close_now(Instant deadline, Leave leave) {
   if (!std::exchange(has_begun_to_close_, true)) {
     unpublish(deadline);
     lane.lock();
+    lane.take_submissions(kSubmissionsMax, now());  // What was submitted before this call is in there.
     engine.begin_close(now());
     lane.unlock();
   }
@@ -78,9 +79,9 @@ void Core::shut_down() {
   }
   finish_regions(quiet);
   engine.shut_down(now());
-  lane.turn(now());    // Refuses what was submitted meanwhile.
   lingering_.clear();  // They hold this core; `booked` has them.
   closed_.store(true, std::memory_order_seq_cst);
+  refuse_what_is_left();
   lane.unlock();
   if (Runner* const runner = lane.runner()) runner->let_go(*this);
   for (const auto& region : quiet) release_pages(*region);
@@ -93,6 +94,12 @@ void Core::shut_down() {
   forget_core(this);
   const base::MutexLock lock(mutex_);
   peers_.clear();
+}
+
+/// Of one who closes and one who leaves a submission, one sees the other.
+void Core::refuse_what_is_left() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  lane.take_submissions(kSubmissionsMax, now());
 }
 
 Status Core::release_everything(Instant deadline) {

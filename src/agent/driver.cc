@@ -33,7 +33,11 @@ class Worker final : public Runner {
     wake_.signal();
     thread_.join();
     const base::MutexLock lock(mutex_);
-    for (const auto& core : cores_) core->lane.set_runner(nullptr);  // Whoever waits leads from now on.
+    for (const auto& core : cores_) {
+      core->lane.set_runner(nullptr);  // Whoever waits or polls leads from now on.
+      core->lane.disarm();
+      core->lane.news();
+    }
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

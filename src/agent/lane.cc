@@ -109,11 +109,21 @@ void Lane::run_jobs() {
   if (core_.next_sweep() != Instant::max() && core_.next_sweep() <= core_.now()) core_.sweep_dropped();
 }
 
+/// Arms the doorbells, unless there is something to do that rings none. Who leaves something from now on rings.
+bool Lane::may_sleep() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return submissions_.empty() && !cancels_.load(std::memory_order_relaxed) && core_.engine.prepare_sleep();
+}
+
+void Lane::disarm() {
+  sleeping_.store(false, std::memory_order_relaxed);
+  if (event_wanted_.load(std::memory_order_relaxed)) wake_.signal();  // Nobody rings now: a poll has to arm it again.
+}
+
 bool Lane::arm(Instant* next_deadline) {
   lock();
   sleeping_.store(true, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  const bool idle = submissions_.empty() && !cancels_.load(std::memory_order_relaxed) && core_.engine.prepare_sleep();
+  const bool idle = may_sleep();
   *next_deadline = next_moment();
   unlock();
   if (!idle) disarm();
@@ -226,7 +236,7 @@ void Lane::arm_event_fd() {
   sleeping_.store(true, std::memory_order_seq_cst);
   wake_.drain();
   event_armed_ = true;
-  if (!core_.engine.prepare_sleep()) {
+  if (!may_sleep()) {
     wake_.signal();
     return;
   }

@@ -92,7 +92,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   void rest(Instant deadline);
   /// For sleepers of several lanes: arms the lane; false when there is work. `disarm` when awake again.
   bool arm(Instant* next_deadline);
-  void disarm() { sleeping_.store(false, std::memory_order_relaxed); }
+  void disarm();
   int sleep_fd() const { return epoll_->fd(); }
   void drain_wake() const { wake_.drain(); }
   /// A descriptor for the user's own loop; from its first use on the lane arms itself whenever it has nothing to do.
@@ -108,6 +108,7 @@ class HAWSER_CAPABILITY("lane") Lane {
 
  private:
   bool nothing_new(Instant now) HAWSER_REQUIRES(this);
+  bool may_sleep() HAWSER_REQUIRES(this);
   bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
   void wait_as_follower(const std::function<bool()>& reached, Instant deadline);
   void arm_event_fd() HAWSER_REQUIRES(this);

@@ -125,7 +125,14 @@ Status leave(Core& core, Slot* slot) {
   PeerCore& peer = *slot->plan->peer;
   if (Status dead = check_alive(core, *slot); !dead.ok()) return dead;
   if (Status full = take_place(*slot, peer); !full.ok()) return full;
-  if (core.lane.leave(slot)) return {};
+  if (core.lane.leave(slot)) {
+    if (core.is_closed()) {  // Its last turn may be over.
+      core.lane.lock();
+      core.refuse_what_is_left();
+      core.lane.unlock();
+    }
+    return {};
+  }
   give_place_back(*slot, peer);
   return Status(Code::kBusy, "submit: " + std::to_string(kSubmissionsMax) + " submissions wait for the lane");
 }

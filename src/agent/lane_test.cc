@@ -1,0 +1,160 @@
+// What wakes the one who sleeps, and what becomes of submissions that are left to the lane's holder.
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <hawser/hawser.h>
+
+#include "agent/core.h"
+#include "agent/open.h"
+#include "backend/loopback/factory.h"
+#include "backend/test_wrapped.h"
+
+namespace hawser::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What is done, once, in a port's turn, while the lane is held.
+std::function<void()> in_turn;
+
+class BusyPort final : public backend::WrappedPort {
+ public:
+  using WrappedPort::WrappedPort;
+  std::size_t turn(Instant now, const backend::TurnBudget& budget) override {
+    if (const auto todo = std::exchange(in_turn, nullptr)) todo();
+    return WrappedPort::turn(now, budget);
+  }
+};
+
+class Busy final : public backend::WrappedBackend {
+ public:
+  using WrappedBackend::WrappedBackend;
+  Result<std::unique_ptr<backend::Port>> open_port() override {
+    auto port = WrappedBackend::open_port();
+    if (!port) return port.error();
+    return std::unique_ptr<backend::Port>(new BusyPort(*std::move(port)));
+  }
+};
+
+backend::Factory busy() {
+  return backend::wrapping("busy", 5, backend::loopback_factory(), [](std::unique_ptr<backend::Backend> inner) {
+    return std::make_unique<Busy>(std::move(inner));
+  });
+}
+
+bool readable(int fd, int wait_ms = 0) {
+  pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&entry, 1, wait_ms) == 1;
+}
+
+class Sleeping : public testing::Test {
+ protected:
+  static constexpr int kPatienceMs = 20'000;
+
+  Sleeping() {
+    in_turn = nullptr;
+    region_ = agent_.add_region({.name = "data", .bytes = std::as_writable_bytes(std::span(data_))}).value();
+    const LocalRange from = region_.range(0, 64);
+    const RemoteRange to = agent_.self().range("data", 64, 64);
+    plan_ = agent_.plan_write(agent_.self(), {&from, 1}, {&to, 1}).value();
+    EXPECT_TRUE(plan_.submit().value().wait(10s).ok());
+  }
+  /// Nothing is to be done, and the descriptor tells of what comes.
+  int armed() {
+    const int fd = agent_.event_fd();
+    while (readable(fd)) static_cast<void>(agent_.poll());
+    return fd;
+  }
+  /// One that nothing but its deadline ends.
+  Transfer submit_held() {
+    const SignalWord never{.word = region_.range(0, 8), .value = 1};
+    return plan_.submit({.deadline = 5ms, .after = &never}).value();
+  }
+  void expect_end(Transfer& held, int fd) {
+    while (!held.done()) {
+      ASSERT_TRUE(readable(fd, kPatienceMs)) << "nothing tells that its deadline is over";
+      static_cast<void>(agent_.poll());
+    }
+    EXPECT_EQ(held.status().code(), Code::kTimedOut);
+  }
+
+  std::vector<std::uint64_t> data_ = std::vector<std::uint64_t>(16);
+  Agent agent_ = std::move(open_with({.name = "a", .peer_timeout = 100s}, {busy()}).value());
+  Region region_;
+  Plan plan_;
+};
+
+TEST_F(Sleeping, TheDescriptorTellsOfWhatIsLeftInTheTurnThatArmsIt) {
+  const int fd = armed();
+  Transfer left;
+  in_turn = [&] { std::thread([&] { left = plan_.submit().value(); }).join(); };
+  EXPECT_EQ(agent_.poll(), 0u);
+  EXPECT_FALSE(left.done());
+  EXPECT_TRUE(readable(fd)) << "a submission waits for a turn";
+  while (readable(fd)) static_cast<void>(agent_.poll());
+  EXPECT_TRUE(left.done());
+}
+
+TEST_F(Sleeping, TheDescriptorTellsOfDeadlinesAfterSomebodyWaited) {
+  const int fd = armed();
+  EXPECT_FALSE(agent_.wait(1ms));
+  Transfer held = submit_held();
+  expect_end(held, fd);
+}
+
+TEST_F(Sleeping, TheDescriptorTellsOfDeadlinesAfterADriverLeft) {
+  const int fd = armed();
+  Driver driver = Driver::start().value();
+  ASSERT_TRUE(driver.attach(agent_).ok());
+  ASSERT_TRUE(driver.detach(agent_).ok());
+  Transfer held = submit_held();
+  expect_end(held, fd);
+}
+
+TEST_F(Sleeping, TheDescriptorTellsOfDeadlinesAfterADriverEnded) {
+  const int fd = armed();
+  std::optional<Driver> driver = Driver::start().value();
+  ASSERT_TRUE(driver->attach(agent_).ok());
+  driver.reset();
+  Transfer held = submit_held();
+  expect_end(held, fd);
+}
+
+TEST_F(Sleeping, WhatIsLeftToALaneThatClosesEndsWithoutAWait) {
+  constexpr std::size_t kCount = 1000;  // More than a few turns take in.
+  std::vector<Transfer> left;
+  CompletionQueue queue = agent_.make_queue(kCount).value();
+  agent_.core()->lane.lock();
+  std::thread([&] {
+    for (std::size_t i = 0; i < kCount; ++i) left.push_back(plan_.submit({.queue = &queue}).value());
+  }).join();
+  agent_.core()->lane.unlock();
+  ASSERT_TRUE(agent_.close(10s).ok());
+  for (const Transfer& each : left) {
+    ASSERT_TRUE(each.done());
+    EXPECT_EQ(each.status().code(), Code::kCancelled) << each.status().to_string();
+  }
+  std::vector<Completion> ends(2 * kCount);
+  ends.resize(queue.poll(ends));
+  EXPECT_EQ(std::ranges::count(ends, CompletionKind::kTransfer, &Completion::kind), kCount);
+  left.clear();
+  plan_ = Plan();
+  region_ = Region();
+  const std::weak_ptr<Core> core = agent_.core();
+  agent_ = Agent();
+  EXPECT_TRUE(core.expired()) << "a submission that nobody took holds it";
+}
+
+}  // namespace
+}  // namespace hawser::agent

@@ -57,9 +57,12 @@ Result<std::shared_ptr<CardStore>> CardStore::merge(const std::shared_ptr<CardSt
     }
     if (before->revision_ >= card.revision) return before;
   }
+  const bool is_part_of_whole = card.kind == wire::CardKind::kPartial && before && before->complete_;
+  if (is_part_of_whole && before->revision_ >= card.revision) return before;
   const std::shared_ptr<CardStore> none = std::make_shared<CardStore>();
   const CardStore& old = before ? *before : *none;
-  store->revision_ = std::max(old.revision_, card.revision);
+  // What else changed until a partial card's revision is still to come.
+  store->revision_ = is_part_of_whole ? old.revision_ : std::max(old.revision_, card.revision);
   store->complete_ = old.complete_;
   store->backends_ = card.backends;
   store->texts_ = old.texts_;

@@ -20,7 +20,7 @@ namespace hawser::agent {
 class CardStore {
  public:
   /// Takes a card in (`before` may be null). kNotFound when a delta builds on a revision that is not known here: ask
-  /// for a full card. A delta or full card older than what is known changes nothing (returns `before`).
+  /// for a full card. A card older than a full one that is known changes nothing (returns `before`).
   static Result<std::shared_ptr<CardStore>> merge(const std::shared_ptr<CardStore>& before, wire::Card card);
 
   std::uint64_t revision() const { return revision_; }

@@ -78,6 +78,33 @@ TEST(CardStore, APartialCardAddsAndIsNotComplete) {
   EXPECT_EQ((*more)->regions()[0].index, 1u);
 }
 
+TEST(CardStore, APartialCardHidesNothingThatCameBeforeIt) {
+  auto store = CardStore::merge(nullptr, card(wire::CardKind::kFull, 5, {region(1, 0, "a")}));
+  store = CardStore::merge(*store, card(wire::CardKind::kPartial, 8, {region(4, 0, "d")}));
+  ASSERT_TRUE(store);
+  EXPECT_TRUE((*store)->complete());
+  EXPECT_EQ((*store)->revision(), 5u) << "of what else came until 8 nothing is known";
+  EXPECT_EQ((*store)->find(4)->name, "d");
+  wire::Card delta = card(wire::CardKind::kDelta, 6, {region(2, 0, "b")});
+  delta.base_revision = 5;
+  store = CardStore::merge(*store, std::move(delta));
+  ASSERT_TRUE(store);
+  ASSERT_NE((*store)->find(2), nullptr);
+  EXPECT_NE((*store)->find(4), nullptr);
+  wire::Card ahead = card(wire::CardKind::kDelta, 9, {});
+  ahead.base_revision = 8;
+  EXPECT_EQ(CardStore::merge(*store, std::move(ahead)).error().code(), Code::kNotFound);
+}
+
+TEST(CardStore, APartialCardThatIsNotNewerThanTheWholeChangesNothing) {
+  auto store = CardStore::merge(nullptr, card(wire::CardKind::kFull, 8, {region(1, 1, "new")}));
+  for (const std::uint64_t revision : {5U, 8U}) {
+    auto same = CardStore::merge(*store, card(wire::CardKind::kPartial, revision, {region(1, 0, "old")}));
+    ASSERT_TRUE(same);
+    EXPECT_EQ(*same, *store) << revision;
+  }
+}
+
 /// A delta as it comes from the wire: it owns the text behind its views.
 wire::Card delta_with_text(std::uint64_t revision, std::uint32_t index, std::uint32_t generation,
                            std::string_view text) {

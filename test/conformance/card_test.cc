@@ -124,6 +124,20 @@ TEST_P(Conformance, ASessionTellsOfChanges) {
   EXPECT_EQ(must(a().find_peer("b", 0s)).core(), peer.core()) << "there is nothing newer to look for";
 }
 
+// A partial card that came by other means overtakes what the session tells: that is heard of all the same.
+TEST_P(Conformance, APartialCardHidesNoChange) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  open_pair();
+  Area one = add(b(), "one", 100);
+  const Peer peer = meet();
+  Area two = add(b(), "two", 100), three = add(b(), "three", 100);
+  const std::uint32_t index = three.region.index();
+  must(a().add_peer(must(b().partial_card({&index, 1}))));
+  EXPECT_TRUE(comes_to_know(env(), peer, {"one", "three", "two"}));
+  must(two.region.close(0s));
+  EXPECT_TRUE(comes_to_know(env(), peer, {"one", "three"}));
+}
+
 // Who was met by the other loads its card afterwards; a card that is loaded later is followed as one before.
 TEST_P(Conformance, ACardLoadedInASessionIsFollowed) {
   HAWSER_NEEDS_TWO_AGENTS();

@@ -10,6 +10,7 @@
 #include "agent/core.h"
 #include "agent/default_backends.h"
 #include "agent/fork_guard.h"
+#include "base/try.h"
 
 namespace hawser::agent {
 namespace {
@@ -79,11 +80,18 @@ Result<Region> Agent::add_region(const RegionOptions& options) { return core_->a
 Result<Region> Agent::add_file(const FileOptions& options) { return core_->add_file(options); }
 Result<Region> Agent::allocate(const AllocateOptions& options) { return core_->allocate(options); }
 
-Result<std::string> Agent::card() const { return core_->card(); }
+Result<std::string> Agent::card() const {
+  HAWSER_TRY(core_->not_forked("card"));
+  return core_->card();
+}
 Result<std::string> Agent::partial_card(std::span<const std::uint32_t> regions) const {
+  HAWSER_TRY(core_->not_forked("partial_card"));
   return core_->partial_card(regions);
 }
-Result<std::string> Agent::card_delta(std::uint64_t since_revision) const { return core_->card_since(since_revision); }
+Result<std::string> Agent::card_delta(std::uint64_t since_revision) const {
+  HAWSER_TRY(core_->not_forked("card_delta"));
+  return core_->card_since(since_revision);
+}
 std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
 
 Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
@@ -111,6 +119,7 @@ std::vector<Peer> Agent::peers() const {
 }
 
 Status Agent::invalidate(const Peer& peer) {
+  HAWSER_TRY(core_->not_forked("invalidate"));
   if (!peer.valid() || peer.core()->core.lock() != core_) {
     return Status(Code::kInvalid, "invalidate: the peer handle is empty or of another agent");
   }
@@ -150,6 +159,7 @@ std::vector<BackendReport> Agent::backends() const { return core_->reports(); }
 bool Agent::has_backend(std::string_view name) const { return require_backend(name).ok(); }
 
 Status Agent::require_backend(std::string_view name) const {
+  HAWSER_TRY(core_->not_forked("require_backend"));
   std::string known;
   for (const BackendReport& report : core_->reports()) {
     const bool same = report.name.size() == name.size() &&
@@ -170,12 +180,16 @@ std::optional<Notification> Agent::take_notification() {
 }
 
 std::size_t Agent::take_notifications(std::span<Notification> out) {
+  if (core_->disowned()) return 0;
   const std::size_t taken = core_->inbox.take_notifications(out);
   for (std::size_t i = 0; i < taken; ++i) core_->release(out[i].peer.core(), out[i].text.size());
   return taken;
 }
 
-std::optional<PeerEvent> Agent::take_event() { return core_->inbox.take_event(); }
+std::optional<PeerEvent> Agent::take_event() {
+  if (core_->disowned()) return std::nullopt;
+  return core_->inbox.take_event();
+}
 
 Status Agent::open_channel(std::uint32_t channel, std::uint32_t credit) {
   if (Status status = core_->usable("open_channel"); !status.ok()) return status;
@@ -198,6 +212,7 @@ std::optional<Message> Agent::take_message(std::uint32_t channel) {
 }
 
 std::size_t Agent::take_messages(std::uint32_t channel, std::span<Message> out) {
+  if (core_->disowned()) return 0;
   const std::size_t taken = core_->inbox.take_messages(channel, out);
   if (taken == 0) return 0;
   core_->lane.lock();
@@ -211,6 +226,7 @@ std::size_t Agent::take_messages(std::uint32_t channel, std::span<Message> out) 
 }
 
 Result<std::uint64_t> Agent::read_signal(const LocalRange& word) const {
+  HAWSER_TRY(core_->not_forked("read_signal"));
   const bool fits =
       word.region && word.size == sizeof(std::uint64_t) && agent::is_word_at(*word.region->entry, word.offset);
   if (!fits) {
@@ -259,6 +275,7 @@ bool Agent::wait(Duration timeout) {
 }
 
 int Agent::event_fd() const {
+  if (core_->disowned()) return -1;
   const Result<int> fd = core_->lane.event_fd();
   return fd ? *fd : -1;
 }

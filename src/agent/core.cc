@@ -9,6 +9,7 @@
 
 #include "agent/fork_guard.h"
 #include "agent/peer_names.h"
+#include "base/try.h"
 #include "wire/limits.h"
 
 namespace hawser::agent {
@@ -158,12 +159,15 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   return core;
 }
 
+Status Core::not_forked(std::string_view call) const {
+  if (!disowned()) return {};
+  return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' was opened by process " +
+                                    std::to_string(opener_) + ", this is a forked child")
+      .with_advice("open an agent in the child");
+}
+
 Status Core::usable(std::string_view call) const {
-  if (disowned()) {
-    return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' was opened by process " +
-                                      std::to_string(opener_) + ", this is a forked child")
-        .with_advice("open an agent in the child");
-  }
+  HAWSER_TRY(not_forked(call));
   if (closing_.load(std::memory_order_acquire)) {
     return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' is closed");
   }
@@ -212,6 +216,7 @@ AgentCounters Core::counters() {
   AgentCounters result;
   result.agent = options.name;
   result.incarnation = base::to_hex(identity.incarnation);
+  if (disowned()) return result;
   lane.lock();
   result.total = past.flow;
   base::Histogram all;

@@ -63,7 +63,9 @@ class Core : public std::enable_shared_from_this<Core> {
   PastFlow past;
 
   Instant now() const { return clock->now(); }
-  /// Good, or kInvalid because this is a forked child or the agent is closed.
+  /// Good, or kInvalid because this is a forked child. There no lock may be taken: who held it at the fork is gone.
+  Status not_forked(std::string_view call) const;
+  /// The same, or kInvalid because the agent is closed.
   Status usable(std::string_view call) const;
   /// In a child of the process that opened it: nothing works any more.
   bool disowned() const { return slots->disowned(); }

@@ -283,6 +283,7 @@ Status Core::add_backend(const BackendSpec& spec) {
 }
 
 std::vector<BackendReport> Core::reports() const {
+  if (disowned()) return {};
   const base::MutexLock lock(mutex_);
   return reports_;
 }

@@ -32,6 +32,7 @@ Result<std::shared_ptr<PeerCore>> Core::meet(const backend::Identity& who) {
 }
 
 std::vector<std::shared_ptr<PeerCore>> Core::peers() const {
+  if (disowned()) return {};
   const base::MutexLock lock(mutex_);
   std::vector<std::shared_ptr<PeerCore>> all;
   for (const auto& [incarnation, peer] : peers_) {

@@ -1,6 +1,7 @@
 // The door's Driver: threads that lead lanes.
 
 #include <hawser/driver.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +13,9 @@
 #include <hawser/agent.h>
 
 #include "agent/core.h"
+#include "agent/fork_guard.h"
 #include "base/events.h"
+#include "base/try.h"
 
 namespace hawser::agent {
 namespace {
@@ -29,6 +32,10 @@ class Worker final : public Runner {
     thread_ = std::thread([this] { run(); });
   }
   ~Worker() {
+    if (forks_ != forks_so_far()) {
+      (void)new std::thread(std::move(thread_));  // There is none in this process: joining would wait for ever.
+      return;
+    }
     stop_.store(true, std::memory_order_release);
     wake_.signal();
     thread_.join();
@@ -149,6 +156,7 @@ class Worker final : public Runner {
   base::Epoll epoll_;
   base::EventFd wake_;
   const Duration spin_;
+  const std::uint32_t forks_ = watch_forks();
   base::Mutex mutex_;
   std::vector<std::shared_ptr<Core>> cores_ HAWSER_GUARDED_BY(mutex_);
   std::atomic<int> changes_{0};
@@ -164,6 +172,16 @@ HAWSER_NAMESPACE_BEGIN
 
 struct Driver::Impl {
   std::vector<std::unique_ptr<agent::Worker>> workers;
+  const pid_t starter = ::getpid();
+  const std::uint32_t forks = agent::watch_forks();
+
+  /// Good, or kInvalid because this is a forked child, in which its threads do not exist.
+  Status not_forked(std::string_view call) const {
+    if (forks == agent::forks_so_far()) return {};
+    return Status(Code::kInvalid, std::string(call) + ": the driver was started by process " + std::to_string(starter) +
+                                      ", this is a forked child")
+        .with_advice("start a driver in the child");
+  }
 };
 
 Driver::Driver(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -188,7 +206,8 @@ Result<Driver> Driver::start(const DriverOptions& options) {
 
 Status Driver::attach(Agent& agent) {
   if (!agent.core()) return Status(Code::kInvalid, "Driver::attach: the agent is empty");
-  if (Status status = agent.core()->usable("Driver::attach"); !status.ok()) return status;
+  HAWSER_TRY(impl_->not_forked("Driver::attach"));
+  HAWSER_TRY(agent.core()->usable("Driver::attach"));
   if (agent.core()->lane.driven()) {
     return Status(Code::kInvalid, "Driver::attach: agent '" + std::string(agent.name()) + "' has a driver already");
   }
@@ -199,6 +218,7 @@ Status Driver::attach(Agent& agent) {
 
 Status Driver::detach(Agent& agent) {
   if (!agent.core()) return Status(Code::kInvalid, "Driver::detach: the agent is empty");
+  HAWSER_TRY(impl_->not_forked("Driver::detach"));
   for (const auto& worker : impl_->workers) {
     if (worker->detach(*agent.core())) return {};
   }

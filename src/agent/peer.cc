@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "agent/core.h"
+#include "agent/fork_guard.h"
 #include "base/shown.h"
+#include "base/try.h"
 #include "wire/table.h"
 
 namespace hawser::agent {
@@ -68,6 +70,14 @@ Status no_such_region(const Peer& peer, const std::string& what) {
       .with_advice("the card that is known of it names no region: add the peer again with a card of after it has some");
 }
 
+/// Good, or kInvalid because its agent was the parent's. A lock of a peer may be held for ever in the child.
+Status not_forked(const PeerCore& peer) {
+  if (peer.forks == forks_so_far()) [[likely]]
+    return {};
+  const auto core = peer.core.lock();
+  return core ? core->not_forked("Peer::region") : Status();  // One that is gone has no threads.
+}
+
 template <typename Match>
 RegionResult own_region(const std::shared_ptr<PeerCore>& self, const Match& match, const Status& missing) {
   const auto core = self->core.lock();
@@ -81,6 +91,7 @@ RegionResult own_region(const std::shared_ptr<PeerCore>& self, const Match& matc
 RegionResult find_region(const Peer& peer, std::string_view name) {
   if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
   const std::shared_ptr<PeerCore>& core = peer.core();
+  HAWSER_TRY(not_forked(*core));
   if (core->is_self) {
     return own_region(
         core, [&](const backend::RegionEntry& entry) { return entry.name == name; },
@@ -97,6 +108,7 @@ RegionResult find_region(const Peer& peer, std::string_view name) {
 RegionResult find_region(const Peer& peer, std::uint32_t index) {
   if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
   const std::shared_ptr<PeerCore>& core = peer.core();
+  HAWSER_TRY(not_forked(*core));
   if (core->is_self) {
     return own_region(
         core, [&](const backend::RegionEntry& entry) { return entry.index == index; },
@@ -169,7 +181,7 @@ Result<RemoteRange> Peer::region(std::uint32_t index) const {
 
 std::vector<std::string> Peer::region_names() const {
   std::vector<std::string> names;
-  if (!core_) return names;
+  if (!core_ || !agent::not_forked(*core_).ok()) return names;
   const auto add = [&](std::string_view name, std::uint32_t index) {
     names.push_back(name.empty() ? "#" + std::to_string(index) : std::string(name));
   };

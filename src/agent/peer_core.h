@@ -15,6 +15,7 @@
 #include <hawser/peer.h>
 
 #include "agent/card_store.h"
+#include "agent/fork_guard.h"
 #include "agent/region.h"
 #include "base/mutex.h"
 #include "base/spin.h"
@@ -96,7 +97,8 @@ struct PeerCore {
   const std::weak_ptr<Core> core;
   const std::string name;
   const base::Id128 incarnation;
-  bool is_self = false;  ///< Set before it is shared.
+  const std::uint32_t forks = watch_forks();  ///< When it was made.
+  bool is_self = false;                       ///< Set before it is shared.
   std::atomic<PeerState> state{PeerState::kKnown};
   /// Whether some path of it may move a small transfer before submit returns. A hint for submit, which has no lock yet.
   std::atomic<bool> moves_at_once{false};

@@ -412,6 +412,7 @@ Result<Plan> Agent::plan_read(const Peer& peer, const RangeTable& source, std::s
 
 std::string Agent::explain(const Plan& plan) const {
   if (!plan.core()) return "an empty plan: it was never made\n";
+  if (const Status forked = core_->not_forked("explain"); !forked.ok()) return forked.to_string() + "\n";
   return plan::explain(agent::route_of(*core_, *plan.core())) + agent::describe_paths(*core_, *plan.core());
 }
 

@@ -73,7 +73,7 @@ void QueueCore::hint(CompletionKind kind, std::uint64_t cookie) {
 }
 
 std::size_t QueueCore::poll(std::span<Completion> out) {
-  if (out.empty() || empty()) return 0;
+  if (out.empty() || empty() || is_forked()) return 0;
   lock_.lock();
   std::size_t taken = 0;
   std::size_t freed = 0;
@@ -102,6 +102,7 @@ std::size_t QueueCore::poll(std::span<Completion> out) {
 }
 
 int QueueCore::event_fd() {
+  if (is_forked()) return -1;
   lock_.lock();
   if (!std::exchange(event_wanted_, true) && count_ > 0) event_.signal();
   lock_.unlock();

@@ -16,6 +16,7 @@
 
 #include <hawser/completion.h>
 
+#include "agent/fork_guard.h"
 #include "base/events.h"
 #include "base/spin.h"
 
@@ -51,8 +52,12 @@ class QueueCore {
   void tell_of_room();
   static constexpr std::size_t kHints = 64;
 
+  /// In a child of the process that made it. Its lock may be held for ever there, and its descriptor is the parent's.
+  bool is_forked() const { return forks_ != forks_so_far(); }
+
   const std::weak_ptr<Core> core_;
   const std::size_t capacity_;
+  const std::uint32_t forks_ = watch_forks();
   base::SpinLock lock_;
   std::vector<Completion> ring_ HAWSER_GUARDED_BY(lock_);
   std::size_t head_ HAWSER_GUARDED_BY(lock_) = 0;

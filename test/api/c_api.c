@@ -149,6 +149,7 @@ int main(int argc, char** argv) {
   test_queues(&pair);
   test_atomics(&pair);
   test_files(&pair);
+  test_forks(&pair);
   test_wrong_use(&pair);
   close_pair(&pair);
   return verdict();

@@ -86,5 +86,6 @@ void test_news(const Pair* pair);
 void test_queues(const Pair* pair);
 void test_atomics(const Pair* pair);
 void test_files(const Pair* pair);
+void test_forks(const Pair* pair);
 void test_directories(void);
 void test_etcd(const char* endpoint);

@@ -25,6 +25,11 @@ AgentObject::~AgentObject() {
   (void)driver->driver.detach(agent);  // It may go on with others.
 }
 
+Status parents_handle(std::string_view call, std::string_view name) {
+  return invalid(call, "the " + std::string(name) + " handle is the parent's, and this is a forked child")
+      .with_advice("open what the child needs in the child");
+}
+
 namespace {
 
 using Texts = ConfigSources::Texts;

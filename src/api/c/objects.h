@@ -12,10 +12,19 @@
 #include <hawser/atomic.h>
 #include <hawser/driver.h>
 
+#include "agent/fork_guard.h"
 #include "api/c/call.h"
 #include "base/mutex.h"
 
 namespace hawser::api {
+
+/// What this process made. In a forked child it is the parent's, and only good to be released.
+struct OwnObject : Object {
+  bool is_parents() const { return forks_ != agent::forks_so_far(); }
+
+ private:
+  const std::uint32_t forks_ = agent::watch_forks();
+};
 
 /// A driver that several agents share. Its threads do not exist in a forked child, where it can only be left alone.
 struct SharedDriver {
@@ -29,7 +38,7 @@ struct SharedDriver {
   const int pid;
 };
 
-struct AgentObject final : Object {
+struct AgentObject final : OwnObject {
   static constexpr std::uint8_t kKind = 1;
   static constexpr std::string_view kName = "agent";
   AgentObject(std::shared_ptr<SharedDriver> its_driver, Agent its_agent)
@@ -40,28 +49,28 @@ struct AgentObject final : Object {
   Agent agent;
 };
 
-struct RegionObject final : Object {
+struct RegionObject final : OwnObject {
   static constexpr std::uint8_t kKind = 2;
   static constexpr std::string_view kName = "region";
   explicit RegionObject(Region its) : region(std::move(its)) {}
   Region region;
 };
 
-struct PeerObject final : Object {
+struct PeerObject final : OwnObject {
   static constexpr std::uint8_t kKind = 3;
   static constexpr std::string_view kName = "peer";
   explicit PeerObject(Peer its) : peer(std::move(its)) {}
   const Peer peer;
 };
 
-struct TableObject final : Object {
+struct TableObject final : OwnObject {
   static constexpr std::uint8_t kKind = 4;
   static constexpr std::string_view kName = "table";
   explicit TableObject(RangeTable its) : table(std::move(its)) {}
   const RangeTable table;
 };
 
-struct PlanObject final : Object {
+struct PlanObject final : OwnObject {
   static constexpr std::uint8_t kKind = 5;
   static constexpr std::string_view kName = "plan";
   PlanObject(Plan its, Peer its_peer) : plan(std::move(its)), peer(std::move(its_peer)) {}
@@ -69,42 +78,42 @@ struct PlanObject final : Object {
   const Peer peer;
 };
 
-struct TransferObject final : Object {
+struct TransferObject final : OwnObject {
   static constexpr std::uint8_t kKind = 6;
   static constexpr std::string_view kName = "transfer";
   explicit TransferObject(Transfer its) : transfer(std::move(its)) {}
   Transfer transfer;
 };
 
-struct QueueObject final : Object {
+struct QueueObject final : OwnObject {
   static constexpr std::uint8_t kKind = 7;
   static constexpr std::string_view kName = "queue";
   explicit QueueObject(CompletionQueue its) : queue(std::move(its)) {}
   CompletionQueue queue;
 };
 
-struct DirectoryObject final : Object {
+struct DirectoryObject final : OwnObject {
   static constexpr std::uint8_t kKind = 8;
   static constexpr std::string_view kName = "directory";
   explicit DirectoryObject(std::shared_ptr<Directory> its) : directory(std::move(its)) {}
   const std::shared_ptr<Directory> directory;
 };
 
-struct DriverObject final : Object {
+struct DriverObject final : OwnObject {
   static constexpr std::uint8_t kKind = 9;
   static constexpr std::string_view kName = "driver";
   explicit DriverObject(std::shared_ptr<SharedDriver> its) : driver(std::move(its)) {}
   const std::shared_ptr<SharedDriver> driver;
 };
 
-struct AtomicObject final : Object {
+struct AtomicObject final : OwnObject {
   static constexpr std::uint8_t kKind = 10;
   static constexpr std::string_view kName = "atomic";
   AtomicOp op;
 };
 
 /// What a user's function was asked for, while it runs.
-struct SegmentsObject final : Object {
+struct SegmentsObject final : OwnObject {
   static constexpr std::uint8_t kKind = 11;
   static constexpr std::string_view kName = "segments";
   base::Mutex mutex;
@@ -114,10 +123,14 @@ struct SegmentsObject final : Object {
 /// Empty where the options have none.
 SegmentProvider segments_of(const hawser_agent_options& options);
 
+Status parents_handle(std::string_view call, std::string_view name);
+
 /// The object behind one of c.h's handles.
 template <typename T, typename Handle>
 Result<Handles::Ref<T>> find(const char* call, Handle handle) {
-  return handles().find<T>(call, handle.id);
+  Result<Handles::Ref<T>> found = handles().find<T>(call, handle.id);
+  if (found && (*found)->is_parents()) return parents_handle(call, T::kName);
+  return found;
 }
 
 template <typename T, typename Handle>

@@ -118,6 +118,28 @@ TEST_F(Closing, ADroppedRegionInUseIsLetGoByTurns) {
   EXPECT_TRUE(sent.done());
 }
 
+// The same memory may be in several regions, and a device knows it by several keys: one of them goes, and what is under
+// way from another region must not feel it.
+TEST_F(Closing, ARegionOfMemoryThatOthersHaveWaitsForWhatIsUnderWayThere) {
+  ASSERT_TRUE(write());
+  Region twin = must(a_.add_region({.bytes = source_.bytes}));
+  const LocalRange from = source_.region.range(0, kArea);
+  const RemoteRange to = peer_.range("target", 0, kArea);
+  world_.with([](auto& fabric) { fabric.hold = true; });
+  Transfer sent = must(must(a_.plan_write(peer_, {&from, 1}, {&to, 1})).submit());
+  const Status busy = twin.close(0s);
+  EXPECT_EQ(busy.code(), Code::kTimedOut) << busy.to_string();
+  world_.with([](auto& fabric) {
+    fabric.hold = false;
+    fabric.deliver();
+  });
+  EXPECT_TRUE(poll_until({&a_, &b_}, [&] { return sent.done(); }));
+  EXPECT_TRUE(sent.status().ok()) << sent.status().to_string();
+  const Status closed = twin.close(20s);
+  EXPECT_TRUE(closed.ok()) << closed.to_string();
+  EXPECT_TRUE(write());
+}
+
 TEST_F(Closing, RegionsAreDroppedInUseWhileOthersTurn) {
   ASSERT_TRUE(write());
   const int before = world_.counts().mrs;

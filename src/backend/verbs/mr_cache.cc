@@ -15,6 +15,9 @@ constexpr std::size_t kEvictSteps = 128;
 /// first or second tells.
 constexpr int kNearbySteps = 16;
 
+/// Entries before one that are looked at for bytes in common; beyond there may be some.
+constexpr int kOverlapSteps = 128;
+
 /// Searches of one reader in the cache itself before it takes a snapshot.
 constexpr int kSearchesMax = 16;
 
@@ -51,13 +54,29 @@ void MrCache::add(std::shared_ptr<Registration> registration, std::uint64_t gene
   insert(registration, generation, true);
 }
 
-bool MrCache::remove(const Registration& registration) {
+bool MrCache::remove(const Registration& registration, std::uint64_t* found_before) {
   Dying dying;
   const base::MutexLock lock(mutex_);
   Entry* entry = entry_of(registration);
   if (entry == nullptr) return false;
+  const bool is_shared = found_before != nullptr && may_overlap(*entry);
   drop(*entry, &dying);
+  if (found_before != nullptr) *found_before = is_shared ? version_.load(std::memory_order_relaxed) : 0;
   return true;
+}
+
+bool MrCache::may_overlap(const Entry& entry) const {
+  const std::uintptr_t begin = entry.registration->address();
+  if (const auto next = std::next(entry.self); next != entries_.end() && next->first < entry.registration->end()) {
+    return true;
+  }
+  auto before = Entries::const_iterator(entry.self);
+  for (int steps = 0; before != entries_.begin(); ++steps) {
+    --before;
+    if (before->second.registration->end() > begin || steps == kOverlapSteps) return true;
+    if (begin - before->first >= longest_) break;  // Nor does any before it reach so far.
+  }
+  return false;
 }
 
 Result<MrCache::Registrations> MrCache::acquire(const Wanted& wanted) {

@@ -99,7 +99,9 @@ class MrCache {
   /// Lists what the caller keeps; it serves look-ups and those who acquire for this process's own use until `remove`.
   void add(std::shared_ptr<Registration> registration, std::uint64_t generation = 0) HAWSER_EXCLUDES(mutex_);
   /// Takes it out of the look-ups. It is deregistered when the last holder lets go. False: it was not listed.
-  bool remove(const Registration& registration) HAWSER_EXCLUDES(mutex_);
+  /// `found_before`: the version until which who looked for memory of others may have found this one, as they have
+  /// bytes in common; 0: nobody may.
+  bool remove(const Registration& registration, std::uint64_t* found_before = nullptr) HAWSER_EXCLUDES(mutex_);
 
   /// Registrations that cover the range, in order of address: one, unless it lies in several allocations. Holding them
   /// pins them. Peers' rights are exactly those asked for. Errors are the source's, repeated until failure_ttl is over.
@@ -164,6 +166,8 @@ class MrCache {
   std::size_t evict(std::uint64_t bytes_max, std::size_t count_max, std::size_t steps, Dying* dying)
       HAWSER_REQUIRES(mutex_);
   Entry* entry_of(const Registration& registration) HAWSER_REQUIRES(mutex_);
+  /// Whether others may have bytes in common with it.
+  bool may_overlap(const Entry& entry) const HAWSER_REQUIRES(mutex_);
   void changed() HAWSER_REQUIRES(mutex_);
   /// Good: none is remembered.
   Status known_failure(const Wanted& wanted) HAWSER_REQUIRES(mutex_);
@@ -189,12 +193,16 @@ class MrCache {
 /// time. Only the first few after each change go to the cache itself: a snapshot is worth making when it is used.
 ///
 /// It holds keys, not registrations, so that it keeps nothing alive: who posts holds what it posts from (its region),
-/// and lets go only when the work request has ended.
+/// and lets go only when the work request has ended. Where several are registered for the same memory, it may find
+/// another's: who ends that one asks `found_before`.
 ///
 /// Thread rule: one thread at a time. Lifetime: within the cache's.
 class MrReader {
  public:
   explicit MrReader(MrCache& cache) : cache_(cache) {}
+
+  /// Of what is found from now on, or later.
+  std::uint64_t version() const { return cache_.version_.load(std::memory_order_acquire); }
 
   /// Keys of the bytes at `address`: for all `size` of them, or for as many as one registration covers from there on
   /// (then ask again for the rest). No keys: nothing is registered there. `size` is not 0.

@@ -196,6 +196,33 @@ TEST_F(MrCacheTest, OwnedOnesServeLookUpsUntilTheyAreRemoved) {
   EXPECT_EQ(fake_->memories, 0) << "neither cache nor reader keeps it";
 }
 
+TEST_F(MrCacheTest, WhoIsRemovedIsToldWhetherOthersMayHaveFoundIt) {
+  MrCache& cache = this->cache();
+  MrReader reader(cache);
+  std::uint64_t found_before = 1;
+  const auto is_told_by = [&](const std::shared_ptr<Registration>& one) {
+    const std::uint64_t version = reader.version();
+    EXPECT_TRUE(cache.remove(*one, &found_before));
+    EXPECT_TRUE(found_before == 0 || (version < found_before && reader.version() >= found_before));
+    return found_before != 0;
+  };
+  const std::vector<std::shared_ptr<Registration>> apart = {host(0, 100), host(100, 100), host(200, 100)};
+  for (const auto& each : apart) cache.add(each);
+  EXPECT_FALSE(is_told_by(apart[1]));
+  const std::shared_ptr<Registration> large = host(0, 4096), twin = host(200, 100), within = host(1000, 10);
+  for (const auto& each : {large, twin, within}) cache.add(each);
+  EXPECT_TRUE(is_told_by(within)) << "it lies in a larger one";
+  EXPECT_TRUE(is_told_by(twin));
+  EXPECT_TRUE(is_told_by(large)) << "others lie in it";
+  EXPECT_FALSE(is_told_by(apart[2]));
+  std::vector<std::shared_ptr<Registration>> many;
+  cache.add(large);
+  for (std::uintptr_t i = 0; i < 1000; ++i) cache.add(many.emplace_back(host(i, 1)));
+  const std::shared_ptr<Registration> last = host(2000, 1);
+  cache.add(last);
+  EXPECT_TRUE(is_told_by(last)) << "what lies too far before it to be looked at";
+}
+
 TEST_F(MrCacheTest, AReaderTellsHowFarARegistrationReaches) {
   MrCache& cache = this->cache();
   const std::vector<std::shared_ptr<Registration>> regions = {host(0, 4096), host(4096, 4096), host(1000, 100)};

@@ -218,6 +218,12 @@ bool VerbsPath::has_number(std::uint32_t lane, std::uint32_t number) const {
                              [&](const auto& pair) { return pair->lane == lane && pair->qp.number() == number; });
 }
 
+bool VerbsPath::may_use(const KeysInUse& keys) const {
+  return std::ranges::any_of(pairs_, [&keys](const auto& pair) {
+    return &pair->qp.nic().cache == keys.cache && pair->qp.may_use(keys.address, keys.size, keys.before);
+  });
+}
+
 bool VerbsPath::send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) {
   if (state_ != PathState::kUp || !outgoing_.empty()) return false;
   if (messages_ != nullptr) return send_numbered(priority, head, body);

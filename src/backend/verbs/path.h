@@ -20,6 +20,7 @@
 #include "backend/stream/events.h"
 #include "backend/verbs/messages.h"
 #include "backend/verbs/queue_pair.h"
+#include "backend/verbs/regions.h"
 #include "proto/backoff.h"
 #include "proto/queue_pair.h"
 #include "proto/trial.h"
@@ -98,6 +99,8 @@ class VerbsPath final : public Path {
   /// Tells the control stream, whose heartbeats judge the peer and which sees no chunks, whether somebody waits for it.
   void tell_awaited(Instant now);
   bool has_number(std::uint32_t lane, std::uint32_t number) const;
+  /// Whether something that was posted may use them.
+  bool may_use(const KeysInUse& keys) const;
 
  private:
   struct Pair {

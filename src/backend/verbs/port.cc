@@ -295,8 +295,13 @@ bool VerbsPort::prepare_sleep() {
 }
 
 bool VerbsPort::region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) {
-  if (!parts_.regions->retire(index, generation)) {
-    *holder = "RDMA devices that are being told to forget it";
+  bool is_used = false;
+  const auto may_use = [&](const KeysInUse& keys) {
+    return is_used = std::ranges::any_of(paths_, [&keys](const auto& path) { return path->may_use(keys); });
+  };
+  if (!parts_.regions->retire(index, generation, may_use)) {
+    *holder = is_used ? "operations that are under way from other regions of the same memory"
+                      : "RDMA devices that are being told to forget it";
     return false;
   }
   const std::shared_ptr<const RegionEntry> entry = context_.regions.at(index);

@@ -161,6 +161,37 @@ TEST_F(GpuPair, C15_RegionsInOneAllocationShareItsRegistrationAndTheLastEndsIt) 
   EXPECT_EQ(a->regions->gpu(0).count(), 0u);
 }
 
+// Each allocation has a key for every choice of rights, and a chunk goes by any of them.
+TEST_F(GpuPair, ARegionWaitsForWhatGoesByItsKeyFromAnotherOfItsAllocation) {
+  start();
+  connect();
+  const Added ours = add(*a, a_gpu.data, 4096);
+  const Added other = add(*a, a_gpu.data + 8192, 4096, {DeviceKind::kCuda, 0}, Rights::kRead);
+  const Added elsewhere = add(*a, a_gpu.data + kAllocation, 4096);
+  fabric.hold = true;
+  const Piece piece[] = {{a_gpu.data, 0, 4096}};
+  ASSERT_EQ(submit(Operation::kWrite, piece, 1).taken, 1u);
+  std::string holder;
+  const auto is_quiet = [&](const Added& added) {
+    return a->port->region_quiet(added.entry->index, added.entry->generation, &holder);
+  };
+  EXPECT_TRUE(is_quiet(elsewhere)) << holder;
+  EXPECT_FALSE(a->regions->retire(other.entry->index, other.entry->generation)) << "that knows of no chunks";
+  EXPECT_FALSE(is_quiet(other));
+  EXPECT_NE(holder.find("other regions of the same memory"), std::string::npos) << holder;
+  ASSERT_EQ(submit(Operation::kWrite, piece, 2).taken, 1u);
+  fabric.deliver(1);
+  ASSERT_TRUE(run([&] { return is_done(1); }));
+  EXPECT_TRUE(outcome(1).ok()) << outcome(1).to_string();
+  EXPECT_TRUE(is_quiet(other)) << "what was posted since goes by another key: " << holder;
+  fabric.hold = false;
+  fabric.deliver();
+  ASSERT_TRUE(run([&] { return is_done(2); }));
+  EXPECT_TRUE(outcome(2).ok()) << outcome(2).to_string();
+  remove(*a, ours);
+  remove(*a, other);
+}
+
 TEST_F(GpuPair, C15_DescriptorsAndRegistrationsStayConstant) {
   start();
   const std::size_t descriptors = open_descriptors();

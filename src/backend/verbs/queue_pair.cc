@@ -387,6 +387,7 @@ QueuePair::Staged QueuePair::try_stage(const Chunk& chunk, const RemoteKey& remo
   const std::uint32_t requests_before = requests_;
   const std::size_t first_of_all = batch_.size();
   const std::size_t first_piece = pieces_.size();
+  const std::uint64_t keys_of = lane_.memory.version();
   from_gpu_ = false;
   bool fits = !free_.empty() && (words.count == 0 || add_words(words.all().first(words.count - 1u)));
   const std::size_t first = batch_.size();
@@ -407,6 +408,7 @@ QueuePair::Staged QueuePair::try_stage(const Chunk& chunk, const RemoteKey& remo
   }
   try_inline(chunk, first);
   const std::uint32_t slot = take_slot(chunk);
+  slots_[slot].keys_of = keys_of;
   slots_[slot].requests = number_requests(slot, first_of_all);
   if (words.count > 0) {
     ibv_send_wr& last = batch_.back();
@@ -506,6 +508,16 @@ Status QueuePair::view(const Piece& piece, QueuePairView* out) const {
   out->doorbell_record = raw.doorbell_record;
   out->doorbell = raw.doorbell;
   return {};
+}
+
+bool QueuePair::may_use(std::uintptr_t address, std::size_t size, std::uint64_t before) const {
+  const auto lies_there = [&](const Piece& piece) {
+    const auto at = reinterpret_cast<std::uintptr_t>(piece.local);
+    return at < address ? address - at < piece.size : at - address < size;
+  };
+  return std::ranges::any_of(slots_, [&](const Slot& slot) {
+    return slot.used && slot.keys_of < before && std::ranges::any_of(slot.flight.chunk.pieces, lies_there);
+  });
 }
 
 Completed QueuePair::on_message(const ibv_wc& wc, std::uint32_t low) {

@@ -142,12 +142,15 @@ class QueuePair {
   const QueuePairFlow& flow() const { return flow_; }
   /// Keys of this end for a piece, and where the send queue is. kUnsupported: the memory is not registered here.
   Status view(const Piece& piece, QueuePairView* out) const;
+  /// Whether something that is posted may have these bytes' keys as they were before this version of the look-ups.
+  bool may_use(std::uintptr_t address, std::size_t size, std::uint64_t before) const;
 
  private:
   struct Slot {
     Flight flight;
     std::uint32_t requests = 0;
     std::uint32_t to_tell = 0;  ///< Those that are signalled and did not end yet.
+    std::uint64_t keys_of = 0;  ///< Version of the look-ups that gave its keys, or an earlier one.
     bool failed = false;        ///< One of them came back with the queue pair's fault.
     bool used = false;
   };

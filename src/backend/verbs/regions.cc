@@ -100,7 +100,7 @@ Result<Regions::Registrations> Regions::register_gpu_memory(const Nics& nics, st
   for (std::size_t i = from; i < nics.all.size(); ++i) {
     auto one = nics.gpus[i]->acquire(wanted);
     if (!one) {
-      drop(std::move(made), from);
+      hide(nics, std::move(made), from);
       return one.error();
     }
     made.push_back(*std::move(one));
@@ -190,28 +190,41 @@ Status Regions::end_joining(const Key& key, const Joint& joint, Result<Registrat
     if (is_there && made) found->second.made.insert(found->second.made.end(), made->begin(), made->end());
   }
   if (!made) return made.error();
-  if (!is_there) drop(*std::move(made), joint.from);
+  if (!is_there) hide(*joint.nics, *std::move(made), joint.from);
   return {};
 }
 
-void Regions::drop(Registrations dying, std::size_t from) {
-  const std::shared_ptr<const Nics> all = nics();
-  for (std::size_t i = 0; i < dying.size(); ++i) {
-    if (dying[i]->gpu() >= 0) {
-      all->gpus[from + i]->release(*dying[i]);
-    } else if (all->is_first(from + i)) {
-      all->all[from + i]->cache.remove(*dying[i]);
+Regions::Hidden Regions::hide(const Nics& nics, Registrations made, std::size_t from) {
+  Hidden hidden{.made = std::move(made), .uses = {}};
+  for (std::size_t i = 0; i < hidden.made.size(); ++i) {
+    const Registration& one = *hidden.made[i];
+    MrCache& cache = nics.all[from + i]->cache;
+    std::uint64_t found_before = 0;
+    if (one.gpu() >= 0) {
+      nics.gpus[from + i]->release(one, &found_before);
+    } else if (nics.is_first(from + i)) {
+      cache.remove(one, &found_before);
     }
-    dying[i].reset();
+    if (found_before == 0) continue;
+    hidden.uses.push_back({.cache = &cache, .address = one.address(), .size = one.size(), .before = found_before});
   }
+  return hidden;
 }
 
-Regions::Registrations Regions::take(const Key& key) {
+Regions::Hidden Regions::take(const Key& key) {
+  if (auto known = hidden_.extract(key)) return std::move(known.mapped());
   const auto found = regions_.find(key);
   if (found == regions_.end()) return {};
   Registrations taken = std::move(found->second.made);
   regions_.erase(found);
-  return taken;
+  return hide(*nics_, std::move(taken));
+}
+
+Regions::Registrations Regions::take_unused(const Key& key, const IsUsed& is_used) {
+  Hidden taken = take(key);
+  if (taken.uses.empty() || (is_used && std::ranges::none_of(taken.uses, is_used))) return std::move(taken.made);
+  hidden_.emplace(key, std::move(taken));
+  return {};
 }
 
 std::unique_ptr<Regions::Retiring> Regions::start_retiring(Registrations& dying) {
@@ -220,8 +233,8 @@ std::unique_ptr<Regions::Retiring> Regions::start_retiring(Registrations& dying)
   auto retiring = std::make_unique<Retiring>();
   const auto held = std::make_shared<Registrations>(std::move(dying));
   try {
-    retiring->thread = std::thread([this, held, done = &retiring->done] {
-      drop(std::move(*held));
+    retiring->thread = std::thread([held, done = &retiring->done] {
+      held->clear();
       done->store(true);
     });
   } catch (const std::system_error&) {
@@ -231,7 +244,7 @@ std::unique_ptr<Regions::Retiring> Regions::start_retiring(Registrations& dying)
   return retiring;
 }
 
-bool Regions::retire(std::uint32_t index, std::uint32_t generation) {
+bool Regions::retire(std::uint32_t index, std::uint32_t generation, const IsUsed& is_used) {
   const Key key{index, generation};
   Registrations dying;
   std::unique_ptr<Retiring> over;
@@ -247,7 +260,8 @@ bool Regions::retire(std::uint32_t index, std::uint32_t generation) {
     } else if (ending_.contains(key)) {
       return false;
     } else {
-      dying = take(key);
+      dying = take_unused(key, is_used);
+      if (hidden_.contains(key)) return false;
       auto started = start_retiring(dying);
       if (started != nullptr) {
         retiring_.emplace(key, std::move(started));
@@ -258,7 +272,7 @@ bool Regions::retire(std::uint32_t index, std::uint32_t generation) {
   }
   if (over != nullptr) over->thread.join();
   if (dying.empty()) return true;
-  drop(std::move(dying));
+  dying.clear();
   const base::MutexLock lock(mutex_);
   ending_.erase(key);
   return true;
@@ -269,7 +283,7 @@ void Regions::remove(std::uint32_t index, std::uint32_t generation) {
   std::unique_ptr<Retiring> retiring;
   {
     const base::MutexLock lock(mutex_);
-    dying = take({index, generation});
+    dying = take({index, generation}).made;
     const auto found = retiring_.find({index, generation});
     if (found != retiring_.end()) {
       retiring = std::move(found->second);
@@ -277,7 +291,6 @@ void Regions::remove(std::uint32_t index, std::uint32_t generation) {
     }
   }
   if (retiring != nullptr) retiring->thread.join();
-  drop(std::move(dying));
 }
 
 Regions::~Regions() {

@@ -42,8 +42,18 @@ struct RegionsOptions {
   std::function<int(std::uintptr_t address, std::size_t size)> node_of = numa_node_of;
 };
 
+/// Work requests with keys that were looked up before may use a registration of these bytes.
+struct KeysInUse {
+  const MrCache* cache = nullptr;  ///< Its device's.
+  std::uintptr_t address = 0;
+  std::size_t size = 0;
+  std::uint64_t before = 0;  ///< MrReader::version.
+};
+
 class Regions {
  public:
+  using IsUsed = std::function<bool(const KeysInUse&)>;
+
   Regions(std::vector<std::shared_ptr<Nic>> nics, RegionsOptions options);
   ~Regions();
 
@@ -51,8 +61,10 @@ class Regions {
   /// the memory is not of the device that the region says; kUnsupported where GPU memory is not reached.
   Result<std::string> add(const RegionEntry& region) HAWSER_EXCLUDES(mutex_);
   /// As `remove`, but a large region is left to a thread of its own. True: nothing touches the memory any more; false:
-  /// ask again later, as another thread is still at it, too.
-  bool retire(std::uint32_t index, std::uint32_t generation) HAWSER_EXCLUDES(mutex_);
+  /// ask again later, as another thread is still at it, too. Where other regions have the same memory, what is under
+  /// way from them may use this one's keys: the lane alone knows, and such a region stays until it says by `is_used`,
+  /// called under a lock, that nothing does.
+  bool retire(std::uint32_t index, std::uint32_t generation, const IsUsed& is_used = {}) HAWSER_EXCLUDES(mutex_);
   /// Deregisters it: when this returns, no device touches the memory for peers any more, unless another region shares
   /// its registration.
   void remove(std::uint32_t index, std::uint32_t generation) HAWSER_EXCLUDES(mutex_);
@@ -107,17 +119,25 @@ class Regions {
     std::thread thread;
   };
 
+  /// Registrations that look-ups find no more.
+  struct Hidden {
+    Registrations made;
+    std::vector<KeysInUse> uses;
+  };
   /// Those of the NICs from `from` on.
-  void drop(Registrations dying, std::size_t from = 0) HAWSER_EXCLUDES(mutex_);
+  static Hidden hide(const Nics& nics, Registrations made, std::size_t from = 0);
   /// What was registered, which is listed no more; empty: nothing is.
-  Registrations take(const Key& key) HAWSER_REQUIRES(mutex_);
+  Hidden take(const Key& key) HAWSER_REQUIRES(mutex_);
+  /// The same, to be deregistered now; empty also where something may use it.
+  Registrations take_unused(const Key& key, const IsUsed& is_used) HAWSER_REQUIRES(mutex_);
   /// Leaves a large region to a thread; null: what is `dying` is the caller's still.
   std::unique_ptr<Retiring> start_retiring(Registrations& dying);
 
   const RegionsOptions options_;
   mutable base::Mutex mutex_;
   std::map<Key, std::unique_ptr<Retiring>> retiring_ HAWSER_GUARDED_BY(mutex_);
-  std::set<Key> ending_ HAWSER_GUARDED_BY(mutex_);  ///< That a caller of `retire` deregisters now.
+  std::set<Key> ending_ HAWSER_GUARDED_BY(mutex_);          ///< That a caller of `retire` deregisters now.
+  std::map<Key, Hidden> hidden_ HAWSER_GUARDED_BY(mutex_);  ///< That wait until nothing uses their keys.
   std::shared_ptr<const Nics> nics_ HAWSER_GUARDED_BY(mutex_);
   std::map<Key, Region> regions_ HAWSER_GUARDED_BY(mutex_);
   base::Mutex ranking_;

@@ -78,7 +78,7 @@ Result<std::shared_ptr<Registration>> GpuRegistrations::acquire(const Wanted& wa
   return made.registration;
 }
 
-void GpuRegistrations::release(const Registration& registration) {
+void GpuRegistrations::release(const Registration& registration, std::uint64_t* found_before) {
   std::shared_ptr<Registration> dying;  // Deregistered after the lock is released.
   {
     const base::MutexLock lock(mutex_);
@@ -89,7 +89,7 @@ void GpuRegistrations::release(const Registration& registration) {
     dying = std::move(place->second.registration);
     shared_.erase(place);
   }
-  nic_->cache.remove(*dying);
+  nic_->cache.remove(*dying, found_before);
 }
 
 std::size_t GpuRegistrations::count() const {

@@ -33,8 +33,8 @@ class GpuRegistrations {
 
   /// One registration that covers the range, listed in the port's cache. Errors: GpuMemory::make_one's.
   Result<std::shared_ptr<Registration>> acquire(const Wanted& wanted) HAWSER_EXCLUDES(making_, mutex_);
-  /// Of what acquire gave, once for each time.
-  void release(const Registration& registration) HAWSER_EXCLUDES(mutex_);
+  /// Of what acquire gave, once for each time. `found_before`: as of MrCache::remove.
+  void release(const Registration& registration, std::uint64_t* found_before = nullptr) HAWSER_EXCLUDES(mutex_);
   /// Registrations that regions use now.
   std::size_t count() const HAWSER_EXCLUDES(mutex_);
   /// Of the segments; all zero where there is no provider.

@@ -100,7 +100,9 @@ Duration Engine::nap() const {
   for (const auto& [token, closing] : closings_) {
     if (!closing.acks.empty()) return kWatchNap;
   }
-  return closings_.empty() && waiting_.empty() && requests_.empty() && replies_.empty() ? kIdleNap : kTick;
+  const bool is_idle =
+      closings_.empty() && waiting_.empty() && requests_.empty() && replies_.empty() && parting_.empty();
+  return is_idle ? kIdleNap : kTick;
 }
 
 bool Engine::serve() {
@@ -111,6 +113,7 @@ bool Engine::serve() {
   busy = send_requests() || busy;
   busy = send_replies() || busy;
   busy = look_at_closings() || busy;
+  busy = look_at_parting() || busy;
   return look_at_watched() || busy;
 }
 

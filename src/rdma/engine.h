@@ -34,6 +34,8 @@
 HAWSER_NAMESPACE_BEGIN
 namespace rdma {
 
+class Engine;
+
 /// Registered memory. Its owner goes only once nobody touches it.
 struct MemoryCore {
   MemoryCore() = default;
@@ -44,9 +46,10 @@ struct MemoryCore {
   std::span<std::byte> bytes;
   bool writable = true;
   Device device;
-  std::uint64_t engine = 0;  ///< Whose agent knows `region`.
-  pid_t opener = 0;          ///< A fork of it leaves all as it is.
-  Region region;             ///< None for no bytes.
+  std::uint64_t engine = 0;      ///< Whose agent knows `region`.
+  std::weak_ptr<Engine> keeper;  ///< The same, for what cannot end at once.
+  pid_t opener = 0;              ///< A fork of it leaves all as it is.
+  Region region;                 ///< None for no bytes.
   std::shared_ptr<const void> owner;
 };
 
@@ -100,6 +103,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void end_wait() { waiters_.fetch_sub(1, std::memory_order_relaxed); }
   /// For who stops waiting before the end: the backend's thread moves the agent on again, at once.
   void take_over() { wake_.signal(); }
+  /// Takes a region that does not close yet, and lets `owner` go once it has. False: this backend has ended.
+  bool let_go_later(Region& region, std::shared_ptr<const void> owner);
   /// Of a batch that has ended: nothing is kept for it any more.
   void ended(std::uint64_t serial);
   void cancelled(BatchCore& batch);
@@ -124,6 +129,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
   struct Closing {
     std::shared_ptr<Owned> owned;
     std::vector<Ack> acks;
+  };
+  struct Parting {
+    Region region;
+    std::shared_ptr<const void> owner;
   };
   struct PendingReply {
     Peer peer;
@@ -172,7 +181,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool look_at_closing(const std::shared_ptr<Owned>& owned);
   bool look_at_closings();
   void acknowledge(const Ack& ack, const Status& status);
+  bool look_at_parting();
   void end_all(const Batches& batches, std::vector<std::shared_ptr<Owned>>& buffers, Instant until);
+  void end_parting(Instant until);
 
   Agent& agent_;
   const BackendOptions options_;
@@ -204,6 +215,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::deque<PendingReply> replies_ HAWSER_GUARDED_BY(mutex_);
   /// By their tokens. With those of `owned_` at most buffers_max.
   std::unordered_map<base::Id128, Closing> closings_ HAWSER_GUARDED_BY(mutex_);
+  std::vector<Parting> parting_ HAWSER_GUARDED_BY(mutex_);
+  bool is_over_ HAWSER_GUARDED_BY(mutex_) = false;                        ///< Nobody looks at `parting_` any more.
   std::unordered_map<base::Id128, bool> near_ HAWSER_GUARDED_BY(mutex_);  ///< By the peer's incarnation.
   std::map<std::uint64_t, std::shared_ptr<Owned>> owned_ HAWSER_GUARDED_BY(mutex_);
   std::unordered_map<base::Id128, std::shared_ptr<Owned>> by_token_ HAWSER_GUARDED_BY(mutex_);

@@ -16,17 +16,53 @@ constexpr Duration kPatience = std::chrono::seconds(5);
 
 Duration left_until(Instant until) { return std::max(Duration::zero(), until - Clock::steady().now()); }
 
-}  // namespace
-
-// Peers reach this memory as buffers only, which keep it, and operations keep it as well: there is nobody to wait for.
-MemoryCore::~MemoryCore() {
-  if (bytes.empty() || opener != ::getpid() || region.close(Duration::zero()).ok()) return;
+/// Where the region does not close: for good. Somebody may still touch the memory, so its owner must never go.
+void keep_for_ever(std::shared_ptr<const void> owner) {
   if (owner) (void)new std::shared_ptr<const void>(std::move(owner));
 }
 
+/// A device may take its time to forget a region, and operations on the same memory may go by its key: who lets the
+/// memory go does not wait for that.
+void end(Region& region, const std::weak_ptr<Engine>& keeper, std::shared_ptr<const void> owner) {
+  if (region.close(Duration::zero()).ok()) return;
+  const std::shared_ptr<Engine> its = keeper.lock();
+  if (its != nullptr && its->let_go_later(region, owner)) return;
+  if (!region.close(kPatience).ok()) keep_for_ever(std::move(owner));
+}
+
+}  // namespace
+
+// Peers reach this memory as buffers only, which keep it, and operations keep it as well.
+MemoryCore::~MemoryCore() {
+  if (!bytes.empty() && opener == ::getpid()) end(region, keeper, std::move(owner));
+}
+
 Owned::~Owned() {
-  if (region.core() == nullptr || memory.core()->opener != ::getpid() || region.close(Duration::zero()).ok()) return;
-  (void)new LocalMemory(memory);  // Somebody may still touch the memory: it must never go.
+  if (region.core() == nullptr || memory.core()->opener != ::getpid()) return;
+  end(region, memory.core()->keeper, memory.core());
+}
+
+bool Engine::let_go_later(Region& region, std::shared_ptr<const void> owner) {
+  {
+    const base::MutexLock lock(mutex_);
+    if (is_over_) return false;
+    parting_.push_back({.region = std::move(region), .owner = std::move(owner)});
+  }
+  wake_.signal();
+  return true;
+}
+
+bool Engine::look_at_parting() {
+  std::vector<Parting> some;
+  {
+    const base::MutexLock lock(mutex_);
+    some.swap(parting_);
+  }
+  if (some.empty()) return false;
+  const bool moved = std::erase_if(some, [](Parting& each) { return each.region.close(Duration::zero()).ok(); }) > 0;
+  const base::MutexLock lock(mutex_);
+  std::ranges::move(some, std::back_inserter(parting_));
+  return moved;
 }
 
 Result<std::shared_ptr<BatchCore>> Engine::release(const RemoteBuffer& buffer, Duration timeout) {
@@ -133,7 +169,13 @@ void Engine::stop() {
     by_token_.clear();
     replies_.clear();
   }
-  end_all(batches, buffers, Clock::steady().now() + kPatience);
+  const Instant until = Clock::steady().now() + kPatience;
+  end_all(batches, buffers, until);
+  for (auto* each : {&waiting, &watched}) each->clear();
+  requests.clear();
+  batches.clear();
+  buffers.clear();
+  end_parting(until);
 }
 
 // All are told to end before any is waited for, so that many that are held take no longer than one.
@@ -152,6 +194,18 @@ void Engine::end_all(const Batches& batches, std::vector<std::shared_ptr<Owned>>
     if (!batch->done()) (void)new std::shared_ptr<BatchCore>(batch);  // What it uses must never go.
   }
   for (const auto& owned : buffers) (void)owned->region.close(left_until(until));
+}
+
+void Engine::end_parting(Instant until) {
+  std::vector<Parting> rest;
+  {
+    const base::MutexLock lock(mutex_);
+    is_over_ = true;
+    rest.swap(parting_);
+  }
+  for (Parting& each : rest) {
+    if (!each.region.close(left_until(until)).ok()) keep_for_ever(std::move(each.owner));
+  }
 }
 
 }  // namespace rdma

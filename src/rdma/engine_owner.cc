@@ -72,6 +72,7 @@ Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared
   core->writable = writable;
   core->device = device;
   core->engine = number_;
+  core->keeper = weak_from_this();
   core->opener = opener_;
   if (!bytes.empty()) {
     // Peers reach it only as a buffer, which is a region of its own.

@@ -33,19 +33,29 @@ BatchCore::BatchCore(std::weak_ptr<Engine> its_engine, std::uint64_t its_serial,
 BatchCore::~BatchCore() = default;
 
 void BatchCore::settle(std::size_t index, Outcome outcome) {
-  std::vector<std::pair<std::shared_ptr<BellCore>, std::uint64_t>> bells;
   Item remains;
-  bool is_last = false;
   {
     const base::MutexLock lock(mutex_);
     Item& item = items_[index];
-    if (item.final) return;
-    item.final = true;
+    if (item.settled) return;
+    item.settled = true;
     item.outcome = std::move(outcome);
     if (item.is_atomic && item.outcome.status.ok() && item.op.local.valid()) {
       std::memcpy(item.op.local.bytes().data(), &item.outcome.previous, sizeof(item.outcome.previous));
     }
-    if (item.waiters == 0) remains = take_remains(item);
+    if (item.waiters > 0) return;  // The last of them ends it.
+    remains = take_remains(item);
+  }
+  finish(index, std::move(remains));
+}
+
+void BatchCore::finish(std::size_t index, Item remains) {
+  remains = {};
+  std::vector<std::pair<std::shared_ptr<BellCore>, std::uint64_t>> bells;
+  bool is_last = false;
+  {
+    const base::MutexLock lock(mutex_);
+    items_[index].final = true;
     is_last = --open_ == 0;
     if (is_last) bells = std::exchange(bells_, {});
     changed_.notify_all();
@@ -70,7 +80,7 @@ bool BatchCore::look(std::size_t index) {
     const base::MutexLock lock(mutex_);
     const Item& item = items_[index];
     if (item.final) return true;
-    if (!item.posted || !item.transfer.done()) return false;
+    if (item.settled || !item.posted || !item.transfer.done()) return false;
     outcome = {.status = item.transfer.status(), .bytes = item.transfer.bytes()};
   }
   settle(index, std::move(outcome));
@@ -105,7 +115,6 @@ bool BatchCore::await(std::size_t index, Instant until) {
 
 void BatchCore::wait_for(std::size_t index, Instant until) {
   Transfer* transfer = nullptr;
-  Item remains;
   {
     const base::MutexLock lock(mutex_);
     Item& item = items_[index];
@@ -124,9 +133,14 @@ void BatchCore::wait_for(std::size_t index, Instant until) {
     its->end_wait();
     if (!transfer->done()) its->take_over();
   }
-  const base::MutexLock lock(mutex_);
-  Item& item = items_[index];
-  if (--item.waiters == 0 && item.final) remains = take_remains(item);
+  Item remains;
+  {
+    const base::MutexLock lock(mutex_);
+    Item& item = items_[index];
+    if (--item.waiters > 0 || !item.settled) return;
+    remains = take_remains(item);
+  }
+  finish(index, std::move(remains));
 }
 
 Status BatchCore::wait(Duration timeout) {
@@ -173,7 +187,7 @@ void BatchCore::cancel() {
   {
     const base::MutexLock lock(mutex_);
     for (Item& item : items_) {
-      if (item.final) continue;
+      if (item.settled) continue;
       if (item.posted) {
         item.transfer.cancel();
       } else {

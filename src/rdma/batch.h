@@ -3,7 +3,8 @@
 // BatchCore: operations submitted together, each ending once with an outcome of its own. BellCore: who is told of it.
 //
 // Whoever sees an operation's end first settles it: the waiter, the submitter or the engine's thread. What an operation
-// uses (memory, plan, transfer) is kept until it has ended and nobody waits on it.
+// uses (memory, plan, transfer) is kept until then, and while somebody waits on it. It has ended once that is let go:
+// who is told of the end has his memory to himself.
 //
 // Thread rule: thread-safe. Its mutex is never held while the engine's is taken, nor while owners of memory are let go.
 
@@ -47,7 +48,8 @@ struct Item {
   bool posted = false;     ///< `transfer` is one.
   unsigned waiters = 0;    ///< Threads that wait on `transfer`, which stays while there are any.
   bool cancelled = false;  ///< Asked for before it was posted.
-  bool final = false;
+  bool settled = false;    ///< The outcome is known.
+  bool final = false;      ///< And nothing is kept any more.
   Outcome outcome;
 };
 
@@ -64,11 +66,11 @@ class BatchCore {
   void settle(std::size_t index, Outcome outcome);
   /// Settles it when its transfer has ended. True: it has ended.
   bool look(std::size_t index);
-  /// Runs `work` on an operation that has not ended, with the mutex held.
+  /// Runs `work` on an operation that is not settled, with the mutex held.
   template <typename Work>
   void with(std::size_t index, Work&& work) {
     const base::MutexLock lock(mutex_);
-    if (!items_[index].final) work(items_[index]);
+    if (!items_[index].settled) work(items_[index]);
     changed_.notify_all();
   }
 
@@ -84,8 +86,10 @@ class BatchCore {
   /// False: it did not end until `until`.
   bool await(std::size_t index, Instant until);
   void wait_for(std::size_t index, Instant until);
-  /// What an ended operation kept, for the caller to drop without the mutex: its slot is free for another then.
+  /// What a settled operation kept, for `finish`: its slot is free for another then.
   static Item take_remains(Item& item);
+  /// Lets it go without the mutex, and tells the end.
+  void finish(std::size_t index, Item remains);
 
   const std::size_t size_;
   mutable base::Mutex mutex_;

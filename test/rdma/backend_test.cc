@@ -312,6 +312,35 @@ TEST_P(RdmaBackend, ABellTellsOfEndsOnce) {
   finish();
 }
 
+TEST_P(RdmaBackend, WhatABatchKeptIsLetGoBeforeItsEndIsTold) {
+  auto theirs = filled(64 * 1024, 1), ours = filled(64 * 1024, 2);
+  const RemoteBuffer buffer = sent(owner.backend->request_buffer(1, owner.memory(theirs)).value());
+  Bell bell = Bell::open().value();
+  constexpr int kBatches = 300;
+  int kept = 0;
+  for (int i = 0; i < kBatches; ++i) {
+    auto alive = std::make_shared<int>(1);
+    const std::weak_ptr<int> watch = alive;
+    const Batch batch = user.backend
+                            ->submit({{.type = OpType::kReadIntoLocal,
+                                       .local = user.backend->local_memory(ours, std::move(alive)).value(),
+                                       .remote = buffer}},
+                                     kLong)
+                            .value();
+    const bool will_ring = i % 2 == 0 && batch.tell(bell, 1);
+    for (const Instant until = Clock::steady().now() + kLong; Clock::steady().now() < until;) {
+      if (will_ring ? !bell.take().empty() : batch.done()) break;
+      if (!user.driver) (void)user.backend->serve();
+      (void)user.agent.poll();
+      (void)owner.agent.poll();
+    }
+    ASSERT_TRUE(batch.done());
+    kept += watch.expired() ? 0 : 1;
+  }
+  EXPECT_EQ(kept, 0);
+  finish();
+}
+
 TEST_P(RdmaBackend, ACancelledBatchEndsAndALostHandleRunsOn) {
   auto theirs = filled(1 << 20, 1), ours = filled(1 << 20, 2);
   const RemoteBuffer buffer = sent(owner.backend->request_buffer(1, owner.memory(theirs)).value());

@@ -179,7 +179,7 @@ atexit.register(_leave)
 
 # Memory. Registrations are kept as long as the object that was given lives, so that using it again costs a look-up.
 
-_registered: dict = {}  # id(object) -> (weak reference, address, size, engine, RdmaMemory)
+_registered: dict = {}  # id(object) -> (weak reference, address, size, whether writable, engine, RdmaMemory)
 
 
 class _Memory:
@@ -223,15 +223,16 @@ def _local(engine: _Engine, data: Any) -> Tuple[Any, Any]:
     memory = _Memory(data)
     key = id(data)
     known = _registered.get(key)
-    if known is not None and known[0]() is data and known[1:4] == (memory.address, memory.size, engine):
-        return known[4], memory.keep
+    is_as = (memory.address, memory.size, memory.writable, engine)
+    if known is not None and known[0]() is data and known[1:5] == is_as:
+        return known[5], memory.keep
     try:
         reference = weakref.ref(data, lambda gone: _forget(key, gone))
     except TypeError:  # Such as bytearray: registered for this use alone.
         return memory.registered(engine, memory.keep), memory.keep
     # Without an owner: the entry goes before the object's memory does, and operations keep that themselves.
     made = memory.registered(engine, None)
-    _registered[key] = (reference, memory.address, memory.size, engine, made)
+    _registered[key] = (reference, *is_as, made)
     return made, memory.keep
 
 

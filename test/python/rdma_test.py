@@ -385,6 +385,36 @@ def test_c14_memory_is_registered_once_while_it_lives(far):
     eventually(lambda: rdma.agent().counters()["regions"] == before - 1)
 
 
+def test_memory_is_what_it_is_now_not_what_it_was_when_it_was_first_used(far):
+    buffer = far(make, 4096, 1)
+    memory = numpy.zeros(4096, numpy.uint8)
+    memory.flags.writeable = False
+    buffer.write_from(memory).get()
+    memory.flags.writeable = True
+    buffer.read_into(memory).get()
+    memory[:] = 7
+    memory.flags.writeable = False
+    with pytest.raises(hawser.DeniedError):
+        buffer.read_into(memory).get()
+    assert (memory == 7).all()
+
+
+def test_memory_is_the_callers_again_once_a_wait_is_over(far):
+    buffer = far(make, 64 << 10, 1)
+    for _ in range(500):
+        memory = bytearray(64 << 10)
+        buffer.read_into(memory, timeout=LONG).get()
+        memory.append(1)  # A BufferError while somebody holds its bytes.
+
+    async def work():
+        for _ in range(500):
+            memory = bytearray(64 << 10)
+            await buffer.read_into(memory, timeout=LONG)
+            memory.append(1)
+
+    asyncio.run(work())
+
+
 def test_c22_the_backend_that_is_reported_is_the_one_that_moved(far):
     buffer = far(make, 1 << 20)
     assert buffer.backend == far.backend

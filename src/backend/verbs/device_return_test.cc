@@ -143,6 +143,56 @@ TEST_F(DeviceReturn, ItHasAllRegionsThatAreThereAndThoseThatComeAndGo) {
   EXPECT_EQ(fabric.bytes_pinned, pinned);
 }
 
+// What is gone has its place among the ports for good, and must not be in the way of what is there.
+TEST_F(DeviceReturn, RegionsAreAddedWhereOneIsGoneAndOnceItIsBack) {
+  start({"mock0", "mock2"}, {"mock1", "mock3"});
+  connect();
+  const auto added = [&](Side& side) {
+    RegionEntry entry;
+    entry.key = {7, 9};
+    entry.base = side.memory.data();
+    entry.size = side.memory.size();
+    entry.rights = Rights::kReadWrite;
+    auto made = *side.table.add(std::move(entry));
+    const Result<std::string> extra = side.regions->add(*made);
+    EXPECT_TRUE(extra.has_value()) << extra.error().to_string();
+    return std::pair(made, extra ? *extra : std::string());
+  };
+  const auto ours = added(*a);
+  lose(*b, "mock1");
+  const auto between = added(*b);
+  region = between.first;
+  binding = bind(*region, between.second);
+  for (std::uint64_t i = 1; i < 4; ++i) move(i);
+  return_to(*b, "mock1");
+  meet_again();
+  const auto after = added(*b);
+  for (const auto& each : {between, after}) {
+    region = each.first;
+    binding = bind(*region, b->regions->told(*region));
+    for (std::uint64_t i = 4; i < 8; ++i) move(10 * region->index + i);
+    std::string holder;
+    b->table.close(region->index, region->generation);
+    EXPECT_TRUE(b->port->region_quiet(region->index, region->generation, &holder)) << holder;
+  }
+  std::string holder;
+  EXPECT_TRUE(a->port->region_quiet(ours.first->index, ours.first->generation, &holder)) << holder;
+}
+
+TEST_F(DeviceReturn, APathThatIsOpenedMeanwhileDoesWithoutIt) {
+  start({"mock0", "mock2"}, {"mock1", "mock3"});
+  connect();
+  lose(*a, "mock0");
+  lose(*b, "mock3");
+  meet_again();
+  ASSERT_TRUE(run_slow([&] { return b->ups == 2; }));
+  binding = bind(*region, b->extra);
+  move(1);
+  exchange(100, 100, [](auto&) {});
+  EXPECT_GT(by_queue_pair(to_b), 0u) << to_b->describe();
+  EXPECT_EQ(to_b->counters().queue_pairs.size(), 1u) << to_b->describe();
+}
+
 TEST_F(DeviceReturn, OneThatIsSilentForAMomentIsNotOpenedTwice) {
   start();
   connect();

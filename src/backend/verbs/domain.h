@@ -64,6 +64,7 @@ class Domain {
   void sweep();
   /// The kernel has taken the device away, and ended all that was made on it, although ending it fails from now on.
   void mark_removed(bool is_removed) { is_removed_.store(is_removed, std::memory_order_release); }
+  bool is_removed() const { return is_removed_.load(std::memory_order_acquire); }
   /// Not good while something that could not be ended lets somebody at some of these bytes: the device, and the error.
   Status still_open(std::uintptr_t address, std::size_t size);
 

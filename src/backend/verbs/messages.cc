@@ -34,7 +34,7 @@ Result<std::unique_ptr<Messages>> Messages::open(std::span<const std::unique_ptr
   std::unique_ptr<Messages> made(new Messages(slots, more, events, path));
   const std::size_t size = made->memory_size();
   for (const auto& lane : lanes) {
-    if (lane->is_gone) {
+    if (lane->is_away()) {
       made->registered_.emplace_back(nullptr, nullptr);  // No queue pair is made there.
       continue;
     }

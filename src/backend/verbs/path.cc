@@ -43,18 +43,18 @@ Result<Binding*> VerbsPath::bind(const RemoteRegionRef& region) {
         .because(keys.error());
   }
   // Ports that came later have keys in newer cards alone, and such a card may be on its way.
-  const auto is_reached = [&keys](const auto& pair) { return pair->remote < keys->size(); };
-  if (!pairs_.empty() && std::ranges::none_of(pairs_, is_reached)) {
+  auto made = std::make_unique<VerbsBinding>();
+  made->size = region.size;
+  made->rights = region.rights;
+  made->keys = *std::move(keys);
+  made->told = region.extra.size();
+  if (!pairs_.empty() && std::ranges::none_of(pairs_, [&](const auto& pair) { return made->has_key(pair->remote); })) {
     bindings_.erase({region.index, region.generation});
     return Status(Code::kUnsupported,
                   base::format("the card of {} has no keys of region {} for the ports in use", name_, region.index))
         .with_scope(Scope::kPath);
   }
-  binding = std::make_unique<VerbsBinding>();
-  binding->size = region.size;
-  binding->rights = region.rights;
-  binding->keys = *std::move(keys);
-  binding->told = region.extra.size();
+  binding = std::move(made);
   return binding.get();
 }
 
@@ -67,7 +67,7 @@ std::uint64_t VerbsPath::rail_speed(std::uint32_t lane, std::uint32_t remote) co
 
 bool VerbsPath::is_reached(const VerbsBinding& binding) const {
   return ready_ == 0 || std::ranges::any_of(pairs_, [&binding](const auto& pair) {
-           return pair->machine.is_ready() && pair->remote < binding.keys.size();
+           return pair->machine.is_ready() && binding.has_key(pair->remote);
          });
 }
 
@@ -75,7 +75,7 @@ VerbsPath::Pair* VerbsPath::best_pair(const Chunk& chunk, const VerbsBinding& bi
   static_assert(wire::kPairsMax <= 64);
   if (pairs_.size() == 1) {  // Most paths have no choice.
     Pair& only = *pairs_.front();
-    const bool fits = *passed == 0 && only.machine.is_ready() && only.remote < binding.keys.size();
+    const bool fits = *passed == 0 && only.machine.is_ready() && binding.has_key(only.remote);
     *passed = 1;
     return fits ? &only : nullptr;
   }
@@ -85,7 +85,7 @@ VerbsPath::Pair* VerbsPath::best_pair(const Chunk& chunk, const VerbsBinding& bi
   const bool is_known = std::ranges::all_of(pairs_, [](const auto& pair) { return pair->mbit_per_s > 0; });
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
     const Pair& pair = *pairs_[i];
-    if ((*passed >> i & 1) != 0 || !pair.machine.is_ready() || pair.remote >= binding.keys.size()) continue;
+    if ((*passed >> i & 1) != 0 || !pair.machine.is_ready() || !binding.has_key(pair.remote)) continue;
     const auto bytes = static_cast<double>(pair.qp.bytes_posted() + chunk.bytes);
     const std::pair cost(pair.qp.distance(chunk), is_known ? bytes / static_cast<double>(pair.mbit_per_s) : bytes);
     if (best != pairs_.size() && cost >= best_cost) continue;

@@ -47,6 +47,7 @@ class VerbsBinding final : public Binding {
   Rights rights = Rights::kNone;
   std::vector<RemoteKey> keys;  ///< By the peer's port.
   std::size_t told = 0;         ///< Bytes of the card that they are from.
+  bool has_key(std::uint32_t port) const { return port < keys.size() && keys[port] != RemoteKey(); }
 };
 
 class VerbsPath final : public Path {
@@ -133,6 +134,7 @@ class VerbsPath final : public Path {
   void on_ports(const wire::RdmaPorts& ports, Instant now);
   void update_ports(const wire::RdmaPorts& ports);
   wire::RdmaPorts told_ports() const;
+  bool is_away(std::size_t lane) const { return were_away_[lane] || shared_.lanes[lane]->is_away(); }
   bool choose_pairs(const wire::RdmaPorts& told);
   void on_connect(const wire::QueuePairConnect& message, Instant now);
   void on_accept(const wire::QueuePairAccept& message, Instant now);
@@ -210,7 +212,8 @@ class VerbsPath final : public Path {
   std::uint32_t credits_ = 0;           ///< The peer's receives for immediates on each queue pair; 0: none are used.
   bool words_due_ = false;              ///< A queue pair's count is to be told.
   bool ports_told_ = false;
-  std::uint32_t lanes_told_ = 0;  ///< Ports that were there when the path came up: the peer knows of no others.
+  std::uint32_t lanes_told_ = 0;  ///< Ports that this end had when the path came up: the peer knows of no others.
+  std::vector<bool> were_away_;   ///< Of these: the peer was told that they are not there.
   bool ports_due_ = false;        ///< Our ports' addresses are to be told again.
   std::vector<proto::ImmediateCounter::Chunk> arrived_;  ///< Before the path was up: at most all receives.
   std::uint64_t counted_out_ = 0, counted_in_ = 0, uncounted_ = 0;

@@ -53,15 +53,16 @@ void VerbsPath::on_control_up(const PortEvent& event) {
   supersedes_ = event.supersedes;
   open_messages();
   lanes_told_ = static_cast<std::uint32_t>(shared_.lanes.size());
+  for (const auto& lane : shared_.lanes) were_away_.push_back(lane->is_away());
   ports_told_ = true;
   say(told_ports());
 }
 
 wire::RdmaPorts VerbsPath::told_ports() const {
   wire::RdmaPorts ports;
-  for (const auto& lane : std::span(shared_.lanes).first(lanes_told_)) {
-    ports.ports.push_back(lane->nic->told());
-    if (lane->is_gone) ports.ports.back().transport = kNoTransport;  // It has its place for the keys' sake.
+  for (std::size_t lane = 0; lane < lanes_told_; ++lane) {
+    ports.ports.push_back(shared_.lanes[lane]->nic->told());
+    if (is_away(lane)) ports.ports.back().transport = kNoTransport;  // It has its place for the keys' sake.
   }
   if (messages_ != nullptr) {
     ports.receives = shared_.options.pair.messages;
@@ -137,13 +138,13 @@ void VerbsPath::update_ports(const wire::RdmaPorts& ports) {
 /// False, and the path is down: no two ports reach each other.
 bool VerbsPath::choose_pairs(const wire::RdmaPorts& told) {
   std::vector<RailPort> ours, theirs;
-  for (const auto& lane : std::span(shared_.lanes).first(lanes_told_)) {
-    ours.push_back(lane->nic->rail_now());
-    if (lane->is_gone) ours.back().transport = Transport::kUnknown;
+  for (std::size_t lane = 0; lane < lanes_told_; ++lane) {
+    ours.push_back(shared_.lanes[lane]->nic->rail_now());
+    if (is_away(lane)) ours.back().transport = Transport::kUnknown;
   }
   for (const wire::RdmaPort& port : ports_) theirs.push_back(rail_port(port));
   std::vector<Rail> rails = choose_rails(ours, theirs, shared_.pairing);
-  std::erase_if(rails, [this](const Rail& rail) { return shared_.lanes[rail.local]->is_gone; });
+  std::erase_if(rails, [this](const Rail& rail) { return is_away(rail.local); });
   if (rails.empty()) {
     go_down(why_no_rails(ours, theirs, shared_.pairing).with_scope(Scope::kPath));
     return false;
@@ -163,7 +164,8 @@ bool VerbsPath::choose_pairs(const wire::RdmaPorts& told) {
 }
 
 void VerbsPath::on_connect(const wire::QueuePairConnect& message, Instant now) {
-  const bool fits = inbound_ && message.local < ports_.size() && message.remote < lanes_told_;
+  const bool fits =
+      inbound_ && message.local < ports_.size() && message.remote < lanes_told_ && !were_away_[message.remote];
   if (!fits) {
     go_down(Status(Code::kCorrupt, base::format("{} asked for a queue pair between ports that are not there", name_))
                 .with_scope(Scope::kPath));

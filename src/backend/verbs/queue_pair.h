@@ -39,12 +39,15 @@ struct NicLane {
   std::uint32_t device = 0;  ///< The first lane of the same device: events are the device's.
   bool is_gone = false;      ///< Its device was removed, and another lane has what came back.
   bool is_deaf = false;      ///< Asynchronous events could not be read the last time.
+  /// Nothing new can be made on it.
+  bool is_away() const { return is_gone || nic->domain->is_removed(); }
 };
 
-/// Where a remote region is for one of the peer's ports.
+/// Where a remote region is for one of the peer's ports. All zero: its device is gone, and only has its place.
 struct RemoteKey {
   std::uint64_t iova = 0;
   std::uint32_t rkey = 0;
+  friend bool operator==(const RemoteKey&, const RemoteKey&) = default;
 };
 
 /// A chunk that was posted.

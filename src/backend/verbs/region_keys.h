@@ -3,8 +3,8 @@
 // What a card says of a region for this backend: its keys, one for each of the agent's RDMA ports.
 //
 // Grammar (little-endian): keys = version:u8, count:u8, (rkey:u32, iova:u64)[count]
-// Both are masked with the region's own 128-bit key, so that a card whose key is wrong opens nothing. That hides no
-// secret: who has the right card has it all.
+// A port whose device was gone when the region was registered has zeros. Both are masked with the region's own 128-bit
+// key, so that a card whose key is wrong opens nothing. That hides no secret: who has the right card has it all.
 //
 // Thread rule: pure functions.
 

@@ -45,6 +45,18 @@ std::shared_ptr<const Regions::Nics> Regions::with(const Nics& before,
   return made;
 }
 
+Status Regions::Nics::any_there(std::size_t from) const {
+  std::string gone;
+  for (std::size_t i = from; i < all.size(); ++i) {
+    if (!is_gone(i)) return {};
+    if (is_first(i)) gone += (gone.empty() ? "" : ", ") + all[i]->device.name;
+  }
+  if (gone.empty()) return {};
+  return Status(Code::kDisconnected, base::format("memory cannot be registered while {} is gone", gone))
+      .with_device(gone)
+      .with_advice("register it once the device is back");
+}
+
 Status Regions::check(const Nics& nics, const RegionEntry& region, Device device) {
   if (device.kind != DeviceKind::kHost && device.kind != DeviceKind::kCuda) {
     return Status(Code::kUnsupported, "RDMA devices reach memory of the host and of GPUs only");
@@ -68,7 +80,7 @@ Result<Regions::Registrations> Regions::register_host_memory(const Nics& nics, s
   std::vector<Status> failures(count);
   std::atomic<bool> has_failed{false};
   in_parallel(count, is_large ? options_.threads : 1, [&](std::size_t i) {
-    if (has_failed || !nics.is_first(from + i)) return;
+    if (has_failed || !nics.is_first(from + i) || nics.is_gone(from + i)) return;
     auto one = register_host(nics.all[from + i]->domain, reinterpret_cast<const void*>(wanted.address), wanted.size,
                              wanted.access, options_.threads);
     if (one) {
@@ -83,7 +95,7 @@ Result<Regions::Registrations> Regions::register_host_memory(const Nics& nics, s
       nics.ranks_nodes ? options_.node_of(wanted.address, wanted.size) : -1;  // Its pages are there by now.
   for (std::size_t i = 0; i < count; ++i) {
     made[i] = made[nics.first[from + i] - from];  // Ports of one device come together.
-    if (!nics.is_first(from + i)) continue;
+    if (!nics.is_first(from + i) || made[i] == nullptr) continue;
     made[i]->set_node(node);
     nics.all[from + i]->cache.add(made[i]);
   }
@@ -98,6 +110,10 @@ Result<Regions::Registrations> Regions::register_gpu_memory(const Nics& nics, st
   }
   Registrations made;
   for (std::size_t i = from; i < nics.all.size(); ++i) {
+    if (nics.is_gone(i)) {
+      made.emplace_back();
+      continue;
+    }
     auto one = nics.gpus[i]->acquire(wanted);
     if (!one) {
       hide(nics, std::move(made), from);
@@ -109,6 +125,7 @@ Result<Regions::Registrations> Regions::register_gpu_memory(const Nics& nics, st
 }
 
 Result<Regions::Registrations> Regions::register_with(const Nics& nics, std::size_t from, const Region& region) {
+  HAWSER_TRY(nics.any_there(from));
   return region.gpu >= 0 ? register_gpu_memory(nics, from, region.wanted, region.gpu)
                          : register_host_memory(nics, from, region.wanted);
 }
@@ -138,6 +155,10 @@ std::string Regions::told(const RegionEntry& region) const {
   if (found == regions_.end()) return {};
   std::vector<RemoteKey> keys;
   for (const auto& one : found->second.made) {
+    if (one == nullptr) {
+      keys.emplace_back();
+      continue;
+    }
     const Keys own = one->keys(found->second.wanted.address, found->second.wanted.size);
     keys.push_back({.iova = own.iova, .rkey = own.rkey});
   }
@@ -197,6 +218,7 @@ Status Regions::end_joining(const Key& key, const Joint& joint, Result<Registrat
 Regions::Hidden Regions::hide(const Nics& nics, Registrations made, std::size_t from) {
   Hidden hidden{.made = std::move(made), .uses = {}};
   for (std::size_t i = 0; i < hidden.made.size(); ++i) {
+    if (hidden.made[i] == nullptr) continue;
     const Registration& one = *hidden.made[i];
     MrCache& cache = nics.all[from + i]->cache;
     std::uint64_t found_before = 0;
@@ -228,7 +250,9 @@ Regions::Registrations Regions::take_unused(const Key& key, const IsUsed& is_use
 }
 
 std::unique_ptr<Regions::Retiring> Regions::start_retiring(Registrations& dying) {
-  const bool is_large = !dying.empty() && dying[0]->gpu() < 0 && dying[0]->size() >= options_.large_bytes;
+  const bool is_large = std::ranges::any_of(dying, [this](const auto& each) {
+    return each != nullptr && each->gpu() < 0 && each->size() >= options_.large_bytes;
+  });
   if (!is_large || options_.threads < 2) return nullptr;
   auto retiring = std::make_unique<Retiring>();
   const auto held = std::make_shared<Registrations>(std::move(dying));

@@ -79,7 +79,8 @@ class Regions {
 
  private:
   using Key = std::pair<std::uint32_t, std::uint32_t>;
-  using Registrations = std::vector<std::shared_ptr<Registration>>;  ///< By NIC; ports of one device share it.
+  /// By NIC; ports of one device share it. Null where the device was gone by then.
+  using Registrations = std::vector<std::shared_ptr<Registration>>;
   /// The NICs at one time. They only grow, so places stay what they are.
   struct Nics {
     std::vector<std::shared_ptr<Nic>> all;
@@ -88,6 +89,9 @@ class Regions {
     bool ranks_nodes = false;  ///< Some port is nearer to some memory of the host than another.
     /// Whether no NIC before it is a port of the same device, which has what is registered.
     bool is_first(std::size_t nic) const { return first[nic] == nic; }
+    bool is_gone(std::size_t nic) const { return all[nic]->domain->is_removed(); }
+    /// Good, unless none of them from `from` on is there.
+    Status any_there(std::size_t from) const;
   };
   struct Region {
     Registrations made;

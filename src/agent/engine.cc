@@ -173,12 +173,12 @@ void Engine::enlist(Session& session) {
 /// What was sent is gone from the path, which cannot see that somebody waits for the peer. Told of it, the path judges
 /// a stopped one in three heartbeats.
 void Engine::tell_awaited(Session& session, Instant now) {
-  PathEntry* const control = session.awaits_peer() ? session.control() : nullptr;
-  const std::uint64_t serial = control == nullptr ? 0 : control->serial;
+  PathEntry* const entry = session.awaits_peer() ? session.awaited() : nullptr;
+  const std::uint64_t serial = entry == nullptr ? 0 : entry->serial;
   if (serial == session.awaited_serial) return;
   if (PathEntry* const told = session.find(session.awaited_serial)) told->path->set_awaited(false, now);
   session.awaited_serial = serial;
-  if (control != nullptr) control->path->set_awaited(true, now);
+  if (entry != nullptr) entry->path->set_awaited(true, now);
 }
 
 Session& Engine::make_session(const std::shared_ptr<PeerCore>& peer) {

@@ -119,9 +119,9 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     if (entry.up && !entry.welcome_sent) send_welcome(session, entry);
   }
   choose_control(session, now);
+  tell_awaited(session, now);
   PathEntry* const control = session.control();
   if (control == nullptr) return 0;
-  tell_awaited(session, now);
   std::size_t work = 0;
   while (!session.link_out.pending().empty()) {
     if (!send_pending(session, *control->path)) {

@@ -263,6 +263,7 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   PathEntry* entry = session->find(event.path);
   const bool was_up = entry->up;
   const bool was_control = entry->serial == session->control_serial;
+  if (entry->serial == session->awaited_serial) enlist(*session);  // Whoever waits does so on another one.
   if (was_up) session->last_session = entry->session;
   if (was_up) on_lost(*session, *entry, now);
   if (was_up) judge_trial(*session, *entry, now);

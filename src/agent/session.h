@@ -2,6 +2,7 @@
 
 // A session: what an agent keeps of a peer in use. Confined to the lane.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -176,8 +177,12 @@ struct Session {
   bool in_work_list = false;           ///< In the engine's list of sessions to look at, or of those to look at later.
   bool in_blocked_list = false;
 
-  /// Something waits for a word of the peer: a message for its acknowledgement, an atomic operation for its answer.
-  bool awaits_peer() const { return link_out.kept() > 0 || !atomics.empty(); }
+  /// Something waits for a word of the peer: a message for its acknowledgement, an atomic operation for its answer, a
+  /// transfer for its greeting.
+  bool awaits_peer() const {
+    if (link_out.kept() > 0 || !atomics.empty()) return true;
+    return control_serial == 0 && std::ranges::any_of(pending, [](const auto& list) { return !list.empty(); });
+  }
   /// A path was told that somebody does, and nobody does any more.
   bool is_told_in_vain() const { return awaited_serial != 0 && !awaits_peer(); }
   PathEntry* control() {
@@ -185,6 +190,13 @@ struct Session {
       if (entry.serial == control_serial && control_serial != 0) return &entry;
     }
     return nullptr;
+  }
+  /// The path on which a word of the peer would come.
+  PathEntry* awaited() {
+    PathEntry* const chosen = control();
+    if (chosen != nullptr) return chosen;
+    const auto first_up = std::ranges::find(paths, true, &PathEntry::up);
+    return first_up == paths.end() ? nullptr : &*first_up;
   }
   bool has_path_by(std::size_t backend) const {
     return std::any_of(paths.begin(), paths.end(), [&](const PathEntry& entry) { return entry.backend == backend; });

@@ -21,7 +21,7 @@ constexpr Duration kHeartbeat = 100ms;
 constexpr Duration kStep = 1ms;
 constexpr std::uint32_t kChannel = 100;
 
-enum class Waits { kNothing, kAtomic, kNotification, kMessage };
+enum class Waits { kNothing, kAtomic, kNotification, kMessage, kTransfer };
 
 struct AwaitedCase {
   const char* name;
@@ -79,15 +79,22 @@ class Awaited : public testing::TestWithParam<AwaitedCase> {
         return must(peer_.notify("news"));
       case Waits::kMessage:
         return must(say());
+      case Waits::kTransfer: {
+        const LocalRange from = own_.region.range(0, 64);
+        const RemoteRange to = peer_.range("words", 0, 64);
+        transfer_ = must(must(here_.plan_write(peer_, {&from, 1}, {&to, 1})).submit());
+        return;
+      }
     }
   }
 
   const std::shared_ptr<base::TestClock> clock_ = std::make_shared<base::TestClock>();
   MockWorld world_;
   Agent here_ = open("here", "mock0"), there_ = open("there", "mock1");
-  Area words_{there_, "words", 64};
+  Area words_{there_, "words", 64}, own_{here_, "own", 64};
   Peer peer_;
   AtomicOp atomic_;
+  Transfer transfer_;
 };
 
 TEST_P(Awaited, AStoppedPeerIsToldInThreeHeartbeats) {
@@ -116,6 +123,29 @@ TEST_P(Awaited, NobodyWaitsOnceItHasAnswered) {
   EXPECT_GT(clock_->now_ - stopped, 6 * kHeartbeat);
 }
 
+class Ungreeted : public Awaited {};
+
+// Its queue pair works, and its agent has not said yet that it means this session.
+TEST_P(Ungreeted, APeerThatStopsBeforeItsGreetingIsToldInThreeHeartbeats) {
+  peer_ = must(here_.add_peer(must(there_.card())));
+  begin();
+  const auto is_up = [this] {
+    const auto paths = here_.counters().paths;
+    return paths.size() == 1 && paths[0].state == "up";
+  };
+  const Instant end = clock_->now_ + 5s;
+  for (here_.poll(); !is_up() && clock_->now_ < end; here_.poll()) {
+    there_.poll();
+    clock_->now_ = clock_->now_ + kStep;
+  }
+  ASSERT_TRUE(is_up());
+  const Instant stopped = clock_->now_;
+  ASSERT_TRUE(pass_until(
+      false, [&] { return peer_.state() == PeerState::kDown; }, 60s));
+  EXPECT_LE(clock_->now_ - stopped, 3 * kHeartbeat + 20ms);
+  EXPECT_GE(clock_->now_ - stopped, 2 * kHeartbeat);
+}
+
 class Unread : public Awaited {};
 
 TEST_P(Unread, APeerThatAnswersHeartbeatsIsNotGivenUpThoughItReadsNothing) {
@@ -142,6 +172,10 @@ INSTANTIATE_TEST_SUITE_P(All, Awaited,
                                          kVerbsMessage, AwaitedCase{"tcp_nothing", "tcp", Waits::kNothing},
                                          AwaitedCase{"tcp_atomic", "tcp", Waits::kAtomic},
                                          AwaitedCase{"tcp_notification", "tcp", Waits::kNotification}, kTcpMessage),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(All, Ungreeted,
+                         testing::Values(AwaitedCase{"verbs_notification", "verbs", Waits::kNotification},
+                                         AwaitedCase{"verbs_transfer", "verbs", Waits::kTransfer}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(All, Unread, testing::Values(kVerbsMessage, kTcpMessage), name_of);
 

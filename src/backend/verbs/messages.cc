@@ -20,11 +20,10 @@ Status broken_rule(std::string_view what) {
 
 }  // namespace
 
-void Messages::FreePages::operator()(std::byte* bytes) const { ::operator delete[](bytes, kPageAlignment); }
-
 Messages::Messages(std::uint32_t slots, std::uint32_t more, stream::EventQueue& events, Path* path)
     : slots_(slots), receives_(slots + more), events_(events), path_(path), sends_(slots) {
-  memory_.reset(static_cast<std::byte*>(::operator new[](memory_size(), kPageAlignment)));
+  const auto free_pages = [](std::byte* bytes) { ::operator delete[](bytes, kPageAlignment); };
+  memory_.reset(static_cast<std::byte*>(::operator new[](memory_size(), kPageAlignment)), free_pages);
   std::memset(memory_.get(), 0, memory_size());
   for (std::uint32_t i = slots; i > 0; --i) free_.push_back(i - 1);
 }
@@ -60,8 +59,9 @@ Messages::~Messages() {
   registered_.erase(last, registered_.end());
   for (const auto& [domain, mr] : registered_) {
     if (domain == nullptr) continue;
-    // No peer has its key, and the queue pairs that did are gone.
-    domain->end([verbs = &domain->verbs(), key = mr] { return verbs->dereg_mr(key); });
+    // No peer has its key. A queue pair that was neither ended nor reset may still put into it what comes.
+    domain->end([verbs = &domain->verbs(), key = mr, memory = memory_] { return verbs->dereg_mr(key); },
+                {reinterpret_cast<std::uintptr_t>(memory_.get()), memory_size()});
   }
 }
 

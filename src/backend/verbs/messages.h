@@ -12,7 +12,8 @@
 // A sent message is kept until it was received. When the connection is lost, what is kept goes by the control stream
 // before anything newer; so a broken queue pair loses no message as long as the path is up.
 //
-// Thread rule: confined to the lane. Lifetime: owned by its path; outlives its queue pairs, which use its memory.
+// Thread rule: confined to the lane. Lifetime: owned by its path; outlives its queue pairs, which use its memory. What a
+// device refuses to end keeps that.
 
 #include <cstddef>
 #include <cstdint>
@@ -119,10 +120,7 @@ class Messages {
   const std::uint32_t receives_;  ///< Those of immediates included.
   stream::EventQueue& events_;
   Path* const path_;
-  struct FreePages {
-    void operator()(std::byte* bytes) const;
-  };
-  std::unique_ptr<std::byte[], FreePages> memory_;       ///< Receives, then sends.
+  std::shared_ptr<std::byte[]> memory_;                  ///< Receives, then sends. Stays until each device lets it go.
   std::vector<std::pair<Domain*, ibv_mr*>> registered_;  ///< By lane.
 
   std::uint64_t next_ = 1;  ///< Number of the next message.

@@ -169,6 +169,22 @@ TEST_F(VerbsPair, AMessageWakesAPortThatSleeps) {
   EXPECT_EQ(b->messages.size(), 1u);
 }
 
+// Memory that is freed and still written to shows with AddressSanitizer.
+TEST_F(VerbsPair, WhatADeviceDoesNotLetGoOfMayComeLate) {
+  start();
+  connect();
+  fabric.hold = true;
+  ASSERT_TRUE(say(to_b, "late"));
+  ASSERT_GT(fabric.held(), 0u);
+  for (const char* call : {"destroy_qp", "modify_qp", "dereg_mr"}) fabric.fail_always(call, EBUSY);
+  b->port->release_path(b->up);
+  fabric.hold = false;
+  EXPECT_GT(fabric.deliver(), 0u);
+  fabric.fail_no_more();
+  ASSERT_TRUE(run_slow([&] { return !a->down.empty(); }));
+  EXPECT_TRUE(b->messages.empty());
+}
+
 TEST_F(VerbsPair, APathThatIsDroppedWithMessagesUnderWayLeavesNothingBehind) {
   start();
   connect();

@@ -44,7 +44,7 @@ Result<std::shared_ptr<PartFile>> PartFile::open(base::Fd folder, std::string na
 
 /// False: what was locked is not what has the name any more.
 Result<bool> PartFile::try_open(int flags) {
-  constexpr mode_t kMode = 0666;
+  constexpr mode_t kMode = 0600;  // Nobody else's until it is published, as its source may be nobody else's.
   constexpr int kAlways = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   fd_.reset(::openat(folder_.get(), part_name().c_str(), flags | kAlways, kMode));
   if (!fd_) return base::errno_status(fmt::format("opening '{}'", path_), errno);

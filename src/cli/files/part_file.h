@@ -1,7 +1,8 @@
 #pragma once
 
 // PartFile: a file under way, NAME.part until it is complete. It is locked while it is open, so two copies into one
-// target never mix; what is published is what was written here, and is on the device before it has its name.
+// target never mix; what is published is what was written here, and is on the device before it has its name. Until
+// then only its owner may read it.
 //
 // Thread rule: `fd` and `facts` by any thread, `publish` by one.
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -43,6 +44,17 @@ TEST_F(PartFileTest, IsCalledPartUntilItIsPublished) {
   const FileFacts facts = part->facts().value();
   EXPECT_EQ(facts.mode, 0640u);
   EXPECT_EQ(facts.mtime_ns, kFive.mtime_ns);
+}
+
+// Its source may be a file that others may not read, and a copy that broke leaves it lying there.
+TEST_F(PartFileTest, IsItsOwnersAloneUntilItIsPublished) {
+  const mode_t mask = ::umask(0);
+  const auto part = open().value();
+  ::umask(mask);
+  EXPECT_EQ(part->facts().value().mode, 0600u);
+  ASSERT_EQ(::pwrite(part->fd(), "hello", 5, 0), 5);
+  EXPECT_TRUE(part->publish(kFive).ok());
+  EXPECT_EQ(part->facts().value().mode, 0640u);
 }
 
 TEST_F(PartFileTest, ASecondCopyIsTold) {

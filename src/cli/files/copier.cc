@@ -152,6 +152,12 @@ Status Copier::fetch(const std::string& remote, const std::string& local) {
     return Status(Code::kCorrupt,
                   fmt::format("the bytes of '{}' at {} do not have the sum that was told", remote, offset));
   }));
+  // Chunks that were kept were compared with what the source was at that time, and no answer tells when that was.
+  HAWSER_TRY_ASSIGN(const Json after, stat(remote));
+  if (after.value("size", source.size + 1) != source.size ||
+      after.value("mtime_ns", std::int64_t{-1}) != source.mtime_ns) {
+    return changed(remote);
+  }
   HAWSER_TRY(part->publish(source));
   totals_ = {.files = totals_.files + 1, .bytes = totals_.bytes + source.size, .bytes_kept = kept_};
   return {};

@@ -236,8 +236,8 @@ Status FileServer::read(std::size_t number, const Peer& from, const Json& reques
   HAWSER_TRY_ASSIGN(const Span span, span_of(request));
   HAWSER_TRY_ASSIGN(const std::string path, path_of(request));
   HAWSER_TRY_ASSIGN(const base::Fd fd, open_beneath(root_.get(), path, O_RDONLY));
-  HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(fd.get(), path));
-  if (!facts.is_file) return Status(Code::kInvalid, fmt::format("'{}' is no regular file", path));
+  HAWSER_TRY_ASSIGN(const FileFacts before, facts_of(fd.get(), path));
+  if (!before.is_file) return Status(Code::kInvalid, fmt::format("'{}' is no regular file", path));
   const std::span<std::byte> bytes = buffer(number, span.size);
   HAWSER_TRY_ASSIGN(const ReadChunk read, read_chunk(fd.get(), path, span.offset, bytes));
   if (read.bytes < span.size) {
@@ -245,6 +245,8 @@ Status FileServer::read(std::size_t number, const Peer& from, const Json& reques
                                              span.offset + span.size))
         .with_advice("it was cut while it was copied; run the command again");
   }
+  // Asked for after the bytes were read: a change that is among them has another time.
+  HAWSER_TRY_ASSIGN(const FileFacts facts, facts_of(fd.get(), path));
   const Json json{
       {"id", request.at("id")}, {"ok", true}, {"hash", read.sum}, {"size", facts.size}, {"mtime_ns", facts.mtime_ns}};
   HAWSER_TRY(move(Operation::kWrite, number, from, span.slot, span.size, encode_file_message(json)));

@@ -2,7 +2,9 @@
 
 #include "cli/files/file_server.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -10,11 +12,13 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <hawser/hawser.h>
 
 #include "base/test_folder.h"
 #include "cli/files/calls.h"
+#include "cli/files/copier.h"
 
 namespace hawser::cli {
 namespace {
@@ -118,6 +122,37 @@ TEST_F(ServedFolder, KeepsNoPartOpenForAClientThatIsGone) {
   EXPECT_TRUE(eventually_has_open(1)) << "that of who left";
   EXPECT_TRUE(std::filesystem::exists(folder_.path("theirs.part"))) << "it can be gone on with";
   EXPECT_TRUE(stays.begin("mine"));
+}
+
+// All of it is kept: of the chunks before the change as the source was, of the last one as it is now.
+TEST_F(ServedFolder, ASourceThatChangesUnderACopyThatMovesNothingEndsIt) {
+  constexpr std::uint64_t kChunks = 20, kLast = (kChunks - 1) * kFileChunk;
+  const std::string source = folder_.path("large"), copy = folder_.path("copy");
+  const auto put = [](const std::string& path, std::uint64_t offset) {
+    const base::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(::pwrite(fd.get(), "new", 3, static_cast<off_t>(offset)), 3);
+  };
+  for (const std::string& path : {source, copy + ".part"}) {
+    std::ofstream(path).close();
+    std::filesystem::resize_file(path, kChunks * kFileChunk);
+  }
+  put(copy + ".part", kLast);
+  Client client(driver_, "client", agent_);
+  const Peer server = client.agent.add_peer(agent_.card().value()).value();
+  client.calls.reset();  // A copier takes the answers by itself.
+  bool is_changed = false;
+  auto copier = Copier::open(client.agent, server, 20s, [&](std::uint64_t in_place) {
+                  // The first chunks are done, and nobody has begun the last one.
+                  if (in_place < Copier::kWindow * kFileChunk || std::exchange(is_changed, true)) return;
+                  put(source, 0);
+                  put(source, kLast);
+                }).value();
+  const Status status = copier->fetch("large", copy);
+  EXPECT_TRUE(is_changed);
+  EXPECT_EQ(status.code(), Code::kFailed) << status.to_string();
+  EXPECT_NE(status.to_string().find("changed while it was copied"), std::string::npos) << status.to_string();
+  EXPECT_FALSE(std::filesystem::exists(copy));
+  copier.reset();
 }
 
 TEST_F(ServedFolder, ListsOnlyForThoseWhoSaidHello) {

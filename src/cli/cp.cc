@@ -1,19 +1,24 @@
 // hawser cp: copies files from and to a `hawser serve --dir`.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <hawser/agent.h>
 #include <hawser/driver.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 
+#include "base/fd.h"
 #include "base/try.h"
 #include "cli/command.h"
 #include "cli/files/beneath.h"
 #include "cli/files/copier.h"
+#include "cli/files/listings.h"
 #include "cli/files/place.h"
 #include "cli/interrupt.h"
 #include "cli/json_out.h"
@@ -47,9 +52,11 @@ struct Errand {
   std::uint64_t size = 0;
 };
 
+/// Empty where the path ends with no name: what is in "." goes into the target itself.
 std::string name_in(const std::string& path) {
   const std::string trimmed = path.substr(0, path.find_last_not_of('/') + 1);
-  return fs::path(trimmed).filename().string();
+  const std::string name = fs::path(trimmed).filename().string();
+  return name == "." || name == ".." ? std::string() : name;
 }
 
 std::string joined(const std::string& folder, const std::string& name) {
@@ -120,12 +127,13 @@ Status Copy::plan_up(const FilePlace& source, bool into_folder) {
   if (!a_.recursive) {
     return Status(Code::kInvalid, fmt::format("'{}' is a folder", source.path)).with_advice("copy folders with -r");
   }
-  for (const auto& entry : fs::recursive_directory_iterator(source.path, error)) {
-    if (entry.is_symlink() || !entry.is_regular_file()) continue;
-    const std::string within = entry.path().lexically_relative(source.path).string();
-    errands_.push_back({entry.path().string(), joined(to, within), entry.file_size()});
+  const base::Fd folder(::open(source.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return base::errno_status(fmt::format("opening the folder '{}'", source.path), errno);
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  HAWSER_TRY_ASSIGN(const std::vector<ListedFile> files, walk_folder(folder.get(), source.path, kAll));
+  for (const ListedFile& file : files) {
+    errands_.push_back({joined(source.path, file.path), joined(to, file.path), file.size});
   }
-  if (error) return Status(Code::kFailed, fmt::format("'{}': {}", source.path, error.message()));
   return {};
 }
 

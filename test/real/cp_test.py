@@ -117,6 +117,8 @@ def test_names():
                 with open(os.fsencode(tree) + b"/" + name, "rb") as file:
                     assert file.read() == name * 100, name
         assert len(list((served / "back").iterdir())) == 305
+        run_json("cp", "-r", str(here / "tree") + "/.", f"{target}:dot")
+        assert len(list((served / "dot").iterdir())) == 305
         run("cp", f"{target}:none-" + os.fsdecode(b"\xff"), str(here), expect=12)
         assert time.monotonic() - start < 20, "an answer was lost"
         server.end()

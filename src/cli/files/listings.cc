@@ -5,20 +5,32 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/fd.h"
 #include "base/try.h"
 
 namespace hawser::cli {
 
-Result<std::vector<ListedFile>> walk_folder(int folder, std::string_view name) {
-  const std::filesystem::path root = fmt::format("/proc/self/fd/{}/", folder);
+Result<std::vector<ListedFile>> walk_folder(int folder, std::string_view name, std::size_t max) {
+  namespace fs = std::filesystem;
+  const fs::path root = fmt::format("/proc/self/fd/{}/", folder);
+  const auto failed = [&](const fs::path& at, const std::error_code& error) {
+    const std::string place = (fs::path(name) / at.lexically_relative(root)).lexically_normal().string();
+    return base::errno_status(fmt::format("listing '{}'", place), error.value());
+  };
   std::vector<ListedFile> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
-    if (entry.is_symlink() || !entry.is_regular_file()) continue;
-    if (files.size() == kListedMax) {
-      return Status(Code::kUnsupported, fmt::format("'{}' holds more than {} files", name, kListedMax));
-    }
-    files.push_back({entry.path().lexically_relative(root).string(), entry.file_size()});
+  std::error_code error;
+  fs::path last = root;  // What the walk enters next, where that is a folder.
+  for (fs::recursive_directory_iterator at(root, error); !error && at != fs::end(at); at.increment(error)) {
+    last = at->path();
+    std::error_code wrong;
+    if (at->is_symlink(wrong) || !at->is_regular_file(wrong)) continue;
+    const std::uintmax_t size = at->file_size(wrong);
+    if (wrong == std::errc::no_such_file_or_directory) continue;
+    if (wrong) return failed(last, wrong);
+    if (files.size() == max) return Status(Code::kUnsupported, fmt::format("'{}' holds more than {} files", name, max));
+    files.push_back({last.lexically_relative(root).string(), size});
   }
+  if (error) return failed(last, error);
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -29,8 +29,9 @@ using Listing = std::shared_ptr<const std::vector<ListedFile>>;
 
 inline constexpr std::size_t kListedMax = 100'000;  ///< Files in one listing.
 
-/// The regular files beneath an open folder, sorted; links are left out. `name` is what errors call it.
-Result<std::vector<ListedFile>> walk_folder(int folder, std::string_view name);
+/// The regular files beneath an open folder, sorted; links are left out, and what goes away meanwhile. A folder in it
+/// that cannot be read is an error, which names it. `name` is what errors call the folder itself.
+Result<std::vector<ListedFile>> walk_folder(int folder, std::string_view name, std::size_t max = kListedMax);
 
 class Listings {
  public:

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -94,6 +96,23 @@ TEST(WalkFolder, RegularFilesInOrder) {
   const base::Fd fd(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::vector<ListedFile> expected = {{"b/c/x", 6}, {"b/y", 4}, {"z", 2}};
   EXPECT_EQ(walk_folder(fd.get(), "folder").value(), expected);
+  EXPECT_EQ(walk_folder(fd.get(), "folder", 2).error().code(), Code::kUnsupported);
+}
+
+TEST(WalkFolder, AFolderThatCannotBeReadIsNamed) {
+  const base::TestFolder folder("hawser-listing");
+  std::filesystem::create_directories(folder.path() + "/a/closed");
+  std::ofstream(folder.path() + "/b") << "b";
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  std::filesystem::permissions(folder.path() + "/a/closed", std::filesystem::perms::none);
+  const base::Fd fd(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  constexpr uid_t kNobody = 65534;  // Who runs the tests may be one who may read everything.
+  if (::geteuid() == 0) ::setfsuid(kNobody);
+  const auto walked = walk_folder(fd.get(), "served");
+  ::setfsuid(::geteuid());
+  ASSERT_FALSE(walked.has_value());
+  EXPECT_EQ(walked.error().code(), Code::kDenied);
+  EXPECT_NE(walked.error().to_string().find("'served/a/closed'"), std::string::npos) << walked.error().to_string();
 }
 
 }  // namespace

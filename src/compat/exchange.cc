@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/try.h"
+#include "compat/blob.h"
 #include "compat/refusal.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -26,6 +27,12 @@ std::string label_of(const OptArgs* opt) {
 }
 
 }  // namespace
+
+/// Names may hold '/': keys of "a/b" lie among those of "a", and only what they hold tells whose they are.
+bool Exchange::is_anothers(std::string_view value) const {
+  const Result<Blob> blob = decode_blob(value);
+  return blob && blob->agent != setup_.name;
+}
 
 Result<std::unique_ptr<Exchange>> Exchange::open(Setup setup, Links links) {
   std::unique_ptr<Exchange> exchange(new Exchange(std::move(setup), std::move(links)));
@@ -264,7 +271,8 @@ void Exchange::look(Instant at) {
     if (call != "invalidate_local_md") continue;
     // What was listed is taken away; what its erasing answers is told under another name.
     for (const DirectoryEntry& entry : event->entries) {
-      if (!entry.value.empty()) asked_.emplace(setup_.directory->erase(entry.key), "invalidate_local_md: erase");
+      if (!entry.value.empty() && !is_anothers(entry.value))
+        asked_.emplace(setup_.directory->erase(entry.key), "invalidate_local_md: erase");
     }
   }
   while (watch_) {

@@ -373,6 +373,20 @@ TEST_F(ExchangeByEtcd, SentFetchedAndInvalidated) {
   EXPECT_NE(etcd_test::get(*look, "/test/agents/b/metadata"), "(not found)");
 }
 
+TEST_F(ExchangeByEtcd, WhoseNameGoesOnWhereAnotherOnesEndsKeepsItsKeys) {
+  Side a("a", config()), team("team", config()), member("team/1", config());
+  for (Side* const one : {&team, &member}) ASSERT_TRUE(one->agent().send_local_md().ok());
+  for (const char* const name : {"team", "team/1"}) ASSERT_TRUE(a.agent().fetch_remote_md(name).ok());
+  EXPECT_TRUE(a.knows("team"));
+  EXPECT_TRUE(a.knows("team/1"));
+  const auto look = etcd({.endpoints = {server_.endpoint()}}).value();
+  ASSERT_TRUE(team.agent().invalidate_local_md().ok());
+  EXPECT_TRUE(a.knows("team", false));
+  EXPECT_NE(etcd_test::get(*look, "/test/agents/team/1/metadata"), "(not found)");
+  ASSERT_TRUE(member.agent().invalidate_local_md().ok());
+  EXPECT_TRUE(a.knows("team/1", false));
+}
+
 /// Memory of `side` beyond what it begins with, and whether another knows it.
 class More {
  public:

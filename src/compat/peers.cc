@@ -17,6 +17,16 @@ Status unknown_agent(std::string_view call, std::string_view name) {
       .with_advice("load_remote_md with the metadata of that agent");
 }
 
+/// Null: whatever there is will do.
+template <typename Range>
+bool has_all(const Book<Range>& book, const XferDescList* list) {
+  if (list == nullptr) return true;
+  typename Book<Range>::Cursor cursor(book, list->type());
+  std::uint64_t offset = 0;
+  return std::all_of(list->begin(), list->end(),
+                     [&](const Desc& desc) { return cursor.find(desc, &offset) != nullptr; });
+}
+
 /// Unless it came by another way, too.
 void drop_one(Remote& remote, const Remote::Brought::value_type& one) {
   const bool is_held = std::any_of(remote.labels.begin(), remote.labels.end(),
@@ -70,12 +80,9 @@ bool AgentCore::check(std::string_view name, const XferDescList* list) {
   if (!need_home("check_remote_md").ok()) return false;
   if (has_backend()) poll_at_times();  // A peer that died is found out by who asks for it, too.
   const std::lock_guard lock(mutex_);
-  if (name == name_ || !find_peer(name)) return false;
-  if (list == nullptr) return true;
-  Book<RemoteSpot>::Cursor cursor(remotes_.find(name)->second.book, list->type());
-  std::uint64_t offset = 0;
-  return std::all_of(list->begin(), list->end(),
-                     [&](const Desc& desc) { return cursor.find(desc, &offset) != nullptr; });
+  // As in NIXL, an agent knows itself once it has memory.
+  if (name == name_) return !book_.entries().empty() && has_all(book_, list);
+  return find_peer(name) && has_all(remotes_.find(name)->second.book, list);
 }
 
 Status AgentCore::invalidate(std::string_view name, const std::function<bool()>* is_wanted) {

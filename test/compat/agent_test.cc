@@ -254,6 +254,14 @@ TEST(CompatTransfer, TheAgentItselfIsAPeerUnderItsName) {
   auto request = one.agent.create_xfer_req(XferOp::kWrite, low, high, "one").value();
   ASSERT_TRUE(one.run(request).ok());
   EXPECT_EQ(std::memcmp(&one.memory[0], &one.memory[4096], 4096), 0);
+  // It knows of itself what it has registered, as of others what they have.
+  XferDescList beyond(MemType::kDram);
+  beyond.add(one.address() + 4096, 4097);
+  EXPECT_TRUE(one.agent.check_remote_metadata("one"));
+  EXPECT_TRUE(one.agent.check_remote_metadata("one", &high));
+  EXPECT_FALSE(one.agent.check_remote_metadata("one", &beyond));
+  ASSERT_TRUE(one.registration.deregister().ok());
+  EXPECT_FALSE(one.agent.check_remote_metadata("one"));
 }
 
 TEST(CompatTransfer, WrongUseIsRefusedWithNixlsCodes) {

@@ -53,11 +53,13 @@ struct LocalSpot {
   std::shared_ptr<agent::LocalRegion> region;  ///< The same.
   std::uint64_t offset = 0;
   std::uint32_t index = 0;  ///< In the card.
+  bool is_synced = false;   ///< A file: what is written there ends on its device.
 };
 
 /// A registration of a peer's: its number, and the region that it is once somebody wanted it. Most never are.
 struct RemoteSpot {
   static constexpr std::uint64_t offset = 0;
+  static constexpr bool is_synced = false;
   std::uint32_t index = 0;
   std::uint32_t generation = 0;
   bool stays = true;  ///< Until the agent goes. Else it came by labels, and goes with the last of them.

@@ -17,7 +17,8 @@ namespace compat {
 namespace {
 
 constexpr std::uint64_t kFarthest = std::numeric_limits<std::int64_t>::max();  ///< As far as an off_t reaches.
-constexpr std::array<std::string_view, 5> kWords = {"ro", "wo", "rw", "create", "direct"};
+/// All that NIXL knows, and "wo". Others make no path, so what lacks here would send bytes to the descriptor `dev`.
+constexpr std::array<std::string_view, 7> kWords = {"ro", "wo", "rw", "create", "direct", "sync", "noatime"};
 
 /// What stands before the colon of "rw,create:/path"; empty when it is not made of these words.
 std::string_view words_in(std::string_view meta) {
@@ -69,6 +70,8 @@ std::optional<FileId> named_file(const RegDesc& desc) {
 }
 
 bool is_path_mode(std::string_view meta) { return !words_in(meta).empty(); }
+
+bool is_synced(std::string_view meta) { return has_word(words_in(meta), "sync"); }
 
 std::string_view path_in(std::string_view meta) {
   const std::string_view words = words_in(meta);

@@ -1,7 +1,7 @@
 #pragma once
 
 // Descriptors of files, as NIXL's plugin POSIX takes them: by an open descriptor (`dev`), or by a path in `meta`,
-// "rw,create,direct:/path". Addresses are offsets, and a length of 0 reaches as far as a file can.
+// "rw,create,direct,sync:/path". Addresses are offsets, and a length of 0 reaches as far as a file can.
 //
 // Thread rule: pure functions, but for looking at files, which blocks as stat does.
 
@@ -24,6 +24,9 @@ namespace compat {
 std::string_view path_in(std::string_view meta);
 /// Whether `meta` names the file to open, instead of the descriptor in `dev`.
 bool is_path_mode(std::string_view meta);
+
+/// Whether what is written to it ends on its device: the word "sync".
+bool is_synced(std::string_view meta);
 
 /// kInvalidParam for a descriptor or a range that cannot be.
 Result<FileOptions> file_options(std::string_view call, const RegDesc& desc);

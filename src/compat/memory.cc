@@ -94,8 +94,11 @@ Status AgentCore::make_spots(const RegDescList& list, Making* making) {
       const std::uint64_t begin = list.type() == MemType::kFile ? known.addr : 0;
       const std::uint32_t index = made[i].index();
       LocalRange range = made[i].range(begin, known.len);
-      making->spots.push_back(
-          {.owner = std::move(made[i]), .region = std::move(range.region), .offset = begin, .index = index});
+      making->spots.push_back({.owner = std::move(made[i]),
+                               .region = std::move(range.region),
+                               .offset = begin,
+                               .index = index,
+                               .is_synced = list.type() == MemType::kFile && is_synced(some[i].meta)});
     }
   }
   return {};

@@ -65,6 +65,7 @@ class Resolver {
       : call_(call), cursor_(book, type), peer_(peer), places_(regions), rows_(rows) {}
 
   BackendMask backends() const { return backends_; }
+  bool is_synced() const { return is_synced_; }
 
   Status add(const Desc& desc, std::size_t number) {
     std::uint64_t offset = 0;
@@ -73,6 +74,7 @@ class Resolver {
     const auto* const region = region_of(entry->range, peer_);
     if (region == nullptr) return withdrawn(number);
     backends_ &= entry->backends;
+    is_synced_ = is_synced_ || entry->range.is_synced;
     rows_.add(base_of(**region) + entry->range.offset + offset, desc.len, places_.of(*region));
     return {};
   }
@@ -90,6 +92,7 @@ class Resolver {
     const auto* const region = region_of(entry->range, peer_);
     if (region == nullptr) return withdrawn(number);
     backends_ &= entry->backends;
+    is_synced_ = is_synced_ || entry->range.is_synced;
     rows_.add(plan::Row{.offset = base_of(**region) + entry->range.offset + offset,
                         .size = desc.len,
                         .stride = desc.stride,
@@ -128,6 +131,7 @@ class Resolver {
   Places<Region> places_;
   plan::RowTable& rows_;
   BackendMask backends_ = kAllBackends;
+  bool is_synced_ = false;
 };
 
 template <typename Range, typename Region, typename Row>
@@ -138,6 +142,7 @@ Status resolve(std::string_view call, const Book<Range>& book, MemType type, std
   for (std::size_t i = 0; i < list.size(); ++i) HAWSER_TRY(resolver.add(list[i], i));
   out.rows.finish();
   out.backends &= resolver.backends();
+  out.is_synced = resolver.is_synced();
   return {};
 }
 

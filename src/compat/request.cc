@@ -77,7 +77,7 @@ Result<std::string> RequestCore::carried() {
 
 /// Hands the request to the library. A bound that was reached is waited for, as NIXL's queues do.
 Result<bool> RequestCore::submit() {
-  SubmitOptions options;
+  SubmitOptions options{.durable = is_durable};
   std::string text;
   Status status;
   if (notif && (is_marked(*notif) || !goes_in_one(*notif))) {
@@ -282,11 +282,13 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
   if (mask == 0) {
     return refusal(NixlCode::kInvalidParam, call, "no backend moves between the memories of both sides");
   }
-  return request_of(
-      call, ours.core, *theirs.peer, mask,
-      agent::plan_rows(call, ours.core->agent().core(), *theirs.peer, operation_of(op),
-                       {ours.rows, ours.locals, local_index}, {theirs.rows, theirs.remotes, remote_index}),
-      opt);
+  HAWSER_TRY_ASSIGN(auto request, request_of(call, ours.core, *theirs.peer, mask,
+                                             agent::plan_rows(call, ours.core->agent().core(), *theirs.peer,
+                                                              operation_of(op), {ours.rows, ours.locals, local_index},
+                                                              {theirs.rows, theirs.remotes, remote_index}),
+                                             opt));
+  request->is_durable = op == XferOp::kWrite && theirs.is_synced;
+  return request;
 }
 
 Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp op,

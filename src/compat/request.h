@@ -25,6 +25,7 @@ struct RequestCore {
   Peer peer;
   Backend backend;
   std::uint64_t descs = 0;
+  bool is_durable = false;  ///< Over only once its bytes are on the device.
 
   RequestCore() = default;
   ~RequestCore();

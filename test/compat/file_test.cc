@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/test_folder.h"
 #include "compat/core.h"
+#include "compat/request.h"
 
 namespace hawser::compat {
 namespace {
@@ -132,6 +133,31 @@ TEST_F(CompatFile, APathIsOpenedAsItsMetaSays) {
   ASSERT_TRUE(reads_only) << reads_only.error().to_string();
   EXPECT_TRUE(move(XferOp::kRead, 0, 2).ok());
   EXPECT_FALSE(move(XferOp::kWrite, 0, 2).ok());
+}
+
+// The device number is the client's own then, and may be any file's descriptor by chance.
+TEST_F(CompatFile, EachWordOfNixlsMakesItAPath) {
+  const base::Fd other = make("other");
+  const auto dev = static_cast<std::uint64_t>(other.get());
+  std::uint64_t syncs = 0;
+  for (const std::string words : {"rw,sync,create", "rw,create,noatime", "rw,create,sync,noatime"}) {
+    SCOPED_TRACE(words);
+    const std::string made = path(words);
+    auto file = agent_.register_memory(one_file(0, kBytes, dev, words + ":" + made));
+    ASSERT_TRUE(file) << file.error().to_string();
+    XferDescList ours(MemType::kDram), theirs(MemType::kFile);
+    ours.add(address(), kBytes);
+    theirs.add(0, kBytes, dev);
+    for (const XferOp op : {XferOp::kWrite, XferOp::kRead}) {
+      auto request = agent_.create_xfer_req(op, ours, theirs, "files").value();
+      syncs += request.core()->is_durable ? 1 : 0;
+    }
+    EXPECT_TRUE(move(XferOp::kWrite, 0, dev).ok());
+    EXPECT_EQ(std::filesystem::file_size(made), kBytes);
+    EXPECT_TRUE(file->deregister().ok());
+  }
+  EXPECT_EQ(syncs, 2u) << "what is written with \"sync\"";
+  EXPECT_EQ(std::filesystem::file_size(path("other")), 0u);
 }
 
 TEST_F(CompatFile, WrongDescriptorsAreRefused) {

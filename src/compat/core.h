@@ -47,7 +47,7 @@ struct CreatedBackend {
   Params params;  ///< In force, defaults included.
 };
 
-/// A registration of this agent's.
+/// A registration of this agent's. Without a region where it is of no bytes, which is there to be deregistered alone.
 struct LocalSpot {
   Region owner;                                ///< Closes it.
   std::shared_ptr<agent::LocalRegion> region;  ///< The same.

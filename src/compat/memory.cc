@@ -28,6 +28,9 @@ RegionOptions region_options(MemType type, const RegDesc& desc) {
   return options;
 }
 
+/// A file's reaches as far as it can then.
+bool is_of_nothing(MemType type, const Desc& desc) { return desc.len == 0 && type != MemType::kFile; }
+
 /// The descriptor as the book knows it.
 Desc book_desc(MemType type, const Desc& desc) { return type == MemType::kFile ? file_range(desc) : desc; }
 
@@ -71,8 +74,12 @@ Status AgentCore::add_regions(std::span<const RegDesc> list, Making* making, std
   }
   std::vector<RegionOptions> wanted;
   wanted.reserve(list.size());
-  for (const RegDesc& desc : list) wanted.push_back(region_options(making->type, desc));
-  return agent_->core()->add_regions(wanted, made, wrong);
+  for (const RegDesc& desc : list) {
+    if (desc.len != 0) wanted.push_back(region_options(making->type, desc));
+  }
+  const Status status = agent_->core()->add_regions(wanted, made, wrong);
+  for (std::size_t at = 0; at < list.size() && at <= *wrong; ++at) *wrong += list[at].len == 0 ? 1 : 0;
+  return status;
 }
 
 Status AgentCore::make_spots(const RegDescList& list, Making* making) {
@@ -89,12 +96,18 @@ Status AgentCore::make_spots(const RegDescList& list, Making* making) {
       return refusal(is_wrong ? NixlCode::kInvalidParam : NixlCode::kBackend, making->call,
                      base::format("descriptor {}", making->spots.size() + wrong), status);
     }
+    std::size_t next = 0;
     for (std::size_t i = 0; i < some.size(); ++i) {
+      if (is_of_nothing(list.type(), some[i])) {
+        making->spots.emplace_back();
+        continue;
+      }
+      Region& region = made[next++];
       const Desc known = book_desc(list.type(), some[i]);
       const std::uint64_t begin = list.type() == MemType::kFile ? known.addr : 0;
-      const std::uint32_t index = made[i].index();
-      LocalRange range = made[i].range(begin, known.len);
-      making->spots.push_back({.owner = std::move(made[i]),
+      const std::uint32_t index = region.index();
+      LocalRange range = region.range(begin, known.len);
+      making->spots.push_back({.owner = std::move(region),
                                .region = std::move(range.region),
                                .offset = begin,
                                .index = index,
@@ -170,10 +183,12 @@ Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt)
 }
 
 Status AgentCore::close_all(std::span<LocalSpot> closing, std::string_view call) {
-  if (closing.empty()) return {};
   base::SmallVector<std::shared_ptr<agent::LocalRegion>, kFewClosing> regions;
   regions.reserve(closing.size());
-  for (LocalSpot& spot : closing) regions.push_back(std::move(spot.region));
+  for (LocalSpot& spot : closing) {
+    if (spot.region) regions.push_back(std::move(spot.region));
+  }
+  if (regions.empty()) return {};
   const Status status = agent_->core()->close_regions(regions, kCloseTimeout);
   return status.ok() ? status : refusal(NixlCode::kBackend, call, "the memory is in use", status);
 }

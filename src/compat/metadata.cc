@@ -73,7 +73,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   if (only == nullptr) {
     for (const auto& [key, entry] : book_.entries()) {
       const auto& [type, dev, addr] = key;
-      if ((entry.backends & mask) == 0) continue;
+      if ((entry.backends & mask) == 0 || !entry.range.region) continue;
       entries.add({.type = type, .region = entry.range.index, .desc = {.addr = addr, .len = entry.len, .dev = dev}});
     }
     return encode_blob(name_, entries, [&](std::string* out) { return agent_->core()->append_card(out); });
@@ -81,12 +81,15 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   std::vector<std::uint32_t> indices;
   indices.reserve(only->size());
   Book<LocalSpot>::Cursor cursor(book_, only->type());
+  std::size_t number = 0;
   for (const RegDesc& desc : *only) {
+    const std::size_t at = number++;
     std::uint64_t offset = 0;
     const auto* const entry = cursor.find(desc, &offset);
     if (entry == nullptr || (entry->backends & mask) == 0) {
-      return refusal(NixlCode::kNotFound, call, base::format("descriptor {} is not registered", indices.size()));
+      return refusal(NixlCode::kNotFound, call, base::format("descriptor {} is not registered", at));
     }
+    if (!entry->range.region) continue;
     indices.push_back(entry->range.index);
     entries.add({.type = only->type(),
                  .region = indices.back(),

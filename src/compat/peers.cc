@@ -17,14 +17,14 @@ Status unknown_agent(std::string_view call, std::string_view name) {
       .with_advice("load_remote_md with the metadata of that agent");
 }
 
-/// Null: whatever there is will do.
+/// Null: whatever there is will do. What is of no bytes is everywhere.
 template <typename Range>
 bool has_all(const Book<Range>& book, const XferDescList* list) {
   if (list == nullptr) return true;
   typename Book<Range>::Cursor cursor(book, list->type());
   std::uint64_t offset = 0;
   return std::all_of(list->begin(), list->end(),
-                     [&](const Desc& desc) { return cursor.find(desc, &offset) != nullptr; });
+                     [&](const Desc& desc) { return desc.len == 0 || cursor.find(desc, &offset) != nullptr; });
 }
 
 /// Unless it came by another way, too.

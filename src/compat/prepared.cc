@@ -65,12 +65,14 @@ class Resolver {
       : call_(call), cursor_(book, type), peer_(peer), places_(regions), rows_(rows) {}
 
   BackendMask backends() const { return backends_; }
+  bool has_empty() const { return has_empty_; }
   bool is_synced() const { return is_synced_; }
 
   Status add(const Desc& desc, std::size_t number) {
+    if (desc.len == 0) return add_empty();
     std::uint64_t offset = 0;
     const auto* const entry = cursor_.find(desc, &offset);
-    if (entry == nullptr || desc.len == 0) return refuse(desc, number);
+    if (entry == nullptr) return refuse(desc, number);
     const auto* const region = region_of(entry->range, peer_);
     if (region == nullptr) return withdrawn(number);
     backends_ &= entry->backends;
@@ -80,15 +82,15 @@ class Resolver {
   }
   Status add(const StridedDesc& desc, std::size_t number) {
     std::uint64_t extent = 0, offset = 0;
-    if (desc.count == 0 || desc.count > kBlocksMax || rows_.count() + desc.count > kBlocksMax ||
+    if (desc.count == 0 || desc.count > kBlocksMax || rows_.count() + desc.count > kBlocksMax || desc.len == 0 ||
         __builtin_mul_overflow(desc.count - 1, desc.stride, &extent) ||
         __builtin_add_overflow(extent, desc.len, &extent)) {
       return refusal(NixlCode::kInvalidParam, call_,
-                     base::format("row {}: {} blocks, {} apart, are not from 1 to 2^31 in a list", number, desc.count,
-                                  desc.stride));
+                     base::format("row {}: {} blocks of {} bytes, {} apart, are not from 1 to 2^31 in a list", number,
+                                  desc.count, desc.len, desc.stride));
     }
     const auto* const entry = cursor_.find({desc.addr, extent, desc.dev}, &offset);
-    if (entry == nullptr || desc.len == 0) return add_one_by_one(desc, number);
+    if (entry == nullptr) return add_one_by_one(desc, number);
     const auto* const region = region_of(entry->range, peer_);
     if (region == nullptr) return withdrawn(number);
     backends_ &= entry->backends;
@@ -102,6 +104,12 @@ class Resolver {
   }
 
  private:
+  /// NIXL's clients list what is of no bytes, and it moves nothing. It keeps its place in the list.
+  Status add_empty() {
+    has_empty_ = true;
+    rows_.add(0, 0, 0);
+    return {};
+  }
   /// The blocks lie in several registrations.
   Status add_one_by_one(const StridedDesc& desc, std::size_t number) {
     for (std::uint64_t i = 0; i < desc.count; ++i) {
@@ -115,10 +123,6 @@ class Resolver {
         .with_advice("load its newest metadata");
   }
   Status refuse(const Desc& desc, std::size_t number) const {
-    if (desc.len == 0) {
-      return refusal(NixlCode::kInvalidParam, call_, base::format("descriptor {} is empty", number))
-          .with_advice("leave empty descriptors out");
-    }
     return refusal(NixlCode::kNotFound, call_,
                    base::format("descriptor {} (addr {:#x}, len {}, dev {}) does not lie in one registration", number,
                                 desc.addr, desc.len, desc.dev))
@@ -131,6 +135,7 @@ class Resolver {
   Places<Region> places_;
   plan::RowTable& rows_;
   BackendMask backends_ = kAllBackends;
+  bool has_empty_ = false;
   bool is_synced_ = false;
 };
 
@@ -142,6 +147,7 @@ Status resolve(std::string_view call, const Book<Range>& book, MemType type, std
   for (std::size_t i = 0; i < list.size(); ++i) HAWSER_TRY(resolver.add(list[i], i));
   out.rows.finish();
   out.backends &= resolver.backends();
+  out.has_empty = resolver.has_empty();
   out.is_synced = resolver.is_synced();
   return {};
 }
@@ -201,7 +207,10 @@ Status AgentCore::resolve_list(std::string_view call, std::string_view name, Mem
     // Rows are the same on both sides but for what stands before their offsets.
     HAWSER_TRY(resolve(call, book_, type, list, prepared.locals, prepared));
     HAWSER_TRY(mirror_regions(call, *prepared.peer, prepared));
-    prepared.rows.rebase([&](std::uint32_t region) { return base_of(*prepared.locals[region]); });
+    // Those that lie nowhere name a region all the same, which may be none.
+    if (!prepared.locals.empty()) {
+      prepared.rows.rebase([&](std::uint32_t region) { return base_of(*prepared.locals[region]); });
+    }
     prepared.locals.clear();
   } else {
     HAWSER_TRY(resolve(call, remotes_.find(name)->second.book, type, list, prepared.remotes, prepared));

@@ -29,6 +29,7 @@ struct PreparedCore {
   std::vector<std::shared_ptr<const agent::RemoteRegion>> remotes;
   hawser::plan::RowTable rows;  ///< Offsets are addresses when it is local.
   BackendMask backends = 0;     ///< That can all of it.
+  bool has_empty = false;       ///< Some are of no bytes, and lie nowhere: pairs of them are left out of requests.
   bool is_synced = false;       ///< What is written to some of it ends on its device.
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/try.h"
+#include "plan/pair_rows.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -38,7 +39,7 @@ std::uint64_t RequestCore::now_us() const {
 
 void RequestCore::end_body() {
   if (!body) return;
-  if (transfer && transfer->done() && transfer->status().ok()) body->told();
+  if (is_told || (transfer && transfer->done() && transfer->status().ok())) body->told();
   body.reset();
   core->leave_long(this);
 }
@@ -87,6 +88,12 @@ Result<bool> RequestCore::submit() {
   } else if (notif) {
     options.notify = *notif;
   }
+  if (status.ok() && moves_nothing) {
+    if (options.notify) status = peer.notify(*options.notify);
+    is_told = status.ok();
+    waiting = false;
+    if (is_told) return outcome();
+  }
   Result<Transfer> sent = status.ok() ? plan.submit(options) : Result<Transfer>(status);
   waiting = !sent && sent.error().code() == Code::kBusy;
   if (waiting) return true;
@@ -115,13 +122,13 @@ Result<bool> RequestCore::look_locked() {
 /// What is known without asking anybody.
 Result<bool> RequestCore::outcome() {
   if (!refused.ok()) return refused;
-  if (!transfer) return refusal(NixlCode::kNotPosted, kStatus, "the request was not posted");
-  if (!transfer->done()) return true;
+  if (!transfer && !is_told) return refusal(NixlCode::kNotPosted, kStatus, "the request was not posted");
+  if (transfer && !transfer->done()) return true;
   if (!counted) {
     counted = true;
     times.xfer_duration_us = std::max(now_us() - times.start_time_us, times.post_duration_us);
   }
-  const Status status = transfer->status();
+  const Status status = transfer ? transfer->status() : Status();
   end_body();
   if (status.ok()) {
     set_finished(true);
@@ -183,8 +190,9 @@ Result<bool> RequestCore::post_now(const OptArgs* opt) {
   if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(kPost, *opt->notification));
   end_body();  // It views what is replaced next.
   if (opt != nullptr) notif = opt->notification;
-  times = {.start_time_us = now_us(), .total_bytes = plan.bytes(), .desc_count = descs};
+  times = {.start_time_us = now_us(), .total_bytes = moves_nothing ? 0 : plan.bytes(), .desc_count = descs};
   counted = false;
+  is_told = false;
   set_finished(false);
   refused = Status();
   transfer.reset();
@@ -213,6 +221,7 @@ Result<CostEstimate> RequestCore::estimate() {
   HAWSER_TRY(core->need_home(kCall));
   const std::lock_guard lock(mutex);
   if (released) return was_released(kCall);
+  if (moves_nothing) return CostEstimate();
   HAWSER_TRY_ASSIGN(const agent::RouteCost cost, agent::route_cost(*plan.core()));
   CostEstimate estimate;
   estimate.duration = Duration(static_cast<std::int64_t>(cost.predicted_ns));
@@ -254,17 +263,44 @@ Status check_operation(std::string_view call, XferOp op) {
   return refusal(NixlCode::kInvalidParam, call, base::format("operation {} is unknown", static_cast<int>(op)));
 }
 
-/// `backends`: those that can all of it; not none.
-Result<std::unique_ptr<RequestCore>> request_of(std::string_view call, const std::shared_ptr<AgentCore>& core,
-                                                const Peer& peer, BackendMask backends, Result<Plan> plan,
-                                                const OptArgs* opt) {
-  if (!plan) return plan.error();
+/// Pairs that move something.
+struct Moving {
+  std::vector<std::int32_t> local, remote;
+};
+
+/// Of as many indices on either side.
+Result<Moving> moving_pairs(std::string_view call, const PreparedCore& ours, std::span<const std::int32_t> local_index,
+                            const PreparedCore& theirs, std::span<const std::int32_t> remote_index) {
+  Moving moving;
+  for (std::size_t at = 0; at < local_index.size(); ++at) {
+    const auto l = static_cast<std::uint32_t>(local_index[at]), r = static_cast<std::uint32_t>(remote_index[at]);
+    if (l >= ours.rows.count() || r >= theirs.rows.count() || ours.rows.at(l).size != theirs.rows.at(r).size) {
+      return hawser::plan::wrong_pair(call, ours.rows, local_index, theirs.rows, remote_index, at);
+    }
+    if (ours.rows.at(l).size == 0) continue;
+    moving.local.push_back(local_index[at]);
+    moving.remote.push_back(remote_index[at]);
+  }
+  return moving;
+}
+
+/// `backends`: those that can all of it; not none. It has no plan yet.
+Result<std::unique_ptr<RequestCore>> empty_request(std::string_view call, const std::shared_ptr<AgentCore>& core,
+                                                   const Peer& peer, BackendMask backends, const OptArgs* opt) {
   if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(call, *opt->notification));
   auto request = std::make_unique<RequestCore>();
   if (opt != nullptr) request->notif = opt->notification;
   request->core = core;
   request->peer = peer;
   request->backend = core->first_of(backends);
+  return request;
+}
+
+Result<std::unique_ptr<RequestCore>> request_of(std::string_view call, const std::shared_ptr<AgentCore>& core,
+                                                const Peer& peer, BackendMask backends, Result<Plan> plan,
+                                                const OptArgs* opt) {
+  if (!plan) return plan.error();
+  HAWSER_TRY_ASSIGN(auto request, empty_request(call, core, peer, backends, opt));
   request->descs = plan->piece_count();
   request->plan = std::move(*plan);
   return request;
@@ -281,6 +317,17 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
       ours.backends & theirs.backends & wanted & ours.core->movers(ours.type, theirs.type, theirs.peer->is_self());
   if (mask == 0) {
     return refusal(NixlCode::kInvalidParam, call, "no backend moves between the memories of both sides");
+  }
+  Moving moving;
+  if ((ours.has_empty || theirs.has_empty) && local_index.size() == remote_index.size() && !local_index.empty()) {
+    HAWSER_TRY_ASSIGN(moving, moving_pairs(call, ours, local_index, theirs, remote_index));
+    local_index = moving.local;
+    remote_index = moving.remote;
+    if (local_index.empty()) {
+      HAWSER_TRY_ASSIGN(auto request, empty_request(call, ours.core, *theirs.peer, mask, opt));
+      request->moves_nothing = true;
+      return request;
+    }
   }
   HAWSER_TRY_ASSIGN(auto request, request_of(call, ours.core, *theirs.peer, mask,
                                              agent::plan_rows(call, ours.core->agent().core(), *theirs.peer,

@@ -26,6 +26,8 @@ struct RequestCore {
   Backend backend;
   std::uint64_t descs = 0;
   bool is_durable = false;  ///< Over only once its bytes are on the device.
+  /// All it lists is of no bytes: it has no plan, and a post only tells the peer.
+  bool moves_nothing = false;
 
   RequestCore() = default;
   ~RequestCore();
@@ -52,6 +54,7 @@ struct RequestCore {
   std::optional<LongNotification> body;  ///< Of `notif`, where it does not go in one: sent ahead of the data.
   std::optional<Transfer> transfer;
   bool waiting = false;  ///< Posted, but a bound was reached: submitted again when looked at.
+  bool is_told = false;  ///< The last post moved nothing, and is over.
   Status refused;        ///< Why the last post never became a transfer.
   bool counted = false;  ///< The telemetry's duration is final.
   XferTelemetry times;

@@ -163,25 +163,6 @@ Status invalid(std::string text, std::string_view advice) {
   return Status(Code::kInvalid, std::move(text)).with_advice(advice);
 }
 
-Status wrong_pair(std::string_view call, const Pairs& pairs, std::size_t at) {
-  const auto outside = [&](std::string_view side, std::int32_t index, std::uint64_t count) {
-    return invalid(base::format("{}: {} index {} at position {} is not in a list of {}", call, side, index, at, count),
-                   "indices go from 0 to the number of descriptors less one");
-  };
-  const std::int32_t l = pairs.local_index[at], r = pairs.remote_index[at];
-  if (static_cast<std::uint32_t>(l) >= pairs.local.count()) return outside("local", l, pairs.local.count());
-  if (static_cast<std::uint32_t>(r) >= pairs.remote.count()) return outside("remote", r, pairs.remote.count());
-  const std::uint64_t ours = pairs.local.at(static_cast<std::uint32_t>(l)).size;
-  const std::uint64_t theirs = pairs.remote.at(static_cast<std::uint32_t>(r)).size;
-  if (ours == theirs) {
-    return invalid(base::format("{}: the descriptors have 2^64 bytes or more in all", call), "make several requests");
-  }
-  return invalid(
-      base::format("{}: the pair at position {} has {} local bytes (index {}) and {} remote bytes (index {})", call, at,
-                   ours, l, theirs, r),
-      "pair descriptors of equal length");
-}
-
 /// Gives each group the place where it would begin if nothing merged.
 std::pmr::vector<Merger> open_groups(const Survey& survey, std::pmr::memory_resource* room, Pieces& result) {
   std::pmr::vector<Merger> mergers(room);
@@ -219,12 +200,32 @@ void fill_one_region(const Merger& merger, const Survey& survey, Pieces& result)
 
 }  // namespace
 
+Status wrong_pair(std::string_view call, const RowTable& local, std::span<const std::int32_t> local_index,
+                  const RowTable& remote, std::span<const std::int32_t> remote_index, std::size_t at) {
+  const auto outside = [&](std::string_view side, std::int32_t index, std::uint64_t count) {
+    return invalid(base::format("{}: {} index {} at position {} is not in a list of {}", call, side, index, at, count),
+                   "indices go from 0 to the number of descriptors less one");
+  };
+  const std::int32_t l = local_index[at], r = remote_index[at];
+  if (static_cast<std::uint32_t>(l) >= local.count()) return outside("local", l, local.count());
+  if (static_cast<std::uint32_t>(r) >= remote.count()) return outside("remote", r, remote.count());
+  const std::uint64_t ours = local.at(static_cast<std::uint32_t>(l)).size;
+  const std::uint64_t theirs = remote.at(static_cast<std::uint32_t>(r)).size;
+  if (ours == theirs) {
+    return invalid(base::format("{}: the descriptors have 2^64 bytes or more in all", call), "make several requests");
+  }
+  return invalid(
+      base::format("{}: the pair at position {} has {} local bytes (index {}) and {} remote bytes (index {})", call, at,
+                   ours, l, theirs, r),
+      "pair descriptors of equal length");
+}
+
 Result<RowPieces> pair_rows(std::string_view call, const RowTable& local, std::uint32_t local_regions,
                             std::span<const std::int32_t> local_index, const RowTable& remote,
                             std::uint32_t remote_regions, std::span<const std::int32_t> remote_index) {
   HAWSER_TRY(check_pair_counts(call, "indices", local_index.size(), remote_index.size()));
   const Pairs pairs{local, remote, local_index.data(), remote_index.data(), local_index.size()};
-  if (local.count() == 0 || remote.count() == 0) return wrong_pair(call, pairs, 0);
+  if (local.count() == 0 || remote.count() == 0) return wrong_pair(call, local, local_index, remote, remote_index, 0);
   // What a small list needs on the way lies here, as allocating it would cost more than the list.
   std::array<std::byte, 512> small;
   std::pmr::monotonic_buffer_resource room(small.data(), small.size());
@@ -243,7 +244,7 @@ Result<RowPieces> pair_rows(std::string_view call, const RowTable& local, std::u
     survey = Survey(local_regions, remote_regions, &room);
     survey.take(ours, theirs, pairs);
   });
-  if (survey.good != pairs.count) return wrong_pair(call, pairs, survey.good);
+  if (survey.good != pairs.count) return wrong_pair(call, local, local_index, remote, remote_index, survey.good);
   if (is_one_region) {
     fill_one_region(merger, survey, result.pieces);
   } else {

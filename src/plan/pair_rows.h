@@ -28,4 +28,8 @@ Result<RowPieces> pair_rows(std::string_view call, const RowTable& local, std::u
                             std::span<const std::int32_t> local_index, const RowTable& remote,
                             std::uint32_t remote_regions, std::span<const std::int32_t> remote_index);
 
+/// Why it refuses the pair at position `at`: an index, or lengths that differ. For callers that look at pairs before.
+Status wrong_pair(std::string_view call, const RowTable& local, std::span<const std::int32_t> local_index,
+                  const RowTable& remote, std::span<const std::int32_t> remote_index, std::size_t at);
+
 }  // namespace hawser::plan

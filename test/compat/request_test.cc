@@ -47,6 +47,85 @@ TEST(CompatRequest, IsLookedAtByOneThreadAndPostedAgainByAnother) {
   EXPECT_FALSE(a.agent.in_progress(request).has_value());
 }
 
+XferDescList descs_of(std::vector<Desc> all) { return {MemType::kDram, std::span<const Desc>(all)}; }
+
+// Layers without state, tensors without elements: NIXL's clients register them and list them like all others.
+TEST(CompatRequest, WhatIsOfNoBytesIsRegisteredAndListedAndMovesNothing) {
+  Side a("a", 8192), b("b", 8192);
+  RegDescList mixed(MemType::kDram), none(MemType::kDram);
+  for (const std::uint64_t len : {0, 4096, 0}) mixed.add(b.address() + 4096, len);
+  none.add(0, 0);
+  const auto registered = b.agent.register_memory(mixed);
+  ASSERT_TRUE(registered) << registered.error().to_string();
+  auto empty = b.agent.register_memory(none);
+  ASSERT_TRUE(empty) << empty.error().to_string();
+  EXPECT_TRUE(b.agent.get_local_partial_md(mixed).has_value());
+  a.knows(b);
+  b.knows(a);
+  const std::uint64_t from = a.address(), to = b.address();
+  const XferDescList ours = descs_of({{from, 16, 0}, {from, 0, 0}, {from + 32, 16, 0}, {5, 0, 7}});
+  const XferDescList theirs = descs_of({{to, 16, 0}, {to + 8192, 0, 0}, {to + 32, 16, 0}, {to, 0, 0}});
+  EXPECT_TRUE(a.agent.check_remote_metadata("b", &theirs));
+  std::fill(a.memory.begin(), a.memory.end(), 'x');
+  auto listed = a.agent.create_xfer_req(XferOp::kWrite, ours, theirs, "b").value();
+  ASSERT_TRUE(a.run(listed).ok());
+  EXPECT_EQ(std::count(b.memory.begin(), b.memory.end(), 'x'), 32);
+  EXPECT_EQ(a.agent.get_xfer_telemetry(listed).value()->total_bytes, 32u);
+
+  const PreparedList local = a.agent.prepare_xfer_dlist("", ours).value();
+  const PreparedList remote = a.agent.prepare_xfer_dlist("b", theirs).value();
+  const auto make = [&](std::vector<std::int32_t> l, std::vector<std::int32_t> r, const OptArgs* opt = nullptr) {
+    return a.agent.make_xfer_req(XferOp::kWrite, local, l, remote, r, opt);
+  };
+  std::fill(b.memory.begin(), b.memory.end(), 'o');
+  auto some = make({1, 2, 3}, {3, 2, 1}).value();
+  ASSERT_TRUE(a.run(some).ok());
+  EXPECT_EQ(std::count(b.memory.begin(), b.memory.end(), 'x'), 16);
+  const Status wrong = make({1, 0}, {1, 3}).error();
+  EXPECT_EQ(code_of(wrong), NixlCode::kInvalidParam);
+  EXPECT_NE(wrong.to_string().find("position 1"), std::string::npos) << wrong.to_string();
+  EXPECT_EQ(code_of(make({1, 4}, {1, 1}).error()), NixlCode::kInvalidParam);
+  EXPECT_EQ(code_of(make({1, 1}, {1}).error()), NixlCode::kInvalidParam);
+  EXPECT_EQ(
+      code_of(a.agent.prepare_xfer_dlist("", MemType::kDram, std::vector<StridedDesc>{{from, 0, 0, 1, 1}}).error()),
+      NixlCode::kInvalidParam);
+
+  EXPECT_TRUE(empty->deregister().ok());
+  EXPECT_EQ(code_of(b.agent.deregister_memory(none)), NixlCode::kNotFound);
+}
+
+TEST(CompatRequest, OneThatMovesNothingTellsItsPeerWhateverItIsToldToSay) {
+  Side a("a", 8192), b("b", 8192);
+  a.knows(b);
+  b.knows(a);
+  const XferDescList ours = descs_of({{a.address(), 0, 0}}), theirs = descs_of({{b.address(), 0, 0}});
+  OptArgs opt;
+  for (const std::size_t length : {0u, 5u, 300'000u}) {
+    SCOPED_TRACE(length);
+    opt.notification = std::string(length, 'n');
+    auto request = a.agent.create_xfer_req(XferOp::kRead, ours, theirs, "b", &opt).value();
+    EXPECT_EQ(code_of(a.agent.get_xfer_status(request).error()), NixlCode::kNotPosted);
+    EXPECT_TRUE(a.agent.estimate_xfer_cost(request).has_value());
+    for (int post = 0; post < 2; ++post) {
+      NotificationMap all;
+      ASSERT_TRUE(a.agent.post_xfer_req(request).has_value());
+      ASSERT_TRUE(eventually([&] {
+        const Result<bool> busy = a.agent.in_progress(request);
+        EXPECT_TRUE(busy.status().ok()) << busy.status().to_string();
+        return b.agent.get_notifications(all).ok() && !all["a"].empty() && busy && !*busy;
+      }));
+      EXPECT_EQ(all["a"], std::vector<std::string>{*opt.notification});
+      EXPECT_EQ(a.agent.get_xfer_telemetry(request).value()->total_bytes, 0u);
+    }
+    EXPECT_TRUE(request.release().ok());
+    EXPECT_FALSE(a.agent.post_xfer_req(request).has_value());
+  }
+  auto quiet_one = a.agent.create_xfer_req(XferOp::kWrite, ours, theirs, "b").value();
+  EXPECT_TRUE(a.run(quiet_one).ok());
+  EXPECT_TRUE(a.agent.invalidate_remote_md("b").ok());
+  EXPECT_EQ(code_of(a.run(quiet_one)), NixlCode::kNotFound);
+}
+
 // Python asks this with its own lock held, so it must not wait for who releases a request, which may take seconds.
 TEST(CompatRequest, IsLookedAtAtOnceOrNotAtAll) {
   Side a("a"), b("b");

@@ -190,12 +190,13 @@ class nixl_agent:
     def _handles(self, backends: Optional[list[str]]) -> list[nixl_backend_handle]:
         if not backends:
             return []
-        return [self._backend(name) for name in backends]
+        return [self._backend(name, KeyError) for name in backends]
 
-    def _backend(self, name: str) -> nixl_backend_handle:
+    def _backend(self, name: str, error: type[Exception]) -> nixl_backend_handle:
+        """Clients know one that is not there by KeyError, but where they query memory."""
         name = self._plugin_name(name)
         if name not in self.backends:
-            raise ValueError(f"Backend {name} is not instantiated; there are {sorted(self.backends)}")
+            raise error(f"Backend {name} is not instantiated; there are {sorted(self.backends)}")
         return self.backends[name]
 
     # Memory.
@@ -211,7 +212,7 @@ class nixl_agent:
 
     def query_memory(self, reg_list: Descs, backend: str,
                      mem_type: Optional[str] = None) -> list[Optional[dict[str, str]]]:
-        handle = self._backend(backend)
+        handle = self._backend(backend, ValueError)
         return self.agent.queryMem(self.get_reg_descs(reg_list, mem_type), handle)
 
     def make_connection(self, remote_agent: str, backends: list[str] = []) -> None:
@@ -416,8 +417,8 @@ class nixl_agent:
         return pickle.loads(serialized_descs)
 
 
-def _text(name: Union[str, bytes]) -> str:
-    return name.decode() if isinstance(name, bytes) else name
+def _text(name: Union[str, bytes, bytearray]) -> str:
+    return name if isinstance(name, str) else name.decode()
 
 
 # Calls that run without Python's lock end before the interpreter does. Agents end with the process, which peers notice.

@@ -1,10 +1,10 @@
 import datetime
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, overload
 
-Text: TypeAlias = str | bytes
-Indices: TypeAlias = Sequence[int] | Any  # A list or a one-dimensional array of integers.
+Text: TypeAlias = str | bytes | bytearray
+Indices: TypeAlias = Iterable[int] | Any  # A list, a range, ..., or a one-dimensional array of integers.
 
 
 class nixl_mem_t(enum.IntEnum):

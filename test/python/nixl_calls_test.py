@@ -100,7 +100,7 @@ def test_backends_are_named_in_either_case(caplog):
     side.agent.create_backend("posix")
     assert list(side.agent.backends) == ["UCX", "POSIX"]
     side.agent.deregister_memory(side.registered, ["ucx"])
-    with pytest.raises(ValueError, match="not instantiated"):
+    with pytest.raises(KeyError, match="not instantiated"):
         side.agent.get_new_notifs(backends=["obj"])
 
 
@@ -118,7 +118,7 @@ def test_notifications_of_a_backend(sides_of_one):
     one.agent.send_notif("two", b"hello", "UCX")
     assert eventually(lambda: two.agent.get_new_notifs(backends=["UCX"])) == {"one": [b"hello"]}
     assert two.agent.get_new_notifs(["UCX"]) == {} and two.agent.update_notifs(["UCX"]) == {}
-    with pytest.raises(ValueError):
+    with pytest.raises(KeyError):
         two.agent.get_new_notifs(["POSIX"])
 
 

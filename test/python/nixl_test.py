@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import threading
+from collections import deque
 
 import numpy
 import pytest
@@ -196,7 +197,7 @@ def test_plugins_and_backends():
     with raises("nixlNotFoundError") as caught:
         agent.create_backend("PIGEON")
     assert "PIGEON" in caught.value.details
-    with pytest.raises(ValueError):
+    with pytest.raises(KeyError):
         agent.register_memory([(1, 2, 0, "")], "DRAM", backends=["POSIX"])
     with pytest.raises(ValueError):
         agent.query_memory([], "POSIX", "FILE")
@@ -281,6 +282,8 @@ def test_wrong_transfers(sides):
     with raises("nixlInvalidParamError"):
         agent.make_prepped_xfer("READ", ours, [0, 1], theirs, [0])
     with raises("nixlInvalidParamError"):
+        agent.make_prepped_xfer("READ", ours, range(1, 3), theirs, range(1, 3))
+    with raises("nixlInvalidParamError"):
         agent.make_prepped_xfer("READ", theirs, [0], ours, [0])
     for index in (numpy.zeros((1, 1), int), numpy.zeros(1), numpy.array(5), "text", 5, object(), numpy.array([None])):
         with pytest.raises(ValueError):
@@ -336,6 +339,38 @@ def test_notifications(sides):
         two.agent.check_remote_xfer_done("one", "left")  # A tag is bytes.
     with raises("nixlNotFoundError"):
         one.agent.send_notif("nobody", b"x")
+
+
+def test_bytearrays_are_bytes(sides):
+    """What is received into is a bytearray, and clients hand it on as it is."""
+    one, two = sides
+    metadata = bytearray(two.agent.get_agent_metadata())
+    assert one.agent.add_remote_agent(metadata) == b"two" and one.agent.check_remote_metadata(bytearray(b"two"))
+    one.agent.send_notif("two", bytearray(b"alone"))
+    handle = one.agent.initialize_xfer("WRITE", one.agent.get_xfer_descs(one.rows(0), "DRAM"),
+                                       one.agent.get_xfer_descs(two.rows(0), "DRAM"), bytearray(b"two"), bytearray(b"made"))
+    one.agent.transfer(handle)
+    finish(one.agent, handle)
+    one.agent.transfer(handle, bytearray(b"posted"))
+    finish(one.agent, handle)
+    eventually(lambda: one.agent.get_new_notifs() or len(two.agent.update_notifs().get("one", [])) == 3)
+    assert sorted(two.agent.notifs["one"]) == [b"alone", b"made", b"posted"]
+    assert one.agent.get_reg_descs([(1, 2, 3, bytearray(b"meta"))], "DRAM")[0] == (1, 2, 3, b"meta")
+    with pytest.raises(TypeError):
+        one.agent.send_notif("two", memoryview(b"no more than NIXL"))
+
+
+def test_indices_are_whatever_gives_numbers(sides):
+    one, two = sides
+    ours, theirs = (one.agent.prep_xfer_dlist(name, side.all_blocks(), "DRAM") for name, side in (("", one), ("two", two)))
+    one.array[:] = 5
+    for source, target in [(range(3), range(1, 4)), (deque([1]), {2: 0}.keys()), ((n for n in [2, 3]), {0, 1})]:
+        two.array[:] = 0
+        count = len(target)
+        handle = one.agent.make_prepped_xfer("WRITE", ours, source, theirs, target)
+        one.agent.transfer(handle)
+        finish(one.agent, handle)
+        assert int((two.array == 5).sum()) == count * 1024
 
 
 def test_long_notifications(sides):

@@ -70,8 +70,8 @@ OptArgs options(const AgentObject& self, nb::handle backends) {
 
 /// Clients give no message as an empty one.
 void set_message(OptArgs& opt, nb::handle message) {
-  const std::string_view text = text_of(message, "notif_msg");
-  if (!text.empty()) opt.notification.emplace(text);
+  const Text text(message, "notif_msg");
+  if (!text.view().empty()) opt.notification.emplace(text.view());
 }
 
 void set_address(OptArgs& opt, const std::string& ip, int port, const std::string& label) {
@@ -82,13 +82,13 @@ void set_address(OptArgs& opt, const std::string& ip, int port, const std::strin
 }
 
 /// "NIXL_INIT_AGENT", too, is this agent's own side.
-std::string_view side_of(nb::handle name) {
-  const std::string_view text = text_of(name, "agent_name");
-  return text == "NIXL_INIT_AGENT" ? std::string_view() : text;
+Text side_of(nb::handle name) {
+  const Text text(name, "agent_name");
+  return text.view() == "NIXL_INIT_AGENT" ? Text() : text;
 }
 
 void open(AgentObject* self, nb::handle name, const Config& config) {
-  const std::string_view its = text_of(name, "the agent's name");
+  const Text its(name, "the agent's name");
   if (config.listen_port < 0 || config.listen_port > std::numeric_limits<std::uint16_t>::max()) {
     throw nb::value_error("listenPort is not in 0..65535");
   }
@@ -103,8 +103,8 @@ void open(AgentObject* self, nb::handle name, const Config& config) {
 
 std::uint64_t create_backend(AgentObject& self, nb::handle type, nb::dict params) {
   Params its;
-  for (auto [key, value] : params) its[std::string(text_of(key, "a key"))] = text_of(value, "a value");
-  const std::string_view plugin = text_of(type, "the plugin");
+  for (auto [key, value] : params) its[std::string(Text(key, "a key").view())] = Text(value, "a value").view();
+  const Text plugin(type, "the plugin");
   compat::Backend made = take(outside([&] { return self.agent.create_backend(plugin, its); }));
   return self.backends.add(std::make_shared<compat::Backend>(std::move(made)));
 }
@@ -147,7 +147,7 @@ std::uint64_t keep_list(AgentObject& self, Result<compat::PreparedList> made) {
 
 std::uint64_t prepare(AgentObject& self, nb::handle name, const XferList& list, nb::handle backends) {
   const OptArgs opt = options(self, backends);
-  const std::string_view side = side_of(name);
+  const Text side = side_of(name);
   const Reading reading(list);
   return keep_list(self, outside([&] { return self.agent.prepare_xfer_dlist(side, list.list, &opt); }));
 }
@@ -156,7 +156,7 @@ std::uint64_t prepare_rows(AgentObject& self, nb::handle name, compat::MemType t
                            nb::handle backends) {
   static_assert(sizeof(compat::StridedDesc) == 5 * sizeof(std::uint64_t));
   const OptArgs opt = options(self, backends);
-  const std::string_view side = side_of(name);
+  const Text side = side_of(name);
   nb::object owner;
   const std::span<const std::uint64_t> numbers = rows_of(array, 5, owner);
   const std::span<const compat::StridedDesc> rows{reinterpret_cast<const compat::StridedDesc*>(numbers.data()),
@@ -186,7 +186,7 @@ std::uint64_t create_request(AgentObject& self, XferOp op, const XferList& local
                              nb::handle name, nb::handle message, nb::handle backends) {
   OptArgs opt = options(self, backends);
   set_message(opt, message);
-  const std::string_view peer = text_of(name, "remote_agent");
+  const Text peer(name, "remote_agent");
   const Reading reading_local(local), reading_remote(remote);
   return keep_request(self,
                       outside([&] { return self.agent.create_xfer_req(op, local.list, remote.list, peer, &opt); }));
@@ -262,7 +262,7 @@ nb::dict get_notifications(AgentObject& self, nb::dict into, nb::handle backends
 
 NixlCode send_notification(AgentObject& self, nb::handle name, nb::handle message, nb::handle backends) {
   const OptArgs opt = options(self, backends);
-  const std::string_view peer = text_of(name, "remote_agent"), text = text_of(message, "msg");
+  const Text peer(name, "remote_agent"), text(message, "msg");
   check(outside([&] { return self.agent.send_notification(peer, text, &opt); }));
   return NixlCode::kSuccess;
 }
@@ -275,7 +275,7 @@ nb::bytes partial_metadata(AgentObject& self, const RegList& list, bool connecti
 }
 
 NixlCode check_remote(AgentObject& self, nb::handle name, const XferList& list) {
-  const std::string_view peer = text_of(name, "the agent's name");
+  const Text peer(name, "the agent's name");
   const Reading reading(list);
   const compat::XferDescList* const its = list.list.empty() ? nullptr : &list.list;
   const bool known = outside([&] { return self.agent.check_remote_metadata(peer, its); });
@@ -294,7 +294,7 @@ void bind_backends(AgentClass& type) {
   type.def(
       "getPluginParams",
       [](AgentObject& self, nb::handle name) {
-        return params_of(take(self.agent.get_plugin_params(text_of(name, "the plugin"))));
+        return params_of(take(self.agent.get_plugin_params(Text(name, "the plugin"))));
       },
       nb::arg("type"), "(parameters, memory types)");
   type.def(
@@ -311,7 +311,7 @@ void bind_backends(AgentClass& type) {
       "makeConnection",
       [](AgentObject& self, nb::handle name, nb::handle backends) {
         const OptArgs opt = options(self, backends);
-        const std::string_view peer = text_of(name, "remote_agent");
+        const Text peer(name, "remote_agent");
         check(outside([&] { return self.agent.make_connection(peer, &opt); }));
         return NixlCode::kSuccess;
       },
@@ -360,14 +360,14 @@ void bind_metadata(AgentClass& type) {
   type.def(
       "loadRemoteMD",
       [](AgentObject& self, nb::handle bytes) {
-        const std::string_view its = text_of(bytes, "the metadata");
+        const Text its(bytes, "the metadata");
         return bytes_of(take(outside([&] { return self.agent.load_remote_md(its); })));
       },
       nb::arg("metadata"), "The name of the agent that made it, as bytes.");
   type.def(
       "invalidateRemoteMD",
       [](AgentObject& self, nb::handle name) {
-        const std::string_view peer = text_of(name, "the agent's name");
+        const Text peer(name, "the agent's name");
         check(outside([&] { return self.agent.invalidate_remote_md(peer); }));
         return NixlCode::kSuccess;
       },
@@ -398,7 +398,7 @@ void bind_metadata(AgentClass& type) {
       [](AgentObject& self, nb::handle name, const std::string& ip, int port, const std::string& label) {
         OptArgs opt;
         set_address(opt, ip, port, label);
-        const std::string_view peer = text_of(name, "remote_agent");
+        const Text peer(name, "remote_agent");
         check(outside([&] { return self.agent.fetch_remote_md(peer, &opt); }));
       },
       nb::arg("remote_agent"), nb::arg("ip_addr") = "", nb::arg("port") = 0, nb::arg("label") = "");

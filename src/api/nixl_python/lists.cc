@@ -43,7 +43,7 @@ void read(nb::handle from, Desc& to) {
 void read(nb::handle from, RegDesc& to) {
   const nb::tuple row = tuple_of(from, 4);
   to = RegDesc(number_of(row[0]), number_of(row[1]), number_of(row[2]),
-               std::string(text_of(row[3], "meta information")));
+               std::string(Text(row[3], "meta information").view()));
 }
 
 nb::tuple write(const Desc& from) { return nb::make_tuple(from.addr, from.len, from.dev); }
@@ -253,7 +253,7 @@ nb::class_<Holder> bind_list(nb::module_& module, const char* name, const char* 
 
 void read_remote(nb::handle from, std::pair<Desc, std::string>& to) {
   const nb::tuple row = tuple_of(from, 4);
-  to = {{number_of(row[0]), number_of(row[1]), number_of(row[2])}, std::string(text_of(row[3], "remote agent"))};
+  to = {{number_of(row[0]), number_of(row[1]), number_of(row[2])}, std::string(Text(row[3], "remote agent").view())};
 }
 
 void fill_remote(RemoteList& list, nb::handle descs) {

@@ -39,8 +39,20 @@ T take(Result<T> result) {
   return std::move(*result);
 }
 
-/// A str (as UTF-8) or bytes, as both are given for names and messages. Views `from`.
-std::string_view text_of(nb::handle from, const char* what);
+/// A str (as UTF-8), bytes or a bytearray, as all are given for names and messages. Views `from`, but for a bytearray,
+/// which others may change while Python's lock is given up.
+class Text {
+ public:
+  Text() = default;
+  Text(nb::handle from, const char* what);
+  std::string_view view() const { return is_own_ ? std::string_view(own_) : lent_; }
+  operator std::string_view() const { return view(); }
+
+ private:
+  bool is_own_ = false;
+  std::string own_;
+  std::string_view lent_;
+};
 nb::str str_of(std::string_view text);
 inline nb::bytes bytes_of(std::string_view bytes) { return nb::bytes(bytes.data(), bytes.size()); }
 
@@ -103,13 +115,15 @@ class Table {
   std::unordered_map<std::uint64_t, std::shared_ptr<T>> all_;
 };
 
-/// Integers as make_xfer_req wants them, from a list or a one-dimensional array of any integer type.
+/// Integers as make_xfer_req wants them, from a list, what else gives them one by one, or a one-dimensional array of
+/// any integer type.
 class Indices {
  public:
   Indices(nb::handle from, const char* what);
   std::span<const std::int32_t> view() const { return view_; }
 
  private:
+  void from_items(nb::handle from);
   void from_array(nb::handle from, const char* what);
 
   nb::object owner_;

@@ -111,17 +111,20 @@ void raise(NixlCode code, const std::string& details) {
 
 void raise(const Status& status) { raise(compat::code_of(status), status.to_string()); }
 
-std::string_view text_of(nb::handle from, const char* what) {
-  char* data = nullptr;
-  Py_ssize_t size = 0;
+Text::Text(nb::handle from, const char* what) {
   if (PyUnicode_Check(from.ptr())) {
+    Py_ssize_t size = 0;
     const char* const text = PyUnicode_AsUTF8AndSize(from.ptr(), &size);
     if (text == nullptr) throw nb::python_error();  // Lone surrogates: UnicodeEncodeError.
-    return {text, static_cast<std::size_t>(size)};
+    lent_ = {text, static_cast<std::size_t>(size)};
+  } else if (PyBytes_Check(from.ptr())) {
+    lent_ = {PyBytes_AsString(from.ptr()), static_cast<std::size_t>(PyBytes_Size(from.ptr()))};
+  } else if (PyByteArray_Check(from.ptr())) {
+    own_.assign(PyByteArray_AsString(from.ptr()), static_cast<std::size_t>(PyByteArray_Size(from.ptr())));
+    is_own_ = true;
+  } else {
+    throw nb::type_error((std::string(what) + " must be str, bytes or bytearray").c_str());
   }
-  if (!PyBytes_Check(from.ptr())) throw nb::type_error((std::string(what) + " must be str or bytes").c_str());
-  if (PyBytes_AsStringAndSize(from.ptr(), &data, &size) != 0) throw nb::python_error();
-  return {data, static_cast<std::size_t>(size)};
 }
 
 nb::str str_of(std::string_view text) {
@@ -131,17 +134,26 @@ nb::str str_of(std::string_view text) {
 }
 
 Indices::Indices(nb::handle from, const char* what) {
-  if (!PyList_Check(from.ptr()) && !PyTuple_Check(from.ptr())) {
+  // Others that can be gone over are ranges, sets, generators. What has a buffer, or lends it, is an array.
+  const bool is_list = PyList_Check(from.ptr()) || PyTuple_Check(from.ptr());
+  const bool is_array = PyObject_CheckBuffer(from.ptr()) || nb::hasattr(from, "__dlpack__");
+  if (is_list || (!is_array && !PyUnicode_Check(from.ptr()) && nb::hasattr(from, "__iter__"))) {
+    from_items(from);
+  } else {
     from_array(from, what);
-    return;
   }
-  own_.reserve(nb::len(from));
+}
+
+void Indices::from_items(nb::handle from) {
+  constexpr std::size_t kMax = std::size_t{1} << 27;  // More than any request takes; a generator may never end.
+  if (PyList_Check(from.ptr()) || PyTuple_Check(from.ptr())) own_.reserve(nb::len(from));
   for (nb::handle item : nb::iter(from)) {
     int overflow = 0;
     const long long wide = PyLong_AsLongLongAndOverflow(item.ptr(), &overflow);
     if (wide == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
     const bool fits = overflow == 0 && wide >= 0 && wide <= std::numeric_limits<std::int32_t>::max();
     own_.push_back(fits ? static_cast<std::int32_t>(wide) : -1);
+    if (own_.size() > kMax) throw nb::value_error("there are too many indices");
   }
   view_ = own_;
 }

@@ -2,7 +2,8 @@
 
 Each pair of agent and event loop has a completion queue whose descriptor the loop watches. Once it is there, all
 transfers of the agent report to it, so nothing is polled. What does not report there (a transfer that was submitted
-before, or to a queue of the program's own) is looked at, first often, then every few milliseconds. An etcd rings when
+before, or to a queue of the program's own, or while another loop's was the newest) is looked at, first often, then
+every few milliseconds. An etcd rings when
 it has news. A folder is looked at: nobody rings when one changes. What blocks there as file systems do runs on a thread
 of the loop's executor.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import threading
 import time
 import weakref
 from datetime import timedelta
@@ -40,7 +42,6 @@ class _Link:
     def __init__(self, agent: _hawser.Agent, loop: asyncio.AbstractEventLoop) -> None:
         self.agent = weakref.ref(agent)
         self.loop = loop
-        self.serial = next(_serials)
         self.queue = agent.make_queue(_CAPACITY)
         self.ended: Dict[int, asyncio.Future] = {}
         self.listeners: Set[asyncio.Event] = set()
@@ -50,6 +51,11 @@ class _Link:
             self.fds.append(agent.event_fd())
             loop.add_reader(self.fds[1], self.turn)
             self.turn()
+        self.adopt(agent)
+
+    def adopt(self, agent: _hawser.Agent) -> None:
+        """From now on the agent's transfers report here. Tickets are never given twice."""
+        self.serial = next(_serials)
         agent._set_loop_queue(self.queue, self.serial << _TICKET_SHIFT)
 
     def drain(self) -> None:
@@ -78,15 +84,22 @@ class _Link:
             event.set()
 
     def close(self) -> None:
-        if not self.loop.is_closed():
-            for fd in self.fds:
-                self.loop.remove_reader(fd)
+        """On the loop's thread, or when it is closed, and nobody waits on it."""
+        if self.loop.is_closed():
+            return
+        for fd in self.fds:
+            self.loop.remove_reader(fd)
+        for future in self.ended.values():  # Who waits looks for itself: nobody drains any more.
+            if not future.done():
+                future.set_result(None)
         self.wake()
 
     def end_of(self, transfer: _Awaited) -> Optional[asyncio.Future]:
-        """Set when the transfer ends; None when it does not report here."""
+        """Set when the transfer ends; None when it does not report here, as the next ones will."""
         ticket = transfer._ticket
         if ticket >> _TICKET_SHIFT != self.serial:
+            if ticket != 0:
+                self.adopt(transfer.agent)
             return None
         future = self.loop.create_future()
         self.ended[ticket] = future
@@ -96,31 +109,41 @@ class _Link:
         return future
 
 
-_links: "weakref.WeakKeyDictionary[Any, _Link]" = weakref.WeakKeyDictionary()
+_Links = Dict[asyncio.AbstractEventLoop, _Link]
+_links: "weakref.WeakKeyDictionary[Any, _Links]" = weakref.WeakKeyDictionary()
+_links_lock = threading.RLock()  # Over making them, in whichever thread a loop runs.
 
 
 def link_of(agent: _hawser.Agent) -> _Link:
-    """The running loop's link to `agent`, made when there is none; one of a loop that is closed is replaced."""
+    """The running loop's link to `agent`, made when there is none. Those of loops that are closed go then."""
     loop = asyncio.get_running_loop()
-    link = _links.get(agent)
-    if link is None or link.loop is not loop:
-        if link is not None:
-            link.close()
-        link = _links[agent] = _Link(agent, loop)
-        weakref.finalize(agent, _close_soon, link).atexit = False
+    links = _links.get(agent)
+    link = links.get(loop) if links is not None else None
+    if link is not None:
+        return link
+    with _links_lock:
+        links = _links.get(agent)
+        if links is None:
+            links = _links[agent] = {}
+            weakref.finalize(agent, _close_all, links).atexit = False
+        for other in [one for one in list(links) if one.is_closed()]:
+            links.pop(other).close()
+        link = links[loop] = _Link(agent, loop)
     return link
 
 
-def _close_soon(link: _Link) -> None:
-    if not link.loop.is_closed():
-        link.loop.call_soon_threadsafe(link.close)
+def _close_all(links: _Links) -> None:
+    for loop, link in list(links.items()):
+        links.pop(loop, None)
+        try:
+            loop.call_soon_threadsafe(link.close)
+        except RuntimeError:  # It is closed.
+            link.close()
 
 
 def close_link(agent: _hawser.Agent) -> None:
-    """The agent is closed: those who listen to it are told, on their own thread."""
-    link = _links.pop(agent, None)
-    if link is not None:
-        _close_soon(link)
+    """The agent is closed: those who listen to it are told, each on its own thread."""
+    _close_all(_links.pop(agent, {}))
 
 
 async def _look(transfer: _Awaited, agent: _hawser.Agent) -> None:
@@ -147,8 +170,12 @@ async def finished(transfer: _Awaited) -> None:
             transfer.cancel()
             raise
     error = transfer.error
-    if error is not None:
+    if error is None:
+        return
+    try:
         raise error
+    finally:
+        del error  # It refers to this frame, and so to the link.
 
 
 async def found(op: _hawser.AtomicOp) -> int:

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import os
+import threading
 import weakref
 
 import pytest
@@ -125,6 +127,80 @@ def test_iteration_ends_when_the_agent_is_closed(agents):
         return await listener
 
     assert run(work())[1] == []
+
+
+def test_loops_of_several_threads_at_once(agents):
+    """Whoever waits hears, whichever loop came last."""
+    one, two = agents
+    word = one.range_of(one.array).region.range(64, 8)
+    waits, went_by = threading.Event(), threading.Event()
+    heard = []
+
+    async def wait():
+        async def listen():
+            async for note in one.notifications():
+                return note.data
+
+        listener = asyncio.ensure_future(listen())
+        await write(one, 0)
+        held = write(one, 0, after=(word, 1))
+        waiting = asyncio.ensure_future(finish(held))
+        await asyncio.sleep(0)
+        assert not held.done
+        waits.set()
+        assert await asyncio.to_thread(went_by.wait, PATIENCE)
+        await waiting
+        two.peer.notify(b"hello")
+        heard.append(await listener)
+        await asyncio.gather(*(write(one, 16 * number) for number in range(50)))
+
+    async def finish(transfer):
+        await transfer
+
+    async def go_by():
+        await write(one, 128)
+        await asyncio.gather(*(write(one, 128) for _ in range(50)))
+        one.array[64] = 1
+
+    two.peer = two.add_peer(one.card())
+    thread = threading.Thread(target=lambda: run(wait()))
+    thread.start()
+    assert waits.wait(PATIENCE)
+    run(go_by())
+    went_by.set()
+    thread.join()
+    assert heard == [b"hello"]
+    del two.peer
+
+
+def test_loops_that_are_over_leave_nothing(agents):
+    one, _ = agents
+    word = one.range_of(one.array).region.range(64, 8)
+
+    async def work():
+        with pytest.raises(hawser.TimedOutError):
+            await write(one, 0, after=(word, 1), deadline=0.001)
+
+    run(work())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        run(work())
+    assert len(os.listdir("/proc/self/fd")) < before + 5, "each asyncio.run left a queue"
+
+
+def test_a_wait_ends_when_the_agent_is_closed(agents):
+    one, _ = agents
+    word = one.range_of(one.array).region.range(64, 8)
+
+    async def work():
+        await write(one, 0)
+        held = write(one, 0, after=(word, 1))
+        closing = asyncio.ensure_future(asyncio.to_thread(one.close))
+        with pytest.raises(hawser.Error):
+            await held
+        await closing
+
+    run(work())
 
 
 def test_agents_go_though_a_loop_knew_them():

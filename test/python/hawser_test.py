@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from datetime import timedelta
+from multiprocessing import shared_memory
 
 import numpy
 import pytest
@@ -66,6 +67,58 @@ def test_regions_of_anything_with_the_buffer_protocol(pair, make):
     one.read(one.peer, one.peer.range("memory", 0, size), region.range(0, size)).wait(20)
     assert bytes(memoryview(region)[:size]) == b"\x07" * size
     region.close()
+
+
+def test_an_owner_has_its_memory_back_once_the_region_is_closed(pair):
+    one, _ = pair
+    memory = bytearray(4096)
+    region = one.add_region(memory, "other")
+    view = memoryview(region)
+    with pytest.raises(BufferError):
+        memory.append(1)
+    region.close()
+    with pytest.raises(BufferError):
+        memory.append(1)
+    assert memoryview(region).nbytes == 4096
+    view.release()
+    memory.append(1)
+    with pytest.raises(BufferError):
+        memoryview(region)
+    region.close()
+    shared = shared_memory.SharedMemory(create=True, size=4096)
+    try:
+        with one.add_region(shared.buf, "shared") as region:
+            assert region.size == 4096
+        shared.close()
+    finally:
+        shared.unlink()
+    own = one.allocate(4096)
+    own.close()
+    assert memoryview(own).nbytes == 4096  # It goes with the last who refers to it.
+
+
+def test_a_range_is_found_in_whichever_open_region_holds_it(pair):
+    one, _ = pair
+    memory = numpy.zeros(65536, numpy.uint8)
+    regions = {name: one.add_region(part, name) for name, part in
+               [("outer", memory), ("inner", memory[1000:2000]), ("next", memory[3000:4000])]}
+
+    def found(begin, end):
+        place = one.range_of(memory[begin:end])
+        assert place.size == end - begin and place.offset == begin - (place.region.address - memory.ctypes.data)
+        return place.region.name
+
+    assert [found(*part) for part in [(1500, 2000), (1500, 2001), (999, 1001), (2500, 2600), (5000, 65536)]] == [
+        "inner", "outer", "outer", "outer", "outer"]
+    regions["inner"].close()
+    assert found(1500, 1600) == "outer"
+    again = one.add_region(memory, "again")
+    assert found(0, 10) == "again"
+    del again
+    assert found(0, 10) == "outer" and found(3000, 4000) == "next"
+    regions["outer"].close()
+    with pytest.raises(hawser.NotFoundError):
+        found(0, 10)
 
 
 def test_regions_tell_whether_peers_can_map_them(pair):

@@ -12,9 +12,9 @@ RegionState::~RegionState() {
   constexpr Duration kPatience = std::chrono::seconds(5);
   bool quiet = true;
   if (agent && !agent->forked()) {
-    const auto listed = agent->regions.find(reinterpret_cast<std::uintptr_t>(region.bytes().data()));
     // The same memory may be registered again, under this address.
-    if (listed != agent->regions.end() && listed->second.expired()) agent->regions.erase(listed);
+    const auto [begin, end] = agent->regions.equal_range(reinterpret_cast<std::uintptr_t>(region.bytes().data()));
+    for (auto next = begin; next != end;) next = next->second.expired() ? agent->regions.erase(next) : std::next(next);
     quiet = outside([&] { return region.close(kPatience).ok(); });
   }
   if (!quiet) {
@@ -22,8 +22,16 @@ RegionState::~RegionState() {
     if (tensor.is_valid()) (void)new Tensor(tensor);
     return;
   }
-  tensor = {};
-  if (has_view) PyBuffer_Release(&view);
+  exports = 0;
+  closed = true;
+  give_back();
+}
+
+void RegionState::give_back() {
+  if (!closed || exports > 0) return;
+  const Tensor last = std::exchange(tensor, Tensor());
+  Py_buffer lent = view;
+  if (std::exchange(has_view, false)) PyBuffer_Release(&lent);
 }
 
 Rights rights_of(const std::string& text) {
@@ -129,17 +137,21 @@ RegionOptions open_memory(nb::handle from, RegionState& state, const std::string
 RegionHandle keep(const AgentRef& agent, std::shared_ptr<RegionState> state, Result<Region> made) {
   state->region = take(std::move(made));
   state->agent = agent;
-  agent->regions[reinterpret_cast<std::uintptr_t>(state->region.bytes().data())] = state;
+  agent->regions.emplace(reinterpret_cast<std::uintptr_t>(state->region.bytes().data()), state);
   return {std::move(state)};
 }
 
-/// The open region that holds [start, start + size), if there is one.
+/// The open region that holds [start, start + size), if there is one: of several, which may lie in each other, the one
+/// that begins last, and of those that begin there the newest.
 RegionRef region_at(AgentState& agent, std::uintptr_t start, std::size_t size) {
-  auto next = agent.regions.upper_bound(start);
-  if (next == agent.regions.begin()) return nullptr;
-  RegionRef found = std::prev(next)->second.lock();
-  if (!found || start + size > std::prev(next)->first + found->region.size()) return nullptr;
-  return found;
+  for (auto next = agent.regions.upper_bound(start); next != agent.regions.begin();) {
+    --next;
+    RegionRef found = next->second.lock();
+    const std::size_t before = start - next->first;
+    if (!found || found->closing || before > found->region.size()) continue;
+    if (size <= found->region.size() - before) return found;
+  }
+  return nullptr;
 }
 
 RangeHandle range(const RegionHandle& self, std::uint64_t offset, std::optional<std::uint64_t> size) {
@@ -178,8 +190,12 @@ nb::tuple table_at(const TableHandle& self, std::int64_t index) {
 
 bool close_region(const RegionHandle& self, nb::handle timeout) {
   const Duration patience = duration_of(timeout, "timeout", kCloseTimeout);
-  if (self.state->agent->forked()) (void)agent_of(self.state->agent);
-  check(outside([&] { return self.state->region.close(patience); }));
+  const RegionRef state = self.state;  // Others may drop it meanwhile.
+  if (state->agent->forked()) (void)agent_of(state->agent);
+  state->closing = true;
+  check(outside([&] { return state->region.close(patience); }));
+  state->closed = true;
+  state->give_back();
   return true;
 }
 
@@ -192,11 +208,27 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->obj = nullptr;
     return -1;
   }
-  return PyBuffer_FillInfo(view, self, bytes.data(), static_cast<Py_ssize_t>(bytes.size()),
-                           region->state->writable ? 0 : 1, flags);
+  RegionState& state = *region->state;
+  if (state.is_lent && state.closed && state.exports == 0) {
+    PyErr_SetString(PyExc_BufferError, "the region is closed, and its owner has the memory back");
+    view->obj = nullptr;
+    return -1;
+  }
+  const int answer =
+      PyBuffer_FillInfo(view, self, bytes.data(), static_cast<Py_ssize_t>(bytes.size()), state.writable ? 0 : 1, flags);
+  if (answer == 0) ++state.exports;
+  return answer;
 }
 
-PyType_Slot kRegionSlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+void release_buffer(PyObject* self, Py_buffer*) {
+  const RegionRef state = nb::inst_ptr<RegionHandle>(self)->state;
+  --state->exports;
+  state->give_back();
+}
+
+PyType_Slot kRegionSlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                              {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                              {0, nullptr}};
 
 }  // namespace
 
@@ -211,6 +243,7 @@ RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::s
   options.name = name;
   options.rights = default_rights(rights, state->writable);
   Result<Region> made = outside([&] { return its.add_region(options); });
+  state->is_lent = true;
   return keep(self.state, std::move(state), std::move(made));
 }
 

@@ -108,7 +108,7 @@ struct AgentState {
   const std::string name;
   const pid_t pid;
   const int forks = Exit::of_module().forks();
-  std::map<std::uintptr_t, std::weak_ptr<RegionState>> regions;  ///< By address, those that may be open.
+  std::multimap<std::uintptr_t, std::weak_ptr<RegionState>> regions;  ///< By address, those that may be open.
   /// Where transfers report that an event loop may await; null: no loop has asked.
   std::shared_ptr<CompletionQueue> loop_queue;
   std::uint64_t next_ticket = 0;
@@ -126,11 +126,17 @@ using Tensor = nb::ndarray<nb::ro, nb::c_contig>;
 
 struct RegionState {
   ~RegionState();
+  /// Nobody of Hawser's touches the memory any more: its owner in Python has it back, once nobody views it here.
+  void give_back();
 
   AgentRef agent;
   Region region;
   bool writable = true;   ///< Whether its own memory may be written, by reads from peers.
+  bool is_lent = false;   ///< The memory is somebody else's in Python.
   bool has_view = false;  ///< `view` is to be released.
+  bool closing = false;   ///< Somebody closed it: it takes no new uses.
+  bool closed = false;    ///< And it was over.
+  long exports = 0;       ///< Views of it by the buffer protocol.
   Py_buffer view{};
   Tensor tensor;  ///< What came by DLPack.
 };

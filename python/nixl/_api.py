@@ -313,13 +313,7 @@ class nixl_agent:
         return self.agent.loadRemoteMD(metadata)
 
     def remove_remote_agent(self, agent: str) -> None:
-        try:
-            self.agent.invalidateRemoteMD(agent)
-        except nixlBind.nixlNotFoundError:
-            pass  # Clients remove what may be gone already.
-        except nixlBind.nixlInvalidParamError:
-            if _text(agent) == _text(self.name):
-                raise
+        self.agent.invalidateRemoteMD(agent)  # Clients remove what may be gone already.
 
     def send_local_metadata(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> None:
         self.agent.sendLocalMD(ip_addr, port)

@@ -81,6 +81,7 @@ def test_names_and_values():
     for count in range(9):
         arguments = (True, False, 0, _bindings.NIXL_THREAD_SYNC_NONE, 1, 0, 100000, True)[:count]
         _bindings.nixlAgentConfig(*arguments)
+    assert [_bindings.nixlAgentConfig(*(True, True, 7)[:count]).listenPort for count in range(4)] == [8888] * 3 + [7]
     with pytest.raises(TypeError):
         _bindings.nixlAgentConfig(*range(9))
     with pytest.raises(TypeError):

@@ -368,10 +368,10 @@ void bind_metadata(AgentClass& type) {
       "invalidateRemoteMD",
       [](AgentObject& self, nb::handle name) {
         const Text peer(name, "the agent's name");
-        check(outside([&] { return self.agent.invalidate_remote_md(peer); }));
-        return NixlCode::kSuccess;
+        const Status status = outside([&] { return self.agent.invalidate_remote_md(peer); });
+        return status.ok() ? NixlCode::kSuccess : compat::code_of(status);
       },
-      nb::arg("remote_agent"));
+      nb::arg("remote_agent"), "As NIXL's it raises nothing: it tells.");
   type.def("checkRemoteMD", &check_remote, nb::arg("remote_agent"), nb::arg("descs"));
   type.def(
       "sendLocalMD",

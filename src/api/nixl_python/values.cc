@@ -207,7 +207,7 @@ void bind_config(nb::module_& module) {
             new (self) Config{
                 prog, listen, port, sync, std::chrono::microseconds(pthr), std::chrono::microseconds(lthr), telemetry};
           },
-          nb::arg("useProgThread") = false, nb::arg("useListenThread") = false, nb::arg("port") = 0,
+          nb::arg("useProgThread") = false, nb::arg("useListenThread") = false, nb::arg("port") = Config().listen_port,
           nb::arg("syncMode") = ThreadSync::kNone, nb::arg("numWorkers") = 1, nb::arg("pthrDelay") = 0,
           nb::arg("lthrDelay") = 100000, nb::arg("captureTelemetry") = false)
       .def_rw("useProgThread", &Config::progress_thread)

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -146,6 +147,14 @@ Status Copy::plan() {
   }
   for (const FilePlace& source : sources_) {
     HAWSER_TRY(up_ ? plan_up(source, into_folder) : plan_down(source, into_folder));
+  }
+  std::map<std::string_view, std::string_view> sources;  // By target: none is written over by what comes after it.
+  for (const Errand& errand : errands_) {
+    const auto [first, is_new] = sources.try_emplace(errand.to, errand.from);
+    if (is_new) continue;
+    return Status(Code::kInvalid,
+                  fmt::format("'{}' and '{}' would both be '{}'", first->second, errand.from, errand.to))
+        .with_advice("copy them into folders of their own");
   }
   return {};
 }

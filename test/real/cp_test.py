@@ -119,6 +119,11 @@ def test_names():
         assert len(list((served / "back").iterdir())) == 305
         run_json("cp", "-r", str(here / "tree") + "/.", f"{target}:dot")
         assert len(list((served / "dot").iterdir())) == 305
+        for folder in ["one", "other"]:
+            (here / folder).mkdir()
+            (here / folder / "same").write_text(folder)
+        run("cp", str(here / "one" / "same"), str(here / "other" / "same"), f"{target}:both/", expect=11)
+        assert not (served / "both").exists()
         run("cp", f"{target}:none-" + os.fsdecode(b"\xff"), str(here), expect=12)
         assert time.monotonic() - start < 20, "an answer was lost"
         server.end()

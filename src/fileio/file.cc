@@ -20,6 +20,9 @@ namespace hawser::fileio {
 namespace {
 
 constexpr std::uint32_t kPage = 4096;  // No file system that we know of asks for more.
+/// Of a descriptor's flags, those that a file keeps that is opened again: what it may do, and that what is written is
+/// on the device when the write ends (O_SYNC, and O_DSYNC, which is a part of it).
+constexpr int kKept = O_ACCMODE | O_SYNC;
 
 std::string own_path(int fd) { return base::format("/proc/self/fd/{}", fd); }
 
@@ -131,8 +134,8 @@ Status File::adopt(const FileOptions& options) {
   HAWSER_TRY(check_kind(options.descriptor));
   HAWSER_TRY(check_rights(flags & O_ACCMODE, options.rights));
   const bool is_direct = (flags & O_DIRECT) != 0, is_odd = (flags & (O_APPEND | O_NONBLOCK)) != 0;
-  buffered_ = reopen(options.descriptor, flags & O_ACCMODE);
-  if (is_direct) direct_ = reopen(options.descriptor, (flags & O_ACCMODE) | O_DIRECT);
+  buffered_ = reopen(options.descriptor, flags & kKept);
+  if (is_direct) direct_ = reopen(options.descriptor, (flags & kKept) | O_DIRECT);
   base::Fd& same = is_direct ? direct_ : buffered_;
   if (!same && !is_odd) same.reset(::fcntl(options.descriptor, F_DUPFD_CLOEXEC, 0));
   if (same) return {};
@@ -164,7 +167,7 @@ Status File::discover(const FileOptions& options) {
   const bool wanted =
       options.direct == DirectIo::kRequire || (options.direct == DirectIo::kAuto && options.descriptor < 0);
   if (!direct_ && wanted) {
-    direct_ = reopen(buffered_.get(), (::fcntl(buffered_.get(), F_GETFL) & O_ACCMODE) | O_DIRECT);
+    direct_ = reopen(buffered_.get(), (::fcntl(buffered_.get(), F_GETFL) & kKept) | O_DIRECT);
     if (!direct_) why = base::errno_status("opening it with O_DIRECT", errno).to_string();
   }
   if (direct_) {

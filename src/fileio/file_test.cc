@@ -81,6 +81,20 @@ TEST_F(Files, FlagsOfADescriptorThatWouldChangeTransfersAreLeftBehind) {
   EXPECT_EQ(file->direct(), -1);
 }
 
+TEST_F(Files, WhatADescriptorWritesThroughIsWrittenThrough) {
+  for (const int flag : {O_DSYNC, O_SYNC, O_SYNC | O_DIRECT}) {
+    const base::Fd fd = make("one", O_RDWR | flag);
+    if (!fd) continue;  // No direct I/O here.
+    for (const DirectIo direct : {DirectIo::kAuto, DirectIo::kOff}) {
+      const auto file = File::open({.descriptor = fd.get(), .direct = direct}).value();
+      for (const int its : {file->buffered(), file->direct()}) {
+        if (its < 0) continue;
+        EXPECT_EQ(::fcntl(its, F_GETFL) & O_SYNC, flag & O_SYNC);
+      }
+    }
+  }
+}
+
 TEST_F(Files, AnUnlinkedFileIsStillAFile) {
   const base::Fd fd = make("one", O_RDWR);
   std::filesystem::remove(path("one"));

@@ -12,8 +12,8 @@
 // A sent message is kept until it was received. When the connection is lost, what is kept goes by the control stream
 // before anything newer; so a broken queue pair loses no message as long as the path is up.
 //
-// Thread rule: confined to the lane. Lifetime: owned by its path; outlives its queue pairs, which use its memory. What a
-// device refuses to end keeps that.
+// Thread rule: confined to the lane. Lifetime: owned by its path; outlives its queue pairs, which use its memory. What
+// a device refuses to end keeps that.
 
 #include <cstddef>
 #include <cstdint>

@@ -149,6 +149,7 @@ class HAWSER_API Agent {
   std::size_t take_notifications(std::span<Notification> out);
   std::optional<PeerEvent> take_event();
   /// Lets peers send on `channel` (>= 16): up to `credit` messages may wait here unread, per peer.
+  /// 1024 channels at most; beyond: kBusy. Opening one again changes nothing.
   Status open_channel(std::uint32_t channel, std::uint32_t credit = 64);
   std::optional<Message> take_message(std::uint32_t channel);
   /// Fills `out` in place, as take_notifications does: all of it at once costs little more than one.

@@ -199,10 +199,10 @@ Status Agent::open_channel(std::uint32_t channel, std::uint32_t credit) {
                                       " must be at least 16 and credit " + std::to_string(credit) + " in 1..2^20");
   }
   core_->lane.lock();
-  core_->engine.open_channel(channel, credit, core_->now());
+  const Status opened = core_->engine.open_channel(channel, credit);
   core_->lane.unlock();
   core_->lane.wake();
-  return {};
+  return opened;
 }
 
 std::optional<Message> Agent::take_message(std::uint32_t channel) {

@@ -30,6 +30,9 @@ namespace hawser::agent {
 class Core;
 
 inline constexpr std::size_t kEventsAtOnce = 16;
+/// That an agent opens, and that a peer may grant credit for.
+inline constexpr std::size_t kChannelsMax = 1024;
+inline constexpr std::size_t kOwnChannels = 2;        ///< The library's, beside those.
 inline constexpr std::uint32_t kAtomicsWindow = 256;  ///< Asks of a peer that wait for their answers to go out.
 inline constexpr std::uint32_t kHeldMax = 4096;       ///< Transfers that wait for their `after` word; beyond: kBusy.
 inline constexpr std::size_t kAtomicsMax = 4096;      ///< Per peer: asked and not answered; beyond: kBusy.
@@ -119,7 +122,7 @@ class Engine {
   bool is_opening(Session& session, std::uint64_t serial);
   /// What waits for a pause to be over is tried in this turn; later pauses begin short again.
   void reconnect(Session& session, Instant now);
-  void open_channel(std::uint32_t channel, std::uint32_t credit, Instant now);
+  Status open_channel(std::uint32_t channel, std::uint32_t credit);
   void release_notifications(const std::shared_ptr<PeerCore>& peer);
   void release_message(Session& session, std::uint32_t channel, std::size_t bytes);
   void card_changed();

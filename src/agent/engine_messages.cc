@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "agent/core.h"
 #include "agent/engine.h"
@@ -98,8 +99,8 @@ Status Engine::notify(Session& session, std::string_view text, Instant now) {
 Status Engine::send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now) {
   if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core_.down_status(*session.peer);
   want(session, now);
-  ChannelState& state = session.channels[channel];
-  if (!state.out.try_take(bytes.size())) {
+  const auto state = session.channels.find(channel);
+  if (state == session.channels.end() || !state->second.out.try_take(bytes.size())) {
     return Status(Code::kBusy, "send: " + session.peer->name + " has no room on channel " + std::to_string(channel) +
                                    " (or has not opened it yet)")
         .with_peer(session.peer->name);
@@ -107,7 +108,7 @@ Status Engine::send(Session& session, std::uint32_t channel, std::span<const std
   const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = bytes};
   HeadArray buffer;
   if (!push_reliable(session, wire::encode(message, buffer), bytes)) {
-    state.out.give_back(bytes.size());
+    state->second.out.give_back(bytes.size());
     return Status(Code::kBusy, "send: the queue of messages to " + session.peer->name + " is full");
   }
   ++session.flow.messages_sent;
@@ -328,11 +329,12 @@ Status Engine::on_credit(Session& session, const wire::Credit& credit) {
     if (session.channels[credit.channel].out.on_credit(credit.limits)) enlist(session);
     return {};
   } else if (credit.channel >= wire::kUserChannelMin) {
-    constexpr std::size_t kChannelsMax = 1024;  // Per peer: a hostile one must not make us keep any number.
-    if (session.channels.size() >= kChannelsMax && !session.channels.contains(credit.channel)) {
-      return Status(Code::kCorrupt, "credit for more than 1024 channels");
+    ChannelState& state = session.channels[credit.channel];
+    // A hostile peer must not make us keep any number.
+    if (!std::exchange(state.is_granted, true) && ++session.channels_granted > kChannelsMax) {
+      return Status(Code::kCorrupt, "credit for more than " + std::to_string(kChannelsMax) + " channels");
     }
-    more = session.channels[credit.channel].out.on_credit(credit.limits);
+    more = state.out.on_credit(credit.limits);
   }
   if (more) core_.hint(CompletionKind::kRoom, 0);
   return {};
@@ -466,8 +468,12 @@ Status Engine::on_send(Session& session, const wire::Send& message) {
   return {};
 }
 
-void Engine::open_channel(std::uint32_t channel, std::uint32_t credit, Instant now) {
-  if (!open_channels_.emplace(channel, credit).second) return;
+Status Engine::open_channel(std::uint32_t channel, std::uint32_t credit) {
+  if (open_channels_.contains(channel)) return {};
+  if (open_channels_.size() - kOwnChannels >= kChannelsMax) {
+    return Status(Code::kBusy, "open_channel: " + std::to_string(kChannelsMax) + " channels are open");
+  }
+  open_channels_.emplace(channel, credit);
   for (Session* session : sessions_) {
     if (session->machine.state() == proto::SessionState::kDown) continue;
     ChannelState& state = session->channels[channel];
@@ -475,7 +481,7 @@ void Engine::open_channel(std::uint32_t channel, std::uint32_t credit, Instant n
     state.credit_owed = true;
     enlist(*session);
   }
-  (void)now;
+  return {};
 }
 
 void Engine::release_notifications(const std::shared_ptr<PeerCore>& peer) {

@@ -360,6 +360,7 @@ void Engine::release_paths(Session& session) {
   session.arrivals.clear([](std::uint64_t) {});
   session.waiting.clear();
   session.channels.clear();
+  session.channels_granted = 0;
   session.card_in.reset();
   session.card_out.reset();
   session.card_due = false;

@@ -73,6 +73,7 @@ struct ChannelState {
   proto::CreditSender out;
   std::optional<proto::CreditReceiver> in;  ///< Once it was opened here.
   bool credit_owed = false;
+  bool is_granted = false;  ///< The peer has opened it.
 };
 
 struct CardOut {
@@ -141,6 +142,7 @@ struct Session {
   proto::CreditReceiver notify_in;
   bool credit_owed = false;
   std::map<std::uint32_t, ChannelState> channels;
+  std::size_t channels_granted = 0;  ///< Of those, how many the peer has opened.
   std::optional<CardOut> card_out;
   std::optional<CardIn> card_in;
   bool card_wanted = false;      ///< Ask for it as soon as a path is up.

@@ -158,5 +158,27 @@ TEST_P(Conformance, MessagesAndBulkShareThePeer) {
   EXPECT_TRUE(holds(target.bytes, 1));
 }
 
+TEST_P(Conformance, EachSideMayOpenManyChannels) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  open_pair();
+  constexpr std::uint32_t kMost = 1024, kTheirs = 100, kOurs = 5000;
+  for (std::uint32_t i = 0; i < kMost; ++i) {
+    must(a().open_channel(kOurs + i, 4));
+    must(b().open_channel(kTheirs + i, 4));
+  }
+  must(a().open_channel(kOurs, 4));  // Once more is no other one.
+  EXPECT_TRUE(says(a().open_channel(kOurs + kMost, 4), Code::kBusy, {"open_channel", "1024"}));
+  const Peer to_b = a_to_b(), to_a = b_to_a();
+  const auto goes = [&](Agent& receiver, const Peer& to, std::uint32_t channel) {
+    EXPECT_TRUE(env().eventually([&] { return send(to, channel, "hello").ok(); })) << channel;
+    return env().eventually([&] { return receiver.take_message(channel).has_value(); });
+  };
+  for (const std::uint32_t i : {0U, kMost - 1}) {
+    EXPECT_TRUE(goes(b(), to_b, kTheirs + i));
+    EXPECT_TRUE(goes(a(), to_a, kOurs + i));
+  }
+  EXPECT_EQ(to_b.state(), PeerState::kUp);
+}
+
 }  // namespace
 }  // namespace hawser::conformance

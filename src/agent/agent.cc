@@ -292,7 +292,7 @@ std::size_t CompletionQueue::wait(std::span<Completion> out, Duration timeout) {
   if (const std::size_t taken = core_->poll(out); taken > 0 || out.empty()) return taken;
   const auto core = core_->core();
   if (!core || !core->usable("CompletionQueue::wait").ok()) return core_->poll(out);
-  core->lane.wait_until([this] { return !core_->empty(); }, core->now() + timeout);
+  core->lane.wait_until([&] { return !core_->empty() || core->is_closed(); }, core->now() + timeout);
   return core_->poll(out);
 }
 

@@ -254,7 +254,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::shared_ptr<LocalRegion>> booked_regions();
   void shut_down();
   Status release_everything(Instant deadline);
-  void unpublish(Instant deadline);
+  /// False: the deadline was too short for it, and it may be tried again.
+  bool unpublish(Instant deadline);
   void await_presence(Instant deadline);
 
   struct BookedRegion {
@@ -292,6 +293,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> closing_{false};
   std::atomic<bool> is_being_closed_{false};  ///< By one call of `close`, which alone touches the next one.
   bool has_begun_to_close_ = false;
+  std::atomic<bool> is_unpublished_{false};  ///< Nothing is left to be taken from the directory, or it had its time.
 
   mutable base::Mutex mutex_;
   std::vector<BackendReport> reports_ HAWSER_GUARDED_BY(mutex_);

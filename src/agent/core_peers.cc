@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "base/bytes.h"
+#include "base/try.h"
 
 namespace hawser::agent {
 namespace {
@@ -122,6 +123,7 @@ Result<std::shared_ptr<PeerCore>> Core::look_in_directory(std::string_view name,
 Result<std::shared_ptr<PeerCore>> Core::find_in_directory(std::string_view name, Instant deadline) {
   Status last;
   for (;;) {
+    HAWSER_TRY(usable("find_peer"));  // It may be closed meanwhile.
     const Result<std::shared_ptr<PeerCore>> found = look_in_directory(name, deadline, &last);
     if (!found) return found.error();
     if (*found != nullptr) return *found;
@@ -223,14 +225,15 @@ void Core::await_presence(Instant deadline) {
   }
 }
 
-void Core::unpublish(Instant deadline) {
-  if (!options.directory) return;
+bool Core::unpublish(Instant deadline) {
+  if (!options.directory) return true;
   Directory& directory = *options.directory;
   lane.lock();
   presence.close();
   lane.unlock();
   // A server may be slow, and only this takes the card away while the directory is in use by others.
-  deadline = std::min(deadline, now() + (directory.runs_itself() ? kServerUnpublishMax : kUnpublishMax));
+  const Instant enough = now() + (directory.runs_itself() ? kServerUnpublishMax : kUnpublishMax);
+  deadline = std::min(deadline, enough);
   const auto run = [&](Ticket ticket) {
     std::optional<DirectoryEvent> answer;
     while (!(answer = directory.poll(ticket)) && now() < deadline) {
@@ -242,9 +245,11 @@ void Core::unpublish(Instant deadline) {
   // A successor of the same name may have published meanwhile: its card stays.
   const std::string key = options.directory_prefix + options.name;
   const auto there = run(directory.get(key));
-  if (!there || !there->status.ok() || there->entries.empty()) return;
+  const bool is_found = there && there->status.ok() && !there->entries.empty();
+  if (!is_found) return there || now() >= enough;
   const Result<wire::CardSummary> card = wire::check_card(base::as_bytes(there->entries.front().value));
-  if (card && card->incarnation == identity.incarnation) run(directory.erase(key));
+  const bool is_ours = card && card->incarnation == identity.incarnation;
+  return !is_ours || run(directory.erase(key)) || now() >= enough;
 }
 
 }  // namespace hawser::agent

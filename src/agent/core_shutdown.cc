@@ -22,8 +22,8 @@ Status Core::close(Duration timeout, Leave leave) {
   if (disowned()) return usable("close");
   closing_.store(true, std::memory_order_release);
   const Instant deadline = now() + timeout;
-  const auto is_free = [this] { return is_closed() || !is_being_closed_.load(std::memory_order_acquire); };
-  while (!is_closed()) {
+  const auto is_free = [this] { return !is_being_closed_.load(std::memory_order_acquire); };
+  while (!is_closed() || !is_unpublished_.load(std::memory_order_acquire)) {
     if (!is_being_closed_.exchange(true, std::memory_order_acq_rel)) {
       Status status = close_now(deadline, leave);
       is_being_closed_.store(false, std::memory_order_release);
@@ -38,9 +38,11 @@ Status Core::close(Duration timeout, Leave leave) {
 }
 
 Status Core::close_now(Instant deadline, Leave leave) {
+  if (!is_unpublished_.load(std::memory_order_relaxed)) {
+    is_unpublished_.store(unpublish(deadline), std::memory_order_release);
+  }
   if (is_closed()) return {};
   if (!std::exchange(has_begun_to_close_, true)) {
-    unpublish(deadline);
     lane.lock();
     lane.take_submissions(kSubmissionsMax, now());  // What was submitted before this call is in there.
     engine.begin_close(now());
@@ -90,6 +92,7 @@ void Core::shut_down() {
     if (region->entry->arena) region->entry->arena->abandon();
     if (region->entry->pages) region->entry->pages->keep();
   }
+  lane.wake();  // For who waits for what never comes now.
   lane.news();
   forget_core(this);
   const base::MutexLock lock(mutex_);

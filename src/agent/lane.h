@@ -86,6 +86,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   /// Ordered with `Core::is_closed`: of one who closes and one who attaches, one sees the other.
   void set_runner(Runner* runner) { runner_.store(runner, std::memory_order_seq_cst); }
   Runner* runner() const { return runner_.load(std::memory_order_seq_cst); }
+  /// Somebody waits, and turns and sleeps for all.
+  bool led() const { return leading_.load(std::memory_order_relaxed); }
   bool driven() const { return runner_.load(std::memory_order_acquire) != nullptr; }
   bool contended() const { return contenders_.load(std::memory_order_relaxed) > 0; }
   /// Sleeps until something is to be done, at most until `deadline`. The caller leads and does not hold the lock.

@@ -53,7 +53,7 @@ backend::Factory busy() {
   });
 }
 
-bool readable(int fd, int wait_ms = 0) {
+bool is_readable(int fd, int wait_ms = 0) {
   pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
   return ::poll(&entry, 1, wait_ms) == 1;
 }
@@ -73,7 +73,7 @@ class Sleeping : public testing::Test {
   /// Nothing is to be done, and the descriptor tells of what comes.
   int armed() {
     const int fd = agent_.event_fd();
-    while (readable(fd)) static_cast<void>(agent_.poll());
+    while (is_readable(fd)) static_cast<void>(agent_.poll());
     return fd;
   }
   /// One that nothing but its deadline ends.
@@ -83,7 +83,7 @@ class Sleeping : public testing::Test {
   }
   void expect_end(Transfer& held, int fd) {
     while (!held.done()) {
-      ASSERT_TRUE(readable(fd, kPatienceMs)) << "nothing tells that its deadline is over";
+      ASSERT_TRUE(is_readable(fd, kPatienceMs)) << "nothing tells that its deadline is over";
       static_cast<void>(agent_.poll());
     }
     EXPECT_EQ(held.status().code(), Code::kTimedOut);
@@ -101,8 +101,8 @@ TEST_F(Sleeping, TheDescriptorTellsOfWhatIsLeftInTheTurnThatArmsIt) {
   in_turn = [&] { std::thread([&] { left = plan_.submit().value(); }).join(); };
   EXPECT_EQ(agent_.poll(), 0u);
   EXPECT_FALSE(left.done());
-  EXPECT_TRUE(readable(fd)) << "a submission waits for a turn";
-  while (readable(fd)) static_cast<void>(agent_.poll());
+  EXPECT_TRUE(is_readable(fd)) << "a submission waits for a turn";
+  while (is_readable(fd)) static_cast<void>(agent_.poll());
   EXPECT_TRUE(left.done());
 }
 

@@ -243,10 +243,11 @@ void Lane::arm_event_fd() {
   const Instant next = next_moment();
   itimerspec when{};
   if (next != Instant::max()) {
-    const std::int64_t ns = std::max<std::int64_t>(next.ns(), 1);
+    // From now on: the agent's clock need not be the kernel's.
+    const std::int64_t ns = std::max<std::int64_t>((next - core_.now()).count(), 1);
     when.it_value = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
   }
-  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
 }  // namespace hawser::agent

@@ -58,12 +58,21 @@ bool is_readable(int fd, int wait_ms = 0) {
   return ::poll(&entry, 1, wait_ms) == 1;
 }
 
+/// One whose hours are others than the host's.
+class FarAhead final : public Clock {
+ public:
+  Instant now() const override { return Clock::steady().now() + 1h; }
+};
+
 class Sleeping : public testing::Test {
  protected:
   static constexpr int kPatienceMs = 20'000;
 
   Sleeping() {
     in_turn = nullptr;
+    prepare();
+  }
+  void prepare() {
     region_ = agent_.add_region({.name = "data", .bytes = std::as_writable_bytes(std::span(data_))}).value();
     const LocalRange from = region_.range(0, 64);
     const RemoteRange to = agent_.self().range("data", 64, 64);
@@ -127,6 +136,15 @@ TEST_F(Sleeping, TheDescriptorTellsOfDeadlinesAfterADriverEnded) {
   std::optional<Driver> driver = Driver::start().value();
   ASSERT_TRUE(driver->attach(agent_).ok());
   driver.reset();
+  Transfer held = submit_held();
+  expect_end(held, fd);
+}
+
+TEST_F(Sleeping, TheDescriptorTellsOfDeadlinesByTheAgentsOwnClock) {
+  agent_ = std::move(
+      open_with({.name = "a", .peer_timeout = 100s, .clock = std::make_shared<FarAhead>()}, {busy()}).value());
+  prepare();
+  const int fd = armed();
   Transfer held = submit_held();
   expect_end(held, fd);
 }

@@ -94,8 +94,8 @@ class Mlx5Keys::Loop {
     return loop;
   }
   ~Loop() {
-    if (qp_ != nullptr) domain_->verbs().destroy_qp(qp_);
-    if (cq_ != nullptr) domain_->verbs().destroy_cq(cq_);
+    if (qp_ != nullptr) domain_->end([verbs = &domain_->verbs(), qp = qp_] { return verbs->destroy_qp(qp); });
+    if (cq_ != nullptr) domain_->end([verbs = &domain_->verbs(), cq = cq_] { return verbs->destroy_cq(cq); });
   }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -149,7 +149,12 @@ class Mlx5Keys::Key final : public BoundKey {
  public:
   Key(std::shared_ptr<Mlx5> mlx5, mlx5dv_mkey* key, std::vector<std::shared_ptr<Registration>> pieces)
       : mlx5_(std::move(mlx5)), key_(key), pieces_(std::move(pieces)) {}
-  ~Key() override { mlx5_->destroy_mkey(key_); }
+  ~Key() override {
+    const std::shared_ptr<Domain> domain = pieces_.front()->domain();
+    const std::uintptr_t begin = pieces_.front()->address();
+    const std::size_t size = pieces_.back()->end() - begin;
+    domain->end([mlx5 = mlx5_, key = key_] { return mlx5->destroy_mkey(key); }, {begin, size});
+  }
   std::uint32_t lkey() const override { return key_->lkey; }
   std::uint32_t rkey() const override { return key_->rkey; }
 

@@ -80,6 +80,7 @@ class Mlx5Fake final : public Mlx5 {
   bool completes = true;
   ibv_wc_status status = IBV_WC_SUCCESS;
   int qps = 0;
+  int destroy_error = 0;
   std::vector<ibv_sge> posted;
   std::uint32_t access = 0;
 
@@ -97,7 +98,9 @@ class Mlx5Fake final : public Mlx5 {
     ++fake_->others;
     return new mlx5dv_mkey{.lkey = ++keys_, .rkey = keys_ + 1000};
   }
-  int destroy_mkey(mlx5dv_mkey* key) override { return --fake_->others, delete key, 0; }
+  int destroy_mkey(mlx5dv_mkey* key) override {
+    return destroy_error != 0 ? destroy_error : (--fake_->others, delete key, 0);
+  }
   int post_list(ibv_qp*, mlx5dv_mkey*, std::uint32_t flags, std::span<ibv_sge> list, std::uint64_t wr_id) override {
     if (fake_->fails()) return errno;
     posted.assign(list.begin(), list.end());
@@ -194,6 +197,18 @@ TEST_F(Mlx5KeysTest, WhatDoesNotCompleteHasADeadlineAndTheNextKeyWorks) {
   EXPECT_FALSE(keys->bind(pieces_, {})) << "a queue that cannot be polled is no success";
   fake_->broken_cq = false;
   EXPECT_TRUE(keys->bind(pieces_, {}).has_value());
+}
+
+TEST_F(Mlx5KeysTest, AKeyThatTheDeviceDoesNotLetGoIsKnownUntilItDoes) {
+  const auto keys = this->keys();
+  std::shared_ptr<Registration> key = keys->bind(pieces_, {}).value();
+  mlx5_->destroy_error = EBUSY;
+  key.reset();
+  EXPECT_EQ(domain_->still_open(kBase + kStep, 1).code(), Code::kBusy) << "peers may have it";
+  EXPECT_TRUE(domain_->still_open(kBase + 2 * kStep, kStep).ok());
+  mlx5_->destroy_error = 0;
+  domain_->sweep();
+  EXPECT_TRUE(domain_->still_open(kBase + kStep, 1).ok());
 }
 
 TEST_F(Mlx5KeysTest, RefusesWhatCannotBeOneKey) {

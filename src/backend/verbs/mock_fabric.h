@@ -62,7 +62,7 @@ struct MockDevice : MockPort {
   std::vector<Gid> gids_of(std::uint8_t number) const;
   bool has_gid(std::uint8_t number, std::span<const std::uint8_t, 16> bytes) const;
   ibv_mtu mtu = IBV_MTU_4096;
-  int max_qp_wr = 1024, max_sge = 8, max_cqe = 1 << 16, max_qp_rd_atom = 16, max_qp_init_rd_atom = 16;
+  int max_qp_wr = 1024, max_sge = 8, max_sge_rd = 8, max_cqe = 1 << 16, max_qp_rd_atom = 16, max_qp_init_rd_atom = 16;
   std::uint32_t max_msg_sz = 1u << 30;
   bool efa = false;  ///< It has datagrams (SRD) and no reliable connections.
   std::string host;  ///< EFA: what goes to a device of the same host is dropped; empty: a host of its own.

@@ -87,6 +87,7 @@ int MockVerbs::query_device(ibv_context* context, ibv_device_attr* attr) {
   attr->max_qp = 1 << 16;
   attr->max_qp_wr = device.max_qp_wr;
   attr->max_sge = device.max_sge;
+  attr->max_sge_rd = device.max_sge_rd;
   attr->max_cq = 1 << 16;
   attr->max_cqe = device.max_cqe;
   attr->max_mr = 1 << 20;
@@ -406,7 +407,9 @@ int MockVerbs::post_send(ibv_qp* which, ibv_send_wr* first, ibv_send_wr** bad) {
     if (fabric_.device(qp.device).gone || fabric_.is_removed(qp.context)) return EIO;
     if (qp.attr.qp_state != IBV_QPS_RTS && qp.attr.qp_state != IBV_QPS_ERR) return EINVAL;
     if (qp.outstanding >= static_cast<int>(qp.cap.max_send_wr)) return ENOMEM;
-    if (request->num_sge > static_cast<int>(qp.cap.max_send_sge)) return EINVAL;
+    const bool is_read = request->opcode == IBV_WR_RDMA_READ;
+    const int sges = static_cast<int>(qp.cap.max_send_sge);
+    if (request->num_sge > (is_read ? std::min(sges, fabric_.device(qp.device).max_sge_rd) : sges)) return EINVAL;
     fabric_.run(qp, *request);
   }
   *bad = nullptr;

@@ -164,6 +164,23 @@ TEST_F(VerbsPair, AdjacentRangesShareARequestAndABatchIsPostedByOneCall) {
   }
 }
 
+TEST_F(VerbsPair, AReadScattersNoMoreThanTheDeviceCan) {
+  fabric.device("mock0").max_sge_rd = 2;
+  start();
+  connect();
+  std::fill_n(b->memory.begin(), 4096, std::byte{0x5a});
+  std::vector<Piece> pieces;
+  for (std::uint64_t i = 0; i < 8; ++i) pieces.push_back({a->memory.data() + i * 1024, i * 512, 512});
+  fabric.requests = 0;
+  ASSERT_EQ(submit(Operation::kRead, pieces, 1).taken, 1u);
+  ASSERT_TRUE(run_slow([&] { return is_done(1); }));
+  EXPECT_TRUE(outcome(1).ok()) << outcome(1).to_string();
+  EXPECT_EQ(fabric.requests, 4u);
+  ASSERT_EQ(submit(Operation::kWrite, pieces, 2).taken, 1u);
+  EXPECT_EQ(fabric.requests, 4u + 8 / options.pair.sge_max);
+  ASSERT_TRUE(run([&] { return is_done(2); }));
+}
+
 TEST_F(VerbsPair, C7MoreThanTheQueueHoldsIsHeldBackAndThenGoes) {
   options.pair.send_depth = 16;
   start();

@@ -123,7 +123,10 @@ Status QueuePair::create() {
     batch_.reserve(options_.send_depth);
     pieces_.reserve(std::size_t{options_.send_depth} * wanted.max_send_sge);
   }
-  sges_ = wanted.max_send_sge;
+  sges_ = read_sges_ = wanted.max_send_sge;
+  // A device that tells none (0) has no other for reads.
+  const auto reads = static_cast<std::uint32_t>(std::max(nic.domain->attributes().max_sge_rd, 0));
+  if (reads > 0) read_sges_ = std::min(sges_, reads);
   return {};
 }
 
@@ -274,7 +277,8 @@ bool QueuePair::add_run(Operation op, std::uint64_t remote, std::uint32_t rkey, 
       run_bytes_ += size;
       return true;
     }
-    if (goes_on && last.num_sge < static_cast<int>(sges_)) {
+    const std::uint32_t most = op == Operation::kWrite ? sges_ : read_sges_;
+    if (goes_on && last.num_sge < static_cast<int>(most)) {
       pieces_.push_back({.addr = local.iova, .length = size, .lkey = local.lkey});
       ++last.num_sge;
       run_bytes_ += size;

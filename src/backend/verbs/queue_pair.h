@@ -190,7 +190,8 @@ class QueuePair {
   Gid gid_;
   std::uint16_t lid_ = 0;
   std::uint32_t inline_max_ = 0;
-  std::uint32_t sges_ = 1;
+  std::uint32_t sges_ = 1;          ///< Pieces of local memory in one write,
+  std::uint32_t read_sges_ = 1;     ///< and in one read.
   std::uint32_t messages_ = 0;      ///< Sends posted, not ended.
   std::uint32_t message_room_ = 0;  ///< Requests that the queue holds beside those of chunks.
   bool proving_ = false;

@@ -172,7 +172,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // engine_owner.cc
   std::shared_ptr<Owned> owned_by(const base::Id128& token) const;
-  Reply run_atomic(const Ask& ask);
+  Reply run_atomic(const Ask& ask) HAWSER_EXCLUDES(mutex_);
 
   // engine_closing.cc
   using Batches = std::unordered_map<std::uint64_t, std::shared_ptr<BatchCore>>;

@@ -157,14 +157,17 @@ Reply Engine::run_atomic(const Ask& ask) {
     done.status = Status(code, "atomic: " + text).with_buffer(BufferState::kUntouched);
     return done;
   };
-  const std::shared_ptr<Owned> owned = owned_by(ask.token);
-  if (!owned) return refuse(Code::kNotFound, "the buffer was released");
-  if (!allows(owned->rights, Rights::kReadWrite)) return refuse(Code::kDenied, "the buffer gives no right to it");
-  if (const Device device = owned->memory.device(); device.kind != DeviceKind::kHost) {
+  // Whoever releases the buffer takes it out under this lock first: once that is acknowledged nobody is at the word.
+  const base::MutexLock lock(mutex_);
+  const auto found = by_token_.find(ask.token);
+  if (found == by_token_.end()) return refuse(Code::kNotFound, "the buffer was released");
+  const Owned& owned = *found->second;
+  if (!allows(owned.rights, Rights::kReadWrite)) return refuse(Code::kDenied, "the buffer gives no right to it");
+  if (const Device device = owned.memory.device(); device.kind != DeviceKind::kHost) {
     return refuse(Code::kUnsupported,
                   "the word is on " + to_string(device) + ", where its owner's processor does none");
   }
-  const std::span<std::byte> bytes = owned->memory.bytes();
+  const std::span<std::byte> bytes = owned.memory.bytes();
   if (ask.offset > bytes.size() || bytes.size() - ask.offset < sizeof(std::uint64_t)) {
     return refuse(Code::kInvalid, "offset " + std::to_string(ask.offset) + " leaves the buffer");
   }

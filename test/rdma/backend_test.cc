@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -259,6 +260,36 @@ TEST_P(RdmaBackend, AtomicsGiveWhatTheyFound) {
   EXPECT_TRUE(local.done());
   EXPECT_EQ(local.outcomes()[0].previous, 40u);
   EXPECT_EQ(now(3), 42u);
+  finish();
+}
+
+// Memory without an owner is its user's again then.
+TEST_P(RdmaBackend, NoAtomicOfTheOwnersIsAtTheWordOnceTheReleaseIsAcknowledged) {
+  constexpr int kRounds = 300;
+  constexpr std::uint64_t kMine = 1'000'000'000'000;
+  alignas(8) std::array<std::uint64_t, kRounds> words{};
+  std::array<RemoteBuffer, kRounds> buffers;
+  for (std::size_t i = 0; i < kRounds; ++i) {
+    const LocalMemory memory = owner.memory(std::as_writable_bytes(std::span(&words[i], 1)));
+    buffers[i] = owner.backend->request_buffer(i, memory).value();
+  }
+  std::atomic<int> adding = -1;
+  std::thread adder([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      adding = i;
+      while (owner.backend->submit({{.type = OpType::kFetchAdd, .remote = buffers[i], .value = 1}}, kLong)
+                 ->status()
+                 .ok()) {
+      }
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    while (adding < i) std::this_thread::yield();
+    EXPECT_TRUE(end(owner.backend->release(buffers[i], kLong).value()).ok());
+    words[i] = kMine;
+  }
+  adder.join();
+  EXPECT_EQ(std::ranges::count(words, kMine), kRounds);
   finish();
 }
 

@@ -288,6 +288,31 @@ def test_other_threads_run_while_one_waits(tmp_path):
     assert seen[0].kind == "changed" and seen[0].entries[0].value == b"v"
 
 
+def test_a_cancelled_watch_ends_who_waits_in_another_thread(tmp_path):
+    directory, ended, waits = hawser.file_directory(str(tmp_path)), [], threading.Event()
+
+    def follow(watch):
+        for event in watch:
+            waits.set()
+        ended.append("iterated")
+
+    def wait(watch):
+        watch.wait(PATIENCE)
+        waits.set()
+        ended.append(watch.wait())
+
+    for way in (follow, wait):
+        waits.clear()
+        watch = directory.watch("k")
+        thread = threading.Thread(target=way, args=(watch,), daemon=True)
+        thread.start()
+        assert waits.wait(PATIENCE)
+        watch.cancel()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert ended == ["iterated", None]
+
+
 def test_ctrl_c_ends_a_watch():
     code = """
 import hawser, signal, os, threading

@@ -7,9 +7,11 @@ import json
 import mmap
 import pathlib
 import pickle
+import socket
 import subprocess
 import sys
 import threading
+import time
 from datetime import timedelta
 from multiprocessing import shared_memory
 
@@ -17,7 +19,7 @@ import numpy
 import pytest
 
 import hawser
-from conftest import eventually, python_command
+from conftest import SCALE, eventually, python_command
 
 
 def test_a_write_arrives_with_its_notification(pair):
@@ -388,6 +390,53 @@ def test_directories_and_configuration(tmp_path):
                     {"settings": 5}, {"config_file": "/no/such/file"}, {"name": "x" * 300}, {"spin": "fast"}]:
         with pytest.raises((hawser.Error, TypeError)):
             hawser.Agent(**options)
+
+
+class Far:
+    """Forwards what comes to it, late, as a host does that is far away."""
+
+    def __init__(self, port, late):
+        self.port, self.late = port, late
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                here = self.listener.accept()[0]
+            except OSError:
+                return
+            there = socket.create_connection(("127.0.0.1", self.port))
+            for ends in [(here, there), (there, here)]:
+                threading.Thread(target=self.forward, args=ends, daemon=True).start()
+
+    def forward(self, source, target):
+        try:
+            while data := source.recv(1 << 16):
+                time.sleep(self.late)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def test_a_peer_that_answers_late_is_found():
+    with hawser.Agent("late", backends=["tcp"]) as late, hawser.Agent("here", backends=["tcp"]) as here:
+        port = int(late.backends()[0]["address"].split(",")[0].rsplit(":", 1)[1])
+        far = Far(port, 0.1)
+        try:
+            assert here.find_peer("late@" + far.address, timeout=20 * SCALE).name == "late"
+        finally:
+            far.listener.close()
+
+
+def test_without_a_directory_nobody_appears():
+    with hawser.Agent("alone") as alone:
+        start = time.monotonic()
+        with pytest.raises(hawser.NotFoundError):
+            alone.find_peer("nobody", timeout=60)
+        assert time.monotonic() - start < 30
 
 
 def test_cards(pair):

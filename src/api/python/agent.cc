@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "agent/core.h"
 #include "agent/peer_names.h"
 #include "api/python/objects.h"
 
@@ -208,12 +209,19 @@ PeerHandle add_peer(const AgentHandle& self, nb::handle card) {
 PeerHandle find_peer(const AgentHandle& self, const std::string& name, nb::handle timeout) {
   Agent& agent = agent_of(self.state);
   constexpr Duration kPatience = std::chrono::seconds(5);
+  // Each try begins anew, so the next one has longer: else whoever answers slowly is never found. Ctrl-C waits for one.
+  constexpr Duration kTryMax = std::chrono::seconds(2);
   const Duration patience = duration_of(timeout, "timeout", kPatience);
+  const bool may_appear = agent.core()->options.directory != nullptr;
+  const Instant start = Clock::steady().now();
+  Duration longest = std::chrono::milliseconds(50);
   Result<Peer> found = Status(Code::kTimedOut, "find_peer: '" + name + "' was not found in time");
-  const std::optional<bool> over = wait_in_slices(patience, [&](Duration slice) {
-    found = agent.find_peer(name, std::max<Duration>(slice, std::chrono::milliseconds(1)));
+  const std::optional<bool> over = wait_in_slices(patience, [&](Duration) {
+    const Duration left = patience - (Clock::steady().now() - start);
+    found = agent.find_peer(name, std::clamp<Duration>(left, std::chrono::milliseconds(1), longest));
+    longest = std::min(2 * longest, kTryMax);
     const Code code = found.error().code();
-    return found.has_value() || (code != Code::kTimedOut && code != Code::kNotFound);
+    return found.has_value() || (code != Code::kTimedOut && !(code == Code::kNotFound && may_appear));
   });
   if (!over) throw nb::python_error();
   return {self.state, take(std::move(found))};

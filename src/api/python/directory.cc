@@ -3,6 +3,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <atomic>
+
 #include "api/directory_wait.h"
 #include "api/python/objects.h"
 #include "directory/news.h"
@@ -25,13 +27,13 @@ constexpr Duration kPatience = std::chrono::seconds(10);
 struct TicketHandle {
   TicketHandle(std::shared_ptr<Directory> its, Ticket its_ticket) : directory{std::move(its)}, ticket(its_ticket) {}
   TicketHandle(TicketHandle&& other) noexcept
-      : directory(std::move(other.directory)), ticket(std::exchange(other.ticket, 0)) {}
+      : directory(std::move(other.directory)), ticket(other.ticket.exchange(0)) {}
   ~TicketHandle() { cancel(); }
   void cancel() {
-    if (directory.directory && ticket != 0) directory.directory->cancel(std::exchange(ticket, 0));
+    if (directory.directory && ticket != 0) directory.directory->cancel(ticket.exchange(0));
   }
   DirectoryHandle directory;
-  Ticket ticket;  ///< 0: it was cancelled, or is answered.
+  std::atomic<Ticket> ticket;  ///< 0: it was cancelled, or is answered.
 };
 struct WatchHandle : TicketHandle {
   WatchHandle(std::shared_ptr<Directory> its, std::string_view prefix) : TicketHandle(its, its->watch(prefix)) {}
@@ -68,12 +70,14 @@ std::optional<NewsHandle> listen(const TicketHandle& self) {
   return NewsHandle{std::move(news)};
 }
 
-/// The next event of `ticket`; nothing when the time is over before.
-std::optional<DirectoryEvent> await_event(Directory& directory, Ticket ticket, Duration patience) {
+/// The next event of `ticket`; nothing when the time is over before, or `is_cancelled` says so.
+template <typename IsCancelled>
+std::optional<DirectoryEvent> await_event(Directory& directory, Ticket ticket, Duration patience,
+                                          IsCancelled is_cancelled) {
   std::optional<DirectoryEvent> event;
   const std::optional<bool> over = wait_in_slices(patience, [&](Duration slice) {
     event = next_event(directory, ticket, Clock::steady().now() + slice);
-    return event.has_value();
+    return event.has_value() || is_cancelled();
   });
   if (!over) throw nb::python_error();
   return event;
@@ -91,7 +95,8 @@ class Request {
 
   /// The entries of the answer, which must be good.
   std::vector<DirectoryEntry> answer(const char* call, nb::handle timeout) {
-    std::optional<DirectoryEvent> event = await_event(*directory_, ticket_, duration_of(timeout, "timeout", kPatience));
+    std::optional<DirectoryEvent> event =
+        await_event(*directory_, ticket_, duration_of(timeout, "timeout", kPatience), [] { return false; });
     if (!event) raise(Status(Code::kTimedOut, std::string(call) + ": the directory did not answer in time"));
     answered_ = true;
     check(event->status);
@@ -145,9 +150,11 @@ bool erase(const DirectoryHandle& self, const std::string& key, nb::handle timeo
 }
 
 std::optional<DirectoryEvent> wait(WatchHandle& self, nb::handle timeout) {
-  if (self.ticket == 0) raise_invalid("Watch.wait: the watch was cancelled");
+  const Ticket ticket = self.ticket;
+  if (ticket == 0) raise_invalid("Watch.wait: the watch was cancelled");
   std::optional<DirectoryEvent> event =
-      await_event(*self.directory.directory, self.ticket, duration_of(timeout, "timeout", Duration::max()));
+      await_event(*self.directory.directory, ticket, duration_of(timeout, "timeout", Duration::max()),
+                  [&] { return self.ticket == 0; });
   if (event) check(event->status);
   return event;
 }
@@ -155,7 +162,7 @@ std::optional<DirectoryEvent> wait(WatchHandle& self, nb::handle timeout) {
 DirectoryEvent next(WatchHandle& self) {
   if (self.ticket == 0) throw nb::stop_iteration();
   std::optional<DirectoryEvent> event = wait(self, nb::none());
-  if (!event) throw nb::stop_iteration();  // The interpreter is leaving.
+  if (!event) throw nb::stop_iteration();  // It was cancelled, or the interpreter is leaving.
   return *std::move(event);
 }
 
@@ -207,7 +214,8 @@ void bind_values(nb::module_& module) {
       .def_prop_ro("kind", &text_of_kind, "all: what is there, in place of what was told before; changed; erased.")
       .def_prop_ro("entries", [](const DirectoryEvent& self) { return list_of(self.entries); });
   nb::class_<WatchHandle>(module, "Watch", "Tells what is under a prefix, then what changes there.")
-      .def("wait", &wait, nb::arg("timeout") = nb::none(), "The next event, or None when the time is over before.")
+      .def("wait", &wait, nb::arg("timeout") = nb::none(),
+           "The next event, or None when the time is over before, or the watch is cancelled.")
       .def(
           "cancel", [](WatchHandle& self) { self.cancel(); }, "Nothing more is told.")
       .def("_look", [](const WatchHandle& self) { return look(self); })

@@ -92,7 +92,12 @@ class Copy {
 
 Result<bool> Copy::target_is_folder() {
   if (target_.path.empty() || target_.path.ends_with('/')) return true;
-  if (!up_) return fs::is_directory(target_.path);
+  if (!up_) {
+    std::error_code error;
+    const bool is_folder = fs::is_directory(target_.path, error);
+    if (is_folder || !error || error == std::errc::no_such_file_or_directory) return is_folder;
+    return base::errno_status(fmt::format("looking at '{}'", target_.path), error.value());
+  }
   const Result<Json> there = copier_->stat(target_.path);
   if (!there && there.error().code() != Code::kNotFound) return there.error();
   return there && there->value("folder", false);

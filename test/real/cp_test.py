@@ -124,6 +124,8 @@ def test_names():
             (here / folder / "same").write_text(folder)
         run("cp", str(here / "one" / "same"), str(here / "other" / "same"), f"{target}:both/", expect=11)
         assert not (served / "both").exists()
+        (here / "loop").symlink_to("loop")  # What cannot be looked at is an answer, too.
+        assert "loop" in run_json("cp", f"{target}:tree/plain", str(here / "loop"), expect=FAILED)["error"]["message"]
         run("cp", f"{target}:none-" + os.fsdecode(b"\xff"), str(here), expect=12)
         assert time.monotonic() - start < 20, "an answer was lost"
         server.end()

@@ -135,9 +135,9 @@ nb::str str_of(std::string_view text) {
 
 Indices::Indices(nb::handle from, const char* what) {
   // Others that can be gone over are ranges, sets, generators. What has a buffer, or lends it, is an array.
-  const bool is_list = PyList_Check(from.ptr()) || PyTuple_Check(from.ptr());
-  const bool is_array = PyObject_CheckBuffer(from.ptr()) || nb::hasattr(from, "__dlpack__");
-  if (is_list || (!is_array && !PyUnicode_Check(from.ptr()) && nb::hasattr(from, "__iter__"))) {
+  const auto is_array = [&] { return PyObject_CheckBuffer(from.ptr()) || nb::hasattr(from, "__dlpack__"); };
+  const auto has_items = [&] { return !PyUnicode_Check(from.ptr()) && nb::hasattr(from, "__iter__"); };
+  if (PyList_Check(from.ptr()) || PyTuple_Check(from.ptr()) || (!is_array() && has_items())) {
     from_items(from);
   } else {
     from_array(from, what);

@@ -106,6 +106,9 @@ class nixl_agent:
                  instantiate_all: bool = False) -> None:
         if not agent_name:
             raise ValueError("Agent needs a non-empty name")
+        if nixl_conf is not None and instantiate_all:
+            logger.warning("instantiate_all changes nothing beside a config, which says which backends to create")
+            instantiate_all = False
         conf = nixl_conf if nixl_conf is not None else nixl_agent_config()
         sync = conf.sync_mode
         if sync is None:

@@ -28,9 +28,9 @@ Status no_region(std::string_view call, std::size_t number, const Peer& peer) {
 
 Status check_region(std::string_view call, const Core& core, const LocalRegion& region) {
   if (region.core.get() != &core) {
-    return bad_plan(call, "local region '" + region.entry->name + "' is another agent's, not one of '" +
-                              core.options.name + "'")
-        .with_advice("register the memory with this agent, too");
+    return bad_plan(call, "local region '" + region.entry->name + "' is another agent's, of '" +
+                              region.core->options.name + "' and not of '" + core.options.name + "'")
+        .with_advice("register the memory with each agent that moves it");
   }
   if (region.entry->file != nullptr) {
     return Status(Code::kUnsupported, std::string(call) + ": the local region '" + region.entry->name +

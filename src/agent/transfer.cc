@@ -26,8 +26,10 @@ Status take_local_word(const SignalWord* from, const Core& core, LocalWord* to) 
       !backend::in_bounds(from->word.offset, from->word.size, region->entry->size)) {
     return bad_word(from->word.offset, from->word.size);
   }
-  if (region->core.get() != &core)
-    return bad_submit("the word's region '" + region->entry->name + "' is another agent's");
+  if (region->core.get() != &core) {
+    return bad_submit("the word's region '" + region->entry->name + "' is another agent's, of '" +
+                      region->core->options.name + "' and not of '" + core.options.name + "'");
+  }
   if (region->entry->base == nullptr) return bad_submit("a word of a file cannot be a signal");
   if (region->entry->device.kind != DeviceKind::kHost) return bad_submit("a word in GPU memory cannot be a signal");
   if (!is_word_at(*region->entry, from->word.offset)) {

@@ -94,6 +94,19 @@ TEST_P(Conformance, WrongRangesAreNamed) {
   EXPECT_TRUE(says(write({LocalRange{}}, {remote(0, 8)}), Code::kInvalid, {"local range 0", "no region"}));
   EXPECT_TRUE(says(a().plan_read(peer, {{remote(993, 8)}}, {{ours.range(0, 8)}}).error(), Code::kInvalid,
                    {"plan_read", "remote", "993"}));
+  if (self()) return;
+  // Whose agent another one is counts who uses its regions, and closes them.
+  const std::string owner(b().name());
+  EXPECT_TRUE(says(write({theirs.range(0, 8)}, {remote(0, 8)}), Code::kInvalid, {"'theirs'", owner, "register"}));
+  const RangeTable source = theirs.region.table(8), target = peer.table("theirs", 8);
+  const std::vector<std::uint32_t> first = {0};
+  EXPECT_TRUE(says(a().plan_write(peer, source, first, target, first).error(), Code::kInvalid, {"'theirs'", owner}));
+  const std::vector<LocalRange> from = {ours.range(0, 8)};
+  const std::vector<RemoteRange> to = {remote(0, 8)};
+  const Plan plan = a().plan_write(peer, from, to).value();
+  const SignalWord word{.word = theirs.range(0, 8), .value = 0};
+  EXPECT_TRUE(says(plan.submit({.after = &word}).error(), Code::kInvalid, {"'theirs'", owner}));
+  EXPECT_TRUE(says(plan.submit({.done = &word}).error(), Code::kInvalid, {"'theirs'", owner}));
 }
 
 TEST_P(Conformance, WrongTablesAreNamed) {

@@ -63,6 +63,21 @@ TEST(Closing, APeerThatIsGoneGetsNoSessionByALookAtItsPlans) {
   EXPECT_TRUE(here.counters().peers.empty());
 }
 
+// Somebody looks just when the peer goes, and then the agent closes: that session ends twice.
+TEST(Closing, ASessionThatIsMadeForAPeerThatIsGoneIsBuriedOnce) {
+  Agent there = open_by_tcp("there"), here = open_by_tcp("here");
+  const Peer peer = here.add_peer(there.card().value()).value();
+  ASSERT_TRUE(here.invalidate(peer).ok());
+  while (!here.counters().peers.empty()) static_cast<void>(here.poll());
+  Core& core = *here.core();
+  core.lane.lock();
+  Session& late = core.engine.session(peer.core());
+  core.engine.invalidate(late, Status(Code::kDisconnected, "told once more"), core.now());
+  core.lane.unlock();
+  EXPECT_TRUE(here.close(20s).ok());
+  EXPECT_TRUE(here.counters().peers.empty());
+}
+
 /// One without threads of its own, as a folder: whoever waits does the work, as long as there is time.
 class Unhurried final : public Directory {
  public:

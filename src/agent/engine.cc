@@ -188,7 +188,7 @@ Session& Engine::make_session(const std::shared_ptr<PeerCore>& peer) {
   peer->session->number = rng_.u64() | 1;
   sessions_.push_back(peer->session.get());
   // For who looks once more at what was planned, or whose submission is refused.
-  if (peer->state.load(std::memory_order_relaxed) == PeerState::kDown) gone_.push_back(peer->session.get());
+  if (peer->state.load(std::memory_order_relaxed) == PeerState::kDown) bury_soon(*peer->session);
   for (const auto& [channel, credit] : open_channels_) {
     peer->session->channels[channel].in.emplace(channel_window(credit));
     peer->session->channels[channel].credit_owed = true;

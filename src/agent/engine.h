@@ -282,6 +282,7 @@ class Engine {
   Status on_card_part(Session& session, const wire::CardPart& part, Instant now);
   bool pump_card(Session& session);
   void tell_card(Session& session);
+  void bury_soon(Session& session);
   void bury(Instant now);
   void drop_sessions();
 

@@ -123,7 +123,7 @@ void Engine::set_state(Session& session, PeerState state, const Status& cause, P
     session.peer->down_cause = cause;
   }
   session.peer->state.store(state, std::memory_order_release);
-  if (state == PeerState::kDown) gone_.push_back(&session);
+  if (state == PeerState::kDown) bury_soon(session);
   ++finalized_;  // Waiters look at peers' states too.
   core_.inbox.push_event({.kind = kind, .peer = Peer(session.peer), .cause = cause});
   core_.hint(CompletionKind::kPeer, 0);
@@ -370,6 +370,11 @@ void Engine::release_paths(Session& session) {
     if (slot.plan->peer != session.peer || !slot.ending || base::planted(base::Planted::kCompletionLost)) continue;
     end_quiet(slot, now);
   }
+}
+
+void Engine::bury_soon(Session& session) {
+  // One that was made for a peer that was down already goes down itself, too.
+  if (std::ranges::find(gone_, &session) == gone_.end()) gone_.push_back(&session);
 }
 
 /// Forgets peers that are down, so that joins and leaves leave nothing behind. A handle keeps its name and state.

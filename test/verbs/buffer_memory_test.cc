@@ -53,12 +53,13 @@ class LargeMemory : public BufferMemory {
     return must(user_->local_memory({static_cast<std::byte*>(at_), kLarge}, std::move(owner)));
   }
   void hold_deregistrations() {
-    world_.before_dereg = [this] { wait_for(go_); };
+    world_.before_dereg = [go = go_] { wait_for(*go); };
   }
 
   void* const at_;
   std::weak_ptr<int> held_;
-  std::atomic<bool> go_ = false;
+  /// The last memory is deregistered after this object: with the agents.
+  const std::shared_ptr<std::atomic<bool>> go_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 TEST_F(LargeMemory, IsLetGoOnceTheDeviceHasForgottenIt) {
@@ -67,7 +68,7 @@ TEST_F(LargeMemory, IsLetGoOnceTheDeviceHasForgottenIt) {
   hold_deregistrations();
   memory = LocalMemory();
   EXPECT_FALSE(held_.expired()) << "the device may still touch it";
-  go_ = true;
+  *go_ = true;
   EXPECT_TRUE(serve_until([&] { return held_.expired(); }));
   EXPECT_EQ(world_.counts().mrs, before);
 }
@@ -78,7 +79,7 @@ TEST_F(LargeMemory, OfAReleasedBufferIsLetGo) {
   hold_deregistrations();
   const rdma::Batch released = must(user_->release(buffer, 20s));
   EXPECT_FALSE(released.done());
-  go_ = true;
+  *go_ = true;
   EXPECT_TRUE(serve_until([&] { return released.done() && held_.expired(); }));
   EXPECT_TRUE(released.status().ok()) << released.status().to_string();
   EXPECT_EQ(world_.counts().mrs, before);
@@ -89,7 +90,7 @@ TEST_F(LargeMemory, IsLetGoByTheEndOfItsBackend) {
   hold_deregistrations();
   memory = LocalMemory();
   EXPECT_FALSE(held_.expired());
-  go_ = true;
+  *go_ = true;
   user_.reset();
   EXPECT_TRUE(held_.expired());
 }

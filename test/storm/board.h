@@ -25,13 +25,15 @@ enum class Phase : std::uint32_t {
 /// One worker's place.
 class Post {
  public:
-  void put(std::string_view card) {
-    if (card.size() > card_.size()) return;
+  /// False: there is no room for so large a card.
+  [[nodiscard]] bool put(std::string_view card) {
+    if (card.size() > card_.size()) return false;
     const std::uint64_t mine = version_.load() | 1;  // Odd: being written.
     version_.store(mine);
     std::memcpy(card_.data(), card.data(), card.size());
     size_.store(card.size());
     version_.store(mine + 1);
+    return true;
   }
   std::optional<std::string> card() const {
     const std::uint64_t version = version_.load();

@@ -70,7 +70,7 @@ void Life::open_region() {
   region_ = std::move(*made);
   const Result<std::string> card = agent_.card();
   if (!card) fail("card: " + card.error().to_string());
-  board_.posts[worker_].put(*card);
+  if (!board_.posts[worker_].put(*card)) fail(base::format("a card of {} bytes has no place", card->size()));
 }
 
 void Life::check_word() {

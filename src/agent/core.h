@@ -106,7 +106,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Ends the close of those that nobody uses any more. May wait for a device, but not under the lane's lock.
   void sweep_dropped() HAWSER_EXCLUDES(mutex_);
 
-  // agent.cc
+  // words.cc
   /// Good once the word, which lies in a region of this agent, is at least so much; kInvalid when the region is closed.
   Status wait_for_word(LocalRegion& region, std::uint64_t offset, std::uint64_t at_least, Instant deadline);
 

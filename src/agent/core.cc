@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -90,6 +91,12 @@ LatencySummary summary_of(const base::Histogram& histogram) {
           .sum_ns = histogram.sum()};
 }
 
+std::uint64_t wall_clock() {
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(nanoseconds, 1));  // 0 would say that it is not known.
+}
+
 }  // namespace
 
 void PastFlow::add(const Session& session) {
@@ -131,6 +138,10 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   core->identity.name = core->options.name;
   core->identity.incarnation = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
   core->identity.driven = core->options.driven;
+  core->identity.born = core->hooks.wall ? core->hooks.wall() : wall_clock();
+  if (core->options.security != Security::kNone) {
+    core->identity.admission = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
+  }
   core->identity.version_min = core->hooks.versions.min;
   core->identity.version_max = core->hooks.versions.max;
   std::array<unsigned char, crypto_sign_PUBLICKEYBYTES> public_key;

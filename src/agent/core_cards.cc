@@ -20,6 +20,8 @@ wire::Card Core::card_head() const {
   card.name = options.name;
   card.incarnation = identity.incarnation;
   card.public_key = identity.public_key;
+  card.born = identity.born;
+  card.admission = identity.admission;
   card.revision = card_revision();
   card.backends.reserve(card_backends_.size());
   for (const CardBackend& open : card_backends_) card.backends.push_back({.name = open.name, .address = open.address});

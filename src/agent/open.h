@@ -17,6 +17,8 @@ struct Hooks {
   /// What a waiting call does instead of sleeping in the kernel: let time pass until something may have happened for
   /// this agent, at most until `until`. Called without locks. Empty: sleep.
   std::function<void(Instant until)> pause;
+  /// Nanoseconds since 1970, which order the incarnations of a name. Empty: the system's clock.
+  std::function<std::uint64_t()> wall = {};
   /// What the agent says that it speaks; the bytes stay those of this build.
   wire::Versions versions = {};
 };

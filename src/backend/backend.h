@@ -52,6 +52,8 @@ struct Identity {
   std::string name;
   base::Id128 incarnation;
   std::array<std::byte, 32> public_key{};
+  std::uint64_t born = 0;  ///< Nanoseconds since 1970 by its own clock. Orders the incarnations of one name.
+  base::Id128 admission;   ///< Secret that its card carries: a peer that proves to have it may connect. Never logged.
   bool driven = false;
   std::uint16_t version_min = 1, version_max = 1;
 };

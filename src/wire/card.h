@@ -9,7 +9,7 @@
 //   section  = kind:u16, size:u32, bytes. Each kind at most once, in any order. A kind that is not known is skipped,
 //              unless its bit 15 says that the card means nothing without it.
 //   head     (0x8001) = kind:u8, flags:u8 (1 driven), incarnation:16, revision:u64, base_revision:u64,
-//              public_key:32, name:string
+//              public_key:32, born:u64, admission:16, name:string
 //   backends (0x8002) = count:varint, (name:string, address:string)*. All of them, in a delta too.
 //   regions  (0x8003) = count:varint, region*, by ascending index
 //   region   = index:varint (minus the index before it, minus 1), generation:varint, flags:u8, size:varint, key:16,
@@ -97,6 +97,8 @@ struct Card {
   std::uint64_t revision = 0;
   std::uint64_t base_revision = 0;  ///< kDelta: what it builds on. Else 0.
   std::array<std::byte, 32> public_key{};
+  std::uint64_t born = 0;  ///< Orders the incarnations of one name. 0: unknown, before all others.
+  base::Id128 admission;   ///< Secret that lets its holder connect. Zero: everybody may. Never logged.
   std::vector<CardBackend> backends;
   std::vector<CardRegion> regions;   ///< By strictly ascending index.
   std::vector<CardExtra> extras;     ///< Those of one region lie together.
@@ -121,6 +123,8 @@ struct CardSummary {
   base::Id128 incarnation;
   std::uint64_t revision = 0;
   std::uint64_t base_revision = 0;
+  std::uint64_t born = 0;
+  base::Id128 admission;
   std::size_t backends = 0;
   std::size_t regions = 0;
   std::size_t removed = 0;

@@ -130,6 +130,8 @@ Result<CardSummary> read_head(const Frame& frame, std::array<std::byte, 32>* pub
   head.revision = in.u64();
   head.base_revision = in.u64();
   const Bytes key = in.bytes(32);
+  head.born = in.u64();
+  head.admission = in.id();
   head.name = in.string(kNameMax);
   if (!in.ok()) return corrupt_at(frame.head.offset, "the head section is malformed");
   if (kind < 1 || kind > static_cast<std::uint8_t>(CardKind::kDelta))
@@ -298,6 +300,8 @@ Result<Card> decode_card(Bytes bytes) {
   card.incarnation = summary.incarnation;
   card.revision = summary.revision;
   card.base_revision = summary.base_revision;
+  card.born = summary.born;
+  card.admission = summary.admission;
   return card;
 }
 

@@ -86,6 +86,8 @@ Status put_head(const Card& card, ByteWriter& out) {
   out.u64(card.revision);
   out.u64(card.base_revision);
   out.bytes(card.public_key);
+  out.u64(card.born);
+  out.id(card.admission);
   out.string(card.name);
   return {};
 }

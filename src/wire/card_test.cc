@@ -29,6 +29,8 @@ Card sample() {
   card.revision = 12;
   card.base_revision = 9;
   card.public_key[0] = std::byte{0xcc};
+  card.born = 0x0706050403020100;
+  card.admission = {0xd1d2d3d4d5d6d7d8, 0xe1e2e3e4e5e6e7e8};
   card.backends = {{"shm", "/run/x"}, {"tcp", "10.0.0.1:7000"}};
   card.regions = {region_of(0, 1, 4096), region_of(1, 300, 1u << 30), region_of(9, 2, 7)};
   card.regions[1].name = "kv";
@@ -67,6 +69,8 @@ void expect_same(const Card& got, const Card& want) {
   EXPECT_EQ(got.revision, want.revision);
   EXPECT_EQ(got.base_revision, want.base_revision);
   EXPECT_EQ(got.public_key, want.public_key);
+  EXPECT_EQ(got.born, want.born);
+  EXPECT_EQ(got.admission, want.admission);
   ASSERT_EQ(got.backends.size(), want.backends.size());
   for (std::size_t i = 0; i < got.backends.size(); ++i) {
     EXPECT_EQ(got.backends[i].name, want.backends[i].name);
@@ -104,12 +108,12 @@ Status fault_of(std::string_view bytes) { return decode_card(base::as_bytes(byte
 
 TEST(Card, GoldenVector) {
   EXPECT_EQ(hex(encode(sample()).value()),
-            "4857434401000100e300000001804b0000000301b8b7b6b5b4b3b2b1a8a7a6a5a4a3a2a10c0000000000000009000000"
-            "00000000cc00000000000000000000000000000000000000000000000000000000000000086465636f64652d3302801e"
-            "000000020373686d062f72756e2f78037463700d31302e302e302e313a3730303003804e000000030001038020100f0e"
-            "0d0c0b0a09080706050403020100ac021f8080808004100f0e0d0c0b0a09090706050403020102030202010400000702"
-            "1107100f0e0d0c0b0a0911070605040302010101010480070000006b76726b657978058007000000030201000544012c"
-            "417b4154937446");
+            "4857434401000100fb0000000180630000000301b8b7b6b5b4b3b2b1a8a7a6a5a4a3a2a10c0000000000000009000000"
+            "00000000cc000000000000000000000000000000000000000000000000000000000000000001020304050607e8e7e6e5"
+            "e4e3e2e1d8d7d6d5d4d3d2d1086465636f64652d3302801e000000020373686d062f72756e2f78037463700d31302e30"
+            "2e302e313a3730303003804e000000030001038020100f0e0d0c0b0a09080706050403020100ac021f8080808004100f"
+            "0e0d0c0b0a090907060504030201020302020104000007021107100f0e0d0c0b0a091107060504030201010101048007"
+            "0000006b76726b65797805800700000003020100054401fccf828e5c8cbd9b");
 }
 
 TEST(Card, RoundTrip) {
@@ -128,7 +132,7 @@ TEST(Card, TheSmallestRoundTrips) {
   Card card;
   card.name = "a";
   const std::string bytes = encode(card).value();
-  EXPECT_LE(bytes.size(), 128u);
+  EXPECT_LE(bytes.size(), 160u);
   expect_same(decode_card(base::as_bytes(bytes)).value(), card);
 }
 
@@ -140,6 +144,8 @@ TEST(Card, CheckTellsTheSummary) {
   EXPECT_EQ(got.incarnation, sample().incarnation);
   EXPECT_EQ(got.revision, 12u);
   EXPECT_EQ(got.base_revision, 9u);
+  EXPECT_EQ(got.born, sample().born);
+  EXPECT_EQ(got.admission, sample().admission);
   EXPECT_EQ(got.backends, 2u);
   EXPECT_EQ(got.regions, 3u);
   EXPECT_EQ(got.removed, 3u);

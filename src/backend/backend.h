@@ -44,6 +44,7 @@
 #include "base/id128.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "wire/hello.h"
 
 namespace hawser::backend {
 
@@ -55,7 +56,7 @@ struct Identity {
   std::uint64_t born = 0;  ///< Nanoseconds since 1970 by its own clock. Orders the incarnations of one name.
   base::Id128 admission;   ///< Secret that its card carries: a peer that proves to have it may connect. Never logged.
   bool driven = false;
-  std::uint16_t version_min = 1, version_max = 1;
+  std::uint16_t version_min = wire::kVersionMin, version_max = wire::kVersionMax;
 };
 
 /// Abilities as data.

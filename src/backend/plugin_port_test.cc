@@ -21,7 +21,7 @@ class PluginPortTest : public ::testing::Test {
     port_ = backend_->open_port().value();
     peer_.name = fake_text("b");
     peer_.incarnation = {5, 6};
-    peer_.version_min = peer_.version_max = 1;
+    peer_.version_min = peer_.version_max = 2;
   }
 
   Path* open() {
@@ -203,7 +203,7 @@ TEST_F(PluginPortTest, WhatAPeerMayHaveDoneEndsItsPathOnly) {
   EXPECT_TRUE(poll().empty());
   EXPECT_THAT(fake_.calls, ElementsAre("release_path", "release_path", "release_path"));
 
-  peer_.version_min = 1;
+  peer_.version_min = 2;
   Path* third = open();
   fake_.events = {event(HAWSER_PLUGIN_PATH_UP, 2)};
   EXPECT_EQ(poll().size(), 1U);

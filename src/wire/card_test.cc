@@ -108,12 +108,12 @@ Status fault_of(std::string_view bytes) { return decode_card(base::as_bytes(byte
 
 TEST(Card, GoldenVector) {
   EXPECT_EQ(hex(encode(sample()).value()),
-            "4857434401000100fb0000000180630000000301b8b7b6b5b4b3b2b1a8a7a6a5a4a3a2a10c0000000000000009000000"
+            "4857434402000200fb0000000180630000000301b8b7b6b5b4b3b2b1a8a7a6a5a4a3a2a10c0000000000000009000000"
             "00000000cc000000000000000000000000000000000000000000000000000000000000000001020304050607e8e7e6e5"
             "e4e3e2e1d8d7d6d5d4d3d2d1086465636f64652d3302801e000000020373686d062f72756e2f78037463700d31302e30"
             "2e302e313a3730303003804e000000030001038020100f0e0d0c0b0a09080706050403020100ac021f8080808004100f"
             "0e0d0c0b0a090907060504030201020302020104000007021107100f0e0d0c0b0a091107060504030201010101048007"
-            "0000006b76726b65797805800700000003020100054401fccf828e5c8cbd9b");
+            "0000006b76726b65797805800700000003020100054401fd1527bb3ab28a32");
 }
 
 TEST(Card, RoundTrip) {
@@ -195,9 +195,9 @@ TEST(Card, VersionsThatDoNotMeetNameBothRanges) {
   card.version_max = 5;
   const std::string bytes = encode(card).value();
   EXPECT_EQ(fault_of(bytes).code(), Code::kUnsupported);
-  EXPECT_EQ(fault_of(bytes).message(), "card: the peer speaks wire versions 3 to 5, this agent 1 to 1");
+  EXPECT_EQ(fault_of(bytes).message(), "card: the peer speaks wire versions 3 to 5, this agent 2 to 2");
   EXPECT_EQ(check_card(base::as_bytes(bytes)).error().code(), Code::kUnsupported);
-  card.version_min = 1;
+  card.version_min = 2;
   expect_same(decode_card(base::as_bytes(encode(card).value())).value(), card);
 }
 

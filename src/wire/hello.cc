@@ -16,11 +16,12 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::uint8_t kDriven = 1;
 constexpr std::uint8_t kSecurityMax = 2;
-constexpr std::size_t kReasonMax = 512;
 // The versions stand at a fixed place for ever; so a hello of any version can be answered.
 constexpr std::size_t kSizeMin = 4;
 
-static_assert(kHelloPrefix + 4 + 4 + 5 * 16 + 32 + (2 + kNameMax) + 1 + (2 + kReasonMax) <= kHelloSizeMax);
+// With the zeros that make a hello a multiple of 16 bytes long.
+static_assert(kHelloProofAt + 32 + 32 + (2 + kNameMax) + 1 + (2 + kHelloReasonMax) + (2 + kHelloListenMax) + 15 <=
+              kHelloSizeMax);
 
 [[gnu::cold, gnu::noinline]] Status corrupt(std::string_view what) {
   return Status(Code::kCorrupt, base::format("hello: {}", what));
@@ -31,22 +32,29 @@ void put_body(const Hello& hello, ByteWriter& out) {
   out.u8(hello.driven ? kDriven : 0);
   out.u8(hello.stream);
   out.u8(hello.streams);
-  for (const base::Id128& id : {hello.incarnation, hello.session, hello.token, hello.supersedes, hello.expects})
+  for (const base::Id128& id :
+       {hello.incarnation, hello.session, hello.token, hello.supersedes, hello.expects, hello.nonce})
     out.id(id);
+  out.u64(hello.born);
+  out.u8(static_cast<std::uint8_t>(hello.admission));
+  out.bytes(hello.proof);
   out.bytes(hello.public_key);
   out.string(hello.name);
   out.u8(static_cast<std::uint8_t>(hello.status));
-  out.string(std::string_view(hello.reason).substr(0, kReasonMax));
+  out.string(std::string_view(hello.reason).substr(0, kHelloReasonMax));
+  out.string(hello.listen.size() <= kHelloListenMax ? std::string_view(hello.listen) : std::string_view());
 }
 
 // What bytes cannot rule out; the tail of a newer form is left unread.
-Status check(const Hello& hello, std::uint8_t status) {
+Status check(const Hello& hello, std::uint8_t status, std::uint8_t admission) {
   if (hello.security > kSecurityMax) return corrupt(base::format("unknown security level {}", hello.security));
   if (hello.streams == 0 || hello.stream >= hello.streams) {
     return corrupt(base::format("stream {} of {}", hello.stream, hello.streams));
   }
   if (!is_agent_name(hello.name)) return corrupt("the agent's name is empty or holds control characters");
   if (status > static_cast<std::uint8_t>(Code::kFailed)) return corrupt(base::format("unknown status {}", status));
+  if (admission > static_cast<std::uint8_t>(Admission::kCookie))
+    return corrupt(base::format("unknown admission {}", admission));
   return {};
 }
 
@@ -93,16 +101,23 @@ Result<Hello> decode_hello(Bytes bytes, const Versions& ours) {
   hello.driven = (in.u8() & kDriven) != 0;  // other flags are for later versions and may be passed over
   hello.stream = in.u8();
   hello.streams = in.u8();
-  for (base::Id128* id : {&hello.incarnation, &hello.session, &hello.token, &hello.supersedes, &hello.expects})
+  for (base::Id128* id :
+       {&hello.incarnation, &hello.session, &hello.token, &hello.supersedes, &hello.expects, &hello.nonce})
     *id = in.id();
+  hello.born = in.u64();
+  const std::uint8_t admission = in.u8();
+  const Bytes proof = in.bytes(hello.proof.size());
   const Bytes key = in.bytes(hello.public_key.size());
   hello.name = in.string(kNameMax);
   const std::uint8_t status = in.u8();
-  hello.reason = in.string(kHelloSizeMax);
+  hello.reason = in.string(kHelloReasonMax);
+  hello.listen = in.string(kHelloListenMax);
   if (!in.ok()) return corrupt("a field is malformed or cut off");
   std::copy(key.begin(), key.end(), hello.public_key.begin());
-  if (Status fault = check(hello, status); !fault.ok()) return fault;
+  std::copy(proof.begin(), proof.end(), hello.proof.begin());
+  if (Status fault = check(hello, status, admission); !fault.ok()) return fault;
   hello.status = static_cast<Code>(status);
+  hello.admission = static_cast<Admission>(admission);
   return hello;
 }
 

@@ -18,19 +18,27 @@ Hello sample() {
   hello.token = {0, 3};
   hello.supersedes = {0, 4};
   hello.expects = {0, 5};
+  hello.nonce = {0, 6};
+  hello.born = 0x0807060504030201;
+  hello.admission = Admission::kCard;
+  hello.proof[0] = std::byte{0xcc};
+  hello.proof[31] = std::byte{0xdd};
   hello.public_key[0] = std::byte{0xaa};
   hello.public_key[31] = std::byte{0xbb};
   hello.name = "prefill-0";
   hello.status = Code::kDenied;
   hello.reason = "closed";
+  hello.listen = "[::1]:5000";
   return hello;
 }
 
 TEST(Hello, GoldenVector) {
   EXPECT_EQ(hex(encode(sample())),
-            "485753528a000100010001010204100f0e0d0c0b0a090807060504030201020000000000000000000000000000000300"
-            "00000000000000000000000000000400000000000000000000000000000005000000000000000000000000000000aa00"
-            "0000000000000000000000000000000000000000000000000000000000bb0970726566696c6c2d300906636c6f736564");
+            "48575352ce000200020001010204100f0e0d0c0b0a090807060504030201020000000000000000000000000000000300"
+            "000000000000000000000000000004000000000000000000000000000000050000000000000000000000000000000600"
+            "0000000000000000000000000000010203040506070801cc000000000000000000000000000000000000000000000000"
+            "000000000000ddaa000000000000000000000000000000000000000000000000000000000000bb0970726566696c6c2d"
+            "300906636c6f7365640a5b3a3a315d3a35303030");
 }
 
 TEST(Hello, RoundTrip) {
@@ -52,22 +60,38 @@ TEST(Hello, RoundTrip) {
   EXPECT_EQ(got->token, sent.token);
   EXPECT_EQ(got->supersedes, sent.supersedes);
   EXPECT_EQ(got->expects, sent.expects);
+  EXPECT_EQ(got->nonce, sent.nonce);
+  EXPECT_EQ(got->born, sent.born);
+  EXPECT_EQ(got->admission, Admission::kCard);
+  EXPECT_EQ(got->proof, sent.proof);
   EXPECT_EQ(got->public_key, sent.public_key);
   EXPECT_EQ(got->name, "prefill-0");
   EXPECT_EQ(got->status, Code::kDenied);
   EXPECT_EQ(got->reason, "closed");
+  EXPECT_EQ(got->listen, sent.listen);
+}
+
+TEST(Hello, TheProofStandsWhereItIsSaidTo) {
+  const Hello hello = sample();
+  const std::string bytes = encode(hello);
+  const auto proof = base::as_bytes(bytes).subspan(kHelloProofAt, hello.proof.size());
+  EXPECT_TRUE(std::equal(proof.begin(), proof.end(), hello.proof.begin()));
 }
 
 TEST(Hello, TheLongestFits) {
   Hello hello = sample();
   hello.name.assign(255, 'n');
   hello.reason.assign(5000, 'r');
+  hello.listen.assign(255, 'l');
   const std::string bytes = encode(hello);
   EXPECT_LE(bytes.size(), kHelloSizeMax);
   const Result<Hello> got = decode_hello(base::as_bytes(bytes));
   ASSERT_TRUE(got) << got.error().to_string();
   EXPECT_EQ(got->name, hello.name);
-  EXPECT_EQ(got->reason, std::string(512, 'r'));
+  EXPECT_EQ(got->reason, std::string(256, 'r'));
+  EXPECT_EQ(got->listen, hello.listen);
+  hello.listen += 'l';  // Half a place would lead elsewhere.
+  EXPECT_EQ(decode_hello(base::as_bytes(encode(hello)))->listen, "");
 }
 
 TEST(Hello, ATailOfANewerFormIsSkipped) {
@@ -121,6 +145,7 @@ TEST(Hello, SenselessValuesAreCorrupt) {
   EXPECT_EQ(code_of([](Hello& h) { h.streams = 0; }), Code::kCorrupt);
   EXPECT_EQ(code_of([](Hello& h) { h.status = static_cast<Code>(11); }), Code::kCorrupt);
   EXPECT_EQ(code_of([](Hello& h) { h.version_min = 0; }), Code::kCorrupt);
+  EXPECT_EQ(code_of([](Hello& h) { h.admission = static_cast<Admission>(5); }), Code::kCorrupt);
   std::string bytes = encode(sample());
   bytes[bytes.find("prefill")] = '\n';
   EXPECT_EQ(decode_hello(base::as_bytes(bytes)).error().code(), Code::kCorrupt);
@@ -131,6 +156,15 @@ TEST(Hello, AnotherAgeIsUnsupportedWhateverItsBody) {
   const Status fault = decode_hello(base::as_bytes(bytes)).error();
   EXPECT_EQ(fault.code(), Code::kUnsupported);
   EXPECT_NE(fault.message().find("7 to 9"), std::string_view::npos) << fault.to_string();
+}
+
+TEST(Hello, VersionOneIsRefusedByName) {
+  // A whole hello of version 1, as agents of that age send it.
+  const std::string bytes("HWSR\x06\x00\x01\x00\x01\x00zz", 12);
+  const Status fault = decode_hello(base::as_bytes(bytes)).error();
+  EXPECT_EQ(fault.code(), Code::kUnsupported);
+  EXPECT_EQ(fault.message(), "the peer speaks wire versions 1 to 1, this agent 2 to 2");
+  EXPECT_EQ(fault.advice(), "upgrade the peer to a release that speaks wire version 2");
 }
 
 TEST(Hello, VersionsAgreeOnTheHighestCommon) {

@@ -59,15 +59,10 @@ Result<std::string> Agent::card_delta(std::uint64_t since_revision) const {
 std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
 
 Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
-  if (Status status = core_->usable("add_peer"); !status.ok()) return status;
-  Result<std::shared_ptr<agent::PeerCore>> peer = core_->take_card(card);
-  if (peer && (*peer)->state.load(std::memory_order_acquire) == PeerState::kDown) {
-    // Not buried yet. Whoever loads its card again wants to begin anew with it.
-    core_->forget(**peer);
-    peer = core_->take_card(card);
-  }
-  if (!peer) return peer.error();
-  return Peer(std::move(*peer));
+  HAWSER_TRY(core_->usable("add_peer"));
+  HAWSER_TRY_ASSIGN(wire::Card decoded, wire::decode_card(card));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> peer, core_->add_peer(std::move(decoded)));
+  return Peer(std::move(peer));
 }
 
 Result<Peer> Agent::find_peer(std::string_view name, Duration timeout) {

@@ -37,6 +37,14 @@ class BoundRegions {
     if (found != bound_.end()) condemn(found);
   }
 
+  /// Whether to look at all of them, once cards brought news of as many since the last look.
+  bool is_look_due(std::size_t news) {
+    news_ += news;
+    if (news_ < bound_.size()) return false;
+    news_ = 0;
+    return true;
+  }
+
   /// A new card is there: `is_named(id)` says whether it names the region.
   template <typename IsNamed>
   void condemn_unless(IsNamed&& is_named) {
@@ -73,6 +81,7 @@ class BoundRegions {
 
   std::map<Id, Handles> bound_;
   std::map<Id, Handles> condemned_;
+  std::size_t news_ = 0;
 };
 
 }  // namespace hawser::agent

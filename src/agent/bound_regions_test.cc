@@ -37,6 +37,15 @@ TEST_F(BoundRegionsTest, WhatTheCardNamesStaysWithoutHandles) {
   EXPECT_EQ(bound.size(), 0U);
 }
 
+// Each card pays for a part of a look at all, so that small cards cost the same however many regions are bound.
+TEST_F(BoundRegionsTest, ALookAtAllIsDueAfterAsMuchNewsAsIsBound) {
+  for (std::uint32_t i = 0; i < 10; ++i) bound.add(handle_of({i, 0}));
+  for (int i = 0; i < 9; ++i) EXPECT_FALSE(bound.is_look_due(1)) << i;
+  EXPECT_TRUE(bound.is_look_due(1));
+  EXPECT_FALSE(bound.is_look_due(1));
+  EXPECT_TRUE(bound.is_look_due(9));
+}
+
 TEST_F(BoundRegionsTest, AHandleKeepsWhatIsGone) {
   auto handle = handle_of({1, 0});
   bound.add(handle);

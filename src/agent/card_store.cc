@@ -2,126 +2,306 @@
 
 #include <algorithm>
 
+#include "base/planted.h"
+
 namespace hawser::agent {
 namespace {
 
-/// Above so many the texts are gathered into one: of regions that are gone, nothing is kept for ever.
-constexpr std::size_t kTextsMax = 64;
+constexpr std::size_t kWeightMin = 64;
 
-const wire::CardRegion* find_in(const std::vector<wire::CardRegion>& regions, std::uint32_t index) {
-  const auto at =
-      std::lower_bound(regions.begin(), regions.end(), index,
-                       [](const wire::CardRegion& region, std::uint32_t wanted) { return region.index < wanted; });
-  return at != regions.end() && at->index == index ? &*at : nullptr;
+bool is_same_region(const wire::CardRegion& a, const wire::CardRegion& b) {
+  return a.index == b.index && a.generation == b.generation && a.key == b.key && a.size == b.size &&
+         a.rights == b.rights && a.device == b.device && a.name == b.name && a.extra_count == b.extra_count;
 }
 
-bool is_removed(const wire::Card& card, const wire::CardRegion& region) {
-  return std::any_of(
-      std::lower_bound(card.removed.begin(), card.removed.end(), region.index,
-                       [](const wire::CardRemoval& removal, std::uint32_t wanted) { return removal.index < wanted; }),
-      card.removed.end(), [&](const wire::CardRemoval& removal) {
-        return removal.index == region.index && removal.generation == region.generation;
-      });
+bool is_same(std::span<const wire::CardExtra> a, std::span<const wire::CardExtra> b) {
+  return std::ranges::equal(a, b, [](const wire::CardExtra& one, const wire::CardExtra& other) {
+    return one.backend == other.backend && one.bytes == other.bytes;
+  });
+}
+
+bool is_same(const std::vector<wire::CardBackend>& a, const std::vector<wire::CardBackend>& b) {
+  return std::ranges::equal(a, b, [](const wire::CardBackend& one, const wire::CardBackend& other) {
+    return one.name == other.name && one.address == other.address;
+  });
+}
+
+bool has_names_of(const std::vector<wire::CardBackend>& backends, const std::vector<std::string>& names) {
+  return std::ranges::equal(backends, names, {}, &wire::CardBackend::name);
+}
+
+std::span<const wire::CardExtra> extras_in(const std::vector<wire::CardExtra>& all, const wire::CardRegion& region) {
+  return std::span(all).subspan(region.extra_first, region.extra_count);
 }
 
 }  // namespace
 
-void CardStore::take_all(wire::Card&& card) {
-  revision_ = card.revision;
+Result<CardStore::Change> CardStore::take(wire::Card card) {
+  const bool is_full = card.kind == wire::CardKind::kFull;
+  if (card.kind == wire::CardKind::kDelta && (!complete_ || revision_ < card.base_revision)) {
+    return Status(Code::kNotFound, "the delta card of " + card.name + " builds on revision " +
+                                       std::to_string(card.base_revision) + ", which is not known here")
+        .with_advice("load the full card first");
+  }
+  Change change;
+  // All that it could tell is known: what it lists and is not known here was removed since.
+  const bool is_older = complete_ && (is_full ? card.revision < revision_ : card.revision <= revision_);
+  if (is_older && !base::planted(base::Planted::kOldCardRevives)) return change;
+  if (is_full && complete_ && is_same_whole(card)) return change;
+  take_addresses(card, &change);
+  if (is_full) {
+    take_full(std::move(card), &change);
+  } else {
+    take_some(std::move(card), &change);
+  }
+  if (weight_ > kWeightMin + count_) fold();
+  if (change.any) ++changes_;
+  return change;
+}
+
+void CardStore::take_addresses(const wire::Card& card, Change* change) {
+  if (!backends_.empty() && card.revision < address_revision_) return;
+  address_revision_ = card.revision;
+  if (is_same(backends_, card.backends)) return;
+  backends_ = card.backends;
+  change->any = true;
+}
+
+std::shared_ptr<const CardStore::Piece> CardStore::piece_of(wire::Card&& card) {
+  if (!names_of_backends_ || !has_names_of(card.backends, *names_of_backends_)) {
+    Names names;
+    names.reserve(card.backends.size());
+    for (const wire::CardBackend& each : card.backends) names.push_back(each.name);
+    names_of_backends_ = std::make_shared<const Names>(std::move(names));
+  }
+  auto piece = std::make_shared<Piece>();
+  piece->backends = names_of_backends_;
+  piece->regions = std::move(card.regions);
+  piece->extras = std::move(card.extras);
+  piece->text = std::move(card.text);
+  return piece;
+}
+
+bool CardStore::is_same_whole(const wire::Card& card) const {
+  if (card.revision != revision_ || card.regions.size() != count_ || !over_.empty() || !base_) return false;
+  return is_same(backends_, card.backends) && std::ranges::equal(card.regions, base_->regions, is_same_region) &&
+         is_same(card.extras, base_->extras);
+}
+
+void CardStore::take_full(wire::Card&& card, Change* change) {
+  const std::uint64_t revision = card.revision;
+  const std::shared_ptr<const Piece> piece = piece_of(std::move(card));
+  std::map<std::uint32_t, Entry> newer;  // What partial cards told since.
+  if (told_max_ > revision) {
+    for_each([&](const wire::CardRegion& region) {
+      Entry entry = locate(region.index);
+      if (entry.told > revision) newer.emplace(region.index, std::move(entry));
+    });
+  }
+  base_ = piece;
+  base_told_.clear();
+  base_revision_ = revision_ = revision;
+  told_max_ = std::max(told_max_, revision);
   complete_ = true;
-  backends_ = std::move(card.backends);
-  regions_ = std::move(card.regions);
-  extras_ = std::move(card.extras);
-  texts_.emplace_back(std::move(card.text));
+  over_.clear();
+  weight_ = 0;
+  count_ = piece->regions.size();
+  names_.clear();
+  names_built_ = false;
+  for (auto& [index, entry] : newer) {
+    const wire::CardRegion* const listed = region_of(locate_in_base(index));
+    if (listed == nullptr || listed->generation <= region_of(entry)->generation) put(index, std::move(entry), change);
+  }
+  change->any = change->is_whole = true;
+  change->gone.clear();
 }
 
-void CardStore::add_one(const wire::CardRegion& region, const std::vector<wire::CardExtra>& extras) {
-  wire::CardRegion copy = region;
-  copy.extra_first = static_cast<std::uint32_t>(extras_.size());
-  for (std::uint32_t i = 0; i < region.extra_count; ++i) extras_.push_back(extras[region.extra_first + i]);
-  regions_.push_back(copy);
+/// Whether the region, as a partial card or a delta has it, is other than what is known. Remembers when it was told.
+bool CardStore::is_news(const wire::Card& card, const wire::CardRegion& region) {
+  const Entry known = locate(region.index);
+  const wire::CardRegion* const its = region_of(known);
+  if (its == nullptr) return true;
+  if (base::planted(base::Planted::kOldCardRevives)) return true;
+  if (its->generation != region.generation) return its->generation < region.generation;
+  if (card.revision <= known.told) return false;
+  const bool is_equal = is_same_region(*its, region) && has_names_of(card.backends, *known.piece->backends) &&
+                        is_same(extras_in(known.piece->extras, *its), extras_in(card.extras, region));
+  if (!is_equal) return true;
+  const auto at = over_.find(region.index);
+  if (at != over_.end()) {
+    at->second.told = card.revision;
+  } else {
+    over_.emplace(region.index, Entry{.piece = known.piece, .at = known.at, .told = card.revision});
+    ++weight_;
+  }
+  return false;
 }
 
-Result<std::shared_ptr<CardStore>> CardStore::merge(const std::shared_ptr<CardStore>& before, wire::Card card) {
-  auto store = std::make_shared<CardStore>();
-  if (card.kind == wire::CardKind::kFull) {
-    if (before && before->complete_ && before->revision_ > card.revision) return before;
-    store->take_all(std::move(card));
-    return store;
+void CardStore::take_some(wire::Card&& card, Change* change) {
+  const std::uint64_t revision = card.revision;
+  for (const wire::CardRemoval& removal : card.removed) {
+    change->gone.emplace_back(removal.index, removal.generation);
+    const wire::CardRegion* const its = find(removal.index);
+    if (its != nullptr && its->generation == removal.generation) put(removal.index, {}, change);
   }
   if (card.kind == wire::CardKind::kDelta) {
-    if (!before || !before->complete_ || before->revision_ < card.base_revision) {
-      return Status(Code::kNotFound, "the delta card of " + card.name + " builds on revision " +
-                                         std::to_string(card.base_revision) + ", which is not known here")
-          .with_advice("load the full card first");
-    }
-    if (before->revision_ >= card.revision) return before;
+    change->any = true;
+    revision_ = revision;
   }
-  const bool is_part_of_whole = card.kind == wire::CardKind::kPartial && before && before->complete_;
-  if (is_part_of_whole && before->revision_ >= card.revision) return before;
-  const std::shared_ptr<CardStore> none = std::make_shared<CardStore>();
-  const CardStore& old = before ? *before : *none;
-  // What else changed until a partial card's revision is still to come.
-  store->revision_ = is_part_of_whole ? old.revision_ : std::max(old.revision_, card.revision);
-  store->complete_ = old.complete_;
-  store->backends_ = card.backends;
-  store->texts_ = old.texts_;
-  store->regions_.reserve(old.regions_.size() + card.regions.size());
-  auto fresh = card.regions.begin();
-  for (const wire::CardRegion& region : old.regions_) {
-    for (; fresh != card.regions.end() && fresh->index < region.index; ++fresh) store->add_one(*fresh, card.extras);
-    if (find_in(card.regions, region.index) == nullptr && !is_removed(card, region)) {
-      store->add_one(region, old.extras_);
-    }
+  told_max_ = std::max(told_max_, revision);
+  std::vector<std::uint32_t> news;
+  for (std::uint32_t at = 0; at < card.regions.size(); ++at) {
+    if (is_news(card, card.regions[at])) news.push_back(at);
   }
-  for (; fresh != card.regions.end(); ++fresh) store->add_one(*fresh, card.extras);
-  store->texts_.emplace_back(std::move(card.text));
-  if (store->texts_.size() > kTextsMax) store->gather_texts();
-  return store;
+  if (news.empty()) return;
+  const std::shared_ptr<const Piece> piece = piece_of(std::move(card));
+  weight_ += piece->regions.size();
+  for (const std::uint32_t at : news) {
+    put(piece->regions[at].index, {.piece = piece, .at = at, .told = revision}, change);
+  }
 }
 
-void CardStore::gather_texts() {
+/// Whatever was there is closed, or told anew.
+void CardStore::put(std::uint32_t index, Entry entry, Change* change) {
+  const Entry before = locate(index);
+  const wire::CardRegion* const old = region_of(before);
+  const wire::CardRegion* const fresh = region_of(entry);
+  if (old != nullptr) {
+    --count_;
+    if (names_built_) unname(*old);
+    if (fresh == nullptr || fresh->generation != old->generation) change->gone.emplace_back(index, old->generation);
+  }
+  if (fresh != nullptr) {
+    ++count_;
+    if (names_built_) name_it(*fresh);
+  } else {
+    ++weight_;
+  }
+  over_[index] = std::move(entry);
+  change->any = true;
+}
+
+CardStore::Entry CardStore::locate(std::uint32_t index) const {
+  const auto over = over_.find(index);
+  return over != over_.end() ? over->second : locate_in_base(index);
+}
+
+CardStore::Entry CardStore::locate_in_base(std::uint32_t index) const {
+  const std::size_t place = place_in_base(index);
+  if (!base_ || place == base_->regions.size()) return {};
+  return {.piece = base_,
+          .at = static_cast<std::uint32_t>(place),
+          .told = base_told_.empty() ? base_revision_ : base_told_[place]};
+}
+
+std::size_t CardStore::place_in_base(std::uint32_t index) const {
+  if (!base_) return 0;
+  const std::vector<wire::CardRegion>& regions = base_->regions;
+  const auto at = std::ranges::lower_bound(regions, index, {}, &wire::CardRegion::index);
+  return at != regions.end() && at->index == index ? static_cast<std::size_t>(at - regions.begin()) : regions.size();
+}
+
+const wire::CardRegion* CardStore::find(std::uint32_t index) const {
+  const auto over = over_.find(index);
+  if (over != over_.end()) return region_of(over->second);
+  const std::size_t place = place_in_base(index);
+  return base_ && place < base_->regions.size() ? &base_->regions[place] : nullptr;
+}
+
+const std::string* CardStore::address_of(std::string_view backend) const {
+  const auto found = std::ranges::find(backends_, backend, &wire::CardBackend::name);
+  return found == backends_.end() ? nullptr : &found->address;
+}
+
+void CardStore::name_it(const wire::CardRegion& region) {
+  if (!region.name.empty()) names_.emplace(region.name, region.index);
+}
+
+void CardStore::unname(const wire::CardRegion& region) {
+  const auto [first, end] = names_.equal_range(region.name);
+  const auto its = std::find_if(first, end, [&](const auto& each) { return each.second == region.index; });
+  if (its != end) names_.erase(its);
+}
+
+const wire::CardRegion* CardStore::find_name(std::string_view name) {
+  if (!names_built_) {
+    for_each([this](const wire::CardRegion& region) { name_it(region); });
+    names_built_ = true;
+  }
+  Entry best;
+  const auto [first, end] = names_.equal_range(name);
+  for (auto each = first; each != end; ++each) {
+    Entry entry = locate(each->second);
+    const bool is_first =
+        !best.piece || entry.told > best.told || (entry.told == best.told && each->second < region_of(best)->index);
+    if (is_first) best = std::move(entry);
+  }
+  return region_of(best);
+}
+
+std::string_view CardStore::extra(const wire::CardRegion& region, std::string_view backend) const {
+  if (region.extra_count == 0) return {};
+  const Entry entry = locate(region.index);
+  if (region_of(entry) != &region) return {};
+  const Names& names = *entry.piece->backends;
+  for (const wire::CardExtra& extra : extras_in(entry.piece->extras, region)) {
+    if (extra.backend < names.size() && names[extra.backend] == backend) return extra.bytes;
+  }
+  return {};
+}
+
+/// All in one list again, and nothing of what is gone.
+void CardStore::fold() {
+  auto piece = std::make_shared<Piece>();
+  Names names;
+  for (const wire::CardBackend& each : backends_) names.push_back(each.name);
+  piece->backends = std::make_shared<const Names>(std::move(names));
+  piece->regions.reserve(count_);
+  std::vector<std::uint64_t> told;
+  told.reserve(count_);
+  for_each([&](const wire::CardRegion& region) {
+    const Entry entry = locate(region.index);
+    copy_into(*piece, entry);
+    told.push_back(entry.told);
+  });
+  own_texts(*piece);
+  base_ = std::move(piece);
+  base_told_ = std::move(told);
+  over_.clear();
+  weight_ = 0;
+  names_.clear();
+  names_built_ = false;
+}
+
+/// Extras of a backend that the peer no longer has are left behind: nothing reaches it.
+void CardStore::copy_into(Piece& piece, const Entry& entry) const {
+  wire::CardRegion copy = *region_of(entry);
+  const auto first = static_cast<std::uint32_t>(piece.extras.size());
+  for (const wire::CardExtra& extra : extras_in(entry.piece->extras, copy)) {
+    if (extra.backend >= entry.piece->backends->size()) continue;
+    const auto found = std::ranges::find(*piece.backends, (*entry.piece->backends)[extra.backend]);
+    if (found == piece.backends->end()) continue;
+    piece.extras.push_back(
+        {.backend = static_cast<std::uint32_t>(found - piece.backends->begin()), .bytes = extra.bytes});
+  }
+  copy.extra_first = first;
+  copy.extra_count = static_cast<std::uint16_t>(piece.extras.size() - first);
+  piece.regions.push_back(copy);
+}
+
+void CardStore::own_texts(Piece& piece) {
   std::size_t size = 0;
-  for (const wire::CardRegion& region : regions_) size += region.name.size();
-  for (const wire::CardExtra& extra : extras_) size += extra.bytes.size();
-  const std::shared_ptr<char[]> text(new char[size]);
-  char* end = text.get();
+  for (const wire::CardRegion& region : piece.regions) size += region.name.size();
+  for (const wire::CardExtra& extra : piece.extras) size += extra.bytes.size();
+  piece.text = std::make_unique_for_overwrite<char[]>(size);
+  char* end = piece.text.get();
   const auto move_in = [&end](std::string_view& view) {
     char* const begin = end;
     end = std::ranges::copy(view, end).out;
     view = {begin, end};
   };
-  for (wire::CardRegion& region : regions_) move_in(region.name);
-  for (wire::CardExtra& extra : extras_) move_in(extra.bytes);
-  texts_.assign(1, text);
-}
-
-const std::string* CardStore::address_of(std::string_view backend) const {
-  for (const wire::CardBackend& entry : backends_) {
-    if (entry.name == backend) return &entry.address;
-  }
-  return nullptr;
-}
-
-const wire::CardRegion* CardStore::find(std::uint32_t index) const { return find_in(regions_, index); }
-
-const wire::CardRegion* CardStore::find_name(std::string_view name) {
-  if (!names_built_) {
-    for (std::uint32_t i = 0; i < regions_.size(); ++i) {
-      if (!regions_[i].name.empty()) names_.emplace(regions_[i].name, i);
-    }
-    names_built_ = true;
-  }
-  const auto found = names_.find(name);
-  return found == names_.end() ? nullptr : &regions_[found->second];
-}
-
-std::string_view CardStore::extra(const wire::CardRegion& region, std::string_view backend) const {
-  for (std::uint32_t i = 0; i < region.extra_count; ++i) {
-    const wire::CardExtra& extra = extras_[region.extra_first + i];
-    if (extra.backend < backends_.size() && backends_[extra.backend].name == backend) return extra.bytes;
-  }
-  return {};
+  for (wire::CardRegion& region : piece.regions) move_in(region.name);
+  for (wire::CardExtra& extra : piece.extras) move_in(extra.bytes);
 }
 
 }  // namespace hawser::agent

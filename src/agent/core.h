@@ -44,6 +44,9 @@ struct PastFlow {
   void add(const Session& session);
 };
 
+/// Who made the card.
+backend::Identity identity_of(const wire::Card& card);
+
 class Core : public std::enable_shared_from_this<Core> {
  public:
   static Result<std::shared_ptr<Core>> open(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks);
@@ -118,14 +121,24 @@ class Core : public std::enable_shared_from_this<Core> {
   Status append_card(std::string* out) const { return append_card_since(0, out); }
   Status append_partial_card(std::span<const std::uint32_t> indices, std::string* out) const;
   std::uint64_t card_revision() const { return revision_.load(std::memory_order_acquire); }
+  struct Loaded {
+    std::shared_ptr<PeerCore> peer;
+    CardStore::Change change;
+  };
   /// Any thread; `take_card` also lets go of what the card names no more, and so must not be called under the lane.
-  Result<std::shared_ptr<PeerCore>> load_card(std::span<const std::byte> bytes);
+  Result<Loaded> load_card(std::span<const std::byte> bytes);
+  Result<Loaded> load_card(wire::Card card);
   Result<std::shared_ptr<PeerCore>> take_card(std::span<const std::byte> bytes);
+  Result<std::shared_ptr<PeerCore>> take_card(wire::Card card);
+  /// take_card, but a peer that is down begins anew.
+  Result<std::shared_ptr<PeerCore>> add_peer(wire::Card card);
   std::uint64_t known_revision(PeerCore& peer) const;
 
   // core_peers.cc
   /// The peer of that incarnation, made if it was unknown. kBusy at limits.peers.
   Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who);
+  /// Null: unknown.
+  std::shared_ptr<PeerCore> known_peer(const base::Id128& incarnation) const;
   std::vector<std::shared_ptr<PeerCore>> peers() const;
   void forget(const PeerCore& peer);
   const std::shared_ptr<PeerCore>& self() const { return self_; }

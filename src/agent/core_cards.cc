@@ -12,6 +12,15 @@
 
 namespace hawser::agent {
 
+backend::Identity identity_of(const wire::Card& card) {
+  return {.name = card.name,
+          .incarnation = card.incarnation,
+          .public_key = card.public_key,
+          .born = card.born,
+          .admission = card.admission,
+          .driven = card.driven};
+}
+
 wire::Card Core::card_head() const {
   wire::Card card;
   card.version_min = identity.version_min;
@@ -159,30 +168,44 @@ Status Core::append_partial_card(std::span<const std::uint32_t> indices, std::st
   return encode_card(card, chosen, out);
 }
 
-Result<std::shared_ptr<PeerCore>> Core::load_card(std::span<const std::byte> bytes) {
-  Result<wire::Card> card = wire::decode_card(bytes);
-  if (!card) return card.error();
-  const Result<std::shared_ptr<PeerCore>> met = meet(
-      {.name = card->name, .incarnation = card->incarnation, .public_key = card->public_key, .driven = card->driven});
-  if (!met) return met.error();
-  PeerCore& peer = **met;
-  if (peer.is_self) return *met;  // Its own books are fresher than any card.
-  const base::MutexLock lock(peer.mutex);
-  Result<std::shared_ptr<CardStore>> merged = CardStore::merge(peer.card, std::move(*card));
-  if (!merged) return merged.error().with_peer(peer.name);
-  peer.card = std::move(*merged);
-  peer.chunk_limits.reset();
-  return *met;
+Result<Core::Loaded> Core::load_card(std::span<const std::byte> bytes) {
+  HAWSER_TRY_ASSIGN(wire::Card card, wire::decode_card(bytes));
+  return load_card(std::move(card));
+}
+
+Result<Core::Loaded> Core::load_card(wire::Card card) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<PeerCore> peer, meet(identity_of(card)));
+  if (peer->is_self) return Loaded{.peer = std::move(peer), .change = {}};  // Its own books are fresher than any card.
+  const base::MutexLock lock(peer->mutex);
+  std::unique_ptr<CardStore> first = peer->card ? nullptr : std::make_unique<CardStore>();
+  Result<CardStore::Change> change = (first ? first : peer->card)->take(std::move(card));
+  if (!change) return change.error().with_peer(peer->name);
+  if (first) peer->card = std::move(first);
+  if (change->any) peer->chunk_limits.reset();
+  if (change->is_whole || !change->gone.empty()) peer->regions_gone.fetch_add(1, std::memory_order_acq_rel);
+  return Loaded{.peer = peer, .change = *std::move(change)};
 }
 
 Result<std::shared_ptr<PeerCore>> Core::take_card(std::span<const std::byte> bytes) {
-  Result<std::shared_ptr<PeerCore>> peer = load_card(bytes);
-  if (!peer) return peer;
+  HAWSER_TRY_ASSIGN(wire::Card card, wire::decode_card(bytes));
+  return take_card(std::move(card));
+}
+
+Result<std::shared_ptr<PeerCore>> Core::take_card(wire::Card card) {
+  HAWSER_TRY_ASSIGN(Loaded loaded, load_card(std::move(card)));
+  if (!loaded.change.any) return std::move(loaded.peer);  // Clients load the same card again at each request.
   lane.lock();
-  engine.on_card_loaded(**peer, now());
+  engine.on_card_loaded(*loaded.peer, loaded.change, now());
   lane.unlock();
   lane.wake();
-  return peer;
+  return std::move(loaded.peer);
+}
+
+Result<std::shared_ptr<PeerCore>> Core::add_peer(wire::Card card) {
+  const std::shared_ptr<PeerCore> known = known_peer(card.incarnation);
+  // Not buried yet. A caller that loads its card again wants to begin anew with it.
+  if (known && known->state.load(std::memory_order_acquire) == PeerState::kDown) forget(*known);
+  return take_card(std::move(card));
 }
 
 std::uint64_t Core::known_revision(PeerCore& peer) const {

@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "base/bytes.h"
+#include "base/planted.h"
 #include "base/try.h"
 
 namespace hawser::agent {
@@ -20,7 +21,10 @@ constexpr Duration kServerUnpublishMax = std::chrono::seconds(2);
 Result<std::shared_ptr<PeerCore>> Core::meet(const backend::Identity& who) {
   const base::MutexLock lock(mutex_);
   const auto found = peers_.find(who.incarnation);
-  if (found != peers_.end()) return found->second;
+  if (found != peers_.end()) {
+    found->second->note_born(who.born);
+    return found->second;
+  }
   if (peers_.size() >= options.limits.peers) {
     return Status(Code::kBusy, "agent '" + options.name +
                                    "' knows limits.peers = " + std::to_string(options.limits.peers) +
@@ -28,8 +32,15 @@ Result<std::shared_ptr<PeerCore>> Core::meet(const backend::Identity& who) {
         .with_advice("raise limits.peers, or invalidate peers that are not needed");
   }
   auto peer = std::make_shared<PeerCore>(weak_from_this(), who.name, who.incarnation);
+  peer->note_born(who.born);
   peers_.emplace(who.incarnation, peer);
   return peer;
+}
+
+std::shared_ptr<PeerCore> Core::known_peer(const base::Id128& incarnation) const {
+  const base::MutexLock lock(mutex_);
+  const auto found = peers_.find(incarnation);
+  return found != peers_.end() ? found->second : nullptr;
 }
 
 std::vector<std::shared_ptr<PeerCore>> Core::peers() const {
@@ -77,8 +88,7 @@ Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, Instant
   for (const auto& peer : peers()) {
     const PeerState state = peer->state.load(std::memory_order_acquire);
     if (peer->name != name || state == PeerState::kDown || known_revision(*peer) == 0) continue;
-    known = peer;
-    if (state == PeerState::kUp) break;
+    if (!known || peer->outranks(*known) || base::planted(base::Planted::kDeadOutranks)) known = peer;
   }
   // A session tells of each change; without one the directory may know better.
   const bool fresh = known && (!options.directory || known->state.load(std::memory_order_acquire) == PeerState::kUp);
@@ -90,7 +100,9 @@ Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, Instant
   if (known) {
     Status why_not;
     const Result<std::shared_ptr<PeerCore>> newer = look_in_directory(name, deadline, &why_not);
-    return newer && *newer ? *newer : known;
+    // The directory may still have the card of an incarnation that is gone.
+    const bool is_newer = newer && *newer && !known->outranks(**newer);
+    return is_newer ? *newer : known;
   }
   if (!options.directory) {
     return Status(Code::kNotFound, "find_peer: no peer '" + std::string(name) + "' is known and agent '" +

@@ -127,7 +127,7 @@ class Engine {
   void release_message(Session& session, std::uint32_t channel, std::size_t bytes);
   void card_changed();
   /// A card of the peer was taken in: what is bound of regions that it names no more may go.
-  void on_card_loaded(PeerCore& peer, Instant now);
+  void on_card_loaded(PeerCore& peer, const CardStore::Change& change, Instant now);
   /// The same for what this agent has bound of its own region.
   void on_own_region_closed(std::uint32_t index, std::uint32_t generation, Instant now);
   std::uint64_t peers_up() const;

@@ -32,12 +32,15 @@ std::size_t Engine::let_go(Session& session, Instant now) {
   return work;
 }
 
-void Engine::on_card_loaded(PeerCore& peer, Instant now) {
+void Engine::on_card_loaded(PeerCore& peer, const CardStore::Change& change, Instant now) {
   if (peer.is_self || peer.session == nullptr || closing_) return;  // Its own card is never loaded.
-  {
+  BoundRegions& bound = peer.session->bound;
+  for (const CardStore::Id& id : change.gone) bound.condemn(id);
+  // Regions that no card named, only a handle, are found by a look at all: each card pays for a part of one.
+  if (bound.is_look_due(change.is_whole ? bound.size() : 1 + change.gone.size())) {
     const base::MutexLock lock(peer.mutex);
     const CardStore* const card = peer.card.get();
-    peer.session->bound.condemn_unless([card](const BoundRegions::Id& id) { return is_named(card, id); });
+    bound.condemn_unless([card](const BoundRegions::Id& id) { return is_named(card, id); });
   }
   (void)let_go(*peer.session, now);
   if (peer.session->control_serial != 0) follow_card(*peer.session, 0);  // Else its Welcome does.

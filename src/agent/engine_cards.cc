@@ -71,14 +71,14 @@ Status Engine::on_card_part(Session& session, const wire::CardPart& part, Instan
   const std::string bytes = std::move(session.card_in->bytes);
   session.card_in.reset();
   session.card_wanted = session.card_asked = false;
-  const Result<std::shared_ptr<PeerCore>> peer = core_.load_card(base::as_bytes(bytes));
-  if (!peer && peer.error().code() == Code::kNotFound) {  // A delta on what we do not have: ask for all of it.
+  const Result<Core::Loaded> loaded = core_.load_card(base::as_bytes(bytes));
+  if (!loaded && loaded.error().code() == Code::kNotFound) {  // A delta on what we do not have: ask for all of it.
     want_card(session, now);
     return {};
   }
-  if (!peer) return peer.error();
-  if (*peer != session.peer) return Status(Code::kCorrupt, "the peer sent a card that is not its own");
-  on_card_loaded(*session.peer, now);
+  if (!loaded) return loaded.error();
+  if (loaded->peer != session.peer) return Status(Code::kCorrupt, "the peer sent a card that is not its own");
+  on_card_loaded(*session.peer, loaded->change, now);
   ++finalized_;
   core_.inbox.push_event({.kind = PeerEvent::Kind::kCardChanged, .peer = Peer(session.peer), .cause = {}});
   core_.hint(CompletionKind::kPeer, 0);

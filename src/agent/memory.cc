@@ -2,6 +2,10 @@
 
 #include <hawser/memory.h>
 
+#include <sodium.h>
+
+#include <array>
+
 #include "agent/core.h"
 #include "agent/region.h"
 #include "base/bytes.h"
@@ -21,6 +25,20 @@ std::string name_of(const LocalRegion& region) { return "table of region '" + re
 std::string name_of(const RemoteRegion& region) { return "table of remote region '" + base::shown(region.name) + "'"; }
 
 }  // namespace
+
+std::uint64_t mark_of(const RegionId& id) {
+  static_assert(crypto_shorthash_BYTES == sizeof(std::uint64_t) && crypto_shorthash_KEYBYTES == sizeof(id.key));
+  std::array<std::byte, 2 * sizeof(std::uint32_t)> text;
+  std::array<std::byte, crypto_shorthash_KEYBYTES> key;
+  base::store_little_endian(text.data(), id.index);
+  base::store_little_endian(text.data() + sizeof(id.index), id.generation);
+  base::store_little_endian(key.data(), id.key.lo);
+  base::store_little_endian(key.data() + sizeof(id.key.lo), id.key.hi);
+  std::array<std::byte, crypto_shorthash_BYTES> mark;
+  const auto bytes = [](auto& array) { return reinterpret_cast<unsigned char*>(array.data()); };
+  crypto_shorthash(bytes(mark), bytes(text), text.size(), bytes(key));
+  return base::load_little_endian<std::uint64_t>(mark.data());
+}
 
 RangeTable failed_table(Status status) {
   auto core = std::make_shared<TableCore>();
@@ -92,9 +110,11 @@ Result<StridedRange> RangeTable::at(std::uint64_t index) const {
 
 Result<std::string> RangeTable::encode() const {
   if (Status bad = status(); !bad.ok()) return bad;
-  wire::TableShape shape;
-  shape.region = core_->local ? core_->local->entry->index : core_->remote->index;
-  shape.generation = core_->local ? core_->local->entry->generation : core_->remote->generation;
+  const auto id_of = [](const auto& its) {
+    return agent::RegionId{.index = its.index, .generation = its.generation, .key = its.key};
+  };
+  const agent::RegionId id = core_->local ? id_of(*core_->local->entry) : id_of(*core_->remote);
+  wire::TableShape shape{.region = id.index, .generation = id.generation, .ranges = {}, .mark = agent::mark_of(id)};
   shape.ranges.reserve(core_->shape.entry_count());
   for (std::size_t i = 0; i < core_->shape.entry_count(); ++i) shape.ranges.push_back(core_->shape.entry(i));
   return wire::encode(shape);

@@ -2,7 +2,9 @@
 
 #include <hawser/peer.h>
 
+#include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "agent/core.h"
 #include "agent/fork_guard.h"
@@ -13,6 +15,15 @@
 namespace hawser::agent {
 
 PeerCore::~PeerCore() = default;
+
+bool PeerCore::outranks(const PeerCore& other) const {
+  const auto rank = [](const PeerCore& one) {
+    const PeerState its = one.state.load(std::memory_order_acquire);
+    return std::tuple(its != PeerState::kDown, its == PeerState::kUp, one.born.load(std::memory_order_relaxed),
+                      one.incarnation);
+  };
+  return rank(*this) > rank(other);
+}
 
 namespace {
 
@@ -32,6 +43,7 @@ std::shared_ptr<const RemoteRegion> make_remote(const std::shared_ptr<PeerCore>&
   made->device = region.device;
   made->name = region.name;
   for (const wire::CardBackend& backend : peer->card->backends()) {
+    if (region.extra_count == 0) break;
     const std::string_view extra = peer->card->extra(region, backend.name);
     if (!extra.empty()) made->extras.emplace_back(backend.name, extra);
   }
@@ -88,6 +100,12 @@ RegionResult own_region(const std::shared_ptr<PeerCore>& self, const Match& matc
   return missing;
 }
 
+const wire::CardRegion* known_region(const PeerCore& peer, const RegionId& id) HAWSER_REQUIRES(peer.mutex) {
+  const wire::CardRegion* const region = peer.card ? peer.card->find(id.index) : nullptr;
+  const bool is_it = region != nullptr && region->generation == id.generation && region->key == id.key;
+  return is_it ? region : nullptr;
+}
+
 RegionResult find_region(const Peer& peer, std::string_view name) {
   if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
   const std::shared_ptr<PeerCore>& core = peer.core();
@@ -138,6 +156,26 @@ void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(core.lane) {
 }
 
 }  // namespace
+
+std::shared_ptr<const RemoteRegion> find_remote(const std::shared_ptr<PeerCore>& peer, const RegionId& id) {
+  if (!not_forked(*peer).ok()) return nullptr;
+  const base::MutexLock lock(peer->mutex);
+  const wire::CardRegion* const region = known_region(*peer, id);
+  return region != nullptr ? make_remote(peer, *region) : nullptr;
+}
+
+std::vector<bool> are_known(PeerCore& peer, std::span<const RegionId> ids) {
+  constexpr std::size_t kAtOnce = 1024;  // The lane may want the lock.
+  std::vector<bool> known(ids.size());
+  for (std::size_t first = 0; first < ids.size(); first += kAtOnce) {
+    const base::MutexLock lock(peer.mutex);
+    for (std::size_t i = first; i < std::min(ids.size(), first + kAtOnce); ++i) {
+      known[i] = known_region(peer, ids[i]) != nullptr;
+    }
+  }
+  return known;
+}
+
 }  // namespace hawser::agent
 
 HAWSER_NAMESPACE_BEGIN
@@ -193,7 +231,7 @@ std::vector<std::string> Peer::region_names() const {
   }
   const base::MutexLock lock(core_->mutex);
   if (!core_->card) return names;
-  for (const wire::CardRegion& region : core_->card->regions()) add(region.name, region.index);
+  core_->card->for_each([&](const wire::CardRegion& region) { add(region.name, region.index); });
   return names;
 }
 
@@ -219,11 +257,14 @@ RangeTable Peer::import_table(std::span<const std::byte> bytes) const {
   if (!shape) return agent::failed_table(shape.error());
   agent::RegionResult found = agent::find_region(*this, shape->region);
   if (!found) return agent::failed_table(found.error());
-  if ((*found)->generation != shape->generation) {
-    return agent::failed_table(Status(Code::kNotFound, "import_table: the table is of another generation of region #" +
-                                                           std::to_string(shape->region) + " of peer '" + core_->name +
-                                                           "'")
-                                   .with_advice("load the peer's new card, and a table made after it"));
+  const agent::RegionId id{.index = (*found)->index, .generation = (*found)->generation, .key = (*found)->key};
+  const bool is_reused = id.generation != shape->generation;
+  if (is_reused || agent::mark_of(id) != shape->mark) {
+    return agent::failed_table(
+        Status(Code::kNotFound, "import_table: the table is of another " +
+                                    std::string(is_reused ? "generation of region" : "process's region") + " #" +
+                                    std::to_string(shape->region) + " than peer '" + core_->name + "' has now")
+            .with_advice("load the peer's new card, and a table that its owner made after it"));
   }
   return agent::make_table(std::move(*found), shape->ranges);
 }

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <hawser/peer.h>
 
@@ -94,11 +96,25 @@ struct PeerCore {
       : core(std::move(owner)), name(std::move(its_name)), incarnation(its_incarnation) {}
   ~PeerCore();
 
+  /// A card or a hello told it.
+  void note_born(std::uint64_t its) {
+    std::uint64_t known = born.load(std::memory_order_relaxed);
+    while (known < its && !born.compare_exchange_weak(known, its, std::memory_order_relaxed)) {
+    }
+  }
+  /// Which of two incarnations of a name lives, for all that is known: one that is down does not, one whose session is
+  /// up does, else the one that was born later. Clocks lie, so the other is kept until this one was reached.
+  bool outranks(const PeerCore& other) const;
+
   const std::weak_ptr<Core> core;
   const std::string name;
   const base::Id128 incarnation;
   const std::uint32_t forks = watch_forks();  ///< When it was made.
   bool is_self = false;                       ///< Set before it is shared.
+  /// Orders the incarnations of its name (docs/wire.md, `born`). 0: no card and no hello told it yet.
+  std::atomic<std::uint64_t> born{0};
+  /// Counts the cards that told of regions that are gone: what was looked up before has to be looked up again.
+  std::atomic<std::uint64_t> regions_gone{0};
   std::atomic<PeerState> state{PeerState::kKnown};
   /// Whether some path of it may move a small transfer before submit returns. A hint for submit, which has no lock yet.
   std::atomic<bool> moves_at_once{false};
@@ -108,12 +124,17 @@ struct PeerCore {
 
   base::Mutex mutex;
   Status down_cause HAWSER_GUARDED_BY(mutex);                ///< Why it is down.
-  std::shared_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
+  std::unique_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
   std::optional<KnownChunkLimits> chunk_limits HAWSER_GUARDED_BY(mutex);
   /// Handles given out, so that equal ranges share one.
   std::unordered_map<std::uint32_t, std::weak_ptr<const RemoteRegion>> regions HAWSER_GUARDED_BY(mutex);
 
   std::unique_ptr<Session> session;  ///< Under the lane's lock.
 };
+
+/// The region of that very id; null when the peer's cards say that it is closed, or none of them told of it.
+std::shared_ptr<const RemoteRegion> find_remote(const std::shared_ptr<PeerCore>& peer, const RegionId& id);
+/// Which of them `find_remote` would find.
+std::vector<bool> are_known(PeerCore& peer, std::span<const RegionId> ids);
 
 }  // namespace hawser::agent

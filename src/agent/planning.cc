@@ -87,18 +87,22 @@ plan::ChunkLimits find_chunk_limits(Core& core, PeerCore& peer) {
   return limits;
 }
 
+std::uint64_t changes_of(const PeerCore& peer) HAWSER_REQUIRES(peer.mutex) {
+  return peer.card ? peer.card->changes() : 0;
+}
+
 /// The same, found out once: asking each backend about the peer's address costs more than a small plan.
 plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
   const std::uint32_t opened = core.opened_backends();  // Looked at first: one that opens meanwhile is asked next time.
-  std::shared_ptr<CardStore> card;
+  std::uint64_t changes = 0;
   {
     const base::MutexLock lock(peer.mutex);
     if (peer.chunk_limits && peer.chunk_limits->opened == opened) return peer.chunk_limits->limits;
-    card = peer.card;
+    changes = changes_of(peer);
   }
   const plan::ChunkLimits limits = find_chunk_limits(core, peer);
   const base::MutexLock lock(peer.mutex);
-  if (peer.card == card) peer.chunk_limits = {.limits = limits, .opened = opened};
+  if (changes_of(peer) == changes) peer.chunk_limits = {.limits = limits, .opened = opened};
   return limits;
 }
 

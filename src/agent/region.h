@@ -48,6 +48,18 @@ inline bool is_word_at(const backend::RegionEntry& entry, std::uint64_t offset) 
          reinterpret_cast<std::uintptr_t>(entry.base) % kSize == 0;
 }
 
+/// What a card's entry stands for: an index is used again with another generation, and keys are never guessed.
+struct RegionId {
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+  base::Id128 key;
+  friend bool operator==(const RegionId&, const RegionId&) = default;
+};
+
+/// What a table carries instead of the key: it tells whether a region is the one that the table was made for, also when
+/// another incarnation of the peer has one with the same index and generation.
+std::uint64_t mark_of(const RegionId& id);
+
 struct RemoteRegion {
   std::weak_ptr<PeerCore> peer;
   std::uint32_t index = 0;

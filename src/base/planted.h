@@ -38,6 +38,8 @@ enum class Planted : std::uint8_t {
   kMessageReordered,
   kWelcomeAnswered,   ///< Each Welcome is answered by another one.
   kRestartUnnoticed,  ///< A peer that began anew is taken for the one before.
+  kOldCardRevives,    ///< What an old card lists is taken for what is there now.
+  kDeadOutranks,      ///< Any of two incarnations of a name is taken for the living one.
   kCreditLost,        ///< What will never arrive keeps its place.
   kSignalCreditLost,  ///< A signal keeps its place.
   kPlaceKept,         ///< A place taken for what was never announced is not given back.

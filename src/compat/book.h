@@ -21,6 +21,8 @@
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 
+inline constexpr BackendMask kAllBackends = ~BackendMask{0};
+
 /// The same addresses may be there several times. `Range` is of the whole registration.
 template <typename Range>
 class Book {
@@ -95,6 +97,37 @@ class Book {
       return true;
     }
     return false;
+  }
+  /// One with exactly these values; null: there is none.
+  Entry* find_exact(MemType type, const Desc& desc) {
+    auto [at, end] = entries_.equal_range(Key{type, desc.dev, desc.addr});
+    for (; at != end; ++at) {
+      if (at->second.len == desc.len) return &at->second;
+    }
+    return nullptr;
+  }
+  /// One that `desc` lies in and that `is_wanted(entry)`.
+  template <typename IsWanted>
+  const Entry* find_if(MemType type, const Desc& desc, std::uint64_t* offset, IsWanted&& is_wanted) const {
+    for (auto at = entries_.upper_bound(Key{type, desc.dev, desc.addr}); at != entries_.begin();) {
+      --at;
+      const auto& [its_type, dev, addr] = at->first;
+      *offset = desc.addr - addr;
+      if (its_type != type || dev != desc.dev || *offset > longest(type)) return nullptr;
+      const std::uint64_t len = at->second.len;
+      if (*offset <= len && desc.len <= len - *offset && is_wanted(at->second)) return &at->second;
+    }
+    return nullptr;
+  }
+  /// Takes those out of which `is_unwanted(key, entry)`.
+  template <typename IsUnwanted>
+  void erase_if(IsUnwanted&& is_unwanted) {
+    for (auto at = entries_.begin(); at != entries_.end();) {
+      const auto each = at++;
+      if (!is_unwanted(each->first, each->second)) continue;
+      --count_of(std::get<0>(each->first), each->second.len);
+      entries_.erase(each);
+    }
   }
   /// Some registration of that device; null: there is none.
   const Entry* of_device(MemType type, std::uint64_t dev) const {

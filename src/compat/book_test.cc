@@ -99,5 +99,41 @@ TEST(Book, WhatIsThereTwiceGoesOneByOneAndByBackend) {
   EXPECT_TRUE(book.entries().empty());
 }
 
+TEST(Book, OfSeveralThatHoldADescriptorTheWantedOneIsFound) {
+  Names book;
+  book.add(MemType::kDram, {0, 1000, 0}, entry(1000, 1));
+  book.add(MemType::kDram, {100, 100, 0}, entry(100, 2));
+  book.add(MemType::kDram, {100, 50, 0}, entry(50, 3));
+  book.add(MemType::kDram, {100, 50, 7}, entry(50, 4));
+  std::uint64_t offset = 0;
+  for (const int wanted : {1, 2, 3}) {
+    const auto* const found =
+        book.find_if(MemType::kDram, {110, 20, 0}, &offset, [&](const auto& one) { return one.range == wanted; });
+    ASSERT_NE(found, nullptr) << wanted;
+    EXPECT_EQ(offset, wanted == 1 ? 110u : 10u);
+  }
+  const auto any = [](const auto&) { return true; };
+  EXPECT_EQ(book.find_if(MemType::kDram, {110, 60, 0}, &offset, [](const auto& one) { return one.range == 3; }),
+            nullptr)
+      << "it does not hold all of it";
+  EXPECT_EQ(book.find_if(MemType::kDram, {2000, 1, 0}, &offset, any), nullptr);
+  EXPECT_EQ(book.find_if(MemType::kVram, {110, 20, 0}, &offset, any), nullptr);
+  EXPECT_EQ(book.find_exact(MemType::kDram, {100, 50, 0})->range, 3);
+  EXPECT_EQ(book.find_exact(MemType::kDram, {100, 51, 0}), nullptr);
+}
+
+TEST(Book, WhatIsUnwantedGoes) {
+  Names book;
+  for (int i = 0; i < 10; ++i) {
+    const std::uint64_t len = i == 9 ? 4096 : 10;
+    book.add(MemType::kDram, {static_cast<std::uint64_t>(i) * 100, len, 0}, entry(len, i));
+  }
+  book.erase_if([](const Names::Key&, const Names::Entry& one) { return one.range % 2 == 1; });
+  EXPECT_EQ(book.entries().size(), 5u);
+  EXPECT_EQ(find(book, {205, 5, 0}), 2);
+  EXPECT_EQ(find(book, {305, 5, 0}), -1);
+  EXPECT_LT(book.longest(MemType::kDram), 20u);
+}
+
 }  // namespace
 }  // namespace hawser::compat

@@ -34,12 +34,12 @@
 #include "compat/parts.h"
 #include "compat/plugins.h"
 #include "compat/refusal.h"
+#include "compat/remote.h"
 #include "plan/row_table.h"
+#include "wire/card.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
-
-inline constexpr BackendMask kAllBackends = ~BackendMask{0};
 
 /// One backend of the agent; its place among them is its bit.
 struct CreatedBackend {
@@ -56,29 +56,8 @@ struct LocalSpot {
   bool is_synced = false;   ///< A file: what is written there ends on its device.
 };
 
-/// A registration of a peer's: its number, and the region that it is once somebody wanted it. Most never are.
-struct RemoteSpot {
-  static constexpr std::uint64_t offset = 0;
-  static constexpr bool is_synced = false;
-  std::uint32_t index = 0;
-  std::uint32_t generation = 0;
-  bool stays = true;  ///< Until the agent goes. Else it came by labels, and goes with the last of them.
-  mutable std::shared_ptr<const agent::RemoteRegion> region;  ///< Under the agent's mutex.
-};
-
 struct JoinedLists;
 struct PreparedPair;
-
-/// What is known of one peer.
-struct Remote {
-  using Brought =
-      std::set<std::tuple<MemType, std::uint64_t, std::uint64_t, std::uint64_t>>;  ///< Device, address, length.
-  Peer peer;
-  Book<RemoteSpot> book;
-  bool has_main = false;  ///< Something of it came without a label.
-  /// What came by each label that stands. At most Exchange's kFollowedMax.
-  std::map<std::string, Brought, std::less<>> labels = {};
-};
 
 class AgentCore {
  public:
@@ -223,6 +202,16 @@ class AgentCore {
   Status close_all(std::span<LocalSpot> closing, std::string_view call);
   /// Under the mutex.
   Status let_go(std::string_view call, std::string_view name);
+  using Remotes = std::map<std::string, Remote, std::less<>>;
+  /// Which of the incarnations of the name is talked to. False: none lives. Under the mutex.
+  bool settle(Remote& remote);
+  /// Where the copy of that peer's belongs: it may be a rival's. Under the mutex.
+  Result<Remote*> place_of(std::string_view call, std::string_view name, Peer peer);
+  void forget_rival(Remote& remote);
+  /// A younger incarnation's card came: the connected one has probably died, which is noticed in a moment.
+  void await_end(std::string_view name, const wire::Card& younger);
+  /// Another incarnation of the name than the copy's is `chosen`.
+  static Status outranked(std::string_view call, const Peer& chosen);
   /// The peer of that name, self included; empty when it is unknown or gone. Under the mutex.
   std::optional<Peer> find_peer(std::string_view name);
   Result<Peer> need_peer(std::string_view call, std::string_view name);
@@ -258,7 +247,7 @@ class AgentCore {
   mutable std::mutex mutex_;  ///< Over what follows, and over opening the agent.
   std::vector<CreatedBackend> backends_;
   Book<LocalSpot> book_;
-  std::map<std::string, Remote, std::less<>> remotes_;
+  Remotes remotes_;
   Outgoing outgoing_;
   /// Over what follows. Taken by requests under their own mutex, which `advance` therefore only tries; what it looks at
   /// may leave, so it is taken twice.

@@ -79,7 +79,7 @@ std::optional<JoinedLists> AgentCore::join_lists(const XferDescList& local, std:
   std::optional<JoinedLists> joined(std::in_place);
   const std::lock_guard lock(mutex_);
   const auto found = remotes_.find(name);
-  if (found == remotes_.end() || name == name_ || found->second.peer.state() == PeerState::kDown) return std::nullopt;
+  if (found == remotes_.end() || name == name_ || !settle(found->second)) return std::nullopt;
   const Result<BackendMask> wanted = mask_of("create_xfer_req", opt);
   if (!wanted) return std::nullopt;
   joined->peer = found->second.peer;

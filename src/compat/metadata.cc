@@ -1,8 +1,11 @@
 // Metadata made and loaded.
 
+#include <algorithm>
+
 #include "agent/core.h"
 #include "agent/peer_core.h"
 #include "agent/session.h"
+#include "base/bytes.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/blob.h"
@@ -12,53 +15,27 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-/// What the newest card of a peer says of its regions, which mostly are asked for in their order.
-class CardReader {
- public:
-  explicit CardReader(const Peer& peer) {
-    const base::MutexLock lock(peer.core()->mutex);
-    card_ = peer.core()->card;
-  }
-  const wire::CardRegion* find(std::uint32_t index) {
-    if (!card_) return nullptr;
-    const std::vector<wire::CardRegion>& all = card_->regions();
-    if (next_ < all.size() && all[next_].index == index) return &all[next_++];
-    const wire::CardRegion* const found = card_->find(index);
-    if (found != nullptr) next_ = static_cast<std::size_t>(found - all.data()) + 1;
-    return found;
-  }
-
- private:
-  std::shared_ptr<const agent::CardStore> card_;
-  std::size_t next_ = 0;
-};
-
-/// What the blob says of the agent's memory, into what is known of it.
-Status enter(std::string_view call, const Blob& blob, std::string_view label, Remote& remote) {
-  const bool is_main = label.empty();
-  if (is_main) remote.has_main = true;
-  Remote::Brought* const brought = is_main ? nullptr : &remote.labels[std::string(label)];
-  CardReader card(remote.peer);
-  std::size_t at = 0;
+/// What each entry is, by the blob's own card: by any other, its index may be another region's.
+Result<RemoteCopy> copy_of(std::string_view call, const Blob& blob, const wire::Card& card) {
+  RemoteCopy copy{
+      .entries = blob.entries, .ids = {}, .revision = card.revision, .is_full = card.kind == wire::CardKind::kFull};
+  copy.ids.reserve(blob.entries.size());
+  std::size_t next = 0;  // Mostly they stand in the card's order.
   for (const BlobEntry& entry : blob.entries) {
-    const wire::CardRegion* const region = card.find(entry.region);
-    if (region == nullptr || region->size < entry.desc.len) {
-      return refusal(NixlCode::kMismatch, call, base::format("the card does not have what registration {} says", at));
+    if (next >= card.regions.size() || card.regions[next].index != entry.region) {
+      const auto found = std::ranges::lower_bound(card.regions, entry.region, {}, &wire::CardRegion::index);
+      next = static_cast<std::size_t>(found - card.regions.begin());
     }
-    bool stays = is_main;
-    std::optional<Book<RemoteSpot>::Entry> old;
-    while (remote.book.take(entry.type, entry.desc, kAllBackends, &old)) {  // The newest counts.
-      stays = stays || old->range.stays;
+    const bool is_there = next < card.regions.size() && card.regions[next].index == entry.region &&
+                          card.regions[next].size >= entry.desc.len;
+    if (!is_there) {
+      return refusal(NixlCode::kMismatch, call,
+                     base::format("the card does not have what registration {} says", copy.ids.size()));
     }
-    remote.book.add(
-        entry.type, entry.desc,
-        {.len = entry.desc.len,
-         .range = {.index = region->index, .generation = region->generation, .stays = stays, .region = nullptr},
-         .backends = kAllBackends});
-    if (brought != nullptr) brought->emplace(entry.type, entry.desc.dev, entry.desc.addr, entry.desc.len);
-    ++at;
+    const wire::CardRegion& region = card.regions[next++];
+    copy.ids.push_back({.index = region.index, .generation = region.generation, .key = region.key});
   }
-  return {};
+  return copy;
 }
 
 }  // namespace
@@ -104,19 +81,26 @@ Result<std::string> AgentCore::load(std::string_view bytes, const std::function<
   constexpr std::string_view kCall = "load_remote_md";
   HAWSER_TRY_ASSIGN(const Blob blob, decode_blob(bytes));
   HAWSER_TRY(need_backend(kCall));
+  Result<wire::Card> card = wire::decode_card(base::as_bytes(blob.card));
+  if (!card) return refusal(NixlCode::kMismatch, kCall, "the card is refused", card.error());
+  if (card->name != blob.agent) {
+    return refusal(NixlCode::kMismatch, kCall,
+                   base::format("the metadata of agent '{}' holds the card of '{}'", blob.agent, card->name));
+  }
+  HAWSER_TRY_ASSIGN(const RemoteCopy copy, copy_of(kCall, blob, *card));
+  await_end(blob.agent, *card);
   const std::lock_guard lock(mutex_);
   if (is_wanted != nullptr && !(*is_wanted)()) {
     return Status(Code::kCancelled, base::format("{}: agent '{}' was invalidated meanwhile", kCall, blob.agent));
   }
   if (blob.agent == name_) return refusal(NixlCode::kInvalidParam, kCall, "this is the agent's own metadata");
-  Result<Peer> peer = agent_->add_peer(blob.card);
+  HAWSER_TRY(agent_->core()->usable("add_peer"));
+  Result<std::shared_ptr<agent::PeerCore>> peer = agent_->core()->add_peer(*std::move(card));
   if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());
-  Remote next{.peer = *std::move(peer), .book = {}};
-  const auto known = remotes_.find(blob.agent);
-  // What is known of the same incarnation stays; a restarted agent begins anew.
-  if (known != remotes_.end() && known->second.peer.core() == next.peer.core()) next = known->second;
-  HAWSER_TRY(enter(kCall, blob, label, next));
-  remotes_[std::string(blob.agent)] = std::move(next);
+  HAWSER_TRY_ASSIGN(Remote* const remote, place_of(kCall, blob.agent, Peer(*std::move(peer))));
+  remote->enter(copy, label);
+  Remote& chosen = remotes_.find(blob.agent)->second;
+  if (remote != &chosen) return outranked(kCall, chosen.peer);
   return std::string(blob.agent);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/core.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/core.h"
@@ -10,6 +11,8 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
+constexpr Duration kNoticeMax =
+    std::chrono::milliseconds(100);  ///< A death on the same host is noticed in half of that.
 constexpr Duration kConnectTimeout = std::chrono::seconds(10);
 
 Status unknown_agent(std::string_view call, std::string_view name) {
@@ -27,26 +30,74 @@ bool has_all(const Book<Range>& book, const XferDescList* list) {
                      [&](const Desc& desc) { return desc.len == 0 || cursor.find(desc, &offset) != nullptr; });
 }
 
-/// Unless it came by another way, too.
-void drop_one(Remote& remote, const Remote::Brought::value_type& one) {
-  const bool is_held = std::any_of(remote.labels.begin(), remote.labels.end(),
-                                   [&](const auto& label) { return label.second.contains(one); });
-  if (is_held) return;
-  const auto& [type, dev, addr, len] = one;
-  const Desc desc{.addr = addr, .len = len, .dev = dev};
-  std::optional<Book<RemoteSpot>::Entry> old;
-  if (!remote.book.take(type, desc, kAllBackends, &old) || !old->range.stays) return;
-  remote.book.add(type, desc, *std::move(old));
+}  // namespace
+
+bool AgentCore::settle(Remote& remote) {
+  if (remote.rival && remote.rival->peer.core()->outranks(*remote.peer.core())) {
+    std::unique_ptr<Remote> winner = std::move(remote.rival);
+    auto loser = std::make_unique<Remote>(std::move(remote));
+    remote = std::move(*winner);
+    remote.rival = std::move(loser);
+  }
+  const auto is_reached = [&] {
+    return remote.peer.state() == PeerState::kUp &&
+           remote.peer.core()->born.load() > remote.rival->peer.core()->born.load();
+  };
+  if (remote.rival && (remote.rival->peer.state() == PeerState::kDown || is_reached())) forget_rival(remote);
+  return remote.peer.state() != PeerState::kDown;
 }
 
-}  // namespace
+void AgentCore::forget_rival(Remote& remote) {
+  if (remote.rival->peer.state() != PeerState::kDown) (void)agent_->invalidate(remote.rival->peer);
+  remote.rival.reset();
+}
+
+void AgentCore::await_end(std::string_view name, const wire::Card& younger) {
+  std::shared_ptr<agent::PeerCore> known;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = remotes_.find(name);
+    if (found != remotes_.end()) known = found->second.peer.core();
+  }
+  const auto is_up = [&] { return known->state.load(std::memory_order_acquire) == PeerState::kUp; };
+  const bool is_older = known && known->incarnation != younger.incarnation && known->born.load() < younger.born;
+  if (!is_older || !is_up()) return;
+  agent::Core& core = *agent_->core();
+  core.lane.wait_until([&] { return !is_up(); }, core.now() + kNoticeMax);
+}
+
+Result<Remote*> AgentCore::place_of(std::string_view call, std::string_view name, Peer peer) {
+  const auto found = remotes_.find(name);
+  if (found == remotes_.end()) return &remotes_.emplace(name, Remote(std::move(peer))).first->second;
+  Remote& known = found->second;
+  const agent::PeerCore* const core = peer.core().get();
+  if (!settle(known)) known = Remote(std::move(peer));  // A successor of one that is gone begins anew.
+  if (known.peer.core().get() == core) return &known;
+  if (known.rival && known.rival->peer.core().get() != core) {
+    if (known.rival->peer.core()->outranks(*core)) return outranked(call, known.peer);
+    forget_rival(known);
+  }
+  if (!known.rival) known.rival = std::make_unique<Remote>(std::move(peer));
+  (void)settle(known);
+  if (known.peer.core().get() == core) return &known;
+  return known.rival ? Result<Remote*>(known.rival.get()) : outranked(call, known.peer);
+}
+
+Status AgentCore::outranked(std::string_view call, const Peer& chosen) {
+  const bool is_up = chosen.state() == PeerState::kUp;
+  return refusal(NixlCode::kNotAllowed, call,
+                 base::format("this is metadata of another process called '{}' than the one that {}", chosen.name(),
+                              is_up ? "this agent is connected to" : "started last"))
+      .with_peer(chosen.name())
+      .with_advice("invalidate_remote_md first, if the other one is meant; it is tried when this one is gone");
+}
 
 std::optional<Peer> AgentCore::find_peer(std::string_view name) {
   if (!agent_) return std::nullopt;
   if (name == name_) return agent_->self();
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return std::nullopt;
-  if (found->second.peer.state() != PeerState::kDown) return found->second.peer;
+  if (settle(found->second)) return found->second.peer;
   // It died or was restarted; whoever asks again is told to load its new metadata.
   remotes_.erase(found);
   return std::nullopt;
@@ -70,7 +121,7 @@ Status AgentCore::current(std::string_view call, const Peer& peer) {
         .with_advice("prepare the list again");
   }
   if (peer.state() != PeerState::kDown) return {};
-  remotes_.erase(found);
+  if (!settle(found->second)) remotes_.erase(found);
   return refusal(NixlCode::kRemoteDisconnect, call, base::format("agent '{}' is gone", peer.name()))
       .with_peer(peer.name())
       .with_advice("load the metadata of its successor");
@@ -99,6 +150,7 @@ Status AgentCore::invalidate(std::string_view name, const std::function<bool()>*
 Status AgentCore::let_go(std::string_view call, std::string_view name) {
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return unknown_agent(call, name);
+  if (found->second.rival) forget_rival(found->second);
   const Peer peer = found->second.peer;
   remotes_.erase(found);
   const Status status = agent_->invalidate(peer);
@@ -116,13 +168,10 @@ Status AgentCore::drop(std::string_view name, std::string_view label, const std:
   if (found == remotes_.end()) return unknown_agent(kCall, name);
   Remote& remote = found->second;
   if (label.empty()) return remote.has_main ? let_go(kCall, name) : Status();  // Else a successor's labels are there.
-  const auto its = remote.labels.find(label);
-  if (its == remote.labels.end()) return {};
-  const Remote::Brought brought = std::move(its->second);
-  remote.labels.erase(its);
-  if (remote.labels.empty() && !remote.has_main) return let_go(kCall, name);
-  for (const auto& one : brought) drop_one(remote, one);
-  return {};
+  if (remote.rival) remote.rival->drop(label);
+  if (!remote.labels.contains(label)) return {};
+  remote.drop(label);
+  return remote.labels.empty() && !remote.has_main ? let_go(kCall, name) : Status();
 }
 
 std::vector<std::string> AgentCore::remote_names() const {

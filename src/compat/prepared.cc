@@ -62,7 +62,7 @@ class Resolver {
  public:
   Resolver(std::string_view call, const Book<Range>& book, MemType type, const std::optional<Peer>& peer,
            std::vector<std::shared_ptr<Region>>& regions, plan::RowTable& rows)
-      : call_(call), cursor_(book, type), peer_(peer), places_(regions), rows_(rows) {}
+      : call_(call), book_(book), type_(type), cursor_(book, type), peer_(peer), places_(regions), rows_(rows) {}
 
   BackendMask backends() const { return backends_; }
   bool has_empty() const { return has_empty_; }
@@ -71,7 +71,7 @@ class Resolver {
   Status add(const Desc& desc, std::size_t number) {
     if (desc.len == 0) return add_empty();
     std::uint64_t offset = 0;
-    const auto* const entry = cursor_.find(desc, &offset);
+    const auto* const entry = find(desc, &offset);
     if (entry == nullptr) return refuse(desc, number);
     const auto* const region = region_of(entry->range, peer_);
     if (region == nullptr) return withdrawn(number);
@@ -89,7 +89,7 @@ class Resolver {
                      base::format("row {}: {} blocks of {} bytes, {} apart, are not from 1 to 2^31 in a list", number,
                                   desc.count, desc.len, desc.stride));
     }
-    const auto* const entry = cursor_.find({desc.addr, extent, desc.dev}, &offset);
+    const auto* const entry = find({desc.addr, extent, desc.dev}, &offset);
     if (entry == nullptr) return add_one_by_one(desc, number);
     const auto* const region = region_of(entry->range, peer_);
     if (region == nullptr) return withdrawn(number);
@@ -104,6 +104,16 @@ class Resolver {
   }
 
  private:
+  /// The registration that it lies in: where several hold it, one that is open.
+  const typename Book<Range>::Entry* find(const Desc& desc, std::uint64_t* offset) {
+    const auto is_open = [this](const auto& entry) { return region_of(entry.range, peer_) != nullptr; };
+    const auto* const first = cursor_.find(desc, offset);
+    if (first == nullptr || is_open(*first)) return first;
+    const std::uint64_t of_first = *offset;
+    const auto* const other = book_.find_if(type_, desc, offset, is_open);
+    if (other == nullptr) *offset = of_first;
+    return other != nullptr ? other : first;
+  }
   /// NIXL's clients list what is of no bytes, and it moves nothing. It keeps its place in the list.
   Status add_empty() {
     has_empty_ = true;
@@ -130,6 +140,8 @@ class Resolver {
   }
 
   const std::string_view call_;
+  const Book<Range>& book_;
+  const MemType type_;
   typename Book<Range>::Cursor cursor_;
   const std::optional<Peer>& peer_;
   Places<Region> places_;
@@ -153,14 +165,6 @@ Status resolve(std::string_view call, const Book<Range>& book, MemType type, std
 }
 
 }  // namespace
-
-const std::shared_ptr<const agent::RemoteRegion>* region_of(const RemoteSpot& spot, const Peer& peer) {
-  if (spot.region) return &spot.region;
-  Result<RemoteRange> range = peer.region(spot.index);
-  if (!range || range->region->generation != spot.generation) return nullptr;
-  spot.region = std::move(range->region);
-  return &spot.region;
-}
 
 // Room is never waited for: it is only spare, and in a forked child nobody may be left to unlock it.
 std::vector<plan::RowBlock> AgentCore::take_room() {

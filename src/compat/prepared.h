@@ -39,8 +39,5 @@ struct PreparedPair {
   PreparedCore local, remote;
 };
 
-/// What a registration of the peer's is. Null: the peer withdrew it since its metadata was loaded. Under the mutex.
-const std::shared_ptr<const agent::RemoteRegion>* region_of(const RemoteSpot& spot, const Peer& peer);
-
 }  // namespace compat
 HAWSER_NAMESPACE_END

@@ -14,10 +14,10 @@ using base::ByteReader;
 using base::ByteWriter;
 using Bytes = std::span<const std::byte>;
 
-constexpr std::uint8_t kTableVersion = 1;
+constexpr std::uint8_t kTableVersion = 2;
 constexpr std::uint8_t kSized = 1;
 constexpr std::uint8_t kStrided = 2;
-constexpr std::size_t kFrameMin = 4 + 1 + 1 + 1 + 1 + kChecksumSize;
+constexpr std::size_t kFrameMin = 4 + 1 + 1 + 1 + 8 + 1 + kChecksumSize;
 
 // Where coding stands: what the next range is compared with.
 struct Cursor {
@@ -159,6 +159,7 @@ Result<std::string> encode(const TableShape& table) {
   writer.u8(kTableVersion);
   writer.varint(table.region);
   writer.varint(table.generation);
+  writer.u64(table.mark);
   writer.varint(table.ranges.size());
   HAWSER_TRY(put_runs(table.ranges, writer));
   writer.u64(checksum(base::as_bytes(out)));
@@ -175,6 +176,7 @@ Result<TableShape> decode_table(Bytes bytes) {
   TableShape table;
   table.region = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
   table.generation = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+  table.mark = in.u64();
   const std::size_t count = in.count(kTableRangesMax, 1);
   if (!in.ok()) return corrupt_at(5, "the head is malformed");
   table.ranges.reserve(count);

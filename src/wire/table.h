@@ -4,7 +4,7 @@
 // any count takes at most 64 bytes; a list of single ranges is coded by differences.
 //
 // Grammar (little-endian; varint is LEB128, zigzag a signed varint):
-//   table = magic:u32 "HWTB", version:u8 1, region:varint, generation:varint, count:varint (of ranges), run*,
+//   table = magic:u32 "HWTB", version:u8 2, region:varint, generation:varint, mark:u64, count:varint (of ranges), run*,
 //           checksum:u64 (of all before it)
 //   run   = flags:u8, length:varint, range*
 //   range = gap:zigzag (offset minus the end of the range before it), [size:varint], [stride:varint, count:varint]
@@ -33,6 +33,7 @@ struct TableShape {
   std::uint32_t region = 0;  ///< Index in the owner's card.
   std::uint32_t generation = 0;
   std::vector<StridedRange> ranges;
+  std::uint64_t mark = 0;  ///< Of the region's key, which it does not tell: see agent::mark_of.
 };
 
 /// kInvalid for too many ranges or blocks, a range without blocks or bytes, or one whose end passes 2^64.

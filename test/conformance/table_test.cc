@@ -133,6 +133,20 @@ TEST_P(Conformance, TablesOfClosedRegionsAreStale) {
   EXPECT_TRUE(says(peer.import_table(base::as_bytes(bytes)).status(), Code::kNotFound, {"import_table", "generation"}));
 }
 
+// Another process has a region of the same index, and its generation says nothing of the other's.
+TEST_P(Conformance, TablesOfAnotherAgentsRegionsAreRefused) {
+  HAWSER_NEEDS_TWO_AGENTS();
+  open_pair();
+  Area target = add(b(), "target", 64 * 1024);
+  Agent* const third = open(options("c"));
+  Area other = add(*third, "target", 64 * 1024);
+  const std::string bytes = must(target.region.table(64).encode());
+  ASSERT_EQ(other.region.index(), target.region.index());
+  ASSERT_TRUE(a_to_b().import_table(base::as_bytes(bytes)).status().ok());
+  const Peer wrong = must(a().add_peer(must(third->card())));
+  EXPECT_TRUE(says(wrong.import_table(base::as_bytes(bytes)).status(), Code::kNotFound, {"import_table", "another"}));
+}
+
 TEST_P(Conformance, AMillionRanges) {
   open_pair();
   constexpr std::size_t kBlock = 8, kStride = 16, kCount = 1'000'000;

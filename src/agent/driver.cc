@@ -7,7 +7,11 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <set>
+#include <span>
 #include <thread>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <hawser/agent.h>
@@ -22,8 +26,20 @@ namespace {
 
 constexpr unsigned kThreadsMax = 64;
 
+/// While some lanes work, the thread looks so often whether one that sleeps has news.
+constexpr Duration kLookEvery = std::chrono::microseconds(20);
+
+/// One agent of a worker. Awake, it is turned in each round; asleep, its lane is armed and its doorbell wakes it.
+struct Seat {
+  std::shared_ptr<Core> core;
+  bool is_awake = true;
+  Instant busy;                  ///< When a turn last did something.
+  Instant due = Instant::max();  ///< Asleep: when it has to be turned by itself.
+};
+
 /// One thread and the lanes that it leads. The list of lanes is changed under `mutex`, which the thread holds while it
-/// turns, so a detached agent is not touched once detach returns.
+/// turns, so a detached agent is not touched once detach returns. A round costs what the lanes cost that are awake:
+/// those that sleep cost nothing until they have news.
 class Worker final : public Runner {
  public:
   Worker(base::Epoll epoll, base::EventFd wake, Duration spin)
@@ -40,10 +56,10 @@ class Worker final : public Runner {
     wake_.signal();
     thread_.join();
     const base::MutexLock lock(mutex_);
-    for (const auto& core : cores_) {
-      core->lane.set_runner(nullptr);  // Whoever waits or polls leads from now on.
-      core->lane.disarm();
-      core->lane.news();
+    for (const auto& [core, seat] : seats_) {
+      seat.core->lane.set_runner(nullptr);  // Whoever waits or polls leads from now on.
+      seat.core->lane.disarm();
+      seat.core->lane.news();
     }
   }
   Worker(const Worker&) = delete;
@@ -51,9 +67,11 @@ class Worker final : public Runner {
 
   Status attach(const std::shared_ptr<Core>& core) {
     begin_change();
-    const Status status = epoll_.add(core->lane.sleep_fd(), EPOLLIN, 1);
+    const Status status = epoll_.add(core->lane.sleep_fd(), EPOLLIN, cookie_of(*core));
     if (status.ok()) {
-      cores_.push_back(core);
+      Seat& seat = seats_[core.get()];
+      seat = {.core = core, .is_awake = true, .busy = Clock::steady().now(), .due = Instant::max()};
+      awake_.push_back(&seat);
       core->lane.set_runner(this);
     }
     end_change();
@@ -66,10 +84,13 @@ class Worker final : public Runner {
   bool detach(Core& core) {
     std::shared_ptr<Core> ours;  // Destroyed, if it is the last, when nothing is held.
     begin_change();
-    const auto found = std::ranges::find(cores_, &core, &std::shared_ptr<Core>::get);
-    if (found != cores_.end()) {
-      ours = std::move(*found);
-      cores_.erase(found);
+    const auto found = seats_.find(&core);
+    if (found != seats_.end()) {
+      Seat& seat = found->second;
+      ours = std::move(seat.core);
+      std::erase(awake_, &seat);
+      due_.erase({seat.due, &seat});
+      seats_.erase(found);
       (void)epoll_.remove(core.lane.sleep_fd());
     }
     end_change();
@@ -91,47 +112,87 @@ class Worker final : public Runner {
     mutex_.lock();
   }
   void end_change() HAWSER_RELEASE(mutex_) {
-    load_.store(cores_.size(), std::memory_order_relaxed);
+    load_.store(seats_.size(), std::memory_order_relaxed);
     mutex_.unlock();
     changes_.fetch_sub(1, std::memory_order_seq_cst);
   }
 
-  std::size_t turn_all() HAWSER_REQUIRES(mutex_) {
+  /// A late event may name an agent that was detached, or another at its address, which then wakes for nothing.
+  static std::uint64_t cookie_of(const Core& core) { return reinterpret_cast<std::uintptr_t>(&core); }
+
+  std::size_t turn_awake(Instant now) HAWSER_REQUIRES(mutex_) {
     std::size_t work = 0;
-    for (const auto& core : cores_) {
-      if (core->is_closed()) continue;
-      work += core->lane.try_turn();
-      if (core->lane.contended()) std::this_thread::yield();
+    for (Seat* seat : awake_) {
+      if (seat->core->is_closed()) continue;
+      const std::size_t done = seat->core->lane.try_turn();
+      if (done > 0) seat->busy = now;
+      work += done;
+      if (seat->core->lane.contended()) std::this_thread::yield();
     }
     return work;
   }
 
-  void rest() HAWSER_REQUIRES(mutex_) {
-    Instant next = Instant::max();
-    Instant now = Clock::steady().now();
-    bool idle = true;
-    for (const auto& core : cores_) {
-      if (core->is_closed()) continue;
-      Instant its_next = Instant::max();
-      if (!core->lane.arm(&its_next)) idle = false;
-      now = core->now();
-      next = std::min(next, its_next);
-    }
-    mutex_.unlock();  // Whoever attaches or detaches signals the epoll.
-    if (idle && next > now) {
-      std::array<epoll_event, 16> events;
-      (void)epoll_.wait(events, next == Instant::max() ? Duration::max() : next - now);
-    }
-    mutex_.lock();
-    wake_.drain();
-    for (const auto& core : cores_) {
-      core->lane.disarm();
-      core->lane.drain_wake();
+  /// Those that had nothing to do for a while.
+  void lay_down_idle(Instant now) HAWSER_REQUIRES(mutex_) {
+    std::erase_if(awake_, [&](Seat* seat) {
+      if (seat->core->is_closed()) {
+        seat->is_awake = false;
+        return true;
+      }
+      return now - seat->busy >= spin_ && lay_down(*seat, now);
+    });
+  }
+
+  bool lay_down(Seat& seat, Instant now) HAWSER_REQUIRES(mutex_) {
+    Instant its_next = Instant::max();
+    seat.busy = now;  // If it has something to do after all.
+    if (!seat.core->lane.arm(&its_next)) return false;
+    seat.is_awake = false;
+    seat.due = its_next == Instant::max() ? its_next : now + (its_next - seat.core->now());
+    if (seat.due != Instant::max()) due_.insert({seat.due, &seat});
+    return true;
+  }
+
+  void wake_up(Seat& seat, Instant now) HAWSER_REQUIRES(mutex_) {
+    if (seat.is_awake || seat.core->is_closed()) return;
+    due_.erase({seat.due, &seat});
+    seat.is_awake = true;
+    seat.due = Instant::max();
+    seat.busy = now;
+    seat.core->lane.disarm();
+    seat.core->lane.drain_wake();
+    awake_.push_back(&seat);
+  }
+
+  void wake_those_due(Instant now) HAWSER_REQUIRES(mutex_) {
+    while (!due_.empty() && due_.begin()->first <= now) wake_up(*due_.begin()->second, now);
+  }
+
+  void wake_those_called(std::span<const epoll_event> events, Instant now) HAWSER_REQUIRES(mutex_) {
+    for (const epoll_event& event : events) {
+      if (event.data.u64 == 0) {
+        wake_.drain();
+        continue;
+      }
+      const auto found = seats_.find(reinterpret_cast<const Core*>(static_cast<std::uintptr_t>(event.data.u64)));
+      if (found != seats_.end()) wake_up(found->second, now);
     }
   }
 
+  /// Waits for news: not at all while somebody is awake.
+  void look(Instant now) HAWSER_REQUIRES(mutex_) {
+    Duration patience = Duration::zero();
+    if (awake_.empty()) patience = due_.empty() ? Duration::max() : due_.begin()->first - now;
+    std::array<epoll_event, 64> events;
+    mutex_.unlock();  // Whoever attaches or detaches signals the epoll.
+    const Result<std::size_t> count = epoll_.wait(events, std::max(patience, Duration::zero()));
+    mutex_.lock();
+    looked_ = Clock::steady().now();
+    if (count) wake_those_called(std::span(events).first(*count), looked_);
+    wake_those_due(looked_);
+  }
+
   void run() {
-    Instant busy = Clock::steady().now();
     mutex_.lock();
     while (!stop_.load(std::memory_order_acquire)) {
       while (changes_.load(std::memory_order_seq_cst) > 0) {
@@ -139,14 +200,13 @@ class Worker final : public Runner {
         std::this_thread::yield();
         mutex_.lock();
       }
-      const std::size_t work = turn_all();
+      const std::size_t work = turn_awake(Clock::steady().now());
       const Instant now = Clock::steady().now();
-      if (work > 0) {
-        busy = now;
-      } else if (now - busy >= spin_) {
-        rest();
-        busy = Clock::steady().now();
-      } else {
+      lay_down_idle(now);
+      const bool has_sleepers = awake_.size() < seats_.size();
+      if (awake_.empty() || (has_sleepers && now - looked_ >= kLookEvery)) {
+        look(now);
+      } else if (work == 0) {
         base::cpu_relax();
       }
     }
@@ -158,7 +218,10 @@ class Worker final : public Runner {
   const Duration spin_;
   const std::uint32_t forks_ = watch_forks();
   base::Mutex mutex_;
-  std::vector<std::shared_ptr<Core>> cores_ HAWSER_GUARDED_BY(mutex_);
+  std::unordered_map<const Core*, Seat> seats_ HAWSER_GUARDED_BY(mutex_);
+  std::vector<Seat*> awake_ HAWSER_GUARDED_BY(mutex_);
+  std::set<std::pair<Instant, Seat*>> due_ HAWSER_GUARDED_BY(mutex_);  ///< Those that sleep and have a deadline.
+  Instant looked_ HAWSER_GUARDED_BY(mutex_) = Instant::min();
   std::atomic<int> changes_{0};
   std::atomic<bool> stop_{false};
   std::atomic<std::size_t> load_{0};

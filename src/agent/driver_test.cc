@@ -2,16 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <hawser/hawser.h>
 
 #include "agent/core.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
+#include "backend/test_wrapped.h"
 
 namespace hawser::agent {
 namespace {
@@ -64,6 +69,73 @@ TEST(Driver, AgentsThatOutliveItAreRunByWhoeverWaits) {
   EXPECT_FALSE(agent.core()->lane.driven());
   Driver next = Driver::start().value();
   EXPECT_TRUE(next.attach(agent).ok());
+}
+
+/// Counts each visit of an agent's lane to its port.
+struct CountingPort final : backend::WrappedPort {
+  CountingPort(std::unique_ptr<backend::Port> inner, std::atomic<std::uint64_t>& count)
+      : WrappedPort(std::move(inner)), visits(count) {}
+  std::size_t turn(Instant now, const backend::TurnBudget& budget) override {
+    visits.fetch_add(1, std::memory_order_relaxed);
+    return WrappedPort::turn(now, budget);
+  }
+  bool prepare_sleep() override {
+    visits.fetch_add(1, std::memory_order_relaxed);
+    return WrappedPort::prepare_sleep();
+  }
+  std::atomic<std::uint64_t>& visits;
+};
+
+struct CountingBackend final : backend::WrappedBackend {
+  CountingBackend(std::unique_ptr<backend::Backend> inner, std::atomic<std::uint64_t>& count)
+      : WrappedBackend(std::move(inner)), visits(count) {}
+  Result<std::unique_ptr<backend::Port>> open_port() override {
+    Result<std::unique_ptr<backend::Port>> port = WrappedBackend::open_port();
+    if (!port) return port.error();
+    return std::unique_ptr<backend::Port>(new CountingPort(*std::move(port), visits));
+  }
+  std::atomic<std::uint64_t>& visits;
+};
+
+Agent open_counting(const std::string& name, std::atomic<std::uint64_t>& visits) {
+  const backend::Factory inner = backend::loopback_factory();
+  const auto factory = backend::wrapping("loopback", 1, inner, [&visits](std::unique_ptr<backend::Backend> opened) {
+    return std::make_unique<CountingBackend>(std::move(opened), visits);
+  });
+  return std::move(open_with({.name = name}, {factory}).value());
+}
+
+/// One round with itself through the driver's thread.
+bool talks_to_itself(Agent& agent) {
+  if (!agent.self().notify("here").ok()) return false;
+  const Instant limit = Clock::steady().now() + 10s;
+  while (!agent.take_notification()) {
+    if (Clock::steady().now() > limit) return false;
+  }
+  return true;
+}
+
+// What a driver does for one agent must not cost a visit of each of the others: their number squared, when all connect.
+TEST(TrialsDriver, AgentsThatSleepAreNotVisitedForTheOneThatWorks) {
+  constexpr std::size_t kSleepers = 200;
+  constexpr int kRounds = 200;
+  std::atomic<std::uint64_t> visits_of_one = 0, visits_of_sleepers = 0;
+  Driver driver = Driver::start({.spin = 0us}).value();
+  std::vector<Agent> sleepers;
+  for (std::size_t i = 0; i < kSleepers; ++i) {
+    sleepers.push_back(open_counting("sleeper " + std::to_string(i), visits_of_sleepers));
+    ASSERT_TRUE(driver.attach(sleepers.back()).ok());
+  }
+  Agent one = open_counting("one", visits_of_one);
+  ASSERT_TRUE(driver.attach(one).ok());
+  for (Agent& sleeper : sleepers) ASSERT_TRUE(talks_to_itself(sleeper));
+  ASSERT_TRUE(talks_to_itself(one));
+  const std::uint64_t before = visits_of_sleepers.load(), mine = visits_of_one.load();
+  for (int round = 0; round < kRounds; ++round) ASSERT_TRUE(talks_to_itself(one));
+  EXPECT_GE(visits_of_one.load() - mine, static_cast<std::uint64_t>(kRounds));
+  // Those that were still about to lie down when it began did so meanwhile.
+  EXPECT_LE(visits_of_sleepers.load() - before, 4 * kSleepers);
+  for (Agent& sleeper : sleepers) EXPECT_TRUE(talks_to_itself(sleeper)) << "it does not wake";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "backend/memory_file.h"
+#include "base/file_limit.h"
 #include "base/format.h"
 #include "base/try.h"
 
@@ -89,6 +90,7 @@ Result<std::unique_ptr<Adoption>> Adoption::make(std::span<std::byte> bytes, boo
 }
 
 Status Adoption::open_file() {
+  HAWSER_TRY(base::check_file_limit("memory that is adopted (a memory file)", covered_.size()));
   file_ = make_memory_file("hawser-adopted");
   if (!file_) return lack("making a memory file", covered_.size(), errno);
   const int fd = file_.get();

@@ -10,7 +10,10 @@
 #include <string_view>
 
 #include "backend/memory_file.h"
+#include "base/control_group.h"
+#include "base/file_limit.h"
 #include "base/format.h"
+#include "base/try.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -22,6 +25,8 @@
 namespace hawser::backend {
 namespace {
 
+/// From here on to take the pages costs more than to read what the control group leaves.
+constexpr std::size_t kLargeArena = 256 * 1024;
 constexpr std::size_t kHugePage = 2u << 20;  // Of x86-64 and of arm64 with 4 KiB pages.
 
 /// Unmaps what a failed creation leaves behind.
@@ -51,9 +56,7 @@ bool transparent_huge_pages() {
 
 Status failure(std::string_view what, std::size_t size, int error) {
   Status status = base::errno_status(Code::kFailed, base::format("{} of {} bytes", what, size), error);
-  if (error == EMFILE || error == ENFILE) {
-    return status.with_advice("too many open files: raise `ulimit -n`");
-  }
+  if (error == EMFILE || error == ENFILE) return status;
   return status.with_advice(
       "not enough memory for a memory file: see `free -m`, the container's memory limit and shm "
       "size");
@@ -84,6 +87,9 @@ struct Made {
 
 Result<Made> make(std::size_t size, Rights rights, unsigned flags, std::size_t page) {
   size = (size + page - 1) / page * page;
+  HAWSER_TRY(base::check_file_limit("an arena (a memory file)", size));
+  // The kernel would kill the process while it takes the pages. Reserved huge pages are counted elsewhere.
+  if (size >= kLargeArena && (flags & MFD_HUGETLB) == 0) HAWSER_TRY(base::check_group_memory("an arena", size));
   Made made{make_memory_file("hawser-arena", flags), nullptr, size};
   if (!made.fd) return failure("making an arena", size, errno);
   if (::ftruncate(made.fd.get(), static_cast<off_t>(size)) != 0) {

@@ -1,6 +1,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +12,14 @@
 namespace hawser::base {
 
 namespace {
+
+Status no_descriptors(std::string_view what) {
+  rlimit limit = {};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return Status(Code::kBusy, format("{}: all descriptors of this process are in use, RLIMIT_NOFILE = {} (errno {})",
+                                    what, limit.rlim_cur, EMFILE))
+      .with_advice("raise the limit (`ulimit -n`), or close what is not needed");
+}
 
 Status set_flag(int fd, int read, int write, int flag, bool on) {
   const int before = ::fcntl(fd, read);
@@ -40,6 +49,13 @@ Status set_cloexec(int fd, bool on) { return set_flag(fd, F_GETFD, F_SETFD, FD_C
 Status set_nonblocking(int fd, bool on) { return set_flag(fd, F_GETFL, F_SETFL, O_NONBLOCK, on); }
 
 Status errno_status(Code code, std::string_view what, int error) {
+  // A shortage of this process or system, whatever it kept from being done: another code would blame somebody else.
+  if (error == EMFILE) return no_descriptors(what);
+  if (error == ENFILE) {
+    return Status(Code::kBusy,
+                  format("{}: the system's limit for open files, fs.file-max, is reached (errno {})", what, error))
+        .with_advice("close what is not needed, or raise it: sysctl fs.file-max");
+  }
   return Status(code, format("{}: {} (errno {})", what, std::generic_category().message(error), error));
 }
 Status errno_status(std::string_view what, int error) { return errno_status(code_of_errno(error), what, error); }

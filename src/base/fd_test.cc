@@ -73,5 +73,13 @@ TEST(Errno, SaysWhatAndWhy) {
   EXPECT_EQ(code_of_errno(EIO), Code::kFailed);
 }
 
+TEST(TrialsErrno, AShortageOfDescriptorsIsNobodyElsesFault) {
+  const Status status = errno_status(Code::kUnsupported, "reading /proc/x", EMFILE);
+  EXPECT_EQ(status.code(), Code::kBusy);
+  EXPECT_NE(status.message().find("RLIMIT_NOFILE = "), std::string_view::npos) << status.to_string();
+  EXPECT_NE(status.advice().find("ulimit -n"), std::string_view::npos) << status.to_string();
+  EXPECT_EQ(errno_status(Code::kFailed, "x", ENFILE).code(), Code::kBusy);
+}
+
 }  // namespace
 }  // namespace hawser::base

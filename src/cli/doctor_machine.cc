@@ -10,6 +10,7 @@
 
 #include <hawser/time.h>
 
+#include "base/control_group.h"
 #include "cli/doctor_checks.h"
 #include "cli/system_limits.h"
 
@@ -23,7 +24,7 @@ Finding processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int usable = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  const auto quota = cgroup_cpu_limit();
+  const auto quota = base::group_processors();
   const double effective = quota ? std::min(*quota, static_cast<double>(usable)) : usable;
   return {"machine.cpus", effective >= 2 ? Verdict::kOk : Verdict::kWarn,
           quota ? fmt::format("{} usable, and a control group limit of {:.1f}", usable, *quota)

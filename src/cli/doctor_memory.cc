@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/control_group.h"
 #include "base/fd.h"
 #include "cli/doctor_checks.h"
 #include "cli/system_limits.h"
@@ -78,12 +79,13 @@ Finding map_count() {
 }
 
 Finding control_group() {
-  const auto limit = cgroup_memory_limit();
+  const auto group = base::group_memory();
   const std::uint64_t free = available_memory();
   const bool tight = free != 0 && free < kComfortableMemory;
   return {"memory.available", tight ? Verdict::kWarn : Verdict::kOk,
           fmt::format("{} free{}", short_size(free),
-                      limit ? fmt::format(" of a control group's {}", short_size(*limit)) : ", no control group limit"),
+                      group ? fmt::format(" of a control group's {} ({})", short_size(group->limit), group->file)
+                            : ", no control group limit"),
           "regions made by `allocate` are paid for at once, and memory files count against the control group",
           tight ? "raise the container's memory limit, or run with less: hawser demo --memory 256MiB" : ""};
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
-#include "base/address.h"
+#include "base/format.h"
+#include "base/listen_text.h"
 #include "base/quantity.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "cli/command.h"
 
@@ -42,13 +44,17 @@ Result<AgentOptions> agent_options(const Reach& reach, const std::string& config
   if (!reach.backends.empty()) options.backends.clear();
   for (const std::string& name : reach.backends) options.backends.push_back({name, {}});
   if (!reach.listen.empty()) {
-    HAWSER_TRY_ASSIGN(const base::HostPort where, base::parse_host_port(reach.listen));
+    const auto where = base::split_listen(reach.listen);
+    if (!where) {
+      return Status(Code::kInvalid, base::format("--listen {} is no place to listen at", base::shown(reach.listen)))
+          .with_advice("write 10.0.0.5:7000, [::]:7000, eth0:7000-7100 or 10.0.0.0/8,^docker0:7000");
+    }
     // An address names tcp, so tcp must open; shm stays beside it for peers on this host.
     if (options.backends.empty()) options.backends = {shm(), tcp()};
     for (BackendSpec& spec : options.backends) {
       if (!base::equal_ignoring_case(spec.name, "tcp")) continue;
-      spec.params["listen"] = where.host;
-      spec.params["port"] = std::to_string(where.port);
+      spec.params["listen"] = where->places;
+      if (!where->ports.empty()) spec.params["port"] = where->ports;
     }
     options.mode = OpenMode::kStrict;
   }

@@ -216,7 +216,10 @@ void add_serve(Shell& shell) {
   CLI::App* command =
       add_command(shell, "serve", "Run an agent with memory that peers may read and write", kExamples, a->common);
   command->add_option("--name", a->reach.name, "Name of the agent (default: the configuration's, or serve)");
-  command->add_option("--listen", a->reach.listen, "Where tcp listens, host:port (default: loopback, any free port)");
+  command->add_option(
+      "--listen", a->reach.listen,
+      "Where tcp listens: addresses, interfaces or networks, not those after a ^, and :PORT or :FIRST-LAST "
+      "(eth0:7000, 10.0.0.0/8,^docker0:7000; default: loopback, any free port)");
   add_reach(command, a->reach);
   command->add_option("--dir", a->folder, "Folder whose files `hawser cp` may read and write");
   command->add_flag("--read-only", a->read_only, "With --dir: let read only");

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <sstream>
 
+#include "base/control_group.h"
 #include "base/fd.h"
 #include "base/quantity.h"
 #include "cli/units.h"
@@ -29,14 +29,6 @@ std::optional<std::uint64_t> meminfo(const std::string& key) {
     if (name == key + ":") return value * 1024;
   }
   return std::nullopt;
-}
-
-// The folder of this process's control group (version 2), or "".
-std::string cgroup_folder() {
-  const auto text = read_file("/proc/self/cgroup");
-  if (!text || text->rfind("0::", 0) != 0) return "";
-  const std::string path = text->substr(3, text->find('\n') - 3);
-  return "/sys/fs/cgroup" + (path == "/" ? "" : path);
 }
 
 Limit resource(const char* name, int which, bool bytes) {
@@ -87,26 +79,10 @@ std::string chosen_word(const std::string& text) {
   return text.substr(open + 1, close - open - 1);
 }
 
-std::optional<std::uint64_t> cgroup_memory_limit() {
-  const std::string folder = cgroup_folder();
-  if (folder.empty()) return std::nullopt;
-  return read_number(folder + "/memory.max");  // "max" is no number
-}
-
-std::optional<double> cgroup_cpu_limit() {
-  const auto text = read_file(cgroup_folder() + "/cpu.max");
-  if (!text) return std::nullopt;
-  std::istringstream words(*text);
-  double quota = 0, period = 0;
-  if (!(words >> quota >> period) || period <= 0) return std::nullopt;
-  return quota / period;
-}
-
 std::uint64_t available_memory() {
   std::uint64_t available = meminfo("MemAvailable").value_or(0);
-  if (const auto limit = cgroup_memory_limit()) {
-    const std::uint64_t used = read_number(cgroup_folder() + "/memory.current").value_or(0);
-    const std::uint64_t left = *limit > used ? *limit - used : 1;
+  if (const auto group = base::group_memory()) {
+    const std::uint64_t left = std::max<std::uint64_t>(group->left, 1);
     available = available == 0 ? left : std::min(available, left);
   }
   return available;

@@ -20,11 +20,6 @@ std::string chosen_word(const std::string& text);
 
 /// Memory that new work may use, bytes: what is free, or what the control group leaves, whichever is less. 0: unknown.
 std::uint64_t available_memory();
-/// Memory limit of the control group, bytes; nothing when there is none.
-std::optional<std::uint64_t> cgroup_memory_limit();
-/// Processors that the control group grants (1.5 means one and a half); nothing when there is no limit.
-std::optional<double> cgroup_cpu_limit();
-
 struct Limit {
   std::string name;
   std::string value;  ///< "8 MiB", "unlimited".

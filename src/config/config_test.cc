@@ -57,6 +57,8 @@ TEST_F(ConfigTest, ListenIsForTcpUnlessItsOwnParametersSayOtherwise) {
   EXPECT_EQ(tcp({{"HAWSER_LISTEN", "fe80::1"}}), (Params{{"listen", "fe80::1"}}));
   EXPECT_EQ(tcp({{"HAWSER_LISTEN", "10.0.0.1:7000"}, {"HAWSER_BACKEND_TCP_PORT", "9"}}),
             (Params{{"listen", "10.0.0.1"}, {"port", "9"}}));
+  EXPECT_EQ(tcp({{"HAWSER_LISTEN", "eth0,10.0.0.0/8,^docker0:7000"}}),
+            (Params{{"listen", "eth0,10.0.0.0/8,^docker0"}, {"port", "7000"}}));
   for (const char* const wrong : {"10.0.0.1:", ":7000", "[::1", "[::1]7000", "[::1]:", "10.0.0.1:http", "[]"}) {
     EXPECT_NE(message("", {{"HAWSER_LISTEN", wrong}}).find("HAWSER_LISTEN"), std::string::npos) << wrong;
   }

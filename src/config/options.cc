@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/listen_text.h"
 #include "base/log.h"
 #include "base/quantity.h"
 #include "config/settings.h"
@@ -136,27 +137,15 @@ bool set_directory(Draft& draft, std::string_view text) {
   return true;
 }
 
-/// "10.0.0.1", "10.0.0.1:7000", "[::]:7000-7100": for the tcp backend, where its own parameters do not say otherwise.
+/// For the tcp backend, where its own parameters do not say otherwise.
 bool set_listen(Draft& draft, std::string_view text) {
-  text = base::trim(text);
-  if (text.empty()) return true;
-  std::string_view host = text, ports;
-  if (text.starts_with('[')) {
-    const std::size_t end = text.find(']');
-    if (end == std::string_view::npos || (end + 1 < text.size() && text[end + 1] != ':')) return false;
-    host = text.substr(1, end - 1);
-    if (end + 2 <= text.size()) ports = text.substr(end + 2);
-    if (end + 1 < text.size() && ports.empty()) return false;
-  } else if (std::count(text.begin(), text.end(), ':') == 1) {
-    host = text.substr(0, text.find(':'));
-    ports = text.substr(host.size() + 1);
-    if (ports.empty()) return false;
-  }
-  if (host.empty() || ports.find_first_not_of("0123456789-") != std::string_view::npos) return false;
+  if (base::trim(text).empty()) return true;
+  const auto split = base::split_listen(text);
+  if (!split) return false;
   Params& tcp = draft.config.options.backend_params["tcp"];
-  tcp.try_emplace("listen", host);
-  if (!ports.empty()) tcp.try_emplace("port", ports);
-  draft.listen = std::string(text);
+  tcp.try_emplace("listen", split->places);
+  if (!split->ports.empty()) tcp.try_emplace("port", split->ports);
+  draft.listen = std::string(base::trim(text));
   return true;
 }
 
@@ -212,7 +201,9 @@ constexpr Option kOptions[] = {
                                   "How long a dead agent's card stays in etcd; whole seconds."),
     duration<&EtcdOptions::timeout>("etcd.timeout", "HAWSER_ETCD_TIMEOUT",
                                     "How long one request to etcd may take, with all its tries."),
-    {"listen", "HAWSER_LISTEN", "an address, with :PORT or :FIRST-LAST after it if wanted, such as 10.0.0.1:7000-7100",
+    {"listen", "HAWSER_LISTEN",
+     "addresses (10.0.0.1), interfaces (eth0) or networks (10.0.0.0/8), several by commas, not those after a ^ "
+     "(^docker0); with :PORT or :FIRST-LAST after it if wanted, such as eth0:7000-7100",
      "Where tcp listens for peers of other hosts (needs security = none). backend.tcp.listen and .port win over it.",
      set_listen, [](const Draft& draft) { return draft.listen; }},
     {"security", "HAWSER_SECURITY", "one of default, none",

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/fd.h"
+#include "base/file_limit.h"
 #include "base/format.h"
 
 namespace hawser::fileio {
@@ -47,6 +48,13 @@ Status end_of_file(const File& file, std::uint64_t offset, std::uint64_t wanted)
       .with_advice("the file is shorter than planned, or was truncated; look with query_file");
 }
 
+Status beyond_limit(const Request& request) {
+  std::uint64_t end = 0;
+  if (request.op != hawser::Operation::kWrite) return {};
+  for (const backend::Piece& piece : request.pieces) end = std::max(end, piece.remote + piece.size);
+  return base::check_file_limit("writing " + request.file->name(), end).with_device("file");
+}
+
 }  // namespace
 
 Mover::Mover(std::unique_ptr<Queue> queue, std::uint32_t depth)
@@ -63,6 +71,11 @@ base::SlotId Mover::take(const Request& request) {
   task.id = made.id;
   task.request = request;
   ready_.push_back(task);
+  // Else the kernel would end the process: sizes are the peer's choice.
+  if (Status over = beyond_limit(request); !over.ok()) {
+    fail(task, over);
+    settle(task);
+  }
   return made.id;
 }
 

@@ -1,6 +1,9 @@
 #include "fileio/mover.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -236,6 +239,34 @@ TEST_P(RealMover, WritesAndReadsBack) {
 
 INSTANTIATE_TEST_SUITE_P(Engines, RealMover, ::testing::Values(Engine::kUring, Engine::kThreads),
                          [](const auto& engine) { return engine.param == Engine::kUring ? "io_uring" : "threads"; });
+
+// The kernel ends a process that writes beyond its limit for files, and a peer chooses where it writes.
+TEST(TrialsMover, AWriteBeyondTheFileLimitIsRefusedAndTheProcessLives) {
+  const base::TestFolder folder("hawser-mover");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit = {.rlim_cur = 8192, .rlim_max = 8192};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(9);
+    Mover mover(open_thread_queue({.depth = 4, .threads = 1}).value(), 4);
+    const auto file = File::open({.path = folder.path("file"), .create = true, .direct = DirectIo::kOff}).value();
+    std::vector<std::byte> memory(8193);
+    int wrong = 0;
+    for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 40}) {
+      const std::vector<backend::Piece> pieces = {{memory.data(), offset, 8192}};
+      static_cast<void>(mover.take({.op = hawser::Operation::kWrite, .file = file, .pieces = pieces, .cookie = 1}));
+      Moved moved;
+      while (mover.poll({&moved, 1}) == 0) mover.turn(UINT64_MAX);
+      const bool is_busy = moved.status.code() == Code::kBusy;
+      const bool is_named = moved.status.to_string().find("RLIMIT_FSIZE = 8192") != std::string::npos;
+      if (offset == 0 ? !moved.status.ok() : !is_busy || !is_named || moved.bytes != 0) wrong |= 1;
+    }
+    ::_exit(wrong);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
 
 }  // namespace
 }  // namespace hawser::fileio

@@ -68,7 +68,7 @@ enum class Outcome : std::uint8_t {
   kClosedMidway = 4,  ///< The region closed while bytes landed: partly written.
   // Of regions in files:
   kNoRoom = 5,      ///< No memory to stage it in. Nothing was touched.
-  kFileFull = 6,    ///< Disk full, or a quota. A write may have got some of its bytes into the file.
+  kFileFull = 6,    ///< Disk full, a quota, or RLIMIT_FSIZE. A write may have got some of its bytes into the file.
   kFileFailed = 7,  ///< Shorter than the read, or an error of the device. The same.
 };
 inline constexpr std::uint8_t kOutcomeLast = 7;

@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/file_limit.h"
 #include "base/format.h"
+#include "base/try.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -39,9 +41,10 @@ void Mapping::shrink_by(std::size_t size) {
 }
 
 Result<base::Fd> make_sealed_file(const char* name, std::size_t size, bool reserve) {
+  HAWSER_TRY(base::check_file_limit("shared memory (a memory file)", size));
   base::Fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
   if (!fd && errno == EINVAL) fd.reset(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));  // Linux before 6.3
-  if (!fd) return base::errno_status("making a memory file", errno).with_advice("raise `ulimit -n`");
+  if (!fd) return base::errno_status("making a memory file", errno);
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0 ||
       (reserve && ::fallocate(fd.get(), 0, 0, static_cast<off_t>(size)) != 0)) {
     return base::errno_status(base::format("taking {} bytes of shared memory", size), errno);
@@ -64,7 +67,8 @@ Result<std::size_t> sealed_size(int fd) {
 Result<base::Fd> reopen_read_only(int fd) {
   base::Fd copy(::open(base::format("/proc/self/fd/{}", fd).c_str(), O_RDONLY | O_CLOEXEC));
   if (!copy) {
-    return base::errno_status(Code::kFailed, "opening an arena for reading only", errno).with_advice("mount /proc");
+    const Status status = base::errno_status(Code::kFailed, "opening an arena for reading only", errno);
+    return status.code() == Code::kBusy ? status : status.with_advice("mount /proc");
   }
   return copy;
 }

@@ -160,8 +160,8 @@ Result<base::Id128> boot_id() {
   std::array<char, 64> text{};
   const ssize_t size = fd ? ::read(fd.get(), text.data(), text.size()) : -1;
   if (size < 0) {
-    return base::errno_status(Code::kUnsupported, "reading /proc/sys/kernel/random/boot_id", errno)
-        .with_advice("shm needs it to tell hosts apart; mount /proc");
+    const Status status = base::errno_status(Code::kUnsupported, "reading /proc/sys/kernel/random/boot_id", errno);
+    return status.code() == Code::kBusy ? status : status.with_advice("shm needs it to tell hosts apart; mount /proc");
   }
   std::string digits;
   for (const char c : std::string_view(text.data(), static_cast<std::size_t>(size))) {

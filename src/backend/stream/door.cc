@@ -56,6 +56,10 @@ bool StreamPort::turn_knock(Knock& knock, Instant now) {
     knock.shake->stream().close(!knock.shake->said());
     return true;
   }
+  if (!status.ok() && knock.shake->is_silent()) {  // It connected to several places of ours, and uses another.
+    knock.shake->stream().close(true);
+    return true;
+  }
   if (!status.ok() || now >= knock.deadline) {
     HAWSER_LOG(context_.log, kInfo, "{}: turned a connection away ({}): {}", options_.backend,
                knock.shake->stream().describe(), status.ok() ? "it said no hello in time" : status.to_string());
@@ -75,7 +79,7 @@ Status StreamPort::heard(Knock& knock, Instant now) {
   const Identity& us = context_.identity;
   const bool another = hello.expects != us.incarnation && !base::planted(base::Planted::kStaleIncarnation);
   if (!hello.expects.is_zero() && another) {
-    return Status(Code::kDisconnected, base::format("{} restarted: this is another incarnation", us.name));
+    return Status(Code::kDisconnected, base::format("{} is another incarnation than the one looked for", us.name));
   }
   if (hello.security != 0) {
     return Status(Code::kUnsupported, "the opener demands encryption, which this build does not have");

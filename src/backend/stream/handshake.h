@@ -30,6 +30,8 @@ class Handshake {
   const Status& misfit() const { return misfit_; }
 
   bool heard() const { return heard_; }
+  /// Not a byte came.
+  bool is_silent() const { return in_.empty(); }
   /// All that was to be said is sent.
   bool said() const { return !out_.empty() && sent_ == out_.size(); }
   const wire::Hello& hello() const { return hello_; }

@@ -23,7 +23,7 @@ std::string_view reason_of(wire::Outcome outcome) {
     case wire::Outcome::kNoRoom:
       return "it has no memory to stage it in now";
     case wire::Outcome::kFileFull:
-      return "its disk is full, or a quota is used up";
+      return "its disk is full, a quota is used up, or the file would pass its process's limit (RLIMIT_FSIZE)";
     case wire::Outcome::kFileFailed:
       return "the file ends before, or its device failed (its log of level debug has the cause)";
     case wire::Outcome::kOk:

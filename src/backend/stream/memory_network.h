@@ -108,7 +108,13 @@ class MemoryNetwork final : public Network {
   ~MemoryNetwork() override { stop_listening(); }
 
   Result<std::vector<std::string>> candidates(std::string_view address) const override {
-    return std::vector<std::string>{std::string(address)};
+    std::vector<std::string> all;
+    for (std::size_t comma = 0; comma != std::string_view::npos;) {
+      comma = address.find(',');
+      all.emplace_back(address.substr(0, comma));
+      if (comma != std::string_view::npos) address.remove_prefix(comma + 1);
+    }
+    return all;
   }
   Result<std::unique_ptr<Stream>> connect(const std::string& candidate) override {
     const auto found = switch_.listeners.find(candidate);

@@ -92,6 +92,7 @@ std::string StreamPath::describe() const {
     const Lane& lane = lanes_[index];
     if (lane.stream != nullptr) text += base::format(", stream {} {}", index, lane.stream->describe());
   }
+  if (!places_note_.empty()) text += base::format(", not at {}", places_note_);
   if (machine_.has_value()) {
     text += base::format(", {} chunks, {} bytes out, {} bytes in", machine_->counts().chunks, machine_->bytes_out(),
                          machine_->bytes_in());
@@ -126,6 +127,7 @@ void StreamPath::go_down(const Status& why, bool abort) {
     lane.stream.reset();
     lane.owner = StreamOwner{};
   }
+  race_.reset();
   HAWSER_LOG(shared_.context.log, kDebug, "{} path to {} ended: {}", shared_.options.backend, name_, why.to_string());
   if (machine_.has_value()) machine_->fail(why);
   if (told_up_ || !inbound_) shared_.events.path_down(this, why);
@@ -140,7 +142,7 @@ bool StreamPath::region_quiet(std::uint32_t index, std::uint32_t generation) {
 Instant StreamPath::next_deadline() const {
   switch (phase_) {
     case Phase::kOpening:
-      return lanes_[0].deadline;
+      return race_ != nullptr ? std::min(lanes_[0].deadline, race_->next_deadline()) : lanes_[0].deadline;
     case Phase::kUp: {
       if (base::planted(base::Planted::kTimerForgotten)) return Instant::max();
       Instant next = std::min(detector_->next_timeout(), quiet_by_);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/stream/connect_race.h"
 #include "backend/stream/handshake.h"
 #include "backend/stream/machine.h"
 #include "backend/stream/port.h"
@@ -120,12 +121,14 @@ class StreamPath final : public Path {
 
   // path_open.cc
   wire::Hello our_hello(unsigned index) const;
-  void try_candidate(Instant now);
-  void candidate_failed(const Status& why, Instant now);
+  void try_places(Instant now);
+  void reject_place(const Status& why, Instant now);
+  void note_places();
   void adopt(unsigned index, std::unique_ptr<Handshake> shake, Instant deadline);
   std::size_t turn_opening(Instant now);
   void turn_shake(unsigned index, Instant now);
   void shake_failed(unsigned index, const Status& why, Instant now);
+  bool is_the_peer(const wire::Hello& hello) const;
   Status check_answer(const wire::Hello& hello) const;
   void learn(const wire::Hello& hello);
   void come_up(Instant now);
@@ -163,10 +166,11 @@ class StreamPath final : public Path {
   Identity peer_;
   std::string name_;  ///< Of the peer as errors tell it: its name or where it should be.
   base::Id128 session_, token_, supersedes_, expects_;
-  std::vector<std::string> candidates_;
-  std::size_t candidate_ = 0;
-  Status failures_;  ///< Of candidates tried.
-  bool refused_ = false, unclear_ = false;
+  StreamOwner race_owner_;             ///< Of streams on which no hello was said yet.
+  std::unique_ptr<ConnectRace> race_;  ///< Outbound, until a hello was answered well.
+  Status restarted_;                   ///< Another incarnation of the peer's name answered at a place.
+  std::string place_;                  ///< Outbound: where the peer was reached.
+  std::string places_note_;            ///< For people: places that were left out, and those that led elsewhere.
   Instant deadline_ = Instant::max();  ///< Of opening, or of closing.
   Instant quiet_by_ = Instant::max();  ///< When memory that was given back must be let go.
 };

@@ -7,13 +7,15 @@
 #include "base/id128.h"
 #include "base/planted.h"
 #include "base/shown.h"
+#include "base/try.h"
 
 namespace hawser::backend::stream {
 namespace {
 
-/// How long one of several candidates is tried at least, and an answer is waited for when nobody set a deadline.
-constexpr Duration kCandidateMin = std::chrono::milliseconds(250);
+/// How long an answer is waited for when nobody set a deadline.
 constexpr Duration kHelloPatience = std::chrono::seconds(5);
+/// Once another incarnation of the peer answered somewhere, the other places have so long to lead to the right one.
+constexpr Duration kOthersPatience = std::chrono::milliseconds(500);
 
 Status restarted(const std::string& name, const wire::Hello& hello) {
   return Status(Code::kDisconnected,
@@ -25,9 +27,7 @@ Status restarted(const std::string& name, const wire::Hello& hello) {
 }  // namespace
 
 Status StreamPath::open(const PathTarget& target, Instant now) {
-  auto candidates = shared_.network.candidates(target.address);
-  if (!candidates) return candidates.error();
-  candidates_ = *std::move(candidates);
+  HAWSER_TRY_ASSIGN(std::vector<std::string> places, shared_.network.candidates(target.address));
   name_ = target.peer.empty() ? base::shown(target.address) : std::string(target.peer);
   peer_.name = target.peer;
   expects_ = target.incarnation;
@@ -36,39 +36,32 @@ Status StreamPath::open(const PathTarget& target, Instant now) {
   token_ = base::random_id128();
   streams_ = shared_.options.connections;
   deadline_ = target.deadline == Instant::max() ? now + kHelloPatience : target.deadline;
+  places_note_ = shared_.network.left_out(target.address);
+  race_owner_ = StreamOwner{.path = this};
+  race_ = std::make_unique<ConnectRace>(shared_.network, &race_owner_, std::move(places), now, deadline_);
   activate();
-  try_candidate(now);
+  try_places(now);
   return Status();
 }
 
-void StreamPath::try_candidate(Instant now) {
-  while (candidate_ < candidates_.size()) {
-    auto stream = shared_.network.connect(candidates_[candidate_]);
-    if (!stream) {
-      candidate_failed(stream.error(), now);
-      continue;
-    }
-    const Duration share = (deadline_ - now) / static_cast<int>(candidates_.size() - candidate_);
-    auto shake = std::make_unique<Handshake>(*std::move(stream), versions_of(shared_.context.identity));
+void StreamPath::try_places(Instant now) {
+  race_->turn(now);
+  if (std::unique_ptr<Stream> stream = race_->take(now)) {
+    auto shake = std::make_unique<Handshake>(std::move(stream), versions_of(shared_.context.identity));
     shake->say(our_hello(0));
-    adopt(0, std::move(shake), std::min(deadline_, now + std::max(share, kCandidateMin)));
-    return;
+    adopt(0, std::move(shake), race_->hello_deadline());
+  } else if (race_->is_over()) {
+    const Status why = verdict_of(*race_, name_);
+    go_down((restarted_.ok() ? why : restarted_.because(why)).with_peer(name_));
   }
-  Status why =
-      failures_.ok() ? Status(Code::kNotFound, base::format("{} has no address to connect to", name_)) : failures_;
-  // Refused wherever it was tried: its process is gone. Anything else may be the network.
-  go_down(why.with_scope(refused_ && !unclear_ ? Scope::kPeer : Scope::kPath).with_peer(name_));
 }
 
-void StreamPath::candidate_failed(const Status& why, Instant now) {
-  static_cast<void>(now);
-  const bool refused = why.scope() == Scope::kPeer;
-  refused_ = refused_ || refused;
-  unclear_ = unclear_ || (!refused && why.code() != Code::kUnsupported);
-  const Status told =
-      Status(why.code(), base::format("cannot reach {} at {}", name_, candidates_[candidate_])).because(why);
-  failures_ = failures_.ok() ? told : failures_.because(told);
-  ++candidate_;
+void StreamPath::reject_place(const Status& why, Instant now) {
+  HAWSER_LOG(shared_.context.log, kDebug, "{}: {} is not reached at {}: {}", shared_.options.backend, name_,
+             race_->place(), why.to_string());
+  race_->reject(why);
+  if (!restarted_.ok()) race_->hurry(now + kOthersPatience);
+  try_places(now);
 }
 
 void StreamPath::adopt(unsigned index, std::unique_ptr<Handshake> shake, Instant deadline) {
@@ -131,15 +124,21 @@ void StreamPath::learn(const wire::Hello& hello) {
   peer_.version_max = hello.version_max;
 }
 
+// Only its identity tells who answers: an address may lead to somebody else, as docker0's does on every host.
+bool StreamPath::is_the_peer(const wire::Hello& hello) const {
+  if (!expects_.is_zero()) {
+    return hello.incarnation == expects_ || base::planted(base::Planted::kStaleIncarnation);
+  }
+  return peer_.name.empty() || hello.name == peer_.name;
+}
+
 Status StreamPath::check_answer(const wire::Hello& hello) const {
-  const bool another = hello.incarnation != expects_ && !base::planted(base::Planted::kStaleIncarnation);
-  if (!expects_.is_zero() && another) return restarted(name_, hello);
+  if (!is_the_peer(hello)) {
+    if (hello.name == peer_.name) return restarted(name_, hello);
+    return Status(Code::kDisconnected, base::format("another agent answers there, '{}'", base::shown(hello.name)));
+  }
   if (hello.status != Code::kOk) {
     return Status(hello.status, base::format("{} turned us away: {}", name_, base::shown(hello.reason)));
-  }
-  if (!peer_.name.empty() && hello.name != peer_.name) {
-    return Status(Code::kDisconnected, base::format("'{}' answers where '{}' should be", hello.name, peer_.name))
-        .with_scope(Scope::kPeer);
   }
   if (hello.session != session_) return Status(Code::kCorrupt, base::format("{} answered for another session", name_));
   if (hello.security != 0) {
@@ -149,7 +148,8 @@ Status StreamPath::check_answer(const wire::Hello& hello) const {
 }
 
 std::size_t StreamPath::turn_opening(Instant now) {
-  turn_shake(0, now);
+  if (lanes_[0].shake == nullptr) try_places(now);
+  if (lanes_[0].shake != nullptr) turn_shake(0, now);
   return 1;
 }
 
@@ -181,26 +181,41 @@ void StreamPath::turn_shake(unsigned index, Instant now) {
 
 void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
   Lane& lane = lanes_[index];
-  const bool answered = lane.shake->heard();
+  const bool answered = lane.shake->heard() && lane.shake->misfit().ok();
+  const wire::Hello hello = answered ? lane.shake->hello() : wire::Hello();
   lane.shake->stream().close(true);
   lane.shake.reset();
+  lane.deadline = Instant::max();
   if (index > 0) {
     // The path does without; stream 0 carries bulk if none of the others came up.
     HAWSER_LOG(shared_.context.log, kWarn, "stream {} to {} did not open: {}", index, name_, why.to_string());
     return;
   }
-  if (inbound_ || answered) {
+  if (inbound_ || (answered && is_the_peer(hello))) {
     go_down(why.with_peer(name_));
     return;
   }
-  candidate_failed(why, now);
-  try_candidate(now);
+  if (answered && hello.name == peer_.name) restarted_ = why;
+  reject_place(why, now);
+}
+
+// What explain and the log say of the places: where the peer was reached, and which others led elsewhere or nowhere.
+void StreamPath::note_places() {
+  place_ = race_->place();
+  for (const ConnectRace::Failure& failure : race_->failures()) {
+    places_note_ += base::format("{}{}: {}", places_note_.empty() ? "" : "; ", failure.place, failure.why.message());
+  }
+  race_.reset();
+  if (places_note_.empty()) return;
+  HAWSER_LOG(shared_.context.log, kInfo, "{}: {} is reached at {}, not at {}", shared_.options.backend, name_, place_,
+             places_note_);
 }
 
 void StreamPath::come_up(Instant now) {
   phase_ = Phase::kUp;
   shared_.parts.resize(kPartsMax);
   name_ = peer_.name;
+  if (race_ != nullptr) note_places();
   deadline_ = Instant::max();
   machine_.emplace(shared_.context.regions, shared_.events, this,
                    MachineOptions{.peer = name_, .streams = streams_, .small_max = shared_.options.small_max},
@@ -216,7 +231,7 @@ void StreamPath::come_up(Instant now) {
 
 void StreamPath::open_further(Instant now) {
   for (unsigned index = 1; index < streams_; ++index) {
-    auto stream = shared_.network.connect(candidates_[candidate_]);
+    auto stream = shared_.network.connect(place_);
     if (!stream) {
       HAWSER_LOG(shared_.context.log, kWarn, "stream {} to {} did not open: {}", index, name_,
                  stream.error().to_string());

@@ -579,5 +579,53 @@ TEST(StreamPort, OneThatIsAwaitedByOthersMeansIsJudgedAsABusyOne) {
   }
 }
 
+// docker0 has the same address on every host: another agent answers there.
+TEST(TrialsStreamPort, AnotherAgentAtAPlaceMeansTheNextPlace) {
+  Pair pair;
+  Side stranger(pair.network, "stranger", 2, 33);
+  PathTarget target{
+      .peer = "b", .incarnation = {22, 22}, .address = "stranger,nobody,b", .supersedes = {}, .deadline = {}};
+  target.deadline = pair.now + std::chrono::seconds(1);
+  Path* path = pair.a->port->open_path(target, pair.now).value();
+  ASSERT_TRUE(pair.run([&] {
+    stranger.collect(pair.now);
+    return pair.a->up == path && pair.b->up != nullptr;
+  })) << (pair.a->down.empty() ? "nothing" : pair.a->down[0].to_string());
+  EXPECT_TRUE(pair.a->down.empty());
+  EXPECT_EQ(stranger.up, nullptr);
+  EXPECT_TRUE(stranger.down.empty()) << "it was no event there";
+  EXPECT_NE(path->describe().find("'stranger'"), std::string::npos) << path->describe();
+}
+
+TEST(TrialsStreamPort, AnotherAgentAtTheOnlyPlaceIsNotThePeersEnd) {
+  Pair pair;
+  Side stranger(pair.network, "stranger", 2, 33);
+  PathTarget target{.peer = "b", .incarnation = {22, 22}, .address = "stranger", .supersedes = {}, .deadline = {}};
+  target.deadline = pair.now + std::chrono::seconds(1);
+  ASSERT_TRUE(pair.a->port->open_path(target, pair.now));
+  ASSERT_TRUE(pair.run([&] {
+    stranger.collect(pair.now);
+    return !pair.a->down.empty();
+  }));
+  const Status& why = pair.a->down.front();
+  EXPECT_EQ(why.scope(), Scope::kPath) << why.to_string();
+  EXPECT_NE(why.to_string().find("another agent answers there, 'stranger'"), std::string::npos) << why.to_string();
+  EXPECT_EQ(why.to_string().find("restarted"), std::string::npos) << why.to_string();
+}
+
+TEST(TrialsStreamPort, ARestartAtOnePlaceIsToldOnlyWhenNoOtherLeadsToThePeer) {
+  Pair pair;
+  Side restarted(pair.network, "again", 2, 33);
+  restarted.identity.name = "b";
+  PathTarget target{.peer = "b", .incarnation = {22, 22}, .address = "again,b", .supersedes = {}, .deadline = {}};
+  target.deadline = pair.now + std::chrono::seconds(1);
+  Path* path = pair.a->port->open_path(target, pair.now).value();
+  ASSERT_TRUE(pair.run([&] {
+    restarted.collect(pair.now);
+    return pair.a->up == path;
+  }));
+  EXPECT_TRUE(pair.a->down.empty());
+}
+
 }  // namespace
 }  // namespace hawser::backend::stream

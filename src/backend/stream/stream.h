@@ -78,6 +78,11 @@ class Network {
   /// The places that `address` (from a card, or typed) names, in the order in which to try them. Errors: kInvalid,
   /// kDenied (not allowed to go there), kUnsupported (cannot be reached from here).
   virtual Result<std::vector<std::string>> candidates(std::string_view address) const = 0;
+  /// The places of `address` that `candidates` leaves out, and why, for people; mostly empty.
+  virtual std::string left_out(std::string_view address) const {
+    static_cast<void>(address);
+    return {};
+  }
   /// Starts connecting to one candidate. An error is final for this candidate.
   virtual Result<std::unique_ptr<Stream>> connect(const std::string& candidate) = 0;
   /// The next stream that a peer opened; null when there is none. May be asked at any time, is worth it after `ready`

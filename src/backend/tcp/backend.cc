@@ -72,6 +72,7 @@ class TcpBackend final : public Backend {
 Result<std::unique_ptr<Backend>> open_tcp(const Context& context, const Params& params) {
   HAWSER_TRY_ASSIGN(TcpOptions options, read_tcp_options(params, context.security));
   HAWSER_TRY_ASSIGN(TcpListeners listeners, tcp_listen(options));
+  HAWSER_LOG(context.log, kInfo, "{}: tcp {}", context.identity.name, listeners.chosen);
   return std::unique_ptr<Backend>(new TcpBackend(context, std::move(options), std::move(listeners)));
 }
 
@@ -85,6 +86,7 @@ Result<TcpDoor> open_tcp_door(const Params& params, Security security) {
   for (const base::Fd& listener : listeners.fds) door.ledger->add(listener.get());
   door.address = to_string(listeners.locator);
   door.readable_address = readable(listeners.locator);
+  door.chosen = listeners.chosen;
   door.warnings = options.warnings;
   door.warnings.insert(door.warnings.end(), listeners.warnings.begin(), listeners.warnings.end());
   const std::uint64_t host = listeners.locator.host;

@@ -2,8 +2,8 @@
 
 // The tcp backend: works everywhere. The remote-memory protocol of backend/stream over sockets.
 //
-// Parameters: listen (addresses in numbers, by commas; 127.0.0.1 and ::1), port (0: any), connections, small, sndbuf,
-// rcvbuf, notsent, congestion. NOTES.md tells how the defaults were found.
+// Parameters: listen (addresses, networks, interfaces, by commas: backend/tcp/interfaces.h; 127.0.0.1 and ::1), port
+// (0: any), connections, small, sndbuf, rcvbuf, notsent, congestion. NOTES.md tells how the defaults were found.
 //
 // Thread rule: pure functions.
 
@@ -31,6 +31,7 @@ struct TcpDoor {
   std::string address;               ///< For the card.
   std::string readable_address;
   std::vector<std::string> warnings;
+  std::string chosen;  ///< For the log: where it listens, what peers are told, what was left out.
   std::function<Status(std::string_view peer_address)> reachable;  ///< As Backend::reachable.
   /// Whether the address tells that it is of this host's network stack.
   std::function<bool(std::string_view peer_address)> is_same_host;

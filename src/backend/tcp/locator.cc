@@ -1,13 +1,11 @@
 #include "backend/tcp/locator.h"
 
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 
@@ -21,37 +19,22 @@ namespace {
 
 constexpr std::size_t kHostDigits = 16;
 /// Of a text that claims to be a locator.
-constexpr std::size_t kTextMax = 2048;
+constexpr std::size_t kTextMax = 4096;
 
 std::uint64_t mix(std::uint64_t hash, std::string_view bytes) {  // FNV-1a
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
 }
 
-bool is_wildcard(const base::SocketAddress& address) {
-  if (address.family() == AF_INET) {
-    sockaddr_in in;
-    std::memcpy(&in, &address.storage, sizeof(in));
-    return in.sin_addr.s_addr == htonl(INADDR_ANY);
-  }
-  sockaddr_in6 in6;
-  std::memcpy(&in6, &address.storage, sizeof(in6));
-  return IN6_IS_ADDR_UNSPECIFIED(&in6.sin6_addr) != 0;
-}
-
-bool is_link_local(const sockaddr* address) {
-  if (address->sa_family != AF_INET6) return false;
-  sockaddr_in6 in6;
-  std::memcpy(&in6, address, sizeof(in6));
-  return IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr) != 0;
-}
-
 }  // namespace
 
-std::uint64_t this_host() {
+Result<std::uint64_t> this_host() {
   std::array<char, 256> text;
   std::uint64_t hash = 0xcbf29ce484222325U;
   const base::Fd boot(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  if (!boot && (errno == EMFILE || errno == ENFILE)) {  // Without it the host would look like another one.
+    return base::errno_status("tcp: reading /proc/sys/kernel/random/boot_id", errno);
+  }
   ssize_t size = boot ? ::read(boot.get(), text.data(), text.size()) : -1;
   if (size > 0) hash = mix(hash, {text.data(), static_cast<std::size_t>(size)});
   size = ::readlink("/proc/self/ns/net", text.data(), text.size());
@@ -77,7 +60,7 @@ std::string to_string(const Locator& locator) {
 
 Result<Locator> parse_locator(std::string_view text) {
   Locator locator;
-  if (text.size() > kTextMax) return Status(Code::kInvalid, "a tcp address of more than 2 KiB");
+  if (text.size() > kTextMax) return Status(Code::kInvalid, "a tcp address of more than 4 KiB");
   if (const std::size_t at = text.find('@'); at != std::string_view::npos) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + at, locator.host, 16);
     if (error != std::errc() || at != kHostDigits || end != text.data() + at) {
@@ -91,7 +74,7 @@ Result<Locator> parse_locator(std::string_view text) {
     HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
     if (address.port() == 0)
       return Status(Code::kInvalid, base::format("tcp address '{}' has port 0", base::shown(text)));
-    if (locator.places.size() == kPlacesMax) return Status(Code::kInvalid, "a tcp address of more than 16 places");
+    if (locator.places.size() == kPlacesMax) return Status(Code::kInvalid, "a tcp address of more than 64 places");
     locator.places.push_back(address);
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
   }
@@ -120,22 +103,25 @@ Result<std::vector<base::SocketAddress>> places_from(const Locator& locator, std
       .with_advice("on a network you trust set this agent's security to `none` (HAWSER_SECURITY=none)");
 }
 
-std::vector<base::SocketAddress> places_of(const base::SocketAddress& bound) {
+std::string left_out_from(const Locator& locator, std::uint64_t here) {
+  if (locator.host == 0 || locator.host == here) return {};
+  std::string text;
+  for (const base::SocketAddress& place : locator.places) {
+    if (!base::is_loopback(place)) continue;
+    text += base::format("{}{}", text.empty() ? "" : ", ", base::to_string(place));
+  }
+  return text.empty() ? text : text + " (loopback of another host)";
+}
+
+std::vector<base::SocketAddress> places_of(const base::SocketAddress& bound,
+                                           const std::vector<InterfaceAddress>& here) {
   if (!is_wildcard(bound)) return {bound};
   std::vector<base::SocketAddress> places;
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return places;
-  for (const ifaddrs* at = list; at != nullptr && places.size() < kPlacesMax / 2; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
-    // Link-local addresses mean nothing without the interface, which is another one at the peer.
-    if (at->ifa_addr->sa_family != bound.family() || is_link_local(at->ifa_addr)) continue;
-    base::SocketAddress place;
-    place.size = bound.size;
-    std::memcpy(&place.storage, at->ifa_addr, bound.size);
-    place.set_port(bound.port());
-    places.push_back(place);
+  for (const InterfaceAddress& one : here) {
+    if (one.address.family() != bound.family()) continue;
+    places.push_back(one.address);
+    places.back().set_port(bound.port());
   }
-  ::freeifaddrs(list);
   return places;
 }
 

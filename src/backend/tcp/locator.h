@@ -15,6 +15,7 @@
 
 #include <hawser/status.h>
 
+#include "backend/tcp/interfaces.h"
 #include "base/address.h"
 
 namespace hawser::backend {
@@ -24,11 +25,11 @@ struct Locator {
   std::vector<base::SocketAddress> places;
 };
 
-/// Most places in one locator.
-inline constexpr std::size_t kPlacesMax = 16;
+/// Most places in one locator. With the longest addresses that is 3 KiB of the 4 KiB of an address in a card.
+inline constexpr std::size_t kPlacesMax = 64;
 
-/// Names this network stack; never 0.
-std::uint64_t this_host();
+/// Names this network stack; never 0. kBusy: this process has no descriptor to ask with.
+Result<std::uint64_t> this_host();
 std::string to_string(const Locator& locator);
 /// "127.0.0.1:5000, [::1]:5000".
 std::string readable(const Locator& locator);
@@ -38,7 +39,11 @@ Result<Locator> parse_locator(std::string_view text);
 /// kUnsupported (it listens for its own host only), kDenied (other hosts may not be reached).
 Result<std::vector<base::SocketAddress>> places_from(const Locator& locator, std::uint64_t here, bool beyond_host);
 
-/// The places that a socket bound to `bound` can be reached at: itself, or, for a wildcard, each address of this host.
-std::vector<base::SocketAddress> places_of(const base::SocketAddress& bound);
+/// The loopback places that places_from leaves out, for people: "127.0.0.1:5000 (loopback of another host)"; or empty.
+std::string left_out_from(const Locator& locator, std::uint64_t here);
+
+/// The places that a socket bound to `bound` can be reached at: itself, or, for a wildcard, each address of this host
+/// in the order of `here`.
+std::vector<base::SocketAddress> places_of(const base::SocketAddress& bound, const std::vector<InterfaceAddress>& here);
 
 }  // namespace hawser::backend

@@ -19,6 +19,8 @@ constexpr std::uint64_t kListenerMark = 1;
 /// Marks a descriptor that only wakes.
 constexpr std::uint64_t kWatchedMark = UINT64_MAX;
 constexpr int kBacklog = 1024;
+/// So old may what is known of this host's interfaces be: asking the kernel is a few system calls, within a turn.
+constexpr Duration kInterfacesAge = std::chrono::seconds(1);
 
 Status cannot_listen(const base::SocketAddress& address, int error) {
   const std::string where = base::to_string(address);
@@ -47,10 +49,28 @@ Result<base::Fd> listen_at(base::SocketAddress& address, const TcpOptions& optio
   return fd;
 }
 
+/// Tells peers of the places of a listener; those beyond the bound are named in a warning.
+void tell_places(const base::SocketAddress& bound, const std::vector<InterfaceAddress>& here, TcpListeners& listeners) {
+  std::string beyond;
+  for (const base::SocketAddress& place : places_of(bound, here)) {
+    if (listeners.locator.places.size() < kPlacesMax) {
+      listeners.locator.places.push_back(place);
+    } else {
+      beyond += (beyond.empty() ? "" : ", ") + base::to_string(place);
+    }
+  }
+  if (beyond.empty()) return;
+  listeners.warnings.push_back(
+      base::format("tcp: peers are told {} places at most; not told are {} (name interfaces or networks in `listen`)",
+                   kPlacesMax, beyond));
+}
+
 /// All addresses at one port (0: any).
 Result<TcpListeners> listen_at_port(const TcpOptions& options, std::uint16_t port) {
   TcpListeners listeners;
   Status failed;
+  const bool asks = std::ranges::any_of(options.listen, is_wildcard);
+  const std::vector<InterfaceAddress> here = asks ? interfaces_here() : std::vector<InterfaceAddress>();
   for (base::SocketAddress address : options.listen) {
     address.set_port(port);
     auto fd = listen_at(address, options);
@@ -65,13 +85,14 @@ Result<TcpListeners> listen_at_port(const TcpOptions& options, std::uint16_t por
       continue;
     }
     port = address.port();
-    for (const base::SocketAddress& place : places_of(address)) {
-      if (listeners.locator.places.size() < kPlacesMax) listeners.locator.places.push_back(place);
-    }
+    listeners.chosen += (listeners.chosen.empty() ? "listens at " : ", ") + base::to_string(address);
+    tell_places(address, here, listeners);
     listeners.fds.push_back(*std::move(fd));
   }
   if (listeners.fds.empty()) return failed;
-  listeners.locator.host = this_host();
+  HAWSER_TRY_ASSIGN(listeners.locator.host, this_host());
+  listeners.chosen += "; peers are told " + readable(listeners.locator);
+  for (const std::string& one : options.left_out) listeners.chosen += "; left out: " + one;
   return listeners;
 }
 
@@ -108,10 +129,26 @@ TcpNetwork::~TcpNetwork() {
 
 Result<std::vector<std::string>> TcpNetwork::candidates(std::string_view address) const {
   HAWSER_TRY_ASSIGN(const Locator locator, parse_locator(address));
-  HAWSER_TRY_ASSIGN(const auto places, places_from(locator, host_, shared_->options.beyond_host));
+  HAWSER_TRY_ASSIGN(auto places, places_from(locator, host_, shared_->options.beyond_host));
+  // A typed address, and one of this very stack, lead where they say.
+  if (places.size() > 1 && locator.host != 0 && locator.host != host_) sort_by_nearness(places, interfaces());
   std::vector<std::string> candidates;
   for (const base::SocketAddress& place : places) candidates.push_back(base::to_string(place));
   return candidates;
+}
+
+std::string TcpNetwork::left_out(std::string_view address) const {
+  const Result<Locator> locator = parse_locator(address);
+  return locator ? left_out_from(*locator, host_) : std::string();
+}
+
+const std::vector<InterfaceAddress>& TcpNetwork::interfaces() const {
+  const Instant now = Clock::steady().now();
+  if (interfaces_.empty() || now - interfaces_at_ > kInterfacesAge) {
+    interfaces_ = interfaces_here();
+    interfaces_at_ = now;
+  }
+  return interfaces_;
 }
 
 Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& candidate) {

@@ -19,6 +19,7 @@ struct TcpListeners {
   std::vector<base::Fd> fds;
   Locator locator;
   std::vector<std::string> warnings;
+  std::string chosen;  ///< For the log: where it listens, what peers are told, what was left out.
 };
 
 /// Errors: kBusy (the port is in use), kInvalid (no such address here), with advice.
@@ -31,6 +32,7 @@ class TcpNetwork final : public stream::Network {
   ~TcpNetwork() override;
 
   Result<std::vector<std::string>> candidates(std::string_view address) const override;
+  std::string left_out(std::string_view address) const override;
   Result<std::unique_ptr<stream::Stream>> connect(const std::string& candidate) override;
   std::unique_ptr<stream::Stream> accept() override;
   void stop_listening() override;
@@ -46,12 +48,15 @@ class TcpNetwork final : public stream::Network {
       : shared_(std::move(shared)), listeners_(std::move(listeners)), host_(host) {}
   std::size_t look(std::span<stream::Readiness> out);
   void turn_one_away(int listener);
+  const std::vector<InterfaceAddress>& interfaces() const;
 
   std::shared_ptr<TcpShared> shared_;
   std::vector<base::Fd> listeners_;
   std::uint64_t host_;
   base::Fd reserve_;  ///< Given up for a moment to turn somebody away when there are no descriptors left.
   bool acceptable_ = false;
+  mutable std::vector<InterfaceAddress> interfaces_;  ///< As they were at `interfaces_at_`.
+  mutable Instant interfaces_at_ = Instant::min();
 };
 
 }  // namespace hawser::backend

@@ -2,6 +2,7 @@
 
 #include "backend/params.h"
 #include "backend/stream/stream.h"
+#include "backend/tcp/interfaces.h"
 #include "base/format.h"
 #include "base/quantity.h"
 #include "base/try.h"
@@ -11,26 +12,6 @@ namespace {
 
 constexpr std::string_view kListenDefault = "127.0.0.1,::1";
 constexpr std::uint64_t kBufferMax = 1u << 30;
-
-Result<std::vector<base::SocketAddress>> parse_listen(std::string_view text) {
-  std::vector<base::SocketAddress> addresses;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    std::string_view host = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
-    while (!host.empty() && host.front() == ' ') host.remove_prefix(1);
-    while (!host.empty() && host.back() == ' ') host.remove_suffix(1);
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-    auto address = base::numeric_address({.host = std::string(host), .port = 0});
-    if (!address) {
-      return Status(Code::kInvalid, base::format("tcp: listen = '{}' is no address in numbers", host))
-          .with_advice("write addresses as 10.0.0.1 or ::1, several by commas; 0.0.0.0 and :: mean all of this host");
-    }
-    addresses.push_back(*address);
-  }
-  if (addresses.empty()) return Status(Code::kInvalid, "tcp: listen names no address");
-  return addresses;
-}
 
 /// "0", "7000" or "7000-7100".
 Status parse_ports(std::string_view text, TcpOptions& options) {
@@ -78,7 +59,11 @@ Result<TcpOptions> read_tcp_options(const Params& params, Security security) {
   HAWSER_TRY(read.finish());
   options.listen_given = listen != kListenDefault;
   options.beyond_host = security == Security::kNone;
-  HAWSER_TRY_ASSIGN(options.listen, parse_listen(listen));
+  const bool asks = asks_interfaces(listen);
+  HAWSER_TRY_ASSIGN(Listening chosen,
+                    choose_listening(listen, asks ? interfaces_here() : std::vector<InterfaceAddress>()));
+  options.listen = std::move(chosen.addresses);
+  options.left_out = std::move(chosen.left_out);
   HAWSER_TRY(parse_ports(ports, options));
   HAWSER_TRY(check_allowed(options));
   options.params = read.in_force();

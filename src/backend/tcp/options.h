@@ -18,6 +18,7 @@ namespace hawser::backend {
 
 struct TcpOptions {
   std::vector<base::SocketAddress> listen;  ///< Without a port.
+  std::vector<std::string> left_out;        ///< Addresses of this host that the user excluded, with the reason.
   bool listen_given = false;                ///< Each must work; else one is enough.
   bool beyond_host = false;                 ///< Whether peers of other hosts may be reached at all.
   std::uint16_t port = 0;                   ///< 0: any.

@@ -2,10 +2,13 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "backend/tcp/factory.h"
 #include "base/address.h"
 #include "base/format.h"
+#include "base/mutex.h"
 #include "base/try.h"
 
 namespace hawser::backend {
@@ -31,17 +34,47 @@ struct Lookup {
   }
 };
 
+/// Look-ups that were given up while the C library worked on them: it writes to them until it is done. It works on 20
+/// at most; those behind them wait in its queue and can be cancelled.
+class Abandoned {
+ public:
+  void add(std::unique_ptr<Lookup> lookup) {
+    const base::MutexLock lock(mutex_);
+    all_.push_back(std::move(lookup));
+  }
+  /// Lets those go that have ended meanwhile.
+  void sweep() {
+    const base::MutexLock lock(mutex_);
+    std::erase_if(all_, [](const auto& each) { return ::gai_error(&each->request) != EAI_INPROGRESS; });
+  }
+
+ private:
+  base::Mutex mutex_;
+  std::vector<std::unique_ptr<Lookup>> all_ HAWSER_GUARDED_BY(mutex_);
+};
+
+Abandoned& abandoned() {
+  static auto* const all = new Abandoned;  // Never destroyed: the C library's threads may outlive main.
+  return *all;
+}
+
 Status wait_for(std::unique_ptr<Lookup>& lookup, Duration patience) {
+  const Instant deadline = Clock::steady().now() + patience;
+  abandoned().sweep();
   gaicb* list[] = {&lookup->request};
   if (const int error = ::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr); error != 0) {
     return Status(Code::kFailed, base::format("looking up '{}': {}", lookup->host, ::gai_strerror(error)));
   }
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience);
-  const timespec limit = {static_cast<time_t>(seconds.count()), static_cast<long>((patience - seconds).count())};
   while (::gai_error(list[0]) == EAI_INPROGRESS) {
-    if (::gai_suspend(list, 1, &limit) != EAI_AGAIN) continue;
-    // What cannot be cancelled is still written to by the C library: left to it.
-    if (::gai_cancel(list[0]) == EAI_NOTCANCELED) static_cast<void>(lookup.release());
+    const Duration left = deadline - Clock::steady().now();
+    if (left > Duration::zero()) {
+      // The clock decides, not what it returns: at its time-out glibc 2.36 says EAI_SYSTEM, others EAI_AGAIN.
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+      const timespec limit = {static_cast<time_t>(seconds.count()), static_cast<long>((left - seconds).count())};
+      static_cast<void>(::gai_suspend(list, 1, &limit));
+      continue;
+    }
+    if (::gai_cancel(list[0]) == EAI_NOTCANCELED) abandoned().add(std::move(lookup));
     return Status(Code::kTimedOut, "the name server did not answer in time");
   }
   if (const int error = ::gai_error(list[0]); error != 0) {

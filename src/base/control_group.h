@@ -1,0 +1,30 @@
+#pragma once
+
+// What the control group of this process, or one above it, leaves to it: a container's limits. Version 2 and version 1.
+// What goes beyond such a limit does not fail, the kernel kills the process.
+//
+// Thread rule: any thread; reads a few small files.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <hawser/status.h>
+
+namespace hawser::base {
+
+struct GroupMemory {
+  std::uint64_t limit = 0;  ///< Bytes.
+  std::uint64_t left = 0;   ///< Of it, counting what of files the kernel can drop.
+  std::string file;         ///< Where the limit stands.
+};
+
+/// The limit that leaves the least; nothing where there is none. `root` is before "/proc" and "/sys", for tests.
+std::optional<GroupMemory> group_memory(const std::string& root = "");
+/// Processors (1.5 means one and a half); nothing where there is no limit.
+std::optional<double> group_processors(const std::string& root = "");
+/// Good where the group leaves `bytes`; else kBusy, naming the limit.
+Status check_group_memory(std::string_view what, std::uint64_t bytes, const std::string& root = "");
+
+}  // namespace hawser::base

@@ -40,6 +40,11 @@ struct PutOptions {
   bool tied = false;
 };
 
+struct EraseOptions {
+  /// kBusy when the key is there in another version. A key that is not there is gone, whatever version was meant.
+  std::optional<std::uint64_t> if_version = {};
+};
+
 struct DirectoryEntry {
   std::string key = {};
   std::string value = {};
@@ -61,8 +66,10 @@ class HAWSER_API Directory {
   virtual ~Directory() = default;
   virtual std::string_view kind() const = 0;
   virtual Ticket put(std::string_view key, std::string_view value, const PutOptions& options) = 0;
-  virtual Ticket erase(std::string_view key) = 0;  ///< Good, too, when the key is not there.
-  virtual Ticket get(std::string_view key) = 0;    ///< Answer kNotFound when the key is not there.
+  /// Good, too, when the key is not there.
+  virtual Ticket erase(std::string_view key, const EraseOptions& options) = 0;
+  Ticket erase(std::string_view key) { return erase(key, EraseOptions{}); }
+  virtual Ticket get(std::string_view key) = 0;  ///< Answer kNotFound when the key is not there.
   virtual Ticket list(std::string_view prefix) = 0;
   /// First answers with what is there, then with what changed since, the latest state of each key. Whoever polls too
   /// rarely to be told of all keys that went gets a kAnswer with all that is there again.

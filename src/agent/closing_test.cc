@@ -88,7 +88,7 @@ class Unhurried final : public Directory {
       return DirectoryEvent();
     });
   }
-  Ticket erase(std::string_view key) override {
+  Ticket erase(std::string_view key, const EraseOptions&) override {
     return ask([this, key = std::string(key)] {
       values.erase(key);
       return DirectoryEvent();
@@ -98,7 +98,7 @@ class Unhurried final : public Directory {
     return ask([this, key = std::string(key)] {
       const auto found = values.find(key);
       if (found == values.end()) return DirectoryEvent{.status = Status(Code::kNotFound, "no such key")};
-      return DirectoryEvent{.entries = {{.key = key, .value = found->second}}};
+      return DirectoryEvent{.entries = {{.key = key, .value = found->second, .version = 1}}};
     });
   }
   Ticket list(std::string_view) override { return 0; }

@@ -272,7 +272,7 @@ void Exchange::look(Instant at) {
     // What was listed is taken away; what its erasing answers is told under another name.
     for (const DirectoryEntry& entry : event->entries) {
       if (!entry.value.empty() && !is_anothers(entry.value))
-        asked_.emplace(setup_.directory->erase(entry.key), "invalidate_local_md: erase");
+        asked_.emplace(setup_.directory->erase(entry.key, {.if_version = entry.version}), "invalidate_local_md: erase");
     }
   }
   while (watch_) {

@@ -30,6 +30,7 @@ struct Request {
   std::string key = {};  ///< Or prefix.
   std::string value = {};
   PutOptions options = {};
+  EraseOptions erasing = {};
   Ticket ticket = 0;
   std::optional<Instant> first_tried = {};  ///< Or handed in, where a directory counts from then.
 

@@ -19,6 +19,7 @@ namespace {
 constexpr int kQuietLooksMax = 20;
 constexpr Duration kLockPatience = std::chrono::seconds(2);  ///< Then a put answers kBusy.
 constexpr std::size_t kWarningsMax = 64;
+const std::string kWholeFolder = ".";  ///< In place of a file's name.
 
 std::uint64_t system_wall_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -40,7 +41,9 @@ class FileDirectory final : public Directory {
     return desk_.submit(
         {.kind = Request::Kind::kPut, .key = std::string(key), .value = std::string(value), .options = options});
   }
-  Ticket erase(std::string_view key) override { return submit(Request::Kind::kErase, key); }
+  Ticket erase(std::string_view key, const EraseOptions& options) override {
+    return desk_.submit({.kind = Request::Kind::kErase, .key = std::string(key), .erasing = options});
+  }
   Ticket get(std::string_view key) override { return submit(Request::Kind::kGet, key); }
   Ticket list(std::string_view prefix) override { return submit(Request::Kind::kList, prefix); }
   Ticket watch(std::string_view prefix) override { return submit(Request::Kind::kWatch, prefix); }
@@ -60,6 +63,7 @@ class FileDirectory final : public Directory {
   void run_listings(Request first) HAWSER_REQUIRES(job_mutex_);
   void step_scan() HAWSER_REQUIRES(job_mutex_);
   bool look(Instant now) HAWSER_REQUIRES(job_mutex_);
+  Status follow_folder() HAWSER_REQUIRES(job_mutex_);
   bool run_change(Request request, Instant now) HAWSER_REQUIRES(job_mutex_);
   void run_get(const Request& request);
   Status put_locked(FolderLock& lock, const Request& request, Entries& entries);
@@ -70,7 +74,7 @@ class FileDirectory final : public Directory {
   }
 
   const FileOptions options_;
-  const Folder folder_;
+  Folder folder_;
   Desk desk_;
   SharedStore store_;
   base::Mutex job_mutex_;  ///< One job at a time; held through system calls, so it is only ever tried.
@@ -85,7 +89,8 @@ class FileDirectory final : public Directory {
 void FileDirectory::warn(const std::string& name, std::string_view why) {
   base::MutexLock lock(warnings_mutex_);
   if (warnings_.size() >= kWarningsMax && !warnings_.contains(name)) return;
-  warnings_[name] = base::format("{}/{} is passed over: {}", folder_.path(), name, why);
+  warnings_[name] = name == kWholeFolder ? base::format("{}: {}", folder_.path(), why)
+                                         : base::format("{}/{} is passed over: {}", folder_.path(), name, why);
 }
 
 std::vector<std::string> FileDirectory::warnings() const {
@@ -114,6 +119,10 @@ bool FileDirectory::run_locked(Instant now) {
   }
   std::optional<Request> request = desk_.take();
   if (!request) return look(now);
+  if (const Status lost = follow_folder(); !lost.ok()) {
+    desk_.answer(*request, lost);
+    return true;
+  }
   if (request->lists()) {
     run_listings(*std::move(request));
   } else if (request->kind == Request::Kind::kGet) {
@@ -122,6 +131,18 @@ bool FileDirectory::run_locked(Instant now) {
     return run_change(*std::move(request), now);
   }
   return true;
+}
+
+Status FileDirectory::follow_folder() {
+  const Result<bool> is_another = folder_.follow_path();
+  if (!is_another) {
+    warn(kWholeFolder, is_another.error().message());
+    return is_another.error();
+  }
+  if (*is_another) {
+    warn(kWholeFolder, "the folder was deleted or replaced; agents put their cards again, other values are lost");
+  }
+  return {};
 }
 
 void FileDirectory::run_listings(Request first) {
@@ -142,13 +163,14 @@ void FileDirectory::step_scan() {
 bool FileDirectory::look(Instant now) {
   if (now < next_look_ || !desk_.has_watches()) return false;
   next_look_ = now + options_.poll_interval;
+  if (!follow_folder().ok()) return false;
   const std::uint64_t marker = folder_.marker();
   const bool quiet = marker % 2 == 0 && marker == picture_.marker();
   quiet_looks_ = quiet ? quiet_looks_ + 1 : 0;
   if (quiet && quiet_looks_ < kQuietLooksMax) return false;
   quiet_looks_ = 0;
   const Status begun = picture_.begin_scan();
-  if (!begun.ok()) warn(".", begun.message());
+  if (!begun.ok()) warn(kWholeFolder, begun.message());
   return begun.ok();
 }
 
@@ -220,6 +242,11 @@ Status FileDirectory::erase_locked(FolderLock& lock, const Request& request, Ent
   const Result<MaybeRecord> found = read(request.key);
   if (!found && found.status().code() != Code::kCorrupt) return found.status();
   if (found && !*found) return {};
+  // One that has expired is not there, and a file that is no value has no version: both are only swept.
+  if (found && is_there(**found)) {
+    Status refused = check_erase(request.key, request.erasing, (*found)->version);
+    if (!refused.ok()) return refused;
+  }
   Result<std::uint64_t> version = lock.begin_change(found ? (*found)->version : 0);
   if (!version) return version.status();
   Status removed = folder_.remove(lock, file_name(request.key));

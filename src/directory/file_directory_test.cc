@@ -212,8 +212,9 @@ TEST_F(FileDirectoryTest, ValuesOfOneSizeInOneTickAreToldApart) {
   }
 }
 
-TEST_F(FileDirectoryTest, AVanishedFolderIsAnErrorNotACrash) {
+TEST_F(FileDirectoryTest, AVanishedFolderThatCannotBeMadeAgainIsAnErrorNotACrash) {
   fs::remove_all(folder());
+  write(folder(), "a file in its place");
   EXPECT_EQ(put("k", "v").status.code(), Code::kFailed);
   EXPECT_TRUE(list().empty());
 }
@@ -223,6 +224,47 @@ TEST_F(FileDirectoryTest, ValuesOutliveTheHandle) {
   directory_.reset();
   directory_ = open();
   EXPECT_EQ(await(directory_->get("k")).entries.at(0).value, "v");
+}
+
+TEST_F(FileDirectoryTest, ADeletedFolderIsMadeAgain) {
+  EXPECT_TRUE(put("k", "1").status.ok());
+  const Ticket watch = directory_->watch("");
+  EXPECT_EQ(await(watch).entries.size(), 1u);
+  fs::remove_all(folder());
+  EXPECT_EQ(await(directory_->get("k")).status.code(), Code::kNotFound);
+  const DirectoryEvent again = put("k", "2", {.create_only = true});
+  EXPECT_TRUE(again.status.ok()) << again.status.to_string();
+  EXPECT_EQ(await(directory_->get("k")).entries.at(0).value, "2");
+  DirectoryEvent told = await(watch);
+  while (told.status.ok() && told.kind != DirectoryEvent::Kind::kChanged) told = await(watch);
+  ASSERT_EQ(told.entries.size(), 1u);
+  EXPECT_EQ(told.entries[0].value, "2");
+  ASSERT_FALSE(directory_->warnings().empty());
+  EXPECT_NE(directory_->warnings()[0].find("deleted"), std::string::npos);
+  struct stat made {};
+  ASSERT_EQ(::stat(folder().c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 0777, 0700u);
+}
+
+TEST_F(FileDirectoryTest, AReplacedFolderIsTheOneInUse) {
+  EXPECT_TRUE(put("k", "1").status.ok());
+  fs::rename(folder(), folder() + ".old");
+  fs::create_directory(folder());
+  EXPECT_EQ(await(directory_->get("k")).status.code(), Code::kNotFound);
+  EXPECT_TRUE(put("k", "2").status.ok());
+  EXPECT_TRUE(fs::exists(file("k")));
+}
+
+TEST_F(FileDirectoryTest, AnotherUsersFolderInItsPlaceIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  EXPECT_TRUE(put("k", "1").status.ok());
+  fs::remove_all(folder());
+  fs::create_directory(folder());
+  ASSERT_EQ(::chown(folder().c_str(), 12345, 12345), 0);
+  const DirectoryEvent refused = put("k", "2");
+  EXPECT_EQ(refused.status.code(), Code::kDenied);
+  EXPECT_NE(refused.status.message().find("12345"), std::string_view::npos);
+  EXPECT_FALSE(fs::exists(file("k")));
 }
 
 }  // namespace

@@ -97,20 +97,43 @@ Result<Folder> Folder::open(std::string path, bool sync) {
   Folder folder(std::move(path), base::Fd(), sync);
   if (folder.path_.empty())
     return Status(Code::kInvalid, "directory: the folder's path is empty").with_advice("file:/path");
-  struct stat found {};
-  if (stat(folder.path_.c_str(), &found) != 0) {
-    std::error_code error;
-    std::filesystem::create_directories(std::filesystem::path(folder.path_).parent_path(), error);
-    if (mkdir(folder.path_.c_str(), 0700) != 0 && errno != EEXIST) return folder.failed("cannot make", "", errno);
-  }
-  folder.fd_.reset(::open(folder.path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.fd_.valid()) return folder.failed("cannot open", "", errno);
+  HAWSER_TRY_ASSIGN(folder.fd_, folder.open_path());
   // The lock file is what every change writes first, so it tells now whether later changes can work.
   const base::Fd lock(openat(folder.fd_.get(), kLockName.data(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
   if (!lock.valid()) return folder.failed("cannot write", kLockName, errno);
   if (faccessat(folder.fd_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0)
     return folder.failed("cannot write in", "", errno);
   return folder;
+}
+
+Result<base::Fd> Folder::open_path() const {
+  struct stat found {};
+  if (stat(path_.c_str(), &found) != 0) {
+    std::error_code error;
+    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
+    if (mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) return failed("cannot make", "", errno);
+  }
+  base::Fd opened(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.valid()) return failed("cannot open", "", errno);
+  return opened;
+}
+
+Result<bool> Folder::follow_path() {
+  struct stat ours {
+  }, there{};
+  if (fstat(fd_.get(), &ours) != 0) return failed("cannot look at", "", errno);
+  if (stat(path_.c_str(), &there) == 0 && same_file(ours, there)) return false;
+  HAWSER_TRY_ASSIGN(base::Fd opened, open_path());
+  if (fstat(opened.get(), &there) != 0) return failed("cannot look at", "", errno);
+  // In a place such as /tmp another user may have made one just after ours was deleted: no card is put there.
+  if (there.st_uid != ours.st_uid && there.st_uid != geteuid()) {
+    return Status(Code::kDenied,
+                  base::format("directory: {} was deleted, and user {} has made another; the first one was user {}'s",
+                               path_, there.st_uid, ours.st_uid))
+        .with_advice("remove it, or use a folder in a place where only this user may write");
+  }
+  fd_ = std::move(opened);
+  return true;
 }
 
 Result<FolderScan> Folder::scan() const {

@@ -7,8 +7,10 @@
 // as "changing" until the next change mends it. Temporary files live only under the lock: one that is seen by its next
 // holder is stale.
 //
-// Thread rule: const functions from any thread; changes need the FolderLock. Lifetime: keeps a descriptor of the
-// folder.
+// Somebody may delete or replace the folder while it is in use: `follow_path` goes over to the one that its path names.
+//
+// Thread rule: const functions from any thread, but none beside `follow_path`; changes need the FolderLock. Lifetime:
+// keeps a descriptor of the folder.
 
 #include <dirent.h>
 
@@ -75,6 +77,9 @@ class Folder {
   static Result<Folder> open(std::string path, bool sync);
 
   const std::string& path() const { return path_; }
+  /// Goes over to the folder that the path names now, and makes it when there is none. True: it is another one than
+  /// before. kDenied when the new one belongs to another user than the old one.
+  Result<bool> follow_path();
   Result<FolderScan> scan() const;
   /// Nothing when there is no such file.
   std::optional<FileStamp> stamp(const std::string& name) const;
@@ -92,6 +97,7 @@ class Folder {
 
  private:
   Folder(std::string path, base::Fd fd, bool sync) : path_(std::move(path)), fd_(std::move(fd)), sync_(sync) {}
+  Result<base::Fd> open_path() const;
   Status fill(const base::Fd& file, std::string_view bytes) const;
   Status failed(std::string_view what, std::string_view name, int error) const;
 

@@ -18,7 +18,9 @@ class InprocDirectory final : public Directory {
     return desk_.submit(
         {.kind = Request::Kind::kPut, .key = std::string(key), .value = std::string(value), .options = options});
   }
-  Ticket erase(std::string_view key) override { return submit(Request::Kind::kErase, key); }
+  Ticket erase(std::string_view key, const EraseOptions& options) override {
+    return desk_.submit({.kind = Request::Kind::kErase, .key = std::string(key), .erasing = options});
+  }
   Ticket get(std::string_view key) override { return submit(Request::Kind::kGet, key); }
   Ticket list(std::string_view prefix) override { return submit(Request::Kind::kList, prefix); }
   Ticket watch(std::string_view prefix) override { return submit(Request::Kind::kWatch, prefix); }
@@ -53,7 +55,11 @@ class InprocDirectory final : public Directory {
     Store& store = store_->store;
     const Store::Record* found = store.find(request.key);
     if (request.kind == Request::Kind::kErase) {
-      if (store.erase(request.key)) entries.push_back({request.key, {}, 0});
+      if (found == nullptr) return {};
+      Status refused = check_erase(request.key, request.erasing, found->version);
+      if (!refused.ok()) return refused;
+      store.erase(request.key);
+      entries.push_back({request.key, {}, 0});
       return {};
     }
     if (request.kind == Request::Kind::kGet) {

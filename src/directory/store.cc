@@ -95,16 +95,26 @@ bool Store::expire(Instant now) {
   return any;
 }
 
+namespace {
+
+Status other_version(std::string_view key, std::uint64_t version, std::uint64_t meant) {
+  return Status(Code::kBusy, base::format("directory: key \"{}\" has version {}, not {}", key, version, meant))
+      .with_advice("get it again and decide anew");
+}
+
+}  // namespace
+
 Status check_put(std::string_view key, const PutOptions& options, std::uint64_t version) {
   if (options.create_only && version != 0) {
     return Status(Code::kBusy, base::format("directory: key \"{}\" is there already, in version {}", key, version))
         .with_advice("put without create_only to replace it");
   }
-  if (options.if_version && *options.if_version != version) {
-    return Status(Code::kBusy,
-                  base::format("directory: key \"{}\" has version {}, not {}", key, version, *options.if_version))
-        .with_advice("get it again and decide anew");
-  }
+  if (options.if_version && *options.if_version != version) return other_version(key, version, *options.if_version);
+  return {};
+}
+
+Status check_erase(std::string_view key, const EraseOptions& options, std::uint64_t version) {
+  if (options.if_version && *options.if_version != version) return other_version(key, version, *options.if_version);
   return {};
 }
 

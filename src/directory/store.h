@@ -78,5 +78,7 @@ struct SharedStore {
 /// What a put must answer before anything is changed: good, or kBusy because of create_only or if_version. `version` is
 /// 0 when the key is not there.
 Status check_put(std::string_view key, const PutOptions& options, std::uint64_t version);
+/// The same for an erase of a key that is there: good, or kBusy because of if_version.
+Status check_erase(std::string_view key, const EraseOptions& options, std::uint64_t version);
 
 }  // namespace hawser::directory

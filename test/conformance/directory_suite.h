@@ -197,6 +197,39 @@ TEST_P(DirectorySuite, IfVersionMakesReadersDecideAnew) {
   EXPECT_EQ(put_code(*second_, "k", "4", {.if_version = now}), Code::kBusy);
 }
 
+// Whoever leaves takes away what it put, and not what a successor has put there since.
+TEST_P(DirectorySuite, EraseIfVersionTakesOnlyThat) {
+  const std::uint64_t old = put(*first_, "k", "mine");
+  const std::uint64_t now = put(*second_, "k", "the successor's");
+  const DirectoryEvent late = await(*first_, first_->erase("k", {.if_version = old}));
+  EXPECT_EQ(late.status.code(), Code::kBusy) << late.status.to_string();
+  EXPECT_NE(late.status.message().find(std::to_string(now)), std::string_view::npos);
+  EXPECT_TRUE(late.entries.empty());
+  EXPECT_EQ(get(*second_, "k"), "the successor's");
+  EXPECT_EQ(await(*first_, first_->erase("k", {.if_version = 0})).status.code(), Code::kBusy);
+  const DirectoryEvent right = await(*first_, first_->erase("k", {.if_version = now}));
+  EXPECT_TRUE(right.status.ok()) << right.status.to_string();
+  EXPECT_EQ(right.entries.size(), 1u);
+  EXPECT_EQ(get(*second_, "k"), "(not found)");
+  // What is gone needs no erasing, whichever version was meant.
+  const DirectoryEvent again = await(*first_, first_->erase("k", {.if_version = now}));
+  EXPECT_TRUE(again.status.ok()) << again.status.to_string();
+  EXPECT_TRUE(again.entries.empty());
+}
+
+TEST_P(DirectorySuite, OfManyThatSwapOneWinsEachRound) {
+  std::uint64_t version = put(*first_, "k", "0");
+  for (int round = 1; round <= 10; ++round) {
+    Directory& faster = round % 2 == 0 ? *first_ : *second_;
+    Directory& slower = round % 2 == 0 ? *second_ : *first_;
+    const std::uint64_t won = put(faster, "k", std::to_string(round), {.if_version = version});
+    EXPECT_EQ(put_code(slower, "k", "lost", {.if_version = version}), Code::kBusy);
+    EXPECT_EQ(await(slower, slower.erase("k", {.if_version = version})).status.code(), Code::kBusy);
+    version = won;
+  }
+  EXPECT_EQ(get(*first_, "k"), "10");
+}
+
 TEST_P(DirectorySuite, ALeaseEndsUnlessRenewed) {
   const Duration lease = world_->lease();
   put(*first_, "stays", "v");

@@ -109,6 +109,22 @@ void Cluster::forget_token() {
   token_.clear();
 }
 
+std::string Cluster::trouble() const {
+  base::MutexLock lock(mutex_);
+  return trouble_;
+}
+
+void Cluster::note_trouble(const Status& why) {
+  base::MutexLock lock(mutex_);
+  trouble_ = why.message();
+}
+
+void Cluster::note_answer() {
+  last_answer_.store(now().ns(), std::memory_order_relaxed);
+  base::MutexLock lock(mutex_);
+  trouble_.clear();
+}
+
 void Cluster::pass_over(std::size_t member) {
   (void)member_.compare_exchange_strong(member, member + 1, std::memory_order_relaxed);
 }
@@ -155,7 +171,7 @@ void Cluster::ask(HttpClient& http, const std::string& url, std::string_view pat
     return;
   }
   if (answer->status == 200) {
-    last_answer_.store(now().ns(), std::memory_order_relaxed);
+    note_answer();
     one.reply.status = {};
     one.reply.fault = Fault::kNone;
     one.reply.body = std::move(answer->body);
@@ -174,7 +190,7 @@ void Cluster::ask(HttpClient& http, const std::string& url, std::string_view pat
     one.next = Try::Next::kAgain;
   } else {
     const bool is_denied = error.fault == Fault::kDenied || error.fault == Fault::kToken;
-    last_answer_.store(now().ns(), std::memory_order_relaxed);
+    note_answer();
     one.reply.status = Status(is_denied ? Code::kDenied : Code::kFailed, text)
                            .with_advice(is_denied ? "give a user with rights on these keys" : "");
     one.next = Try::Next::kDone;
@@ -196,6 +212,7 @@ Reply Cluster::call(HttpClient& http, std::string_view path, const std::string& 
     if (one.next == Try::Next::kDone) return std::move(one.reply);
     if (one.next == Try::Next::kOther) {
       errors[in_use % urls_.size()] = one.reply.status;
+      note_trouble(one.reply.status);
       pass_over(in_use);
       if (++failed_in_a_row % urls_.size() == 0) {  // All were asked.
         const auto is_denied = [](const Status& error) { return error.code() == Code::kDenied; };

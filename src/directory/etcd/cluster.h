@@ -49,6 +49,8 @@ class Cluster {
   const Tls& tls() const { return tls_; }
   /// When a member last answered.
   Instant last_answer() const { return Instant::from_ns(last_answer_.load(std::memory_order_relaxed)); }
+  /// Why members could not be asked, the last one's words; empty once one answered.
+  std::string trouble() const;
 
  private:
   Cluster() = default;
@@ -58,6 +60,8 @@ class Cluster {
   /// False: `one` says why not.
   bool log_in(HttpClient& http, const std::string& url, Instant deadline, Try& one);
   std::string token() const;
+  void note_trouble(const Status& why);
+  void note_answer();
   Status give_up(std::string_view path, const std::vector<Status>& errors, bool maybe_done) const;
 
   std::vector<std::string> urls_;
@@ -68,6 +72,7 @@ class Cluster {
   std::atomic<std::int64_t> last_answer_{0};
   mutable base::Mutex mutex_;
   std::string token_ HAWSER_GUARDED_BY(mutex_);
+  std::string trouble_ HAWSER_GUARDED_BY(mutex_);
 };
 
 }  // namespace hawser::directory::etcd

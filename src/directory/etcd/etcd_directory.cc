@@ -42,8 +42,8 @@ class EtcdDirectory final : public Directory, public DirectoryRinger {
     return submit(
         {.kind = Request::Kind::kPut, .key = std::string(key), .value = std::string(value), .options = options});
   }
-  Ticket erase(std::string_view key) override {
-    return submit({.kind = Request::Kind::kErase, .key = std::string(key)});
+  Ticket erase(std::string_view key, const EraseOptions& options) override {
+    return submit({.kind = Request::Kind::kErase, .key = std::string(key), .erasing = options});
   }
   Ticket get(std::string_view key) override { return submit({.kind = Request::Kind::kGet, .key = std::string(key)}); }
   Ticket list(std::string_view prefix) override {
@@ -77,6 +77,7 @@ class EtcdDirectory final : public Directory, public DirectoryRinger {
   Status put_under(std::int64_t lease, const Request& request, Instant deadline, Entries& entries, Fault* fault);
   Status judge(const Request& request, std::int64_t lease, const Outcome<PutAnswer>& put, Entries& entries) const;
   Status run_erase(const Request& request, Instant deadline, Entries& entries);
+  Status run_erase_if(const Request& request, Instant deadline, Entries& entries);
   Status run_get(const Request& request, Instant deadline, Entries& entries);
   Status run_list(const Request& request, Instant deadline, Entries& entries);
 
@@ -175,8 +176,9 @@ void EtcdDirectory::warn(const std::string& about, std::string text) {
 }
 
 std::vector<std::string> EtcdDirectory::warnings() const {
-  base::MutexLock lock(warnings_mutex_);
   std::vector<std::string> texts;
+  if (const std::string trouble = cluster_->trouble(); !trouble.empty()) texts.push_back("etcd: " + trouble);
+  base::MutexLock lock(warnings_mutex_);
   for (const auto& [about, text] : warnings_) texts.push_back(text);
   return texts;
 }
@@ -241,6 +243,8 @@ Status EtcdDirectory::run_put(const Request& request, Instant deadline, Entries&
     // Nobody may be there to ask again: it is put once etcd is back, unless the caller has given it up.
     if (status.ok() || (is_away && is_plain && desk_.is_wanted(request.ticket))) {
       tied_.hold(key, request.value, status.ok());
+    } else if (status.code() == Code::kBusy && !is_plain) {
+      tied_.release(key);  // It is another's, or was erased: the caller decides anew.
     }
     return status;
   }
@@ -291,11 +295,28 @@ Status EtcdDirectory::judge(const Request& request, std::int64_t lease, const Ou
 }
 
 Status EtcdDirectory::run_erase(const Request& request, Instant deadline, Entries& entries) {
+  if (request.erasing.if_version) return run_erase_if(request, deadline, entries);
   const std::string key = options_.prefix + request.key;
   const Outcome<std::uint64_t> erased = operations_.erase(key, deadline);
   if (!erased.ok()) return erased.reply.status;
   tied_.release(key);
   if (erased.answer > 0 || erased.reply.maybe_done) entries.push_back({request.key, {}, 0});
+  return {};
+}
+
+Status EtcdDirectory::run_erase_if(const Request& request, Instant deadline, Entries& entries) {
+  const std::string key = options_.prefix + request.key;
+  const auto revision = static_cast<std::int64_t>(*request.erasing.if_version);
+  const Outcome<PutAnswer> erased = operations_.erase_if(key, revision, deadline);
+  if (!erased.ok()) return erased.reply.status;
+  // Erased, or another's by now: it is not put again when the lease is lost.
+  tied_.release(key);
+  const std::optional<KeyValue>& holder = erased.answer.holder;
+  if (!erased.answer.is_put && holder) {
+    return check_erase(request.key, request.erasing, static_cast<std::uint64_t>(holder->revision));
+  }
+  const bool was_there = erased.answer.is_put ? revision != 0 : erased.reply.maybe_done;
+  if (was_there) entries.push_back({request.key, {}, 0});
   return {};
 }
 

@@ -192,9 +192,10 @@ std::string encode_range(const RangeRequest& request) {
 std::string encode_erase(std::string_view key) { return dump({{"key", to_base64(key)}}); }
 
 std::string encode_erase_if(std::string_view key, std::int64_t revision) {
-  const Json erase = {{"key", to_base64(key)}};
+  const Json named = {{"key", to_base64(key)}};
   return dump({{"compare", Json::array({compare(key, "MOD", "mod_revision", revision)})},
-               {"success", Json::array({{{"request_delete_range", erase}}})}});
+               {"success", Json::array({{{"request_delete_range", named}}})},
+               {"failure", Json::array({{{"request_range", named}}})}});
 }
 
 std::string encode_grant(std::int64_t ttl_seconds) { return dump({{"TTL", std::to_string(ttl_seconds)}}); }

@@ -49,7 +49,7 @@ struct RangeAnswer {
 };
 struct PutAnswer {
   Header header;
-  bool is_put = false;             ///< False: a condition did not hold.
+  bool is_put = false;             ///< Or erased. False: a condition did not hold.
   std::optional<KeyValue> holder;  ///< What is there instead.
 };
 struct LeaseAnswer {
@@ -103,7 +103,7 @@ std::string encode_login(std::string_view user, std::string_view password);
 std::string encode_watch(std::string_view prefix, std::int64_t from_revision, std::int64_t watch_id);
 
 Result<RangeAnswer> decode_range(std::string_view text);
-Result<PutAnswer> decode_put(std::string_view text);
+Result<PutAnswer> decode_put(std::string_view text);        ///< And of an erase with a condition.
 Result<std::uint64_t> decode_erase(std::string_view text);  ///< How many were there.
 Result<LeaseAnswer> decode_lease(std::string_view text);    ///< Of a grant or a keep-alive.
 Result<std::string> decode_login(std::string_view text);    ///< The token.

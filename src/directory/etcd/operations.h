@@ -33,6 +33,10 @@ class Operations {
   Outcome<std::uint64_t> erase(std::string_view key, Instant deadline) {
     return ask("/v3/kv/deleterange", encode_erase(key), deadline, decode_erase);
   }
+  /// While its last change was in `revision`.
+  Outcome<PutAnswer> erase_if(std::string_view key, std::int64_t revision, Instant deadline) {
+    return ask("/v3/kv/txn", encode_erase_if(key, revision), deadline, decode_put);
+  }
   Outcome<RangeAnswer> get(std::string_view key, Instant deadline) {
     return ask("/v3/kv/range", encode_range({.key = key}), deadline, decode_range);
   }

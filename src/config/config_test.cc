@@ -179,6 +179,15 @@ TEST_F(ConfigTest, TheLongestKnownBackendWins) {
   EXPECT_EQ(config.warnings[0], "HAWSER_BACKEND_NOBODY_X: names no parameter of a known backend (my, my_rdma, shm)");
 }
 
+TEST_F(ConfigTest, TheUsersRuntimeFolderIsForSharedMemorysSockets) {
+  const auto params = [](const std::string& folder) {
+    return load_config({.environment = {{"XDG_RUNTIME_DIR", folder}}}).value().options.backend_params["shm"];
+  };
+  EXPECT_EQ(params("/run/user/7"), (Params{{"runtime_dir", "/run/user/7"}}));
+  EXPECT_EQ(params("relative"), Params());
+  EXPECT_EQ(params(""), Params());
+}
+
 TEST_F(ConfigTest, UnknownOptionsWarnWithTheirPlace) {
   const LoadedConfig config =
       load("deadlin = '1s'\n[limits]\ntransfer = 1\n[backend]\ntcp = 4\n", {{"HAWSER_DEADLIN", "1s"}}, {{"x", "1"}})

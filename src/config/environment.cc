@@ -16,6 +16,8 @@ constexpr std::string_view kNixlPrefix = "HAWSER_NIXL_";
 /// Of systems that Hawser stands in for: the layers that do so look at them.
 constexpr std::string_view kForeignPrefixes[] = {"NIXL_", "DYN_KVBM_NIXL_"};
 constexpr std::string_view kBackendVariable = "HAWSER_BACKEND_";
+/// Where a user's sockets belong, by the XDG base directory specification. An absolute path, or it does not count.
+constexpr std::string_view kRuntimeVariable = "XDG_RUNTIME_DIR";
 
 /// "tcp_lanes" with tcp known is "backend.tcp.lanes". The longest name wins: with my and my_rdma known, my_rdma_qps is
 /// a parameter of my_rdma.
@@ -40,7 +42,7 @@ std::string join(std::span<const std::string> words) {
 }
 
 bool is_wanted(std::string_view variable) {
-  return variable.starts_with(kPrefix) ||
+  return variable.starts_with(kPrefix) || variable.starts_with(kRuntimeVariable) ||
          std::any_of(std::begin(kForeignPrefixes), std::end(kForeignPrefixes),
                      [&](std::string_view prefix) { return variable.starts_with(prefix); });
 }
@@ -51,6 +53,7 @@ Settings read_environment(const ConfigSources::Texts& environment, std::span<con
                           Findings& findings) {
   Settings settings;
   for (const auto& [variable, text] : environment) {
+    if (variable == kRuntimeVariable && text.starts_with('/')) settings["backend.shm.runtime_dir"] = {text, variable};
     if (!variable.starts_with(kPrefix) || variable == "HAWSER_CONFIG" || text.empty()) continue;
     if (variable.starts_with(kNixlPrefix)) continue;
     if (const Option* option = find_variable(variable)) {

@@ -42,7 +42,11 @@ Result<std::unique_ptr<Backend>> ShmBackend::open(const Context& context, Option
   backend->probe_value_ = base::random_id128();
   backend->probe_ = {reinterpret_cast<std::uint64_t>(&backend->probe_value_), backend->probe_value_};
   HAWSER_TRY_ASSIGN(backend->gates_, Gates::make(backend->forks_, chosen.membarrier));
-  HAWSER_TRY_ASSIGN(backend->place_, Place::open(chosen.socket_dir, context.identity.incarnation, backend->forks_));
+  HAWSER_TRY_ASSIGN(backend->place_, Place::open({chosen.socket_dir, chosen.runtime_dir}, context.identity.incarnation,
+                                                 backend->forks_));
+  if (!backend->place_->warning().empty()) {
+    HAWSER_LOG(context.log, kWarn, "{}: {}", context.identity.name, backend->place_->warning());
+  }
   if (chosen.allow_attach) ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // without Yama: nothing to allow
   return std::unique_ptr<Backend>(std::move(backend));
 }

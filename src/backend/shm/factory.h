@@ -2,7 +2,8 @@
 
 // The shm backend: agents of one host and one user, through shared memory.
 //
-// Parameters: socket_dir, ring_bytes, inline_bytes_max, map, attach, allow_attach, membarrier, hot_paths: options.h.
+// Parameters: socket_dir, runtime_dir, ring_bytes, inline_bytes_max, map, attach, allow_attach, membarrier,
+// hot_paths: options.h.
 //
 // Thread rule: any thread.
 

@@ -13,6 +13,7 @@ Result<Options> read_options(const Params& params) {
   Options options;
   ParamReader read("shm", params);
   options.socket_dir = read.text("socket_dir", "");
+  options.runtime_dir = read.text("runtime_dir", "");
   const std::uint64_t ring = read.size("ring_bytes", options.ring_bytes, {.min = kRingBytesMin, .max = kRingBytesMax});
   options.inline_bytes_max = read.size("inline_bytes_max", options.inline_bytes_max, {.max = 256 * 1024});
   options.map = read.flag("map", options.map);

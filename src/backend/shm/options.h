@@ -20,7 +20,8 @@ struct Hooks {
 };
 
 struct Options {
-  std::string socket_dir;                 ///< Empty: chosen, see Place::open.
+  std::string socket_dir;                 ///< Empty: chosen, see home.h.
+  std::string runtime_dir;                ///< The user's, which is tried first when it is chosen.
   std::uint32_t ring_bytes = 256 * 1024;  ///< Of one direction; a power of two.
   /// Chunks up to this size are copied inside submit; up to 16 times as much where a transfer is one chunk, no driver
   /// runs the agent and nothing waits: its next poll would take as long.

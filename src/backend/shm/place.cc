@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "backend/shm/home.h"
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/shown.h"
@@ -47,34 +48,10 @@ Result<sockaddr_un> unix_address(const std::string& path) {
   return address;
 }
 
-Status bad_folder(const std::string& folder, std::string_view why) {
-  return Status(Code::kDenied, base::format("'{}' cannot hold shm's sockets: {}", folder, why))
-      .with_advice("remove it, or choose another folder with the shm parameter socket_dir");
-}
-
-/// Makes the folder if need be; it must be ours and closed to others, or they could put their own sockets there.
-Status prepare_folder(const std::string& folder) {
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return base::errno_status(base::format("making '{}'", folder), errno);
-  }
-  struct stat status {};
-  if (::lstat(folder.c_str(), &status) != 0) return base::errno_status(base::format("looking at '{}'", folder), errno);
-  if (!S_ISDIR(status.st_mode)) return bad_folder(folder, "it is no folder");
-  if (status.st_uid != ::geteuid()) return bad_folder(folder, base::format("it belongs to user {}", status.st_uid));
-  if ((status.st_mode & 077) != 0) return bad_folder(folder, "others may enter it (mode 0700 is needed)");
-  return {};
-}
-
-Result<std::string> choose_folder(std::string given) {
-  if (!given.empty()) {
-    HAWSER_TRY(prepare_folder(given));
-    return given;
-  }
-  std::string folder = base::format("/run/user/{}/hawser", ::geteuid());
-  if (prepare_folder(folder).ok()) return folder;
-  folder = base::format("/tmp/hawser-{}", ::geteuid());
-  HAWSER_TRY(prepare_folder(folder));
-  return folder;
+Result<Home> home_of(std::string given, const std::string& runtime_dir) {
+  if (given.empty()) return choose_home(usual_homes(runtime_dir));
+  HAWSER_TRY(prepare_folder(given));
+  return Home{.folder = std::move(given), .warning = {}};
 }
 
 /// A lock file that nobody holds belonged to a process that died.
@@ -184,12 +161,14 @@ Status reach(const Address& address, const base::Id128& boot) {
   return {};
 }
 
-Result<std::unique_ptr<Place>> Place::open(std::string folder, const base::Id128& incarnation, ForkList& forks) {
-  HAWSER_TRY_ASSIGN(folder, choose_folder(std::move(folder)));
+Result<std::unique_ptr<Place>> Place::open(Where where, const base::Id128& incarnation, ForkList& forks) {
+  HAWSER_TRY_ASSIGN(const Home home, home_of(std::move(where.folder), where.runtime_dir));
+  const std::string& folder = home.folder;
   const std::string name = base::to_hex(incarnation);
   sweep(folder, name);
   const std::string stem = folder + "/" + name;
   std::unique_ptr<Place> place(new Place);
+  place->warning_ = home.warning;
   place->lock_path_ = stem;
   place->lock_path_ += kLockSuffix;
   HAWSER_TRY_ASSIGN(base::Fd lock, take_lock(place->lock_path_));

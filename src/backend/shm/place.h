@@ -38,14 +38,19 @@ Status reach(const Address& address, const base::Id128& boot);
 
 class Place {
  public:
-  /// `folder` empty: /run/user/<uid>/hawser, or /tmp/hawser-<uid> where that cannot be.
-  static Result<std::unique_ptr<Place>> open(std::string folder, const base::Id128& incarnation, ForkList& forks);
+  struct Where {
+    std::string folder = {};       ///< Empty: chosen (home.h).
+    std::string runtime_dir = {};  ///< The user's, for the choice.
+  };
+  static Result<std::unique_ptr<Place>> open(Where where, const base::Id128& incarnation, ForkList& forks);
   ~Place() { close(); }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
   int socket() const { return socket_.get(); }
   const std::string& path() const { return path_; }
+  /// What its user should know of the folder that was chosen; mostly empty.
+  const std::string& warning() const { return warning_; }
   /// Nobody finds it any more. Idempotent.
   void close();
 
@@ -54,6 +59,7 @@ class Place {
   ForkFd socket_;
   ForkFd lock_;
   std::string path_;
+  std::string warning_;
   std::string lock_path_;
 };
 

@@ -30,19 +30,20 @@ TEST(Place, RefusesFoldersThatOthersMayEnter) {
   const std::string open = folder.path() + "/open";
   ::mkdir(open.c_str(), 0755);
   ::chmod(open.c_str(), 0755);
-  const auto refused = Place::open(open, {1, 1}, forks);
+  const auto refused = Place::open({.folder = open}, {1, 1}, forks);
   EXPECT_EQ(refused.error().code(), Code::kDenied);
   EXPECT_FALSE(refused.error().advice().empty());
   ::rmdir(open.c_str());
-  EXPECT_FALSE(Place::open(folder.path() + "/no/such", {1, 1}, forks));
-  EXPECT_EQ(Place::open(folder.path() + "/" + std::string(90, 'x'), {1, 1}, forks).error().code(), Code::kInvalid);
+  EXPECT_FALSE(Place::open({.folder = folder.path() + "/no/such"}, {1, 1}, forks));
+  EXPECT_EQ(Place::open({.folder = folder.path() + "/" + std::string(90, 'x')}, {1, 1}, forks).error().code(),
+            Code::kInvalid);
   ::rmdir((folder.path() + "/" + std::string(90, 'x')).c_str());
 }
 
 TEST(Place, IsPrivateAndGoesWithItsOwner) {
   TestFolder folder;
   ForkList forks;
-  auto place = Place::open(folder.path() + "/made", {1, 1}, forks).value();
+  auto place = Place::open({.folder = folder.path() + "/made"}, {1, 1}, forks).value();
   struct stat status {};
   ASSERT_EQ(::stat(place->path().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
@@ -73,15 +74,15 @@ TEST(Place, WhatTheDeadLeftIsSwept) {
   ForkList forks;
   const auto numbered = [](std::uint64_t i) { return base::Id128{i * 0x9e3779b97f4a7c15U, i}; };
   for (std::uint64_t i = 1; i <= 20; ++i) leave_behind(folder.path(), numbered(i));
-  auto place = Place::open(folder.path(), {1, 1}, forks).value();
+  auto place = Place::open({.folder = folder.path()}, {1, 1}, forks).value();
   for (std::uint64_t i = 1; i <= 20; ++i) EXPECT_FALSE(is_left(folder.path(), numbered(i))) << i;
   EXPECT_TRUE(connect_to(place->path()));
   // Where there are many, a newcomer tries those named like itself.
   for (std::uint64_t i = 1; i <= 200; ++i) leave_behind(folder.path(), numbered(i));
   const base::Id128 alike{numbered(7).hi ^ 1, 7}, other{numbered(7).hi ^ (std::uint64_t{1} << 63), 7};
-  const auto second = Place::open(folder.path(), other, forks).value();
+  const auto second = Place::open({.folder = folder.path()}, other, forks).value();
   EXPECT_TRUE(is_left(folder.path(), numbered(7)));
-  const auto third = Place::open(folder.path(), alike, forks).value();
+  const auto third = Place::open({.folder = folder.path()}, alike, forks).value();
   EXPECT_FALSE(is_left(folder.path(), numbered(7)));
   for (std::uint64_t i = 1; i <= 200; ++i) {
     const std::string stem = folder.path() + "/" + base::to_hex(numbered(i));

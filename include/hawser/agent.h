@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -116,7 +117,13 @@ class HAWSER_API Agent {
   }
   /// By name in the directory, or "name@host:port" met over tcp; then the best path that its card offers is opened. A
   /// name may hold '@'; one that reads as an address, with ':' behind the last '@', is found among loaded cards only.
+  /// An incarnation that is known to have died is not given again: the call waits for its successor.
   Result<Peer> find_peer(std::string_view name, Duration timeout);
+  /// Waits, too, until the peer has regions of all these names; kNotFound says which it has not.
+  Result<Peer> find_peer(std::string_view name, std::span<const std::string_view> regions, Duration timeout);
+  Result<Peer> find_peer(std::string_view name, std::initializer_list<std::string_view> regions, Duration timeout) {
+    return find_peer(name, std::span<const std::string_view>(regions.begin(), regions.size()), timeout);
+  }
   std::vector<Peer> peers() const;
   /// Forgets a peer: transfers to it end with kDisconnected, its plans fail. The peer is told with the next turn of a
   /// driver or the next poll, at the latest when the agent closes.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,12 @@ class HAWSER_API Peer {
   /// A region by name, or by its number in the card. kNotFound says which names there are.
   Result<RemoteRange> region(std::string_view name) const;
   Result<RemoteRange> region(std::uint32_t index) const;
+  /// Waits until the peer has regions of all these names. Peers register when it suits them: until then the session
+  /// tells of each new region, or the peer's card in the directory is looked at again. kNotFound names what is missing.
+  Status await_regions(std::span<const std::string_view> names, Duration timeout) const;
+  Status await_regions(std::initializer_list<std::string_view> names, Duration timeout) const {
+    return await_regions(std::span<const std::string_view>(names.begin(), names.size()), timeout);
+  }
   /// All names; anonymous regions are listed as "#index".
   std::vector<std::string> region_names() const;
 
@@ -57,6 +64,9 @@ class HAWSER_API Peer {
   RangeTable table(std::string_view region, StridedRange ranges) const {
     return table(region, std::span<const StridedRange>(&ranges, 1));
   }
+  /// The same of a region that the peer may not have registered yet: await_regions, then `table`.
+  RangeTable table(std::string_view region, std::uint64_t block_bytes, Duration timeout) const;
+  RangeTable table(std::string_view region, std::span<const StridedRange> ranges, Duration timeout) const;
   /// A table whose bytes came from RangeTable::encode at the peer.
   RangeTable import_table(std::span<const std::byte> bytes) const;
 
@@ -81,10 +91,18 @@ class HAWSER_API Peer {
 inline constexpr std::size_t kMessageMax = 64 * 1024;
 
 struct PeerEvent {
-  enum class Kind : std::uint8_t { kUp = 1, kSuspect = 2, kDown = 3, kCardChanged = 4 };
+  enum class Kind : std::uint8_t {
+    kUp = 1,
+    kSuspect = 2,
+    kDown = 3,
+    kCardChanged = 4,
+    /// `peer` is this agent itself: a newer agent of its name holds the directory's key. Nobody finds this one by name
+    /// until that key is free again. Its sessions go on.
+    kDisplaced = 5,
+  };
   Kind kind = Kind::kUp;
   Peer peer;
-  Status cause;  ///< For kDown and kSuspect: why.
+  Status cause;  ///< For kDown, kSuspect and kDisplaced: why.
 };
 
 struct Notification {

@@ -66,7 +66,11 @@ Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
 }
 
 Result<Peer> Agent::find_peer(std::string_view name, Duration timeout) {
-  Result<std::shared_ptr<agent::PeerCore>> peer = core_->find_peer(name, core_->now() + timeout);
+  return find_peer(name, std::span<const std::string_view>(), timeout);
+}
+
+Result<Peer> Agent::find_peer(std::string_view name, std::span<const std::string_view> regions, Duration timeout) {
+  Result<std::shared_ptr<agent::PeerCore>> peer = core_->find_peer(name, regions, core_->now() + timeout);
   if (!peer) return peer.error();
   return Peer(std::move(*peer));
 }

@@ -138,7 +138,8 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   core->identity.name = core->options.name;
   core->identity.incarnation = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
   core->identity.driven = core->options.driven;
-  core->identity.born = core->hooks.wall ? core->hooks.wall() : wall_clock();
+  const Instant published_by = core->now() + kPublishMax;
+  core->identity.born = core->learn_born(core->hooks.wall ? core->hooks.wall() : wall_clock(), published_by);
   if (core->options.security != Security::kNone) {
     core->identity.admission = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
   }
@@ -166,7 +167,7 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
     core->peers_.emplace(core->identity.incarnation, core->self_);
   }
   remember_core(core.get());
-  core->await_presence(core->now() + kPublishMax);
+  core->await_presence(published_by);
   return core;
 }
 

@@ -21,6 +21,7 @@
 
 #include <hawser/agent.h>
 
+#include "agent/departed.h"
 #include "agent/engine.h"
 #include "agent/inbox.h"
 #include "agent/key_pool.h"
@@ -145,7 +146,16 @@ class Core : public std::enable_shared_from_this<Core> {
   Status down_status(PeerCore& peer) const;
   /// What a call about the peer answers, or a transfer to it ends with, once `cause` put it down.
   static Status gone_status(const PeerCore& peer, const Status& cause);
-  Result<std::shared_ptr<PeerCore>> find_peer(std::string_view name, Instant deadline);
+  /// Waits, too, until the peer has regions of these names.
+  Result<std::shared_ptr<PeerCore>> find_peer(std::string_view name, std::span<const std::string_view> wanted,
+                                              Instant deadline);
+  Status await_regions(const std::shared_ptr<PeerCore>& peer, std::span<const std::string_view> names,
+                       Instant deadline);
+  /// "name@host:port"; a peer that is known may have such a name, too.
+  static bool is_address(std::string_view name);
+  /// It died, by what its path said; or it is there.
+  void note_death(const PeerCore& peer, const Status& why);
+  void note_life(const PeerCore& peer);
 
   // Queues get hints of what else happened.
   void add_queue(const std::shared_ptr<QueueCore>& queue);
@@ -254,7 +264,14 @@ class Core : public std::enable_shared_from_this<Core> {
   Status encode_card(const wire::Card& head, const std::vector<RegionEntryPtr>& entries, std::string* out) const
       HAWSER_REQUIRES(mutex_);
   wire::Card card_head() const HAWSER_REQUIRES(mutex_);
+  Result<std::shared_ptr<PeerCore>> find_once(std::string_view name, Instant deadline);
   Result<std::shared_ptr<PeerCore>> find_in_directory(std::string_view name, Instant deadline);
+  Status not_in_directory(std::string_view name, const Status& last) const;
+  /// The answer, or nothing at the deadline.
+  std::optional<DirectoryEvent> ask_directory(Ticket ticket, Instant deadline);
+  /// The same while no lane turns: before the agent is open, or after.
+  std::optional<DirectoryEvent> ask_alone(Ticket ticket, Instant deadline);
+  std::uint64_t learn_born(std::uint64_t clock_ns, Instant deadline);
   /// One look. Null: there is no card of a peer that may live; `why_not` may tell more.
   Result<std::shared_ptr<PeerCore>> look_in_directory(std::string_view name, Instant deadline, Status* why_not);
   Result<std::shared_ptr<PeerCore>> find_at_address(std::string_view name, std::string_view address, Instant deadline);
@@ -314,6 +331,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unordered_map<base::Id128, std::shared_ptr<PeerCore>> peers_ HAWSER_GUARDED_BY(mutex_);
   std::vector<BookedRegion> booked_ HAWSER_GUARDED_BY(mutex_);  ///< By index.
   std::set<std::string, std::less<>> region_names_ HAWSER_GUARDED_BY(mutex_);
+  Departed departed_ HAWSER_GUARDED_BY(mutex_);
   std::deque<Change> changes_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<QueueCore>> queues_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.

@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "agent/engine.h"
+#include "backend/death.h"
 #include "base/planted.h"
 
 namespace hawser::agent {
@@ -58,6 +59,8 @@ void Engine::want(Session& session, Instant now) {
 }
 
 void Engine::feed(Session& session, SessionEvent event, const Status& cause, Instant now) {
+  if (event == SessionEvent::kPeerDead && backend::is_certain_death(cause)) core_.note_death(*session.peer, cause);
+  if (event == SessionEvent::kPathUp) core_.note_life(*session.peer);
   for (const SessionAction action : session.machine.on(event)) act(session, action, cause, now);
   const PeerState state = session.machine.public_state();
   session.peer->state.store(state, std::memory_order_release);

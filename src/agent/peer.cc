@@ -252,6 +252,23 @@ RangeTable Peer::table(std::string_view region, std::span<const StridedRange> ra
   return agent::make_table(std::move(*found), ranges);
 }
 
+Status Peer::await_regions(std::span<const std::string_view> names, Duration timeout) const {
+  const auto core = core_ ? core_->core.lock() : nullptr;
+  if (!core) return Status(Code::kInvalid, "Peer::await_regions: this handle is empty or its agent is gone");
+  HAWSER_TRY(core->usable("Peer::await_regions"));
+  return core->await_regions(core_, names, core->now() + timeout);
+}
+
+RangeTable Peer::table(std::string_view region, std::uint64_t block_bytes, Duration timeout) const {
+  if (Status missing = await_regions({region}, timeout); !missing.ok()) return agent::failed_table(missing);
+  return table(region, block_bytes);
+}
+
+RangeTable Peer::table(std::string_view region, std::span<const StridedRange> ranges, Duration timeout) const {
+  if (Status missing = await_regions({region}, timeout); !missing.ok()) return agent::failed_table(missing);
+  return table(region, ranges);
+}
+
 RangeTable Peer::import_table(std::span<const std::byte> bytes) const {
   Result<wire::TableShape> shape = wire::decode_table(bytes);
   if (!shape) return agent::failed_table(shape.error());

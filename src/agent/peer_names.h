@@ -35,6 +35,8 @@ constexpr std::string_view name_of(PeerEvent::Kind kind) {
       return "down";
     case PeerEvent::Kind::kCardChanged:
       return "card_changed";
+    case PeerEvent::Kind::kDisplaced:
+      return "displaced";
   }
   return "unknown";
 }

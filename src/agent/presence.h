@@ -5,6 +5,10 @@
 // looks for answers when the lane turns. The work of a directory without threads of its own (a folder's) is done by
 // `run_jobs`, on the thread that turned the lane but after it let go of the lock.
 //
+// Another agent of the same name may use the key: NameClaim says which of the two has it. So each write is a
+// compare-and-swap, and the key is looked at again: once a second, or when a watch tells of it. A card that vanished (a
+// folder that somebody emptied) is put again.
+//
 // Only peers that no session proves alive are given up, and only when their card stays away for a while: an etcd that
 // lost its store gets the cards of living agents again.
 //
@@ -20,6 +24,8 @@
 
 #include <hawser/directory.h>
 
+#include "agent/name_claim.h"
+
 namespace hawser::agent {
 
 class Core;
@@ -28,6 +34,9 @@ class Presence {
  public:
   explicit Presence(Core& core) : core_(core) {}
 
+  /// What the directory said about our key before the agent began (nothing: it did not answer). Gives when the agent
+  /// was born, by a clock that says `clock_ns`.
+  std::uint64_t begin(const std::optional<DirectoryEvent>& answer, std::uint64_t clock_ns);
   /// Before this is called nothing happens.
   void open();
   bool is_open() const { return directory_ != nullptr; }
@@ -37,7 +46,7 @@ class Presence {
   Instant next() const { return is_open() ? next_ : Instant::max(); }
   void look(Instant now);
   /// The card was published, or refused; then the next try is some time later.
-  bool is_settled() const { return !publishing_ && (!is_due_ || has_failed_); }
+  bool is_settled() const { return !asking_ && (!is_due_ || has_failed_); }
   /// What was handed in waits for somebody to do it.
   bool has_jobs() const { return has_jobs_.load(std::memory_order_relaxed); }
   /// A few file operations.
@@ -45,23 +54,38 @@ class Presence {
   void close();
 
  private:
-  void publish(Instant now);
+  void step(Instant now);
   void take_answer(Instant now);
+  void read();
+  void write(Instant now);
+  void on_read(const DirectoryEvent& answer, Instant now);
+  void on_written(const DirectoryEvent& answer, Instant now);
+  void on_failure(const Status& why, Instant now);
+  void take_value(const DirectoryEntry& entry);
+  void on_own_key(const DirectoryEvent& event);
+  void tell_displaced();
   Instant next_look(Instant now) const;
   void watch(Instant now);
   void apply(const DirectoryEvent& event, Instant now);
   void give_up(const std::string& name, Instant now);
   std::string name_of(const std::string& key) const;
+  std::string key() const;
 
   Core& core_;
   Directory* directory_ = nullptr;
   bool runs_itself_ = false;
   bool is_due_ = false;
+  bool must_check_ = false;  ///< Somebody changed our key.
   bool has_failed_ = false;  ///< And the log says so.
   std::atomic<bool> has_jobs_{false};
-  Instant not_before_ = Instant::min();  ///< When the card may be published next.
+  NameClaim claim_;
+  Status refusal_;                       ///< kBusy, of the last write, until it is known why.
+  base::Id128 displaced_by_;             ///< The last one that was told of.
+  Instant not_before_ = Instant::min();  ///< When the directory may be asked next.
+  Instant check_at_ = Instant::max();    ///< When to look at our key again.
   Instant next_ = Instant::min();
-  std::optional<Ticket> publishing_, watching_;
+  std::optional<Ticket> asking_, watching_;
+  bool is_writing_ = false;              ///< What `asking_` does; else it reads.
   std::set<std::string> there_;          ///< Names with a card; as many as the directory has.
   std::map<std::string, Instant> gone_;  ///< And when each went; those of peers we know.
 };

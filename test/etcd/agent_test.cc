@@ -77,5 +77,24 @@ TEST(EtcdAgent, OpenedWhileEtcdIsAway) {
   EXPECT_EQ(early.find_peer("late", 1s)->state(), PeerState::kKnown);
 }
 
+// The directory's trouble is not the peer's: it is said which of the two failed, also where the caller waits for less
+// time than the directory takes to give up.
+TEST(EtcdAgent, ARefusedConnectionIsNotBlamedOnThePeer) {
+  const EtcdServer server;  // Never started: nobody listens there.
+  AgentOptions options = options_of("here", server);
+  options.directory = etcd({.endpoints = {server.endpoint()}, .timeout = 300ms}).value();
+  Agent here = Agent::open(std::move(options)).value();
+  for (const Duration patience : {Duration(100ms), Duration(2s)}) {
+    const Result<Peer> none = here.find_peer("there", patience);
+    ASSERT_FALSE(none);
+    const std::string text = none.error().to_string();
+    EXPECT_TRUE(none.error().code() == Code::kDisconnected || none.error().code() == Code::kTimedOut) << text;
+    EXPECT_TRUE(none.error().peer().empty()) << text;
+    EXPECT_NE(text.find("etcd directory cannot be asked"), std::string::npos) << text;
+    EXPECT_NE(text.find(server.endpoint()), std::string::npos) << text;
+    EXPECT_EQ(text.find("check that the peer runs"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace hawser::etcd_test

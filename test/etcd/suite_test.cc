@@ -3,32 +3,10 @@
 #include <atomic>
 
 #include "directory_suite.h"
-#include "etcd_server.h"
+#include "one_server.h"
 
 namespace hawser::conformance {
 namespace {
-
-class OneServer : public testing::Environment {
- public:
-  static OneServer& get() {
-    static OneServer& one = *new OneServer;  // Owned by GoogleTest.
-    return one;
-  }
-  etcd_test::EtcdServer& server() {
-    if (!server_) {
-      server_ = std::make_unique<etcd_test::EtcdServer>();
-      server_->start();
-      EXPECT_TRUE(server_->await_ready());
-    }
-    return *server_;
-  }
-  void TearDown() override { server_.reset(); }
-
- private:
-  std::unique_ptr<etcd_test::EtcdServer> server_;
-};
-
-[[maybe_unused]] const testing::Environment* const kOneServer = testing::AddGlobalTestEnvironment(&OneServer::get());
 
 class EtcdWorld final : public DirectoryWorld {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/death.h"
 #include "backend/stream/path.h"
 #include "base/format.h"
 #include "base/shown.h"
@@ -165,6 +166,7 @@ void StreamPath::watch_peer(Instant now) {
     go_down(Status(Code::kDisconnected, base::format("{} has been silent for {} ms", name_, silent_ms))
                 .with_scope(Scope::kPeer)
                 .with_peer(name_)
+                .because(silence())
                 .with_advice("its process is stopped or overloaded, or the network to it is cut"));
   }
 }

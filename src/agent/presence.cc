@@ -46,7 +46,8 @@ std::uint64_t Presence::begin(const std::optional<DirectoryEvent>& answer, std::
   if (answer && answer->status.ok() && !answer->entries.empty()) {
     claim_.on_value(answer->entries.front().version, before);
   }
-  if (answer && claim_.must_read()) on_failure(answer->status, core_.now());
+  // To create a key is always safe, and a directory that is away may do it by itself once it is back.
+  if (claim_.must_read()) claim_.on_free();
   return born;
 }
 
@@ -170,6 +171,7 @@ void Presence::on_failure(const Status& why, Instant now) {
   if (!has_failed_) {
     HAWSER_LOG(core_.log, kError, "{}: the card could not be published yet: {}", core_.options.name, why.to_string());
   }
+  if (claim_.must_read()) claim_.on_free();  // As in `begin`.
   has_failed_ = true;
   is_due_ = why.code() != Code::kInvalid;  // What is wrong with the card stays wrong.
   not_before_ = now + kTryAgain;

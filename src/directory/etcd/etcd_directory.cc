@@ -243,6 +243,8 @@ Status EtcdDirectory::run_put(const Request& request, Instant deadline, Entries&
     // Nobody may be there to ask again: it is put once etcd is back, unless the caller has given it up.
     if (status.ok() || (is_away && is_plain && desk_.is_wanted(request.ticket))) {
       tied_.hold(key, request.value, status.ok());
+    } else if (is_away && options.create_only && desk_.is_wanted(request.ticket)) {
+      tied_.hold_for_free_key(key, request.value);
     } else if (status.code() == Code::kBusy && !is_plain) {
       tied_.release(key);  // It is another's, or was erased: the caller decides anew.
     }

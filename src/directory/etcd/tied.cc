@@ -47,6 +47,11 @@ void TiedValues::hold(const std::string& key, std::string value, bool is_there) 
   held = {std::move(value), is_there ? State::kThere : State::kWanted};
 }
 
+void TiedValues::hold_for_free_key(const std::string& key, std::string value) {
+  hold(key, std::move(value), false);
+  values_[key].state = State::kLost;
+}
+
 void TiedValues::release(const std::string& key) {
   const auto at = values_.find(key);
   if (at == values_.end()) return;

@@ -35,6 +35,8 @@ class TiedValues {
   /// kBusy beyond the bounds.
   Status check_room(const std::string& key, std::size_t bytes) const;
   void hold(const std::string& key, std::string value, bool is_there);
+  /// One that did not arrive and is to be put only where nothing is.
+  void hold_for_free_key(const std::string& key, std::string value);
   /// Somebody else's from now on.
   void release(const std::string& key);
 

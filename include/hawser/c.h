@@ -84,6 +84,9 @@ HAWSER_C_API int hawser_agent_card_delta(hawser_agent agent, uint64_t since_revi
 HAWSER_C_API int hawser_agent_card_revision(hawser_agent agent, uint64_t* revision);
 HAWSER_C_API int hawser_agent_add_peer(hawser_agent agent, const void* card, size_t size, hawser_peer* out);
 HAWSER_C_API int hawser_agent_find_peer(hawser_agent agent, const char* name, int64_t timeout_ns, hawser_peer* out);
+/* The same, and waits until the peer has regions of all these names. Since HAWSER_C_ABI 5. */
+HAWSER_C_API int hawser_agent_find_peer_regions(hawser_agent agent, const char* name, const char* const* regions,
+                                                size_t count, int64_t timeout_ns, hawser_peer* out);
 /* Up to `capacity` handles; `count` is how many there are. */
 HAWSER_C_API int hawser_agent_peers(hawser_agent agent, hawser_peer* out, size_t capacity, size_t* count);
 HAWSER_C_API int hawser_agent_invalidate(hawser_agent agent, hawser_peer peer);
@@ -91,6 +94,9 @@ HAWSER_C_API int hawser_peer_info_get(hawser_peer peer, hawser_peer_info* out);
 HAWSER_C_API int hawser_peer_regions(hawser_peer peer, hawser_buffer* json); /* An array of names; "#3" is nameless. */
 HAWSER_C_API int hawser_peer_region(hawser_peer peer, const char* name, hawser_region_info* out);
 HAWSER_C_API int hawser_peer_region_at(hawser_peer peer, uint32_t index, hawser_region_info* out);
+/* Waits until the peer has regions of all these names. Since HAWSER_C_ABI 5. */
+HAWSER_C_API int hawser_peer_await_regions(hawser_peer peer, const char* const* regions, size_t count,
+                                           int64_t timeout_ns);
 HAWSER_C_API int hawser_peer_connect(hawser_peer peer, int64_t timeout_ns);
 HAWSER_C_API int hawser_peer_reconnect(
     hawser_peer peer); /* Tries now what it would try after a pause. Does not wait. */
@@ -159,6 +165,9 @@ HAWSER_C_API int hawser_directory_etcd(const hawser_etcd_options* options, hawse
 HAWSER_C_API int hawser_directory_put(hawser_directory directory, const char* key, const void* value, size_t size,
                                       const hawser_put_options* options, uint64_t* ticket); /* `options` may be null. */
 HAWSER_C_API int hawser_directory_erase(hawser_directory directory, const char* key, uint64_t* ticket);
+/* Only while the key has that version: HAWSER_BUSY is in the event when it has another. Since HAWSER_C_ABI 5. */
+HAWSER_C_API int hawser_directory_erase_if(hawser_directory directory, const char* key, uint64_t version,
+                                           uint64_t* ticket);
 HAWSER_C_API int hawser_directory_get(hawser_directory directory, const char* key, uint64_t* ticket);
 HAWSER_C_API int hawser_directory_list(hawser_directory directory, const char* prefix, uint64_t* ticket);
 HAWSER_C_API int hawser_directory_watch(hawser_directory directory, const char* prefix, uint64_t* ticket);

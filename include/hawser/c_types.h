@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HAWSER_C_ABI 4u /* Grows when something is added; nothing is taken away. */
+#define HAWSER_C_ABI 5u /* Grows when something is added; nothing is taken away. */
 #define HAWSER_FOREVER INT64_MAX
 #define HAWSER_MESSAGE_MAX 65536u
 #define HAWSER_CHANNEL_MIN 16u /* Of messages. */
@@ -53,7 +53,13 @@ enum { HAWSER_PRIORITY_DEFAULT = 0, HAWSER_PRIORITY_CRITICAL = 1, HAWSER_PRIORIT
 enum { HAWSER_COMPLETION_TRANSFER = 1, HAWSER_COMPLETION_NOTIFICATION = 2, HAWSER_COMPLETION_MESSAGE = 3,
        HAWSER_COMPLETION_PEER = 4, HAWSER_COMPLETION_ROOM = 5 };
 enum { HAWSER_PEER_KNOWN = 1, HAWSER_PEER_UP = 2, HAWSER_PEER_SUSPECT = 3, HAWSER_PEER_DOWN = 4 };
-enum { HAWSER_EVENT_UP = 1, HAWSER_EVENT_SUSPECT = 2, HAWSER_EVENT_DOWN = 3, HAWSER_EVENT_CARD_CHANGED = 4 };
+enum {
+  HAWSER_EVENT_UP = 1,
+  HAWSER_EVENT_SUSPECT = 2,
+  HAWSER_EVENT_DOWN = 3,
+  HAWSER_EVENT_CARD_CHANGED = 4,
+  HAWSER_EVENT_DISPLACED = 5 /* Since HAWSER_C_ABI 5. A newer agent of this agent's name has the directory's key. */
+};
 enum { HAWSER_PUT_CREATE_ONLY = 1,       /* HAWSER_BUSY when the key is there already. */
        HAWSER_PUT_IF_VERSION = 2,        /* HAWSER_BUSY when its version is not `if_version`; 0: it is not there. */
        HAWSER_PUT_TIED = 4               /* The value stands for who put it: see PutOptions::tied in directory.h. */ };

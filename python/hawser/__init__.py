@@ -4,7 +4,7 @@
 
     with hawser.Agent("prefill-0", directory=hawser.file_directory("/run/hawser")) as agent:
         pages = agent.empty((1024, 4096), numpy.uint8, name="kv")
-        decode = agent.find_peer("decode-3")
+        decode = agent.find_peer("decode-3", regions=["kv"])
         plan = agent.plan_write(decode, agent.range_of(pages).region.table(4096), decode.table("kv", 4096),
                                 source_blocks, target_blocks)
         plan.submit(notify=b"request-17").wait()     # or: await plan.submit(...)

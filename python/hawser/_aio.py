@@ -308,9 +308,11 @@ async def list_async(self: _hawser.Directory, prefix: str = "",
     return await _answer("list", self._ask_list(prefix), timeout)
 
 
-async def erase_async(self: _hawser.Directory, key: str, timeout: _Seconds = None) -> bool:
+async def erase_async(
+    self: _hawser.Directory, key: str, if_version: Optional[int] = None, timeout: _Seconds = None
+) -> bool:
     """`erase`, awaited. When the wait is cancelled the key may be gone."""
-    return bool(await _answer("erase", self._ask_erase(key), timeout))
+    return bool(await _answer("erase", self._ask_erase(key, if_version), timeout))
 
 
 async def wait_async(self: _hawser.Watch, timeout: _Seconds = None) -> Optional[_hawser.DirectoryEvent]:

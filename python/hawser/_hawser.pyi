@@ -50,8 +50,11 @@ class Peer:
 
     def range(self, region: str | int, offset: int = 0, size: int | None = None) -> RemoteRange: ...
 
-    def table(self, region: str, blocks: Blocks) -> Table:
-        """As Region.table, over a region of the peer."""
+    def table(self, region: str, blocks: Blocks, timeout: Seconds = None) -> Table:
+        """As Region.table, over a region of the peer; waits so long for the region where it is not there yet."""
+
+    def await_regions(self, regions: Sequence[str], timeout: Seconds = None) -> None:
+        """Waits until the peer has regions of all these names."""
 
     def import_table(self, data: Data) -> Table:
         """A table that Table.encode made at the peer."""
@@ -300,7 +303,7 @@ class Message:
     def data(self) -> bytes: ...
 
 class PeerEvent:
-    """What happened to a peer: up, suspect, down or card_changed."""
+    """What happened to a peer: up, suspect, down or card_changed; or to this agent: displaced."""
 
     @property
     def kind(self) -> str: ...
@@ -404,8 +407,8 @@ class Directory:
     def list(self, prefix: str = "", timeout: Seconds = None) -> builtins.list[DirectoryEntry]:
         """All under a prefix, by key."""
 
-    def erase(self, key: str, timeout: Seconds = None) -> bool:
-        """Whether it was there."""
+    def erase(self, key: str, if_version: int | None = None, timeout: Seconds = None) -> bool:
+        """Whether it was there. BusyError when it is there in another version than if_version."""
 
     def watch(self, prefix: str = "") -> Watch:
         """What is there, then what changes."""
@@ -420,7 +423,7 @@ class Directory:
 
     async def list_async(self, prefix: str = "", timeout: Seconds = None) -> builtins.list[DirectoryEntry]: ...
 
-    async def erase_async(self, key: str, timeout: Seconds = None) -> bool: ...
+    async def erase_async(self, key: str, if_version: int | None = None, timeout: Seconds = None) -> bool: ...
 
     def _ask_put(self, key: str, value: Data, lease: Seconds, create_only: bool, if_version: int | None,
                  tied: bool) -> _DirectoryRequest: ...
@@ -429,7 +432,7 @@ class Directory:
 
     def _ask_list(self, prefix: str) -> _DirectoryRequest: ...
 
-    def _ask_erase(self, key: str) -> _DirectoryRequest: ...
+    def _ask_erase(self, key: str, if_version: int | None) -> _DirectoryRequest: ...
 
 class _DirectoryNews:
     @property
@@ -532,8 +535,8 @@ class Agent:
         Learns of a peer, or updates it. What changes of a full card later comes by itself while a session is up.
         """
 
-    def find_peer(self, name: str, timeout: Seconds = None) -> Peer:
-        """By name in the directory, or name@host:port."""
+    def find_peer(self, name: str, timeout: Seconds = None, *, regions: Sequence[str] = ()) -> Peer:
+        """By name in the directory, or name@host:port. Waits, too, until the peer has these regions."""
 
     def peers(self) -> list[Peer]: ...
 

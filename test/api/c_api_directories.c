@@ -72,6 +72,13 @@ static void test_values(hawser_directory directory) {
   CHECK(event.count == 2 && strcmp(event.entries[1].key, "c-api/b") == 0 && event.entries[1].value_size == 0);
   hawser_directory_event_clear(&event);
 
+  MUST(hawser_directory_erase_if(directory, "c-api/a", first, &ticket)); /* It has another version by now. */
+  CHECK(outcome_of(directory, ticket, "version") == HAWSER_BUSY);
+  REFUSED(hawser_directory_erase_if(directory, NULL, first, &ticket), HAWSER_INVALID, "key is null");
+  const uint64_t passing = put(directory, "c-api/c", "passing", NULL);
+  MUST(hawser_directory_erase_if(directory, "c-api/c", passing, &ticket));
+  CHECK(outcome_of(directory, ticket, "") == HAWSER_OK);
+
   MUST(hawser_directory_erase(directory, "c-apia", &ticket));
   event = next_event(directory, ticket);
   CHECK(event.count == 1);
@@ -186,6 +193,21 @@ static void test_meeting(hawser_directory here, hawser_directory there) {
   MUST(hawser_agent_find_peer(agents[1], "third", PATIENCE, &peer)); /* The driver goes on with the others. */
   MUST(hawser_peer_connect(peer, PATIENCE));
   MUST(hawser_peer_release(peer));
+  /* Found as soon as its card is there; its regions may be awaited. */
+  const char* const regions[] = {"kv"};
+  REFUSED(hawser_agent_find_peer_regions(agents[1], "third", regions, 1, SECOND / 20, &peer), HAWSER_NOT_FOUND, "'kv'");
+  REFUSED(hawser_agent_find_peer_regions(agents[1], "third", NULL, 1, 0, &peer), HAWSER_INVALID, "regions is null");
+  hawser_region region;
+  hawser_region_options kv = HAWSER_INIT(hawser_region_options);
+  kv.name = "kv";
+  kv.bytes = 4096;
+  MUST(hawser_agent_allocate(agents[2], &kv, &region));
+  MUST(hawser_agent_find_peer_regions(agents[1], "third", regions, 1, PATIENCE, &peer));
+  MUST(hawser_peer_await_regions(peer, regions, 1, 0));
+  const char* const nothing[] = {NULL};
+  REFUSED(hawser_peer_await_regions(peer, nothing, 1, 0), HAWSER_INVALID, "null");
+  MUST(hawser_peer_release(peer));
+  MUST(hawser_region_release(region));
   MUST(hawser_agent_close(agents[1], PATIENCE));
   MUST(hawser_agent_release(agents[1]));
   MUST(hawser_agent_release(agents[2]));

@@ -159,6 +159,8 @@ def use_directory(make):
             apply(picture, watch.wait(PATIENCE))
         assert watch.wait(0.01) is None
         assert one.erase("values/b") and not one.erase("values/b")
+        with pytest.raises(hawser.BusyError):
+            one.erase("values/a", if_version=first)
         one.put("values/a", "three")
         for event in watch:
             apply(picture, event)
@@ -215,6 +217,8 @@ def await_directory(make):
             follower = asyncio.ensure_future(follow(watch, picture, wanted))
             assert all(await asyncio.gather(*(one.erase_async(f"awaited/b{number}") for number in range(20))))
             assert await one.erase_async("awaited/b0") is False
+            with pytest.raises(hawser.BusyError):
+                await one.erase_async("awaited/a", if_version=1)
             await one.put_async("awaited/a", "three")
             await asyncio.wait_for(follower, PATIENCE)
             assert await watch.wait_async(0.01) is None

@@ -160,6 +160,13 @@ int hawser_directory_erase(hawser_directory directory, const char* key, uint64_t
   });
 }
 
+int hawser_directory_erase_if(hawser_directory directory, const char* key, uint64_t version, uint64_t* ticket) {
+  return run(__func__, [&](const char* call) -> Status {
+    return request(call, directory, key, ticket,
+                   [&](Directory& its) { return its.erase(key, {.if_version = version}); });
+  });
+}
+
 int hawser_directory_get(hawser_directory directory, const char* key, uint64_t* ticket) {
   return run(__func__, [&](const char* call) -> Status {
     return request(call, directory, key, ticket, [&](Directory& its) { return its.get(key); });

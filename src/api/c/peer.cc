@@ -30,6 +30,16 @@ hawser_region_info info_of(const RemoteRegionInfo& region) {
   return info;
 }
 
+Result<std::vector<std::string_view>> names_of(const char* call, const char* const* names, std::size_t count) {
+  HAWSER_TRY(not_null(call, names, count, "regions"));
+  std::vector<std::string_view> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    HAWSER_TRY(not_null(call, names[i], "a name of regions"));
+    all.emplace_back(names[i]);
+  }
+  return all;
+}
+
 /// Takes one piece of news, if there is any, by `take`, which gives an optional. `out` is checked first: nothing is
 /// taken that cannot be given.
 template <typename Take, typename Fill>
@@ -158,6 +168,26 @@ int hawser_agent_find_peer(hawser_agent agent, const char* name, int64_t timeout
     HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
     HAWSER_TRY_ASSIGN(Peer peer, its->agent.find_peer(name, timeout_of(timeout_ns)));
     return give_peer(call, out, std::move(peer));
+  });
+}
+
+int hawser_agent_find_peer_regions(hawser_agent agent, const char* name, const char* const* regions, size_t count,
+                                   int64_t timeout_ns, hawser_peer* out) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, name, "name"));
+    HAWSER_TRY(not_null(call, out, "out"));
+    HAWSER_TRY_ASSIGN(const auto names, names_of(call, regions, count));
+    HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
+    HAWSER_TRY_ASSIGN(Peer peer, its->agent.find_peer(name, names, timeout_of(timeout_ns)));
+    return give_peer(call, out, std::move(peer));
+  });
+}
+
+int hawser_peer_await_regions(hawser_peer peer, const char* const* regions, size_t count, int64_t timeout_ns) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY_ASSIGN(const auto names, names_of(call, regions, count));
+    HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));
+    return its->peer.await_regions(names, timeout_of(timeout_ns));
   });
 }
 

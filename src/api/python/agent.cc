@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <array>
 
@@ -206,22 +207,34 @@ PeerHandle add_peer(const AgentHandle& self, nb::handle card) {
   return {self.state, take(outside([&] { return agent.add_peer(bytes.view); }))};
 }
 
-PeerHandle find_peer(const AgentHandle& self, const std::string& name, nb::handle timeout) {
+PeerHandle find_peer(const AgentHandle& self, const std::string& name, nb::handle timeout,
+                     const std::vector<std::string>& regions) {
   Agent& agent = agent_of(self.state);
   constexpr Duration kPatience = std::chrono::seconds(5);
   // Each try begins anew, so the next one has longer: else whoever answers slowly is never found. Ctrl-C waits for one.
   constexpr Duration kTryMax = std::chrono::seconds(2);
   const Duration patience = duration_of(timeout, "timeout", kPatience);
-  const bool may_appear = agent.core()->options.directory != nullptr;
+  // A card may still come into the directory. A peer that is named by its address answers or does not.
+  const bool may_appear = agent.core()->options.directory != nullptr && !agent::Core::is_address(name);
+  const std::vector<std::string_view> names(regions.begin(), regions.end());
   const Instant start = Clock::steady().now();
   Duration longest = std::chrono::milliseconds(50);
   Result<Peer> found = Status(Code::kTimedOut, "find_peer: '" + name + "' was not found in time");
+  const auto may_come = [&](const Status& why) {
+    const bool is_final = why.code() == Code::kInvalid || why.code() == Code::kCorrupt || why.code() == Code::kDenied ||
+                          why.code() == Code::kUnsupported;
+    return why.code() == Code::kTimedOut || (may_appear && !is_final);
+  };
   const std::optional<bool> over = wait_in_slices(patience, [&](Duration) {
     const Duration left = patience - (Clock::steady().now() - start);
-    found = agent.find_peer(name, std::clamp<Duration>(left, std::chrono::milliseconds(1), longest));
+    const Duration slice = std::clamp<Duration>(left, std::chrono::milliseconds(1), longest);
     longest = std::min(2 * longest, kTryMax);
-    const Code code = found.error().code();
-    return found.has_value() || (code != Code::kTimedOut && !(code == Code::kNotFound && may_appear));
+    found = agent.find_peer(name, slice);
+    if (!found) return !may_come(found.error());
+    const Status missing = found->await_regions(names, slice);
+    if (missing.ok()) return true;
+    found = missing;
+    return missing.code() != Code::kNotFound && !may_come(missing);
   });
   if (!over) throw nb::python_error();
   return {self.state, take(std::move(found))};
@@ -312,7 +325,8 @@ void bind_news(nb::module_& module) {
       .def_prop_ro("peer", [](const MessageHandle& self) { return self.peer; })
       .def_prop_ro("channel", [](const MessageHandle& self) { return self.channel; })
       .def_prop_ro("data", [](const MessageHandle& self) { return nb::bytes(self.data.data(), self.data.size()); });
-  nb::class_<EventHandle>(module, "PeerEvent", "What happened to a peer: up, suspect, down or card_changed.")
+  nb::class_<EventHandle>(module, "PeerEvent",
+                          "What happened to a peer: up, suspect, down or card_changed; or to this agent: displaced.")
       .def_prop_ro("kind", [](const EventHandle& self) { return text_of(agent::name_of(self.kind)); })
       .def_prop_ro("peer", [](const EventHandle& self) { return self.peer; })
       .def_prop_ro("cause", [](const EventHandle& self) { return error_object(self.cause); });
@@ -325,8 +339,9 @@ void bind_peers_and_plans(AgentClass& agent) {
             "All that peers must know, as bytes; what changed since a revision; or some regions only.");
   agent.def_prop_ro("card_revision", [](const AgentHandle& self) { return agent_of(self.state).card_revision(); });
   agent.def("add_peer", &add_peer, nb::arg("card"), "Learns of a peer, or updates it.");
-  agent.def("find_peer", &find_peer, nb::arg("name"), nb::arg("timeout") = nb::none(),
-            "By name in the directory, or name@host:port.");
+  agent.def("find_peer", &find_peer, nb::arg("name"), nb::arg("timeout") = nb::none(), nb::kw_only(),
+            nb::arg("regions") = std::vector<std::string>(),
+            "By name in the directory, or name@host:port. Waits, too, until the peer has these regions.");
   agent.def("peers", [](const AgentHandle& self) {
     nb::list all;
     for (Peer& peer : agent_of(self.state).peers()) all.append(nb::cast(PeerHandle{self.state, std::move(peer)}));

@@ -144,8 +144,9 @@ nb::list list(const DirectoryHandle& self, const std::string& prefix, nb::handle
   return list_of(request.answer("list", timeout));
 }
 
-bool erase(const DirectoryHandle& self, const std::string& key, nb::handle timeout) {
-  Request request(self, self.directory->erase(key));
+bool erase(const DirectoryHandle& self, const std::string& key, std::optional<std::uint64_t> if_version,
+           nb::handle timeout) {
+  Request request(self, self.directory->erase(key, {.if_version = if_version}));
   return !request.answer("erase", timeout).empty();
 }
 
@@ -261,10 +262,10 @@ void bind_asked(nb::module_& module, nb::class_<DirectoryHandle>& directory) {
           nb::arg("prefix"))
       .def(
           "_ask_erase",
-          [](const DirectoryHandle& self, const std::string& key) {
-            return AskedHandle(self.directory, self.directory->erase(key));
+          [](const DirectoryHandle& self, const std::string& key, std::optional<std::uint64_t> if_version) {
+            return AskedHandle(self.directory, self.directory->erase(key, {.if_version = if_version}));
           },
-          nb::arg("key"));
+          nb::arg("key"), nb::arg("if_version").none());
 }
 
 void bind_openers(nb::module_& module) {
@@ -297,7 +298,8 @@ void bind_directories(nb::module_& module) {
            nb::arg("timeout") = nb::none(), "Gives the new version.")
       .def("get", &get, nb::arg("key"), nb::arg("timeout") = nb::none(), "NotFoundError when it is not there.")
       .def("list", &list, nb::arg("prefix") = "", nb::arg("timeout") = nb::none(), "All under a prefix, by key.")
-      .def("erase", &erase, nb::arg("key"), nb::arg("timeout") = nb::none(), "Whether it was there.")
+      .def("erase", &erase, nb::arg("key"), nb::arg("if_version") = nb::none(), nb::arg("timeout") = nb::none(),
+           "Whether it was there. BusyError when it is there in another version than if_version.")
       .def(
           "watch",
           [](const DirectoryHandle& self, const std::string& prefix) { return WatchHandle(self.directory, prefix); },

@@ -3,6 +3,7 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "agent/peer_names.h"
 #include "api/python/objects.h"
@@ -38,8 +39,22 @@ TableHandle table_handle(const PeerHandle& self, RangeTable table) {
   return {self.agent, nullptr, std::move(table)};
 }
 
-TableHandle table(const PeerHandle& self, const std::string& region, nb::handle blocks) {
+void await_regions(const PeerHandle& self, const std::vector<std::string>& regions, nb::handle timeout) {
   (void)agent_of(self.agent);
+  constexpr Duration kPatience = std::chrono::seconds(5);
+  const std::vector<std::string_view> names(regions.begin(), regions.end());
+  Status status;
+  const std::optional<bool> over = wait_in_slices(duration_of(timeout, "timeout", kPatience), [&](Duration slice) {
+    status = self.peer.await_regions(names, slice);
+    return status.code() != Code::kNotFound;
+  });
+  if (!over) throw nb::python_error();
+  check(status);
+}
+
+TableHandle table(const PeerHandle& self, const std::string& region, nb::handle blocks, nb::handle timeout) {
+  (void)agent_of(self.agent);
+  if (!timeout.is_none()) await_regions(self, {region}, timeout);
   if (PyLong_Check(blocks.ptr())) {
     std::uint64_t bytes = 0;
     if (!nb::try_cast(blocks, bytes)) raise_invalid("table: the size of a block is negative or above 2^64 - 1");
@@ -112,7 +127,10 @@ void bind_peers(nb::module_& module) {
           "region", [](const PeerHandle& self, nb::handle which) { return range(self, which, 0, std::nullopt); },
           nb::arg("which"), "All of a region, by name or by number.")
       .def("range", &range, nb::arg("region"), nb::arg("offset") = 0, nb::arg("size") = nb::none())
-      .def("table", &table, nb::arg("region"), nb::arg("blocks"), "As Region.table, over a region of the peer.")
+      .def("table", &table, nb::arg("region"), nb::arg("blocks"), nb::arg("timeout") = nb::none(),
+           "As Region.table, over a region of the peer; waits so long for the region where it is not there yet.")
+      .def("await_regions", &await_regions, nb::arg("regions"), nb::arg("timeout") = nb::none(),
+           "Waits until the peer has regions of all these names.")
       .def("import_table", &import_table, nb::arg("data"), "A table that Table.encode made at the peer.")
       .def("connect", &connect, nb::arg("timeout") = nb::none(), "Opens paths now and waits until one is up.")
       .def("reconnect", &reconnect, "Tries now what the agent would try after a pause. Does not wait.")

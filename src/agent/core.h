@@ -229,6 +229,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Nobody touches this memory any more. It may move pages, so no lock is held.
   void release_pages(const LocalRegion& region);
   std::shared_ptr<backend::ForeignPages> hold_pages(const RegionOptions& region);
+  /// The allocation that these bytes lie in, where peers may map it with these rights. Null: there is none.
+  std::shared_ptr<backend::Arena> arena_of(std::span<const std::byte> bytes, Rights rights) HAWSER_EXCLUDES(mutex_);
+  void note_arena(const std::shared_ptr<backend::Arena>& arena) HAWSER_EXCLUDES(mutex_);
   bool has_open(std::string_view backend);
   /// Whether some backend here can reach memory of that device.
   bool is_reached(Device device);
@@ -302,6 +305,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<BookedRegion> booked_ HAWSER_GUARDED_BY(mutex_);  ///< By index.
   std::set<std::string, std::less<>> region_names_ HAWSER_GUARDED_BY(mutex_);
   std::deque<Change> changes_ HAWSER_GUARDED_BY(mutex_);
+  /// Memory that `allocate` gave, by its first byte. Some may be gone.
+  std::map<std::uintptr_t, std::weak_ptr<backend::Arena>> arenas_ HAWSER_GUARDED_BY(mutex_);
+  std::size_t arenas_max_ HAWSER_GUARDED_BY(mutex_) = 64;  ///< Those that are gone are looked for beyond.
   std::vector<std::weak_ptr<QueueCore>> queues_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.
   Duration sweep_pause_{};                               ///< Of the next sweep. Under the lane's lock.

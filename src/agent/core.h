@@ -52,7 +52,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const AgentOptions options;
   const Hooks hooks;
   const std::shared_ptr<const Clock> clock;
-  backend::Identity identity;
+  backend::Identity identity;  ///< `driven` changes under the lane's lock and `mutex_`.
   base::Logger log;
   backend::RegionTable regions;
   SlotPool* const slots;
@@ -70,6 +70,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// In a child of the process that opened it: nothing works any more.
   bool disowned() const { return slots->disowned(); }
   bool is_closed() const { return closed_.load(std::memory_order_seq_cst); }
+  /// What hellos and cards say from now on of who runs this agent (AgentOptions::driven), for layers above that bring a
+  /// thread with them. Peers that greeted it before keep what they heard. core_cards.cc
+  void say_driven(bool driven) HAWSER_EXCLUDES(mutex_);
   // core_shutdown.cc
   /// kOk only once nobody touches any region. On kTimedOut the agent is closing, and the call may be made again: it
   /// waits further. Of several calls at a time one does it, and the others wait for what becomes of it.

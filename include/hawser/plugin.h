@@ -106,7 +106,7 @@ typedef struct {
   double latency_ns, bytes_per_ns, piece_ns;
 } hawser_plugin_traits;
 
-/* Memory of this agent that peers may reach. `memory_fd` is the memory file behind it, or -1. */
+/* Memory of this agent that peers may reach. `memory_fd` is the memory file that begins with it, or -1. */
 typedef struct {
   uint32_t index, generation;
   hawser_plugin_id key;

@@ -106,6 +106,7 @@ class HAWSER_API RemoteBuffer {
   std::uint64_t id() const;
   std::uint64_t offset() const { return offset_; }  ///< From the start of the whole buffer.
   std::uint64_t size() const { return size_; }
+  std::string_view name() const;   ///< By which it was lent (Lending::name); empty: none.
   std::string_view owner() const;  ///< The owning agent's name.
   Incarnation owner_incarnation() const;
   /// The backends that the handle says something of; those that this process does not know are passed over.
@@ -124,6 +125,14 @@ class HAWSER_API RemoteBuffer {
  private:
   std::shared_ptr<BufferCore> core_;
   std::uint64_t offset_ = 0, size_ = 0;
+};
+
+/// How memory is lent.
+struct Lending {
+  Rights rights = Rights::kReadWrite;
+  /// Unique in its agent, at most 255 bytes: by it `renew` finds the buffer again after its owner's restart. Every peer
+  /// of the owner may ask for it. Empty: none.
+  std::string name = {};
 };
 
 enum class OpType : std::uint8_t { kReadIntoLocal = 1, kWriteFromLocal = 2, kFetchAdd = 3, kCompareSwap = 4 };
@@ -182,8 +191,8 @@ class HAWSER_API Batch {
 
 struct BackendOptions {
   std::uint32_t channel = 0x52444d41;  ///< For requests to owners; the same at all sides, and used by nobody else.
-  /// A thread of its own answers peers, ends what nobody waits for, and runs the agent where no Driver does. Else
-  /// `serve` must be called.
+  /// A thread of its own answers peers, ends what nobody waits for, and runs the agent where no Driver does: the agent
+  /// says that it is driven (AgentOptions::driven) as long as the backend is there. Else `serve` must be called.
   bool thread = true;
   std::size_t buffers_max = 1u << 20;
   std::size_t requests_max = 1u << 16;  ///< Releases and atomics on their way, at either side.
@@ -205,7 +214,15 @@ class HAWSER_API Backend {
   Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner = {},
                                    bool writable = true, Device device = {});
   /// Gives `memory` out under `id`. The same id and memory give the same buffer; kInvalid when the memory differs.
-  Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights = Rights::kReadWrite);
+  Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights = Rights::kReadWrite) {
+    return request_buffer(id, memory, Lending{.rights = rights, .name = {}});
+  }
+  Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, const Lending& lending);
+  /// What the owner's agent, as it lives now, lends under the name of `buffer`, and of that the same part. Waits: for
+  /// an owner that starts again, found by its name in the directory of `agent()`, and until it has lent the buffer.
+  /// kInvalid for a buffer without a name or a part that does not fit any more; else kTimedOut with what stood against
+  /// it last.
+  Result<RemoteBuffer> renew(const RemoteBuffer& buffer, Duration timeout);
   /// The memory behind a buffer of this agent. kNotFound: it is of another process, or was released.
   Result<LocalMemory> local_of(const RemoteBuffer& buffer) const;
   std::size_t buffer_count() const;  ///< Given out and not released.
@@ -226,6 +243,9 @@ class HAWSER_API Backend {
   TransportLevel transport_level() const;
   /// What carries bytes to the owner of `buffer` now. kUnsupported or kDisconnected when nothing does.
   Result<TransportInfo> transport_info(const RemoteBuffer& buffer);
+  /// For people: what operations on `buffer` go by, what they cost (on all of `local`, where some is given), and of
+  /// every other way why it is not taken, at either end.
+  std::string explain(const RemoteBuffer& buffer, const LocalMemory& local = {});
   /// Of the queue pair that operations on `buffer` would take now; keys are for the whole of `local` (none: no local
   /// key). kUnsupported where the backend verbs is not open or does not carry bytes to the owner, kNotFound where it
   /// does but no queue pair is ready.

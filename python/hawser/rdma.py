@@ -61,13 +61,20 @@ def _switch(name: str, otherwise: bool) -> bool:
 
 
 _configured: Optional[List[str]] = None
+_name: Optional[str] = None
+_directory: Any = None
 
 
-def configure(*, backends: Optional[List[str]] = None) -> None:
-    """Which backends this process's agent opens, in order of preference ("tcp" alone: no shared memory); None: what
-    HAWSER_BACKENDS says, or all that work. For agents that open later: call it first, or `close` before."""
-    global _configured
+def configure(*, backends: Optional[List[str]] = None, name: Optional[str] = None, directory: Any = None) -> None:
+    """For the agent of this process that opens next: call it first, or `close` before. What is None is as if it was
+    never told.
+
+    backends: which to open, in order of preference ("tcp" alone: no shared memory); None: what HAWSER_BACKENDS says, or
+    all that work. name: the agent's, which it must keep over restarts where others `renew` its buffers; None: one that
+    no other process has. directory: where agents find each other by name, as hawser.Agent takes it."""
+    global _configured, _name, _directory
     _configured = None if backends is None else list(backends)
+    _name, _directory = name, directory
 
 
 def _wanted_backends() -> Optional[List[str]]:
@@ -98,13 +105,15 @@ class _Engine:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        name = f"rdma-{socket.gethostname()[:64]}-{self.pid}-{secrets.token_hex(4)}"
+        name = _name or f"rdma-{socket.gethostname()[:64]}-{self.pid}-{secrets.token_hex(4)}"
         wanted = _wanted_backends()
         settings = _rdma_environment.settings(wanted)
         if wanted is not None:
             settings["mode"] = "lenient"
         try:
-            self.agent = Agent(name, backends=wanted, settings=settings, driver=False, segments=_torch_segments)
+            # Its backend's thread drives it, and says so.
+            self.agent = Agent(name, backends=wanted, directory=_directory, settings=settings, driver=False,
+                               segments=_torch_segments)
         except Error as error:
             raise RuntimeError(f"hawser.rdma: no backend could be opened: {error}") from error
         self.open = {each["name"] for each in self.agent.backends() if each["open"]}
@@ -144,8 +153,9 @@ def _current() -> _Engine:
 
 
 def _after_fork() -> None:
-    global _lock
+    global _lock, _name
     _lock = threading.Lock()  # Whoever held it does not exist here.
+    _name = None  # It is the parent's.
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -257,16 +267,16 @@ class RDMABuffer:
 
     __slots__ = ("_buffer", "_looked", "__weakref__")
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, *, name: str = "") -> None:
         """`data`: a contiguous tensor of the host or, where verbs reaches it, of a CUDA device; or anything with a
-        C-contiguous buffer. Never a copy."""
+        C-contiguous buffer. Never a copy. `name`: by which holders `renew` it after this process's restart."""
         memory = _Memory(data)
         if memory.size == 0:
             raise InvalidError("RDMABuffer: the memory has no bytes")
         engine = _current()
         made = memory.registered(engine, memory.keep)
         rights = "read_write" if memory.writable else "read"
-        self._buffer = engine.backend.request_buffer(next(engine.ids), made, rights)
+        self._buffer = engine.backend.request_buffer(next(engine.ids), made, rights, name)
         self._looked = True
 
     @classmethod
@@ -311,6 +321,23 @@ class RDMABuffer:
     def owner(self) -> str:
         """The agent that it belongs to: name/incarnation."""
         return f"{self._buffer.owner}/{self._buffer.incarnation}"
+
+    @property
+    def name(self) -> str:
+        """By which it was lent, or ""."""
+        return self._buffer.name
+
+    def explain(self, data: Any = None) -> str:
+        """For people: what its bytes go by from here, what `data` would cost, and why they go by nothing else."""
+        engine = _current()
+        return engine.backend.explain(self._buffer, None if data is None else _local(engine, data)[0])
+
+    def renew(self, *, timeout: Any = 60) -> "RDMABuffer":
+        """After its owner's restart: the buffer that the owner's agent of now lends by this name, and of that the same
+        part. Both processes are in one directory and the owner's agent has a name (`configure`). Waits for an owner that
+        is not there yet. This handle is the new one, which is returned. Blocks: `asyncio.to_thread(buffer.renew)`."""
+        self._buffer = _current().backend.renew(self._buffer, _seconds(timeout))
+        return self
 
     @property
     def contexts(self) -> List[str]:

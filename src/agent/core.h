@@ -56,7 +56,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const AgentOptions options;
   const Hooks hooks;
   const std::shared_ptr<const Clock> clock;
-  backend::Identity identity;
+  backend::Identity identity;  ///< `driven` changes under the lane's lock and `mutex_`.
   base::Logger log;
   backend::RegionTable regions;
   SlotPool* const slots;
@@ -74,6 +74,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// In a child of the process that opened it: nothing works any more.
   bool disowned() const { return slots->disowned(); }
   bool is_closed() const { return closed_.load(std::memory_order_seq_cst); }
+  /// What hellos and cards say from now on of who runs this agent (AgentOptions::driven), for layers above that bring a
+  /// thread with them. Peers that greeted it before keep what they heard. core_cards.cc
+  void say_driven(bool driven) HAWSER_EXCLUDES(mutex_);
   // core_shutdown.cc
   /// kOk only once nobody touches any region. On kTimedOut the agent is closing, and the call may be made again: it
   /// waits further. Of several calls at a time one does it, and the others wait for what becomes of it.
@@ -252,6 +255,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Nobody touches this memory any more. It may move pages, so no lock is held.
   void release_pages(const LocalRegion& region);
   std::shared_ptr<backend::ForeignPages> hold_pages(const RegionOptions& region);
+  /// The allocation that these bytes lie in, where peers may map it with these rights. Null: there is none.
+  std::shared_ptr<backend::Arena> arena_of(std::span<const std::byte> bytes, Rights rights) HAWSER_EXCLUDES(mutex_);
+  void note_arena(const std::shared_ptr<backend::Arena>& arena) HAWSER_EXCLUDES(mutex_);
   bool has_open(std::string_view backend);
   /// Whether some backend here can reach memory of that device.
   bool is_reached(Device device);
@@ -333,6 +339,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::set<std::string, std::less<>> region_names_ HAWSER_GUARDED_BY(mutex_);
   Departed departed_ HAWSER_GUARDED_BY(mutex_);
   std::deque<Change> changes_ HAWSER_GUARDED_BY(mutex_);
+  /// Memory that `allocate` gave, by its first byte. Some may be gone.
+  std::map<std::uintptr_t, std::weak_ptr<backend::Arena>> arenas_ HAWSER_GUARDED_BY(mutex_);
+  std::size_t arenas_max_ HAWSER_GUARDED_BY(mutex_) = 64;  ///< Those that are gone are looked for beyond.
   std::vector<std::weak_ptr<QueueCore>> queues_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.
   Duration sweep_pause_{};                               ///< Of the next sweep. Under the lane's lock.

@@ -37,6 +37,20 @@ wire::Card Core::card_head() const {
   return card;
 }
 
+void Core::say_driven(bool driven) {
+  lane.lock();
+  if (identity.driven != driven) {
+    {
+      const base::MutexLock lock(mutex_);
+      identity.driven = driven;
+    }
+    revision_.fetch_add(1, std::memory_order_acq_rel);
+    engine.card_changed();
+    presence.ask();
+  }
+  lane.unlock();
+}
+
 /// Regions as the books have them. The entries are borrowed.
 class Core::BookSource final : public wire::CardSource {
  public:

@@ -52,7 +52,11 @@ Status Core::add_regions(std::span<const RegionOptions> wanted, std::vector<Regi
     entry->rights = region.rights;
     entry->device = region.device;
     entry->name = region.name;
-    if (region.device.kind == DeviceKind::kHost) entry->pages = hold_pages(region);
+    if (region.device.kind == DeviceKind::kHost) {
+      // Peers map memory that this agent allocated wherever a region begins in it. It stays as long as one does.
+      entry->arena = arena_of(region.bytes, region.rights);
+      if (!entry->arena) entry->pages = hold_pages(region);
+    }
     entries.push_back(std::move(entry));
   }
   Registered done = register_regions("add_region", entries, false);
@@ -66,6 +70,33 @@ Result<Region> Core::add_region(const RegionOptions& wanted) {
   std::size_t wrong = 0;
   HAWSER_TRY(add_regions(std::span(&wanted, 1), &made, &wrong));
   return std::move(made.front());
+}
+
+std::shared_ptr<backend::Arena> Core::arena_of(std::span<const std::byte> bytes, Rights rights) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  std::shared_ptr<backend::Arena> arena;  // Let go without the lock: it may be the last one.
+  const base::MutexLock lock(mutex_);
+  for (auto place = arenas_.upper_bound(begin); place != arenas_.begin();) {
+    --place;
+    arena = place->second.lock();
+    if (!arena) {
+      place = arenas_.erase(place);
+      continue;
+    }
+    const bool is_inside = backend::in_bounds(begin - place->first, bytes.size(), arena->bytes().size());
+    const bool fits = !allows(rights, Rights::kWrite) || !arena->is_read_only();
+    return is_inside && fits ? arena : nullptr;  // Those that live do not overlap.
+  }
+  return nullptr;
+}
+
+void Core::note_arena(const std::shared_ptr<backend::Arena>& arena) {
+  const base::MutexLock lock(mutex_);
+  if (arenas_.size() >= arenas_max_) {
+    std::erase_if(arenas_, [](const auto& each) { return each.second.expired(); });
+    arenas_max_ = std::max<std::size_t>(64, 2 * arenas_.size());
+  }
+  arenas_.insert_or_assign(reinterpret_cast<std::uintptr_t>(arena->bytes().data()), arena);
 }
 
 std::shared_ptr<backend::ForeignPages> Core::hold_pages(const RegionOptions& region) {
@@ -143,6 +174,7 @@ Result<Region> Core::allocate(const AllocateOptions& wanted) {
   entry.rights = wanted.rights;
   entry.name = wanted.name;
   entry.arena = *arena;
+  note_arena(*arena);
   constexpr std::size_t kSmallPage = 4096;
   return register_one("allocate", std::move(entry), (*arena)->page_size() > kSmallPage);
 }

@@ -212,6 +212,7 @@ class Engine {
   void report(Slot& slot, const Status& status, Instant now);
   void time_transfer(const Slot& slot, Session& session, Duration took);
   void note_time(Session& session, PathEntry* entry, const plan::Pieces& pieces, Duration took, bool was_alone);
+  static Status overdue(const Slot& slot, Instant now);
   std::size_t expire(Instant now);
 
   // engine_held.cc

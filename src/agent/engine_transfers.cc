@@ -487,6 +487,19 @@ void Engine::report(Slot& slot, const Status& status, Instant now) {
   }
 }
 
+/// The end of a transfer at its deadline, with all that is known of what it waited for.
+Status Engine::overdue(const Slot& slot, Instant now) {
+  Status status(Code::kTimedOut, "the transfer did not end by its deadline");
+  const Session* session = slot.plan->peer->session.get();
+  if (session == nullptr) return status;
+  bool is_up = false;
+  for (const PathEntry& entry : session->paths) {
+    is_up = is_up || entry.up;
+    status = status.because(entry.path->condition(now));
+  }
+  return is_up ? status : status.because(session->last_failure);
+}
+
 std::size_t Engine::expire(Instant now) {
   if (now < earliest_deadline_ || base::planted(base::Planted::kDeadlineIgnored)) return 0;
   std::size_t ended = 0;
@@ -495,7 +508,7 @@ std::size_t Engine::expire(Instant now) {
     if (slot.ending) continue;
     if (now >= slot.deadline) {
       ++ended;
-      end_early(slot, Status(Code::kTimedOut, "the transfer did not end by its deadline"), now);
+      end_early(slot, overdue(slot, now), now);
     } else {
       earliest = std::min(earliest, slot.deadline);
     }

@@ -99,6 +99,13 @@ struct RouteCost {
 };
 Result<RouteCost> route_cost(const PlanCore& plan);
 
+/// One open backend, and why it does not lead to a peer as far as was found out; good: it does, or was not tried yet.
+struct Way {
+  std::string backend;
+  Status why;
+};
+std::vector<Way> ways_to(Core& core, PeerCore& peer);
+
 /// Traits::moves_in_submit of the path that carries the plan now. False where none is up.
 bool moves_in_submit(PlanCore& plan);
 

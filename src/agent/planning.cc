@@ -355,6 +355,21 @@ Result<RouteCost> route_cost(const PlanCore& plan) {
   return RouteCost{.backend = row.backend, .predicted_ns = row.predicted_ns, .measured = row.measured};
 }
 
+std::vector<Way> ways_to(Core& core, PeerCore& peer) {
+  std::vector<Way> ways;
+  std::vector<Status> why;
+  core.lane.lock();
+  (void)core.engine.candidates(peer, &why);
+  for (std::size_t i = 0; i < why.size(); ++i) {
+    ways.push_back({.backend = core.engine.backends()[i].name, .why = why[i]});
+    if (peer.session == nullptr || !why[i].ok()) continue;
+    const auto failed = peer.session->failed.find(i);
+    if (failed != peer.session->failed.end()) ways.back().why = failed->second;
+  }
+  core.lane.unlock();
+  return ways;
+}
+
 bool moves_in_submit(PlanCore& plan) {
   Core& core = *plan.core;
   Status why;

@@ -132,7 +132,8 @@ Result<std::shared_ptr<Arena>> Arena::create(std::size_t size, Rights rights, Hu
   }
   if (!made) made = make(size, rights, 0, page);
   if (!made) return made.error();
-  return std::shared_ptr<Arena>(new Arena(std::move(made->fd), made->base, made->size, page));
+  return std::shared_ptr<Arena>(
+      new Arena(std::move(made->fd), made->base, made->size, page, !allows(rights, Rights::kWrite)));
 }
 
 Arena::~Arena() {

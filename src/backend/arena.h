@@ -3,8 +3,9 @@
 // An arena is memory that Agent::allocate hands out: a memory file that peers on this host can map.
 //
 // Preallocated (so touching it cannot SIGBUS), sealed against shrinking, growing and further seals; when peers may not
-// write, also against new writable mappings. Owned by the LocalRegion made from it; once a stopped holder is inside
-// when the region closes, it is abandoned, never recycled.
+// write, also against new writable mappings. Owned by the regions that lie in it: the one that was allocated, and those
+// that were registered over parts of it. Once a stopped holder is inside when one of them closes, it is abandoned,
+// never recycled.
 //
 // Thread rule: immutable after creation.
 
@@ -30,17 +31,20 @@ class Arena {
 
   std::span<std::byte> bytes() const { return {base_, size_}; }
   std::size_t page_size() const { return page_size_; }
+  /// Whether it is sealed against peers' writing: no region in it may give that right then.
+  bool is_read_only() const { return read_only_; }
   int fd() const { return fd_.get(); }
   /// Keep the mapping for ever: somebody stopped may still write to it.
   void abandon() { abandoned_ = true; }
 
  private:
-  Arena(base::Fd fd, std::byte* base, std::size_t size, std::size_t page_size)
-      : fd_(std::move(fd)), base_(base), size_(size), page_size_(page_size) {}
+  Arena(base::Fd fd, std::byte* base, std::size_t size, std::size_t page_size, bool read_only)
+      : fd_(std::move(fd)), base_(base), size_(size), page_size_(page_size), read_only_(read_only) {}
   base::Fd fd_;
   std::byte* base_;
   std::size_t size_;
   std::size_t page_size_;
+  bool read_only_;
   bool abandoned_ = false;
 };
 

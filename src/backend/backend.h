@@ -225,6 +225,12 @@ class Path {
     static_cast<void>(target), static_cast<void>(piece);
     return Status(Code::kUnsupported, "this path has no queue pairs").with_scope(Scope::kPath);
   }
+  /// For the error of what did not end in time: what stands against the path's work, as far as is known here (a queue
+  /// pair that is not ready, a bound that is full, how long the peer has said nothing). Good: nothing is known.
+  virtual Status condition(Instant now) const {
+    static_cast<void>(now);
+    return {};
+  }
   virtual PathCounters counters() const = 0;
   /// One line for people: addresses, sockets, mapped regions.
   virtual std::string describe() const = 0;

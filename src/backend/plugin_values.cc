@@ -62,7 +62,9 @@ hawser_plugin_region region_of(const RegionEntry& entry) {
   region.rights = static_cast<std::uint32_t>(entry.rights);
   region.device_kind = static_cast<std::uint32_t>(entry.device.kind);
   region.device_ordinal = entry.device.ordinal;
-  region.memory_fd = entry.arena ? entry.arena->fd() : -1;
+  // The interface has no place for where in its file a region begins.
+  const bool is_whole = entry.arena && entry.base == entry.arena->bytes().data();
+  region.memory_fd = is_whole ? entry.arena->fd() : -1;
   region.name = text_of(entry.name);
   return region;
 }

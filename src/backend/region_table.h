@@ -38,7 +38,7 @@ struct RegionEntry {
   Rights rights = Rights::kNone;
   Device device;
   std::string name;
-  std::shared_ptr<Arena> arena;         ///< Null for foreign memory.
+  std::shared_ptr<Arena> arena;         ///< What it lies in, whole or in part; null for foreign memory.
   std::shared_ptr<ForeignPages> pages;  ///< Of foreign memory of this host; null where nobody asked to hold it.
   std::shared_ptr<fileio::File> file;   ///< Of a region in a file; `base` is null then, addresses are offsets.
 };

@@ -71,8 +71,11 @@ Result<LocalMemory> Backend::local_memory(std::span<std::byte> bytes, std::share
                                           Device device) {
   return engine_->local_memory(bytes, std::move(owner), writable, device);
 }
-Result<RemoteBuffer> Backend::request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights) {
-  return engine_->request_buffer(id, memory, rights);
+Result<RemoteBuffer> Backend::request_buffer(std::uint64_t id, const LocalMemory& memory, const Lending& lending) {
+  return engine_->request_buffer(id, memory, lending);
+}
+Result<RemoteBuffer> Backend::renew(const RemoteBuffer& buffer, Duration timeout) {
+  return engine_->renew(buffer, timeout);
 }
 Result<LocalMemory> Backend::local_of(const RemoteBuffer& buffer) const { return engine_->local_of(buffer); }
 std::size_t Backend::buffer_count() const { return engine_->buffer_count(); }
@@ -92,6 +95,10 @@ TransportLevel Backend::transport_level() const {
 }
 
 Result<TransportInfo> Backend::transport_info(const RemoteBuffer& buffer) { return engine_->transport_info(buffer); }
+
+std::string Backend::explain(const RemoteBuffer& buffer, const LocalMemory& local) {
+  return engine_->explain(buffer, local);
+}
 
 Result<QueuePairInfo> Backend::queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local) {
   return engine_->queue_pair_info(buffer, local);

@@ -76,13 +76,17 @@ Item BatchCore::take_remains(Item& item) {
 
 bool BatchCore::look(std::size_t index) {
   Outcome outcome;
+  RemoteBuffer remote;  // Of one that failed.
   {
     const base::MutexLock lock(mutex_);
     const Item& item = items_[index];
     if (item.final) return true;
     if (item.settled || !item.posted || !item.transfer.done()) return false;
     outcome = {.status = item.transfer.status(), .bytes = item.transfer.bytes()};
+    if (!outcome.status.ok()) remote = item.op.remote;
   }
+  if (const auto its = remote.valid() ? engine.lock() : nullptr)
+    outcome.status = its->with_ways(outcome.status, remote);
   settle(index, std::move(outcome));
   return true;
 }

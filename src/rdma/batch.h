@@ -48,6 +48,7 @@ struct Item {
   bool posted = false;     ///< `transfer` is one.
   unsigned waiters = 0;    ///< Threads that wait on `transfer`, which stays while there are any.
   bool cancelled = false;  ///< Asked for before it was posted.
+  Status busy = {};        ///< Which bound was full when it was to be posted the last time.
   bool settled = false;    ///< The outcome is known.
   bool final = false;      ///< And nothing is kept any more.
   Outcome outcome;

@@ -49,6 +49,11 @@ Result<std::shared_ptr<Engine>> Engine::open(Agent& agent, const BackendOptions&
   std::shared_ptr<Engine> made(new Engine(agent, options, std::move(queue), std::move(wake)));
   static std::byte scratch[sizeof(std::uint64_t)];
   HAWSER_TRY_ASSIGN(made->scratch_, made->local_memory(scratch, {}, true, {}));
+  // Who drives it says so: its peers take its silence for its death then, and do not wait out their operations' time.
+  if (options.thread && !agent.core()->identity.driven) {
+    agent.core()->say_driven(true);
+    made->said_driven_ = true;
+  }
   if (options.thread) made->thread_ = std::thread([its = made.get()] { its->run(); });
   return made;
 }
@@ -163,9 +168,9 @@ void Engine::start(const std::shared_ptr<BatchCore>& batch, std::size_t index, c
   }
   if (*bytes == 0) return start_empty(*batch, index, op);
   const Result<Found> found = find(op.remote);
-  if (!found) return fail(found.error());
+  if (!found) return fail(with_ways(found.error(), op.remote));
   Result<Plan> made = plan(*found, op.type, op.local, op.remote, *bytes);
-  if (!made) return fail(made.error());
+  if (!made) return fail(with_ways(made.error(), op.remote));
   // Over shared memory a small one is nearly always over within submit: no need to be told.
   bool is_near = *bytes <= kSmall && found->is_near && op.local.device().kind == DeviceKind::kHost;
   batch->with(index, [&](Item& item) {
@@ -181,7 +186,7 @@ void Engine::start_empty(BatchCore& batch, std::size_t index, const Op& op) {
   Status status;
   if (op.notify) {
     const Result<Found> found = find(op.remote);
-    status = found ? found->peer.notify(*op.notify) : found.error();
+    status = found ? found->peer.notify(*op.notify) : with_ways(found.error(), op.remote);
   }
   batch.settle(index, {.status = std::move(status)});
 }
@@ -242,23 +247,6 @@ Result<Found> Engine::meet(const BufferCore& core) {
   return Found{.engine = number_, .peer = std::move(peer), .whole = std::move(whole)};
 }
 
-bool Engine::is_near(const Found& found, const RemoteBuffer& buffer) {
-  constexpr std::size_t kKnownMax = 4096;
-  const base::Id128 who = found.peer.core()->incarnation;
-  {
-    const base::MutexLock lock(mutex_);
-    if (const auto known = near_.find(who); known != near_.end()) return known->second;
-  }
-  const Result<Plan> made = probe(found, buffer);
-  if (!made) return false;
-  const Result<agent::RouteCost> route = agent::route_cost(*made->core());
-  const bool near = route && level_of(route->backend) == TransportLevel::kMemory;
-  const base::MutexLock lock(mutex_);
-  if (near_.size() >= kKnownMax) near_.clear();
-  near_[who] = near;
-  return near;
-}
-
 Result<Plan> Engine::plan(const Found& found, OpType type, const LocalMemory& local, const RemoteBuffer& remote,
                           std::uint64_t bytes) {
   const LocalRange ours = local.core()->region.range(local.offset(), bytes);
@@ -271,13 +259,16 @@ Result<Plan> Engine::plan(const Found& found, OpType type, const LocalMemory& lo
 
 void Engine::post(const std::shared_ptr<BatchCore>& batch, std::size_t index, bool is_near) {
   Status failure;
+  RemoteBuffer remote;
   bool is_over = false;
   batch->with(index, [&](Item& item) {
+    remote = item.op.remote;
     const Duration left = batch->deadline - Clock::steady().now();
     if (item.cancelled) {
       failure = untouched(Code::kCancelled, "submit: cancelled before it was posted");
     } else if (left <= Duration::zero()) {
-      failure = untouched(Code::kTimedOut, "submit: there was no room until the timeout; nothing was posted");
+      failure = untouched(Code::kTimedOut, "submit: there was no room until the timeout; nothing was posted")
+                    .because(item.busy);
     } else {
       SubmitOptions options{.deadline = left, .queue = is_near ? nullptr : &queue_};
       options.cookie = batch->serial << kIndexBits | index;
@@ -286,6 +277,7 @@ void Engine::post(const std::shared_ptr<BatchCore>& batch, std::size_t index, bo
       item.posted = sent.has_value();
       if (sent) item.transfer = std::move(*sent);
       failure = sent.error();
+      if (failure.code() == Code::kBusy) item.busy = failure;
       is_over = item.posted && item.transfer.done();
     }
   });
@@ -300,7 +292,7 @@ void Engine::post(const std::shared_ptr<BatchCore>& batch, std::size_t index, bo
     const base::MutexLock lock(mutex_);
     waiting_.emplace_back(batch, index);
   } else if (!failure.ok()) {
-    batch->settle(index, {.status = std::move(failure)});
+    batch->settle(index, {.status = with_ways(failure, remote)});
   } else if (is_near) {
     const base::MutexLock lock(mutex_);
     watched_.emplace_back(batch, index);
@@ -372,52 +364,6 @@ void Engine::cancelled(BatchCore& batch) {
   // An atomic that was sent may be done or not.
   for (const std::size_t index : unsent) batch.settle(index, {.status = Status(Code::kCancelled, "atomic: cancelled")});
   wake_.signal();
-}
-
-Result<Plan> Engine::probe(const Found& found, const RemoteBuffer& buffer) {
-  const Rights rights = region_info(found.whole).rights;
-  const OpType type = allows(rights, Rights::kRead) ? OpType::kReadIntoLocal : OpType::kWriteFromLocal;
-  return plan(found, type, scratch_, RemoteBuffer(buffer.core(), 0, 1), 1);
-}
-
-Result<TransportInfo> Engine::transport_info(const RemoteBuffer& buffer) {
-  if (!buffer.valid()) return Status(Code::kInvalid, "transport_info: the buffer's handle is empty");
-  HAWSER_TRY_ASSIGN(const Found found, find(buffer));
-  if (is_own(*buffer.core())) return TransportInfo{.backend = "self", .level = TransportLevel::kMemory};
-  HAWSER_TRY_ASSIGN(const Plan made, probe(found, buffer));
-  HAWSER_TRY_ASSIGN(const agent::RouteCost route, agent::route_cost(*made.core()));
-  return TransportInfo{
-      .backend = route.backend, .level = level_of(route.backend), .queue_pairs = agent::queue_pairs_of(*made.core())};
-}
-
-Result<QueuePairInfo> Engine::queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local) {
-  if (!buffer.valid()) return Status(Code::kInvalid, "queue_pair_info: the buffer's handle is empty");
-  if (!agent_.has_backend("verbs")) {
-    return Status(Code::kUnsupported, "queue_pair_info: this agent has no verbs backend")
-        .with_advice("`hawser doctor` tells what it needs");
-  }
-  if (local.valid() && local.core()->engine != number_) {
-    return Status(Code::kInvalid, "queue_pair_info: the local memory is registered with another backend");
-  }
-  HAWSER_TRY_ASSIGN(const Found found, find(buffer));
-  if (is_own(*buffer.core())) {
-    return Status(Code::kUnsupported, "queue_pair_info: the buffer is this agent's own, which no queue pair leads to");
-  }
-  HAWSER_TRY_ASSIGN(const Plan made, probe(found, buffer));
-  const std::span<std::byte> bytes = local.bytes();
-  HAWSER_TRY_ASSIGN(
-      backend::QueuePairView view,
-      agent::queue_pair_of(*made.core(), {.local = bytes.data(), .remote = buffer.offset(), .size = bytes.size()}));
-  return QueuePairInfo{.state = std::move(view.state),
-                       .local_key = view.local_key,
-                       .remote_key = view.remote_key,
-                       .local_address = view.local_address,
-                       .remote_address = view.remote_address,
-                       .send_queue = view.send_queue,
-                       .send_queue_entries = view.send_queue_entries,
-                       .send_queue_stride = view.send_queue_stride,
-                       .doorbell_record = view.doorbell_record,
-                       .doorbell = view.doorbell};
 }
 
 }  // namespace rdma

@@ -89,14 +89,22 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner, bool writable,
                                    Device device);
   Result<std::shared_ptr<BatchCore>> submit(std::span<const Op> ops, Duration timeout);
+
+  // engine_routes.cc
   Result<TransportInfo> transport_info(const RemoteBuffer& buffer);
   Result<QueuePairInfo> queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local);
+  std::string explain(const RemoteBuffer& buffer, const LocalMemory& local);
+  /// Of an operation that ended for want of a way: with what is known of each way.
+  Status with_ways(const Status& why, const RemoteBuffer& buffer) const;
 
   // engine_owner.cc, engine_closing.cc
-  Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights);
+  Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, const Lending& lending);
   Result<LocalMemory> local_of(const RemoteBuffer& buffer) const;
   std::size_t buffer_count() const;
   Result<std::shared_ptr<BatchCore>> release(const RemoteBuffer& buffer, Duration timeout);
+
+  // engine_renewal.cc
+  Result<RemoteBuffer> renew(const RemoteBuffer& buffer, Duration timeout);
 
   /// While somebody waits for an operation, who moves the agent on meanwhile.
   void begin_wait() { waiters_.fetch_add(1, std::memory_order_relaxed); }
@@ -119,9 +127,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   struct Request {
     std::shared_ptr<BatchCore> batch;
     std::size_t index = 0;
+    RemoteBuffer buffer;                  ///< What it is about.
+    std::shared_ptr<std::string> handle;  ///< For an answer that is one.
     Peer peer;
     std::string bytes;
     bool sent = false;
+    Status refusal;  ///< Why it could not be sent the last time.
     bool is_release = false;
   };
   /// A released buffer with somebody inside. It stays when all who asked were told that it takes too long, for its
@@ -148,12 +159,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// The owner and its region, looked up once.
   Result<Found> find(const RemoteBuffer& buffer);
   Result<Found> meet(const BufferCore& core);
-  /// Whether bytes to this peer go through shared memory, by what was known when it was met.
-  bool is_near(const Found& found, const RemoteBuffer& buffer);
   Result<Plan> plan(const Found& found, OpType type, const LocalMemory& local, const RemoteBuffer& remote,
                     std::uint64_t bytes);
-  /// A plan of one byte, which nobody submits: what carries it carries all of the buffer.
-  Result<Plan> probe(const Found& found, const RemoteBuffer& buffer);
   void start(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op, bool is_late);
   void start_atomic(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op);
   void start_empty(BatchCore& batch, std::size_t index, const Op& op);
@@ -162,8 +169,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool post_waiting();
   bool look_at_watched();
 
+  // engine_routes.cc
+  std::vector<std::string> ways_to(const RemoteBuffer& buffer) const;
+  /// Whether bytes to this peer go through shared memory, by what was known when it was met.
+  bool is_near(const Found& found, const RemoteBuffer& buffer);
+  /// A plan of one byte, which nobody submits: what carries it carries all of the buffer.
+  Result<Plan> probe(const Found& found, const RemoteBuffer& buffer);
+
   // engine_requests.cc
-  void request(const std::shared_ptr<BatchCore>& batch, std::size_t index, Peer peer, Ask ask);
+  void request(const std::shared_ptr<BatchCore>& batch, std::size_t index, const RemoteBuffer& buffer, Peer peer,
+               Ask ask, std::shared_ptr<std::string> handle = {});
+  Status end_of(const Request& request, bool is_dead);
   bool send_requests();
   bool take_messages();
   void on_reply(const Peer& from, const Reply& reply);
@@ -173,6 +189,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // engine_owner.cc
   std::shared_ptr<Owned> owned_by(const base::Id128& token) const;
   Reply run_atomic(const Ask& ask) HAWSER_EXCLUDES(mutex_);
+
+  // engine_renewal.cc
+  Result<RemoteBuffer> named(const std::string& name) const HAWSER_EXCLUDES(mutex_);
+  Reply handle_of(const Ask& ask) const HAWSER_EXCLUDES(mutex_);
+  Result<RemoteBuffer> ask_for_handle(const RemoteBuffer& buffer, Instant until);
 
   // engine_closing.cc
   using Batches = std::unordered_map<std::uint64_t, std::shared_ptr<BatchCore>>;
@@ -193,6 +214,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   CompletionQueue queue_;
   base::EventFd wake_;
   std::atomic<bool> stop_{false};
+  bool said_driven_ = false;  ///< The agent says so because of this engine.
   std::atomic<unsigned> waiters_{0};
   LocalMemory scratch_;  ///< For plans that are only asked about.
 
@@ -220,6 +242,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::unordered_map<base::Id128, bool> near_ HAWSER_GUARDED_BY(mutex_);  ///< By the peer's incarnation.
   std::map<std::uint64_t, std::shared_ptr<Owned>> owned_ HAWSER_GUARDED_BY(mutex_);
   std::unordered_map<base::Id128, std::shared_ptr<Owned>> by_token_ HAWSER_GUARDED_BY(mutex_);
+  std::map<std::string, base::Id128, std::less<>> by_name_ HAWSER_GUARDED_BY(mutex_);  ///< Tokens of those of `owned_`.
   std::thread thread_;
 };
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
+#include "agent/core.h"
 #include "rdma/engine.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -74,10 +76,10 @@ Result<std::shared_ptr<BatchCore>> Engine::release(const RemoteBuffer& buffer, D
   }
   const Result<Found> found = find(buffer);
   if (!found) {
-    batch->settle(0, {.status = found.error()});
+    batch->settle(0, {.status = with_ways(found.error(), buffer)});
     return batch;
   }
-  request(batch, 0, found->peer, {.kind = AskKind::kRelease, .token = buffer.core()->token});
+  request(batch, 0, buffer, found->peer, {.kind = AskKind::kRelease, .token = buffer.core()->token});
   return batch;
 }
 
@@ -90,6 +92,7 @@ void Engine::close(const base::Id128& token, Ack ack) {
       owned = std::move(found->second);
       by_token_.erase(found);
       owned_.erase(owned->handle.id());
+      if (const std::string& name = owned->handle.core()->name; !name.empty()) by_name_.erase(name);
       closings_[token].owned = owned;
     }
     // From here until nobody is inside, all who ask find it: to be told that it is gone they would take for an end.
@@ -167,6 +170,7 @@ void Engine::stop() {
     owned_.clear();
     closings_.clear();
     by_token_.clear();
+    by_name_.clear();
     replies_.clear();
   }
   const Instant until = Clock::steady().now() + kPatience;
@@ -176,6 +180,7 @@ void Engine::stop() {
   batches.clear();
   buffers.clear();
   end_parting(until);
+  if (std::exchange(said_driven_, false) && !agent_.core()->is_closed()) agent_.core()->say_driven(false);
 }
 
 // All are told to end before any is waited for, so that many that are held take no longer than one.

@@ -23,6 +23,16 @@ bool same_memory(const LocalMemory& a, const LocalMemory& b) {
   return a.bytes().data() == b.bytes().data() && a.size() == b.size();
 }
 
+bool is_lent_so(const Owned& owned, const LocalMemory& memory, const Lending& lending) {
+  return same_memory(owned.memory, memory) && owned.rights == lending.rights &&
+         owned.handle.core()->name == lending.name;
+}
+
+Status name_taken(const std::string& what, const std::string& name) {
+  return Status(Code::kInvalid, what + ": another buffer is lent under the name '" + name + "'")
+      .with_advice("release it before, or take another name");
+}
+
 bool holds(const MemoryCore& core, std::span<const std::byte> bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
   const auto its_begin = reinterpret_cast<std::uintptr_t>(core.bytes.data());
@@ -84,21 +94,27 @@ Result<LocalMemory> Engine::local_memory(std::span<std::byte> bytes, std::shared
   return LocalMemory(std::move(core), 0, bytes.size());
 }
 
-Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights) {
+Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory& memory, const Lending& lending) {
   const std::string what = "request_buffer: buffer " + std::to_string(id);
+  const Rights rights = lending.rights;
   if (!memory.valid() || memory.size() == 0) {
     return Status(Code::kInvalid, what + " has no memory").with_advice("give at least one byte");
   }
   if (!memory.writable() && allows(rights, Rights::kWrite)) {
     return Status(Code::kDenied, what + " is read-only memory").with_advice("ask for Rights::kRead");
   }
+  if (lending.name.size() > kBufferNameMax) {
+    return Status(Code::kInvalid, what + " has a name of " + std::to_string(lending.name.size()) + " bytes")
+        .with_advice("at most 255 are allowed");
+  }
   {
     const base::MutexLock lock(mutex_);
     if (const auto known = owned_.find(id); known != owned_.end()) {
-      if (same_memory(known->second->memory, memory) && known->second->rights == rights) return known->second->handle;
-      return Status(Code::kInvalid, what + " is there already, with other memory or rights")
+      if (is_lent_so(*known->second, memory, lending)) return known->second->handle;
+      return Status(Code::kInvalid, what + " is there already, with other memory, rights or name")
           .with_advice("release it before, or take another id");
     }
+    if (by_name_.contains(lending.name)) return name_taken(what, lending.name);
     if (owned_.size() + closings_.size() >= options_.buffers_max) {
       return Status(Code::kBusy, what + ": buffers_max = " + std::to_string(options_.buffers_max) +
                                      " are given out, or released with somebody inside")
@@ -109,6 +125,7 @@ Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory&
   core->id = id;
   core->token = base::random_id128();
   core->whole = memory.size();
+  core->name = lending.name;
   core->owner = agent_.name();
   core->incarnation = incarnation_;
   auto owned = std::make_shared<Owned>();
@@ -124,11 +141,15 @@ Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory&
   const base::Id128 token = core->token;
   owned->handle = RemoteBuffer(std::move(core), 0, memory.size());
   const base::MutexLock lock(mutex_);
+  const bool has_name = !owned->handle.core()->name.empty();
+  if (has_name && !owned_.contains(id) && by_name_.contains(lending.name)) return name_taken(what, lending.name);
   const auto [place, is_new] = owned_.emplace(id, owned);
   if (is_new) by_token_.emplace(token, owned);
+  if (is_new && has_name) by_name_.emplace(lending.name, token);
   // Two callers may ask at once for one id; the first gets in.
-  if (!is_new && !same_memory(place->second->memory, memory)) {
-    return Status(Code::kInvalid, what + " is there already, with other memory").with_advice("take another id");
+  if (!is_new && !is_lent_so(*place->second, memory, lending)) {
+    return Status(Code::kInvalid, what + " is there already, with other memory, rights or name")
+        .with_advice("take another id");
   }
   return place->second->handle;
 }

@@ -1,6 +1,6 @@
 // Requests from holders of buffers to their owners, and what comes back.
 
-#include "agent/plan.h"
+#include "agent/core.h"
 #include "rdma/engine.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -33,11 +33,12 @@ void Engine::start_atomic(const std::shared_ptr<BatchCore>& batch, std::size_t i
     return batch->settle(index, {.status = done.status, .bytes = sizeof(std::uint64_t), .previous = done.value});
   }
   const Result<Found> found = find(op.remote);
-  if (!found) return batch->settle(index, {.status = found.error()});
-  request(batch, index, found->peer, ask);
+  if (!found) return batch->settle(index, {.status = with_ways(found.error(), op.remote)});
+  request(batch, index, op.remote, found->peer, ask);
 }
 
-void Engine::request(const std::shared_ptr<BatchCore>& batch, std::size_t index, Peer peer, Ask ask) {
+void Engine::request(const std::shared_ptr<BatchCore>& batch, std::size_t index, const RemoteBuffer& buffer, Peer peer,
+                     Ask ask, std::shared_ptr<std::string> handle) {
   bool is_full = false;
   {
     const base::MutexLock lock(mutex_);
@@ -46,6 +47,8 @@ void Engine::request(const std::shared_ptr<BatchCore>& batch, std::size_t index,
       ask.number = ++next_request_;
       requests_.emplace(ask.number, Request{.batch = batch,
                                             .index = index,
+                                            .buffer = buffer,
+                                            .handle = std::move(handle),
                                             .peer = std::move(peer),
                                             .bytes = encode(ask),
                                             .sent = false,
@@ -60,6 +63,18 @@ void Engine::request(const std::shared_ptr<BatchCore>& batch, std::size_t index,
                                                           " requests to owners are under way")
                                       .with_buffer(BufferState::kUntouched)
                                       .with_advice("wait for some to end")});
+}
+
+/// Of a request that got no answer: what is known of it.
+Status Engine::end_of(const Request& request, bool is_dead) {
+  if (is_dead) {
+    const Status why = agent_.core()->down_status(*request.peer.core());
+    return Status(Code::kDisconnected, "the buffer's owner is gone").with_peer(request.peer.name()).because(why);
+  }
+  const std::string_view what = request.sent ? "the buffer's owner was asked and did not answer in time"
+                                             : "the buffer's owner took no request in time";
+  Status end = Status(Code::kTimedOut, std::string(what)).with_peer(request.peer.name());
+  return request.refusal.ok() ? end : end.because(request.refusal);
 }
 
 bool Engine::send_requests() {
@@ -78,13 +93,13 @@ bool Engine::send_requests() {
         if (!request.sent) unsent.push_back({.number = number, .request = request, .end = {}});
         continue;
       }
-      const Status end = is_dead ? Status(Code::kDisconnected, "the buffer's owner is gone")
-                                 : Status(Code::kTimedOut, "the buffer's owner did not answer in time");
-      over.push_back({.number = number, .request = request, .end = end.with_peer(request.peer.name())});
+      over.push_back({.number = number, .request = request, .end = end_of(request, is_dead)});
     }
     for (const Next& each : over) requests_.erase(each.number);
   }
-  for (const Next& each : over) each.request.batch->settle(each.request.index, {.status = each.end});
+  for (const Next& each : over) {
+    each.request.batch->settle(each.request.index, {.status = with_ways(each.end, each.request.buffer)});
+  }
   for (const Next& each : unsent) {
     {
       const base::MutexLock lock(mutex_);
@@ -92,9 +107,13 @@ bool Engine::send_requests() {
       if (still == requests_.end() || still->second.sent) continue;
       still->second.sent = true;  // Two threads may be here; one of them sends.
     }
-    if (each.request.peer.send(options_.channel, as_bytes(each.request.bytes)).ok()) continue;
+    Status refusal = each.request.peer.send(options_.channel, as_bytes(each.request.bytes));
+    if (refusal.ok()) continue;
     const base::MutexLock lock(mutex_);  // Its inbox is full or it is gone: seen in the next round.
-    if (const auto still = requests_.find(each.number); still != requests_.end()) still->second.sent = false;
+    const auto still = requests_.find(each.number);
+    if (still == requests_.end()) continue;
+    still->second.sent = false;
+    still->second.refusal = std::move(refusal);
   }
   return !over.empty();
 }
@@ -107,7 +126,9 @@ bool Engine::take_messages() {
     const Parsed parsed = parse(message->bytes);
     if (parsed.reply) on_reply(message->peer, *parsed.reply);
     if (!parsed.ask) continue;  // Bytes that are none of ours are dropped.
-    if (parsed.ask->kind == AskKind::kRelease) {
+    if (parsed.ask->kind == AskKind::kHandle) {
+      reply(message->peer, handle_of(*parsed.ask));
+    } else if (parsed.ask->kind == AskKind::kRelease) {
       close(parsed.ask->token, {.batch = {},
                                 .peer = message->peer,
                                 .number = parsed.ask->number,
@@ -128,7 +149,8 @@ void Engine::on_reply(const Peer& from, const Reply& answer) {
     asked = std::move(found->second);
     requests_.erase(found);
   }
-  const bool moved = answer.status.ok() && !asked.is_release;
+  if (asked.handle) *asked.handle = answer.handle;
+  const bool moved = answer.status.ok() && !asked.is_release && !asked.handle;
   asked.batch->settle(asked.index, {.status = answer.status.ok() ? Status() : answer.status.with_peer(from.name()),
                                     .bytes = moved ? sizeof(std::uint64_t) : 0,
                                     .previous = answer.value});

@@ -8,6 +8,7 @@ namespace rdma {
 namespace {
 
 constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kNamedVersion = 2;
 
 Status bad_handle(const std::string& what) {
   return Status(Code::kCorrupt, "RemoteBuffer::decode: " + what)
@@ -28,6 +29,7 @@ Incarnation incarnation_of(const base::Id128& id) {
 std::string region_name_of(const base::Id128& token) { return "rdma/" + base::to_hex(token); }
 
 std::uint64_t RemoteBuffer::id() const { return core_ ? core_->id : 0; }
+std::string_view RemoteBuffer::name() const { return core_ ? std::string_view(core_->name) : std::string_view(); }
 std::string_view RemoteBuffer::owner() const { return core_ ? std::string_view(core_->owner) : std::string_view(); }
 Incarnation RemoteBuffer::owner_incarnation() const { return core_ ? core_->incarnation : Incarnation{}; }
 
@@ -55,22 +57,24 @@ std::string RemoteBuffer::encode() const {
   if (!core_) return bytes;
   base::ByteWriter out(&bytes);
   out.u32(kHandleMagic);
-  out.u8(kVersion);
+  out.u8(core_->name.empty() ? kVersion : kNamedVersion);
   out.u64(core_->id);
   out.id(core_->token);
   out.varint(offset_);
   out.varint(size_);
   out.varint(core_->whole);
   out.string(core_->card);
+  if (!core_->name.empty()) out.string(core_->name);
   return bytes;
 }
 
 Result<RemoteBuffer> RemoteBuffer::decode(std::span<const std::byte> bytes) {
   base::ByteReader in(bytes);
   if (in.u32() != kHandleMagic || !in.ok()) return bad_handle("these are not the bytes of a handle");
-  if (const std::uint8_t version = in.u8(); in.ok() && version != kVersion) {
+  const std::uint8_t version = in.u8();
+  if (in.ok() && version != kVersion && version != kNamedVersion) {
     return Status(Code::kUnsupported, "RemoteBuffer::decode: a handle of version " + std::to_string(version) +
-                                          "; this library knows version 1")
+                                          "; this library knows versions 1 and 2")
         .with_advice("use libraries of one release at both sides");
   }
   auto core = std::make_shared<BufferCore>();
@@ -80,6 +84,7 @@ Result<RemoteBuffer> RemoteBuffer::decode(std::span<const std::byte> bytes) {
   const std::uint64_t size = in.varint();
   core->whole = in.varint();
   core->card = in.string(kHandleCardMax);
+  if (version == kNamedVersion) core->name = in.string(kBufferNameMax);
   if (!in.finished()) return bad_handle("a handle of " + std::to_string(bytes.size()) + " bytes, cut or with a tail");
   if (offset > core->whole || size > core->whole - offset) return bad_handle("its part leaves the buffer");
   const Result<wire::CardSummary> card = wire::check_card(base::as_bytes(core->card));

@@ -6,7 +6,8 @@
 // each backend says of it) behind a short head. Backends that a reader does not know are passed over with the card's.
 //
 // Grammar (little-endian; varint is LEB128, string has a varint length before it):
-//   handle = magic:u32 "HWRB", version:u8 1, id:u64, token:id128, offset:varint, size:varint, whole:varint, card:string
+//   handle = magic:u32 "HWRB", version:u8, id:u64, token:id128, offset:varint, size:varint, whole:varint, card:string,
+//            [version 2, of a buffer that has a name: name:string]
 //
 // Thread rule: immutable but for `found`, which its mutex guards.
 
@@ -26,6 +27,8 @@ namespace rdma {
 
 inline constexpr std::uint32_t kHandleMagic = 0x42525748;  // "HWRB"
 inline constexpr std::size_t kHandleCardMax = 64 * 1024;
+inline constexpr std::size_t kBufferNameMax = 255;
+inline constexpr std::size_t kHandleMax = kHandleCardMax + 1024;
 
 /// The owner and its region, as an agent of this process knows them.
 struct Found {
@@ -40,6 +43,7 @@ struct BufferCore {
   base::Id128 token;  ///< Names the buffer for ever; whoever shows it may release it.
   std::uint64_t whole = 0;
   std::string card;
+  std::string name = {};  ///< By which its owner lends it, and its owner's next incarnation again; or empty.
   std::string owner;
   Incarnation incarnation;
 

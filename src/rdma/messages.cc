@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/shown.h"
+#include "rdma/handle.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace rdma {
@@ -20,6 +21,7 @@ std::optional<Ask> parse_ask(AskKind kind, std::uint64_t number, base::ByteReade
     ask.value = in.u64();
     ask.expected = in.u64();
   }
+  if (kind == AskKind::kHandle) ask.name = in.string(kBufferNameMax);
   return in.finished() ? std::optional(ask) : std::nullopt;
 }
 
@@ -33,6 +35,11 @@ std::optional<Reply> parse_reply(std::uint64_t number, base::ByteReader in) {
     reply.status =
         Status(static_cast<Code>(code), base::shown(text, kTextMax)).with_advice(base::shown(advice, kTextMax));
   return reply;
+}
+
+std::optional<Reply> parse_handle(std::uint64_t number, base::ByteReader in) {
+  Reply reply{.number = number, .status = {}, .value = 0, .handle = std::string(in.string(kHandleMax))};
+  return in.finished() ? std::optional(std::move(reply)) : std::nullopt;
 }
 
 }  // namespace
@@ -49,6 +56,7 @@ std::string encode(const Ask& ask) {
     out.u64(ask.value);
     out.u64(ask.expected);
   }
+  if (ask.kind == AskKind::kHandle) out.string(ask.name);
   return bytes;
 }
 
@@ -56,8 +64,13 @@ std::string encode(const Reply& reply) {
   std::string bytes;
   base::ByteWriter out(&bytes);
   out.u8(kMessageVersion);
-  out.u8(static_cast<std::uint8_t>(AskKind::kReply));
+  const bool is_handle = reply.status.ok() && !reply.handle.empty();
+  out.u8(static_cast<std::uint8_t>(is_handle ? AskKind::kHandleReply : AskKind::kReply));
   out.u64(reply.number);
+  if (is_handle) {
+    out.string(reply.handle);
+    return bytes;
+  }
   out.u8(static_cast<std::uint8_t>(reply.status.code()));
   out.u64(reply.value);
   out.string(reply.status.message().substr(0, kTextMax));
@@ -72,7 +85,8 @@ Parsed parse(std::string_view bytes) {
   const std::uint64_t number = in.u64();
   if (!in.ok() || version != kMessageVersion) return {};
   if (kind == AskKind::kReply) return {.ask = {}, .reply = parse_reply(number, in)};
-  if (kind != AskKind::kRelease && !is_atomic(kind)) return {};
+  if (kind == AskKind::kHandleReply) return {.ask = {}, .reply = parse_handle(number, in)};
+  if (kind != AskKind::kRelease && kind != AskKind::kHandle && !is_atomic(kind)) return {};
   return {.ask = parse_ask(kind, number, in), .reply = {}};
 }
 

@@ -75,6 +75,11 @@ class Links : public testing::Test {
   void TearDown() override {
     if (IsSkipped()) return;
     static_cast<void>(std::system("ip link set veth0 up"));
+    for (const char* end : {"veth0", "veth1"}) {
+      const std::string name(end);
+      static_cast<void>(std::system(("ip link set " + name + " mtu 9000").c_str()));
+      static_cast<void>(std::system(("tc qdisc del dev " + name + " ingress 2>/dev/null").c_str()));
+    }
   }
   Agent open(const std::string& name, const std::string& device, bool falls_back) {
     AgentOptions options;
@@ -138,6 +143,17 @@ class Links : public testing::Test {
     }
     EXPECT_TRUE(has_come()) << "nothing arrives";
     return sent;
+  }
+  QueuePairCounters queue_pair() {
+    for (const PathCounters& path : a_.counters().paths) {
+      if (path.backend == "verbs" && !path.queue_pairs.empty()) return path.queue_pairs.front();
+    }
+    return {};
+  }
+  /// What reaches this end of the cable and fits the filter is dropped without a word.
+  static void drop_at(const std::string& end, const std::string& filter) {
+    static_cast<void>(std::system(("tc qdisc add dev " + end + " ingress 2>/dev/null").c_str()));
+    run("tc filter add dev " + end + " parent ffff: " + filter + " action drop");
   }
   std::uint64_t bytes_over(const std::string& backend) {
     std::uint64_t bytes = 0;
@@ -225,6 +241,37 @@ TEST_F(Links, LossAndDelayOnTheCableCostTimeOnly) {
   const Status status = write(std::byte{2}, 60s);
   run("tc qdisc del dev veth0 root");
   EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+TEST_F(Links, AnMtuThatShrinksLeavesRdmaInUse) {
+  start(false);
+  must(write(std::byte{1}));
+  EXPECT_EQ(queue_pair().mtu_bytes, 4096u);
+  for (const char* end : {"veth0", "veth1"}) run(std::string("ip link set ") + end + " mtu 1500");
+  const Status status = write(std::byte{2}, 60s);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(queue_pair().mtu_bytes, 1024u);
+}
+
+TEST_F(Links, ASwitchThatDropsLargePacketsLeavesRdmaInUse) {
+  start(false);
+  must(write(std::byte{1}));
+  // 2,048 bytes and more, by two bits of the length.
+  drop_at("veth1", "protocol ip u32 match u16 0x0800 0x0800 at 2");
+  drop_at("veth1", "protocol ip u32 match u16 0x1000 0x1000 at 2");
+  const Status status = write(std::byte{2}, 60s);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(queue_pair().mtu_bytes, 1024u);
+}
+
+TEST_F(Links, WhenTheBestAddressDoesNotCarryTheNextOneIsTried) {
+  for (const char* end : {"veth0", "veth1"}) {
+    drop_at(end, "protocol ip u32 match ip protocol 17 0xff match ip dport 4791 0xffff");
+  }
+  start(false);
+  const Status status = write(std::byte{1}, 30s);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(queue_pair().gid.substr(0, 4), "fe80") << queue_pair().gid;
 }
 
 TEST_F(Links, ClosingLeavesNoObjectInTheKernel) {

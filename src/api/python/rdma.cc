@@ -7,19 +7,25 @@
 
 #include <utility>
 
+#include "api/python/let_go.h"
 #include "api/python/objects.h"
 
 namespace hawser::api::python {
 namespace {
 
-/// Keeps an object of Python's alive for C++, which lets go of it on whatever thread. Once the interpreter is leaving,
-/// nothing is let go any more.
+/// Keeps an object of Python's alive for C++, which lets go of it on whatever thread, without waiting. Once the
+/// interpreter is leaving, nothing is let go any more.
 std::shared_ptr<const void> keeper_of(nb::handle object) {
   object.inc_ref();
-  return {static_cast<const void*>(object.ptr()), [](const void* kept) {
-            const Inside inside;
-            if (inside.granted()) Py_DECREF(static_cast<PyObject*>(const_cast<void*>(kept)));
-          }};
+  return {static_cast<const void*>(object.ptr()),
+          [](const void* kept) { LetGo::later(static_cast<PyObject*>(const_cast<void*>(kept))); }};
+}
+
+/// The end of a call that may have let go of something.
+template <typename Value>
+Value let_go_and(Value value) {
+  LetGo::now();
+  return value;
 }
 
 struct RdmaMemoryHandle {
@@ -32,6 +38,7 @@ struct RdmaMemoryHandle {
       memory = rdma::LocalMemory();
       return 0;
     });
+    LetGo::now();
   }
   rdma::LocalMemory memory;
 };
@@ -47,6 +54,7 @@ struct RdmaHandle {
       backend.reset();
       return 0;
     });
+    LetGo::now();
   }
   AgentRef agent;
   std::optional<rdma::Backend> backend;
@@ -112,6 +120,7 @@ rdma::Batch submit(RdmaHandle& self, const nb::list& ops, nb::handle timeout) {
     all.clear();  // What is over is let go without the lock held twice.
     return one;
   });
+  LetGo::now();
   return take(std::move(made));
 }
 
@@ -124,14 +133,14 @@ rdma::Batch release(RdmaHandle& self, const rdma::RemoteBuffer& buffer, nb::hand
 
 /// False: the time is over.
 bool wait(const rdma::Batch& self, nb::handle timeout) {
-  if (self.done()) return true;
+  if (self.done()) return let_go_and(true);
   const std::optional<bool> over =
       wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
         (void)self.wait(slice);
         return self.done();
       });
   if (!over) throw nb::python_error();
-  return *over;
+  return let_go_and(*over);
 }
 
 nb::list outcomes(const rdma::Batch& self) {
@@ -148,6 +157,26 @@ nb::tuple transport_of(RdmaHandle& self, const rdma::RemoteBuffer& buffer) {
   return nb::make_tuple(text_of(info.backend), text_of(rdma::to_string(info.level)));
 }
 
+nb::object explain(RdmaHandle& self, const rdma::RemoteBuffer& buffer, const RdmaMemoryHandle* memory) {
+  rdma::Backend& backend = backend_of(self);
+  const rdma::LocalMemory local = memory == nullptr ? rdma::LocalMemory() : memory->memory;
+  return text_of(outside([&] { return backend.explain(buffer, local); }));
+}
+
+rdma::RemoteBuffer request_buffer(RdmaHandle& self, std::uint64_t id, const RdmaMemoryHandle& memory,
+                                  const std::string& rights, const std::string& name) {
+  rdma::Backend& backend = backend_of(self);
+  const rdma::Lending lending{.rights = rights_of(rights), .name = name};
+  return take(outside([&] { return backend.request_buffer(id, memory.memory, lending); }));
+}
+
+rdma::RemoteBuffer renew(RdmaHandle& self, const rdma::RemoteBuffer& buffer, nb::handle timeout) {
+  rdma::Backend& backend = backend_of(self);
+  constexpr Duration kPatience = std::chrono::seconds(60);
+  const Duration patience = duration_of(timeout, "timeout", kPatience);
+  return take(outside([&] { return backend.renew(buffer, patience); }));
+}
+
 void bind_handles(nb::module_& module) {
   nb::class_<RdmaMemoryHandle>(module, "RdmaMemory", "Registered memory of this process, for operations.")
       .def_prop_ro("size", [](const RdmaMemoryHandle& self) { return self.memory.size(); })
@@ -158,6 +187,7 @@ void bind_handles(nb::module_& module) {
       .def_prop_ro("offset", [](const rdma::RemoteBuffer& self) { return self.offset(); })
       .def_prop_ro("size", [](const rdma::RemoteBuffer& self) { return self.size(); })
       .def_prop_ro("owner", [](const rdma::RemoteBuffer& self) { return text_of(self.owner()); })
+      .def_prop_ro("name", [](const rdma::RemoteBuffer& self) { return text_of(self.name()); })
       .def_prop_ro("incarnation",
                    [](const rdma::RemoteBuffer& self) { return text_of(to_string(self.owner_incarnation())); })
       .def_prop_ro("contexts",
@@ -185,7 +215,7 @@ void bind_handles(nb::module_& module) {
   nb::class_<rdma::Bell>(module, "RdmaBell", "Where ended batches are told, for an event loop.")
       .def(nb::new_([] { return take(rdma::Bell::open()); }))
       .def_prop_ro("fd", [](const rdma::Bell& self) { return self.fd(); })
-      .def("take", [](rdma::Bell& self) { return self.take(); });
+      .def("take", [](rdma::Bell& self) { return let_go_and(self.take()); });
 }
 
 }  // namespace
@@ -203,8 +233,8 @@ void bind_rdma(nb::module_& module) {
       },
       nb::arg("memory"), "Where a contiguous buffer's bytes are.");
   nb::class_<rdma::Batch>(module, "RdmaBatch", "Operations under way. Dropping it leaves them running.")
-      .def_prop_ro("done", [](const rdma::Batch& self) { return self.done(); })
-      .def_prop_ro("error", [](const rdma::Batch& self) { return error_object(self.status()); })
+      .def_prop_ro("done", [](const rdma::Batch& self) { return let_go_and(self.done()); })
+      .def_prop_ro("error", [](const rdma::Batch& self) { return let_go_and(error_object(self.status())); })
       .def_prop_ro("outcomes", &outcomes, "(error or None, bytes, what an atomic found) of each.")
       .def("wait", &wait, nb::arg("timeout") = nb::none())
       .def("cancel",
@@ -216,21 +246,19 @@ void bind_rdma(nb::module_& module) {
            })
       .def(
           "tell",
-          [](const rdma::Batch& self, const rdma::Bell& bell, std::uint64_t cookie) { return self.tell(bell, cookie); },
+          [](const rdma::Batch& self, const rdma::Bell& bell, std::uint64_t cookie) {
+            return let_go_and(self.tell(bell, cookie));
+          },
           nb::arg("bell"), nb::arg("cookie"));
 
   nb::class_<RdmaHandle>(module, "RdmaBackend", "Remote buffers of one agent.")
       .def(nb::new_(&open), nb::arg("agent"))
       .def("memory_at", &memory_at, nb::arg("address"), nb::arg("size"), nb::arg("owner").none(), nb::arg("writable"),
            nb::arg("gpu") = nb::none())
-      .def(
-          "request_buffer",
-          [](RdmaHandle& self, std::uint64_t id, const RdmaMemoryHandle& memory, const std::string& rights) {
-            rdma::Backend& backend = backend_of(self);
-            const Rights wanted = rights_of(rights);
-            return take(outside([&] { return backend.request_buffer(id, memory.memory, wanted); }));
-          },
-          nb::arg("id"), nb::arg("memory"), nb::arg("rights") = "read_write")
+      .def("request_buffer", &request_buffer, nb::arg("id"), nb::arg("memory"), nb::arg("rights") = "read_write",
+           nb::arg("name") = "")
+      .def("renew", &renew, nb::arg("buffer"), nb::arg("timeout") = nb::none())
+      .def("explain", &explain, nb::arg("buffer"), nb::arg("memory").none() = nb::none())
       .def(
           "is_local",
           [](RdmaHandle& self, const rdma::RemoteBuffer& buffer) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include <hawser/memory.h>
 #include <hawser/status.h>
@@ -40,11 +41,11 @@ class ShmBinding final : public Binding {
   std::byte* base = nullptr;  ///< kMapped: where the region begins here.
   std::uint64_t size = 0;     ///< Bytes of the region.
   const Atomics::GateWord* gate = nullptr;
-  std::uint64_t address = 0;  ///< Where it begins there: kForeign, and for the ends.
-  std::uint64_t head = 0;     ///< kMapped: bytes at the beginning that are not in the mapping,
-  std::uint64_t tail = 0;     ///< and at the end. What is mapped in their place nobody reads.
-  Mapping mapping;
-  mutable FirstTouch first_touch;  ///< kMapped.
+  std::uint64_t address = 0;         ///< Where it begins there: kForeign, and for the ends.
+  std::uint64_t head = 0;            ///< kMapped: bytes at the beginning that are not in the mapping,
+  std::uint64_t tail = 0;            ///< and at the end. What is mapped in their place nobody reads.
+  std::shared_ptr<Mapping> mapping;  ///< kMapped: of the file that it lies in, shared with others that do.
+  mutable FirstTouch first_touch;    ///< kMapped.
   base::Id128 key;
   std::uint32_t request = 0;
   Status status;  ///< kFailed: why.

@@ -23,6 +23,7 @@
 #include "backend/shm/binding.h"
 #include "backend/shm/control.h"
 #include "backend/shm/cross_memory.h"
+#include "backend/shm/file_maps.h"
 #include "backend/shm/fork_list.h"
 #include "backend/shm/gate.h"
 #include "backend/shm/link.h"
@@ -217,6 +218,7 @@ class ShmPath final : public Path {
   Watch door_watch_{Watch::Kind::kDoor, this};
 
   // Regions.
+  FileMaps files_;
   std::unordered_map<std::uint64_t, std::unique_ptr<ShmBinding>> bindings_;  ///< By pin_value(index, generation).
   std::deque<std::uint64_t> to_ask_;
   std::unordered_map<std::uint32_t, std::uint64_t> asked_;  ///< Request to binding.

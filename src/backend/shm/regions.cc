@@ -42,7 +42,7 @@ Result<Binding*> ShmPath::bind(const RemoteRegionRef& region) {
 void ShmPath::unbind(std::uint32_t index, std::uint32_t generation) {
   const auto found = bindings_.find(pin_value(index, generation));
   if (found == bindings_.end()) return;
-  port_.unmap_later(std::move(found->second->mapping));
+  port_.unmap_later(FileMaps::let_go(std::move(found->second->mapping)));
   bindings_.erase(found);
 }
 
@@ -111,9 +111,9 @@ Status ShmPath::adopt_memory(ShmBinding& binding, Packet& packet, const Bound& m
     return Status(Code::kCorrupt, "the peer's region is larger than its memory");
   }
   const bool writes = allows(message.rights, Rights::kWrite);
-  HAWSER_TRY_ASSIGN(binding.mapping, Mapping::map(packet.fds[0].get(), file_size,
-                                                  writes ? Mapping::Access::kReadWrite : Mapping::Access::kRead));
-  binding.base = binding.mapping.base() + message.place;
+  HAWSER_TRY_ASSIGN(binding.mapping, files_.map(packet.fds[0].get(), file_size,
+                                                writes ? Mapping::Access::kReadWrite : Mapping::Access::kRead));
+  binding.base = binding.mapping->base() + message.place;
   binding.first_touch = FirstTouch(binding.base, message.size);
   binding.state = ShmBinding::State::kMapped;
   return {};

@@ -305,7 +305,7 @@ void ShmPath::end(Status why) {
 bool ShmPath::release() {
   end(Status(Code::kDisconnected, "released by this agent"));
   stage_ = step(stage_, StageEvent::kReleased).next;
-  for (auto& [key, binding] : bindings_) port_.unmap_later(std::move(binding->mapping));
+  for (auto& [key, binding] : bindings_) port_.unmap_later(FileMaps::let_go(std::move(binding->mapping)));
   bindings_.clear();
   return !is_peer_quiet_ && socket_;
 }

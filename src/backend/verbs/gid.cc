@@ -163,6 +163,15 @@ bool same_subnet(const Gid& a, const Gid& b) {
   return equal_bits(a.bytes, b.bytes, 0, std::min(128u, longer == 0 ? kIpv6Prefix : longer));
 }
 
+std::vector<Gid> gids_towards(std::span<const Gid> gids, const std::string& own_netdev, std::span<const Gid> peer) {
+  std::vector<Gid> ways;
+  for (GidScore& score : score_gids(gids, own_netdev, peer)) {
+    const bool fits = score.usable && any_of(peer, [&](const Gid& other) { return other.type == score.gid.type; });
+    if (fits || ways.empty()) ways.push_back(std::move(score.gid));
+  }
+  return ways;
+}
+
 std::vector<GidScore> score_gids(std::span<const Gid> gids, const std::string& own_netdev, std::span<const Gid> peer) {
   std::vector<GidScore> table;
   table.reserve(gids.size());

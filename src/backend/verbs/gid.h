@@ -61,4 +61,8 @@ struct GidScore {
 std::vector<GidScore> score_gids(std::span<const Gid> gids, const std::string& own_netdev,
                                  std::span<const Gid> peer = {});
 
+/// Those that may lead to a peer with these, best first: of a version that the peer has, where there is one. Empty only
+/// where `gids` is.
+std::vector<Gid> gids_towards(std::span<const Gid> gids, const std::string& own_netdev, std::span<const Gid> peer);
+
 }  // namespace hawser::backend::verbs

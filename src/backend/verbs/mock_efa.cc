@@ -64,7 +64,7 @@ ibv_ah_attr MockFabric::address_used(std::uint32_t number) const { return qps_.a
 void MockFabric::set_qkey(std::uint32_t number, std::uint32_t qkey) { qps_.at(number)->attr.qkey = qkey; }
 
 MockFabric::Way MockFabric::way_of(const MockQp& qp, const Held& held) const {
-  if (held.qkey == 0) return linked(qp) ? Way::kOpen : Way::kLost;
+  if (held.qkey == 0) return linked(qp) && !is_too_large(qp, held) ? Way::kOpen : Way::kLost;
   const auto peer = qps_.find(held.to);
   if (peer == qps_.end() || is_down(qp) || is_down(*peer->second)) return Way::kLost;
   const MockDevice &here = device(qp.device), &there = device(peer->second->device);

@@ -156,8 +156,21 @@ bool MockFabric::is_addressed(const MockQp& qp, const MockQp& peer) const {
   const ibv_ah_attr& to = qp.attr.ah_attr;
   if (!to.is_global) return to.dlid == there.port(peer.attr.port_num).lid;
   const std::vector<Gid> own = here.gids_of(qp.attr.port_num);
-  return std::ranges::any_of(own, [&](const Gid& gid) { return gid.index == to.grh.sgid_index; }) &&
+  GidBytes there_bytes;
+  std::memcpy(there_bytes.data(), to.grh.dgid.raw, there_bytes.size());
+  if (dead_gids.contains(there_bytes)) return false;
+  return std::ranges::any_of(
+             own, [&](const Gid& gid) { return gid.index == to.grh.sgid_index && !dead_gids.contains(gid.bytes); }) &&
          there.has_gid(peer.attr.port_num, std::span<const std::uint8_t, 16>(to.grh.dgid.raw));
+}
+
+bool MockFabric::is_too_large(const MockQp& qp, const Held& held) const {
+  if (held.qkey != 0) return false;
+  const auto peer = qps_.find(qp.peer);
+  std::uint32_t most = std::min(packet_max, 128u << device(qp.device).mtu);
+  if (peer != qps_.end()) most = std::min(most, 128u << device(peer->second->device).mtu);
+  const std::uint64_t bytes = held.inlined.empty() ? total_of(held.list) : held.inlined.size();
+  return std::min<std::uint64_t>(bytes, 128u << qp.attr.path_mtu) > most;
 }
 
 /// Which of those held is next: datagrams have no order.

@@ -99,6 +99,11 @@ class MockFabric {
   void fail_next_with(ibv_wc_status status) { next_status_ = status; }
   /// Each write and read of some bytes ends so, until told otherwise. The proof of a queue pair has none.
   void fail_bytes_with(ibv_wc_status status) { bytes_status_ = status; }
+  /// Something between the devices drops packets of more bytes than this, without a word. Devices drop those that are
+  /// larger than they can be on their link (MockDevice::mtu) in the same way.
+  std::uint32_t packet_max = 4096;
+  /// Addresses that lead nowhere: a VLAN or a firewall. As GidBytes.
+  std::set<GidBytes> dead_gids;
   /// Packets of and to this port ("mock0", "mock0:2") are lost: what is posted ends in "retries exceeded" at the next
   /// `expire`.
   void set_link(const std::string& port, bool up);
@@ -205,6 +210,7 @@ class MockFabric {
   bool linked(const MockQp& qp) const;
   bool is_down(const MockQp& qp) const;
   bool is_addressed(const MockQp& qp, const MockQp& peer) const;
+  bool is_too_large(const MockQp& qp, const Held& held) const;
   enum class Way : std::uint8_t { kOpen, kLost, kDropped };
   Way way_of(const MockQp& qp, const Held& held) const;
   std::size_t next_held();

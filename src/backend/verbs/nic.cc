@@ -22,7 +22,6 @@ std::uint8_t clamp_reads(int device, std::uint8_t wanted) {
 Status prepare_srd(Nic& nic, const SrdLimits& limits) {
   nic.srd = limits;
   nic.message_max = std::min(limits.message_max, kMessageMax);
-  nic.mtu = std::max<std::uint8_t>(nic.mtu, IBV_MTU_256);  // Told, not used.
   const Access access{.rights = Rights::kWrite};
   HAWSER_TRY_ASSIGN(nic.proof, register_host(nic.domain, &nic.proof_bytes, sizeof(nic.proof_bytes), access));
   return {};
@@ -53,7 +52,7 @@ wire::RdmaPort Nic::told() const {
           .number = port.number,
           .transport = static_cast<std::uint8_t>(device.transport),
           .layer = static_cast<std::uint8_t>(port.link_layer),
-          .mtu = mtu,
+          .mtu = now.mtu,
           .lid = now.lid,
           .gid = to_wire(gid.bytes),
           .gid_type = static_cast<std::uint8_t>(gid.type),
@@ -115,8 +114,6 @@ Result<std::shared_ptr<NicDevice>> open_nic_device(const std::shared_ptr<Verbs>&
 
 void set_limits(Nic& nic, const ibv_port_attr& attr, const QueuePairOptions& pair) {
   const ibv_device_attr& device = nic.domain->attributes();
-  const auto port_mtu = static_cast<std::uint8_t>(attr.active_mtu);
-  nic.mtu = pair.mtu == 0 ? port_mtu : std::min(pair.mtu, port_mtu);
   nic.reads_in = clamp_reads(device.max_qp_rd_atom, pair.reads);
   nic.reads_out = clamp_reads(device.max_qp_init_rd_atom, pair.reads);
   nic.message_max = attr.max_msg_sz == 0 ? kMessageMax : std::min(attr.max_msg_sz, kMessageMax);
@@ -150,7 +147,8 @@ Result<std::shared_ptr<Nic>> open_nic(const std::shared_ptr<Verbs>& verbs, const
     nic->port.netdev = own_netdev(nic->port, nic->device);
   }
   HAWSER_TRY_ASSIGN(std::vector<Gid> gids, usable_gids(nic->port, nic->gid_index));
-  nic->set_address({.gids = std::move(gids), .lid = attr.lid});
+  nic->mtu_max = options.pair.mtu;
+  nic->set_address({.gids = std::move(gids), .lid = attr.lid, .mtu = nic->mtu_of(attr)});
   nic->rail = rail_port(place, nic->address().best());
   set_limits(*nic, attr, options.pair);
   if (is_srd) HAWSER_TRY(prepare_srd(*nic, srd));

@@ -48,6 +48,7 @@ struct NicDevice {
 struct NicAddress {
   std::vector<Gid> gids;  ///< Those that may be used, best first.
   std::uint16_t lid = 0;
+  std::uint8_t mtu = 0;  ///< Code of the largest packets; it follows the link's.
 
   const Gid& best() const { return gids.front(); }
 };
@@ -73,7 +74,7 @@ struct Nic {
   RailPort rail;                           ///< Without its GIDs; see rail_now().
   std::optional<std::uint32_t> gid_index;  ///< The user's choice.
   std::string sysfs_root = "/sys";
-  std::uint8_t mtu = 0;           ///< Code of the largest MTU to use.
+  std::uint8_t mtu_max = 0;       ///< Code of the largest MTU that the user wants; 0: the port's.
   std::uint8_t reads_in = 0;      ///< Reads that one of its queue pairs answers at a time,
   std::uint8_t reads_out = 0;     ///< and those that it has under way.
   std::uint32_t message_max = 0;  ///< Bytes of one work request.
@@ -110,12 +111,17 @@ struct Nic {
 
   /// Never without a GID: where the port has lost all of them, those that it had last.
   NicAddress address() const HAWSER_EXCLUDES(mutex_);
-  /// The GID to reach a peer with that has these; the best where nothing is known of the peer.
-  Gid gid_for(std::span<const Gid> peer) const HAWSER_EXCLUDES(mutex_);
+  /// The GID to reach a peer with that has these; the best where nothing is known of the peer. `further`: so many
+  /// places further on in the order of their worth, and round again.
+  Gid gid_for(std::span<const Gid> peer, std::uint32_t further = 0) const HAWSER_EXCLUDES(mutex_);
   void set_address(NicAddress now) HAWSER_EXCLUDES(mutex_);
   /// Asks the device for its LID and GIDs. True: they changed. Errors: of the calls that failed, kNotFound when no GID
   /// can be used; the addresses stay.
   Result<bool> refresh_address() HAWSER_EXCLUDES(mutex_);
+  /// Asks for the MTU alone: no event tells of it. What cannot be asked stays as it is.
+  void refresh_mtu() HAWSER_EXCLUDES(mutex_);
+  /// What the port tells, as far as the user wants it.
+  std::uint8_t mtu_of(const ibv_port_attr& attr) const;
 
  private:
   mutable base::Mutex mutex_;

@@ -28,10 +28,23 @@ NicAddress Nic::address() const {
   return address_;
 }
 
-Gid Nic::gid_for(std::span<const Gid> peer) const {
+Gid Nic::gid_for(std::span<const Gid> peer, std::uint32_t further) const {
   const NicAddress now = address();
-  const std::vector<GidScore> table = score_gids(now.gids, port.netdev, peer);
-  return table.front().gid;
+  const std::vector<Gid> ways = gids_towards(now.gids, port.netdev, peer);
+  return ways[further % ways.size()];
+}
+
+std::uint8_t Nic::mtu_of(const ibv_port_attr& attr) const {
+  // What a port of EFA tells is told, not used.
+  const auto now = std::max(static_cast<std::uint8_t>(attr.active_mtu), static_cast<std::uint8_t>(IBV_MTU_256));
+  return mtu_max == 0 ? now : std::min(mtu_max, now);
+}
+
+void Nic::refresh_mtu() {
+  ibv_port_attr attr{};
+  if (domain->verbs().query_port(domain->context(), port.number, &attr) != 0) return;
+  const base::MutexLock lock(mutex_);
+  address_.mtu = mtu_of(attr);
 }
 
 void Nic::set_address(NicAddress now) {
@@ -48,8 +61,9 @@ Result<bool> Nic::refresh_address() {
   HAWSER_TRY_ASSIGN(fresh.gids, read_gids(*domain, fresh, attr, sysfs_root));
   HAWSER_TRY_ASSIGN(std::vector<Gid> gids, usable_gids(fresh, gid_index));
   const NicAddress before = address();
-  const bool same = before.lid == attr.lid && std::ranges::equal(before.gids, gids, same_address);
-  if (!same) set_address({.gids = std::move(gids), .lid = attr.lid});
+  const bool same =
+      before.lid == attr.lid && before.mtu == mtu_of(attr) && std::ranges::equal(before.gids, gids, same_address);
+  if (!same) set_address({.gids = std::move(gids), .lid = attr.lid, .mtu = mtu_of(attr)});
   return !same;
 }
 

@@ -21,6 +21,7 @@
 #include "backend/verbs/messages.h"
 #include "backend/verbs/queue_pair.h"
 #include "backend/verbs/regions.h"
+#include "backend/verbs/way_search.h"
 #include "proto/backoff.h"
 #include "proto/queue_pair.h"
 #include "proto/trial.h"
@@ -71,6 +72,7 @@ class VerbsPath final : public Path {
   Result<QueuePairView> queue_pair(const Binding& target, const Piece& piece) const override;
   PathCounters counters() const override;
   std::string describe() const override;
+  Status condition(Instant now) const override;
 
   // For the port.
   void open(Path* control, Instant deadline);
@@ -120,6 +122,7 @@ class VerbsPath final : public Path {
     Instant stuck_at = Instant::max();  ///< Then what is `lost` has waited too long for the fence.
     proto::Backoff backoff{{}, Instant::max()};
     proto::Trial trial;
+    WaySearch ways;
     Instant timer = Instant::max(), expires = Instant::max();
     Instant quiet_at = Instant::max();  ///< From then on nothing of `lost` is on its way any more.
     Instant next_ask = Instant::min();  ///< Before, the peer's asking for an attempt is not heard.
@@ -151,9 +154,11 @@ class VerbsPath final : public Path {
   void report_ready(Pair& pair, Instant now);
   void report_lost(Pair& pair, Instant now);
   void report_failed(Pair& pair);
+  Status why_not(const Pair& pair) const;
   void say(const wire::QueuePairMessage& message);
   std::size_t run_timers(Instant now);
   void fault(std::size_t index, const Status& cause, Instant now);
+  static void note_lost_packets(Pair& pair);
   Status link_failure(std::string_view what) const;
 
   // path.cc
@@ -173,6 +178,8 @@ class VerbsPath final : public Path {
 
   // path_info.cc
   QueuePairCounters counters_of(const Pair& pair) const;
+  std::string condition_of(std::size_t index) const;
+  Status standing(Instant now) const;
 
   // path_messages.cc
   void open_messages();
@@ -180,6 +187,8 @@ class VerbsPath final : public Path {
   bool is_first(const Pair& pair) const { return !pairs_.empty() && pairs_[0].get() == &pair; }
   Status make(Pair& pair);
   std::vector<Gid> peer_gids(const Pair& pair) const;
+  std::uint32_t ways_of(const Pair& pair) const;
+  QueuePairAttempt attempt_of(const Pair& pair, std::span<const Gid> peer) const;
   std::size_t on_agent_message(std::span<const std::byte> bytes, Instant now);
   void on_message_completion(const Completed& completed, Instant now);
   void turn_messages(Instant now);
@@ -233,7 +242,9 @@ class VerbsPath final : public Path {
       struck_;                        ///< By cookie of what has not ended: how often a queue pair broke at it.
   std::deque<std::string> outgoing_;  ///< At most kOutgoingMax.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<VerbsBinding>> bindings_;
-  std::vector<std::byte> head_;  ///< Scratch of send.
+  std::vector<std::byte> head_;     ///< Scratch of send.
+  Instant heard_ = Instant::min();  ///< The peer's last word on the control stream, and which.
+  std::string_view last_word_;
   PathCounters counts_;
 };
 

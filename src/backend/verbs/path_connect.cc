@@ -99,6 +99,10 @@ std::size_t VerbsPath::on_message(std::span<const std::byte> bytes, Instant now)
     go_down(message.error().with_scope(Scope::kPath));
     return 0;
   }
+  constexpr std::string_view kWords[] = {"its ports",         "its connect",      "its accept",     "its ready",
+                                         "that it is broken", "what it received", "what it counted"};
+  heard_ = now;
+  last_word_ = kWords[message->index()];
   if (const auto* ports = std::get_if<wire::RdmaPorts>(&*message)) on_ports(*ports, now);
   if (const auto* connect = std::get_if<wire::QueuePairConnect>(&*message)) on_connect(*connect, now);
   if (const auto* accept = std::get_if<wire::QueuePairAccept>(&*message)) on_accept(*accept, now);
@@ -111,7 +115,10 @@ std::size_t VerbsPath::on_message(std::span<const std::byte> bytes, Instant now)
   }
   if (const auto* broken = std::get_if<wire::QueuePairBroken>(&*message)) {
     if (broken->pair >= pairs_.size() || broken->epoch != pairs_[broken->pair]->machine.epoch()) return 0;
-    pairs_[broken->pair]->cause = Status(broken->code, base::format("{} says: {}", name_, base::shown(broken->reason)));
+    Pair& pair = *pairs_[broken->pair];
+    pair.cause = Status(broken->code, base::format("{} says: {}", name_, base::shown(broken->reason)));
+    if (pair.machine.state() == State::kConnecting) pair.ways.on_met(pair.qp.gid().text(), "its address");
+    pair.ways.on_failed(pair.cause.message());
     perform(broken->pair, pairs_[broken->pair]->machine.on_message(Event::kBroken, broken->epoch), now);
   }
   return 0;
@@ -221,6 +228,16 @@ void VerbsPath::ask_for_attempts() {
   }
 }
 
+/// Small packets get through, or it would not have been ready.
+void VerbsPath::note_lost_packets(Pair& pair) {
+  const std::uint8_t mtu = pair.qp.mtu();
+  const bool shrinks = pair.ways.on_broken(mtu, pair.qp.lost_full(), pair.qp.carried_full());
+  if (!pair.qp.lost_full() || pair.qp.carried_full()) return;
+  std::string text = base::format("packets of {} bytes get no answer while small ones do", 128u << mtu);
+  if (shrinks) text += base::format("; the next ones have {}", 128u << pair.ways.mtu_max());
+  pair.cause = Status(Code::kDisconnected, std::move(text)).with_scope(Scope::kPath).because(pair.cause);
+}
+
 void VerbsPath::fault(std::size_t index, const Status& cause, Instant now) {
   Pair& pair = *pairs_[index];
   const State state = pair.machine.state();
@@ -228,7 +245,9 @@ void VerbsPath::fault(std::size_t index, const Status& cause, Instant now) {
       state == State::kReady || state == State::kProving || state == State::kAccepted || state == State::kConnecting;
   if (!running) return;
   pair.cause = cause;
-  HAWSER_LOG(shared_.context.log, kInfo, "verbs: queue pair {} to {}: {}", index, name_, cause.to_string());
+  pair.ways.on_failed(cause.message());
+  if (state == State::kReady) note_lost_packets(pair);
+  HAWSER_LOG(shared_.context.log, kInfo, "verbs: queue pair {} to {}: {}", index, name_, pair.cause.to_string());
   feed(index, Event::kFault, now);
   if (pair.machine.state() == State::kDraining && pair.qp.is_drained()) feed(index, Event::kDrained, now);
 }
@@ -257,6 +276,7 @@ Status VerbsPath::act(std::size_t index, Action action, Instant now) {
     case Action::kMake:
       return make(pair);
     case Action::kJoin:
+      pair.ways.on_met(pair.qp.gid().text(), gid_of({.bytes = pair.peer.gid}).text());
       return pair.qp.join(pair.peer);
     case Action::kProve:
       return pair.qp.prove();
@@ -341,7 +361,9 @@ void VerbsPath::reset(Pair& pair, Instant now) {
     }
   }
   if (had_none && !pair.lost.empty() && now != Instant::max()) pair.stuck_at = now + shared_.options.patience;
-  if (!worn.ok()) go_down(link_failure("a queue pair broke at the same operation again and again").because(worn));
+  if (worn.ok()) return;
+  go_down(link_failure("a queue pair broke at the same operation again and again")
+              .because(pair.cause.ok() ? worn : pair.cause));
 }
 
 /// The queue pair broke at it, so another may carry it. What the peer's device calls invalid each time fails, once
@@ -384,6 +406,7 @@ void VerbsPath::report_ready(Pair& pair, Instant now) {
   ++ready_;
   held_back_ = false;
   pair.qp.on_ready();
+  pair.ways.on_proved();
   pair.trial.begin(now, pair.qp.carried());
   pair.failures = 0;
   pair.cause = Status();
@@ -416,9 +439,17 @@ void VerbsPath::report_lost(Pair& pair, Instant now) {
 /// A path that never came up does not try for ever: the agent has other backends.
 void VerbsPath::report_failed(Pair& pair) {
   ++pair.failures;
-  const bool all_failed = std::ranges::all_of(pairs_, [](const auto& each) { return each->failures > 0; });
+  const bool all_failed = std::ranges::all_of(
+      pairs_, [this](const auto& each) { return each->failures > 0 && !each->ways.has_more(ways_of(*each)); });
   if (state_ != PathState::kConnecting || !all_failed || inbound_) return;
-  go_down(link_failure("no queue pair could be connected").because(pair.cause));
+  go_down(link_failure("no queue pair could be connected").because(why_not(pair)));
+}
+
+/// Its last cause, and where several ways were tried what became of each.
+Status VerbsPath::why_not(const Pair& pair) const {
+  const std::string tried = pair.ways.tried();
+  if (tried.find(';') == std::string::npos) return pair.cause;
+  return Status(Code::kDisconnected, base::format("tried {}", tried)).with_scope(Scope::kPath).because(pair.cause);
 }
 
 Status VerbsPath::link_failure(std::string_view what) const {
@@ -441,8 +472,11 @@ bool VerbsPath::on_address_change(std::uint32_t lane, const Status& why, Instant
   bool any = false;
   for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) {
     const QueuePair& qp = pairs_[i]->qp;
+    if (pairs_[i]->lane != lane) continue;
+    pairs_[i]->ways.forget();
     const auto is_its = [&qp](const Gid& gid) { return gid.index == qp.gid().index && gid.bytes == qp.gid().bytes; };
-    if (pairs_[i]->lane != lane || qp.number() == 0 || std::ranges::any_of(address.gids, is_its)) continue;
+    const bool fits = std::ranges::any_of(address.gids, is_its) && qp.mtu() <= address.mtu;
+    if (qp.number() == 0 || fits) continue;
     fault(i, why, now);
     any = true;
   }
@@ -469,20 +503,16 @@ std::size_t VerbsPath::run_timers(Instant now) {
     }
   }
   if (is_down()) return work;
-  Status cause;
-  for (const auto& pair : pairs_) {
-    if (!pair->cause.ok()) cause = pair->cause;
-  }
   if (now >= deadline_) {
     go_down(Status(Code::kTimedOut, base::format("no queue pair to {} was ready in time", name_))
                 .with_scope(Scope::kPath)
-                .because(cause));
+                .because(standing(now)));
   } else if (std::ranges::any_of(pairs_,
                                  [now](const auto& pair) { return !pair->lost.empty() && now >= pair->stuck_at; })) {
     // Other queue pairs are ready, but only a new one of this end makes sure that nothing of the old one can land.
-    go_down(link_failure("a queue pair could not be made anew within `patience`").because(cause));
+    go_down(link_failure("a queue pair could not be made anew within `patience`").because(standing(now)));
   } else if (lost_since_ != Instant::max() && now >= lost_since_ + shared_.options.patience) {
-    go_down(link_failure("no queue pair was ready again within `patience`").because(cause));
+    go_down(link_failure("no queue pair was ready again within `patience`").because(standing(now)));
   }
   return work;
 }

@@ -22,7 +22,6 @@ std::string text_of(const wire::GidBytes& bytes) {
 
 QueuePairCounters VerbsPath::counters_of(const Pair& pair) const {
   const Nic& nic = pair.qp.nic();
-  const bool met = pair.peer.number != 0;
   return {.number = pair.qp.number(),
           .peer_number = pair.peer.number,
           .state = std::string(to_string(pair.machine.state())),
@@ -31,7 +30,7 @@ QueuePairCounters VerbsPath::counters_of(const Pair& pair) const {
           .port = nic.port.number,
           .gid = pair.qp.gid().text(),
           .peer_gid = text_of(pair.peer.gid),
-          .mtu_bytes = mtu_bytes_of(met ? std::min(nic.mtu, pair.peer.mtu) : nic.mtu),
+          .mtu_bytes = mtu_bytes_of(pair.qp.mtu() == 0 ? nic.address().mtu : pair.qp.mtu()),
           .in_flight_gauge = pair.qp.in_flight(),
           .bytes_in_flight_gauge = pair.qp.bytes_posted(),
           .flow = pair.qp.flow()};
@@ -77,6 +76,44 @@ PathCounters VerbsPath::counters() const {
     counters.queue_pairs.push_back(counters_of(*pair));
   }
   return counters;
+}
+
+/// "queue pair 0 (mock0:1 (RoCE v2, 10.0.0.1) to 10.0.0.2, 4096-byte packets): ready, 3 in flight".
+std::string VerbsPath::condition_of(std::size_t index) const {
+  const Pair& pair = *pairs_[index];
+  const std::string peer = text_of(pair.peer.gid);
+  std::string text = base::format("queue pair {} ({} to {}, {}-byte packets): {}, {} in flight", index,
+                                  pair.qp.nic().describe(), peer.empty() ? "an address not told yet" : peer,
+                                  mtu_bytes_of(pair.qp.mtu()), to_string(pair.machine.state()), pair.qp.in_flight());
+  if (pair.qp.is_full()) text += base::format(" (send_depth = {} is full)", pair.qp.depth());
+  if (!pair.lost.empty()) text += base::format(", {} lost with the last connection", pair.lost.size());
+  if (pair.failures > 0) text += base::format(", {} attempts in vain", pair.failures);
+  return text;
+}
+
+Status VerbsPath::condition(Instant now) const {
+  const bool is_idle = state_ == PathState::kUp && !is_awaited() && outgoing_.empty();
+  return is_idle || is_down() ? Status() : standing(now);
+}
+
+/// All that is known of its queue pairs and of the peer.
+Status VerbsPath::standing(Instant now) const {
+  std::string text = base::format("verbs to {}", name_);
+  for (std::size_t i = 0; i < pairs_.size(); ++i) text += (i == 0 ? ": " : "; ") + condition_of(i);
+  if (pairs_.empty()) text += ports_.empty() ? ": the peer has not told its ports" : ": no queue pair was asked for";
+  std::size_t lost = again_.size();
+  for (const auto& pair : pairs_) lost += pair->lost.size();
+  if (lost > 0) text += base::format("; {} waits to be posted again", lost);
+  if (outgoing_.size() == kOutgoingMax) text += "; the control stream takes no more";
+  if (heard_ != Instant::min()) {
+    const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(now - heard_);
+    text += base::format("; the peer last said {} on the control stream, {} ms ago", last_word_, ago.count());
+  }
+  Status status = Status(Code::kTimedOut, std::move(text)).with_scope(Scope::kPath);
+  for (const auto& pair : pairs_) {
+    if (!pair->cause.ok() && !pair->machine.is_ready()) status = status.because(why_not(*pair));
+  }
+  return control_ == nullptr ? status : status.because(control_->condition(now));
 }
 
 std::string VerbsPath::describe() const {

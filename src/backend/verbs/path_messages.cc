@@ -33,9 +33,30 @@ std::vector<Gid> VerbsPath::peer_gids(const Pair& pair) const {
   return {known != all.end() ? *known : chosen};
 }
 
+/// Pairs of addresses that the opener's attempts go through, one after the other.
+std::uint32_t VerbsPath::ways_of(const Pair& pair) const {
+  if (pair.remote >= ports_.size()) return 1;
+  const RailPort told = rail_port(ports_[pair.remote]);
+  const Nic& nic = pair.qp.nic();
+  const NicAddress own = nic.address();
+  return static_cast<std::uint32_t>(gids_towards(own.gids, nic.port.netdev, told.all()).size() *
+                                    gids_towards(told.all(), {}, own.gids).size());
+}
+
+QueuePairAttempt VerbsPath::attempt_of(const Pair& pair, std::span<const Gid> peer) const {
+  QueuePairAttempt attempt{.peer = peer, .further = pair.ways.in_vain(), .mtu_max = pair.ways.mtu_max()};
+  if (!inbound_ || pair.remote >= ports_.size()) return attempt;
+  const RailPort told = rail_port(ports_[pair.remote]);
+  const auto peers = gids_towards(told.all(), {}, pair.qp.nic().address().gids).size();
+  attempt.further = pair.ways.in_vain_for_all(static_cast<std::uint32_t>(peers));
+  return attempt;
+}
+
 /// A queue pair gets its receives before the peer can hear of it.
 Status VerbsPath::make(Pair& pair) {
-  HAWSER_TRY(pair.qp.make(pair.machine.epoch(), shared_.rng, peer_gids(pair)));
+  pair.ways.begin();
+  const std::vector<Gid> peer = peer_gids(pair);
+  HAWSER_TRY(pair.qp.make(pair.machine.epoch(), shared_.rng, attempt_of(pair, peer)));
   if (messages_ != nullptr && is_first(pair)) HAWSER_TRY(messages_->post_receives(pair.qp, pair.lane));
   return open_immediates(pair);
 }

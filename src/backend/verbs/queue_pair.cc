@@ -130,18 +130,26 @@ Status QueuePair::create() {
   return {};
 }
 
-Status QueuePair::make(std::uint32_t epoch, base::Rng& rng, std::span<const Gid> peer) {
+Status QueuePair::make(std::uint32_t epoch, base::Rng& rng, const QueuePairAttempt& attempt) {
   if (Status status = create(); !status.ok()) return status;
   epoch_ = epoch;
-  gid_ = lane_.nic->gid_for(peer);
-  lid_ = lane_.nic->address().lid;
+  lane_.nic->refresh_mtu();
+  gid_ = lane_.nic->gid_for(attempt.peer, attempt.further);
+  const NicAddress now = lane_.nic->address();
+  lid_ = now.lid;
+  mtu_ = attempt.mtu_max == 0 ? now.mtu : std::min(now.mtu, attempt.mtu_max);
+  lost_full_ = carried_full_ = false;
   fault_ = Status();
   is_fault_own_ = false;
   begin_immediates(0, 0);
   return object_->init(qp_, rng);
 }
 
-Status QueuePair::join(const wire::QueuePairEndpoint& peer) { return object_->join(qp_, gid_, peer); }
+Status QueuePair::join(const wire::QueuePairEndpoint& peer) {
+  wire::QueuePairEndpoint both = peer;
+  both.mtu = mtu_ = std::min(mtu_, peer.mtu);
+  return object_->join(qp_, gid_, both);
+}
 
 Status QueuePair::prove() {
   ibv_sge piece{};
@@ -234,7 +242,7 @@ wire::QueuePairEndpoint QueuePair::endpoint() const {
   wire::QueuePairEndpoint end{.number = number(),
                               .lid = lid_,
                               .gid = to_wire(gid_.bytes),
-                              .mtu = lane_.nic->mtu,
+                              .mtu = mtu_,
                               .reads_in = lane_.nic->reads_in,
                               .reads_out = lane_.nic->reads_out};
   object_->tell(&end);
@@ -482,6 +490,7 @@ void QueuePair::count_error(ibv_wc_status status) {
 
 void QueuePair::count_chunk(const Slot& slot) {
   const Chunk& chunk = slot.flight.chunk;
+  carried_full_ = carried_full_ || has_full_packets(slot);
   count(chunk.op == Operation::kWrite ? &QueuePairFlow::bytes_out : &QueuePairFlow::bytes_in, chunk.bytes);
   count(&QueuePairFlow::operations, slot.requests);
 }
@@ -568,6 +577,8 @@ Completed QueuePair::on_completion(const ibv_wc& wc) {
   const bool breaks = !good && (!object_->is_unordered() || index == kProbeSlot || !is_own_fault(wc.status));
   const bool is_first = breaks && fault_.ok();
   if (is_first) {
+    lost_full_ = wc.status == IBV_WC_RETRY_EXC_ERR &&
+                 std::ranges::any_of(slots_, [this](const Slot& slot) { return slot.used && has_full_packets(slot); });
     fault_ = failure_of(wc);
     is_fault_own_ = index != kProbeSlot && is_own_fault(wc.status);
   }

@@ -70,6 +70,13 @@ struct Completed {
   std::uint32_t word = 0;   ///< kImmediate.
 };
 
+/// What a connection is tried with.
+struct QueuePairAttempt {
+  std::span<const Gid> peer = {};  ///< The peer's addresses, as far as they are known.
+  std::uint32_t further = 0;       ///< See Nic::gid_for.
+  std::uint8_t mtu_max = 0;        ///< Code of the largest packets; 0: the port's.
+};
+
 class QueuePair {
  public:
   QueuePair(NicLane& lane, const QueuePairOptions& options);
@@ -79,8 +86,8 @@ class QueuePair {
 
   // Life. Errors name the call and the device.
   /// Makes the object, or takes it from RESET: in INIT, with a new first packet number, at the port's address that
-  /// suits a peer with these.
-  Status make(std::uint32_t epoch, base::Rng& rng, std::span<const Gid> peer = {});
+  /// suits the peer, with the packets that the port has now.
+  Status make(std::uint32_t epoch, base::Rng& rng, const QueuePairAttempt& attempt = {});
   /// INIT -> RTR -> RTS.
   Status join(const wire::QueuePairEndpoint& peer);
   /// Posts a write of no bytes: its completion shows that the connection carries.
@@ -98,6 +105,11 @@ class QueuePair {
   Nic& nic() const { return *lane_.nic; }
   /// The address that it was made with.
   const Gid& gid() const { return gid_; }
+  /// Code of its packets' size: of both ends once it was joined.
+  std::uint8_t mtu() const { return mtu_; }
+  /// Since it was made: whether a packet of full size was among what got no answer, and whether any came through.
+  bool lost_full() const { return lost_full_; }
+  bool carried_full() const { return carried_full_; }
   /// For who posts on it by himself, on a queue pair that carries nothing else. Null: there is none now.
   ibv_qp* object() const { return qp_; }
 
@@ -135,6 +147,9 @@ class QueuePair {
   std::uint32_t in_flight() const { return used_; }
   /// Whether it broke at an operation that was at fault itself.
   bool is_fault_own() const { return is_fault_own_; }
+  /// No request more is taken now.
+  bool is_full() const { return !slots_.empty() && (free_.empty() || requests_ >= chunk_depth()); }
+  std::uint32_t depth() const { return options_.send_depth; }
   bool is_idle() const { return used_ == 0 && failed_.empty(); }
   /// Grows with everything that went through it in either direction.
   std::uint64_t carried() const {
@@ -180,6 +195,7 @@ class QueuePair {
   void count_error(ibv_wc_status status);
   void count_chunk(const Slot& slot);
   std::uint32_t chunk_depth() const;
+  bool has_full_packets(const Slot& slot) const { return slot.flight.chunk.bytes >= std::uint64_t{128} << mtu_; }
 
   NicLane& lane_;
   const QueuePairOptions options_;  ///< As far as the device can.
@@ -189,6 +205,8 @@ class QueuePair {
   std::uint32_t epoch_ = 0;
   Gid gid_;
   std::uint16_t lid_ = 0;
+  std::uint8_t mtu_ = 0;
+  bool lost_full_ = false, carried_full_ = false;
   std::uint32_t inline_max_ = 0;
   std::uint32_t sges_ = 1;          ///< Pieces of local memory in one write,
   std::uint32_t read_sges_ = 1;     ///< and in one read.

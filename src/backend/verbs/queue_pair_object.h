@@ -30,7 +30,7 @@ class QueuePairObject {
   virtual ibv_qp* create(ibv_qp_init_attr* attr) = 0;
   /// RESET -> INIT, with new numbers.
   virtual Status init(ibv_qp* qp, base::Rng& rng) = 0;
-  /// INIT -> RTR -> RTS, from this address of the port towards the peer.
+  /// INIT -> RTR -> RTS, from this address of the port towards the peer, whose MTU here is that of both.
   virtual Status join(ibv_qp* qp, const Gid& own, const wire::QueuePairEndpoint& peer) = 0;
   /// What was made beside the queue pair, which is gone, or touches nothing any more.
   virtual void release() {}

@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::uint32_t kFlowLabelMask = 0xfffff;
 
-ibv_mtu smaller_mtu(std::uint8_t a, std::uint8_t b) { return static_cast<ibv_mtu>(std::min(a, b)); }
-
 class RcObject final : public QueuePairObject {
  public:
   RcObject(const Nic& nic, const QueuePairOptions& options) : nic_(nic), options_(options) {}
@@ -74,7 +72,7 @@ class RcObject final : public QueuePairObject {
   ibv_qp_attr to_rtr(const Gid& own, const wire::QueuePairEndpoint& peer) const {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTR;
-    attr.path_mtu = smaller_mtu(nic_.mtu, peer.mtu);
+    attr.path_mtu = static_cast<ibv_mtu>(peer.mtu);
     attr.dest_qp_num = peer.number;
     attr.rq_psn = peer.psn;
     attr.max_dest_rd_atomic = std::min(nic_.reads_in, peer.reads_out);

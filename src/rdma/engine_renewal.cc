@@ -1,0 +1,87 @@
+// Buffers that have a name: found again at their owner's next incarnation.
+
+#include <algorithm>
+
+#include "agent/core.h"
+#include "base/try.h"
+#include "rdma/engine.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace rdma {
+namespace {
+
+/// Between two questions to an owner that has not lent it yet.
+constexpr Duration kAskAgain = std::chrono::milliseconds(10);
+
+std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+
+Status not_in_time(const RemoteBuffer& buffer, const Status& last) {
+  const std::string whose = std::string(buffer.owner());
+  return Status(Code::kTimedOut, "renew: " + whose + " did not lend " + quoted(buffer.name()) + " in time")
+      .with_peer(buffer.owner())
+      .with_advice("see that it runs and lends the buffer by this name, and that both agents are in one directory")
+      .because(last);
+}
+
+}  // namespace
+
+Result<RemoteBuffer> Engine::named(const std::string& name) const {
+  const base::MutexLock lock(mutex_);
+  const auto token = by_name_.find(name);
+  const auto found = token == by_name_.end() ? by_token_.end() : by_token_.find(token->second);
+  if (found != by_token_.end()) return found->second->handle;
+  return Status(Code::kNotFound, "agent " + quoted(agent_.name()) + " lends no buffer by the name " + quoted(name));
+}
+
+Reply Engine::handle_of(const Ask& ask) const {
+  const Result<RemoteBuffer> buffer = named(ask.name);
+  if (!buffer) return {.number = ask.number, .status = buffer.error(), .value = 0};
+  return {.number = ask.number, .status = {}, .value = 0, .handle = buffer->encode()};
+}
+
+/// One question to the owner as it lives now. kNotFound: it lends no such buffer, yet.
+Result<RemoteBuffer> Engine::ask_for_handle(const RemoteBuffer& buffer, Instant until) {
+  const auto left = [&] { return std::max(Duration::zero(), until - Clock::steady().now()); };
+  Result<Peer> owner = agent_.find_peer(buffer.owner(), left());
+  if (!owner && !agent_.core()->options.directory) {
+    return Status(Code::kUnsupported, "renew: this agent has no directory to find " + quoted(buffer.owner()) + " in")
+        .with_advice("open both agents with one directory (AgentOptions::directory)")
+        .because(owner.error());
+  }
+  if (!owner) return owner.error();
+  const std::shared_ptr<BatchCore> batch = make_batch(1, left());
+  const auto handle = std::make_shared<std::string>();
+  request(batch, 0, buffer, *std::move(owner), {.kind = AskKind::kHandle, .name = buffer.core()->name}, handle);
+  HAWSER_TRY(batch->wait(Duration::max()));
+  HAWSER_TRY_ASSIGN(RemoteBuffer fresh, RemoteBuffer::decode(*handle));
+  if (fresh.owner() == buffer.owner() && fresh.name() == buffer.name()) return fresh;
+  return Status(Code::kCorrupt, "renew: " + std::string(buffer.owner()) + " answered with a handle of another buffer")
+      .with_peer(buffer.owner());
+}
+
+Result<RemoteBuffer> Engine::renew(const RemoteBuffer& buffer, Duration timeout) {
+  if (!buffer.valid()) return Status(Code::kInvalid, "renew: the buffer's handle is empty");
+  if (buffer.name().empty()) {
+    return Status(Code::kInvalid, "renew: buffer " + std::to_string(buffer.id()) + " has no name")
+        .with_advice("let its owner lend it by one (Lending::name), or send a new handle");
+  }
+  const Instant until = Clock::steady().now() + timeout;
+  Status answer;  // The owner's last one, which tells more than that there was no time for another.
+  for (;;) {
+    const bool is_ours = buffer.owner() == agent_.name();
+    Result<RemoteBuffer> fresh = is_ours ? named(buffer.core()->name) : ask_for_handle(buffer, until);
+    if (fresh) return fresh->slice(buffer.offset(), buffer.size());
+    const Status why = fresh.error();
+    const Code code = why.code();
+    if (code == Code::kInvalid || code == Code::kCorrupt || code == Code::kUnsupported) return why;
+    if (code == Code::kNotFound) answer = why;
+    const Duration left = until - Clock::steady().now();
+    if (left <= Duration::zero()) return not_in_time(buffer, answer.ok() ? why : answer);
+    if (is_ours) return why;
+    const Instant next = agent_.core()->now() + std::min(kAskAgain, left);
+    agent_.core()->lane.wait_until([] { return false; }, next);
+  }
+}
+
+}  // namespace rdma
+HAWSER_NAMESPACE_END

@@ -59,7 +59,7 @@ struct AgentOptions {
   OpenMode mode = OpenMode::kAuto;
   std::shared_ptr<Directory> directory = {};  ///< Where the card is published and peers are found; may be null.
   std::string directory_prefix = "hawser/cards/";
-  Security security = Security::kDefault;  ///< kNone must be asked for to listen beyond this host.
+  Security security = Security::kDefault;  ///< kNone lets in, and gives all memory to, everybody who can connect.
   Duration default_deadline = std::chrono::seconds(30);
   Duration heartbeat = std::chrono::milliseconds(250);  ///< To peers in use; three missed mean down.
   Duration peer_timeout = std::chrono::seconds(5);      ///< How long reconnecting is tried before a peer is down.

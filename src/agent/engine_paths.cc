@@ -159,12 +159,18 @@ bool Engine::open_next_path(Session& session, Instant now) {
 bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, Instant now,
                        const base::Id128& supersedes) {
   const std::string address = address_of(*session.peer, backend);
+  base::Id128 admission;
+  {
+    const base::MutexLock lock(session.peer->mutex);
+    admission = session.peer->admission;
+  }
   part();  // The peer is to hear of the old ones first.
   const Result<backend::Path*> path = backends_[backend].port->open_path({.peer = session.peer->name,
                                                                           .incarnation = session.peer->incarnation,
                                                                           .address = address,
                                                                           .supersedes = supersedes,
-                                                                          .deadline = deadline},
+                                                                          .deadline = deadline,
+                                                                          .admission = admission},
                                                                          now);
   if (!path) {
     session.failed[backend] = path.error();
@@ -320,7 +326,11 @@ void Engine::choose_control(Session& session, Instant now) {
 }
 
 void Engine::break_path(Session& session, const Status& cause, Instant now) {
-  HAWSER_LOG(core_.log, kWarn, "{}: dropping {}: {}", core_.identity.name, session.peer->name, cause.to_string());
+  std::string more;  // Strangers can cause such lines at will.
+  if (break_gate_.opens(static_cast<std::size_t>(cause.code()), now, &more)) {
+    HAWSER_LOG(core_.log, kWarn, "{}: dropping {}: {}{}", core_.identity.name, session.peer->name, cause.to_string(),
+               more);
+  }
   feed(session, SessionEvent::kDenied, cause.with_scope(Scope::kPeer), now);
 }
 

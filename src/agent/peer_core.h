@@ -125,6 +125,7 @@ struct PeerCore {
   base::Mutex mutex;
   Status down_cause HAWSER_GUARDED_BY(mutex);                ///< Why it is down.
   std::unique_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
+  base::Id128 admission HAWSER_GUARDED_BY(mutex);            ///< The secret in its card; zero: none, or no card yet.
   std::optional<KnownChunkLimits> chunk_limits HAWSER_GUARDED_BY(mutex);
   /// Handles given out, so that equal ranges share one.
   std::unordered_map<std::uint32_t, std::weak_ptr<const RemoteRegion>> regions HAWSER_GUARDED_BY(mutex);

@@ -178,11 +178,12 @@ enum class PathState : std::uint8_t { kConnecting = 1, kUp = 2, kDown = 3 };
 
 /// Where to open a path to.
 struct PathTarget {
-  std::string_view peer;     ///< Name, for errors; checked against the hello when not empty.
-  base::Id128 incarnation;   ///< Expected; zero: whoever answers.
-  std::string_view address;  ///< The peer's Backend::address(), from its card, or what a user typed.
-  base::Id128 supersedes;    ///< Session that must be dead at the peer before this one is up; zero: none.
-  Instant deadline;          ///< Connecting ends in kPathDown by then.
+  std::string_view peer;       ///< Name, for errors; checked against the hello when not empty.
+  base::Id128 incarnation;     ///< Expected; zero: whoever answers.
+  std::string_view address;    ///< The peer's Backend::address(), from its card, or what a user typed.
+  base::Id128 supersedes;      ///< Session that must be dead at the peer before this one is up; zero: none.
+  Instant deadline;            ///< Connecting ends in kPathDown by then.
+  base::Id128 admission = {};  ///< The secret in the peer's card; zero: it has none, or its card is not known.
 };
 
 /// Route to one peer. Confined to its port's lane.

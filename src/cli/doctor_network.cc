@@ -16,7 +16,9 @@
 #include <sstream>
 
 #include "base/address.h"
+#include "base/far_end.h"
 #include "base/fd.h"
+#include "base/quantity.h"
 #include "cli/doctor_checks.h"
 #include "cli/system_limits.h"
 #include "cli/units.h"
@@ -71,6 +73,40 @@ Finding loopback(const char* name, const char* host, Verdict when_missing) {
           error == 0 ? fmt::format("{} answers", host) : fmt::format("{}: {}", host, std::strerror(error)),
           "tcp between agents of one host, and the first thing to work before any network can",
           error == 0 ? "" : "sudo ip link set lo up   (IPv6: sudo sysctl net.ipv6.conf.lo.disable_ipv6=0)"};
+}
+
+/// The other end of a loopback connection of our own.
+base::FarEnd ask_for_owner() {
+  auto address = base::numeric_address({"127.0.0.1", 0});
+  const base::Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const base::Fd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!address || !listener || !client || bind(listener.get(), address->get(), address->size) != 0 ||
+      listen(listener.get(), 1) != 0 || getsockname(listener.get(), address->get(), &address->size) != 0 ||
+      connect(client.get(), address->get(), address->size) != 0) {
+    return base::FarEnd::kCannotAsk;
+  }
+  const base::Fd accepted(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  return base::far_end_of(accepted.get());
+}
+
+Finding socket_owners() {
+  const bool good = ask_for_owner() == base::FarEnd::kSameUser;
+  return {
+      "network.owners", good ? Verdict::kOk : Verdict::kWarn,
+      good ? "the kernel tells which user owns a connection" : "the kernel does not tell which user owns a connection",
+      "an agent lets in processes of its own user over loopback; without this a file that only the user can read "
+      "proves it, and metadata by address (NIXL) needs HAWSER_SECURITY=none",
+      good ? "" : "allow socket(AF_NETLINK, ..., NETLINK_SOCK_DIAG); modprobe tcp_diag; do not run as user nobody"};
+}
+
+Finding security() {
+  const char* value = std::getenv("HAWSER_SECURITY");
+  const bool is_open = value != nullptr && base::equal_ignoring_case(value, "none");
+  return {"network.security", is_open ? Verdict::kWarn : Verdict::kOk,
+          is_open ? "HAWSER_SECURITY=none: everybody who can reach an agent's port gets its card and all its memory"
+                  : "who has an agent's card, or is the same user on this host, may connect",
+          "nothing on the network is encrypted or proven yet",
+          is_open ? "unset HAWSER_SECURITY   (unless each host and user on this network may be trusted)" : ""};
 }
 
 Finding buffers() {
@@ -134,6 +170,8 @@ void check_network(Findings& findings) {
   findings.push_back(unix_sockets());
   findings.push_back(loopback("network.loopback4", "127.0.0.1", Verdict::kFail));
   findings.push_back(loopback("network.loopback6", "::1", Verdict::kWarn));
+  findings.push_back(socket_owners());
+  findings.push_back(security());
   findings.push_back(buffers());
   findings.push_back(congestion());
   findings.push_back(port_range());

@@ -15,7 +15,10 @@ void add_reach(CLI::App* command, Reach& reach) {
   command->add_option("--backend", reach.backends, "Only this backend; may be repeated (default: all that work)");
   command->add_option("--directory", reach.directory,
                       "Where agents publish their cards: a folder, or etcd://host:port[,...][/prefix]");
-  command->add_option("--security", reach.security, "'none' lets tcp listen beyond this host without encryption")
+  command
+      ->add_option("--security", reach.security,
+                   "default: who has the agent's card, or is the same user on this host, may connect. none: everybody "
+                   "who can reach its port may, and may read and write all that it registers; needed for other hosts")
       ->check(CLI::IsMember({"default", "none"}))
       ->capture_default_str();
 }

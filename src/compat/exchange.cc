@@ -39,7 +39,7 @@ Result<std::unique_ptr<Exchange>> Exchange::open(Setup setup, Links links) {
   if (exchange->setup_.listen) {
     const char* const host = exchange->setup_.may_leave_host ? "0.0.0.0" : "127.0.0.1";
     Exchange* const self = exchange.get();
-    HAWSER_TRY_ASSIGN(exchange->listener_, Listener::open(host, *exchange->setup_.listen,
+    HAWSER_TRY_ASSIGN(exchange->listener_, Listener::open(host, *exchange->setup_.listen, exchange->trust(),
                                                           [self](const Frame& f) { return self->answer(f); }));
   }
   exchange->thread_ = std::thread([self = exchange.get()] { self->run(); });
@@ -245,7 +245,7 @@ bool Exchange::follow(const Job& job) {
 }
 
 void Exchange::run_ask(const Job& job) {
-  const Result<Frame> got = ask(job.address, job.frame, now() + kLinkTime, stop_);
+  const Result<Frame> got = ask(job.address, job.frame, now() + kLinkTime, stop_, trust());
   Status failure = got.status();
   if (got && got->kind == Frame::Kind::kRefused) failure = Status(Code::kFailed, "refused there: " + got->body);
   if (got && got->kind == Frame::Kind::kLoad && job.fetches(job.name)) {

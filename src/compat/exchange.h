@@ -92,6 +92,7 @@ class Exchange {
   Exchange(Setup setup, Links links) : setup_(std::move(setup)), links_(std::move(links)) {}
   Result<Job> by_address(std::string_view call, const OptArgs& opt) const;
   Status need_directory(std::string_view call) const;
+  Trust trust() const { return setup_.may_leave_host ? Trust::kEverybody : Trust::kSameUser; }
   bool is_anothers(std::string_view value) const;
   Status hand_in(Job job);
   Frame answer(const Frame& frame);

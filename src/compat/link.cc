@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/far_end.h"
 #include "base/format.h"
 #include "base/try.h"
 
@@ -53,6 +54,31 @@ Status too_late(const base::SocketAddress& address) {
   return Status(Code::kTimedOut, base::format("metadata by address: {} took too long", base::to_string(address)));
 }
 
+Status not_trusted(const std::string& why) {
+  return Status(Code::kDenied, base::format("metadata by address: {}", why))
+      .with_advice(
+          "run both agents as one user, exchange metadata through etcd or as bytes, or set HAWSER_SECURITY=none "
+          "for both, which gives it to everybody who can connect");
+}
+
+/// Until the listener took the connection, the kernel knows no owner of its other end.
+Status await_same_user(int fd, const base::SocketAddress& address, const Patience& patience) {
+  constexpr int kLookMs = 2;
+  for (;;) {
+    std::string why;
+    const base::FarEnd far_end = base::far_end_of(fd, &why);
+    if (far_end == base::FarEnd::kSameUser) return {};
+    if (far_end != base::FarEnd::kNobody) return not_trusted(why);
+    pollfd one{.fd = fd, .events = POLLIN | POLLRDHUP, .revents = 0};
+    (void)::poll(&one, 1, kLookMs);
+    if ((one.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0) {
+      return Status(Code::kDisconnected,
+                    base::format("metadata by address: {} closed the connection", base::to_string(address)));
+    }
+    if (now() >= patience.deadline || patience.stop.load(std::memory_order_acquire)) return too_late(address);
+  }
+}
+
 Result<base::Fd> connect_to(const base::SocketAddress& address, const Patience& patience) {
   HAWSER_TRY_ASSIGN(base::Fd fd, open_socket(address.family()));
   const std::string what = base::format("metadata by address: connecting to {}", base::to_string(address));
@@ -70,9 +96,10 @@ Result<base::Fd> connect_to(const base::SocketAddress& address, const Patience& 
 }  // namespace
 
 Result<Frame> ask(const base::SocketAddress& address, const Frame& frame, Instant deadline,
-                  const std::atomic<bool>& stop) {
+                  const std::atomic<bool>& stop, Trust trust) {
   const Patience patience{deadline, stop};
   HAWSER_TRY_ASSIGN(const base::Fd fd, connect_to(address, patience));
+  if (trust == Trust::kSameUser) HAWSER_TRY(await_same_user(fd.get(), address, patience));
   const std::string bytes = encode_frame(frame);
   for (std::size_t sent = 0; sent < bytes.size();) {
     if (!await(fd.get(), POLLOUT, patience)) return too_late(address);
@@ -108,7 +135,8 @@ struct Listener::Link {
   bool is_answering = false;
 };
 
-Result<std::unique_ptr<Listener>> Listener::open(const std::string& host, std::uint16_t port, Answer answer) {
+Result<std::unique_ptr<Listener>> Listener::open(const std::string& host, std::uint16_t port, Trust trust,
+                                                 Answer answer) {
   HAWSER_TRY_ASSIGN(base::SocketAddress address, base::numeric_address({.host = host, .port = port}));
   HAWSER_TRY_ASSIGN(base::Fd fd, open_socket(address.family()));
   const int on = 1;
@@ -120,11 +148,12 @@ Result<std::unique_ptr<Listener>> Listener::open(const std::string& host, std::u
   socklen_t size = sizeof address.storage;
   if (::getsockname(fd.get(), address.get(), &size) != 0) return base::errno_status(what, errno);
   HAWSER_TRY_ASSIGN(base::EventFd wake, base::EventFd::open());
-  return std::unique_ptr<Listener>(new Listener(std::move(fd), std::move(wake), address.port(), std::move(answer)));
+  return std::unique_ptr<Listener>(
+      new Listener(std::move(fd), std::move(wake), address.port(), trust, std::move(answer)));
 }
 
-Listener::Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Answer answer)
-    : socket_(std::move(socket)), wake_(std::move(wake)), port_(port), answer_(std::move(answer)) {
+Listener::Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Trust trust, Answer answer)
+    : socket_(std::move(socket)), wake_(std::move(wake)), port_(port), trust_(trust), answer_(std::move(answer)) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -167,7 +196,15 @@ void Listener::run() {
 void Listener::accept_one() {
   base::Fd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!fd) return;
-  links_.push_back(std::make_unique<Link>(Link{.fd = std::move(fd), .end = now() + kLinkTime}));
+  auto link = std::make_unique<Link>(Link{.fd = std::move(fd), .end = now() + kLinkTime});
+  std::string why;
+  if (trust_ == Trust::kSameUser && base::far_end_of(link->fd.get(), &why) != base::FarEnd::kSameUser) {
+    // It is told so, and not a byte of what it says is read.
+    link->answer = encode_frame({.kind = Frame::Kind::kRefused, .body = not_trusted(why).to_string()});
+    (void)send(*link);
+    return;
+  }
+  links_.push_back(std::move(link));
 }
 
 bool Listener::move_on(Link& link) { return link.is_answering ? send(link) : receive(link); }

@@ -2,6 +2,9 @@
 
 // Frames over TCP: a question and its answer, and a listener that answers. A connection carries one of each.
 //
+// Metadata holds keys. So unless the agent was opened with security `none`, both ends of a link must be of one user, as
+// the kernel tells it (base/far_end.h): the listener asks before it reads, `ask` before it sends.
+//
 // Thread rule: `ask` blocks its caller, at most until the deadline; a Listener has a thread of its own, on which it
 // calls `answer`. Lifetime: that thread ends with the Listener.
 
@@ -25,15 +28,20 @@ inline constexpr std::size_t kLinksMax = 64;                          ///< Open 
 inline constexpr std::size_t kLinkBytesMax = std::size_t{128} << 20;  ///< Held by all of them together.
 inline constexpr Duration kLinkTime = std::chrono::seconds(5);        ///< From its opening to its end.
 
-/// Errors: kDisconnected (nobody listens there, or it closed), kTimedOut (also soon after `stop` is set), kCorrupt.
+/// Whom a link may lead to.
+enum class Trust : unsigned char { kSameUser = 0, kEverybody = 1 };
+
+/// Errors: kDisconnected (nobody listens there, or it closed), kTimedOut (also soon after `stop` is set), kCorrupt,
+/// kDenied (another user's process listens there, or the kernel does not tell).
 Result<Frame> ask(const base::SocketAddress& address, const Frame& frame, Instant deadline,
-                  const std::atomic<bool>& stop);
+                  const std::atomic<bool>& stop, Trust trust);
 
 class Listener {
  public:
   using Answer = std::function<Frame(const Frame&)>;
   /// Port 0: any. The error names the address.
-  static Result<std::unique_ptr<Listener>> open(const std::string& host, std::uint16_t port, Answer answer);
+  static Result<std::unique_ptr<Listener>> open(const std::string& host, std::uint16_t port, Trust trust,
+                                                Answer answer);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -44,7 +52,7 @@ class Listener {
 
  private:
   struct Link;
-  Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Answer answer);
+  Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Trust trust, Answer answer);
   void run();
   void accept_one();
   /// False: it is over.
@@ -55,6 +63,7 @@ class Listener {
   const base::Fd socket_;
   const base::EventFd wake_;
   const std::uint16_t port_;
+  const Trust trust_;
   const Answer answer_;
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<Link>> links_;  ///< At most kLinksMax.

@@ -207,7 +207,9 @@ constexpr Option kOptions[] = {
      "Where tcp listens for peers of other hosts (needs security = none). backend.tcp.listen and .port win over it.",
      set_listen, [](const Draft& draft) { return draft.listen; }},
     {"security", "HAWSER_SECURITY", "one of default, none",
-     "none lets an agent listen beyond this host without proving who its peers are.",
+     "none lets an agent listen beyond this host, and gives its card, and so the use of all its regions, to everybody "
+     "who "
+     "can connect; default lets in who has its card, or is the same user on this host.",
      [](Draft& draft, std::string_view text) { return set_word(draft.config.options.security, kLevels, text); },
      [](const Draft& draft) { return get_word(draft.config.options.security, kLevels); }},
     {"adopt", "HAWSER_ADOPT", "a switch: true or false (on, off, yes, no, 1, 0)",

@@ -106,6 +106,66 @@ base::Fd connect_to(std::uint16_t port) {
   return fd;
 }
 
+/// Runs `act` in a process of another user; its exit code is 0 when `act` says that all was as it should be.
+pid_t as_another_user(const std::function<bool()>& act) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::setresuid(1234, 1234, 1234) == 0 && act() ? 0 : 1);
+  return child;
+}
+
+int ended(pid_t child) {
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return status;
+}
+
+// Metadata holds keys: another user's process gets none, and neither plants nor invalidates any.
+TEST(ExchangeByAddress, AnotherUserGetsAndChangesNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can run a process of another user";
+  Side a("a", listening()), b("b", listening());
+  const OptArgs to_a = at(a.port());
+  ASSERT_TRUE(b.agent().send_local_md(&to_a).ok());
+  ASSERT_TRUE(a.knows("b"));
+  const std::uint16_t port = a.port();
+  for (const Frame::Kind kind : {Frame::Kind::kAsk, Frame::Kind::kInvalidate, Frame::Kind::kLoad}) {
+    const std::string asked = encode_frame({.kind = kind, .name = kind == Frame::Kind::kAsk ? "a" : "b", .body = {}});
+    const pid_t child = as_another_user([&] {
+      const base::Fd fd = connect_to(port);
+      (void)::send(fd.get(), asked.data(), asked.size(), MSG_NOSIGNAL);
+      std::string got(1 << 16, 0);
+      ssize_t size = ::recv(fd.get(), got.data(), got.size(), MSG_WAITALL);
+      if (size < 0) size = 0;  // Reset behind the refusal.
+      got.resize(static_cast<std::size_t>(size));
+      return got.find("HWCD") == std::string::npos &&
+             (got.empty() || got.find("another user") != std::string::npos || got.find("runs as") != std::string::npos);
+    });
+    EXPECT_EQ(ended(child), 0) << static_cast<int>(kind);
+  }
+  EXPECT_TRUE(a.agent().check_remote_metadata("b")) << "a stranger invalidated it";
+}
+
+// Nor does a listener of another user get what is sent to where a peer should listen.
+TEST(ExchangeByAddress, AListenerOfAnotherUserIsSentNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can run a process of another user";
+  const base::Fd listener(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const pid_t child = as_another_user([&] {
+    const base::Fd taken(::accept(listener.get(), nullptr, nullptr));
+    char byte = 0;
+    return ::recv(taken.get(), &byte, 1, 0) <= 0;  // It is closed without a byte.
+  });
+  Side b("b");
+  const OptArgs there = at(ntohs(address.sin_port));
+  ASSERT_TRUE(b.agent().send_local_md(&there).ok());
+  EXPECT_EQ(ended(child), 0);
+}
+
 TEST(ExchangeByAddress, LinksThatMisbehaveEndAndOthersGoOn) {
   Side a("a", listening()), b("b");
   const std::uint16_t port = a.port();

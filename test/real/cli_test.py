@@ -291,10 +291,10 @@ def test_demo_failures():
 class Serve:
     """A `hawser serve --json` in the background; its lines as they come."""
 
-    def __init__(self, *arguments, env=None):
+    def __init__(self, *arguments, env=None, user=None):
         self.process = subprocess.Popen([PROGRAM, "serve", "--json", "--interval", "1s", *arguments],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                        env={**os.environ, **(env or {})})
+                                        env={**os.environ, **(env or {})}, user=user, group=user)
         line = self.process.stdout.readline()
         if not line:
             sys.exit(f"serve said nothing: {self.process.communicate()}")

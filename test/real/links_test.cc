@@ -166,27 +166,27 @@ void expect_agreed(Node& from, Node& to, int version) {
 }
 
 TEST_P(Ages, RangesThatOverlapMeet) {
-  Node older("older", backend(), {1, 1});
-  Node newer("newer", backend(), {1, 2});
+  Node older("older", backend(), {2, 2});
+  Node newer("newer", backend(), {2, 3});
   write_and_tell(older, newer);
   write_and_tell(newer, older);
-  expect_agreed(older, newer, 1);
-  Node newest("newest", backend(), {1, 2});
+  expect_agreed(older, newer, 2);
+  Node newest("newest", backend(), {2, 3});
   write_and_tell(newest, newer);
-  expect_agreed(newest, newer, 2);
+  expect_agreed(newest, newer, 3);
 }
 
 TEST_P(Ages, WhoeverIsNewerOpensThePath) {
-  Node older("older", backend(), {1, 1});
-  Node newer("newer", backend(), {1, 2});
+  Node older("older", backend(), {2, 2});
+  Node newer("newer", backend(), {2, 3});
   write_and_tell(newer, older);
 }
 
 /// In the message itself, not in a cause; and which of the two is to be upgraded.
 testing::AssertionResult names_both(const Status& status, std::string_view upgrade) {
   const std::string_view text = status.message();
-  const bool good = status.code() == Code::kUnsupported && text.find("2 to 2") != std::string_view::npos &&
-                    text.find("1 to 1") != std::string_view::npos &&
+  const bool good = status.code() == Code::kUnsupported && text.find("3 to 3") != std::string_view::npos &&
+                    text.find("2 to 2") != std::string_view::npos &&
                     status.advice().find(upgrade) != std::string_view::npos;
   return (good ? testing::AssertionSuccess() : testing::AssertionFailure()) << status.to_string();
 }
@@ -194,8 +194,8 @@ constexpr std::string_view kUpgradePeer = "upgrade the peer", kUpgradeThis = "up
 
 // The card that the newer one has been given can be read; the older one hears its hello.
 TEST_P(Ages, RangesApartAreRefusedAndNamed) {
-  Node older("older", backend(), {1, 1});
-  Node newer("newer", backend(), {2, 2});
+  Node older("older", backend(), {2, 2});
+  Node newer("newer", backend(), {3, 3});
   EXPECT_TRUE(names_both(older.agent.add_peer(newer.agent.card().value()).error(), kUpgradeThis));
   const Peer peer = newer.agent.add_peer(older.agent.card().value()).value();
   const LocalRange here = newer.region.range(0, 64);
@@ -213,8 +213,8 @@ TEST_P(Ages, RangesApartAreRefusedAndNamed) {
 INSTANTIATE_TEST_SUITE_P(Over, Ages, testing::Values("tcp", "shm"), [](const auto& each) { return each.param; });
 
 TEST(AgesAtAnAddress, ARefusalNamesBothRanges) {
-  Node older("older", tcp(), {1, 1});
-  Node newer("newer", tcp(), {2, 2});
+  Node older("older", tcp(), {2, 2});
+  Node newer("newer", tcp(), {3, 3});
   EXPECT_TRUE(names_both(older.agent.find_peer("newer@" + newer.address(), kPatience).error(), kUpgradeThis));
   EXPECT_TRUE(names_both(newer.agent.find_peer("older@" + older.address(), kPatience).error(), kUpgradePeer));
 }

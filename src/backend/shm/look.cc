@@ -98,7 +98,10 @@ void ShmPort::on_visitor(Visitor& visitor) {
   if (io != Io::kDone) return;
   Status status = welcome(visitor, packet);
   if (status.ok()) return;
-  HAWSER_LOG(shared_.context.log, kInfo, "shm: a visitor was turned away: {}", status.to_string());
+  std::string more;
+  if (log_gate_.opens(static_cast<std::size_t>(status.code()), now_, &more)) {
+    HAWSER_LOG(shared_.context.log, kInfo, "shm: a visitor was turned away: {}{}", status.to_string(), more);
+  }
   if (visitor.socket) refuse(visitor.socket.get(), status);
 }
 

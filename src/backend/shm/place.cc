@@ -156,7 +156,7 @@ Status reach(const Address& address, const base::Id128& boot) {
   if (address.user != ::geteuid()) {
     return Status(Code::kDenied,
                   base::format("the peer runs as user {}, this process as {}", address.user, ::geteuid()))
-        .with_advice("shm is for processes of one user; use tcp between users");
+        .with_advice("shm is for processes of one user: run both as one");
   }
   return {};
 }

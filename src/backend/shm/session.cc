@@ -120,7 +120,7 @@ Status ShmPath::adopt_credentials() {
   if (credentials_.user != ::geteuid()) {
     return Status(Code::kDenied, base::format("process {} runs as user {}, this one as {}", credentials_.process,
                                               credentials_.user, ::geteuid()))
-        .with_advice("shm is for processes of one user; use tcp between users");
+        .with_advice("shm is for processes of one user: run both as one");
   }
   process_fd_ = ForkFd(peer_process(socket_.get(), credentials_.process), port_.shared().forks);
   cross_ = CrossMemory(credentials_.process, process_fd_.get(), socket_.get(), port_.shared().forks);

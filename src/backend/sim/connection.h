@@ -83,6 +83,8 @@ class SimStream final : public backend::stream::Stream {
   backend::stream::Moved receive(std::span<const iovec> parts) override;
   void close(bool abort) override;
   std::string describe() const override;
+  /// All simulated processes are of one user.
+  base::FarEnd far_end(std::string*) const override { return base::FarEnd::kSameUser; }
 
   HostNetwork* network() const { return network_; }
 
@@ -103,6 +105,7 @@ class HostNetwork final : public backend::stream::Network {
   Result<std::vector<std::string>> candidates(std::string_view address) const override;
   Result<std::unique_ptr<backend::stream::Stream>> connect(const std::string& candidate) override;
   std::unique_ptr<backend::stream::Stream> accept() override;
+  Result<base::Id128> cookie() override { return Status(Code::kUnsupported, "simulated hosts have no files"); }
   void stop_listening() override;
   std::size_t ready(std::span<backend::stream::Readiness> out, bool* acceptable) override;
   int wait_fd() const override { return -1; }

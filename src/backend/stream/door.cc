@@ -5,44 +5,79 @@
 #include "backend/stream/stream_port.h"
 #include "base/format.h"
 #include "base/planted.h"
+#include "base/try.h"
 
 namespace hawser::backend::stream {
 namespace {
 
-/// Unproven connections at once, and how long each may take.
-constexpr std::size_t kKnocksMax = 64;
-constexpr Duration kKnockPatience = std::chrono::seconds(5);
+/// How long a connection may take for each stage: its hello, its proof, the answer to what is refused.
+constexpr Duration kStagePatience = std::chrono::seconds(5);
+constexpr Duration kRefusalPatience = std::chrono::seconds(1);
 /// Accepted in one turn.
 constexpr int kAdmitMax = 16;
+constexpr std::size_t kReasonMax = 200;
+/// A kind of log line; the others are the numbers of their codes.
+constexpr std::size_t kGaveWay = base::LogGate::kKinds - 1;
 
 }  // namespace
 
 void StreamPort::admit(Instant now) {
   for (int i = 0; i < kAdmitMax; ++i) {
+    lobby_full_ = !lobby_.has_room(now);
+    if (lobby_full_) {
+      shared_.next_due = std::min(shared_.next_due, lobby_.next_room());
+      return;
+    }
     std::unique_ptr<Stream> stream = network_->accept();
     if (stream == nullptr) {
       acceptable_ = false;
       return;
     }
-    if (knocks_.size() == kKnocksMax) {  // The oldest has had its chance.
-      knocks_.front()->shake->stream().close(true);
-      knocks_.erase(knocks_.begin());
-    }
-    auto knock = std::make_unique<Knock>();
-    knock->shake = std::make_unique<Handshake>(std::move(stream), versions_of(context_.identity));
-    knock->owner.readable = true;
-    knock->deadline = now + kKnockPatience;
-    knock->shake->stream().owner = &knock->owner;
-    shared_.next_due = std::min(shared_.next_due, knock->deadline);
-    knocks_.push_back(std::move(knock));
+    take_in(std::move(stream), now);
   }
+}
+
+void StreamPort::take_in(std::unique_ptr<Stream> stream, Instant now) {
+  const bool is_kin = stream->far_end(nullptr) == base::FarEnd::kSameUser;
+  auto knock = std::make_unique<Knock>();
+  const Lobby::Guest out = lobby_.enter(knock.get(), stream->source(), is_kin, now);
+  knock->shake = std::make_unique<Handshake>(std::move(stream), versions_of(context_.identity));
+  knock->owner.readable = true;
+  knock->deadline = now + kStagePatience;
+  knock->shake->stream().owner = &knock->owner;
+  shared_.next_due = std::min(shared_.next_due, knock->deadline);
+  knocks_.push_back(std::move(knock));
+  if (out == nullptr) return;
+  std::string more;
+  if (log_gate_.opens(kGaveWay, now, &more)) {
+    HAWSER_LOG(context_.log, kInfo, "{}: too many connections prove nothing: the oldest gave way{}", options_.backend,
+               more);
+  }
+  send_off(out);
+}
+
+/// It gave its place to another.
+void StreamPort::send_off(Lobby::Guest guest) {
+  const auto found = std::ranges::find_if(knocks_, [guest](const auto& knock) { return knock.get() == guest; });
+  if (found != knocks_.end()) {
+    (*found)->shake->stream().close(true);
+    knocks_.erase(found);
+    return;
+  }
+  for (const auto& path : paths_) {
+    if (path.get() != guest) continue;
+    path->go_down(Status(Code::kDisconnected, "its place was given to another").with_scope(Scope::kPath));
+  }
+  drop_silent_dead();
 }
 
 std::size_t StreamPort::turn_knocks(Instant now) {
   const std::size_t before = knocks_.size();
   std::erase_if(knocks_, [this, now](const std::unique_ptr<Knock>& knock) {
     if (!knock->owner.readable && now < knock->deadline) return false;
-    return turn_knock(*knock, now);
+    if (!turn_knock(*knock, now)) return false;
+    lobby_.leave(knock.get());
+    return true;
   });
   return before - knocks_.size();
 }
@@ -50,7 +85,7 @@ std::size_t StreamPort::turn_knocks(Instant now) {
 // True when there is nothing more to do with it.
 bool StreamPort::turn_knock(Knock& knock, Instant now) {
   knock.owner.readable = false;
-  const Status status = knock.shake->turn();
+  Status status = knock.shake->turn();
   if (knock.refused) {
     if (status.ok() && !knock.shake->said() && now < knock.deadline) return false;
     knock.shake->stream().close(!knock.shake->said());
@@ -60,22 +95,40 @@ bool StreamPort::turn_knock(Knock& knock, Instant now) {
     knock.shake->stream().close(true);
     return true;
   }
-  if (!status.ok() || now >= knock.deadline) {
-    HAWSER_LOG(context_.log, kInfo, "{}: turned a connection away ({}): {}", options_.backend,
-               knock.shake->stream().describe(), status.ok() ? "it said no hello in time" : status.to_string());
+  if (status.ok() && now >= knock.deadline) {
+    const bool heard = knock.shake->heard();
+    status = Status(Code::kTimedOut, heard ? "it did not prove itself in time" : "it said no hello in time");
+  }
+  if (!status.ok()) {
+    log_turned_away(knock, status, now);
     knock.shake->stream().close(true);
     return true;
   }
   if (!knock.shake->heard()) return false;
-  const Status why = heard(knock, now);
-  if (why.ok()) return true;
+  const Status why = knock.shake->has_spoken() ? come_in(knock, now) : heard(knock, now);
+  if (why.ok()) return knock.shake == nullptr;  // Else its proof is awaited.
   refuse(knock, why, now);
   return turn_knock(knock, now);
 }
 
+/// Its hello came.
 Status StreamPort::heard(Knock& knock, Instant now) {
   if (!knock.shake->misfit().ok()) return knock.shake->misfit();
   const wire::Hello& hello = knock.shake->hello();
+  HAWSER_TRY(check_hello(hello));
+  const bool is_open = context_.security == Security::kNone;
+  Handshake& shake = *knock.shake;
+  // What is checked of a session is told to nobody who is not proven. Without a proof the answer is the verdict, and
+  // what the session supersedes must not land any more when it leaves (B6).
+  HAWSER_TRY(shake.admit(answer_to(hello), context_.identity.admission, is_open, *network_));
+  if (!shake.awaits_proof()) return join(knock, now);
+  knock.owner.readable = true;
+  knock.deadline = now + kStagePatience;
+  shared_.next_due = std::min(shared_.next_due, knock.deadline);
+  return shake.turn();
+}
+
+Status StreamPort::check_hello(const wire::Hello& hello) const {
   const Identity& us = context_.identity;
   const bool another = hello.expects != us.incarnation && !base::planted(base::Planted::kStaleIncarnation);
   if (!hello.expects.is_zero() && another) {
@@ -87,7 +140,19 @@ Status StreamPort::heard(Knock& knock, Instant now) {
   if (hello.status != Code::kOk || hello.session.is_zero() || hello.token.is_zero() || hello.incarnation.is_zero()) {
     return Status(Code::kCorrupt, "the hello names no session, token or incarnation");
   }
-  return hello.stream == 0 ? open_session(knock, now) : attach_stream(knock, now);
+  return Status();
+}
+
+/// Its proof came, if all of it did.
+Status StreamPort::come_in(Knock& knock, Instant now) {
+  if (knock.shake->awaits_proof()) return Status();
+  HAWSER_TRY(knock.shake->check_proof());
+  return join(knock, now);
+}
+
+/// It is proven as far as it has to be: it opens a session, or is one more stream of one.
+Status StreamPort::join(Knock& knock, Instant now) {
+  return knock.shake->hello().stream == 0 ? open_session(knock, now) : attach_stream(knock, now);
 }
 
 Status StreamPort::open_session(Knock& knock, Instant now) {
@@ -101,9 +166,13 @@ Status StreamPort::open_session(Knock& knock, Instant now) {
     if (path->is_session(hello.session)) return Status(Code::kInvalid, "a session of that number exists");
   }
   // What the new session replaces must not land any more when the answer leaves (B6).
-  if (!hello.supersedes.is_zero()) supersede(hello);
+  // Who names a session that stands here is its peer: the agent hears of the new one together with the old one's end.
+  const bool is_known_peer = !hello.supersedes.is_zero() && supersede(hello);
   auto path = std::make_unique<StreamPath>(shared_);
-  path->accept(std::move(knock.shake), now);
+  const bool is_unproven = knock.shake->admission() == wire::Admission::kNone && !is_known_peer;
+  if (is_unproven) lobby_.rename(&knock, path.get());
+  if (knock.shake->has_proof()) knock.shake->say_verdict(Status());
+  path->accept(std::move(knock.shake), is_known_peer, now);
   shared_.next_due = std::min(shared_.next_due, path->next_deadline());
   paths_.push_back(std::move(path));
   return Status();
@@ -114,40 +183,68 @@ Status StreamPort::attach_stream(Knock& knock, Instant now) {
   for (const auto& path : paths_) {
     const bool same = path->is_session(hello.session) && path->token() == hello.token &&
                       path->peer().incarnation == hello.incarnation;
-    if (same) return path->attach(knock.shake, now);
+    if (!same) continue;
+    HAWSER_TRY(path->can_attach(hello.stream));
+    if (knock.shake->has_proof()) knock.shake->say_verdict(Status());
+    path->attach(std::move(knock.shake), now);
+    return Status();
   }
   return Status(Code::kDenied, "no such session");
 }
 
-void StreamPort::supersede(const wire::Hello& hello) {
-  if (base::planted(base::Planted::kSupersededLands)) return;
+/// True: there was such a session.
+bool StreamPort::supersede(const wire::Hello& hello) {
+  if (base::planted(base::Planted::kSupersededLands)) return false;
+  bool found = false;
   for (const auto& path : paths_) {
     if (!path->is_session(hello.supersedes) || path->peer().incarnation != hello.incarnation) continue;
+    found = found || (path->is_known() && !path->is_down());
     path->go_down(Status(Code::kDisconnected, base::format("{} opened a new session in place of this one", hello.name))
                       .with_scope(Scope::kPath)
                       .with_peer(hello.name));
   }
+  return found;
 }
 
-void StreamPort::refuse(Knock& knock, const Status& why, Instant now) {
-  HAWSER_LOG(context_.log, kInfo, "{}: turned {} away ({}): {}", options_.backend, knock.shake->hello().name,
-             knock.shake->stream().describe(), why.to_string());
+wire::Hello StreamPort::answer_to(const wire::Hello& hello) const {
   const Identity& us = context_.identity;
   wire::Hello answer;
   answer.version_min = us.version_min;
   answer.version_max = us.version_max;
   answer.driven = us.driven;
-  answer.stream = knock.shake->hello().stream;
-  answer.streams = knock.shake->hello().streams;
+  answer.stream = hello.stream;
+  answer.streams = hello.streams;
   answer.incarnation = us.incarnation;
-  answer.session = knock.shake->hello().session;
+  answer.session = hello.session;
   answer.public_key = us.public_key;
+  answer.born = us.born;
   answer.name = us.name;
-  answer.status = why.code();
-  answer.reason = std::string(why.message().substr(0, 200));
-  knock.shake->say(answer);
+  answer.listen = options_.listen;
+  return answer;
+}
+
+void StreamPort::refuse(Knock& knock, const Status& why, Instant now) {
+  log_turned_away(knock, why, now);
+  if (knock.shake->has_proof()) {
+    knock.shake->say_verdict(why);
+  } else {
+    wire::Hello answer = answer_to(knock.shake->hello());
+    answer.status = why.code();
+    answer.reason = std::string(why.message().substr(0, kReasonMax));
+    knock.shake->say(std::move(answer));
+  }
   knock.refused = true;
-  knock.deadline = std::min(knock.deadline, now + std::chrono::seconds(1));
+  knock.deadline = std::min(knock.deadline, now + kRefusalPatience);
+  shared_.next_due = std::min(shared_.next_due, knock.deadline);
+}
+
+/// Strangers can cause such lines at will: one for each kind and second.
+void StreamPort::log_turned_away(const Knock& knock, const Status& why, Instant now) {
+  std::string more;
+  if (!log_gate_.opens(static_cast<std::size_t>(why.code()), now, &more)) return;
+  const std::string& name = knock.shake->hello().name;
+  HAWSER_LOG(context_.log, kInfo, "{}: turned {} away ({}): {}{}", options_.backend,
+             name.empty() ? "a connection" : name, knock.shake->stream().describe(), why.to_string(), more);
 }
 
 }  // namespace hawser::backend::stream

@@ -10,6 +10,38 @@ void EventQueue::message(Path* path, MessageBuffer message) {
   add(PortEvent::Kind::kMessage, path).message = std::move(message);
 }
 
+void EventQueue::path_up(Path* path, const Identity* peer, const base::Id128& session, bool inbound,
+                         const base::Id128& supersedes, bool held) {
+  Event event;
+  event.kind = PortEvent::Kind::kPathUp;
+  event.path = path;
+  event.inbound = inbound;
+  event.peer = peer;
+  event.session = session;
+  if (inbound) event.supersedes = supersedes;
+  if (held) {
+    held_.push_back(std::move(event));
+  } else {
+    events_.add() = std::move(event);
+  }
+}
+
+void EventQueue::path_down(Path* path, Status status) {
+  if (std::erase_if(held_, [path](const Event& event) { return event.path == path; }) > 0) return;
+  add(PortEvent::Kind::kPathDown, path).status = std::move(status);
+}
+
+bool EventQueue::is_held(const Path* path) const {
+  return std::ranges::any_of(held_, [path](const Event& event) { return event.path == path; });
+}
+
+void EventQueue::tell_held(const Path* path) {
+  const auto found = std::ranges::find_if(held_, [path](const Event& event) { return event.path == path; });
+  if (found == held_.end()) return;
+  events_.add() = std::move(*found);
+  held_.erase(found);
+}
+
 MessageBuffer EventQueue::buffer(std::size_t size) {
   MessageBuffer buffer;
   if (size <= kSpareSize && !spares_.empty()) {
@@ -65,6 +97,7 @@ std::size_t EventQueue::poll_more(std::span<PortEvent> out) {
 }
 
 void EventQueue::forget(const Path* path) {
+  std::erase_if(held_, [path](const Event& event) { return event.path == path; });
   events_.filter([this, path](const Event& event) {
     if (event.path != path) return true;
     if (event.kind == PortEvent::Kind::kMessage) {

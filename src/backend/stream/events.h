@@ -42,15 +42,13 @@ class EventQueue {
   void uncounted(Path* path, std::uint64_t transfer) { add(PortEvent::Kind::kUncounted, path).transfer = transfer; }
   void regions_changed() { add(PortEvent::Kind::kRegions, nullptr); }
   void message(Path* path, MessageBuffer message);
+  /// `held`: told with the first other event of it. Until then nothing of a stranger is worth memory.
   void path_up(Path* path, const Identity* peer, const base::Id128& session, bool inbound,
-               const base::Id128& supersedes) {
-    Event& event = add(PortEvent::Kind::kPathUp, path);
-    event.inbound = inbound;
-    event.peer = peer;
-    event.session = session;
-    if (inbound) event.supersedes = supersedes;
-  }
-  void path_down(Path* path, Status status) { add(PortEvent::Kind::kPathDown, path).status = std::move(status); }
+               const base::Id128& supersedes, bool held);
+  /// Nothing is told of a path whose beginning was not told.
+  void path_down(Path* path, Status status);
+  /// It is up, and nobody was told.
+  bool is_held(const Path* path) const;
 
   bool empty() const { return events_.empty(); }
   bool messages_full() const { return messages_ >= kMessagesMax || message_bytes_ >= kMessageBytesMax; }
@@ -82,6 +80,7 @@ class EventQueue {
     Status status = {};
   };
   Event& add(PortEvent::Kind kind, Path* path) {
+    if (!held_.empty()) tell_held(path);
     Event& event = events_.add();
     event.kind = kind;
     event.path = path;
@@ -89,10 +88,12 @@ class EventQueue {
   }
   void show(Event& event, PortEvent& out);
   void recycle_shown();
+  void tell_held(const Path* path);
 
   static constexpr std::size_t kSparesMax = 16;        ///< Buffers kept, each of
   static constexpr std::size_t kSpareSize = 4 * 1024;  ///< this size; larger ones are not kept.
   Ring<Event> events_;
+  std::vector<Event> held_;  ///< Beginnings of inbound paths that are not told yet; few, see Lobby.
   std::vector<MessageBuffer> shown_;
   std::vector<MessageBuffer> spares_;
   std::size_t messages_ = 0, message_bytes_ = 0;

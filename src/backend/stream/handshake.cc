@@ -1,11 +1,24 @@
 #include "backend/stream/handshake.h"
 
+#include <cstring>
+#include <utility>
+
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "wire/stream_frames.h"
 
 namespace hawser::backend::stream {
+namespace {
+
+using base::FarEnd;
+using proto::AdmissionStep;
+using wire::Admission;
+
+/// A hello and a verdict, the longest that an end says.
+constexpr std::size_t kSaidMax = wire::kHelloSizeMax + 272;
+
+}  // namespace
 
 Status ended(const Moved& moved, const Stream& stream) {
   if (!moved.status.ok()) return moved.status;
@@ -14,17 +27,21 @@ Status ended(const Moved& moved, const Stream& stream) {
 }
 
 // Padded like frames, in the tail that readers of a hello skip: what follows starts at a multiple of 16.
-void Handshake::say(const wire::Hello& hello) {
-  out_ = wire::encode(hello);
-  out_.resize(static_cast<std::size_t>(wire::padded(out_.size())));
-  base::store_little_endian(out_.data() + 4, static_cast<std::uint16_t>(out_.size() - wire::kHelloPrefix));
+void Handshake::say(wire::Hello hello) {
+  hello.nonce = base::random_id128();
+  std::string bytes = wire::encode(hello);
+  bytes.resize(static_cast<std::size_t>(wire::padded(bytes.size())));
+  base::store_little_endian(bytes.data() + 4, static_cast<std::uint16_t>(bytes.size() - wire::kHelloPrefix));
+  out_.reserve(kSaidMax);
+  out_ = bytes;
+  hello_size_ = out_.size();
 }
 
 Status Handshake::turn() {
   if (stream_->state() == StreamState::kConnecting) return Status();
   if (stream_->state() == StreamState::kClosed) return ended({.closed = true, .status = stream_->status()}, *stream_);
   HAWSER_TRY(send());
-  return heard_ ? Status() : receive();
+  return receive();
 }
 
 Status Handshake::send() {
@@ -38,29 +55,148 @@ Status Handshake::send() {
   return Status();
 }
 
-Status Handshake::receive() {
-  while (!heard_) {
-    const std::size_t had = in_.size();
-    in_.resize(in_wanted_);
-    const iovec part = {in_.data() + had, in_wanted_ - had};
+/// Takes what is there, up to `wanted` bytes in all.
+Status Handshake::receive_into(std::string& bytes, std::size_t wanted) {
+  while (bytes.size() < wanted) {
+    const std::size_t had = bytes.size();
+    bytes.resize(wanted);
+    const iovec part = {bytes.data() + had, wanted - had};
     const Moved moved = stream_->receive({&part, 1});
-    in_.resize(had + moved.bytes);
+    bytes.resize(had + moved.bytes);
     if (moved.closed) return ended(moved, *stream_);
-    if (in_.size() < in_wanted_) return Status();
-    if (in_wanted_ == wire::kHelloPrefix) {
-      HAWSER_TRY_ASSIGN(in_wanted_, wire::hello_size(base::as_bytes(in_)));
-      if (in_wanted_ > wire::kHelloPrefix) continue;
-    }
-    Result<wire::Hello> hello = wire::decode_hello(base::as_bytes(in_), ours_);
-    if (!hello && hello.error().code() != Code::kUnsupported) return hello.error();
-    heard_ = true;
-    if (hello) {
-      hello_ = *std::move(hello);
-    } else {
-      misfit_ = hello.error();
-    }
+    if (moved.bytes == 0) return Status();
   }
   return Status();
 }
+
+Status Handshake::receive() {
+  if (!heard_) HAWSER_TRY(receive_hello());
+  if (more_.size() < more_wanted_) HAWSER_TRY(receive_into(more_, more_wanted_));
+  return is_opener_ && heard_ && step_ == AdmissionStep::kProve ? receive_verdict() : Status();
+}
+
+Status Handshake::receive_hello() {
+  HAWSER_TRY(receive_into(in_, in_wanted_));
+  if (in_.size() < in_wanted_) return Status();
+  if (in_wanted_ == wire::kHelloPrefix) {
+    HAWSER_TRY_ASSIGN(in_wanted_, wire::hello_size(base::as_bytes(in_)));
+    return receive_hello();
+  }
+  Result<wire::Hello> hello = wire::decode_hello(base::as_bytes(in_), ours_);
+  if (!hello && hello.error().code() != Code::kUnsupported) return hello.error();
+  heard_ = true;
+  if (hello) {
+    hello_ = *std::move(hello);
+  } else {
+    misfit_ = hello.error();
+  }
+  return Status();
+}
+
+Status Handshake::receive_verdict() {
+  if (more_.size() < kVerdictHead) return Status();
+  more_wanted_ = verdict_size(base::as_bytes(more_).first<kVerdictHead>());
+  HAWSER_TRY(receive_into(more_, more_wanted_));
+  if (more_.size() < more_wanted_) return Status();
+  const Status verdict = decode_verdict(base::as_bytes(more_));
+  if (!verdict.ok()) {
+    return Status(verdict.code(), base::format("{} turned us away: {}", hello_.name, verdict.message()));
+  }
+  step_ = AdmissionStep::kGo;
+  return Status();
+}
+
+/// The one that the answer names.
+Status Handshake::pick_secret(const base::Id128& secret, Network& network) {
+  if (admission_ == Admission::kCookie) {
+    const Result<base::Id128> cookie = network.cookie();
+    if (!cookie) {
+      // What is wrong with the file is nothing to tell a stranger: a refusal names the first line only.
+      return Status(Code::kDenied,
+                    "the kernel does not tell who owns the connection, nor can the user's cookie be used")
+          .because(cookie.error());
+    }
+    secret_ = *cookie;
+  } else {
+    secret_ = secret;
+  }
+  return Status();
+}
+
+// ---- The opener's end.
+
+Status Handshake::ask(wire::Hello hello, const base::Id128& secret, bool is_open, Network& network) {
+  is_opener_ = true;
+  secret_ = secret;
+  const FarEnd far_end = secret.is_zero() ? stream_->far_end(nullptr) : FarEnd::kElsewhere;
+  hello.admission = proto::ask({.far_end = far_end, .has_secret = !secret.is_zero(), .is_open = is_open});
+  if (hello.admission == Admission::kCookie && is_open && !network.cookie()) hello.admission = Admission::kNone;
+  if (hello.admission == Admission::kNotSaid) {
+    return Status(Code::kDenied, "without its card nothing can be proven to a peer on the network")
+        .with_advice("load the peer's card, find it in a directory, or open both with security `none`");
+  }
+  admission_ = hello.admission;
+  say(std::move(hello));
+  return Status();
+}
+
+Status Handshake::on_answer(bool is_open, Network& network) {
+  const Admission asked = std::exchange(admission_, hello_.admission);
+  std::string why;
+  const bool is_asked = admission_ == Admission::kUser || admission_ == Admission::kCookie;
+  const FarEnd far_end = is_asked ? stream_->far_end(&why) : FarEnd::kElsewhere;
+  step_ =
+      proto::answered(asked, admission_, {.far_end = far_end, .has_secret = !secret_.is_zero(), .is_open = is_open});
+  if (step_ == AdmissionStep::kRefuse) {
+    return Status(Code::kDenied,
+                  base::format("whoever listens there did not prove to be the peer{}{}", why.empty() ? "" : ": ", why));
+  }
+  if (step_ == AdmissionStep::kGo) return Status();
+  HAWSER_TRY(pick_secret(secret_, network));
+  const Hellos hellos = {own_hello(), base::as_bytes(in_)};
+  if (!is_same(acceptor_proof(secret_, hellos), hello_.proof)) {
+    return Status(Code::kDenied, admission_ == Admission::kCard
+                                     ? "whoever listens there did not make the card that is known of the peer"
+                                     : "whoever listens there does not have this user's cookie");
+  }
+  const wire::Proof proof = opener_proof(secret_, hellos);
+  out_.append(reinterpret_cast<const char*>(proof.data()), proof.size());
+  more_wanted_ = kVerdictHead;
+  return turn();
+}
+
+bool Handshake::is_refusal_believable() {
+  const FarEnd far_end = stream_->far_end(nullptr);
+  return far_end == FarEnd::kSameUser || far_end == FarEnd::kElsewhere;
+}
+
+// ---- The acceptor's end.
+
+Status Handshake::admit(wire::Hello answer, const base::Id128& secret, bool is_open, Network& network) {
+  const Admission asked = hello_.admission;
+  std::string why;
+  const FarEnd far_end =
+      asked == Admission::kUser || asked == Admission::kCookie ? stream_->far_end(&why) : FarEnd::kElsewhere;
+  const proto::AdmissionFacts facts = {.far_end = far_end, .has_secret = !secret.is_zero(), .is_open = is_open};
+  admission_ = proto::admit(asked, facts);
+  step_ = proto::admitted(admission_);
+  if (step_ == AdmissionStep::kRefuse) return Status(Code::kDenied, proto::why_not(asked, facts));
+  HAWSER_TRY(pick_secret(secret, network));
+  answer.admission = admission_;
+  answer.proof = {};
+  say(std::move(answer));
+  if (step_ != AdmissionStep::kProve) return Status();
+  const wire::Proof proof = acceptor_proof(secret_, {base::as_bytes(in_), own_hello()});
+  std::memcpy(out_.data() + wire::kHelloProofAt, proof.data(), proof.size());
+  more_wanted_ = proof.size();
+  return Status();
+}
+
+Status Handshake::check_proof() const {
+  if (is_same(opener_proof(secret_, {base::as_bytes(in_), own_hello()}), base::as_bytes(more_))) return Status();
+  return Status(Code::kDenied, "its proof is wrong: it has another card, or none");
+}
+
+void Handshake::say_verdict(const Status& status) { out_ += encode_verdict(status); }
 
 }  // namespace hawser::backend::stream

@@ -23,16 +23,22 @@ class MemoryNetwork;
 /// One direction of a stream.
 struct MemoryPipe {
   std::deque<std::byte> bytes;
-  bool finished = false;  ///< No more will come; what is there can be read.
-  bool reset = false;     ///< Nothing can be read.
+  bool finished = false;          ///< No more will come; what is there can be read.
+  bool reset = false;             ///< Nothing can be read.
+  std::vector<std::byte> record;  ///< All that was ever sent, where the switch keeps it.
 };
 
 /// What joins the networks, and how roughly.
 struct MemorySwitch {
   base::Rng rng{1};
-  std::size_t capacity = 256 * 1024;  ///< Bytes under way in one direction.
-  std::size_t step_max = 0;           ///< Bytes per call are drawn from 1 to this; 0: as many as fit.
-  bool holds_references = false;      ///< Streams release nothing before it was received, as QUIC does.
+  std::size_t capacity = 256 * 1024;               ///< Bytes under way in one direction.
+  std::size_t step_max = 0;                        ///< Bytes per call are drawn from 1 to this; 0: as many as fit.
+  base::FarEnd far_end = base::FarEnd::kSameUser;  ///< What streams say of their other ends,
+  std::map<std::string, base::FarEnd> far_ends;    ///< and what those of one network say.
+  base::Id128 cookie = {3, 5};                     ///< The user's; networks in `cookies` have others.
+  std::map<std::string, base::Id128> cookies;
+  bool recorded = false;          ///< Pipes keep what was sent.
+  bool holds_references = false;  ///< Streams release nothing before it was received, as QUIC does.
   std::map<std::string, MemoryNetwork*> listeners;
   std::vector<std::pair<std::shared_ptr<MemoryPipe>, std::shared_ptr<MemoryPipe>>> joined;  ///< All streams ever.
 
@@ -61,6 +67,7 @@ class MemoryStream final : public Stream {
       const std::size_t size = std::min(part.iov_len, room);
       const auto* from = static_cast<const std::byte*>(part.iov_base);
       out_->bytes.insert(out_->bytes.end(), from, from + size);
+      if (switch_.recorded) out_->record.insert(out_->record.end(), from, from + size);
       moved.bytes += size;
       room -= size;
       if (switch_.step_max != 0) room = std::min(room, switch_.allow(room));
@@ -90,6 +97,7 @@ class MemoryStream final : public Stream {
     if (abort) out_->reset = in_->reset = true;
   }
   std::string describe() const override { return "memory"; }
+  base::FarEnd far_end(std::string*) const override { return switch_.far_end; }
 
  private:
   static Moved closed() { return {.bytes = 0, .closed = true, .status = Status(Code::kDisconnected, "reset")}; }
@@ -133,6 +141,10 @@ class MemoryNetwork final : public Network {
     waiting_.pop_front();
     return stream;
   }
+  Result<base::Id128> cookie() override {
+    const auto own = switch_.cookies.find(address_);
+    return own == switch_.cookies.end() ? switch_.cookie : own->second;
+  }
   void stop_listening() override { switch_.listeners.erase(address_); }
   /// Reports every stream every time: edges that come too often are allowed.
   std::size_t ready(std::span<Readiness> out, bool* acceptable) override {
@@ -159,6 +171,10 @@ class MemoryNetwork final : public Network {
     Moved receive(std::span<const iovec> parts) override { return inner_->receive(parts); }
     void close(bool abort) override { inner_->close(abort); }
     std::string describe() const override { return inner_->describe(); }
+    base::FarEnd far_end(std::string* why) const override {
+      const auto own = home_->switch_.far_ends.find(home_->address_);
+      return own == home_->switch_.far_ends.end() ? inner_->far_end(why) : own->second;
+    }
 
    private:
     std::unique_ptr<Stream> inner_;

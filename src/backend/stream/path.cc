@@ -120,6 +120,7 @@ void StreamPath::begin_close(Instant now) {
 void StreamPath::go_down(const Status& why, bool abort) {
   if (phase_ == Phase::kDown) return;
   phase_ = Phase::kDown;
+  shared_.lobby.leave(this);
   for (Lane& lane : lanes_) {
     if (lane.shake != nullptr) lane.shake->stream().close(true);
     if (lane.stream != nullptr) lane.stream->close(abort);
@@ -145,7 +146,7 @@ Instant StreamPath::next_deadline() const {
       return race_ != nullptr ? std::min(lanes_[0].deadline, race_->next_deadline()) : lanes_[0].deadline;
     case Phase::kUp: {
       if (base::planted(base::Planted::kTimerForgotten)) return Instant::max();
-      Instant next = std::min(detector_->next_timeout(), quiet_by_);
+      Instant next = std::min({detector_->next_timeout(), quiet_by_, deadline_});
       for (unsigned index = 1; index < streams_; ++index) {
         if (lanes_[index].shake != nullptr) next = std::min(next, lanes_[index].deadline);
       }

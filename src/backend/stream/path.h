@@ -17,6 +17,7 @@
 #include "backend/backend.h"
 #include "backend/stream/connect_race.h"
 #include "backend/stream/handshake.h"
+#include "backend/stream/lobby.h"
 #include "backend/stream/machine.h"
 #include "backend/stream/port.h"
 #include "backend/stream/stream.h"
@@ -43,6 +44,7 @@ struct PortShared {
   EventQueue& events;
   FileDesk& files;
   std::vector<StreamPath*>& active;   ///< Those that the next turn visits.
+  Lobby& lobby;                       ///< Unproven inbound ones are its guests.
   std::vector<iovec>& parts;          ///< Scratch for one call: kPartsMax once a path came up.
   Instant small_until;                ///< Until then bulk moves in small steps, for small operations' sake.
   Instant next_due = Instant::max();  ///< When some path or knock has to be turned by itself.
@@ -75,10 +77,13 @@ class StreamPath final : public Path {
   // For the port.
   /// Starts connecting; what fails later ends in kPathDown.
   Status open(const PathTarget& target, Instant now);
-  /// A peer's hello on stream 0; the answer is sent from here on.
-  void accept(std::unique_ptr<Handshake> shake, Instant now);
-  /// A further stream that names this session; taken if the answer is good.
-  Status attach(std::unique_ptr<Handshake>& shake, Instant now);
+  /// A peer's hello on stream 0 that was let in; what has still to be sent is sent from here on.
+  /// `is_known_peer`: it goes on from a session that stood here, and need not say anything to be told of.
+  void accept(std::unique_ptr<Handshake> shake, bool is_known_peer, Instant now);
+  /// Whether there is a place for that stream.
+  Status can_attach(unsigned index) const;
+  /// A further stream that was let in and names this session.
+  void attach(std::unique_ptr<Handshake> shake, Instant now);
   bool is_session(const base::Id128& session) const { return !session.is_zero() && session == session_; }
   const Identity& peer() const { return peer_; }
   const base::Id128& token() const { return token_; }
@@ -91,7 +96,7 @@ class StreamPath final : public Path {
   void say_goodbye(Code code, std::string_view reason);
   bool is_down() const { return phase_ == Phase::kDown; }
   /// The agent has heard of it, or asked for it.
-  bool is_known() const { return told_up_ || !inbound_; }
+  bool is_known() const { return (told_up_ && !is_held_) || !inbound_; }
   /// The network has news of one of its streams.
   void on_ready(StreamOwner& owner);
   bool region_quiet(std::uint32_t index, std::uint32_t generation);
@@ -124,6 +129,12 @@ class StreamPath final : public Path {
   void try_places(Instant now);
   void reject_place(const Status& why, Instant now);
   void note_places();
+  bool is_open() const { return shared_.context.security == Security::kNone; }
+  bool is_through(const Handshake& shake) const {
+    return shake.heard() && shake.said() && (inbound_ || shake.is_let_in());
+  }
+  Status step_shake(Lane& lane, Instant now);
+  Status judge_answer(Handshake& shake);
   void adopt(unsigned index, std::unique_ptr<Handshake> shake, Instant deadline);
   std::size_t turn_opening(Instant now);
   void turn_shake(unsigned index, Instant now);
@@ -146,6 +157,7 @@ class StreamPath final : public Path {
   std::size_t turn_closing(Instant now);
   void note_progress(unsigned index, std::size_t bytes, Instant now);
   void take_goodbye(const ControlNews& news);
+  void watch_opener(Instant now);
   /// Stream `index` has ended, and with it the path.
   void lose(unsigned index, const Status& why);
   Status lost(const Status& why) const;
@@ -154,7 +166,10 @@ class StreamPath final : public Path {
   Phase phase_ = Phase::kOpening;
   bool inbound_ = false;
   bool told_up_ = false;
-  bool heard_ = false;  ///< Something came in this turn.
+  bool is_known_peer_ = false;
+  bool is_doubted_ = false;  ///< Who answered the hello just now did not prove to be the peer.
+  bool is_held_ = false;     ///< Inbound, and its opener said nothing yet behind its hello.
+  bool heard_ = false;       ///< Something came in this turn.
   bool skipped_bulk_ = false;
   bool awaited_ = false;  ///< See Path::set_awaited.
   unsigned streams_ = 1;
@@ -166,12 +181,13 @@ class StreamPath final : public Path {
   Identity peer_;
   std::string name_;  ///< Of the peer as errors tell it: its name or where it should be.
   base::Id128 session_, token_, supersedes_, expects_;
+  base::Id128 secret_;                 ///< Of the peer's card.
   StreamOwner race_owner_;             ///< Of streams on which no hello was said yet.
   std::unique_ptr<ConnectRace> race_;  ///< Outbound, until a hello was answered well.
   Status restarted_;                   ///< Another incarnation of the peer's name answered at a place.
   std::string place_;                  ///< Outbound: where the peer was reached.
   std::string places_note_;            ///< For people: places that were left out, and those that led elsewhere.
-  Instant deadline_ = Instant::max();  ///< Of opening, or of closing.
+  Instant deadline_ = Instant::max();  ///< Of opening, of the opener's first word, or of closing.
   Instant quiet_by_ = Instant::max();  ///< When memory that was given back must be let go.
 };
 

@@ -14,6 +14,8 @@ namespace {
 
 /// How long an answer is waited for when nobody set a deadline.
 constexpr Duration kHelloPatience = std::chrono::seconds(5);
+/// From an opener's hello, or proof, to its first message.
+constexpr Duration kFirstWordPatience = std::chrono::seconds(5);
 /// Once another incarnation of the peer answered somewhere, the other places have so long to lead to the right one.
 constexpr Duration kOthersPatience = std::chrono::milliseconds(500);
 
@@ -32,6 +34,7 @@ Status StreamPath::open(const PathTarget& target, Instant now) {
   peer_.name = target.peer;
   expects_ = target.incarnation;
   supersedes_ = target.supersedes;
+  secret_ = target.admission;
   session_ = {shared_.rng.u64(), shared_.rng.u64() | 1};
   token_ = base::random_id128();
   streams_ = shared_.options.connections;
@@ -48,7 +51,6 @@ void StreamPath::try_places(Instant now) {
   race_->turn(now);
   if (std::unique_ptr<Stream> stream = race_->take(now)) {
     auto shake = std::make_unique<Handshake>(std::move(stream), versions_of(shared_.context.identity));
-    shake->say(our_hello(0));
     adopt(0, std::move(shake), race_->hello_deadline());
   } else if (race_->is_over()) {
     const Status why = verdict_of(*race_, name_);
@@ -84,16 +86,18 @@ wire::Hello StreamPath::our_hello(unsigned index) const {
   hello.incarnation = us.incarnation;
   hello.session = session_;
   hello.public_key = us.public_key;
+  hello.born = us.born;
   hello.name = us.name;
-  if (inbound_) return hello;
+  hello.listen = shared_.options.listen;
   hello.token = token_;
   hello.expects = expects_;
   if (index == 0) hello.supersedes = supersedes_;
   return hello;
 }
 
-void StreamPath::accept(std::unique_ptr<Handshake> shake, Instant now) {
+void StreamPath::accept(std::unique_ptr<Handshake> shake, bool is_known_peer, Instant now) {
   const wire::Hello& hello = shake->hello();
+  is_known_peer_ = is_known_peer;
   inbound_ = true;
   session_ = hello.session;
   token_ = hello.token;
@@ -101,24 +105,25 @@ void StreamPath::accept(std::unique_ptr<Handshake> shake, Instant now) {
   streams_ = hello.streams;
   learn(hello);
   deadline_ = now + kHelloPatience;
-  shake->say(our_hello(0));
   adopt(0, std::move(shake), deadline_);
 }
 
-Status StreamPath::attach(std::unique_ptr<Handshake>& shake, Instant now) {
-  const unsigned index = shake->hello().stream;
+Status StreamPath::can_attach(unsigned index) const {
   const bool fits =
       phase_ == Phase::kUp && index < streams_ && lanes_[index].shake == nullptr && lanes_[index].stream == nullptr;
-  if (!fits) return Status(Code::kInvalid, base::format("the session has no place for a stream {}", index));
-  shake->say(our_hello(index));
+  return fits ? Status() : Status(Code::kInvalid, base::format("the session has no place for a stream {}", index));
+}
+
+void StreamPath::attach(std::unique_ptr<Handshake> shake, Instant now) {
+  const unsigned index = shake->hello().stream;
   adopt(index, std::move(shake), now + kHelloPatience);
-  return Status();
 }
 
 void StreamPath::learn(const wire::Hello& hello) {
   peer_.name = hello.name;
   peer_.incarnation = hello.incarnation;
   peer_.public_key = hello.public_key;
+  peer_.born = hello.born;
   peer_.driven = hello.driven;
   peer_.version_min = hello.version_min;
   peer_.version_max = hello.version_max;
@@ -153,16 +158,42 @@ std::size_t StreamPath::turn_opening(Instant now) {
   return 1;
 }
 
+/// A refusal proves nothing: one that a stranger on the peer's port may have said says nothing of the peer, which may
+/// live elsewhere. So it is a place that leads to somebody else.
+Status StreamPath::judge_answer(Handshake& shake) {
+  Status status = shake.misfit();
+  if (status.ok()) status = check_answer(shake.hello());
+  if (!status.ok() && (is_open() || shake.is_refusal_believable())) return status;
+  if (status.ok()) status = shake.on_answer(is_open(), shared_.network);
+  if (status.ok()) return status;
+  is_doubted_ = true;
+  // Only who looked for whatever listens there is told that it may not come in.
+  return Status(expects_.is_zero() ? Code::kDenied : Code::kDisconnected,
+                base::format("who answers where {} should be is not proven to be it", name_))
+      .with_scope(Scope::kPath)
+      .with_advice(
+          "run both agents as one user, give this agent the peer's card, or, where everybody who can connect may have "
+          "every key, open both with security `none`")
+      .because(status);
+}
+
+Status StreamPath::step_shake(Lane& lane, Instant now) {
+  Handshake& shake = *lane.shake;
+  const bool speaks = !shake.has_spoken() && shake.stream().state() == StreamState::kOpen;
+  if (speaks) HAWSER_TRY(shake.ask(our_hello(lane.owner.index), secret_, is_open(), shared_.network));
+  const bool had_heard = shake.heard();
+  HAWSER_TRY(shake.turn());
+  if (!inbound_ && shake.heard() && !had_heard) HAWSER_TRY(judge_answer(shake));
+  if (is_through(shake) || now < lane.deadline) return Status();
+  return Status(Code::kTimedOut, base::format("no answer from {} ({})", name_, shake.stream().describe()));
+}
+
 void StreamPath::turn_shake(unsigned index, Instant now) {
   Lane& lane = lanes_[index];
   lane.owner.readable = false;
-  Status status = lane.shake->turn();
-  if (status.ok()) status = lane.shake->misfit();
-  if (status.ok() && !inbound_ && lane.shake->heard()) status = check_answer(lane.shake->hello());
-  if (status.ok() && !(lane.shake->heard() && lane.shake->said())) {
-    if (now < lane.deadline) return;
-    status = Status(Code::kTimedOut, base::format("no answer from {} ({})", name_, lane.shake->stream().describe()));
-  }
+  is_doubted_ = false;
+  const Status status = step_shake(lane, now);
+  if (status.ok() && !is_through(*lane.shake)) return;
   if (!status.ok()) {
     shake_failed(index, status, now);
     return;
@@ -191,11 +222,11 @@ void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
     HAWSER_LOG(shared_.context.log, kWarn, "stream {} to {} did not open: {}", index, name_, why.to_string());
     return;
   }
-  if (inbound_ || (answered && is_the_peer(hello))) {
+  if (inbound_ || (answered && is_the_peer(hello) && !is_doubted_)) {
     go_down(why.with_peer(name_));
     return;
   }
-  if (answered && hello.name == peer_.name) restarted_ = why;
+  if (answered && hello.name == peer_.name && !is_doubted_) restarted_ = why;
   reject_place(why, now);
 }
 
@@ -216,7 +247,8 @@ void StreamPath::come_up(Instant now) {
   shared_.parts.resize(kPartsMax);
   name_ = peer_.name;
   if (race_ != nullptr) note_places();
-  deadline_ = Instant::max();
+  is_held_ = inbound_ && !is_known_peer_;
+  deadline_ = is_held_ ? now + kFirstWordPatience : Instant::max();
   machine_.emplace(shared_.context.regions, shared_.events, this,
                    MachineOptions{.peer = name_, .streams = streams_, .small_max = shared_.options.small_max},
                    &shared_.files);
@@ -225,7 +257,7 @@ void StreamPath::come_up(Instant now) {
           .interval = shared_.context.heartbeat, .missed = 3, .idle_factor = 10, .judged = peer_.driven},
       now);
   told_up_ = true;
-  shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_);
+  shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_, is_held_);
   if (!inbound_) open_further(now);
 }
 
@@ -238,7 +270,6 @@ void StreamPath::open_further(Instant now) {
       continue;
     }
     auto shake = std::make_unique<Handshake>(*std::move(stream), versions_of(shared_.context.identity));
-    shake->say(our_hello(index));
     adopt(index, std::move(shake), now + kHelloPatience);
   }
 }

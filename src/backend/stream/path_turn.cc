@@ -63,6 +63,7 @@ std::size_t StreamPath::turn_up(Instant now, Share& share) {
   skipped_bulk_ = small && !shared_.events.empty() && !skipped_bulk_;
   if (!skipped_bulk_) work += move_bulk(now, share);
   if (phase_ == Phase::kUp && machine_->has_news()) answer_news(now);
+  if (phase_ == Phase::kUp && is_held_) watch_opener(now);
   if (phase_ == Phase::kUp) watch_peer(now);
   if (phase_ == Phase::kUp) watch_memory(now);
   return work;
@@ -152,6 +153,18 @@ void StreamPath::take_goodbye(const ControlNews& news) {
   go_down(Status(Code::kDisconnected, base::format("{} said goodbye: {}", name_, base::shown(news.bye_reason)))
               .with_scope(scope)
               .with_peer(name_));
+}
+
+// A hello, and even a proof, costs nothing: whoever does not go on gives its place and its descriptors back. Nobody was
+// told of it, so no peer is blamed.
+void StreamPath::watch_opener(Instant now) {
+  is_held_ = shared_.events.is_held(this);
+  if (!is_held_) {
+    deadline_ = Instant::max();
+    shared_.lobby.leave(this);
+  } else if (now >= deadline_) {
+    go_down(lost(Status(Code::kTimedOut, "it said nothing after its hello")));
+  }
 }
 
 void StreamPath::watch_peer(Instant now) {

@@ -6,6 +6,7 @@
 // Thread rule: a Port is confined to its lane. Lifetime: identity, regions and log of the Context outlive it.
 
 #include <memory>
+#include <string>
 
 #include "backend/backend.h"
 #include "backend/stream/stream.h"
@@ -20,6 +21,8 @@ struct PortOptions {
   /// In turns that do nothing the network is asked each so many, too, not by the clock alone. 0: it carries no more
   /// than the control of other paths, and nobody waits for that by the microsecond.
   unsigned look_turns = 64;
+  /// One place where this agent listens, for the peer to ask there whether it still does; may be empty.
+  std::string listen = {};
 };
 
 /// `context` is copied; `network` may be listening already.

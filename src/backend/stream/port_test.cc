@@ -99,8 +99,12 @@ struct Pair {
   }
   void connect() {
     to_b = open("b");
-    run([&] { return a->up != nullptr && b->up != nullptr; });
+    run([&] { return a->up != nullptr; });
     ASSERT_EQ(a->up, to_b);
+    ASSERT_EQ(b->up, nullptr) << "who said no more than a hello is told to nobody";
+    ASSERT_TRUE(to_b->send(Priority::kRealtime, base::as_bytes(std::string_view("welcome")), {}));
+    ASSERT_TRUE(run([&] { return b->up != nullptr && !b->messages.empty(); }));
+    b->messages.clear();
     region = b->add_region();
     binding = bind(*region);
   }
@@ -316,6 +320,7 @@ TEST(StreamPort, AFurtherStreamThatIsRefusedHearsWhy) {
   hello.stream = 2;
   hello.streams = 3;
   hello.incarnation = hello.session = hello.token = {7, 7};
+  hello.admission = wire::Admission::kUser;
   hello.name = "late";
   shake.say(hello);
   Status status;

@@ -20,6 +20,9 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
+#include "base/far_end.h"
+#include "base/id128.h"
+
 namespace hawser::backend::stream {
 
 /// What one send or receive did. `bytes` == 0 and not `closed`: it would block.
@@ -53,6 +56,11 @@ class Stream {
   virtual void close(bool abort) = 0;
   /// For people: both addresses.
   virtual std::string describe() const = 0;
+  /// Which user owns the other end; kElsewhere where that is on another host. `why`, if there is one, gets more for
+  /// people. May take some 10 us.
+  virtual base::FarEnd far_end(std::string* why) const = 0;
+  /// Connections of one source have the same number; see Lobby.
+  virtual std::uint64_t source() const { return 0; }
 
   /// The port's own mark for finding what a reported stream belongs to.
   void* owner = nullptr;
@@ -88,6 +96,8 @@ class Network {
   /// The next stream that a peer opened; null when there is none. May be asked at any time, is worth it after `ready`
   /// set `*acceptable`.
   virtual std::unique_ptr<Stream> accept() = 0;
+  /// The secret that proves that both ends are of one user, where the kernel does not tell (base/user_cookie.h).
+  virtual Result<base::Id128> cookie() = 0;
   /// New peers are turned away from now on.
   virtual void stop_listening() = 0;
 

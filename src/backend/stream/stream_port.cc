@@ -29,6 +29,7 @@ StreamPort::StreamPort(const Context& context, const PortOptions& options, std::
               .events = events_,
               .files = files_,
               .active = active_,
+              .lobby = lobby_,
               .parts = parts_,
               .small_until = Instant::min(),
               .rng = context_.rng.fork()} {}
@@ -63,8 +64,8 @@ std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   events_.recycle();
   if (active_.size() > kHotPathsMax || is_look_due(now)) look(now);
   std::size_t work = 0;
-  if (acceptable_) admit(now);
   if (!knocks_.empty()) work += turn_knocks(now);
+  if (acceptable_) admit(now);
   if (now >= shared_.next_due) wake_due(now);
   work += serve_files(budget);
   if (!active_.empty()) work += turn_paths(now, budget);
@@ -78,7 +79,7 @@ bool StreamPort::is_look_due(Instant now) {
 }
 
 bool StreamPort::has_news(Instant now) {
-  const bool has_work = !active_.empty() || !events_.empty() || acceptable_ || !knocks_.empty() || files_.is_open();
+  const bool has_work = !active_.empty() || !events_.empty() || may_accept(now) || !knocks_.empty() || files_.is_open();
   return has_work || now >= shared_.next_due || is_look_due(now);
 }
 
@@ -110,6 +111,7 @@ void StreamPort::look(Instant now) {
 void StreamPort::wake_due(Instant now) {
   shared_.next_due = Instant::max();
   for (const auto& knock : knocks_) shared_.next_due = std::min(shared_.next_due, knock->deadline);
+  if (lobby_full_) shared_.next_due = std::min(shared_.next_due, std::max(lobby_.next_room(), now));
   for (const auto& path : paths_) {
     const Instant due = path->next_deadline();
     if (due <= now) {
@@ -156,7 +158,7 @@ Instant StreamPort::next_deadline() const { return shared_.next_due; }
 
 bool StreamPort::prepare_sleep() {
   has_slept_ = true;  // Also when it comes to nothing: there is news then.
-  if (!events_.empty() || acceptable_ || !files_.can_sleep()) return false;
+  if (!events_.empty() || (acceptable_ && !lobby_full_) || !files_.can_sleep()) return false;
   for (const auto& knock : knocks_) {
     if (knock->owner.readable) return false;
   }
@@ -181,7 +183,10 @@ void StreamPort::begin_close(Instant now) {
   closing_ = true;
   network_->stop_listening();
   acceptable_ = false;
-  for (auto& knock : knocks_) knock->shake->stream().close(true);
+  for (auto& knock : knocks_) {
+    lobby_.leave(knock.get());
+    knock->shake->stream().close(true);
+  }
   knocks_.clear();
   for (auto& path : paths_) path->begin_close(now);
   shared_.next_due = now;

@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "backend/stream/lobby.h"
 #include "backend/stream/path.h"
 #include "backend/stream/port.h"
+#include "base/log_gate.h"
 
 namespace hawser::backend::stream {
 
@@ -35,24 +37,32 @@ class StreamPort final : public Port {
   bool idle() const override;
 
  private:
-  /// A connection whose hello is awaited: unproven, so of fixed memory and few.
+  /// A connection whose hello or proof is awaited: of fixed memory and few.
   struct Knock {
     std::unique_ptr<Handshake> shake;
     StreamOwner owner;
-    Instant deadline;
+    Instant deadline;      ///< Of the stage.
     bool refused = false;  ///< Only the answer has still to leave.
   };
 
   bool is_look_due(Instant now);
+  bool may_accept(Instant now) const { return acceptable_ && (!lobby_full_ || lobby_.has_room(now)); }
   void look(Instant now);
   std::size_t serve_files(const TurnBudget& budget);
   void admit(Instant now);
+  void take_in(std::unique_ptr<Stream> stream, Instant now);
+  void send_off(Lobby::Guest guest);
   std::size_t turn_knocks(Instant now);
   bool turn_knock(Knock& knock, Instant now);
   Status heard(Knock& knock, Instant now);
+  Status check_hello(const wire::Hello& hello) const;
+  Status come_in(Knock& knock, Instant now);
+  Status join(Knock& knock, Instant now);
+  wire::Hello answer_to(const wire::Hello& hello) const;
+  void log_turned_away(const Knock& knock, const Status& why, Instant now);
   Status open_session(Knock& knock, Instant now);
   Status attach_stream(Knock& knock, Instant now);
-  void supersede(const wire::Hello& hello);
+  bool supersede(const wire::Hello& hello);
   void refuse(Knock& knock, const Status& why, Instant now);
   std::size_t turn_paths(Instant now, const TurnBudget& budget);
   void wake_due(Instant now);
@@ -66,14 +76,17 @@ class StreamPort final : public Port {
   std::vector<iovec> parts_;
   std::vector<StreamPath*> active_;
   std::vector<StreamPath*> visiting_;  ///< Those of this turn.
+  Lobby lobby_;
+  base::LogGate log_gate_;
   PortShared shared_;
   std::vector<std::unique_ptr<StreamPath>> paths_;
   std::vector<std::unique_ptr<Knock>> knocks_;
   Instant last_look_ = Instant::min();
   unsigned turns_since_look_ = 0;
-  bool has_slept_ = true;   ///< Since the last look: what came meanwhile is not known.
-  unsigned first_ = 0;      ///< Active path that goes first.
-  bool acceptable_ = true;  ///< Somebody may be waiting to be accepted.
+  bool has_slept_ = true;    ///< Since the last look: what came meanwhile is not known.
+  unsigned first_ = 0;       ///< Active path that goes first.
+  bool acceptable_ = true;   ///< Somebody may be waiting to be accepted.
+  bool lobby_full_ = false;  ///< Who waits to be accepted waits for a place.
   bool closing_ = false;
 };
 

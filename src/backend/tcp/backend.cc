@@ -24,6 +24,10 @@ Traits tcp_traits() {
   return traits;
 }
 
+std::string first_place_of(const Locator& locator) {
+  return locator.places.empty() ? std::string() : base::to_string(locator.places.front());
+}
+
 class TcpBackend final : public Backend {
  public:
   TcpBackend(const Context& context, TcpOptions options, TcpListeners listeners)
@@ -52,7 +56,10 @@ class TcpBackend final : public Backend {
   Result<std::unique_ptr<Port>> open_port() override {
     HAWSER_TRY_ASSIGN(auto network, TcpNetwork::open(options_, ledger_, std::exchange(listeners_, {}), locator_.host));
     return stream::make_port(context_,
-                             {.backend = "tcp", .connections = options_.connections, .small_max = options_.small},
+                             {.backend = "tcp",
+                              .connections = options_.connections,
+                              .small_max = options_.small,
+                              .listen = first_place_of(locator_)},
                              std::move(network));
   }
   Params params() const override { return options_.params; }
@@ -87,6 +94,7 @@ Result<TcpDoor> open_tcp_door(const Params& params, Security security) {
   door.address = to_string(listeners.locator);
   door.readable_address = readable(listeners.locator);
   door.chosen = listeners.chosen;
+  door.first_place = first_place_of(listeners.locator);
   door.warnings = options.warnings;
   door.warnings.insert(door.warnings.end(), listeners.warnings.begin(), listeners.warnings.end());
   const std::uint64_t host = listeners.locator.host;

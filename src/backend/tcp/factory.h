@@ -30,6 +30,7 @@ struct TcpDoor {
   std::shared_ptr<FdLedger> ledger;  ///< Of all its descriptors, for disown_after_fork.
   std::string address;               ///< For the card.
   std::string readable_address;
+  std::string first_place;  ///< Of the address; as a hello tells it.
   std::vector<std::string> warnings;
   std::string chosen;  ///< For the log: where it listens, what peers are told, what was left out.
   std::function<Status(std::string_view peer_address)> reachable;  ///< As Backend::reachable.

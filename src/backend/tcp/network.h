@@ -11,6 +11,7 @@
 #include "backend/stream/stream.h"
 #include "backend/tcp/locator.h"
 #include "backend/tcp/socket.h"
+#include "base/user_cookie.h"
 
 namespace hawser::backend {
 
@@ -35,6 +36,7 @@ class TcpNetwork final : public stream::Network {
   std::string left_out(std::string_view address) const override;
   Result<std::unique_ptr<stream::Stream>> connect(const std::string& candidate) override;
   std::unique_ptr<stream::Stream> accept() override;
+  Result<base::Id128> cookie() override { return base::user_cookie(); }
   void stop_listening() override;
   std::size_t ready(std::span<stream::Readiness> out, bool* acceptable) override;
   int wait_fd() const override { return shared_->epoll.fd(); }

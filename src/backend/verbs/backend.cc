@@ -121,8 +121,9 @@ class VerbsBackend final : public Backend {
                     .network = network,
                     .reopening = remembering(),
                     .host = this_boot()};
-    parts.control =
-        stream::make_port(context_, {.backend = "verbs", .connections = 1, .look_turns = 0}, std::move(door_.network));
+    parts.control = stream::make_port(
+        context_, {.backend = "verbs", .connections = 1, .look_turns = 0, .listen = door_.first_place},
+        std::move(door_.network));
     HAWSER_TRY_ASSIGN(std::unique_ptr<VerbsPort> port, VerbsPort::open(context_, options_, std::move(parts)));
     return std::unique_ptr<Port>(std::move(port));
   }

@@ -1,0 +1,377 @@
+// Who comes in at a port, and whom an opener takes for its peer: ports against each other, and strangers who speak the
+// wire by hand. Each stranger is one who could connect: a local process of another user, or anybody on the network.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/stream/handshake.h"
+#include "backend/stream/lobby.h"
+#include "backend/stream/memory_network.h"
+#include "backend/stream/port.h"
+#include "base/bytes.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+using namespace std::chrono_literals;
+using base::FarEnd;
+using wire::Admission;
+
+constexpr base::Id128 kSecret = {0x1111, 0x2222};
+
+struct Agent {
+  Agent(MemorySwitch& network, const std::string& name, Security security, base::Id128 secret) : regions(16) {
+    identity.name = name;
+    identity.incarnation = {name.size(), static_cast<std::uint64_t>(name[0])};
+    identity.born = 77;
+    identity.driven = true;
+    identity.admission = secret;
+    context =
+        std::make_unique<Context>(Context{.identity = identity,
+                                          .regions = regions,
+                                          .log = log,
+                                          .rng = base::Rng(name.size() * 256 + static_cast<std::uint64_t>(name[0])),
+                                          .security = security,
+                                          .heartbeat = 250ms,
+                                          .clock = Clock::steady()});
+    port = make_port(*context, {.backend = "memory", .connections = 2}, std::make_unique<MemoryNetwork>(network, name));
+  }
+  void collect(Instant now) {
+    port->turn(now, TurnBudget{});
+    std::array<PortEvent, 16> events;
+    for (std::size_t count = port->poll(events); count > 0; count = port->poll(events)) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (events[i].kind == PortEvent::Kind::kPathUp) ups.push_back(events[i].peer->name);
+        if (events[i].kind == PortEvent::Kind::kPathDown) down.push_back(events[i].status);
+        if (events[i].kind == PortEvent::Kind::kMessage) ++messages;
+      }
+    }
+  }
+
+  Identity identity;
+  RegionTable regions;
+  base::Logger log;
+  std::unique_ptr<Context> context;
+  std::unique_ptr<Port> port;
+  std::vector<std::string> ups;
+  std::vector<Status> down;
+  int messages = 0;
+};
+
+/// An owner that listens, and whoever comes.
+struct Admitting : ::testing::Test {
+  void open_owner(Security security = Security::kDefault) {
+    const base::Id128 secret = security == Security::kNone ? base::Id128{} : kSecret;
+    owner = std::make_unique<Agent>(network, "owner", security, secret);
+  }
+  Path* open(Agent& from, base::Id128 secret = {}, base::Id128 incarnation = {}) {
+    const PathTarget target = {.peer = "owner",
+                               .incarnation = incarnation,
+                               .address = "owner",
+                               .supersedes = {},
+                               .deadline = now + 1s,
+                               .admission = secret};
+    return from.port->open_path(target, now).value();
+  }
+  /// Its greeting, as an agent sends it as soon as its path is up.
+  static void greet(Path* path) {
+    ASSERT_TRUE(path->send(Priority::kRealtime, base::as_bytes(std::string_view("welcome")), {}));
+  }
+  void run(Duration time, Duration step = 10us) {
+    for (const Instant end = now + time; now < end; now = now + step) {
+      owner->collect(now);
+      for (Agent* each : others) each->collect(now);
+    }
+  }
+  std::unique_ptr<Agent> agent(const std::string& name, Security security = Security::kDefault) {
+    auto made = std::make_unique<Agent>(network, name, security, base::Id128{5, 6});
+    others.push_back(made.get());
+    return made;
+  }
+  /// Somebody who speaks by hand.
+  std::unique_ptr<Handshake> knock() { return std::make_unique<Handshake>(*hand.connect("owner"), wire::Versions()); }
+  wire::Hello hello(Admission how = Admission::kNone) const {
+    wire::Hello hello;
+    hello.name = "stranger";
+    hello.incarnation = {8, 8};
+    hello.session = base::random_id128();
+    hello.token = {7, 7};
+    hello.admission = how;
+    return hello;
+  }
+  /// Says it and hears the answer.
+  std::unique_ptr<Handshake> say(const wire::Hello& what) {
+    auto shake = knock();
+    shake->say(what);
+    for (int i = 0; i < 1000 && shake->turn().ok() && !shake->heard(); ++i) run(10us);
+    return shake;
+  }
+  bool is_closed(Handshake& shake) {
+    run(100us);
+    std::array<std::byte, 64> bytes;
+    const iovec part = {bytes.data(), bytes.size()};
+    return shake.stream().receive({&part, 1}).closed;
+  }
+
+  MemorySwitch network;
+  MemoryNetwork hand{network, "hand"};
+  std::unique_ptr<Agent> owner;
+  std::vector<Agent*> others;
+  Instant now = Instant::from_ns(1000000);
+};
+
+TEST_F(Admitting, TheHolderOfTheCardComesInWhateverItsUser) {
+  network.far_end = FarEnd::kOtherUser;
+  open_owner();
+  const auto friendly = agent("friend");
+  Path* path = open(*friendly, kSecret, owner->identity.incarnation);
+  run(2ms);
+  ASSERT_EQ(path->state(), PathState::kUp);
+  EXPECT_TRUE(owner->ups.empty());
+  greet(path);
+  run(1ms);
+  EXPECT_EQ(owner->ups, std::vector<std::string>{"friend"});
+  EXPECT_EQ(owner->messages, 1);
+  EXPECT_EQ(friendly->ups, std::vector<std::string>{"owner"});
+}
+
+TEST_F(Admitting, AWrongSecretIsFoundOutByBothEnds) {
+  network.far_end = FarEnd::kOtherUser;
+  open_owner();
+  const auto enemy = agent("enemy");
+  Path* path = open(*enemy, {1, 2});
+  run(2ms);
+  EXPECT_NE(path->state(), PathState::kUp);
+  ASSERT_EQ(enemy->down.size(), 1u) << "the owner's proof does not fit the card";
+  EXPECT_TRUE(owner->ups.empty());
+
+  // One that goes on although it cannot check.
+  auto shake = say(hello(Admission::kCard));
+  ASSERT_TRUE(shake->heard());
+  EXPECT_EQ(shake->hello().admission, Admission::kCard);
+  std::array<std::byte, 32> guess = {};
+  const iovec part = {guess.data(), guess.size()};
+  ASSERT_EQ(shake->stream().send({&part, 1}).bytes, guess.size());
+  run(200us);
+  std::array<std::byte, kVerdictHead> head;
+  const iovec in = {head.data(), head.size()};
+  ASSERT_EQ(shake->stream().receive({&in, 1}).bytes, head.size());
+  EXPECT_EQ(head[0], static_cast<std::byte>(Code::kDenied));
+  run(1ms);
+  EXPECT_TRUE(owner->ups.empty());
+}
+
+TEST_F(Admitting, AnotherUserLearnsNoMoreThanThatItIsDenied) {
+  network.far_end = FarEnd::kOtherUser;
+  open_owner();
+  for (const Admission how : {Admission::kUser, Admission::kNone, Admission::kCookie, Admission::kNotSaid}) {
+    auto shake = say(hello(how));
+    ASSERT_TRUE(shake->heard());
+    EXPECT_EQ(shake->hello().status, Code::kDenied) << static_cast<int>(how);
+    EXPECT_EQ(shake->hello().admission, Admission::kNotSaid);
+    EXPECT_EQ(shake->hello().proof, wire::Proof());
+    EXPECT_TRUE(is_closed(*shake));
+  }
+  const auto other = agent("other");
+  Path* path = open(*other);
+  run(2ms);
+  EXPECT_NE(path->state(), PathState::kUp);
+  ASSERT_EQ(other->down.size(), 1u);
+  EXPECT_EQ(other->down[0].code(), Code::kDenied);
+  EXPECT_NE(other->down[0].to_string().find("another user"), std::string::npos) << other->down[0].to_string();
+  EXPECT_TRUE(owner->ups.empty());
+}
+
+TEST_F(Admitting, AReplayedProofFitsNoOtherConnection) {
+  network.far_end = FarEnd::kOtherUser;
+  open_owner();
+  const auto friendly = agent("friend");
+  const std::size_t at = network.joined.size();
+  network.recorded = true;
+  Path* path = open(*friendly, kSecret, owner->identity.incarnation);
+  run(2ms);
+  ASSERT_EQ(path->state(), PathState::kUp);
+  ASSERT_GT(network.joined.size(), at);
+  const std::vector<std::byte> said = network.joined[at].first->record;
+  // The same bytes, hello and proof, on a connection of the thief's own.
+  std::unique_ptr<Stream> stream = *hand.connect("owner");
+  const iovec part = {const_cast<std::byte*>(said.data()), said.size()};
+  ASSERT_EQ(stream->send({&part, 1}).bytes, said.size());
+  friendly->port->release_path(path);  // So that its session's number is free.
+  const std::size_t before = owner->ups.size();
+  run(5ms);
+  EXPECT_EQ(owner->ups.size(), before);
+  std::array<std::byte, 2048> answer;
+  const iovec in = {answer.data(), answer.size()};
+  const Moved moved = stream->receive({&in, 1});
+  ASSERT_GE(moved.bytes, kVerdictHead);
+  const Result<std::size_t> hello_size = wire::hello_size(std::span(answer).first(moved.bytes));
+  ASSERT_TRUE(hello_size);
+  ASSERT_GT(moved.bytes, *hello_size) << "a verdict follows the hello";
+  EXPECT_EQ(answer[*hello_size], static_cast<std::byte>(Code::kDenied));
+}
+
+TEST_F(Admitting, AListenerThatCannotProveItselfGetsNothing) {
+  // A squatter on the owner's port: another user's process, which would take any opener.
+  network.far_end = FarEnd::kOtherUser;
+  open_owner(Security::kNone);
+  for (const base::Id128& secret : {base::Id128{}, kSecret}) {
+    const auto opener = agent(secret.is_zero() ? "asker" : "holder");
+    Path* path = open(*opener, secret, secret.is_zero() ? base::Id128{} : owner->identity.incarnation);
+    run(2ms);
+    EXPECT_NE(path->state(), PathState::kUp);
+    EXPECT_TRUE(opener->ups.empty());
+    ASSERT_EQ(opener->down.size(), 1u);
+    EXPECT_NE(opener->down[0].scope(), Scope::kPeer) << "a stranger's word ends no peer";
+  }
+  EXPECT_EQ(owner->messages, 0);
+}
+
+TEST_F(Admitting, ASwappedHelloIsFoundOut) {
+  // The squatter answers with a hello that the owner made for somebody else.
+  network.far_end = FarEnd::kOtherUser;
+  open_owner();
+  auto theirs = say(hello(Admission::kCard));
+  ASSERT_TRUE(theirs->heard());
+  MemoryNetwork squatter{network, "squatted"};
+  const auto friendly = agent("friend");
+  const PathTarget target = {.peer = "owner",
+                             .incarnation = owner->identity.incarnation,
+                             .address = "squatted",
+                             .supersedes = {},
+                             .deadline = now + 1s,
+                             .admission = kSecret};
+  Path* path = friendly->port->open_path(target, now).value();
+  run(200us);
+  auto stream = squatter.accept();
+  ASSERT_NE(stream, nullptr);
+  Handshake shake(std::move(stream), wire::Versions());
+  ASSERT_TRUE(shake.turn().ok());
+  ASSERT_TRUE(shake.heard());
+  wire::Hello swapped = theirs->hello();
+  swapped.session = shake.hello().session;
+  shake.say(swapped);
+  ASSERT_TRUE(shake.turn().ok());
+  run(1ms);
+  EXPECT_EQ(path->state(), PathState::kDown);
+  ASSERT_EQ(friendly->down.size(), 1u);
+  EXPECT_NE(friendly->down[0].to_string().find("did not make the card"), std::string::npos)
+      << friendly->down[0].to_string();
+}
+
+TEST_F(Admitting, WhereTheKernelCannotBeAskedTheCookieProves) {
+  network.far_end = FarEnd::kCannotAsk;
+  open_owner();
+  const auto same = agent("same");
+  Path* path = open(*same);
+  run(2ms);
+  ASSERT_EQ(path->state(), PathState::kUp);
+  greet(path);
+  run(1ms);
+  EXPECT_EQ(owner->ups, std::vector<std::string>{"same"});
+
+  network.cookies["other"] = {4, 4};
+  const auto other = agent("other");
+  Path* denied = open(*other);
+  run(2ms);
+  EXPECT_NE(denied->state(), PathState::kUp);
+  EXPECT_EQ(owner->ups.size(), 1u);
+
+  // One end may ask, the other may not.
+  network.far_ends["half"] = FarEnd::kSameUser;
+  const auto half = agent("half");
+  Path* also = open(*half);
+  run(2ms);
+  EXPECT_EQ(also->state(), PathState::kUp) << (half->down.empty() ? "" : half->down[0].to_string());
+}
+
+TEST_F(Admitting, NoneMeansEverybodyOnlyWhereBothSaySo) {
+  network.far_end = FarEnd::kElsewhere;
+  open_owner(Security::kNone);
+  const auto open_one = agent("open", Security::kNone);
+  Path* path = open(*open_one);
+  run(2ms);
+  EXPECT_EQ(path->state(), PathState::kUp);
+  const auto closed_one = agent("closed");
+  Path* none = open(*closed_one);
+  run(2ms);
+  EXPECT_NE(none->state(), PathState::kUp);
+}
+
+TEST_F(Admitting, AnOpenerThatNeverProvesIsClosedAndBlamesNobody) {
+  network.far_end = FarEnd::kOtherUser;
+  open_owner();
+  auto silent = knock();
+  auto unproven = say(hello(Admission::kCard));
+  ASSERT_TRUE(unproven->heard());
+  run(6s, 10ms);
+  EXPECT_TRUE(is_closed(*silent));
+  EXPECT_TRUE(is_closed(*unproven));
+  EXPECT_TRUE(owner->ups.empty() && owner->down.empty());
+}
+
+TEST_F(Admitting, AHelloWithoutAFirstMessageEndsItsSocketAndNoPeer) {
+  network.far_end = FarEnd::kElsewhere;
+  open_owner(Security::kNone);
+  auto shake = say(hello());
+  ASSERT_TRUE(shake->heard());
+  EXPECT_EQ(shake->hello().status, Code::kOk);
+  EXPECT_FALSE(is_closed(*shake));
+  run(6s, 10ms);
+  EXPECT_TRUE(is_closed(*shake));
+  EXPECT_TRUE(owner->ups.empty() && owner->down.empty()) << "nobody was told of a peer";
+}
+
+TEST_F(Admitting, AThousandHellosWithoutAWelcomeHoldSixteenPlacesWhileAGoodPeerWorks) {
+  network.far_end = FarEnd::kElsewhere;
+  open_owner(Security::kNone);
+  const auto good = agent("good", Security::kNone);
+  Path* path = open(*good);
+  run(2ms);
+  greet(path);
+  run(1ms);
+  ASSERT_EQ(owner->ups.size(), 1u);
+  std::vector<std::unique_ptr<Handshake>> strangers;
+  for (int i = 0; i < 1006; ++i) {
+    strangers.push_back(knock());
+    strangers.back()->say(hello());
+    static_cast<void>(strangers.back()->turn());
+    if (i % 8 == 0) greet(path);
+    run(3ms, 1ms);
+  }
+  run(1s, 5ms);
+  const auto open_ones = std::count_if(strangers.begin(), strangers.end(), [&](const auto& shake) {
+    return shake->turn().ok() && shake->heard() && !is_closed(*shake);
+  });
+  EXPECT_LE(open_ones, static_cast<std::ptrdiff_t>(Lobby::kPlacesPerSource));
+  EXPECT_GT(open_ones, 0) << "else the bound was not met";
+  EXPECT_EQ(path->state(), PathState::kUp);
+  EXPECT_EQ(owner->messages, 1 + 126);
+  EXPECT_EQ(owner->ups.size(), 1u);
+}
+
+TEST_F(Admitting, ACrowdOfTheSameUserComesInTogether) {
+  open_owner();
+  constexpr std::size_t kCrowd = 24;  // More than one source's places, less than this network can report at once.
+  std::vector<std::unique_ptr<Agent>> crowd;
+  std::vector<Path*> paths;
+  for (std::size_t i = 0; i < kCrowd; ++i) {
+    crowd.push_back(agent("m" + std::string(i + 1, 'x')));
+    paths.push_back(open(*crowd.back()));
+  }
+  run(200ms, 100us);
+  for (Path* path : paths) {
+    ASSERT_EQ(path->state(), PathState::kUp);
+    greet(path);
+  }
+  run(20ms, 100us);
+  EXPECT_EQ(owner->ups.size(), kCrowd);
+}
+
+}  // namespace
+}  // namespace hawser::backend::stream

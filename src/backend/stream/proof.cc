@@ -1,0 +1,82 @@
+#include "backend/stream/proof.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/format.h"
+#include "base/shown.h"
+#include "wire/stream_frames.h"
+
+namespace hawser::backend::stream {
+namespace {
+
+using Key = std::array<unsigned char, 16>;
+static_assert(sizeof(Key) >= crypto_generichash_KEYBYTES_MIN && wire::Proof().size() == crypto_generichash_BYTES);
+
+constexpr std::size_t kReasonMax = 255;
+
+wire::Proof mac(const base::Id128& secret, std::string_view label, const Hellos& hellos) {
+  Key key;
+  for (std::size_t i = 0; i < 8; ++i) {  // The lowest byte first, as an id travels.
+    key[i] = static_cast<unsigned char>(secret.lo >> (8 * i));
+    key[8 + i] = static_cast<unsigned char>(secret.hi >> (8 * i));
+  }
+  crypto_generichash_state state;
+  wire::Proof proof{};
+  crypto_generichash_init(&state, key.data(), key.size(), proof.size());
+  for (const std::span<const std::byte> part : {base::as_bytes(label), hellos.opener, hellos.acceptor}) {
+    crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(part.data()), part.size());
+  }
+  crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(proof.data()), proof.size());
+  sodium_memzero(key.data(), key.size());
+  sodium_memzero(&state, sizeof state);
+  return proof;
+}
+
+}  // namespace
+
+wire::Proof acceptor_proof(const base::Id128& secret, const Hellos& hellos) {
+  constexpr std::size_t kProofEnd = wire::kHelloProofAt + std::tuple_size_v<wire::Proof>;
+  HAWSER_ASSERT(hellos.acceptor.size() >= kProofEnd && hellos.acceptor.size() <= wire::kHelloSizeMax,
+                "a hello was decoded before it is proven");
+  std::array<std::byte, wire::kHelloSizeMax> blank;
+  std::copy(hellos.acceptor.begin(), hellos.acceptor.end(), blank.begin());
+  std::fill(blank.begin() + wire::kHelloProofAt, blank.begin() + kProofEnd, std::byte{0});
+  return mac(secret, "acceptor", {hellos.opener, std::span(blank).first(hellos.acceptor.size())});
+}
+
+wire::Proof opener_proof(const base::Id128& secret, const Hellos& hellos) { return mac(secret, "opener", hellos); }
+
+bool is_same(const wire::Proof& proof, std::span<const std::byte> bytes) {
+  return bytes.size() == proof.size() && sodium_memcmp(proof.data(), bytes.data(), proof.size()) == 0;
+}
+
+std::string encode_verdict(const Status& status) {
+  const std::string_view reason = status.message().substr(0, kReasonMax);
+  std::string bytes;
+  bytes += static_cast<char>(status.code());
+  bytes += static_cast<char>(reason.size());
+  bytes += reason;
+  bytes.resize(static_cast<std::size_t>(wire::padded(bytes.size())));
+  return bytes;
+}
+
+std::size_t verdict_size(std::span<const std::byte, kVerdictHead> head) {
+  return static_cast<std::size_t>(wire::padded(2 + std::to_integer<std::size_t>(head[1])));
+}
+
+Status decode_verdict(std::span<const std::byte> bytes) {
+  const auto code = std::to_integer<std::uint8_t>(bytes[0]);
+  const auto size = std::to_integer<std::size_t>(bytes[1]);
+  if (code > static_cast<std::uint8_t>(Code::kFailed) || 2 + size > bytes.size()) {
+    return Status(Code::kCorrupt, base::format("a verdict of status {} with {} bytes of reason", code, size));
+  }
+  if (code == 0) return Status();
+  return Status(static_cast<Code>(code), base::shown(base::as_text(bytes.subspan(2, size))));
+}
+
+}  // namespace hawser::backend::stream

@@ -1,0 +1,118 @@
+#include "proto/admission.h"
+
+#include <gtest/gtest.h>
+
+namespace hawser::proto {
+namespace {
+
+using base::FarEnd;
+using enum wire::Admission;
+
+TEST(Admission, GoldenTable) {
+  EXPECT_EQ("\n" + admission_table(), R"(
+       elsewhere               -        -      -      -      -      -
+       elsewhere   secret      card     -      card   -      -      -
+       elsewhere          open none     -      -      none   none   none
+       elsewhere   secret open card     -      card   none   none   none
+       same user               user     -      -      user   -      cookie
+       same user   secret      card     -      card   user   -      cookie
+       same user          open user     -      -      user   none   none
+       same user   secret open card     -      card   user   none   none
+       other user              user     -      -      -      -      -
+       other user  secret      card     -      card   -      -      -
+       other user         open user     -      -      none   none   none
+       other user  secret open card     -      card   none   none   none
+       nobody                  user     -      -      -      -      -
+       nobody      secret      card     -      card   -      -      -
+       nobody             open user     -      -      none   none   none
+       nobody      secret open card     -      card   none   none   none
+       cannot ask              cookie   -      -      cookie -      cookie
+       cannot ask  secret      card     -      card   cookie -      cookie
+       cannot ask         open cookie   -      -      none   none   none
+       cannot ask  secret open card     -      card   none   none   none
+card   elsewhere               refuse prove  refuse refuse refuse
+card   elsewhere          open refuse prove  refuse refuse refuse
+card   same user               refuse prove  refuse refuse refuse
+card   same user          open refuse prove  refuse refuse refuse
+card   other user              refuse prove  refuse refuse refuse
+card   other user         open refuse prove  refuse refuse refuse
+card   nobody                  refuse prove  refuse refuse refuse
+card   nobody             open refuse prove  refuse refuse refuse
+card   cannot ask              refuse prove  refuse refuse refuse
+card   cannot ask         open refuse prove  refuse refuse refuse
+user   elsewhere               refuse refuse refuse refuse refuse
+user   elsewhere          open refuse refuse go     go     refuse
+user   same user               refuse refuse go     refuse prove
+user   same user          open refuse refuse go     go     prove
+user   other user              refuse refuse refuse refuse refuse
+user   other user         open refuse refuse go     go     refuse
+user   nobody                  refuse refuse refuse refuse refuse
+user   nobody             open refuse refuse go     go     refuse
+user   cannot ask              refuse refuse refuse refuse prove
+user   cannot ask         open refuse refuse go     go     prove
+none   elsewhere               refuse refuse refuse refuse refuse
+none   elsewhere          open refuse refuse refuse go     refuse
+none   same user               refuse refuse refuse refuse refuse
+none   same user          open refuse refuse refuse go     refuse
+none   other user              refuse refuse refuse refuse refuse
+none   other user         open refuse refuse refuse go     refuse
+none   nobody                  refuse refuse refuse refuse refuse
+none   nobody             open refuse refuse refuse go     refuse
+none   cannot ask              refuse refuse refuse refuse refuse
+none   cannot ask         open refuse refuse refuse go     refuse
+cookie elsewhere               refuse refuse refuse refuse refuse
+cookie elsewhere          open refuse refuse refuse go     refuse
+cookie same user               refuse refuse refuse refuse prove
+cookie same user          open refuse refuse refuse go     prove
+cookie other user              refuse refuse refuse refuse refuse
+cookie other user         open refuse refuse refuse go     refuse
+cookie nobody                  refuse refuse refuse refuse refuse
+cookie nobody             open refuse refuse refuse go     refuse
+cookie cannot ask              refuse refuse refuse refuse prove
+cookie cannot ask         open refuse refuse refuse go     prove
+)");
+}
+
+TEST(Admission, WhatIsAskedByAnHonestOpenerIsAnsweredSoThatItGoesOn) {
+  for (int i = 0; i < 16; ++i) {
+    const bool knows_card = i % 2 != 0, is_local = i / 2 % 2 != 0, is_open = i / 4 % 2 != 0, can_ask = i / 8 % 2 != 0;
+    const FarEnd end = !is_local ? FarEnd::kElsewhere : can_ask ? FarEnd::kSameUser : FarEnd::kCannotAsk;
+    // An agent that was opened with security `none` has no secret.
+    const AdmissionFacts acceptor = {.far_end = end, .has_secret = !is_open, .is_open = is_open};
+    const AdmissionFacts opener = {.far_end = end, .has_secret = knows_card && !is_open, .is_open = is_open};
+    const wire::Admission asked = ask(opener);
+    if (asked == kNotSaid) {
+      EXPECT_TRUE(!is_local && !is_open && !knows_card);
+      continue;
+    }
+    const wire::Admission answer = admit(asked, acceptor);
+    EXPECT_NE(answer, kNotSaid) << i << ": " << why_not(asked, acceptor);
+    EXPECT_NE(answered(asked, answer, opener), AdmissionStep::kRefuse) << i;
+    EXPECT_EQ(answered(asked, answer, opener), admitted(answer)) << i;
+  }
+}
+
+TEST(Admission, NoOtherUserComesInWithoutTheCard) {
+  for (const FarEnd end : {FarEnd::kElsewhere, FarEnd::kOtherUser, FarEnd::kNobody}) {
+    const AdmissionFacts acceptor = {.far_end = end, .has_secret = true};
+    for (const wire::Admission asked : {kNotSaid, kUser, kNone}) {
+      EXPECT_EQ(admit(asked, acceptor), kNotSaid);
+      EXPECT_FALSE(why_not(asked, acceptor).empty());
+    }
+    EXPECT_NE(admitted(admit(kCookie, acceptor)), AdmissionStep::kGo);
+  }
+}
+
+TEST(Admission, NoOtherUserIsTakenForTheAcceptor) {
+  for (const FarEnd end : {FarEnd::kElsewhere, FarEnd::kOtherUser, FarEnd::kNobody, FarEnd::kCannotAsk}) {
+    for (const wire::Admission asked : {kCard, kUser, kNone, kCookie}) {
+      for (const wire::Admission answer : {kNotSaid, kCard, kUser, kNone, kCookie}) {
+        const AdmissionFacts opener = {.far_end = end, .has_secret = asked == kCard};
+        EXPECT_NE(answered(asked, answer, opener), AdmissionStep::kGo);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hawser::proto

@@ -53,6 +53,8 @@ class Stream {
   virtual void close(bool abort) = 0;
   /// For people: both addresses.
   virtual std::string describe() const = 0;
+  /// For people: what the transport knows of how its bytes fare; empty where it knows nothing.
+  virtual std::string condition() const { return {}; }
 
   /// The port's own mark for finding what a reported stream belongs to.
   void* owner = nullptr;

@@ -48,6 +48,7 @@ class TcpStream final : public stream::Stream {
   stream::Moved receive(std::span<const iovec> parts) override;
   void close(bool abort) override;
   std::string describe() const override;
+  std::string condition() const override;
 
   /// epoll's news. False: it changes nothing for who uses the stream.
   bool on_events(std::uint32_t events, stream::Readiness* news);

@@ -165,7 +165,7 @@ class Engine {
   bool is_better_missing(Session& session);
   void seek_better_later(Session& session, Instant now);
   // engine_fences.cc
-  void note_unsettled(PathEntry* entry, const Slot& slot, const Status& status);
+  void note_unsettled(PathEntry* entry, const Slot& slot, const backend::PortEvent& event);
   void on_lost(Session& session, const PathEntry& entry, Instant now);
   std::vector<std::size_t> fence_order(Session& session, LostPath& lost);
   void fence_later(Session& session, Instant now);

@@ -16,9 +16,10 @@ constexpr proto::BackoffOptions kFencePauses = {.first = std::chrono::millisecon
 
 }  // namespace
 
-void Engine::note_unsettled(PathEntry* entry, const Slot& slot, const Status& status) {
-  if (entry == nullptr || status.ok() || status.buffer() == BufferState::kUntouched) return;
-  if (slot.plan->operation != Operation::kWrite || entry->path->state() != backend::PathState::kDown) return;
+void Engine::note_unsettled(PathEntry* entry, const Slot& slot, const backend::PortEvent& event) {
+  if (entry == nullptr || event.status.ok() || event.status.buffer() == BufferState::kUntouched) return;
+  if (slot.plan->operation != Operation::kWrite) return;
+  if (entry->path->state() != backend::PathState::kDown && !event.unsettled) return;
   if (!backends_[entry->backend].traits->direct) entry->unsettled = true;  // Else it was this agent that copied.
 }
 

@@ -356,7 +356,7 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
   Session& its_session = session(slot.plan->peer);
   PathEntry* const entry = its_session.find(event.path);
   if (entry != nullptr && event.status.ok()) ++entry->carried;
-  note_unsettled(entry, slot, event.status);
+  note_unsettled(entry, slot, event);
   if (slot.ending) {
     if (slot.in_flight == 0) end_quiet(slot, now);
     return;

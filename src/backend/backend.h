@@ -163,6 +163,9 @@ struct PortEvent {
   bool inbound = false;
   /// kChunkDone of a covered chunk that ended well: no kArrival tells of it, so the agent tells that all is visible.
   bool uncounted = false;
+  /// kChunkDone of a write that ended badly while its path stays up: the peer has not said whether its bytes land, so
+  /// they may, until it has or this path has been superseded. The path itself lets nothing pass that they could hurt.
+  bool unsettled = false;
   Path* path = nullptr;
   std::uint64_t cookie = 0;
   std::uint64_t transfer = 0;

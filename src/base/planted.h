@@ -13,6 +13,7 @@ namespace hawser::base {
 enum class Planted : std::uint8_t {
   kNone = 0,
   // The streams' machine and its target side.
+  kVoidCounted,       ///< A void write counts as arrived, though its end is filler.
   kAckBeforeLanding,  ///< A write is acknowledged when its head came, not when its bytes did.
   kKeyUnchecked,
   kRightsUnchecked,

@@ -16,7 +16,7 @@ constexpr Shape kShapes[] = {
     {1, 0, 0},  // 0: no type
     {kChunkHeadSize + kPiecesMin, kMetaMax, kPayloadMax},
     {kChunkHeadSize + 4 + kPiecesMin, kMetaMax, 0},
-    {4, 4, kPayloadMax},
+    {4, 4, kDataMax},
     {4, 4 * kAcksMax, 0},
     {0, 0, kMessagePayloadMax},
     {28, 28, 0},
@@ -26,6 +26,7 @@ constexpr Shape kShapes[] = {
     {8, 8, 0},
     {2, 3 + kByeReasonMax, 0},
     {0, kMetaMax, kPayloadMax},
+    {kVoidSize, kVoidSize, 0},
 };
 static_assert(kMetaMax <= UINT16_MAX && 4 * kAcksMax <= kMetaMax && 12 * kLandedMax <= kMetaMax);
 
@@ -48,6 +49,26 @@ bool decode_head(std::span<const std::byte, kFrameHeadSize> bytes, FrameHead* he
   const Shape& shape = kShapes[type];
   return head->meta_size >= shape.meta_min && head->meta_size <= shape.meta_max &&
          head->payload_size <= shape.payload_max;
+}
+
+void make_skip(std::byte* head, std::uint32_t following) {
+  head[0] = static_cast<std::byte>(FrameType::kSkip);
+  base::store_little_endian(head + 4, following);
+}
+
+bool is_trailer_of(FrameType type, std::uint8_t outcome) {
+  switch (static_cast<Outcome>(outcome)) {
+    case Outcome::kOk:
+      return true;
+    case Outcome::kVoid:
+      return type == FrameType::kWrite;
+    case Outcome::kClosed:
+    case Outcome::kClosedMidway:
+    case Outcome::kNoRoom:
+      return type == FrameType::kData;
+    default:
+      return false;
+  }
 }
 
 void encode_chunk(base::ByteWriter& out, const ChunkHead& chunk) {
@@ -78,6 +99,19 @@ bool decode_bind(base::ByteReader& in, Bind* bind) {
   bind->generation = in.u32();
   bind->key = in.id();
   return in.ok();
+}
+
+void encode_void(base::ByteWriter& out, const VoidWrite& write) {
+  out.u32(write.tag);
+  out.u32(write.stream);
+  out.u64(write.frame);
+}
+
+bool decode_void(base::ByteReader& in, VoidWrite* write) {
+  write->tag = in.u32();
+  write->stream = in.u32();
+  write->frame = in.u64();
+  return in.finished() && write->tag <= kTagMax;
 }
 
 bool decode_ack(std::uint32_t entry, std::uint32_t* tag, Outcome* outcome) {

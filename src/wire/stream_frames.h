@@ -4,14 +4,18 @@
 // docs/wire-stream.md; who sends them when, in backend/stream/machine.h.
 //
 // Grammar (little-endian):
-//   frame   = head, meta[meta_size], pad, payload[payload_size], pad
+//   frame   = head, meta[meta_size], pad, payload[payload_size], pad, trailer (with flag bit 2 of WRITE and DATA)
 //   head    = type:u8, flags:u8, meta_size:u16, payload_size:u32
 //   pad     = zeros up to the next multiple of 16 bytes of the frame; none after SKIP's payload
+//   trailer = outcome:u8, zeros:15. What the payload turned out to be, which its head could not know.
 //   WRITE   : meta = chunk, pieces; payload = the pieces' bytes in order. Flag bit 0: covered,
-//             bit 1: durable (regions in files: acknowledged once it is on the device).
+//             bit 1: durable (regions in files: acknowledged once it is on the device), bit 2: has a trailer.
 //   READ    : meta = chunk, total:u32, pieces; no payload. Flag bit 0: covered.
-//   DATA    : meta = tag:u32; payload = the bytes that READ asked for.
+//   DATA    : meta = tag:u32; payload = the next of the bytes that READ asked for, at most kDataMax.
+//             Flag bit 0: the last of this READ, bit 2: has a trailer.
 //   ACK     : meta = (tag:u24, outcome:u8) 1..kAcksMax times.
+//   VOID    : meta = tag:u32, stream:u32, frame:u64: nothing of the WRITE that is that frame (counted from 0) of that
+//             stream may land from now on. The answer is an ACK with kVoidedClean or kVoidedMidway, or the WRITE's own.
 //   MESSAGE : no meta; payload = the message. Flags: priority.
 //   BIND    : meta = binding:u32, index:u32, generation:u32, key:16
 //   UNBIND  : meta = binding:u32
@@ -57,6 +61,7 @@ enum class FrameType : std::uint8_t {
   kPong = 10,
   kBye = 11,
   kSkip = 12,
+  kVoid = 13,
 };
 
 /// How a chunk fared at its target.
@@ -70,8 +75,12 @@ enum class Outcome : std::uint8_t {
   kNoRoom = 5,      ///< No memory to stage it in. Nothing was touched.
   kFileFull = 6,    ///< Disk full, a quota, or RLIMIT_FSIZE. A write may have got some of its bytes into the file.
   kFileFailed = 7,  ///< Shorter than the read, or an error of the device. The same.
+  // Of chunks that their initiator gave up:
+  kVoid = 8,           ///< The end of a void write: it did not arrive, and may be partly written.
+  kVoidedClean = 9,    ///< Answers VOID: nothing has landed, and nothing will. The chunk's own ACK is still to come.
+  kVoidedMidway = 10,  ///< Answers VOID: something has landed, and nothing more will. Its own ACK is still to come.
 };
-inline constexpr std::uint8_t kOutcomeLast = 7;
+inline constexpr std::uint8_t kOutcomeLast = 10;
 
 inline constexpr std::size_t kFrameHeadSize = 8;
 inline constexpr std::size_t kFrameAlign = 16;
@@ -83,8 +92,13 @@ constexpr std::size_t lead_size(std::size_t meta_size) {
 }
 inline constexpr std::uint8_t kFlagCovered = 1;
 inline constexpr std::uint8_t kFlagDurable = 2;
+inline constexpr std::uint8_t kFlagLast = 1;     ///< Of DATA.
+inline constexpr std::uint8_t kFlagTrailer = 4;  ///< Of WRITE and DATA.
+inline constexpr std::size_t kTrailerSize = 16;
 inline constexpr std::uint32_t kPiecesMax = 256;         ///< Pieces in one WRITE or READ.
 inline constexpr std::uint32_t kPayloadMax = 16u << 20;  ///< Bytes of one WRITE or READ.
+/// Bytes of one DATA frame: what has begun must be completed, and a region that closes waits for no more than this.
+inline constexpr std::uint32_t kDataMax = 256u << 10;
 inline constexpr std::uint32_t kMessagePayloadMax = kMessageMax + 1024;
 inline constexpr std::uint32_t kTagMax = (1u << 24) - 1;
 inline constexpr std::size_t kByeReasonMax = 200;
@@ -126,7 +140,19 @@ struct Landed {
   std::uint32_t chunk = 0;
 };
 
+/// Which WRITE is void: its tag, and its place among the frames of its stream.
+struct VoidWrite {
+  std::uint32_t tag = 0;
+  std::uint32_t stream = 0;
+  std::uint64_t frame = 0;
+};
+inline constexpr std::size_t kVoidSize = 16;
+
 void encode_head(base::ByteWriter& out, const FrameHead& head);
+/// A frame of which nothing was sent says nothing any more; `following` bytes are still behind its meta's pad.
+void make_skip(std::byte* head, std::uint32_t following);
+/// Whether a trailer behind such a frame may say so.
+bool is_trailer_of(FrameType type, std::uint8_t outcome);
 /// False: no frame may look like this (type, sizes).
 bool decode_head(std::span<const std::byte, kFrameHeadSize> bytes, FrameHead* head);
 
@@ -135,6 +161,9 @@ bool decode_chunk(base::ByteReader& in, ChunkHead* chunk);
 
 void encode_bind(base::ByteWriter& out, const Bind& bind);
 bool decode_bind(base::ByteReader& in, Bind* bind);
+
+void encode_void(base::ByteWriter& out, const VoidWrite& write);
+bool decode_void(base::ByteReader& in, VoidWrite* write);
 
 constexpr std::uint32_t ack_entry(std::uint32_t tag, Outcome outcome) {
   return tag | static_cast<std::uint32_t>(outcome) << 24;

@@ -98,7 +98,37 @@ TEST(StreamFrames, SmallMessagesRoundTrip) {
   EXPECT_TRUE(decode_ack(ack_entry(77, Outcome::kClosedMidway), &tag, &outcome));
   EXPECT_EQ(tag, 77u);
   EXPECT_EQ(outcome, Outcome::kClosedMidway);
+  EXPECT_TRUE(decode_ack(ack_entry(kTagMax, Outcome::kVoidedMidway), &tag, &outcome));
+  EXPECT_EQ(outcome, Outcome::kVoidedMidway);
   EXPECT_FALSE(decode_ack((kOutcomeLast + 1u) << 24, &tag, &outcome));
+}
+
+TEST(StreamFrames, AVoidNamesOneFrame) {
+  std::string text;
+  base::ByteWriter out(&text);
+  encode_void(out, {.tag = 7, .stream = 2, .frame = 1ull << 40});
+  ASSERT_EQ(text.size(), kVoidSize);
+  VoidWrite write;
+  base::ByteReader in(text);
+  ASSERT_TRUE(decode_void(in, &write));
+  EXPECT_EQ(write.tag, 7u);
+  EXPECT_EQ(write.stream, 2u);
+  EXPECT_EQ(write.frame, 1ull << 40);
+  for (std::size_t cut = 0; cut < text.size(); ++cut) {
+    base::ByteReader part(std::string_view(text).substr(0, cut));
+    EXPECT_FALSE(decode_void(part, &write)) << cut;
+  }
+  text[3] = 1;  // A tag of more than 24 bits.
+  base::ByteReader large(text);
+  EXPECT_FALSE(decode_void(large, &write));
+}
+
+TEST(StreamFrames, ATrailerSaysWhatItsFrameMay) {
+  for (std::uint8_t outcome = 0; outcome < 20; ++outcome) {
+    EXPECT_EQ(is_trailer_of(FrameType::kWrite, outcome), outcome == 0 || outcome == 8) << int{outcome};
+    EXPECT_EQ(is_trailer_of(FrameType::kData, outcome), outcome == 0 || (outcome >= 3 && outcome <= 5)) << int{outcome};
+    EXPECT_EQ(is_trailer_of(FrameType::kMessage, outcome), outcome == 0) << int{outcome};
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Any bytes give frames within their bounds, and what decodes encodes to the same bytes.
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -40,6 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   wire::ChunkHead chunk;
   base::ByteReader chunk_in(rest);
   if (wire::decode_chunk(chunk_in, &chunk)) round_trip_pieces(chunk_in.rest(), head.payload_size);
+  wire::VoidWrite given_up;
+  base::ByteReader void_in(rest.first(std::min(rest.size(), wire::kVoidSize)));
+  if (wire::decode_void(void_in, &given_up)) check(given_up.tag <= wire::kTagMax);
   wire::Bind bind;
   base::ByteReader bind_in(rest);
   static_cast<void>(wire::decode_bind(bind_in, &bind));

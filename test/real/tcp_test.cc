@@ -240,6 +240,43 @@ INSTANTIATE_TEST_SUITE_P(Tcp, Families,
                          testing::Combine(testing::Values("127.0.0.1", "::1", "127.0.0.1,::1"),
                                           testing::Values("1", "2", "4")));
 
+// A time-out said only that time was over. The peer does not turn, so what the kernels take is there and unread.
+TEST(Trials, ATimeOutOverTcpTellsOfItsConnectionsAndClosesNone) {
+  End a("a", {{"listen", "127.0.0.1"}}), b("b", {{"listen", "127.0.0.1"}});
+  b.identity.driven = false;
+  Path* path = a.open("b", b.backend->address(), b.identity.incarnation);
+  ASSERT_NE(path, nullptr);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.up.size() == 1 && b.up.size() == 1; }));
+  const Piece written{a.memory.data(), 0, 4 << 20};
+  const Chunk chunk = chunk_of(Operation::kWrite, written, bind(path, b));
+  std::size_t asked = 0;
+  while (path->submit({&chunk, 1}, now()).taken == 1) ++asked;
+  ASSERT_EQ(asked, 16u);
+  const Instant began = now();
+  ASSERT_FALSE(run(
+      {&a}, [] { return false; }, milliseconds(50)));
+  const std::string known(path->condition(now()).message());
+  for (const char* word :
+       {"16 chunks of 67108864 bytes in flight", "64 MiB of bulk", "the peer's last word came", "connection 1: MSS ",
+        "segments unacknowledged", "retransmitted", "bytes in its send queue"}) {
+    EXPECT_NE(known.find(word), std::string::npos) << word << " is not in: " << known;
+  }
+  path->cancel(1);
+  ASSERT_TRUE(run({&a}, [&] { return a.done.size() == asked; }));
+  EXPECT_LT(now() - began, seconds(5));
+  std::fill(a.memory.begin(), a.memory.end(), std::byte{0x77});  // Its memory is quiet.
+  ASSERT_FALSE(run(
+      {&a}, [] { return false; }, seconds(3)));  // The path ended after two.
+  EXPECT_TRUE(a.down.empty()) << a.down[0].to_string();
+  const Piece small{a.memory.data(), 0, 8};
+  const Chunk next = chunk_of(Operation::kWrite, small, bind(path, b));
+  EXPECT_EQ(path->submit({&next, 1}, now()).taken, 0u) << "late bytes would land on it";
+  ASSERT_TRUE(run({&a, &b}, [&] { return path->submit({&next, 1}, now()).taken == 1; }));
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.done.size() == asked + 1; }));
+  EXPECT_TRUE(a.done.back().ok()) << a.done.back().to_string();
+  EXPECT_EQ(std::count(b.memory.begin(), b.memory.end(), std::byte{0x77}), 8);
+}
+
 TEST(Tcp, APortInUseIsNamed) {
   End a("a", {{"listen", "127.0.0.1"}});
   const std::string address = a.backend->readable_address();

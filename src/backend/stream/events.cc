@@ -66,6 +66,7 @@ void EventQueue::show(Event& event, PortEvent& out) {
   out.kind = event.kind;
   out.inbound = event.inbound;
   out.uncounted = event.uncounted;
+  out.unsettled = event.unsettled;
   out.path = event.path;
   out.cookie = event.cookie;
   out.transfer = event.transfer;

@@ -34,6 +34,13 @@ class EventQueue {
     event.cookie = cookie;
     event.status = std::move(status);
   }
+  /// It ended here, and may still land at the peer.
+  void chunk_done_unsettled(Path* path, std::uint64_t cookie, Status status) {
+    Event& event = add(PortEvent::Kind::kChunkDone, path);
+    event.unsettled = true;
+    event.cookie = cookie;
+    event.status = std::move(status);
+  }
   void arrival(Path* path, std::uint64_t transfer, std::uint32_t chunk) {
     Event& event = add(PortEvent::Kind::kArrival, path);
     event.transfer = transfer;
@@ -69,6 +76,7 @@ class EventQueue {
     PortEvent::Kind kind = PortEvent::Kind::kChunkDone;
     bool inbound = false;
     bool uncounted = false;
+    bool unsettled = false;
     Path* path = nullptr;
     std::uint64_t cookie = 0;
     std::uint64_t transfer = 0;

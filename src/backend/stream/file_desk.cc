@@ -92,9 +92,11 @@ void FileDesk::use(std::unique_ptr<fileio::Queue> queue) {
   mover_ = std::make_unique<fileio::Mover>(std::move(queue), kDepth);
 }
 
-Staged FileDesk::stage(std::uint64_t bytes) {
+Staged FileDesk::stage(std::uint64_t bytes, std::uint64_t held) {
   const std::uint64_t capacity = bytes <= kPageBytes ? kPageBytes : std::bit_ceil(bytes);
   if (staged_ + capacity > kStagedMax) return {};
+  const bool scarce = staged_ > kStagedMax / 2;
+  if (scarce && held > 0 && held + capacity > (kStagedMax - staged_) / kStagedShare) return {};
   std::byte* memory = nullptr;
   if (capacity == kSpareBytes && !spares_.empty()) {
     memory = spares_.back();

@@ -4,9 +4,10 @@
 // lane waits for a device: written bytes land there before a Mover takes them to the file, and read ones are there
 // before their answer is framed.
 //
-// Thread rule: confined to the port's lane. Memory: kStagedMax bytes in all, kStagedPerPeer for each peer; initiators
-// keep to half of that. Lifetime: outlives the machines whose jobs it does; a job of one that is gone still runs to its
-// end, and is dropped; what comes for its file meanwhile waits for that end. The destructor gives the system two
+// Thread rule: confined to the port's lane. Memory: kStagedMax bytes in all, kStagedPerPeer for each peer and no more
+// than a share of what is free; initiators keep to half of the first. A peer that does not move gives its memory back
+// (Target::next_keep_period). Lifetime: outlives the machines whose jobs it does; a job of one that is gone still runs
+// to its end, and is dropped; what comes for its file meanwhile waits for that end. The destructor gives the system two
 // seconds to end what it was handed; the rest is left behind with its memory (fileio/leftovers.h).
 
 #include <cstddef>
@@ -31,6 +32,9 @@ class Target;
 inline constexpr std::uint64_t kFileBytesMax = 16u << 20;
 inline constexpr std::uint64_t kStagedPerPeer = 2 * kFileBytesMax;
 inline constexpr std::uint64_t kStagedMax = 512u << 20;
+/// Once half of that is in use, what a peer holds beyond one chunk may be this part of what is free, so that the first
+/// peers do not take what others need.
+inline constexpr std::uint64_t kStagedShare = 16;
 
 /// Staged memory, page-aligned. Goes back to its desk.
 class Staged {
@@ -85,8 +89,8 @@ class FileDesk {
   bool is_open() const { return mover_ != nullptr; }
   /// In place of what `open` would take.
   void use(std::unique_ptr<fileio::Queue> queue);
-  /// Nothing when kStagedMax is reached.
-  Staged stage(std::uint64_t bytes);
+  /// For one who holds `held` bytes already. Nothing when that is its share, or kStagedMax is reached.
+  Staged stage(std::uint64_t bytes, std::uint64_t held = 0);
   void start(FileJob job);
   /// Nothing is told to `target` any more; its jobs end soon.
   void abandon(const Target* target);

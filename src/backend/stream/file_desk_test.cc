@@ -250,6 +250,85 @@ TEST_F(FileDeskTest, APeerThatDoesNotGetsNoMoreThanItsShare) {
   EXPECT_EQ(desk_.staged(), kStagedPerPeer);
 }
 
+/// Peers of the store, each with a machine of its own there, that ask for all they may and read nothing.
+struct Stalled {
+  std::unique_ptr<Machine> user, store;
+};
+
+// 40 readers that stalled had the whole staging, as long as they liked: all others heard kBusy.
+TEST_F(FileDeskTest, TrialsStalledReadersLeaveRoomForOthersAndLoseTheirs) {
+  std::vector<Stalled> stalled(60);
+  for (Stalled& each : stalled) {
+    each.user = std::make_unique<Machine>(user_regions_, user_events_, nullptr, options());
+    each.store = std::make_unique<Machine>(store_regions_, store_events_, nullptr, options(), &desk_);
+    while (submit(*each.user, each.user->bind(ref()), Operation::kRead, 0, kMiB)) continue;
+    ASSERT_TRUE(deliver(*each.store, 0, drain(*each.user, 0)).ok());
+  }
+  EXPECT_LT(desk_.staged(), kStagedMax);
+  ASSERT_TRUE(submit(Operation::kRead, 0, kMiB));  // An honest one.
+  disk_->disk.assign(kMiB, std::byte{0x5a});
+  ASSERT_TRUE(deliver(*store_, 0, drain(*user_, 0)).ok());
+  const auto run_disk = [this] {
+    desk_.turn(UINT64_MAX);
+    while (!disk_->started.empty()) {
+      disk_->end();
+      desk_.turn(UINT64_MAX);
+    }
+    for (FileJob job; desk_.poll(&job);) job.target->on_file(std::move(job));
+  };
+  for (int i = 0; i < 100; ++i) run_disk();
+  ASSERT_TRUE(deliver(*user_, 0, drain(*store_, 0)).ok());
+  EXPECT_NE(log(user_events_).find("ok;"), std::string::npos);
+
+  EXPECT_GT(desk_.staged(), 100 * kMiB);
+  for (Stalled& each : stalled) {
+    for (int period = 0; period < 50; ++period) ASSERT_TRUE(each.store->next_memory_period());  // 2.5 s.
+  }
+  EXPECT_EQ(desk_.staged(), 0u);
+  for (Stalled& each : stalled) {
+    ASSERT_TRUE(deliver(*each.user, 0, drain(*each.store, 0)).ok());
+    EXPECT_EQ(each.user->chunks_in_flight(), 0u);
+  }
+}
+
+TEST_F(FileDeskTest, TrialsAReaderThatMovesKeepsItsPlace) {
+  ASSERT_TRUE(submit(Operation::kRead, 0, kMiB));
+  disk_->disk.assign(kMiB, std::byte{0x5a});
+  to_store();
+  disk_->end();
+  desk_.turn(UINT64_MAX);
+  for (FileJob job; desk_.poll(&job);) job.target->on_file(std::move(job));
+  std::array<iovec, 64> parts;
+  std::uint64_t total = 0;
+  for (int period = 0; period < 200; ++period) {  // 10 s, a little in each.
+    ASSERT_TRUE(store_->fill(0, 1 << 20));
+    std::size_t size = 0;
+    std::vector<std::byte> bytes;
+    for (const iovec& part : std::span(parts).first(store_->gather(0, parts, 4000))) {
+      const auto* from = static_cast<const std::byte*>(part.iov_base);
+      bytes.insert(bytes.end(), from, from + part.iov_len);
+      size += part.iov_len;
+    }
+    store_->sent(0, size, total += size);
+    ASSERT_TRUE(deliver(*user_, 0, bytes).ok());
+    ASSERT_TRUE(store_->next_memory_period());
+  }
+  ASSERT_TRUE(deliver(*user_, 0, drain(*store_, 0)).ok());
+  EXPECT_EQ(log(user_events_), "ok;");
+}
+
+TEST_F(FileDeskTest, TrialsAWriterThatStallsLosesItsStaging) {
+  ASSERT_TRUE(submit(Operation::kWrite, 0, kMiB));
+  const std::vector<std::byte> bytes = drain(*user_, 0);
+  ASSERT_TRUE(deliver(*store_, 0, std::span(bytes).first(1000)).ok());
+  EXPECT_EQ(desk_.staged(), kMiB);
+  for (int period = 0; period < 50; ++period) ASSERT_TRUE(store_->next_memory_period());
+  EXPECT_EQ(desk_.staged(), 0u);
+  ASSERT_TRUE(deliver(*store_, 0, std::span(bytes).subspan(1000)).ok());
+  turn();
+  EXPECT_EQ(log(user_events_), std::string(to_string(Code::kBusy)) + ";");
+}
+
 TEST_F(FileDeskTest, WithoutADeskARegionInAFileIsNone) {
   store_ = std::make_unique<Machine>(store_regions_, store_events_, nullptr, options());
   ASSERT_TRUE(submit(Operation::kWrite, 0, 100));

@@ -4,7 +4,7 @@
 //
 //   FrameWriter frame(outlet, {.type = ..., .meta_size = 4});
 //   frame.meta().u32(tag);
-//   frame.payload(pieces, bytes, owner);   // or none, or copies by inline_payload()
+//   frame.payload(pieces, from, owner);   // or none, or copies by inline_payload()
 //
 // Thread rule: one thread. Lifetime: of one expression's worth; `head` stays valid as long as the outlet holds it.
 
@@ -24,6 +24,7 @@ class FrameWriter {
   /// With `copied`, room for the payload is staged behind the meta: fill all of inline_payload().
   FrameWriter(Outlet& outlet, const wire::FrameHead& head, bool copied = false)
       : outlet_(outlet),
+        number_(outlet.begin_frame()),
         lead_(wire::lead_size(head.meta_size)),
         begin_(outlet.end()),
         at_(outlet.add(lead_ + (copied ? wire::padded(head.payload_size) : 0))),
@@ -45,12 +46,17 @@ class FrameWriter {
       to += piece.size;
     }
   }
-  /// Payload that is only referred to. Returns the position of its end, by which Outlet::let_go knows it.
-  std::uint64_t payload(std::span<const Piece> pieces, std::uint32_t owner) {
-    outlet_.add_payload(pieces, payload_size_, owner);
-    const std::uint64_t end = outlet_.end();
-    pad(outlet_, payload_size_);
-    return end;
+  /// Payload that is only referred to, and its trailer: the head's flags must tell of that. Returns the position of the
+  /// payload's end, by which Outlet::stop_frame knows it.
+  std::uint64_t payload(std::span<const Piece> pieces, PieceCursor from, std::uint32_t owner) {
+    return outlet_.add_payload(
+        {.pieces = pieces, .from = from, .bytes = payload_size_, .owner = owner, .head = at_, .frame_begin = begin_});
+  }
+  /// A trailer behind no payload.
+  void trailer(wire::Outcome outcome) {
+    std::byte* at = outlet_.add(wire::kTrailerSize);
+    std::memset(at, 0, wire::kTrailerSize);
+    at[0] = static_cast<std::byte>(outcome);
   }
   /// Zeros behind a payload of that size.
   static void pad(Outlet& outlet, std::uint64_t payload_size) {
@@ -61,22 +67,17 @@ class FrameWriter {
 
   std::byte* head() const { return at_; }
   std::uint64_t begin() const { return begin_; }
+  /// Frames of this stream before this one.
+  std::uint64_t number() const { return number_; }
 
  private:
   Outlet& outlet_;
+  std::uint64_t number_;
   std::size_t lead_;
   std::uint64_t begin_;
   std::byte* at_;
   std::uint32_t payload_size_;
   base::ByteWriter meta_;
 };
-
-/// Turns a frame of which nothing was sent into SKIP. What follows its lead is its padded payload if that was copied,
-/// else only the padding.
-inline void make_skip(std::byte* head, std::uint64_t payload_size, bool copied) {
-  head[0] = static_cast<std::byte>(wire::FrameType::kSkip);
-  const std::uint64_t left = copied ? wire::padded(payload_size) : wire::padded(payload_size) - payload_size;
-  base::store_little_endian(head + 4, static_cast<std::uint32_t>(left));
-}
 
 }  // namespace hawser::backend::stream

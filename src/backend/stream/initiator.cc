@@ -99,6 +99,11 @@ bool Initiator::has_room_for_file(const Chunk& chunk) const {
   return file_bytes_ == 0 || file_bytes_ + chunk.bytes <= kFileBytesMax;
 }
 
+bool Initiator::refuse(std::string_view bound) {
+  last_full_ = bound;
+  return false;
+}
+
 bool Initiator::take(const Chunk& chunk, Outlet& control) {
   if (!well_formed(chunk)) {
     events_.chunk_done(path_, chunk.cookie,
@@ -109,12 +114,16 @@ bool Initiator::take(const Chunk& chunk, Outlet& control) {
   const bool read = chunk.op == Operation::kRead;
   const bool large = chunk.bytes > options_.small_max;
   const bool bulk = !read && large;
-  if (static_cast<const RemoteBinding*>(chunk.target)->in_file && !has_room_for_file(chunk)) return false;
-  if (large && !has_room_for_bulk(chunk)) return false;
-  if (read && reads_ == kReadsMax) return false;
-  if (!bulk && !control.has_room(kFrameRoom)) return false;
+  const auto& target = *static_cast<const RemoteBinding*>(chunk.target);
+  // Its late bytes would land on newer ones.
+  if (!read && target.strays > 0) return refuse("an earlier write that ended without the peer's answer may still land");
+  if (target.in_file && !has_room_for_file(chunk)) return refuse("16 MiB in flight to files");
+  if (large && !has_room_for_bulk(chunk)) return refuse("64 MiB of bulk, or its share of 1024 chunks and 64 reads");
+  if (read && reads_ == kReadsMax) return refuse("64 reads in flight");
+  if (!bulk && !control.has_room(kFrameRoom)) return refuse("256 KiB that the first connection has not sent");
   Slot* slot = new_slot(chunk);
-  if (slot == nullptr) return false;
+  if (slot == nullptr) return refuse("1024 chunks in flight");
+  last_full_ = {};
   if (bulk) {
     slot->state = State::kQueued;
     bulk_.push(static_cast<std::uint32_t>(slot - slots_.data()));
@@ -137,7 +146,8 @@ void Initiator::announce(RemoteBinding& target, unsigned stream, Outlet& outlet)
 }
 
 std::uint8_t Initiator::flags_of(const Slot& slot) {
-  return static_cast<std::uint8_t>((slot.covered ? wire::kFlagCovered : 0) | (slot.durable ? wire::kFlagDurable : 0));
+  return static_cast<std::uint8_t>((slot.covered ? wire::kFlagCovered : 0) | (slot.durable ? wire::kFlagDurable : 0) |
+                                   (slot.copied ? 0 : wire::kFlagTrailer));
 }
 
 void Initiator::frame_write(Slot& slot, unsigned stream, Outlet& outlet) {
@@ -157,12 +167,13 @@ void Initiator::frame_write(Slot& slot, unsigned stream, Outlet& outlet) {
   wire::encode_pieces(frame.meta(), slot.pieces, equal);
   slot.head = frame.head();
   slot.begin = frame.begin();
+  slot.frame = frame.number();
   if (slot.copied) {
     frame.inline_payload(slot.pieces);
     slot.end =
         outlet.end() - (wire::padded(slot.bytes) - slot.bytes);  // The peer acknowledges before the padding came.
   } else {
-    slot.end = frame.payload(slot.pieces, kNoOwner);
+    slot.end = frame.payload(slot.pieces, {}, kNoOwner);
   }
 }
 
@@ -186,10 +197,13 @@ bool Initiator::on_ack(std::uint32_t tag, wire::Outcome outcome, std::span<Outle
   Slot* slot = find(tag);
   if (slot == nullptr || (slot->state != State::kFramed && slot->state != State::kEnded)) return false;
   const Outlet& outlet = outlets[slot->stream];
+  if (outcome > wire::Outcome::kVoid) return on_voided(*slot, outcome, outlet);
   if (outlet.sent_end() < slot->end || slot->landing != kNowhere) return false;
   if (slot->op == Operation::kRead && outcome == wire::Outcome::kOk) return false;
+  if (outcome == wire::Outcome::kVoid && !slot->voided && !slot->void_said) return false;
   slot->outcome = outcome;
   if (slot->state == State::kEnded) {
+    end_stray(*slot);
     free_slot(*slot);
   } else if (slot->op == Operation::kWrite && outlet.released_end() < slot->end) {
     slot->state = State::kAcked;  // Its memory is still the stream's.
@@ -202,8 +216,12 @@ bool Initiator::on_ack(std::uint32_t tag, wire::Outcome outcome, std::span<Outle
 }
 
 void Initiator::on_released(std::span<Outlet> outlets) {
-  if (acked_ == 0) return;
+  if (acked_ == 0 && cancelled_writes_ == 0) return;
   for (Slot& slot : slots_) {
+    if (slot.state == State::kFramed && slot.answered && outlets[slot.stream].released_total() >= slot.held_until) {
+      end_voided(slot, status_of(slot));
+      continue;
+    }
     if (slot.state != State::kAcked || outlets[slot.stream].released_end() < slot.end) continue;
     --acked_;
     tell(slot, status_of(slot));
@@ -211,26 +229,59 @@ void Initiator::on_released(std::span<Outlet> outlets) {
   }
 }
 
-bool Initiator::on_data(unsigned stream, std::uint32_t tag, std::uint32_t size, Inlet& inlet,
-                        std::span<const Outlet> outlets) {
+// The frames of one answer come in order, on one stream, and only the last says so.
+bool Initiator::on_data(unsigned stream, std::uint32_t tag, Inlet& inlet, std::span<const Outlet> outlets) {
   Slot* slot = find(tag);
-  if (slot == nullptr || slot->op != Operation::kRead || slot->landing != kNowhere || size != slot->bytes) return false;
+  if (slot == nullptr || slot->op != Operation::kRead || slot->in_frame) return false;
+  if (slot->landing != kNowhere && slot->landing != stream) return false;
   if (slot->state != State::kFramed && slot->state != State::kEnded) return false;
   // An answer to what was not asked yet: the request could still be withdrawn, and the bytes would land all the same.
   if (outlets[slot->stream].sent_end() < slot->end) return false;
+  const std::uint32_t size = inlet.head().payload_size;
+  const bool last = (inlet.head().flags & wire::kFlagLast) != 0;
+  if (size > slot->bytes - slot->received || (size == 0 && !last)) return false;
   slot->landing = static_cast<std::uint8_t>(stream);
-  if (slot->state == State::kFramed) inlet.land(slot->pieces);
+  slot->in_frame = true;
+  if (slot->state == State::kFramed && size > 0)
+    inlet.land(slot->pieces.subspan(slot->place.piece), slot->place.offset);
   return true;
 }
 
-void Initiator::on_data_end(std::uint32_t tag) {
+bool Initiator::on_data_end(std::uint32_t tag, const Inlet& inlet) {
   Slot* slot = find(tag);
-  HAWSER_ASSERT(slot != nullptr && slot->landing != kNowhere, "data of a read that is not there ended");
-  if (slot->state == State::kFramed) {
-    if (slot->covered) landed_.push({slot->transfer, slot->index});
-    tell(*slot, status_of(*slot));
+  HAWSER_ASSERT(slot != nullptr && slot->in_frame, "data of a read that is not there ended");
+  slot->in_frame = false;
+  slot->received += inlet.head().payload_size;
+  slot->place.advance(slot->pieces, inlet.head().payload_size);
+  const auto outcome = static_cast<wire::Outcome>(inlet.trailer());
+  const bool last = (inlet.head().flags & wire::kFlagLast) != 0;
+  if (outcome == wire::Outcome::kOk && last != (slot->received == slot->bytes)) return false;
+  if (outcome != wire::Outcome::kOk || last) end_data(*slot, outcome);
+  return true;
+}
+
+void Initiator::end_data(Slot& slot, wire::Outcome outcome) {
+  slot.outcome = outcome;
+  if (slot.state == State::kFramed) {
+    const bool ok = outcome == wire::Outcome::kOk;
+    if (slot.covered && ok) landed_.push({slot.transfer, slot.index});
+    // What came before the peer gave up is in place, filler for the rest of a frame too.
+    const bool partly = !ok && slot.received > 0;
+    tell(slot, partly ? status_of(slot).with_buffer(BufferState::kPartlyWritten) : status_of(slot));
   }
-  free_slot(*slot);
+  free_slot(slot);
+}
+
+void Initiator::stage_voids(Outlet& outlet) {
+  while (!voids_.empty() && outlet.has_room(kFrameRoom)) {
+    const std::uint32_t tag = voids_.pop();
+    Slot* slot = find(tag);
+    const bool asks = slot != nullptr && (slot->state == State::kFramed || slot->stray);
+    if (!asks || slot->void_said) continue;  // Answered meanwhile.
+    slot->void_said = true;
+    FrameWriter frame(outlet, {.type = wire::FrameType::kVoid, .meta_size = wire::kVoidSize});
+    wire::encode_void(frame.meta(), {.tag = tag, .stream = slot->stream, .frame = slot->frame});
+  }
 }
 
 void Initiator::stage_notes(unsigned stream, Outlet& outlet) {
@@ -242,6 +293,7 @@ void Initiator::stage_notes(unsigned stream, Outlet& outlet) {
     FrameWriter(outlet, {.type = wire::FrameType::kUnbind, .meta_size = 4}).meta().u32(binding);
   }
   std::erase_if(unbinds_, [](const auto& unbind) { return unbind.second == 0; });
+  if (stream == 0) stage_voids(outlet);
   while (stream == 0 && !landed_.empty() && outlet.has_room(kFrameRoom)) {
     const std::size_t count = std::min(landed_.count(), wire::kLandedMax);
     FrameWriter frame(outlet, {.type = wire::FrameType::kLanded, .meta_size = static_cast<std::uint16_t>(count * 12)});

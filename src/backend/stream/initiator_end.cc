@@ -26,6 +26,10 @@ std::string_view reason_of(wire::Outcome outcome) {
       return "its disk is full, a quota is used up, or the file would pass its process's limit (RLIMIT_FSIZE)";
     case wire::Outcome::kFileFailed:
       return "the file ends before, or its device failed (its log of level debug has the cause)";
+    case wire::Outcome::kVoid:
+    case wire::Outcome::kVoidedClean:
+    case wire::Outcome::kVoidedMidway:
+      return "it was given up";
     case wire::Outcome::kOk:
       break;
   }
@@ -52,6 +56,8 @@ BufferState state_of(bool write, wire::Outcome outcome) {
     case wire::Outcome::kOk:
       return BufferState::kComplete;
     case wire::Outcome::kClosedMidway:
+    case wire::Outcome::kVoid:
+    case wire::Outcome::kVoidedMidway:
       return write ? BufferState::kPartlyWritten : BufferState::kUntouched;
     case wire::Outcome::kFileFull:
     case wire::Outcome::kFileFailed:
@@ -78,10 +84,12 @@ Status Initiator::status_of(const Slot& slot) const {
       .with_buffer(state_of(write, slot.outcome));
 }
 
-void Initiator::tell(Slot& slot, Status status) { events_.chunk_done(path_, slot.cookie, std::move(status)); }
+void Initiator::tell(Slot& slot, Status status) {
+  if (slot.cancelled && slot.op == Operation::kWrite) --cancelled_writes_;
+  events_.chunk_done(path_, slot.cookie, std::move(status));
+}
 
 void Initiator::free_slot(Slot& slot) {
-  if (slot.cancelled && slot.op == Operation::kWrite) --cancelled_writes_;
   if (slot.op == Operation::kRead) --reads_;
   --in_flight_;
   bytes_ -= slot.bytes;
@@ -96,8 +104,10 @@ void Initiator::free_slot(Slot& slot) {
 // Takes back a frame of which nothing was sent: its head says SKIP now, and payload that it only refers to is left out.
 bool Initiator::withdraw(Slot& slot, Outlet& outlet) {
   if (outlet.sent_end() > slot.begin) return false;
-  make_skip(slot.head, slot.op == Operation::kRead ? 0 : slot.bytes, slot.copied);
-  return slot.op == Operation::kRead || slot.copied || outlet.let_go(slot.end, true);
+  if (slot.op == Operation::kWrite && !slot.copied) return outlet.stop_frame(slot.end, wire::Outcome::kVoid).withdrawn;
+  const std::uint64_t following = slot.op == Operation::kRead ? 0 : wire::padded(slot.bytes);
+  wire::make_skip(slot.head, static_cast<std::uint32_t>(following));
+  return true;
 }
 
 void Initiator::cancel(std::uint64_t transfer, std::span<Outlet> outlets, std::span<Inlet> inlets) {
@@ -120,30 +130,89 @@ void Initiator::cancel_slot(Slot& slot, std::span<Outlet> outlets, std::span<Inl
     return;
   }
   slot.cancelled = true;
-  if (slot.op == Operation::kWrite) {
-    // What is on its way lands; the end is told when the peer acknowledged it. Until then only our memory is free.
-    ++cancelled_writes_;
-    slot.cancel_period = cancel_period_;
-    if (!slot.copied) static_cast<void>(outlets[slot.stream].let_go(slot.end, false));
-    return;
+  if (slot.op == Operation::kRead) {
+    cancel_read(slot, inlets);
+  } else {
+    cancel_write(slot, outlets[slot.stream]);
   }
-  BufferState state = BufferState::kUntouched;
-  if (slot.landing != kNowhere) {
-    if (inlets[slot.landing].landed() > 0) state = BufferState::kPartlyWritten;
+}
+
+void Initiator::cancel_read(Slot& slot, std::span<Inlet> inlets) {
+  bool landed = slot.received > 0;
+  if (slot.in_frame) {
+    landed = landed || inlets[slot.landing].landed() > 0;
     if (!base::planted(base::Planted::kCancelledReadLands)) inlets[slot.landing].drop();
   }
   slot.state = State::kEnded;  // Keeps its tag until the data came, which goes nowhere.
-  tell(slot, Status(Code::kCancelled, "cancelled before all data came").with_peer(options_.peer).with_buffer(state));
+  tell(slot, Status(Code::kCancelled, "cancelled before all data came")
+                 .with_peer(options_.peer)
+                 .with_buffer(landed ? BufferState::kPartlyWritten : BufferState::kUntouched));
 }
 
-bool Initiator::next_cancel_period() {
+// It has begun, so its frame is completed: with filler, and its trailer says so. Its end is told when the peer says
+// that nothing of it lands any more, or, where the peer does not answer, after kAnswerPeriod and as unknown.
+void Initiator::cancel_write(Slot& slot, Outlet& outlet) {
+  ++cancelled_writes_;
+  slot.cancel_period = cancel_period_;
+  if (slot.copied || slot.state == State::kAcked) return;
+  const Outlet::Stopped stopped = outlet.stop_frame(slot.end, wire::Outcome::kVoid);
+  slot.voided = stopped.voided;
+  if (!stopped.quiet) slot.held_until = outlet.sent_total();
+  // On the first stream the peer would hear it behind the write itself.
+  if (slot.stream != 0) voids_.push(tag_of(slot));
+}
+
+// The peer lets nothing of it land from now on. Its own acknowledgement, which frees its tag, is still to come.
+bool Initiator::on_voided(Slot& slot, wire::Outcome outcome, const Outlet& outlet) {
+  if (!slot.void_said || slot.answered) return false;
+  slot.answered = true;
+  slot.outcome = outcome;
+  if (slot.state == State::kEnded) {
+    end_stray(slot);
+  } else if (outlet.released_total() >= slot.held_until) {
+    end_voided(slot, status_of(slot));
+  }
+  return true;
+}
+
+void Initiator::end_voided(Slot& slot, Status status) {
+  tell(slot, std::move(status));
+  slot.state = State::kEnded;
+}
+
+void Initiator::end_stray(Slot& slot) {
+  if (std::exchange(slot.stray, false)) --slot.target->strays;
+}
+
+bool Initiator::next_cancel_period(std::span<const Outlet> outlets) {
   bool punctual = true;
-  for (const Slot& slot : slots_) {
-    const bool waits = slot.state != State::kFree && slot.cancelled && slot.op == Operation::kWrite;
-    if (waits && slot.cancel_period != cancel_period_) punctual = false;
+  for (Slot& slot : slots_) {
+    const bool waits = slot.state == State::kFramed || slot.state == State::kAcked;
+    if (!waits || !slot.cancelled || slot.cancel_period == cancel_period_) continue;
+    const std::uint32_t periods = cancel_period_ - slot.cancel_period;
+    const bool held = slot.state == State::kAcked || outlets[slot.stream].released_total() < slot.held_until;
+    if (held) {
+      punctual = punctual && periods < kHeldPeriods;
+      continue;
+    }
+    slot.stray = true;
+    ++slot.target->strays;
+    slot.state = State::kEnded;
+    tell_stray(slot);
   }
   ++cancel_period_;
   return punctual;
+}
+
+void Initiator::tell_stray(Slot& slot) {
+  --cancelled_writes_;
+  events_.chunk_done_unsettled(path_, slot.cookie,
+                               Status(Code::kCancelled, base::format("cancelled, and {} has not said whether its bytes "
+                                                                     "landed; nothing is written to that region until "
+                                                                     "it has",
+                                                                     options_.peer))
+                                   .with_peer(options_.peer)
+                                   .with_buffer(BufferState::kUnknown));
 }
 
 Status Initiator::lost(const Slot& slot, const Status& why, const Outlet* outlet) const {
@@ -164,9 +233,11 @@ Status Initiator::lost(const Slot& slot, const Status& why, const Outlet* outlet
 
 void Initiator::fail(const Status& why, std::span<Outlet> outlets) {
   bulk_.clear();
+  voids_.clear();
   for (Slot& slot : slots_) {
     if (slot.state == State::kFree) continue;
     if (slot.state != State::kEnded) tell(slot, lost(slot, why, &outlets[slot.stream]));
+    end_stray(slot);
     free_slot(slot);
   }
 }

@@ -18,12 +18,13 @@ std::size_t Inlet::landing(std::span<iovec> out, std::uint64_t bytes_max) {
   std::size_t count = 0;
   if (payload_left_ > 0 && !dropping_) {
     std::uint64_t offset = piece_offset_;
-    for (std::size_t i = 0; i < piece_count_ && bytes_max > 0 && count < out.size(); ++i, offset = 0) {
-      const std::uint64_t size = std::min(piece_[i].size - offset, bytes_max);
+    std::uint64_t left = std::min(payload_left_, bytes_max);  // The pieces may have room for more than this payload.
+    for (std::size_t i = 0; i < piece_count_ && left > 0 && count < out.size(); ++i, offset = 0) {
+      const std::uint64_t size = std::min(piece_[i].size - offset, left);
       if (size > 0) out[count++] = {piece_[i].local + offset, static_cast<std::size_t>(size)};
-      bytes_max -= size;
+      left -= size;
     }
-    if (bytes_max == 0 || count == out.size()) return count;
+    if (left > 0 || payload_left_ >= bytes_max || count == out.size()) return count;
   }
   const bool small = !bulk_ || dropping_;
   make_room(small ? kBufferSize / 2 : kBulkAhead);
@@ -66,8 +67,8 @@ void Inlet::take_buffered() {
     return;
   }
   while (payload_left_ > 0 && begin_ != end_) {
-    const std::size_t size =
-        static_cast<std::size_t>(std::min<std::uint64_t>(buffered(), piece_->size - piece_offset_));
+    const auto size = static_cast<std::size_t>(
+        std::min({static_cast<std::uint64_t>(buffered()), piece_->size - piece_offset_, payload_left_}));
     if (size > 0) std::memcpy(piece_->local + piece_offset_, buffer_.get() + begin_, size);
     begin_ += size;
     if (size > 0) {
@@ -82,13 +83,12 @@ void Inlet::take_buffered() {
 Inlet::Next Inlet::next() {
   if (payload_left_ > 0) take_buffered();
   if (payload_left_ > 0) return Next::kMore;
+  if (trailer_due_ && !take_trailer()) return Next::kMore;
   if (payload_due_) {
     payload_due_ = false;
-    return Next::kPayload;
+    return wire::is_trailer_of(head_.type, trailer_) ? Next::kPayload : Next::kCorrupt;
   }
-  const std::size_t pad = std::min(pad_left_, buffered());
-  begin_ += pad;
-  pad_left_ -= pad;
+  take_pad();
   if (pad_left_ > 0 || buffered() < wire::kFrameHeadSize) return Next::kMore;
   const std::byte* at = buffer_.get() + begin_;
   if (!wire::decode_head(std::span<const std::byte, wire::kFrameHeadSize>(at, wire::kFrameHeadSize), &head_)) {
@@ -99,33 +99,50 @@ Inlet::Next Inlet::next() {
   meta_ = {at + wire::kFrameHeadSize, head_.meta_size};
   begin_ += size;
   bulk_ = head_.payload_size > kBulkPayload;
-  if (head_.payload_size > 0) drop();
+  ++frames_;
+  begin_payload();
   return Next::kFrame;
 }
 
-void Inlet::land(std::span<const Piece> pieces) {
+void Inlet::begin_payload() {
+  const bool skipped = head_.type == wire::FrameType::kSkip;
+  const bool moves = head_.type == wire::FrameType::kWrite || head_.type == wire::FrameType::kData;
+  payload_left_ = head_.payload_size;
+  pad_left_ = skipped ? 0 : static_cast<std::size_t>(wire::padded(payload_left_) - payload_left_);
+  trailer_due_ = moves && (head_.flags & wire::kFlagTrailer) != 0;
+  trailer_ = 0;
+  payload_due_ = payload_left_ > 0 || trailer_due_;
+  dropping_ = true;  // Whoever does not land it drops it.
+  landed_ = 0;
+}
+
+void Inlet::take_pad() {
+  const std::size_t pad = std::min(pad_left_, buffered());
+  begin_ += pad;
+  pad_left_ -= pad;
+}
+
+bool Inlet::take_trailer() {
+  take_pad();
+  if (pad_left_ > 0 || buffered() < wire::kTrailerSize) return false;
+  trailer_ = static_cast<std::uint8_t>(buffer_[begin_]);
+  begin_ += wire::kTrailerSize;
+  trailer_due_ = false;
+  return true;
+}
+
+void Inlet::land(std::span<const Piece> pieces, std::uint64_t offset) {
   dropping_ = false;
   piece_ = pieces.data();
   piece_count_ = pieces.size();
-  piece_offset_ = 0;
-}
-
-void Inlet::drop() {
-  if (!payload_due_) {  // A new payload: whoever does not land it drops it.
-    payload_due_ = true;
-    payload_left_ = head_.payload_size;
-    const bool padded = head_.type != wire::FrameType::kSkip;
-    pad_left_ = padded ? static_cast<std::size_t>(wire::padded(payload_left_) - payload_left_) : 0;
-    landed_ = 0;
-  }
-  dropping_ = true;
+  piece_offset_ = offset;
 }
 
 void Inlet::clear() {
   begin_ = end_ = 0;
   payload_left_ = 0;
   pad_left_ = 0;
-  payload_due_ = dropping_ = false;
+  payload_due_ = dropping_ = trailer_due_ = false;
   buffer_.reset();
 }
 

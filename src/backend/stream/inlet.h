@@ -26,7 +26,7 @@ class Inlet {
   enum class Next : std::uint8_t {
     kMore,     ///< Nothing complete is there.
     kFrame,    ///< `head` and `meta` are; meta is valid until the next call.
-    kPayload,  ///< The last frame's payload is in its place (or dropped).
+    kPayload,  ///< The last frame's payload is in its place (or dropped), and its trailer is there.
     kCorrupt,
   };
   static constexpr std::size_t kBufferSize = 16 * 1024;
@@ -42,16 +42,24 @@ class Inlet {
   Next next();
   const wire::FrameHead& head() const { return head_; }
   std::span<const std::byte> meta() const { return meta_; }
+  /// Frames whose heads came, this one included.
+  std::uint64_t frames() const { return frames_; }
 
-  /// Where the payload goes; the pieces' sizes add up to it. They must stay valid until kPayload or drop().
-  void land(std::span<const Piece> pieces);
+  /// Where the payload goes: to `pieces` from byte `offset` of the first one on, which have room for all of it. They
+  /// must stay valid until kPayload or drop().
+  void land(std::span<const Piece> pieces, std::uint64_t offset = 0);
   /// The payload, or what is left of it, goes nowhere. May be called at any time while one is coming.
-  void drop();
+  void drop() { dropping_ = true; }
+  /// What the trailer says of the payload; 0 without one. Known from kPayload to the next frame.
+  std::uint8_t trailer() const { return trailer_; }
   bool in_payload() const { return payload_left_ > 0 || payload_due_; }
   std::uint64_t landed() const { return landed_; }
   void clear();
 
  private:
+  void begin_payload();
+  bool take_trailer();
+  void take_pad();
   void take_buffered();
   void advance(std::uint64_t bytes);
   void make_room(std::size_t wanted);
@@ -66,6 +74,9 @@ class Inlet {
   bool dropping_ = false;
   std::uint64_t payload_left_ = 0;
   std::size_t pad_left_ = 0;  ///< Zeros behind the payload.
+  bool trailer_due_ = false;  ///< A trailer comes behind them.
+  std::uint8_t trailer_ = 0;
+  std::uint64_t frames_ = 0;
   std::uint64_t landed_ = 0;  ///< Bytes of this payload that are in place.
   const Piece* piece_ = nullptr;
   std::size_t piece_count_ = 0;

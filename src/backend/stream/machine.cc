@@ -66,7 +66,7 @@ bool Machine::carries_bulk(unsigned stream) const {
 }
 
 bool Machine::has_waiting(unsigned stream) const {
-  if (stream == 0 && target_.has_replies(false)) return true;
+  if (target_.has_rest(stream) || (stream == 0 && target_.has_replies(false))) return true;
   return carries_bulk(stream) && (initiator_.has_bulk() || target_.has_replies(true));
 }
 
@@ -76,9 +76,12 @@ void Machine::frame_next(unsigned stream) {
     target_.frame_reply(false, stream, outlet);
     return;
   }
-  const bool reply = target_.has_replies(true) && (reply_next_ || !initiator_.has_bulk());
+  const bool bulk = carries_bulk(stream) && initiator_.has_bulk();
+  const bool reply = (target_.has_rest(stream) || target_.has_replies(true)) && (reply_next_ || !bulk);
   reply_next_ = !reply;
-  if (reply) {
+  if (reply && target_.has_rest(stream)) {
+    target_.frame_rest(stream, outlet);
+  } else if (reply) {
     target_.frame_reply(true, stream, outlet);
   } else {
     initiator_.frame_bulk(stream, outlet);
@@ -108,7 +111,7 @@ bool Machine::has_unsent() const {
   for (unsigned stream = 0; stream < options_.streams; ++stream) {
     if (outlets_[stream].has_unsent()) return true;
   }
-  return initiator_.has_bulk() || target_.has_replies(false) || target_.has_replies(true);
+  return initiator_.has_bulk() || target_.has_replies(false) || target_.has_replies(true) || target_.has_rests();
 }
 
 ControlNews Machine::take_news() { return std::exchange(news_, ControlNews()); }

@@ -59,11 +59,18 @@ class Machine {
   void cancel(std::uint64_t transfer) { initiator_.cancel(transfer, outlets(), inlets()); }
   /// Whether the peer keeps memory that was given back: of cancelled writes, which only its acknowledgement ends, or of
   /// answers from closed regions that the stream refers to until they are received.
-  bool awaits_memory() const { return initiator_.cancelled_writes() > 0 || target_.kept() > 0; }
-  bool next_memory_period() {
-    const bool punctual = initiator_.next_cancel_period();
-    return target_.next_keep_period() && punctual;
+  bool awaits_memory() const {
+    return initiator_.cancelled_writes() > 0 || target_.kept() > 0 || target_.holds_staged();
   }
+  /// Another kAnswerPeriod is over. False: memory is kept for so long that only the path's end gives it back.
+  bool next_memory_period() {
+    const bool punctual = initiator_.next_cancel_period(outlets());
+    return target_.next_keep_period(inlets(), outlets()) && punctual;
+  }
+  /// The bound that kept the last chunk out; empty when it was let in.
+  std::string_view last_full() const { return initiator_.last_full(); }
+  std::uint32_t chunks_in_flight() const { return initiator_.in_flight(); }
+  std::uint64_t bytes_in_flight() const { return initiator_.bytes_in_flight(); }
   bool ping(std::uint64_t nonce) { return send_number(wire::FrameType::kPing, nonce); }
   bool pong(std::uint64_t nonce) { return send_number(wire::FrameType::kPong, nonce); }
   void bye(Code code, std::string_view reason);
@@ -114,6 +121,8 @@ class Machine {
   /// The streams are closed: ends every chunk.
   void fail(const Status& why);
 
+  /// Regions of this side that the peer has bound.
+  std::size_t bindings() const { return target_.bindings(); }
   const PathCounters& counts() const { return counts_; }
   std::uint64_t bytes_in() const { return target_.bytes_in() + read_bytes_; }
   std::uint64_t bytes_out() const { return target_.bytes_out() + write_bytes_; }
@@ -127,7 +136,7 @@ class Machine {
   bool send_number(wire::FrameType type, std::uint64_t number);
   Status process(unsigned stream);
   bool on_frame(unsigned stream, Inlet& inlet);
-  void on_payload(unsigned stream, Inlet& inlet);
+  bool on_payload(unsigned stream, Inlet& inlet);
   bool on_message(unsigned stream, Inlet& inlet);
   bool on_data(unsigned stream, Inlet& inlet);
   bool on_acks(Inlet& inlet);

@@ -34,7 +34,7 @@ Status Machine::process(unsigned stream) {
       case Inlet::Next::kCorrupt:
         return corrupt(stream, inlet.head());
       case Inlet::Next::kPayload:
-        on_payload(stream, inlet);
+        if (!on_payload(stream, inlet)) return corrupt(stream, inlet.head());
         break;
       case Inlet::Next::kFrame:
         if (!on_frame(stream, inlet)) return corrupt(stream, inlet.head());
@@ -69,26 +69,26 @@ bool Machine::on_frame(unsigned stream, Inlet& inlet) {
     case wire::FrameType::kPong:
     case wire::FrameType::kBye:
       return stream == 0 && on_control(inlet);
+    case wire::FrameType::kVoid:
+      return stream == 0 && target_.on_void(inlet.meta(), inlets());
     case wire::FrameType::kSkip:
       return true;
   }
   return false;
 }
 
-void Machine::on_payload(unsigned stream, Inlet& inlet) {
+bool Machine::on_payload(unsigned stream, Inlet& inlet) {
   switch (inlet.head().type) {
     case wire::FrameType::kWrite:
-      target_.on_write_end(stream, inlet);
-      break;
+      return target_.on_write_end(stream, inlet);
     case wire::FrameType::kData:
       read_bytes_ += inlet.head().payload_size;
-      initiator_.on_data_end(data_tag_[stream]);
-      break;
+      return initiator_.on_data_end(data_tag_[stream], inlet);
     case wire::FrameType::kMessage:
       events_.message(path_, std::move(message_));
-      break;
+      return true;
     default:
-      break;
+      return true;
   }
 }
 
@@ -108,10 +108,8 @@ bool Machine::on_message(unsigned stream, Inlet& inlet) {
 
 bool Machine::on_data(unsigned stream, Inlet& inlet) {
   data_tag_[stream] = base::load_little_endian<std::uint32_t>(inlet.meta().data());
-  const std::uint32_t size = inlet.head().payload_size;
-  if (!initiator_.on_data(stream, data_tag_[stream], size, inlet, outlets())) return false;
-  if (size == 0) initiator_.on_data_end(data_tag_[stream]);
-  return true;
+  if (!initiator_.on_data(stream, data_tag_[stream], inlet, outlets())) return false;
+  return inlet.in_payload() || initiator_.on_data_end(data_tag_[stream], inlet);
 }
 
 bool Machine::on_acks(Inlet& inlet) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "backend/stream/frame_writer.h"
 #include "backend/stream/machine_driver.h"
 #include "base/bytes.h"
 
@@ -204,8 +205,10 @@ TEST(Machine, DamageStaysInTheRegion) {
   EXPECT_GT(corrupt, 400);
 }
 
+// A frame with a trailer is acknowledged by what that says, one without may be before its padding came.
 TEST(Machine, AnAcknowledgementMayComeBeforeThePaddingWasSent) {
   for (const std::uint64_t size : {99u, 4001u}) {  // Copied into the frame, and referred to.
+    const bool has_trailer = size > kInlineMax;
     End initiator(1), target(1);
     std::vector<std::byte> source(size, std::byte{5});
     const Piece piece{.local = source.data(), .remote = 0, .size = size};
@@ -226,9 +229,14 @@ TEST(Machine, AnAcknowledgementMayComeBeforeThePaddingWasSent) {
     bytes.resize(bytes.size() - 1);
     initiator.machine.sent(0, bytes.size(), bytes.size());
     ASSERT_TRUE(deliver(target.machine, 0, bytes).ok());
-    const Status acked = deliver(initiator.machine, 0, drain(target.machine, 0));
+    const std::vector<std::byte> answer = drain(target.machine, 0);
+    EXPECT_EQ(answer.empty(), has_trailer);
+    const Status acked = deliver(initiator.machine, 0, answer);
     EXPECT_TRUE(acked.ok()) << size << ": " << acked.to_string();
-    EXPECT_EQ(drain(initiator.machine, 0).size(), 1u);
+    const std::vector<std::byte> last = drain(initiator.machine, 0);
+    EXPECT_EQ(last.size(), 1u);
+    ASSERT_TRUE(deliver(target.machine, 0, last).ok());
+    ASSERT_TRUE(deliver(initiator.machine, 0, drain(target.machine, 0)).ok());
     EXPECT_EQ(initiator.log(), "done 42 ok\n");
   }
 }
@@ -304,6 +312,284 @@ TEST(Machine, AnUnboundRegionIsNamedNoMore) {
     ASSERT_TRUE(deliver(peer.machine, 0, drain(end.machine, 0)).ok());
     EXPECT_EQ(peer.log(), "done 0 ok\n");
   }
+}
+
+/// A machine that writes and one that is written to, with streams whose bytes are delivered when the test says so.
+struct Given {
+  explicit Given(std::uint64_t size) : source(size, std::byte{5}), piece{source.data(), 0, size} {
+    chunk.covered = true;
+    chunk.index = 7;
+    chunk.transfer = 1;
+    chunk.cookie = 42;
+    chunk.target = initiator.machine.bind(target.ref());
+    chunk.pieces = {&piece, 1};
+    chunk.bytes = size;
+    EXPECT_EQ(initiator.machine.submit({&chunk, 1}), 1u);
+  }
+  /// The next bytes of the initiator's stream 1, at most `most`.
+  std::vector<std::byte> take(std::size_t most) {
+    std::vector<std::byte> bytes;
+    std::array<iovec, 64> parts;
+    while (bytes.size() < most && initiator.machine.fill(1, most - bytes.size())) {
+      const std::size_t count = initiator.machine.gather(1, parts, most - bytes.size());
+      std::size_t sent = 0;
+      for (const iovec& part : std::span(parts).first(count)) {
+        const auto* from = static_cast<const std::byte*>(part.iov_base);
+        bytes.insert(bytes.end(), from, from + part.iov_len);
+        sent += part.iov_len;
+      }
+      total += sent;
+      initiator.machine.sent(1, sent, total);
+    }
+    return bytes;
+  }
+  void answer() { ASSERT_TRUE(deliver(initiator.machine, 0, drain(target.machine, 0)).ok()); }
+  bool is_touched() const {
+    return std::any_of(target.memory.begin(), target.memory.end(), [](std::byte b) { return b != std::byte{0xee}; });
+  }
+
+  End initiator, target;
+  std::vector<std::byte> source;
+  Piece piece;
+  Chunk chunk;
+  std::uint64_t total = 0;
+};
+
+// Version 1 copied the rest of the payload and had no word for a write that was given up midway: it arrived.
+TEST(Trials, AVoidWriteCountsAsNoArrival) {
+  Given given(40000);
+  const std::vector<std::byte> first = given.take(10000);
+  given.initiator.machine.cancel(1);
+  std::fill(given.source.begin(), given.source.end(), std::byte{0x77});  // Quiet from now on.
+  const std::vector<std::byte> rest = given.take(1 << 20);
+  EXPECT_GE(rest.size(), 30000u) << "the frame is completed";
+  ASSERT_TRUE(deliver(given.target.machine, 1, first).ok());
+  ASSERT_TRUE(deliver(given.target.machine, 1, rest).ok());
+  EXPECT_EQ(given.target.log(), "");
+  EXPECT_EQ(std::count(given.target.memory.begin(), given.target.memory.end(), std::byte{0x77}), 0);
+  std::array<PortEvent, 8> events;
+  given.answer();
+  ASSERT_EQ(given.initiator.events.poll(events), 1u);
+  EXPECT_EQ(events[0].status.code(), Code::kCancelled);
+  EXPECT_EQ(events[0].status.buffer(), BufferState::kPartlyWritten);
+  EXPECT_FALSE(given.initiator.machine.awaits_memory());
+}
+
+// The bulk is still in a socket, and the answer comes all the same, by the first stream. What comes late lands nowhere.
+TEST(Trials, AGivenUpWriteIsFencedByAnAnswer) {
+  for (const std::size_t sent : {100u, 20000u, 1u << 20}) {
+    Given given(40000);
+    const std::vector<std::byte> first = given.take(sent);
+    given.initiator.machine.cancel(1);
+    ASSERT_TRUE(deliver(given.target.machine, 0, drain(given.initiator.machine, 0)).ok());
+    given.answer();
+    EXPECT_EQ(given.initiator.log(), "done 42 cancelled\n") << sent;
+    EXPECT_FALSE(given.initiator.machine.awaits_memory());
+    ASSERT_TRUE(deliver(given.target.machine, 1, first).ok());
+    ASSERT_TRUE(deliver(given.target.machine, 1, given.take(1 << 20)).ok());
+    EXPECT_FALSE(given.is_touched()) << sent;
+    EXPECT_EQ(given.target.log(), "");
+    given.answer();
+    EXPECT_EQ(given.initiator.log(), "");
+    EXPECT_EQ(given.initiator.machine.chunks_in_flight(), 0u);
+  }
+}
+
+TEST(Trials, AGivenUpWriteIsStoppedWhereItIs) {
+  Given given(40000);
+  ASSERT_TRUE(deliver(given.target.machine, 1, given.take(20000)).ok());
+  given.initiator.machine.cancel(1);
+  ASSERT_TRUE(deliver(given.target.machine, 0, drain(given.initiator.machine, 0)).ok());
+  const std::vector<std::byte> frozen = given.target.memory;
+  given.answer();
+  std::array<PortEvent, 8> events;
+  ASSERT_EQ(given.initiator.events.poll(events), 1u);
+  EXPECT_EQ(events[0].status.buffer(), BufferState::kPartlyWritten);
+  ASSERT_TRUE(deliver(given.target.machine, 1, given.take(1 << 20)).ok());
+  EXPECT_EQ(given.target.memory, frozen);
+  given.answer();
+  EXPECT_EQ(given.initiator.machine.chunks_in_flight(), 0u);
+}
+
+// Nobody answers: the write ends as unknown, its memory is quiet, the path goes on, and nothing newer is written to
+// where its bytes may still land.
+TEST(Trials, AWriteThatNobodyAnswersEndsAsUnknown) {
+  Given given(40000);
+  const std::vector<std::byte> first = given.take(20000);
+  given.initiator.machine.cancel(1);
+  EXPECT_TRUE(given.initiator.machine.next_memory_period());
+  EXPECT_EQ(given.initiator.log(), "") << "its first period has just begun";
+  EXPECT_TRUE(given.initiator.machine.next_memory_period());
+  std::array<PortEvent, 8> events;
+  ASSERT_EQ(given.initiator.events.poll(events), 1u);
+  EXPECT_EQ(events[0].status.buffer(), BufferState::kUnknown);
+  EXPECT_TRUE(events[0].unsettled);
+  EXPECT_FALSE(given.initiator.machine.awaits_memory());
+  Chunk next = given.chunk;
+  next.transfer = 2;
+  EXPECT_EQ(given.initiator.machine.submit({&next, 1}), 0u);
+  EXPECT_NE(given.initiator.machine.last_full().find("without the peer's answer"), std::string_view::npos);
+  ASSERT_TRUE(deliver(given.target.machine, 0, drain(given.initiator.machine, 0)).ok());
+  given.answer();
+  EXPECT_EQ(given.initiator.machine.submit({&next, 1}), 1u);
+  ASSERT_TRUE(deliver(given.target.machine, 1, first).ok());
+  ASSERT_TRUE(deliver(given.target.machine, 1, given.take(1 << 20)).ok());
+  given.answer();
+  EXPECT_EQ(given.initiator.log(), "done 42 ok\n");
+  EXPECT_EQ(given.target.log(), "arrival 7\n");
+}
+
+// Answers of 16 MiB to a reader that does not read were copied whole when their region closed.
+TEST(Trials, AnswersOfAClosedRegionAreNotCopied) {
+  constexpr std::uint64_t kLarge = 16u << 20;
+  End reader, owner;
+  std::vector<std::byte> large(kLarge, std::byte{0x33});
+  std::vector<std::byte> back(kLarge);
+  RegionEntry entry;
+  entry.key = {3, 4};
+  entry.base = large.data();
+  entry.size = kLarge;
+  entry.rights = Rights::kRead;
+  const auto region = owner.regions.add(std::move(entry)).value();
+  RemoteRegionRef ref;
+  ref.index = region->index;
+  ref.generation = region->generation;
+  ref.key = region->key;
+  const Piece piece{back.data(), 0, kLarge};
+  Chunk chunk;
+  chunk.op = Operation::kRead;
+  chunk.transfer = 1;
+  chunk.target = reader.machine.bind(ref);
+  chunk.pieces = {&piece, 1};
+  chunk.bytes = kLarge;
+  std::size_t asked = 0;
+  for (; reader.machine.submit({&chunk, 1}) == 1; ++asked) ++chunk.cookie;
+  EXPECT_EQ(asked, 4u);
+  ASSERT_TRUE(deliver(owner.machine, 0, drain(reader.machine, 0)).ok());
+  std::array<iovec, 256> parts;
+  ASSERT_TRUE(owner.machine.fill(1, 1 << 20));
+  const std::size_t begun = 300000;  // Into the second frame.
+  std::vector<std::byte> bytes;
+  for (const iovec& part : std::span(parts).first(owner.machine.gather(1, parts, begun))) {
+    const auto* from = static_cast<const std::byte*>(part.iov_base);
+    bytes.insert(bytes.end(), from, from + part.iov_len);
+  }
+  owner.machine.sent(1, bytes.size(), bytes.size());
+  owner.regions.close(region->index, region->generation);
+  EXPECT_TRUE(owner.machine.region_quiet(region->index, region->generation));
+  std::uint64_t rest = 0;
+  std::uint64_t total = bytes.size();
+  while (owner.machine.fill(1, 1 << 20)) {
+    std::size_t size = 0;
+    for (const iovec& part : std::span(parts).first(owner.machine.gather(1, parts, 1 << 20))) {
+      const auto* from = static_cast<const std::byte*>(part.iov_base);
+      EXPECT_TRUE(from < large.data() || from >= large.data() + kLarge);
+      bytes.insert(bytes.end(), from, from + part.iov_len);
+      size += part.iov_len;
+    }
+    rest += size;
+    total += size;
+    owner.machine.sent(1, size, total);
+  }
+  EXPECT_LE(rest, wire::kDataMax + 1024) << "what has begun, and no more";
+  ASSERT_TRUE(deliver(reader.machine, 1, bytes).ok());
+  ASSERT_TRUE(deliver(reader.machine, 0, drain(owner.machine, 0)).ok());
+  std::array<PortEvent, 8> events;
+  ASSERT_EQ(reader.events.poll(events), asked);
+  for (const PortEvent& event : std::span(events).first(asked)) EXPECT_EQ(event.status.code(), Code::kDenied);
+}
+
+// The region closes when one frame of an answer is gone and the next has not begun: a frame of no bytes says so.
+TEST(Trials, AnAnswerEndsBetweenItsFrames) {
+  End reader(1), owner(1);
+  std::vector<std::byte> large(1 << 20, std::byte{0x33}), back(1 << 20);
+  RegionEntry entry;
+  entry.key = {3, 4};
+  entry.base = large.data();
+  entry.size = large.size();
+  entry.rights = Rights::kRead;
+  const auto region = owner.regions.add(std::move(entry)).value();
+  RemoteRegionRef ref;
+  ref.index = region->index;
+  ref.generation = region->generation;
+  ref.key = region->key;
+  const Piece piece{back.data(), 0, back.size()};
+  Chunk chunk;
+  chunk.op = Operation::kRead;
+  chunk.transfer = 1;
+  chunk.target = reader.machine.bind(ref);
+  chunk.pieces = {&piece, 1};
+  chunk.bytes = back.size();
+  ASSERT_EQ(reader.machine.submit({&chunk, 1}), 1u);
+  ASSERT_TRUE(deliver(owner.machine, 0, drain(reader.machine, 0)).ok());
+  ASSERT_TRUE(owner.machine.fill(0, 1));
+  std::array<iovec, 64> parts;
+  std::vector<std::byte> bytes;
+  for (const iovec& part : std::span(parts).first(owner.machine.gather(0, parts, 1 << 20))) {
+    const auto* from = static_cast<const std::byte*>(part.iov_base);
+    bytes.insert(bytes.end(), from, from + part.iov_len);
+  }
+  owner.machine.sent(0, bytes.size(), bytes.size());
+  owner.regions.close(region->index, region->generation);
+  EXPECT_TRUE(owner.machine.region_quiet(region->index, region->generation));
+  const std::vector<std::byte> last = drain(owner.machine, 0);
+  EXPECT_LE(last.size(), 64u);
+  bytes.insert(bytes.end(), last.begin(), last.end());
+  ASSERT_TRUE(deliver(reader.machine, 0, bytes).ok());
+  std::array<PortEvent, 8> events;
+  ASSERT_EQ(reader.events.poll(events), 1u);
+  EXPECT_EQ(events[0].status.code(), Code::kDenied);
+  EXPECT_EQ(events[0].status.buffer(), BufferState::kPartlyWritten);
+  EXPECT_EQ(back[wire::kDataMax - 1], std::byte{0x33});
+  EXPECT_EQ(back[wire::kDataMax], std::byte{0});
+}
+
+std::vector<std::byte> bind_frame(const wire::Bind& bind) {
+  Outlet outlet;
+  FrameWriter frame(outlet, {.type = wire::FrameType::kBind, .meta_size = 28});
+  wire::encode_bind(frame.meta(), bind);
+  std::array<iovec, 4> parts;
+  EXPECT_EQ(outlet.gather(parts, 1 << 20), 1u);
+  const auto* from = static_cast<const std::byte*>(parts[0].iov_base);
+  return {from, from + parts[0].iov_len};
+}
+
+// A session could make its peer remember 65,536 regions that it has not got.
+TEST(Trials, BindsCostNothingThatTheirRegionsDoNot) {
+  End end;
+  wire::Bind bind;
+  for (bind.binding = 0; bind.binding < 100'000; ++bind.binding) {
+    bind.index = bind.binding;
+    ASSERT_TRUE(deliver(end.machine, 0, bind_frame(bind)).ok());
+  }
+  EXPECT_EQ(end.machine.bindings(), 0u);
+  bind.index = end.region->index;
+  bind.generation = end.region->generation;
+  bind.key = end.region->key;
+  Status status;
+  for (; status.ok() && bind.binding < 200'000; ++bind.binding) status = deliver(end.machine, 0, bind_frame(bind));
+  EXPECT_EQ(status.code(), Code::kCorrupt);
+  EXPECT_LE(end.machine.bindings(), kBindingsFree + 2);
+}
+
+// An honest peer of an owner whose regions come and go has bindings of those that are gone, and is not blamed.
+TEST(Trials, BindingsOfClosedRegionsGiveWay) {
+  End end;
+  wire::Bind bind;
+  for (bind.binding = 1; bind.binding < 1000; ++bind.binding) {
+    RegionEntry entry;
+    entry.key = {bind.binding, 9};
+    entry.base = end.memory.data();
+    entry.size = 10;
+    const auto region = end.regions.add(std::move(entry)).value();
+    bind.index = region->index;
+    bind.generation = region->generation;
+    bind.key = region->key;
+    ASSERT_TRUE(deliver(end.machine, 0, bind_frame(bind)).ok()) << bind.binding;
+    end.regions.close(region->index, region->generation);
+    end.regions.remove(region->index, region->generation);
+  }
+  EXPECT_LE(end.machine.bindings(), kBindingsFree + 4);
 }
 
 }  // namespace

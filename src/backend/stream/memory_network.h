@@ -150,8 +150,9 @@ class MemoryNetwork final : public Network {
   std::size_t ready(std::span<Readiness> out, bool* acceptable) override {
     *acceptable = *acceptable || !waiting_.empty();
     std::size_t count = 0;
-    for (Stream* stream : streams_) {
-      if (count < out.size() && stream->owner != nullptr) out[count++] = {stream, true, true};
+    for (std::size_t i = 0; i < streams_.size() && count < out.size(); ++i) {
+      Stream* stream = streams_[next_++ % streams_.size()];  // Whom there was no room for comes first the next time.
+      if (stream->owner != nullptr) out[count++] = {stream, true, true};
     }
     return count;
   }
@@ -189,6 +190,7 @@ class MemoryNetwork final : public Network {
   MemorySwitch& switch_;
   std::string address_;
   std::vector<Stream*> streams_;
+  std::size_t next_ = 0;
   std::deque<std::unique_ptr<Stream>> waiting_;
 };
 

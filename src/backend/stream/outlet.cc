@@ -1,17 +1,37 @@
 #include "backend/stream/outlet.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/planted.h"
 
 namespace hawser::backend::stream {
+namespace {
+
+/// Zeros in place of payload whose memory was taken back; one page of them for all streams.
+alignas(4096) constexpr std::array<std::byte, 64 * 1024> kFiller = {};
+
+}  // namespace
+
+void PieceCursor::advance(std::span<const Piece> pieces, std::uint64_t bytes) {
+  while (piece < pieces.size()) {
+    const std::uint64_t left = pieces[piece].size - offset;
+    if (bytes < left) {
+      offset += bytes;
+      return;
+    }
+    bytes -= left;
+    ++piece;
+    offset = 0;
+  }
+}
 
 Outlet::Segment& Outlet::open_segment() {
   // Staged bytes join the last segment while that has no payload behind which they would have to come, and is not so
   // far out that its positions are fixed.
-  if (!segments_.empty() && segments_.back().owner == kNoOwner && segments_.back().piece_count == 0 &&
-      segments_.back().end == segments_.back().real_end() && at_ < segments_.count()) {
+  if (!segments_.empty() && !segments_.back().referring && segments_.back().end == segments_.back().real_end() &&
+      at_ < segments_.count()) {
     return segments_.back();
   }
   Segment segment;
@@ -37,21 +57,42 @@ void Outlet::add_bytes(std::span<const std::byte> bytes) {
   segment.end = end_;
 }
 
-void Outlet::add_payload(std::span<const Piece> pieces, std::uint64_t bytes, std::uint32_t owner) {
+std::uint64_t Outlet::add_payload(const Payload& payload) {
   Segment& segment = open_segment();
-  segment.pieces = pieces.data();
-  segment.piece_count = pieces.size();
-  segment.payload = bytes;
-  segment.owner = owner;
-  end_ += bytes;
+  const std::size_t number = segments_.count() - 1;
+  segment.pieces = payload.pieces;
+  segment.from = payload.from;
+  segment.payload = payload.bytes;
+  segment.owner = payload.owner;
+  segment.referring = true;
+  segment.head = payload.head;
+  segment.frame_begin = payload.frame_begin;
+  end_ += payload.bytes;
   segment.end = end_;
+  if (at_ == number) cursor_ = payload.from;
+  const std::uint64_t end = end_;
+  const auto pad = static_cast<std::size_t>(wire::padded(payload.bytes) - payload.bytes);
+  std::byte* tail = add(pad + wire::kTrailerSize);
+  std::memset(tail, 0, pad + wire::kTrailerSize);
+  segments_[number].trailer = tail + pad;
+  return end;
 }
 
-std::size_t Outlet::gather_payload(const Segment& segment, Cursor cursor, std::span<iovec> out, std::uint64_t bytes_max,
-                                   std::uint64_t* bytes) {
+std::size_t Outlet::gather_filler(std::uint64_t size, std::span<iovec> out, std::uint64_t* bytes) {
+  std::size_t count = 0;
+  for (*bytes = 0; count < out.size() && *bytes < size; ++count) {
+    const std::uint64_t step = std::min<std::uint64_t>(size - *bytes, kFiller.size());
+    out[count] = {const_cast<std::byte*>(kFiller.data()), static_cast<std::size_t>(step)};
+    *bytes += step;
+  }
+  return count;
+}
+
+std::size_t Outlet::gather_payload(const Segment& segment, PieceCursor cursor, std::span<iovec> out,
+                                   std::uint64_t bytes_max, std::uint64_t* bytes) {
   std::size_t count = 0;
   *bytes = 0;
-  for (; cursor.piece < segment.piece_count && count < out.size() && *bytes < bytes_max; ++cursor.piece) {
+  for (; cursor.piece < segment.pieces.size() && count < out.size() && *bytes < bytes_max; ++cursor.piece) {
     const Piece& piece = segment.pieces[cursor.piece];
     const std::uint64_t size = std::min(piece.size - cursor.offset, bytes_max - *bytes);
     if (size > 0) out[count++] = {piece.local + cursor.offset, static_cast<std::size_t>(size)};
@@ -64,11 +105,12 @@ std::size_t Outlet::gather_payload(const Segment& segment, Cursor cursor, std::s
 std::size_t Outlet::gather(std::span<iovec> out, std::uint64_t bytes_max) const {
   std::size_t count = 0;
   std::uint64_t from = sent_;
-  Cursor cursor = cursor_;
+  PieceCursor cursor = cursor_;
   for (std::size_t i = at_; i < segments_.count() && count < out.size() && bytes_max > 0; ++i) {
     const Segment& segment = segments_[i];
+    if (i != at_) cursor = segment.from;
     const std::uint64_t done = from - segment.begin;
-    const std::uint64_t staged = segment.stage_end - segment.stage_begin;
+    const std::uint64_t staged = segment.staged();
     std::uint64_t bytes = 0;
     if (done < staged) {
       const std::uint64_t stage_from = segment.stage_begin + done;
@@ -78,10 +120,14 @@ std::size_t Outlet::gather(std::span<iovec> out, std::uint64_t bytes_max) const 
       if (done + bytes < staged) break;
     }
     if (segment.payload > 0) {
-      count += gather_payload(segment, cursor, out.subspan(count), bytes_max, &bytes);
+      // A payload may be a part of its pieces.
+      const std::uint64_t left = segment.payload - (std::max(done, staged) - staged);
+      const std::uint64_t size = std::min(left, bytes_max);
+      count += segment.filler ? gather_filler(size, out.subspan(count), &bytes)
+                              : gather_payload(segment, cursor, out.subspan(count), size, &bytes);
       bytes_max -= bytes;
+      if (bytes < left) break;
     }
-    cursor = Cursor();
     from = segment.end;
   }
   return count;
@@ -91,24 +137,12 @@ void Outlet::sent(std::uint64_t bytes) {
   sent_total_ += bytes;
   while (bytes > 0 && at_ < segments_.count()) {
     Segment& segment = segments_[at_];
-    const std::uint64_t staged = segment.stage_end - segment.stage_begin;
     const std::uint64_t done = sent_ - segment.begin;
-    if (done < staged) {
-      const std::uint64_t step = std::min(bytes, staged - done);
-      sent_ += step;
-      bytes -= step;
-    } else {
-      std::uint64_t step = std::min(bytes, segment.real_end() - sent_);
-      sent_ += step;
-      bytes -= step;
-      for (; step > 0 && cursor_.piece < segment.piece_count;) {
-        const std::uint64_t left = segment.pieces[cursor_.piece].size - cursor_.offset;
-        const std::uint64_t part = std::min(step, left);
-        step -= part;
-        cursor_.offset += part;
-        if (part == left) cursor_ = {cursor_.piece + 1, 0};
-      }
-    }
+    const bool is_payload = done >= segment.staged();
+    const std::uint64_t step = std::min(bytes, is_payload ? segment.real_end() - sent_ : segment.staged() - done);
+    sent_ += step;
+    bytes -= step;
+    if (is_payload && !segment.filler) cursor_.advance(segment.pieces, step);
     skip_done_segments();
   }
   HAWSER_ASSERT(bytes == 0, "a stream sent more than it was given");
@@ -119,8 +153,8 @@ void Outlet::skip_done_segments() {
     Segment& segment = segments_[at_];
     segment.sent_total = sent_total_;
     sent_ = segment.end;
-    cursor_ = Cursor();
     ++at_;
+    cursor_ = at_ < segments_.count() ? segments_[at_].from : PieceCursor();
   }
 }
 
@@ -137,48 +171,42 @@ void Outlet::released(std::uint64_t total) {
 
 std::uint32_t Outlet::next_released() { return freed_.empty() ? kNoOwner : freed_.pop(); }
 
-Outlet::Segment* Outlet::find(std::uint64_t end) {
-  for (std::size_t i = 0; i < segments_.count(); ++i) {
-    if (segments_[i].end == end) return &segments_[i];
-  }
-  return nullptr;
-}
-
-void Outlet::copy_rest(Segment& segment) {
-  const bool current = &segment == &segments_[at_];
-  Cursor cursor = current ? cursor_ : Cursor();
-  std::uint64_t size = segment.payload;
-  if (current) {
-    const std::uint64_t staged_end = segment.begin + (segment.stage_end - segment.stage_begin);
-    size = segment.real_end() - std::max(sent_, staged_end);
-    cursor_ = Cursor();
-  }
-  auto copy = std::make_unique<Copy>();
-  copy->bytes = std::make_unique_for_overwrite<std::byte[]>(size);
-  for (std::uint64_t at = 0; at < size; ++cursor.piece, cursor.offset = 0) {
-    const Piece& piece = segment.pieces[cursor.piece];
-    std::memcpy(copy->bytes.get() + at, piece.local + cursor.offset, piece.size - cursor.offset);
-    at += piece.size - cursor.offset;
-  }
-  copy->piece = Piece{.local = copy->bytes.get(), .remote = 0, .size = size};
-  segment.copy = std::move(copy);
-  segment.pieces = &segment.copy->piece;
-  segment.piece_count = 1;
-}
-
-bool Outlet::let_go(std::uint64_t end, bool drop) {
-  Segment* segment = find(end);
-  if (segment == nullptr) return true;
-  if (end <= sent_) return false;  // Wholly sent, not released: only the stream can let go.
-  const bool begun = segment == &segments_[at_] && sent_ > segment->begin;
-  if (drop) {
-    segment->payload = 0;
-    segment->piece_count = 0;
+void Outlet::stop(Segment& segment, wire::Outcome outcome, Stopped& stopped) {
+  if (segment.filler) return;  // Before now: what it says stands.
+  const std::uint64_t payload_begin = segment.begin + segment.staged();
+  const bool begun = sent_ > payload_begin;
+  if (begun && released_total_ != sent_total_) stopped.quiet = false;
+  if (segment.end <= sent_) return;
+  if (sent_ <= segment.frame_begin) {
+    const std::uint64_t following = wire::padded(segment.payload) - segment.payload + wire::kTrailerSize;
+    wire::make_skip(segment.head, static_cast<std::uint32_t>(following));
+    segment.payload = 0;
+    segment.pieces = {};
+    stopped.withdrawn = true;
     skip_done_segments();
-    return true;
+    return;
   }
-  copy_rest(*segment);
-  return !begun || released_total_ == sent_total_;
+  segment.filler = true;
+  segment.trailer[0] = static_cast<std::byte>(outcome);
+  stopped.voided = true;
+}
+
+Outlet::Stopped Outlet::stop_frame(std::uint64_t end, wire::Outcome outcome) {
+  Stopped stopped;
+  for (std::size_t i = 0; i < segments_.count(); ++i) {
+    if (segments_[i].end != end || !segments_[i].referring) continue;
+    stop(segments_[i], outcome, stopped);
+    break;
+  }
+  return stopped;
+}
+
+Outlet::Stopped Outlet::stop_owner(std::uint32_t owner, wire::Outcome outcome) {
+  Stopped stopped;
+  for (std::size_t i = 0; i < segments_.count(); ++i) {
+    if (segments_[i].owner == owner) stop(segments_[i], outcome, stopped);
+  }
+  return stopped;
 }
 
 void Outlet::clear() {
@@ -189,7 +217,7 @@ void Outlet::clear() {
   stage_.release(stage_.end());
   sent_ = released_ = end_;
   at_ = 0;
-  cursor_ = Cursor();
+  cursor_ = PieceCursor();
 }
 
 }  // namespace hawser::backend::stream

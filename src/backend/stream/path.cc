@@ -100,6 +100,24 @@ std::string StreamPath::describe() const {
   return phase_ == Phase::kDown ? text + ", down" : text;
 }
 
+Status StreamPath::condition(Instant now) const {
+  if (phase_ == Phase::kOpening) return Status(Code::kTimedOut, base::format("{} is being connected to", name_));
+  if (phase_ != Phase::kUp) return Status();
+  std::string text = base::format("the path to {} has {} chunks of {} bytes in flight", name_,
+                                  machine_->chunks_in_flight(), machine_->bytes_in_flight());
+  if (!machine_->last_full().empty()) text += base::format(", and is full: {}", machine_->last_full());
+  if (last_heard_ != Instant::min()) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - last_heard_).count();
+    text += base::format("; the peer's last word came {} ms ago", ms);
+  }
+  for (unsigned index = 0; index < streams_; ++index) {
+    if (lanes_[index].stream == nullptr) continue;
+    const std::string known = lanes_[index].stream->condition();
+    if (!known.empty()) text += base::format("; connection {}: {}", index, known);
+  }
+  return Status(Code::kTimedOut, text).with_peer(name_);
+}
+
 void StreamPath::say_goodbye(Code code, std::string_view reason) {
   if (phase_ != Phase::kUp) return;
   machine_->bye(code, reason);

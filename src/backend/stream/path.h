@@ -21,6 +21,7 @@
 #include "backend/stream/machine.h"
 #include "backend/stream/port.h"
 #include "backend/stream/stream.h"
+#include "backend/stream/turn_watch.h"
 #include "proto/detector.h"
 
 namespace hawser::backend::stream {
@@ -49,12 +50,22 @@ struct PortShared {
   Instant small_until;                ///< Until then bulk moves in small steps, for small operations' sake.
   Instant next_due = Instant::max();  ///< When some path or knock has to be turned by itself.
   base::Rng rng;
+  TurnWatch watch = {};
 };
 
-/// What one turn of a port may still move of bulk.
+/// Bytes that stream 0 moves in one call, where bulk has streams of its own,
+inline constexpr std::uint64_t kControlStep = 256 * 1024;
+/// and that all paths move in one turn beside their share of bulk; the other paths have theirs in the next.
+inline constexpr std::uint64_t kControlTurn = 4 << 20;
+/// Calls in which the rest of stream 0 is read once another stream has ended.
+inline constexpr int kLastWordsSteps = 32;
+/// Paths visited in one turn.
+inline constexpr std::size_t kVisitsMax = 128;
+
+/// What one turn of a port may still move.
 struct Share {
-  std::uint64_t left = 0;  ///< Bytes in all.
-  std::uint64_t step = 0;  ///< Bytes in one call.
+  std::uint64_t left = 0;  ///< Bytes of bulk in all.
+  std::uint64_t step = 0;  ///< Bytes of bulk in one call.
 };
 
 class StreamPath final : public Path {
@@ -73,6 +84,7 @@ class StreamPath final : public Path {
   void set_awaited(bool awaited, Instant now) override;
   PathCounters counters() const override;
   std::string describe() const override;
+  Status condition(Instant now) const override;
 
   // For the port.
   /// Starts connecting; what fails later ends in kPathDown.
@@ -170,6 +182,7 @@ class StreamPath final : public Path {
   bool is_doubted_ = false;  ///< Who answered the hello just now did not prove to be the peer.
   bool is_held_ = false;     ///< Inbound, and its opener said nothing yet behind its hello.
   bool heard_ = false;       ///< Something came in this turn.
+  Instant last_heard_ = Instant::min();
   bool skipped_bulk_ = false;
   bool awaited_ = false;  ///< See Path::set_awaited.
   unsigned streams_ = 1;

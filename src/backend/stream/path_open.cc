@@ -257,6 +257,7 @@ void StreamPath::come_up(Instant now) {
           .interval = shared_.context.heartbeat, .missed = 3, .idle_factor = 10, .judged = peer_.driven},
       now);
   told_up_ = true;
+  last_heard_ = now;  // Its hello.
   shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_, is_held_);
   if (!inbound_) open_further(now);
 }

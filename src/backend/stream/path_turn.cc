@@ -14,15 +14,8 @@ namespace {
 constexpr Duration kHot = std::chrono::microseconds(200);
 /// After a small operation bulk moves in small steps for so long.
 constexpr Duration kSmallFor = std::chrono::microseconds(500);
-/// Memory that was given back, of a cancelled write or a closed region, is let go within two of these, or the path
-/// ends. Traits.quiesce_max is their sum.
-constexpr Duration kMemoryPeriod = std::chrono::seconds(1);
 /// Turns after which acknowledgements stop waiting for company.
 constexpr unsigned kAckTurns = 8;
-/// Bytes that stream 0 moves in one call, where bulk has streams of its own.
-constexpr std::uint64_t kControlStep = 256 * 1024;
-/// Calls in which the rest of stream 0 is read once another stream has ended.
-constexpr int kLastWordsSteps = 64;
 
 std::uint64_t sum(std::span<const iovec> parts) {
   std::uint64_t bytes = 0;
@@ -114,6 +107,7 @@ std::size_t StreamPath::send_on(unsigned index, std::uint64_t bytes_max) {
   const std::size_t count = machine_->gather(index, shared_.parts, bytes_max + kFrameRoom);
   const std::span<const iovec> parts(shared_.parts.data(), count);
   const Moved moved = lane.stream->send(parts);
+  shared_.watch.count(moved.bytes);
   if (moved.closed) {
     lose(index, ended(moved, *lane.stream));
     return 1;
@@ -129,6 +123,7 @@ std::size_t StreamPath::receive_on(unsigned index, std::uint64_t bytes_max) {
   if (!(lane.owner.readable || lane.owner.hot) || !machine_->wants(index)) return 0;
   const std::size_t count = machine_->landing(index, shared_.parts, bytes_max);
   const Moved moved = lane.stream->receive({shared_.parts.data(), count});
+  shared_.watch.count(moved.bytes);
   if (moved.closed) {
     lose(index, ended(moved, *lane.stream));
     return 1;
@@ -169,7 +164,10 @@ void StreamPath::watch_opener(Instant now) {
 
 void StreamPath::watch_peer(Instant now) {
   detector_->set_busy(awaited_ || machine_->busy(), now);
-  if (heard_) static_cast<void>(detector_->on_heard(now));
+  if (heard_) {
+    last_heard_ = now;
+    static_cast<void>(detector_->on_heard(now));
+  }
   const proto::DetectorAction action = detector_->poll(now);
   if (action.kind == proto::DetectorAction::Kind::kSendPing) {
     static_cast<void>(machine_->ping(action.nonce));
@@ -188,9 +186,9 @@ void StreamPath::watch_memory(Instant now) {
   if (!machine_->awaits_memory()) {
     quiet_by_ = Instant::max();
   } else if (quiet_by_ == Instant::max()) {
-    quiet_by_ = now + kMemoryPeriod;
+    quiet_by_ = now + kAnswerPeriod;
   } else if (now >= quiet_by_) {
-    quiet_by_ = now + kMemoryPeriod;
+    quiet_by_ = now + kAnswerPeriod;
     if (machine_->next_memory_period()) return;
     go_down(
         Status(Code::kDisconnected,
@@ -216,6 +214,7 @@ void StreamPath::lose(unsigned index, const Status& why) {
   for (int step = 0; index != 0 && step < kLastWordsSteps && phase_ == Phase::kUp && machine_->wants(0); ++step) {
     const std::size_t count = machine_->landing(0, shared_.parts, kControlStep);
     const Moved moved = lanes_[0].stream->receive({shared_.parts.data(), count});
+    shared_.watch.count(moved.bytes);
     if (moved.bytes == 0) break;
     if (Status status = machine_->received(0, moved.bytes); !status.ok()) go_down(status);
   }

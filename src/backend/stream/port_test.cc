@@ -1,6 +1,7 @@
 // Two ports over a network in memory: sessions, transfers, messages, and how they end.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include "backend/stream/handshake.h"
 #include "backend/stream/memory_network.h"
 #include "backend/stream/port.h"
+#include "backend/stream/stream_port.h"
 #include "base/bytes.h"
 
 namespace hawser::backend::stream {
@@ -630,6 +632,125 @@ TEST(TrialsStreamPort, ARestartAtOnePlaceIsToldOnlyWhenNoOtherLeadsToThePeer) {
     return pair.a->up == path;
   }));
   EXPECT_TRUE(pair.a->down.empty());
+}
+
+// Asked for by a deadline: the write ends within 100 ms, whether its peer turns or not, and the path stays. It took the
+// peer's answer or two seconds, and then the path.
+TEST(Trials, AWriteIsFinalSoonAfterItsDeadlineAndThePathStays) {
+  for (const bool answers : {true, false}) {
+    Pair pair;
+    pair.b->identity.driven = false;
+    pair.connect();
+    for (int i = 0; i < 100; ++i) pair.step();  // Until the second stream is there, the first one carries bulk.
+    pair.network.capacity = 20000;
+    const Piece piece{pair.a->memory.data(), 0, 1000000};
+    const Chunk chunk = pair.chunk(Operation::kWrite, {&piece, 1}, 1);
+    ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
+    for (int i = 0; i < 20; ++i) pair.step();
+    pair.to_b->cancel(101);
+    const Instant asked = pair.now;
+    while (pair.a->done.empty() && pair.now < asked + std::chrono::seconds(5)) {
+      pair.a->collect(pair.now);
+      if (answers) pair.b->collect(pair.now);
+      pair.now = pair.now + std::chrono::milliseconds(1);
+    }
+    ASSERT_EQ(pair.a->done.size(), 1u);
+    EXPECT_LE(pair.now - asked, std::chrono::milliseconds(answers ? 20 : 110));
+    EXPECT_EQ(pair.a->done[0].second.buffer(), answers ? BufferState::kPartlyWritten : BufferState::kUnknown);
+    for (int i = 0; i < 5000; ++i) {
+      pair.a->collect(pair.now);
+      if (answers) pair.b->collect(pair.now);
+      pair.now = pair.now + std::chrono::milliseconds(1);
+    }
+    EXPECT_TRUE(pair.a->down.empty()) << pair.a->down[0].to_string();
+    const Piece small{pair.a->memory.data(), 0, 8};
+    const Chunk after = pair.chunk(Operation::kWrite, {&small, 1}, 2);
+    const bool taken = pair.to_b->submit({&after, 1}, pair.now).taken == 1;
+    EXPECT_EQ(taken, answers) << "late bytes must not land on newer ones";
+    if (!taken) {
+      ASSERT_TRUE(pair.run([&] { return pair.to_b->submit({&after, 1}, pair.now).taken == 1; }));
+    }
+    ASSERT_TRUE(pair.run([&] { return pair.a->done.size() == 2; }));
+    EXPECT_TRUE(pair.a->done[1].second.ok());
+  }
+}
+
+TEST(Trials, ATimeOutIsToldWhatThePathKnows) {
+  Pair pair;
+  pair.connect();
+  const Piece piece{pair.a->memory.data(), 0, 1 << 20};
+  const Chunk chunk = pair.chunk(Operation::kWrite, {&piece, 1}, 1);
+  while (pair.to_b->submit({&chunk, 1}, pair.now).taken == 1) continue;
+  const Status known = pair.to_b->condition(pair.now + std::chrono::milliseconds(321));
+  EXPECT_NE(known.message().find("64 chunks of 67108864 bytes in flight"), std::string_view::npos) << known.to_string();
+  EXPECT_NE(known.message().find("64 MiB of bulk"), std::string_view::npos) << known.to_string();
+  EXPECT_NE(known.message().find("the peer's last word came 321 ms ago"), std::string_view::npos) << known.to_string();
+}
+
+/// `count` sessions of a with b, over which `each` asks.
+template <typename Each>
+void open_many(Pair& pair, std::size_t count, Each&& each) {
+  pair.connect();
+  std::vector<Path*> paths = {pair.to_b};
+  while (paths.size() < count) {
+    paths.push_back(pair.open("b"));
+    ASSERT_TRUE(pair.run([&] { return pair.a->up == paths.back(); }));
+  }
+  for (Path* path : paths) each(path);
+}
+
+// 100 stalled readers of 16 MiB each: to close the region took 1.46 s in one turn and 1.34 GB.
+TEST(Trials, StalledReadersCostACloseNothing) {
+  Pair pair;
+  pair.network.capacity = 10000;
+  constexpr std::size_t kSessions = 100;
+  const Piece piece{pair.a->memory.data(), 0, 8 << 20};
+  Chunk chunk = pair.chunk(Operation::kRead, {&piece, 1}, 1);
+  std::size_t asked = 0;
+  open_many(pair, kSessions, [&](Path* path) {
+    RemoteRegionRef ref;
+    ref.index = pair.region->index;
+    ref.generation = pair.region->generation;
+    ref.key = pair.region->key;
+    chunk.target = *path->bind(ref);
+    while (path->submit({&chunk, 1}, pair.now).taken == 1) ++asked;
+  });
+  for (int i = 0; i < 50; ++i) pair.a->collect(pair.now);
+  for (int i = 0; i < 50; ++i) pair.b->collect(pair.now);  // Answers what a never reads.
+  const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
+  const std::size_t before = used();
+  pair.b->regions.close(pair.region->index, pair.region->generation);
+  std::string holder;
+  EXPECT_TRUE(pair.b->port->region_quiet(pair.region->index, pair.region->generation, &holder)) << holder;
+  EXPECT_LE(used(), before + (1u << 20));
+  ASSERT_TRUE(pair.run([&] { return pair.a->done.size() == asked; }));
+  for (const auto& [cookie, status] : pair.a->done) EXPECT_EQ(status.code(), Code::kDenied) << status.to_string();
+  EXPECT_TRUE(pair.a->down.empty() && pair.b->down.empty());
+}
+
+// However many sessions have much to say at once, a turn does no more than its bound, and each has its turn.
+TEST(Trials, NoTurnIsLongerThanItsBound) {
+  Pair pair;
+  constexpr std::size_t kSessions = 300;
+  const Piece piece{pair.a->memory.data(), 0, 16 * 1024};
+  Chunk chunk = pair.chunk(Operation::kWrite, {&piece, 1}, 1);
+  std::size_t asked = 0;
+  open_many(pair, kSessions, [&](Path* path) {
+    RemoteRegionRef ref;
+    ref.index = pair.region->index;
+    ref.generation = pair.region->generation;
+    ref.key = pair.region->key;
+    chunk.target = *path->bind(ref);
+    for (int i = 0; i < 15; ++i) asked += path->submit({&chunk, 1}, pair.now).taken;
+  });
+  EXPECT_EQ(asked, kSessions * 15);
+  ASSERT_TRUE(pair.run([&] { return pair.a->done.size() == asked; }));
+  for (const auto* side : {pair.a.get(), pair.b.get()}) {
+    const TurnWatch::Work& longest = static_cast<const StreamPort&>(*side->port).longest_turn();
+    EXPECT_GT(longest.bytes, 1u << 20);
+    EXPECT_LE(longest.bytes, 16u << 20);  // 75 MiB where each path has its share.
+    EXPECT_LE(longest.calls, 128u * 4);
+  }
 }
 
 }  // namespace

@@ -61,6 +61,8 @@ class Stream {
   virtual base::FarEnd far_end(std::string* why) const = 0;
   /// Connections of one source have the same number; see Lobby.
   virtual std::uint64_t source() const { return 0; }
+  /// For people: what the transport knows of how its bytes fare; empty where it knows nothing.
+  virtual std::string condition() const { return {}; }
 
   /// The port's own mark for finding what a reported stream belongs to.
   void* owner = nullptr;

@@ -16,6 +16,16 @@ constexpr std::size_t kHotPathsMax = 4;
 constexpr std::uint64_t kSmallStep = 16 * 1024;
 constexpr std::size_t kReadyMax = 64;
 
+/// The work that one turn does at most. Shares are looked at before a step, so the last one may go beyond its share;
+/// and the last path visited may be one that ends, whose last words are read.
+TurnWatch::Work turn_bound(const TurnBudget& budget) {
+  constexpr std::uint64_t kAhead = kFrameRoom + Inlet::kBufferSize;  // Heads, and what is read ahead.
+  constexpr std::uint64_t kPathControl = 3 * (kControlStep + kAhead) + kLastWordsSteps * (kControlStep + kAhead);
+  constexpr std::uint32_t kPathCalls = 2 * kStreamsMax + 4;
+  return {.bytes = kControlTurn + kPathControl + 6 * (budget.kernel_copy_bytes + kAhead) + kVisitsMax * kAhead,
+          .calls = kVisitsMax * (kPathCalls + kLastWordsSteps)};
+}
+
 }  // namespace
 
 StreamPort::StreamPort(const Context& context, const PortOptions& options, std::unique_ptr<Network> network)
@@ -62,6 +72,7 @@ void StreamPort::release_path(Path* path) {
 
 std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   events_.recycle();
+  shared_.watch.begin();
   if (active_.size() > kHotPathsMax || is_look_due(now)) look(now);
   std::size_t work = 0;
   if (!knocks_.empty()) work += turn_knocks(now);
@@ -69,6 +80,7 @@ std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   if (now >= shared_.next_due) wake_due(now);
   work += serve_files(budget);
   if (!active_.empty()) work += turn_paths(now, budget);
+  shared_.watch.end(turn_bound(budget));
   return work + (events_.empty() ? 0 : 1);
 }
 
@@ -122,22 +134,29 @@ void StreamPort::wake_due(Instant now) {
   }
 }
 
+// Few paths take turns at being the first. Of many, or where the first ones used the turn up, the others are first in
+// the next.
 std::size_t StreamPort::turn_paths(Instant now, const TurnBudget& budget) {
   const bool small = now < shared_.small_until;
   Share share{.left = small ? 2 * kSmallStep : 2 * budget.kernel_copy_bytes,
               .step = small ? kSmallStep : budget.kernel_copy_bytes};
+  const std::uint64_t turn_bytes = kControlTurn + 2 * budget.kernel_copy_bytes;
   std::size_t work = 0;
   visiting_.swap(active_);
   active_.clear();
-  for (StreamPath* path : visiting_) path->is_active = false;
   const std::size_t count = visiting_.size();
-  ++first_;
-  for (std::size_t i = 0; i < count; ++i) {
-    StreamPath* path = visiting_[(first_ + i) % count];
+  const std::size_t most = std::min(count, kVisitsMax);
+  const std::size_t start = count <= kVisitsMax ? ++first_ % count : 0;
+  std::rotate(visiting_.begin(), visiting_.begin() + static_cast<std::ptrdiff_t>(start), visiting_.end());
+  std::size_t visited = 0;
+  for (; visited < most && shared_.watch.now().bytes < turn_bytes; ++visited) {
+    StreamPath* path = visiting_[visited];
+    path->is_active = false;
     work += path->turn(now, share);
     shared_.next_due = std::min(shared_.next_due, path->next_deadline());
     if (path->wants_turns()) path->activate();
   }
+  active_.insert(active_.begin(), visiting_.begin() + static_cast<std::ptrdiff_t>(visited), visiting_.end());
   visiting_.clear();
   if (work > 0) drop_silent_dead();
   return work;

@@ -35,6 +35,8 @@ class StreamPort final : public Port {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
+  /// How long turns were; see TurnWatch.
+  const TurnWatch::Work& longest_turn() const { return shared_.watch.longest(); }
 
  private:
   /// A connection whose hello or proof is awaited: of fixed memory and few.

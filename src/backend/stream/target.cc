@@ -10,6 +10,7 @@ namespace {
 
 /// Answers that streams may hold on to after they were sent.
 constexpr std::uint32_t kReadsHeldMax = 16 * kReadsMax;
+constexpr std::uint32_t kAcksWaitingMax = 2 * kChunksMax;
 
 }  // namespace
 
@@ -18,16 +19,17 @@ bool Target::on_bind(unsigned stream, std::span<const std::byte> meta) {
   wire::Bind bind;
   if (!wire::decode_bind(in, &bind) || !in.finished()) return false;
   const auto bit = static_cast<std::uint8_t>(1u << stream);
-  if (bindings_.size() == kBindingsMax && !bindings_.contains(bind.binding)) return false;
-  Bound& bound = bindings_[bind.binding];
-  if (bound.announced != 0) {  // Known from another stream: it must be the same.
+  if (const auto known = bindings_.find(bind.binding); known != bindings_.end()) {  // From another stream.
+    Bound& bound = known->second;
     if ((bound.announced & bit) != 0 || bound.index != bind.index || bound.generation != bind.generation) return false;
     bound.announced |= bit;
     return true;
   }
-  bound = Bound{.index = bind.index, .generation = bind.generation, .announced = bit};
   const auto entry = regions_.find(bind.index, bind.generation, bind.key, Rights::kNone);
-  if (!entry) return true;  // Told to the peer when it uses it.
+  if (!entry) return true;  // Nothing to remember: a binding that is not known is denied when it is used.
+  if (!has_room_for_binding()) return false;
+  Bound& bound = bindings_[bind.binding];
+  bound = Bound{.index = bind.index, .generation = bind.generation, .announced = bit};
   bound.file = (*entry)->file;
   const bool is_reached =
       bound.file != nullptr ? files_ != nullptr && files_->open() : (*entry)->device.kind == DeviceKind::kHost;
@@ -39,11 +41,24 @@ bool Target::on_bind(unsigned stream, std::span<const std::byte> meta) {
   return true;
 }
 
+// Of regions that closed, the peer may not have heard yet.
+bool Target::has_room_for_binding() {
+  if (bindings_.size() < kBindingsFree) return true;
+  const std::size_t most = kBindingsFree + 2 * std::size_t{regions_.count()};
+  if (bindings_.size() < most) return true;
+  std::erase_if(bindings_,
+                [this](const auto& each) { return !regions_.is_open(each.second.index, each.second.generation); });
+  return bindings_.size() < most;
+}
+
 bool Target::on_unbind(unsigned stream, std::span<const std::byte> meta) {
   base::ByteReader in(meta);
   const auto found = bindings_.find(in.u32());
   const auto bit = static_cast<std::uint8_t>(1u << stream);
-  if (!in.finished() || found == bindings_.end() || (found->second.announced & bit) == 0) return false;
+  if (!in.finished()) return false;
+  if (found == bindings_.end()) return true;  // It named no region that is known here.
+  // Announced on this stream before the region was known under that key, or not at all.
+  if ((found->second.announced & bit) == 0) return true;
   found->second.announced = static_cast<std::uint8_t>(found->second.announced & ~bit);
   if (found->second.announced == 0) bindings_.erase(found);
   return true;
@@ -72,8 +87,9 @@ wire::Outcome Target::resolve(std::uint32_t binding, Rights right, std::span<con
 }
 
 bool Target::acknowledge(std::uint32_t tag, wire::Outcome outcome) {
-  // A peer that keeps to its own bound never has more to be acknowledged.
-  if (acks_.count() >= kChunksMax) return false;
+  // A peer that keeps to its own bound never has more to be acknowledged: each chunk once, and once more when it is
+  // void.
+  if (acks_.count() >= kAcksWaitingMax) return false;
   acks_.push(wire::ack_entry(tag, outcome));
   return true;
 }
@@ -84,10 +100,12 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
   std::array<wire::RemotePiece, wire::kPiecesMax> pieces;
   if (!wire::decode_chunk(in, &landing.chunk)) return false;
   const std::size_t count = wire::decode_pieces(in, inlet.head().payload_size, pieces);
-  if (count == 0 || acks_.count() >= kChunksMax) return false;
+  if (count == 0 || acks_.count() >= kAcksWaitingMax) return false;
   Bound bound;
   landing.outcome =
       resolve(landing.chunk.binding, Rights::kWrite, std::span(pieces).first(count), landing.pieces, &bound);
+  landing.frame = inlet.frames() - 1;
+  if (is_void(stream, landing.frame)) landing.outcome = wire::Outcome::kVoid;
   landing.covered = (inlet.head().flags & wire::kFlagCovered) != 0;
   landing.region = bound.index;
   landing.generation = bound.generation;
@@ -95,8 +113,8 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
   landing.file.reset();
   if (base::planted(base::Planted::kAckBeforeLanding)) acks_.push(wire::ack_entry(landing.chunk.tag, landing.outcome));
   if (landing.outcome == wire::Outcome::kOk && bound.file != nullptr) land_in_file(bound, landing, inlet);
-  if (inlet.head().payload_size == 0) {
-    on_write_end(stream, inlet);
+  if (!inlet.in_payload()) {
+    return on_write_end(stream, inlet);
   } else if (landing.file != nullptr) {
     if (landing.outcome == wire::Outcome::kOk) inlet.land({&landing.whole, 1});
   } else if (landing.outcome == wire::Outcome::kOk) {
@@ -105,15 +123,56 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
   return true;
 }
 
-void Target::on_write_end(unsigned stream, const Inlet& inlet) {
+bool Target::on_write_end(unsigned stream, const Inlet& inlet) {
   Landing& landing = landings_[stream];
   landing.active = false;
-  if (landing.file != nullptr && landing.outcome == wire::Outcome::kOk) return write_file(landing, inlet);
+  const bool counts = inlet.trailer() == 0 || base::planted(base::Planted::kVoidCounted);
+  if (!counts && landing.outcome == wire::Outcome::kOk) landing.outcome = wire::Outcome::kVoid;
+  if (landing.file != nullptr && landing.outcome == wire::Outcome::kOk) {
+    write_file(landing, inlet);
+    return true;
+  }
   unstage(landing.staged);
   if (!base::planted(base::Planted::kAckBeforeLanding)) acks_.push(wire::ack_entry(landing.chunk.tag, landing.outcome));
-  if (landing.outcome != wire::Outcome::kOk) return;
+  if (landing.outcome != wire::Outcome::kOk) return true;
   bytes_in_ += inlet.head().payload_size;
   if (landing.covered) events_.arrival(path_, landing.chunk.transfer, landing.chunk.index);
+  return true;
+}
+
+// The initiator gave a write up and wants to know that nothing of it lands any more. One that has ended was, or will
+// be, acknowledged as any other.
+bool Target::on_void(std::span<const std::byte> meta, std::span<Inlet> inlets) {
+  base::ByteReader in(meta);
+  wire::VoidWrite write;
+  if (!wire::decode_void(in, &write) || write.stream == 0 || write.stream >= inlets.size()) return false;
+  Inlet& inlet = inlets[write.stream];
+  Landing& landing = landings_[write.stream];
+  if (write.frame >= inlet.frames()) {
+    return keep_void(write, inlets) && acknowledge(write.tag, wire::Outcome::kVoidedClean);
+  }
+  if (!landing.active || landing.frame != write.frame || landing.chunk.tag != write.tag) return true;
+  bool midway = landing.outcome == wire::Outcome::kClosedMidway;
+  if (landing.outcome == wire::Outcome::kOk) {
+    midway = inlet.landed() > 0 && landing.file == nullptr;
+    landing.outcome = wire::Outcome::kVoid;
+    inlet.drop();
+    unstage(landing.staged);
+  }
+  return acknowledge(write.tag, midway ? wire::Outcome::kVoidedMidway : wire::Outcome::kVoidedClean);
+}
+
+bool Target::keep_void(const wire::VoidWrite& write, std::span<const Inlet> inlets) {
+  if (voids_.size() == kChunksMax) {
+    std::erase_if(voids_, [inlets](const auto& each) { return each.second < inlets[each.first].frames(); });
+  }
+  if (voids_.size() == kChunksMax) return false;
+  voids_.emplace_back(write.stream, write.frame);
+  return true;
+}
+
+bool Target::is_void(unsigned stream, std::uint64_t frame) {
+  return !voids_.empty() && std::erase(voids_, std::pair(stream, frame)) > 0;
 }
 
 // A read counts until its answer is wholly sent: then the peer may have it, and ask for the next, before the stream
@@ -123,7 +182,8 @@ bool Target::has_read_credit(std::span<const Outlet> outlets) const {
   if (reads_used_ >= kReadsHeldMax) return false;
   const auto is_open = [outlets](const Reply& reply) {
     return reply.state == Reply::State::kWaiting || reply.state == Reply::State::kLoading ||
-           (reply.state == Reply::State::kFramed && outlets[reply.stream].sent_end() < reply.end);
+           reply.state == Reply::State::kSending ||
+           (reply.state == Reply::State::kSent && outlets[reply.stream].sent_end() < reply.end);
   };
   return std::count_if(reads_.begin(), reads_.end(), is_open) < static_cast<std::ptrdiff_t>(kReadsMax);
 }
@@ -146,6 +206,11 @@ bool Target::on_read(std::span<const std::byte> meta, std::span<const Outlet> ou
       resolve(chunk.binding, Rights::kRead, std::span(pieces).first(count), reply.pieces, &bound);
   if (outcome != wire::Outcome::kOk) return acknowledge(chunk.tag, outcome);
   reply.stopped = reply.quiet = false;
+  reply.outcome = wire::Outcome::kOk;
+  reply.frames = 0;
+  reply.framed = 0;
+  reply.place = PieceCursor();
+  reply.place.advance(reply.pieces, 0);
   reply.tag = chunk.tag;
   reply.region = bound.index;
   reply.generation = bound.generation;
@@ -167,35 +232,6 @@ bool Target::on_landed(std::span<const std::byte> meta) {
   return true;
 }
 
-void Target::frame_reply(bool bulk, unsigned stream, Outlet& outlet) {
-  const std::uint32_t number = replies_[bulk ? 1 : 0].pop();
-  Reply& reply = reads_[number];
-  const bool copied = reply.bytes <= kInlineMax;
-  FrameWriter frame(
-      outlet, {.type = wire::FrameType::kData, .meta_size = 4, .payload_size = static_cast<std::uint32_t>(reply.bytes)},
-      copied);
-  frame.meta().u32(reply.tag);
-  bytes_out_ += reply.bytes;
-  if (copied) {
-    frame.inline_payload(reply.pieces);
-    on_released(number);
-    return;
-  }
-  reply.head = frame.head();
-  reply.begin = frame.begin();
-  reply.end = frame.payload(reply.pieces, number);
-  reply.state = Reply::State::kFramed;
-  reply.stream = static_cast<std::uint8_t>(stream);
-}
-
-void Target::on_released(std::uint32_t owner) {
-  Reply& reply = reads_[owner];
-  if (reply.state == Reply::State::kFramed && reply.stopped && !reply.quiet) --kept_;
-  reply.state = Reply::State::kFree;
-  unstage(reply.staged);
-  --reads_used_;
-}
-
 void Target::stage_acks(Outlet& control) {
   while (!acks_.empty() && control.has_room(kFrameRoom)) {
     const std::size_t count = std::min(acks_.count(), wire::kAcksMax);
@@ -211,44 +247,6 @@ void Target::stop_landing(Landing& landing, Inlet& inlet) {
   inlet.drop();
 }
 
-// An answer from a region that closed: taken back if nothing of it was sent; else its frame must be completed, with a
-// copy of what the region held when it closed.
-bool Target::stop_reply(Reply& reply, std::span<Outlet> outlets) {
-  // The desk knows whether it touches the file still; what it has read is this agent's own memory.
-  if (reply.state == Reply::State::kLoading || (reply.state == Reply::State::kFramed && reply.staged)) return true;
-  if (reply.state == Reply::State::kWaiting) {
-    const auto number = static_cast<std::uint32_t>(&reply - reads_.data());
-    for (auto& replies : replies_) {
-      replies.filter([number](std::uint32_t waiting) { return waiting != number; });
-    }
-    acks_.push(wire::ack_entry(reply.tag, wire::Outcome::kClosed));
-    on_released(number);
-    return true;
-  }
-  Outlet& outlet = outlets[reply.stream];
-  if (reply.stopped) return reply.quiet;
-  reply.stopped = true;
-  const bool unsent = outlet.sent_end() <= reply.begin;
-  if (unsent) {
-    make_skip(reply.head, reply.bytes, false);
-    acks_.push(wire::ack_entry(reply.tag, wire::Outcome::kClosed));
-  }
-  reply.quiet = outlet.let_go(reply.end, unsent);
-  if (!reply.quiet) {
-    reply.keep_period = keep_period_;
-    ++kept_;
-  }
-  return reply.quiet;
-}
-
-bool Target::next_keep_period() {
-  const bool is_late = std::ranges::any_of(reads_, [this](const Reply& reply) {
-    return reply.state == Reply::State::kFramed && reply.stopped && !reply.quiet && reply.keep_period != keep_period_;
-  });
-  ++keep_period_;
-  return !is_late;
-}
-
 void Target::recheck(std::span<Inlet> inlets, std::span<Outlet> outlets) {
   for (std::size_t stream = 0; stream < inlets.size(); ++stream) {
     Landing& landing = landings_[stream];
@@ -258,7 +256,7 @@ void Target::recheck(std::span<Inlet> inlets, std::span<Outlet> outlets) {
   if (reads_used_ == 0) return;
   for (Reply& reply : reads_) {
     if (reply.state == Reply::State::kFree || regions_.is_open(reply.region, reply.generation)) continue;
-    static_cast<void>(stop_reply(reply, outlets));
+    static_cast<void>(stop_reply(reply, wire::Outcome::kClosed, outlets));
   }
 }
 
@@ -272,7 +270,7 @@ bool Target::let_go_region(std::uint32_t index, std::uint32_t generation, std::s
   bool quiet = true;
   for (Reply& reply : reads_) {
     if (reply.state == Reply::State::kFree || reply.region != index || reply.generation != generation) continue;
-    quiet = stop_reply(reply, outlets) && quiet;
+    quiet = stop_reply(reply, wire::Outcome::kClosed, outlets) && quiet;
   }
   return quiet;
 }
@@ -288,6 +286,8 @@ void Target::clear() {
   reads_.clear();
   reads_used_ = kept_ = 0;
   for (auto& replies : replies_) replies.clear();
+  for (auto& rest : rests_) rest.clear();
+  voids_.clear();
   acks_.clear();
   bindings_.clear();
 }

@@ -4,8 +4,13 @@
 // where written bytes land, answers reads straight from the region, and gathers acknowledgements. Chunks on files pass
 // through staged memory of the FileDesk.
 //
-// Thread rule: one thread. Memory: bounded by kReadsMax reads of kPiecesMax pieces and kBindingsMax bindings.
+// Answers go in frames of at most wire::kDataMax, so a region that closes waits for no more than what of one has begun,
+// and copies nothing: the rest is filler.
+//
+// Thread rule: one thread. Memory: bounded by kReadsMax reads of kPiecesMax pieces, and by bindings of regions that are
+// open here: a peer that names others makes this side remember nothing.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +31,9 @@
 
 namespace hawser::backend::stream {
 
-/// Regions that one peer may have bound at once.
-inline constexpr std::size_t kBindingsMax = 64 * 1024;
+/// Bindings that one peer may have: so many, and twice as many as there are open regions. An honest one has as many as
+/// regions, and for a moment the last one's, too, where an index is used again.
+inline constexpr std::size_t kBindingsFree = 64;
 
 class Target {
  public:
@@ -41,7 +47,8 @@ class Target {
   bool on_bind(unsigned stream, std::span<const std::byte> meta);
   bool on_unbind(unsigned stream, std::span<const std::byte> meta);
   bool on_write(unsigned stream, Inlet& inlet);
-  void on_write_end(unsigned stream, const Inlet& inlet);
+  bool on_write_end(unsigned stream, const Inlet& inlet);
+  bool on_void(std::span<const std::byte> meta, std::span<Inlet> inlets);
   bool on_read(std::span<const std::byte> meta, std::span<const Outlet> outlets);
   bool on_landed(std::span<const std::byte> meta);
   /// What the desk did for it.
@@ -55,13 +62,22 @@ class Target {
   bool has_acks() const { return !acks_.empty(); }
   void stage_acks(Outlet& control);
   bool has_replies(bool bulk) const { return !replies_[bulk ? 1 : 0].empty(); }
-  /// Frames the next answer to a read.
+  /// Answers that have begun on `stream`, where the rest of them must go.
+  bool has_rest(unsigned stream) const { return !rests_[stream].empty(); }
+  bool has_rests() const {
+    return std::ranges::any_of(rests_, [](const Ring<std::uint32_t>& rest) { return !rest.empty(); });
+  }
+  /// Begins the next answer to a read, or goes on with one that has begun.
   void frame_reply(bool bulk, unsigned stream, Outlet& outlet);
+  void frame_rest(unsigned stream, Outlet& outlet);
   std::uint32_t reads() const { return reads_used_; }
+  std::size_t bindings() const { return bindings_.size(); }
   /// Answers from closed regions that a stream refers to still.
   std::uint32_t kept() const { return kept_; }
-  /// To be called from time to time while `kept`; false: some have been kept since before the last call.
-  bool next_keep_period();
+  /// Memory of the desk that is held until the peer moves.
+  bool holds_staged() const { return staged_ > 0; }
+  /// Begins another period of waiting for the peer. False: a stream keeps some of a closed region for too long.
+  bool next_keep_period(std::span<Inlet> inlets, std::span<Outlet> outlets);
   /// The stream let go of the payload of the answer `owner`.
   void on_released(std::uint32_t owner);
   /// The path is gone.
@@ -81,33 +97,54 @@ class Target {
     bool valid = false;
     std::uint8_t announced = 0;  ///< Streams on which it was bound and not unbound.
   };
+  /// How long the peer has held memory of the desk, and when it last moved.
+  struct Patience {
+    std::uint32_t since = 0, moved_in = 0;  ///< Periods.
+    std::uint64_t moved = 0;
+  };
   struct Landing {
     bool active = false;
     bool covered = false;
     bool durable = false;
     wire::Outcome outcome = wire::Outcome::kOk;
     std::uint32_t region = 0, generation = 0;
+    std::uint64_t frame = 0;  ///< Its number on the stream.
     wire::ChunkHead chunk;
     std::vector<Piece> pieces;
     std::shared_ptr<fileio::File> file;  ///< Then the payload comes to `staged`, as the one piece `whole`.
     Staged staged;
     Piece whole;
+    Patience patience;
   };
   struct Reply {
-    enum class State : std::uint8_t { kFree, kLoading, kWaiting, kFramed };
+    enum class State : std::uint8_t { kFree, kLoading, kWaiting, kSending, kSent };
     State state = State::kFree;
-    bool stopped = false;  ///< Its region closed.
-    bool quiet = false;    ///< Then: nothing refers to the region any more.
+    bool stopped = false;  ///< Its region closed, or its memory was taken back.
+    bool quiet = false;    ///< Then: nothing refers to that any more.
     std::uint8_t stream = 0;
+    wire::Outcome outcome = wire::Outcome::kOk;  ///< Said by a frame of its own, if no other can.
     std::uint32_t tag = 0, region = 0, generation = 0;
     std::uint32_t keep_period = 0;  ///< When it was stopped.
-    std::uint64_t bytes = 0, begin = 0, end = 0;
-    std::byte* head = nullptr;
+    std::uint32_t frames = 0;       ///< Whose payload a stream refers to.
+    std::uint64_t bytes = 0, framed = 0;
+    std::uint64_t begin = 0, end = 0;  ///< Positions of its first and last frame.
+    PieceCursor place;                 ///< Of the next frame.
     std::vector<Piece> pieces;
     Staged staged;  ///< Holds what was read from a file.
+    Patience patience;
   };
 
+  bool has_room_for_binding();
   bool has_read_credit(std::span<const Outlet> outlets) const;
+  void free_reply(std::uint32_t number);
+  void frame_data(std::uint32_t number, unsigned stream, Outlet& outlet);
+  void frame_end(std::uint32_t number, Outlet& outlet);
+  bool is_void(unsigned stream, std::uint64_t frame);
+  bool keep_void(const wire::VoidWrite& write, std::span<const Inlet> inlets);
+  void acknowledge_stop(Landing& landing, Inlet& inlet);
+  void withdraw(Reply& reply);
+  bool has_patience(Patience& patience, std::uint64_t position) const;
+  void take_back_staged(std::span<Inlet> inlets, std::span<Outlet> outlets);
   bool acknowledge(std::uint32_t tag, wire::Outcome outcome);
   wire::Outcome resolve(std::uint32_t binding, Rights right, std::span<const wire::RemotePiece> pieces,
                         std::vector<Piece>& out, Bound* found);
@@ -118,7 +155,8 @@ class Target {
   void write_file(Landing& landing, const Inlet& inlet);
   bool load(std::uint32_t number, const wire::ChunkHead& chunk, const Bound& bound);
   void stop_landing(Landing& landing, Inlet& inlet);
-  bool stop_reply(Reply& reply, std::span<Outlet> outlets);
+  bool stop_reply(Reply& reply, wire::Outcome outcome, std::span<Outlet> outlets);
+  void stop_sending(Reply& reply, wire::Outcome outcome, Outlet& outlet);
 
   RegionTable& regions_;
   EventQueue& events_;
@@ -130,7 +168,9 @@ class Target {
   std::array<Landing, kStreamsMax> landings_;
   std::vector<Reply> reads_;  ///< Grows to kReadsMax, more where streams hold on to what was sent.
   std::uint32_t reads_used_ = 0, kept_ = 0, keep_period_ = 0;
-  std::array<Ring<std::uint32_t>, 2> replies_;  ///< Waiting reads: small ones, bulk.
+  std::array<Ring<std::uint32_t>, 2> replies_;             ///< Waiting reads: small ones, bulk.
+  std::array<Ring<std::uint32_t>, kStreamsMax> rests_;     ///< Begun, and not wholly framed.
+  std::vector<std::pair<unsigned, std::uint64_t>> voids_;  ///< Frames to come that nothing may land of.
   Ring<std::uint32_t> acks_;
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
   std::uint64_t staged_ = 0;  ///< At the desk, for this peer; kStagedPerPeer at most.

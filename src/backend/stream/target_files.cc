@@ -8,7 +8,7 @@ namespace hawser::backend::stream {
 
 Staged Target::stage(std::uint64_t bytes) {
   if (staged_ >= kStagedPerPeer) return {};
-  Staged staged = files_->stage(bytes);
+  Staged staged = files_->stage(bytes, staged_);
   if (staged) staged_ += staged.capacity();
   return staged;
 }
@@ -53,6 +53,7 @@ void Target::land_in_file(const Bound& bound, Landing& landing, Inlet& inlet) {
     landing.outcome = wire::Outcome::kNoRoom;
     return;
   }
+  landing.patience = Patience();
   place(landing.pieces, landing.staged.data());
   landing.whole = Piece{.local = landing.staged.data(), .remote = 0, .size = size};
 }
@@ -99,10 +100,12 @@ void Target::on_file(FileJob job) {
   reply.staged = std::move(job.memory);
   if (job.outcome != wire::Outcome::kOk) {
     acks_.push(wire::ack_entry(reply.tag, job.outcome));
-    on_released(job.reply);
+    free_reply(job.reply);
     return;
   }
   reply.pieces.assign(1, Piece{.local = reply.staged.data(), .remote = 0, .size = reply.bytes});
+  reply.place = PieceCursor();
+  reply.patience = Patience();
   reply.state = Reply::State::kWaiting;
   replies_[reply.bytes > small_max_ ? 1 : 0].push(job.reply);
 }

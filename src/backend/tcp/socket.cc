@@ -1,7 +1,9 @@
 #include "backend/tcp/socket.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -142,6 +144,21 @@ std::uint64_t TcpStream::source() const {
     std::memcpy(&source, &in6.sin6_addr, sizeof source);
   }
   return source + kLoopback + 1;
+}
+
+std::string TcpStream::condition() const {
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  if (!fd_ || ::getsockopt(fd_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  std::string text = base::format("MSS {}, {} segments unacknowledged, {} retransmitted in all", info.tcpi_snd_mss,
+                                  info.tcpi_unacked, info.tcpi_total_retrans);
+  if (info.tcpi_retransmits > 0) {
+    text +=
+        base::format(", {} retransmissions in a row without an answer", static_cast<unsigned>(info.tcpi_retransmits));
+  }
+  int queued = 0;
+  if (::ioctl(fd_.get(), SIOCOUTQ, &queued) == 0) text += base::format(", {} bytes in its send queue", queued);
+  return text;
 }
 
 // A socket that connects to a free port of its own host may be given that very port, and then talks to itself.

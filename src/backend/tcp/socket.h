@@ -50,6 +50,7 @@ class TcpStream final : public stream::Stream {
   std::string describe() const override;
   base::FarEnd far_end(std::string* why) const override { return base::far_end_of(fd_.get(), why); }
   std::uint64_t source() const override;
+  std::string condition() const override;
 
   /// epoll's news. False: it changes nothing for who uses the stream.
   bool on_events(std::uint32_t events, stream::Readiness* news);

@@ -74,7 +74,9 @@ Io receive_packet(int socket, Packet* packet) {
   collect(message, packet);
   if (size == 0 && packet->fd_count == 0) return Io::kEnd;  // nobody sends empty packets
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    errno = EMSGSIZE;
+    // Descriptors that this process has no room for are cut off, too: those are fewer than one packet may hold.
+    const bool is_short = (message.msg_flags & MSG_CTRUNC) != 0 && packet->fd_count < kPacketFdsMax;
+    errno = is_short ? EMFILE : EMSGSIZE;
     return Io::kFailed;
   }
   packet->size = static_cast<std::size_t>(size);

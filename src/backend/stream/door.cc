@@ -14,6 +14,8 @@ constexpr std::size_t kKnocksMax = 64;
 constexpr Duration kKnockPatience = std::chrono::seconds(5);
 /// Accepted in one turn.
 constexpr int kAdmitMax = 16;
+/// Between two lines of the log that say that descriptors ran out.
+constexpr Duration kShortageToldEvery = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -22,6 +24,7 @@ void StreamPort::admit(Instant now) {
     std::unique_ptr<Stream> stream = network_->accept();
     if (stream == nullptr) {
       acceptable_ = false;
+      if (network_->turned_away() != told_away_) tell_of_shortage(now);
       return;
     }
     if (knocks_.size() == kKnocksMax) {  // The oldest has had its chance.
@@ -36,6 +39,14 @@ void StreamPort::admit(Instant now) {
     shared_.next_due = std::min(shared_.next_due, knock->deadline);
     knocks_.push_back(std::move(knock));
   }
+}
+
+void StreamPort::tell_of_shortage(Instant now) {
+  if (now < tell_shortage_at_) return;
+  tell_shortage_at_ = now + kShortageToldEvery;
+  HAWSER_LOG(context_.log, kWarn, "{}: {} connections were turned away: all descriptors of this process are in use, {}",
+             options_.backend, network_->turned_away() - told_away_, "raise RLIMIT_NOFILE (`ulimit -n`)");
+  told_away_ = network_->turned_away();
 }
 
 std::size_t StreamPort::turn_knocks(Instant now) {
@@ -129,22 +140,27 @@ void StreamPort::supersede(const wire::Hello& hello) {
   }
 }
 
-void StreamPort::refuse(Knock& knock, const Status& why, Instant now) {
-  HAWSER_LOG(context_.log, kInfo, "{}: turned {} away ({}): {}", options_.backend, knock.shake->hello().name,
-             knock.shake->stream().describe(), why.to_string());
+wire::Hello StreamPort::refusal(const Status& why) const {
   const Identity& us = context_.identity;
   wire::Hello answer;
   answer.version_min = us.version_min;
   answer.version_max = us.version_max;
   answer.driven = us.driven;
-  answer.stream = knock.shake->hello().stream;
-  answer.streams = knock.shake->hello().streams;
   answer.incarnation = us.incarnation;
-  answer.session = knock.shake->hello().session;
   answer.public_key = us.public_key;
   answer.name = us.name;
   answer.status = why.code();
   answer.reason = std::string(why.message().substr(0, 200));
+  return answer;
+}
+
+void StreamPort::refuse(Knock& knock, const Status& why, Instant now) {
+  HAWSER_LOG(context_.log, kInfo, "{}: turned {} away ({}): {}", options_.backend, knock.shake->hello().name,
+             knock.shake->stream().describe(), why.to_string());
+  wire::Hello answer = refusal(why);
+  answer.stream = knock.shake->hello().stream;
+  answer.streams = knock.shake->hello().streams;
+  answer.session = knock.shake->hello().session;
   knock.shake->say(answer);
   knock.refused = true;
   knock.deadline = std::min(knock.deadline, now + std::chrono::seconds(1));

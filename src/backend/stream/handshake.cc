@@ -13,12 +13,14 @@ Status ended(const Moved& moved, const Stream& stream) {
       .with_scope(Scope::kPath);
 }
 
-// Padded like frames, in the tail that readers of a hello skip: what follows starts at a multiple of 16.
-void Handshake::say(const wire::Hello& hello) {
-  out_ = wire::encode(hello);
-  out_.resize(static_cast<std::size_t>(wire::padded(out_.size())));
-  base::store_little_endian(out_.data() + 4, static_cast<std::uint16_t>(out_.size() - wire::kHelloPrefix));
+std::string padded(const wire::Hello& hello) {
+  std::string bytes = wire::encode(hello);
+  bytes.resize(static_cast<std::size_t>(wire::padded(bytes.size())));
+  base::store_little_endian(bytes.data() + 4, static_cast<std::uint16_t>(bytes.size() - wire::kHelloPrefix));
+  return bytes;
 }
+
+void Handshake::say(const wire::Hello& hello) { out_ = padded(hello); }
 
 Status Handshake::turn() {
   if (stream_->state() == StreamState::kConnecting) return Status();

@@ -45,6 +45,7 @@ struct PortShared {
   std::vector<StreamPath*>& active;   ///< Those that the next turn visits.
   std::vector<iovec>& parts;          ///< Scratch for one call: kPartsMax once a path came up.
   Instant small_until;                ///< Until then bulk moves in small steps, for small operations' sake.
+  bool has_silent_dead = false;       ///< An inbound path ended before the agent heard of it.
   Instant next_due = Instant::max();  ///< When some path or knock has to be turned by itself.
   base::Rng rng;
 };
@@ -123,7 +124,7 @@ class StreamPath final : public Path {
   wire::Hello our_hello(unsigned index) const;
   void try_places(Instant now);
   void reject_place(const Status& why, Instant now);
-  void note_places();
+  void note_places(Instant now);
   void adopt(unsigned index, std::unique_ptr<Handshake> shake, Instant deadline);
   std::size_t turn_opening(Instant now);
   void turn_shake(unsigned index, Instant now);

@@ -88,6 +88,10 @@ class Network {
   /// The next stream that a peer opened; null when there is none. May be asked at any time, is worth it after `ready`
   /// set `*acceptable`.
   virtual std::unique_ptr<Stream> accept() = 0;
+  /// What to say to peers that are turned away because this process has no descriptor left: a hello that refuses.
+  virtual void set_refusal(std::string hello) { static_cast<void>(hello); }
+  /// Peers turned away so. It only grows.
+  virtual std::uint64_t turned_away() const { return 0; }
   /// New peers are turned away from now on.
   virtual void stop_listening() = 0;
 

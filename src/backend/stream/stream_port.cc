@@ -1,6 +1,7 @@
 #include "backend/stream/stream_port.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/try.h"
 
@@ -31,7 +32,10 @@ StreamPort::StreamPort(const Context& context, const PortOptions& options, std::
               .active = active_,
               .parts = parts_,
               .small_until = Instant::min(),
-              .rng = context_.rng.fork()} {}
+              .rng = context_.rng.fork()} {
+  network_->set_refusal(padded(
+      refusal(Status(Code::kBusy, "all descriptors of its process are in use, RLIMIT_NOFILE must be raised there"))));
+}
 
 StreamPort::~StreamPort() {
   paths_.clear();
@@ -137,7 +141,7 @@ std::size_t StreamPort::turn_paths(Instant now, const TurnBudget& budget) {
     if (path->wants_turns()) path->activate();
   }
   visiting_.clear();
-  if (work > 0) drop_silent_dead();
+  if (std::exchange(shared_.has_silent_dead, false)) drop_silent_dead();  // Not else: it looks at all paths.
   return work;
 }
 

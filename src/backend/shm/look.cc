@@ -92,6 +92,9 @@ void ShmPort::turn_visitors_away(const Status& shortage) {
   for (; count < kAcceptsPerLook; ++count) {
     const base::Fd socket(::accept4(shared_.place.socket(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) break;
+    // Closing with something unread is a reset, of which the peer would hear before the answer.
+    Packet unread;
+    (void)receive_packet(socket.get(), &unread);
     refuse(socket.get(), shortage);
   }
   hold_reserve();

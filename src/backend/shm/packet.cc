@@ -64,9 +64,13 @@ Io receive_packet(int socket, Packet* packet) {
   message.msg_control = control.bytes.data();
   message.msg_controllen = control.bytes.size();
   ssize_t size = 0;
-  do {
-    size = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (size < 0 && errno == EINTR);
+  // A reset is told once, and before what was sent ahead of it.
+  for (bool was_reset = false;; was_reset = true) {
+    do {
+      size = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (size < 0 && errno == EINTR);
+    if (size >= 0 || errno != ECONNRESET || was_reset) break;
+  }
   if (size < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Io::kAgain;
     return errno == ECONNRESET || errno == ENOTCONN ? Io::kEnd : Io::kFailed;

@@ -33,6 +33,7 @@ constexpr Duration kLookEvery = std::chrono::microseconds(20);
 struct Seat {
   std::shared_ptr<Core> core;
   bool is_awake = true;
+  bool has_worked = false;       ///< In its last turn.
   Instant busy;                  ///< When a turn last did something.
   Instant due = Instant::max();  ///< Asleep: when it has to be turned by itself.
 };
@@ -125,7 +126,8 @@ class Worker final : public Runner {
     for (Seat* seat : awake_) {
       if (seat->core->is_closed()) continue;
       const std::size_t done = seat->core->lane.try_turn();
-      if (done > 0) seat->busy = now;
+      seat->has_worked = done > 0;
+      if (seat->has_worked) seat->busy = now;
       work += done;
       if (seat->core->lane.contended()) std::this_thread::yield();
     }
@@ -139,7 +141,7 @@ class Worker final : public Runner {
         seat->is_awake = false;
         return true;
       }
-      return now - seat->busy >= spin_ && lay_down(*seat, now);
+      return !seat->has_worked && now - seat->busy >= spin_ && lay_down(*seat, now);
     });
   }
 

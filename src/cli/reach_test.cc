@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
+#include <utility>
 
 #include "base/test_folder.h"
 
@@ -28,6 +31,22 @@ TEST(Reach, AKindOfDirectoryThatIsNoneMakesNoFolder) {
     EXPECT_EQ(options.error().code(), Code::kInvalid) << options.error().to_string();
     EXPECT_NE(options.error().to_string().find("etcd://host:port"), std::string::npos) << options.error().to_string();
     EXPECT_FALSE(std::filesystem::exists(text));
+  }
+}
+
+// The borders of what the configuration takes are such that an agent opens with them.
+TEST(TrialsReach, AgentsOpenWithTheLimitsThatTheConfigurationTakes) {
+  for (const auto& [name, value] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"HAWSER_LIMITS_TRANSFERS", "16777216"},
+                                                                  {"HAWSER_LIMITS_TRANSFERS", "1"},
+                                                                  {"HAWSER_LIMITS_NOTIFICATIONS", "16"},
+                                                                  {"HAWSER_LIMITS_NOTIFICATION_BYTES", "64KiB"}}) {
+    ASSERT_EQ(::setenv(name, value, 1), 0);
+    auto options = agent_options({.name = "a", .backends = {"loopback"}}, "");
+    ::unsetenv(name);
+    ASSERT_TRUE(options) << options.error().to_string();
+    const auto agent = Agent::open(*options);
+    EXPECT_TRUE(agent) << name << "=" << value << ": " << agent.error().to_string();
   }
 }
 

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include <fstream>
+#include <initializer_list>
+#include <utility>
 
 #include <hawser/config.h>
 
@@ -64,6 +66,16 @@ TEST_F(ConfigTest, ListenIsForTcpUnlessItsOwnParametersSayOtherwise) {
   }
 }
 
+TEST_F(ConfigTest, TrialsLimitsThatOpeningRefusesAreRefusedByTheirName) {
+  for (const auto& [name, value] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"HAWSER_LIMITS_TRANSFERS", "16777217"},
+                                                                  {"HAWSER_LIMITS_TRANSFERS", "0"},
+                                                                  {"HAWSER_LIMITS_NOTIFICATIONS", "15"},
+                                                                  {"HAWSER_LIMITS_NOTIFICATION_BYTES", "65535"}}) {
+    EXPECT_NE(message("", {{name, value}}).find(name), std::string::npos) << name;
+  }
+}
+
 TEST_F(ConfigTest, VariablesOfNixlsFaceAreNotItsBusiness) {
   EXPECT_TRUE(load("", {{"HAWSER_NIXL_UCX", "native"}, {"NIXL_LOG_LEVEL", "x"}}).value().warnings.empty());
 }
@@ -96,7 +108,7 @@ plugin_path = "/a:/b"
 transfers = 10
 peers = 11
 regions = 12
-notifications = 13
+notifications = 16
 notification_bytes = "64KiB"
 events = 14
 [backend.tcp]

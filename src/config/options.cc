@@ -12,7 +12,13 @@ namespace hawser::config {
 namespace {
 
 constexpr std::string_view kCount = "a whole number from 1 to 4294967295, such as 1024";
-constexpr std::string_view kSize = "a size from 1 to 4294967295 bytes, such as 64KiB or 1MiB";
+// What opening an agent refuses is refused here, where the variable or the line is known. A test of cli opens agents.
+constexpr std::uint32_t kTransfersMax = 1u << 24;
+constexpr std::uint32_t kNotificationsMin = 16;
+constexpr std::uint32_t kNotificationBytesMin = 64 * 1024;
+constexpr std::string_view kTransfers = "a whole number from 1 to 16777216, such as 1024";
+constexpr std::string_view kNotifications = "a whole number from 16 to 4294967295, such as 1024";
+constexpr std::string_view kNotificationBytes = "a size from 64KiB to 4294967295 bytes, such as 1MiB";
 constexpr std::string_view kDuration = "a duration of at least 1ms with its unit, such as 500ms, 1.5s or 2min";
 constexpr Duration kDurationMin = std::chrono::milliseconds(1);
 constexpr std::size_t kNameMax = 255;
@@ -88,21 +94,23 @@ constexpr Option text(std::string_view name, std::string_view variable, std::str
           [](const Draft& draft) { return member<kMember>(draft); }};
 }
 
-bool set_limit(std::uint32_t& limit, std::optional<std::uint64_t> value) {
-  if (!value || *value == 0 || *value > UINT32_MAX) return false;
+bool set_limit(std::uint32_t& limit, std::optional<std::uint64_t> value, std::uint32_t least, std::uint32_t most) {
+  if (!value || *value < least || *value > most) return false;
   limit = static_cast<std::uint32_t>(*value);
   return true;
 }
 
-template <auto kMember>
-constexpr Option limit(std::string_view name, std::string_view variable, std::string_view meaning) {
-  return {
-      name,
-      variable,
-      kCount,
-      meaning,
-      [](Draft& draft, std::string_view text) { return set_limit(member<kMember>(draft), base::parse_count(text)); },
-      [](const Draft& draft) { return std::to_string(member<kMember>(draft)); }};
+template <auto kMember, std::uint32_t kLeast = 1, std::uint32_t kMost = UINT32_MAX>
+constexpr Option limit(std::string_view name, std::string_view variable, std::string_view meaning,
+                       std::string_view allowed = kCount) {
+  return {name,
+          variable,
+          allowed,
+          meaning,
+          [](Draft& draft, std::string_view text) {
+            return set_limit(member<kMember>(draft), base::parse_count(text), kLeast, kMost);
+          },
+          [](const Draft& draft) { return std::to_string(member<kMember>(draft)); }};
 }
 
 bool set_name(Draft& draft, std::string_view text) {
@@ -231,15 +239,18 @@ constexpr Option kOptions[] = {
      set_log, [](const Draft& draft) { return std::string(to_string(draft.config.options.log.level)); }},
     {"plugin_path", "HAWSER_PLUGIN_PATH", "folders with colons between them",
      "Where out-of-tree backends are looked for.", set_plugin_path, get_plugin_path},
-    limit<&AgentLimits::transfers>("limits.transfers", "HAWSER_LIMITS_TRANSFERS", "Transfers in flight at once."),
+    limit<&AgentLimits::transfers, 1, kTransfersMax>("limits.transfers", "HAWSER_LIMITS_TRANSFERS",
+                                                     "Transfers in flight at once.", kTransfers),
     limit<&AgentLimits::peers>("limits.peers", "HAWSER_LIMITS_PEERS", "Peers known at once."),
     limit<&AgentLimits::regions>("limits.regions", "HAWSER_LIMITS_REGIONS", "Regions registered at once."),
-    limit<&AgentLimits::notifications>("limits.notifications", "HAWSER_LIMITS_NOTIFICATIONS",
-                                       "Notifications waiting in the inbox, per peer."),
-    {"limits.notification_bytes", "HAWSER_LIMITS_NOTIFICATION_BYTES", kSize,
+    limit<&AgentLimits::notifications, kNotificationsMin>("limits.notifications", "HAWSER_LIMITS_NOTIFICATIONS",
+                                                          "Notifications waiting in the inbox, per peer.",
+                                                          kNotifications),
+    {"limits.notification_bytes", "HAWSER_LIMITS_NOTIFICATION_BYTES", kNotificationBytes,
      "Bytes of notifications waiting in the inbox, per peer.",
      [](Draft& draft, std::string_view text) {
-       return set_limit(draft.config.options.limits.notification_bytes, base::parse_size(text));
+       return set_limit(draft.config.options.limits.notification_bytes, base::parse_size(text), kNotificationBytesMin,
+                        UINT32_MAX);
      },
      [](const Draft& draft) { return base::format_size(draft.config.options.limits.notification_bytes); }},
     limit<&AgentLimits::events>("limits.events", "HAWSER_LIMITS_EVENTS", "Peer events waiting to be taken."),

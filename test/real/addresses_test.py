@@ -83,7 +83,8 @@ def ping(host, target, *more, expect=0, env=None):
     done = subprocess.run(in_host(host, PROGRAM, "ping", "--json", target, *PING, *more), capture_output=True, text=True,
                           timeout=60, env={**ENVIRONMENT, **(env or {})})
     took = time.monotonic() - begun
-    assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
+    is_expected = done.returncode == expect if expect is not None else done.returncode != 0
+    assert is_expected, (done.returncode, done.stdout, done.stderr)
     return json.loads(done.stdout), done.stderr, took
 
 
@@ -107,7 +108,7 @@ def test_twins():
             assert "127.0.0.1:7000 (loopback of another host)" in report["explain"], report["explain"]
             # A peer whose only common address is that of both docker0 is not taken for another one.
             ip("-n", HOSTS[1], "link", "set", "cable", "down")
-            wrong, log, took = ping(1, "store1", "--directory", folder, expect=15)
+            wrong, log, took = ping(1, "store1", "--directory", folder, expect=None)
             text = json.dumps(wrong["error"])
             assert "another agent answers there, 'store2'" in text and "restarted" not in text, text
 
@@ -137,12 +138,13 @@ def test_swallowed():
             assert address_of(server).endswith("10.50.0.1:7000"), server.ready
             report, log, took = ping(1, "store1", "--directory", folder)
             check(report, log, took, "store1")
-            assert took < 2.5, f"{took:.2f} s: three places that swallow packets cost more than three staggers"
+            waited = re.search(r"10\.63\.0\.1:7000 \(no answer within (\d+) ms\)", report["explain"])
+            assert waited and int(waited[1]) < 2000, report["explain"]  # One after the other they cost 3.75 s.
 
 
 def test_interfaces():
     with two_hosts(), tempfile.TemporaryDirectory() as folder:
-        for listen in ("cable:7000", "10.0.0.0/8:7000", "^docker0,^lo,^::/0:7000", "0.0.0.0,^docker0,^127.0.0.0/8:7000"):
+        for listen in ("cable:7000", "10.0.0.0/8:7000", "^::/0,^docker0,^lo:7000", "0.0.0.0,^docker0,^127.0.0.0/8:7000"):
             with serve(0, "store1", "--directory", folder, listen=listen) as server:
                 assert address_of(server) == "10.50.0.1:7000", (listen, server.ready)
                 check(*ping(1, "store1", "--directory", folder), "store1")

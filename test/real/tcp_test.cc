@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -396,6 +397,48 @@ TEST(Tcp, ConnectionsWithoutHelloAreFewAndShort) {
   ASSERT_TRUE(run({&a, &b}, [&] { return a.up.size() == 1; }));
   for (int i = 0; i < 10; ++i) b.turn(now() + seconds(6));
   EXPECT_EQ(std::count_if(idle.begin(), idle.end(), is_closed), 100);
+}
+
+/// Takes all descriptors that this process may have but `left`.
+std::vector<base::Fd> take_descriptors(std::size_t left) {
+  std::vector<base::Fd> taken;
+  while (true) {
+    base::Fd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!fd) break;
+    taken.push_back(std::move(fd));
+  }
+  taken.resize(taken.size() - std::min(left, taken.size()));
+  return taken;
+}
+
+// Both ends are in this process, so the opener keeps one descriptor and the acceptor finds none.
+TEST(TrialsTcp, WhoIsTurnedAwayForWantOfDescriptorsIsTold) {
+  rlimit limit = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit few = {.rlim_cur = 256, .rlim_max = limit.rlim_max};
+  End a("a", {{"connections", "1"}}), b("b", {{"connections", "1"}});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<base::Fd> taken = take_descriptors(1);
+  const Instant begin = now();
+  EXPECT_NE(a.open("b", b.backend->address(), b.identity.incarnation), nullptr);
+  const bool is_told = run(
+      {&a, &b}, [&] { return a.down.size() == 1; }, seconds(3));
+  const Duration took = now() - begin;
+  // And the opener's own shortage.
+  const std::vector<base::Fd> last = take_descriptors(0);
+  const Path* path = a.open("b", b.backend->address(), b.identity.incarnation);
+  const bool is_known = path == nullptr || run(
+                                               {&a, &b}, [&] { return a.down.size() == 2; }, seconds(3));
+  taken.clear();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_TRUE(is_told);
+  EXPECT_LT(took, seconds(1));
+  EXPECT_EQ(a.down[0].code(), Code::kBusy) << a.down[0].to_string();
+  EXPECT_NE(a.down[0].to_string().find("RLIMIT_NOFILE"), std::string::npos) << a.down[0].to_string();
+  ASSERT_TRUE(is_known && a.down.size() == 2);
+  EXPECT_EQ(a.down[1].code(), Code::kBusy) << a.down[1].to_string();
+  EXPECT_NE(a.down[1].to_string().find("RLIMIT_NOFILE = 256"), std::string::npos) << a.down[1].to_string();
+  EXPECT_NE(a.down[1].scope(), Scope::kPeer);
 }
 
 TEST(Tcp, SleepsUntilSomethingComes) {

@@ -1,6 +1,7 @@
 // What the kernel tells ShmPort: doorbells, sockets, dead peers, and visitors who want to become paths.
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ namespace hawser::backend::shm {
 namespace {
 
 constexpr Duration kListenPause = std::chrono::milliseconds(100);
+constexpr Duration kToldEvery = std::chrono::seconds(10);       // That descriptors ran out.
 constexpr Duration kVisitorPatience = std::chrono::seconds(5);  // From connecting to a hello.
 
 }  // namespace
@@ -70,7 +72,7 @@ void ShmPort::bury_ghosts() {
 void ShmPort::accept_visitors() {
   for (std::size_t i = 0; i < kAcceptsPerLook; ++i) {
     base::Fd socket(::accept4(shared_.place.socket(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket && (errno == EMFILE || errno == ENFILE)) return pause_listening();
+    if (!socket && (errno == EMFILE || errno == ENFILE)) return turn_visitors_away(base::errno_status("shm", errno));
     if (!socket) break;
     auto visitor = std::make_unique<Visitor>();
     visitor->deadline = now_ + kVisitorPatience;
@@ -83,9 +85,30 @@ void ShmPort::accept_visitors() {
   for (std::size_t i = 0; i + kVisitorsMax < visitors_.size(); ++i) visitors_[i]->is_done = true;
 }
 
-/// Without descriptors nobody can be let in, and a socket that stays readable would keep the lane awake.
+/// Who waits is told at once, one after the other, by the descriptor that is held in reserve for this.
+void ShmPort::turn_visitors_away(const Status& shortage) {
+  std::size_t count = 0;
+  reserve_.reset();
+  for (; count < kAcceptsPerLook; ++count) {
+    const base::Fd socket(::accept4(shared_.place.socket(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) break;
+    // Closing with something unread is a reset, of which the peer would hear before the answer.
+    Packet unread;
+    (void)receive_packet(socket.get(), &unread);
+    refuse(socket.get(), shortage);
+  }
+  hold_reserve();
+  if (now_ >= tell_shortage_at_) {
+    tell_shortage_at_ = now_ + kToldEvery;
+    HAWSER_LOG(shared_.context.log, kWarn, "shm: visitors are turned away: {}", shortage.to_string());
+  }
+  if (count == 0) pause_listening();
+}
+
+void ShmPort::hold_reserve() { reserve_ = ForkFd(base::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), shared_.forks); }
+
+/// Without any descriptor nobody can be told, and a socket that stays readable would keep the lane awake.
 void ShmPort::pause_listening() {
-  HAWSER_LOG(shared_.context.log, kWarn, "shm: no descriptors left for visitors; raise `ulimit -n`");
   unwatch(shared_.place.socket());
   listen_at_ = now_ + kListenPause;
 }
@@ -95,6 +118,7 @@ void ShmPort::on_visitor(Visitor& visitor) {
   const Io io = receive_packet(visitor.socket.get(), &packet);
   if (io == Io::kAgain) return;
   visitor.is_done = true;
+  if (io == Io::kFailed && errno == EMFILE) refuse(visitor.socket.get(), base::errno_status("shm", EMFILE));
   if (io != Io::kDone) return;
   Status status = welcome(visitor, packet);
   if (status.ok()) return;

@@ -64,9 +64,13 @@ Io receive_packet(int socket, Packet* packet) {
   message.msg_control = control.bytes.data();
   message.msg_controllen = control.bytes.size();
   ssize_t size = 0;
-  do {
-    size = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (size < 0 && errno == EINTR);
+  // A reset is told once, and before what was sent ahead of it.
+  for (bool was_reset = false;; was_reset = true) {
+    do {
+      size = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    } while (size < 0 && errno == EINTR);
+    if (size >= 0 || errno != ECONNRESET || was_reset) break;
+  }
   if (size < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Io::kAgain;
     return errno == ECONNRESET || errno == ENOTCONN ? Io::kEnd : Io::kFailed;
@@ -74,7 +78,9 @@ Io receive_packet(int socket, Packet* packet) {
   collect(message, packet);
   if (size == 0 && packet->fd_count == 0) return Io::kEnd;  // nobody sends empty packets
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    errno = EMSGSIZE;
+    // Descriptors that this process has no room for are cut off, too: those are fewer than one packet may hold.
+    const bool is_short = (message.msg_flags & MSG_CTRUNC) != 0 && packet->fd_count < kPacketFdsMax;
+    errno = is_short ? EMFILE : EMSGSIZE;
     return Io::kFailed;
   }
   packet->size = static_cast<std::size_t>(size);

@@ -122,6 +122,7 @@ class ShmPath final : public Path {
   // session.cc
   Status greet();
   Status check_greeting(const wire::Hello& hello) const;
+  Status refusal_before_hello(const Status& why);
   Status adopt_credentials();
   Status watch_all();
   void come_up();

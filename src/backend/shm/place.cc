@@ -191,10 +191,13 @@ void Place::close() {
 Result<base::Fd> connect_to(const std::string& path) {
   HAWSER_TRY_ASSIGN(const sockaddr_un address, unix_address(path));
   base::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return base::errno_status("opening a unix socket", errno).with_advice("raise `ulimit -n`");
+  if (!socket) return base::errno_status("opening a unix socket", errno);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
   const int error = errno;
-  if (error == EAGAIN) return Status(Code::kBusy, base::format("too many connections wait at '{}'", base::shown(path)));
+  if (error == EAGAIN) {
+    return Status(Code::kBusy, base::format("too many connections wait at '{}'", base::shown(path)))
+        .with_scope(Scope::kPeer);
+  }
   if (error == ECONNREFUSED || error == ENOENT) {
     return Status(Code::kDisconnected, base::format("nobody listens at '{}' any more", base::shown(path)))
         .with_scope(Scope::kPeer)

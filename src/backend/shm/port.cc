@@ -24,6 +24,7 @@ Result<std::unique_ptr<Port>> ShmPort::make(const Shared& shared) {
   HAWSER_TRY_ASSIGN(base::Epoll epoll, base::Epoll::open());
   std::unique_ptr<ShmPort> port(new ShmPort(shared, std::move(epoll)));
   HAWSER_TRY(port->watch(shared.place.socket(), EPOLLIN, port->listener_watch_));
+  port->hold_reserve();
   return std::unique_ptr<Port>(std::move(port));
 }
 

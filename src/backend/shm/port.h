@@ -106,6 +106,8 @@ class ShmPort final : public Port {
 
   // visitors.cc
   void accept_visitors();
+  void turn_visitors_away(const Status& shortage);
+  void hold_reserve();
   void pause_listening();
   void on_visitor(Visitor& visitor);
   Status welcome(Visitor& visitor, Packet& packet);
@@ -132,6 +134,8 @@ class ShmPort final : public Port {
   bool has_slept_ = false;
   bool is_closing_ = false;
   Instant listen_at_ = Instant::max();  ///< When visitors are let in again, after descriptors ran out.
+  Instant tell_shortage_at_ = Instant::min();
+  ForkFd reserve_;  ///< Given up for a moment to turn visitors away when there are no descriptors left.
 
   std::vector<ShmPath*> hot_;
   std::size_t hand_ = 0;       ///< Where cooling looks next.

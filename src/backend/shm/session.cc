@@ -34,7 +34,7 @@ wire::Hello hello_of(const Identity& identity) {
 
 Result<base::Fd> make_door() {
   base::Fd door(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!door) return base::errno_status("making a doorbell", errno).with_advice("raise `ulimit -n`");
+  if (!door) return base::errno_status("making a doorbell", errno);
   return door;
 }
 
@@ -78,7 +78,7 @@ void ShmPath::learn_peer(const wire::Hello& hello) {
 void ShmPath::start(Instant now) {
   retry_at_ = Instant::max();
   Result<base::Fd> socket = connect_to(socket_path_);
-  if (!socket && socket.error().code() == Code::kBusy) {
+  if (!socket && socket.error().code() == Code::kBusy && socket.error().scope() == Scope::kPeer) {
     retry_at_ = now + kRetry;
     return;
   }
@@ -107,12 +107,22 @@ Status ShmPath::greet() {
   const std::array<int, 4> fds = {link_fd.get(), shared.gates.peer_fd(), my_door.get(), peer_door.get()};
   const std::string bytes = encode(open);
   if (send_packet(socket_.get(), std::as_bytes(std::span<const char>(bytes)), fds) != Io::kDone) {
-    return base::errno_status(Code::kDisconnected, "saying hello", errno);
+    return refusal_before_hello(base::errno_status(Code::kDisconnected, "saying hello", errno));
   }
   is_peer_quiet_ = false;
   my_door_ = ForkFd(std::move(my_door), shared.forks);
   peer_door_ = ForkFd(std::move(peer_door), shared.forks);
   return watch_all();
+}
+
+/// An agent without descriptors answers and closes before it hears anything.
+Status ShmPath::refusal_before_hello(const Status& why) {
+  Packet packet;
+  if (receive_packet(socket_.get(), &packet) != Io::kDone) return why;
+  const auto control = decode_control(packet.bytes(), versions_of(port_.shared().context.identity));
+  const auto* accept = control ? std::get_if<Accept>(&*control) : nullptr;
+  if (accept == nullptr || accept->hello.status == Code::kOk) return why;
+  return check_greeting(accept->hello);
 }
 
 Status ShmPath::adopt_credentials() {
@@ -168,8 +178,9 @@ Status ShmPath::admit(Packet& packet, const Open& open) {
 
 Status ShmPath::check_greeting(const wire::Hello& hello) const {
   if (hello.status != Code::kOk) {
-    return gone(hello.status,
-                base::format("the agent at '{}' refused: {}", base::shown(socket_path_), base::shown(hello.reason)));
+    const Status refused = gone(hello.status, base::format("the agent at '{}' refused: {}", base::shown(socket_path_),
+                                                           base::shown(hello.reason)));
+    return hello.status == Code::kBusy ? refused.with_scope(Scope::kPath) : refused;  // For now only.
   }
   if (!(hello.session == session_)) return Status(Code::kCorrupt, "the peer answered another session");
   if (!wanted_incarnation_.is_zero() && !(hello.incarnation == wanted_incarnation_)) {

@@ -1,9 +1,15 @@
 // Two agents' ports in one process.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "backend/shm/test_host.h"
 
@@ -435,6 +441,61 @@ TEST_F(ShmPair, AnAgentMayReachItself) {
   const Piece piece{source.data(), 0, 4096};
   EXPECT_TRUE(transfer(a_, a_, path, chunk_of(Operation::kWrite, target, {&piece, 1}, 1)).ok());
   EXPECT_EQ(std::memcmp(region->base, source.data(), 4096), 0);
+}
+
+/// Takes all descriptors that this process may have but `left`.
+std::vector<base::Fd> take_descriptors(std::size_t left) {
+  std::vector<base::Fd> taken;
+  for (base::Fd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); fd;
+       fd.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC))) {
+    taken.push_back(std::move(fd));
+  }
+  taken.resize(taken.size() - std::min(left, taken.size()));
+  return taken;
+}
+
+class TrialsShmPair : public ShmPair {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit_), 0);
+    const rlimit few = {.rlim_cur = 256, .rlim_max = limit_.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  void TearDown() override { (void)::setrlimit(RLIMIT_NOFILE, &limit_); }
+
+  /// What became of connecting with so many descriptors; good when it came up.
+  Status connect_with(std::size_t descriptors) {
+    const PathTarget target = a_.target(b_);
+    std::vector<base::Fd> taken = take_descriptors(descriptors);
+    const Result<Path*> path = a_.port().open_path(target, Clock::steady().now());
+    const auto is_over = [&] { return !path || a_.ups.contains(*path) || a_.downs.contains(*path); };
+    const bool is_in_time = turn_until({&a_, &b_}, is_over);
+    taken.clear();
+    if (!path) return path.error();
+    const Status down = a_.downs.contains(*path) ? a_.downs[*path] : Status();
+    a_.ups.erase(*path);
+    a_.downs.erase(*path);
+    a_.port().release_path(*path);
+    for (int i = 0; i < 100; ++i) b_.turn();
+    return is_in_time ? down : Status(Code::kTimedOut, "neither up nor down");
+  }
+
+  rlimit limit_ = {};
+};
+
+// At whichever step they run out, and at whichever end.
+TEST_F(TrialsShmPair, AShortageOfDescriptorsIsBusyByName) {
+  constexpr std::size_t kEnough = 40;
+  for (std::size_t descriptors = 0; descriptors < kEnough; ++descriptors) {
+    const Status status = connect_with(descriptors);
+    if (status.ok()) {
+      EXPECT_GT(descriptors, 2u);
+      continue;
+    }
+    EXPECT_EQ(status.code(), Code::kBusy) << "with " << descriptors << ": " << status.to_string();
+    EXPECT_NE(status.to_string().find("RLIMIT_NOFILE"), std::string::npos) << status.to_string();
+  }
+  EXPECT_TRUE(connect_with(kEnough).ok());
 }
 
 }  // namespace

@@ -108,6 +108,17 @@ void ConnectRace::fail(Entry& entry, const Status& why) {
   failures_.push_back({entry.place, why});
 }
 
+std::string ConnectRace::losers(Instant now) const {
+  const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now - began_).count();
+  std::string text;
+  for (const Entry& entry : entries_) {
+    if (entry.state != State::kConnecting && entry.state != State::kConnected) continue;
+    text += base::format("{}{} ({} within {} ms)", text.empty() ? "" : ", ", entry.place,
+                         entry.state == State::kConnected ? "later" : "no answer", waited_ms);
+  }
+  return text;
+}
+
 Instant ConnectRace::next_deadline() const {
   if (left_ == 0) return Instant::min();
   if (has_taken_) return Instant::max();  // The hello's own deadline goes.

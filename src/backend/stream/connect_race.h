@@ -54,6 +54,8 @@ class ConnectRace {
   /// No place is left.
   bool is_over() const { return left_ == 0; }
   Instant next_deadline() const;
+  /// Those that were started and are not needed, for people: "10.61.0.1:7000 (no answer within 340 ms)".
+  std::string losers(Instant now) const;
   /// In the order in which they failed.
   const std::vector<Failure>& failures() const { return failures_; }
 

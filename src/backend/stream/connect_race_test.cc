@@ -94,6 +94,7 @@ TEST_F(ConnectRaceTest, PlacesThatSwallowPacketsDelayTheNextByTheStaggerOnly) {
     stream = race.take(now_);
   }
   EXPECT_EQ(turns, 3) << "one stagger for each of the three that swallow";
+  EXPECT_EQ(race.losers(now_), "a (no answer within 300 ms), b (no answer within 300 ms), c (no answer within 300 ms)");
   EXPECT_EQ(race.place(), "d");
 }
 

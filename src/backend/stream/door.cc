@@ -18,6 +18,8 @@ constexpr int kAdmitMax = 16;
 constexpr std::size_t kReasonMax = 200;
 /// A kind of log line; the others are the numbers of their codes.
 constexpr std::size_t kGaveWay = base::LogGate::kKinds - 1;
+/// Between two lines of the log that say that descriptors ran out.
+constexpr Duration kShortageToldEvery = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -31,6 +33,7 @@ void StreamPort::admit(Instant now) {
     std::unique_ptr<Stream> stream = network_->accept();
     if (stream == nullptr) {
       acceptable_ = false;
+      if (network_->turned_away() != told_away_) tell_of_shortage(now);
       return;
     }
     take_in(std::move(stream), now);
@@ -69,6 +72,14 @@ void StreamPort::send_off(Lobby::Guest guest) {
     path->go_down(Status(Code::kDisconnected, "its place was given to another").with_scope(Scope::kPath));
   }
   drop_silent_dead();
+}
+
+void StreamPort::tell_of_shortage(Instant now) {
+  if (now < tell_shortage_at_) return;
+  tell_shortage_at_ = now + kShortageToldEvery;
+  HAWSER_LOG(context_.log, kWarn, "{}: {} connections were turned away: all descriptors of this process are in use, {}",
+             options_.backend, network_->turned_away() - told_away_, "raise RLIMIT_NOFILE (`ulimit -n`)");
+  told_away_ = network_->turned_away();
 }
 
 std::size_t StreamPort::turn_knocks(Instant now) {
@@ -206,20 +217,34 @@ bool StreamPort::supersede(const wire::Hello& hello) {
   return found;
 }
 
-wire::Hello StreamPort::answer_to(const wire::Hello& hello) const {
+/// The parts that every answer has.
+wire::Hello StreamPort::own_hello() const {
   const Identity& us = context_.identity;
   wire::Hello answer;
   answer.version_min = us.version_min;
   answer.version_max = us.version_max;
   answer.driven = us.driven;
-  answer.stream = hello.stream;
-  answer.streams = hello.streams;
   answer.incarnation = us.incarnation;
-  answer.session = hello.session;
   answer.public_key = us.public_key;
   answer.born = us.born;
   answer.name = us.name;
   answer.listen = options_.listen;
+  return answer;
+}
+
+wire::Hello StreamPort::answer_to(const wire::Hello& hello) const {
+  wire::Hello answer = own_hello();
+  answer.stream = hello.stream;
+  answer.streams = hello.streams;
+  answer.session = hello.session;
+  return answer;
+}
+
+/// Before a hello was heard: for peers that are turned away unheard.
+wire::Hello StreamPort::refusal(const Status& why) const {
+  wire::Hello answer = own_hello();
+  answer.status = why.code();
+  answer.reason = std::string(why.message().substr(0, kReasonMax));
   return answer;
 }
 

@@ -27,11 +27,16 @@ Status ended(const Moved& moved, const Stream& stream) {
 }
 
 // Padded like frames, in the tail that readers of a hello skip: what follows starts at a multiple of 16.
-void Handshake::say(wire::Hello hello) {
-  hello.nonce = base::random_id128();
+std::string padded(const wire::Hello& hello) {
   std::string bytes = wire::encode(hello);
   bytes.resize(static_cast<std::size_t>(wire::padded(bytes.size())));
   base::store_little_endian(bytes.data() + 4, static_cast<std::uint16_t>(bytes.size() - wire::kHelloPrefix));
+  return bytes;
+}
+
+void Handshake::say(wire::Hello hello) {
+  hello.nonce = base::random_id128();
+  const std::string bytes = padded(hello);
   out_.reserve(kSaidMax);
   out_ = bytes;
   hello_size_ = out_.size();

@@ -23,6 +23,10 @@ namespace hawser::backend::stream {
 
 inline wire::Versions versions_of(const Identity& us) { return {us.version_min, us.version_max}; }
 
+/// As it is sent: padded like frames, in the tail that readers of a hello skip, so that what follows starts at a
+/// multiple of 16.
+std::string padded(const wire::Hello& hello);
+
 class Handshake {
  public:
   Handshake(std::unique_ptr<Stream> stream, const wire::Versions& ours) : stream_(std::move(stream)), ours_(ours) {}

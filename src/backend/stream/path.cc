@@ -149,7 +149,11 @@ void StreamPath::go_down(const Status& why, bool abort) {
   race_.reset();
   HAWSER_LOG(shared_.context.log, kDebug, "{} path to {} ended: {}", shared_.options.backend, name_, why.to_string());
   if (machine_.has_value()) machine_->fail(why);
-  if (told_up_ || !inbound_) shared_.events.path_down(this, why);
+  if (is_known()) {
+    shared_.events.path_down(this, why);
+  } else {
+    shared_.has_silent_dead = true;
+  }
 }
 
 bool StreamPath::region_quiet(std::uint32_t index, std::uint32_t generation) {

@@ -48,6 +48,7 @@ struct PortShared {
   Lobby& lobby;                       ///< Unproven inbound ones are its guests.
   std::vector<iovec>& parts;          ///< Scratch for one call: kPartsMax once a path came up.
   Instant small_until;                ///< Until then bulk moves in small steps, for small operations' sake.
+  bool has_silent_dead = false;       ///< An inbound path ended before the agent heard of it.
   Instant next_due = Instant::max();  ///< When some path or knock has to be turned by itself.
   base::Rng rng;
   TurnWatch watch = {};
@@ -140,7 +141,7 @@ class StreamPath final : public Path {
   wire::Hello our_hello(unsigned index) const;
   void try_places(Instant now);
   void reject_place(const Status& why, Instant now);
-  void note_places();
+  void note_places(Instant now);
   bool is_open() const { return shared_.context.security == Security::kNone; }
   bool is_through(const Handshake& shake) const {
     return shake.heard() && shake.said() && (inbound_ || shake.is_let_in());

@@ -231,8 +231,11 @@ void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
 }
 
 // What explain and the log say of the places: where the peer was reached, and which others led elsewhere or nowhere.
-void StreamPath::note_places() {
+void StreamPath::note_places(Instant now) {
   place_ = race_->place();
+  if (const std::string losers = race_->losers(now); !losers.empty()) {
+    places_note_ += (places_note_.empty() ? "" : "; ") + losers;
+  }
   for (const ConnectRace::Failure& failure : race_->failures()) {
     places_note_ += base::format("{}{}: {}", places_note_.empty() ? "" : "; ", failure.place, failure.why.message());
   }
@@ -246,7 +249,7 @@ void StreamPath::come_up(Instant now) {
   phase_ = Phase::kUp;
   shared_.parts.resize(kPartsMax);
   name_ = peer_.name;
-  if (race_ != nullptr) note_places();
+  if (race_ != nullptr) note_places(now);
   is_held_ = inbound_ && !is_known_peer_;
   deadline_ = is_held_ ? now + kFirstWordPatience : Instant::max();
   machine_.emplace(shared_.context.regions, shared_.events, this,

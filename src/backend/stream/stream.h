@@ -100,6 +100,10 @@ class Network {
   virtual std::unique_ptr<Stream> accept() = 0;
   /// The secret that proves that both ends are of one user, where the kernel does not tell (base/user_cookie.h).
   virtual Result<base::Id128> cookie() = 0;
+  /// What to say to peers that are turned away because this process has no descriptor left: a hello that refuses.
+  virtual void set_refusal(std::string hello) { static_cast<void>(hello); }
+  /// Peers turned away so. It only grows.
+  virtual std::uint64_t turned_away() const { return 0; }
   /// New peers are turned away from now on.
   virtual void stop_listening() = 0;
 

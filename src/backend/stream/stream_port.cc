@@ -1,6 +1,7 @@
 #include "backend/stream/stream_port.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/try.h"
 
@@ -42,7 +43,10 @@ StreamPort::StreamPort(const Context& context, const PortOptions& options, std::
               .lobby = lobby_,
               .parts = parts_,
               .small_until = Instant::min(),
-              .rng = context_.rng.fork()} {}
+              .rng = context_.rng.fork()} {
+  network_->set_refusal(padded(
+      refusal(Status(Code::kBusy, "all descriptors of its process are in use, RLIMIT_NOFILE must be raised there"))));
+}
 
 StreamPort::~StreamPort() {
   paths_.clear();
@@ -158,7 +162,7 @@ std::size_t StreamPort::turn_paths(Instant now, const TurnBudget& budget) {
   }
   active_.insert(active_.begin(), visiting_.begin() + static_cast<std::ptrdiff_t>(visited), visiting_.end());
   visiting_.clear();
-  if (work > 0) drop_silent_dead();
+  if (std::exchange(shared_.has_silent_dead, false)) drop_silent_dead();  // Not else: it looks at all paths.
   return work;
 }
 

@@ -66,6 +66,9 @@ class StreamPort final : public Port {
   Status attach_stream(Knock& knock, Instant now);
   bool supersede(const wire::Hello& hello);
   void refuse(Knock& knock, const Status& why, Instant now);
+  wire::Hello own_hello() const;
+  wire::Hello refusal(const Status& why) const;
+  void tell_of_shortage(Instant now);
   std::size_t turn_paths(Instant now, const TurnBudget& budget);
   void wake_due(Instant now);
   void drop_silent_dead();
@@ -85,8 +88,10 @@ class StreamPort final : public Port {
   std::vector<std::unique_ptr<Knock>> knocks_;
   Instant last_look_ = Instant::min();
   unsigned turns_since_look_ = 0;
-  bool has_slept_ = true;    ///< Since the last look: what came meanwhile is not known.
-  unsigned first_ = 0;       ///< Active path that goes first.
+  bool has_slept_ = true;        ///< Since the last look: what came meanwhile is not known.
+  unsigned first_ = 0;           ///< Active path that goes first.
+  std::uint64_t told_away_ = 0;  ///< Of Network::turned_away, as the log has it.
+  Instant tell_shortage_at_ = Instant::min();
   bool acceptable_ = true;   ///< Somebody may be waiting to be accepted.
   bool lobby_full_ = false;  ///< Who waits to be accepted waits for a place.
   bool closing_ = false;

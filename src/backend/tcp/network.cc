@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -19,6 +20,8 @@ constexpr std::uint64_t kListenerMark = 1;
 /// Marks a descriptor that only wakes.
 constexpr std::uint64_t kWatchedMark = UINT64_MAX;
 constexpr int kBacklog = 1024;
+constexpr int kTurnedAwayAtOnce = 64;
+constexpr std::size_t kHelloRoom = 1024;  ///< Of what one who is turned away has said.
 /// So old may what is known of this host's interfaces be: asking the kernel is a few system calls, within a turn.
 constexpr Duration kInterfacesAge = std::chrono::seconds(1);
 
@@ -173,7 +176,11 @@ std::unique_ptr<stream::Stream> TcpNetwork::accept() {
     base::SocketAddress peer;
     peer.size = sizeof(peer.storage);
     base::Fd fd(::accept4(listener.get(), peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd && (errno == EMFILE || errno == ENFILE)) turn_one_away(listener.get());
+    if (!fd && (errno == EMFILE || errno == ENFILE)) {
+      int count = 0;
+      while (count < kTurnedAwayAtOnce && turn_one_away(listener.get())) ++count;
+      acceptable_ = acceptable_ || count == kTurnedAwayAtOnce;  // There may be more, and no edge tells of them.
+    }
     if (!fd) continue;
     tune_socket(fd.get(), shared_->options, base::is_loopback(peer));
     auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), peer, false);
@@ -182,11 +189,21 @@ std::unique_ptr<stream::Stream> TcpNetwork::accept() {
   return nullptr;
 }
 
-// Out of descriptors: who waits would wait for ever, and the listener would never be quiet.
-void TcpNetwork::turn_one_away(int listener) {
+// Out of descriptors: who waits would wait for ever, and the listener would never be quiet. Who is turned away is told.
+// What it said is read before: closing with bytes unread would be a reset, which may overtake the answer.
+bool TcpNetwork::turn_one_away(int listener) {
   reserve_.reset();
-  base::Fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)).reset();
+  base::Fd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  const bool was_one = fd.valid();
+  if (was_one) {
+    std::array<char, kHelloRoom> said;
+    static_cast<void>(::recv(fd.get(), said.data(), said.size(), MSG_DONTWAIT));
+    static_cast<void>(::send(fd.get(), refusal_.data(), refusal_.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+    ++turned_away_;
+  }
+  fd.reset();
   reserve_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return was_one;
 }
 
 void TcpNetwork::stop_listening() {

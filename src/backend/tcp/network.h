@@ -37,6 +37,8 @@ class TcpNetwork final : public stream::Network {
   Result<std::unique_ptr<stream::Stream>> connect(const std::string& candidate) override;
   std::unique_ptr<stream::Stream> accept() override;
   Result<base::Id128> cookie() override { return base::user_cookie(); }
+  void set_refusal(std::string hello) override { refusal_ = std::move(hello); }
+  std::uint64_t turned_away() const override { return turned_away_; }
   void stop_listening() override;
   std::size_t ready(std::span<stream::Readiness> out, bool* acceptable) override;
   int wait_fd() const override { return shared_->epoll.fd(); }
@@ -49,13 +51,15 @@ class TcpNetwork final : public stream::Network {
   TcpNetwork(std::shared_ptr<TcpShared> shared, std::vector<base::Fd> listeners, std::uint64_t host)
       : shared_(std::move(shared)), listeners_(std::move(listeners)), host_(host) {}
   std::size_t look(std::span<stream::Readiness> out);
-  void turn_one_away(int listener);
+  bool turn_one_away(int listener);
   const std::vector<InterfaceAddress>& interfaces() const;
 
   std::shared_ptr<TcpShared> shared_;
   std::vector<base::Fd> listeners_;
   std::uint64_t host_;
   base::Fd reserve_;  ///< Given up for a moment to turn somebody away when there are no descriptors left.
+  std::string refusal_;
+  std::uint64_t turned_away_ = 0;
   bool acceptable_ = false;
   mutable std::vector<InterfaceAddress> interfaces_;  ///< As they were at `interfaces_at_`.
   mutable Instant interfaces_at_ = Instant::min();

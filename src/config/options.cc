@@ -105,6 +105,16 @@ constexpr Option limit(std::string_view name, std::string_view variable, std::st
       [](const Draft& draft) { return std::to_string(member<kMember>(draft)); }};
 }
 
+template <auto kMember>
+constexpr Option size_limit(std::string_view name, std::string_view variable, std::string_view meaning) {
+  return {name,
+          variable,
+          kSize,
+          meaning,
+          [](Draft& draft, std::string_view text) { return set_limit(member<kMember>(draft), base::parse_size(text)); },
+          [](const Draft& draft) { return base::format_size(member<kMember>(draft)); }};
+}
+
 bool set_name(Draft& draft, std::string_view text) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (text.empty() || text.size() > kNameMax || std::any_of(text.begin(), text.end(), is_control)) return false;
@@ -232,14 +242,12 @@ constexpr Option kOptions[] = {
     limit<&AgentLimits::transfers>("limits.transfers", "HAWSER_LIMITS_TRANSFERS", "Transfers in flight at once."),
     limit<&AgentLimits::peers>("limits.peers", "HAWSER_LIMITS_PEERS", "Peers known at once."),
     limit<&AgentLimits::regions>("limits.regions", "HAWSER_LIMITS_REGIONS", "Regions registered at once."),
-    limit<&AgentLimits::notifications>("limits.notifications", "HAWSER_LIMITS_NOTIFICATIONS",
-                                       "Notifications waiting in the inbox, per peer."),
-    {"limits.notification_bytes", "HAWSER_LIMITS_NOTIFICATION_BYTES", kSize,
-     "Bytes of notifications waiting in the inbox, per peer.",
-     [](Draft& draft, std::string_view text) {
-       return set_limit(draft.config.options.limits.notification_bytes, base::parse_size(text));
-     },
-     [](const Draft& draft) { return base::format_size(draft.config.options.limits.notification_bytes); }},
+    size_limit<&AgentLimits::notification_bytes>(
+        "limits.notification_bytes", "HAWSER_LIMITS_NOTIFICATION_BYTES",
+        "Notifications of one peer that wait in the inbox; each takes its length and 64 bytes."),
+    size_limit<&AgentLimits::notification_bytes_total>(
+        "limits.notification_bytes_total", "HAWSER_LIMITS_NOTIFICATION_BYTES_TOTAL",
+        "Notifications of all peers that wait in the inbox."),
     limit<&AgentLimits::events>("limits.events", "HAWSER_LIMITS_EVENTS", "Peer events waiting to be taken."),
 };
 

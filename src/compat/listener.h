@@ -1,37 +1,35 @@
 #pragma once
 
-// Frames over TCP: a question and its answer, and a listener that answers. A connection carries one of each.
+// Listener: answers questions about metadata, each on a connection of its own.
 //
-// Thread rule: `ask` blocks its caller, at most until the deadline; a Listener has a thread of its own, on which it
-// calls `answer`. Lifetime: that thread ends with the Listener.
+// When all places are taken, a connection that has not asked yet gives way to a new one, silent ones first: nobody
+// keeps others out by connecting.
+//
+// Thread rule: a thread of its own calls `answer`. Lifetime: that thread ends with the Listener.
 
 #include <atomic>
-#include <functional>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <hawser/time.h>
 
-#include "base/address.h"
 #include "base/events.h"
 #include "base/fd.h"
-#include "compat/frame.h"
+#include "compat/served_link.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 
 inline constexpr std::size_t kLinksMax = 64;                          ///< Open at once; others wait outside.
 inline constexpr std::size_t kLinkBytesMax = std::size_t{128} << 20;  ///< Held by all of them together.
-inline constexpr Duration kLinkTime = std::chrono::seconds(5);        ///< From its opening to its end.
-
-/// Errors: kDisconnected (nobody listens there, or it closed), kTimedOut (also soon after `stop` is set), kCorrupt.
-Result<Frame> ask(const base::SocketAddress& address, const Frame& frame, Instant deadline,
-                  const std::atomic<bool>& stop);
 
 class Listener {
  public:
-  using Answer = std::function<Frame(const Frame&)>;
+  using Answer = ServedLink::Answer;
   /// Port 0: any. The error names the address.
   static Result<std::unique_ptr<Listener>> open(const std::string& host, std::uint16_t port, Answer answer);
   ~Listener();
@@ -43,22 +41,22 @@ class Listener {
   void disown();
 
  private:
-  struct Link;
   Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Answer answer);
   void run();
-  void accept_one();
-  /// False: it is over.
-  bool move_on(Link& link);
-  bool receive(Link& link);
-  bool send(Link& link);
+  /// When it may accept again; max: only after something else has happened.
+  Instant accepts_at(Instant now) const;
+  void accept_some(Instant now);
+  /// Which of them gives way next; null: none may.
+  const ServedLink* victim(Instant now) const;
+  void bound_bytes();
 
   const base::Fd socket_;
   const base::EventFd wake_;
   const std::uint16_t port_;
   const Answer answer_;
   std::atomic<bool> stop_{false};
-  std::vector<std::unique_ptr<Link>> links_;  ///< At most kLinksMax.
-  std::size_t held_ = 0;                      ///< Bytes, at most kLinkBytesMax.
+  std::vector<std::unique_ptr<ServedLink>> links_;  ///< At most kLinksMax, the oldest first.
+  Instant accept_after_ = Instant::min();           ///< The process had no descriptor left.
   std::thread thread_;
 };
 

@@ -44,8 +44,10 @@ struct AgentLimits {
   std::uint32_t transfers = 65536;  ///< In flight or held at once; what is over when submit returns may need no place.
   std::uint32_t peers = 65536;
   std::uint32_t regions = 1u << 20;
-  std::uint32_t notifications = 1024;           ///< Waiting in the inbox, per peer.
-  std::uint32_t notification_bytes = 1u << 20;  ///< Likewise.
+  /// Notifications of one peer that wait in the inbox. Each takes its length and 64 bytes.
+  std::uint32_t notification_bytes = 64u << 20;
+  /// Notifications of all peers together. When this is full each peer may still have one of the largest size waiting.
+  std::uint32_t notification_bytes_total = 256u << 20;
   std::uint32_t events = 4096;                  ///< Peer events waiting; the oldest is dropped and counted.
 };
 

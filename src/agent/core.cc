@@ -38,10 +38,11 @@ Status check_limits(const AgentLimits& limits) {
     std::uint32_t value, least, most;
   };
   constexpr std::uint32_t kAny = std::numeric_limits<std::uint32_t>::max();
-  for (const Limit& limit : {Limit{"transfers", limits.transfers, 1, 1u << 24}, Limit{"peers", limits.peers, 1, kAny},
-                             Limit{"regions", limits.regions, 1, kAny}, Limit{"events", limits.events, 1, kAny},
-                             Limit{"notifications", limits.notifications, kFirstCredit.messages, kAny},
-                             Limit{"notification_bytes", limits.notification_bytes, kFirstCredit.bytes, kAny}}) {
+  for (const Limit& limit :
+       {Limit{"transfers", limits.transfers, 1, 1u << 24}, Limit{"peers", limits.peers, 1, kAny},
+        Limit{"regions", limits.regions, 1, kAny}, Limit{"events", limits.events, 1, kAny},
+        Limit{"notification_bytes", limits.notification_bytes, proto::kNotificationCostMax, kAny},
+        Limit{"notification_bytes_total", limits.notification_bytes_total, proto::kNotificationCostMax, kAny}}) {
     if (limit.value >= limit.least && limit.value <= limit.most) continue;
     return Status(Code::kInvalid, "Agent::open: limits." + std::string(limit.name) + " = " +
                                       std::to_string(limit.value) + " must be from " + std::to_string(limit.least) +
@@ -212,12 +213,9 @@ void Core::hint(CompletionKind kind, std::uint64_t cookie) {
 
 void Core::release(const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
   const Released::Sum all = peer->released.add(bytes);
-  // The credit machine tells the peer each quarter of the window; an eighth here keeps the lane out of most calls. Both
-  // together must leave room for a message of the largest size, or its sender waits for ever.
-  const bool roomy = options.limits.notification_bytes >= 2 * kMessageMax;
-  const std::uint64_t messages_max = std::min(options.limits.notifications / 8, Released::kMost.messages);
-  const std::uint64_t bytes_max = std::min<std::uint64_t>(options.limits.notification_bytes / 8, Released::kMost.bytes);
-  if (roomy && all.messages < messages_max && all.bytes < bytes_max) return;
+  // The lane is kept out of most calls, unless the sender may be waiting.
+  const bool may_wait = peer->is_pinched.load(std::memory_order_seq_cst);
+  if (!may_wait && all.bytes + all.messages * wire::kNotificationCost < kUntoldMax) return;
   lane.lock();
   engine.release_notifications(peer);
   lane.unlock();
@@ -260,6 +258,7 @@ AgentCounters Core::counters() {
   lane.unlock();
   result.total.latency = summary_of(all);
   result.events_dropped = inbox.events_dropped();
+  result.notification_bytes_gauge = inbox.notification_bytes();
   for (const auto& entry : regions.all()) {
     ++result.regions_gauge;
     result.region_bytes_gauge += entry->size;

@@ -78,6 +78,7 @@ std::string to_json(const AgentCounters& counters) {
                          {"incarnation", counters.incarnation},
                          {"total", json_of(counters.total)},
                          {"events_dropped", counters.events_dropped},
+                         {"notification_bytes", counters.notification_bytes_gauge},
                          {"regions", counters.regions_gauge},
                          {"region_bytes", counters.region_bytes_gauge},
                          {"regions_adopted", counters.regions_adopted_gauge},

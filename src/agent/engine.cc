@@ -182,9 +182,8 @@ void Engine::tell_awaited(Session& session, Instant now) {
 }
 
 Session& Engine::make_session(const std::shared_ptr<PeerCore>& peer) {
-  const AgentLimits& limits = core_.options.limits;
-  peer->session = std::make_unique<Session>(
-      peer, wire::CreditLimits{.messages = limits.notifications, .bytes = limits.notification_bytes});
+  peer->session = std::make_unique<Session>(peer, proto::NotifyLimits{.share = core_.options.limits.notification_bytes},
+                                            core_.inbox);
   peer->session->number = rng_.u64() | 1;
   sessions_.push_back(peer->session.get());
   // For who looks once more at what was planned, or whose submission is refused.

@@ -258,6 +258,9 @@ class Engine {
   void bump(Session& session, const wire::SignalBump& signal);
   void deliver_waiting(Session& session, std::uint64_t cookie);
   void drop_waiting(Session& session, std::optional<std::uint64_t> cookie);
+  std::uint64_t notify_room() const;
+  void tell_notify_credit(Session& session);
+  void release_notify(Session& session, std::uint64_t messages, std::uint64_t bytes);
   bool push_reliable(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
   bool send_pending(Session& session, backend::Path& path);
   void acknowledged(Session& session);

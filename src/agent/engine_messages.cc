@@ -1,5 +1,6 @@
 // Session messages in the engine: notifications, messages, credits, arrivals, signals.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <utility>
@@ -71,7 +72,7 @@ void Engine::send_welcome(Session& session, PathEntry& entry) {
                               .peer_session = session.peer_number,
                               .revision = core_.card_revision(),
                               .received = session.link_in.received(),
-                              .notify = session.notify_in.take_limits()};
+                              .notify = session.notify_in.take_limits(notify_room())};
   const auto send = [&] { return entry.path->send(Priority::kRealtime, wire::encode(welcome, buffer), {}); };
   if (entry.answer_first) entry.answer_first = !send();
   entry.welcome_sent = !entry.answer_first && send();
@@ -145,7 +146,7 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
 bool Engine::pump_credits(Session& session, std::size_t* work) {
   HeadArray buffer;
   if (session.credit_owed) {
-    const wire::Credit credit{.channel = wire::kNotifyChannel, .limits = session.notify_in.take_limits()};
+    const wire::Credit credit{.channel = wire::kNotifyChannel, .limits = session.notify_in.take_limits(notify_room())};
     if (!send_plain(session, wire::encode(credit, buffer), {})) return false;
     session.credit_owed = false;
     ++*work;
@@ -353,7 +354,7 @@ Status Engine::on_arrive(Session& session, const wire::Arrive& arrive) {
   if (arrive.transfer == 0) {
     deliver(session, arrive.notify, arrive.signal);
   } else {
-    const std::uint64_t cookie = session.next_cookie++;
+    const std::uint64_t cookie = session.waiting.next_cookie();
     const std::uint32_t chunks = base::planted(base::Planted::kNotifyBeforeBytes) ? 0 : arrive.chunks;
     const bool is_whole = chunks == 0 && arrive.oldest > arrive.transfer;
     const proto::ArrivalResult result = is_whole ? session.arrivals.on_whole(arrive.transfer, cookie)
@@ -367,39 +368,62 @@ Status Engine::on_arrive(Session& session, const wire::Arrive& arrive) {
         }
         break;
       case proto::ArrivalState::kIgnored:
-        if (counted && session.notify_in.on_release(bytes)) session.credit_owed = true;
+        if (counted) release_notify(session, 1, bytes);
         break;
       case proto::ArrivalState::kCorrupt:
         return Status(Code::kCorrupt, "a transfer's chunks contradict what was said of it");
       case proto::ArrivalState::kWaiting: {
         WaitingArrive waiting{.notify = std::nullopt, .signal = arrive.signal};
         if (arrive.notify) waiting.notify = std::string(base::as_text(*arrive.notify));
-        session.waiting.emplace(cookie, std::move(waiting));
+        session.waiting.put(cookie, std::move(waiting));
         break;
       }
     }
   }
   if (arrive.oldest != 0) session.arrivals.retire(arrive.oldest);
+  tell_notify_credit(session);
   return {};
 }
 
+/// This peer's part of what the agent may still hold of notifications of all.
+std::uint64_t Engine::notify_room() const {
+  const std::uint64_t held = core_.inbox.notification_bytes();
+  const std::uint64_t total = core_.options.limits.notification_bytes_total;
+  return held >= total ? 0 : (total - held) / std::max<std::size_t>(sessions_.size(), 1);
+}
+
+void Engine::tell_notify_credit(Session& session) {
+  if (!session.notify_in.runs_low()) return;
+  PeerCore& peer = *session.peer;
+  const std::uint64_t room = notify_room();
+  const bool is_pinched = session.notify_in.left(room) < proto::kNotificationCostMax + kUntoldMax;
+  peer.is_pinched.store(is_pinched, std::memory_order_seq_cst);
+  // Who took some before it could see the mark left them untold.
+  const Released::Sum untold = is_pinched ? peer.released.take() : Released::Sum{};
+  if (untold.messages > 0) session.notify_in.on_release(untold.messages, untold.bytes);
+  if (session.credit_owed || !session.notify_in.credit_due(room)) return;
+  session.credit_owed = true;
+  enlist(session);
+}
+
+void Engine::release_notify(Session& session, std::uint64_t messages, std::uint64_t bytes) {
+  session.notify_in.on_release(messages, bytes);
+  tell_notify_credit(session);
+}
+
 void Engine::deliver_waiting(Session& session, std::uint64_t cookie) {
-  const auto found = session.waiting.find(cookie);
-  if (found == session.waiting.end()) return;
+  const std::optional<WaitingArrive> found = session.waiting.take(cookie);
+  if (!found) return;
   std::optional<std::span<const std::byte>> text;
-  if (found->second.notify) text = base::as_bytes(*found->second.notify);
-  deliver(session, text, found->second.signal);
-  session.waiting.erase(found);
+  if (found->notify) text = base::as_bytes(*found->notify);
+  deliver(session, text, found->signal);
 }
 
 /// The transfer will never be complete: its notification's place goes back to the sender.
 void Engine::drop_waiting(Session& session, std::optional<std::uint64_t> cookie) {
-  const auto found = cookie ? session.waiting.find(*cookie) : session.waiting.end();
-  if (found == session.waiting.end()) return;
-  const std::size_t bytes = found->second.notify ? found->second.notify->size() : 0;
-  if (!base::planted(base::Planted::kCreditLost) && session.notify_in.on_release(bytes)) session.credit_owed = true;
-  session.waiting.erase(found);
-  enlist(session);
+  const std::optional<WaitingArrive> found = cookie ? session.waiting.take(*cookie) : std::nullopt;
+  if (!found || base::planted(base::Planted::kCreditLost)) return;
+  release_notify(session, 1, found->notify ? found->notify->size() : 0);
 }
 
 void Engine::on_arrival(const backend::PortEvent& event, Instant now) {
@@ -434,9 +458,8 @@ void Engine::deliver(Session& session, const std::optional<std::span<const std::
     ++session.flow.notifications_received;
     ++finalized_;
     core_.hint(CompletionKind::kNotification, 0);
-  } else if (signal && !base::planted(base::Planted::kSignalCreditLost) && session.notify_in.on_release(0)) {
-    session.credit_owed = true;
-    enlist(session);
+  } else if (signal && !base::planted(base::Planted::kSignalCreditLost)) {
+    release_notify(session, 1, 0);
   }
 }
 
@@ -486,14 +509,8 @@ Status Engine::open_channel(std::uint32_t channel, std::uint32_t credit) {
 
 void Engine::release_notifications(const std::shared_ptr<PeerCore>& peer) {
   if (!peer->session) return;
-  Session& session = *peer->session;
   const Released::Sum all = peer->released.take();
-  bool due = false;
-  for (std::uint32_t i = 0; i < all.messages; ++i) due = session.notify_in.on_release(i == 0 ? all.bytes : 0) || due;
-  if (due) {
-    session.credit_owed = true;
-    enlist(session);
-  }
+  if (all.messages > 0) release_notify(*peer->session, all.messages, all.bytes);
 }
 
 void Engine::release_message(Session& session, std::uint32_t channel, std::size_t bytes) {

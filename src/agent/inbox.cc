@@ -1,6 +1,7 @@
 #include "agent/inbox.h"
 
 #include "base/planted.h"
+#include "proto/notify_credit.h"
 
 namespace hawser::agent {
 
@@ -8,6 +9,7 @@ void Inbox::push_notification(const std::shared_ptr<PeerCore>& from, std::string
   {
     const base::SpinGuard guard(lock_);
     notifications_.push(from, text);
+    reserve(proto::notification_cost(text.size()));
     notifications_waiting_.store(notifications_.size(), std::memory_order_release);
   }
   count_arrival();
@@ -17,9 +19,12 @@ std::size_t Inbox::take_notifications(std::span<Notification> out) {
   if (!has_notifications()) return 0;
   const base::SpinGuard guard(lock_);
   std::size_t taken = 0;
+  std::uint64_t cost = 0;
   for (; taken < out.size() && notifications_.size() > 0; ++taken) {
     notifications_.take(&out[taken].peer, &out[taken].text);
+    cost += proto::notification_cost(out[taken].text.size());
   }
+  unreserve(cost);
   notifications_waiting_.store(notifications_.size(), std::memory_order_release);
   return taken;
 }
@@ -27,15 +32,15 @@ std::size_t Inbox::take_notifications(std::span<Notification> out) {
 void Inbox::let_go_of(const PeerCore& peer) {
   const base::SpinGuard guard(lock_);
   notifications_.let_go_of(peer);
-  for (auto& [channel, ring] : messages_) ring.let_go_of(peer);
+  for (auto& [channel, queue] : messages_) queue.let_go_of(peer);
 }
 
 void Inbox::push_message(const std::shared_ptr<PeerCore>& from, std::uint32_t channel, std::string_view bytes) {
   {
     const base::SpinGuard guard(lock_);
-    WaitingRing& ring = messages_[channel];
-    ring.push(from, bytes);
-    if (base::planted(base::Planted::kMessageReordered)) ring.put_newest_first();
+    WaitingQueue& queue = messages_[channel];
+    queue.push(from, bytes);
+    if (base::planted(base::Planted::kMessageReordered)) queue.put_newest_first();
     messages_waiting_.store(messages_waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
   count_arrival();

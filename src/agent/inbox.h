@@ -17,7 +17,7 @@
 
 #include <hawser/peer.h>
 
-#include "agent/waiting_ring.h"
+#include "agent/waiting_queue.h"
 #include "base/spin.h"
 
 namespace hawser::agent {
@@ -30,6 +30,11 @@ class Inbox {
   std::size_t take_notifications(std::span<Notification> out);
   /// The peer is forgotten: places that it had filled do not keep it.
   void let_go_of(const PeerCore& peer);
+  /// What notifications hold, as the credit of their senders counts it: those here, and those that wait for bytes.
+  std::uint64_t notification_bytes() const { return notification_bytes_.load(std::memory_order_relaxed); }
+  /// For one that will be pushed, or never be, once its bytes are here. Under the lane's lock.
+  void reserve(std::uint64_t cost) { notification_bytes_.fetch_add(cost, std::memory_order_relaxed); }
+  void unreserve(std::uint64_t cost) { notification_bytes_.fetch_sub(cost, std::memory_order_relaxed); }
   bool has_notifications() const { return notifications_waiting_.load(std::memory_order_acquire) != 0; }
 
   void push_message(const std::shared_ptr<PeerCore>& from, std::uint32_t channel, std::string_view bytes);
@@ -46,10 +51,11 @@ class Inbox {
  private:
   const std::uint32_t events_limit_;
   base::SpinLock lock_;
-  WaitingRing notifications_ HAWSER_GUARDED_BY(lock_);
-  std::map<std::uint32_t, WaitingRing> messages_ HAWSER_GUARDED_BY(lock_);  ///< By channel, once one was used.
+  WaitingQueue notifications_ HAWSER_GUARDED_BY(lock_);
+  std::map<std::uint32_t, WaitingQueue> messages_ HAWSER_GUARDED_BY(lock_);  ///< By channel, once one was used.
   std::deque<PeerEvent> events_ HAWSER_GUARDED_BY(lock_);
   std::atomic<std::size_t> notifications_waiting_{0};
+  std::atomic<std::uint64_t> notification_bytes_{0};
   std::atomic<std::size_t> messages_waiting_{0};  ///< On all channels.
   std::atomic<std::uint64_t> arrivals_{0};
   std::atomic<std::uint64_t> events_dropped_{0};

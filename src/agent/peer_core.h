@@ -23,6 +23,7 @@
 #include "base/spin.h"
 #include "plan/split.h"
 #include "proto/credit.h"
+#include "proto/notify_credit.h"
 
 namespace hawser::agent {
 
@@ -30,18 +31,22 @@ class Core;
 struct Session;
 
 /// What a peer may be sent before its first Welcome was seen: every agent grants it unasked.
-inline constexpr wire::CreditLimits kFirstCredit{.messages = 16, .bytes = kMessageMax};
+inline constexpr wire::CreditLimits kFirstCredit{.messages = wire::kNoMessageLimit,
+                                                 .bytes = proto::kNotificationCostMax};
+
+/// Bytes of credit that may stay untold while the sender is not pinched.
+inline constexpr std::uint64_t kUntoldMax = 16 * 1024;
 
 /// Credit for notifications and signals to one peer. Thread-safe.
 class NotifyCredit {
  public:
   bool try_take(std::size_t bytes) {
     const base::SpinGuard guard(lock_);
-    return credit_.try_take(bytes);
+    return credit_.try_take(proto::notification_cost(bytes));
   }
   void give_back(std::size_t bytes) {
     const base::SpinGuard guard(lock_);
-    credit_.give_back(bytes);
+    credit_.give_back(proto::notification_cost(bytes));
   }
   bool on_credit(const wire::CreditLimits& limits) {
     const base::SpinGuard guard(lock_);
@@ -58,23 +63,21 @@ class NotifyCredit {
 };
 
 /// What the user released of a peer's notifications, and the lane has not told yet. One word: it is counted at each one
-/// that is taken. Thread-safe.
+/// that is taken. The lane takes it long before it is full. Thread-safe.
 class Released {
  public:
   struct Sum {
     std::uint32_t messages = 0;
     std::uint64_t bytes = 0;
   };
-  /// Beyond this the lane has to take it. Far from what the word holds: many threads may add at once.
-  static constexpr Sum kMost{.messages = 1u << 20, .bytes = std::uint64_t{1} << 36};
 
   /// One message more; answers what there is now.
   Sum add(std::size_t bytes) {
     const std::uint64_t one = std::uint64_t{1} << kBytesBits | bytes;
-    return sum_of(word_.fetch_add(one, std::memory_order_acq_rel) + one);
+    return sum_of(word_.fetch_add(one, std::memory_order_seq_cst) + one);
   }
   Sum sum() const { return sum_of(word_.load(std::memory_order_acquire)); }
-  Sum take() { return sum_of(word_.exchange(0, std::memory_order_acq_rel)); }
+  Sum take() { return sum_of(word_.exchange(0, std::memory_order_seq_cst)); }
 
  private:
   static constexpr int kBytesBits = 40;
@@ -119,6 +122,9 @@ struct PeerCore {
   /// Whether some path of it may move a small transfer before submit returns. A hint for submit, which has no lock yet.
   std::atomic<bool> moves_at_once{false};
   Released released;
+  /// Its credit may be too little for a notification of the largest size: each that is taken is told to the lane. The
+  /// lane sets it, and takes `released` after that.
+  std::atomic<bool> is_pinched{false};
   /// Places in its inbox. Shared, for submit takes them also where it leaves the rest to the lane's holder.
   NotifyCredit notify_out;
 

@@ -18,6 +18,7 @@
 #include "agent/bound_regions.h"
 #include "agent/refusals.h"
 #include "agent/slot.h"
+#include "agent/waiting_arrives.h"
 #include "backend/backend.h"
 #include "base/histogram.h"
 #include "base/intrusive_list.h"
@@ -26,6 +27,7 @@
 #include "proto/backoff.h"
 #include "proto/credit.h"
 #include "proto/link.h"
+#include "proto/notify_credit.h"
 #include "proto/peer_state.h"
 #include "proto/trial.h"
 #include "wire/atomic.h"
@@ -63,12 +65,6 @@ struct PathEntry {
   std::unique_ptr<PathTimes> times;  ///< From the first transfer that was timed on.
 };
 
-/// An Arrive that waits for its chunks.
-struct WaitingArrive {
-  std::optional<std::string> notify;
-  std::optional<wire::SignalBump> signal;
-};
-
 struct ChannelState {
   proto::CreditSender out;
   std::optional<proto::CreditReceiver> in;  ///< Once it was opened here.
@@ -103,8 +99,8 @@ struct LostPath {
 };
 
 struct Session {
-  explicit Session(std::shared_ptr<PeerCore> its_peer, const wire::CreditLimits& window)
-      : peer(std::move(its_peer)), notify_in(window) {}
+  Session(std::shared_ptr<PeerCore> its_peer, const proto::NotifyLimits& notify, Inbox& inbox)
+      : peer(std::move(its_peer)), notify_in(notify), waiting(inbox) {}
 
   const std::shared_ptr<PeerCore> peer;
   proto::SessionMachine machine;
@@ -139,7 +135,7 @@ struct Session {
       0;  ///< The highest that both speak; 0 until a path was up. No message depends on it yet.
   proto::LinkSender link_out;
   proto::LinkReceiver link_in;
-  proto::CreditReceiver notify_in;
+  proto::NotifyReceiver notify_in;
   bool credit_owed = false;
   std::map<std::uint32_t, ChannelState> channels;
   std::size_t channels_granted = 0;  ///< Of those, how many the peer has opened.
@@ -169,8 +165,7 @@ struct Session {
 
   // As target.
   proto::ArrivalTable arrivals;
-  std::map<std::uint64_t, WaitingArrive> waiting;
-  std::uint64_t next_cookie = 1;
+  WaitingArrives waiting;
 
   std::uint32_t slots = 0;  ///< Transfers in flight.
   FlowCounters flow;

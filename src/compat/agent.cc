@@ -177,6 +177,24 @@ bool Agent::check_remote_metadata(std::string_view name, const XferDescList* lis
   return core_ && core_->check(name, list);
 }
 
+Status Agent::prep_mem_view(MemType type, std::span<const ViewDesc> list) const {
+  constexpr std::string_view kCall = "prep_mem_view";
+  if (!core_) return empty_handle(kCall);
+  bool has_any = false;
+  for (const ViewDesc& desc : list) {
+    if (desc.agent.empty() || desc.agent == "NULL_AGENT") continue;
+    has_any = true;
+    XferDescList one(type);
+    one.add(desc.addr, desc.len, desc.dev);
+    if (core_->check(desc.agent, &one)) continue;
+    return refusal(NixlCode::kNotFound, kCall,
+                   base::format("descriptor {}: agent '{}' is not known, or has no such memory registered",
+                                &desc - list.data(), desc.agent));
+  }
+  if (!has_any) return refusal(NixlCode::kNotFound, kCall, "no descriptor names an agent");
+  return refusal(NixlCode::kNotSupported, kCall, "memory views need a backend of a GPU, and there is none");
+}
+
 Status Agent::invalidate_remote_md(std::string_view name) {
   return core_ ? core_->forget(name) : empty_handle("invalidate_remote_md");
 }

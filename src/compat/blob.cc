@@ -11,7 +11,7 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-constexpr std::string_view kMagic = "hawser/nixl/3\n";
+constexpr std::string_view kMagic = "hawser/nixl/4\n";
 constexpr std::size_t kTextMax = std::size_t{1} << 32;
 constexpr std::size_t kEntriesMax = std::size_t{1} << 32;
 
@@ -65,10 +65,12 @@ void BlobEntries::add(const BlobEntry& entry) {
   ++count_;
 }
 
-Result<std::string> encode_blob(std::string_view agent, const BlobEntries& entries, const PutCard& put_card) {
+Result<std::string> encode_blob(std::string_view agent, bool introduces, const BlobEntries& entries,
+                                const PutCard& put_card) {
   std::string bytes(kMagic);
   base::ByteWriter out(&bytes);
   out.string(agent);
+  out.u8(introduces ? 1 : 0);
   out.varint(entries.count());
   out.bytes(base::as_bytes(entries.bytes()));
   const std::size_t card = out.open_block();
@@ -84,7 +86,7 @@ std::string encode_blob(const Blob& blob) {
     out->append(blob.card);
     return Status();
   };
-  return *encode_blob(blob.agent, entries, put_card);
+  return *encode_blob(blob.agent, blob.introduces, entries, put_card);
 }
 
 Result<Blob> decode_blob(std::string_view bytes) {
@@ -92,8 +94,11 @@ Result<Blob> decode_blob(std::string_view bytes) {
   base::ByteReader in(bytes.substr(kMagic.size()));
   Blob blob;
   blob.agent = in.string(kTextMax);
+  const unsigned introduces = in.u8();
   const std::size_t count = in.count(kEntriesMax, 1);
   if (!in.ok() || blob.agent.empty()) return corrupt("the metadata is cut short");
+  if (introduces > 1) return corrupt("a wrong head");
+  blob.introduces = introduces == 1;
   blob.entries.resize(count);
   const BlobEntry* last = &kBefore;
   for (BlobEntry& entry : blob.entries) {

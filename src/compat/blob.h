@@ -2,9 +2,10 @@
 
 // The bytes that NIXL calls metadata: who made them, its card, and which registration each region of the card is.
 //
-//   magic; agent name after its length; the number of registrations; for each a byte with its type (0-2) and four bits
-//   for what the one before makes likely: the same device (3), the same length (4), the next region (5), the address
-//   where that one ends (6), and where a bit is not set, the value, in this order; the card after its length (u32).
+//   magic; agent name after its length; 1 if an agent that is not known may be met by it, else 0; the number of
+//   registrations; for each a byte with its type (0-2) and four bits for what the one before makes likely: the same
+//   device (3), the same length (4), the next region (5), the address where that one ends (6), and where a bit is not
+//   set, the value, in this order; the card after its length (u32).
 //
 // Other numbers are varints. A pool that is registered block by block takes one byte a block here, beside its card.
 //
@@ -32,6 +33,8 @@ struct Blob {
   std::string_view agent;
   std::string_view card;  ///< What it says is checked by the card's own decoder.
   std::vector<BlobEntry> entries;
+  /// An agent that is not known may be met by it. Else it is a part for those who know the agent already.
+  bool introduces = true;
 };
 
 /// Entries as they stand in a blob, which takes a byte or two each: many need not lie in memory otherwise.
@@ -51,7 +54,8 @@ class BlobEntries {
 using PutCard = std::function<Status(std::string*)>;
 
 /// The card is made in its place: with many regions, copying it is a good part of the whole. Its error is the answer.
-Result<std::string> encode_blob(std::string_view agent, const BlobEntries& entries, const PutCard& put_card);
+Result<std::string> encode_blob(std::string_view agent, bool introduces, const BlobEntries& entries,
+                                const PutCard& put_card);
 std::string encode_blob(const Blob& blob);
 /// kCorrupt, saying what is wrong.
 Result<Blob> decode_blob(std::string_view bytes);

@@ -48,7 +48,7 @@ TEST(Blob, AnUnknownMemoryTypeIsRefused) {
 
 TEST(Blob, AnyOrderAndAnyNumbersComeBack) {
   constexpr std::uint64_t kMost = UINT64_MAX;
-  Blob blob{.agent = "a", .card = "c", .entries = {}};
+  Blob blob{.agent = "a", .card = "c", .entries = {}, .introduces = false};
   for (const Desc& desc : {Desc{.addr = kMost, .len = kMost, .dev = kMost}, Desc{.addr = 0, .len = 0, .dev = 0},
                            Desc{.addr = 0, .len = 0, .dev = 0}, Desc{.addr = 5, .len = kMost, .dev = 1},
                            Desc{.addr = 4, .len = 9, .dev = 1}, Desc{.addr = 13, .len = 9, .dev = 1}}) {
@@ -61,6 +61,7 @@ TEST(Blob, AnyOrderAndAnyNumbersComeBack) {
   const std::string bytes = encode_blob(blob);
   const Result<Blob> back = decode_blob(bytes);
   ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_FALSE(back->introduces);
   ASSERT_EQ(back->entries.size(), blob.entries.size());
   for (std::size_t i = 0; i < blob.entries.size(); ++i) {
     EXPECT_EQ(back->entries[i].type, blob.entries[i].type) << i;
@@ -86,7 +87,7 @@ TEST(Blob, MoreRegistrationsThanBytesAreRefused) {
 
 TEST(Blob, AnErrorOfTheCardIsTheAnswer) {
   const auto refuse = [](std::string*) { return Status(Code::kFailed, "no card today"); };
-  const Result<std::string> made = encode_blob("a", BlobEntries(), refuse);
+  const Result<std::string> made = encode_blob("a", true, BlobEntries(), refuse);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().message(), "no card today");
 }

@@ -7,6 +7,7 @@
 
 #include "agent/fork_guard.h"
 #include "base/format.h"
+#include "base/quantity.h"
 #include "base/try.h"
 #include "compat/environment.h"
 #include "compat/posix_params.h"
@@ -18,6 +19,7 @@ namespace compat {
 namespace {
 
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+constexpr std::size_t kLapsedMax = 4096;
 
 ConfigSources::Texts environment_of(const AgentConfig& config) {
   return config.environment ? *config.environment : ConfigSources::from_process().environment;
@@ -86,10 +88,11 @@ Status AgentCore::open_exchange() {
   Exchange::Links links{
       .load = [this](std::string_view blob, std::string_view label,
                      const std::function<bool()>& is_wanted) { return load(blob, &is_wanted, label); },
-      .invalidate = [this](std::string_view name,
-                           const std::function<bool()>& is_wanted) { return invalidate(name, &is_wanted); },
+      .invalidate = [this](
+                        std::string_view name,
+                        const std::function<bool()>& is_wanted) { return lapse(name, invalidate(name, &is_wanted)); },
       .drop = [this](std::string_view name, std::string_view label,
-                     const std::function<bool()>& is_wanted) { return drop(name, label, is_wanted); },
+                     const std::function<bool()>& is_wanted) { return lapse(name, drop(name, label, is_wanted)); },
       .metadata = [this] { return metadata("get_local_md", nullptr, nullptr); },
   };
   Result<std::unique_ptr<Exchange>> opened = Exchange::open(std::move(setup), std::move(links));
@@ -112,7 +115,19 @@ Status AgentCore::forget(std::string_view name) {
     const std::lock_guard lock(exchange_mutex_);
     if (exchange_) exchange_->forget(name);
   }
-  return invalidate(name, nullptr);
+  const Status status = invalidate(name, nullptr);
+  const std::lock_guard lock(mutex_);
+  const bool went = lapsed_.erase(std::string(name)) > 0;
+  return went && code_of(status) == NixlCode::kNotFound ? Status() : status;
+}
+
+/// What the exchange of metadata invalidated, the user may be about to invalidate, too: that is no error of theirs.
+Status AgentCore::lapse(std::string_view name, Status status) {
+  const std::lock_guard lock(mutex_);
+  if (!status.ok() || remotes_.contains(name)) return status;
+  if (lapsed_.size() == kLapsedMax) lapsed_.erase(lapsed_.begin());
+  lapsed_.emplace(name);
+  return status;
 }
 
 Status AgentCore::start() {
@@ -123,6 +138,24 @@ Status AgentCore::start() {
     driver_.emplace(std::move(driver));
   }
   agent_.emplace(std::move(agent));
+  return {};
+}
+
+/// NIXL's clients have no call for it. What the user of the machine says goes first.
+Status AgentCore::take_deadline(const Params& given) {
+  const auto found = given.find(kDeadlineKey);
+  if (found == given.end()) return {};
+  const std::optional<Duration> deadline = base::parse_duration(found->second);
+  if (!deadline || *deadline < std::chrono::milliseconds(1)) {
+    return refusal(NixlCode::kInvalidParam, "create_backend", base::format("{}={}", found->first, found->second))
+        .with_advice("give a duration from 1ms, such as 30s");
+  }
+  if (agent_ || options_.default_deadline != kNoDeadline) {
+    HAWSER_LOG(log_, kWarn, "create_backend: {} changes nothing: {}", kDeadlineKey,
+               agent_ ? "another backend was created before" : "a deadline is set (HAWSER_DEADLINE, or a file)");
+    return {};
+  }
+  options_.default_deadline = *deadline;
   return {};
 }
 
@@ -208,7 +241,12 @@ Result<Backend> AgentCore::create_backend(std::string_view name, const Params& p
   Params file;
   std::string wants_rdma;
   AgentOptions before = options_;
-  HAWSER_TRY(take_meaning(*plugin, params, &file, &wants_rdma));
+  Status meant = take_deadline(params);
+  if (meant.ok()) meant = take_meaning(*plugin, params, &file, &wants_rdma);
+  if (!meant.ok()) {
+    options_ = std::move(before);
+    return meant;
+  }
   if (!agent_) {
     if (const Status status = start(); !status.ok()) {
       options_ = std::move(before);  // What was asked for is not there: the next call may ask for less.

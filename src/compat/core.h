@@ -26,6 +26,7 @@
 #include <hawser/compat/agent.h>
 #include <hawser/driver.h>
 
+#include "base/line_gate.h"
 #include "base/log.h"
 #include "compat/book.h"
 #include "compat/exchange.h"
@@ -35,6 +36,7 @@
 #include "compat/plugins.h"
 #include "compat/refusal.h"
 #include "compat/remote.h"
+#include "compat/room_watch.h"
 #include "plan/row_table.h"
 #include "wire/card.h"
 
@@ -140,6 +142,7 @@ class AgentCore {
   /// kNotSupported when it is longer than the longest notification.
   static Status check_length(std::string_view call, std::string_view text);
   Outgoing& outgoing() { return outgoing_; }
+  RoomWatch& room_watch() { return room_watch_; }
   /// Requests with long notifications. What they have under way ends when somebody looks at them, and others may wait
   /// for that: so each look at one is a look at all.
   void join_long(RequestCore* request);
@@ -186,6 +189,8 @@ class AgentCore {
   Status start();
   /// Parameters that say something about Hawser's own backends; `file` gets those of the backend file, `wants_rdma`
   /// what asked for RDMA.
+  Status lapse(std::string_view name, Status status);
+  Status take_deadline(const Params& given);
   Status take_meaning(const Plugin& plugin, const Params& given, Params* file, std::string* wants_rdma);
   void tell_of_rdma(std::string_view wish) const;
   Status open_for(const Plugin& plugin, Params file);
@@ -199,6 +204,7 @@ class AgentCore {
   Status add_regions(std::span<const RegDesc> list, Making* making, std::vector<Region>* made, std::size_t* wrong);
   Result<Region> add_file(const RegDesc& desc, Making* making);
   /// Takes their regions.
+  Status check_registered(std::string_view call, const RegDescList& list, BackendMask mask) const;
   Status close_all(std::span<LocalSpot> closing, std::string_view call);
   /// Under the mutex.
   Status let_go(std::string_view call, std::string_view name);
@@ -248,7 +254,11 @@ class AgentCore {
   std::vector<CreatedBackend> backends_;
   Book<LocalSpot> book_;
   Remotes remotes_;
+  /// Invalidated by the exchange and not by the user; at most kLapsedMax.
+  std::set<std::string, std::less<>> lapsed_;
   Outgoing outgoing_;
+  RoomWatch room_watch_;
+  base::LineGate line_gate_;
   /// Over what follows. Taken by requests under their own mutex, which `advance` therefore only tries; what it looks at
   /// may leave, so it is taken twice.
   std::recursive_mutex long_mutex_;

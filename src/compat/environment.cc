@@ -1,5 +1,7 @@
 #include "compat/environment.h"
 
+#include <algorithm>
+
 #include <hawser/config.h>
 
 #include "base/format.h"
@@ -12,9 +14,6 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-// NIXL has no deadlines; what takes longer than this is never heard of again, and its user has given up.
-constexpr Duration kDeadline = std::chrono::hours(1);
-constexpr std::uint32_t kInboxBytes = std::uint32_t{16} << 20;  // Per peer.
 constexpr std::string_view kUcxMode = "HAWSER_NIXL_UCX";
 
 std::string_view value_of(const ConfigSources::Texts& environment, std::string_view variable) {
@@ -72,10 +71,27 @@ bool telemetry_wanted(const ConfigSources::Texts& environment, bool asked) {
   return asked;
 }
 
+Status check_telemetry(const ConfigSources::Texts& environment) {
+  if (!telemetry_wanted(environment, false)) return {};
+  const std::string_view exporter = value_of(environment, "NIXL_TELEMETRY_EXPORTER");
+  if (base::to_lower(exporter) == "nop") return {};
+  for (const std::string_view variable :
+       {"NIXL_TELEMETRY_EXPORTER", "NIXL_TELEMETRY_DIR", "NIXL_TELEMETRY_PROMETHEUS_PORT"}) {
+    const std::string_view text = value_of(environment, variable);
+    if (text.empty()) continue;
+    return refusal(NixlCode::kNotSupported, base::format("{}={}", variable, text), "telemetry is not exported here")
+        .with_advice(
+            "unset it, or set NIXL_TELEMETRY_EXPORTER=NOP: get_xfer_telemetry tells of each transfer, and `hawser top` "
+            "shows an agent's counters");
+  }
+  return {};
+}
+
 Result<AgentOptions> agent_options(std::string_view name, const AgentConfig& config, EtcdOptions* etcd) {
   ConfigSources sources;
   sources.environment = config.environment ? *config.environment : ConfigSources::from_process().environment;
   HAWSER_TRY(check_ucx_mode(sources.environment));
+  HAWSER_TRY(check_telemetry(sources.environment));
   const std::string nixl_level(value_of(sources.environment, "NIXL_LOG_LEVEL"));
   Result<LoadedConfig> loaded = load_config(sources);
   if (!loaded) return loaded.error();
@@ -84,11 +100,9 @@ Result<AgentOptions> agent_options(std::string_view name, const AgentConfig& con
   AgentOptions options = std::move(loaded->options);
   options.name = name;
   options.driven = config.progress_thread;
-  if (!sources.environment.contains("HAWSER_DEADLINE")) options.default_deadline = kDeadline;
-  // The longest notification should find room although nobody reads at the time.
-  if (options.limits.notification_bytes == AgentLimits().notification_bytes) {
-    options.limits.notification_bytes = kInboxBytes;
-  }
+  const bool is_set = std::ranges::any_of(
+      loaded->values, [](const ConfigValue& one) { return one.name == "deadline" && one.origin != "default"; });
+  if (!is_set) options.default_deadline = kNoDeadline;
   if (!sources.environment.contains("HAWSER_LOG")) options.log.level = log_level(nixl_level, options.log.level);
   if (config.log) options.log.sink = config.log;
   return options;

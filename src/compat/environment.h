@@ -15,6 +15,12 @@ namespace compat {
 /// NIXL_TELEMETRY_ENABLE: an explicit "no" beats what the client asks for, and a "yes" what it does not.
 bool telemetry_wanted(const ConfigSources::Texts& environment, bool asked);
 
+/// NIXL has no deadlines. What takes longer than this is never heard of again, and its user has given up.
+inline constexpr Duration kNoDeadline = std::chrono::hours(1);
+
+/// kNotSupported where telemetry is to be exported (NIXL_TELEMETRY_EXPORTER, _DIR, _PROMETHEUS_PORT), by name.
+Status check_telemetry(const ConfigSources::Texts& environment);
+
 /// What answers to UCX: kOk for HAWSER_NIXL_UCX=auto, or without it.
 Status check_ucx_mode(const ConfigSources::Texts& environment);
 

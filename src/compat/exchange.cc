@@ -42,12 +42,16 @@ Result<std::unique_ptr<Exchange>> Exchange::open(Setup setup, Links links) {
     HAWSER_TRY_ASSIGN(exchange->listener_, Listener::open(host, *exchange->setup_.listen, exchange->trust(),
                                                           [self](const Frame& f) { return self->answer(f); }));
   }
+  HAWSER_TRY_ASSIGN(exchange->asks_, Asks::open(exchange->trust(), [self = exchange.get()](const AskJob& job, Result<Frame> answer) {
+                      self->on_answer(job, std::move(answer));
+                    }));
   exchange->thread_ = std::thread([self = exchange.get()] { self->run(); });
   return exchange;
 }
 
 Exchange::~Exchange() {
   listener_.reset();
+  asks_.reset();
   if (!thread_.joinable()) return;
   {
     base::MutexLock lock(mutex_);
@@ -59,6 +63,7 @@ Exchange::~Exchange() {
 
 void Exchange::disown() {
   if (listener_) listener_->disown();
+  if (asks_) asks_->disown();
   if (thread_.joinable()) thread_.detach();
 }
 
@@ -68,7 +73,7 @@ Status Exchange::need_directory(std::string_view call) const {
       .with_advice("give ip_address and port, or set NIXL_ETCD_ENDPOINTS before the agent is made");
 }
 
-Result<Exchange::Job> Exchange::by_address(std::string_view call, const OptArgs& opt) const {
+Status Exchange::by_address(std::string_view call, std::string_view name, Frame frame, const OptArgs& opt) {
   Result<base::SocketAddress> address = base::numeric_address({.host = *opt.ip_address, .port = opt.port});
   if (!address) {
     return refusal(NixlCode::kInvalidParam, call, base::format("'{}' is no IP address", *opt.ip_address));
@@ -78,19 +83,44 @@ Result<Exchange::Job> Exchange::by_address(std::string_view call, const OptArgs&
                    base::format("{} is beyond this host, and metadata holds keys", base::to_string(*address)))
         .with_advice("set HAWSER_SECURITY=none to allow it");
   }
-  Job job{.kind = Job::Kind::kAsk, .call = std::string(call)};
-  job.address = *address;
-  return job;
+  {
+    base::MutexLock lock(mutex_);
+    if (jobs_.size() >= kJobsMax) return too_much(call);
+  }
+  const Status added = asks_->add(
+      {.call = std::string(call), .name = std::string(name), .frame = std::move(frame), .address = *address});
+  return added.ok() ? added : refusal(NixlCode::kBackend, call, "too much is under way", added);
+}
+
+/// On the thread of `asks_`, under its lock. What came is loaded, or told, on ours.
+void Exchange::on_answer(const AskJob& job, Result<Frame> answer) {
+  Job next{.kind = Job::Kind::kAnswer, .call = job.call, .name = job.name, .address = job.address};
+  next.failure = answer.status();
+  if (answer && answer->kind == Frame::Kind::kRefused) {
+    next.failure = Status(Code::kFailed, "refused there: " + answer->body);
+  } else if (answer && answer->kind == Frame::Kind::kLoad) {
+    next.body = std::move(answer->body);
+  }
+  base::MutexLock lock(mutex_);
+  if (job_bytes_ + next.body.size() > kJobBytesMax) {
+    next.failure = Status(Code::kBusy, base::format("{} bytes of metadata wait to be loaded already", job_bytes_));
+    next.body = {};
+  }
+  job_bytes_ += next.body.size();
+  jobs_.push_back(std::move(next));  // As many as `asks_` has at once may come beside kJobsMax.
+  wake_.notify_all();
+}
+
+Status Exchange::too_much(std::string_view call) const {
+  return refusal(NixlCode::kBackend, call,
+                 base::format("{} exchanges of metadata with {} bytes wait already", jobs_.size(), job_bytes_))
+      .with_advice("try again in a moment");
 }
 
 Status Exchange::hand_in(Job job) {
   base::MutexLock lock(mutex_);
-  const std::size_t bytes = job.frame.body.size();
-  if (jobs_.size() >= kJobsMax || job_bytes_ + bytes > kJobBytesMax) {
-    return refusal(NixlCode::kBackend, job.call,
-                   base::format("{} exchanges of metadata with {} bytes wait already", jobs_.size(), job_bytes_))
-        .with_advice("try again in a moment");
-  }
+  const std::size_t bytes = job.body.size();
+  if (jobs_.size() >= kJobsMax || job_bytes_ + bytes > kJobBytesMax) return too_much(job.call);
   job_bytes_ += bytes;
   jobs_.push_back(std::move(job));
   wake_.notify_all();
@@ -98,14 +128,11 @@ Status Exchange::hand_in(Job job) {
 }
 
 Status Exchange::send(std::string_view call, std::string blob, bool is_partial, const OptArgs* opt) {
-  Frame frame{.kind = Frame::Kind::kLoad, .name = setup_.name, .body = std::move(blob)};
-  if (frame.body.size() > kFrameBodyMax) {
-    return refusal(NixlCode::kInvalidParam, call, base::format("metadata of {} bytes", frame.body.size()));
+  if (blob.size() > kFrameBodyMax) {
+    return refusal(NixlCode::kInvalidParam, call, base::format("metadata of {} bytes", blob.size()));
   }
   if (opt != nullptr && opt->ip_address) {
-    HAWSER_TRY_ASSIGN(Job job, by_address(call, *opt));
-    job.frame = std::move(frame);
-    return hand_in(std::move(job));
+    return by_address(call, {}, {.kind = Frame::Kind::kLoad, .name = setup_.name, .body = std::move(blob)}, *opt);
   }
   HAWSER_TRY(need_directory(call));
   if (is_partial && (opt == nullptr || opt->metadata_label.empty())) {
@@ -115,7 +142,7 @@ Status Exchange::send(std::string_view call, std::string blob, bool is_partial, 
                   .call = std::string(call),
                   .name = setup_.name,
                   .key = setup_.name + "/" + label_of(opt),
-                  .frame = std::move(frame)});
+                  .body = std::move(blob)});
 }
 
 Status Exchange::fetch(std::string_view call, std::string_view name, const OptArgs* opt) {
@@ -123,10 +150,7 @@ Status Exchange::fetch(std::string_view call, std::string_view name, const OptAr
     return refusal(NixlCode::kInvalidParam, call, base::format("a name of {} bytes", name.size()));
   }
   if (opt != nullptr && opt->ip_address) {
-    HAWSER_TRY_ASSIGN(Job job, by_address(call, *opt));
-    job.name = name;
-    job.frame = {.kind = Frame::Kind::kAsk, .name = std::string(name)};
-    return hand_in(std::move(job));
+    return by_address(call, name, {.kind = Frame::Kind::kAsk, .name = std::string(name)}, *opt);
   }
   HAWSER_TRY(need_directory(call));
   return hand_in({.kind = Job::Kind::kFetch,
@@ -137,23 +161,28 @@ Status Exchange::fetch(std::string_view call, std::string_view name, const OptAr
 
 Status Exchange::invalidate(std::string_view call, const OptArgs* opt) {
   if (opt != nullptr && opt->ip_address) {
-    HAWSER_TRY_ASSIGN(Job job, by_address(call, *opt));
-    job.frame = {.kind = Frame::Kind::kInvalidate, .name = setup_.name};
-    return hand_in(std::move(job));
+    return by_address(call, {}, {.kind = Frame::Kind::kInvalidate, .name = setup_.name}, *opt);
   }
   HAWSER_TRY(need_directory(call));
   return hand_in({.kind = Job::Kind::kErase, .call = std::string(call), .name = setup_.name});
 }
 
 void Exchange::forget(std::string_view name) {
+  asks_->forget(name);  // First: what has answered already is among the jobs.
   base::MutexLock lock(mutex_);
   std::erase_if(followed_, [&](const auto& one) { return one.second.name == name; });
   std::erase_if(jobs_, [&](const Job& job) HAWSER_REQUIRES(mutex_) {
     if (!job.fetches(name)) return false;
-    job_bytes_ -= job.frame.body.size();
+    job_bytes_ -= job.body.size();
     return true;
   });
   if (handled_ == name) handled_.clear();
+}
+
+/// One line of a kind in a second: a peer or a client may go on and on.
+void Exchange::warn(const std::string& text) {
+  const std::optional<std::uint64_t> held_back = gate_.pass(text, now());
+  if (held_back) HAWSER_LOG(setup_.log, kWarn, "{}{}", text, base::LineGate::more(*held_back));
 }
 
 Frame Exchange::answer(const Frame& frame) {
@@ -184,26 +213,36 @@ Frame Exchange::answer(const Frame& frame) {
   return refused(Status(Code::kInvalid, "an answer that nobody asked for"));
 }
 
+/// What was invalidated in the directory is listed and then erased: what is put after it waits for that, and what
+/// follows it there, too. What came by address waits for nothing.
+std::optional<Exchange::Job> Exchange::next_job() {
+  const bool is_erasing = std::any_of(asked_.begin(), asked_.end(),
+                                      [](const auto& one) { return one.second.starts_with("invalidate_local_md"); });
+  bool is_held = false;
+  for (auto at = jobs_.begin(); at != jobs_.end(); ++at) {
+    is_held = is_held || (is_erasing && at->kind == Job::Kind::kPut);
+    if (is_held && at->kind != Job::Kind::kAnswer) continue;
+    std::optional<Job> job = std::move(*at);
+    jobs_.erase(at);
+    job_bytes_ -= job->body.size();
+    if (job->fetches(job->name)) handled_ = job->name;
+    return job;
+  }
+  return std::nullopt;
+}
+
 void Exchange::run() {
   for (;;) {
-    // What was invalidated is listed and then erased: what is put after it waits for that.
-    const bool is_erasing = std::any_of(asked_.begin(), asked_.end(),
-                                        [](const auto& one) { return one.second.starts_with("invalidate_local_md"); });
     std::optional<Job> job;
     {
       base::MutexLock lock(mutex_);
-      const auto is_ready = [&]() HAWSER_REQUIRES(mutex_) {
-        return !jobs_.empty() && !(is_erasing && jobs_.front().kind == Job::Kind::kPut);
-      };
+      job = next_job();
       const bool is_busy = !asked_.empty() || !followed_.empty();
-      if (!is_ready() && !stop_.load()) (void)wake_.wait_until(mutex_, is_busy ? now() + kLookEvery : Instant::max());
-      if (stop_.load()) return;
-      if (is_ready()) {
-        job = std::move(jobs_.front());
-        jobs_.pop_front();
-        job_bytes_ -= job->frame.body.size();
-        if (job->fetches(job->name)) handled_ = job->name;
+      if (!job && !stop_.load()) {
+        (void)wake_.wait_until(mutex_, is_busy ? now() + kLookEvery : Instant::max());
+        job = next_job();
       }
+      if (stop_.load()) return;
     }
     if (job) run_job(*job);
     if (setup_.directory) look(now());
@@ -212,10 +251,10 @@ void Exchange::run() {
 
 void Exchange::run_job(Job& job) {
   switch (job.kind) {
-    case Job::Kind::kAsk:
-      return run_ask(job);
+    case Job::Kind::kAnswer:
+      return run_answer(job);
     case Job::Kind::kPut:
-      asked_.emplace(setup_.directory->put(job.key, job.frame.body, {.tied = true}), job.call);
+      asked_.emplace(setup_.directory->put(job.key, job.body, {.tied = true}), job.call);
       return;
     case Job::Kind::kErase:
       asked_.emplace(setup_.directory->list(setup_.name + "/"), job.call);
@@ -240,21 +279,15 @@ bool Exchange::follow(const Job& job) {
       return true;
     }
   }
-  HAWSER_LOG(setup_.log, kWarn, "{}: {} keys are followed already, so {} is not", job.call, kFollowedMax, job.key);
+  warn(base::format("{}: {} keys are followed already, so {} is not", job.call, kFollowedMax, job.key));
   return false;
 }
 
-void Exchange::run_ask(const Job& job) {
-  const Result<Frame> got = ask(job.address, job.frame, now() + kLinkTime, stop_, trust());
-  Status failure = got.status();
-  if (got && got->kind == Frame::Kind::kRefused) failure = Status(Code::kFailed, "refused there: " + got->body);
-  if (got && got->kind == Frame::Kind::kLoad && job.fetches(job.name)) {
-    const Result<std::string> name = load(got->body, {});
-    if (!name && name.status().code() != Code::kCancelled) failure = name.status();
-  }
-  if (!failure.ok()) {
-    HAWSER_LOG(setup_.log, kWarn, "{} ({}): {}", job.call, base::to_string(job.address), failure.to_string());
-  }
+void Exchange::run_answer(const Job& job) {
+  Status failure = job.failure;
+  if (failure.ok() && !job.name.empty() && !job.body.empty()) failure = load(job.body, {}).status();
+  if (failure.ok() || failure.code() == Code::kCancelled) return;
+  warn(base::format("{} ({}): {}", job.call, base::to_string(job.address), failure.to_string()));
 }
 
 void Exchange::look(Instant at) {
@@ -265,7 +298,7 @@ void Exchange::look(Instant at) {
     const std::string call = one->second;
     asked_.erase(one);
     if (!event->status.ok()) {
-      HAWSER_LOG(setup_.log, kWarn, "{}: {}", call, event->status.to_string());
+      warn(base::format("{}: {}", call, event->status.to_string()));
       continue;
     }
     if (call != "invalidate_local_md") continue;
@@ -279,7 +312,7 @@ void Exchange::look(Instant at) {
     const std::optional<DirectoryEvent> event = setup_.directory->poll(*watch_);
     if (!event) break;
     if (!event->status.ok()) {  // It did not begin: etcd is away.
-      HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {}", event->status.to_string());
+      warn(base::format("fetch_remote_md: {}", event->status.to_string()));
       setup_.directory->cancel(*watch_);
       watch_ = setup_.directory->watch("");
       break;
@@ -321,9 +354,9 @@ void Exchange::take(const DirectoryEntry& entry) {
   }
   const Result<std::string> name = load(entry.value, label);
   if (!name && name.status().code() != Code::kCancelled) {
-    HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} in etcd: {}", entry.key, name.status().to_string());
+    warn(base::format("fetch_remote_md: {} in etcd: {}", entry.key, name.status().to_string()));
   } else if (name && *name != wanted) {
-    HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} in etcd holds metadata of agent '{}'", entry.key, *name);
+    warn(base::format("fetch_remote_md: {} in etcd holds metadata of agent '{}'", entry.key, *name));
   }
 }
 
@@ -355,7 +388,7 @@ void Exchange::expire(Instant at) {
     }
   }
   for (const std::string& key : absent) {
-    HAWSER_LOG(setup_.log, kWarn, "fetch_remote_md: {} did not appear in etcd in time", key);
+    warn(base::format("fetch_remote_md: {} did not appear in etcd in time", key));
   }
   for (const std::string& key : gone) let_go(key);
 }

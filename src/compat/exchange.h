@@ -7,7 +7,10 @@
 // follows the key: what is put there later is loaded, and when it stays away, what came by that label goes; the agent
 // with its last label, or with the main one.
 //
-// Thread rule: thread-safe; jobs run on a thread of its own, which calls `Links`. Lifetime: that thread ends with it.
+// By address many exchanges are under way at once (`Asks`), so a peer that says nothing delays no other one.
+//
+// Thread rule: thread-safe; jobs run on a thread of its own, which calls `Links`, as the listener's does. Lifetime:
+// these threads end with it.
 
 #include <atomic>
 #include <cstdint>
@@ -24,9 +27,11 @@
 #include <hawser/compat/agent.h>
 #include <hawser/directory.h>
 
+#include "base/line_gate.h"
 #include "base/log.h"
 #include "base/mutex.h"
-#include "compat/link.h"
+#include "compat/asks.h"
+#include "compat/listener.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -69,15 +74,16 @@ class Exchange {
 
  private:
   struct Job {
-    enum class Kind : std::uint8_t { kAsk, kPut, kErase, kFetch };
-    Kind kind = Kind::kAsk;
+    enum class Kind : std::uint8_t { kPut, kErase, kFetch, kAnswer };
+    Kind kind = Kind::kPut;
     std::string call;
-    std::string name;  ///< Of the agent that it is about.
-    std::string key;   ///< In the directory.
-    Frame frame = {};  ///< By address; its body is what is put.
-    base::SocketAddress address = {};
+    std::string name;                  ///< Of the agent that it is about.
+    std::string key;                   ///< In the directory.
+    std::string body;                  ///< What is put, or what came by address.
+    Status failure;                    ///< Why nothing came.
+    base::SocketAddress address = {};  ///< From which it came.
     bool fetches(std::string_view agent) const {
-      return name == agent && (kind == Kind::kFetch || (kind == Kind::kAsk && frame.kind == Frame::Kind::kAsk));
+      return name == agent && (kind == Kind::kFetch || kind == Kind::kAnswer);
     }
   };
   /// A key that was fetched.
@@ -90,15 +96,20 @@ class Exchange {
   };
 
   Exchange(Setup setup, Links links) : setup_(std::move(setup)), links_(std::move(links)) {}
-  Result<Job> by_address(std::string_view call, const OptArgs& opt) const;
+  /// Asks at the address in `opt`. `name`: of the agent that is fetched, else empty.
+  Status by_address(std::string_view call, std::string_view name, Frame frame, const OptArgs& opt);
+  void on_answer(const AskJob& job, Result<Frame> answer);
   Status need_directory(std::string_view call) const;
   Trust trust() const { return setup_.may_leave_host ? Trust::kEverybody : Trust::kSameUser; }
   bool is_anothers(std::string_view value) const;
   Status hand_in(Job job);
+  Status too_much(std::string_view call) const HAWSER_REQUIRES(mutex_);
+  std::optional<Job> next_job() HAWSER_REQUIRES(mutex_);
+  void warn(const std::string& text);
   Frame answer(const Frame& frame);
   void run();
   void run_job(Job& job);
-  void run_ask(const Job& job);
+  void run_answer(const Job& job);
   /// False: it is not to be followed, or cannot.
   bool follow(const Job& job);
   void look(Instant now);
@@ -112,6 +123,7 @@ class Exchange {
 
   const Setup setup_;
   const Links links_;
+  base::LineGate gate_;
   base::Mutex mutex_;
   base::CondVar wake_;
   std::deque<Job> jobs_ HAWSER_GUARDED_BY(mutex_);
@@ -125,6 +137,7 @@ class Exchange {
   std::map<Ticket, std::string> asked_;  ///< Puts and erases not yet answered, by call.
   std::optional<Ticket> watch_;
   std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Asks> asks_;
   std::thread thread_;
 };
 

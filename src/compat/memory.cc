@@ -1,7 +1,10 @@
 // Registered memory.
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "agent/core.h"
 #include "backend/address_space.h"
@@ -154,10 +157,50 @@ Status AgentCore::register_memory(const RegDescList& list, const OptArgs* opt) {
   return {};
 }
 
+/// Each descriptor has a registration of its own in the book: else nothing is taken away.
+Status AgentCore::check_registered(std::string_view call, const RegDescList& list, BackendMask mask) const {
+  using Map = Book<LocalSpot>::Map;
+  std::vector<std::pair<const Map::value_type*, std::size_t>> claims;  // The first that fits, and which descriptor.
+  claims.reserve(list.size());
+  const auto fits = [&](const Map::value_type& each, const Desc& desc) {
+    return each.second.len == desc.len && (each.second.backends & mask) != 0;
+  };
+  const auto range_of = [&](const Desc& desc) {
+    return book_.entries().equal_range(Book<LocalSpot>::Key{list.type(), desc.dev, desc.addr});
+  };
+  const auto missing = [&](std::size_t at) {
+    return refusal(NixlCode::kNotFound, call, base::format("descriptor {} is not registered (any more)", at))
+        .with_advice("nothing of the list was deregistered");
+  };
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    const Desc desc = book_desc(list.type(), list.span()[at]);
+    const auto [begin, end] = range_of(desc);
+    const auto first = std::find_if(begin, end, [&](const auto& each) { return fits(each, desc); });
+    if (first == end) return missing(at);
+    claims.emplace_back(&*first, at);
+  }
+  // A descriptor that is listed twice needs two registrations.
+  std::sort(claims.begin(), claims.end());
+  for (std::size_t i = 0, run = 1; i < claims.size(); i += run) {
+    for (run = 1; i + run < claims.size() && claims[i + run].first == claims[i].first; ++run) continue;
+    if (run == 1) continue;
+    const std::size_t last = claims[i + run - 1].second;
+    const Desc desc = book_desc(list.type(), list.span()[last]);
+    const auto [begin, end] = range_of(desc);
+    const auto count = std::count_if(begin, end, [&](const auto& each) { return fits(each, desc); });
+    if (static_cast<std::size_t>(count) < run) return missing(last);
+  }
+  return {};
+}
+
 Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt) {
   constexpr std::string_view kCall = "deregister_mem";
   HAWSER_TRY(need_home(kCall));
   HAWSER_TRY_ASSIGN(const BackendMask mask, backends_in(kCall, opt));
+  {
+    const std::lock_guard lock(mutex_);
+    HAWSER_TRY(check_registered(kCall, list, mask));
+  }
   Status answer, closed;
   const backend::AreaSurvey survey(backend::AreaDetail::kPlain);  // One look at the process, too, to give pages back.
   for (auto rest = list.span(); !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {

@@ -53,7 +53,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
       if ((entry.backends & mask) == 0 || !entry.range.region) continue;
       entries.add({.type = type, .region = entry.range.index, .desc = {.addr = addr, .len = entry.len, .dev = dev}});
     }
-    return encode_blob(name_, entries, [&](std::string* out) { return agent_->core()->append_card(out); });
+    return encode_blob(name_, true, entries, [&](std::string* out) { return agent_->core()->append_card(out); });
   }
   std::vector<std::uint32_t> indices;
   indices.reserve(only->size());
@@ -72,7 +72,9 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
                  .region = indices.back(),
                  .desc = {.addr = desc.addr - offset, .len = entry->len, .dev = desc.dev}});
   }
-  return encode_blob(name_, entries,
+  // As in NIXL: a part of no descriptors is the connection's data; one of some has it where that was asked for.
+  const bool introduces = only->empty() || (opt != nullptr && opt->include_connection);
+  return encode_blob(name_, introduces, entries,
                      [&](std::string* out) { return agent_->core()->append_partial_card(indices, out); });
 }
 
@@ -94,6 +96,11 @@ Result<std::string> AgentCore::load(std::string_view bytes, const std::function<
     return Status(Code::kCancelled, base::format("{}: agent '{}' was invalidated meanwhile", kCall, blob.agent));
   }
   if (blob.agent == name_) return refusal(NixlCode::kInvalidParam, kCall, "this is the agent's own metadata");
+  if (!blob.introduces && !remotes_.contains(blob.agent)) {
+    return refusal(NixlCode::kNotFound, kCall,
+                   base::format("agent '{}' is not known, and this part has no connection", blob.agent))
+        .with_advice("load its metadata first, or have it send this part with the connection's data");
+  }
   HAWSER_TRY(agent_->core()->usable("add_peer"));
   Result<std::shared_ptr<agent::PeerCore>> peer = agent_->core()->add_peer(*std::move(card));
   if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());

@@ -1,6 +1,7 @@
 // Notifications, out and in.
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/core.h"
 #include "base/format.h"
@@ -12,36 +13,47 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-/// How long a notification waits for room in its target's inbox; a long one, for room for its next part.
+/// How long send_notif waits for room in its target's inbox, from when there was none: as a rule no time at all, for an
+/// inbox takes very much unread.
 constexpr Duration kInboxPatience = std::chrono::seconds(2);
-/// And how long a long one may take in all.
-constexpr Duration kLongPatience = std::chrono::seconds(60);
 
-/// NIXL's clients take "sent" for granted, so a full inbox is waited for, for a while.
-Status tell(hawser::Agent& agent, const Peer& peer, std::string_view text) {
+/// And how long a long one may take in all.
+constexpr Duration kLongPatience = std::chrono::minutes(1);
+
+/// But each call at least so long: the peer may just have begun to read.
+constexpr Duration kCallPatience = std::chrono::milliseconds(50);
+
+/// Waits for room a little. False: there was none for too long. `begun`: when the call was.
+bool wait_for_room(AgentCore& core, const Peer& peer, Instant begun) {
+  const Instant now = Clock::steady().now();
+  const Instant since = core.room_watch().no_room(peer, now);
+  if (now >= since + kInboxPatience && now >= begun + kCallPatience) return false;
+  (void)core.agent().wait(std::chrono::milliseconds(1));
+  return true;
+}
+
+Status tell(AgentCore& core, const Peer& peer, std::string_view text) {
   Status status = peer.notify(text);
-  if (status.code() != Code::kBusy) return status;
-  const Instant end = Clock::steady().now() + kInboxPatience;
-  while (status.code() == Code::kBusy && Clock::steady().now() < end) {
-    (void)agent.wait(std::chrono::milliseconds(1));
-    status = peer.notify(text);
+  if (status.code() == Code::kBusy) {
+    const Instant begun = Clock::steady().now();
+    while (status.code() == Code::kBusy && wait_for_room(core, peer, begun)) status = peer.notify(text);
   }
+  if (status.ok()) core.room_watch().room(peer);
   return status;
 }
 
 Status tell_long(AgentCore& core, const Peer& peer, std::string_view text) {
   LongNotification parts(core.outgoing(), peer, text);
-  const Instant last = Clock::steady().now() + kLongPatience;
-  Instant end = Clock::steady().now() + kInboxPatience;
+  const Instant begun = Clock::steady().now();
   Status status = parts.pump();
-  while (status.code() == Code::kBusy && Clock::steady().now() < std::min(end, last)) {
-    (void)core.agent().wait(std::chrono::milliseconds(1));
+  std::size_t before = 0;
+  while (status.code() == Code::kBusy && Clock::steady().now() < begun + kLongPatience) {
+    if (parts.sent() != std::exchange(before, parts.sent())) core.room_watch().room(peer);
+    if (!wait_for_room(core, peer, begun)) return status;
     core.advance();
-    const std::size_t before = parts.sent();
     status = parts.pump();
-    if (parts.sent() != before) end = Clock::steady().now() + kInboxPatience;
   }
-  if (status.ok()) status = tell(core.agent(), peer, parts.reference());
+  if (status.ok()) status = tell(core, peer, parts.reference());
   if (status.ok()) parts.told();
   return status;
 }
@@ -57,7 +69,7 @@ Status AgentCore::notify(std::string_view name, std::string_view text) {
     HAWSER_TRY(check_length(kCall, text));
     status = tell_long(*this, peer, text);
   } else {
-    status = is_marked(text) ? tell(*agent_, peer, encode_part({.bytes = text})) : tell(*agent_, peer, text);
+    status = is_marked(text) ? tell(*this, peer, encode_part({.bytes = text})) : tell(*this, peer, text);
   }
   return status.ok() ? status : refusal(NixlCode::kBackend, kCall, base::format("to agent '{}'", name), status);
 }
@@ -98,7 +110,9 @@ void AgentCore::take_marked(const Notification& one, NotificationMap& into) {
   Assembler::Taken taken = at->second.assembler.take(one.text);
   if (taken.text) into[std::string(one.peer.name())].push_back(std::move(*taken.text));
   if (!taken.lost.ok()) {
-    HAWSER_LOG(log_, kWarn, "get_notifs: from agent '{}': {}", one.peer.name(), taken.lost.to_string());
+    const std::string line = base::format("get_notifs: from agent '{}': {}", one.peer.name(), taken.lost.to_string());
+    const std::optional<std::uint64_t> held_back = line_gate_.pass(line, Clock::steady().now());
+    if (held_back) HAWSER_LOG(log_, kWarn, "{}{}", line, base::LineGate::more(*held_back));
   }
   if (at->second.assembler.empty()) incoming_.erase(at);
 }

@@ -12,8 +12,10 @@ namespace {
 constexpr std::array kUcxMems = {MemType::kDram, MemType::kVram};
 constexpr std::array<ParamDefault, 3> kUcxDefaults = {
     {{"num_workers", "1"}, {"ucx_devices", ""}, {"ucx_error_handling_mode", "peer"}}};
-constexpr std::array<std::string_view, 6> kUcxKeys = {
-    "device_list", "num_threads", "split_batch_size", "ucx_num_device_channels", "engine_config", "ucx_ep_close_force"};
+constexpr std::array<std::string_view, 7> kUcxKeys = {
+    "device_list",   "num_threads",        "split_batch_size", "ucx_num_device_channels",
+    "engine_config", "ucx_ep_close_force", kDeadlineKey};
+constexpr std::array<std::string_view, 1> kPosixKeys = {kDeadlineKey};
 
 constexpr std::array kPosixMems = {MemType::kDram, MemType::kFile};
 constexpr std::array<ParamDefault, 5> kPosixDefaults = {{{"use_aio", "false"},
@@ -32,7 +34,7 @@ constexpr std::array<Plugin, 2> kPlugins = {
      {.name = "POSIX",
       .mems = kPosixMems,
       .defaults = kPosixDefaults,
-      .keys = {},
+      .keys = kPosixKeys,
       .answer = "Hawser's backend file (io_uring, or threads where that is not allowed)",
       .remote = false}}};
 

@@ -14,6 +14,9 @@
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 
+/// Of every plugin: how long a transfer may take.
+inline constexpr std::string_view kDeadlineKey = "hawser_deadline";
+
 struct ParamDefault {
   std::string_view key, value;
 };

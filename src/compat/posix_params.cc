@@ -56,6 +56,11 @@ Status choose_engine(const Params& given, PosixChoice& choice) {
 Result<PosixChoice> choose_for_posix(const Params& given) {
   PosixChoice choice;
   HAWSER_TRY(choose_engine(given, choice));
+  // How many operations NIXL keeps ready. Here each takes its place when it is submitted, so only its form matters.
+  if (const auto pool = given.find("ios_pool_size"); pool != given.end()) {
+    const std::optional<std::uint64_t> count = base::parse_count(pool->second);
+    if (!count || *count == 0) return wrong(pool->first, pool->second, "give a number from 1");
+  }
   if (const auto size = given.find("kernel_queue_size"); size != given.end()) {
     const std::optional<std::uint64_t> depth = base::parse_count(size->second);
     if (!depth || *depth == 0) return wrong(size->first, size->second, "give a number from 1");

@@ -30,8 +30,9 @@ TEST(PosixParams, TheQueueSizeIsTheDepth) {
 }
 
 TEST(PosixParams, WhatIsNoValueIsRefusedByName) {
-  for (const Params& given : {Params{{"use_uring", "perhaps"}}, Params{{"kernel_queue_size", "0"}},
-                              Params{{"kernel_queue_size", "many"}}, Params{{"kernel_queue_size", "-1"}}}) {
+  for (const Params& given :
+       {Params{{"use_uring", "perhaps"}}, Params{{"kernel_queue_size", "0"}}, Params{{"ios_pool_size", "abc"}},
+        Params{{"ios_pool_size", "0"}}, Params{{"kernel_queue_size", "many"}}, Params{{"kernel_queue_size", "-1"}}}) {
     const auto refused = choose_for_posix(given);
     ASSERT_FALSE(refused) << given.begin()->second;
     EXPECT_EQ(code_of(refused.error()), NixlCode::kInvalidParam);

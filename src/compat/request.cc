@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/core.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "plan/pair_rows.h"
@@ -11,8 +12,6 @@ namespace compat {
 namespace {
 
 constexpr Duration kReleasePatience = std::chrono::seconds(2);
-/// How long a post waits for room for the next part of a long notification, before it leaves the rest to who looks.
-constexpr Duration kPartPatience = std::chrono::milliseconds(50);
 constexpr std::string_view kPost = "post_xfer_req";
 constexpr std::string_view kStatus = "get_xfer_status";
 
@@ -29,19 +28,12 @@ RequestCore::~RequestCore() {
     return;
   }
   core->leave_long(this);  // Nobody looks at it from here on.
-  end_body();
+  end_notice();
 }
 
 std::uint64_t RequestCore::now_us() const {
   if (!core->telemetry()) return 0;  // Nobody is told of it, and the clock takes a hundredth of a small transfer.
   return static_cast<std::uint64_t>(Clock::steady().now().ns()) / 1000;
-}
-
-void RequestCore::end_body() {
-  if (!body) return;
-  if (is_told || (transfer && transfer->done() && transfer->status().ok())) body->told();
-  body.reset();
-  core->leave_long(this);
 }
 
 void RequestCore::set_finished(bool is_finished) {
@@ -56,56 +48,54 @@ void RequestCore::mirror_finished(std::atomic<std::uint64_t>* word, std::uint64_
   set_finished(finished.load(std::memory_order_relaxed));
 }
 
-std::optional<std::size_t> RequestCore::sending() const {
-  const std::lock_guard lock(mutex);
-  return waiting && body ? std::optional(body->sent()) : std::nullopt;
-}
-
 void RequestCore::try_look() {
   const std::unique_lock lock(mutex, std::try_to_lock);
   if (lock && !released) (void)look_locked();
 }
 
-Result<std::string> RequestCore::carried() {
-  if (goes_in_one(*notif)) return encode_part({.bytes = *notif});
-  if (!body) {
-    body.emplace(core->outgoing(), peer, *notif);
-    core->join_long(this);
+/// Gives the plan to the library, with the notification where that has room.
+Status RequestCore::offer(SubmitOptions& options) {
+  std::string text;
+  if (notif && !is_apart) {
+    Result<std::string> ready = carried();
+    if (!ready && ready.error().code() != Code::kBusy) return ready.error();
+    if (ready) options.notify = text = *std::move(ready);
   }
-  HAWSER_TRY(body->pump());
-  return body->reference();
+  Result<Transfer> sent = Status(Code::kBusy, "no room");
+  if (!notif || is_apart || options.notify) sent = plan.submit(options);
+  if (!sent && sent.error().code() == Code::kBusy && notif && !is_apart) {
+    tell_later();
+    options.notify.reset();
+    sent = plan.submit(options);
+  }
+  if (sent) transfer = std::move(*sent);
+  return sent.status();
 }
 
 /// Hands the request to the library. A bound that was reached is waited for, as NIXL's queues do.
 Result<bool> RequestCore::submit() {
-  SubmitOptions options{.durable = is_durable};
-  std::string text;
-  Status status;
-  if (notif && (is_marked(*notif) || !goes_in_one(*notif))) {
-    Result<std::string> ready = carried();
-    status = ready.status();
-    if (ready) options.notify = text = *std::move(ready);
-  } else if (notif) {
-    options.notify = *notif;
-  }
-  if (status.ok() && moves_nothing) {
-    if (options.notify) status = peer.notify(*options.notify);
-    is_told = status.ok();
+  if (moves_nothing) {
     waiting = false;
-    if (is_told) return outcome();
+    if (notif && !is_apart) tell_later();
+    return outcome();
   }
-  Result<Transfer> sent = status.ok() ? plan.submit(options) : Result<Transfer>(status);
-  waiting = !sent && sent.error().code() == Code::kBusy;
+  SubmitOptions options{.durable = is_durable};
+  const Status status = offer(options);
+  waiting = status.code() == Code::kBusy && Clock::steady().now() < waits_until;
   if (waiting) return true;
-  if (!sent) {
-    end_body();
-    const bool gone = sent.error().code() == Code::kDisconnected;
-    return refused = refusal(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, kPost, "the transfer is refused",
-                             sent.error());
+  if (!status.ok()) {
+    const bool gone = status.code() == Code::kDisconnected;
+    return fail(
+        refusal(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, kPost, "the transfer is refused", status));
   }
-  transfer = std::move(*sent);
   give_first_turn();
   return outcome();
+}
+
+Result<bool> RequestCore::fail(const Status& status) {
+  refused = status;
+  end_notice();
+  return refused;
 }
 
 /// Some clients post and look much later, or wait for the peer's word alone: what a turn can do is done by then.
@@ -122,20 +112,28 @@ Result<bool> RequestCore::look_locked() {
 /// What is known without asking anybody.
 Result<bool> RequestCore::outcome() {
   if (!refused.ok()) return refused;
-  if (!transfer && !is_told) return refusal(NixlCode::kNotPosted, kStatus, "the request was not posted");
-  if (transfer && !transfer->done()) return true;
+  if (!posted) return refusal(NixlCode::kNotPosted, kStatus, "the request was not posted");
+  if (transfer && !transfer->done()) {
+    if (is_apart && body) (void)body->pump();  // What fails here fails again when the data is there.
+    return true;
+  }
+  Status status = transfer ? transfer->status() : Status();
+  if (status.ok() && is_apart && !is_told) {
+    const Result<bool> later = tell_now();
+    if (later && *later) return true;
+    status = later.status();
+  }
   if (!counted) {
     counted = true;
     times.xfer_duration_us = std::max(now_us() - times.start_time_us, times.post_duration_us);
   }
-  const Status status = transfer ? transfer->status() : Status();
-  end_body();
-  if (status.ok()) {
-    set_finished(true);
-    return false;
+  if (!status.ok()) {
+    const bool gone = status.code() == Code::kDisconnected;
+    return fail(marked(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, status));
   }
-  const bool gone = status.code() == Code::kDisconnected;
-  return marked(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, status);
+  end_notice();
+  set_finished(true);
+  return false;
 }
 
 Result<bool> RequestCore::look() {
@@ -166,33 +164,26 @@ Result<bool> RequestCore::post(const OptArgs* opt) {
   return answer;
 }
 
-/// Some clients post and wait for the peer's word alone, so what it is to be told goes out now where it can.
-Result<bool> RequestCore::send_on() {
-  Result<bool> answer = true;
-  std::size_t before = 0;
-  Instant end = Clock::steady().now() + kPartPatience;
-  for (auto sent = sending(); answer && *answer && sent && Clock::steady().now() < end; sent = sending()) {
-    if (*sent != before) end = Clock::steady().now() + kPartPatience;
-    before = *sent;
-    (void)core->agent().wait(std::chrono::milliseconds(1));
-    answer = look();
-  }
-  return answer;
+bool RequestCore::is_over() const {
+  if (!posted || !refused.ok()) return true;
+  return !waiting && (!transfer || transfer->done()) && (!is_apart || is_told);
 }
 
 Result<bool> RequestCore::post_now(const OptArgs* opt) {
   const std::lock_guard lock(mutex);
   if (released) return was_released(kPost);
-  if (waiting || (transfer && !transfer->done())) {
+  if (!is_over()) {
     return refusal(NixlCode::kRepostActive, kPost, "the request was posted and is not over yet");
   }
   HAWSER_TRY(core->current(kPost, peer));
   if (opt != nullptr && opt->notification) HAWSER_TRY(AgentCore::check_length(kPost, *opt->notification));
-  end_body();  // It views what is replaced next.
+  end_notice();  // It views what is replaced next.
   if (opt != nullptr) notif = opt->notification;
   times = {.start_time_us = now_us(), .total_bytes = moves_nothing ? 0 : plan.bytes(), .desc_count = descs};
   counted = false;
-  is_told = false;
+  posted = true;
+  is_apart = is_told = false;
+  waits_until = Clock::steady().now() + core->agent().core()->options.default_deadline;
   set_finished(false);
   refused = Status();
   transfer.reset();
@@ -245,7 +236,7 @@ Status RequestCore::release() {
           .with_advice("leave the memory as it is, and release again");
     }
   }
-  end_body();
+  end_notice();
   released.store(true, std::memory_order_release);
   set_finished(false);
   waiting = false;
@@ -301,7 +292,6 @@ Result<std::unique_ptr<RequestCore>> request_of(std::string_view call, const std
                                                 const OptArgs* opt) {
   if (!plan) return plan.error();
   HAWSER_TRY_ASSIGN(auto request, empty_request(call, core, peer, backends, opt));
-  request->descs = plan->piece_count();
   request->plan = std::move(*plan);
   return request;
 }
@@ -312,6 +302,7 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
                                                   std::span<const std::int32_t> local_index, const PreparedCore& theirs,
                                                   std::span<const std::int32_t> remote_index, const OptArgs* opt) {
   HAWSER_TRY(check_operation(call, op));
+  const std::size_t given = local_index.size();
   HAWSER_TRY_ASSIGN(const BackendMask wanted, ours.core->backends_in(call, opt));
   const BackendMask mask =
       ours.backends & theirs.backends & wanted & ours.core->movers(ours.type, theirs.type, theirs.peer->is_self());
@@ -326,6 +317,7 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
     if (local_index.empty()) {
       HAWSER_TRY_ASSIGN(auto request, empty_request(call, ours.core, *theirs.peer, mask, opt));
       request->moves_nothing = true;
+      request->descs = given;
       return request;
     }
   }
@@ -334,6 +326,7 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
                                                               operation_of(op), {ours.rows, ours.locals, local_index},
                                                               {theirs.rows, theirs.remotes, remote_index}),
                                              opt));
+  request->descs = given;
   request->is_durable = op == XferOp::kWrite && theirs.is_synced;
   return request;
 }
@@ -342,9 +335,13 @@ Result<std::unique_ptr<RequestCore>> make_request(std::string_view call, XferOp 
                                                   const std::shared_ptr<AgentCore>& core, JoinedLists&& lists,
                                                   const OptArgs* opt) {
   HAWSER_TRY(check_operation(call, op));
-  return request_of(call, core, lists.peer, lists.backends,
-                    agent::plan_pieces(call, core->agent().core(), lists.peer, operation_of(op), std::move(lists.made)),
-                    opt);
+  const std::size_t given = lists.made.pieces.pair_count;
+  HAWSER_TRY_ASSIGN(auto request, request_of(call, core, lists.peer, lists.backends,
+                                             agent::plan_pieces(call, core->agent().core(), lists.peer,
+                                                                operation_of(op), std::move(lists.made)),
+                                             opt));
+  request->descs = given;
+  return request;
 }
 
 }  // namespace compat

@@ -19,19 +19,22 @@
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 
+/// How long a notification of a post waits for room in its target's inbox, once the data is there.
+inline constexpr Duration kRoomPatience = std::chrono::seconds(10);
+
 struct RequestCore {
   std::shared_ptr<AgentCore> core;
   Plan plan;
   Peer peer;
   Backend backend;
-  std::uint64_t descs = 0;
+  std::uint64_t descs = 0;  ///< As they were given: neighbours that travel as one count each.
   bool is_durable = false;  ///< Over only once its bytes are on the device.
   /// All it lists is of no bytes: it has no plan, and a post only tells the peer.
   bool moves_nothing = false;
 
   RequestCore() = default;
   ~RequestCore();
-  /// True: in progress. Waits for a while where a long notification finds no room.
+  /// True: in progress. Waits for a moment where the notification finds no room.
   Result<bool> post(const OptArgs* opt);
   Result<bool> look();
   /// `look` where that takes neither work nor a wait; else nothing.
@@ -51,11 +54,15 @@ struct RequestCore {
   std::atomic<bool> released{false};
   mutable std::mutex mutex;  ///< Over what follows, and over setting what stands before.
   std::optional<std::string> notif;
-  std::optional<LongNotification> body;  ///< Of `notif`, where it does not go in one: sent ahead of the data.
+  std::optional<LongNotification> body;  ///< Of `notif`, where it does not go in one.
   std::optional<Transfer> transfer;
-  bool waiting = false;  ///< Posted, but a bound was reached: submitted again when looked at.
-  bool is_told = false;  ///< The last post moved nothing, and is over.
-  Status refused;        ///< Why the last post never became a transfer.
+  bool posted = false;
+  bool waiting = false;   ///< Posted, but a bound was reached: submitted again when looked at, until `waits_until`.
+  bool is_apart = false;  ///< The transfer carries no notification: `notif` is told when the data is there.
+  bool is_told = false;   ///< It was.
+  Instant waits_until;
+  Instant room_until;    ///< Until then `notif` waits for room.
+  Status refused;        ///< Why the last post failed, where its transfer does not tell.
   bool counted = false;  ///< The telemetry's duration is final.
   XferTelemetry times;
 
@@ -67,11 +74,18 @@ struct RequestCore {
   Result<bool> submit();
   /// Under the mutex.
   void set_finished(bool is_finished);
-  void end_body();
-  /// How much of a long notification is sent, while some of it is not.
-  std::optional<std::size_t> sending() const;
-  /// What the transfer carries for `notif`. kBusy: not yet.
+  Status offer(SubmitOptions& options);
+  bool is_over() const;
+  Result<bool> fail(const Status& status);
+
+  // request_notify.cc
+  void end_notice();
   Result<std::string> carried();
+  void tell_later();
+  void found_room();
+  Result<bool> tell_now();
+  /// How much of the notification is sent, while there is some that could be.
+  std::optional<std::size_t> sending() const;
   Result<bool> look_locked();
   Result<bool> outcome();
   void give_first_turn();

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/quantity.h"
+#include "base/try.h"
 #include "compat/refusal.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -98,9 +99,24 @@ void choose_devices(std::string_view key, const std::string& list, bool (*is_int
   choice.wants_rdma = base::format("{}={}", key, list);
 }
 
+/// These change nothing here, but what UCX would not take is a client's mistake.
+Status check_forms(const Params& given) {
+  for (const std::string_view key : {"num_workers", "num_threads", "split_batch_size", "ucx_num_device_channels"}) {
+    const auto found = given.find(key);
+    if (found == given.end() || base::parse_count(found->second)) continue;
+    return refusal(NixlCode::kInvalidParam, "create_backend", base::format("UCX: {}={}", key, found->second))
+        .with_advice("give a whole number");
+  }
+  const auto mode = given.find("ucx_error_handling_mode");
+  if (mode == given.end() || mode->second == "none" || mode->second == "peer") return {};
+  return refusal(NixlCode::kInvalidParam, "create_backend", base::format("UCX: {}={}", mode->first, mode->second))
+      .with_advice("give none or peer");
+}
+
 }  // namespace
 
 Result<UcxChoice> choose_for_ucx(const Params& given, bool (*is_interface)(const std::string& name)) {
+  HAWSER_TRY(check_forms(given));
   UcxChoice choice;
   for (const std::string_view key : {"device_list", "ucx_devices"}) {
     const auto devices = given.find(key);

@@ -73,5 +73,15 @@ TEST(UcxParams, AllDevicesAreNoChoiceAndAnEmptyListIsRefused) {
   EXPECT_EQ(code_of(empty.error()), NixlCode::kBackend);
 }
 
+TEST(UcxParams, WhatIsNoValueIsRefusedByName) {
+  for (const Params& given : {Params{{"num_workers", "abc"}}, Params{{"num_threads", "-1"}},
+                              Params{{"split_batch_size", "1k"}}, Params{{"ucx_error_handling_mode", "perhaps"}}}) {
+    const auto refused = choose_for_ucx(given, [](const std::string&) { return false; });
+    ASSERT_FALSE(refused) << given.begin()->first;
+    EXPECT_EQ(code_of(refused.error()), NixlCode::kInvalidParam);
+    EXPECT_NE(refused.error().to_string().find(given.begin()->first), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace hawser::compat

@@ -108,8 +108,7 @@ plugin_path = "/a:/b"
 transfers = 10
 peers = 11
 regions = 12
-notifications = 16
-notification_bytes = "64KiB"
+notification_bytes = "128KiB"
 events = 14
 [backend.tcp]
 lanes = 4
@@ -133,7 +132,7 @@ share = 0.5
   EXPECT_EQ(options.log.level, LogLevel::kDebug);
   EXPECT_EQ(config.options.plugin_paths, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(options.limits.transfers, 10u);
-  EXPECT_EQ(options.limits.notification_bytes, 65536u);
+  EXPECT_EQ(options.limits.notification_bytes, 131072u);
   EXPECT_EQ(options.limits.events, 14u);
   EXPECT_EQ(options.backend_params.at("tcp"),
             (Params{{"interface", "eth0"}, {"lanes", "4"}, {"share", "0.5"}, {"zero_copy", "true"}}));

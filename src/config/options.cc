@@ -14,11 +14,9 @@ namespace {
 constexpr std::string_view kCount = "a whole number from 1 to 4294967295, such as 1024";
 // What opening an agent refuses is refused here, where the variable or the line is known. A test of cli opens agents.
 constexpr std::uint32_t kTransfersMax = 1u << 24;
-constexpr std::uint32_t kNotificationsMin = 16;
-constexpr std::uint32_t kNotificationBytesMin = 64 * 1024;
+constexpr std::uint32_t kNotificationBytesMin = 64 * 1024 + 64;  // One of the largest, and its cost.
 constexpr std::string_view kTransfers = "a whole number from 1 to 16777216, such as 1024";
-constexpr std::string_view kNotifications = "a whole number from 16 to 4294967295, such as 1024";
-constexpr std::string_view kNotificationBytes = "a size from 64KiB to 4294967295 bytes, such as 1MiB";
+constexpr std::string_view kNotificationBytes = "a size from 65600 to 4294967295 bytes, such as 1MiB";
 constexpr std::string_view kDuration = "a duration of at least 1ms with its unit, such as 500ms, 1.5s or 2min";
 constexpr Duration kDurationMin = std::chrono::milliseconds(1);
 constexpr std::size_t kNameMax = 255;
@@ -111,6 +109,18 @@ constexpr Option limit(std::string_view name, std::string_view variable, std::st
             return set_limit(member<kMember>(draft), base::parse_count(text), kLeast, kMost);
           },
           [](const Draft& draft) { return std::to_string(member<kMember>(draft)); }};
+}
+
+template <auto kMember, std::uint32_t kLeast>
+constexpr Option size_limit(std::string_view name, std::string_view variable, std::string_view meaning) {
+  return {name,
+          variable,
+          kNotificationBytes,
+          meaning,
+          [](Draft& draft, std::string_view text) {
+            return set_limit(member<kMember>(draft), base::parse_size(text), kLeast, UINT32_MAX);
+          },
+          [](const Draft& draft) { return base::format_size(member<kMember>(draft)); }};
 }
 
 bool set_name(Draft& draft, std::string_view text) {
@@ -243,16 +253,12 @@ constexpr Option kOptions[] = {
                                                      "Transfers in flight at once.", kTransfers),
     limit<&AgentLimits::peers>("limits.peers", "HAWSER_LIMITS_PEERS", "Peers known at once."),
     limit<&AgentLimits::regions>("limits.regions", "HAWSER_LIMITS_REGIONS", "Regions registered at once."),
-    limit<&AgentLimits::notifications, kNotificationsMin>("limits.notifications", "HAWSER_LIMITS_NOTIFICATIONS",
-                                                          "Notifications waiting in the inbox, per peer.",
-                                                          kNotifications),
-    {"limits.notification_bytes", "HAWSER_LIMITS_NOTIFICATION_BYTES", kNotificationBytes,
-     "Bytes of notifications waiting in the inbox, per peer.",
-     [](Draft& draft, std::string_view text) {
-       return set_limit(draft.config.options.limits.notification_bytes, base::parse_size(text), kNotificationBytesMin,
-                        UINT32_MAX);
-     },
-     [](const Draft& draft) { return base::format_size(draft.config.options.limits.notification_bytes); }},
+    size_limit<&AgentLimits::notification_bytes, kNotificationBytesMin>(
+        "limits.notification_bytes", "HAWSER_LIMITS_NOTIFICATION_BYTES",
+        "Notifications of one peer that wait in the inbox; each takes its length and 64 bytes."),
+    size_limit<&AgentLimits::notification_bytes_total, kNotificationBytesMin>(
+        "limits.notification_bytes_total", "HAWSER_LIMITS_NOTIFICATION_BYTES_TOTAL",
+        "Notifications of all peers that wait in the inbox."),
     limit<&AgentLimits::events>("limits.events", "HAWSER_LIMITS_EVENTS", "Peer events waiting to be taken."),
 };
 

@@ -137,8 +137,9 @@ class Judge {
   void check_atomics_settled();
   void check_local(Life& life, const Course& course);
   void check_credit(Life& from, Life& to);
+  template <typename Receiver>
   void check_room(Life& from, Life& to, std::string_view what, const proto::CreditSender& sender,
-                  const proto::CreditReceiver& receiver, std::uint64_t untold);
+                  const Receiver& receiver, std::uint64_t untold);
   void check_pair(Life& from, Life& to, Bond& bond);
   Duration allowance(const Life& life) const;
 

@@ -129,10 +129,11 @@ void Judge::check_credit(Life& from, Life& to) {
   }
 }
 
+template <typename Receiver>
 void Judge::check_room(Life& from, Life& to, std::string_view what, const proto::CreditSender& sender,
-                       const proto::CreditReceiver& receiver, std::uint64_t untold) {
+                       const Receiver& receiver, std::uint64_t untold) {
   const wire::CreditLimits& taken = sender.taken();
-  const wire::CreditLimits& came = receiver.received();
+  const wire::CreditLimits came = receiver.received();
   if (taken.messages != came.messages || taken.bytes != came.bytes) {
     return fail(from, fmt::format("{}: took room for {} messages ({} bytes) at {}, where {} ({}) came", what,
                                   taken.messages, taken.bytes, to.name, came.messages, came.bytes));

@@ -39,7 +39,7 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   settings.chunk_bytes = rng.chance(0.5) ? 16 * 1024 : rng.chance(0.5) ? 3000 : 700;
   settings.connections = 1 + static_cast<unsigned>(rng.below(3));
   settings.channel_credit = rng.chance(0.3) ? 2 : 16;
-  settings.notifications = rng.chance(0.3) ? 16 : 256;
+  settings.notification_bytes = rng.chance(0.3) ? 65'600 : 256 * 1024;
   settings.actions = 60 + rng.below(300);
   // Not by the dice: the other seeds stay what they were.
   settings.devices = options.seed % 8 == 3;
@@ -52,7 +52,7 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format("{} nodes, {}{}{}, {} connections, chunks of {}, credit {}, {} notifications, about {} actions",
+  return fmt::format("{} nodes, {}{}{}, {} connections, chunks of {}, credit {}, inboxes of {}, about {} actions",
                      settings.nodes, settings.driven ? "driven" : "polled", settings.lies ? ", lies" : "",
                      settings.devices   ? ", devices"
                      : settings.doubled ? ", doubled"
@@ -60,7 +60,7 @@ std::string describe(const Settings& settings) {
                      : settings.narrow  ? ", narrow"
                      : settings.drops   ? ", drops"
                                         : "",
-                     settings.connections, settings.chunk_bytes, settings.channel_credit, settings.notifications,
+                     settings.connections, settings.chunk_bytes, settings.channel_credit, settings.notification_bytes,
                      settings.actions);
 }
 

@@ -62,8 +62,7 @@ void Theater::begin(std::size_t node) {
   options.heartbeat = settings_.heartbeat;
   options.peer_timeout = settings_.peer_timeout;
   options.driven = settings_.driven;
-  options.limits.notifications = settings_.notifications;
-  options.limits.notification_bytes = 64 * 1024;
+  options.limits.notification_bytes = settings_.notification_bytes;
   options.limits.transfers = 256;
   options.limits.peers = 64;
   options.limits.regions = 256;

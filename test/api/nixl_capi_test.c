@@ -442,7 +442,7 @@ static void test_not_supported(Side* a) {
   MUST(nixl_capi_create_remote_dlist(NIXL_CAPI_MEM_DRAM, &remote));
   MUST(nixl_capi_remote_dlist_add_desc(remote, 4096, 16, 0, NULL));
   MUST(nixl_capi_remote_dlist_add_desc(remote, 4096, 16, 0, "b"));
-  GIVES(NIXL_CAPI_ERROR_BACKEND, nixl_capi_prep_mem_view_remote(a->agent, remote, &view, NULL));
+  GIVES(NIXL_CAPI_ERROR_NOT_FOUND, nixl_capi_prep_mem_view_remote(a->agent, remote, &view, NULL));
   GIVES(NIXL_CAPI_ERROR_BACKEND, nixl_capi_prep_mem_view_local(a->agent, local, &view, NULL));
   INVALID(nixl_capi_release_mem_view(a->agent, view));
   MUST(nixl_capi_destroy_remote_dlist(remote));

@@ -209,6 +209,10 @@ static void test_exchange(void) {
   CHECK(a.bytes[0] == 'b' && a.bytes[kBytes - 1] == 'b');
   MUST(nixl_capi_invalidate_local_md(b.agent, to_a));
   CHECK(knows(&a, "b", 0));
+  MUST(nixl_capi_invalidate_remote_md(a.agent, "b")); /* Once more, by itself: no error. */
+  INVALID(nixl_capi_invalidate_remote_md(a.agent, "b"));
+  MUST(nixl_capi_send_local_partial_md(b.agent, b.registered, to_a)); /* Without the connection: refused there. */
+  MUST(nixl_capi_send_local_md(b.agent, to_a));
   MUST(nixl_capi_send_local_partial_md(b.agent, b.registered, to_a));
   CHECK(knows(&a, "b", 1));
   MUST(nixl_capi_check_remote_md(a.agent, "b", ours));

@@ -80,7 +80,7 @@ TEST(CompatAgent, ARegistrationHandleDeregisters) {
   EXPECT_TRUE(side.agent.deregister_memory(list).ok());
 }
 
-TEST(CompatAgent, WhatIsListedTwiceIsDeregisteredOnce) {
+TEST(CompatAgent, WhatIsListedTwiceNeedsTwoRegistrations) {
   Side side("one", 4096);
   RegDescList twice(MemType::kDram);
   twice.add(side.address(), 4096);

@@ -199,6 +199,121 @@ TEST(ExchangeByAddress, LinksThatMisbehaveEndAndOthersGoOn) {
   EXPECT_TRUE(eventually([&] { return is_closed(silent.back()); }));
 }
 
+/// A listener by hand: what is asked there is answered by the test, or never.
+class RawListener {
+ public:
+  RawListener() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int on = 1;  // Somebody else listens there next.
+    EXPECT_EQ(::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(fd_.get(), 64), 0);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  std::uint16_t port() const { return port_; }
+  /// The question of the next connection.
+  Frame next(base::Fd* connection) {
+    connection->reset(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    std::string got;
+    for (char byte = 0; ::recv(connection->get(), &byte, 1, 0) == 1;) {
+      got.push_back(byte);
+      const Result<std::optional<Frame>> frame = decode_frame(got);
+      if (!frame || *frame) return frame ? **frame : Frame{};
+    }
+    return {};
+  }
+  static void answer(const base::Fd& connection, const Frame& frame) {
+    const std::string bytes = encode_frame(frame);
+    EXPECT_EQ(::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+  void close() { fd_.reset(); }
+
+ private:
+  base::Fd fd_;
+  std::uint16_t port_ = 0;
+};
+
+// Before, each of them delayed what followed by five seconds.
+TEST(TrialsExchange, SilentPeersDelayNobodyElse) {
+  Side a("a", listening()), b("b");
+  std::vector<RawListener> silent(4);
+  const Instant begin = Clock::steady().now();
+  for (const RawListener& one : silent) {
+    const OptArgs to = at(one.port());
+    ASSERT_TRUE(b.agent().send_local_md(&to).ok());
+    ASSERT_TRUE(b.agent().fetch_remote_md("x", &to).ok());
+  }
+  const OptArgs to_a = at(a.port());
+  ASSERT_TRUE(b.agent().send_local_md(&to_a).ok());
+  ASSERT_TRUE(b.agent().fetch_remote_md("a", &to_a).ok());
+  EXPECT_TRUE(a.knows("b"));
+  EXPECT_TRUE(b.knows("a"));
+  EXPECT_LT(Clock::steady().now() - begin, kAskTime) << "it waited for one of the silent ones";
+}
+
+// Before, it was tried once.
+TEST(TrialsExchange, AFetchBeforeThePeerListensIsServedOnceItDoes) {
+  Side b("b");
+  RawListener before;
+  const OptArgs to = at(before.port());
+  ASSERT_TRUE(b.agent().fetch_remote_md("a", &to).ok());
+  base::Fd connection;
+  EXPECT_EQ(before.next(&connection).name, "a");  // It was tried,
+  before.close();
+  connection.reset();  // was turned away, and finds nobody for a while.
+  AgentConfig late = listening();
+  late.listen_port = before.port();
+  Side a("a", late);
+  EXPECT_TRUE(b.knows("a"));
+}
+
+// Before, they kept others out for five seconds.
+TEST(TrialsExchange, IdleConnectionsKeepNobodyOut) {
+  Side a("a", listening()), b("b");
+  std::vector<base::Fd> idle;
+  for (std::size_t i = 0; i < kLinksMax + 6; ++i) idle.push_back(connect_to(a.port()));
+  const Instant begin = Clock::steady().now();
+  const OptArgs to_a = at(a.port());
+  ASSERT_TRUE(b.agent().send_local_md(&to_a).ok());
+  EXPECT_TRUE(a.knows("b"));
+  EXPECT_LT(Clock::steady().now() - begin, kSilentTime) << "it waited for the time of the idle ones to be over";
+}
+
+TEST(TrialsExchange, WhatChangesMetadataGoesToOneAddressInOrder) {
+  Side b("b");
+  RawListener there;
+  const OptArgs to = at(there.port());
+  ASSERT_TRUE(b.agent().send_local_md(&to).ok());
+  base::Fd first, second, third;
+  ASSERT_EQ(there.next(&first).kind, Frame::Kind::kLoad);
+  ASSERT_TRUE(b.agent().invalidate_local_md(&to).ok());
+  ASSERT_TRUE(b.agent().fetch_remote_md("there", &to).ok());
+  EXPECT_EQ(there.next(&second).kind, Frame::Kind::kAsk);  // It waits for nothing.
+  RawListener::answer(first, {.kind = Frame::Kind::kDone});
+  EXPECT_EQ(there.next(&third).kind, Frame::Kind::kInvalidate);
+}
+
+TEST(TrialsExchange, WhoIsForgottenWhileItIsAskedStaysForgotten) {
+  Side a("a", listening()), b("b");
+  RawListener there;
+  const OptArgs to = at(there.port()), to_a = at(a.port());
+  ASSERT_TRUE(b.agent().fetch_remote_md("a", &to).ok());
+  base::Fd connection;
+  ASSERT_EQ(there.next(&connection).kind, Frame::Kind::kAsk);
+  (void)b.agent().invalidate_remote_md("a");
+  const std::string blob = a.agent().get_local_md().value();
+  RawListener::answer(connection, {.kind = Frame::Kind::kLoad, .name = "a", .body = blob});
+  char byte = 0;
+  EXPECT_LE(::recv(connection.get(), &byte, 1, 0), 0);  // Over and done with.
+  EXPECT_FALSE(b.agent().check_remote_metadata("a"));
+  ASSERT_TRUE(b.agent().fetch_remote_md("a", &to_a).ok());
+  EXPECT_TRUE(b.knows("a"));
+}
+
 // Requests and prepared lists keep what is behind an agent; its port is free all the same once it is closed.
 TEST(ExchangeByAddress, ACloseEndsItWhateverHandlesAreLeft) {
   Side a("a", listening()), b("b");
@@ -390,6 +505,32 @@ TEST_F(Forgetful, WhoIsForgottenAndLoadedAnewIsNotInvalidated) {
   EXPECT_TRUE(knows("b2"));
 }
 
+// Before, who invalidated an agent just after it had taken back its metadata was told that it was unknown.
+TEST(TrialsExchange, WhatItsAgentTookBackMayBeInvalidatedOnceMore) {
+  Side a("a", listening()), b("b");
+  const OptArgs to_a = at(a.port());
+  ASSERT_TRUE(b.agent().send_local_md(&to_a).ok());
+  ASSERT_TRUE(a.knows("b"));
+  ASSERT_TRUE(b.agent().invalidate_local_md(&to_a).ok());
+  ASSERT_TRUE(a.knows("b", false));
+  EXPECT_TRUE(a.agent().invalidate_remote_md("b").ok());
+  EXPECT_EQ(code_of(a.agent().invalidate_remote_md("b")), NixlCode::kNotFound);
+}
+
+TEST(TrialsExchange, APartWithoutConnectionDoesNotIntroduceAnAgent) {
+  Side a("a"), b("b");
+  const std::string part = b.agent().get_local_partial_md(b.list()).value();
+  EXPECT_EQ(code_of(a.agent().load_remote_md(part).status()), NixlCode::kNotFound);
+  EXPECT_FALSE(a.agent().check_remote_metadata("b"));
+  const RegDescList none(MemType::kDram);
+  ASSERT_TRUE(a.agent().load_remote_md(b.agent().get_local_partial_md(none).value()));
+  EXPECT_TRUE(a.agent().load_remote_md(part));
+  OptArgs with;
+  with.include_connection = true;
+  Side c("c");
+  EXPECT_TRUE(c.agent().load_remote_md(b.agent().get_local_partial_md(b.list(), &with).value()));
+}
+
 class ExchangeByEtcd : public testing::Test {
  protected:
   void SetUp() override {
@@ -417,6 +558,8 @@ TEST_F(ExchangeByEtcd, SentFetchedAndInvalidated) {
   EXPECT_NE(etcd_test::get(*look, "/test/agents/b/metadata"), "(not found)");
   ASSERT_TRUE(b.agent().invalidate_local_md().ok());
   EXPECT_TRUE(a.knows("b", false));
+  EXPECT_TRUE(a.agent().invalidate_remote_md("b").ok()) << "the watch was faster";
+  ASSERT_TRUE(a.agent().fetch_remote_md("b").ok());
   EXPECT_EQ(etcd_test::get(*look, "/test/agents/b/metadata"), "(not found)");
   // In order: what is sent after it stays.
   ASSERT_TRUE(b.agent().send_local_md().ok());

@@ -34,7 +34,12 @@ struct Owner {
     return agent.register_memory(list_of(slot)).value();
   }
   std::string copy() const { return agent.get_local_md().value(); }
-  std::string partial(std::size_t slot) const { return agent.get_local_partial_md(list_of(slot)).value(); }
+  /// With the connection's data: who has nothing else knows the agent by it.
+  std::string partial(std::size_t slot) const {
+    OptArgs with;
+    with.include_connection = true;
+    return agent.get_local_partial_md(list_of(slot), &with).value();
+  }
 
   std::vector<char> memory;
   Agent agent;
@@ -292,7 +297,9 @@ TEST(Trials, TheSamePartialCopyAgainChangesNothing) {
   const RegistrationHandle pool = owner.agent.register_memory(all).value();
   RegDescList some(MemType::kDram);
   for (std::size_t i = 0; i < 4; ++i) some.add(owner.at(i), kSlot);
-  const std::string copy = owner.agent.get_local_partial_md(some).value();
+  OptArgs with;
+  with.include_connection = true;  // As that transport asks for it.
+  const std::string copy = owner.agent.get_local_partial_md(some, &with).value();
   Side client("i", kSlot);
   ASSERT_TRUE(client.agent.load_remote_md(copy));
   XferDescList theirs(MemType::kDram);

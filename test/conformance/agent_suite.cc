@@ -93,6 +93,12 @@ AgentOptions Conformance::options(std::string name) const {
   return result;
 }
 
+AgentOptions Conformance::with_places(std::string name, std::uint32_t count) const {
+  AgentOptions small = options(std::move(name));
+  small.limits.notification_bytes = count * kPlaceCost;
+  return small;
+}
+
 void Conformance::open_pair() { open_pair(options("a"), options("b")); }
 
 void Conformance::open_pair(AgentOptions for_a, AgentOptions for_b) {

@@ -55,6 +55,10 @@ class MappedFile {
   std::span<std::byte> bytes_;
 };
 
+/// A text of which an agent opened with_places(name, count) takes that many, and what each takes up there.
+inline const std::string kPlace(4936, 'p');
+inline constexpr std::uint32_t kPlaceCost = 5000;
+
 /// A region, and its memory where that is foreign.
 struct Area {
   std::vector<std::byte> storage;
@@ -81,6 +85,8 @@ class Conformance : public testing::TestWithParam<Setting> {
 
   /// Options as all tests use them, but for what a test is about.
   AgentOptions options(std::string name) const;
+  /// So that its inbox takes that many notifications of kPlace from a peer.
+  AgentOptions with_places(std::string name, std::uint32_t count) const;
   Agent* open(AgentOptions with) { return must(env().open(std::move(with))); }
   /// Opens `a` and `b`, once. Tests with other options do it themselves, before all else.
   void open_pair();

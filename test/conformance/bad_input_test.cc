@@ -25,8 +25,12 @@ TEST_P(Conformance, WrongOptionsAreNamed) {
   wrong.default_deadline = -1s;
   EXPECT_TRUE(says(env().open(wrong).error(), Code::kInvalid, {"Agent::open", "default_deadline = -1"}));
   wrong = options("a");
-  wrong.limits.notifications = 3;
-  EXPECT_TRUE(says(env().open(wrong).error(), Code::kInvalid, {"Agent::open", "limits.notifications = 3", "16"}));
+  wrong.limits.notification_bytes = 65'536;
+  EXPECT_TRUE(says(env().open(wrong).error(), Code::kInvalid,
+                   {"Agent::open", "limits.notification_bytes = 65536", "65600"}));
+  wrong = options("a");
+  wrong.limits.notification_bytes_total = 1;
+  EXPECT_TRUE(says(env().open(wrong).error(), Code::kInvalid, {"Agent::open", "limits.notification_bytes_total = 1"}));
   wrong = options("a");
   wrong.limits.transfers = 0;
   EXPECT_TRUE(says(env().open(wrong).error(), Code::kInvalid, {"Agent::open", "limits.transfers = 0"}));

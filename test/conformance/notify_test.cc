@@ -182,24 +182,24 @@ int fill_inbox(Environment& env, int least, const std::function<Status()>& notif
 }
 
 TEST_P(Conformance, AFullInboxIsBusyUntilItIsRead) {
-  AgentOptions small = options("b");
-  small.limits.notifications = 20;
-  open_pair(options("a"), small);
-  const Peer peer = a_to_b();
   constexpr int kSent = 20;
-  EXPECT_EQ(fill_inbox(env(), kSent, [&] { return peer.notify("x"); }), kSent);
+  open_pair(options("a"), with_places("b", kSent));
+  const Peer peer = a_to_b();
+  EXPECT_EQ(fill_inbox(env(), kSent, [&] { return peer.notify(kPlace); }), kSent);
+  EXPECT_EQ(b().counters().notification_bytes_gauge, kSent * kPlaceCost);
   int taken = 0;
   EXPECT_TRUE(env().eventually([&] {
     while (b().take_notification()) ++taken;
     return taken == kSent;
   }));
   // The places are free again; the sender is told of each quarter of them.
-  const int again = fill_inbox(env(), kSent - kSent / 4, [&] { return peer.notify("y"); });
+  const int again = fill_inbox(env(), kSent - kSent / 4, [&] { return peer.notify(kPlace); });
   EXPECT_LE(again, kSent);
   EXPECT_TRUE(env().eventually([&] {
     while (b().take_notification()) ++taken;
     return taken == kSent + again;
   }));
+  EXPECT_EQ(b().counters().notification_bytes_gauge, 0U);
 }
 
 TEST_P(Conformance, BytesOfTheInboxAreBoundedToo) {
@@ -213,17 +213,53 @@ TEST_P(Conformance, BytesOfTheInboxAreBoundedToo) {
   EXPECT_TRUE(env().eventually([&] { return peer.notify(text).ok(); }));
 }
 
-TEST_P(Conformance, AFullInboxStopsNothingElse) {
+// A target that is driven and reads nothing takes what fits in its peer's share, whatever the number.
+TEST_P(Conformance, WhatNobodyReadsIsBoundedByTheShareAlone) {
+  constexpr std::uint32_t kShare = 400'000, kCost = 64 + 6;
   AgentOptions small = options("b");
-  small.limits.notifications = 16;
+  small.limits.notification_bytes = kShare;
   open_pair(options("a"), small);
+  const Peer peer = a_to_b();
+  const int sent = fill_inbox(env(), kShare / kCost, [&] { return peer.notify("unread"); });
+  EXPECT_EQ(sent, static_cast<int>(kShare / kCost));
+  EXPECT_EQ(b().counters().notification_bytes_gauge, sent * kCost);
+  for (int i = 0; i < sent; ++i) ASSERT_EQ(next_notification(b()).text, "unread");
+  EXPECT_EQ(b().counters().notification_bytes_gauge, 0U);
+  EXPECT_TRUE(env().eventually([&] { return peer.notify(std::string(kMessageMax, 'l')).ok(); }));
+}
+
+// When all peers together filled the inbox, each may still have one of the largest size there.
+TEST_P(Conformance, WhatAllPeersSendIsBoundedTogether) {
+  if (self()) GTEST_SKIP() << "an agent is one peer of itself";
+  constexpr std::uint32_t kTotal = 200'000, kLargest = kMessageMax + 64;
+  AgentOptions small = options("b");
+  small.limits.notification_bytes_total = kTotal;
+  open_pair(options("a"), small);
+  const std::array<Peer, 2> to_b = {a_to_b(), know(*open(options("c")), b())};
+  std::array<int, 2> sent = {};
+  for (std::size_t i = 0; i < to_b.size(); ++i) {
+    sent[i] = fill_inbox(env(), 1, [&] { return to_b[i].notify(kPlace); });
+  }
+  const std::uint64_t held = b().counters().notification_bytes_gauge;
+  EXPECT_EQ(held, (sent[0] + sent[1]) * std::uint64_t{kPlaceCost});
+  EXPECT_LE(held, kTotal + to_b.size() * std::uint64_t{kLargest});
+  EXPECT_GE(sent[0], 20);
+  EXPECT_GE(sent[1], 13);  // Though the first had taken what there was.
+  for (int i = 0; i < sent[0] + sent[1]; ++i) (void)next_notification(b());
+  for (const Peer& peer : to_b) {
+    EXPECT_TRUE(env().eventually([&] { return peer.notify(std::string(kMessageMax, 'l')).ok(); }));
+  }
+}
+
+TEST_P(Conformance, AFullInboxStopsNothingElse) {
+  open_pair(options("a"), with_places("b", 16));
   Area source = add(a(), "source", 300'000), target = add(b(), "target", 300'000);
   const Peer peer = a_to_b();
   const Plan plan = must(a().plan_write(peer, {{source.range(0, 300'000)}}, {{peer.range("target", 0, 300'000)}}));
   fill(source.bytes, 1);
   std::vector<Transfer> covered;
   const int sent = fill_inbox(env(), 16, [&] {
-    Result<Transfer> one = plan.submit({.notify = "covered"});
+    Result<Transfer> one = plan.submit({.notify = kPlace});
     if (one) covered.push_back(std::move(*one));
     return one.error();
   });
@@ -232,18 +268,16 @@ TEST_P(Conformance, AFullInboxStopsNothingElse) {
   for (Transfer& each : covered) must(finish(each));
   must(run(plan));
   EXPECT_TRUE(holds(target.bytes, 1));
-  for (int i = 0; i < sent; ++i) EXPECT_EQ(next_notification(b()).text, "covered");
+  for (int i = 0; i < sent; ++i) EXPECT_EQ(next_notification(b()).text, kPlace);
   must(finish(covered.emplace_back(submit_soon(plan, {.notify = "last"}))));
   EXPECT_EQ(next_notification(b()).text, "last");
 }
 
 TEST_P(Conformance, RoomIsToldToQueues) {
-  AgentOptions small = options("b");
-  small.limits.notifications = 16;
-  open_pair(options("a"), small);
+  open_pair(options("a"), with_places("b", 16));
   const Peer peer = a_to_b();
   CompletionQueue queue = must(a().make_queue(16));
-  (void)fill_inbox(env(), 16, [&] { return peer.notify("x"); });
+  (void)fill_inbox(env(), 16, [&] { return peer.notify(kPlace); });
   std::array<Completion, 32> out;
   while (queue.poll(out) > 0) {
   }
@@ -258,9 +292,7 @@ TEST_P(Conformance, RoomIsToldToQueues) {
 }
 
 TEST_P(Conformance, CancelledTransfersGiveTheirPlacesBack) {
-  AgentOptions small = options("b");
-  small.limits.notifications = 16;
-  open_pair(options("a"), small);
+  open_pair(options("a"), with_places("b", 16));
   constexpr std::size_t kSize = 4 << 20;
   Area source = add(a(), "source", kSize), target = add(b(), "target", kSize);
   const Peer peer = meet();
@@ -271,7 +303,7 @@ TEST_P(Conformance, CancelledTransfersGiveTheirPlacesBack) {
     // A reader that is late fills the inbox: it is emptied before each try.
     ASSERT_TRUE(env().eventually([&] {
       while (b().take_notification()) ++delivered;
-      Result<Transfer> submitted = plan.submit({.notify = "perhaps"});
+      Result<Transfer> submitted = plan.submit({.notify = kPlace});
       if (submitted) sent = *std::move(submitted);
       return submitted.has_value();
     }));

@@ -25,6 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   HAWSER_ASSERT(again.size() <= size, "metadata grew");
   const auto second = decode_blob(again);
   HAWSER_ASSERT(second && second->agent == first->agent && second->card == first->card, "metadata changed");
+  HAWSER_ASSERT(second->introduces == first->introduces, "what it is for changed");
   HAWSER_ASSERT(second->entries.size() == first->entries.size(), "entries were lost");
   for (std::size_t i = 0; i < first->entries.size(); ++i) {
     HAWSER_ASSERT(same(first->entries[i], second->entries[i]), "an entry changed");

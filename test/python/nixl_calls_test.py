@@ -81,8 +81,15 @@ def test_remote_lists_and_memory_views(sides_of_one):
     made = agent.get_remote_descs(rows, "DRAM")
     assert isinstance(made, _bindings.nixlRemoteDList) and list(made) == rows and agent.get_remote_descs(made) is made
     assert agent.get_remote_descs(rows) is None and agent.get_remote_descs([(1, 2, 3)], "DRAM") is None
+    with raises("nixlNotFoundError"):
+        agent.prep_mem_view(made)  # These agents are not known,
+    with raises("nixlNotFoundError"):
+        agent.prep_mem_view(agent.get_xfer_descs([(1, 2, 3)], "DRAM"))  # this is not registered,
+    for nobody in ("", "NULL_AGENT"):
+        with raises("nixlNotFoundError"):
+            agent.prep_mem_view(agent.get_remote_descs([(1, 2, 3, nobody)], "DRAM"))  # and this is nobody's.
     with raises("nixlNotSupportedError"):
-        agent.prep_mem_view(made)
+        agent.prep_mem_view(sides_of_one.registered.trim())
     with raises("nixlNotSupportedError"):
         agent.release_mem_view(1)
 

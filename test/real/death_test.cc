@@ -119,13 +119,13 @@ TEST_P(RealTest, KilledAsInitiator) {
 TEST_P(RealTest, KilledAtNotifications) {
   Here here(GetParam(), quick("here"));
   here.add("source", 4096);
-  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=1 notifications=64"));
+  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=1 places=64"));
   process.ask("region target 4096 foreign");
   const Peer peer = here.meet(process);
   const Plan plan = here.plan_write(peer, "source", "target", 4096);
   must(peer.connect(kPatience));
   std::vector<Transfer> all;
-  const std::string text(1000, 'n');
+  const std::string text(kPlace);
   for (int i = 0; i < 40; ++i) {
     if (Result<Transfer> sent = plan.submit({.notify = text})) all.push_back(std::move(*sent));
   }

@@ -2,7 +2,7 @@
 // answers each with one line, "ok ..." or "error ...", on stdout. Peers are named by their incarnation in hex.
 //
 //   open NAME [backend=shm,tcp] [devices=NAME] [driven=0|1] [heartbeat_ms=N] [timeout_ms=N]
-//        [directory=FOLDER|etcd://HOST:PORT] [notifications=N] [adopt=0|1]
+//        [directory=FOLDER|etcd://HOST:PORT] [places=N] [adopt=0|1]
 //   card                                    its card in hex
 //   know HEX                                loads a card; answers the incarnation
 //   find NAME MS                            find_peer; answers the incarnation
@@ -117,7 +117,9 @@ std::string Program::open(const Words& words) {
   options.adopt = value_of(words, "adopt", "0") == "1";
   options.heartbeat = std::chrono::milliseconds(std::stoi(value_of(words, "heartbeat_ms", "250")));
   options.peer_timeout = std::chrono::milliseconds(std::stoi(value_of(words, "timeout_ms", "5000")));
-  options.limits.notifications = static_cast<std::uint32_t>(std::stoi(value_of(words, "notifications", "1024")));
+  if (const int places = std::stoi(value_of(words, "places", "0")); places > 0) {
+    options.limits.notification_bytes = static_cast<std::uint32_t>(places) * kPlaceCost;
+  }
   const std::string folder = value_of(words, "directory", "");
   if (folder.starts_with("etcd://")) {
     options.directory = must(etcd({.endpoints = {folder.substr(7)}, .lease = std::chrono::seconds(5)}));

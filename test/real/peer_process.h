@@ -19,6 +19,10 @@
 
 namespace hawser::real {
 
+/// A text of which a peer started with places=N takes N, and what each takes up in its inbox.
+inline const std::string kPlace(4936, 'p');
+inline constexpr std::uint32_t kPlaceCost = 5000;
+
 inline constexpr Duration kPatience = std::chrono::seconds(30);
 
 class PeerProcess {

@@ -118,7 +118,7 @@ TEST_P(RealTest, APolledPeerThatStopsIsJudgedByDeadlines) {
 TEST_P(RealTest, StoppedAtNotifications) {
   Here here(GetParam(), quick("here"));
   here.add("source", 4096);
-  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=0 notifications=32"));
+  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=0 places=32"));
   process.ask("region target 4096 foreign");
   const Peer peer = here.meet(process);
   const Plan plan = here.plan_write(peer, "source", "target", 4096);
@@ -127,8 +127,7 @@ TEST_P(RealTest, StoppedAtNotifications) {
   std::vector<Transfer> all;
   int sent = 0;
   for (int i = 0; i < 100; ++i) {
-    const std::string text = std::to_string(i);
-    Result<Transfer> one = plan.submit({.notify = text, .deadline = 20s});
+    Result<Transfer> one = plan.submit({.notify = kPlace, .deadline = 20s});
     if (!one) {
       EXPECT_EQ(one.error().code(), Code::kBusy) << one.error().to_string();
       break;
@@ -136,7 +135,7 @@ TEST_P(RealTest, StoppedAtNotifications) {
     ++sent;
     all.push_back(std::move(*one));
   }
-  EXPECT_GE(sent, 16);
+  EXPECT_GE(sent, 13);  // What every agent grants unasked.
   EXPECT_LE(sent, 32);
   process.resume();
   for (Transfer& each : all) must(finish(each));
@@ -204,7 +203,7 @@ TEST_P(RealTest, TheInitiatorStopsInsideWhileTheRegionCloses) {
 TEST_P(RealTest, ATargetThatNeverReads) {
   Here here(GetParam(), quick("here"));
   here.add("source", 64 * 1024);
-  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=1 notifications=32"));
+  PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there", "driven=1 places=32"));
   process.ask("region target 65536 foreign");
   const Peer peer = here.meet(process);
   const Plan plan = here.plan_write(peer, "source", "target", 64 * 1024);
@@ -212,7 +211,7 @@ TEST_P(RealTest, ATargetThatNeverReads) {
   int sent = 0, refused = 0;
   std::vector<Transfer> all;
   for (const Instant until = now() + 500ms; now() < until && refused < 1000;) {
-    Result<Transfer> one = plan.submit({.notify = "unread"});
+    Result<Transfer> one = plan.submit({.notify = kPlace});
     if (one) {
       all.push_back(std::move(*one));
       ++sent;
@@ -225,7 +224,7 @@ TEST_P(RealTest, ATargetThatNeverReads) {
   for (Transfer& each : all) must(finish(each));
   Transfer plain = must(plan.submit());
   EXPECT_TRUE(finish(plain).ok());
-  for (int i = 0; i < sent; ++i) EXPECT_TRUE(eventually([&] { return process.ask("take") == "got unread"; }));
+  for (int i = 0; i < sent; ++i) EXPECT_TRUE(eventually([&] { return process.ask("take") == "got " + kPlace; }));
   EXPECT_TRUE(eventually([&] { return plan.submit({.notify = "more"}).error().ok(); }));
 }
 

@@ -132,6 +132,11 @@ class HAWSER_API RegistrationHandle {
   OptArgs opt_;
 };
 
+/// A part of a memory view.
+struct ViewDesc : Desc {
+  std::string_view agent;  ///< Empty, or "NULL_AGENT": a hole.
+};
+
 /// A list that was checked and resolved once, for make_xfer_req. Cheap to copy; a copy is the same list.
 class HAWSER_API PreparedList {
  public:
@@ -207,6 +212,9 @@ class HAWSER_API Agent {
   Result<std::string> load_remote_md(std::string_view bytes);
   /// Whether that agent lives and, with a list, whether it registered all of it.
   bool check_remote_metadata(std::string_view name, const XferDescList* list = nullptr) const;
+  /// Memory views need a backend of a GPU, and there is none: kNotSupported. kNotFound for what no view can be of: an
+  /// agent that is not known, memory that is not registered there, or only holes. Own memory goes by the own name.
+  Status prep_mem_view(MemType type, std::span<const ViewDesc> list) const;
   Status invalidate_remote_md(std::string_view name);
   Status invalidate_all_remotes();
   Status make_connection(std::string_view name, const OptArgs* opt = nullptr);

@@ -6,6 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
+#include <string>
+
+#include "base/line_gate.h"
 
 namespace hawser::nixl {
 namespace {
@@ -21,9 +25,14 @@ int quietness() {
   return its;
 }
 
-void say(std::string_view word, std::string_view call, std::string_view text) noexcept {
-  std::fprintf(stderr, "hawser: %.*s: %.*s: %.*s\n", static_cast<int>(word.size()), word.data(),
-               static_cast<int>(call.size()), call.data(), static_cast<int>(text.size()), text.data());
+/// One line of a kind in a second: clients poll and retry in loops.
+void say(std::string_view word, std::string_view call, std::string_view text) noexcept try {
+  static base::LineGate* const gate = new base::LineGate;  // Calls may come while the process ends.
+  const std::string line = "hawser: " + std::string(word) + ": " + std::string(call) + ": " + std::string(text);
+  const std::optional<std::uint64_t> held_back = gate->pass(line, Clock::steady().now());
+  if (held_back) std::fprintf(stderr, "%s%s\n", line.c_str(), base::LineGate::more(*held_back).c_str());
+} catch (...) {
+  std::fputs("hawser: out of memory\n", stderr);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "api/nixl/call.h"
 #include "api/nixl/objects.h"
@@ -53,11 +54,6 @@ nixl_capi_status_t give_params(const char* call, Result<compat::PluginParams> fo
     (void)destroy<MemList>(call, first);  // The client is given both or none.
   }
   return status;
-}
-
-nixl_capi_status_t refuse_views(const char* call, nixl_capi_agent_t agent) {
-  NIXL_FIND(its, AgentHandle, agent);
-  return refuse(call, NIXL_CAPI_ERROR_BACKEND, "not supported: memory views need a GPU backend");
 }
 
 }  // namespace
@@ -308,18 +304,24 @@ nixl_capi_status_t nixl_capi_gen_notif(nixl_capi_agent_t agent, const char* remo
 nixl_capi_status_t nixl_capi_prep_mem_view_local(nixl_capi_agent_t agent, nixl_capi_xfer_dlist_t descs,
                                                  nixl_capi_mem_view_t* mvh, nixl_capi_opt_args_t) {
   return run(__func__, [&](const char* call) {
+    NIXL_FIND(its, AgentHandle, agent);
     NIXL_FIND(list, XferDlist, descs);
     NIXL_NOT_NULL(mvh);
-    return refuse_views(call, agent);
+    std::vector<compat::ViewDesc> all;
+    for (const compat::Desc& desc : list.list) all.push_back({desc, its.agent.name()});
+    return refuse(call, its.agent.prep_mem_view(list.list.type(), all));
   });
 }
 
 nixl_capi_status_t nixl_capi_prep_mem_view_remote(nixl_capi_agent_t agent, nixl_capi_remote_dlist_t descs,
                                                   nixl_capi_mem_view_t* mvh, nixl_capi_opt_args_t) {
   return run(__func__, [&](const char* call) {
+    NIXL_FIND(its, AgentHandle, agent);
     NIXL_FIND(list, RemoteDlist, descs);
     NIXL_NOT_NULL(mvh);
-    return refuse_views(call, agent);
+    std::vector<compat::ViewDesc> all;
+    for (const RemoteDesc& desc : list.all) all.push_back({desc, desc.agent ? std::string_view(*desc.agent) : ""});
+    return refuse(call, its.agent.prep_mem_view(list.type, all));
   });
 }
 

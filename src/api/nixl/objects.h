@@ -84,7 +84,8 @@ struct RemoteDesc : compat::Desc {
 struct RemoteDlist final : api::Object {
   static constexpr std::uint8_t kKind = 9;
   static constexpr std::string_view kName = "remote descriptor list";
-  explicit RemoteDlist(compat::MemType) {}
+  explicit RemoteDlist(compat::MemType its_type) : type(its_type) {}
+  const compat::MemType type;
   std::vector<RemoteDesc> all;
 };
 

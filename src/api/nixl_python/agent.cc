@@ -274,6 +274,23 @@ nb::bytes partial_metadata(AgentObject& self, const RegList& list, bool connecti
   return bytes_of(take(outside([&] { return self.agent.get_local_partial_md(list.list, &opt); })));
 }
 
+std::uint64_t prepare_view(AgentObject& self, nb::handle list, nb::handle) {
+  std::vector<compat::ViewDesc> all;
+  XferList* ours = nullptr;
+  RemoteList* theirs = nullptr;
+  const std::string name(self.agent.name());
+  if (nb::try_cast(list, ours) && ours != nullptr) {
+    for (const compat::Desc& desc : ours->list) all.push_back({desc, name});
+    check(self.agent.prep_mem_view(ours->list.type(), all));
+  } else if (nb::try_cast(list, theirs) && theirs != nullptr) {
+    for (const auto& [desc, agent] : theirs->all) all.push_back({desc, agent});
+    check(self.agent.prep_mem_view(theirs->type, all));
+  } else {
+    throw nb::type_error("dlist must be a nixlXferDList or a nixlRemoteDList");
+  }
+  return 0;  // Never: there are no views.
+}
+
 NixlCode check_remote(AgentObject& self, nb::handle name, const XferList& list) {
   const Text peer(name, "the agent's name");
   const Reading reading(list);
@@ -345,11 +362,13 @@ void bind_transfers(AgentClass& type) {
   type.def("releasedDlistH", &release_list, nb::arg("handle"));
   type.def("getNotifs", &get_notifications, nb::arg("notif_map"), nb::arg("backends") = nb::none());
   type.def("genNotif", &send_notification, nb::arg("remote_agent"), nb::arg("msg"), nb::arg("backends") = nb::none());
-  const auto no_views = [](AgentObject&, nb::args, nb::kwargs) {
-    raise(NixlCode::kNotSupported, "memory views need a backend of a GPU, and there is none");
-  };
-  type.def("prepMemView", no_views, nb::arg("args"), nb::arg("kwargs"));
-  type.def("releaseMemView", no_views, nb::arg("args"), nb::arg("kwargs"));
+  type.def("prepMemView", &prepare_view, nb::arg("dlist"), nb::arg("backends") = nb::none());
+  type.def(
+      "releaseMemView",
+      [](AgentObject&, nb::args, nb::kwargs) {
+        raise(NixlCode::kNotSupported, "memory views need a backend of a GPU, and there is none");
+      },
+      nb::arg("args"), nb::arg("kwargs"));
 }
 
 void bind_metadata(AgentClass& type) {

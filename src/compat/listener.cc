@@ -1,0 +1,147 @@
+#include "compat/listener.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/address.h"
+#include "base/far_end.h"
+#include "base/format.h"
+#include "base/try.h"
+
+HAWSER_NAMESPACE_BEGIN
+namespace compat {
+namespace {
+
+/// So long a connection keeps its place whoever else comes: one that means well has asked by then.
+constexpr Duration kKeptTime = std::chrono::milliseconds(20);
+constexpr Duration kShortagePause = std::chrono::milliseconds(50);
+constexpr int kAcceptsMax = 16;  ///< In one turn.
+
+Instant now() { return Clock::steady().now(); }
+
+int milliseconds_until(Instant deadline) {
+  const std::int64_t left = (deadline - now()).count() / 1'000'000;
+  return static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, 60'000));
+}
+
+/// An untrusted one is told so, and not a byte of what it says is read.
+bool is_turned_away(int fd) {
+  std::string why;
+  if (base::far_end_of(fd, &why) == base::FarEnd::kSameUser) return false;
+  const std::string answer = encode_frame({.kind = Frame::Kind::kRefused, .body = not_trusted(why).to_string()});
+  (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return true;
+}
+
+bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::open(const std::string& host, std::uint16_t port, Trust trust,
+                                                 Answer answer) {
+  HAWSER_TRY_ASSIGN(base::SocketAddress address, base::numeric_address({.host = host, .port = port}));
+  base::Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return base::errno_status("metadata by address: socket", errno);
+  const int on = 1;
+  (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const std::string what = base::format("metadata by address: listening at {}", base::to_string(address));
+  if (::bind(fd.get(), address.get(), address.size) != 0 || ::listen(fd.get(), 64) != 0) {
+    return base::errno_status(what, errno).with_advice("give another listen_port, or 0 for any");
+  }
+  socklen_t size = sizeof address.storage;
+  if (::getsockname(fd.get(), address.get(), &size) != 0) return base::errno_status(what, errno);
+  HAWSER_TRY_ASSIGN(base::EventFd wake, base::EventFd::open());
+  return std::unique_ptr<Listener>(
+      new Listener(std::move(fd), std::move(wake), address.port(), trust, std::move(answer)));
+}
+
+Listener::Listener(base::Fd socket, base::EventFd wake, std::uint16_t port, Trust trust, Answer answer)
+    : socket_(std::move(socket)), wake_(std::move(wake)), port_(port), trust_(trust), answer_(std::move(answer)) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Listener::~Listener() {
+  if (!thread_.joinable()) return;
+  stop_.store(true, std::memory_order_release);
+  wake_.signal();
+  thread_.join();
+}
+
+void Listener::disown() {
+  if (thread_.joinable()) thread_.detach();
+}
+
+void Listener::run() {
+  std::vector<pollfd> waiting;
+  while (!stop_.load(std::memory_order_acquire)) {
+    const Instant begin = now(), accepts = accepts_at(begin);
+    const bool accepting = accepts <= begin;
+    waiting.clear();
+    waiting.push_back({.fd = wake_.fd(), .events = POLLIN, .revents = 0});
+    waiting.push_back({.fd = accepting ? socket_.get() : -1, .events = POLLIN, .revents = 0});
+    Instant next = begin + std::chrono::seconds(60);
+    if (!accepting) next = std::min(next, accepts);
+    for (const auto& link : links_) {
+      waiting.push_back({.fd = link->fd(), .events = link->events(), .revents = 0});
+      next = std::min(next, link->end());
+    }
+    (void)::poll(waiting.data(), waiting.size(), milliseconds_until(next));
+    std::size_t at = 2;
+    std::erase_if(links_, [&](const auto& link) {
+      const bool is_ready = waiting[at++].revents != 0;
+      return (is_ready && !link->move_on(answer_)) || now() >= link->end();
+    });
+    bound_bytes();
+    if (waiting[1].revents != 0) accept_some(now());
+  }
+}
+
+const ServedLink* Listener::victim(Instant at) const {
+  const ServedLink* asking = nullptr;
+  for (const auto& link : links_) {
+    if (!link->is_asking() || at < link->opened() + kKeptTime) continue;
+    if (link->is_silent()) return link.get();
+    if (asking == nullptr) asking = link.get();
+  }
+  return asking;
+}
+
+Instant Listener::accepts_at(Instant at) const {
+  Instant free = Instant::max();
+  if (links_.size() < kLinksMax || victim(at) != nullptr) free = at;
+  for (const auto& link : links_) {
+    if (free != at && link->is_asking()) free = std::min(free, link->opened() + kKeptTime);
+  }
+  return std::max(free, accept_after_);
+}
+
+void Listener::accept_some(Instant at) {
+  for (int i = 0; i < kAcceptsMax; ++i) {
+    const ServedLink* const gone = links_.size() < kLinksMax ? nullptr : victim(at);
+    if (links_.size() >= kLinksMax && gone == nullptr) return;
+    base::Fd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) {
+      // The socket stays ready: without a pause this thread would turn for nothing.
+      if (is_shortage(errno)) accept_after_ = at + kShortagePause;
+      return;
+    }
+    if (trust_ == Trust::kSameUser && is_turned_away(fd.get())) continue;
+    if (gone != nullptr) std::erase_if(links_, [gone](const auto& link) { return link.get() == gone; });
+    links_.push_back(std::make_unique<ServedLink>(std::move(fd), at));
+  }
+}
+
+/// The one that holds most gives way.
+void Listener::bound_bytes() {
+  std::size_t all = 0;
+  for (const auto& link : links_) all += link->held();
+  if (all <= kLinkBytesMax) return;
+  links_.erase(std::ranges::max_element(links_, {}, [](const auto& link) { return link->held(); }));
+}
+
+}  // namespace compat
+HAWSER_NAMESPACE_END

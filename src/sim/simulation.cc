@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/chaos.h"
+#include "sim/copies.h"
 #include "sim/theater.h"
 #include "sim/user.h"
 
@@ -47,6 +48,7 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   settings.late = options.mode == sim::Mode::kStream && options.seed % 8 == 5;
   settings.doubled = settings.late && options.seed % 16 == 5;
   settings.drops = options.seed % 8 == 2;
+  settings.copies = options.seed % 8 == 0;
   settings.narrow = options.mode == sim::Mode::kMapped && options.seed % 8 == 5;
   return settings;
 }
@@ -59,6 +61,7 @@ std::string describe(const Settings& settings) {
                      : settings.late    ? ", late"
                      : settings.narrow  ? ", narrow"
                      : settings.drops   ? ", drops"
+                     : settings.copies  ? ", copies"
                                         : "",
                      settings.connections, settings.chunk_bytes, settings.channel_credit, settings.notification_bytes,
                      settings.actions);
@@ -94,6 +97,7 @@ class Simulation {
     draw_network(universe_.world.rng(), settings_, universe_);
     theater_ = std::make_unique<Theater>(universe_, judge_, settings_);
     user_ = std::make_unique<User>(*theater_);
+    if (settings_.copies) copies_ = std::make_unique<Copies>(*theater_);
     chaos_ = std::make_unique<Chaos>(*theater_, universe_.world.rng().below(6));
     chaos_->on_gone_on([this](Life& from, Life& to, Instant lost) {
       if (busy_ && !judge_.failed()) user_->write_again(from, to, lost);
@@ -178,6 +182,7 @@ class Simulation {
   void plan_tick() {
     universe_.world.after(kTick, [this] {
       theater_->tick();
+      if (busy_ && copies_) copies_->act();
       if (!busy_) {
         for (std::size_t node = 0; node < theater_->nodes(); ++node) user_->read(theater_->at(node));
       }
@@ -270,6 +275,7 @@ class Simulation {
   std::unique_ptr<Theater> theater_;
   std::unique_ptr<User> user_;
   std::unique_ptr<Chaos> chaos_;
+  std::unique_ptr<Copies> copies_;  ///< Null in most runs.
   bool busy_ = true;
 };
 

@@ -139,6 +139,8 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "atomics_not_ended",
      sim::Mode::kStream,
      {"is not final", "never ended", "atomic operation is not final"}},
+    {Planted::kOldCardRevives, "old_card_revives", sim::Mode::kStream, {"changed what is known"}},
+    {Planted::kDeadOutranks, "dead_outranks", sim::Mode::kStream, {"displaced the living"}},
     {Planted::kAtomicAnswerCreditLost, "atomic_answer_credit_lost", sim::Mode::kStream, {"take up room"}},
 };
 

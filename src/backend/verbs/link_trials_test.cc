@@ -61,6 +61,19 @@ TEST_F(LinkTrials, APortWhoseMtuShrankIsUsedWithSmallerPackets) {
   }
 }
 
+// As Soft-RoCE: no packet leaves, no event tells, and what is posted never ends.
+TEST_F(LinkTrials, AnMtuThatShrinksUnderWhatIsPostedIsNoticed) {
+  start();
+  connect();
+  move(1);
+  fabric.device("mock0").mtu = IBV_MTU_1024;
+  const Piece piece[] = {{a->memory.data(), 0, 64 * 1024}};
+  ASSERT_EQ(submit(Operation::kWrite, piece, 2).taken, 1u);
+  ASSERT_TRUE(run_slow([&] { return is_done(2); }, std::chrono::milliseconds(1), 3000)) << to_b->describe();
+  EXPECT_TRUE(outcome(2).ok()) << outcome(2).to_string();
+  EXPECT_EQ(pair(to_b).mtu_bytes, 1024u);
+}
+
 TEST_F(LinkTrials, APathThatIsOpenedLaterTakesTheMtuOfThen) {
   start();
   fabric.device("mock0").mtu = IBV_MTU_512;

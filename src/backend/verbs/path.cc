@@ -14,6 +14,8 @@ namespace {
 constexpr Duration kCancelPatience = std::chrono::milliseconds(50);
 /// Whether still somebody waits for the peer is looked at so often: chunks come and end faster than it matters.
 constexpr Duration kAwaitedRest = std::chrono::milliseconds(10);
+/// No event tells of an MTU that shrank, and some devices (Soft-RoCE) then never end what is posted.
+constexpr Duration kMtuEvery = std::chrono::milliseconds(250);
 
 Status not_allowed(std::string_view what) {
   return Status(Code::kDenied, std::string(what)).with_scope(Scope::kRequest).with_buffer(BufferState::kUntouched);
@@ -147,8 +149,36 @@ Submitted VerbsPath::submit(std::span<const Chunk> chunks, Instant now) {
     ++result.taken;
   }
   flush(now);
+  if (result.taken > 0 && mtu_at_ == Instant::max()) watch_mtu(now);
   if (!is_awaited_) tell_awaited(now);
   return result;
+}
+
+void VerbsPath::watch_mtu(Instant now) {
+  mtu_at_ = now + kMtuEvery;
+  shared_.attention = true;
+}
+
+void VerbsPath::look_at_mtu(Instant now) {
+  mtu_at_ = Instant::max();
+  bool is_busy = !again_.empty();
+  for (std::size_t i = 0; i < pairs_.size() && !is_down(); ++i) {
+    const QueuePair& qp = pairs_[i]->qp;
+    is_busy = is_busy || !pairs_[i]->lost.empty();
+    if (!pairs_[i]->machine.is_ready() || qp.is_idle()) continue;
+    is_busy = true;
+    qp.nic().refresh_mtu();
+    const std::uint8_t most = qp.nic().address().mtu;
+    if (qp.mtu() <= most) continue;
+    fault(
+        i,
+        Status(Code::kDisconnected, base::format("{}: its MTU shrank: packets of {} bytes leave it no more, {} at most",
+                                                 qp.nic().describe(), 128u << qp.mtu(), 128u << most))
+            .with_scope(Scope::kPath)
+            .with_device(qp.nic().device.name),
+        now);
+  }
+  if (is_busy && !is_down()) watch_mtu(now);
 }
 
 void VerbsPath::flush(Instant now) {
@@ -294,6 +324,8 @@ void VerbsPath::tell_awaited(Instant now) {
 std::size_t VerbsPath::turn(Instant now) {
   if (is_down()) return 0;
   if (cancel_asked_ || now >= cancel_by_) force_cancelled(now);
+  if (now >= mtu_at_) look_at_mtu(now);
+  if (is_down()) return 0;
   std::size_t work = run_timers(now);
   if (!outgoing_.empty()) send_outgoing();
   if (!again_.empty()) work += post_again(now);
@@ -308,7 +340,7 @@ std::size_t VerbsPath::turn(Instant now) {
 
 Instant VerbsPath::next_deadline() const {
   if (is_down()) return Instant::max();
-  Instant next = std::min({deadline_, cancel_by_, awaited_until_});
+  Instant next = std::min({deadline_, cancel_by_, awaited_until_, mtu_at_});
   if (lost_since_ != Instant::max()) next = std::min(next, lost_since_ + shared_.options.patience);
   for (const auto& pair : pairs_) {
     next = std::min({next, pair->timer, pair->expires});

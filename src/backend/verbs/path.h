@@ -173,6 +173,8 @@ class VerbsPath final : public Path {
   bool is_reached(const VerbsBinding& binding) const;
   QueuePair::Staged stage(const Chunk& chunk, const VerbsBinding& binding, Status* why);
   void flush(Instant now);
+  void watch_mtu(Instant now);
+  void look_at_mtu(Instant now);
   void end(const Flight& flight, const Status& status);
   void send_outgoing();
 
@@ -236,6 +238,7 @@ class VerbsPath final : public Path {
   Instant deadline_ = Instant::max();    ///< Of coming up.
   Instant lost_since_ = Instant::max();  ///< No queue pair is ready since then.
   Instant cancel_by_ = Instant::max();   ///< When what was cancelled must be quiet.
+  Instant mtu_at_ = Instant::max();      ///< While something is in flight: when to ask the ports for their MTU.
   bool cancel_asked_ = false;
   std::deque<Flight> again_;
   std::map<std::uint64_t, std::uint32_t>

@@ -105,7 +105,6 @@ class HostNetwork final : public backend::stream::Network {
   Result<std::vector<std::string>> candidates(std::string_view address) const override;
   Result<std::unique_ptr<backend::stream::Stream>> connect(const std::string& candidate) override;
   std::unique_ptr<backend::stream::Stream> accept() override;
-  Result<base::Id128> cookie() override { return Status(Code::kUnsupported, "simulated hosts have no files"); }
   void stop_listening() override;
   std::size_t ready(std::span<backend::stream::Readiness> out, bool* acceptable) override;
   int wait_fd() const override { return -1; }

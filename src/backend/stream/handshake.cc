@@ -15,8 +15,8 @@ using base::FarEnd;
 using proto::AdmissionStep;
 using wire::Admission;
 
-/// A hello and a verdict, the longest that an end says.
-constexpr std::size_t kSaidMax = wire::kHelloSizeMax + 272;
+/// What an end says behind its hello: a proof, or a verdict with the longest reason.
+constexpr std::size_t kMoreMax = 272;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ std::string padded(const wire::Hello& hello) {
 void Handshake::say(wire::Hello hello) {
   hello.nonce = base::random_id128();
   const std::string bytes = padded(hello);
-  out_.reserve(kSaidMax);
+  out_.reserve(bytes.size() + kMoreMax);
   out_ = bytes;
   hello_size_ = out_.size();
 }

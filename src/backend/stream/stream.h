@@ -58,7 +58,10 @@ class Stream {
   virtual std::string describe() const = 0;
   /// Which user owns the other end; kElsewhere where that is on another host. `why`, if there is one, gets more for
   /// people. May take some 10 us.
-  virtual base::FarEnd far_end(std::string* why) const = 0;
+  virtual base::FarEnd far_end(std::string* why) const {
+    static_cast<void>(why);
+    return base::FarEnd::kElsewhere;
+  }
   /// Connections of one source have the same number; see Lobby.
   virtual std::uint64_t source() const { return 0; }
   /// For people: what the transport knows of how its bytes fare; empty where it knows nothing.
@@ -99,7 +102,7 @@ class Network {
   /// set `*acceptable`.
   virtual std::unique_ptr<Stream> accept() = 0;
   /// The secret that proves that both ends are of one user, where the kernel does not tell (base/user_cookie.h).
-  virtual Result<base::Id128> cookie() = 0;
+  virtual Result<base::Id128> cookie() { return Status(Code::kUnsupported, "this network has no users"); }
   /// What to say to peers that are turned away because this process has no descriptor left: a hello that refuses.
   virtual void set_refusal(std::string hello) { static_cast<void>(hello); }
   /// Peers turned away so. It only grows.

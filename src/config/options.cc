@@ -245,9 +245,9 @@ constexpr Option kOptions[] = {
     size_limit<&AgentLimits::notification_bytes>(
         "limits.notification_bytes", "HAWSER_LIMITS_NOTIFICATION_BYTES",
         "Notifications of one peer that wait in the inbox; each takes its length and 64 bytes."),
-    size_limit<&AgentLimits::notification_bytes_total>(
-        "limits.notification_bytes_total", "HAWSER_LIMITS_NOTIFICATION_BYTES_TOTAL",
-        "Notifications of all peers that wait in the inbox."),
+    size_limit<&AgentLimits::notification_bytes_total>("limits.notification_bytes_total",
+                                                       "HAWSER_LIMITS_NOTIFICATION_BYTES_TOTAL",
+                                                       "Notifications of all peers that wait in the inbox."),
     limit<&AgentLimits::events>("limits.events", "HAWSER_LIMITS_EVENTS", "Peer events waiting to be taken."),
 };
 

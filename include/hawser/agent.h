@@ -48,7 +48,7 @@ struct AgentLimits {
   std::uint32_t notification_bytes = 64u << 20;
   /// Notifications of all peers together. When this is full each peer may still have one of the largest size waiting.
   std::uint32_t notification_bytes_total = 256u << 20;
-  std::uint32_t events = 4096;                  ///< Peer events waiting; the oldest is dropped and counted.
+  std::uint32_t events = 4096;  ///< Peer events waiting; the oldest is dropped and counted.
 };
 
 struct AgentOptions {

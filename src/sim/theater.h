@@ -26,7 +26,7 @@ struct Settings {
   unsigned connections = 2;
   std::uint64_t chunk_bytes = 16 * 1024;
   std::uint32_t channel_credit = 16;
-  std::uint32_t notification_bytes = 65'600;  ///< In an inbox, of one peer.
+  std::uint32_t notification_bytes = 65'600;            ///< In an inbox, of one peer.
   Duration busy_time = std::chrono::milliseconds(200);  ///< How long users are active.
   std::size_t actions = 60;                             ///< Of all users together, about.
   bool late = false;     ///< Resets come to one end first, the other reads on for a while.

@@ -40,10 +40,10 @@ inline constexpr std::size_t kHeadMax = 128;            ///< No head is longer.
 inline constexpr std::size_t kCardPartMax = 48 * 1024;  ///< Bytes of the card in one message.
 inline constexpr std::uint32_t kChunksMax = 1u << 20;   ///< Covered chunks of one transfer.
 inline constexpr std::size_t kByeTextMax = 512;
-inline constexpr std::uint32_t kNotifyChannel = 1;    ///< Whose credit notifications take.
+inline constexpr std::uint32_t kNotifyChannel = 1;      ///< Whose credit notifications take.
 inline constexpr std::uint64_t kNotificationCost = 64;  ///< Bytes of that credit, beside those of the notification.
 inline constexpr std::uint64_t kNoMessageLimit = std::uint64_t{1} << 62;  ///< As the message limit of that credit.
-inline constexpr std::uint32_t kUserChannelMin = 16;  ///< Lower ones are the library's own.
+inline constexpr std::uint32_t kUserChannelMin = 16;                      ///< Lower ones are the library's own.
 
 enum class SessionKind : std::uint8_t {
   kArrive = 1,

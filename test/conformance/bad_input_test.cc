@@ -26,8 +26,8 @@ TEST_P(Conformance, WrongOptionsAreNamed) {
   EXPECT_TRUE(says(env().open(wrong).error(), Code::kInvalid, {"Agent::open", "default_deadline = -1"}));
   wrong = options("a");
   wrong.limits.notification_bytes = 65'536;
-  EXPECT_TRUE(says(env().open(wrong).error(), Code::kInvalid,
-                   {"Agent::open", "limits.notification_bytes = 65536", "65600"}));
+  EXPECT_TRUE(
+      says(env().open(wrong).error(), Code::kInvalid, {"Agent::open", "limits.notification_bytes = 65536", "65600"}));
   wrong = options("a");
   wrong.limits.notification_bytes_total = 1;
   EXPECT_TRUE(says(env().open(wrong).error(), Code::kInvalid, {"Agent::open", "limits.notification_bytes_total = 1"}));

@@ -695,6 +695,10 @@ void open_many(Pair& pair, std::size_t count, Each&& each) {
   while (paths.size() < count) {
     paths.push_back(pair.open("b"));
     ASSERT_TRUE(pair.run([&] { return pair.a->up == paths.back(); }));
+    // A session that says nothing has no place here for long.
+    ASSERT_TRUE(paths.back()->send(Priority::kRealtime, base::as_bytes(std::string_view("welcome")), {}));
+    ASSERT_TRUE(pair.run([&] { return !pair.b->messages.empty(); }));
+    pair.b->messages.clear();
   }
   for (Path* path : paths) each(path);
 }

@@ -69,7 +69,8 @@ bool AskLink::connected() {
 bool AskLink::known(Instant now) {
   next_look_ = Instant::max();
   std::string why;
-  const base::FarEnd far_end = trust_ == Trust::kEverybody ? base::FarEnd::kSameUser : base::far_end_of(fd_.get(), &why);
+  const base::FarEnd far_end =
+      trust_ == Trust::kEverybody ? base::FarEnd::kSameUser : base::far_end_of(fd_.get(), &why);
   if (far_end == base::FarEnd::kSameUser) {
     stage_ = Stage::kSending;
     return true;

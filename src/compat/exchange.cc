@@ -42,7 +42,8 @@ Result<std::unique_ptr<Exchange>> Exchange::open(Setup setup, Links links) {
     HAWSER_TRY_ASSIGN(exchange->listener_, Listener::open(host, *exchange->setup_.listen, exchange->trust(),
                                                           [self](const Frame& f) { return self->answer(f); }));
   }
-  HAWSER_TRY_ASSIGN(exchange->asks_, Asks::open(exchange->trust(), [self = exchange.get()](const AskJob& job, Result<Frame> answer) {
+  HAWSER_TRY_ASSIGN(exchange->asks_,
+                    Asks::open(exchange->trust(), [self = exchange.get()](const AskJob& job, Result<Frame> answer) {
                       self->on_answer(job, std::move(answer));
                     }));
   exchange->thread_ = std::thread([self = exchange.get()] { self->run(); });

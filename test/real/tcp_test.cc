@@ -80,7 +80,9 @@ struct End {
     if (event.kind == PortEvent::Kind::kPathUp) {
       up.push_back(event.path);
       // As an agent does: who says nothing behind its hello is told to nobody.
-      if (!event.inbound) EXPECT_TRUE(event.path->send(Priority::kRealtime, std::as_bytes(std::span(kWelcome)), {}));
+      if (!event.inbound) {
+        EXPECT_TRUE(event.path->send(Priority::kRealtime, std::as_bytes(std::span(kWelcome)), {}));
+      }
     }
     if (event.kind == PortEvent::Kind::kPathDown) down.push_back(event.status);
   }

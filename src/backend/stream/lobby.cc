@@ -11,13 +11,29 @@ Instant Lobby::next_room() const { return guests_.empty() ? Instant::min() : gue
 Lobby::Guest Lobby::enter(Guest guest, std::uint64_t source, bool is_kin, Instant now) {
   HAWSER_ASSERT(has_room(now), "somebody is let in who has no room");
   Guest out = nullptr;
-  const auto is_near = [source](const Entry& entry) { return !entry.is_kin && entry.source == source; };
-  if (!is_kin && static_cast<std::size_t>(std::ranges::count_if(guests_, is_near)) >= kPlacesPerSource) {
-    out = take_oldest(false, &source, now);
-  }
+  if (!is_kin && count_of(source) >= kPlacesPerSource) out = take_oldest(false, &source, now);
   if (out == nullptr && guests_.size() >= kPlaces) out = take_oldest(false, nullptr, now);
   if (out == nullptr && guests_.size() >= kPlaces) out = take_oldest(true, nullptr, now);
   guests_.push_back({.guest = guest, .source = source, .is_kin = is_kin, .since = now});
+  if (!is_kin && count_of(source) > kPlacesPerSource) surplus_at_ = std::min(surplus_at_, now);  // It looks for itself.
+  return out;
+}
+
+std::size_t Lobby::count_of(std::uint64_t source) const {
+  const auto is_it = [source](const Entry& entry) { return !entry.is_kin && entry.source == source; };
+  return static_cast<std::size_t>(std::ranges::count_if(guests_, is_it));
+}
+
+Lobby::Guest Lobby::take_surplus(Instant now) {
+  if (now < surplus_at_) return nullptr;
+  surplus_at_ = Instant::max();
+  const auto found = std::ranges::find_if(
+      guests_, [this](const Entry& entry) { return !entry.is_kin && count_of(entry.source) > kPlacesPerSource; });
+  if (found == guests_.end()) return nullptr;
+  surplus_at_ = found->since + kHeldAtLeast;
+  if (now < surplus_at_) return nullptr;
+  const Guest out = found->guest;
+  guests_.erase(found);
   return out;
 }
 

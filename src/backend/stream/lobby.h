@@ -34,6 +34,10 @@ class Lobby {
 
   /// Takes a guest in, who came last. There is room. Returns who has to go for it; null: nobody.
   Guest enter(Guest guest, std::uint64_t source, bool is_kin, Instant now);
+  /// One of a source that came in a burst and holds more than its places, as soon as it may be sent off; null: nobody.
+  Guest take_surplus(Instant now);
+  /// When to ask for such; Instant::max(): there are none.
+  Instant surplus_at() const { return surplus_at_; }
   /// It is proven, or it is gone; nothing happens when it was not here.
   void leave(Guest guest);
   /// It goes on under another name.
@@ -47,9 +51,11 @@ class Lobby {
     Instant since;
   };
 
+  std::size_t count_of(std::uint64_t source) const;
   Guest take_oldest(bool is_kin, const std::uint64_t* source, Instant now);
 
   std::vector<Entry> guests_;  ///< Oldest first.
+  Instant surplus_at_ = Instant::max();
 };
 
 }  // namespace hawser::backend::stream

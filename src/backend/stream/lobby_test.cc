@@ -57,6 +57,18 @@ TEST_F(LobbyTest, NobodyGivesWayAtOnce) {
   EXPECT_EQ(enter(64, 9), &guests[0]);
 }
 
+TEST_F(LobbyTest, ABurstOfOneSourceIsDownToSixteenAsSoonAsItMayBe) {
+  for (int i = 0; i < 40; ++i) lobby.enter(&guests[static_cast<std::size_t>(i)], 7, false, now);
+  for (int i = 40; i < 60; ++i) lobby.enter(&guests[static_cast<std::size_t>(i)], 7, true, now);
+  EXPECT_EQ(lobby.take_surplus(now), nullptr) << "they have just come";
+  EXPECT_EQ(lobby.surplus_at(), now + Lobby::kHeldAtLeast);
+  wait();
+  for (int i = 0; i < 24; ++i) EXPECT_EQ(lobby.take_surplus(now), &guests[static_cast<std::size_t>(i)]);
+  EXPECT_EQ(lobby.take_surplus(now), nullptr);
+  EXPECT_EQ(lobby.surplus_at(), Instant::max());
+  EXPECT_EQ(lobby.size(), 16u + 20u);
+}
+
 TEST_F(LobbyTest, WhoIsProvenLeaves) {
   enter(0, 7);
   lobby.rename(&guests[0], &guests[1]);

@@ -81,6 +81,8 @@ std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
   std::size_t work = 0;
   if (!knocks_.empty()) work += turn_knocks(now);
   if (acceptable_) admit(now);
+  while (const Lobby::Guest guest = lobby_.take_surplus(now)) send_off(guest);
+  shared_.next_due = std::min(shared_.next_due, lobby_.surplus_at());
   if (now >= shared_.next_due) wake_due(now);
   work += serve_files(budget);
   if (!active_.empty()) work += turn_paths(now, budget);
@@ -127,6 +129,7 @@ void StreamPort::look(Instant now) {
 void StreamPort::wake_due(Instant now) {
   shared_.next_due = Instant::max();
   for (const auto& knock : knocks_) shared_.next_due = std::min(shared_.next_due, knock->deadline);
+  shared_.next_due = std::min(shared_.next_due, lobby_.surplus_at());
   if (lobby_full_) shared_.next_due = std::min(shared_.next_due, std::max(lobby_.next_room(), now));
   for (const auto& path : paths_) {
     const Instant due = path->next_deadline();

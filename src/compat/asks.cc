@@ -37,8 +37,7 @@ Result<std::unique_ptr<Asks>> Asks::open(Trust trust, Done done) {
   return std::unique_ptr<Asks>(new Asks(std::move(wake), trust, std::move(done)));
 }
 
-Asks::Asks(base::EventFd wake, Trust trust, Done done)
-    : wake_(std::move(wake)), trust_(trust), done_(std::move(done)) {
+Asks::Asks(base::EventFd wake, Trust trust, Done done) : wake_(std::move(wake)), trust_(trust), done_(std::move(done)) {
   thread_ = std::thread([this] { run(); });
 }
 

@@ -88,12 +88,18 @@ Status AgentCore::open_exchange() {
   Exchange::Links links{
       .load = [this](std::string_view blob, std::string_view label,
                      const std::function<bool()>& is_wanted) { return load(blob, &is_wanted, label); },
-      .invalidate = [this](
-                        std::string_view name,
-                        const std::function<bool()>& is_wanted) { return lapse(name, invalidate(name, &is_wanted)); },
+      .invalidate =
+          [this](std::string_view name, const std::optional<base::Id128>& incarnation) {
+            return lapse(name, incarnation ? invalidate_one(name, *incarnation) : invalidate(name));
+          },
       .drop = [this](std::string_view name, std::string_view label,
                      const std::function<bool()>& is_wanted) { return lapse(name, drop(name, label, is_wanted)); },
       .metadata = [this] { return metadata("get_local_md", nullptr, nullptr); },
+      .self = [this]() -> std::optional<Exchange::Self> {
+        if (!has_backend()) return std::nullopt;
+        const backend::Identity& us = agent_->core()->identity;
+        return Exchange::Self{.incarnation = us.incarnation, .born = us.born};
+      },
   };
   Result<std::unique_ptr<Exchange>> opened = Exchange::open(std::move(setup), std::move(links));
   if (!opened) return refusal(NixlCode::kBackend, "create_agent", "metadata cannot be exchanged", opened.status());
@@ -115,7 +121,7 @@ Status AgentCore::forget(std::string_view name) {
     const std::lock_guard lock(exchange_mutex_);
     if (exchange_) exchange_->forget(name);
   }
-  const Status status = invalidate(name, nullptr);
+  const Status status = invalidate(name);
   const std::lock_guard lock(mutex_);
   const bool went = lapsed_.erase(std::string(name)) > 0;
   return went && code_of(status) == NixlCode::kNotFound ? Status() : status;

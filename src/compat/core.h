@@ -124,8 +124,9 @@ class AgentCore {
 
   // peers.cc
   bool check(std::string_view name, const XferDescList* list);
-  /// `is_wanted` as in load; null: it is.
-  Status invalidate(std::string_view name, const std::function<bool()>* is_wanted);
+  Status invalidate(std::string_view name);
+  /// Only that incarnation: what is known of another one stays, and that is no error.
+  Status invalidate_one(std::string_view name, const base::Id128& incarnation);
   /// What came by that label alone goes; the whole agent if nothing else of it came, or if the label is empty and
   /// something came without one. `is_wanted` as in load.
   Status drop(std::string_view name, std::string_view label, const std::function<bool()>& is_wanted);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "base/format.h"
 #include "base/try.h"
 #include "compat/blob.h"
 #include "compat/refusal.h"
+#include "wire/card.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -28,10 +30,15 @@ std::string label_of(const OptArgs* opt) {
 
 }  // namespace
 
-/// Names may hold '/': keys of "a/b" lie among those of "a", and only what they hold tells whose they are.
-bool Exchange::is_anothers(std::string_view value) const {
+/// Names may hold '/': keys of "a/b" lie among those of "a", and only what they hold tells whose they are. What a later
+/// process of the name put there is not this one's to take away.
+bool Exchange::is_ours(std::string_view value) const {
   const Result<Blob> blob = decode_blob(value);
-  return blob && blob->agent != setup_.name;
+  if (!blob) return true;  // No agent can use it.
+  if (blob->agent != setup_.name) return false;
+  const Result<wire::CardSummary> card = wire::check_card(base::as_bytes(blob->card));
+  const std::optional<Self> self = links_.self();
+  return !card || !self || card->incarnation == self->incarnation || card->born < self->born;
 }
 
 Result<std::unique_ptr<Exchange>> Exchange::open(Setup setup, Links links) {
@@ -162,7 +169,9 @@ Status Exchange::fetch(std::string_view call, std::string_view name, const OptAr
 
 Status Exchange::invalidate(std::string_view call, const OptArgs* opt) {
   if (opt != nullptr && opt->ip_address) {
-    return by_address(call, {}, {.kind = Frame::Kind::kInvalidate, .name = setup_.name}, *opt);
+    Frame frame{.kind = Frame::Kind::kInvalidate, .name = setup_.name};
+    if (const std::optional<Self> self = links_.self()) frame.body = base::to_hex(self->incarnation);
+    return by_address(call, {}, std::move(frame), *opt);
   }
   HAWSER_TRY(need_directory(call));
   return hand_in({.kind = Job::Kind::kErase, .call = std::string(call), .name = setup_.name});
@@ -204,7 +213,7 @@ Frame Exchange::answer(const Frame& frame) {
       return {.kind = Frame::Kind::kLoad, .name = setup_.name, .body = *std::move(blob)};
     }
     case Frame::Kind::kInvalidate: {
-      const Status status = links_.invalidate(frame.name, [] { return true; });
+      const Status status = links_.invalidate(frame.name, base::id128_from_hex(frame.body));
       return status.ok() ? Frame{.kind = Frame::Kind::kDone} : refused(status);
     }
     case Frame::Kind::kDone:
@@ -305,7 +314,7 @@ void Exchange::look(Instant at) {
     if (call != "invalidate_local_md") continue;
     // What was listed is taken away; what its erasing answers is told under another name.
     for (const DirectoryEntry& entry : event->entries) {
-      if (!entry.value.empty() && !is_anothers(entry.value))
+      if (!entry.value.empty() && is_ours(entry.value))
         asked_.emplace(setup_.directory->erase(entry.key, {.if_version = entry.version}), "invalidate_local_md: erase");
     }
   }

@@ -27,6 +27,7 @@
 #include <hawser/compat/agent.h>
 #include <hawser/directory.h>
 
+#include "base/id128.h"
 #include "base/line_gate.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -38,17 +39,24 @@ namespace compat {
 
 class Exchange {
  public:
+  /// Which of the incarnations of one name this is.
+  struct Self {
+    base::Id128 incarnation;
+    std::uint64_t born = 0;  ///< Orders them (docs/wire.md).
+  };
   struct Links {
     /// Loads nothing (kCancelled) when `is_wanted` says no, which is asked while nobody can load or invalidate. The
     /// label is empty for the main key's, and for what comes by address.
     std::function<Result<std::string>(std::string_view blob, std::string_view label,
                                       const std::function<bool()>& is_wanted)>
         load;
-    /// Likewise.
-    std::function<Status(std::string_view name, const std::function<bool()>& is_wanted)> invalidate;
-    /// What came by that label. Likewise.
+    /// If no incarnation is named, whichever is known. What is known of another one stays.
+    std::function<Status(std::string_view name, const std::optional<base::Id128>& incarnation)> invalidate;
+    /// What came by that label. `is_wanted` as for `load`.
     std::function<Status(std::string_view name, std::string_view label, const std::function<bool()>& is_wanted)> drop;
     std::function<Result<std::string>()> metadata;
+    /// Of this process's agent; nothing before it has a backend.
+    std::function<std::optional<Self>()> self;
   };
   struct Setup {
     std::string name;
@@ -101,7 +109,7 @@ class Exchange {
   void on_answer(const AskJob& job, Result<Frame> answer);
   Status need_directory(std::string_view call) const;
   Trust trust() const { return setup_.may_leave_host ? Trust::kEverybody : Trust::kSameUser; }
-  bool is_anothers(std::string_view value) const;
+  bool is_ours(std::string_view value) const;
   Status hand_in(Job job);
   Status too_much(std::string_view call) const HAWSER_REQUIRES(mutex_);
   std::optional<Job> next_job() HAWSER_REQUIRES(mutex_);

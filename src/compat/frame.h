@@ -24,11 +24,13 @@ inline constexpr std::size_t kFrameBodyMax = std::size_t{64} << 20;
 
 struct Frame {
   enum class Kind : std::uint8_t {
-    kLoad = 1,        ///< Metadata in the body, of the agent `name`.
-    kAsk = 2,         ///< For the metadata of the agent `name`.
-    kInvalidate = 3,  ///< Metadata of the agent `name` holds no longer.
-    kDone = 4,        ///< It was done.
-    kRefused = 5,     ///< It was not; the body says why.
+    kLoad = 1,  ///< Metadata in the body, of the agent `name`.
+    kAsk = 2,   ///< For the metadata of the agent `name`.
+    /// Metadata of the agent `name` holds no longer. The body names its incarnation, as to_hex does; a body without
+    /// one means whichever is known.
+    kInvalidate = 3,
+    kDone = 4,     ///< It was done.
+    kRefused = 5,  ///< It was not; the body says why.
   };
   Kind kind = Kind::kDone;
   std::string name = {};

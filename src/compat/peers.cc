@@ -136,15 +136,29 @@ bool AgentCore::check(std::string_view name, const XferDescList* list) {
   return find_peer(name) && has_all(remotes_.find(name)->second.book, list);
 }
 
-Status AgentCore::invalidate(std::string_view name, const std::function<bool()>* is_wanted) {
+Status AgentCore::invalidate(std::string_view name) {
   constexpr std::string_view kCall = "invalidate_remote_md";
   HAWSER_TRY(need_home(kCall));
   const std::lock_guard lock(mutex_);
-  if (is_wanted != nullptr && !(*is_wanted)()) {
-    return Status(Code::kCancelled, base::format("{}: agent '{}' was invalidated meanwhile", kCall, name));
-  }
   if (name == name_) return refusal(NixlCode::kInvalidParam, kCall, "an agent cannot forget itself");
   return let_go(kCall, name);
+}
+
+Status AgentCore::invalidate_one(std::string_view name, const base::Id128& incarnation) {
+  constexpr std::string_view kCall = "invalidate_remote_md";
+  HAWSER_TRY(need_home(kCall));
+  const std::lock_guard lock(mutex_);
+  const auto found = remotes_.find(name);
+  if (found == remotes_.end()) return unknown_agent(kCall, name);
+  Remote& known = found->second;
+  if (known.rival && known.rival->peer.core()->incarnation == incarnation) forget_rival(known);
+  if (known.peer.core()->incarnation != incarnation) return {};
+  if (!known.rival) return let_go(kCall, name);
+  const Peer gone = known.peer;
+  const std::unique_ptr<Remote> successor = std::move(known.rival);
+  known = std::move(*successor);
+  const Status status = agent_->invalidate(gone);
+  return status.ok() ? status : refusal(NixlCode::kBackend, kCall, "the peer is not let go", status);
 }
 
 Status AgentCore::let_go(std::string_view call, std::string_view name) {

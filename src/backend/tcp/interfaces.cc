@@ -135,9 +135,9 @@ std::string list_of(const std::vector<InterfaceAddress>& here) {
   return text.empty() ? "none" : text;
 }
 
-class Choice {
+class Chooser {
  public:
-  Choice(std::vector<Item> items, const std::vector<InterfaceAddress>& here) : items_(std::move(items)), here_(here) {}
+  Chooser(std::vector<Item> items, const std::vector<InterfaceAddress>& here) : items_(std::move(items)), here_(here) {}
 
   Result<Listening> make() {
     const bool only_excludes = std::ranges::all_of(items_, &Item::excludes);
@@ -260,7 +260,7 @@ bool is_same_host_address(const base::SocketAddress& a, const base::SocketAddres
 
 Result<Listening> choose_listening(std::string_view text, const std::vector<InterfaceAddress>& here) {
   HAWSER_TRY_ASSIGN(std::vector<Item> items, parse_items(text));
-  return Choice(std::move(items), here).make();
+  return Chooser(std::move(items), here).make();
 }
 
 bool asks_interfaces(std::string_view text) {

@@ -415,7 +415,7 @@ void VerbsPath::report_ready(Pair& pair, Instant now) {
   state_ = PathState::kUp;
   deadline_ = Instant::max();
   told_up_ = true;
-  shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_);
+  shared_.events.path_up(this, &peer_, session_, inbound_, supersedes_, /*held=*/false);
   tell_arrivals();
   if (messages_ == nullptr) return;
   messages_->allow();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "agent/core.h"
 #include "agent/fork_guard.h"
 #include "base/format.h"
 #include "base/quantity.h"

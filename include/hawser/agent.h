@@ -63,8 +63,10 @@ struct AgentOptions {
   std::string directory_prefix = "hawser/cards/";
   Security security = Security::kDefault;  ///< kNone lets in, and gives all memory to, everybody who can connect.
   Duration default_deadline = std::chrono::seconds(30);
-  Duration heartbeat = std::chrono::milliseconds(250);  ///< To peers in use; three missed mean down.
-  Duration peer_timeout = std::chrono::seconds(5);      ///< How long reconnecting is tried before a peer is down.
+  /// To driven peers with a session. Three without an answer end the session with all that is in flight.
+  Duration heartbeat = std::chrono::milliseconds(250);
+  /// How long connecting, and connecting again after a broken connection, is tried. It does not bridge silence.
+  Duration peer_timeout = std::chrono::seconds(5);
   /// Told in the card: a Driver will run this agent (polled agents are not judged by heartbeats).
   bool driven = false;
   /// Re-map whole pages of registered private memory in place as shared, so that peers of this host map them. Nobody

@@ -102,6 +102,10 @@ HAWSER_C_API int hawser_peer_reconnect(
     hawser_peer peer); /* Tries now what it would try after a pause. Does not wait. */
 HAWSER_C_API int hawser_peer_notify(hawser_peer peer, const void* data, size_t size);
 HAWSER_C_API int hawser_peer_send(hawser_peer peer, uint32_t channel, const void* data, size_t size);
+/* Waits up to `timeout_ns` for the peer's greeting, for its channel to be open and for room; then HAWSER_BUSY.
+   Since HAWSER_C_ABI 5. */
+HAWSER_C_API int hawser_peer_send_within(hawser_peer peer, uint32_t channel, const void* data, size_t size,
+                                         int64_t timeout_ns);
 HAWSER_C_API int hawser_peer_release(hawser_peer peer);
 
 /* Tables: prepared lists of ranges of one region, addressed by index. */

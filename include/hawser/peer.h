@@ -70,7 +70,8 @@ class HAWSER_API Peer {
   /// A table whose bytes came from RangeTable::encode at the peer.
   RangeTable import_table(std::span<const std::byte> bytes) const;
 
-  /// Opens paths now instead of at first use and waits until one is up.
+  /// Opens paths now instead of at first use and waits until one is up and the peer has greeted: then it is known which
+  /// channels the peer has opened. kUnsupported: no path leads to the peer from here; it names each backend's reason.
   Status connect(Duration timeout) const;
   /// Does at once what the agent would only do after a pause: tries again to reach a peer whose paths are down, to
   /// connect queue pairs that failed, and to open the backend that comes before the one in use. Waits for nothing
@@ -78,8 +79,15 @@ class HAWSER_API Peer {
   Status reconnect() const;
   /// Sends a notification that belongs to no transfer. Copied; kBusy when the peer's inbox has no room for it.
   Status notify(std::string_view text) const;
-  /// Sends a message on a channel (>= 16) that the peer opened. Up to kMessageMax bytes, in order per channel.
+  /// Sends a message on a channel (>= 16) that the peer opened. Up to kMessageMax bytes, in order per channel. Never
+  /// waits: kBusy when the channel has no room, when the peer has not opened it or has not greeted yet (after `connect`
+  /// it has). Accepted is not delivered: what the peer had not taken when its session ends is lost, and nobody tells
+  /// which messages those are.
   Status send(std::uint32_t channel, std::span<const std::byte> bytes) const;
+  /// The same, and waits up to `timeout` for the greeting, for the channel to be opened and for room.
+  Status send(std::uint32_t channel, std::span<const std::byte> bytes, Duration timeout) const;
+  /// Whether the peer has told that the channel is open. False before it greeted.
+  bool opened(std::uint32_t channel) const;
 
   const std::shared_ptr<agent::PeerCore>& core() const { return core_; }
 

@@ -20,7 +20,7 @@ from datetime import timedelta
 from typing import Any, AsyncIterator, Callable, Dict, Optional, Set, TypeVar, Union
 
 from . import _hawser
-from .errors import TimedOutError
+from .errors import BusyError, TimedOutError
 
 T = TypeVar("T")
 _Awaited = Union[_hawser.Transfer, _hawser.AtomicOp]
@@ -30,6 +30,7 @@ _serials = itertools.count(1)
 _CAPACITY = 1 << 16
 _TRANSFER = 1
 _PAUSE_FIRST, _PAUSE_LAST = 50e-6, 2e-3
+_SEND_PATIENCE = 5.0
 _DIRECTORY_PAUSE_FIRST, _DIRECTORY_PAUSE_LAST = 0.5e-3, 20e-3
 _DIRECTORY_PATIENCE = 10.0
 _Asked = Union[_hawser._DirectoryRequest, _hawser.Watch]
@@ -226,6 +227,23 @@ def _end_of(timeout: _Seconds, otherwise: float) -> float:
     if timeout is None:
         timeout = otherwise
     return time.monotonic() + (timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout))
+
+
+async def send(peer: _hawser.Peer, channel: int, data: _hawser.Data, timeout: _Seconds = None) -> None:
+    """As `Peer.send`, without blocking the event loop."""
+    agent = peer.agent
+    end = _end_of(timeout, _SEND_PATIENCE)
+    pause = 0.0
+    while True:
+        try:
+            return peer.send(channel, data, 0)
+        except BusyError:
+            if time.monotonic() >= end:
+                raise
+        if not agent.driven:
+            agent.poll()
+        await asyncio.sleep(min(pause, max(end - time.monotonic(), 0.0)))
+        pause = min(max(2 * pause, _PAUSE_FIRST), _PAUSE_LAST)
 
 
 class _Bell:

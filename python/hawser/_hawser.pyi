@@ -68,8 +68,19 @@ class Peer:
     def notify(self, data: Data) -> None:
         """Sends a notification that belongs to no transfer."""
 
-    def send(self, channel: int, data: Data) -> None:
-        """Sends a message on a channel that the peer opened."""
+    def send(self, channel: int, data: Data, timeout: Seconds = None) -> None:
+        """
+        Sends a message on a channel that the peer opened. Waits up to `timeout` (5 s) for the peer's greeting, for the channel to be open and for room; 0 does not wait. Then BusyError.
+        """
+
+    async def send_async(self, channel: int, data: Data, timeout: Seconds = None) -> None:
+        """As `send`, without blocking the event loop."""
+
+    def opened(self, channel: int) -> bool:
+        """Whether the peer has told that the channel is open."""
+
+    @property
+    def agent(self) -> Agent: ...
 
 class Region:
     """

@@ -73,7 +73,13 @@ Status Core::gone_status(const PeerCore& peer, const Status& cause) {
         .with_advice(cause.advice())
         .because(cause.cause());
   }
-  return Status(Code::kDisconnected, "peer '" + peer.name + "' is gone")
+  // Silence, time that is over, and bytes that make no sense prove no death.
+  const bool is_proven = cause.code() == Code::kDisconnected && cause.scope() != Scope::kPath;
+  const bool is_forgotten = cause.code() == Code::kCancelled;
+  return Status(Code::kDisconnected, "peer '" + peer.name +
+                                         (is_proven      ? "' is gone"
+                                          : is_forgotten ? "' was forgotten"
+                                                         : "' was given up"))
       .with_scope(Scope::kPeer)
       .with_peer(peer.name)
       .with_advice("find the peer again and plan again")

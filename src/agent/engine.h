@@ -29,6 +29,7 @@
 namespace hawser::agent {
 
 class Core;
+struct Attempt;
 
 inline constexpr std::size_t kEventsAtOnce = 16;
 /// That an agent opens, and that a peer may grant credit for.
@@ -103,7 +104,13 @@ class Engine {
   /// Whose card is here in full is asked for what changes: once in a session, and when it has a newer one than it told.
   void follow_card(Session& session, std::uint64_t revision);
   Status notify(Session& session, std::string_view text, Instant now);
+  Status no_room(const Session& session, std::uint32_t channel) const;
   Status send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now);
+  /// Whether the peer has told that it opened the channel.
+  static bool is_open_at(const Session& session, std::uint32_t channel) {
+    const auto state = session.channels.find(channel);
+    return state != session.channels.end() && state->second.is_granted;
+  }
   /// Takes an atomic operation in. An error means that nothing happened.
   Status start_atomic(const std::shared_ptr<AtomicCore>& op, Instant now);
   void cancel_atomic(AtomicCore& op);
@@ -230,6 +237,13 @@ class Engine {
   void feed(Session& session, proto::SessionEvent event, const Status& cause, Instant now);
   void act(Session& session, proto::SessionAction action, const Status& cause, Instant now);
   bool open_next_path(Session& session, Instant now);
+  std::vector<Attempt> attempts_of(Session& session);
+  Status cannot_carry(Session& session, const PlanCore& plan);
+  void give_verdict(Session& session, Instant now);
+  /// When a peer that is refused all the time is taken for dead; Instant::max() for never.
+  Instant dead_if_refused_at(const Session& session) const;
+  Status status_of_failed(const Session& session, const Status& cause) const;
+  void report_unreached(Session& session, const Status& cause);
   bool open_path(Session& session, std::size_t backend, Instant deadline, Instant now, const base::Id128& supersedes);
   void give_up_superseded(Session& session, std::size_t backend, const backend::PortEvent& event);
   void adopt(Session& session, std::size_t backend, const backend::PortEvent& event, Instant now);
@@ -264,6 +278,7 @@ class Engine {
   bool push_reliable(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
   bool send_pending(Session& session, backend::Path& path);
   void acknowledged(Session& session);
+  static std::vector<wire::Credit> open_credits(Session& session);
   bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
   std::size_t pump_messages(Session& session, Instant now);
   bool pump_credits(Session& session, std::size_t* work);

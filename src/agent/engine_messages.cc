@@ -72,14 +72,33 @@ void Engine::send_welcome(Session& session, PathEntry& entry) {
                               .peer_session = session.peer_number,
                               .revision = core_.card_revision(),
                               .received = session.link_in.received(),
-                              .notify = session.notify_in.take_limits(notify_room())};
-  const auto send = [&] { return entry.path->send(Priority::kRealtime, wire::encode(welcome, buffer), {}); };
+                              .notify = session.notify_in.take_limits(notify_room()),
+                              .credits = {}};
+  const std::string body = wire::encode_credits(open_credits(session));
+  const auto send = [&] {
+    return entry.path->send(Priority::kRealtime, wire::encode(welcome, buffer), base::as_bytes(body));
+  };
   if (entry.answer_first) entry.answer_first = !send();
   entry.welcome_sent = !entry.answer_first && send();
+  if (!entry.welcome_sent) return;
+  for (auto& [id, channel] : session.channels) channel.credit_owed = false;
+}
+
+std::vector<wire::Credit> Engine::open_credits(Session& session) {
+  std::vector<wire::Credit> credits;
+  for (auto& [id, channel] : session.channels) {
+    if (channel.in) credits.push_back({.channel = id, .limits = channel.in->take_limits()});
+  }
+  return credits;
 }
 
 Status Engine::notify(Session& session, std::string_view text, Instant now) {
   if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core_.down_status(*session.peer);
+  if (!session.unreached.ok()) {  // Not taken for what may never leave. But it is tried again.
+    const Status unreached = session.unreached;
+    want(session, now);
+    return unreached;
+  }
   if (!session.peer->notify_out.try_take(text.size())) {
     return Status(Code::kBusy, "notify: the inbox of " + session.peer->name + " has no room for another notification")
         .with_peer(session.peer->name)
@@ -97,15 +116,29 @@ Status Engine::notify(Session& session, std::string_view text, Instant now) {
   return {};
 }
 
+Status Engine::no_room(const Session& session, std::uint32_t channel) const {
+  const std::string& name = session.peer->name;
+  const std::string number = std::to_string(channel);
+  const bool is_open = is_open_at(session, channel);
+  if (session.peer_number == 0) {
+    return Status(Code::kBusy, "send: " + name + " has not greeted yet, so its channels are not known")
+        .with_peer(name)
+        .with_advice("connect to the peer first, or give `send` a timeout");
+  }
+  return Status(Code::kBusy,
+                "send: " + name + (is_open ? " has no room on channel " : " has not opened channel ") + number)
+      .with_peer(name)
+      .with_advice(is_open ? "the peer must take messages; retry after a pause, or give `send` a timeout"
+                           : "the peer must open it (open_channel)");
+}
+
 Status Engine::send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now) {
   if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core_.down_status(*session.peer);
+  const Status unreached = session.unreached;
   want(session, now);
+  if (!unreached.ok()) return unreached;
   const auto state = session.channels.find(channel);
-  if (state == session.channels.end() || !state->second.out.try_take(bytes.size())) {
-    return Status(Code::kBusy, "send: " + session.peer->name + " has no room on channel " + std::to_string(channel) +
-                                   " (or has not opened it yet)")
-        .with_peer(session.peer->name);
-  }
+  if (state == session.channels.end() || !state->second.out.try_take(bytes.size())) return no_room(session, channel);
   const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = bytes};
   HeadArray buffer;
   if (!push_reliable(session, wire::encode(message, buffer), bytes)) {
@@ -294,7 +327,8 @@ Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcom
   const bool known = session.peer_number != 0 && !base::planted(base::Planted::kRestartUnnoticed);
   const bool began_anew = known && session.peer_number != welcome.session;
   // It believes in a session that is over here. Our Welcome tells it so, and it will drop this path.
-  if (means_another && session.peer_number == 0) return {};
+  // Or it is an old session of the peer, which is over there, too: a late word of it ends nothing here.
+  if (means_another && (session.peer_number == 0 || began_anew)) return {};
   if (means_another || began_anew) {
     feed(session, proto::SessionEvent::kRestarted,
          Status(Code::kDisconnected, "the peer forgot this session and began another one")
@@ -315,7 +349,11 @@ Status Engine::on_welcome(Session& session, PathEntry& entry, const wire::Welcom
   // Also where our messages go by another path and stay there: the peer lost one by which an Ack was under way.
   if (Status acked = session.link_out.on_ack(welcome.received); !acked.ok()) return acked;
   session.peer->notify_out.on_credit(welcome.notify);
-  for (auto& [id, channel] : session.channels) channel.credit_owed = channel.in.has_value();
+  const Result<std::vector<wire::Credit>> credits = wire::decode_credits(welcome.credits);
+  if (!credits) return credits.error();
+  for (const wire::Credit& credit : *credits) {
+    if (Status status = on_credit(session, credit); !status.ok()) return status;
+  }
   follow_card(session, welcome.revision);
   choose_control(session, now);
   enlist(session);
@@ -337,7 +375,11 @@ Status Engine::on_credit(Session& session, const wire::Credit& credit) {
     }
     more = state.out.on_credit(credit.limits);
   }
-  if (more) core_.hint(CompletionKind::kRoom, 0);
+  if (more) {
+    session.peer->news.fetch_add(1, std::memory_order_release);
+    ++finalized_;  // Waiters look at it.
+    core_.hint(CompletionKind::kRoom, 0);
+  }
   return {};
 }
 

@@ -23,36 +23,6 @@ SessionEvent event_of(const Status& why) {
 
 }  // namespace
 
-std::string Engine::address_of(PeerCore& peer, std::size_t backend) {
-  if (peer.is_self) return backends_[backend].backend->address();
-  const base::MutexLock lock(peer.mutex);
-  const std::string* address = peer.card ? peer.card->address_of(backends_[backend].name) : nullptr;
-  return address != nullptr ? *address : std::string();
-}
-
-Status Engine::refusal_of(PeerCore& peer, std::size_t backend) {
-  const OpenBackend& open = backends_[backend];
-  if (open.traits->self_only && !peer.is_self) {
-    return Status(Code::kUnsupported, open.name + " reaches this agent only");
-  }
-  const std::string address = address_of(peer, backend);
-  if (address.empty()) {
-    return Status(Code::kUnsupported, "no address for backend " + open.name + " is known of " + peer.name);
-  }
-  return open.backend->reachable(address);
-}
-
-std::vector<std::size_t> Engine::candidates(PeerCore& peer, std::vector<Status>* why) {
-  std::vector<std::size_t> usable;
-  if (why != nullptr) why->assign(backends_.size(), Status());
-  for (std::size_t i = 0; i < backends_.size(); ++i) {
-    const Status refusal = refusal_of(peer, i);
-    if (refusal.ok()) usable.push_back(i);
-    if (why != nullptr) (*why)[i] = refusal;
-  }
-  return usable;
-}
-
 void Engine::want(Session& session, Instant now) {
   if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return;
   if (session.machine.state() == SessionState::kKnown) feed(session, SessionEvent::kWant, Status(), now);
@@ -82,12 +52,12 @@ void Engine::act(Session& session, SessionAction action, const Status& cause, In
       break;
     case SessionAction::kOpenPath:
       session.tried = session.fruitless;
-      if (!open_next_path(session, now)) feed(session, event_of(session.last_failure), session.last_failure, now);
+      if (!open_next_path(session, now)) give_verdict(session, now);
       break;
     case SessionAction::kStartBackoff:
       if (const auto at = session.backoff->next(now, rng_)) {
-        session.retry_at = *at;
-        earliest_timer_ = std::min(earliest_timer_, *at);
+        session.retry_at = std::min(*at, dead_if_refused_at(session));
+        earliest_timer_ = std::min(earliest_timer_, session.retry_at);
       } else {
         feed(session, SessionEvent::kDeadline, session.last_failure, now);
       }
@@ -117,40 +87,20 @@ void Engine::act(Session& session, SessionAction action, const Status& cause, In
     case SessionAction::kReleasePaths:
       release_paths(session);
       break;
+    case SessionAction::kReportUnreached:
+      report_unreached(session, cause);
+      break;
   }
-}
-
-void Engine::set_state(Session& session, PeerState state, const Status& cause, PeerEvent::Kind kind) {
-  if (state == PeerState::kDown) {
-    const base::MutexLock lock(session.peer->mutex);
-    session.peer->down_cause = cause;
-  }
-  session.peer->state.store(state, std::memory_order_release);
-  if (state == PeerState::kDown) bury_soon(session);
-  ++finalized_;  // Waiters look at peers' states too.
-  core_.inbox.push_event({.kind = kind, .peer = Peer(session.peer), .cause = cause});
-  core_.hint(CompletionKind::kPeer, 0);
 }
 
 bool Engine::open_next_path(Session& session, Instant now) {
   session.tried.resize(backends_.size(), false);
-  session.last_failure = Status(Code::kUnsupported, "no backend of this agent leads to " + session.peer->name)
-                             .with_scope(Scope::kPeer)
-                             .with_peer(session.peer->name);
-  std::vector<Status> why;
-  for (const std::size_t i : candidates(*session.peer, &why)) {
+  for (const std::size_t i : candidates(*session.peer)) {
     if (session.tried[i]) continue;
     session.tried[i] = true;
     if (session.has_path_by(i)) continue;
     const base::Id128& lost = session.lost.empty() ? session.last_session : session.lost.front().session;
     if (open_path(session, i, session.connect_deadline, now, lost)) return true;
-    session.last_failure = session.failed[i];
-  }
-  for (const auto& [index, failure] : session.failed) session.last_failure = failure;
-  if (session.failed.empty()) {
-    for (const Status& refusal : why) {
-      if (!refusal.ok()) session.last_failure = session.last_failure.because(refusal);
-    }
   }
   return false;
 }
@@ -174,6 +124,7 @@ bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, 
                                                                          now);
   if (!path) {
     session.failed[backend] = path.error();
+    session.refused.erase(backend);
     return false;
   }
   PathEntry entry;
@@ -252,6 +203,9 @@ void Engine::adopt(Session& session, std::size_t backend, const backend::PortEve
   const wire::Versions theirs{event.peer->version_min, event.peer->version_max};
   session.wire_version = wire::agree_version(ours, theirs).value_or(0);
   session.failed.erase(backend);
+  session.refused.clear();
+  session.refused_since = Instant::max();
+  session.unreached = Status();
   send_welcome(session, *entry);
   feed(session, SessionEvent::kPathUp, Status(), now);
   enlist(session);
@@ -280,9 +234,15 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   release(backend, event.path);
   session->failed[backend] = event.status;
   session->last_failure = event.status;
+  if (event.refused) {
+    session->refused.insert(backend);
+  } else {
+    session->refused.erase(backend);
+  }
   if (was_control) {
     // The other paths' greetings are old: what the peer received meanwhile must be asked for again.
     session->control_serial = 0;
+    session->peer->is_greeted.store(false, std::memory_order_release);
     for (PathEntry& each : session->paths) {
       // Where it has not greeted yet, it will. One Welcome more of ours would be answered, and that again, for ever.
       if (!each.greeted) continue;
@@ -295,10 +255,10 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   if (others) seek_better_later(*session, now);
   if (others && !session->lost.empty() && session->fence_at == Instant::max()) fence_later(*session, now);
   const SessionEvent what = event_of(event.status);
-  if (was_up && what != SessionEvent::kPathLost) {
+  if (was_up && (what != SessionEvent::kPathLost || !others)) {
     feed(*session, what, event.status, now);
-  } else if (!others && !(what != SessionEvent::kPathUp && !was_up && open_next_path(*session, now))) {
-    feed(*session, event_of(session->last_failure), session->last_failure, now);
+  } else if (!others && !open_next_path(*session, now)) {
+    give_verdict(*session, now);
   }
 }
 
@@ -320,6 +280,7 @@ void Engine::choose_control(Session& session, Instant now) {
     for (const auto& [id, op] : session.atomics) session.atomics_unsent.push_back(id);
   }
   session.control_serial = best->serial;
+  session.peer->is_greeted.store(true, std::memory_order_release);
   session.link_out.set_lossless(lossless);
   ++finalized_;
   enlist(session);
@@ -374,6 +335,7 @@ void Engine::release_paths(Session& session) {
   session.waiting.clear();
   session.channels.clear();
   session.channels_granted = 0;
+  session.peer->is_greeted.store(false, std::memory_order_release);
   session.card_in.reset();
   session.card_out.reset();
   session.card_due = false;
@@ -490,12 +452,7 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
     if (any_up && !connecting) {
       // The paths that are up cannot carry these regions: the next backend may.
       session.connect_deadline = core_.now() + core_.options.peer_timeout;
-      if (!open_next_path(session, core_.now())) {
-        *why = Status(Code::kUnsupported, "no path to " + session.peer->name + " can carry this plan");
-        for (PathEntry& entry : session.paths) {
-          if (const auto* refusal = plan.refused_by(entry.refused)) *why = why->because(refusal->why);
-        }
-      }
+      if (!open_next_path(session, core_.now())) *why = cannot_carry(session, plan);
     }
     return nullptr;
   }

@@ -43,10 +43,22 @@ void refuse_chunk(PathEntry& entry, const PlanCore& plan, std::uint32_t chunk, c
   entry.refused.add({remote.index, remote.generation}, std::move(locals), named.because(why));
 }
 
-/// Once no chunk is in flight any more.
+/// Of a write, once no chunk is in flight any more. Says only what is known: bytes that were under way when their path
+/// was lost may be there or not.
+BufferState buffer_of_write(const Slot& slot) {
+  const std::uint32_t count = slot.plan->chunk_count();
+  if (slot.done_chunks == count) return BufferState::kComplete;
+  // `unsure` counts ends, so a chunk that was sent twice may count twice: then fewer are found surely missing.
+  const bool some_missing = std::uint64_t{slot.done_chunks} + slot.unsure < count;
+  const bool some_there = slot.done_chunks > 0;
+  if (slot.unsure == 0) return some_there || slot.torn ? BufferState::kPartlyWritten : BufferState::kUntouched;
+  return some_there && some_missing ? BufferState::kPartlyWritten : BufferState::kUnknown;
+}
+
 BufferState buffer_after(const Slot& slot) {
   if (!slot.touched || base::planted(base::Planted::kUntouchedClaimed)) return BufferState::kUntouched;
-  return slot.plan->operation == Operation::kRead ? BufferState::kUnknown : BufferState::kPartlyWritten;
+  if (slot.plan->operation == Operation::kRead) return BufferState::kUnknown;
+  return base::planted(base::Planted::kBufferGuessed) ? BufferState::kPartlyWritten : buffer_of_write(slot);
 }
 
 /// A small transfer does not wait behind large ones of its priority that their path has no room for.
@@ -111,7 +123,8 @@ void Engine::link(Slot& slot, Session& session) {
   slot.next_chunk = slot.in_flight = slot.done_chunks = 0;
   slot.again.clear();
   slot.outcome = Status();
-  slot.arrive_sent = slot.uncounted = slot.ending = slot.touched = false;
+  slot.arrive_sent = slot.uncounted = slot.ending = slot.touched = slot.torn = false;
+  slot.unsure = 0;
   slot.for_each_local([](LocalRegion& region) { ++region.users; });
   in_flight_.push_back(slot);
   ++in_flight_count_;
@@ -347,6 +360,10 @@ void Engine::on_chunk_done(const backend::PortEvent& event, Instant now) {
   --slot.in_flight;
   const bool was_touched = slot.touched;
   slot.touched |= event.status.ok() || event.status.buffer() != BufferState::kUntouched;
+  if (!event.status.ok()) {
+    slot.torn |= event.status.buffer() == BufferState::kPartlyWritten;
+    slot.unsure += event.status.buffer() == BufferState::kUnknown || event.status.buffer() == BufferState::kComplete;
+  }
   if (event.status.ok()) {
     ++slot.done_chunks;
     slot.uncounted |= event.uncounted;
@@ -409,6 +426,7 @@ void Engine::end_early(Slot& slot, Status status, Instant now) {
 
 void Engine::end_quiet(Slot& slot, Instant now) {
   if (slot.in_flight > 0) {  // Its path is gone and did not say how far it came.
+    slot.unsure += slot.in_flight;
     slot.in_flight = 0;
     slot.touched = true;
   }
@@ -552,10 +570,11 @@ void Engine::end_all(const Status& status, Instant now) {
 }
 
 void Engine::fail_transfers(Session& session, const Status& cause, Instant now) {
-  if (!session.atomics.empty()) end_atomics(session, Core::gone_status(*session.peer, cause));
+  const Status told = status_of_failed(session, cause);
+  if (!session.atomics.empty()) end_atomics(session, told);
   for (Slot& slot : in_flight_) {
     if (slot.plan->peer != session.peer || slot.ending) continue;
-    end_early(slot, Core::gone_status(*session.peer, cause), now);
+    end_early(slot, told, now);
   }
 }
 

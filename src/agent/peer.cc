@@ -155,6 +155,46 @@ void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(core.lane) {
   if (core.engine.has_work() || to.is_self) core.lane.turn(core.lane.now());
 }
 
+/// Room in the queue of messages is not told; what is said of it is looked at again after so long.
+constexpr Duration kSendAgain = std::chrono::milliseconds(2);
+
+Status unreached_status(PeerCore& peer) {
+  const base::MutexLock lock(peer.mutex);
+  return peer.unreached_why;
+}
+
+Status send_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
+                std::span<const std::byte> bytes) {
+  core.lane.lock();
+  Session& session = core.engine.session(peer);
+  const Status status = core.engine.send(session, channel, bytes, time_for(core, session));
+  turn_if_needed(core, *peer);
+  core.lane.unlock();
+  core.lane.wake();
+  return status;
+}
+
+/// Until a path is up and the peer has said what it lets us send.
+Status await_greeting(Core& core, const std::shared_ptr<PeerCore>& peer, Instant deadline) {
+  const std::uint32_t unreached = peer->unreached.load(std::memory_order_acquire);
+  const auto is_down = [&] { return peer->state.load(std::memory_order_acquire) == PeerState::kDown; };
+  const auto is_up = [&] {
+    return peer->state.load(std::memory_order_acquire) == PeerState::kUp &&
+           (peer->is_self || peer->is_greeted.load(std::memory_order_acquire));
+  };
+  const auto is_unreached = [&] { return peer->unreached.load(std::memory_order_acquire) != unreached; };
+  core.lane.lock();
+  core.engine.want(core.engine.session(peer), core.now());
+  core.lane.unlock();
+  core.lane.wake();
+  core.lane.wait_until([&] { return is_up() || is_down() || is_unreached(); }, deadline);
+  if (is_up()) return {};
+  if (is_down()) return core.down_status(*peer);
+  if (is_unreached()) return unreached_status(*peer);
+  return Status(Code::kTimedOut, "Peer::connect: no path to '" + peer->name + "' came up in time")
+      .with_peer(peer->name);
+}
+
 }  // namespace
 
 std::shared_ptr<const RemoteRegion> find_remote(const std::shared_ptr<PeerCore>& peer, const RegionId& id) {
@@ -291,17 +331,7 @@ Status Peer::connect(Duration timeout) const {
   if (!core) return Status(Code::kInvalid, "Peer::connect: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::connect"); !status.ok()) return status;
   if (state() == PeerState::kDown) return core->down_status(*core_);
-  core->lane.lock();
-  agent::Session& session = core->engine.session(core_);
-  core->engine.want(session, core->now());
-  core->lane.unlock();
-  core->lane.wake();
-  core->lane.wait_until([this] { return state() == PeerState::kUp || state() == PeerState::kDown; },
-                        core->now() + timeout);
-  if (state() == PeerState::kUp) return {};
-  if (state() == PeerState::kDown) return core->down_status(*core_);
-  return Status(Code::kTimedOut, "Peer::connect: no path to '" + core_->name + "' came up in time")
-      .with_peer(core_->name);
+  return agent::await_greeting(*core, core_, core->now() + timeout);
 }
 
 Status Peer::reconnect() const {
@@ -336,6 +366,10 @@ Status Peer::notify(std::string_view text) const {
 }
 
 Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes) const {
+  return send(channel, bytes, Duration::zero());
+}
+
+Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes, Duration timeout) const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::send: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::send"); !status.ok()) return status;
@@ -343,14 +377,33 @@ Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes) const
     return Status(Code::kInvalid, "Peer::send: channel " + std::to_string(channel) + " must be at least 16, and " +
                                       std::to_string(bytes.size()) + " bytes at most kMessageMax, 65536");
   }
-  if (state() == PeerState::kDown) return core->down_status(*core_);
+  const Instant deadline = timeout > Duration::zero() ? core->now() + timeout : Instant::min();
+  const bool is_greeted = is_self() || core_->is_greeted.load(std::memory_order_acquire);
+  if (timeout > Duration::zero() && !is_greeted) {
+    HAWSER_TRY(agent::await_greeting(*core, core_, deadline));
+  }
+  for (;;) {
+    if (state() == PeerState::kDown) return core->down_status(*core_);
+    const std::uint32_t seen = core_->news.load(std::memory_order_acquire);
+    const std::uint32_t unreached = core_->unreached.load(std::memory_order_acquire);
+    const Status status = agent::send_now(*core, core_, channel, bytes);
+    if (status.code() != Code::kBusy || core->now() >= deadline) return status;
+    const auto changed = [&] {
+      return core_->news.load(std::memory_order_acquire) != seen || state() == PeerState::kDown ||
+             core_->unreached.load(std::memory_order_acquire) != unreached;
+    };
+    core->lane.wait_until(changed, std::min(deadline, core->now() + agent::kSendAgain));
+    if (core_->unreached.load(std::memory_order_acquire) != unreached) return agent::unreached_status(*core_);
+  }
+}
+
+bool Peer::opened(std::uint32_t channel) const {
+  const auto core = core_ ? core_->core.lock() : nullptr;
+  if (!core || !core->usable("Peer::opened").ok()) return false;
   core->lane.lock();
-  agent::Session& session = core->engine.session(core_);
-  const Status status = core->engine.send(session, channel, bytes, agent::time_for(*core, session));
-  agent::turn_if_needed(*core, *core_);
+  const bool is_open = core_->session != nullptr && agent::Engine::is_open_at(*core_->session, channel);
   core->lane.unlock();
-  core->lane.wake();
-  return status;
+  return is_open;
 }
 
 HAWSER_NAMESPACE_END

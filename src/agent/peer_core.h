@@ -128,7 +128,15 @@ struct PeerCore {
   /// Places in its inbox. Shared, for submit takes them also where it leaves the rest to the lane's holder.
   NotifyCredit notify_out;
 
+  /// Counts how often it was found that no path leads to it, for those that wait for one.
+  std::atomic<std::uint32_t> unreached{0};
+  /// Its greeting is here: what it lets us send is known.
+  std::atomic<bool> is_greeted{false};
+  /// Counts when more room on some channel was told.
+  std::atomic<std::uint32_t> news{0};
+
   base::Mutex mutex;
+  Status unreached_why HAWSER_GUARDED_BY(mutex);             ///< The last time.
   Status down_cause HAWSER_GUARDED_BY(mutex);                ///< Why it is down.
   std::unique_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
   base::Id128 admission HAWSER_GUARDED_BY(mutex);            ///< The secret in its card; zero: none, or no card yet.

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,6 +113,9 @@ struct Session {
   std::vector<bool> fruitless;
   std::uint32_t trials_failed = 0;       ///< Paths in a row that were lost before they had worked.
   std::map<std::size_t, Status> failed;  ///< By backend: why its last attempt failed. For explain.
+  std::set<std::size_t> refused;         ///< Those of them that were refused by a host: see PortEvent::refused.
+  Instant refused_since = Instant::max();
+  Status unreached;  ///< Why no path led to the peer the last time; good once one did.
   Status last_failure;
   base::Id128 last_session;    ///< To be superseded by the next path.
   std::vector<LostPath> lost;  ///< While there are any, nothing is offered. As many as there were paths at most.

@@ -79,6 +79,8 @@ struct Slot {
   bool arrive_sent = false;          ///< The peer was told of it.
   bool uncounted = false;            ///< After that, a path carried chunks that does not count them at the peer.
   bool touched = false;              ///< Bytes of it may have been moved.
+  bool torn = false;                 ///< A chunk of it ended with some of its bytes moved, and not all.
+  std::uint32_t unsure = 0;          ///< Chunks' ends of which nobody knows what became of the bytes.
   bool is_held = false;              ///< Its `after` word is waited for.
   bool ending = false;               ///< No further chunks; final once in_flight is 0.
   base::ListHook pending_hook;       ///< In its session's list of transfers with work to offer.

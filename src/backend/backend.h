@@ -155,9 +155,9 @@ struct PortEvent {
     kPathUp = 4,     ///< peer, session, inbound.
     kUncounted = 6,  ///< transfer: kArrivals of its covered chunks were lost with their way, though the chunks ended.
     kRegions = 7,    ///< No path. What the backend says of regions in the card has changed: Backend::told.
-    kPathDown = 5,   ///< status: why. Scope::kPeer: this incarnation is gone for good (its process ended, it closed,
-                     ///< nobody listens where it did, another one answers, or it missed its heartbeats); else
-                     ///< another try may help.
+    kPathDown = 5,   ///< status: why. Scope::kPeer: this incarnation is gone for good (docs/errors.md lists what
+                     ///< proves that), or it missed its heartbeats. Else another try may help, but not by this
+                     ///< backend where it says kUnsupported or kDenied with Scope::kPath: it does not lead there.
   };
   Kind kind = Kind::kChunkDone;
   bool inbound = false;
@@ -166,6 +166,8 @@ struct PortEvent {
   /// kChunkDone of a write that ended badly while its path stays up: the peer has not said whether its bytes land, so
   /// they may, until it has or this path has been superseded. The path itself lets nothing pass that they could hurt.
   bool unsettled = false;
+  /// kPathDown of a path that never came up: a host answered everywhere that nobody listens, which proves nothing here.
+  bool refused = false;
   Path* path = nullptr;
   std::uint64_t cookie = 0;
   std::uint64_t transfer = 0;

@@ -8,12 +8,10 @@
 
 namespace hawser::backend {
 
-/// The cause of a kPathDown with Scope::kPeer whose peer only kept silent: stopped, or cut off. It may come back.
-inline Status silence() { return Status(Code::kTimedOut, "no heartbeat was answered"); }
-
-/// Whether `why`, of a kPathDown, says that the incarnation is gone for good.
+/// Whether `why`, of a kPathDown, says that the incarnation is gone for good. A peer that only kept silent (kTimedOut)
+/// is given up as well, but it may come back.
 inline bool is_certain_death(const Status& why) {
-  return why.scope() == Scope::kPeer && why.code() == Code::kDisconnected && why.cause().code() != silence().code();
+  return why.scope() == Scope::kPeer && why.code() == Code::kDisconnected;
 }
 
 }  // namespace hawser::backend

@@ -53,6 +53,7 @@ enum class Planted : std::uint8_t {
   kDeadlineIgnored,
   kRetryForgotten,    ///< A chunk whose path was lost is not sent again, and counted as done.
   kUntouchedClaimed,  ///< A write that ended badly says that it touched nothing.
+  kBufferGuessed,     ///< A write whose bytes were under way says that it is partly written.
   kBlockedForgotten,  ///< A session that found no room is never tried again.
   kBetterForgotten,   ///< Who lost a better path never tries it again.
   // Atomic operations.

@@ -241,10 +241,12 @@ constexpr Option kOptions[] = {
      [](const Draft& draft) { return std::string(draft.config.options.adopt ? "true" : "false"); }},
     duration<&AgentOptions::default_deadline>("deadline", "HAWSER_DEADLINE",
                                               "How long a transfer may take that names no deadline."),
-    duration<&AgentOptions::heartbeat>("heartbeat", "HAWSER_HEARTBEAT",
-                                       "Between two heartbeats; after three missed ones a peer is down."),
+    duration<&AgentOptions::heartbeat>(
+        "heartbeat", "HAWSER_HEARTBEAT",
+        "Between two heartbeats to a driven peer; three without an answer end the session and all that is in flight."),
     duration<&AgentOptions::peer_timeout>("peer_timeout", "HAWSER_PEER_TIMEOUT",
-                                          "How long reconnecting is tried before a peer is down."),
+                                          "How long connecting is tried, also after a connection broke, before a peer "
+                                          "is down. It does not bridge silence."),
     {"log", "HAWSER_LOG", "one of trace, debug, info, warn, error, off", "Lines below this level are not logged.",
      set_log, [](const Draft& draft) { return std::string(to_string(draft.config.options.log.level)); }},
     {"plugin_path", "HAWSER_PLUGIN_PATH", "folders with colons between them",

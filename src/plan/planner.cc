@@ -72,8 +72,9 @@ Status Route::status() const {
   bool lost = false;
   std::string advice;
   for (const RouteRow& row : rows) {
-    // The last one goes farthest: of shm and tcp it is tcp's that helps.
-    if (!row.refusal.advice().empty()) advice = base::format("{}: {}", row.backend, row.refusal.advice());
+    if (!row.refusal.advice().empty()) {
+      advice += base::format("{}{}: {}", advice.empty() ? "" : "; ", row.backend, row.refusal.advice());
+    }
     text += base::format("; {}: {}", row.backend, row.refusal.message());
     lost = lost || row.refusal.code() == Code::kDisconnected || row.refusal.code() == Code::kTimedOut;
   }

@@ -40,6 +40,9 @@ constexpr void add_rules(Table& table) {
 
            {kConnecting, kPathUp, kUp, {kDisarm, kGreet, kReportUp}},
            {kConnecting, kPathLost, kBackoff, {kStartBackoff}},
+           {kConnecting, kRefused, kBackoff, {kReportSuspect, kStartBackoff}},
+           // It is not down: the user may open a listener, mount a folder, or load a card with other addresses.
+           {kConnecting, kUnreachable, kKnown, {kDisarm, kFailTransfers, kReportUnreached}},
 
            {kUp, kPathUp, kUp, {kGreet}},
            // Again at once, without a pause: mostly one connection broke and the peer is well.
@@ -89,11 +92,11 @@ constexpr Table kTable = make_table();
 constexpr std::array<std::string_view, kSessionStates> kStateNames = {"known",   "connecting", "up",
                                                                       "suspect", "backoff",    "down"};
 constexpr std::array<std::string_view, kSessionEvents> kEventNames = {
-    "want",     "path up", "path lost", "peer dead", "restarted",  "denied",
-    "deadline", "missed",  "heard",     "bye",       "invalidate", "backoff over"};
-constexpr std::array<std::string_view, 12> kActionNames = {
-    "nothing",   "arm deadline",   "disarm",      "open path",      "start backoff", "greet",
-    "report up", "report suspect", "report down", "fail transfers", "send bye",      "release paths"};
+    "want",   "path up", "path lost", "peer dead",  "restarted",    "denied",  "deadline",
+    "missed", "heard",   "bye",       "invalidate", "backoff over", "refused", "unreachable"};
+constexpr std::array<std::string_view, 13> kActionNames = {
+    "nothing",        "arm deadline", "disarm",         "open path", "start backoff", "greet",           "report up",
+    "report suspect", "report down",  "fail transfers", "send bye",  "release paths", "report unreached"};
 
 void append_line(std::string& out, SessionState state, SessionEvent event, const SessionStep& taken) {
   constexpr std::size_t kWidth = 14;
@@ -121,6 +124,7 @@ std::span<const SessionAction> SessionMachine::on(SessionEvent event) {
   const SessionStep& taken = step(state_, event);
   state_ = taken.next;
   was_up_ = was_up_ || state_ == kUp;
+  was_refused_ = event == kRefused || (was_refused_ && state_ != kUp && state_ != kKnown);
   return taken.to_do();
 }
 
@@ -133,7 +137,7 @@ PeerState SessionMachine::public_state() const {
     case SessionState::kSuspect:
       return PeerState::kSuspect;
     default:
-      return was_up_ ? PeerState::kSuspect : PeerState::kKnown;
+      return was_up_ || was_refused_ ? PeerState::kSuspect : PeerState::kKnown;
   }
 }
 

@@ -33,7 +33,7 @@ enum class SessionEvent : std::uint8_t {
   kWant = 0,         ///< A transfer, message or Peer::connect needs it.
   kPathUp = 1,       ///< A path is up: ours, or one that the peer opened.
   kPathLost = 2,     ///< The last path (or the attempt to open one) is gone; opening one again may work.
-  kPeerDead = 3,     ///< Proven: its process is gone.
+  kPeerDead = 3,     ///< Proven: its process is gone. docs/errors.md lists the proofs.
   kRestarted = 4,    ///< Another incarnation answered, or its card says so.
   kDenied = 5,       ///< It refused us.
   kDeadline = 6,     ///< The time for connecting is over.
@@ -42,8 +42,10 @@ enum class SessionEvent : std::uint8_t {
   kBye = 9,          ///< It said goodbye.
   kInvalidate = 10,  ///< The user forgets it, or the agent closes.
   kBackoffOver = 11,
+  kRefused = 12,      ///< The attempt to open a path was refused by a host, and from here that proves no death.
+  kUnreachable = 13,  ///< No backend leads to the peer from here. That says nothing of the peer.
 };
-inline constexpr std::size_t kSessionEvents = 12;
+inline constexpr std::size_t kSessionEvents = 14;
 
 enum class SessionAction : std::uint8_t {
   kNone = 0,
@@ -57,7 +59,8 @@ enum class SessionAction : std::uint8_t {
   kReportDown = 8,
   kFailTransfers = 9,  ///< End what is in flight or asked for, with the event's cause.
   kSendBye = 10,
-  kReleasePaths = 11,  ///< Close and drop all paths, the one of this event included.
+  kReleasePaths = 11,     ///< Close and drop all paths, the one of this event included.
+  kReportUnreached = 12,  ///< Tell those that wait for the peer why no path leads to it.
 };
 
 std::string_view to_string(SessionState state);
@@ -83,7 +86,8 @@ class SessionMachine {
   SessionState state() const { return state_; }
   /// Whether it has ever been up.
   bool was_up() const { return was_up_; }
-  /// As users see it: a session that was up and is being mended is suspect, one that never was is known.
+  /// As users see it: a session that was up and is being mended is suspect, and so is one that was refused. One that
+  /// was neither is known.
   PeerState public_state() const;
   /// Moves on and tells what to do.
   std::span<const SessionAction> on(SessionEvent event);
@@ -91,6 +95,7 @@ class SessionMachine {
  private:
   SessionState state_ = SessionState::kKnown;
   bool was_up_ = false;
+  bool was_refused_ = false;  ///< Since it was up last.
 };
 
 /// The table as text, one line per state and event that does anything; for docs and `describe`.

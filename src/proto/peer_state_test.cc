@@ -27,6 +27,8 @@ connecting    denied        down          disarm, fail transfers, release paths,
 connecting    deadline      down          disarm, fail transfers, release paths, report down
 connecting    bye           down          disarm, fail transfers, release paths, report down
 connecting    invalidate    down          disarm, fail transfers, release paths, report down
+connecting    refused       backoff       report suspect, start backoff
+connecting    unreachable   known         disarm, fail transfers, report unreached
 up            path up       up            greet
 up            path lost     connecting    report suspect, arm deadline, open path
 up            peer dead     down          fail transfers, release paths, report down
@@ -129,6 +131,28 @@ TEST(PeerState, ALifeWithAReconnect) {
   EXPECT_EQ(last[0], SessionAction::kDisarm);
   EXPECT_EQ(last[3], SessionAction::kReportDown);
   EXPECT_EQ(machine.public_state(), PeerState::kDown);
+}
+
+TEST(PeerState, APeerWhoseHostRefusesIsSuspectUntilItIsUpOrDown) {
+  SessionMachine machine;
+  machine.on(Event::kWant);
+  machine.on(Event::kRefused);
+  EXPECT_EQ(machine.state(), State::kBackoff);
+  EXPECT_EQ(machine.public_state(), PeerState::kSuspect);
+  machine.on(Event::kBackoffOver);
+  EXPECT_EQ(machine.public_state(), PeerState::kSuspect);
+  machine.on(Event::kPathUp);
+  EXPECT_EQ(machine.public_state(), PeerState::kUp);
+}
+
+TEST(PeerState, APeerToWhichNoPathLeadsStaysKnown) {
+  SessionMachine machine;
+  machine.on(Event::kWant);
+  machine.on(Event::kUnreachable);
+  EXPECT_EQ(machine.state(), State::kKnown);
+  EXPECT_EQ(machine.public_state(), PeerState::kKnown);
+  machine.on(Event::kWant);
+  EXPECT_EQ(machine.state(), State::kConnecting);
 }
 
 TEST(PeerState, NamesOfUnknownNumbers) {

@@ -276,7 +276,7 @@ void Judge::check_good_write(Life& life, Move& move) {
 }
 
 void Judge::check_bad_write(Life& life, Move& move) {
-  move.course->tainted = true;
+  const bool was_tainted = std::exchange(move.course->tainted, true);
   move.course->last_writer = move.uid;
   bool any_old = false, any_new = false;
   for (const Pair& pair : move.course->pairs) {
@@ -291,6 +291,14 @@ void Judge::check_bad_write(Life& life, Move& move) {
   }
   if (move.status.buffer() == BufferState::kComplete && any_old) {
     return fail(life, describe(move) + " says that it is complete at the target: '" + move.status.to_string() + "'");
+  }
+  // Closed regions hide what was moved, and an earlier write that ended badly may have left some of the same bytes.
+  const bool is_seen = !was_tainted && std::ranges::none_of(move.course->pairs, [](const Pair& pair) {
+    return pair.remote->closed || pair.remote->closing;
+  });
+  if (is_seen && move.status.buffer() == BufferState::kPartlyWritten && any_old != any_new) {
+    return fail(life, fmt::format("{} says that it is partly written, and {} of its bytes are there: '{}'",
+                                  describe(move), any_new ? "all" : "none", move.status.to_string()));
   }
   check_tainted(*move.course);
 }

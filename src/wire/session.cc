@@ -213,6 +213,19 @@ Bytes encode(const Welcome& message, HeadBuffer buffer) {
   return out.written();
 }
 
+std::string encode_credits(std::span<const Credit> credits) {
+  HAWSER_ASSERT(credits.size() <= kWelcomeCreditsMax, "more channels than a Welcome tells");
+  std::string bytes;
+  base::ByteWriter out(&bytes);
+  out.varint(credits.size());
+  for (const Credit& credit : credits) {
+    out.varint(credit.channel);
+    out.varint(credit.limits.messages);
+    out.varint(credit.limits.bytes);
+  }
+  return bytes;
+}
+
 Bytes encode(const Bye& message, HeadBuffer buffer) {
   HeadWriter out(buffer, SessionKind::kBye);
   out.u8(static_cast<std::uint8_t>(message.code));
@@ -338,8 +351,24 @@ Result<Welcome> decode_welcome(const Envelope& envelope) {
   message.revision = in.varint();
   message.received = in.varint();
   message.notify = take_limits(in);
-  if (!all_read(in)) return truncated(envelope.kind);
+  message.credits = in.rest();
+  if (!in.ok()) return truncated(envelope.kind);
+  const Result<std::vector<Credit>> credits = decode_credits(message.credits);
+  if (!credits) return credits.error();
   return message;
+}
+
+Result<std::vector<Credit>> decode_credits(Bytes bytes) {
+  ByteReader in(bytes);
+  const std::uint64_t count = in.varint(kWelcomeCreditsMax);
+  std::vector<Credit> credits;
+  for (std::uint64_t i = 0; i < count && in.ok(); ++i) {
+    Credit& credit = credits.emplace_back();
+    credit.channel = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+    credit.limits = take_limits(in);
+  }
+  if (!all_read(in)) return truncated(SessionKind::kWelcome);
+  return credits;
 }
 
 Result<Bye> decode_bye(const Envelope& envelope) {

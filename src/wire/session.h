@@ -13,7 +13,8 @@
 //   cardpart    (4, reliable) = revision:varint, total:varint, offset:varint, body: part of the card
 //   ack         (5) = up_to:varint
 //   credit      (6) = channel:varint, messages:varint, bytes:varint
-//   welcome     (7) = session:u64, peer_session:u64, revision:varint, received:varint, messages:varint, bytes:varint
+//   welcome     (7) = session:u64, peer_session:u64, revision:varint, received:varint, messages:varint, bytes:varint,
+//                 body: count:varint, (channel:varint, messages:varint, bytes:varint)*
 //   bye         (8) = code:u8, body: text
 //   acked       (9) = up_to:varint, body: a reliable message. An ack that rides along with it
 // There is nothing optional to skip: the hello agreed on a version, and whoever speaks a later one sends only what the
@@ -26,7 +27,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <hawser/peer.h>
 #include <hawser/status.h>
@@ -44,6 +47,8 @@ inline constexpr std::uint32_t kNotifyChannel = 1;      ///< Whose credit notifi
 inline constexpr std::uint64_t kNotificationCost = 64;  ///< Bytes of that credit, beside those of the notification.
 inline constexpr std::uint64_t kNoMessageLimit = std::uint64_t{1} << 62;  ///< As the message limit of that credit.
 inline constexpr std::uint32_t kUserChannelMin = 16;                      ///< Lower ones are the library's own.
+/// Channels that one Welcome tells: 1024 of the user's, and the library's.
+inline constexpr std::size_t kWelcomeCreditsMax = 1024 + kUserChannelMin;
 
 enum class SessionKind : std::uint8_t {
   kArrive = 1,
@@ -124,6 +129,8 @@ struct Welcome {
   std::uint64_t revision = 0;      ///< Of the sender's own card.
   std::uint64_t received = 0;      ///< Number of the last message taken: what follows it is to be sent again.
   CreditLimits notify;             ///< Credit of kNotifyChannel.
+  /// The body: encode_credits of the channels that the sender has opened. decode_welcome has looked through it.
+  std::span<const std::byte> credits;
 };
 
 /// The session ends. `code` is never kOk.
@@ -143,6 +150,8 @@ std::span<const std::byte> encode(const Ack& message, HeadBuffer out);
 std::span<const std::byte> encode(const Credit& message, HeadBuffer out);
 std::span<const std::byte> encode(const Welcome& message, HeadBuffer out);
 std::span<const std::byte> encode(const Bye& message, HeadBuffer out);
+/// The body of a Welcome. At most kWelcomeCreditsMax.
+std::string encode_credits(std::span<const Credit> credits);
 /// In front of a whole message that is reliable: an Ack that costs no message of its own.
 std::span<const std::byte> encode_acked(const Ack& ack, HeadBuffer out);
 
@@ -163,6 +172,8 @@ Result<CardPart> decode_card_part(const Envelope& envelope);
 Result<Ack> decode_ack(const Envelope& envelope);
 Result<Credit> decode_credit(const Envelope& envelope);
 Result<Welcome> decode_welcome(const Envelope& envelope);
+/// The body of a Welcome that was decoded.
+Result<std::vector<Credit>> decode_credits(std::span<const std::byte> bytes);
 Result<Bye> decode_bye(const Envelope& envelope);
 
 }  // namespace hawser::wire

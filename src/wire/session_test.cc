@@ -66,6 +66,11 @@ Arrive full_arrive() {
   return arrive;
 }
 
+std::string two_channels() {
+  return encode_credits(
+      std::vector<Credit>{{.channel = 16, .limits = {64, 1 << 22}}, {.channel = 300, .limits = {1, 2}}});
+}
+
 std::vector<std::string> samples() {
   Arrive bare;
   bare.seq = 1;
@@ -77,7 +82,7 @@ std::vector<std::string> samples() {
           message(CardPart{4, 78, 1000, 990, {}}, "0123456789"),
           message(Ack{500}),
           message(Credit{1, {1024, 1 << 20}}),
-          message(Welcome{0x0102030405060708, 0x1112131415161718, 7, 3, {1024, 1 << 20}}),
+          message(Welcome{0x0102030405060708, 0x1112131415161718, 7, 3, {1024, 1 << 20}, {}}, two_channels()),
           message(Bye{Code::kDenied, {}}, "no right"),
           acked(500, message(Send{2, 16, {}}, "hello"))};
 }
@@ -91,7 +96,7 @@ TEST(Session, GoldenVectors) {
       "04044ee807de0730313233343536373839",
       "05f403",
       "06018008808040",
-      "070807060504030201181716151413121107038008808040",
+      "07080706050403020118171615141312110703800880804002104080808002ac020102",
       "08096e6f207269676874",
       "09f40302021068656c6c6f",
   };
@@ -188,6 +193,10 @@ TEST(Session, OtherKindsRoundTrip) {
   EXPECT_EQ(welcome.revision, 7u);
   EXPECT_EQ(welcome.received, 3u);
   EXPECT_EQ(welcome.notify, (CreditLimits{1024, 1 << 20}));
+  const std::vector<Credit> credits = decode_credits(welcome.credits).value();
+  ASSERT_EQ(credits.size(), 2u);
+  EXPECT_EQ(credits[1].channel, 300u);
+  EXPECT_EQ(credits[1].limits, (CreditLimits{1, 2}));
   const Bye bye = decode_bye(envelope_of(all[8])).value();
   EXPECT_EQ(bye.code, Code::kDenied);
   EXPECT_EQ(bye.text, "no right");
@@ -208,7 +217,7 @@ TEST(Session, HeadsThatAreCutOffAreCorrupt) {
                                           message(CardPart{4, 78, 1000, 990, {}}),
                                           message(Ack{500}),
                                           message(Credit{1, {1024, 1 << 20}}),
-                                          message(Welcome{0x0102030405060708, 0x1112131415161718, 7, 3, {9, 1000}}),
+                                          message(Welcome{0x0102030405060708, 0x1112131415161718, 7, 3, {9, 1000}, {}}),
                                           message(Bye{Code::kDenied, {}})};
   for (const std::string& head : heads) {
     feed_every_cut(head, [](Bytes bytes) { EXPECT_EQ(decode_any(bytes), Code::kCorrupt); });
@@ -243,6 +252,21 @@ TEST(Session, BoundsHold) {
   EXPECT_EQ(decode_any({}), Code::kCorrupt);
   EXPECT_EQ(decode_any(base::as_bytes(std::string_view("\0", 1))), Code::kCorrupt);
   EXPECT_EQ(decode_any(base::as_bytes("\x09")), Code::kCorrupt);
+}
+
+TEST(Session, AWelcomeTellsAllChannelsAndNoMore) {
+  const auto welcome = [](const std::string& body) {
+    return message(Welcome{.session = 1, .peer_session = 0, .revision = 1, .received = 0, .notify = {}, .credits = {}},
+                   body);
+  };
+  std::vector<Credit> all(kWelcomeCreditsMax, Credit{.channel = UINT32_MAX, .limits = {UINT64_MAX, UINT64_MAX}});
+  const std::string full = encode_credits(all);
+  EXPECT_EQ(decode_any(base::as_bytes(welcome(full))), Code::kOk);
+  EXPECT_LE(welcome(full).size(), kMessageMax);
+  EXPECT_EQ(decode_any(base::as_bytes(welcome(full.substr(0, full.size() - 1)))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(welcome(full + "x"))), Code::kCorrupt);
+  EXPECT_EQ(decode_any(base::as_bytes(welcome("\xff\xff\xff\x7f"))), Code::kCorrupt) << "a count without channels";
+  EXPECT_EQ(decode_any(base::as_bytes(welcome(""))), Code::kCorrupt) << "no count";
 }
 
 TEST(Session, AnAckRidesWithOneReliableMessage) {

@@ -268,6 +268,8 @@ void test_news(const Pair* pair) {
   }
   static char large[HAWSER_MESSAGE_MAX + 1];
   REFUSED(hawser_peer_send(pair->to_b, channel, large, sizeof large), HAWSER_INVALID, "65537");
+  REFUSED(hawser_peer_send_within(pair->to_b, channel, large, sizeof large, 0), HAWSER_INVALID, "65537");
+  REFUSED(hawser_peer_send_within(pair->to_b, channel + 1, "x", 1, 1000000), HAWSER_BUSY, "has not opened channel");
   REFUSED(hawser_peer_send(pair->to_b, channel, NULL, 1), HAWSER_INVALID, "data is null");
 
   /* The peer came up, and somebody was told. */

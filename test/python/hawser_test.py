@@ -265,8 +265,11 @@ def test_messages_events_and_signals(pair):
     one.peer.connect(20)
     one.peer.reconnect()
     assert one.peer.state == "up"
-    eventually(lambda: _sent(one.peer, 17, "first"))
+    one.peer.send(17, "first", timeout=0)  # The greeting told of the channel.
     one.peer.send(17, bytearray(b"second"))
+    assert one.peer.opened(17) and not one.peer.opened(18)
+    with pytest.raises(hawser.BusyError, match="has not opened channel 18"):
+        one.peer.send(18, "nobody", timeout=0.01)
     assert eventually(lambda: two.take_message(17)).data == b"first"
     message = eventually(lambda: two.take_message(17))
     assert (message.data, message.channel, message.peer.name) == (b"second", 17, "one")
@@ -369,6 +372,15 @@ def _sent(peer, channel, data):
     except hawser.Error:  # The peer's channel is not known here yet.
         return False
     return True
+
+
+def test_the_first_send_after_find_peer_works(tmp_path):
+    with hawser.Agent("there", directory=hawser.file_directory(str(tmp_path))) as there:
+        there.open_channel(20, 4)
+        for number in range(5):
+            with hawser.Agent(f"here-{number}", directory=hawser.file_directory(str(tmp_path))) as here:
+                here.find_peer("there", 20).send(20, "first")
+                assert eventually(lambda: there.take_message(20)).data == b"first"
 
 
 def test_directories_and_configuration(tmp_path):

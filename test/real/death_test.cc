@@ -65,6 +65,34 @@ TEST_P(RealTest, ADeathIsNoticedWithin50Milliseconds) {
   EXPECT_LE(best, kNoticed);
 }
 
+/// The process opened the connection, and its card was never loaded here: there is nobody to connect to.
+TEST_P(RealTest, TheDeathOfAnOpenerIsNoticedWithin50Milliseconds) {
+  Duration best = Duration::max();
+  for (int attempt = 0; attempt < kTries && best > kNoticed; ++attempt) {
+    AgentOptions options = quick("here");
+    options.peer_timeout = 5s;
+    Here here(GetParam(), options);
+    here.add("target", kSize);
+    PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there"));
+    process.ask("region source " + std::to_string(kSize) + " foreign");
+    const std::string name = process.know(must(here.agent().card()));
+    process.ask("plan write source " + name + " target " + std::to_string(kSize));
+    process.ask("submit notify=hello");
+    ASSERT_TRUE(eventually([&] { return here.agent().take_notification().has_value(); }));
+    const std::vector<Peer> peers = here.agent().peers();
+    ASSERT_EQ(peers.size(), 1u);
+    const Instant from = now();
+    process.kill();
+    const auto time = here.await_down(peers.front(), from);
+    ASSERT_TRUE(time) << "the death was not noticed";
+    print_time("death of an opener noticed after", *time);
+    best = std::min(best, *time);
+    const std::string why = peers.front().notify("x").to_string();
+    EXPECT_NE(why.find("'there' is gone"), std::string::npos) << why;
+  }
+  EXPECT_LE(best, kNoticed);
+}
+
 TEST_P(RealTest, KilledInFlight) {
   for (const Duration delay : {0us, 300us, 1000us, 4000us, 10000us}) {
     Here here(GetParam(), quick("here"));

@@ -2,7 +2,7 @@
 // answers each with one line, "ok ..." or "error ...", on stdout. Peers are named by their incarnation in hex.
 //
 //   open NAME [backend=shm,tcp] [devices=NAME] [driven=0|1] [heartbeat_ms=N] [timeout_ms=N]
-//        [directory=FOLDER|etcd://HOST:PORT] [places=N] [adopt=0|1]
+//        [directory=FOLDER|etcd://HOST:PORT] [places=N] [adopt=0|1] [listen=ADDRESS] [security=none]
 //   card                                    its card in hex
 //   know HEX                                loads a card; answers the incarnation
 //   find NAME MS                            find_peer; answers the incarnation
@@ -110,8 +110,11 @@ std::string Program::open(const Words& words) {
   for (std::string name; std::getline(backends, name, ',');) {
     options.backends.push_back({name, {}});
     const std::string devices = value_of(words, "devices", "");
+    const std::string listen = value_of(words, "listen", "");
+    if (name == "tcp" && !listen.empty()) options.backends.back().params["listen"] = listen;
     if (name == "verbs" && !devices.empty()) options.backends.back().params["devices"] = devices;
   }
+  if (value_of(words, "security", "") == "none") options.security = Security::kNone;
   driven_ = value_of(words, "driven", "0") == "1";
   options.driven = driven_;
   options.adopt = value_of(words, "adopt", "0") == "1";

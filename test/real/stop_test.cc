@@ -35,8 +35,8 @@ TEST_P(RealTest, StoppedBeforeConnecting) {
   EXPECT_TRUE(finish(good).ok()) << good.status().to_string();
 }
 
-/// The NIC of a stopped process goes on serving: transfers end well, and nobody waits for the process.
-bool is_served_by_nic(const Way& way) { return way.backend == "verbs"; }
+/// The stopped process is not needed: its NIC goes on serving, or whoever writes copies by itself.
+bool needs_no_peer(const Way& way) { return way.backend == "verbs" || way.backend == "shm"; }
 
 /// A process is met, stopped, noticed, continued and met again. Gives how long noticing took.
 Duration notice_stop(const Way& way, bool in_flight) {
@@ -59,7 +59,7 @@ Duration notice_stop(const Way& way, bool in_flight) {
   print_time(in_flight ? "stop in flight noticed after" : "stop of an idle peer noticed after", *time);
   for (Transfer& each : all) {
     const Status status = finish(each, kPatience);
-    if (status.ok() && is_served_by_nic(way)) continue;
+    if (status.ok() && needs_no_peer(way)) continue;
     EXPECT_EQ(status.code(), Code::kDisconnected) << status.to_string();
     EXPECT_NE(status.to_string().find("there"), std::string::npos) << status.to_string();
     EXPECT_NE(status.to_string().find("silent"), std::string::npos) << status.to_string();
@@ -73,7 +73,6 @@ Duration notice_stop(const Way& way, bool in_flight) {
 }
 
 TEST_P(RealTest, ADrivenPeerThatStopsIsDownAfterThreeHeartbeats) {
-  if (GetParam().backend == "shm") GTEST_SKIP() << "on the same host the process is watched, not its heartbeats";
   for (const bool in_flight : {false, true}) {
     // Nobody waits for an idle peer: its first heartbeat comes after ten intervals.
     const Duration promised = kHeartbeat * (in_flight ? 3 : 12);
@@ -84,6 +83,38 @@ TEST_P(RealTest, ADrivenPeerThatStopsIsDownAfterThreeHeartbeats) {
     }
     EXPECT_LE(best, promised + kHeartbeat * kScale) << "in flight: " << in_flight;
   }
+}
+
+/// The process opened the connection, and its card was never loaded here.
+TEST_P(RealTest, ADrivenOpenerThatStopsIsDownAfterThreeHeartbeats) {
+  const Duration promised = kHeartbeat * 12;  // Nobody here waits for it.
+  Duration best = Duration::max();
+  for (int attempt = 0; attempt < kTries && best > promised + kHeartbeat * kScale; ++attempt) {
+    AgentOptions options = quick("here");
+    options.heartbeat = kHeartbeat;
+    options.peer_timeout = 10s;
+    Here here(GetParam(), options);
+    here.add("target", kSize);
+    PeerProcess process = PeerProcess::start(peer_line(GetParam(), "there"));
+    process.ask(region_line(GetParam(), "source"));
+    const std::string name = process.know(must(here.agent().card()));
+    process.ask("plan write source " + name + " target " + std::to_string(kSize));
+    process.ask("submit notify=hello");
+    ASSERT_TRUE(eventually([&] { return here.agent().take_notification().has_value(); }));
+    const std::vector<Peer> peers = here.agent().peers();
+    ASSERT_EQ(peers.size(), 1u);
+    process.stop();
+    const auto time = here.await_down(peers.front(), now(), 10s);
+    ASSERT_TRUE(time) << "the stop was not noticed";
+    print_time("stop of an opener noticed after", *time);
+    best = std::min(best, *time);
+    const std::string why = peers.front().notify("x").to_string();
+    EXPECT_NE(why.find("'there' was given up"), std::string::npos) << why;
+    EXPECT_NE(why.find("silent"), std::string::npos) << why;
+    process.resume();
+  }
+  EXPECT_GE(best, kHeartbeat);
+  EXPECT_LE(best, promised + kHeartbeat * kScale);
 }
 
 TEST_P(RealTest, APolledPeerThatStopsIsJudgedByDeadlines) {

@@ -108,6 +108,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "retry_forgotten",
      sim::Mode::kStream,
      {"brought other bytes", "its bytes are not at", "before its bytes"}},
+    {Planted::kBufferGuessed, "buffer_guessed", sim::Mode::kStream, {"says that it is partly written"}},
     {Planted::kUntouchedClaimed, "untouched_claimed", sim::Mode::kStream, {"left the target untouched"}},
     {Planted::kBlockedForgotten,
      "blocked_forgotten",

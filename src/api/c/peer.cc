@@ -278,4 +278,12 @@ int hawser_peer_send(hawser_peer peer, uint32_t channel, const void* data, size_
   });
 }
 
+int hawser_peer_send_within(hawser_peer peer, uint32_t channel, const void* data, size_t size, int64_t timeout_ns) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, data, size, "data"));
+    HAWSER_TRY_ASSIGN(const auto its, find<PeerObject>(call, peer));
+    return its->peer.send(channel, bytes_of(data, size), timeout_of(timeout_ns));
+  });
+}
+
 int hawser_peer_release(hawser_peer peer) { return release<PeerObject>(__func__, peer); }

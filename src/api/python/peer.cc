@@ -100,10 +100,20 @@ void notify(const PeerHandle& self, nb::handle data) {
   check(outside([&] { return self.peer.notify(bytes.view); }));
 }
 
-void send(const PeerHandle& self, std::uint32_t channel, nb::handle data) {
+void send(const PeerHandle& self, std::uint32_t channel, nb::handle data, nb::handle timeout) {
   (void)agent_of(self.agent);
+  constexpr Duration kPatience = std::chrono::seconds(5);
   const Bytes bytes(data, "send");
-  check(outside([&] { return self.peer.send(channel, std::as_bytes(std::span<const char>(bytes.view))); }));
+  const Duration patience = duration_of(timeout, "timeout", kPatience);
+  Status status = outside([&] { return self.peer.send(channel, std::as_bytes(std::span<const char>(bytes.view))); });
+  if (status.code() == Code::kBusy && patience > Duration::zero()) {
+    const std::optional<bool> over = wait_in_slices(patience, [&](Duration slice) {
+      status = self.peer.send(channel, std::as_bytes(std::span<const char>(bytes.view)), slice);
+      return status.code() != Code::kBusy;
+    });
+    if (!over) throw nb::python_error();
+  }
+  check(status);
 }
 
 }  // namespace
@@ -135,7 +145,14 @@ void bind_peers(nb::module_& module) {
       .def("connect", &connect, nb::arg("timeout") = nb::none(), "Opens paths now and waits until one is up.")
       .def("reconnect", &reconnect, "Tries now what the agent would try after a pause. Does not wait.")
       .def("notify", &notify, nb::arg("data"), "Sends a notification that belongs to no transfer.")
-      .def("send", &send, nb::arg("channel"), nb::arg("data"), "Sends a message on a channel that the peer opened.");
+      .def(
+          "send", &send, nb::arg("channel"), nb::arg("data"), nb::arg("timeout") = nb::none(),
+          "Sends a message on a channel that the peer opened. Waits up to `timeout` (5 s) for the peer's greeting, for "
+          "the channel to be open and for room; 0 does not wait. Then BusyError.")
+      .def(
+          "opened", [](const PeerHandle& self, std::uint32_t channel) { return self.peer.opened(channel); },
+          nb::arg("channel"), "Whether the peer has told that the channel is open.")
+      .def_prop_ro("agent", [](const PeerHandle& self) { return wrapper_of(self.agent); });
 }
 
 }  // namespace hawser::api::python

@@ -26,11 +26,13 @@ Status refused(int process) {
   Status status(Code::kUnsupported, base::format("the kernel refuses cross-memory attach to process {}", process));
   if (yama_restricts()) {
     return status.with_advice(
-        "use memory from Agent::allocate, open shm with allow_attach=yes at the peer, or as "
+        "use memory from Agent::allocate, set HAWSER_ADOPT=1 where the peer registers its memory, open shm with "
+        "allow_attach=yes at the peer, or as "
         "root: sysctl kernel.yama.ptrace_scope=0");
   }
   return status.with_advice(
-      "use memory from Agent::allocate; in containers allow process_vm_readv (seccomp, "
+      "use memory from Agent::allocate, or set HAWSER_ADOPT=1 where the peer registers its memory; in containers allow "
+      "process_vm_readv (seccomp, "
       "CAP_SYS_PTRACE) and share the user namespace");
 }
 
@@ -55,7 +57,9 @@ Status cross_memory_status(int error, int process) {
 Status CrossMemory::try_probe(const Probe& probe) const {
   if (process_ <= 0) {
     return Status(Code::kUnsupported, "the peer's process is in a process-id namespace that cannot be seen from here")
-        .with_advice("use memory from Agent::allocate, or run both containers with a shared pid namespace");
+        .with_advice(
+            "use memory from Agent::allocate, set HAWSER_ADOPT=1 where the peer registers its memory, or run both "
+            "containers with a shared pid namespace");
   }
   if (process_fd_ < 0) {
     return Status(Code::kUnsupported, "the kernel has no pidfd: a reused process id could not be noticed")

@@ -41,6 +41,11 @@ class Link {
   std::uint64_t line_count() const { return ring_bytes_ / kLineSize; }
   /// What this end holds in the peer's memory.
   Atomics::Word& my_pin() const { return side(end_)->pin; }
+  /// Heartbeats: what each side asks for, and what it answers.
+  Atomics::Word& my_ping() const { return side(end_)->ping; }
+  Atomics::Word& my_pong() const { return side(end_)->pong; }
+  const Atomics::Word& their_ping() const { return side(other(end_))->ping; }
+  const Atomics::Word& their_pong() const { return side(other(end_))->pong; }
   /// What the peer holds in ours.
   const Atomics::Word& their_pin() const { return side(other(end_))->pin; }
 

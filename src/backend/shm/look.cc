@@ -35,6 +35,7 @@ std::size_t ShmPort::look(Instant now) {
   if (!connecting_.empty()) check_deadlines(now);
   if (!visitors_.empty()) dismiss_visitors(now);
   if (!ghosts_.empty()) bury_ghosts();
+  if (heartbeat_at_ <= now) watch_peers(now);
   if (listen_at_ <= now && !is_closing_) {
     listen_at_ = Instant::max();
     if (!watch(shared_.place.socket(), EPOLLIN, listener_watch_).ok()) listen_at_ = now + kListenPause;
@@ -54,6 +55,7 @@ void ShmPort::on_event(const Watch& watch, std::uint32_t events) {
       return static_cast<ShmPath*>(watch.owner)->on_process_end();
     case Watch::Kind::kDoor: {
       auto& path = *static_cast<ShmPath*>(watch.owner);
+      path.answer_heartbeat();
       if (path.state() == PathState::kUp) make_hot(path);
       return;
     }
@@ -63,6 +65,14 @@ void ShmPort::on_event(const Watch& watch, std::uint32_t events) {
 void ShmPort::check_deadlines(Instant now) {
   for (std::size_t i = 0; i < connecting_.size(); ++i) connecting_[i]->check_deadline(now);
   std::erase_if(connecting_, [](const ShmPath* path) { return path->state() != PathState::kConnecting; });
+}
+
+void ShmPort::watch_peers(Instant now) {
+  heartbeat_at_ = Instant::max();
+  for (const auto& path : paths_) {
+    path->watch_peer(now);
+    heartbeat_at(path->next_heartbeat());
+  }
 }
 
 void ShmPort::bury_ghosts() {

@@ -65,7 +65,9 @@ base::CopyHint hint_of(const ShmBinding& target, const Chunk& chunk, std::uint64
 }  // namespace
 
 BufferState ShmPath::buffer_state(const Job& job) const {
-  return job.cursor.done == 0 && !is_torn_ ? BufferState::kUntouched : BufferState::kPartlyWritten;
+  if (job.cursor.done > 0) return BufferState::kPartlyWritten;
+  // A chunk that call_at_once began comes back as a job, and which one that is nobody remembers.
+  return is_torn_ ? BufferState::kUnknown : BufferState::kUntouched;
 }
 
 PathState ShmPath::state() const {
@@ -301,6 +303,7 @@ bool ShmPath::put(RecordKind kind, std::span<const std::byte> head, std::span<co
   switch (producer_.put(kind, head, body)) {
     case Put::kDone:
       refused_size_ = 0;
+      if (!is_unread_ && detector_) note_unread();
       if (producer_.must_ring()) static_cast<void>(::eventfd_write(peer_door_.get(), 1));
       return true;
     case Put::kFull:

@@ -31,6 +31,7 @@
 #include "backend/shm/pin.h"
 #include "backend/shm/place.h"
 #include "backend/shm/stage.h"
+#include "proto/detector.h"
 
 namespace hawser::backend::shm {
 
@@ -69,6 +70,7 @@ class ShmPath final : public Path {
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { end(why); }
+  void set_awaited(bool awaited, Instant now) override;
   PathCounters counters() const override;
   std::string describe() const override;
 
@@ -87,6 +89,13 @@ class ShmPath final : public Path {
   void check_deadline(Instant now);
   void on_socket(std::uint32_t events);
   void on_process_end();
+
+  // heartbeat.cc
+  /// The peer rang: it may ask whether this process runs.
+  void answer_heartbeat();
+  /// Asks the peer when that is due, and ends the path when it did not answer for too long.
+  void watch_peer(Instant now);
+  Instant next_heartbeat() const;
 
   /// Works on a job of this path; ends it when it is finished. Returns what it cost of `limit`.
   std::uint64_t work(Job& job, const TurnBudget& budget, std::uint64_t limit);
@@ -138,6 +147,11 @@ class ShmPath final : public Path {
   void on_peer_left();
   void close_socket();
   void learn_peer(const wire::Hello& hello);
+
+  // heartbeat.cc
+  void begin_heartbeats();
+  bool was_heard();
+  void note_unread();
 
   // path.cc
   std::uint32_t copy_at_once(std::span<const Chunk> chunks, std::uint64_t bytes_max, std::uint64_t& left);
@@ -214,6 +228,11 @@ class ShmPath final : public Path {
   Status cross_status_;
   Status end_status_;
   std::optional<Bye> bye_;
+  std::optional<proto::Detector> detector_;  ///< Of a driven peer whose path is up.
+  std::uint64_t last_ping_ = 0;              ///< 0: none waits for its answer.
+  std::uint64_t heard_in_ = 0;               ///< Messages that had come when it was heard last.
+  bool is_awaited_ = false;                  ///< See Path::set_awaited.
+  bool is_unread_ = false;                   ///< A record was put since the detector last asked.
   Watch socket_watch_{Watch::Kind::kSocket, this};
   Watch process_watch_{Watch::Kind::kProcess, this};
   Watch door_watch_{Watch::Kind::kDoor, this};

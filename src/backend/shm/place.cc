@@ -198,13 +198,23 @@ Result<base::Fd> connect_to(const std::string& path) {
     return Status(Code::kBusy, base::format("too many connections wait at '{}'", base::shown(path)))
         .with_scope(Scope::kPeer);
   }
-  if (error == ECONNREFUSED || error == ENOENT) {
-    return Status(Code::kDisconnected, base::format("nobody listens at '{}' any more", base::shown(path)))
-        .with_scope(Scope::kPeer)
-        .with_advice("its agent closed or died, or its folder is not mounted in this container");
+  // The name holds the incarnation, and a socket outlives its process: nobody else was ever there.
+  if (error == ECONNREFUSED) {
+    return Status(Code::kDisconnected,
+                  base::format("its process ended: nobody holds the socket '{}' any more", base::shown(path)))
+        .with_scope(Scope::kPeer);
+  }
+  // Another container has another folder of this name, so that proves nothing.
+  if (error == ENOENT || error == ENOTDIR) {
+    return Status(Code::kUnsupported, base::format("there is no socket '{}' here", base::shown(path)))
+        .with_scope(Scope::kPath)
+        .with_advice(
+            "if the peer runs in another container of this host, mount the folder of that socket in both, or let both "
+            "use tcp; else its agent was closed");
   }
   return base::errno_status(error == EACCES ? Code::kDenied : Code::kDisconnected,
-                            base::format("connecting to '{}'", base::shown(path)), error);
+                            base::format("connecting to '{}'", base::shown(path)), error)
+      .with_scope(Scope::kPath);
 }
 
 Result<Credentials> peer_credentials(int socket) {

@@ -64,7 +64,7 @@ class Place {
 };
 
 /// Starts connecting; never blocks. kBusy: the peer's queue is full, try again later. kDisconnected with Scope::kPeer:
-/// nobody listens there.
+/// the socket is there and no process holds it. kUnsupported with Scope::kPath: there is no such socket here.
 Result<base::Fd> connect_to(const std::string& path);
 
 /// Who is at the other end of a connected socket.

@@ -254,7 +254,7 @@ bool ShmPort::idle() const {
 }
 
 Instant ShmPort::next_deadline() const {
-  Instant next = listen_at_;
+  Instant next = std::min(listen_at_, heartbeat_at_);
   for (const ShmPath* path : connecting_) next = std::min(next, path->next_deadline());
   for (const auto& visitor : visitors_) next = std::min(next, visitor->deadline);
   return next;

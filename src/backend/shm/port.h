@@ -73,6 +73,10 @@ class ShmPort final : public Port {
   void supersede(const base::Id128& session, const base::Id128& incarnation);
   CrossMover& cross_mover();
   bool is_closing() const { return is_closing_; }
+  /// Of the turn; while the agent rests, of its last one.
+  Instant now() const { return now_; }
+  /// A path has a heartbeat to look after then.
+  void heartbeat_at(Instant at) { heartbeat_at_ = std::min(heartbeat_at_, at); }
   /// Whether a path that is polled has something to read.
   bool has_message() const {
     return std::any_of(hot_.begin(), hot_.end(), [](const ShmPath* path) { return path->has_message(); });
@@ -99,6 +103,7 @@ class ShmPort final : public Port {
   std::size_t unmap_some();
   void check_deadlines(Instant now);
   void bury_ghosts();
+  void watch_peers(Instant now);
   void cool_one();
   void forget(ShmPath& path);
   std::size_t take_events(std::span<PortEvent> out);
@@ -133,7 +138,8 @@ class ShmPort final : public Port {
   std::uint64_t beside_jobs_left_ = kBesideJobsPerTurn;
   bool has_slept_ = false;
   bool is_closing_ = false;
-  Instant listen_at_ = Instant::max();  ///< When visitors are let in again, after descriptors ran out.
+  Instant heartbeat_at_ = Instant::max();  ///< The earliest of all paths.
+  Instant listen_at_ = Instant::max();     ///< When visitors are let in again, after descriptors ran out.
   Instant tell_shortage_at_ = Instant::min();
   ForkFd reserve_;  ///< Given up for a moment to turn visitors away when there are no descriptors left.
 

@@ -49,6 +49,8 @@ struct RingSide {
   alignas(128) typename A::Word tail;    ///< As consumer: lines consumed since the beginning.
   alignas(128) typename A::Word asleep;  ///< As consumer: ring my doorbell when there is a record.
   typename A::Word room_wanted;          ///< As producer: ring it when there is room.
+  alignas(128) typename A::Word ping;    ///< Number of the last heartbeat that this side asks for.
+  typename A::Word pong;                 ///< The last of the other side's `ping` that this side saw.
 };
 
 enum class RecordKind : std::uint8_t {
@@ -139,6 +141,9 @@ class RingProducer {
     position_ += need;
     return Put::kDone;
   }
+
+  /// Whether the consumer has taken all.
+  bool is_drained() const { return theirs_->tail.load(std::memory_order_relaxed) == position_; }
 
   /// After records were put: whether the consumer sleeps and its doorbell is to be rung. True once per sleep.
   bool must_ring() {

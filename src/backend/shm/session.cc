@@ -130,6 +130,7 @@ Status ShmPath::adopt_credentials() {
   if (credentials_.user != ::geteuid()) {
     return Status(Code::kDenied, base::format("process {} runs as user {}, this one as {}", credentials_.process,
                                               credentials_.user, ::geteuid()))
+        .with_scope(Scope::kPath)
         .with_advice("shm is for processes of one user: run both as one");
   }
   process_fd_ = ForkFd(peer_process(socket_.get(), credentials_.process), port_.shared().forks);
@@ -223,6 +224,7 @@ void ShmPath::come_up() {
   if (is_inbound_) event.supersedes = supersedes_;
   port_.push(std::move(event));
   port_.make_hot(*this);
+  begin_heartbeats();
   ask_regions();
 }
 

@@ -153,7 +153,7 @@ TEST_F(ShmPair, WhatWasMovedInPartIsNotCalledUntouched) {
   ASSERT_EQ(::munmap(pages, page), 0);
   const Status status = transfer(a_, b_, path, chunk_of(Operation::kWrite, *bound, {&both, 1}, 3));
   EXPECT_EQ(status.code(), Code::kFailed);
-  EXPECT_EQ(status.buffer(), BufferState::kPartlyWritten);
+  EXPECT_EQ(status.buffer(), BufferState::kUnknown);
 }
 
 TEST_F(ShmPair, AttachOffIsUnsupportedAndSaysSo) {
@@ -342,15 +342,15 @@ TEST_F(ShmPair, AWrongIncarnationMeansRestarted) {
   EXPECT_NE(a_.downs[path].message().find("called 'bob'"), std::string_view::npos);
 }
 
-TEST_F(ShmPair, NobodyThereIsSaidAtOnce) {
+TEST_F(ShmPair, NobodyThereIsSaidAtOnceAndIsNoDeath) {
   TestHost gone{"gone", folder_.path()};
   const PathTarget target = a_.target(gone);
   gone.close();
   Path* path = a_.open(target);
   a_.turn();
   ASSERT_TRUE(a_.downs.contains(path));
-  EXPECT_EQ(a_.downs[path].code(), Code::kDisconnected);
-  EXPECT_EQ(a_.downs[path].scope(), Scope::kPeer);
+  EXPECT_EQ(a_.downs[path].code(), Code::kUnsupported);
+  EXPECT_EQ(a_.downs[path].scope(), Scope::kPath);
   EXPECT_FALSE(a_.port().open_path(
       {.peer = "x", .incarnation = {}, .address = "garbage", .supersedes = {}, .deadline = {}}, Instant()));
   EXPECT_FALSE(a_.backend().reachable("").ok());
@@ -371,6 +371,22 @@ TEST_F(ShmPair, ASilentPeerIsGivenUpAtTheDeadline) {
   ASSERT_TRUE(turn_until({&a_}, [&] { return a_.downs.contains(path); }));  // bob is never turned
   EXPECT_EQ(a_.downs[path].code(), Code::kTimedOut);
   EXPECT_GE(Clock::steady().now() - start, std::chrono::milliseconds(20));
+}
+
+TEST_F(ShmPair, ADrivenPeerThatDoesNotTurnIsSilentAfterThreeHeartbeats) {
+  TestHost driven{"driven", folder_.path(), {}, true};
+  Path* path = connect(a_, driven);
+  // Idle, it answers.
+  const Instant idle_until = Clock::steady().now() + 12 * kTestHeartbeat;
+  ASSERT_TRUE(turn_until({&a_, &driven}, [&] { return Clock::steady().now() >= idle_until; }));
+  ASSERT_FALSE(a_.downs.contains(path));
+  ASSERT_TRUE(path->send(Priority::kBulk, bytes_of("unread"), {}));
+  const Instant start = Clock::steady().now();
+  ASSERT_TRUE(turn_until({&a_}, [&] { return a_.downs.contains(path); }));  // The other is never turned.
+  EXPECT_GE(Clock::steady().now() - start, 2 * kTestHeartbeat);
+  EXPECT_EQ(a_.downs[path].code(), Code::kTimedOut);
+  EXPECT_EQ(a_.downs[path].scope(), Scope::kPeer);
+  EXPECT_NE(a_.downs[path].message().find("driven has been silent"), std::string_view::npos);
 }
 
 TEST_F(ShmPair, ClosingDeliversWhatWasSentAndTellsThePeer) {

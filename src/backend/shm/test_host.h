@@ -25,13 +25,17 @@ struct TestFolder : base::TestFolder {
   TestFolder() : base::TestFolder("/tmp/hawser-test") {}
 };
 
+/// To hosts that are driven; others are not asked.
+inline constexpr Duration kTestHeartbeat = std::chrono::milliseconds(20);
+
 class TestHost {
  public:
-  TestHost(const std::string& name, const std::string& folder, Options options = {}) {
+  TestHost(const std::string& name, const std::string& folder, Options options = {}, bool is_driven = false) {
     identity_.name = name;
+    identity_.driven = is_driven;
     identity_.incarnation = base::random_id128();
     options.socket_dir = folder;
-    const Context context{identity_, regions_, log_, base::Rng(1), Security::kDefault, {}, Clock::steady()};
+    const Context context{identity_, regions_, log_, base::Rng(1), Security::kDefault, kTestHeartbeat, Clock::steady()};
     backend_ = std::move(ShmBackend::open(context, std::move(options))).value();
     port_ = std::move(backend_->open_port()).value();
   }

@@ -58,7 +58,7 @@ void Connection::knocked() {
   const auto at = net_.listeners_.find(address_);
   if (at == net_.listeners_.end() || !at->second->offer(shared_from_this())) {
     state_[1] = StreamState::kClosed;
-    fail_later(0, Status(Code::kDisconnected, "refused: nobody listens on " + address_));
+    fail_later(0, Status(Code::kDisconnected, "refused: nobody listens on " + address_).with_scope(Scope::kPeer));
     return;
   }
   state_[1] = StreamState::kOpen;

@@ -26,9 +26,11 @@ void EventQueue::path_up(Path* path, const Identity* peer, const base::Id128& se
   }
 }
 
-void EventQueue::path_down(Path* path, Status status) {
+void EventQueue::path_down(Path* path, Status status, bool refused) {
   if (std::erase_if(held_, [path](const Event& event) { return event.path == path; }) > 0) return;
-  add(PortEvent::Kind::kPathDown, path).status = std::move(status);
+  Event& event = add(PortEvent::Kind::kPathDown, path);
+  event.status = std::move(status);
+  event.refused = refused;
 }
 
 bool EventQueue::is_held(const Path* path) const {
@@ -67,6 +69,7 @@ void EventQueue::show(Event& event, PortEvent& out) {
   out.inbound = event.inbound;
   out.uncounted = event.uncounted;
   out.unsettled = event.unsettled;
+  out.refused = event.refused;
   out.path = event.path;
   out.cookie = event.cookie;
   out.transfer = event.transfer;

@@ -53,7 +53,7 @@ class EventQueue {
   void path_up(Path* path, const Identity* peer, const base::Id128& session, bool inbound,
                const base::Id128& supersedes, bool held);
   /// Nothing is told of a path whose beginning was not told.
-  void path_down(Path* path, Status status);
+  void path_down(Path* path, Status status, bool refused = false);
   /// It is up, and nobody was told.
   bool is_held(const Path* path) const;
 
@@ -77,6 +77,7 @@ class EventQueue {
     bool inbound = false;
     bool uncounted = false;
     bool unsettled = false;
+    bool refused = false;
     Path* path = nullptr;
     std::uint64_t cookie = 0;
     std::uint64_t transfer = 0;

@@ -39,6 +39,7 @@ struct MemorySwitch {
   std::map<std::string, base::Id128> cookies;
   bool recorded = false;          ///< Pipes keep what was sent.
   bool holds_references = false;  ///< Streams release nothing before it was received, as QUIC does.
+  bool is_elsewhere = false;      ///< Networks are of different hosts.
   std::map<std::string, MemoryNetwork*> listeners;
   std::vector<std::pair<std::shared_ptr<MemoryPipe>, std::shared_ptr<MemoryPipe>>> joined;  ///< All streams ever.
 
@@ -123,6 +124,10 @@ class MemoryNetwork final : public Network {
       if (comma != std::string_view::npos) address.remove_prefix(comma + 1);
     }
     return all;
+  }
+  bool is_here(std::string_view) const override { return !switch_.is_elsewhere; }
+  bool is_beside(const Stream&, std::string_view place) const override {
+    return !switch_.is_elsewhere && !place.empty();
   }
   Result<std::unique_ptr<Stream>> connect(const std::string& candidate) override {
     const auto found = switch_.listeners.find(candidate);

@@ -130,6 +130,8 @@ void StreamPath::begin_close(Instant now) {
     phase_ = Phase::kClosing;
     deadline_ = now + kClosePatience;
     activate();
+  } else if (phase_ == Phase::kAsking) {
+    go_down(lost_why_);
   } else if (phase_ == Phase::kOpening) {
     go_down(Status(Code::kDisconnected, "this agent is closing").with_peer(name_));
   }
@@ -140,20 +142,25 @@ void StreamPath::go_down(const Status& why, bool abort) {
   phase_ = Phase::kDown;
   is_held_ = is_held_ && shared_.events.is_held(this);  // What came in this turn may have told of it.
   shared_.lobby.leave(this);
+  close_streams(abort);
+  question_.reset();
+  race_.reset();
+  HAWSER_LOG(shared_.context.log, kDebug, "{} path to {} ended: {}", shared_.options.backend, name_, why.to_string());
+  if (machine_.has_value()) machine_->fail(why);
+  if (is_known()) {
+    shared_.events.path_down(this, why, refused_ && !is_here_ && !told_up_);
+  } else {
+    shared_.has_silent_dead = true;
+  }
+}
+
+void StreamPath::close_streams(bool abort) {
   for (Lane& lane : lanes_) {
     if (lane.shake != nullptr) lane.shake->stream().close(true);
     if (lane.stream != nullptr) lane.stream->close(abort);
     lane.shake.reset();
     lane.stream.reset();
     lane.owner = StreamOwner{};
-  }
-  race_.reset();
-  HAWSER_LOG(shared_.context.log, kDebug, "{} path to {} ended: {}", shared_.options.backend, name_, why.to_string());
-  if (machine_.has_value()) machine_->fail(why);
-  if (is_known()) {
-    shared_.events.path_down(this, why);
-  } else {
-    shared_.has_silent_dead = true;
   }
 }
 
@@ -175,6 +182,8 @@ Instant StreamPath::next_deadline() const {
       }
       return next;
     }
+    case Phase::kAsking:
+      return ask_at_;
     case Phase::kClosing:
       return deadline_;
     case Phase::kDown:
@@ -185,6 +194,7 @@ Instant StreamPath::next_deadline() const {
 
 bool StreamPath::may_sleep() const {
   if (phase_ == Phase::kDown) return true;
+  if (phase_ == Phase::kAsking) return asked_ > 0;  // The port turns it when its next question is due.
   if (phase_ == Phase::kUp && (machine_->has_acks() || !machine_->wants(0))) return false;
   for (unsigned index = 0; index < streams_; ++index) {
     const StreamOwner& owner = lanes_[index].owner;

@@ -3,8 +3,9 @@
 // StreamPath: one session with a peer. It opens its streams, joins them with a Machine, and moves bytes in bounded
 // steps.
 //
-// Life: opening (outbound: connect, hello; inbound: answer) -> up -> closing (saying goodbye) -> down. Once down it
-// holds no stream, and stays readable until the port drops it.
+// Life: opening (outbound: connect, hello; inbound: answer) -> up -> closing (saying goodbye) -> down. An inbound path
+// of the same host that lost its connection asks for a moment whether its opener still listens, before it is down. Once
+// down it holds no stream, and stays readable until the port drops it.
 //
 // Thread rule: confined to the port's lane. Lifetime: owned by its port.
 
@@ -27,6 +28,9 @@
 namespace hawser::backend::stream {
 
 class StreamPath;
+
+/// Heartbeats without an answer after which a path to a driven peer ends.
+inline constexpr std::uint32_t kMissedMax = 3;
 
 /// What Stream::owner points to: the path and its stream, or, without a path, a connection whose hello is awaited.
 struct StreamOwner {
@@ -123,7 +127,7 @@ class StreamPath final : public Path {
   bool is_active = false;
 
  private:
-  enum class Phase : std::uint8_t { kOpening, kUp, kClosing, kDown };
+  enum class Phase : std::uint8_t { kOpening, kUp, kAsking, kClosing, kDown };
   struct Lane {
     std::unique_ptr<Handshake> shake;  ///< Until the hellos are through,
     std::unique_ptr<Stream> stream;    ///< then the stream alone.
@@ -175,6 +179,14 @@ class StreamPath final : public Path {
   void lose(unsigned index, const Status& why);
   Status lost(const Status& why) const;
 
+  // path_ask.cc
+  void begin_asking(const Status& why);
+  std::size_t turn_asking(Instant now);
+  void take_answer(Instant now);
+  Status opener_ended() const;
+
+  void close_streams(bool abort);
+
   PortShared& shared_;
   Phase phase_ = Phase::kOpening;
   bool inbound_ = false;
@@ -201,7 +213,14 @@ class StreamPath final : public Path {
   Status restarted_;                   ///< Another incarnation of the peer's name answered at a place.
   std::string place_;                  ///< Outbound: where the peer was reached.
   std::string places_note_;            ///< For people: places that were left out, and those that led elsewhere.
+  bool refused_ = false;               ///< Each place refused the connection.
+  bool is_here_ = false;               ///< See Network::is_here.
   Instant deadline_ = Instant::max();  ///< Of opening, of the opener's first word, or of closing.
+  std::string asks_at_;  ///< Inbound: where to ask, after a loss, whether the opener lives; empty: nowhere.
+  Status lost_why_;      ///< While it asks: what the path ends with if the opener lives.
+  std::unique_ptr<Stream> question_;
+  Instant ask_at_ = Instant::max();  ///< When to ask next, or until when an answer is awaited.
+  unsigned asked_ = 0;
   Instant quiet_by_ = Instant::max();  ///< When memory that was given back must be let go.
 };
 

@@ -30,6 +30,7 @@ Status restarted(const std::string& name, const wire::Hello& hello) {
 
 Status StreamPath::open(const PathTarget& target, Instant now) {
   HAWSER_TRY_ASSIGN(std::vector<std::string> places, shared_.network.candidates(target.address));
+  is_here_ = shared_.network.is_here(target.address);
   name_ = target.peer.empty() ? base::shown(target.address) : std::string(target.peer);
   peer_.name = target.peer;
   expects_ = target.incarnation;
@@ -53,7 +54,10 @@ void StreamPath::try_places(Instant now) {
     auto shake = std::make_unique<Handshake>(std::move(stream), versions_of(shared_.context.identity));
     adopt(0, std::move(shake), race_->hello_deadline());
   } else if (race_->is_over()) {
-    const Status why = verdict_of(*race_, name_);
+    // Refused wherever it was tried: here its process is gone. Elsewhere it may be so, too; the agent asks again.
+    Status why = verdict_of(*race_, name_);
+    refused_ = why.scope() == Scope::kPeer && restarted_.ok();
+    if (refused_ && !is_here_) why = why.with_scope(Scope::kPath);
     go_down((restarted_.ok() ? why : restarted_.because(why)).with_peer(name_));
   }
 }
@@ -104,6 +108,7 @@ void StreamPath::accept(std::unique_ptr<Handshake> shake, bool is_known_peer, In
   supersedes_ = hello.supersedes;
   streams_ = hello.streams;
   learn(hello);
+  if (shared_.network.is_beside(shake->stream(), hello.listen)) asks_at_ = hello.listen;
   deadline_ = now + kHelloPatience;
   adopt(0, std::move(shake), deadline_);
 }
@@ -257,7 +262,7 @@ void StreamPath::come_up(Instant now) {
                    &shared_.files);
   detector_.emplace(
       proto::DetectorOptions{
-          .interval = shared_.context.heartbeat, .missed = 3, .idle_factor = 10, .judged = peer_.driven},
+          .interval = shared_.context.heartbeat, .missed = kMissedMax, .idle_factor = 10, .judged = peer_.driven},
       now);
   told_up_ = true;
   last_heard_ = now;  // Its hello.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backend/death.h"
 #include "backend/stream/path.h"
 #include "base/format.h"
 #include "base/shown.h"
@@ -31,6 +30,8 @@ std::size_t StreamPath::turn(Instant now, Share& share) {
       return turn_opening(now);
     case Phase::kUp:
       return turn_up(now, share);
+    case Phase::kAsking:
+      return turn_asking(now);
     case Phase::kClosing:
       return turn_closing(now);
     case Phase::kDown:
@@ -174,11 +175,14 @@ void StreamPath::watch_peer(Instant now) {
     static_cast<void>(send_on(0, kControlStep));
   } else if (action.kind == proto::DetectorAction::Kind::kFailed) {
     const auto silent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(action.silent).count();
-    go_down(Status(Code::kDisconnected, base::format("{} has been silent for {} ms", name_, silent_ms))
-                .with_scope(Scope::kPeer)
-                .with_peer(name_)
-                .because(silence())
-                .with_advice("its process is stopped or overloaded, or the network to it is cut"));
+    // No proof of death, and so no kDisconnected.
+    go_down(
+        Status(Code::kTimedOut,
+               base::format("{} has been silent for {} ms, which are {} heartbeats", name_, silent_ms, kMissedMax))
+            .with_scope(Scope::kPeer)
+            .with_peer(name_)
+            .with_advice("its process is stopped or overloaded, or the network to it is cut; AgentOptions::heartbeat "
+                         "of this agent says how long silence may last"));
   }
 }
 
@@ -221,6 +225,7 @@ void StreamPath::lose(unsigned index, const Status& why) {
   if (phase_ == Phase::kUp && machine_->has_news()) {
     if (const ControlNews news = machine_->take_news(); news.bye) take_goodbye(news);
   }
+  if (phase_ == Phase::kUp && !asks_at_.empty() && is_known()) return begin_asking(lost(why));
   go_down(lost(why));  // If it is not down already.
 }
 

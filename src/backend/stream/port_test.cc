@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "backend/stream/handshake.h"
@@ -34,7 +35,7 @@ struct Side {
                                                 .security = Security::kNone,
                                                 .heartbeat = std::chrono::milliseconds(250),
                                                 .clock = Clock::steady()});
-    port = make_port(*context, {.backend = "memory", .connections = connections},
+    port = make_port(*context, {.backend = "memory", .connections = connections, .listen = name},
                      std::make_unique<MemoryNetwork>(network, name));
   }
   std::shared_ptr<const RegionEntry> add_region(Rights rights = Rights::kReadWrite) {
@@ -74,6 +75,7 @@ struct Side {
         break;
       case PortEvent::Kind::kPathDown:
         down.push_back(event.status);
+        refused = event.refused;
         break;
     }
   }
@@ -88,6 +90,7 @@ struct Side {
   std::vector<std::string> messages;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> arrivals;
   std::vector<Status> down;
+  bool refused = false;  ///< Of the last path that went down.
   std::string peer;
   base::Id128 session;
   Path* up = nullptr;
@@ -462,7 +465,7 @@ TEST(StreamPort, ALostStreamEndsAllChunksThenThePath) {
     }
     for (int i = 0; i < 20; ++i) pair.step();
     pair.network.cut(lost);
-    ASSERT_TRUE(pair.run([&] { return !pair.a->down.empty() && !pair.b->down.empty(); }, 1000));
+    ASSERT_TRUE(pair.run([&] { return !pair.a->down.empty() && !pair.b->down.empty(); }, 10000));
     EXPECT_EQ(pair.a->done.size(), pieces.size());
     EXPECT_EQ(pair.a->done.back().second.code(), Code::kDisconnected);
     EXPECT_EQ(pair.a->done.back().second.peer(), "b");
@@ -502,6 +505,38 @@ TEST(StreamPort, AClosingAgentIsGoneForGood) {
   pair.open("a");
   ASSERT_TRUE(pair.run([&] { return pair.b->down.size() == 2; }));
   EXPECT_EQ(pair.b->down[1].scope(), Scope::kPeer);
+}
+
+TEST(StreamPort, TheAcceptorAsksOnItsHostWhetherTheOpenerOfALostPathLives) {
+  for (const auto& [is_dead, is_elsewhere, most_ms] :
+       {std::tuple{true, false, 50}, {false, false, 100}, {true, true, 1}}) {
+    Pair pair;
+    pair.network.is_elsewhere = is_elsewhere;
+    pair.connect();
+    const Instant lost = pair.now;
+    if (is_dead) pair.network.listeners.erase("a");
+    for (std::size_t i = 0; i < pair.network.joined.size(); ++i) pair.network.cut(i);
+    for (; pair.b->down.empty() && pair.now < lost + std::chrono::seconds(2); pair.now = pair.now + kStep) {
+      pair.b->collect(pair.now);
+    }
+    ASSERT_FALSE(pair.b->down.empty());
+    EXPECT_EQ(pair.b->down[0].scope(), is_dead && !is_elsewhere ? Scope::kPeer : Scope::kPath);
+    EXPECT_LT(pair.now - lost, std::chrono::milliseconds(most_ms));
+  }
+}
+
+TEST(StreamPort, ARefusalProvesADeathOnTheSameHostOnly) {
+  Pair pair;
+  pair.network.listeners.erase("b");
+  pair.open("b");
+  ASSERT_TRUE(pair.run([&] { return pair.a->down.size() == 1; }));
+  EXPECT_EQ(pair.a->down[0].scope(), Scope::kPeer);
+  EXPECT_FALSE(pair.a->refused);
+  pair.network.is_elsewhere = true;
+  pair.open("b");
+  ASSERT_TRUE(pair.run([&] { return pair.a->down.size() == 2; }));
+  EXPECT_EQ(pair.a->down[1].scope(), Scope::kPath);
+  EXPECT_TRUE(pair.a->refused);
 }
 
 TEST(StreamPort, ARestartedPeerIsNoticed) {

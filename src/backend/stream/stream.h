@@ -96,7 +96,21 @@ class Network {
     static_cast<void>(address);
     return {};
   }
-  /// Starts connecting to one candidate. An error is final for this candidate.
+  /// Whether a connection that is refused at `address` proves that the peer's process ended: only its own kernel, in
+  /// its own network namespace, knows that nobody listens. Elsewhere an address may have changed hands.
+  virtual bool is_here(std::string_view address) const {
+    static_cast<void>(address);
+    return false;
+  }
+  /// Whether `place` and the other end of `stream` are in this network namespace, so that a connection which is refused
+  /// at `place` proves that nobody listens there any more. A peer says which place is its own: only its own address, or
+  /// loopback, is believed.
+  virtual bool is_beside(const Stream& stream, std::string_view place) const {
+    static_cast<void>(stream), static_cast<void>(place);
+    return false;
+  }
+  /// Starts connecting to one candidate. An error is final for this candidate; Scope::kPeer: its host refuses, nobody
+  /// listens there.
   virtual Result<std::unique_ptr<Stream>> connect(const std::string& candidate) = 0;
   /// The next stream that a peer opened; null when there is none. May be asked at any time, is worth it after `ready`
   /// set `*acceptable`.

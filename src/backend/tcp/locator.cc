@@ -93,11 +93,15 @@ Result<std::vector<base::SocketAddress>> places_from(const Locator& locator, std
   }
   if (beyond_host) near.insert(near.end(), far.begin(), far.end());
   if (!near.empty()) return near;
+  const std::string_view ours =
+      beyond_host ? "" : "; and here, too, HAWSER_SECURITY=none, for this agent may not connect beyond its host";
   if (far.empty()) {
-    return Status(Code::kUnsupported, base::format("it listens for its own host only ({})", readable(locator)))
+    return Status(Code::kUnsupported,
+                  base::format("it listens on loopback of its own host or container only ({})", readable(locator)))
         .with_advice(
-            "open the peer's tcp backend with `listen` = an address of its network, and security `none` (there set "
-            "HAWSER_LISTEN=ADDRESS and HAWSER_SECURITY=none)");
+            base::format("on a network you trust set, where the peer runs, HAWSER_LISTEN=ADDRESS (the parameter "
+                         "`listen`) and HAWSER_SECURITY=none{}",
+                         ours));
   }
   return Status(Code::kDenied, base::format("{} is on the network, and nothing is encrypted", readable(locator)))
       .with_advice("on a network you trust set this agent's security to `none` (HAWSER_SECURITY=none)");

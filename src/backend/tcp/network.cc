@@ -154,6 +154,22 @@ const std::vector<InterfaceAddress>& TcpNetwork::interfaces() const {
   return interfaces_;
 }
 
+bool TcpNetwork::is_here(std::string_view address) const {
+  const Result<Locator> locator = parse_locator(address);
+  if (!locator) return false;
+  if (locator->host != 0) return locator->host == host_;
+  return std::ranges::all_of(locator->places, [](const auto& place) { return base::is_loopback(place); });
+}
+
+bool TcpNetwork::is_beside(const stream::Stream& stream, std::string_view place) const {
+  const base::SocketAddress& end = static_cast<const TcpStream&>(stream).peer();
+  if (place.empty() || !static_cast<const TcpStream&>(stream).is_within_host()) return false;
+  const Result<base::HostPort> parts = base::parse_host_port(place);
+  if (!parts) return false;
+  const Result<base::SocketAddress> address = base::numeric_address(*parts);
+  return address && address->port() != 0 && (base::is_loopback(*address) || is_same_ip(*address, end));
+}
+
 Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& candidate) {
   HAWSER_TRY_ASSIGN(const base::HostPort place, base::parse_host_port(candidate));
   HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));

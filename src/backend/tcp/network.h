@@ -34,6 +34,8 @@ class TcpNetwork final : public stream::Network {
 
   Result<std::vector<std::string>> candidates(std::string_view address) const override;
   std::string left_out(std::string_view address) const override;
+  bool is_here(std::string_view address) const override;
+  bool is_beside(const stream::Stream& stream, std::string_view place) const override;
   Result<std::unique_ptr<stream::Stream>> connect(const std::string& candidate) override;
   std::unique_ptr<stream::Stream> accept() override;
   Result<base::Id128> cookie() override { return base::user_cookie(); }

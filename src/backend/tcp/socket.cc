@@ -161,6 +161,20 @@ std::string TcpStream::condition() const {
   return text;
 }
 
+bool is_same_ip(base::SocketAddress a, base::SocketAddress b) {
+  a.set_port(0);
+  b.set_port(0);
+  return base::to_string(a) == base::to_string(b);
+}
+
+// What comes from an address of ours came from here.
+bool TcpStream::is_within_host() const {
+  base::SocketAddress local;
+  local.size = sizeof(local.storage);
+  if (!fd_ || ::getsockname(fd_.get(), local.get(), &local.size) != 0) return false;
+  return base::is_loopback(peer_) || is_same_ip(local, peer_);
+}
+
 // A socket that connects to a free port of its own host may be given that very port, and then talks to itself.
 bool TcpStream::is_connected_to_itself() const {
   base::SocketAddress local;

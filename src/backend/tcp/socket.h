@@ -32,6 +32,9 @@ struct TcpShared {
 /// control once set up (bbr its pacing) stays behind when another takes over.
 void tune_socket(int fd, const TcpOptions& options, bool loopback);
 
+/// Whatever their ports.
+bool is_same_ip(base::SocketAddress a, base::SocketAddress b);
+
 class TcpStream final : public stream::Stream {
  public:
   /// A connected socket, or one on its way.
@@ -51,6 +54,9 @@ class TcpStream final : public stream::Stream {
   base::FarEnd far_end(std::string* why) const override { return base::far_end_of(fd_.get(), why); }
   std::uint64_t source() const override;
   std::string condition() const override;
+  const base::SocketAddress& peer() const { return peer_; }
+  /// Whether both ends are in this network namespace.
+  bool is_within_host() const;
 
   /// epoll's news. False: it changes nothing for who uses the stream.
   bool on_events(std::uint32_t events, stream::Readiness* news);

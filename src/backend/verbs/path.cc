@@ -350,7 +350,7 @@ Instant VerbsPath::next_deadline() const {
   return cancel_asked_ ? Instant::min() : next;
 }
 
-void VerbsPath::go_down(const Status& why) {
+void VerbsPath::go_down(const Status& why, bool refused) {
   if (is_down()) return;
   state_ = PathState::kDown;
   shared_.attention = true;
@@ -369,7 +369,7 @@ void VerbsPath::go_down(const Status& why) {
   again_.clear();
   outgoing_.clear();
   ready_ = 0;
-  if (is_known()) shared_.events.path_down(this, told);
+  if (is_known()) shared_.events.path_down(this, told, refused);
 }
 
 }  // namespace hawser::backend::verbs

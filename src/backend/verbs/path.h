@@ -88,7 +88,7 @@ class VerbsPath final : public Path {
   void on_lane_fault(std::uint32_t lane, const Status& why, Instant now);
   /// A port of this host has other addresses. True: a queue pair was at one that is gone; it is made anew.
   bool on_address_change(std::uint32_t lane, const Status& why, Instant now);
-  void go_down(const Status& why);
+  void go_down(const Status& why, bool refused = false);
   bool is_down() const { return state_ == PathState::kDown; }
   /// The agent has heard of it, or asked for it.
   bool is_known() const { return told_up_ || !inbound_; }

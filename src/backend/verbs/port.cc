@@ -235,7 +235,7 @@ bool VerbsPort::translate(PortEvent& event, PortEvent& out) {
       path->on_control_up(event);
       break;
     case PortEvent::Kind::kPathDown:
-      path->go_down(event.status);
+      path->go_down(event.status, event.refused);
       break;
     case PortEvent::Kind::kMessage: {
       const std::size_t head = path->on_message(event.bytes, now_);

@@ -11,7 +11,9 @@
 namespace hawser::cli {
 namespace {
 
-constexpr Duration kSlice = std::chrono::milliseconds(20);       // Between two looks at Ctrl-C.
+constexpr Duration kSlice = std::chrono::milliseconds(20);  // Between two looks at Ctrl-C.
+/// A server says hello before it opens its channel for files, but not much before.
+constexpr Duration kOpenPatience = std::chrono::seconds(1);
 constexpr Duration kRoomPause = std::chrono::microseconds(500);  // Before a request that found no room is sent again.
 
 }  // namespace
@@ -60,15 +62,22 @@ Status Calls::gone() const {
 }
 
 Status Calls::send(const std::string& bytes, Instant deadline) {
+  Instant closed_since = Instant::max();
   for (;;) {
     const Status sent = peer_.send(kFileChannel, std::as_bytes(std::span<const char>(bytes)));
     if (sent.code() != Code::kBusy) return sent;
     HAWSER_TRY(interrupt_status());
     HAWSER_TRY(gone());
-    if (Clock::steady().now() >= deadline) {
-      return Status(Code::kTimedOut, fmt::format("{} takes no requests for files", peer_.name()))
-          .with_advice("start it as `hawser serve --dir FOLDER`")
-          .because(sent);
+    const Instant now = Clock::steady().now();
+    const bool is_closed = !peer_.opened(kFileChannel) && peer_.connect(Duration::zero()).ok();
+    if (!is_closed) closed_since = Instant::max();
+    if (is_closed && closed_since == Instant::max()) closed_since = now;
+    if (is_closed && now - closed_since >= kOpenPatience) {
+      return Status(Code::kUnsupported, fmt::format("{} takes no requests for files", peer_.name()))
+          .with_advice("start it as `hawser serve --dir FOLDER`");
+    }
+    if (now >= deadline) {
+      return Status(Code::kTimedOut, fmt::format("{} took no request for files in time", peer_.name())).because(sent);
     }
     agent_.wait(kRoomPause);
   }

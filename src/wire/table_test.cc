@@ -127,10 +127,10 @@ TEST(Table, GarbageBehindAGoodChecksumIsAnswered) {
 
 TEST(Table, ANewerVersionIsUnsupported) {
   std::string bytes = encode(mixed()).value();
-  bytes[4] = 2;
+  bytes[4] = 3;
   const Status fault = decode_table(base::as_bytes(with_checksum(bytes))).error();
   EXPECT_EQ(fault.code(), Code::kUnsupported);
-  EXPECT_EQ(fault.message(), "table: version 2, this agent reads 1");
+  EXPECT_EQ(fault.message(), "table: version 3, this agent reads 2");
 }
 
 TEST(Checksum, EveryPairOfFlippedTopBitsShows) {

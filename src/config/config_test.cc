@@ -67,11 +67,11 @@ TEST_F(ConfigTest, ListenIsForTcpUnlessItsOwnParametersSayOtherwise) {
 }
 
 TEST_F(ConfigTest, TrialsLimitsThatOpeningRefusesAreRefusedByTheirName) {
-  for (const auto& [name, value] :
-       std::initializer_list<std::pair<const char*, const char*>>{{"HAWSER_LIMITS_TRANSFERS", "16777217"},
-                                                                  {"HAWSER_LIMITS_TRANSFERS", "0"},
-                                                                  {"HAWSER_LIMITS_NOTIFICATIONS", "15"},
-                                                                  {"HAWSER_LIMITS_NOTIFICATION_BYTES", "65535"}}) {
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"HAWSER_LIMITS_TRANSFERS", "16777217"},
+           {"HAWSER_LIMITS_TRANSFERS", "0"},
+           {"HAWSER_LIMITS_NOTIFICATION_BYTES", "65599"},
+           {"HAWSER_LIMITS_NOTIFICATION_BYTES_TOTAL", "65599"}}) {
     EXPECT_NE(message("", {{name, value}}).find(name), std::string::npos) << name;
   }
 }
@@ -138,7 +138,7 @@ share = 0.5
             (Params{{"interface", "eth0"}, {"lanes", "4"}, {"share", "0.5"}, {"zero_copy", "true"}}));
   EXPECT_EQ(value(config, "deadline").value, "1500ms");
   EXPECT_EQ(value(config, "deadline").origin, folder_ + "/hawser.toml:8");
-  EXPECT_EQ(value(config, "backend.tcp.lanes").origin, folder_ + "/hawser.toml:22");
+  EXPECT_EQ(value(config, "backend.tcp.lanes").origin, folder_ + "/hawser.toml:21");
 }
 
 TEST_F(ConfigTest, LaterSourcesWin) {
@@ -295,9 +295,10 @@ TEST_F(ConfigTest, AnEtcdIsOpenedWithItsOptions) {
 
 TEST_F(ConfigTest, TheTableIsAligned) {
   const std::string table = to_string(load("", {{"HAWSER_BACKEND_TCP_LANES", "4"}}).value());
-  EXPECT_NE(table.find("option                     value          from\n"), std::string::npos) << table;
-  EXPECT_NE(table.find("deadline                   30s            default\n"), std::string::npos) << table;
-  EXPECT_NE(table.find("backend.tcp.lanes          4              HAWSER_BACKEND_TCP_LANES\n"), std::string::npos);
+  EXPECT_NE(table.find("option                           value          from\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("deadline                         30s            default\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("backend.tcp.lanes                4              HAWSER_BACKEND_TCP_LANES\n"),
+            std::string::npos);
 }
 
 TEST(ConfigOptions, CanonicalSpellingIsTakenAgain) {

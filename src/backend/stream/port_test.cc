@@ -629,10 +629,15 @@ TEST(TrialsStreamPort, AnotherAgentAtAPlaceMeansTheNextPlace) {
       .peer = "b", .incarnation = {22, 22}, .address = "stranger,nobody,b", .supersedes = {}, .deadline = {}};
   target.deadline = pair.now + std::chrono::seconds(1);
   Path* path = pair.a->port->open_path(target, pair.now).value();
-  ASSERT_TRUE(pair.run([&] {
+  const auto is_up = [&] {
     stranger.collect(pair.now);
-    return pair.a->up == path && pair.b->up != nullptr;
-  })) << (pair.a->down.empty() ? "nothing" : pair.a->down[0].to_string());
+    if (pair.a->up != path) return false;
+    (void)path->send(Priority::kRealtime, base::as_bytes(std::string_view("welcome")),
+                     {});  // Till then b tells nobody.
+    return true;
+  };
+  ASSERT_TRUE(pair.run(is_up)) << (pair.a->down.empty() ? "nothing" : pair.a->down[0].to_string());
+  EXPECT_TRUE(pair.run([&] { return pair.b->up != nullptr; }));
   EXPECT_TRUE(pair.a->down.empty());
   EXPECT_EQ(stranger.up, nullptr);
   EXPECT_TRUE(stranger.down.empty()) << "it was no event there";

@@ -57,7 +57,7 @@ TEST(RdmaHandle, BytesThatAreNoHandleAreCorrupt) {
 
 TEST(RdmaHandle, ALaterVersionIsToldApart) {
   std::string later = buffer_of(card_of({"tcp"})).encode();
-  later[4] = 2;
+  later[4] = 3;
   EXPECT_EQ(RemoteBuffer::decode(later).error().code(), Code::kUnsupported);
 }
 

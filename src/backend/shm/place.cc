@@ -209,8 +209,8 @@ Result<base::Fd> connect_to(const std::string& path) {
     return Status(Code::kUnsupported, base::format("there is no socket '{}' here", base::shown(path)))
         .with_scope(Scope::kPath)
         .with_advice(
-            "if the peer runs in another container of this host, mount the folder of that socket in both, or let both "
-            "use tcp; else its agent was closed");
+            "if the peer runs in another container of this host, mount the folder of that socket in both; else its "
+            "agent was closed");
   }
   return base::errno_status(error == EACCES ? Code::kDenied : Code::kDisconnected,
                             base::format("connecting to '{}'", base::shown(path)), error)

@@ -68,14 +68,15 @@ void CardStore::take_addresses(const wire::Card& card, Change* change) {
 }
 
 std::shared_ptr<const CardStore::Piece> CardStore::piece_of(wire::Card&& card) {
-  if (!names_of_backends_ || !has_names_of(card.backends, *names_of_backends_)) {
+  const bool has_extras = !card.extras.empty();
+  if (has_extras && (!names_of_backends_ || !has_names_of(card.backends, *names_of_backends_))) {
     Names names;
     names.reserve(card.backends.size());
     for (const wire::CardBackend& each : card.backends) names.push_back(each.name);
     names_of_backends_ = std::make_shared<const Names>(std::move(names));
   }
   auto piece = std::make_shared<Piece>();
-  piece->backends = names_of_backends_;
+  if (has_extras) piece->backends = names_of_backends_;
   piece->regions = std::move(card.regions);
   piece->extras = std::move(card.extras);
   piece->text = std::move(card.text);
@@ -106,8 +107,7 @@ void CardStore::take_full(wire::Card&& card, Change* change) {
   over_.clear();
   weight_ = 0;
   count_ = piece->regions.size();
-  names_.clear();
-  names_built_ = false;
+  names_.reset();
   for (auto& [index, entry] : newer) {
     const wire::CardRegion* const listed = region_of(locate_in_base(index));
     if (listed == nullptr || listed->generation <= region_of(entry)->generation) put(index, std::move(entry), change);
@@ -124,7 +124,8 @@ bool CardStore::is_news(const wire::Card& card, const wire::CardRegion& region) 
   if (base::planted(base::Planted::kOldCardRevives)) return true;
   if (its->generation != region.generation) return its->generation < region.generation;
   if (card.revision <= known.told) return false;
-  const bool is_equal = is_same_region(*its, region) && has_names_of(card.backends, *known.piece->backends) &&
+  const bool is_equal = is_same_region(*its, region) &&
+                        (region.extra_count == 0 || has_names_of(card.backends, *known.piece->backends)) &&
                         is_same(extras_in(known.piece->extras, *its), extras_in(card.extras, region));
   if (!is_equal) return true;
   const auto at = over_.find(region.index);
@@ -168,12 +169,12 @@ void CardStore::put(std::uint32_t index, Entry entry, Change* change) {
   const wire::CardRegion* const fresh = region_of(entry);
   if (old != nullptr) {
     --count_;
-    if (names_built_) unname(*old);
+    if (names_) unname(*old);
     if (fresh == nullptr || fresh->generation != old->generation) change->gone.emplace_back(index, old->generation);
   }
   if (fresh != nullptr) {
     ++count_;
-    if (names_built_) name_it(*fresh);
+    if (names_) name_it(*fresh);
   } else {
     ++weight_;
   }
@@ -214,22 +215,22 @@ const std::string* CardStore::address_of(std::string_view backend) const {
 }
 
 void CardStore::name_it(const wire::CardRegion& region) {
-  if (!region.name.empty()) names_.emplace(region.name, region.index);
+  if (!region.name.empty()) names_->emplace(region.name, region.index);
 }
 
 void CardStore::unname(const wire::CardRegion& region) {
-  const auto [first, end] = names_.equal_range(region.name);
+  const auto [first, end] = names_->equal_range(region.name);
   const auto its = std::find_if(first, end, [&](const auto& each) { return each.second == region.index; });
-  if (its != end) names_.erase(its);
+  if (its != end) names_->erase(its);
 }
 
 const wire::CardRegion* CardStore::find_name(std::string_view name) {
-  if (!names_built_) {
+  if (!names_) {
+    names_ = std::make_unique<NameIndex>();
     for_each([this](const wire::CardRegion& region) { name_it(region); });
-    names_built_ = true;
   }
   Entry best;
-  const auto [first, end] = names_.equal_range(name);
+  const auto [first, end] = names_->equal_range(name);
   for (auto each = first; each != end; ++each) {
     Entry entry = locate(each->second);
     const bool is_first =
@@ -269,8 +270,7 @@ void CardStore::fold() {
   base_told_ = std::move(told);
   over_.clear();
   weight_ = 0;
-  names_.clear();
-  names_built_ = false;
+  names_.reset();
 }
 
 /// Extras of a backend that the peer no longer has are left behind: nothing reaches it.

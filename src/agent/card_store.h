@@ -74,7 +74,7 @@ class CardStore {
   using Names = std::vector<std::string>;
   /// The regions of one card, or of several that became one list.
   struct Piece {
-    std::shared_ptr<const Names> backends;  ///< What its extras' numbers mean.
+    std::shared_ptr<const Names> backends;  ///< What its extras' numbers mean; null where there are none.
     std::vector<wire::CardRegion> regions;  ///< By ascending index.
     std::vector<wire::CardExtra> extras;
     std::unique_ptr<char[]> text;  ///< Behind the views.
@@ -123,8 +123,8 @@ class CardStore {
   std::map<std::uint32_t, Entry> over_;  ///< What differs from `base_`.
   std::size_t weight_ = 0;               ///< Regions in the pieces that `over_` may hold, and entries without one.
   std::size_t count_ = 0;
-  std::unordered_multimap<std::string_view, std::uint32_t> names_;
-  bool names_built_ = false;
+  using NameIndex = std::unordered_multimap<std::string_view, std::uint32_t>;
+  std::unique_ptr<NameIndex> names_;  ///< Null until a name is looked for: most peers are never asked by name.
 };
 
 }  // namespace hawser::agent

@@ -121,7 +121,8 @@ Status Engine::no_room(const Session& session, std::uint32_t channel) const {
   const std::string number = std::to_string(channel);
   const bool is_open = is_open_at(session, channel);
   if (session.peer_number == 0) {
-    return Status(Code::kBusy, "send: " + name + " has not greeted yet, so its channels are not known")
+    return Status(Code::kBusy,
+                  "send: " + name + " has not greeted yet, so it is not known to have opened channel " + number)
         .with_peer(name)
         .with_advice("connect to the peer first, or give `send` a timeout");
   }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <hawser/time.h>
@@ -21,7 +22,8 @@ class LogGate {
 
   /// Whether to log this one. `*more` gets what to put at its end: how many of its kind were left out before it.
   bool opens(std::size_t kind, Instant now, std::string* more) {
-    Kind& one = kinds_[kind % kKinds];
+    if (kinds_ == nullptr) kinds_ = std::make_unique<std::array<Kind, kKinds>>();
+    Kind& one = (*kinds_)[kind % kKinds];
     if (now < one.next) {
       ++one.left_out;
       return false;
@@ -37,7 +39,7 @@ class LogGate {
     Instant next = Instant::min();
     std::uint64_t left_out = 0;
   };
-  std::array<Kind, kKinds> kinds_ = {};
+  std::unique_ptr<std::array<Kind, kKinds>> kinds_;  ///< From the first line on: most agents never log one.
 };
 
 }  // namespace hawser::base

@@ -36,11 +36,11 @@ TEST(Reach, AKindOfDirectoryThatIsNoneMakesNoFolder) {
 
 // The borders of what the configuration takes are such that an agent opens with them.
 TEST(TrialsReach, AgentsOpenWithTheLimitsThatTheConfigurationTakes) {
-  for (const auto& [name, value] :
-       std::initializer_list<std::pair<const char*, const char*>>{{"HAWSER_LIMITS_TRANSFERS", "16777216"},
-                                                                  {"HAWSER_LIMITS_TRANSFERS", "1"},
-                                                                  {"HAWSER_LIMITS_NOTIFICATIONS", "16"},
-                                                                  {"HAWSER_LIMITS_NOTIFICATION_BYTES", "64KiB"}}) {
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"HAWSER_LIMITS_TRANSFERS", "16777216"},
+           {"HAWSER_LIMITS_TRANSFERS", "1"},
+           {"HAWSER_LIMITS_NOTIFICATION_BYTES", "65600"},
+           {"HAWSER_LIMITS_NOTIFICATION_BYTES_TOTAL", "65600"}}) {
     ASSERT_EQ(::setenv(name, value, 1), 0);
     auto options = agent_options({.name = "a", .backends = {"loopback"}}, "");
     ::unsetenv(name);

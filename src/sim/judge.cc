@@ -312,7 +312,8 @@ void Judge::check_tainted(Course& course) {
     fresh.resize(bytes.size());
     fill_pattern(fresh, course.last_writer, pair.position);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      if (bytes[i] == old[i] || bytes[i] == fresh[i]) continue;
+      const bool is_filler = may_fill_ && bytes[i] == std::byte{0};
+      if (bytes[i] == old[i] || bytes[i] == fresh[i] || is_filler) continue;
       return fail(*course.to, fmt::format("{}+{} holds neither what it held nor what write {} of {} brings",
                                           pair.remote->plot->name(), pair.remote_lease.offset + i, course.last_writer,
                                           course.from->name));

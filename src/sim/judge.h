@@ -36,7 +36,8 @@ namespace hawser::simulation {
 
 class Judge {
  public:
-  explicit Judge(sim::Universe& universe) : universe_(universe) {}
+  /// `may_fill`: a write that is given up midway ends with zeros, as over streams.
+  Judge(sim::Universe& universe, bool may_fill) : universe_(universe), may_fill_(may_fill) {}
 
   bool failed() const { return !failure_.empty(); }
   const std::string& failure() const { return failure_; }
@@ -144,6 +145,7 @@ class Judge {
   Duration allowance(const Life& life) const;
 
   sim::Universe& universe_;
+  const bool may_fill_;
   std::string failure_;
   std::map<Incarnation, Life*> lives_;
   std::deque<Move> moves_;

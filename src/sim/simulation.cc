@@ -92,7 +92,7 @@ class Simulation {
  public:
   explicit Simulation(const RunOptions& options)
       : universe_({.seed = options.seed, .trace = options.trace}),
-        judge_(universe_),
+        judge_(universe_, options.mode == sim::Mode::kStream),
         settings_(draw_settings(universe_.world.rng(), options)) {
     draw_network(universe_.world.rng(), settings_, universe_);
     theater_ = std::make_unique<Theater>(universe_, judge_, settings_);

@@ -136,7 +136,7 @@ class Worker final : public Runner {
 
   /// Those that had nothing to do for a while.
   void lay_down_idle(Instant now) HAWSER_REQUIRES(mutex_) {
-    std::erase_if(awake_, [&](Seat* seat) {
+    std::erase_if(awake_, [&](Seat* seat) HAWSER_REQUIRES(mutex_) {
       if (seat->core->is_closed()) {
         seat->is_awake = false;
         return true;

@@ -76,7 +76,7 @@ enum class Outcome : std::uint8_t {
   kFileFull = 6,    ///< Disk full, a quota, or RLIMIT_FSIZE. A write may have got some of its bytes into the file.
   kFileFailed = 7,  ///< Shorter than the read, or an error of the device. The same.
   // Of chunks that their initiator gave up:
-  kVoid = 8,           ///< The end of a void write: it did not arrive, and may be partly written.
+  kVoid = 8,           ///< The end of a void write: it did not arrive; what of it landed is unknown.
   kVoidedClean = 9,    ///< Answers VOID: nothing has landed, and nothing will. The chunk's own ACK is still to come.
   kVoidedMidway = 10,  ///< Answers VOID: something has landed, and nothing more will. Its own ACK is still to come.
 };

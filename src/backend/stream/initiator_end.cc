@@ -56,11 +56,11 @@ BufferState state_of(bool write, wire::Outcome outcome) {
     case wire::Outcome::kOk:
       return BufferState::kComplete;
     case wire::Outcome::kClosedMidway:
-    case wire::Outcome::kVoid:
-    case wire::Outcome::kVoidedMidway:
       return write ? BufferState::kPartlyWritten : BufferState::kUntouched;
     case wire::Outcome::kFileFull:
     case wire::Outcome::kFileFailed:
+    case wire::Outcome::kVoid:          // Nothing, some or all of it may have landed before it was given up.
+    case wire::Outcome::kVoidedMidway:  // Some or all of it.
       return write ? BufferState::kUnknown : BufferState::kUntouched;
     default:
       return BufferState::kUntouched;

@@ -147,11 +147,9 @@ void StreamPath::go_down(const Status& why, bool abort) {
   race_.reset();
   HAWSER_LOG(shared_.context.log, kDebug, "{} path to {} ended: {}", shared_.options.backend, name_, why.to_string());
   if (machine_.has_value()) machine_->fail(why);
-  if (is_known()) {
-    shared_.events.path_down(this, why, refused_ && !is_here_ && !told_up_);
-  } else {
-    shared_.has_silent_dead = true;
-  }
+  // Of one that is held the queue only forgets that it is there.
+  if (told_up_ || !inbound_) shared_.events.path_down(this, why, refused_ && !is_here_ && !told_up_);
+  if (!is_known()) shared_.has_silent_dead = true;
 }
 
 void StreamPath::close_streams(bool abort) {

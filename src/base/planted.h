@@ -22,7 +22,7 @@ enum class Planted : std::uint8_t {
   kLandingNotStopped,    ///< Bytes on their way in go on into a region that closes.
   kCancelledReadLands,   ///< A read's buffer is written after its end.
   kReleasedEarly,        ///< Memory is given back when sent, not when released.
-  kStaleIncarnation,     ///< A hello for, or of, another incarnation is taken.
+  kStaleIncarnation,     ///< A hello for, or of, another incarnation is taken, and its proof with it.
   kTimerForgotten,       ///< A path says that it has no deadline.
   kWakeupLost,           ///< A path that was given a message, or is awaited, is not looked at.
   kFenceForgotten,       ///< What was lost with a path goes by another one at once.

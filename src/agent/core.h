@@ -154,8 +154,6 @@ class Core : public std::enable_shared_from_this<Core> {
                                               Instant deadline);
   Status await_regions(const std::shared_ptr<PeerCore>& peer, std::span<const std::string_view> names,
                        Instant deadline);
-  /// "name@host:port"; a peer that is known may have such a name, too.
-  static bool is_address(std::string_view name);
   /// It died, by what its path said; or it is there.
   void note_death(const PeerCore& peer, const Status& why);
   void note_life(const PeerCore& peer);

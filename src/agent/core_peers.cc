@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/core.h"
+#include "agent/peer_names.h"
 #include "base/bytes.h"
 #include "base/planted.h"
 #include "base/shown.h"
@@ -89,11 +90,6 @@ Status Core::gone_status(const PeerCore& peer, const Status& cause) {
 Status Core::down_status(PeerCore& peer) const {
   const base::MutexLock lock(peer.mutex);
   return gone_status(peer, peer.down_cause).with_buffer(BufferState::kUntouched);
-}
-
-bool Core::is_address(std::string_view name) {
-  const std::size_t at = name.rfind('@');
-  return at != std::string_view::npos && name.find(':', at) != std::string_view::npos;
 }
 
 void Core::note_death(const PeerCore& peer, const Status& why) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What peers' states and events are called, in counters, JSON and Python alike. Header-only: the extension modules see
-// no more of this layer.
+// What peers, their states and their events are called, in counters, JSON and Python alike. Header-only: the library
+// exports nothing of this layer to the extension modules.
 //
 // Thread rule: pure functions.
 
@@ -10,6 +10,12 @@
 #include <hawser/peer.h>
 
 namespace hawser::agent {
+
+/// "name@host:port"; a peer that is known may have such a name, too.
+constexpr bool is_address(std::string_view name) {
+  const std::size_t at = name.rfind('@');
+  return at != std::string_view::npos && name.find(':', at) != std::string_view::npos;
+}
 
 constexpr std::string_view name_of(PeerState state) {
   switch (state) {

@@ -1,4 +1,4 @@
-"""The first example of docs/python.md, as it stands there, when the receiver starts second."""
+"""README's example, and the first one of docs/python.md when the receiver starts second, as they stand there."""
 
 import os
 import pathlib
@@ -24,6 +24,14 @@ def examples(folder):
         side = side.replace("/run/hawser", str(folder))
         patient.append(side.replace("timeout=5", f"timeout={60 * SCALE}").replace("deadline=0.5", f"deadline={30 * SCALE}"))
     return patient
+
+
+def test_the_readmes_example_prints_what_it_says():
+    example = re.search(r"```python\n(.*?)```", (SOURCE / "README.md").read_text(), re.S).group(1)
+    said = re.search(r"print\(.*\) *# (.*)", example).group(1)
+    example = example.replace(".wait(5)", f".wait({60 * SCALE})")
+    ran = subprocess.run([sys.executable, "-c", example], stdout=subprocess.PIPE, text=True, timeout=90 * SCALE)
+    assert ran.returncode == 0 and ran.stdout == said + "\n" == "b'done' 42\n"
 
 
 @pytest.mark.parametrize("round", range(8))

@@ -105,7 +105,10 @@ def test_trials_explain_tells_every_way(far):
     buffer = far(make, 4096)
     assert read(buffer, 4096) == pattern(4096)
     text = buffer.explain(bytearray(4096))
-    assert "read from" in text and f"{far.backend}: open at both ends" in text and "verbs: " in text, text
+    assert "read from" in text and f"{far.backend}: open at both ends" in text, text
+    # Each backend that was asked for here, and none that nobody asked for.
+    for other in {"shm", "tcp", "verbs"} - {far.backend}:
+        assert (f"\n  {other}: " in text) == (far.backend == "shm"), text
     assert "this process's own" in far(_explained, buffer)
 
 

@@ -47,7 +47,7 @@ def overloads_at_run_time(function):
     signatures = getattr(function, "__nb_signature__", None)
     if signatures is None:
         text = re.sub(r"<[^>]*>", "...", str(inspect.signature(function)))
-        text = re.sub(r"^\(agent\b", "(self", text)
+        text = re.sub(r"^\((agent|peer)\b", "(self", text)
         signatures = [(f"def f{re.sub(r'->.*', '', text)}", None)]
     found = []
     for signature in signatures:

@@ -50,10 +50,16 @@ Result<PutOptions> put_options(const char* call, const hawser_put_options* optio
   return with;
 }
 
+/// Of a request: the key or the prefix, and which of them it is.
+struct KeyArgument {
+  const char* text;
+  const char* what;
+};
+
 /// Makes a request by `ask`, which gives a ticket.
 template <typename Ask>
-Status request(const char* call, hawser_directory directory, const char* key, uint64_t* ticket, Ask ask) {
-  HAWSER_TRY(not_null(call, key, "the key or prefix"));
+Status request(const char* call, hawser_directory directory, KeyArgument key, uint64_t* ticket, Ask ask) {
+  HAWSER_TRY(not_null(call, key.text, key.what));
   HAWSER_TRY(not_null(call, ticket, "ticket"));
   HAWSER_TRY_ASSIGN(const auto its, find<DirectoryObject>(call, directory));
   *ticket = ask(*its->directory);
@@ -150,38 +156,38 @@ int hawser_directory_put(hawser_directory directory, const char* key, const void
     HAWSER_TRY(not_null(call, value, size, "value"));
     HAWSER_TRY_ASSIGN(const PutOptions with, put_options(call, options));
     const std::string_view bytes(static_cast<const char*>(value), size);
-    return request(call, directory, key, ticket, [&](Directory& its) { return its.put(key, bytes, with); });
+    return request(call, directory, {key, "key"}, ticket, [&](Directory& its) { return its.put(key, bytes, with); });
   });
 }
 
 int hawser_directory_erase(hawser_directory directory, const char* key, uint64_t* ticket) {
   return run(__func__, [&](const char* call) -> Status {
-    return request(call, directory, key, ticket, [&](Directory& its) { return its.erase(key); });
+    return request(call, directory, {key, "key"}, ticket, [&](Directory& its) { return its.erase(key); });
   });
 }
 
 int hawser_directory_erase_if(hawser_directory directory, const char* key, uint64_t version, uint64_t* ticket) {
   return run(__func__, [&](const char* call) -> Status {
-    return request(call, directory, key, ticket,
+    return request(call, directory, {key, "key"}, ticket,
                    [&](Directory& its) { return its.erase(key, {.if_version = version}); });
   });
 }
 
 int hawser_directory_get(hawser_directory directory, const char* key, uint64_t* ticket) {
   return run(__func__, [&](const char* call) -> Status {
-    return request(call, directory, key, ticket, [&](Directory& its) { return its.get(key); });
+    return request(call, directory, {key, "key"}, ticket, [&](Directory& its) { return its.get(key); });
   });
 }
 
 int hawser_directory_list(hawser_directory directory, const char* prefix, uint64_t* ticket) {
   return run(__func__, [&](const char* call) -> Status {
-    return request(call, directory, prefix, ticket, [&](Directory& its) { return its.list(prefix); });
+    return request(call, directory, {prefix, "prefix"}, ticket, [&](Directory& its) { return its.list(prefix); });
   });
 }
 
 int hawser_directory_watch(hawser_directory directory, const char* prefix, uint64_t* ticket) {
   return run(__func__, [&](const char* call) -> Status {
-    return request(call, directory, prefix, ticket, [&](Directory& its) { return its.watch(prefix); });
+    return request(call, directory, {prefix, "prefix"}, ticket, [&](Directory& its) { return its.watch(prefix); });
   });
 }
 

@@ -47,10 +47,10 @@ enum class Scope : std::uint8_t {
 
 /// What became of the target's bytes when an operation did not end well.
 enum class BufferState : std::uint8_t {
-  kUnknown = 0,
-  kUntouched = 1,
-  kPartlyWritten = 2,
-  kComplete = 3,
+  kUnknown = 0,        ///< Each byte of the target's ranges holds what it held, what the write brings, or zero.
+  kUntouched = 1,      ///< They hold what they held.
+  kPartlyWritten = 2,  ///< Some hold what they held or zero, some what the write brings.
+  kComplete = 3,       ///< They hold what the write brings, though the operation ended badly.
 };
 
 HAWSER_API std::string_view to_string(Code code);

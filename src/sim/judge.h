@@ -37,7 +37,7 @@ namespace hawser::simulation {
 class Judge {
  public:
   /// `may_fill`: a write that is given up midway ends with zeros, as over streams.
-  Judge(sim::Universe& universe, bool may_fill) : universe_(universe), may_fill_(may_fill) {}
+  explicit Judge(sim::Universe& universe, bool may_fill = false) : universe_(universe), may_fill_(may_fill) {}
 
   bool failed() const { return !failure_.empty(); }
   const std::string& failure() const { return failure_; }

@@ -359,10 +359,11 @@ class Forgetful : public testing::Test {
                                    .load = [this](std::string_view blob, std::string_view,
                                                   const auto& is_wanted) { return load(blob, is_wanted); },
                                    .invalidate = [this](std::string_view name,
-                                                        const auto& is_wanted) { return invalidate(name, is_wanted); },
+                                                        const auto&) { return invalidate(name, [] { return true; }); },
                                    .drop = [this](std::string_view name, std::string_view,
                                                   const auto& is_wanted) { return invalidate(name, is_wanted); },
                                    .metadata = [] { return std::string("blob"); },
+                                   .self = [] { return std::nullopt; },
                                })
                     .value();
   }

@@ -181,7 +181,9 @@ void MappedPath::cancel(std::uint64_t transfer) {
   std::deque<Work> kept;
   for (Work& work : queue_) {
     if (work.chunk.transfer == transfer) {
-      finish(work.chunk, Status(Code::kCancelled, "cancelled"));
+      const bool begun = work.piece > 0 || work.offset > 0;
+      finish(work.chunk, Status(Code::kCancelled, "cancelled")
+                             .with_buffer(begun ? BufferState::kPartlyWritten : BufferState::kUntouched));
     } else {
       kept.push_back(work);
     }

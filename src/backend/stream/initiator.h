@@ -115,6 +115,7 @@ class Initiator {
     bool copied = false;     ///< Payload is staged: the caller's memory is not referred to.
     bool void_said = false;  ///< The peer was asked to let nothing of it land any more.
     bool voided = false;     ///< Its trailer says that it is void.
+    bool has_begun = false;  ///< And some of its own bytes went before the filler.
     bool answered = false;   ///< Cancelled, and nothing of it lands any more.
     bool stray = false;      ///< Ended here, without an answer.
     bool in_frame = false;   ///< A read: a DATA frame of it is coming.
@@ -152,6 +153,7 @@ class Initiator {
   bool withdraw(Slot& slot, Outlet& outlet);
   bool on_voided(Slot& slot, wire::Outcome outcome, const Outlet& outlet);
   void end_voided(Slot& slot, Status status);
+  static BufferState state_of_void(const Slot& slot);
   void end_stray(Slot& slot);
   void stage_voids(Outlet& outlet);
   void tell_stray(Slot& slot);

@@ -59,8 +59,8 @@ BufferState state_of(bool write, wire::Outcome outcome) {
       return write ? BufferState::kPartlyWritten : BufferState::kUntouched;
     case wire::Outcome::kFileFull:
     case wire::Outcome::kFileFailed:
-    case wire::Outcome::kVoid:          // Nothing, some or all of it may have landed before it was given up.
-    case wire::Outcome::kVoidedMidway:  // Some or all of it.
+    case wire::Outcome::kVoid:
+    case wire::Outcome::kVoidedMidway:
       return write ? BufferState::kUnknown : BufferState::kUntouched;
     default:
       return BufferState::kUntouched;
@@ -69,19 +69,25 @@ BufferState state_of(bool write, wire::Outcome outcome) {
 
 }  // namespace
 
+/// Of a write that was given up: what is known beyond its outcome is whether filler went in its place, and behind what.
+BufferState Initiator::state_of_void(const Slot& slot) {
+  if (slot.voided) return slot.has_begun ? BufferState::kPartlyWritten : BufferState::kUnknown;
+  return slot.outcome == wire::Outcome::kVoidedMidway ? BufferState::kPartlyWritten : BufferState::kUnknown;
+}
+
 Status Initiator::status_of(const Slot& slot) const {
   const bool write = slot.op == Operation::kWrite;
+  const bool is_void = slot.outcome == wire::Outcome::kVoid || slot.outcome == wire::Outcome::kVoidedMidway;
+  const BufferState state = write && is_void ? state_of_void(slot) : state_of(write, slot.outcome);
   if (slot.cancelled) {
-    return Status(Code::kCancelled, "cancelled while on its way")
-        .with_peer(options_.peer)
-        .with_buffer(state_of(write, slot.outcome));
+    return Status(Code::kCancelled, "cancelled while on its way").with_peer(options_.peer).with_buffer(state);
   }
   if (slot.outcome == wire::Outcome::kOk) return Status();
   return Status(code_of(slot.outcome),
                 base::format("{} refused to {} {} bytes {} its region #{}: {}", options_.peer, write ? "write" : "read",
                              slot.bytes, write ? "into" : "from", slot.target->bind.index, reason_of(slot.outcome)))
       .with_peer(options_.peer)
-      .with_buffer(state_of(write, slot.outcome));
+      .with_buffer(state);
 }
 
 void Initiator::tell(Slot& slot, Status status) {
@@ -157,6 +163,7 @@ void Initiator::cancel_write(Slot& slot, Outlet& outlet) {
   if (slot.copied || slot.state == State::kAcked) return;
   const Outlet::Stopped stopped = outlet.stop_frame(slot.end, wire::Outcome::kVoid);
   slot.voided = stopped.voided;
+  slot.has_begun = stopped.before > 0;
   if (!stopped.quiet) slot.held_until = outlet.sent_total();
   // On the first stream the peer would hear it behind the write itself.
   if (slot.stream != 0) voids_.push(tag_of(slot));

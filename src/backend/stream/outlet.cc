@@ -189,6 +189,7 @@ void Outlet::stop(Segment& segment, wire::Outcome outcome, Stopped& stopped) {
   segment.filler = true;
   segment.trailer[0] = static_cast<std::byte>(outcome);
   stopped.voided = true;
+  stopped.before = begun ? sent_ - payload_begin : 0;
 }
 
 Outlet::Stopped Outlet::stop_frame(std::uint64_t end, wire::Outcome outcome) {

@@ -46,9 +46,10 @@ class Outlet {
   };
   /// What became of frames that were taken back.
   struct Stopped {
-    bool quiet = true;       ///< The stream refers to none of their memory.
-    bool voided = false;     ///< One had begun: its trailer tells the outcome.
-    bool withdrawn = false;  ///< Some of which nothing was sent are SKIP now.
+    bool quiet = true;         ///< The stream refers to none of their memory.
+    bool voided = false;       ///< One had begun: its trailer tells the outcome.
+    std::uint64_t before = 0;  ///< Bytes of its own payload that go in front of the filler.
+    bool withdrawn = false;    ///< Some of which nothing was sent are SKIP now.
   };
   /// Most frames with payload, and most staged bytes, that wait here; a message of the largest size fits beside others.
   static constexpr std::size_t kSegmentsMax = 512;

@@ -181,6 +181,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
                Ask ask, std::shared_ptr<std::string> handle = {});
   Status end_of(const Request& request, bool is_dead);
   bool send_requests();
+  void turned_back(std::uint64_t number, Status refusal);
   bool take_messages();
   void on_reply(const Peer& from, const Reply& reply);
   void reply(const Peer& to, const Reply& reply);

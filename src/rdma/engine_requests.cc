@@ -108,14 +108,28 @@ bool Engine::send_requests() {
       still->second.sent = true;  // Two threads may be here; one of them sends.
     }
     Status refusal = each.request.peer.send(options_.channel, as_bytes(each.request.bytes));
-    if (refusal.ok()) continue;
-    const base::MutexLock lock(mutex_);  // Its inbox is full or it is gone: seen in the next round.
-    const auto still = requests_.find(each.number);
-    if (still == requests_.end()) continue;
-    still->second.sent = false;
-    still->second.refusal = std::move(refusal);
+    if (!refusal.ok()) turned_back(each.number, std::move(refusal));
   }
   return !over.empty();
+}
+
+/// Its inbox is full or it is gone: seen in the next round. Where no way leads to it the request ends.
+void Engine::turned_back(std::uint64_t number, Status refusal) {
+  Request request;
+  {
+    const base::MutexLock lock(mutex_);
+    const auto still = requests_.find(number);
+    if (still == requests_.end()) return;
+    if (refusal.code() != Code::kUnsupported) {
+      still->second.sent = false;
+      still->second.refusal = std::move(refusal);
+      return;
+    }
+    request = std::move(still->second);
+    requests_.erase(still);
+  }
+  request.batch->settle(request.index,
+                        {.status = with_ways(refusal, request.buffer).with_buffer(BufferState::kUntouched)});
 }
 
 bool Engine::take_messages() {

@@ -32,16 +32,23 @@ class Post {
     version_.store(mine);
     std::memcpy(card_.data(), card.data(), card.size());
     size_.store(card.size());
+    life_.store(lives.load());
     version_.store(mine + 1);
     return true;
   }
-  std::optional<std::string> card() const {
+  /// And of which life it is.
+  std::optional<std::string> card(std::uint32_t* life) const {
     const std::uint64_t version = version_.load();
     if (version == 0 || version % 2 != 0) return std::nullopt;
     std::string copy(card_.data(), std::min<std::size_t>(size_.load(), card_.size()));
+    *life = life_.load();
     if (version_.load() != version) return std::nullopt;
     return copy;
   }
+
+  /// All of its lives so far are over: what was killed, or is about to close.
+  void end_lives() { over_.store(lives.load()); }
+  bool is_over(std::uint32_t life) const { return life <= over_.load(); }
 
   std::atomic<std::uint32_t> lives{0};  ///< Agents it opened so far, whichever process that was.
   std::atomic<std::uint32_t> stops{0};  ///< How often it was stopped or killed.
@@ -49,6 +56,7 @@ class Post {
 
  private:
   std::atomic<std::uint64_t> version_{0};
+  std::atomic<std::uint32_t> life_{0}, over_{0};
   std::atomic<std::size_t> size_{0};
   std::array<char, 32 * 1024> card_{};
 };

@@ -202,6 +202,7 @@ void Life::run() {
   try {
     storm();
     closing_ = board_.phase.load() == Phase::kStorm;
+    if (closing_) board_.posts[worker_].end_lives();
     // Half of the time it closes under those who play.
     if (closing_ && rng_.chance(0.5)) static_cast<void>(agent_.close(std::chrono::milliseconds(rng_.range(0, 50))));
   } catch (const Fault&) {
@@ -237,6 +238,7 @@ void Life::calm() {
 
 void Life::end() {
   closing_ = true;
+  board_.posts[worker_].end_lives();
   Status status;
   for (int tries = 0; tries < 4; ++tries) {
     const Instant before = Clock::steady().now();

@@ -65,6 +65,16 @@ bool Player::is_fair(const Status& status) const {
   }
 }
 
+/// A socket that is not there proves nothing to an agent: where it was cleaned away behind a life that is over, the
+/// worker is unreachable, and is met anew. Of a living one that would be a fault.
+bool Player::is_fair(const Status& status, std::size_t worker, std::uint32_t life) {
+  if (status.code() != Code::kUnsupported) return is_fair(status);
+  if (!board_.posts[worker].is_over(life)) return false;
+  if (status.to_string().find("there is no socket") == std::string::npos) return false;
+  if (targets_[worker].life == life) targets_[worker].is_unreachable = true;
+  return true;
+}
+
 /// Whoever was stopped, or got no time, does not count it.
 Instant Player::tick() {
   const Instant now = Clock::steady().now();
@@ -121,8 +131,9 @@ void Player::check_scribble(std::size_t worker, const Slot& slot) {
 
 bool Player::meet(std::size_t worker, bool anew) {
   Target& target = targets_[worker];
-  if (anew || !target.peer.valid() || target.peer.state() == PeerState::kDown) {
-    const std::optional<std::string> card = board_.posts[worker].card();
+  if (anew || !target.peer.valid() || target.is_unreachable || target.peer.state() == PeerState::kDown) {
+    std::uint32_t life = 0;
+    const std::optional<std::string> card = board_.posts[worker].card(&life);
     if (!card) return false;
     Result<Peer> peer = agent_.add_peer(*card);
     if (!peer && !is_fair(peer.error())) fail("add_peer: " + peer.error().to_string());
@@ -132,6 +143,8 @@ bool Player::meet(std::size_t worker, bool anew) {
       target.sent = 0;
     }
     target.peer = std::move(*peer);
+    target.life = life;
+    target.is_unreachable = false;
   }
   look_at_region(target);
   return !target.region.empty();
@@ -205,6 +218,7 @@ Result<Plan> Player::plan(const Flight& flight) {
 Status Player::start(std::size_t worker, Kind kind, std::vector<Part> parts, Duration deadline, bool noted) {
   Flight flight{.kind = kind,
                 .worker = worker,
+                .life = targets_[worker].life,
                 .region = targets_[worker].region,
                 .parts = std::move(parts),
                 .uid = board_.new_uid(),
@@ -213,7 +227,8 @@ Status Player::start(std::size_t worker, Kind kind, std::vector<Part> parts, Dur
                 .due = {}};
   Result<Plan> made = plan(flight);
   // The region may have been closed there, and the card changed, since its name was looked up.
-  if (!made && !is_fair(made.error())) fail(who(flight) + " could not be planned: " + made.error().to_string());
+  if (!made && !is_fair(made.error(), worker, flight.life))
+    fail(who(flight) + " could not be planned: " + made.error().to_string());
   if (!made) return made.error();
   fill_source(flight);
   const std::string note = note_of(flight);
@@ -224,7 +239,7 @@ Status Player::start(std::size_t worker, Kind kind, std::vector<Part> parts, Dur
   Result<Transfer> sent = made->submit(options);
   if (!sent) {
     for (const Part& part : flight.parts) scribble(worker, targets_[worker].slots[part.slot], flight.uid);
-    if (!is_fair(sent.error())) fail(who(flight) + " was refused: " + sent.error().to_string());
+    if (!is_fair(sent.error(), worker, flight.life)) fail(who(flight) + " was refused: " + sent.error().to_string());
     return sent.error();
   }
   flight.transfer = std::move(*sent);
@@ -257,7 +272,8 @@ void Player::judge(Flight& flight) {
   set_busy(flight.worker, flight.parts, false);
   ++(flight.kind == Kind::kWrite ? board_.tally.writes : board_.tally.reads);
   if (!status.ok()) ++board_.tally.bad[static_cast<std::size_t>(status.code())];
-  if (!status.ok() && !is_fair(status)) fail(who(flight) + " ended badly: " + status.to_string());
+  if (!status.ok() && !is_fair(status, flight.worker, flight.life))
+    fail(who(flight) + " ended badly: " + status.to_string());
   if (status.code() == Code::kCancelled && !flight.cancelled && !closing_)
     fail(who(flight) + " was cancelled by nobody");
   // What ended badly may have told the peer all the same.
@@ -330,7 +346,7 @@ void Player::talk(std::size_t worker) {
     std::string text = base::format("{} {} {} {} ", worker_, target.stream, target.sent + 1, interruptions(worker));
     if (rng_.chance(0.1)) text.append(rng_.below(20'000), '.');
     const Status status = target.peer.send(channel_of(number_), std::as_bytes(std::span(text)));
-    if (!status.ok() && !is_fair(status)) fail("send: " + status.to_string());
+    if (!status.ok() && !is_fair(status, worker, target.life)) fail("send: " + status.to_string());
     if (!status.ok()) return;
     ++target.sent;
   }
@@ -338,7 +354,11 @@ void Player::talk(std::size_t worker) {
 
 void Player::add_one(std::size_t worker) {
   const Target& target = targets_[worker];
-  Addition addition{.region = std::stoull(target.region.substr(target.region.find('.') + 1)), .op = {}, .due = {}};
+  Addition addition{.worker = worker,
+                    .life = target.life,
+                    .region = std::stoull(target.region.substr(target.region.find('.') + 1)),
+                    .op = {},
+                    .due = {}};
   Additions* const its = board_.additions(addition.region);
   if (its == nullptr) return;
   ++its->begun;
@@ -347,7 +367,7 @@ void Player::add_one(std::size_t worker) {
                 {.deadline = kDeadline});
   if (!op) {
     const bool is_there = target.peer.region(target.region).has_value();
-    if (is_there && !is_fair(op.error())) fail("fetch_add: " + op.error().to_string());
+    if (is_there && !is_fair(op.error(), worker, addition.life)) fail("fetch_add: " + op.error().to_string());
     --its->begun;
     return;
   }
@@ -364,7 +384,8 @@ void Player::reap_additions(Instant now) {
       return false;
     }
     const Status status = addition.op.status();
-    if (!status.ok() && !is_fair(status)) fail("an addition ended badly: " + status.to_string());
+    if (!status.ok() && !is_fair(status, addition.worker, addition.life))
+      fail("an addition ended badly: " + status.to_string());
     ++board_.tally.additions;
     Additions* const its = board_.additions(addition.region);
     if (its == nullptr) return true;

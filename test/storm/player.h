@@ -50,9 +50,11 @@ class Player {
   };
   struct Target {
     Peer peer;
-    std::string region;        ///< In which all this is.
-    std::uint64_t stream = 0;  ///< Of messages to this peer's handle.
-    std::uint64_t sent = 0;    ///< Of these.
+    std::uint32_t life = 0;       ///< Of the worker, whose card it is.
+    bool is_unreachable = false;  ///< Its socket is gone.
+    std::string region;           ///< In which all this is.
+    std::uint64_t stream = 0;     ///< Of messages to this peer's handle.
+    std::uint64_t sent = 0;       ///< Of these.
     std::vector<Slot> slots;
   };
   struct Part {
@@ -61,6 +63,7 @@ class Player {
   struct Flight {
     Kind kind = Kind::kWrite;
     std::size_t worker = 0;
+    std::uint32_t life = 0;
     std::string region;
     std::vector<Part> parts;
     std::uint64_t uid = 0;
@@ -79,8 +82,12 @@ class Player {
   };
 
   bool is_fair(const Status& status) const;
+  /// Of a call or transfer to this life of a worker.
+  bool is_fair(const Status& status, std::size_t worker, std::uint32_t life);
   /// An addition to the word of a region.
   struct Addition {
+    std::size_t worker = 0;
+    std::uint32_t life = 0;
     std::uint64_t region = 0;
     AtomicOp op;
     Instant due;

@@ -118,8 +118,10 @@ void Storm::begin(std::size_t worker) {
 void Storm::kill(std::size_t worker) {
   ++kills_;
   ++board_->posts[worker].stops;
+  board_->posts[worker].end_lives();  // Before: whoever comes next cleans its place away.
   ::kill(pids_[worker], SIGKILL);
   ::waitpid(pids_[worker], nullptr, 0);
+  board_->posts[worker].end_lives();  // And one that it began meanwhile.
   std::erase_if(stopped_, [worker](const Stopped& each) { return each.worker == worker; });
   begin(worker);
 }

@@ -187,6 +187,21 @@ TEST_F(Admitting, AnotherUserLearnsNoMoreThanThatItIsDenied) {
   EXPECT_TRUE(owner->ups.empty());
 }
 
+// The opener asks the kernel whose the other end is, and that knows it only while the connection stands.
+TEST_F(Admitting, ARefusalStaysUntilAnOpenerOfTheSameUserHasLeft) {
+  open_owner();
+  wire::Hello wrong = hello();
+  wrong.expects = {9, 9};
+  const auto shake = say(wrong);
+  ASSERT_TRUE(shake->heard());
+  EXPECT_EQ(shake->hello().status, Code::kDisconnected);
+  EXPECT_FALSE(is_closed(*shake));
+  run(1100ms, 1ms);
+  EXPECT_TRUE(is_closed(*shake)) << "nobody holds a place for ever";
+  network.far_end = FarEnd::kOtherUser;
+  EXPECT_TRUE(is_closed(*say(wrong))) << "a stranger holds none";
+}
+
 TEST_F(Admitting, AReplayedProofFitsNoOtherConnection) {
   network.far_end = FarEnd::kOtherUser;
   open_owner();

@@ -125,6 +125,11 @@ Instant ConnectRace::next_deadline() const {
   return next_ < entries_.size() ? std::min(deadline_, start_at_) : deadline_;
 }
 
+bool may_change(const ConnectRace& race) {
+  return std::ranges::any_of(race.failures(),
+                             [](const auto& each) { return !is_refusal(each.why) && !is_final(each.why); });
+}
+
 Status verdict_of(const ConnectRace& race, std::string_view peer) {
   const auto& failures = race.failures();
   if (failures.empty()) return Status(Code::kNotFound, base::format("{} has no address to connect to", peer));

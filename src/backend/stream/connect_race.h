@@ -88,6 +88,8 @@ class ConnectRace {
   bool has_taken_ = false;
 };
 
+/// Whether another try could end otherwise: a place failed by neither a refusal nor a final verdict.
+bool may_change(const ConnectRace& race);
 /// What a race that found nobody comes to, for the agent: all failures, the most telling first. Scope::kPeer where each
 /// place refused the connection.
 Status verdict_of(const ConnectRace& race, std::string_view peer);

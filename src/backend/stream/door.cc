@@ -43,6 +43,7 @@ void StreamPort::admit(Instant now) {
 void StreamPort::take_in(std::unique_ptr<Stream> stream, Instant now) {
   const bool is_kin = stream->far_end(nullptr) == base::FarEnd::kSameUser;
   auto knock = std::make_unique<Knock>();
+  knock->is_kin = is_kin;
   const Lobby::Guest out = lobby_.enter(knock.get(), stream->source(), is_kin, now);
   knock->shake = std::make_unique<Handshake>(std::move(stream), versions_of(context_.identity));
   knock->owner.readable = true;
@@ -93,15 +94,20 @@ std::size_t StreamPort::turn_knocks(Instant now) {
   return before - knocks_.size();
 }
 
+/// An opener of this user asks the kernel whose the refusal is before it believes it: so its connection stays until it
+/// has read that and closes. True when it is over.
+bool StreamPort::see_off(Knock& knock, Instant now) {
+  const bool is_under_way = knock.shake->linger().ok() && now < knock.deadline;
+  if (is_under_way && (knock.is_kin || !knock.shake->said())) return false;
+  knock.shake->stream().close(!knock.shake->said());
+  return true;
+}
+
 // True when there is nothing more to do with it.
 bool StreamPort::turn_knock(Knock& knock, Instant now) {
   knock.owner.readable = false;
+  if (knock.refused) return see_off(knock, now);
   Status status = knock.shake->turn();
-  if (knock.refused) {
-    if (status.ok() && !knock.shake->said() && now < knock.deadline) return false;
-    knock.shake->stream().close(!knock.shake->said());
-    return true;
-  }
   if (!status.ok() && knock.shake->is_silent()) {  // It connected to several places of ours, and uses another.
     knock.shake->stream().close(true);
     return true;

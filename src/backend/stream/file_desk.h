@@ -12,7 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -127,8 +127,8 @@ class FileDesk {
   bool tried_ = false;
   std::unique_ptr<fileio::Mover> mover_;
   base::SlotTable<Active> active_{fileio::kRequestsMax};
-  std::deque<FileJob> waiting_;  ///< For the mover; each has staged memory, which bounds them.
-  std::deque<FileJob> ended_;
+  std::list<FileJob> waiting_;  ///< For the mover; each has staged memory, which bounds them.
+  std::list<FileJob> ended_;    // A deque takes half a KiB while it is empty, and most agents serve no file.
   std::vector<const fileio::File*> strays_;  ///< Of each active write whose path is gone.
   std::vector<std::byte*> spares_;
   std::uint64_t staged_ = 0;

@@ -1,5 +1,6 @@
 #include "backend/stream/handshake.h"
 
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,8 @@ using wire::Admission;
 
 /// What an end says behind its hello: a proof, or a verdict with the longest reason.
 constexpr std::size_t kMoreMax = 272;
+/// What whoever was refused still says is read past in so many calls for each turn.
+constexpr int kUnreadCalls = 4;
 
 }  // namespace
 
@@ -48,6 +51,19 @@ Status Handshake::turn() {
   if (stream_->state() == StreamState::kClosed) return ended({.closed = true, .status = stream_->status()}, *stream_);
   HAWSER_TRY(send());
   return receive();
+}
+
+Status Handshake::linger() {
+  if (stream_->state() == StreamState::kClosed) return ended({.closed = true, .status = stream_->status()}, *stream_);
+  HAWSER_TRY(send());
+  std::array<char, kMoreMax> unread;
+  for (int i = 0; i < kUnreadCalls; ++i) {
+    const iovec part = {unread.data(), unread.size()};
+    const Moved moved = stream_->receive({&part, 1});
+    if (moved.closed) return ended(moved, *stream_);
+    if (moved.bytes == 0) break;
+  }
+  return Status();
 }
 
 Status Handshake::send() {

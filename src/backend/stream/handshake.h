@@ -35,6 +35,8 @@ class Handshake {
   void say(wire::Hello hello);
   /// Moves bytes. Errors: the stream ended (kDisconnected), or what came is no hello or verdict (kCorrupt).
   Status turn();
+  /// After a refusal: sends what is left, and reads past what still comes until the other end closes (kDisconnected).
+  Status linger();
   /// Heard a hello with which we share no version: kUnsupported, and `hello` says nothing. It can be answered.
   const Status& misfit() const { return misfit_; }
 

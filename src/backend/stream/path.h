@@ -144,6 +144,7 @@ class StreamPath final : public Path {
   // path_open.cc
   wire::Hello our_hello(unsigned index) const;
   void try_places(Instant now);
+  Status why_nowhere();
   void reject_place(const Status& why, Instant now);
   void note_places(Instant now);
   bool is_open() const { return shared_.context.security == Security::kNone; }
@@ -213,6 +214,7 @@ class StreamPath final : public Path {
   Status restarted_;                   ///< Another incarnation of the peer's name answered at a place.
   std::string place_;                  ///< Outbound: where the peer was reached.
   std::string places_note_;            ///< For people: places that were left out, and those that led elsewhere.
+  Status misfit_;                      ///< Whoever answered at a place speaks no version of ours.
   bool refused_ = false;               ///< Each place refused the connection.
   bool is_here_ = false;               ///< See Network::is_here.
   Instant deadline_ = Instant::max();  ///< Of opening, of the opener's first word, or of closing.

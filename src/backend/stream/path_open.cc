@@ -54,12 +54,18 @@ void StreamPath::try_places(Instant now) {
     auto shake = std::make_unique<Handshake>(std::move(stream), versions_of(shared_.context.identity));
     adopt(0, std::move(shake), race_->hello_deadline());
   } else if (race_->is_over()) {
-    // Refused wherever it was tried: here its process is gone. Elsewhere it may be so, too; the agent asks again.
-    Status why = verdict_of(*race_, name_);
-    refused_ = why.scope() == Scope::kPeer && restarted_.ok();
-    if (refused_ && !is_here_) why = why.with_scope(Scope::kPath);
-    go_down((restarted_.ok() ? why : restarted_.because(why)).with_peer(name_));
+    go_down(why_nowhere().with_peer(name_));
   }
+}
+
+/// No place led to the peer.
+Status StreamPath::why_nowhere() {
+  const Status why = verdict_of(*race_, name_);
+  if (!restarted_.ok()) return restarted_.because(why);
+  if (!misfit_.ok() && !may_change(*race_)) return misfit_.because(why);
+  // Refused wherever it was tried: here its process is gone. Elsewhere it may be so, too; the agent asks again.
+  refused_ = why.scope() == Scope::kPeer;
+  return refused_ && !is_here_ ? why.with_scope(Scope::kPath) : why;
 }
 
 void StreamPath::reject_place(const Status& why, Instant now) {
@@ -218,6 +224,7 @@ void StreamPath::turn_shake(unsigned index, Instant now) {
 void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
   Lane& lane = lanes_[index];
   const bool answered = lane.shake->heard() && lane.shake->misfit().ok();
+  const bool is_misfit = lane.shake->heard() && !answered;
   const wire::Hello hello = answered ? lane.shake->hello() : wire::Hello();
   lane.shake->stream().close(true);
   lane.shake.reset();
@@ -232,6 +239,7 @@ void StreamPath::shake_failed(unsigned index, const Status& why, Instant now) {
     return;
   }
   if (answered && hello.name == peer_.name && !is_doubted_) restarted_ = why;
+  if (is_misfit && !is_doubted_) misfit_ = why;
   reject_place(why, now);
 }
 

@@ -44,7 +44,8 @@ class StreamPort final : public Port {
     std::unique_ptr<Handshake> shake;
     StreamOwner owner;
     Instant deadline;      ///< Of the stage.
-    bool refused = false;  ///< Only the answer has still to leave.
+    bool is_kin = false;   ///< Of this host and user.
+    bool refused = false;  ///< Only the answer has still to leave, and the opener to go.
   };
 
   bool is_look_due(Instant now);
@@ -56,6 +57,7 @@ class StreamPort final : public Port {
   void send_off(Lobby::Guest guest);
   std::size_t turn_knocks(Instant now);
   bool turn_knock(Knock& knock, Instant now);
+  bool see_off(Knock& knock, Instant now);
   Status heard(Knock& knock, Instant now);
   Status check_hello(const wire::Hello& hello) const;
   Status come_in(Knock& knock, Instant now);

@@ -71,6 +71,9 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(std::string_view name, const 
   HAWSER_TRY_ASSIGN(AgentOptions options, agent_options(name, config, &etcd));
   const bool exchanges = config.listen_thread || !etcd.endpoints.empty();
   std::shared_ptr<AgentCore> core(new AgentCore(name, config, std::move(options), std::move(etcd)));
+  if (const std::string note = telemetry_note(environment_of(config)); !note.empty()) {
+    HAWSER_LOG(core->log_, kWarn, "create_agent: {}", note);
+  }
   if (exchanges) HAWSER_TRY(core->open_exchange());
   return core;
 }

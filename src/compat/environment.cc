@@ -75,8 +75,7 @@ Status check_telemetry(const ConfigSources::Texts& environment) {
   if (!telemetry_wanted(environment, false)) return {};
   const std::string_view exporter = value_of(environment, "NIXL_TELEMETRY_EXPORTER");
   if (base::to_lower(exporter) == "nop") return {};
-  for (const std::string_view variable :
-       {"NIXL_TELEMETRY_EXPORTER", "NIXL_TELEMETRY_DIR", "NIXL_TELEMETRY_PROMETHEUS_PORT"}) {
+  for (const std::string_view variable : {"NIXL_TELEMETRY_EXPORTER", "NIXL_TELEMETRY_PROMETHEUS_PORT"}) {
     const std::string_view text = value_of(environment, variable);
     if (text.empty()) continue;
     return refusal(NixlCode::kNotSupported, base::format("{}={}", variable, text), "telemetry is not exported here")
@@ -85,6 +84,16 @@ Status check_telemetry(const ConfigSources::Texts& environment) {
             "shows an agent's counters");
   }
   return {};
+}
+
+std::string telemetry_note(const ConfigSources::Texts& environment) {
+  const std::string_view folder = value_of(environment, "NIXL_TELEMETRY_DIR");
+  if (folder.empty() || !telemetry_wanted(environment, false)) return {};
+  if (base::to_lower(value_of(environment, "NIXL_TELEMETRY_EXPORTER")) == "nop") return {};
+  return base::format(
+      "NIXL_TELEMETRY_DIR={}: nothing is written there, for telemetry is not exported; get_xfer_telemetry tells of "
+      "each transfer, and `hawser top` shows an agent's counters",
+      folder);
 }
 
 Result<AgentOptions> agent_options(std::string_view name, const AgentConfig& config, EtcdOptions* etcd) {

@@ -4,6 +4,7 @@
 //
 // Thread rule: pure functions.
 
+#include <string>
 #include <string_view>
 
 #include <hawser/agent.h>
@@ -18,8 +19,12 @@ bool telemetry_wanted(const ConfigSources::Texts& environment, bool asked);
 /// NIXL has no deadlines. What takes longer than this is never heard of again, and its user has given up.
 inline constexpr Duration kNoDeadline = std::chrono::hours(1);
 
-/// kNotSupported where telemetry is to be exported (NIXL_TELEMETRY_EXPORTER, _DIR, _PROMETHEUS_PORT), by name.
+/// kNotSupported where an exporter is asked for (NIXL_TELEMETRY_EXPORTER, _PROMETHEUS_PORT), by name.
 Status check_telemetry(const ConfigSources::Texts& environment);
+
+/// What to warn of where telemetry is on and NIXL_TELEMETRY_DIR names a folder: nothing is written there. Else empty.
+/// No refusal, for clients set it only to have telemetry at all, which is there: the own tests of nixl-sys do.
+std::string telemetry_note(const ConfigSources::Texts& environment);
 
 /// What answers to UCX: kOk for HAWSER_NIXL_UCX=auto, or without it.
 Status check_ucx_mode(const ConfigSources::Texts& environment);

@@ -131,6 +131,7 @@ Result<bool> RequestCore::outcome() {
     const bool gone = status.code() == Code::kDisconnected;
     return fail(marked(gone ? NixlCode::kRemoteDisconnect : NixlCode::kBackend, status));
   }
+  if (notif && !is_apart) core->room_watch().room(peer);
   end_notice();
   set_finished(true);
   return false;

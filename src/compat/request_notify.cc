@@ -53,7 +53,9 @@ Result<bool> RequestCore::tell_now() {
     return false;
   }
   if (status.code() != Code::kBusy) return status;
-  if (Clock::steady().now() < room_until) return true;
+  const Instant now = Clock::steady().now();
+  core->room_watch().no_room(peer, now);
+  if (now < room_until) return true;
   constexpr auto kSeconds = std::chrono::duration_cast<std::chrono::seconds>(kRoomPatience).count();
   return Status(Code::kBusy, base::format("the data is there, but the inbox of agent '{}' had no room for the "
                                           "notification for {} s",
@@ -74,7 +76,7 @@ std::optional<std::size_t> RequestCore::sending() const {
 /// Some clients post and wait for the peer's word alone, so what it is to be told goes out now where it can.
 Result<bool> RequestCore::send_on() {
   Result<bool> answer = true;
-  std::size_t before = 0;
+  std::size_t before = sending().value_or(0);  // What went by now was told of.
   for (auto sent = sending(); answer && *answer && sent; sent = sending()) {
     const Instant now = Clock::steady().now();
     if (*sent != before) core->room_watch().room(peer);

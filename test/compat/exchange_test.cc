@@ -17,6 +17,7 @@
 #include <iostream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -358,12 +359,14 @@ class Forgetful : public testing::Test {
                                {
                                    .load = [this](std::string_view blob, std::string_view,
                                                   const auto& is_wanted) { return load(blob, is_wanted); },
-                                   .invalidate = [this](std::string_view name,
-                                                        const auto&) { return invalidate(name, [] { return true; }); },
+                                   .invalidate =
+                                       [this](std::string_view name, const std::optional<base::Id128>&) {
+                                         return invalidate(name, [] { return true; });
+                                       },
                                    .drop = [this](std::string_view name, std::string_view,
                                                   const auto& is_wanted) { return invalidate(name, is_wanted); },
                                    .metadata = [] { return std::string("blob"); },
-                                   .self = [] { return std::nullopt; },
+                                   .self = [] { return std::optional<Exchange::Self>(); },
                                })
                     .value();
   }

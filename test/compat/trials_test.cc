@@ -88,13 +88,28 @@ TEST(TrialsTelemetry, DescriptorsAreCountedAsGiven) {
 }
 
 TEST(TrialsTelemetry, AnExportIsRefusedByName) {
-  for (const char* variable : {"NIXL_TELEMETRY_EXPORTER", "NIXL_TELEMETRY_DIR", "NIXL_TELEMETRY_PROMETHEUS_PORT"}) {
+  for (const char* variable : {"NIXL_TELEMETRY_EXPORTER", "NIXL_TELEMETRY_PROMETHEUS_PORT"}) {
     const auto refused = Agent::open("a", quiet({{"NIXL_TELEMETRY_ENABLE", "yes"}, {variable, "9090"}}));
     ASSERT_FALSE(refused) << variable;
     EXPECT_TRUE(says(refused.error(), NixlCode::kNotSupported, variable)) << refused.error().to_string();
     EXPECT_TRUE(Agent::open("a", quiet({{variable, "9090"}}))) << "nobody asked for telemetry";
   }
   EXPECT_TRUE(Agent::open("a", quiet({{"NIXL_TELEMETRY_ENABLE", "yes"}, {"NIXL_TELEMETRY_EXPORTER", "NOP"}})));
+}
+
+// The own tests of nixl-sys name a folder, only to have telemetry: the agent is made, and says that nothing is there.
+TEST(TrialsTelemetry, AFolderIsWarnedOfByName) {
+  const auto warns = [](ConfigSources::Texts environment) {
+    Log log;
+    environment.emplace("NIXL_TELEMETRY_DIR", "/a/folder");
+    AgentConfig config = quiet(std::move(environment));
+    config.log = log.sink();
+    EXPECT_TRUE(Agent::open("a", config));
+    return log.has("NIXL_TELEMETRY_DIR=/a/folder: nothing is written there");
+  };
+  EXPECT_TRUE(warns({{"NIXL_TELEMETRY_ENABLE", "yes"}}));
+  EXPECT_FALSE(warns({})) << "nobody asked for telemetry";
+  EXPECT_FALSE(warns({{"NIXL_TELEMETRY_ENABLE", "yes"}, {"NIXL_TELEMETRY_EXPORTER", "NOP"}}));
 }
 
 }  // namespace

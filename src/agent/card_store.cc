@@ -26,8 +26,8 @@ bool is_same(const std::vector<wire::CardBackend>& a, const std::vector<wire::Ca
   });
 }
 
-bool has_names_of(const std::vector<wire::CardBackend>& backends, const std::vector<std::string>& names) {
-  return std::ranges::equal(backends, names, {}, &wire::CardBackend::name);
+bool are_named_alike(const std::vector<wire::CardBackend>& a, const std::vector<wire::CardBackend>& b) {
+  return std::ranges::equal(a, b, {}, &wire::CardBackend::name, &wire::CardBackend::name);
 }
 
 std::span<const wire::CardExtra> extras_in(const std::vector<wire::CardExtra>& all, const wire::CardRegion& region) {
@@ -35,6 +35,16 @@ std::span<const wire::CardExtra> extras_in(const std::vector<wire::CardExtra>& a
 }
 
 }  // namespace
+
+const std::shared_ptr<const CardStore::Backends>& CardStore::no_backends() {
+  static const auto* const none = new std::shared_ptr(std::make_shared<const Backends>());  // Never destroyed.
+  return *none;
+}
+
+const CardStore::Entries& CardStore::no_entries() {
+  static const auto* const none = new Entries;  // Never destroyed.
+  return *none;
+}
 
 Result<CardStore::Change> CardStore::take(wire::Card card) {
   const bool is_full = card.kind == wire::CardKind::kFull;
@@ -60,23 +70,23 @@ Result<CardStore::Change> CardStore::take(wire::Card card) {
 }
 
 void CardStore::take_addresses(const wire::Card& card, Change* change) {
-  if (!backends_.empty() && card.revision < address_revision_) return;
+  if (!backends_->empty() && card.revision < address_revision_) return;
   address_revision_ = card.revision;
-  if (is_same(backends_, card.backends)) return;
-  backends_ = card.backends;
+  if (is_same(*backends_, card.backends)) return;
+  backends_ = std::make_shared<const Backends>(card.backends);
   change->any = true;
 }
 
+/// Mostly all pieces have the same.
+std::shared_ptr<const CardStore::Backends> CardStore::shared_names(Backends&& backends) {
+  if (are_named_alike(backends, *backends_)) return backends_;
+  if (!named_ || !are_named_alike(backends, *named_)) named_ = std::make_shared<const Backends>(std::move(backends));
+  return named_;
+}
+
 std::shared_ptr<const CardStore::Piece> CardStore::piece_of(wire::Card&& card) {
-  const bool has_extras = !card.extras.empty();
-  if (has_extras && (!names_of_backends_ || !has_names_of(card.backends, *names_of_backends_))) {
-    Names names;
-    names.reserve(card.backends.size());
-    for (const wire::CardBackend& each : card.backends) names.push_back(each.name);
-    names_of_backends_ = std::make_shared<const Names>(std::move(names));
-  }
   auto piece = std::make_shared<Piece>();
-  if (has_extras) piece->backends = names_of_backends_;
+  if (!card.extras.empty()) piece->backends = shared_names(std::move(card.backends));
   piece->regions = std::move(card.regions);
   piece->extras = std::move(card.extras);
   piece->text = std::move(card.text);
@@ -84,8 +94,8 @@ std::shared_ptr<const CardStore::Piece> CardStore::piece_of(wire::Card&& card) {
 }
 
 bool CardStore::is_same_whole(const wire::Card& card) const {
-  if (card.revision != revision_ || card.regions.size() != count_ || !over_.empty() || !base_) return false;
-  return is_same(backends_, card.backends) && std::ranges::equal(card.regions, base_->regions, is_same_region) &&
+  if (card.revision != revision_ || card.regions.size() != count_ || !changed().empty() || !base_) return false;
+  return is_same(*backends_, card.backends) && std::ranges::equal(card.regions, base_->regions, is_same_region) &&
          is_same(card.extras, base_->extras);
 }
 
@@ -104,7 +114,7 @@ void CardStore::take_full(wire::Card&& card, Change* change) {
   base_revision_ = revision_ = revision;
   told_max_ = std::max(told_max_, revision);
   complete_ = true;
-  over_.clear();
+  over_.reset();
   weight_ = 0;
   count_ = piece->regions.size();
   names_.reset();
@@ -125,16 +135,13 @@ bool CardStore::is_news(const wire::Card& card, const wire::CardRegion& region) 
   if (its->generation != region.generation) return its->generation < region.generation;
   if (card.revision <= known.told) return false;
   const bool is_equal = is_same_region(*its, region) &&
-                        (region.extra_count == 0 || has_names_of(card.backends, *known.piece->backends)) &&
+                        (region.extra_count == 0 || are_named_alike(card.backends, *known.piece->backends)) &&
                         is_same(extras_in(known.piece->extras, *its), extras_in(card.extras, region));
   if (!is_equal) return true;
-  const auto at = over_.find(region.index);
-  if (at != over_.end()) {
-    at->second.told = card.revision;
-  } else {
-    over_.emplace(region.index, Entry{.piece = known.piece, .at = known.at, .told = card.revision});
-    ++weight_;
-  }
+  const auto [at, is_new] =
+      changing().try_emplace(region.index, Entry{.piece = known.piece, .at = known.at, .told = 0});
+  at->second.told = card.revision;
+  if (is_new) ++weight_;
   return false;
 }
 
@@ -178,13 +185,13 @@ void CardStore::put(std::uint32_t index, Entry entry, Change* change) {
   } else {
     ++weight_;
   }
-  over_[index] = std::move(entry);
+  changing()[index] = std::move(entry);
   change->any = true;
 }
 
 CardStore::Entry CardStore::locate(std::uint32_t index) const {
-  const auto over = over_.find(index);
-  return over != over_.end() ? over->second : locate_in_base(index);
+  const auto over = changed().find(index);
+  return over != changed().end() ? over->second : locate_in_base(index);
 }
 
 CardStore::Entry CardStore::locate_in_base(std::uint32_t index) const {
@@ -203,15 +210,15 @@ std::size_t CardStore::place_in_base(std::uint32_t index) const {
 }
 
 const wire::CardRegion* CardStore::find(std::uint32_t index) const {
-  const auto over = over_.find(index);
-  if (over != over_.end()) return region_of(over->second);
+  const auto over = changed().find(index);
+  if (over != changed().end()) return region_of(over->second);
   const std::size_t place = place_in_base(index);
   return base_ && place < base_->regions.size() ? &base_->regions[place] : nullptr;
 }
 
 const std::string* CardStore::address_of(std::string_view backend) const {
-  const auto found = std::ranges::find(backends_, backend, &wire::CardBackend::name);
-  return found == backends_.end() ? nullptr : &found->address;
+  const auto found = std::ranges::find(*backends_, backend, &wire::CardBackend::name);
+  return found == backends_->end() ? nullptr : &found->address;
 }
 
 void CardStore::name_it(const wire::CardRegion& region) {
@@ -244,9 +251,9 @@ std::string_view CardStore::extra(const wire::CardRegion& region, std::string_vi
   if (region.extra_count == 0) return {};
   const Entry entry = locate(region.index);
   if (region_of(entry) != &region) return {};
-  const Names& names = *entry.piece->backends;
+  const Backends& backends = *entry.piece->backends;
   for (const wire::CardExtra& extra : extras_in(entry.piece->extras, region)) {
-    if (extra.backend < names.size() && names[extra.backend] == backend) return extra.bytes;
+    if (extra.backend < backends.size() && backends[extra.backend].name == backend) return extra.bytes;
   }
   return {};
 }
@@ -254,9 +261,7 @@ std::string_view CardStore::extra(const wire::CardRegion& region, std::string_vi
 /// All in one list again, and nothing of what is gone.
 void CardStore::fold() {
   auto piece = std::make_shared<Piece>();
-  Names names;
-  for (const wire::CardBackend& each : backends_) names.push_back(each.name);
-  piece->backends = std::make_shared<const Names>(std::move(names));
+  piece->backends = backends_;
   piece->regions.reserve(count_);
   std::vector<std::uint64_t> told;
   told.reserve(count_);
@@ -268,7 +273,7 @@ void CardStore::fold() {
   own_texts(*piece);
   base_ = std::move(piece);
   base_told_ = std::move(told);
-  over_.clear();
+  over_.reset();
   weight_ = 0;
   names_.reset();
 }
@@ -279,7 +284,8 @@ void CardStore::copy_into(Piece& piece, const Entry& entry) const {
   const auto first = static_cast<std::uint32_t>(piece.extras.size());
   for (const wire::CardExtra& extra : extras_in(entry.piece->extras, copy)) {
     if (extra.backend >= entry.piece->backends->size()) continue;
-    const auto found = std::ranges::find(*piece.backends, (*entry.piece->backends)[extra.backend]);
+    const std::string& name = (*entry.piece->backends)[extra.backend].name;
+    const auto found = std::ranges::find(*piece.backends, name, &wire::CardBackend::name);
     if (found == piece.backends->end()) continue;
     piece.extras.push_back(
         {.backend = static_cast<std::uint32_t>(found - piece.backends->begin()), .bytes = extra.bytes});

@@ -48,7 +48,7 @@ class CardStore {
   /// Counts up with whatever changes.
   std::uint64_t changes() const { return changes_; }
   std::size_t count() const { return count_; }
-  const std::vector<wire::CardBackend>& backends() const { return backends_; }
+  const std::vector<wire::CardBackend>& backends() const { return *backends_; }
   /// Null when there is no backend of that name in the card.
   const std::string* address_of(std::string_view backend) const;
   const wire::CardRegion* find(std::uint32_t index) const;
@@ -60,22 +60,23 @@ class CardStore {
   /// By ascending index.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    auto over = over_.begin();
+    auto over = changed().begin();
+    const auto end = changed().end();
     for (std::uint32_t at = 0; base_ && at < base_->regions.size(); ++at) {
       const std::uint32_t index = base_->regions[at].index;
-      for (; over != over_.end() && over->first < index; ++over) visit_one(over->second, visit);
-      if (over != over_.end() && over->first == index) continue;  // It comes in its turn.
+      for (; over != end && over->first < index; ++over) visit_one(over->second, visit);
+      if (over != end && over->first == index) continue;  // It comes in its turn.
       visit(base_->regions[at]);
     }
-    for (; over != over_.end(); ++over) visit_one(over->second, visit);
+    for (; over != end; ++over) visit_one(over->second, visit);
   }
 
  private:
-  using Names = std::vector<std::string>;
+  using Backends = std::vector<wire::CardBackend>;
   /// The regions of one card, or of several that became one list.
   struct Piece {
-    std::shared_ptr<const Names> backends;  ///< What its extras' numbers mean; null where there are none.
-    std::vector<wire::CardRegion> regions;  ///< By ascending index.
+    std::shared_ptr<const Backends> backends;  ///< What its extras' numbers mean; null where there are none.
+    std::vector<wire::CardRegion> regions;     ///< By ascending index.
     std::vector<wire::CardExtra> extras;
     std::unique_ptr<char[]> text;  ///< Behind the views.
   };
@@ -85,6 +86,16 @@ class CardStore {
     std::uint32_t at = 0;
     std::uint64_t told = 0;
   };
+
+  using Entries = std::map<std::uint32_t, Entry>;
+
+  const Entries& changed() const { return over_ ? *over_ : no_entries(); }
+  Entries& changing() {
+    if (over_ == nullptr) over_ = std::make_unique<Entries>();
+    return *over_;
+  }
+  static const Entries& no_entries();
+  static const std::shared_ptr<const Backends>& no_backends();
 
   template <typename Visit>
   static void visit_one(const Entry& entry, Visit& visit) {
@@ -99,6 +110,7 @@ class CardStore {
   Entry locate_in_base(std::uint32_t index) const;
   bool is_news(const wire::Card& card, const wire::CardRegion& region);
   void take_addresses(const wire::Card& card, Change* change);
+  std::shared_ptr<const Backends> shared_names(Backends&& backends);
   std::shared_ptr<const Piece> piece_of(wire::Card&& card);
   bool is_same_whole(const wire::Card& card) const;
   void take_full(wire::Card&& card, Change* change);
@@ -115,13 +127,13 @@ class CardStore {
   std::uint64_t address_revision_ = 0;
   std::uint64_t changes_ = 0;
   bool complete_ = false;
-  std::vector<wire::CardBackend> backends_;
-  std::shared_ptr<const Names> names_of_backends_;  ///< Of the last piece: mostly all have the same.
+  std::shared_ptr<const Backends> backends_ = no_backends();
+  std::shared_ptr<const Backends> named_;  ///< By the last piece, if by names that `backends_` has not.
   std::shared_ptr<const Piece> base_;
   std::vector<std::uint64_t> base_told_;  ///< Empty: all at base_revision_.
   std::uint64_t base_revision_ = 0;
-  std::map<std::uint32_t, Entry> over_;  ///< What differs from `base_`.
-  std::size_t weight_ = 0;               ///< Regions in the pieces that `over_` may hold, and entries without one.
+  std::unique_ptr<Entries> over_;  ///< What differs from `base_`; null: nothing. Mostly a card is all there is.
+  std::size_t weight_ = 0;         ///< Regions in the pieces that `over_` may hold, and entries without one.
   std::size_t count_ = 0;
   using NameIndex = std::unordered_multimap<std::string_view, std::uint32_t>;
   std::unique_ptr<NameIndex> names_;  ///< Null until a name is looked for: most peers are never asked by name.

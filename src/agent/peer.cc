@@ -31,7 +31,7 @@ using RegionResult = Result<std::shared_ptr<const RemoteRegion>>;
 
 std::shared_ptr<const RemoteRegion> make_remote(const std::shared_ptr<PeerCore>& peer, const wire::CardRegion& region)
     HAWSER_REQUIRES(peer->mutex) {
-  std::weak_ptr<const RemoteRegion>& known = peer->regions[region.index];
+  std::weak_ptr<const RemoteRegion>& known = peer->handle_of(region.index);
   if (auto same = known.lock(); same && same->generation == region.generation && same->key == region.key) return same;
   auto made = std::make_shared<RemoteRegion>();
   made->peer = peer;
@@ -54,7 +54,7 @@ std::shared_ptr<const RemoteRegion> make_remote(const std::shared_ptr<PeerCore>&
 /// The agent's own regions as a peer would see them.
 std::shared_ptr<const RemoteRegion> make_own(const std::shared_ptr<PeerCore>& self, const backend::RegionEntry& entry) {
   const base::MutexLock lock(self->mutex);
-  std::weak_ptr<const RemoteRegion>& known = self->regions[entry.index];
+  std::weak_ptr<const RemoteRegion>& known = self->handle_of(entry.index);
   if (auto same = known.lock(); same && same->generation == entry.generation) return same;
   auto made = std::make_shared<RemoteRegion>();
   made->peer = self;

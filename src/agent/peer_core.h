@@ -141,8 +141,13 @@ struct PeerCore {
   std::unique_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
   base::Id128 admission HAWSER_GUARDED_BY(mutex);            ///< The secret in its card; zero: none, or no card yet.
   std::optional<KnownChunkLimits> chunk_limits HAWSER_GUARDED_BY(mutex);
-  /// Handles given out, so that equal ranges share one.
-  std::unordered_map<std::uint32_t, std::weak_ptr<const RemoteRegion>> regions HAWSER_GUARDED_BY(mutex);
+  /// The handle of that region that was given out, so that equal ranges share one.
+  std::weak_ptr<const RemoteRegion>& handle_of(std::uint32_t region) HAWSER_REQUIRES(mutex) {
+    if (handles == nullptr) handles = std::make_unique<Handles>();
+    return (*handles)[region];
+  }
+  using Handles = std::unordered_map<std::uint32_t, std::weak_ptr<const RemoteRegion>>;
+  std::unique_ptr<Handles> handles HAWSER_GUARDED_BY(mutex);  ///< Null until one is given out.
 
   std::unique_ptr<Session> session;  ///< Under the lane's lock.
 };

@@ -69,10 +69,9 @@ BufferState state_of(bool write, wire::Outcome outcome) {
 
 }  // namespace
 
-/// Of a write that was given up: what is known beyond its outcome is whether filler went in its place, and behind what.
+/// Of a write that was given up: known is only whether some of its bytes went, and filler in place of the others.
 BufferState Initiator::state_of_void(const Slot& slot) {
-  if (slot.voided) return slot.has_begun ? BufferState::kPartlyWritten : BufferState::kUnknown;
-  return slot.outcome == wire::Outcome::kVoidedMidway ? BufferState::kPartlyWritten : BufferState::kUnknown;
+  return slot.voided && slot.has_begun ? BufferState::kPartlyWritten : BufferState::kUnknown;
 }
 
 Status Initiator::status_of(const Slot& slot) const {

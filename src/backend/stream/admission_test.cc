@@ -235,8 +235,9 @@ TEST_F(Admitting, AListenerThatCannotProveItselfGetsNothing) {
   // A squatter on the owner's port: another user's process, which would take any opener.
   network.far_end = FarEnd::kOtherUser;
   open_owner(Security::kNone);
+  std::vector<decltype(agent(""))> openers;  // They are turned until the test ends.
   for (const base::Id128& secret : {base::Id128{}, kSecret}) {
-    const auto opener = agent(secret.is_zero() ? "asker" : "holder");
+    const auto& opener = openers.emplace_back(agent(secret.is_zero() ? "asker" : "holder"));
     Path* path = open(*opener, secret, secret.is_zero() ? base::Id128{} : owner->identity.incarnation);
     run(2ms);
     EXPECT_NE(path->state(), PathState::kUp);

@@ -252,7 +252,8 @@ bool Initiator::on_data_end(std::uint32_t tag, const Inlet& inlet) {
   HAWSER_ASSERT(slot != nullptr && slot->in_frame, "data of a read that is not there ended");
   slot->in_frame = false;
   slot->received += inlet.head().payload_size;
-  slot->place.advance(slot->pieces, inlet.head().payload_size);
+  // What was cancelled has its memory back, and its list of pieces with it.
+  if (slot->state == State::kFramed) slot->place.advance(slot->pieces, inlet.head().payload_size);
   const auto outcome = static_cast<wire::Outcome>(inlet.trailer());
   const bool last = (inlet.head().flags & wire::kFlagLast) != 0;
   if (outcome == wire::Outcome::kOk && last != (slot->received == slot->bytes)) return false;

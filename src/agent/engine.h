@@ -330,7 +330,7 @@ class Engine {
   std::vector<Session*> work_;      ///< To be looked at in the next turn.
   std::vector<Session*> gone_;      ///< Down; forgotten as soon as no transfer refers to them.
   base::LogGate break_gate_;
-  std::vector<Session*> blocked_;   ///< A path had no room; looked at again once something moved or a pause is over.
+  std::vector<Session*> blocked_;  ///< A path had no room; looked at again once something moved or a pause is over.
   Instant blocked_until_ = Instant::max();
   base::IntrusiveList<Slot, &Slot::flight_hook> in_flight_;
   base::IntrusiveList<Slot, &Slot::pending_hook> held_;  ///< Wait for their `after` word.

@@ -64,7 +64,7 @@ class HAWSER_API Peer {
   RangeTable table(std::string_view region, StridedRange ranges) const {
     return table(region, std::span<const StridedRange>(&ranges, 1));
   }
-  /// The same of a region that the peer may not have registered yet: await_regions, then `table`.
+  /// For a region that the peer may not have registered yet: await_regions, then `table`.
   RangeTable table(std::string_view region, std::uint64_t block_bytes, Duration timeout) const;
   RangeTable table(std::string_view region, std::span<const StridedRange> ranges, Duration timeout) const;
   /// A table whose bytes came from RangeTable::encode at the peer.

@@ -1,6 +1,6 @@
 #pragma once
 
-// What is known of a peer's regions and backends: its cards, in whatever order they came.
+// CardStore keeps what this agent knows of a peer's regions and backends, in whatever order the cards came.
 //
 // Cards travel by several ways and may overtake each other, so each region remembers the revision that told of it. For
 // one index the higher generation wins. A full card or a delta of revision R removes what it does not list (a delta:
@@ -36,7 +36,7 @@ class CardStore {
   struct Change {
     bool any = false;
     bool is_whole = false;  ///< All was replaced, and `gone` is not filled.
-    std::vector<Id> gone;   ///< What is known to be closed since.
+    std::vector<Id> gone;   ///< Regions that are known to be closed since.
   };
 
   /// Takes a card in. kNotFound when a delta builds on a revision that is not known here: ask for a full card.

@@ -44,7 +44,8 @@ TEST_F(Heartbeat, AStoppedPeerIsToldInThreeWhileAChunkIsUnderWay) {
   ASSERT_EQ(write(1).taken, 1u);
   EXPECT_LT(until_told(), kThree + kSlack) << to_b->describe();
   expect_silent();
-  EXPECT_EQ(outcome(1).code(), Code::kTimedOut) << outcome(1).to_string();  // Silence is no proof of death.
+  EXPECT_EQ(outcome(1).code(), Code::kDisconnected) << outcome(1).to_string();
+  EXPECT_EQ(outcome(1).cause().code(), Code::kTimedOut) << outcome(1).to_string();  // Silence is no proof of death.
 }
 
 TEST_F(Heartbeat, ALongSilenceBeforeTheChunkDoesNotCount) {

@@ -364,13 +364,12 @@ void VerbsPath::go_down(const Status& why, bool refused) {
   }
   const bool is_path_only = why.scope() != Scope::kPeer;
   // kTimedOut of a chunk would mean its own deadline: silence of the peer is only the cause.
-  const Status chunk_status =
-      !is_path_only && why.code() != Code::kTimedOut
-          ? told
-          : Status(Code::kDisconnected, base::format("the path to {} was lost", name_))
-                .with_scope(is_path_only ? Scope::kPath : Scope::kPeer)
-                .with_peer(name_)
-                .because(told);
+  const Status chunk_status = !is_path_only && why.code() != Code::kTimedOut
+                                  ? told
+                                  : Status(Code::kDisconnected, base::format("the path to {} was lost", name_))
+                                        .with_scope(is_path_only ? Scope::kPath : Scope::kPeer)
+                                        .with_peer(name_)
+                                        .because(told);
   for (const Flight& flight : again_) end(flight, flight.cancelled ? cancelled() : chunk_status);
   again_.clear();
   outgoing_.clear();

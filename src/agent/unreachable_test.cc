@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <cstddef>
@@ -115,6 +117,73 @@ TEST_F(Unreachable, EndsAtOnceAndNotAtTheDeadline) {
   EXPECT_FALSE(peer_.connect(20s).ok());
   EXPECT_LT(std::chrono::steady_clock::now() - from, 5s);
 }
+
+/// While it lives, this process gets no descriptor.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &limit_);
+    const rlimit few = {.rlim_cur = 256, .rlim_max = limit_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    for (int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC); fd >= 0; fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+      taken_.push_back(fd);
+    }
+  }
+  ~NoDescriptors() {
+    for (const int fd : taken_) ::close(fd);
+    ::setrlimit(RLIMIT_NOFILE, &limit_);
+  }
+
+ private:
+  rlimit limit_ = {};
+  std::vector<int> taken_;
+};
+
+class TrialsShortage : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(driver_.attach(there_).ok()); }
+  static AgentOptions patient(const BackendSpec& spec) {
+    AgentOptions made = options("here", {spec});
+    made.peer_timeout = 30s;
+    return made;
+  }
+
+  Folder folder_;
+  BackendSpec spec_{GetParam(), std::string(GetParam()) == "shm" ? Params{{"socket_dir", folder_.path()}} : Params{}};
+  Driver driver_ = Driver::start().value();
+  std::vector<std::byte> source_ = std::vector<std::byte>(4096, std::byte{7}), target_ = std::vector<std::byte>(4096);
+  Agent there_ = open("there", {spec_});
+  Agent here_ = open_with(patient(spec_), {backend::shm_factory(), backend::tcp_factory()}).value();
+};
+
+/// No descriptor is left for a path: that says nothing of the peer, and is said at once, not at `peer_timeout`.
+TEST_P(TrialsShortage, OfThisProcessIsBusyAtOnce) {
+#ifdef HAWSER_SANITIZE_ADDRESS_UNDEFINED
+  GTEST_SKIP() << "this sanitizer's own checks need descriptors";
+#endif
+  const Region from = here_.add_region({.name = "from", .bytes = source_}).value();
+  const Region to = there_.add_region({.name = "to", .bytes = target_}).value();
+  const Peer peer = here_.add_peer(there_.card().value()).value();
+  const LocalRange local = from.range(0, source_.size());
+  const RemoteRange remote = peer.range("to", 0, target_.size());
+  const Plan plan = here_.plan_write(peer, {&local, 1}, {&remote, 1}).value();
+  {
+    const NoDescriptors shortage;
+    Transfer sent = plan.submit({.deadline = 10s}).value();
+    const Status status = sent.wait(20s);
+    EXPECT_EQ(status.code(), Code::kBusy) << status.to_string();
+    EXPECT_NE(status.to_string().find("RLIMIT_NOFILE = 256"), std::string::npos) << status.to_string();
+    EXPECT_EQ(status.buffer(), BufferState::kUntouched);
+    EXPECT_EQ(peer.state(), PeerState::kKnown);
+  }
+  Transfer sent = plan.submit({.deadline = 10s}).value();
+  const Status status = sent.wait(20s);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(target_, source_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, TrialsShortage, testing::Values("tcp", "shm"),
+                         [](const auto& each) { return std::string(each.param); });
 
 /// The socket is there and nobody holds it: that proves a death.
 TEST_F(Unreachable, ASocketWithoutAProcessIsADeath) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/fd.h"
+
 namespace hawser::agent {
 namespace {
 
@@ -14,11 +16,13 @@ enum class Weight : std::uint8_t {
   kTurnedAway,  ///< The peer answered, and wants nothing of us.
   kRefused,     ///< A host answered that nobody listens.
   kRetry,       ///< Another attempt may work.
+  kShortage,    ///< This process or system lacks something: another attempt would find no more of it.
   kProof,       ///< The peer is dead.
 };
 
 Weight weight_of(const Attempt& attempt) {
   if (attempt.leads_nowhere) return Weight::kNowhere;
+  if (base::is_shortage(attempt.why)) return Weight::kShortage;
   if (attempt.refused && attempt.why.scope() != Scope::kPeer) return Weight::kRefused;
   switch (attempt.why.code()) {
     case Code::kUnsupported:
@@ -42,6 +46,7 @@ SessionEvent event_of(Weight weight) {
       return SessionEvent::kRefused;
     case Weight::kTurnedAway:
       return SessionEvent::kDenied;
+    case Weight::kShortage:
     case Weight::kNowhere:
       break;
   }

@@ -47,6 +47,19 @@ TEST(Verdict, WhatMayHealIsTriedAgain) {
   EXPECT_EQ(event({kOtherVersion, kNoAnswer}), SessionEvent::kPathLost);
 }
 
+TEST(Verdict, AShortageHereEndsTheAttemptAtOnce) {
+  const Attempt shortage{.backend = "tcp", .why = Status(Code::kBusy, "RLIMIT_NOFILE = 256").with_scope(Scope::kAgent)};
+  const Attempt there{.backend = "tcp", .why = Status(Code::kBusy, "it turns us away").with_scope(Scope::kPath)};
+  for (const auto& attempts :
+       {std::vector{shortage}, std::vector{kNoAnswer, shortage}, std::vector{kOtherVersion, shortage}}) {
+    const Verdict verdict = judge_attempts("there", attempts);
+    EXPECT_EQ(verdict.event, SessionEvent::kUnreachable);
+    EXPECT_EQ(verdict.cause.code(), Code::kBusy) << verdict.cause.to_string();
+  }
+  EXPECT_EQ(event({shortage, kDeadProcess}), SessionEvent::kPeerDead);
+  EXPECT_EQ(event({there}), SessionEvent::kPathLost);
+}
+
 TEST(Verdict, RefusalsFromElsewhereAreNoProof) {
   EXPECT_EQ(event({kNoSocket, kRefusedElsewhere}), SessionEvent::kRefused);
   EXPECT_EQ(event({kRefusedElsewhere, kOtherVersion}), SessionEvent::kRefused);

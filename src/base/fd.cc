@@ -18,6 +18,7 @@ Status no_descriptors(std::string_view what) {
   ::getrlimit(RLIMIT_NOFILE, &limit);
   return Status(Code::kBusy, format("{}: all descriptors of this process are in use, RLIMIT_NOFILE = {} (errno {})",
                                     what, limit.rlim_cur, EMFILE))
+      .with_scope(Scope::kAgent)
       .with_advice("raise the limit (`ulimit -n`), or close what is not needed");
 }
 
@@ -54,6 +55,7 @@ Status errno_status(Code code, std::string_view what, int error) {
   if (error == ENFILE) {
     return Status(Code::kBusy,
                   format("{}: the system's limit for open files, fs.file-max, is reached (errno {})", what, error))
+        .with_scope(Scope::kAgent)
         .with_advice("close what is not needed, or raise it: sysctl fs.file-max");
   }
   return Status(code, format("{}: {} (errno {})", what, std::generic_category().message(error), error));

@@ -45,6 +45,10 @@ Status set_nonblocking(int fd, bool on = true);
 Status errno_status(Code code, std::string_view what, int error);
 /// The same, with code_of_errno(error).
 Status errno_status(std::string_view what, int error);
+/// It says what this process or system lacks, and so nothing of whoever was to be reached.
+inline bool is_shortage(const Status& status) {
+  return status.code() == Code::kBusy && status.scope() == Scope::kAgent;
+}
 /// What a caller should do about a system call's error, when the call site knows no better.
 Code code_of_errno(int error);
 

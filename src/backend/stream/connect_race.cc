@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fd.h"
 #include "base/format.h"
 
 namespace hawser::backend::stream {
@@ -136,8 +137,11 @@ Status verdict_of(const ConnectRace& race, std::string_view peer) {
   const auto told = [&](const ConnectRace::Failure& failure) {
     return Status(failure.why.code(), base::format("cannot reach {} at {}", peer, failure.place)).because(failure.why);
   };
-  // What may change stands first: its code says that another try may help.
-  auto first = std::ranges::find_if(failures, [](const auto& failure) { return !is_final(failure.why); });
+  // A shortage of this process says nothing of the peer. Else what may change stands first: its code says that another
+  // try may help.
+  auto first = std::ranges::find_if(failures, [](const auto& failure) { return base::is_shortage(failure.why); });
+  const bool is_short = first != failures.end();
+  if (!is_short) first = std::ranges::find_if(failures, [](const auto& failure) { return !is_final(failure.why); });
   if (first == failures.end()) first = failures.begin();
   Status all = told(*first);
   bool is_refused = false, is_unclear = false;
@@ -146,6 +150,7 @@ Status verdict_of(const ConnectRace& race, std::string_view peer) {
     is_refused = is_refused || is_refusal(failure.why);
     is_unclear = is_unclear || (!is_refusal(failure.why) && failure.why.code() != Code::kUnsupported);
   }
+  if (is_short) return all.with_scope(Scope::kAgent);
   return all.with_scope(is_refused && !is_unclear ? Scope::kPeer : Scope::kPath);
 }
 

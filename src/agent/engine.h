@@ -22,7 +22,7 @@
 #include "agent/peer_core.h"
 #include "agent/session.h"
 #include "backend/backend.h"
-#include "base/log_gate.h"
+#include "base/line_gate.h"
 #include "base/rng.h"
 #include "wire/session.h"
 
@@ -329,7 +329,7 @@ class Engine {
   std::vector<Session*> sessions_;  ///< All that exist.
   std::vector<Session*> work_;      ///< To be looked at in the next turn.
   std::vector<Session*> gone_;      ///< Down; forgotten as soon as no transfer refers to them.
-  base::LogGate break_gate_;
+  base::LineGate break_gate_;
   std::vector<Session*> blocked_;  ///< A path had no room; looked at again once something moved or a pause is over.
   Instant blocked_until_ = Instant::max();
   base::IntrusiveList<Slot, &Slot::flight_hook> in_flight_;

@@ -287,10 +287,10 @@ void Engine::choose_control(Session& session, Instant now) {
 }
 
 void Engine::break_path(Session& session, const Status& cause, Instant now) {
-  std::string more;  // Strangers can cause such lines at will.
-  if (break_gate_.opens(static_cast<std::size_t>(cause.code()), now, &more)) {
+  // Strangers can cause such lines at will.
+  if (const auto held_back = break_gate_.pass_kind(static_cast<std::uint64_t>(cause.code()), now)) {
     HAWSER_LOG(core_.log, kWarn, "{}: dropping {}: {}{}", core_.identity.name, session.peer->name, cause.to_string(),
-               more);
+               base::LineGate::more(*held_back));
   }
   feed(session, SessionEvent::kDenied, cause.with_scope(Scope::kPeer), now);
 }

@@ -1,15 +1,18 @@
 #pragma once
 
 // LineGate: lets one line of a kind through in each second, and counts those that it held back. A client that fails in
-// a loop, or a peer that makes us fail, must not fill a disk.
+// a loop, or a stranger who makes us fail, must not fill a disk.
 //
-// A kind is a text without its digits: "descriptor 5 is not registered" and "descriptor 6 ..." are one.
+// A kind is a number that the caller chooses, for lines whose text a stranger can vary at will, or a text without its
+// digits: "descriptor 5 is not registered" and "descriptor 6 ..." are one.
 //
-// Thread rule: thread-safe. Bound: kKinds kinds are told from each other; with more, the oldest is forgotten.
+// Thread rule: thread-safe. Bound: kKinds lines in a second, whatever their kinds; memory fixed, from the first line on.
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,26 +29,29 @@ class LineGate {
   static constexpr std::size_t kKinds = 64;
 
   /// Whether this line may be written: how many of its kind were not since the last one that was. Nothing: it may not.
-  std::optional<std::uint64_t> pass(std::string_view text, Instant now) {
-    const std::uint64_t kind = kind_of(text);
+  std::optional<std::uint64_t> pass(std::string_view text, Instant now) { return pass_kind(kind_of(text), now); }
+  std::optional<std::uint64_t> pass_kind(std::uint64_t kind, Instant now) {
     const MutexLock lock(mutex_);
-    Seen* oldest = &seen_[0];
-    for (Seen& one : seen_) {
-      if (one.kind == kind) return look(one, now);
+    if (seen_ == nullptr) seen_ = std::make_unique<std::array<Seen, kKinds>>();
+    Seen* oldest = &(*seen_)[0];
+    for (Seen& one : *seen_) {
+      if (one.is_used && one.kind == kind) return look(one, now);
       if (one.at < oldest->at) oldest = &one;
     }
-    *oldest = {.kind = kind, .at = now};
+    if (oldest->is_used && now - oldest->at < kEvery) return std::nullopt;  // All kinds are of this second.
+    *oldest = {.is_used = true, .kind = kind, .at = now};
     return 0;
   }
   /// To be written behind such a line.
   static std::string more(std::uint64_t held_back) {
-    return held_back == 0 ? std::string() : " (and " + std::to_string(held_back) + " more like it)";
+    return held_back == 0 ? std::string() : " (and " + std::to_string(held_back) + " more like it before)";
   }
 
  private:
   static constexpr Duration kEvery = std::chrono::seconds(1);
 
   struct Seen {
+    bool is_used = false;
     std::uint64_t kind = 0;
     Instant at = Instant::min();
     std::uint64_t held_back = 0;
@@ -65,11 +71,11 @@ class LineGate {
       if (c >= '0' && c <= '9') continue;
       hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     }
-    return hash | 1;
+    return hash;
   }
 
   Mutex mutex_;
-  std::array<Seen, kKinds> seen_ HAWSER_GUARDED_BY(mutex_);
+  std::unique_ptr<std::array<Seen, kKinds>> seen_ HAWSER_GUARDED_BY(mutex_);  ///< Most agents never log one.
 };
 
 }  // namespace hawser::base

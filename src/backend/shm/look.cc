@@ -132,9 +132,9 @@ void ShmPort::on_visitor(Visitor& visitor) {
   if (io != Io::kDone) return;
   Status status = welcome(visitor, packet);
   if (status.ok()) return;
-  std::string more;
-  if (log_gate_.opens(static_cast<std::size_t>(status.code()), now_, &more)) {
-    HAWSER_LOG(shared_.context.log, kInfo, "shm: a visitor was turned away: {}{}", status.to_string(), more);
+  if (const auto held_back = line_gate_.pass_kind(static_cast<std::uint64_t>(status.code()), now_)) {
+    HAWSER_LOG(shared_.context.log, kInfo, "shm: a visitor was turned away: {}{}", status.to_string(),
+               base::LineGate::more(*held_back));
   }
   if (visitor.socket) refuse(visitor.socket.get(), status);
 }

@@ -20,7 +20,7 @@
 #include "backend/shm/path.h"
 #include "backend/shm/place.h"
 #include "base/events.h"
-#include "base/log_gate.h"
+#include "base/line_gate.h"
 
 namespace hawser::backend::shm {
 
@@ -159,7 +159,7 @@ class ShmPort final : public Port {
   std::vector<ShmPath*> connecting_;
   std::vector<Mapping> unmaps_;
   std::vector<std::unique_ptr<Visitor>> visitors_;
-  base::LogGate log_gate_;
+  base::LineGate line_gate_;
   std::unique_ptr<CrossMover> cross_mover_;
   Watch listener_watch_{Watch::Kind::kListener, this};
 };

@@ -17,7 +17,7 @@ constexpr Duration kRefusalPatience = std::chrono::seconds(1);
 constexpr int kAdmitMax = 16;
 constexpr std::size_t kReasonMax = 200;
 /// A kind of log line; the others are the numbers of their codes.
-constexpr std::size_t kGaveWay = base::LogGate::kKinds - 1;
+constexpr std::uint64_t kGaveWay = 1000;
 /// Between two lines of the log that say that descriptors ran out.
 constexpr Duration kShortageToldEvery = std::chrono::seconds(10);
 
@@ -52,10 +52,9 @@ void StreamPort::take_in(std::unique_ptr<Stream> stream, Instant now) {
   shared_.next_due = std::min(shared_.next_due, knock->deadline);
   knocks_.push_back(std::move(knock));
   if (out == nullptr) return;
-  std::string more;
-  if (log_gate_.opens(kGaveWay, now, &more)) {
+  if (const auto held_back = line_gate_.pass_kind(kGaveWay, now)) {
     HAWSER_LOG(context_.log, kInfo, "{}: too many connections prove nothing: the oldest gave way{}", options_.backend,
-               more);
+               base::LineGate::more(*held_back));
   }
   send_off(out);
 }
@@ -271,11 +270,12 @@ void StreamPort::refuse(Knock& knock, const Status& why, Instant now) {
 
 /// Strangers can cause such lines at will: one for each kind and second.
 void StreamPort::log_turned_away(const Knock& knock, const Status& why, Instant now) {
-  std::string more;
-  if (!log_gate_.opens(static_cast<std::size_t>(why.code()), now, &more)) return;
+  const auto held_back = line_gate_.pass_kind(static_cast<std::uint64_t>(why.code()), now);
+  if (!held_back) return;
   const std::string& name = knock.shake->hello().name;
   HAWSER_LOG(context_.log, kInfo, "{}: turned {} away ({}): {}{}", options_.backend,
-             name.empty() ? "a connection" : name, knock.shake->stream().describe(), why.to_string(), more);
+             name.empty() ? "a connection" : name, knock.shake->stream().describe(), why.to_string(),
+             base::LineGate::more(*held_back));
 }
 
 }  // namespace hawser::backend::stream

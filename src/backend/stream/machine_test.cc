@@ -439,6 +439,50 @@ TEST(Trials, AWriteThatNobodyAnswersEndsAsUnknown) {
   EXPECT_EQ(given.target.log(), "arrival 7\n");
 }
 
+// A read in several frames: after its cancel the list of its pieces is the user's again, and was looked at with each
+// frame that still came.
+TEST(Trials, DataOfACancelledReadLooksAtNoPiece) {
+  constexpr std::uint64_t kLarge = 4 * wire::kDataMax;
+  for (const std::size_t before : {std::size_t{0}, std::size_t{300'000}, std::size_t{2 * wire::kDataMax}}) {
+    End reader, owner;
+    std::vector<std::byte> large(kLarge, std::byte{0x33});
+    std::vector<std::byte> back(kLarge, std::byte{0x11});
+    RegionEntry entry;
+    entry.key = {3, 4};
+    entry.base = large.data();
+    entry.size = kLarge;
+    entry.rights = Rights::kRead;
+    const auto region = owner.regions.add(std::move(entry)).value();
+    RemoteRegionRef ref;
+    ref.index = region->index;
+    ref.generation = region->generation;
+    ref.key = region->key;
+    auto pieces = std::make_unique<std::vector<Piece>>();
+    for (std::uint64_t at = 0; at < kLarge; at += 4096) pieces->push_back({back.data() + at, at, 4096});
+    Chunk chunk;
+    chunk.op = Operation::kRead;
+    chunk.transfer = 1;
+    chunk.cookie = 42;
+    chunk.target = reader.machine.bind(ref);
+    chunk.pieces = *pieces;
+    chunk.bytes = kLarge;
+    ASSERT_EQ(reader.machine.submit({&chunk, 1}), 1u);
+    ASSERT_TRUE(deliver(owner.machine, 0, drain(reader.machine, 0)).ok());
+    const std::vector<std::byte> answer = drain(owner.machine, 1);
+    ASSERT_GT(answer.size(), kLarge);
+    ASSERT_TRUE(deliver(reader.machine, 1, std::span(answer).first(before)).ok());
+    reader.machine.cancel(1);
+    EXPECT_EQ(reader.log(), "done 42 cancelled\n") << before;
+    std::ranges::fill(*pieces, Piece{nullptr, 0, 1});
+    pieces.reset();  // AddressSanitizer sees who reads it.
+    std::ranges::fill(back, std::byte{0x77});
+    ASSERT_TRUE(deliver(reader.machine, 1, std::span(answer).subspan(before)).ok()) << before;
+    EXPECT_EQ(std::ranges::count(back, std::byte{0x77}), static_cast<std::ptrdiff_t>(kLarge)) << before;
+    EXPECT_EQ(reader.log(), "") << before;
+    EXPECT_EQ(reader.machine.chunks_in_flight(), 0u) << before;
+  }
+}
+
 // Answers of 16 MiB to a reader that does not read were copied whole when their region closed.
 TEST(Trials, AnswersOfAClosedRegionAreNotCopied) {
   constexpr std::uint64_t kLarge = 16u << 20;

@@ -15,7 +15,7 @@
 #include "backend/stream/lobby.h"
 #include "backend/stream/path.h"
 #include "backend/stream/port.h"
-#include "base/log_gate.h"
+#include "base/line_gate.h"
 
 namespace hawser::backend::stream {
 
@@ -84,7 +84,7 @@ class StreamPort final : public Port {
   std::vector<StreamPath*> active_;
   std::vector<StreamPath*> visiting_;  ///< Those of this turn.
   Lobby lobby_;
-  base::LogGate log_gate_;
+  base::LineGate line_gate_;
   PortShared shared_;
   std::vector<std::unique_ptr<StreamPath>> paths_;
   std::vector<std::unique_ptr<Knock>> knocks_;

@@ -8,6 +8,7 @@
 
 #include "sim/chaos.h"
 #include "sim/copies.h"
+#include "sim/strangers.h"
 #include "sim/theater.h"
 #include "sim/user.h"
 
@@ -49,6 +50,7 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   settings.doubled = settings.late && options.seed % 16 == 5;
   settings.drops = options.seed % 8 == 2;
   settings.copies = options.seed % 8 == 0;
+  settings.strangers = options.mode == sim::Mode::kStream && options.seed % 16 == 6;
   settings.narrow = options.mode == sim::Mode::kMapped && options.seed % 8 == 5;
   return settings;
 }
@@ -56,13 +58,14 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
 std::string describe(const Settings& settings) {
   return fmt::format("{} nodes, {}{}{}, {} connections, chunks of {}, credit {}, inboxes of {}, about {} actions",
                      settings.nodes, settings.driven ? "driven" : "polled", settings.lies ? ", lies" : "",
-                     settings.devices   ? ", devices"
-                     : settings.doubled ? ", doubled"
-                     : settings.late    ? ", late"
-                     : settings.narrow  ? ", narrow"
-                     : settings.drops   ? ", drops"
-                     : settings.copies  ? ", copies"
-                                        : "",
+                     settings.devices     ? ", devices"
+                     : settings.doubled   ? ", doubled"
+                     : settings.late      ? ", late"
+                     : settings.narrow    ? ", narrow"
+                     : settings.drops     ? ", drops"
+                     : settings.copies    ? ", copies"
+                     : settings.strangers ? ", strangers"
+                                          : "",
                      settings.connections, settings.chunk_bytes, settings.channel_credit, settings.notification_bytes,
                      settings.actions);
 }
@@ -97,6 +100,7 @@ class Simulation {
     draw_network(universe_.world.rng(), settings_, universe_);
     theater_ = std::make_unique<Theater>(universe_, judge_, settings_);
     user_ = std::make_unique<User>(*theater_);
+    if (settings_.strangers) strangers_ = std::make_unique<Strangers>(*theater_);
     if (settings_.copies) copies_ = std::make_unique<Copies>(*theater_);
     chaos_ = std::make_unique<Chaos>(*theater_, universe_.world.rng().below(6));
     chaos_->on_gone_on([this](Life& from, Life& to, Instant lost) {
@@ -183,6 +187,7 @@ class Simulation {
     universe_.world.after(kTick, [this] {
       theater_->tick();
       if (busy_ && copies_) copies_->act();
+      if (busy_ && strangers_) strangers_->act();
       if (!busy_) {
         for (std::size_t node = 0; node < theater_->nodes(); ++node) user_->read(theater_->at(node));
       }
@@ -221,6 +226,7 @@ class Simulation {
     judge_.check_settled(theater_->lives());
     universe_.world.note("settled", {});
     if (settings_.devices) come_back();
+    if (strangers_) send_away();
     // What is still on its way, though it should not be, arrives now.
     universe_.world.run_for(milliseconds(100));
     // Who tried in vain before it was healed may have come up only now, and asked for a card.
@@ -239,6 +245,12 @@ class Simulation {
       judge_.check_silent(theater_->at(node), universe_.world.sends(static_cast<std::uint32_t>(node)) - before[node],
                           kListen / settings_.heartbeat);
     }
+  }
+
+  void send_away() {
+    universe_.world.run_until(strangers_->all_out_by(), [this] { return judge_.failed() || strangers_->are_out(); });
+    if (!judge_.failed()) strangers_->check();
+    universe_.world.note("strangers are out", {});
   }
 
   void come_back() {
@@ -275,7 +287,8 @@ class Simulation {
   std::unique_ptr<Theater> theater_;
   std::unique_ptr<User> user_;
   std::unique_ptr<Chaos> chaos_;
-  std::unique_ptr<Copies> copies_;  ///< Null in most runs.
+  std::unique_ptr<Strangers> strangers_;  ///< Null in most runs.
+  std::unique_ptr<Copies> copies_;        ///< Likewise.
   bool busy_ = true;
 };
 

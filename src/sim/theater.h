@@ -29,12 +29,13 @@ struct Settings {
   std::uint32_t notification_bytes = 65'600;            ///< In an inbox, of one peer.
   Duration busy_time = std::chrono::milliseconds(200);  ///< How long users are active.
   std::size_t actions = 60;                             ///< Of all users together, about.
-  bool late = false;     ///< Resets come to one end first, the other reads on for a while.
-  bool doubled = false;  ///< Agents connect at once, so that two paths are between them.
-  bool devices = false;  ///< Agents have a better backend, whose device may go away.
-  bool narrow = false;   ///< Paths of mapped memory hardly hold anything, and are full all the time.
-  bool drops = false;    ///< Users do not close regions: they drop them.
-  bool copies = false;   ///< Old copies of cards and tables are handed out in any order, and clocks may be set back.
+  bool late = false;       ///< Resets come to one end first, the other reads on for a while.
+  bool doubled = false;    ///< Agents connect at once, so that two paths are between them.
+  bool devices = false;    ///< Agents have a better backend, whose device may go away.
+  bool narrow = false;     ///< Paths of mapped memory hardly hold anything, and are full all the time.
+  bool drops = false;      ///< Users do not close regions: they drop them.
+  bool strangers = false;  ///< Connections come that prove nothing and stay.
+  bool copies = false;     ///< Old copies of cards and tables are handed out in any order, and clocks may be set back.
 };
 
 /// Of mapped memory, where no fault is and nothing else was drawn.

@@ -83,8 +83,7 @@ class SimStream final : public backend::stream::Stream {
   backend::stream::Moved receive(std::span<const iovec> parts) override;
   void close(bool abort) override;
   std::string describe() const override;
-  /// All simulated processes are of one user.
-  base::FarEnd far_end(std::string*) const override { return base::FarEnd::kSameUser; }
+  base::FarEnd far_end(std::string* why) const override;
 
   HostNetwork* network() const { return network_; }
 
@@ -111,6 +110,7 @@ class HostNetwork final : public backend::stream::Network {
   bool arm() override { return changes_.empty() && !acceptable_; }
 
   Host& host() { return *host_; }
+  const Net& net() const { return net_; }
   /// False: the backlog is full.
   bool offer(std::shared_ptr<Connection> connection);
   void changed(SimStream* stream, bool readable, bool writable);

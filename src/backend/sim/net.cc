@@ -38,6 +38,11 @@ void SimStream::close(bool abort) {
   if (!connection_->vanished(end_)) connection_->leave(end_, abort);
 }
 
+base::FarEnd SimStream::far_end(std::string*) const {
+  const bool is_other = network_->net().is_other_user(connection_->host(1 - end_));
+  return is_other ? base::FarEnd::kOtherUser : base::FarEnd::kSameUser;
+}
+
 std::string SimStream::describe() const {
   return "host " + std::to_string(connection_->host(end_)) + " to host " + std::to_string(connection_->host(1 - end_)) +
          " (" + connection_->address() + ")";

@@ -65,6 +65,9 @@ class Net {
   void crash(std::uint32_t host);
   void lose_power(std::uint32_t host);
   void power_on(std::uint32_t host);
+  /// The process of that host is another user's: whoever asks who is at the far end hears so. All others are of one.
+  void set_other_user(std::uint32_t host) { other_users_.insert(host); }
+  bool is_other_user(std::uint32_t host) const { return other_users_.contains(host); }
 
  private:
   friend class Connection;
@@ -78,7 +81,8 @@ class Net {
   NetOptions options_;
   std::map<std::string, HostNetwork*, std::less<>> listeners_;
   std::map<std::string, std::uint32_t, std::less<>> places_;  ///< Which host an address leads to, listening or not.
-  std::set<std::uint32_t> off_;                               ///< Machines without power.
+  std::set<std::uint32_t> other_users_;
+  std::set<std::uint32_t> off_;  ///< Machines without power.
   std::vector<std::weak_ptr<Connection>> connections_;
 };
 

@@ -85,7 +85,8 @@ void StreamPort::tell_of_shortage(Instant now) {
 std::size_t StreamPort::turn_knocks(Instant now) {
   const std::size_t before = knocks_.size();
   std::erase_if(knocks_, [this, now](const std::unique_ptr<Knock>& knock) {
-    if (!knock->owner.readable && now < knock->deadline) return false;
+    const bool is_over = now >= knock->deadline && !base::planted(base::Planted::kStrangerKept);
+    if (!knock->owner.readable && !is_over) return false;
     if (!turn_knock(*knock, now)) return false;
     lobby_.leave(knock.get());
     return true;

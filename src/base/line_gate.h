@@ -6,8 +6,8 @@
 // A kind is a number that the caller chooses, for lines whose text a stranger can vary, or a text without its digits:
 // "descriptor 5 is not registered" and "descriptor 6 ..." are one.
 //
-// Thread rule: thread-safe. Bound: kKinds lines in a second, whatever their kinds; memory fixed, from the first line on.
-
+// A kind is a number that the caller chooses, for lines whose text a stranger can vary, or a text without its
+// digits: "descriptor 5 is not registered" and "descriptor 6 ..." are one kind.
 #include <array>
 #include <chrono>
 #include <cstddef>

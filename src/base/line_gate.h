@@ -3,11 +3,11 @@
 // LineGate: lets one line of a kind through in each second, and counts those that it held back. A client that fails in
 // a loop, or a stranger who makes us fail, must not fill a disk.
 //
-// A kind is a number that the caller chooses, for lines whose text a stranger can vary, or a text without its digits:
-// "descriptor 5 is not registered" and "descriptor 6 ..." are one.
-//
 // A kind is a number that the caller chooses, for lines whose text a stranger can vary, or a text without its
 // digits: "descriptor 5 is not registered" and "descriptor 6 ..." are one kind.
+//
+// Thread rule: thread-safe. Bound: kKinds lines in a second, whatever their kinds; memory fixed, from the first line on.
+
 #include <array>
 #include <chrono>
 #include <cstddef>

@@ -6,7 +6,7 @@
 // A kind is a number that the caller chooses, for lines whose text a stranger can vary, or a text without its
 // digits: "descriptor 5 is not registered" and "descriptor 6 ..." are one kind.
 //
-// Thread rule: thread-safe. Bound: kKinds lines in a second, whatever their kinds; memory fixed, from the first line on.
+// Thread rule: thread-safe. Bound: kKinds lines in a second, whatever their kinds; its memory is fixed.
 
 #include <array>
 #include <chrono>

@@ -267,7 +267,8 @@ backend::Chunk Engine::chunk_of(const Slot& slot, std::uint32_t index, bool cove
 std::size_t Engine::fill_batch(const Slot& slot, bool covered, std::span<backend::Chunk> batch) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < slot.again.size() && count < batch.size(); ++i) {
-    batch[count++] = chunk_of(slot, slot.again[i], covered);
+    batch[count] = chunk_of(slot, slot.again[i], covered);
+    batch[count++].again = true;
   }
   for (std::uint32_t i = slot.next_chunk; i < slot.plan->chunk_count() && count < batch.size(); ++i) {
     batch[count++] = chunk_of(slot, i, covered);
@@ -291,7 +292,8 @@ void Engine::count_taken(Slot& slot, std::span<const backend::Chunk> offered, co
 /// Most plans are one chunk; making room for many costs more than moving a small one.
 Engine::Offer Engine::offer_only_chunk(Slot& slot, PathEntry& entry, Instant now) {
   if (slot.next_chunk == 1 && slot.again.empty()) return Offer::kAll;
-  const backend::Chunk chunk = chunk_of(slot, 0, slot.arrive_sent && carries_arrivals(entry, slot));
+  backend::Chunk chunk = chunk_of(slot, 0, slot.arrive_sent && carries_arrivals(entry, slot));
+  chunk.again = !slot.again.empty();
   const backend::Submitted result = entry.path->submit({&chunk, 1}, now);
   count_taken(slot, {&chunk, 1}, result);
   return result.taken == 0 ? Offer::kBlocked : Offer::kAll;

@@ -119,6 +119,9 @@ struct Chunk {
   bool read_next = false;
   /// A write to a file: ends only once it is on the device. Other memory has no such state.
   bool durable = false;
+  /// A path that was lost carried it before. It may have landed there and be counted, so its bytes are the only ones
+  /// that may be written to its place, also when it is cancelled now.
+  bool again = false;
   std::uint32_t index = 0;     ///< Number within its transfer; the same when it is sent again.
   std::uint64_t transfer = 0;  ///< Unique within the initiator's incarnation; never 0.
   std::uint64_t cookie = 0;    ///< Comes back in kChunkDone.

@@ -50,7 +50,7 @@ Settings draw_settings(base::Rng& rng, const RunOptions& options) {
   settings.doubled = settings.late && options.seed % 16 == 5;
   settings.drops = options.seed % 8 == 2;
   settings.copies = options.seed % 8 == 0;
-  settings.strangers = options.mode == sim::Mode::kStream && options.seed % 16 == 6;
+  settings.strangers = options.mode == sim::Mode::kStream && options.seed % 8 == 6;
   settings.narrow = options.mode == sim::Mode::kMapped && options.seed % 8 == 5;
   return settings;
 }
@@ -288,7 +288,7 @@ class Simulation {
   std::unique_ptr<User> user_;
   std::unique_ptr<Chaos> chaos_;
   std::unique_ptr<Strangers> strangers_;  ///< Null in most runs.
-  std::unique_ptr<Copies> copies_;        ///< Likewise.
+  std::unique_ptr<Copies> copies_;        ///< Null in most runs.
   bool busy_ = true;
 };
 

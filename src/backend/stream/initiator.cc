@@ -72,6 +72,7 @@ Initiator::Slot* Initiator::new_slot(const Chunk& chunk) {
   slot = Slot{.op = chunk.op,
               .covered = chunk.covered,
               .durable = chunk.durable,
+              .again = chunk.again,
               .generation = generation,
               .index = chunk.index,
               .cookie = chunk.cookie,

@@ -112,6 +112,7 @@ class Initiator {
     bool covered = false;
     bool durable = false;
     bool cancelled = false;
+    bool again = false;      ///< See Chunk::again.
     bool copied = false;     ///< Payload is staged: the caller's memory is not referred to.
     bool void_said = false;  ///< The peer was asked to let nothing of it land any more.
     bool voided = false;     ///< Its trailer says that it is void.

@@ -202,6 +202,37 @@ Outlet::Stopped Outlet::stop_frame(std::uint64_t end, wire::Outcome outcome) {
   return stopped;
 }
 
+bool Outlet::keep_frame(std::uint64_t end) {
+  for (std::size_t i = 0; i < segments_.count(); ++i) {
+    const Segment& segment = segments_[i];
+    if (segment.end != end || !segment.referring) continue;
+    const bool has_begun = sent_ > segment.begin + segment.staged();
+    if (segment.end > sent_ && !segment.filler) keep(i);
+    return !has_begun || released_total_ == sent_total_;
+  }
+  return true;
+}
+
+void Outlet::keep(std::size_t number) {
+  Segment& segment = segments_[number];
+  const std::uint64_t payload_begin = segment.begin + segment.staged();
+  const std::uint64_t left = segment.payload - (std::max(sent_, payload_begin) - payload_begin);
+  PieceCursor cursor = at_ == number ? cursor_ : segment.from;
+  auto kept = std::make_unique<Kept>();
+  kept->bytes.reserve(left);
+  for (; kept->bytes.size() < left; ++cursor.piece, cursor.offset = 0) {
+    const Piece& piece = segment.pieces[cursor.piece];
+    const std::byte* const from = piece.local + cursor.offset;
+    kept->bytes.insert(kept->bytes.end(), from,
+                       from + std::min<std::uint64_t>(piece.size - cursor.offset, left - kept->bytes.size()));
+  }
+  kept->piece = {.local = kept->bytes.data(), .remote = 0, .size = left};
+  segment.kept = std::move(kept);
+  segment.pieces = {&segment.kept->piece, 1};
+  segment.from = PieceCursor();
+  if (at_ == number) cursor_ = PieceCursor();
+}
+
 Outlet::Stopped Outlet::stop_owner(std::uint32_t owner, wire::Outcome outcome) {
   Stopped stopped;
   for (std::size_t i = 0; i < segments_.count(); ++i) {

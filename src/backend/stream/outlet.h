@@ -5,7 +5,8 @@
 // Frames are added at the end; `gather` names the next bytes to send, `sent` and `released` move on. Positions count
 // queued bytes from the stream's first; a frame that is withdrawn keeps its positions, though its payload is never
 // sent. What a frame has begun it must complete: where its memory is taken back, the rest of its payload is filler,
-// zeros from one page that all share, and its trailer says so. Nothing is ever copied for that.
+// zeros from one page that all share, and its trailer says so. Nothing is copied for that, but where the bytes must
+// arrive all the same (keep_frame).
 //
 // Thread rule: one thread. Memory: payload is the caller's and stays valid until `released` covers it or the frame was
 // withdrawn or voided.
@@ -14,7 +15,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/stream/ring.h"
@@ -90,12 +93,20 @@ class Outlet {
   /// was not, and `outcome` in the trailer; so the outlet does not refer to its memory any more. A payload that was
   /// sent stays as it is.
   Stopped stop_frame(std::uint64_t end, wire::Outcome outcome);
-  /// The same with all frames whose payload is `owner`'s.
+  /// Copies what is unsent of the payload that ends at `end`, which goes on as it is. False: the stream still refers to
+  /// what was sent of it.
+  bool keep_frame(std::uint64_t end);
+  /// stop_frame with all frames whose payload is `owner`'s.
   Stopped stop_owner(std::uint32_t owner, wire::Outcome outcome);
   /// All that waits is given up; the stream is closed.
   void clear();
 
  private:
+  /// Payload whose memory was taken back before it was sent.
+  struct Kept {
+    std::vector<std::byte> bytes;
+    Piece piece;
+  };
   struct Segment {
     std::uint64_t begin = 0, end = 0;  ///< Positions; payload comes last.
     std::uint64_t stage_begin = 0, stage_end = 0;
@@ -103,6 +114,7 @@ class Outlet {
     std::uint64_t sent_total = 0;  ///< Real bytes sent when this segment was wholly sent.
     std::span<const Piece> pieces;
     PieceCursor from;
+    std::unique_ptr<Kept> kept;
     std::uint32_t owner = kNoOwner;
     bool referring = false;  ///< Has payload, whatever became of it.
     bool filler = false;     ///< What is unsent of the payload is zeros.
@@ -114,6 +126,7 @@ class Outlet {
   };
   Segment& open_segment();
   void skip_done_segments();
+  void keep(std::size_t number);
   void stop(Segment& segment, wire::Outcome outcome, Stopped& stopped);
   static std::size_t gather_payload(const Segment& segment, PieceCursor cursor, std::span<iovec> out,
                                     std::uint64_t bytes_max, std::uint64_t* bytes);

@@ -23,7 +23,7 @@ enum class Planted : std::uint8_t {
   kCancelledReadLands,   ///< A read's buffer is written after its end.
   kReleasedEarly,        ///< Memory is given back when sent, not when released.
   kStaleIncarnation,     ///< A hello for, or of, another incarnation is taken, and its proof with it.
-  kStrangerKept,         ///< Whoever proves nothing, or says nothing more, keeps its connection.
+  kStrangerKept,         ///< The port sets no time limit for a connection that says no hello.
   kTimerForgotten,       ///< A path says that it has no deadline.
   kWakeupLost,           ///< A path that was given a message, or is awaited, is not looked at.
   kFenceForgotten,       ///< What was lost with a path goes by another one at once.

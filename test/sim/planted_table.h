@@ -47,7 +47,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      "stale_incarnation",
      sim::Mode::kStream,
      {"forgot this session", "nothing parted them", "to a peer that is gone"}},
-    {Planted::kStrangerKept, "stranger_kept", sim::Mode::kStream, {"it keeps a stranger", "without rest"}},
+    {Planted::kStrangerKept, "stranger_kept", sim::Mode::kStream, {"it keeps a stranger"}},
     {Planted::kTimerForgotten,
      "timer_forgotten",
      sim::Mode::kStream,

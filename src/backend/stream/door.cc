@@ -47,7 +47,7 @@ void StreamPort::take_in(std::unique_ptr<Stream> stream, Instant now) {
   const Lobby::Guest out = lobby_.enter(knock.get(), stream->source(), is_kin, now);
   knock->shake = std::make_unique<Handshake>(std::move(stream), versions_of(context_.identity));
   knock->owner.readable = true;
-  knock->deadline = now + kStagePatience;
+  knock->deadline = base::planted(base::Planted::kStrangerKept) ? Instant::max() : now + kStagePatience;
   knock->shake->stream().owner = &knock->owner;
   shared_.next_due = std::min(shared_.next_due, knock->deadline);
   knocks_.push_back(std::move(knock));
@@ -85,8 +85,7 @@ void StreamPort::tell_of_shortage(Instant now) {
 std::size_t StreamPort::turn_knocks(Instant now) {
   const std::size_t before = knocks_.size();
   std::erase_if(knocks_, [this, now](const std::unique_ptr<Knock>& knock) {
-    const bool is_over = now >= knock->deadline && !base::planted(base::Planted::kStrangerKept);
-    if (!knock->owner.readable && !is_over) return false;
+    if (!knock->owner.readable && now < knock->deadline) return false;
     if (!turn_knock(*knock, now)) return false;
     lobby_.leave(knock.get());
     return true;

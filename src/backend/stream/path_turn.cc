@@ -4,7 +4,6 @@
 
 #include "backend/stream/path.h"
 #include "base/format.h"
-#include "base/planted.h"
 #include "base/shown.h"
 
 namespace hawser::backend::stream {
@@ -159,7 +158,7 @@ void StreamPath::watch_opener(Instant now) {
   if (!is_held_) {
     deadline_ = Instant::max();
     shared_.lobby.leave(this);
-  } else if (now >= deadline_ && !base::planted(base::Planted::kStrangerKept)) {
+  } else if (now >= deadline_) {
     go_down(lost(Status(Code::kTimedOut, "it said nothing after its hello")));
   }
 }

@@ -74,14 +74,6 @@ Status Core::gone_status(const PeerCore& peer, const Status& cause) {
         .with_advice(cause.advice())
         .because(cause.cause());
   }
-  // A shortage, here or there, is nobody's death.
-  if (cause.code() == Code::kBusy) {
-    return Status(Code::kBusy, "peer '" + peer.name + "' was given up: " + std::string(cause.message()))
-        .with_scope(Scope::kPeer)
-        .with_peer(peer.name)
-        .with_advice(cause.advice())
-        .because(cause.cause());
-  }
   // Silence, time that is over, and bytes that make no sense prove no death.
   const bool is_proven = cause.code() == Code::kDisconnected && cause.scope() != Scope::kPath;
   const bool is_forgotten = cause.code() == Code::kCancelled;

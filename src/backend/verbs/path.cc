@@ -362,14 +362,15 @@ void VerbsPath::go_down(const Status& why, bool refused) {
     std::ranges::move(pair->lost, std::back_inserter(again_));
     pair->lost.clear();
   }
-  const bool is_path_only = why.scope() != Scope::kPeer;
+  const Scope scope = why.scope() == Scope::kPeer ? Scope::kPeer : Scope::kPath;
+  Status chunk_status = told;
   // kTimedOut of a chunk would mean its own deadline: silence of the peer is only the cause.
-  const Status chunk_status = !is_path_only && why.code() != Code::kTimedOut
-                                  ? told
-                                  : Status(Code::kDisconnected, base::format("the path to {} was lost", name_))
-                                        .with_scope(is_path_only ? Scope::kPath : Scope::kPeer)
-                                        .with_peer(name_)
-                                        .because(told);
+  if (scope == Scope::kPath || why.code() == Code::kTimedOut) {
+    chunk_status = Status(Code::kDisconnected, base::format("the path to {} was lost", name_))
+                       .with_scope(scope)
+                       .with_peer(name_)
+                       .because(told);
+  }
   for (const Flight& flight : again_) end(flight, flight.cancelled ? cancelled() : chunk_status);
   again_.clear();
   outgoing_.clear();

@@ -20,7 +20,7 @@ constexpr std::size_t kPeers = 150;
 #else
 constexpr std::size_t kPeers = 1000;
 #endif
-/// How many to meet: more of them by hand, HAWSER_CROWD=1800.
+/// How many to meet: more of them by hand, HAWSER_CROWD=1600.
 std::size_t crowd() {
   const char* const wanted = std::getenv("HAWSER_CROWD");
   if (wanted == nullptr) return kPeers;
@@ -30,7 +30,7 @@ std::size_t crowd() {
 }
 /// Of both ends, and of the process itself.
 std::size_t descriptors_for(const Way& way, std::size_t count) {
-  return 200 + count * (way.backend == "tcp" ? 11 : 20);
+  return 200 + count * (way.backend == "tcp" ? 12 : 20);
 }
 constexpr Duration kPatientHeartbeat = 20s;  ///< In a crowd on two cores turns come late.
 

@@ -51,7 +51,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kTimerForgotten,
      "timer_forgotten",
      sim::Mode::kStream,
-     {"is not final", "ended with timed out", "never"}},
+     {"is not final", "ended with timed out", "never", "it keeps a stranger"}},
     {Planted::kWakeupLost,
      "wakeup_lost",
      sim::Mode::kStream,

@@ -22,12 +22,40 @@ enum class Phase : std::uint32_t {
   kEnd,
 };
 
+/// Cards that a worker showed before its newest one, of this life or of those before, for whoever deals in old news.
+class OldCards {
+ public:
+  static constexpr std::size_t kCount = 8, kSizeMax = 8 * 1024;
+
+  /// The worker's thread.
+  void keep(std::string_view card) {
+    Card& place = cards_[next_++ % kCount];
+    place.size = 0;
+    std::memcpy(place.bytes.data(), card.data(), card.size());
+    place.size = card.size();
+  }
+  /// A copy that is torn by its writer is no card, which its checksum tells.
+  std::string any(std::uint64_t dice) const {
+    const Card& place = cards_[dice % kCount];
+    return {place.bytes.data(), std::min<std::size_t>(place.size, place.bytes.size())};
+  }
+
+ private:
+  struct Card {
+    std::atomic<std::size_t> size{0};
+    std::array<char, kSizeMax> bytes{};
+  };
+  std::array<Card, kCount> cards_;
+  std::atomic<std::size_t> next_{0};
+};
+
 /// One worker's place.
 class Post {
  public:
   /// False: there is no room for so large a card.
   [[nodiscard]] bool put(std::string_view card) {
     if (card.size() > card_.size()) return false;
+    if (card.size() <= OldCards::kSizeMax) old.keep(card);
     const std::uint64_t mine = version_.load() | 1;  // Odd: being written.
     version_.store(mine);
     std::memcpy(card_.data(), card.data(), card.size());
@@ -53,6 +81,7 @@ class Post {
   std::atomic<std::uint32_t> lives{0};  ///< Agents it opened so far, whichever process that was.
   std::atomic<std::uint32_t> stops{0};  ///< How often it was stopped or killed.
   std::atomic<std::uint32_t> calm{0};   ///< Players that found all in order.
+  OldCards old;
 
  private:
   std::atomic<std::uint64_t> version_{0};

@@ -17,7 +17,8 @@ struct StormOptions {
   std::size_t workers = 3;
   std::uint64_t seed = 1;
   Duration time = std::chrono::seconds(5);
-  bool chaos = true;  ///< Processes are killed and stopped.
+  bool chaos = true;      ///< Processes are killed and stopped.
+  bool strangers = true;  ///< Connect over tcp, prove nothing and stay.
   /// Whatever waits for something to end gives it so much more than was promised: machines are busy.
   Duration slack = std::chrono::seconds(3 * HAWSER_TIMEOUT_SCALE);
 };

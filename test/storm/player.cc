@@ -12,8 +12,12 @@ namespace {
 constexpr std::size_t kFlightsMax = 24;
 constexpr std::size_t kPartsMax = 12;
 constexpr std::size_t kAdditionsMax = 16;
-constexpr Duration kDeadline = std::chrono::seconds(2);       ///< Of what has no other.
+constexpr Duration kDeadline = std::chrono::seconds(2);  ///< Of what has no other.
+constexpr std::size_t kOldNews = 12;
 constexpr Duration kStarved = std::chrono::milliseconds(50);  ///< A longer pause of this thread was no choice of ours.
+
+/// Of a region "in.N".
+std::uint64_t number_of(const std::string& region) { return std::stoull(region.substr(region.find('.') + 1)); }
 
 }  // namespace
 
@@ -141,16 +145,19 @@ bool Player::meet(std::size_t worker, bool anew) {
     if (!target.peer.valid() || target.peer.core() != peer->core()) {
       target.stream = board_.new_uid();
       target.sent = 0;
+      target.region_number = 0;
     }
     target.peer = std::move(*peer);
     target.life = life;
     target.is_unreachable = false;
   }
-  look_at_region(target);
+  look_at_region(worker);
   return !target.region.empty();
 }
 
-void Player::look_at_region(Target& target) {
+/// An incarnation's regions have growing numbers, so none that follows may have a smaller one.
+void Player::look_at_region(std::size_t worker) {
+  Target& target = targets_[worker];
   std::string found;
   for (std::string& name : target.peer.region_names()) {
     if (name.starts_with("in.")) found = std::move(name);
@@ -158,6 +165,20 @@ void Player::look_at_region(Target& target) {
   if (found == target.region) return;
   target.region = found;
   for (Slot& slot : target.slots) slot.known = false;
+  if (found.empty()) return;
+  const std::uint64_t number = number_of(found);
+  if (number < target.region_number)
+    fail(base::format("an old card of worker {} brought '{}' back after 'in.{}'", worker, found, target.region_number));
+  target.region_number = number;
+}
+
+/// A card that is not the newest, of this life or of one before, comes late. It changes nothing.
+void Player::hear_old_news(std::size_t worker) {
+  const std::string card = board_.posts[worker].old.any(rng_.u64());
+  const Result<Peer> peer = agent_.add_peer(card);
+  // Its writer may have been killed while it wrote.
+  if (!peer && peer.error().code() != Code::kCorrupt && !is_fair(peer.error()))
+    fail("add_peer of an old card: " + peer.error().to_string());
 }
 
 std::vector<Player::Part> Player::pick(Target& target, bool whole) {
@@ -287,7 +308,7 @@ void Player::judge_write(Target& target, const Flight& flight, const Status& sta
   if (flight.region != target.region) return;  // All is unknown anyway.
   for (const Part& part : flight.parts) {
     Slot& slot = target.slots[part.slot];
-    if (status.ok()) {
+    if (status.ok() || status.buffer() == BufferState::kComplete) {
       fill(std::span(slot.content).subspan(part.begin, part.size), flight.uid);
       slot.known = slot.known || part.size == slot.size;
     } else if (status.buffer() != BufferState::kUntouched) {
@@ -354,11 +375,7 @@ void Player::talk(std::size_t worker) {
 
 void Player::add_one(std::size_t worker) {
   const Target& target = targets_[worker];
-  Addition addition{.worker = worker,
-                    .life = target.life,
-                    .region = std::stoull(target.region.substr(target.region.find('.') + 1)),
-                    .op = {},
-                    .due = {}};
+  Addition addition{.worker = worker, .life = target.life, .region = number_of(target.region), .op = {}, .due = {}};
   Additions* const its = board_.additions(addition.region);
   if (its == nullptr) return;
   ++its->begun;
@@ -458,6 +475,8 @@ void Player::act() {
     static_cast<void>(meet(worker, true));
   } else if (dice < 62) {
     if (targets_[worker].peer.valid()) static_cast<void>(targets_[worker].peer.reconnect());
+  } else if (dice < 70) {
+    hear_old_news(worker);
   } else if (dice < 160) {
     if (meet(worker, false)) talk(worker);
   } else if (dice < 260) {
@@ -497,18 +516,27 @@ Status Player::do_all(std::size_t worker, Kind kind) {
   return {};
 }
 
-void Player::prove_with(std::size_t worker) {
-  const Instant end = Clock::steady().now() + 4 * options_.slack;
-  Status last(Code::kNotFound, "it has no region");
+bool Player::prove_by(std::size_t worker, bool may_meet_anew, Instant end, Status& last) {
   while (Clock::steady().now() < end && !board_.failed()) {
-    if (meet(worker, last.code() != Code::kNotFound)) {
+    if (meet(worker, may_meet_anew && last.code() != Code::kNotFound)) {
       last = do_all(worker, Kind::kWrite);
       if (last.ok()) last = do_all(worker, Kind::kRead);
-      if (last.ok()) return;
+      if (last.ok()) return true;
     }
     static_cast<void>(agent_.wait(std::chrono::milliseconds(20)));
   }
-  if (!board_.failed()) fail(base::format("worker {} cannot be used in calm: {}", worker, last.to_string()));
+  return board_.failed();
+}
+
+void Player::prove_with(std::size_t worker) {
+  Status last(Code::kNotFound, "it has no region");
+  if (!prove_by(worker, true, Clock::steady().now() + 4 * options_.slack, last))
+    fail(base::format("worker {} cannot be used in calm: {}", worker, last.to_string()));
+  const std::uint32_t life = targets_[worker].life;
+  for (std::size_t i = 0; i < kOldNews; ++i) hear_old_news(worker);
+  if (!prove_by(worker, false, Clock::steady().now() + 4 * options_.slack, last))
+    fail(base::format("old cards made worker {} useless: {}", worker, last.to_string()));
+  if (!board_.failed() && targets_[worker].life != life) fail(base::format("worker {} had to be met anew", worker));
 }
 
 void Player::prove() {

@@ -53,8 +53,9 @@ class Player {
     std::uint32_t life = 0;       ///< Of the worker, whose card it is.
     bool is_unreachable = false;  ///< Its socket is gone.
     std::string region;           ///< In which all this is.
-    std::uint64_t stream = 0;     ///< Of messages to this peer's handle.
-    std::uint64_t sent = 0;       ///< Of these.
+    std::uint64_t region_number = 0;
+    std::uint64_t stream = 0;  ///< Of messages to this peer's handle.
+    std::uint64_t sent = 0;    ///< Of these.
     std::vector<Slot> slots;
   };
   struct Part {
@@ -98,7 +99,8 @@ class Player {
   [[noreturn]] void fail(const std::string& what);
   std::string who(const Flight& flight) const;
   bool meet(std::size_t worker, bool anew);
-  void look_at_region(Target& target);
+  void look_at_region(std::size_t worker);
+  void hear_old_news(std::size_t worker);
   std::span<std::byte> ours(std::size_t worker, const Slot& slot);
   std::vector<Part> pick(Target& target, bool whole);
   Result<Plan> plan(const Flight& flight);
@@ -125,6 +127,8 @@ class Player {
   void renew_memory();
   void add_memory();
   void prove_with(std::size_t worker);
+  /// False: it did not work until `end`; `last` tells why.
+  bool prove_by(std::size_t worker, bool may_meet_anew, Instant end, Status& last);
   /// The last error, if not all slots could be done.
   Status do_all(std::size_t worker, Kind kind);
 

@@ -16,14 +16,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 
+#include "backend/stream/lobby.h"
 #include "base/format.h"
 #include "life.h"
+#include "strangers.h"
 
 namespace hawser::storm {
 namespace {
@@ -68,6 +71,7 @@ class Storm {
     void* const memory = ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) std::abort();
     board_ = new (memory) Board;
+    if (options.strangers) strangers_.emplace(*board_, options, rng_.u64());
   }
   ~Storm() {
     for (const pid_t pid : pids_) {
@@ -87,6 +91,7 @@ class Storm {
   void strike();
   void resume(bool all);
   void look_at_workers();
+  void complain_of_strangers();
   /// Until `done`, or a fault.
   template <typename Done>
   bool pass(Duration time, Done&& done);
@@ -102,6 +107,7 @@ class Storm {
   std::vector<pid_t> pids_;
   std::vector<Stopped> stopped_;
   Board* board_ = nullptr;
+  std::optional<Strangers> strangers_;
   std::size_t kills_ = 0, stops_ = 0;
   bool is_ending_ = false;
 };
@@ -111,6 +117,7 @@ void Storm::begin(std::size_t worker) {
   std::fflush(stdout);  // Or a child prints it once more.
   const pid_t pid = ::fork();
   if (pid < 0) std::abort();
+  if (pid == 0 && strangers_) strangers_->leave();
   if (pid == 0) work(*board_, options_, worker, seed);
   pids_[worker] = pid;
 }
@@ -147,6 +154,13 @@ void Storm::resume(bool all) {
   });
 }
 
+void Storm::complain_of_strangers() {
+  for (std::size_t worker = 0; worker < options_.workers; ++worker) {
+    if (strangers_->at(worker) > backend::stream::Lobby::kPlaces)
+      board_->fail(base::format("worker {} keeps {} strangers", worker, strangers_->at(worker)));
+  }
+}
+
 void Storm::look_at_workers() {
   for (std::size_t worker = 0; worker < pids_.size(); ++worker) {
     int status = 0;
@@ -167,6 +181,7 @@ bool Storm::pass(Duration time, Done&& done) {
     ::poll(nullptr, 0, 2);
     resume(false);
     look_at_workers();
+    if (strangers_ && board_->phase.load() == Phase::kStorm) strangers_->act();
   }
   return false;
 }
@@ -187,6 +202,7 @@ bool Storm::run() {
     return true;
   });
   if (!is_calm) board_->fail("it does not become calm");
+  if (!pass(2 * options_.slack, [this] { return !strangers_ || strangers_->are_few(); })) complain_of_strangers();
   is_ending_ = true;
   board_->phase = Phase::kEnd;
   const auto all_ended = [this] { return std::ranges::all_of(pids_, [](pid_t pid) { return pid <= 0; }); };
@@ -204,15 +220,14 @@ void Storm::report() const {
   }
   const std::string text = base::format(
       "{}{}, seed {}: {} kills, {} stops; {} agents, {} writes, {} reads ({}); {} ranges compared, {} notifications, "
-      "{} messages, {} additions, "
-      "{} regions closed, {} dropped\n",
+      "{} messages, {} additions, {} regions closed, {} dropped, {} strangers\n",
       options_.backends,
       options_.allocated ? " allocated"
       : options_.adopts  ? " adopted"
                          : "",
       options_.seed, kills_, stops_, tally.agents.load(), tally.writes.load(), tally.reads.load(),
       bad.empty() ? "all good" : bad, tally.compared.load(), tally.notes.load(), tally.messages.load(),
-      tally.additions.load(), tally.closed.load(), tally.dropped.load());
+      tally.additions.load(), tally.closed.load(), tally.dropped.load(), strangers_ ? strangers_->came() : 0);
   std::fputs(text.c_str(), stdout);
   if (board_->failed()) std::printf("FAILED: %s\n", board_->fault().c_str());
 }
@@ -237,6 +252,7 @@ int main(int argc, char** argv) {
   app.add_flag("--no-chaos", no_chaos, "nobody is stopped or killed");
   CLI11_PARSE(app, argc, argv);
   options.chaos = !no_chaos;
+  options.strangers = options.backends.find("tcp") != std::string::npos;
   options.slack = std::chrono::duration_cast<hawser::Duration>(std::chrono::duration<double>(patience));
   options.time = std::chrono::seconds(seconds);
   for (unsigned round = 0; round < rounds; ++round, ++options.seed) {

@@ -7,15 +7,14 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/far_end.h"
 #include "base/format.h"
+#include "base/try.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
 constexpr std::size_t kPiece = 65536;
-constexpr Duration kLookEvery = std::chrono::milliseconds(2);  ///< While the kernel knows no owner of the other end.
 
 bool is_passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -25,32 +24,24 @@ Status lost(std::string_view what, int error) {
 
 }  // namespace
 
-AskLink::AskLink(const base::SocketAddress& address, std::string_view question, Trust trust, Instant now)
+AskLink::AskLink(const base::SocketAddress& address, std::string_view question, Trust trust)
     : address_(address),
       question_(question),
       trust_(trust),
       fd_(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
   if (!fd_) {
     end(base::errno_status("metadata by address: socket", errno));
-  } else if (::connect(fd_.get(), address_.get(), address_.size) == 0) {
-    stage_ = Stage::kKnowing;
-    move_on(now);
-  } else if (errno != EINPROGRESS) {
+  } else if (::connect(fd_.get(), address_.get(), address_.size) != 0 && errno != EINPROGRESS) {
     end(lost(base::format("connecting to {}", where()), errno));
   }
 }
 
-short AskLink::events() const {
-  if (stage_ == Stage::kKnowing) return POLLRDHUP;
-  return stage_ == Stage::kReceiving ? POLLIN : POLLOUT;
-}
+short AskLink::events() const { return stage_ == Stage::kConnecting || !saying_.empty() ? POLLOUT : POLLIN; }
 
-void AskLink::move_on(Instant now) {
+void AskLink::move_on() {
   if (outcome_) return;
   if (stage_ == Stage::kConnecting && !connected()) return;
-  if (stage_ == Stage::kKnowing && !known(now)) return;
-  if (stage_ == Stage::kSending && !send()) return;
-  while (receive()) continue;
+  while (send() && receive()) continue;
 }
 
 bool AskLink::connected() {
@@ -61,43 +52,24 @@ bool AskLink::connected() {
     end(lost(base::format("connecting to {}", where()), error));
     return false;
   }
-  stage_ = Stage::kKnowing;
+  stage_ = Stage::kWelcome;
   return true;
 }
 
-/// Until the listener took the connection, the kernel knows no owner of its other end.
-bool AskLink::known(Instant now) {
-  next_look_ = Instant::max();
-  std::string why;
-  const base::FarEnd far_end =
-      trust_ == Trust::kEverybody ? base::FarEnd::kSameUser : base::far_end_of(fd_.get(), &why);
-  if (far_end == base::FarEnd::kSameUser) {
-    stage_ = Stage::kSending;
-    return true;
-  }
-  if (far_end != base::FarEnd::kNobody) {
-    end(not_trusted(why));
-    return false;
-  }
-  pollfd one{.fd = fd_.get(), .events = POLLRDHUP, .revents = 0};
-  if (::poll(&one, 1, 0) > 0) {
-    end(Status(Code::kDisconnected, base::format("metadata by address: {} closed the connection", where())));
-    return false;
-  }
-  next_look_ = now + kLookEvery;
-  return false;
+void AskLink::say(std::string_view what, Stage next) {
+  saying_ = what;
+  stage_ = next;
 }
 
 bool AskLink::send() {
-  while (sent_ < question_.size()) {
-    const ssize_t count = ::send(fd_.get(), question_.data() + sent_, question_.size() - sent_, MSG_NOSIGNAL);
+  while (!saying_.empty()) {
+    const ssize_t count = ::send(fd_.get(), saying_.data(), saying_.size(), MSG_NOSIGNAL);
     if (count < 0) {
       if (!is_passing(errno)) end(lost(base::format("sending to {}", where()), errno));
       return false;
     }
-    sent_ += static_cast<std::size_t>(count);
+    saying_.remove_prefix(static_cast<std::size_t>(count));
   }
-  stage_ = Stage::kReceiving;
   return true;
 }
 
@@ -113,13 +85,59 @@ bool AskLink::receive() {
     return false;
   }
   received_.append(piece.data(), static_cast<std::size_t>(count));
-  Result<std::optional<Frame>> answer = decode_frame(received_);
-  if (!answer) {
-    end(answer.error());
-  } else if (*answer) {
-    end(**std::move(answer));
+  Result<std::optional<Frame>> frame = decode_frame(received_);
+  if (!frame) {
+    end(frame.error());
+  } else if (*frame) {
+    std::string().swap(received_);  // The listener says one thing at a time.
+    on_frame(**std::move(frame));
   }
   return !outcome_;
+}
+
+void AskLink::on_frame(Frame frame) {
+  const bool is_refusal = frame.kind == Frame::Kind::kRefused;
+  if (stage_ == Stage::kWelcome && frame.kind == Frame::Kind::kWelcome) return on_welcome(frame);
+  if (stage_ == Stage::kProving && frame.kind == Frame::Kind::kProven) return on_proven(frame);
+  const bool is_answer = stage_ == Stage::kAnswer && frame.kind <= Frame::Kind::kRefused;
+  if (is_answer || is_refusal) return end(std::move(frame));
+  end(Status(Code::kCorrupt, base::format("metadata by address: {} said something that does not come now", where())));
+}
+
+/// The listener holds its end of the connection by now, so the kernel knows whose it is.
+void AskLink::on_welcome(const Frame& welcome) {
+  if (welcome.body.size() != 1 + kNonceBytes) {
+    return end(Status(Code::kCorrupt, base::format("metadata by address: {} welcomes wrongly", where())));
+  }
+  std::string why;
+  const base::FarEnd far_end = trust_.ask(fd_.get(), &why);
+  if (far_end == base::FarEnd::kNobody) {
+    return end(Status(Code::kDisconnected, base::format("metadata by address: {} closed the connection", where())));
+  }
+  if (far_end != base::FarEnd::kSameUser && far_end != base::FarEnd::kCannotAsk) return end(not_trusted(why));
+  const bool must_prove = welcome.body[0] != 0;
+  if (far_end == base::FarEnd::kSameUser && !must_prove) return say(question_, Stage::kAnswer);
+  nonces_ = {.listener = welcome.body.substr(1), .asker = fresh_nonce()};
+  const Status failed = prove();
+  if (!failed.ok()) end(not_trusted(why.empty() ? "the listener asks for proof" : why).because(failed));
+}
+
+Status AskLink::prove() {
+  HAWSER_TRY_ASSIGN(const base::Id128 cookie, trust_.cookie());
+  HAWSER_TRY_ASSIGN(const Ends ends, ends_of(fd_.get(), Role::kAsker));
+  proof_ =
+      encode_frame({.kind = Frame::Kind::kProve, .body = nonces_.asker + vouch(cookie, Role::kAsker, nonces_, ends)});
+  say(proof_, Stage::kProving);
+  return {};
+}
+
+void AskLink::on_proven(const Frame& proven) {
+  const Result<base::Id128> cookie = trust_.cookie();
+  const Result<Ends> ends = ends_of(fd_.get(), Role::kAsker);
+  if (!cookie || !ends || !is_vouch(proven.body, *cookie, Role::kListener, nonces_, *ends)) {
+    return end(not_trusted("the listener cannot read this user's cookie"));
+  }
+  say(question_, Stage::kAnswer);
 }
 
 }  // namespace compat

@@ -1,7 +1,7 @@
 #pragma once
 
 // AskLink: one question over one connection to an agent's metadata listener, without waiting. The question is sent
-// once the listener is trusted: it may hold keys.
+// once the listener has welcomed it and is trusted: it may hold keys.
 //
 // Thread rule: confined. Lifetime: the question's bytes outlive it.
 
@@ -11,12 +11,11 @@
 #include <string_view>
 
 #include <hawser/status.h>
-#include <hawser/time.h>
-
 #include "base/address.h"
 #include "base/fd.h"
 #include "compat/frame.h"
 #include "compat/trust.h"
+#include "compat/vouch.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -24,17 +23,15 @@ namespace compat {
 class AskLink {
  public:
   /// Begins to connect. `question` is an encoded frame.
-  AskLink(const base::SocketAddress& address, std::string_view question, Trust trust, Instant now);
+  AskLink(const base::SocketAddress& address, std::string_view question, Trust trust);
   AskLink(const AskLink&) = delete;
   AskLink& operator=(const AskLink&) = delete;
 
   int fd() const { return fd_.get(); }
   /// What to poll for.
   short events() const;
-  /// When to go on though the socket is not ready.
-  Instant next_look() const { return next_look_; }
-  /// The socket is ready, or it is time: goes on as far as it can.
-  void move_on(Instant now);
+  /// The socket is ready: goes on as far as it can.
+  void move_on();
   /// Nothing while it is under way. kDisconnected: nobody listens there, or the listener closed without an answer.
   /// kCorrupt: the answer is no frame. kDenied: another user's process listens there, or the kernel does not tell.
   std::optional<Result<Frame>>& outcome() { return outcome_; }
@@ -42,13 +39,17 @@ class AskLink {
   std::size_t held() const { return received_.size(); }
 
  private:
-  enum class Stage { kConnecting, kKnowing, kSending, kReceiving };
+  enum class Stage { kConnecting, kWelcome, kProving, kAnswer };
   void end(Result<Frame> outcome) { outcome_ = std::move(outcome); }
   /// False: not further for now.
   bool connected();
-  bool known(Instant now);
   bool send();
   bool receive();
+  void on_frame(Frame frame);
+  void on_welcome(const Frame& welcome);
+  void on_proven(const Frame& proven);
+  Status prove();
+  void say(std::string_view what, Stage next);
   std::string where() const { return base::to_string(address_); }
 
   const base::SocketAddress address_;
@@ -56,8 +57,9 @@ class AskLink {
   const Trust trust_;
   base::Fd fd_;
   Stage stage_ = Stage::kConnecting;
-  Instant next_look_ = Instant::max();
-  std::size_t sent_ = 0;
+  std::string_view saying_;  ///< What is left of the question, or of `proof_`.
+  std::string proof_;
+  Nonces nonces_;
   std::string received_;
   std::optional<Result<Frame>> outcome_;
 };

@@ -113,7 +113,7 @@ std::vector<const Asks::One*> Asks::await() {
 }
 
 Instant Asks::next_of(const One& one) const {
-  if (one.link) return std::min(one.deadline, one.link->next_look());
+  if (one.link) return one.deadline;
   return must_wait(one) ? Instant::max() : std::min(one.deadline, one.retry_at);
 }
 
@@ -133,9 +133,9 @@ bool Asks::step(One& one, bool is_ready, Instant at) {
     if (must_wait(one)) return false;
     if (one.deadline == Instant::max()) one.deadline = at + kAskTime;
     if (at < one.retry_at && at < one.deadline) return false;
-    if (at < one.deadline) one.link.emplace(one.job.address, one.question, trust_, at);
-  } else if (is_ready || at >= one.link->next_look()) {
-    one.link->move_on(at);
+    if (at < one.deadline) one.link.emplace(one.job.address, one.question, trust_);
+  } else if (is_ready) {
+    one.link->move_on();
   }
   if (one.link && one.link->outcome()) {
     Result<Frame>& outcome = *one.link->outcome();

@@ -216,11 +216,9 @@ Frame Exchange::answer(const Frame& frame) {
       const Status status = links_.invalidate(frame.name, base::id128_from_hex(frame.body));
       return status.ok() ? Frame{.kind = Frame::Kind::kDone} : refused(status);
     }
-    case Frame::Kind::kDone:
-    case Frame::Kind::kRefused:
-      break;
+    default:
+      return refused(Status(Code::kInvalid, "it is no question"));
   }
-  return refused(Status(Code::kInvalid, "an answer that nobody asked for"));
 }
 
 /// What was invalidated in the directory is listed and then erased: what is put after it waits for that, and what

@@ -108,7 +108,7 @@ class Exchange {
   Status by_address(std::string_view call, std::string_view name, Frame frame, const OptArgs& opt);
   void on_answer(const AskJob& job, Result<Frame> answer);
   Status need_directory(std::string_view call) const;
-  Trust trust() const { return setup_.may_leave_host ? Trust::kEverybody : Trust::kSameUser; }
+  Trust trust() const { return {.everybody = setup_.may_leave_host}; }
   bool is_ours(std::string_view value) const;
   Status hand_in(Job job);
   Status too_much(std::string_view call) const HAWSER_REQUIRES(mutex_);

@@ -9,7 +9,7 @@ namespace compat {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x444d5748;  // "HWMD"
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 
 Status corrupt(std::string_view what) { return Status(Code::kCorrupt, "metadata by address: " + std::string(what)); }
 
@@ -39,13 +39,23 @@ Result<std::optional<Frame>> decode_frame(std::string_view bytes) {
   const std::uint16_t zero = reader.u16();
   const std::uint32_t name = reader.u32(), body = reader.u32();
   if (version != kVersion) return corrupt("version " + std::to_string(version) + " of the frame is not known");
-  if (kind < 1 || kind > static_cast<std::uint8_t>(Frame::Kind::kRefused) || zero != 0) return corrupt("a wrong head");
+  if (kind < 1 || kind > static_cast<std::uint8_t>(Frame::Kind::kProven) || zero != 0) return corrupt("a wrong head");
   if (name > kFrameNameMax || body > kFrameBodyMax) return corrupt("a frame beyond the bounds");
   if (reader.remaining() < std::size_t{name} + body) return std::optional<Frame>();
   Frame frame{.kind = static_cast<Frame::Kind>(kind)};
   frame.name = base::as_text(reader.bytes(name));
   frame.body = base::as_text(reader.bytes(body));
   return std::optional<Frame>(std::move(frame));
+}
+
+std::optional<FrameHead> head_of(std::string_view bytes) {
+  if (bytes.size() < kFrameHead) return std::nullopt;
+  constexpr std::size_t kKindAt = 5, kSizesAt = 8;
+  base::ByteReader reader(bytes.substr(kSizesAt));
+  FrameHead head{.kind = static_cast<Frame::Kind>(bytes[kKindAt]), .name_size = 0, .body_size = 0};
+  head.name_size = reader.u32();
+  head.body_size = reader.u32();
+  return head;
 }
 
 }  // namespace compat

@@ -21,6 +21,16 @@ TEST(ExchangeFrame, GoesThereAndBack) {
   EXPECT_EQ((*whole)->body, frame.body);
 }
 
+TEST(ExchangeFrame, ItsHeadTellsItsKindAndSizes) {
+  const std::string bytes = encode_frame({.kind = Frame::Kind::kProven, .name = "abc", .body = std::string(300, 'x')});
+  EXPECT_FALSE(head_of(std::string_view(bytes).substr(0, kFrameHead - 1)));
+  const auto head = head_of(std::string_view(bytes).substr(0, kFrameHead));
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->kind, Frame::Kind::kProven);
+  EXPECT_EQ(head->name_size, 3u);
+  EXPECT_EQ(head->body_size, 300u);
+}
+
 TEST(ExchangeFrame, WhatIsNoneIsSaidAtOnce) {
   EXPECT_EQ(decode_frame("GET / HTTP/1.1").status().code(), Code::kCorrupt);
   const std::string good = encode_frame({.kind = Frame::Kind::kAsk, .name = "n"});
@@ -29,9 +39,10 @@ TEST(ExchangeFrame, WhatIsNoneIsSaidAtOnce) {
     bytes[at] = byte;
     return decode_frame(bytes).status().code();
   };
-  EXPECT_EQ(with(4, 2), Code::kCorrupt) << "version";
+  EXPECT_EQ(with(4, 1), Code::kCorrupt) << "version";
+  EXPECT_EQ(with(4, 3), Code::kCorrupt) << "version";
   EXPECT_EQ(with(5, 0), Code::kCorrupt) << "kind";
-  EXPECT_EQ(with(5, 6), Code::kCorrupt) << "kind";
+  EXPECT_EQ(with(5, 9), Code::kCorrupt) << "kind";
   EXPECT_EQ(with(7, 1), Code::kCorrupt) << "zero";
   EXPECT_EQ(with(9, 1), Code::kCorrupt) << "name";
   EXPECT_EQ(with(15, 127), Code::kCorrupt) << "body";

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/address.h"
-#include "base/far_end.h"
 #include "base/format.h"
 #include "base/try.h"
 
@@ -29,12 +28,9 @@ int milliseconds_until(Instant deadline) {
 }
 
 /// An untrusted one is told so, and not a byte of what it says is read.
-bool is_turned_away(int fd) {
-  std::string why;
-  if (base::far_end_of(fd, &why) == base::FarEnd::kSameUser) return false;
+void turn_away(int fd, const std::string& why) {
   const std::string answer = encode_frame({.kind = Frame::Kind::kRefused, .body = not_trusted(why).to_string()});
   (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  return true;
 }
 
 bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
@@ -129,9 +125,15 @@ void Listener::accept_some(Instant at) {
       if (is_shortage(errno)) accept_after_ = at + kShortagePause;
       return;
     }
-    if (trust_ == Trust::kSameUser && is_turned_away(fd.get())) continue;
+    std::string why;
+    const base::FarEnd far_end = trust_.ask(fd.get(), &why);
+    const bool is_known = far_end == base::FarEnd::kSameUser;
+    if (!is_known && far_end != base::FarEnd::kCannotAsk) {
+      turn_away(fd.get(), why);
+      continue;
+    }
     if (gone != nullptr) std::erase_if(links_, [gone](const auto& link) { return link.get() == gone; });
-    links_.push_back(std::make_unique<ServedLink>(std::move(fd), at));
+    links_.push_back(std::make_unique<ServedLink>(std::move(fd), at, is_known, trust_));
   }
 }
 

@@ -3,7 +3,7 @@
 // Listener: answers questions about metadata, each on a connection of its own.
 //
 // Metadata holds keys. So unless the agent was opened with security `none`, both ends of a connection must be of one
-// user, as the kernel tells it (compat/trust.h): the listener asks before it reads.
+// user, as the kernel tells it or the user's cookie proves it (compat/trust.h), before the listener reads a question.
 //
 // When all places are taken, a connection that has not asked yet gives way to a new one, silent ones first: nobody
 // keeps others out by connecting.

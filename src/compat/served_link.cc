@@ -6,6 +6,9 @@
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <utility>
+
+#include "base/try.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -15,33 +18,84 @@ constexpr std::size_t kPiece = 65536;
 
 bool is_passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
+Frame refused(const Status& status) { return {.kind = Frame::Kind::kRefused, .body = status.to_string()}; }
+
+constexpr std::size_t kProofBytes = kNonceBytes + kVouchBytes;
+
+/// Why this does not come now: of an asker that is not known there is room for a proof.
+Status check_head(const FrameHead& head, bool is_known) {
+  if (head.kind == Frame::Kind::kProve) {
+    const bool fits = head.name_size == 0 && head.body_size == kProofBytes;
+    return fits ? Status() : not_trusted("the asker's proof has another size");
+  }
+  if (!is_known) return not_trusted("the listener's kernel does not tell who asks, and no proof came");
+  return is_question(head.kind) ? Status() : Status(Code::kInvalid, "an answer that nobody asked for");
+}
+
 }  // namespace
 
-short ServedLink::events() const { return is_answering_ ? POLLOUT : POLLIN; }
+ServedLink::ServedLink(base::Fd fd, Instant now, bool is_known, const Trust& trust)
+    : fd_(std::move(fd)), opened_(now), trust_(trust), is_known_(is_known) {
+  say({.kind = Frame::Kind::kWelcome, .body = std::string(1, is_known ? '\0' : '\1') + nonce_});
+}
 
-bool ServedLink::move_on(const Answer& answer) { return is_answering_ ? send() : receive(answer); }
+short ServedLink::events() const { return saying_.empty() ? POLLIN : POLLOUT; }
+
+bool ServedLink::move_on(const Answer& answer) { return saying_.empty() ? receive(answer) : send(); }
+
+void ServedLink::say(const Frame& frame) {
+  saying_ = encode_frame(frame);
+  sent_ = 0;
+}
 
 bool ServedLink::receive(const Answer& answer) {
   std::array<char, kPiece> piece;
   const ssize_t count = ::recv(fd_.get(), piece.data(), piece.size(), 0);
   if (count < 0) return is_passing(errno);
   if (count == 0) return false;
+  is_silent_ = false;
   received_.append(piece.data(), static_cast<std::size_t>(count));
   // Only a whole head says how long it is; looking for a frame costs nothing until its last byte is there.
   const Result<std::optional<Frame>> frame = decode_frame(received_);
-  if (frame && !*frame) return true;
-  answer_ =
-      encode_frame(frame ? answer(**frame) : Frame{.kind = Frame::Kind::kRefused, .body = frame.status().to_string()});
+  Status status = frame.status();
+  const std::optional<FrameHead> head = head_of(received_);
+  if (status.ok() && head) status = check_head(*head, is_known_);
+  if (status.ok() && !*frame) return true;
+  is_answering_ = !status.ok();
+  say(status.ok() ? on_frame(**frame, answer) : refused(status));
   std::string().swap(received_);
-  is_answering_ = true;
   return true;
 }
 
+Frame ServedLink::on_frame(const Frame& frame, const Answer& answer) {
+  if (frame.kind == Frame::Kind::kProve) {
+    Result<Frame> proven = on_proof(frame);
+    is_answering_ = !proven;
+    is_known_ = is_known_ || proven;
+    return proven ? *std::move(proven) : refused(proven.error());
+  }
+  is_answering_ = true;
+  return answer(frame);
+}
+
+Result<Frame> ServedLink::on_proof(const Frame& proof) {
+  HAWSER_TRY_ASSIGN(const base::Id128 cookie, trust_.cookie());
+  HAWSER_TRY_ASSIGN(const Ends ends, ends_of(fd_.get(), Role::kListener));
+  const std::string_view body = proof.body;
+  const Nonces nonces = {.listener = nonce_, .asker = std::string(body.substr(0, kNonceBytes))};
+  if (!is_vouch(body.substr(kNonceBytes), cookie, Role::kAsker, nonces, ends)) {
+    return not_trusted("the asker cannot read this user's cookie");
+  }
+  return Frame{.kind = Frame::Kind::kProven, .body = vouch(cookie, Role::kListener, nonces, ends)};
+}
+
 bool ServedLink::send() {
-  const ssize_t count = ::send(fd_.get(), answer_.data() + sent_, answer_.size() - sent_, MSG_NOSIGNAL);
+  const ssize_t count = ::send(fd_.get(), saying_.data() + sent_, saying_.size() - sent_, MSG_NOSIGNAL);
   if (count < 0) return is_passing(errno);
   sent_ += static_cast<std::size_t>(count);
-  return sent_ < answer_.size();
+  if (sent_ < saying_.size()) return true;
+  std::string().swap(saying_);
+  return !is_answering_;
 }
 
 }  // namespace compat

@@ -1,7 +1,8 @@
 #pragma once
 
-// ServedLink: one connection at an agent's metadata listener, without waiting: a question comes in, its answer goes
-// out.
+// ServedLink: one connection at an agent's metadata listener, without waiting: a welcome goes out, a question comes in,
+// its answer goes out. An asker of whom the kernel tells nothing proves itself first; until then it is given a few
+// bytes of room.
 //
 // Thread rule: confined to the listener's thread.
 
@@ -13,6 +14,8 @@
 
 #include "base/fd.h"
 #include "compat/frame.h"
+#include "compat/trust.h"
+#include "compat/vouch.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -23,7 +26,8 @@ inline constexpr Duration kSilentTime = std::chrono::seconds(2);  ///< Of that, 
 class ServedLink {
  public:
   using Answer = std::function<Frame(const Frame&)>;
-  ServedLink(base::Fd fd, Instant now) : fd_(std::move(fd)), opened_(now) {}
+  /// `is_known`: the asker may ask. Else it has to prove itself.
+  ServedLink(base::Fd fd, Instant now, bool is_known, const Trust& trust);
 
   int fd() const { return fd_.get(); }
   /// What to poll for.
@@ -32,22 +36,28 @@ class ServedLink {
   /// When its time is over.
   Instant end() const { return opened_ + (is_silent() ? kSilentTime : kLinkTime); }
   /// Nothing came on it yet.
-  bool is_silent() const { return received_.empty() && !is_answering_; }
+  bool is_silent() const { return is_silent_; }
   /// Its question is not whole yet.
   bool is_asking() const { return !is_answering_; }
-  std::size_t held() const { return received_.size() + answer_.size(); }
+  std::size_t held() const { return received_.size() + saying_.size(); }
   /// The socket is ready. Calls `answer` when the question is whole. False: it is over.
   bool move_on(const Answer& answer);
 
  private:
   bool receive(const Answer& answer);
   bool send();
+  Frame on_frame(const Frame& frame, const Answer& answer);
+  Result<Frame> on_proof(const Frame& proof);
+  void say(const Frame& frame);
 
   base::Fd fd_;
   const Instant opened_;
-  std::string received_, answer_;
+  const Trust trust_;
+  const std::string nonce_ = fresh_nonce();
+  std::string received_, saying_;
   std::size_t sent_ = 0;
-  bool is_answering_ = false;
+  bool is_known_ = false, is_silent_ = true;
+  bool is_answering_ = false;  ///< What it says is its last word.
 };
 
 }  // namespace compat

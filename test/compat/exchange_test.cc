@@ -174,7 +174,7 @@ TEST(ExchangeByAddress, LinksThatMisbehaveEndAndOthersGoOn) {
   const base::Fd stranger = connect_to(port);
   ASSERT_EQ(::send(stranger.get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
   std::string answer(4096, '\0');
-  const ssize_t size = ::recv(stranger.get(), answer.data(), answer.size(), 0);
+  const ssize_t size = ::recv(stranger.get(), answer.data(), answer.size(), MSG_WAITALL);
   ASSERT_GT(size, 0);
   EXPECT_NE(answer.find("no frame"), std::string::npos);
   // Places taken by those who say nothing, one that drips, one that never stops: all end by themselves.
@@ -219,6 +219,7 @@ class RawListener {
   /// The question of the next connection.
   Frame next(base::Fd* connection) {
     connection->reset(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    welcome(*connection);
     std::string got;
     for (char byte = 0; ::recv(connection->get(), &byte, 1, 0) == 1;) {
       got.push_back(byte);
@@ -226,6 +227,9 @@ class RawListener {
       if (!frame || *frame) return frame ? **frame : Frame{};
     }
     return {};
+  }
+  static void welcome(const base::Fd& connection) {
+    answer(connection, {.kind = Frame::Kind::kWelcome, .body = std::string(1 + kNonceBytes, '\0')});
   }
   static void answer(const base::Fd& connection, const Frame& frame) {
     const std::string bytes = encode_frame(frame);

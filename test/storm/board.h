@@ -99,7 +99,7 @@ struct Additions {
 
 struct Tally {
   std::atomic<std::uint64_t> writes{0}, reads{0}, compared{0}, notes{0}, closed{0}, dropped{0}, agents{0};
-  std::atomic<std::uint64_t> messages{0}, additions{0};
+  std::atomic<std::uint64_t> messages{0}, additions{0}, doubts{0};
   std::array<std::atomic<std::uint64_t>, 11> bad{};  ///< By code.
 };
 

@@ -164,7 +164,10 @@ void Player::look_at_region(std::size_t worker) {
   }
   if (found == target.region) return;
   target.region = found;
-  for (Slot& slot : target.slots) slot.known = false;
+  for (Slot& slot : target.slots) {
+    slot.known = false;
+    slot.doubt.reset();
+  }
   if (found.empty()) return;
   const std::uint64_t number = number_of(found);
   if (number < target.region_number)
@@ -308,19 +311,50 @@ void Player::judge_write(Target& target, const Flight& flight, const Status& sta
   if (flight.region != target.region) return;  // All is unknown anyway.
   for (const Part& part : flight.parts) {
     Slot& slot = target.slots[part.slot];
+    slot.doubt.reset();
     if (status.ok() || status.buffer() == BufferState::kComplete) {
       fill(std::span(slot.content).subspan(part.begin, part.size), flight.uid);
       slot.known = slot.known || part.size == slot.size;
     } else if (status.buffer() != BufferState::kUntouched) {
+      const auto before = std::span(slot.content).subspan(part.begin, part.size);
+      // Of several parts one may be complete and another untouched.
+      if (slot.known && flight.parts.size() == 1) {
+        slot.doubt = {.state = status.buffer(), .begin = part.begin, .before = {before.begin(), before.end()}};
+        slot.doubt->brought.resize(part.size);
+        fill(slot.doubt->brought, flight.uid);
+      }
       slot.known = false;
     }
   }
+}
+
+/// What a status said of the bytes is held against them.
+void Player::judge_doubt(const Flight& flight, const Part& part, const Doubt& doubt) {
+  const std::size_t size = doubt.before.size();
+  if (part.begin > doubt.begin || part.begin + part.size < doubt.begin + size) return;
+  const auto read = ours(flight.worker, targets_[flight.worker].slots[part.slot]).subspan(doubt.begin, size);
+  bool holds_old = false, holds_new = false;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (doubt.before[i] == doubt.brought[i]) continue;
+    const bool is_new = read[i] == doubt.brought[i];
+    const bool is_old = read[i] == doubt.before[i] || read[i] == std::byte{0};
+    if (!is_new && !is_old)
+      fail(base::format("{}: byte {} holds neither what it held, nor what a write that failed brought, nor zero",
+                        who(flight), i));
+    holds_new = holds_new || is_new;
+    holds_old = holds_old || !is_new;
+  }
+  ++board_.tally.doubts;
+  if (doubt.state == BufferState::kPartlyWritten && !(holds_old && holds_new))
+    fail(base::format("{}: a write was told to have left {} bytes partly written, but they hold all of it or nothing",
+                      who(flight), size));
 }
 
 void Player::judge_read(Target& target, const Flight& flight, const Status& status) {
   if (!status.ok() || flight.region != target.region) return;
   for (const Part& part : flight.parts) {
     const Slot& slot = target.slots[part.slot];
+    if (slot.doubt) judge_doubt(flight, part, *slot.doubt);
     if (!slot.known) continue;
     ++board_.tally.compared;
     const auto read = ours(flight.worker, slot).subspan(part.begin, part.size);
@@ -429,6 +463,7 @@ void Player::drop_one() {
     Slot& slot = targets_[which->worker].slots[part.slot];
     slot.lost = true;
     slot.busy = slot.known = false;
+    slot.doubt.reset();
   }
   flights_.erase(which);
 }
@@ -532,11 +567,12 @@ void Player::prove_with(std::size_t worker) {
   Status last(Code::kNotFound, "it has no region");
   if (!prove_by(worker, true, Clock::steady().now() + 4 * options_.slack, last))
     fail(base::format("worker {} cannot be used in calm: {}", worker, last.to_string()));
-  const std::uint32_t life = targets_[worker].life;
   for (std::size_t i = 0; i < kOldNews; ++i) hear_old_news(worker);
   if (!prove_by(worker, false, Clock::steady().now() + 4 * options_.slack, last))
     fail(base::format("old cards made worker {} useless: {}", worker, last.to_string()));
-  if (!board_.failed() && targets_[worker].life != life) fail(base::format("worker {} had to be met anew", worker));
+  const Result<Peer> found = agent_.find_peer(base::format("w{}", worker), options_.slack);
+  if (!board_.failed() && (!found || found->core() != targets_[worker].peer.core()))
+    fail(base::format("after old cards worker {} is found as another one", worker));
 }
 
 void Player::prove() {

@@ -9,6 +9,7 @@
 // Thread rule: the thread that plays.
 
 #include <atomic>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,11 +40,18 @@ class Player {
 
  private:
   enum class Kind : std::uint8_t { kWrite, kRead };
+  /// A write ended badly over bytes that were known; its status says `state` of them.
+  struct Doubt {
+    BufferState state = BufferState::kUnknown;
+    std::size_t begin = 0;
+    std::vector<std::byte> before, brought;
+  };
   /// A place at a peer.
   struct Slot {
     std::size_t offset = 0, size = 0;
     std::vector<std::byte> content;  ///< What it holds there.
     bool known = false;
+    std::optional<Doubt> doubt;  ///< Until the next write.
     bool busy = false;
     bool lost = false;           ///< Its transfer was dropped: nobody tells when its memory here is free.
     std::uint64_t scribble = 0;  ///< What its memory here was filled with when its last transfer ended.
@@ -113,6 +121,7 @@ class Player {
   void judge(Flight& flight);
   void judge_write(Target& target, const Flight& flight, const Status& status);
   void judge_read(Target& target, const Flight& flight, const Status& status);
+  void judge_doubt(const Flight& flight, const Part& part, const Doubt& doubt);
   void scribble(std::size_t worker, Slot& slot, std::uint64_t uid);
   void check_scribble(std::size_t worker, const Slot& slot);
   void watch_note(const Flight& flight);

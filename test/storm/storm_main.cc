@@ -23,7 +23,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "backend/stream/lobby.h"
 #include "base/format.h"
 #include "life.h"
 #include "strangers.h"
@@ -32,6 +31,9 @@ namespace hawser::storm {
 namespace {
 
 constexpr int kFaultExit = 3;
+constexpr Duration kLongStorm = std::chrono::seconds(15);  ///< One that may take a while longer.
+/// So long a worker keeps a stranger at most: two stages of 5 s, and a second for a refusal.
+constexpr Duration kKeptMax = std::chrono::seconds(11);
 
 /// What is open, by what it leads to.
 std::vector<std::string> descriptors() {
@@ -92,6 +94,7 @@ class Storm {
   void resume(bool all);
   void look_at_workers();
   void complain_of_strangers();
+  void see_strangers_out();
   /// Until `done`, or a fault.
   template <typename Done>
   bool pass(Duration time, Done&& done);
@@ -155,10 +158,16 @@ void Storm::resume(bool all) {
 }
 
 void Storm::complain_of_strangers() {
+  std::string kept;
   for (std::size_t worker = 0; worker < options_.workers; ++worker) {
-    if (strangers_->at(worker) > backend::stream::Lobby::kPlaces)
-      board_->fail(base::format("worker {} keeps {} strangers", worker, strangers_->at(worker)));
+    kept += base::format(" worker {} {}", worker, strangers_->at(worker));
   }
+  board_->fail("strangers are kept:" + kept);
+}
+
+/// None comes any more, and those that came have their time.
+void Storm::see_strangers_out() {
+  if (!pass(kKeptMax + options_.slack, [this] { return strangers_->are_out(); })) complain_of_strangers();
 }
 
 void Storm::look_at_workers() {
@@ -202,7 +211,8 @@ bool Storm::run() {
     return true;
   });
   if (!is_calm) board_->fail("it does not become calm");
-  if (!pass(2 * options_.slack, [this] { return !strangers_ || strangers_->are_few(); })) complain_of_strangers();
+  if (!pass(options_.slack, [this] { return !strangers_ || strangers_->are_few(); })) complain_of_strangers();
+  if (strangers_ && options_.time >= kLongStorm) see_strangers_out();
   is_ending_ = true;
   board_->phase = Phase::kEnd;
   const auto all_ended = [this] { return std::ranges::all_of(pids_, [](pid_t pid) { return pid <= 0; }); };
@@ -219,15 +229,17 @@ void Storm::report() const {
     bad += base::format("{}{} {}", bad.empty() ? "" : ", ", tally.bad[code].load(), to_string(static_cast<Code>(code)));
   }
   const std::string text = base::format(
-      "{}{}, seed {}: {} kills, {} stops; {} agents, {} writes, {} reads ({}); {} ranges compared, {} notifications, "
+      "{}{}, seed {}: {} kills, {} stops; {} agents, {} writes, {} reads ({}); {} ranges compared, {} doubted, {} "
+      "notifications, "
       "{} messages, {} additions, {} regions closed, {} dropped, {} strangers\n",
       options_.backends,
       options_.allocated ? " allocated"
       : options_.adopts  ? " adopted"
                          : "",
       options_.seed, kills_, stops_, tally.agents.load(), tally.writes.load(), tally.reads.load(),
-      bad.empty() ? "all good" : bad, tally.compared.load(), tally.notes.load(), tally.messages.load(),
-      tally.additions.load(), tally.closed.load(), tally.dropped.load(), strangers_ ? strangers_->came() : 0);
+      bad.empty() ? "all good" : bad, tally.compared.load(), tally.doubts.load(), tally.notes.load(),
+      tally.messages.load(), tally.additions.load(), tally.closed.load(), tally.dropped.load(),
+      strangers_ ? strangers_->came() : 0);
   std::fputs(text.c_str(), stdout);
   if (board_->failed()) std::printf("FAILED: %s\n", board_->fault().c_str());
 }

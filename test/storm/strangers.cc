@@ -39,7 +39,7 @@ bool was_sent_away(const base::Fd& socket) {
 Strangers::Strangers(Board& board, const StormOptions& options, std::uint64_t seed)
     : board_(board), workers_(options.workers), rng_(seed) {}
 
-std::string Strangers::words() {
+std::string Strangers::words(bool* is_proven) {
   const std::uint64_t kind = rng_.below(4);
   if (kind == 0) return {};
   if (kind == 1) {
@@ -58,6 +58,7 @@ std::string Strangers::words() {
   hello.name = "nobody";
   std::string bytes = wire::encode(hello);
   if (kind == 2) bytes.resize(1 + rng_.below(bytes.size() - 1));
+  *is_proven = kind == 3 && hello.admission == wire::Admission::kUser;
   return bytes;
 }
 
@@ -69,20 +70,21 @@ void Strangers::come(std::size_t worker) {
     // It waits for nobody: the queue of a listener whose process is stopped may be full.
     base::Fd socket(::socket(place.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket || (::connect(socket.get(), place.get(), place.size) != 0 && errno != EINPROGRESS)) continue;
-    const std::string said = words();
+    bool is_proven = false;
+    const std::string said = words(&is_proven);
     static_cast<void>(::send(socket.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
-    open_[worker].push_back(std::move(socket));
+    open_[worker].push_back({.socket = std::move(socket), .is_proven = is_proven});
     ++came_;
     return;
   }
 }
 
 void Strangers::look() {
-  for (auto& sockets : open_) std::erase_if(sockets, was_sent_away);
+  for (auto& strangers : open_) std::erase_if(strangers, [](const Stranger& one) { return was_sent_away(one.socket); });
 }
 
 void Strangers::leave() {
-  for (auto& sockets : open_) sockets.clear();
+  for (auto& strangers : open_) strangers.clear();
 }
 
 void Strangers::act() {
@@ -92,8 +94,15 @@ void Strangers::act() {
 
 bool Strangers::are_few() {
   look();
-  return std::ranges::all_of(open_,
-                             [](const auto& sockets) { return sockets.size() <= backend::stream::Lobby::kPlaces; });
+  return std::ranges::all_of(open_, [](const auto& strangers) {
+    const auto unproven = std::ranges::count_if(strangers, [](const Stranger& one) { return !one.is_proven; });
+    return static_cast<std::size_t>(unproven) <= backend::stream::Lobby::kPlaces;
+  });
+}
+
+bool Strangers::are_out() {
+  look();
+  return std::ranges::all_of(open_, [](const auto& strangers) { return strangers.empty(); });
 }
 
 }  // namespace hawser::storm

@@ -27,19 +27,24 @@ class Strangers {
   void leave();
   /// No worker keeps more of them than it has places.
   bool are_few();
+  bool are_out();
   /// Those that `worker` keeps, and that came in all.
   std::size_t at(std::size_t worker) const { return open_[worker].size(); }
   std::size_t came() const { return came_; }
 
  private:
-  std::string words();
+  struct Stranger {
+    base::Fd socket;
+    bool is_proven = false;  ///< It said a whole hello of this user, and has no place among the unproven any more.
+  };
+  std::string words(bool* is_proven);
   void come(std::size_t worker);
   void look();
 
   Board& board_;
   const std::size_t workers_;
   base::Rng rng_;
-  std::array<std::vector<base::Fd>, kWorkersMax> open_;
+  std::array<std::vector<Stranger>, kWorkersMax> open_;
   std::size_t came_ = 0;
 };
 

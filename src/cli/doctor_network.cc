@@ -95,7 +95,7 @@ Finding socket_owners() {
       "network.owners", good ? Verdict::kOk : Verdict::kWarn,
       good ? "the kernel tells which user owns a connection" : "the kernel does not tell which user owns a connection",
       "an agent lets in processes of its own user over loopback; without this a file that only the user can read "
-      "proves it, and metadata by address (NIXL) needs HAWSER_SECURITY=none",
+      "proves it",
       good ? "" : "allow socket(AF_NETLINK, ..., NETLINK_SOCK_DIAG); modprobe tcp_diag; do not run as user nobody"};
 }
 

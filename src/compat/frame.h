@@ -1,8 +1,8 @@
 #pragma once
 
-// What agents send each other when they exchange metadata by address. The listener speaks first: it welcomes or refuses.
-// Then a question goes there and an answer comes back; where one end cannot ask its kernel who owns the other, both
-// prove themselves before that (compat/vouch.h).
+// What agents send each other when they exchange metadata by address. The listener speaks first: it welcomes or
+// refuses. Then a question goes there and an answer comes back; where one end cannot ask its kernel who owns the other,
+// both prove themselves before that (compat/vouch.h).
 //
 //   magic "HWMD"; u8 version (2); u8 kind; u16 zero; u32 size of name; u32 size of body; name; body. Little-endian.
 //

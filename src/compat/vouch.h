@@ -2,8 +2,8 @@
 
 // Vouch: one end's proof, on one connection, that it can read the user's cookie (base/user_cookie.h).
 //
-//   proof = BLAKE2b-256, keyed with the cookie, over role:u8 (1 the asker, 2 the listener), the listener's nonce:16, the
-//           asker's nonce:16, the asker's address and, behind a zero byte, the listener's, as text.
+//   proof = BLAKE2b-256, keyed with the cookie, over role:u8 (1 the asker, 2 the listener), the listener's nonce:16,
+//           the asker's nonce:16, the asker's address and, behind a zero byte, the listener's, as text.
 //
 // The nonces are of this connection alone, so no proof can be used twice. The addresses are what each end's kernel says
 // of it, so who takes a connection and passes on what comes to the other end has a proof that fits neither: on loopback

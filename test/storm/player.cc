@@ -566,7 +566,9 @@ bool Player::prove_by(std::size_t worker, bool may_meet_anew, Instant end, Statu
 void Player::prove_with(std::size_t worker) {
   Status last(Code::kNotFound, "it has no region");
   if (!prove_by(worker, true, Clock::steady().now() + 4 * options_.slack, last))
-    fail(base::format("worker {} cannot be used in calm: {}", worker, last.to_string()));
+    fail(base::format("worker {} (life {} of {}{}) cannot be used in calm: {}", worker, targets_[worker].life,
+                      board_.posts[worker].lives.load(),
+                      board_.posts[worker].is_over(targets_[worker].life) ? ", which is over" : "", last.to_string()));
   for (std::size_t i = 0; i < kOldNews; ++i) hear_old_news(worker);
   if (!prove_by(worker, false, Clock::steady().now() + 4 * options_.slack, last))
     fail(base::format("old cards made worker {} useless: {}", worker, last.to_string()));

@@ -35,6 +35,14 @@ Status check_atomic_word(const std::string& call, const RemoteRange& word) {
   return {};
 }
 
+Status take_in(Core& core, const std::shared_ptr<AtomicCore>& op, Instant now) HAWSER_REQUIRES(core.lane) {
+  if (core.engine.is_closing()) {
+    return Status(Code::kInvalid, "atomic: agent '" + core.identity.name + "' is closing");
+  }
+  if (op->peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core.down_status(*op->peer);
+  return core.atomics.start(core.engine.session(op->peer), op, now);
+}
+
 Result<AtomicOp> start(const std::string& call, const Agent& agent, const RemoteRange& word, wire::AtomicAsk ask,
                        const AtomicOptions& options) {
   const std::shared_ptr<Core>& core = agent.core();
@@ -71,7 +79,7 @@ Result<AtomicOp> start(const std::string& call, const Agent& agent, const Remote
   }
   const std::shared_ptr<QueueCore> queue = op->queue;
   core->lane.lock();
-  const Status refused = core->engine.start_atomic(op, now);
+  const Status refused = take_in(*core, op, now);
   if (refused.ok()) core->lane.turn(now);
   core->lane.unlock();
   if (!refused.ok()) {
@@ -125,7 +133,9 @@ void AtomicOp::cancel() {
   const auto core = core_->core.lock();
   if (!core || core->disowned() || core->is_closed()) return;
   core->lane.lock();
-  core->engine.cancel_atomic(*core_);
+  if (!core_->final.load(std::memory_order_relaxed)) {
+    core->atomics.cancel(core->engine.session(core_->peer), *core_, core->now());
+  }
   core->lane.unlock();
   core->lane.news();
 }

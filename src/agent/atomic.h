@@ -9,6 +9,7 @@
 
 #include <hawser/atomic.h>
 
+#include "base/timer_heap.h"
 #include "wire/atomic.h"
 
 namespace hawser::agent {
@@ -29,6 +30,7 @@ struct AtomicCore {
   std::uint64_t cookie = 0;
   Instant submitted;
   Instant deadline;
+  base::TimerHook alarm;  ///< At the deadline.
   bool sent = false;  ///< The peer may have it.
   wire::AtomicAsk ask;
 };

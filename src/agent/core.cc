@@ -119,7 +119,9 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       engine(*this, base::Rng(seed_of(options))),
       presence(*this),
       factories_(std::move(factories)),
-      opener_(::getpid()) {}
+      opener_(::getpid()) {
+  engine.add_service(atomics);
+}
 
 Core::~Core() {
   forget_core(this);

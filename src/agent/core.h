@@ -21,6 +21,7 @@
 
 #include <hawser/agent.h>
 
+#include "agent/atomic_service.h"
 #include "agent/departed.h"
 #include "agent/engine.h"
 #include "agent/inbox.h"
@@ -63,6 +64,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Inbox inbox;
   Lane lane;
   Engine engine;
+  AtomicService atomics{engine, regions, inbox};  ///< Under the lane's lock, as the engine.
   Presence presence;  ///< Under the lane's lock.
   PastFlow past;
 

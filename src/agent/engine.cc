@@ -28,7 +28,7 @@ std::size_t Engine::turn(Instant now) {
   part();  // After what came on them was read: a socket that is closed before loses its farewell.
   work += expire(now);
   if (!held_.empty()) work += check_held(now);
-  if (now >= earliest_timer_) work += run_timers(now);
+  if (now >= timers_.next()) work += run_timers(now);
   work = serve_sessions(work, now);
   if (!gone_.empty()) bury(now);
   if (finalized_ > 0) {
@@ -49,7 +49,7 @@ bool Engine::favours_one(Instant now) const {
 bool Engine::nothing_new(Instant now) {
   if (turns_alone_ >= kTurnsAlone || finalized_ > 0) return false;
   if (!work_.empty() || !parting_.empty() || !blocked_.empty() || !held_.empty()) return false;
-  if (now >= std::min(earliest_deadline_, earliest_timer_)) return false;
+  if (now >= std::min(earliest_deadline_, timers_.next())) return false;
   const auto has_news = [now](const OpenBackend& backend) { return backend.port->has_news(now); };
   const bool alone = favours_one(now);
   if (alone ? has_news(backends_[favourite_]) : std::ranges::any_of(backends_, has_news)) return false;
@@ -150,7 +150,7 @@ std::size_t Engine::poll_events(std::size_t backend, Instant now) {
 }
 
 Instant Engine::next_deadline() const {
-  Instant next = std::min({earliest_deadline_, earliest_timer_, blocked_until_});
+  Instant next = std::min({earliest_deadline_, timers_.next(), blocked_until_});
   if (!held_.empty()) next = std::min(next, look_at_held_);
   for (const OpenBackend& backend : backends_) next = std::min(next, backend.port->next_deadline());
   return next;
@@ -183,7 +183,7 @@ void Engine::tell_awaited(Session& session, Instant now) {
 
 Session& Engine::make_session(const std::shared_ptr<PeerCore>& peer) {
   peer->session = std::make_unique<Session>(peer, proto::NotifyLimits{.share = core_.options.limits.notification_bytes},
-                                            core_.inbox);
+                                            core_.inbox, services_);
   peer->session->number = rng_.u64() | 1;
   sessions_.push_back(peer->session.get());
   // For who looks once more at what was planned, or whose submission is refused.
@@ -257,8 +257,9 @@ void Engine::drop_sessions() {
   last_session_ = nullptr;
   for (Session* session : std::exchange(sessions_, {})) {
     const std::shared_ptr<PeerCore> peer = session->peer;
-    end_atomics(*session, Status(Code::kCancelled, "the agent was closed"));
+    end_services(*session, Status(Code::kCancelled, "the agent was closed"));
     core_.past.add(*session);
+    clear_alarms(*session);
     peer->session.reset();
   }
 }

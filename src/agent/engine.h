@@ -34,10 +34,7 @@ struct Attempt;
 inline constexpr std::size_t kEventsAtOnce = 16;
 /// That an agent opens, and that a peer may grant credit for.
 inline constexpr std::size_t kChannelsMax = 1024;
-inline constexpr std::size_t kOwnChannels = 2;        ///< The library's, beside those.
-inline constexpr std::uint32_t kAtomicsWindow = 256;  ///< Asks of a peer that wait for their answers to go out.
-inline constexpr std::uint32_t kHeldMax = 4096;       ///< Transfers that wait for their `after` word; beyond: kBusy.
-inline constexpr std::size_t kAtomicsMax = 4096;      ///< Per peer: asked and not answered; beyond: kBusy.
+inline constexpr std::uint32_t kHeldMax = 4096;  ///< Transfers that wait for their `after` word; beyond: kBusy.
 
 /// Between two looks of a sleeper at the words that transfers wait for: anyone may store to them, and no bell tells of
 /// it. The pause doubles while nothing comes.
@@ -55,10 +52,20 @@ struct OpenBackend {
   std::uint32_t renewals = 0;  ///< How often what it says of regions has changed.
 };
 
-class Engine {
+class Engine final : public Carrier {
  public:
   Engine(Core& core, base::Rng rng) : core_(core), rng_(rng) {}
   ~Engine();
+
+  // Services.
+  /// Before the first session. At most kServicesMax, each channel of one only.
+  void add_service(Service& service);
+  Sent carry(Session& session, std::uint32_t channel, std::span<const std::byte> bytes) override;
+  void release_message(Session& session, std::uint32_t channel, std::size_t bytes) override;
+  void serve(Session& session, Instant now) override;
+  void note_end() override { ++finalized_; }
+  /// Who waits for whom, of transfers and of every service.
+  void describe(const Visitor& visitor) const;
 
   // Backends.
   void add_backend(OpenBackend backend);
@@ -79,6 +86,9 @@ class Engine {
   void serve_soon(PeerCore& peer) {
     if (peer.session) enlist(*peer.session);
   }
+  /// Ends that one if it is in flight and was cancelled. False: nothing was done.
+  bool apply_cancel(Slot& slot, Instant now);
+  /// The same for all.
   std::size_t apply_cancels(Instant now);
   void cancel_region(const LocalRegion& region, Instant now);
   std::size_t end_label(std::uint64_t label, const Status& status, Instant now);
@@ -111,9 +121,6 @@ class Engine {
     const auto state = session.channels.find(channel);
     return state != session.channels.end() && state->second.is_granted;
   }
-  /// Takes an atomic operation in. An error means that nothing happened.
-  Status start_atomic(const std::shared_ptr<AtomicCore>& op, Instant now);
-  void cancel_atomic(AtomicCore& op);
   /// Ends the session. Where nothing of it is in flight, its paths go with the lane's next turn: a farewell and closing
   /// sockets cost more than all else, and the caller does not wait for them.
   void invalidate(Session& session, const Status& cause, Instant now);
@@ -132,7 +139,6 @@ class Engine {
   void reconnect(Session& session, Instant now);
   Status open_channel(std::uint32_t channel, std::uint32_t credit);
   void release_notifications(const std::shared_ptr<PeerCore>& peer);
-  void release_message(Session& session, std::uint32_t channel, std::size_t bytes);
   void card_changed();
   /// A card of the peer was taken in: what is bound of regions that it names no more may go.
   void on_card_loaded(PeerCore& peer, const CardStore::Change& change, Instant now);
@@ -146,6 +152,7 @@ class Engine {
   // Closing.
   void begin_close(Instant now);
   bool closed() const;
+  bool is_closing() const { return closing_; }
 
   /// The path that a plan would take now, or null with the reason. Binds the plan's regions.
   PathEntry* route(PlanCore& plan, Session& session, Status* why);
@@ -255,6 +262,10 @@ class Engine {
   void release_paths(Session& session);
   void fail_transfers(Session& session, const Status& cause, Instant now);
   std::size_t run_timers(Instant now);
+  void clear_alarms(Session& session) {
+    for (SessionAlarm& alarm : session.alarms) timers_.clear(alarm);
+  }
+  std::size_t on_timer(Session& session, SessionTimer which, Instant now);
   void set_state(Session& session, PeerState state, const Status& cause, PeerEvent::Kind kind);
 
   // engine_messages.cc
@@ -264,7 +275,7 @@ class Engine {
   Status on_arrive(Session& session, const wire::Arrive& arrive);
   Status on_welcome(Session& session, PathEntry& entry, const wire::Welcome& welcome, Instant now);
   Status on_credit(Session& session, const wire::Credit& credit);
-  Status on_send(Session& session, const wire::Send& send);
+  Status on_send(Session& session, const wire::Send& send, Instant now);
   void on_arrival(const backend::PortEvent& event, Instant now);
   void on_uncounted(const backend::PortEvent& event);
   void deliver(Session& session, const std::optional<std::span<const std::byte>>& notify,
@@ -288,14 +299,13 @@ class Engine {
   void break_path(Session& session, const Status& cause, Instant now);
   bool is_released(const backend::Path* path) const;
 
-  // engine_atomics.cc
-  bool pump_atomics(Session& session, std::size_t* work);
-  Status on_atomic_ask(Session& session, std::span<const std::byte> bytes);
-  Status on_atomic_answer(Session& session, std::span<const std::byte> bytes);
-  wire::AtomicAnswer run_atomic(Session& session, const wire::AtomicAsk& ask);
-  std::size_t expire_atomics(Instant now, Instant* earliest);
-  void end_atomics(Session& session, const Status& status);
-  void end_atomic(Session& session, std::uint64_t id, Status status, std::uint64_t found = 0);
+  // engine_services.cc
+  Service* service_of(std::uint32_t channel) const {
+    return channel < service_by_channel_.size() ? service_by_channel_[channel] : nullptr;
+  }
+  bool pump_services(Session& session, std::size_t* work);
+  void end_services(Session& session, const Status& status);
+  std::size_t expire_services(Instant now, Instant* earliest);
 
   // engine_cards.cc
   Status on_card_request(Session& session, const wire::CardRequest& request);
@@ -343,10 +353,11 @@ class Engine {
   std::uint32_t turns_alone_ = 0;          ///< Of the favourite, since then.
   std::uint32_t in_flight_count_ = 0;
   Instant earliest_deadline_ = Instant::max();  ///< Not after the earliest one; exact after `expire`.
-  Instant earliest_timer_ = Instant::max();     ///< Likewise for sessions' retry and connect deadlines.
-  std::map<std::uint32_t, std::uint32_t> open_channels_{
-      {wire::kAtomicChannel, kAtomicsWindow}, {wire::kAtomicAnswerChannel, kAtomicsWindow}};  ///< And their credit.
-  std::uint64_t next_atomic_ = 1;
+  SessionTimers timers_;
+  std::map<std::uint32_t, std::uint32_t> open_channels_;  ///< And their credit.
+  std::vector<Service*> services_;
+  std::array<Service*, wire::kUserChannelMin> service_by_channel_{};
+  std::size_t own_channels_ = 0;  ///< Of the services, among those that are open.
   std::size_t finalized_ = 0;  ///< Since the last look of the lane.
   std::vector<std::pair<std::size_t, backend::Path*>> to_release_;
   std::vector<std::pair<std::size_t, backend::Path*>> parting_;  ///< Released by the next turn.

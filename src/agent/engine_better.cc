@@ -42,15 +42,14 @@ bool Engine::is_better_missing(Session& session) {
 }
 
 void Engine::seek_better_later(Session& session, Instant now) {
-  if (closing_ || session.better_at != Instant::max() || !is_better_missing(session)) return;
+  SessionAlarm& alarm = session.alarms[SessionTimer::kBetter];
+  if (closing_ || alarm.hook.is_set() || !is_better_missing(session)) return;
   if (base::planted(base::Planted::kBetterForgotten)) return;
   if (!session.better_backoff) session.better_backoff.emplace(kSeekPauses, Instant::max());
-  session.better_at = session.better_backoff->next(now, rng_).value_or(Instant::max());
-  earliest_timer_ = std::min(earliest_timer_, session.better_at);
+  timers_.set(alarm, session.better_backoff->next(now, rng_).value_or(Instant::max()));
 }
 
 std::size_t Engine::seek_better(Session& session, Instant now) {
-  session.better_at = Instant::max();
   // A path that is on its way now is heard of again: it is agreed upon, or ends.
   if (open_better_path(session, now + core_.options.peer_timeout, now) == 0) seek_better_later(session, now);
   return 1;
@@ -59,13 +58,12 @@ std::size_t Engine::seek_better(Session& session, Instant now) {
 void Engine::reconnect(Session& session, Instant now) {
   if (closing_) return;
   want(session, now);
-  if (session.retry_at != Instant::max()) session.retry_at = now;
+  if (session.alarms.is_set(SessionTimer::kRetry)) timers_.set(session.alarms[SessionTimer::kRetry], now);
   if (session.control() != nullptr) {
     session.better_backoff.reset();
-    session.better_at = now;
+    timers_.set(session.alarms[SessionTimer::kBetter], now);
   }
   for (PathEntry& entry : session.paths) entry.path->reconnect(now);
-  earliest_timer_ = now;
 }
 
 void Engine::on_path_agreed(Session& session, PathEntry& entry, Instant now) {
@@ -77,9 +75,9 @@ void Engine::on_path_agreed(Session& session, PathEntry& entry, Instant now) {
   session.fruitless.clear();
   entry.trial.begin(now, entry.carried);
   // Whichever end opened it, it came up in place of one lost path at most.
-  if (!session.lost.empty() && session.fence_at == Instant::max()) fence_later(session, now);
+  if (!session.lost.empty() && !session.alarms.is_set(SessionTimer::kFence)) fence_later(session, now);
   if (is_better_missing(session)) return seek_better_later(session, now);
-  session.better_at = Instant::max();
+  timers_.clear(session.alarms[SessionTimer::kBetter]);
 }
 
 /// That a path was agreed upon says little: a device may break whenever it is used. Only after one that worked do

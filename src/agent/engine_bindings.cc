@@ -19,16 +19,13 @@ bool is_named(const CardStore* card, const BoundRegions::Id& id) {
 }  // namespace
 
 std::size_t Engine::let_go(Session& session, Instant now) {
-  session.let_go_at = Instant::max();
+  timers_.clear(session.alarms[SessionTimer::kLetGo]);
   std::size_t work = 0;
   session.bound.let_go([&](const BoundRegions::Id& id) {
     for (PathEntry& entry : session.paths) entry.path->unbind(id.first, id.second);
     ++work;
   });
-  if (session.bound.is_waiting()) {
-    session.let_go_at = now + kLetGoPause;
-    earliest_timer_ = std::min(earliest_timer_, session.let_go_at);
-  }
+  if (session.bound.is_waiting()) timers_.set(session.alarms[SessionTimer::kLetGo], now + kLetGoPause);
   return work;
 }
 

@@ -43,12 +43,10 @@ std::vector<std::size_t> Engine::fence_order(Session& session, LostPath& lost) {
 
 void Engine::fence_later(Session& session, Instant now) {
   if (!session.fence_backoff) session.fence_backoff.emplace(kFencePauses, Instant::max());
-  session.fence_at = session.fence_backoff->next(now, rng_).value_or(now);
-  earliest_timer_ = std::min(earliest_timer_, session.fence_at);
+  timers_.set(session.alarms[SessionTimer::kFence], session.fence_backoff->next(now, rng_).value_or(now));
 }
 
 std::size_t Engine::fence_lost(Session& session, Instant now) {
-  session.fence_at = Instant::max();
   if (session.lost.empty() || session.paths.empty()) return 0;  // Without a path the next one fences.
   const auto is_late = [now](const LostPath& each) { return now >= each.until; };
   if (std::ranges::any_of(session.lost, is_late)) {
@@ -72,7 +70,7 @@ std::size_t Engine::fence_lost(Session& session, Instant now) {
 void Engine::on_fenced(Session& session, const base::Id128& lost) {
   if (std::erase_if(session.lost, [&](const LostPath& each) { return each.session == lost; }) == 0) return;
   if (!session.lost.empty()) return;
-  session.fence_at = Instant::max();
+  timers_.clear(session.alarms[SessionTimer::kFence]);
   session.fence_backoff.reset();
 }
 

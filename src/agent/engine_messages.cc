@@ -166,7 +166,7 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     }
     ++work;
   }
-  const bool all = pump_credits(session, &work) && pump_requests(session, &work) && pump_atomics(session, &work) &&
+  const bool all = pump_credits(session, &work) && pump_requests(session, &work) && pump_services(session, &work) &&
                    pump_ack(session, now, &work);
   if (!all) {
     block(session, now);
@@ -307,7 +307,7 @@ Status Engine::on_reliable(Session& session, const wire::Envelope& envelope, Ins
     }
     case wire::SessionKind::kSend: {
       const Result<wire::Send> message = wire::decode_send(envelope);
-      return message ? on_send(session, *message) : message.error();
+      return message ? on_send(session, *message, now) : message.error();
     }
     case wire::SessionKind::kCardRequest: {
       const Result<wire::CardRequest> request = wire::decode_card_request(envelope);
@@ -365,7 +365,7 @@ Status Engine::on_credit(Session& session, const wire::Credit& credit) {
   bool more = false;
   if (credit.channel == wire::kNotifyChannel) {
     more = session.peer->notify_out.on_credit(credit.limits);
-  } else if (credit.channel == wire::kAtomicChannel || credit.channel == wire::kAtomicAnswerChannel) {
+  } else if (service_of(credit.channel) != nullptr) {
     if (session.channels[credit.channel].out.on_credit(credit.limits)) enlist(session);
     return {};
   } else if (credit.channel >= wire::kUserChannelMin) {
@@ -520,13 +520,14 @@ void Engine::bump(Session& session, const wire::SignalBump& signal) {
   ++finalized_;
 }
 
-Status Engine::on_send(Session& session, const wire::Send& message) {
+Status Engine::on_send(Session& session, const wire::Send& message, Instant now) {
   const auto found = session.channels.find(message.channel);
   if (found == session.channels.end() || !found->second.in || !found->second.in->on_receive(message.bytes.size())) {
     return Status(Code::kCorrupt, "a message on a channel that is not open or beyond its credit");
   }
-  if (message.channel == wire::kAtomicChannel) return on_atomic_ask(session, message.bytes);
-  if (message.channel == wire::kAtomicAnswerChannel) return on_atomic_answer(session, message.bytes);
+  if (Service* const service = service_of(message.channel)) {
+    return service->on_message(session, message.channel, message.bytes, now);
+  }
   core_.inbox.push_message(session.peer, message.channel, base::as_text(message.bytes));
   ++session.flow.messages_received;
   ++finalized_;
@@ -536,7 +537,7 @@ Status Engine::on_send(Session& session, const wire::Send& message) {
 
 Status Engine::open_channel(std::uint32_t channel, std::uint32_t credit) {
   if (open_channels_.contains(channel)) return {};
-  if (open_channels_.size() - kOwnChannels >= kChannelsMax) {
+  if (open_channels_.size() - own_channels_ >= kChannelsMax) {
     return Status(Code::kBusy, "open_channel: " + std::to_string(kChannelsMax) + " channels are open");
   }
   open_channels_.emplace(channel, credit);

@@ -44,10 +44,12 @@ void Engine::act(Session& session, SessionAction action, const Status& cause, In
       session.connect_deadline = now + core_.options.peer_timeout;
       session.backoff.emplace(pauses_before_opening(session), session.connect_deadline);
       session.tried = session.fruitless;
-      earliest_timer_ = std::min(earliest_timer_, session.connect_deadline);
+      timers_.set(session.alarms[SessionTimer::kConnect], session.connect_deadline);
       break;
     case SessionAction::kDisarm:
-      session.connect_deadline = session.retry_at = Instant::max();
+      session.connect_deadline = Instant::max();
+      timers_.clear(session.alarms[SessionTimer::kConnect]);
+      timers_.clear(session.alarms[SessionTimer::kRetry]);
       session.tried = session.fruitless;
       break;
     case SessionAction::kOpenPath:
@@ -56,8 +58,7 @@ void Engine::act(Session& session, SessionAction action, const Status& cause, In
       break;
     case SessionAction::kStartBackoff:
       if (const auto at = session.backoff->next(now, rng_)) {
-        session.retry_at = std::min(*at, dead_if_refused_at(session));
-        earliest_timer_ = std::min(earliest_timer_, session.retry_at);
+        timers_.set(session.alarms[SessionTimer::kRetry], std::min(*at, dead_if_refused_at(session)));
       } else {
         feed(session, SessionEvent::kDeadline, session.last_failure, now);
       }
@@ -253,7 +254,7 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   }
   const bool others = !session->paths.empty();
   if (others) seek_better_later(*session, now);
-  if (others && !session->lost.empty() && session->fence_at == Instant::max()) fence_later(*session, now);
+  if (others && !session->lost.empty() && !session->alarms.is_set(SessionTimer::kFence)) fence_later(*session, now);
   const SessionEvent what = event_of(event.status);
   if (was_up && (what != SessionEvent::kPathLost || !others)) {
     feed(*session, what, event.status, now);
@@ -276,9 +277,7 @@ void Engine::choose_control(Session& session, Instant now) {
     break_path(session, replayed, now);
     return;
   }
-  if (base::planted(base::Planted::kAtomicAskedTwice)) {
-    for (const auto& [id, op] : session.atomics) session.atomics_unsent.push_back(id);
-  }
+  for (Service* const service : services_) service->on_control(session);
   session.control_serial = best->serial;
   session.peer->is_greeted.store(true, std::memory_order_release);
   session.link_out.set_lossless(lossless);
@@ -329,7 +328,7 @@ void Engine::release_paths(Session& session) {
   }
   session.paths.clear();
   session.lost.clear();
-  session.fence_at = Instant::max();
+  timers_.clear(session.alarms[SessionTimer::kFence]);
   session.control_serial = 0;
   session.arrivals.clear([](std::uint64_t) {});
   session.waiting.clear();
@@ -341,8 +340,8 @@ void Engine::release_paths(Session& session) {
   session.card_due = false;
   // A released path ended its chunks without events.
   const Instant now = core_.now();
-  for (Slot& slot : in_flight_) {
-    if (slot.plan->peer != session.peer || !slot.ending || base::planted(base::Planted::kCompletionLost)) continue;
+  for (Slot& slot : session.in_flight) {
+    if (!slot.ending || base::planted(base::Planted::kCompletionLost)) continue;
     end_quiet(slot, now);
   }
 }
@@ -370,6 +369,7 @@ void Engine::bury(Instant now) {
       core_.forget(*peer);
     }
     core_.past.add(*session);
+    clear_alarms(*session);
     peer->session.reset();
     return true;
   });
@@ -484,32 +484,38 @@ PathEntry* Engine::route(PlanCore& plan, Session& session, Status* why) {
   return best;
 }
 
+/// Of those that are set meanwhile none comes in this turn.
 std::size_t Engine::run_timers(Instant now) {
   std::size_t work = 0;
-  Instant earliest = Instant::max();
-  earliest_timer_ = Instant::max();
-  for (std::size_t i = 0; i < sessions_.size(); ++i) {
-    Session& session = *sessions_[i];
-    if (now >= session.retry_at) {
-      session.retry_at = Instant::max();
+  for (std::size_t left = timers_.size(); left > 0; --left) {
+    SessionAlarm* const alarm = timers_.take(now);
+    if (alarm == nullptr) break;
+    work += on_timer(*alarm->session, alarm->which, now);
+  }
+  return work;
+}
+
+std::size_t Engine::on_timer(Session& session, SessionTimer which, Instant now) {
+  switch (which) {
+    case SessionTimer::kRetry:
       session.fruitless.clear();
       feed(session, SessionEvent::kBackoffOver, session.last_failure, now);
-      ++work;
-    }
-    if (now >= session.connect_deadline && session.control_serial == 0) {
-      session.connect_deadline = Instant::max();
-      const Status cause = Status(Code::kTimedOut, "no path came up within peer_timeout").because(session.last_failure);
-      feed(session, SessionEvent::kDeadline, cause, now);
-      ++work;
-    }
-    if (now >= session.better_at) work += seek_better(session, now);
-    if (now >= session.let_go_at) work += let_go(session, now);
-    if (now >= session.fence_at) work += fence_lost(session, now);
-    earliest = std::min({earliest, session.fence_at, session.retry_at, session.better_at, session.let_go_at,
-                         session.control_serial == 0 ? session.connect_deadline : Instant::max()});
+      return 1;
+    case SessionTimer::kConnect:
+      if (session.control_serial != 0) return 0;
+      feed(session, SessionEvent::kDeadline,
+           Status(Code::kTimedOut, "no path came up within peer_timeout").because(session.last_failure), now);
+      return 1;
+    case SessionTimer::kBetter:
+      return seek_better(session, now);
+    case SessionTimer::kLetGo:
+      return let_go(session, now);
+    case SessionTimer::kFence:
+      return fence_lost(session, now);
+    case SessionTimer::kCount:
+      break;
   }
-  earliest_timer_ = std::min(earliest_timer_, earliest);
-  return work;
+  return 0;
 }
 
 Result<std::uint64_t> Engine::open_stranger(std::string_view backend, std::string_view address, std::string_view name,

@@ -127,6 +127,7 @@ void Engine::link(Slot& slot, Session& session) {
   slot.unsure = 0;
   slot.for_each_local([](LocalRegion& region) { ++region.users; });
   in_flight_.push_back(slot);
+  session.in_flight.push_back(slot);
   ++in_flight_count_;
   ++session.slots;
 }
@@ -441,6 +442,7 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
   let_off(slot);
   slot.pending_hook.unlink();
   slot.flight_hook.unlink();
+  slot.session_hook.unlink();
   --in_flight_count_;
   --its_session.slots;
   if (!slot.arrive_sent) give_place_back(slot, *its_session.peer);
@@ -533,18 +535,20 @@ std::size_t Engine::expire(Instant now) {
       earliest = std::min(earliest, slot.deadline);
     }
   }
-  ended += expire_atomics(now, &earliest);
+  ended += expire_services(now, &earliest);
   earliest_deadline_ = earliest;
   return ended;
 }
 
+bool Engine::apply_cancel(Slot& slot, Instant now) {
+  if (!slot.flight_hook.is_linked() || slot.ending || !slot.cancel_asked.load(std::memory_order_acquire)) return false;
+  end_early(slot, Status(Code::kCancelled, "the transfer was cancelled"), now);
+  return true;
+}
+
 std::size_t Engine::apply_cancels(Instant now) {
   std::size_t ended = 0;
-  for (Slot& slot : in_flight_) {
-    if (slot.ending || !slot.cancel_asked.load(std::memory_order_acquire)) continue;
-    end_early(slot, Status(Code::kCancelled, "the transfer was cancelled"), now);
-    ++ended;
-  }
+  for (Slot& slot : in_flight_) ended += apply_cancel(slot, now) ? 1 : 0;
   return ended;
 }
 
@@ -568,16 +572,13 @@ std::size_t Engine::end_label(std::uint64_t label, const Status& status, Instant
 
 void Engine::end_all(const Status& status, Instant now) {
   for (Slot& slot : in_flight_) end_early(slot, status, now);
-  for (Session* session : sessions_) end_atomics(*session, status);
+  for (Session* session : sessions_) end_services(*session, status);
 }
 
 void Engine::fail_transfers(Session& session, const Status& cause, Instant now) {
   const Status told = status_of_failed(session, cause);
-  if (!session.atomics.empty()) end_atomics(session, told);
-  for (Slot& slot : in_flight_) {
-    if (slot.plan->peer != session.peer || slot.ending) continue;
-    end_early(slot, told, now);
-  }
+  end_services(session, told);
+  for (Slot& slot : session.in_flight) end_early(slot, told, now);
 }
 
 }  // namespace hawser::agent

@@ -64,11 +64,18 @@ std::size_t Lane::take_submissions(std::size_t most, Instant now) {
   return taken;
 }
 
+std::size_t Lane::take_cancels(Instant now) {
+  std::size_t ended = 0;
+  Slot* slot = nullptr;
+  while (cancels_.try_pop(slot)) ended += core_.engine.apply_cancel(*slot, now) ? 1 : 0;
+  const bool must_look = must_look_at_all_.load(std::memory_order_relaxed) &&
+                         must_look_at_all_.exchange(false, std::memory_order_acq_rel);
+  return must_look ? ended + core_.engine.apply_cancels(now) : ended;
+}
+
 std::size_t Lane::turn(Instant now) {
   std::size_t work = take_submissions(kSubmissionsPerTurn, now);
-  if (cancels_.load(std::memory_order_relaxed) && cancels_.exchange(false, std::memory_order_acq_rel)) {
-    work += core_.engine.apply_cancels(now);
-  }
+  work += take_cancels(now);
   if (now >= core_.presence.next()) core_.presence.look(now);
   work += core_.engine.turn(now);
   if (event_wanted_.load(std::memory_order_relaxed)) {
@@ -96,7 +103,7 @@ std::size_t Lane::try_turn() {
 
 /// What most calls of one who polls for a message find: a third of a turn.
 bool Lane::nothing_new(Instant now) {
-  return submissions_.empty() && !cancels_.load(std::memory_order_relaxed) &&
+  return !is_asked() &&
          !event_wanted_.load(std::memory_order_relaxed) && core_.engine.nothing_new(now);
 }
 
@@ -112,7 +119,7 @@ void Lane::run_jobs() {
 /// Arms the doorbells, unless there is something to do that rings none. Who leaves something from now on rings.
 bool Lane::may_sleep() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return submissions_.empty() && !cancels_.load(std::memory_order_relaxed) && core_.engine.prepare_sleep();
+  return !is_asked() && core_.engine.prepare_sleep();
 }
 
 void Lane::disarm() {

@@ -32,6 +32,7 @@ class Core;
 struct Slot;
 
 inline constexpr std::size_t kSubmissionsMax = 8192;  ///< Slots waiting for the lane's holder; beyond: kBusy.
+inline constexpr std::size_t kCancelsMax = 256;  ///< Beyond, the lane looks at all that is in flight.
 inline constexpr Duration kSpinWindow = std::chrono::microseconds(50);
 /// Up to which a waiter's window grows while what it waits for comes soon.
 inline constexpr Duration kSpinWindowMax = std::chrono::microseconds(300);
@@ -48,7 +49,8 @@ class Runner {
 
 class HAWSER_CAPABILITY("lane") Lane {
  public:
-  Lane(Core& core, const Clock& clock) : core_(core), clock_(clock), submissions_(kSubmissionsMax) {}
+  Lane(Core& core, const Clock& clock)
+      : core_(core), clock_(clock), submissions_(kSubmissionsMax), cancels_(kCancelsMax) {}
   Status open();
 
   // The lock. `lock` asks a spinning driver to give way.
@@ -67,8 +69,9 @@ class HAWSER_CAPABILITY("lane") Lane {
 
   /// Leaves a slot for whoever holds the lane. False: full.
   bool leave(Slot* slot);
-  void ask_cancels() {
-    cancels_.store(true, std::memory_order_release);
+  /// That slot's `cancel_asked` is set. It may be over, and used anew, when the lane looks.
+  void ask_cancel(Slot* slot) {
+    if (!cancels_.try_push(std::move(slot))) must_look_at_all_.store(true, std::memory_order_release);
     wake();
   }
 
@@ -109,6 +112,10 @@ class HAWSER_CAPABILITY("lane") Lane {
   std::uint64_t ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
+  bool is_asked() HAWSER_REQUIRES(this) {
+    return !submissions_.empty() || !cancels_.empty() || must_look_at_all_.load(std::memory_order_relaxed);
+  }
+  std::size_t take_cancels(Instant now) HAWSER_REQUIRES(this);
   bool nothing_new(Instant now) HAWSER_REQUIRES(this);
   bool may_sleep() HAWSER_REQUIRES(this);
   bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
@@ -124,7 +131,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   base::RecentClock clock_;  ///< Of turns. Under the lock.
   std::atomic<int> contenders_{0};
   base::MpscRing<Slot*> submissions_;
-  std::atomic<bool> cancels_{false};
+  base::MpscRing<Slot*> cancels_;
+  std::atomic<bool> must_look_at_all_{false};  ///< More were cancelled than the ring holds.
   std::atomic<Runner*> runner_{nullptr};  ///< Null: nobody but those who wait or poll.
 
   std::atomic<bool> leading_{false};                    ///< A waiter leads: turns and sleeps are its.

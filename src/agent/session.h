@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@
 
 #include "agent/bound_regions.h"
 #include "agent/refusals.h"
+#include "agent/service.h"
+#include "agent/session_timers.h"
 #include "agent/slot.h"
 #include "agent/waiting_arrives.h"
 #include "backend/backend.h"
@@ -31,12 +34,10 @@
 #include "proto/notify_credit.h"
 #include "proto/peer_state.h"
 #include "proto/trial.h"
-#include "wire/atomic.h"
 
 namespace hawser::agent {
 
 struct PeerCore;
-struct AtomicCore;
 
 /// What good transfers took on a path.
 struct PathTimes {
@@ -85,12 +86,6 @@ struct CardIn {
   std::uint32_t total = 0;
 };
 
-/// The answer to an ask of the peer, and the ask's bytes: its place is free once the answer is out.
-struct OwedAnswer {
-  wire::AtomicAnswer answer;
-  std::size_t ask_bytes = 0;
-};
-
 /// A path that was lost with writes under way, and is not known to be dead at the peer.
 struct LostPath {
   base::Id128 session;
@@ -100,11 +95,13 @@ struct LostPath {
 };
 
 struct Session {
-  Session(std::shared_ptr<PeerCore> its_peer, const proto::NotifyLimits& notify, Inbox& inbox)
-      : peer(std::move(its_peer)), notify_in(notify), waiting(inbox) {}
+  Session(std::shared_ptr<PeerCore> its_peer, const proto::NotifyLimits& notify, Inbox& inbox,
+          std::span<Service* const> its_services)
+      : peer(std::move(its_peer)), alarms(*this), notify_in(notify), services(its_services), waiting(inbox) {}
 
   const std::shared_ptr<PeerCore> peer;
   proto::SessionMachine machine;
+  SessionAlarms alarms;
 
   // Paths, in the order of preference of their backends.
   std::vector<PathEntry> paths;
@@ -119,18 +116,14 @@ struct Session {
   Status last_failure;
   base::Id128 last_session;    ///< To be superseded by the next path.
   std::vector<LostPath> lost;  ///< While there are any, nothing is offered. As many as there were paths at most.
-  Instant fence_at = Instant::max();
   std::optional<proto::Backoff> fence_backoff;
-  Instant connect_deadline = Instant::max();
-  Instant retry_at = Instant::max();
+  Instant connect_deadline = Instant::max();  ///< Of paths that are being opened.
   std::optional<proto::Backoff> backoff;
   std::uint64_t paths_agreed = 0;      ///< Counts them: whoever chose a path before the last one chooses again.
-  Instant better_at = Instant::max();  ///< When to try again a backend that comes before those of the paths.
   std::optional<proto::Backoff> better_backoff;
   BoundRegions bound;
-  Instant let_go_at = Instant::max();  ///< When to look again whether handles of closed regions are gone.
-  std::uint64_t control_serial = 0;    ///< The path that carries our messages; 0: none.
-  std::uint64_t awaited_serial = 0;    ///< The path that was told that somebody waits for the peer; 0: none.
+  std::uint64_t control_serial = 0;  ///< The path that carries our messages; 0: none.
+  std::uint64_t awaited_serial = 0;  ///< The path that was told that somebody waits for the peer; 0: none.
 
   // Messages. Their numbers make sense only between two sessions that mean each other: see wire::Welcome.
   std::uint64_t number = 0;       ///< Of this session; random, not 0.
@@ -155,17 +148,16 @@ struct Session {
   // Transfers.
   base::IntrusiveList<Slot, &Slot::pending_hook> pending[3];  ///< By priority: have chunks or an Arrive to offer.
   base::IntrusiveList<Slot, &Slot::covered_hook> covered;     ///< Oldest first.
+  base::IntrusiveList<Slot, &Slot::session_hook> in_flight;   ///< All that are not final.
   std::uint64_t next_covered = 1;
   std::uint64_t next_plain = 1;
   std::vector<std::uint64_t> cancelled;  ///< Announced and then failed: the peer is told to expect nothing.
   std::vector<std::uint64_t> visible;    ///< Finished, and the peer may not have counted all of it. As many as a path's
                                          ///< immediates under way, each time that one is lost.
 
-  // Atomics: asked of the peer, by number, those of them that were not sent yet, and answers owed to the peer. Asks and
-  // answers have channels of their own, so that neither waits for the other's credit.
-  std::map<std::uint64_t, std::shared_ptr<AtomicCore>> atomics;
-  std::deque<std::uint64_t> atomics_unsent;
-  std::deque<OwedAnswer> atomic_answers;  ///< At most as many as the peer had credit for.
+  // What services keep of it, each in its own place.
+  const std::span<Service* const> services;
+  std::array<std::unique_ptr<Tenancy>, kServicesMax> tenancies;
 
   // As target.
   proto::ArrivalTable arrivals;
@@ -178,10 +170,11 @@ struct Session {
   bool in_work_list = false;           ///< In the engine's list of sessions to look at, or of those to look at later.
   bool in_blocked_list = false;
 
-  /// Something waits for a word of the peer: a message for its acknowledgement, an atomic operation for its answer, a
-  /// transfer for its greeting.
+  /// Something waits for a word of the peer: a message for its acknowledgement, a service for an answer, a transfer for
+  /// its greeting.
   bool awaits_peer() const {
-    if (link_out.kept() > 0 || !atomics.empty()) return true;
+    if (link_out.kept() > 0) return true;
+    if (std::ranges::any_of(services, [this](const Service* each) { return each->awaits(*this); })) return true;
     return control_serial == 0 && std::ranges::any_of(pending, [](const auto& list) { return !list.empty(); });
   }
   /// A path was told that somebody does, and nobody does any more.

@@ -85,6 +85,7 @@ struct Slot {
   bool ending = false;               ///< No further chunks; final once in_flight is 0.
   base::ListHook pending_hook;       ///< In its session's list of transfers with work to offer.
   base::ListHook flight_hook;        ///< In the lane's list of all that are in flight.
+  base::ListHook session_hook;       ///< In its session's list of the same.
   base::ListHook covered_hook;       ///< In its session's list of covered transfers, oldest first.
 
   bool covered() const { return notify_size.has_value() || signal.region != nullptr; }

@@ -251,7 +251,7 @@ void Transfer::cancel() {
   const auto core = slot_->pool->core.lock();
   if (!core) return;
   slot_->cancel_asked.store(true, std::memory_order_release);
-  core->lane.ask_cancels();
+  core->lane.ask_cancel(slot_);
 }
 
 Status Transfer::status() const { return slot_ != nullptr && is_final() ? slot_->status : Status(); }

@@ -44,10 +44,9 @@ std::pair<Life*, Life*> who_goes_worse(const std::vector<std::unique_ptr<Life>>&
 std::string leftovers(const agent::Session& session) {
   if (session.slots != 0) return fmt::format("{} transfers", session.slots);
   if (!session.covered.empty()) return "a covered transfer";
-  if (!session.atomics.empty()) return fmt::format("{} atomic operations", session.atomics.size());
-  if (!session.atomics_unsent.empty()) return "atomic operations to ask";
-  if (!session.atomic_answers.empty())
-    return fmt::format("{} answers of atomic operations", session.atomic_answers.size());
+  for (const agent::Service* const service : session.services) {
+    if (service->left(session) != 0) return fmt::format("{} things of {}", service->left(session), service->name());
+  }
   if (!session.cancelled.empty()) return fmt::format("{} cancellations to tell", session.cancelled.size());
   if (session.link_out.kept() != 0) return fmt::format("{} messages without acknowledgement", session.link_out.kept());
   if (!session.waiting.empty()) return fmt::format("{} notifications that wait for bytes", session.waiting.size());

@@ -1,0 +1,95 @@
+#pragma once
+
+// Service: what an agent speaks to its like at peers, on channels of its own. Carrier: what sessions do for services.
+//
+// The engine knows services by this alone. A service is told of messages, of a session's end and of its own deadlines;
+// it sends when it is pumped. What it keeps of a session lies in the session (`Tenancy`), made at first use: a peer that
+// no service speaks to costs it nothing.
+//
+// Thread rule: under the lane's lock. Lifetime: a service outlives the engine's sessions.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+#include "agent/describe.h"
+
+namespace hawser::agent {
+
+struct Session;
+
+inline constexpr std::size_t kServicesMax = 4;  ///< Of one agent.
+
+/// A channel of the library's own, and how many messages of one peer may wait there.
+struct OwnChannel {
+  std::uint32_t id = 0;
+  std::uint32_t window = 0;
+};
+
+/// What a service keeps of one session.
+struct Tenancy {
+  virtual ~Tenancy() = default;
+};
+
+enum class Sent : std::uint8_t {
+  kYes,
+  kNoCredit,  ///< The peer has to read first: its word makes the session be served again.
+  kNoRoom,    ///< The session's queue is full: `pump` is called again after a pause.
+};
+
+class Carrier {
+ public:
+  /// Sends a message on one of the service's channels.
+  virtual Sent carry(Session& session, std::uint32_t channel, std::span<const std::byte> bytes) = 0;
+  /// The service is done with a message of so many bytes that came: the peer may send another one.
+  virtual void release_message(Session& session, std::uint32_t channel, std::size_t bytes) = 0;
+  /// Opens paths to the peer where there are none, and has the session's services pumped in this turn. Whoever has a
+  /// new deadline calls it.
+  virtual void serve(Session& session, Instant now) = 0;
+  /// Something ended that somebody may wait for.
+  virtual void note_end() = 0;
+
+ protected:
+  ~Carrier() = default;
+};
+
+class Service {
+ public:
+  virtual std::span<const OwnChannel> channels() const = 0;
+  /// A message came; `bytes` hold during the call. An error drops the peer. The service releases it, now or later.
+  virtual Status on_message(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now) = 0;
+  /// The session has a path for messages, the first one or another one; what was sent before is not lost.
+  virtual void on_control(Session& session) = 0;
+  /// Sends what waits. False: there is no room (Sent::kNoRoom).
+  virtual bool pump(Session& session, std::size_t* work) = 0;
+  /// The session is over: whatever waits for the peer ends with `status`.
+  virtual void end(Session& session, const Status& status) = 0;
+  /// Something waits for a word of the peer.
+  virtual bool awaits(const Session& session) const = 0;
+
+  /// Things of the session that are not done yet, and may wait for nobody: 0 once all is quiet.
+  virtual std::size_t left(const Session& session) const = 0;
+
+  virtual std::string_view name() const = 0;
+  virtual Instant next_deadline() const = 0;
+  /// Ends what is overdue. Returns how much.
+  virtual std::size_t expire(Instant now) = 0;
+  virtual void describe(const Visitor& visitor) const = 0;
+
+  /// Where its tenancies are in sessions; the engine gives it out.
+  std::size_t place() const { return place_; }
+  void take_place(std::size_t place) { place_ = place; }
+
+ protected:
+  ~Service() = default;
+
+ private:
+  std::size_t place_ = 0;
+};
+
+}  // namespace hawser::agent

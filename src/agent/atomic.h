@@ -31,7 +31,7 @@ struct AtomicCore {
   Instant submitted;
   Instant deadline;
   base::TimerHook alarm;  ///< At the deadline.
-  bool sent = false;  ///< The peer may have it.
+  bool sent = false;      ///< The peer may have it.
   wire::AtomicAsk ask;
 };
 

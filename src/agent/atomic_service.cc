@@ -81,8 +81,8 @@ bool AtomicService::pump(Session& session, std::size_t* work) {
   if (asked == nullptr) return true;
   wire::AtomicBuffer buffer;
   while (!asked->answers.empty()) {
-    const Sent sent = carrier_.carry(session, wire::kAtomicAnswerChannel,
-                                    wire::encode(asked->answers.front().answer, buffer));
+    const Sent sent =
+        carrier_.carry(session, wire::kAtomicAnswerChannel, wire::encode(asked->answers.front().answer, buffer));
     if (sent == Sent::kNoCredit) break;
     if (sent == Sent::kNoRoom) return false;
     carrier_.release_message(session, wire::kAtomicChannel, asked->answers.front().ask_bytes);

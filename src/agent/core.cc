@@ -121,6 +121,8 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       factories_(std::move(factories)),
       opener_(::getpid()) {
   engine.add_service(atomics);
+  lane.add_part(presence);
+  lane.add_part(sweep);
 }
 
 Core::~Core() {

@@ -65,8 +65,18 @@ class Core : public std::enable_shared_from_this<Core> {
   Lane lane;
   Engine engine;
   AtomicService atomics{engine, regions, inbox};  ///< Under the lane's lock, as the engine.
-  Presence presence;  ///< Under the lane's lock.
+  Presence presence;                              ///< Under the lane's lock.
   PastFlow past;
+  /// Regions that were dropped while something used them, as a part of the lane.
+  struct Sweep final : Part {
+    explicit Sweep(Core& its_core) : core(its_core) {}
+    std::size_t turn(Instant) override { return 0; }
+    Instant next_deadline() const override { return core.next_sweep(); }
+    bool has_jobs() const override { return core.next_sweep() != Instant::max() && core.next_sweep() <= core.now(); }
+    void run_jobs(Instant) override { core.sweep_dropped(); }
+    void describe(const Visitor& visitor) const override;
+    Core& core;
+  } sweep{*this};
 
   Instant now() const { return clock->now(); }
   /// Good, or kInvalid because this is a forked child. There no lock may be taken: who held it at the fork is gone.

@@ -230,6 +230,11 @@ void Core::drop_region(std::shared_ptr<LocalRegion> region) {
   lane.wake();
 }
 
+void Core::Sweep::describe(const Visitor& visitor) const {
+  if (core.lingering_.empty()) return;
+  visitor({.who = "dropped regions", .what = "their users to be done", .count = core.lingering_.size()});
+}
+
 void Core::sweep_dropped() {
   std::vector<std::shared_ptr<LocalRegion>> held, finished;
   std::string holder;

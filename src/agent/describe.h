@@ -12,10 +12,10 @@
 namespace hawser::agent {
 
 struct Waiting {
-  std::string_view who;   ///< The part or service.
-  std::string_view what;  ///< What it waits for, for people.
-  std::string_view peer;  ///< Empty: nobody at a peer.
-  std::size_t count = 1;  ///< So many of the same.
+  std::string_view who;            ///< The part or service.
+  std::string_view what;           ///< What it waits for, for people.
+  std::string_view peer;           ///< Empty: nobody at a peer.
+  std::size_t count = 1;           ///< So many of the same.
   Instant since = Instant::min();  ///< The oldest; Instant::min(): not known.
   Instant until = Instant::max();  ///< The first deadline.
 };

@@ -358,7 +358,7 @@ class Engine final : public Carrier {
   std::vector<Service*> services_;
   std::array<Service*, wire::kUserChannelMin> service_by_channel_{};
   std::size_t own_channels_ = 0;  ///< Of the services, among those that are open.
-  std::size_t finalized_ = 0;  ///< Since the last look of the lane.
+  std::size_t finalized_ = 0;     ///< Since the last look of the lane.
   std::vector<std::pair<std::size_t, backend::Path*>> to_release_;
   std::vector<std::pair<std::size_t, backend::Path*>> parting_;  ///< Released by the next turn.
   /// Room for a port's events, empty between two polls: making so many anew would cost more than a turn does.

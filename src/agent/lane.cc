@@ -68,15 +68,17 @@ std::size_t Lane::take_cancels(Instant now) {
   std::size_t ended = 0;
   Slot* slot = nullptr;
   while (cancels_.try_pop(slot)) ended += core_.engine.apply_cancel(*slot, now) ? 1 : 0;
-  const bool must_look = must_look_at_all_.load(std::memory_order_relaxed) &&
-                         must_look_at_all_.exchange(false, std::memory_order_acq_rel);
+  const bool must_look =
+      must_look_at_all_.load(std::memory_order_relaxed) && must_look_at_all_.exchange(false, std::memory_order_acq_rel);
   return must_look ? ended + core_.engine.apply_cancels(now) : ended;
 }
 
 std::size_t Lane::turn(Instant now) {
   std::size_t work = take_submissions(kSubmissionsPerTurn, now);
   work += take_cancels(now);
-  if (now >= core_.presence.next()) core_.presence.look(now);
+  for (Part* const part : parts_) {
+    if (now >= part->next_deadline()) work += part->turn(now);
+  }
   work += core_.engine.turn(now);
   if (event_wanted_.load(std::memory_order_relaxed)) {
     if (work == 0) {
@@ -103,17 +105,19 @@ std::size_t Lane::try_turn() {
 
 /// What most calls of one who polls for a message find: a third of a turn.
 bool Lane::nothing_new(Instant now) {
-  return !is_asked() &&
-         !event_wanted_.load(std::memory_order_relaxed) && core_.engine.nothing_new(now);
+  return !is_asked() && !event_wanted_.load(std::memory_order_relaxed) && core_.engine.nothing_new(now);
 }
 
 Instant Lane::next_moment() {
-  return std::min({core_.engine.next_deadline(), core_.presence.next(), core_.next_sweep()});
+  Instant next = core_.engine.next_deadline();
+  for (const Part* const part : parts_) next = std::min(next, part->next_deadline());
+  return next;
 }
 
 void Lane::run_jobs() {
-  if (core_.presence.has_jobs()) core_.presence.run_jobs(core_.now());
-  if (core_.next_sweep() != Instant::max() && core_.next_sweep() <= core_.now()) core_.sweep_dropped();
+  for (Part* const part : parts_) {
+    if (part->has_jobs()) part->run_jobs(core_.now());
+  }
 }
 
 /// Arms the doorbells, unless there is something to do that rings none. Who leaves something from now on rings.

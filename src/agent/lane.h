@@ -14,10 +14,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include <hawser/status.h>
 #include <hawser/time.h>
 
+#include "agent/part.h"
 #include "base/events.h"
 #include "base/fd.h"
 #include "base/mpsc_ring.h"
@@ -32,7 +34,7 @@ class Core;
 struct Slot;
 
 inline constexpr std::size_t kSubmissionsMax = 8192;  ///< Slots waiting for the lane's holder; beyond: kBusy.
-inline constexpr std::size_t kCancelsMax = 256;  ///< Beyond, the lane looks at all that is in flight.
+inline constexpr std::size_t kCancelsMax = 256;       ///< Beyond, the lane looks at all that is in flight.
 inline constexpr Duration kSpinWindow = std::chrono::microseconds(50);
 /// Up to which a waiter's window grows while what it waits for comes soon.
 inline constexpr Duration kSpinWindowMax = std::chrono::microseconds(300);
@@ -52,6 +54,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   Lane(Core& core, const Clock& clock)
       : core_(core), clock_(clock), submissions_(kSubmissionsMax), cancels_(kCancelsMax) {}
   Status open();
+  /// Before the first turn. The part outlives the lane's turns.
+  void add_part(Part& part) { parts_.push_back(&part); }
 
   // The lock. `lock` asks a spinning driver to give way.
   bool try_lock() HAWSER_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
@@ -127,13 +131,14 @@ class HAWSER_CAPABILITY("lane") Lane {
   void run_jobs();
 
   Core& core_;
+  std::vector<Part*> parts_;
   base::Mutex mutex_;
   base::RecentClock clock_;  ///< Of turns. Under the lock.
   std::atomic<int> contenders_{0};
   base::MpscRing<Slot*> submissions_;
   base::MpscRing<Slot*> cancels_;
   std::atomic<bool> must_look_at_all_{false};  ///< More were cancelled than the ring holds.
-  std::atomic<Runner*> runner_{nullptr};  ///< Null: nobody but those who wait or poll.
+  std::atomic<Runner*> runner_{nullptr};       ///< Null: nobody but those who wait or poll.
 
   std::atomic<bool> leading_{false};                    ///< A waiter leads: turns and sleeps are its.
   base::SpinWindow spin_{kSpinWindow, kSpinWindowMax};  ///< The leader's.

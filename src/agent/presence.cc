@@ -88,8 +88,10 @@ void Presence::step(Instant now) {
   if (asking_ || now < not_before_ || (!is_due_ && !must_check)) return;
   if (must_check || claim_.must_read() || claim_.is_displaced()) {
     read();
+    asked_at_ = now;
   } else {
     write(now);
+    asked_at_ = now;
   }
 }
 
@@ -280,6 +282,13 @@ void Presence::give_up(const std::string& name, Instant now) {
             .with_peer(name),
         now);
   }
+}
+
+void Presence::describe(const Visitor& visitor) const {
+  if (!asking_) return;
+  visitor({.who = "directory",
+           .what = is_writing_ ? "our card to be published" : "the card under our name",
+           .since = asked_at_});
 }
 
 void Presence::close() {

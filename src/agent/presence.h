@@ -25,12 +25,13 @@
 #include <hawser/directory.h>
 
 #include "agent/name_claim.h"
+#include "agent/part.h"
 
 namespace hawser::agent {
 
 class Core;
 
-class Presence {
+class Presence final : public Part {
  public:
   explicit Presence(Core& core) : core_(core) {}
 
@@ -40,17 +41,22 @@ class Presence {
   /// Before this is called nothing happens.
   void open();
   bool is_open() const { return directory_ != nullptr; }
-  /// The card has changed. Whoever arms the lane for a sleep afterwards sees it in `next`.
+  /// The card has changed. Whoever arms the lane for a sleep afterwards sees it in `next_deadline`.
   void ask();
   /// When to look again; never, when there is no such directory.
-  Instant next() const { return is_open() ? next_ : Instant::max(); }
+  Instant next_deadline() const override { return is_open() ? next_ : Instant::max(); }
   void look(Instant now);
+  std::size_t turn(Instant now) override {
+    look(now);
+    return 0;  // What it did, nobody waits for in a turn.
+  }
   /// The card was published, or refused; then the next try is some time later.
   bool is_settled() const { return !asking_ && (!is_due_ || has_failed_); }
   /// What was handed in waits for somebody to do it.
-  bool has_jobs() const { return has_jobs_.load(std::memory_order_relaxed); }
+  bool has_jobs() const override { return has_jobs_.load(std::memory_order_relaxed); }
   /// A few file operations.
-  void run_jobs(Instant now);
+  void run_jobs(Instant now) override;
+  void describe(const Visitor& visitor) const override;
   void close();
 
  private:
@@ -85,6 +91,7 @@ class Presence {
   Instant check_at_ = Instant::max();    ///< When to look at our key again.
   Instant next_ = Instant::min();
   std::optional<Ticket> asking_, watching_;
+  Instant asked_at_;                     ///< Since when it waits for the answer to `asking_`.
   bool is_writing_ = false;              ///< What `asking_` does; else it reads.
   std::set<std::string> there_;          ///< Names with a card; as many as the directory has.
   std::map<std::string, Instant> gone_;  ///< And when each went; those of peers we know.

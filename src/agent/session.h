@@ -119,7 +119,7 @@ struct Session {
   std::optional<proto::Backoff> fence_backoff;
   Instant connect_deadline = Instant::max();  ///< Of paths that are being opened.
   std::optional<proto::Backoff> backoff;
-  std::uint64_t paths_agreed = 0;      ///< Counts them: whoever chose a path before the last one chooses again.
+  std::uint64_t paths_agreed = 0;  ///< Counts them: whoever chose a path before the last one chooses again.
   std::optional<proto::Backoff> better_backoff;
   BoundRegions bound;
   std::uint64_t control_serial = 0;  ///< The path that carries our messages; 0: none.

@@ -70,7 +70,8 @@ TEST(TimerHeap, AgreesWithALookAtAll) {
       heap.clear(job);
     } else {
       const Instant now = at(static_cast<std::int64_t>(rng.below(1000)));
-      const Instant least = std::ranges::min_element(jobs, {}, [](const Job& each) { return each.hook.at(); })->hook.at();
+      const Instant least =
+          std::ranges::min_element(jobs, {}, [](const Job& each) { return each.hook.at(); })->hook.at();
       Job* const due = heap.take(now);
       ASSERT_EQ(due != nullptr, least <= now && least != Instant::max()) << step;
     }
@@ -79,7 +80,8 @@ TEST(TimerHeap, AgreesWithALookAtAll) {
     std::size_t seen = 0;
     heap.for_each([&](const Job& each) { seen += each.hook.is_set() ? 1 : 0; });
     ASSERT_EQ(seen, heap.size());
-    ASSERT_EQ(heap.next(), std::ranges::min_element(jobs, {}, [](const Job& each) { return each.hook.at(); })->hook.at());
+    ASSERT_EQ(heap.next(),
+              std::ranges::min_element(jobs, {}, [](const Job& each) { return each.hook.at(); })->hook.at());
   }
 }
 

@@ -12,6 +12,31 @@
 #include "agent/fork_guard.h"
 #include "base/try.h"
 
+namespace hawser::agent {
+namespace {
+
+/// The user took these: their places go back to the senders, by whoever holds the lane.
+void release_taken(Core& core, std::uint32_t channel, std::span<const Message> taken) {
+  for (std::size_t i = 0; i < taken.size();) {
+    const std::shared_ptr<PeerCore>& peer = taken[i].peer.core();
+    LeftOver left{.peer = peer, .kind = LeftOver::Kind::kRelease, .channel = channel, .epoch = peer->channels.epoch()};
+    for (; i < taken.size() && taken[i].peer.core() == peer; ++i) {
+      ++left.messages;
+      left.freed += taken[i].bytes.size();
+    }
+    if (!core.lane.try_lock()) {
+      if (core.lane.leave(std::move(left))) continue;
+      core.lane.lock();
+    }
+    core.engine.take_left_over(std::move(left), core.lane.now());
+    core.lane.unlock();
+    core.lane.wake();
+  }
+}
+
+}  // namespace
+}  // namespace hawser::agent
+
 HAWSER_NAMESPACE_BEGIN
 
 Result<Agent> Agent::open(AgentOptions options) {
@@ -177,14 +202,7 @@ std::optional<Message> Agent::take_message(std::uint32_t channel) {
 std::size_t Agent::take_messages(std::uint32_t channel, std::span<Message> out) {
   if (core_->disowned()) return 0;
   const std::size_t taken = core_->inbox.take_messages(channel, out);
-  if (taken == 0) return 0;
-  core_->lane.lock();
-  for (const Message& message : out.first(taken)) {
-    if (message.peer.state() == PeerState::kDown) continue;
-    core_->engine.release_message(core_->engine.session(message.peer.core()), channel, message.bytes.size());
-  }
-  core_->lane.unlock();
-  core_->lane.wake();
+  if (taken > 0) agent::release_taken(*core_, channel, out.first(taken));
   return taken;
 }
 

@@ -32,8 +32,6 @@ class Core;
 struct Attempt;
 
 inline constexpr std::size_t kEventsAtOnce = 16;
-/// That an agent opens, and that a peer may grant credit for.
-inline constexpr std::size_t kChannelsMax = 1024;
 inline constexpr std::uint32_t kHeldMax = 4096;  ///< Transfers that wait for their `after` word; beyond: kBusy.
 
 /// Between two looks of a sleeper at the words that transfers wait for: anyone may store to them, and no bell tells of
@@ -114,13 +112,11 @@ class Engine final : public Carrier {
   /// Whose card is here in full is asked for what changes: once in a session, and when it has a newer one than it told.
   void follow_card(Session& session, std::uint64_t revision);
   Status notify(Session& session, std::string_view text, Instant now);
-  Status no_room(const Session& session, std::uint32_t channel) const;
+  static Status no_room_to_notify(const PeerCore& peer);
+  static Status no_room(const PeerCore& peer, std::uint32_t channel);
   Status send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now);
-  /// Whether the peer has told that it opened the channel.
-  static bool is_open_at(const Session& session, std::uint32_t channel) {
-    const auto state = session.channels.find(channel);
-    return state != session.channels.end() && state->second.is_granted;
-  }
+  /// What a thread left that did not get the lane's lock.
+  void take_left_over(LeftOver left, Instant now);
   /// Ends the session. Where nothing of it is in flight, its paths go with the lane's next turn: a farewell and closing
   /// sockets cost more than all else, and the caller does not wait for them.
   void invalidate(Session& session, const Status& cause, Instant now);
@@ -139,6 +135,7 @@ class Engine final : public Carrier {
   void reconnect(Session& session, Instant now);
   Status open_channel(std::uint32_t channel, std::uint32_t credit);
   void release_notifications(const std::shared_ptr<PeerCore>& peer);
+  void release_messages(Session& session, std::uint32_t channel, std::uint32_t messages, std::uint64_t bytes);
   void card_changed();
   /// A card of the peer was taken in: what is bound of regions that it names no more may go.
   void on_card_loaded(PeerCore& peer, const CardStore::Change& change, Instant now);
@@ -291,6 +288,9 @@ class Engine final : public Carrier {
   void acknowledged(Session& session);
   static std::vector<wire::Credit> open_credits(Session& session);
   bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
+  bool push_left_over(Session& session, const LeftOver& left);
+  bool pump_unsent(Session& session, std::size_t* work);
+  void set_unreached(Session& session, const Status& cause);
   std::size_t pump_messages(Session& session, Instant now);
   bool pump_credits(Session& session, std::size_t* work);
   bool pump_requests(Session& session, std::size_t* work);

@@ -40,7 +40,7 @@ void Engine::on_card_loaded(PeerCore& peer, const CardStore::Change& change, Ins
     bound.condemn_unless([card](const BoundRegions::Id& id) { return is_named(card, id); });
   }
   (void)let_go(*peer.session, now);
-  peer.session->unreached = Status();                                    // Its addresses may be others now.
+  set_unreached(*peer.session, Status());                                // Its addresses may be others now.
   if (peer.session->control_serial != 0) follow_card(*peer.session, 0);  // Else its Welcome does.
   // What a path could not reach may have keys now: plans choose anew.
   bool any = false;

@@ -99,15 +99,11 @@ Status Engine::notify(Session& session, std::string_view text, Instant now) {
     want(session, now);
     return unreached;
   }
-  if (!session.peer->notify_out.try_take(text.size())) {
-    return Status(Code::kBusy, "notify: the inbox of " + session.peer->name + " has no room for another notification")
-        .with_peer(session.peer->name)
-        .with_advice("the peer must take notifications; retry after a pause");
-  }
+  if (!session.peer->notify_out.try_take(text.size())) return no_room_to_notify(*session.peer);
   wire::Arrive arrive{.seq = session.link_out.next_seq()};
   arrive.notify = base::as_bytes(text);
   HeadArray buffer;
-  if (!push_reliable(session, wire::encode(arrive, buffer), *arrive.notify)) {
+  if (!session.unsent.empty() || !push_reliable(session, wire::encode(arrive, buffer), *arrive.notify)) {
     session.peer->notify_out.give_back(text.size());
     return Status(Code::kBusy, "notify: the queue of messages to " + session.peer->name + " is full");
   }
@@ -116,38 +112,84 @@ Status Engine::notify(Session& session, std::string_view text, Instant now) {
   return {};
 }
 
-Status Engine::no_room(const Session& session, std::uint32_t channel) const {
-  const std::string& name = session.peer->name;
+Status Engine::no_room_to_notify(const PeerCore& peer) {
+  return Status(Code::kBusy, "notify: the inbox of " + peer.name + " has no room for another notification")
+      .with_peer(peer.name)
+      .with_advice("the peer must take notifications; retry after a pause");
+}
+
+Status Engine::no_room(const PeerCore& peer, std::uint32_t channel) {
   const std::string number = std::to_string(channel);
-  const bool is_open = is_open_at(session, channel);
-  if (session.peer_number == 0) {
+  if (!peer.is_self && !peer.is_greeted.load(std::memory_order_acquire)) {
     return Status(Code::kBusy,
-                  "send: " + name + " has not greeted yet, so it is not known to have opened channel " + number)
-        .with_peer(name)
+                  "send: " + peer.name + " has not greeted yet, so it is not known to have opened channel " + number)
+        .with_peer(peer.name)
         .with_advice("connect to the peer first, or give `send` a timeout");
   }
+  const bool is_open = peer.channels.is_open(channel);
   return Status(Code::kBusy,
-                "send: " + name + (is_open ? " has no room on channel " : " has not opened channel ") + number)
-      .with_peer(name)
+                "send: " + peer.name + (is_open ? " has no room on channel " : " has not opened channel ") + number)
+      .with_peer(peer.name)
       .with_advice(is_open ? "the peer must take messages; retry after a pause, or give `send` a timeout"
                            : "the peer must open it (open_channel)");
 }
 
 Status Engine::send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now) {
-  if (session.peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core_.down_status(*session.peer);
+  PeerCore& peer = *session.peer;
+  if (peer.state.load(std::memory_order_relaxed) == PeerState::kDown) return core_.down_status(peer);
   const Status unreached = session.unreached;
   want(session, now);
   if (!unreached.ok()) return unreached;
-  const auto state = session.channels.find(channel);
-  if (state == session.channels.end() || !state->second.out.try_take(bytes.size())) return no_room(session, channel);
+  if (peer.channels.try_take(channel, bytes.size()) != ChannelCredits::Taken::kYes) return no_room(peer, channel);
   const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = bytes};
   HeadArray buffer;
-  if (!push_reliable(session, wire::encode(message, buffer), bytes)) {
-    state->second.out.give_back(bytes.size());
-    return Status(Code::kBusy, "send: the queue of messages to " + session.peer->name + " is full");
+  if (!session.unsent.empty() || !push_reliable(session, wire::encode(message, buffer), bytes)) {
+    peer.channels.give_back(channel, bytes.size());
+    return Status(Code::kBusy, "send: the queue of messages to " + peer.name + " is full");
   }
   ++session.flow.messages_sent;
   return {};
+}
+
+void Engine::take_left_over(LeftOver left, Instant now) {
+  PeerCore& peer = *left.peer;
+  if (peer.state.load(std::memory_order_relaxed) == PeerState::kDown || closing_) return;
+  // The session to which it belongs is over, and so is what was sent in it.
+  if (left.kind != LeftOver::Kind::kNotification && left.epoch != peer.channels.epoch()) return;
+  Session& its_session = session(left.peer);
+  if (left.kind == LeftOver::Kind::kRelease) {
+    release_messages(its_session, left.channel, left.messages, left.freed);
+    return;
+  }
+  if (its_session.unsent.empty() && push_left_over(its_session, left)) return;
+  its_session.unsent.push_back(std::move(left));
+  want(its_session, now);
+  enlist(its_session);
+}
+
+bool Engine::push_left_over(Session& session, const LeftOver& left) {
+  const auto bytes = base::as_bytes(left.bytes);
+  HeadArray buffer;
+  if (left.kind == LeftOver::Kind::kNotification) {
+    wire::Arrive arrive{.seq = session.link_out.next_seq()};
+    arrive.notify = bytes;
+    if (!push_reliable(session, wire::encode(arrive, buffer), bytes)) return false;
+    ++session.flow.notifications_sent;
+    return true;
+  }
+  const wire::Send message{.seq = session.link_out.next_seq(), .channel = left.channel, .bytes = bytes};
+  if (!push_reliable(session, wire::encode(message, buffer), bytes)) return false;
+  ++session.flow.messages_sent;
+  return true;
+}
+
+bool Engine::pump_unsent(Session& session, std::size_t* work) {
+  while (!session.unsent.empty()) {
+    if (!push_left_over(session, session.unsent.front())) return false;
+    session.unsent.pop_front();
+    ++*work;
+  }
+  return true;
 }
 
 std::size_t Engine::pump_messages(Session& session, Instant now) {
@@ -166,7 +208,8 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     }
     ++work;
   }
-  const bool all = pump_credits(session, &work) && pump_requests(session, &work) && pump_services(session, &work) &&
+  const bool all = pump_credits(session, &work) && pump_unsent(session, &work) && pump_requests(session, &work) &&
+                   pump_services(session, &work) &&
                    pump_ack(session, now, &work);
   if (!all) {
     block(session, now);
@@ -366,15 +409,13 @@ Status Engine::on_credit(Session& session, const wire::Credit& credit) {
   if (credit.channel == wire::kNotifyChannel) {
     more = session.peer->notify_out.on_credit(credit.limits);
   } else if (service_of(credit.channel) != nullptr) {
-    if (session.channels[credit.channel].out.on_credit(credit.limits)) enlist(session);
+    if (session.peer->channels.on_credit(credit.channel, credit.limits).value_or(false)) enlist(session);
     return {};
   } else if (credit.channel >= wire::kUserChannelMin) {
-    ChannelState& state = session.channels[credit.channel];
     // A hostile peer must not make us keep any number.
-    if (!std::exchange(state.is_granted, true) && ++session.channels_granted > kChannelsMax) {
-      return Status(Code::kCorrupt, "credit for more than " + std::to_string(kChannelsMax) + " channels");
-    }
-    more = state.out.on_credit(credit.limits);
+    const std::optional<bool> is_more = session.peer->channels.on_credit(credit.channel, credit.limits);
+    if (!is_more) return Status(Code::kCorrupt, "credit for more than " + std::to_string(kChannelsMax) + " channels");
+    more = *is_more;
   }
   if (more) {
     session.peer->news.fetch_add(1, std::memory_order_release);
@@ -558,9 +599,13 @@ void Engine::release_notifications(const std::shared_ptr<PeerCore>& peer) {
 }
 
 void Engine::release_message(Session& session, std::uint32_t channel, std::size_t bytes) {
+  release_messages(session, channel, 1, bytes);
+}
+
+void Engine::release_messages(Session& session, std::uint32_t channel, std::uint32_t messages, std::uint64_t bytes) {
   const auto found = session.channels.find(channel);
   if (found == session.channels.end() || !found->second.in) return;
-  if (found->second.in->on_release(bytes)) {
+  if (found->second.in->on_release(messages, bytes)) {
     found->second.credit_owed = true;
     enlist(session);
   }

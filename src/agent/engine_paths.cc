@@ -206,7 +206,7 @@ void Engine::adopt(Session& session, std::size_t backend, const backend::PortEve
   session.failed.erase(backend);
   session.refused.clear();
   session.refused_since = Instant::max();
-  session.unreached = Status();
+  set_unreached(session, Status());
   send_welcome(session, *entry);
   feed(session, SessionEvent::kPathUp, Status(), now);
   enlist(session);
@@ -333,7 +333,8 @@ void Engine::release_paths(Session& session) {
   session.arrivals.clear([](std::uint64_t) {});
   session.waiting.clear();
   session.channels.clear();
-  session.channels_granted = 0;
+  session.peer->channels.clear();
+  session.unsent.clear();
   session.peer->is_greeted.store(false, std::memory_order_release);
   session.card_in.reset();
   session.card_out.reset();

@@ -22,12 +22,12 @@ void Engine::add_service(Service& service) {
 }
 
 Sent Engine::carry(Session& session, std::uint32_t channel, std::span<const std::byte> bytes) {
-  proto::CreditSender& credit = session.channels[channel].out;
-  if (!credit.try_take(bytes.size())) return Sent::kNoCredit;
+  ChannelCredits& credits = session.peer->channels;
+  if (credits.try_take(channel, bytes.size()) != ChannelCredits::Taken::kYes) return Sent::kNoCredit;
   const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = bytes};
   std::array<std::byte, wire::kHeadMax> head;
   if (push_reliable(session, wire::encode(message, head), bytes)) return Sent::kYes;
-  credit.give_back(bytes.size());
+  credits.give_back(channel, bytes.size());
   return Sent::kNoRoom;
 }
 

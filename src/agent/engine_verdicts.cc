@@ -124,8 +124,13 @@ Status Engine::status_of_failed(const Session& session, const Status& cause) con
   return session.machine.state() == proto::SessionState::kKnown ? cause : Core::gone_status(*session.peer, cause);
 }
 
-void Engine::report_unreached(Session& session, const Status& cause) {
+void Engine::set_unreached(Session& session, const Status& cause) {
   session.unreached = cause;
+  session.peer->is_unreached.store(!cause.ok(), std::memory_order_release);
+}
+
+void Engine::report_unreached(Session& session, const Status& cause) {
+  set_unreached(session, cause);
   {
     const base::MutexLock lock(session.peer->mutex);
     session.peer->unreached_why = cause;

@@ -49,6 +49,22 @@ bool Lane::leave(Slot* slot) {
   return true;
 }
 
+bool Lane::leave(LeftOver&& left) {
+  if (!left_over_.try_push(std::move(left))) return false;
+  wake();
+  return true;
+}
+
+std::size_t Lane::take_left_over(Instant now) {
+  std::size_t taken = 0;
+  LeftOver left;
+  while (taken < kLeftOverMax && left_over_.try_pop(left)) {
+    core_.engine.take_left_over(std::move(left), now);
+    ++taken;
+  }
+  return taken;
+}
+
 std::size_t Lane::take_submissions(std::size_t most, Instant now) {
   std::size_t taken = 0;
   Slot* slot = nullptr;
@@ -74,7 +90,7 @@ std::size_t Lane::take_cancels(Instant now) {
 }
 
 std::size_t Lane::turn(Instant now) {
-  std::size_t work = take_submissions(kSubmissionsPerTurn, now);
+  std::size_t work = take_left_over(now) + take_submissions(kSubmissionsPerTurn, now);
   work += take_cancels(now);
   for (Part* const part : parts_) {
     if (now >= part->next_deadline()) work += part->turn(now);

@@ -19,6 +19,7 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
+#include "agent/left_over.h"
 #include "agent/part.h"
 #include "base/events.h"
 #include "base/fd.h"
@@ -52,7 +53,11 @@ class Runner {
 class HAWSER_CAPABILITY("lane") Lane {
  public:
   Lane(Core& core, const Clock& clock)
-      : core_(core), clock_(clock), submissions_(kSubmissionsMax), cancels_(kCancelsMax) {}
+      : core_(core),
+        clock_(clock),
+        submissions_(kSubmissionsMax),
+        cancels_(kCancelsMax),
+        left_over_(kLeftOverMax) {}
   Status open();
   /// Before the first turn. The part outlives the lane's turns.
   void add_part(Part& part) { parts_.push_back(&part); }
@@ -73,6 +78,10 @@ class HAWSER_CAPABILITY("lane") Lane {
 
   /// Leaves a slot for whoever holds the lane. False: full.
   bool leave(Slot* slot);
+  /// The same for what is no transfer. Whoever holds the lock takes it in before what it does itself, so what one thread
+  /// sends keeps its order.
+  bool leave(LeftOver&& left);
+  std::size_t take_left_over(Instant now) HAWSER_REQUIRES(this);
   /// That slot's `cancel_asked` is set. It may be over, and used anew, when the lane looks.
   void ask_cancel(Slot* slot) {
     if (!cancels_.try_push(std::move(slot))) must_look_at_all_.store(true, std::memory_order_release);
@@ -117,7 +126,7 @@ class HAWSER_CAPABILITY("lane") Lane {
 
  private:
   bool is_asked() HAWSER_REQUIRES(this) {
-    return !submissions_.empty() || !cancels_.empty() || must_look_at_all_.load(std::memory_order_relaxed);
+    return !submissions_.empty() || !left_over_.empty() || !cancels_.empty() || must_look_at_all_.load(std::memory_order_relaxed);
   }
   std::size_t take_cancels(Instant now) HAWSER_REQUIRES(this);
   bool nothing_new(Instant now) HAWSER_REQUIRES(this);
@@ -137,6 +146,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   std::atomic<int> contenders_{0};
   base::MpscRing<Slot*> submissions_;
   base::MpscRing<Slot*> cancels_;
+  base::MpscRing<LeftOver> left_over_;
   std::atomic<bool> must_look_at_all_{false};  ///< More were cancelled than the ring holds.
   std::atomic<Runner*> runner_{nullptr};       ///< Null: nobody but those who wait or poll.
 

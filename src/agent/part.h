@@ -20,8 +20,8 @@ class Part {
   virtual Instant next_deadline() const = 0;
   virtual void describe(const Visitor& visitor) const = 0;
 
-  /// Something waits that may take a while: the thread that turned the lane does it without the lane's lock. Asked after
-  /// each turn, so it is cheap.
+  /// Something waits that may take a while: the thread that turned the lane does it without the lane's lock. Asked
+  /// after each turn, so it is cheap.
   virtual bool has_jobs() const = 0;
   virtual void run_jobs(Instant now) = 0;
 

@@ -163,9 +163,44 @@ Status unreached_status(PeerCore& peer) {
   return peer.unreached_why;
 }
 
+/// Whether a thread that does not get the lane's lock may leave what it sends to the lane's holder: where there is a
+/// session, nothing but room can be missing.
+bool may_leave(const PeerCore& peer) {
+  return peer.is_greeted.load(std::memory_order_acquire) && !peer.is_unreached.load(std::memory_order_acquire) &&
+         peer.state.load(std::memory_order_acquire) == PeerState::kUp;
+}
+
+Status too_much_left() {
+  return Status(Code::kBusy, "send: " + std::to_string(kLeftOverMax) + " messages wait for the lane")
+      .with_advice("retry after a pause");
+}
+
+Status leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
+                     std::span<const std::byte> bytes) {
+  LeftOver left{.peer = peer, .kind = LeftOver::Kind::kMessage, .channel = channel};
+  if (peer->channels.try_take(channel, bytes.size(), &left.epoch) != ChannelCredits::Taken::kYes) {
+    return Engine::no_room(*peer, channel);
+  }
+  left.bytes.assign(base::as_text(bytes));
+  if (core.lane.leave(std::move(left))) return {};
+  peer->channels.give_back(channel, bytes.size());
+  return too_much_left();
+}
+
+Status leave_notification(Core& core, const std::shared_ptr<PeerCore>& peer, std::string_view text) {
+  if (!peer->notify_out.try_take(text.size())) return Engine::no_room_to_notify(*peer);
+  if (core.lane.leave({.peer = peer, .bytes = std::string(text), .kind = LeftOver::Kind::kNotification})) return {};
+  peer->notify_out.give_back(text.size());
+  return too_much_left();
+}
+
 Status send_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
                 std::span<const std::byte> bytes) {
-  core.lane.lock();
+  if (!core.lane.try_lock()) {
+    if (may_leave(*peer)) return leave_message(core, peer, channel, bytes);
+    core.lane.lock();
+  }
+  core.lane.take_left_over(core.lane.now());
   Session& session = core.engine.session(peer);
   const Status status = core.engine.send(session, channel, bytes, time_for(core, session));
   turn_if_needed(core, *peer);
@@ -356,7 +391,11 @@ Status Peer::notify(std::string_view text) const {
                   "Peer::notify: " + std::to_string(text.size()) + " bytes are more than kMessageMax, 65536");
   }
   if (state() == PeerState::kDown) return core->down_status(*core_);
-  core->lane.lock();
+  if (!core->lane.try_lock()) {
+    if (agent::may_leave(*core_)) return agent::leave_notification(*core, core_, text);
+    core->lane.lock();
+  }
+  core->lane.take_left_over(core->lane.now());
   agent::Session& session = core->engine.session(core_);
   const Status status = core->engine.notify(session, text, agent::time_for(*core, session));
   agent::turn_if_needed(*core, *core_);
@@ -400,10 +439,7 @@ Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes, Durat
 bool Peer::opened(std::uint32_t channel) const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core || !core->usable("Peer::opened").ok()) return false;
-  core->lane.lock();
-  const bool is_open = core_->session != nullptr && agent::Engine::is_open_at(*core_->session, channel);
-  core->lane.unlock();
-  return is_open;
+  return core_->channels.is_open(channel);
 }
 
 HAWSER_NAMESPACE_END

@@ -17,6 +17,7 @@
 #include <hawser/peer.h>
 
 #include "agent/card_store.h"
+#include "agent/channel_credits.h"
 #include "agent/fork_guard.h"
 #include "agent/region.h"
 #include "base/mutex.h"
@@ -33,6 +34,9 @@ struct Session;
 /// What a peer may be sent before its first Welcome was seen: every agent grants it unasked.
 inline constexpr wire::CreditLimits kFirstCredit{.messages = wire::kNoMessageLimit,
                                                  .bytes = proto::kNotificationCostMax};
+
+/// That an agent opens, and that a peer may grant credit for.
+inline constexpr std::size_t kChannelsMax = 1024;
 
 /// Bytes of credit that may stay untold while the sender is not pinched.
 inline constexpr std::uint64_t kUntoldMax = 16 * 1024;
@@ -128,6 +132,11 @@ struct PeerCore {
   /// Places in its inbox. Shared, for submit takes them also where it leaves the rest to the lane's holder.
   NotifyCredit notify_out;
 
+  /// Places on its channels, for the same reason.
+  ChannelCredits channels{kChannelsMax};
+
+  /// No path led to it the last time that one was sought: what is sent to it may never leave.
+  std::atomic<bool> is_unreached{false};
   /// Counts how often it was found that no path leads to it, for those that wait for one.
   std::atomic<std::uint32_t> unreached{0};
   /// Its greeting is here: what it lets us send is known.

@@ -2,8 +2,8 @@
 
 // Service: what an agent speaks to its like at peers, on channels of its own. Carrier: what sessions do for services.
 //
-// The engine knows services by this alone. A service is told of messages, of a session's end and of its own deadlines;
-// it sends when it is pumped. What it keeps of a session lies in the session (`Tenancy`), made at first use: a peer that
+// The engine knows services by this alone. A service is told of messages, of a session's end and of its deadlines; it
+// sends when it is pumped. What it keeps of a session lies in the session (`Tenancy`), made at first use: a peer that
 // no service speaks to costs it nothing.
 //
 // Thread rule: under the lane's lock. Lifetime: a service outlives the engine's sessions.

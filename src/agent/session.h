@@ -18,6 +18,7 @@
 #include <hawser/counters.h>
 
 #include "agent/bound_regions.h"
+#include "agent/left_over.h"
 #include "agent/refusals.h"
 #include "agent/service.h"
 #include "agent/session_timers.h"
@@ -67,11 +68,10 @@ struct PathEntry {
   std::unique_ptr<PathTimes> times;  ///< From the first transfer that was timed on.
 };
 
+/// What the peer may send on a channel. What we may send it is PeerCore's, for threads without the lane's lock.
 struct ChannelState {
-  proto::CreditSender out;
   std::optional<proto::CreditReceiver> in;  ///< Once it was opened here.
   bool credit_owed = false;
-  bool is_granted = false;  ///< The peer has opened it.
 };
 
 struct CardOut {
@@ -135,7 +135,9 @@ struct Session {
   proto::NotifyReceiver notify_in;
   bool credit_owed = false;
   std::map<std::uint32_t, ChannelState> channels;
-  std::size_t channels_granted = 0;  ///< Of those, how many the peer has opened.
+  /// Taken from threads that did not get the lane's lock, and the link had no room: they go before all that is sent
+  /// later. At most as many as the peer gave credit for.
+  std::deque<LeftOver> unsent;
   std::optional<CardOut> card_out;
   std::optional<CardIn> card_in;
   bool card_wanted = false;      ///< Ask for it as soon as a path is up.

@@ -1,8 +1,8 @@
 #pragma once
 
 // TimerHeap: elements by the moment at which something is to be done about them, through a member of theirs. The
-// earliest is found at once; setting, moving and clearing one costs O(log n), and allocates nothing once the heap was as
-// large before.
+// earliest is found at once; setting, moving and clearing one costs O(log n), and allocates nothing once the heap was
+// as large before.
 //
 //   struct Job { TimerHook hook; };
 //   TimerHeap<Job, &Job::hook> timers;

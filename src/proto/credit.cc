@@ -25,9 +25,9 @@ bool CreditSender::on_credit(const CreditLimits& limits) {
   return more;
 }
 
-bool CreditReceiver::on_release(std::size_t bytes) {
-  HAWSER_ASSERT(waiting_messages() > 0 && waiting_bytes() >= bytes, "more released than was received");
-  released_.messages += 1;
+bool CreditReceiver::on_release(std::uint64_t messages, std::uint64_t bytes) {
+  HAWSER_ASSERT(waiting_messages() >= messages && waiting_bytes() >= bytes, "more released than was received");
+  released_.messages += messages;
   released_.bytes += bytes;
   return credit_due();
 }

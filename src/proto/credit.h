@@ -51,7 +51,9 @@ class CreditReceiver {
     return true;
   }
   /// The user took a message. True: a Credit is due.
-  bool on_release(std::size_t bytes);
+  bool on_release(std::size_t bytes) { return on_release(1, bytes); }
+  /// So many, of so many bytes in all.
+  bool on_release(std::uint64_t messages, std::uint64_t bytes);
   /// A quarter of the window has been freed since the last Credit; or something was, and what is left might be too
   /// little for a message of the largest size.
   bool credit_due() const;

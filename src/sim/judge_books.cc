@@ -47,6 +47,7 @@ std::string leftovers(const agent::Session& session) {
   for (const agent::Service* const service : session.services) {
     if (service->left(session) != 0) return fmt::format("{} things of {}", service->left(session), service->name());
   }
+  if (!session.unsent.empty()) return fmt::format("{} messages to send", session.unsent.size());
   if (!session.cancelled.empty()) return fmt::format("{} cancellations to tell", session.cancelled.size());
   if (session.link_out.kept() != 0) return fmt::format("{} messages without acknowledgement", session.link_out.kept());
   if (!session.waiting.empty()) return fmt::format("{} notifications that wait for bytes", session.waiting.size());
@@ -122,9 +123,9 @@ void Judge::check_credit(Life& from, Life& to) {
   check_room(from, to, "notifications", out->peer->notify_out.state(), in->notify_in,
              in->peer->released.sum().messages);
   for (const auto& [channel, state] : in->channels) {
-    const auto sent = out->channels.find(channel);
-    if (!state.in || sent == out->channels.end() || failed()) continue;
-    check_room(from, to, fmt::format("channel {}", channel), sent->second.out, *state.in, 0);
+    const std::optional<proto::CreditSender> sent = out->peer->channels.state(channel);
+    if (!state.in || !sent || failed()) continue;
+    check_room(from, to, fmt::format("channel {}", channel), *sent, *state.in, 0);
   }
 }
 

@@ -1,0 +1,88 @@
+#pragma once
+
+// ChannelCredits: what one peer lets this agent send on its channels. A place is taken before a message goes to the
+// lane, so a thread that sends need not wait for whoever holds the lane.
+//
+// An epoch is one session with the peer: places that were taken in one are of no worth in the next.
+//
+// Thread rule: thread-safe. Memory: one entry for each channel that the peer has opened: so many of users at most, and
+// the library's own.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/spin.h"
+#include "proto/credit.h"
+
+namespace hawser::agent {
+
+class ChannelCredits {
+ public:
+  enum class Taken : std::uint8_t { kYes, kNotOpen, kNoRoom };
+
+  explicit ChannelCredits(std::size_t users_max) : users_max_(users_max) {}
+
+  /// `epoch` gets the one in which the place was taken.
+  Taken try_take(std::uint32_t channel, std::size_t bytes, std::uint32_t* epoch = nullptr) {
+    const base::SpinGuard guard(lock_);
+    proto::CreditSender* const credit = find(channel);
+    if (credit == nullptr) return Taken::kNotOpen;
+    if (epoch != nullptr) *epoch = epoch_;
+    return credit->try_take(bytes) ? Taken::kYes : Taken::kNoRoom;
+  }
+  /// What was taken is not sent.
+  void give_back(std::uint32_t channel, std::size_t bytes) {
+    const base::SpinGuard guard(lock_);
+    if (proto::CreditSender* const credit = find(channel)) credit->give_back(bytes);
+  }
+  /// The peer told how much it takes. Whether that is more than before; nothing: it opens more channels than any may.
+  std::optional<bool> on_credit(std::uint32_t channel, const wire::CreditLimits& limits) {
+    const base::SpinGuard guard(lock_);
+    if (all_ == nullptr) all_ = std::make_unique<All>();
+    const auto at = all_->find(channel);
+    if (at != all_->end()) return at->second.on_credit(limits);
+    const bool is_users = channel >= wire::kUserChannelMin;
+    if (is_users && users_ >= users_max_) return std::nullopt;
+    users_ += is_users ? 1 : 0;
+    return (*all_)[channel].on_credit(limits);
+  }
+  bool is_open(std::uint32_t channel) const {
+    const base::SpinGuard guard(lock_);
+    return find(channel) != nullptr;
+  }
+  /// Nothing: it is not open.
+  std::optional<proto::CreditSender> state(std::uint32_t channel) const {
+    const base::SpinGuard guard(lock_);
+    const proto::CreditSender* const credit = find(channel);
+    return credit == nullptr ? std::nullopt : std::optional(*credit);
+  }
+  std::uint32_t epoch() const {
+    const base::SpinGuard guard(lock_);
+    return epoch_;
+  }
+  /// The session is over.
+  void clear() {
+    const base::SpinGuard guard(lock_);
+    all_.reset();
+    users_ = 0;
+    ++epoch_;
+  }
+
+ private:
+  using All = std::map<std::uint32_t, proto::CreditSender>;
+  proto::CreditSender* find(std::uint32_t channel) const HAWSER_REQUIRES(lock_) {
+    if (all_ == nullptr) return nullptr;
+    const auto at = all_->find(channel);
+    return at == all_->end() ? nullptr : &at->second;
+  }
+
+  const std::size_t users_max_;
+  mutable base::SpinLock lock_;
+  std::unique_ptr<All> all_ HAWSER_GUARDED_BY(lock_);  ///< Null until one is open.
+  std::size_t users_ HAWSER_GUARDED_BY(lock_) = 0;
+  std::uint32_t epoch_ HAWSER_GUARDED_BY(lock_) = 0;
+};
+
+}  // namespace hawser::agent

@@ -209,8 +209,7 @@ std::size_t Engine::pump_messages(Session& session, Instant now) {
     ++work;
   }
   const bool all = pump_credits(session, &work) && pump_unsent(session, &work) && pump_requests(session, &work) &&
-                   pump_services(session, &work) &&
-                   pump_ack(session, now, &work);
+                   pump_services(session, &work) && pump_ack(session, now, &work);
   if (!all) {
     block(session, now);
   } else if (session.link_in.ack_due(true)) {

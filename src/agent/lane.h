@@ -53,11 +53,7 @@ class Runner {
 class HAWSER_CAPABILITY("lane") Lane {
  public:
   Lane(Core& core, const Clock& clock)
-      : core_(core),
-        clock_(clock),
-        submissions_(kSubmissionsMax),
-        cancels_(kCancelsMax),
-        left_over_(kLeftOverMax) {}
+      : core_(core), clock_(clock), submissions_(kSubmissionsMax), cancels_(kCancelsMax), left_over_(kLeftOverMax) {}
   Status open();
   /// Before the first turn. The part outlives the lane's turns.
   void add_part(Part& part) { parts_.push_back(&part); }
@@ -126,7 +122,8 @@ class HAWSER_CAPABILITY("lane") Lane {
 
  private:
   bool is_asked() HAWSER_REQUIRES(this) {
-    return !submissions_.empty() || !left_over_.empty() || !cancels_.empty() || must_look_at_all_.load(std::memory_order_relaxed);
+    return !submissions_.empty() || !left_over_.empty() || !cancels_.empty() ||
+           must_look_at_all_.load(std::memory_order_relaxed);
   }
   std::size_t take_cancels(Instant now) HAWSER_REQUIRES(this);
   bool nothing_new(Instant now) HAWSER_REQUIRES(this);

@@ -150,9 +150,11 @@ Instant time_for(Core& core, const Session& session) HAWSER_REQUIRES(core.lane) 
   return session.control_serial != 0 ? Instant() : core.lane.now();
 }
 
-/// Where a ring took a message there is nothing left to do; but only a turn finds what goes to the agent itself.
+/// Where a ring took a message there is nothing left to do; but only a turn finds what goes to the agent itself. A turn
+/// while transfers are under way may copy for milliseconds: a driver does that, not who sends a message.
 void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(core.lane) {
-  if (core.engine.has_work() || to.is_self) core.lane.turn(core.lane.now());
+  const bool is_drivers = core.lane.driven() && core.engine.in_flight() > 0;
+  if (to.is_self || (core.engine.has_work() && !is_drivers)) core.lane.turn(core.lane.now());
 }
 
 /// Room in the queue of messages is not told; what is said of it is looked at again after so long.

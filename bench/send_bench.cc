@@ -79,7 +79,7 @@ class Reader {
 };
 
 /// Between two sends: 50 us.
-void pause() {
+void rest() {
   constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 50'000};
   ::ppoll(nullptr, 0, &kPause, nullptr);
 }
@@ -106,9 +106,9 @@ std::vector<double> time_sends(const hawser::Peer& peer, std::uint64_t first, in
         break;
       }
       if (status.code() != hawser::Code::kBusy) hawser::abort_on(status);
-      pause();
+      rest();
     }
-    pause();
+    rest();
   }
   return took;
 }
@@ -144,7 +144,7 @@ int main(int count, char** words) {
   stop = true;
   bulk.join();
   for (int i = 0; i < 100'000 && reader.read() < 2 * static_cast<std::uint64_t>(sends); ++i) {
-    pause();
+    rest();
   }
   std::printf("%d writes of 256 MiB meanwhile, %llu messages came\n", writes.load(),
               static_cast<unsigned long long>(reader.read()));

@@ -13,7 +13,7 @@ namespace hawser::agent {
 
 struct PeerCore;
 
-inline constexpr std::size_t kLeftOverMax = 1024;  ///< In one lane; beyond: kBusy.
+inline constexpr std::size_t kLeftOverMax = 1024;  ///< In one lane; beyond, its holder is waited for.
 
 struct LeftOver {
   enum class Kind : std::uint8_t { kMessage, kNotification, kRelease };

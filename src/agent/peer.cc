@@ -172,39 +172,54 @@ bool may_leave(const PeerCore& peer) {
          peer.state.load(std::memory_order_acquire) == PeerState::kUp;
 }
 
-Status too_much_left() {
-  return Status(Code::kBusy, "send: " + std::to_string(kLeftOverMax) + " messages wait for the lane")
-      .with_advice("retry after a pause");
-}
+/// What became of what was to be left. Nothing: so much was left already that the lane has to be waited for.
+using Left = std::optional<Status>;
 
-Status leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
-                     std::span<const std::byte> bytes) {
+Left leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
+                   std::span<const std::byte> bytes) {
+  if (!may_leave(*peer)) return std::nullopt;
   LeftOver left{.peer = peer, .kind = LeftOver::Kind::kMessage, .channel = channel};
   if (peer->channels.try_take(channel, bytes.size(), &left.epoch) != ChannelCredits::Taken::kYes) {
     return Engine::no_room(*peer, channel);
   }
   left.bytes.assign(base::as_text(bytes));
-  if (core.lane.leave(std::move(left))) return {};
+  if (core.lane.leave(std::move(left))) return Status();
   peer->channels.give_back(channel, bytes.size());
-  return too_much_left();
+  return std::nullopt;
 }
 
-Status leave_notification(Core& core, const std::shared_ptr<PeerCore>& peer, std::string_view text) {
+Left leave_notification(Core& core, const std::shared_ptr<PeerCore>& peer, std::string_view text) {
+  if (!may_leave(*peer)) return std::nullopt;
   if (!peer->notify_out.try_take(text.size())) return Engine::no_room_to_notify(*peer);
-  if (core.lane.leave({.peer = peer, .bytes = std::string(text), .kind = LeftOver::Kind::kNotification})) return {};
+  LeftOver left{.peer = peer, .bytes = std::string(text), .kind = LeftOver::Kind::kNotification};
+  if (core.lane.leave(std::move(left))) return Status();
   peer->notify_out.give_back(text.size());
-  return too_much_left();
+  return std::nullopt;
 }
 
 Status send_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
                 std::span<const std::byte> bytes) {
   if (!core.lane.try_lock()) {
-    if (may_leave(*peer)) return leave_message(core, peer, channel, bytes);
+    if (const Left left = leave_message(core, peer, channel, bytes)) return *left;
     core.lane.lock();
   }
   core.lane.take_left_over(core.lane.now());
   Session& session = core.engine.session(peer);
   const Status status = core.engine.send(session, channel, bytes, time_for(core, session));
+  turn_if_needed(core, *peer);
+  core.lane.unlock();
+  core.lane.wake();
+  return status;
+}
+
+Status notify_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::string_view text) {
+  if (!core.lane.try_lock()) {
+    if (const Left left = leave_notification(core, peer, text)) return *left;
+    core.lane.lock();
+  }
+  core.lane.take_left_over(core.lane.now());
+  Session& session = core.engine.session(peer);
+  const Status status = core.engine.notify(session, text, time_for(core, session));
   turn_if_needed(core, *peer);
   core.lane.unlock();
   core.lane.wake();
@@ -393,17 +408,7 @@ Status Peer::notify(std::string_view text) const {
                   "Peer::notify: " + std::to_string(text.size()) + " bytes are more than kMessageMax, 65536");
   }
   if (state() == PeerState::kDown) return core->down_status(*core_);
-  if (!core->lane.try_lock()) {
-    if (agent::may_leave(*core_)) return agent::leave_notification(*core, core_, text);
-    core->lane.lock();
-  }
-  core->lane.take_left_over(core->lane.now());
-  agent::Session& session = core->engine.session(core_);
-  const Status status = core->engine.notify(session, text, agent::time_for(*core, session));
-  agent::turn_if_needed(*core, *core_);
-  core->lane.unlock();
-  core->lane.wake();
-  return status;
+  return agent::notify_now(*core, core_, text);
 }
 
 Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes) const {

@@ -310,8 +310,8 @@ class Engine final : public Carrier {
   // engine_cards.cc
   Status on_card_request(Session& session, const wire::CardRequest& request);
   Status on_card_part(Session& session, const wire::CardPart& part, Instant now);
-  bool pump_card(Session& session);
-  void tell_card(Session& session);
+  bool pump_card(Session& session, std::size_t* work);
+  void make_card(Session& session);
   void bury_soon(Session& session);
   void bury(Instant now);
   void drop_sessions();

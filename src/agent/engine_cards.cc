@@ -9,55 +9,49 @@
 namespace hawser::agent {
 
 void Engine::want_card(Session& session, Instant now) {
-  session.card_wanted = true;
-  session.card_asked = false;
+  session.card_asker.want();
   want(session, now);
   enlist(session);
 }
 
 void Engine::follow_card(Session& session, std::uint64_t revision) {
-  const std::uint64_t known = core_.known_revision(*session.peer);
-  if (known == 0 || (session.card_followed && revision <= known)) return;
-  session.card_wanted = true;
-  session.card_asked = false;
-  enlist(session);
+  if (session.card_asker.follow(core_.known_revision(*session.peer), revision)) enlist(session);
 }
 
 Status Engine::on_card_request(Session& session, const wire::CardRequest& request) {
-  session.wants_our_cards = true;
-  session.card_told = request.since_revision;
-  // Who has the newest one waits for the next.
-  if (request.since_revision != core_.card_revision()) tell_card(session);
+  session.card_teller.request(request.since_revision, core_.card_revision());
+  enlist(session);
   return {};
 }
 
-/// All that is left of the card that goes out. False: there is no room for the rest now.
-bool Engine::pump_card(Session& session) {
-  CardOut& card = *session.card_out;
+/// All that the peer has to be told of our card. False: there is no room for the rest now.
+bool Engine::pump_card(Session& session, std::size_t* work) {
+  proto::CardTeller& teller = session.card_teller;
   std::array<std::byte, wire::kHeadMax> buffer;
-  while (card.offset < card.bytes.size()) {
-    const std::size_t size = std::min(wire::kCardPartMax, card.bytes.size() - card.offset);
-    const auto body = base::as_bytes(std::string_view(card.bytes).substr(card.offset, size));
+  for (;;) {
+    if (teller.must_make()) make_card(session);
+    if (!teller.is_sending()) return true;
+    const auto body = teller.part(wire::kCardPartMax);
     const wire::CardPart part{.seq = session.link_out.next_seq(),
-                              .revision = card.revision,
-                              .total = static_cast<std::uint32_t>(card.bytes.size()),
-                              .offset = static_cast<std::uint32_t>(card.offset),
+                              .revision = teller.told(),
+                              .total = static_cast<std::uint32_t>(teller.total()),
+                              .offset = static_cast<std::uint32_t>(teller.offset()),
                               .bytes = body};
     if (!push_reliable(session, wire::encode(part, buffer), body)) return false;
-    card.offset += size;
+    teller.sent(body.size(), core_.card_revision());
+    ++*work;
   }
-  session.card_out.reset();
-  if (session.card_told < core_.card_revision()) tell_card(session);
-  return true;
 }
 
-void Engine::tell_card(Session& session) {
-  session.card_due = false;
-  Result<std::string> card = core_.card_since(session.card_told);
-  if (!card) return;
-  session.card_told = core_.card_revision();
-  session.card_out = CardOut{.bytes = std::move(*card), .revision = session.card_told, .offset = 0};
-  enlist(session);
+/// What changed until now.
+void Engine::make_card(Session& session) {
+  const std::uint64_t revision = core_.card_revision();
+  Result<std::string> card = core_.card_since(session.card_teller.told());
+  if (card) {
+    session.card_teller.made(std::move(*card), revision);
+  } else {
+    session.card_teller.failed();
+  }
 }
 
 Status Engine::on_card_part(Session& session, const wire::CardPart& part, Instant now) {
@@ -70,7 +64,7 @@ Status Engine::on_card_part(Session& session, const wire::CardPart& part, Instan
   if (session.card_in->bytes.size() < part.total) return {};
   const std::string bytes = std::move(session.card_in->bytes);
   session.card_in.reset();
-  session.card_wanted = session.card_asked = false;
+  session.card_asker.came();
   const Result<Core::Loaded> loaded = core_.load_card(base::as_bytes(bytes));
   if (!loaded && loaded.error().code() == Code::kNotFound) {  // A delta on what we do not have: ask for all of it.
     want_card(session, now);
@@ -87,9 +81,7 @@ Status Engine::on_card_part(Session& session, const wire::CardPart& part, Instan
 
 void Engine::card_changed() {
   for (Session* session : sessions_) {
-    if (!session->wants_our_cards || session->control_serial == 0 || session->card_out) continue;
-    session->card_due = true;  // Made when it goes out, so that one tells of all that changed until then.
-    enlist(*session);
+    if (session->control_serial != 0 && session->card_teller.change()) enlist(*session);
   }
 }
 

@@ -253,19 +253,14 @@ bool Engine::pump_requests(Session& session, std::size_t* work) {
     session.visible.pop_back();
     ++*work;
   }
-  if (session.card_wanted && !session.card_asked) {
+  if (session.card_asker.must_ask()) {
     const wire::CardRequest request{.seq = session.link_out.next_seq(),
                                     .since_revision = core_.known_revision(*session.peer)};
     if (!push_reliable(session, wire::encode(request, buffer), {})) return false;
-    session.card_asked = session.card_followed = true;
+    session.card_asker.asked();
     ++*work;
   }
-  if (session.card_due) tell_card(session);
-  while (session.card_out) {
-    if (!pump_card(session)) return false;
-    ++*work;
-  }
-  return true;
+  return pump_card(session, work);
 }
 
 bool Engine::pump_ack(Session& session, Instant now, std::size_t* work) {

@@ -337,8 +337,7 @@ void Engine::release_paths(Session& session) {
   session.unsent.clear();
   session.peer->is_greeted.store(false, std::memory_order_release);
   session.card_in.reset();
-  session.card_out.reset();
-  session.card_due = false;
+  session.card_teller.cut();
   // A released path ended its chunks without events.
   const Instant now = core_.now();
   for (Slot& slot : session.in_flight) {

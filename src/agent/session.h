@@ -30,6 +30,7 @@
 #include "plan/cost.h"
 #include "proto/arrival.h"
 #include "proto/backoff.h"
+#include "proto/card_sync.h"
 #include "proto/credit.h"
 #include "proto/link.h"
 #include "proto/notify_credit.h"
@@ -72,12 +73,6 @@ struct PathEntry {
 struct ChannelState {
   std::optional<proto::CreditReceiver> in;  ///< Once it was opened here.
   bool credit_owed = false;
-};
-
-struct CardOut {
-  std::string bytes;
-  std::uint64_t revision = 0;
-  std::size_t offset = 0;
 };
 
 struct CardIn {
@@ -138,14 +133,9 @@ struct Session {
   /// Taken from threads that did not get the lane's lock, and the link had no room: they go before all that is sent
   /// later. At most as many as the peer gave credit for.
   std::deque<LeftOver> unsent;
-  std::optional<CardOut> card_out;
+  proto::CardAsker card_asker;
+  proto::CardTeller card_teller;
   std::optional<CardIn> card_in;
-  bool card_wanted = false;      ///< Ask for it as soon as a path is up.
-  bool card_asked = false;       ///< A request is on its way.
-  bool card_followed = false;    ///< The peer was asked once in this session: it tells of changes.
-  bool wants_our_cards = false;  ///< It asked once: tell it of changes.
-  bool card_due = false;         ///< It changed since, and what it is told is not made yet.
-  std::uint64_t card_told = 0;   ///< Revision of our card that it was sent.
 
   // Transfers.
   base::IntrusiveList<Slot, &Slot::pending_hook> pending[3];  ///< By priority: have chunks or an Arrive to offer.

@@ -8,6 +8,7 @@
 
 #include "agent/core.h"
 #include "agent/fork_guard.h"
+#include "base/bytes.h"
 #include "base/shown.h"
 #include "base/try.h"
 #include "wire/table.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/peer_core.h"
 #include "agent/session.h"
 
 namespace hawser::agent {

@@ -70,10 +70,14 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Regions that were dropped while something used them, as a part of the lane.
   struct Sweep final : Part {
     explicit Sweep(Core& its_core) : core(its_core) {}
-    std::size_t turn(Instant) override { return 0; }
-    Instant next_deadline() const override { return core.next_sweep(); }
-    bool has_jobs() const override { return core.next_sweep() != Instant::max() && core.next_sweep() <= core.now(); }
-    void run_jobs(Instant) override { core.sweep_dropped(); }
+    std::size_t turn(Instant) override {
+      set_jobs(true);  // It stays due until somebody has done them.
+      return 0;
+    }
+    void run_jobs(Instant) override {
+      if (take_jobs()) core.sweep_dropped();
+    }
+    void look_at(Instant when) { set_next(when); }
     void describe(const Visitor& visitor) const override;
     Core& core;
   } sweep{*this};
@@ -120,8 +124,6 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The first error, after all that can be closed are; the rest may be closed again.
   Status close_regions(std::span<const std::shared_ptr<LocalRegion>> closing, Duration timeout);
   void drop_region(std::shared_ptr<LocalRegion> region);
-  /// When to look again at regions that were dropped while something used them; never, when there are none.
-  Instant next_sweep() const { return next_sweep_.load(std::memory_order_relaxed); }
   /// Ends the close of those that nobody uses any more. May wait for a device, but not under the lane's lock.
   void sweep_dropped() HAWSER_EXCLUDES(mutex_);
 
@@ -355,8 +357,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<std::weak_ptr<QueueCore>> queues_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.
   Duration sweep_pause_{};                               ///< Of the next sweep. Under the lane's lock.
-  std::atomic<Instant> next_sweep_{Instant::max()};
-  KeyPool keys_;  ///< Of regions. Under the lane's lock.
+  KeyPool keys_;                                         ///< Of regions. Under the lane's lock.
   std::atomic<std::uint64_t> revision_{1};
   std::atomic<std::uint32_t> opened_backends_{0};
   std::uint32_t backends_tried_ = 0;  ///< Under the lane's lock.

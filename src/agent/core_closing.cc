@@ -224,7 +224,7 @@ void Core::drop_region(std::shared_ptr<LocalRegion> region) {
   if (!is_closed() && !base::planted(base::Planted::kDropsForgotten)) {  // A closed one swept for the last time.
     lingering_.push_back(std::move(region));
     sweep_pause_ = kSweepPause;
-    next_sweep_.store(now() + sweep_pause_, std::memory_order_relaxed);
+    sweep.look_at(now() + sweep_pause_);
   }
   lane.unlock();
   lane.wake();
@@ -247,7 +247,7 @@ void Core::sweep_dropped() {
   finish_regions(finished);
   lingering_ = std::move(held);
   sweep_pause_ = std::min(2 * sweep_pause_, kSweepPauseMax);
-  next_sweep_.store(lingering_.empty() ? Instant::max() : now() + sweep_pause_, std::memory_order_relaxed);
+  sweep.look_at(lingering_.empty() ? Instant::max() : now() + sweep_pause_);
   lane.unlock();
   for (const auto& each : finished) {
     // Dropped long ago: its user may write to the memory now, so nothing is moved.

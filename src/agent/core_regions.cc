@@ -299,7 +299,7 @@ bool Core::book_if_all_are_told(std::string_view call, std::span<Joining> joinin
 
 Core::Registered Core::register_regions(std::string_view call, std::span<const FreshEntry> entries, bool huge_pages) {
   Registered made;
-  if (next_sweep() != Instant::max()) sweep_dropped();  // Nobody may turn the lane of an agent that is polled.
+  if (sweep.next_deadline() != Instant::max()) sweep_dropped();  // Nobody may turn the lane of an agent that is polled.
   made.status = take_names(call, entries, &made.wrong);
   if (!made.status.ok()) return made;
   std::vector<NamedBackend> backends;

@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "agent/engine.h"
+#include "agent/verdict.h"
 #include "backend/death.h"
 #include "base/planted.h"
 
@@ -60,7 +61,7 @@ void Engine::act(Session& session, SessionAction action, const Status& cause, In
       if (const auto at = session.backoff->next(now, rng_)) {
         timers_.set(session.alarms[SessionTimer::kRetry], std::min(*at, dead_if_refused_at(session)));
       } else {
-        feed(session, SessionEvent::kDeadline, session.last_failure, now);
+        feed(session, SessionEvent::kDeadline, status_at_deadline(session.last_failure, session.machine.was_up()), now);
       }
       break;
     case SessionAction::kGreet:

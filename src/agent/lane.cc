@@ -89,9 +89,12 @@ std::size_t Lane::take_cancels(Instant now) {
   return must_look ? ended + core_.engine.apply_cancels(now) : ended;
 }
 
+std::size_t Lane::take_what_was_left(Instant now) {
+  return take_left_over(now) + take_submissions(kSubmissionsPerTurn, now) + take_cancels(now);
+}
+
 std::size_t Lane::turn(Instant now) {
-  std::size_t work = take_left_over(now) + take_submissions(kSubmissionsPerTurn, now);
-  work += take_cancels(now);
+  std::size_t work = is_asked() ? take_what_was_left(now) : 0;
   for (Part* const part : parts_) {
     if (now >= part->next_deadline()) work += part->turn(now);
   }

@@ -125,6 +125,7 @@ class HAWSER_CAPABILITY("lane") Lane {
     return !submissions_.empty() || !left_over_.empty() || !cancels_.empty() ||
            must_look_at_all_.load(std::memory_order_relaxed);
   }
+  std::size_t take_what_was_left(Instant now) HAWSER_REQUIRES(this);
   std::size_t take_cancels(Instant now) HAWSER_REQUIRES(this);
   bool nothing_new(Instant now) HAWSER_REQUIRES(this);
   bool may_sleep() HAWSER_REQUIRES(this);

@@ -55,12 +55,13 @@ void Presence::open() {
   if (!core_.options.directory) return;
   directory_ = core_.options.directory.get();
   runs_itself_ = directory_->runs_itself();
+  set_next(Instant::min());
   ask();
 }
 
 void Presence::ask() {
   is_due_ = true;
-  if (is_open() && !runs_itself_) next_ = std::min(next_, not_before_);
+  if (is_open() && !runs_itself_) set_next(std::min(next_deadline(), not_before_));
 }
 
 std::string Presence::name_of(const std::string& key) const {
@@ -72,8 +73,8 @@ std::string Presence::key() const { return core_.options.directory_prefix + core
 void Presence::look(Instant now) {
   if (asking_) take_answer(now);
   step(now);
-  has_jobs_.store(asking_ && !runs_itself_, std::memory_order_relaxed);
-  next_ = next_look(now);
+  set_jobs(asking_ && !runs_itself_);
+  set_next(next_look(now));
   if (runs_itself_) watch(now);
 }
 
@@ -194,7 +195,7 @@ void Presence::tell_displaced() {
 }
 
 void Presence::run_jobs(Instant now) {
-  if (!has_jobs_.exchange(false, std::memory_order_acq_rel)) return;
+  if (!take_jobs()) return;
   // Not directory_: the agent may be closed meanwhile. More than one job, as others use the directory, too.
   Directory& directory = *core_.options.directory;
   for (int i = 0; i < kJobsPerRun && directory.run_job(now, now + kJobMax); ++i) continue;
@@ -208,7 +209,7 @@ void Presence::watch(Instant now) {
     if (!event->status.ok()) {  // It never began: the directory is away.
       directory_->cancel(*watching_);
       watching_.reset();
-      next_ = now + std::chrono::seconds(1);
+      set_next(now + std::chrono::seconds(1));
       return;
     }
     on_own_key(*event);
@@ -299,6 +300,7 @@ void Presence::close() {
   asking_.reset();
   watching_.reset();
   directory_ = nullptr;
+  set_next(Instant::max());
 }
 
 }  // namespace hawser::agent

@@ -15,7 +15,6 @@
 // Thread rule: under the lane's lock, but for has_jobs and run_jobs, which are called without it. Lifetime: a part of
 // its Core.
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -43,8 +42,6 @@ class Presence final : public Part {
   bool is_open() const { return directory_ != nullptr; }
   /// The card has changed. Whoever arms the lane for a sleep afterwards sees it in `next_deadline`.
   void ask();
-  /// When to look again; never, when there is no such directory.
-  Instant next_deadline() const override { return is_open() ? next_ : Instant::max(); }
   void look(Instant now);
   std::size_t turn(Instant now) override {
     look(now);
@@ -52,9 +49,7 @@ class Presence final : public Part {
   }
   /// The card was published, or refused; then the next try is some time later.
   bool is_settled() const { return !asking_ && (!is_due_ || has_failed_); }
-  /// What was handed in waits for somebody to do it.
-  bool has_jobs() const override { return has_jobs_.load(std::memory_order_relaxed); }
-  /// A few file operations.
+  /// What was handed in waits for somebody to do it: a few file operations.
   void run_jobs(Instant now) override;
   void describe(const Visitor& visitor) const override;
   void close();
@@ -83,13 +78,11 @@ class Presence final : public Part {
   bool is_due_ = false;
   bool must_check_ = false;  ///< Somebody changed our key.
   bool has_failed_ = false;  ///< And the log says so.
-  std::atomic<bool> has_jobs_{false};
   NameClaim claim_;
   Status refusal_;                       ///< kBusy, of the last write, until it is known why.
   base::Id128 displaced_by_;             ///< The last one that was told of.
   Instant not_before_ = Instant::min();  ///< When the directory may be asked next.
   Instant check_at_ = Instant::max();    ///< When to look at our key again.
-  Instant next_ = Instant::min();
   std::optional<Ticket> asking_, watching_;
   Instant asked_at_;                     ///< Since when it waits for the answer to `asking_`.
   bool is_writing_ = false;              ///< What `asking_` does; else it reads.

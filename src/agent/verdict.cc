@@ -73,6 +73,11 @@ Status named(const Attempt& attempt) {
 
 Status reason_of(const Attempt& attempt) { return named(attempt).with_advice(attempt.why.advice()); }
 
+Status status_at_deadline(const Status& last_failure, bool was_up) {
+  if (!was_up || last_failure.code() == Code::kDisconnected) return last_failure;
+  return Status(Code::kTimedOut, "no path came up again within peer_timeout").because(last_failure);
+}
+
 Verdict judge_attempts(std::string_view peer, std::span<const Attempt> attempts) {
   const auto lighter = [](const Attempt& a, const Attempt& b) { return weight_of(a) < weight_of(b); };
   const auto heaviest = std::ranges::max_element(attempts, lighter);

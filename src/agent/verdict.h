@@ -33,6 +33,10 @@ struct Verdict {
 /// One reason of a chain: the backend, why it does not do, and what helps.
 Status reason_of(const Attempt& attempt);
 
+/// What ends a session for which no path came up in its time. One that was up was lost, whatever kept this agent from
+/// finding it again: its last failure (a socket that is gone) may read as if nothing had ever led there.
+Status status_at_deadline(const Status& last_failure, bool was_up);
+
 Verdict judge_attempts(std::string_view peer, std::span<const Attempt> attempts);
 
 }  // namespace hawser::agent

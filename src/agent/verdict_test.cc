@@ -83,5 +83,16 @@ TEST(Verdict, NamesEveryReasonAndEveryAdvice) {
   EXPECT_NE(mixed.find("there is no socket here"), std::string::npos) << mixed;
 }
 
+// Before, a peer whose goodbye was lost, and whose socket is gone, ended what was in flight as kUnsupported.
+TEST(VerdictAtTheDeadline, OneThatWasUpIsLostWhateverHidesIt) {
+  const Status no_socket(Code::kUnsupported, "there is no socket");
+  const Status lost = status_at_deadline(no_socket, true);
+  EXPECT_EQ(lost.code(), Code::kTimedOut);
+  EXPECT_EQ(lost.cause(), no_socket);
+  EXPECT_EQ(status_at_deadline(no_socket, false), no_socket) << "it never was up: nothing leads there";
+  const Status reset(Code::kDisconnected, "reset");
+  EXPECT_EQ(status_at_deadline(reset, true), reset);
+}
+
 }  // namespace
 }  // namespace hawser::agent

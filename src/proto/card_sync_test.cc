@@ -29,12 +29,11 @@ TEST(CardAsker, EachStateAndEvent) {
   const auto want = [](CardAsker& its) { its.want(); };
   const auto asked = [](CardAsker& its) { its.asked(); };
   const auto came = [](CardAsker& its) { its.came(); };
-  const std::vector<Row> rows = {
-      {Asker::kContent, want, Asker::kWanted}, {Asker::kContent, asked, Asker::kContent},
-      {Asker::kContent, came, Asker::kContent}, {Asker::kWanted, want, Asker::kWanted},
-      {Asker::kWanted, asked, Asker::kAsked},   {Asker::kWanted, came, Asker::kContent},
-      {Asker::kAsked, want, Asker::kWanted},    {Asker::kAsked, asked, Asker::kAsked},
-      {Asker::kAsked, came, Asker::kContent}};
+  const std::vector<Row> rows = {{Asker::kContent, want, Asker::kWanted},  {Asker::kContent, asked, Asker::kContent},
+                                 {Asker::kContent, came, Asker::kContent}, {Asker::kWanted, want, Asker::kWanted},
+                                 {Asker::kWanted, asked, Asker::kAsked},   {Asker::kWanted, came, Asker::kContent},
+                                 {Asker::kAsked, want, Asker::kWanted},    {Asker::kAsked, asked, Asker::kAsked},
+                                 {Asker::kAsked, came, Asker::kContent}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     CardAsker asker = asker_in(rows[i].from);
     rows[i].event(asker);
@@ -77,22 +76,36 @@ TEST(CardTeller, EachStateAndEvent) {
   const auto part = [](CardTeller& its) { its.sent(3, 2); };
   const auto all = [](CardTeller& its) { its.sent(4, 2); };
   const auto all_but_changed = [](CardTeller& its) { its.sent(4, 3); };
-  const std::vector<Row> rows = {
-      {Teller::kStranger, same, Teller::kCurrent},     {Teller::kStranger, lacks, Teller::kDue},
-      {Teller::kStranger, change, Teller::kStranger},  {Teller::kStranger, cut, Teller::kStranger},
-      {Teller::kStranger, made, Teller::kStranger},    {Teller::kStranger, failed, Teller::kStranger},
-      {Teller::kStranger, all, Teller::kStranger},     {Teller::kCurrent, same, Teller::kCurrent},
-      {Teller::kCurrent, lacks, Teller::kDue},         {Teller::kCurrent, change, Teller::kDue},
-      {Teller::kCurrent, cut, Teller::kCurrent},       {Teller::kCurrent, made, Teller::kCurrent},
-      {Teller::kCurrent, failed, Teller::kCurrent},    {Teller::kCurrent, all, Teller::kCurrent},
-      {Teller::kDue, same, Teller::kCurrent},          {Teller::kDue, lacks, Teller::kDue},
-      {Teller::kDue, change, Teller::kDue},            {Teller::kDue, cut, Teller::kCurrent},
-      {Teller::kDue, made, Teller::kSending},          {Teller::kDue, failed, Teller::kCurrent},
-      {Teller::kDue, all, Teller::kDue},               {Teller::kSending, same, Teller::kCurrent},
-      {Teller::kSending, lacks, Teller::kDue},         {Teller::kSending, change, Teller::kSending},
-      {Teller::kSending, cut, Teller::kCurrent},       {Teller::kSending, made, Teller::kSending},
-      {Teller::kSending, failed, Teller::kSending},    {Teller::kSending, part, Teller::kSending},
-      {Teller::kSending, all, Teller::kCurrent},       {Teller::kSending, all_but_changed, Teller::kDue}};
+  const std::vector<Row> rows = {{Teller::kStranger, same, Teller::kCurrent},
+                                 {Teller::kStranger, lacks, Teller::kDue},
+                                 {Teller::kStranger, change, Teller::kStranger},
+                                 {Teller::kStranger, cut, Teller::kStranger},
+                                 {Teller::kStranger, made, Teller::kStranger},
+                                 {Teller::kStranger, failed, Teller::kStranger},
+                                 {Teller::kStranger, all, Teller::kStranger},
+                                 {Teller::kCurrent, same, Teller::kCurrent},
+                                 {Teller::kCurrent, lacks, Teller::kDue},
+                                 {Teller::kCurrent, change, Teller::kDue},
+                                 {Teller::kCurrent, cut, Teller::kCurrent},
+                                 {Teller::kCurrent, made, Teller::kCurrent},
+                                 {Teller::kCurrent, failed, Teller::kCurrent},
+                                 {Teller::kCurrent, all, Teller::kCurrent},
+                                 {Teller::kDue, same, Teller::kCurrent},
+                                 {Teller::kDue, lacks, Teller::kDue},
+                                 {Teller::kDue, change, Teller::kDue},
+                                 {Teller::kDue, cut, Teller::kCurrent},
+                                 {Teller::kDue, made, Teller::kSending},
+                                 {Teller::kDue, failed, Teller::kCurrent},
+                                 {Teller::kDue, all, Teller::kDue},
+                                 {Teller::kSending, same, Teller::kCurrent},
+                                 {Teller::kSending, lacks, Teller::kDue},
+                                 {Teller::kSending, change, Teller::kSending},
+                                 {Teller::kSending, cut, Teller::kCurrent},
+                                 {Teller::kSending, made, Teller::kSending},
+                                 {Teller::kSending, failed, Teller::kSending},
+                                 {Teller::kSending, part, Teller::kSending},
+                                 {Teller::kSending, all, Teller::kCurrent},
+                                 {Teller::kSending, all_but_changed, Teller::kDue}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     CardTeller teller = teller_in(rows[i].from);
     ASSERT_EQ(teller.state(), rows[i].from) << "row " << i;

@@ -45,6 +45,7 @@ AtomicService::Asked* AtomicService::known(const Session& session) const {
 AtomicService::Asked& AtomicService::of(Session& session) {
   std::unique_ptr<Tenancy>& its = session.tenancies[place()];
   if (its == nullptr) its = std::make_unique<Asked>(deadlines_);
+  session.has_tenancies = true;
   return static_cast<Asked&>(*its);
 }
 

@@ -41,7 +41,8 @@ void Engine::serve(Session& session, Instant now) {
 
 /// False when one found no room: to be tried again after a pause. What lacks credit waits for the peer's word.
 bool Engine::pump_services(Session& session, std::size_t* work) {
-  return std::ranges::all_of(services_, [&](Service* const service) { return service->pump(session, work); });
+  return !session.has_tenancies ||
+         std::ranges::all_of(services_, [&](Service* const service) { return service->pump(session, work); });
 }
 
 void Engine::end_services(Session& session, const Status& status) {

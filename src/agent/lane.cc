@@ -45,12 +45,14 @@ void Lane::lock() {
 
 bool Lane::leave(Slot* slot) {
   if (!submissions_.try_push(std::move(slot))) return false;
+  asked_.store(true, std::memory_order_release);
   wake();
   return true;
 }
 
 bool Lane::leave(LeftOver&& left) {
   if (!left_over_.try_push(std::move(left))) return false;
+  asked_.store(true, std::memory_order_release);
   wake();
   return true;
 }
@@ -90,7 +92,10 @@ std::size_t Lane::take_cancels(Instant now) {
 }
 
 std::size_t Lane::take_what_was_left(Instant now) {
-  return take_left_over(now) + take_submissions(kSubmissionsPerTurn, now) + take_cancels(now);
+  (void)asked_.exchange(false, std::memory_order_acq_rel);
+  const std::size_t work = take_left_over(now) + take_submissions(kSubmissionsPerTurn, now) + take_cancels(now);
+  if (!submissions_.empty() || !left_over_.empty()) asked_.store(true, std::memory_order_relaxed);
+  return work;
 }
 
 std::size_t Lane::turn(Instant now) {

@@ -81,6 +81,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   /// That slot's `cancel_asked` is set. It may be over, and used anew, when the lane looks.
   void ask_cancel(Slot* slot) {
     if (!cancels_.try_push(std::move(slot))) must_look_at_all_.store(true, std::memory_order_release);
+    asked_.store(true, std::memory_order_release);
     wake();
   }
 
@@ -121,10 +122,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   std::uint64_t ended() const { return ended_.load(std::memory_order_acquire); }
 
  private:
-  bool is_asked() HAWSER_REQUIRES(this) {
-    return !submissions_.empty() || !left_over_.empty() || !cancels_.empty() ||
-           must_look_at_all_.load(std::memory_order_relaxed);
-  }
+  bool is_asked() const { return asked_.load(std::memory_order_relaxed); }
   std::size_t take_what_was_left(Instant now) HAWSER_REQUIRES(this);
   std::size_t take_cancels(Instant now) HAWSER_REQUIRES(this);
   bool nothing_new(Instant now) HAWSER_REQUIRES(this);
@@ -145,6 +143,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   base::MpscRing<Slot*> submissions_;
   base::MpscRing<Slot*> cancels_;
   base::MpscRing<LeftOver> left_over_;
+  /// Something was left in one of these. Set after it is there, and cleared before the holder looks.
+  std::atomic<bool> asked_{false};
   std::atomic<bool> must_look_at_all_{false};  ///< More were cancelled than the ring holds.
   std::atomic<Runner*> runner_{nullptr};       ///< Null: nobody but those who wait or poll.
 

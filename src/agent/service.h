@@ -31,7 +31,7 @@ struct OwnChannel {
   std::uint32_t window = 0;
 };
 
-/// What a service keeps of one session.
+/// What a service keeps of one session. Who makes one sets Session::has_tenancies: before that `pump` is not called.
 struct Tenancy {
   virtual ~Tenancy() = default;
 };

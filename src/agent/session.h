@@ -92,11 +92,10 @@ struct LostPath {
 struct Session {
   Session(std::shared_ptr<PeerCore> its_peer, const proto::NotifyLimits& notify, Inbox& inbox,
           std::span<Service* const> its_services)
-      : peer(std::move(its_peer)), alarms(*this), notify_in(notify), services(its_services), waiting(inbox) {}
+      : peer(std::move(its_peer)), notify_in(notify), services(its_services), waiting(inbox), alarms(*this) {}
 
   const std::shared_ptr<PeerCore> peer;
   proto::SessionMachine machine;
-  SessionAlarms alarms;
 
   // Paths, in the order of preference of their backends.
   std::vector<PathEntry> paths;
@@ -150,6 +149,7 @@ struct Session {
   // What services keep of it, each in its own place.
   const std::span<Service* const> services;
   std::array<std::unique_ptr<Tenancy>, kServicesMax> tenancies;
+  bool has_tenancies = false;  ///< Any of them: a session that no service speaks to asks none of them in its turns.
 
   // As target.
   proto::ArrivalTable arrivals;
@@ -158,6 +158,7 @@ struct Session {
   std::uint32_t slots = 0;  ///< Transfers in flight.
   FlowCounters flow;
   base::Histogram latency;
+  SessionAlarms alarms;
   Instant ack_since = Instant::max();  ///< When the oldest unacknowledged message came.
   bool in_work_list = false;           ///< In the engine's list of sessions to look at, or of those to look at later.
   bool in_blocked_list = false;
@@ -166,7 +167,8 @@ struct Session {
   /// its greeting.
   bool awaits_peer() const {
     if (link_out.kept() > 0) return true;
-    if (std::ranges::any_of(services, [this](const Service* each) { return each->awaits(*this); })) return true;
+    if (has_tenancies && std::ranges::any_of(services, [this](const Service* each) { return each->awaits(*this); }))
+      return true;
     return control_serial == 0 && std::ranges::any_of(pending, [](const auto& list) { return !list.empty(); });
   }
   /// A path was told that somebody does, and nobody does any more.

@@ -54,7 +54,7 @@ class TimerHeap {
   bool empty() const { return heap_.empty(); }
   std::size_t size() const { return heap_.size(); }
   /// Instant::max() when there is none.
-  Instant next() const { return heap_.empty() ? Instant::max() : heap_.front()->at_; }
+  Instant next() const { return next_; }
 
   /// Instant::max() clears it.
   void set(T& value, Instant at) {
@@ -67,6 +67,7 @@ class TimerHeap {
     hook.at_ = at;
     rise(hook.place_);
     sink(hook.place_);
+    next_ = heap_.front()->at_;
   }
   /// Nothing happens when it is not set.
   void clear(T& value) {
@@ -77,10 +78,12 @@ class TimerHeap {
     heap_.pop_back();
     hook.place_ = TimerHook::kNone;
     hook.at_ = Instant::max();
-    if (last == &hook) return;
-    put(place, last);
-    rise(place);
-    sink(last->place_);
+    if (last != &hook) {
+      put(place, last);
+      rise(place);
+      sink(last->place_);
+    }
+    next_ = heap_.empty() ? Instant::max() : heap_.front()->at_;
   }
   /// In no order. `visit` sets and clears none.
   template <typename Visit>
@@ -89,7 +92,7 @@ class TimerHeap {
   }
   /// The earliest, cleared, when its moment has come; else null.
   T* take(Instant now) {
-    if (next() > now || heap_.empty()) return nullptr;
+    if (next_ > now || heap_.empty()) return nullptr;
     T& value = element(heap_.front());
     clear(value);
     return &value;
@@ -131,6 +134,7 @@ class TimerHeap {
   }
 
   std::vector<TimerHook*> heap_;
+  Instant next_ = Instant::max();  ///< Of the first one: asked far more often than it changes.
 };
 
 }  // namespace hawser::base

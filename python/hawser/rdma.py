@@ -66,8 +66,8 @@ _directory: Any = None
 
 
 def configure(*, backends: Optional[List[str]] = None, name: Optional[str] = None, directory: Any = None) -> None:
-    """For the agent of this process that opens next: call it first, or `close` before. What is None is as if it was
-    never told.
+    """Sets options of the agent that this process opens next. Call it before the first use, or after `close`. None
+    takes the default again.
 
     backends: which to open, in order of preference ("tcp" alone: no shared memory); None: what HAWSER_BACKENDS says, or
     all that work. name: the agent's, which it must keep over restarts where others `renew` its buffers; None: one that

@@ -115,6 +115,7 @@ Status Agent::invalidate(const Peer& peer) {
   if (peer.state() == PeerState::kDown) return {};
   const Status cause = Status(Code::kCancelled, "the peer was invalidated").with_peer(peer.name());
   core_->lane.lock();
+  core_->lane.take_left_over(core_->now());  // What was sent to it before goes out first.
   agent::Session& session = core_->engine.session(peer.core());
   const bool is_idle = session.slots == 0;
   core_->engine.invalidate(session, cause, core_->now());

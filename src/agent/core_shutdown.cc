@@ -44,7 +44,8 @@ Status Core::close_now(Instant deadline, Leave leave) {
   if (is_closed()) return {};
   if (!std::exchange(has_begun_to_close_, true)) {
     lane.lock();
-    lane.take_submissions(kSubmissionsMax, now());  // What was submitted before this call is in there.
+    lane.take_left_over(now());  // What was sent and submitted before this call is in there.
+    lane.take_submissions(kSubmissionsMax, now());
     engine.begin_close(now());
     lane.unlock();
   }

@@ -1,0 +1,167 @@
+// What a thread sends while another one holds the lane: it returns at once, nothing is lost, and all keeps its order.
+
+#include "agent/left_over.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <hawser/driver.h>
+#include <hawser/hawser.h>
+
+#include "agent/core.h"
+#include "agent/open.h"
+#include "backend/shm/factory.h"
+#include "backend/tcp/factory.h"
+
+namespace hawser::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kChannel = 16;
+constexpr std::uint32_t kCredit = 4096;
+
+std::optional<std::uint64_t> number_of(const Message& message) {
+  std::uint64_t number = 0;
+  if (message.bytes.size() != sizeof number) return std::nullopt;
+  std::memcpy(&number, message.bytes.data(), sizeof number);
+  return number;
+}
+
+class LeftOverTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(driver_.attach(there_).ok());
+    ASSERT_TRUE(there_.open_channel(kChannel, kCredit).ok());
+    peer_ = here_.add_peer(there_.card().value()).value();
+    ASSERT_TRUE(peer_.connect(10s).ok());
+    const Instant end = Clock::steady().now() + 10s;
+    while (!peer_.opened(kChannel) && Clock::steady().now() < end) (void)here_.wait(1ms);
+    ASSERT_TRUE(peer_.opened(kChannel));
+  }
+  static Agent open(const std::string& name) {
+    AgentOptions options{.name = name, .backends = {{GetParam(), {}}}};
+    options.log.level = LogLevel::kError;
+    return std::move(open_with(std::move(options), {backend::shm_factory(), backend::tcp_factory()}).value());
+  }
+  Lane& lane() { return here_.core()->lane; }
+  Status send(std::uint64_t number) { return peer_.send(kChannel, std::as_bytes(std::span(&number, 1))); }
+  /// The next one that comes there.
+  std::optional<std::uint64_t> next() {
+    const Instant end = Clock::steady().now() + 10s;
+    while (Clock::steady().now() < end) {
+      if (const auto message = there_.take_message(kChannel)) return number_of(*message);
+      if (!here_.core()->is_closed()) (void)here_.poll();
+      (void)there_.wait(1ms);
+    }
+    return std::nullopt;
+  }
+  void expect_next(std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t number = from; number < to; ++number) ASSERT_EQ(next(), number);
+  }
+
+  Driver driver_ = Driver::start().value();
+  Agent there_ = open("there"), here_ = open("here");
+  Peer peer_;
+};
+
+TEST_P(LeftOverTest, ASenderDoesNotWaitForTheLaneAndKeepsItsOrder) {
+  lane().lock();
+  std::thread sender([&] {
+    for (std::uint64_t number = 0; number < 10; ++number) EXPECT_TRUE(send(number).ok());
+    EXPECT_TRUE(peer_.notify("noted").ok());
+  });
+  sender.join();  // Though the lane is held.
+  lane().unlock();
+  EXPECT_TRUE(send(10).ok());  // By itself, and behind those.
+  expect_next(0, 11);
+  std::optional<Notification> note;
+  for (const Instant end = Clock::steady().now() + 10s; !note && Clock::steady().now() < end;) {
+    note = there_.take_notification();
+    if (!note) (void)there_.wait(1ms);
+  }
+  ASSERT_TRUE(note);
+  EXPECT_EQ(note->text, "noted");
+  EXPECT_EQ(here_.counters().total.messages_sent, 11u);
+}
+
+TEST_P(LeftOverTest, SoManyAreLeftAndTheNextOneWaits) {
+  std::atomic<std::uint64_t> sent{0};
+  lane().lock();
+  std::thread sender([&] {
+    for (std::uint64_t number = 0; number <= kLeftOverMax; ++number) {
+      EXPECT_TRUE(send(number).ok());
+      ++sent;
+    }
+  });
+  const Instant end = Clock::steady().now() + 10s;
+  while (sent < kLeftOverMax && Clock::steady().now() < end) std::this_thread::yield();
+  EXPECT_EQ(sent, kLeftOverMax);
+  lane().unlock();
+  sender.join();
+  expect_next(0, kLeftOverMax + 1);
+}
+
+TEST_P(LeftOverTest, WhatThePeerHasNoRoomForIsRefusedToTheSender) {
+  lane().lock();
+  std::thread sender([&] {
+    const Status refused = peer_.send(kChannel + 1, {});
+    EXPECT_EQ(refused.code(), Code::kBusy);
+    EXPECT_NE(refused.to_string().find("has not opened channel"), std::string::npos) << refused.to_string();
+  });
+  sender.join();
+  lane().unlock();
+}
+
+TEST_P(LeftOverTest, WhatWasSentBeforeTheAgentClosesComes) {
+  lane().lock();
+  std::thread sender([&] {
+    for (std::uint64_t number = 0; number < 3; ++number) EXPECT_TRUE(send(number).ok());
+  });
+  sender.join();
+  lane().unlock();
+  ASSERT_TRUE(here_.close(10s).ok());
+  expect_next(0, 3);
+}
+
+TEST_P(LeftOverTest, RoomIsGivenBackWhileTheLaneIsHeld) {
+  constexpr std::uint32_t kNarrow = kChannel + 1, kPlaces = 4;
+  ASSERT_TRUE(there_.open_channel(kNarrow, kPlaces).ok());
+  const auto fill = [&] {
+    std::uint32_t sent = 0;
+    for (const Instant end = Clock::steady().now() + 10s; sent < kPlaces && Clock::steady().now() < end;) {
+      if (peer_.send(kNarrow, {}).ok()) {
+        ++sent;
+      } else {
+        (void)here_.wait(1ms);
+      }
+    }
+    return sent;
+  };
+  ASSERT_EQ(fill(), kPlaces);
+  for (const Instant end = Clock::steady().now() + 10s; Clock::steady().now() < end;) {
+    (void)here_.poll();
+    if (there_.counters().total.messages_received == kPlaces) break;
+  }
+  Lane& theirs = there_.core()->lane;
+  theirs.lock();
+  std::array<Message, 2 * kPlaces> messages;
+  std::size_t taken = 0;
+  std::thread taker([&] { taken = there_.take_messages(kNarrow, messages); });
+  taker.join();
+  theirs.unlock();
+  EXPECT_EQ(taken, kPlaces);
+  EXPECT_EQ(fill(), kPlaces) << "all of its room is there again";
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LeftOverTest, testing::Values("shm", "tcp"),
+                         [](const auto& each) { return std::string(each.param); });
+
+}  // namespace
+}  // namespace hawser::agent

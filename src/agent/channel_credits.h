@@ -5,10 +5,11 @@
 //
 // An epoch is one session with the peer: places that were taken in one are of no worth in the next.
 //
-// Thread rule: thread-safe. Memory: one entry for each channel that the peer has opened: so many of users at most, and
-// the library's own.
+// Thread rule: thread-safe. Memory: 16 bytes, for every known peer has one, and an entry for each channel that the peer
+// has opened: kUsersMax of users at most, and the library's own.
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,7 +23,7 @@ class ChannelCredits {
  public:
   enum class Taken : std::uint8_t { kYes, kNotOpen, kNoRoom };
 
-  explicit ChannelCredits(std::size_t users_max) : users_max_(users_max) {}
+  static constexpr std::size_t kUsersMax = 1024;
 
   /// `epoch` gets the one in which the place was taken.
   Taken try_take(std::uint32_t channel, std::size_t bytes, std::uint32_t* epoch = nullptr) {
@@ -43,9 +44,7 @@ class ChannelCredits {
     if (all_ == nullptr) all_ = std::make_unique<All>();
     const auto at = all_->find(channel);
     if (at != all_->end()) return at->second.on_credit(limits);
-    const bool is_users = channel >= wire::kUserChannelMin;
-    if (is_users && users_ >= users_max_) return std::nullopt;
-    users_ += is_users ? 1 : 0;
+    if (channel >= wire::kUserChannelMin && users() >= kUsersMax) return std::nullopt;
     return (*all_)[channel].on_credit(limits);
   }
   bool is_open(std::uint32_t channel) const {
@@ -66,23 +65,24 @@ class ChannelCredits {
   void clear() {
     const base::SpinGuard guard(lock_);
     all_.reset();
-    users_ = 0;
     ++epoch_;
   }
 
  private:
   using All = std::map<std::uint32_t, proto::CreditSender>;
+  std::size_t users() const HAWSER_REQUIRES(lock_) {
+    const auto own = std::distance(all_->begin(), all_->lower_bound(wire::kUserChannelMin));
+    return all_->size() - static_cast<std::size_t>(own);
+  }
   proto::CreditSender* find(std::uint32_t channel) const HAWSER_REQUIRES(lock_) {
     if (all_ == nullptr) return nullptr;
     const auto at = all_->find(channel);
     return at == all_->end() ? nullptr : &at->second;
   }
 
-  const std::size_t users_max_;
-  mutable base::SpinLock lock_;
   std::unique_ptr<All> all_ HAWSER_GUARDED_BY(lock_);  ///< Null until one is open.
-  std::size_t users_ HAWSER_GUARDED_BY(lock_) = 0;
   std::uint32_t epoch_ HAWSER_GUARDED_BY(lock_) = 0;
+  mutable base::SpinLock lock_;
 };
 
 }  // namespace hawser::agent

@@ -13,7 +13,7 @@ using Taken = ChannelCredits::Taken;
 constexpr std::uint32_t kOne = wire::kUserChannelMin, kOther = kOne + 1;
 
 TEST(ChannelCredits, PlacesAreThoseThatThePeerTold) {
-  ChannelCredits credits(8);
+  ChannelCredits credits;
   EXPECT_EQ(credits.try_take(kOne, 1), Taken::kNotOpen);
   EXPECT_FALSE(credits.is_open(kOne));
   EXPECT_EQ(credits.on_credit(kOne, {.messages = 2, .bytes = 100}), true);
@@ -31,17 +31,17 @@ TEST(ChannelCredits, PlacesAreThoseThatThePeerTold) {
 }
 
 TEST(ChannelCredits, APeerOpensSoManyAndNoMore) {
-  ChannelCredits credits(2);
+  ChannelCredits credits;
   const wire::CreditLimits some{.messages = 1, .bytes = 1};
-  EXPECT_TRUE(credits.on_credit(kOne, some));
-  EXPECT_TRUE(credits.on_credit(kOther, some));
-  EXPECT_FALSE(credits.on_credit(kOther + 1, some)) << "one beyond";
-  EXPECT_TRUE(credits.on_credit(kOther, some)) << "known already";
   EXPECT_TRUE(credits.on_credit(2, some)) << "the library's own do not count";
+  for (std::uint32_t i = 0; i < ChannelCredits::kUsersMax; ++i) ASSERT_TRUE(credits.on_credit(kOne + i, some)) << i;
+  EXPECT_FALSE(credits.on_credit(kOne + ChannelCredits::kUsersMax, some)) << "one beyond";
+  EXPECT_TRUE(credits.on_credit(kOther, some)) << "known already";
+  EXPECT_TRUE(credits.on_credit(3, some)) << "the library's own do not count";
 }
 
 TEST(ChannelCredits, ANewSessionBeginsWithoutPlacesAndWithAnotherEpoch) {
-  ChannelCredits credits(1);
+  ChannelCredits credits;
   (void)credits.on_credit(kOne, {.messages = 9, .bytes = 9});
   std::uint32_t epoch = 99;
   ASSERT_EQ(credits.try_take(kOne, 1, &epoch), Taken::kYes);
@@ -56,7 +56,7 @@ TEST(ChannelCredits, ANewSessionBeginsWithoutPlacesAndWithAnotherEpoch) {
 }
 
 TEST(ChannelCredits, ThreadsNeverTakeMoreThanThereIs) {
-  ChannelCredits credits(1);
+  ChannelCredits credits;
   (void)credits.on_credit(kOne, {.messages = 10'000, .bytes = 1'000'000});
   std::atomic<int> taken{0};
   std::vector<std::thread> threads;

@@ -19,13 +19,14 @@ bool is_named(const CardStore* card, const BoundRegions::Id& id) {
 }  // namespace
 
 std::size_t Engine::let_go(Session& session, Instant now) {
-  timers_.clear(session.alarms[SessionTimer::kLetGo]);
   std::size_t work = 0;
   session.bound.let_go([&](const BoundRegions::Id& id) {
     for (PathEntry& entry : session.paths) entry.path->unbind(id.first, id.second);
     ++work;
   });
-  if (session.bound.is_waiting()) timers_.set(session.alarms[SessionTimer::kLetGo], now + kLetGoPause);
+  // Regions come and go many times in a second: an alarm that is set stays, and may find nothing to do.
+  SessionAlarm& alarm = session.alarms[SessionTimer::kLetGo];
+  if (session.bound.is_waiting() && !alarm.hook.is_set()) timers_.set(alarm, now + kLetGoPause);
   return work;
 }
 

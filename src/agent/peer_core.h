@@ -36,7 +36,7 @@ inline constexpr wire::CreditLimits kFirstCredit{.messages = wire::kNoMessageLim
                                                  .bytes = proto::kNotificationCostMax};
 
 /// That an agent opens, and that a peer may grant credit for.
-inline constexpr std::size_t kChannelsMax = 1024;
+inline constexpr std::size_t kChannelsMax = ChannelCredits::kUsersMax;
 
 /// Bytes of credit that may stay untold while the sender is not pinched.
 inline constexpr std::uint64_t kUntoldMax = 16 * 1024;
@@ -125,6 +125,8 @@ struct PeerCore {
   std::atomic<PeerState> state{PeerState::kKnown};
   /// Whether some path of it may move a small transfer before submit returns. A hint for submit, which has no lock yet.
   std::atomic<bool> moves_at_once{false};
+  /// No path led to it the last time that one was sought: what is sent to it may never leave.
+  std::atomic<bool> is_unreached{false};
   Released released;
   /// Its credit may be too little for a notification of the largest size: each that is taken is told to the lane. The
   /// lane sets it, and takes `released` after that.
@@ -133,10 +135,8 @@ struct PeerCore {
   NotifyCredit notify_out;
 
   /// Places on its channels, for the same reason.
-  ChannelCredits channels{kChannelsMax};
+  ChannelCredits channels;
 
-  /// No path led to it the last time that one was sought: what is sent to it may never leave.
-  std::atomic<bool> is_unreached{false};
   /// Counts how often it was found that no path leads to it, for those that wait for one.
   std::atomic<std::uint32_t> unreached{0};
   /// Its greeting is here: what it lets us send is known.

@@ -15,6 +15,8 @@ namespace compat {
 namespace {
 
 constexpr std::size_t kPiece = 65536;
+/// Of a listener that is not trusted yet: a welcome, a proof, or why it refuses.
+constexpr std::size_t kGreetingMax = 4096;
 
 bool is_passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -86,6 +88,11 @@ bool AskLink::receive() {
   }
   received_.append(piece.data(), static_cast<std::size_t>(count));
   Result<std::optional<Frame>> frame = decode_frame(received_);
+  const std::optional<FrameHead> head = head_of(received_);
+  if (frame && head && stage_ != Stage::kAnswer && head->name_size + head->body_size > kGreetingMax) {
+    frame = Status(Code::kCorrupt, base::format("metadata by address: {} greets with {} bytes, more than {}", where(),
+                                                head->name_size + head->body_size, kGreetingMax));
+  }
   if (!frame) {
     end(frame.error());
   } else if (*frame) {

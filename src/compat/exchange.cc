@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/shown.h"
 #include "base/try.h"
 #include "compat/blob.h"
 #include "compat/refusal.h"
@@ -100,12 +101,15 @@ Status Exchange::by_address(std::string_view call, std::string_view name, Frame 
   return added.ok() ? added : refusal(NixlCode::kBackend, call, "too much is under way", added);
 }
 
+/// Whoever listens there writes it into our log.
+constexpr std::size_t kRefusalMax = 1024;
+
 /// On the thread of `asks_`, under its lock. What came is loaded, or told, on ours.
 void Exchange::on_answer(const AskJob& job, Result<Frame> answer) {
   Job next{.kind = Job::Kind::kAnswer, .call = job.call, .name = job.name, .address = job.address};
   next.failure = answer.status();
   if (answer && answer->kind == Frame::Kind::kRefused) {
-    next.failure = Status(Code::kFailed, "refused there: " + answer->body);
+    next.failure = Status(Code::kFailed, "refused there: " + base::shown(answer->body, kRefusalMax));
   } else if (answer && answer->kind == Frame::Kind::kLoad) {
     next.body = std::move(answer->body);
   }

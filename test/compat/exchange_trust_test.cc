@@ -114,6 +114,31 @@ std::string said_to(std::uint16_t port, const std::string& words) {
   return heard;
 }
 
+// It is not known yet who listens there.
+TEST(TrialsExchangeTrust, AListenerHasLittleRoomBeforeItIsTrusted) {
+  const auto answer_to = [](std::size_t size) {
+    const base::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    base::SocketAddress address = base::numeric_address({"127.0.0.1", 0}).value();
+    EXPECT_EQ(::bind(listener.get(), address.get(), address.size), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+    EXPECT_EQ(::getsockname(listener.get(), address.get(), &address.size), 0);
+    std::promise<Result<Frame>> answer;
+    auto asks =
+        Asks::open(kKernel, [&](const AskJob&, Result<Frame> its) { answer.set_value(std::move(its)); }).value();
+    EXPECT_TRUE(asks->add({.call = "ask", .frame = {.kind = Frame::Kind::kAsk, .name = "n"}, .address = address}).ok());
+    const base::Fd taken(::accept(listener.get(), nullptr, nullptr));
+    const std::string words = encode_frame({.kind = Frame::Kind::kRefused, .body = std::string(size, 'x')});
+    // Of a frame that is too large the head tells enough.
+    const std::size_t said = size > 4096 ? kFrameHead : words.size();
+    EXPECT_EQ(::send(taken.get(), words.data(), said, MSG_NOSIGNAL), static_cast<ssize_t>(said));
+    return answer.get_future().get();
+  };
+  const Result<Frame> fits = answer_to(4096);
+  ASSERT_TRUE(fits);
+  EXPECT_EQ(fits->kind, Frame::Kind::kRefused);
+  EXPECT_EQ(answer_to(4097).error().code(), Code::kCorrupt);
+}
+
 TEST(TrialsExchangeTrust, AnUnprovenAskerHasNoRoomForAQuestion) {
   Pair pair(kCookie);
   const std::string question = encode_frame({.kind = Frame::Kind::kLoad, .body = std::string(1 << 20, 'x')});

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "sim/stranger_hello.h"
 #include "wire/hello.h"
 
 namespace hawser::simulation {
@@ -41,8 +42,6 @@ void Strangers::act() {
   if (life.alive && !life.closing) come(life);
 }
 
-base::Id128 Strangers::random_id() { return {.hi = rng_.u64(), .lo = rng_.u64()}; }
-
 std::string Strangers::words_of(Kind kind) {
   if (kind == Kind::kSilent) return {};
   if (kind == Kind::kNoise) {
@@ -50,15 +49,7 @@ std::string Strangers::words_of(Kind kind) {
     for (char& c : noise) c = static_cast<char>(rng_.below(256));
     return noise;
   }
-  wire::Hello hello;
-  hello.streams = 1;
-  hello.incarnation = random_id();
-  hello.session = random_id();
-  hello.token = random_id();
-  hello.nonce = random_id();
-  hello.admission = wire::Admission::kUser;
-  hello.name = "nobody";
-  std::string bytes = wire::encode(hello);
+  std::string bytes = wire::encode(stranger_hello(rng_, wire::Admission::kUser));
   if (kind == Kind::kHalf) bytes.resize(1 + rng_.below(bytes.size() - 1));
   return bytes;
 }

@@ -38,7 +38,6 @@ class Strangers {
     Instant came;
     bool is_out = false;
   };
-  base::Id128 random_id();
   std::string words_of(Kind kind);
   void come(Life& life);
   static void move(Stranger& one);

@@ -8,8 +8,8 @@
 
 #include "backend/stream/lobby.h"
 #include "backend/tcp/locator.h"
+#include "sim/stranger_hello.h"
 #include "wire/card.h"
-#include "wire/hello.h"
 
 namespace hawser::storm {
 namespace {
@@ -47,18 +47,10 @@ std::string Strangers::words(bool* is_proven) {
     for (char& c : noise) c = static_cast<char>(rng_.below(256));
     return noise;
   }
-  const auto random_id = [this] { return base::Id128{.hi = rng_.u64(), .lo = rng_.u64()}; };
-  wire::Hello hello;
-  hello.streams = 1;
-  hello.incarnation = random_id();
-  hello.session = random_id();
-  hello.token = random_id();
-  hello.nonce = random_id();
-  hello.admission = rng_.chance(0.5) ? wire::Admission::kUser : wire::Admission::kCard;
-  hello.name = "nobody";
-  std::string bytes = wire::encode(hello);
+  const auto admission = rng_.chance(0.5) ? wire::Admission::kUser : wire::Admission::kCard;
+  std::string bytes = wire::encode(simulation::stranger_hello(rng_, admission));
   if (kind == 2) bytes.resize(1 + rng_.below(bytes.size() - 1));
-  *is_proven = kind == 3 && hello.admission == wire::Admission::kUser;
+  *is_proven = kind == 3 && admission == wire::Admission::kUser;
   return bytes;
 }
 

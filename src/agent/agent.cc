@@ -25,7 +25,7 @@ void release_taken(Core& core, std::uint32_t channel, std::span<const Message> t
       left.freed += taken[i].bytes.size();
     }
     if (!core.lane.try_lock()) {
-      if (core.lane.leave(std::move(left))) continue;
+      if (core.lane.driven() && core.lane.leave(std::move(left))) continue;
       core.lane.lock();
     }
     core.engine.take_left_over(std::move(left), core.lane.now());

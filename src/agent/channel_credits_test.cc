@@ -49,7 +49,7 @@ TEST(ChannelCredits, ANewSessionBeginsWithoutPlacesAndWithAnotherEpoch) {
   credits.clear();
   EXPECT_NE(epoch, credits.epoch());
   EXPECT_EQ(credits.try_take(kOne, 1), Taken::kNotOpen);
-  credits.give_back(kOne, 1);  // Of the old one: nothing happens.
+  credits.give_back(kOne, 1);  // The old session took it: nothing happens.
   EXPECT_TRUE(credits.on_credit(kOther, {.messages = 1, .bytes = 1})) << "those of the old session count no more";
   EXPECT_FALSE(credits.state(kOne));
   EXPECT_TRUE(credits.state(kOther));

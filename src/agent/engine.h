@@ -62,7 +62,7 @@ class Engine final : public Carrier {
   void release_message(Session& session, std::uint32_t channel, std::size_t bytes) override;
   void serve(Session& session, Instant now) override;
   void note_end() override { ++finalized_; }
-  /// Who waits for whom, of transfers and of every service.
+  /// Tells of the transfers of each session, and of every service, who waits for whom.
   void describe(const Visitor& visitor) const;
 
   // Backends.
@@ -86,7 +86,7 @@ class Engine final : public Carrier {
   }
   /// Ends that one if it is in flight and was cancelled. False: nothing was done.
   bool apply_cancel(Slot& slot, Instant now);
-  /// The same for all.
+  /// Looks at all transfers in flight in this way.
   std::size_t apply_cancels(Instant now);
   void cancel_region(const LocalRegion& region, Instant now);
   std::size_t end_label(std::uint64_t label, const Status& status, Instant now);
@@ -357,7 +357,7 @@ class Engine final : public Carrier {
   std::map<std::uint32_t, std::uint32_t> open_channels_;  ///< And their credit.
   std::vector<Service*> services_;
   std::array<Service*, wire::kUserChannelMin> service_by_channel_{};
-  std::size_t own_channels_ = 0;  ///< Of the services, among those that are open.
+  std::size_t own_channels_ = 0;  ///< So many of the open channels are the services'.
   std::size_t finalized_ = 0;     ///< Since the last look of the lane.
   std::vector<std::pair<std::size_t, backend::Path*>> to_release_;
   std::vector<std::pair<std::size_t, backend::Path*>> parting_;  ///< Released by the next turn.

@@ -74,8 +74,8 @@ class HAWSER_CAPABILITY("lane") Lane {
 
   /// Leaves a slot for whoever holds the lane. False: full.
   bool leave(Slot* slot);
-  /// The same for what is no transfer. Whoever holds the lock takes it in before what it does itself, so what one
-  /// thread sends keeps its order.
+  /// Leaves a message or freed room. The next thread that sends under the lock takes it in first, so the messages of
+  /// one thread keep their order. False: full.
   bool leave(LeftOver&& left);
   std::size_t take_left_over(Instant now) HAWSER_REQUIRES(this);
   /// That slot's `cancel_asked` is set. It may be over, and used anew, when the lane looks.

@@ -1,7 +1,7 @@
 #pragma once
 
-// LeftOver: what a thread that did not get the lane's lock leaves to the lane's holder: a message, a notification, or
-// room in the inbox that its user has freed. Its place at the peer was taken before.
+// LeftOver: what a thread that did not get the lane's lock leaves to an agent's driver: a message, a notification, or
+// room in the inbox that the user has freed. The sender took the place at the peer before.
 //
 // Thread rule: a value.
 
@@ -13,15 +13,15 @@ namespace hawser::agent {
 
 struct PeerCore;
 
-inline constexpr std::size_t kLeftOverMax = 1024;  ///< In one lane; beyond, its holder is waited for.
+inline constexpr std::size_t kLeftOverMax = 1024;  ///< In one lane; beyond, a sender waits for the lane's lock.
 
 struct LeftOver {
   enum class Kind : std::uint8_t { kMessage, kNotification, kRelease };
   std::shared_ptr<PeerCore> peer;
-  std::string bytes;  ///< Of a message or notification.
+  std::string bytes;  ///< The message or notification.
   Kind kind = Kind::kMessage;
   std::uint32_t channel = 0;
-  std::uint32_t epoch = 0;     ///< Of the session (ChannelCredits); a notification has none.
+  std::uint32_t epoch = 0;     ///< Names the session (ChannelCredits); a notification has none.
   std::uint32_t messages = 0;  ///< kRelease: so many, of so many bytes in all.
   std::uint64_t freed = 0;
 };

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include <hawser/atomic.h>
 #include <hawser/driver.h>
 #include <hawser/hawser.h>
 
@@ -38,6 +39,7 @@ class LeftOverTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     ASSERT_TRUE(driver_.attach(there_).ok());
+    ASSERT_TRUE(driver_.attach(here_).ok());
     ASSERT_TRUE(there_.open_channel(kChannel, kCredit).ok());
     peer_ = here_.add_peer(there_.card().value()).value();
     ASSERT_TRUE(peer_.connect(10s).ok());
@@ -108,6 +110,29 @@ TEST_P(LeftOverTest, SoManyAreLeftAndTheNextOneWaits) {
   expect_next(0, kLeftOverMax + 1);
 }
 
+/// Nobody would look at what is left there until the next poll, so the sender waits and sends by itself.
+TEST_P(LeftOverTest, OfAPolledAgentASenderWaitsForTheLane) {
+  ASSERT_TRUE(driver_.detach(here_).ok());
+  std::atomic<bool> is_sent{false};
+  lane().lock();
+  std::thread sender([&] {
+    EXPECT_TRUE(send(0).ok());
+    is_sent = true;
+  });
+  const Instant end = Clock::steady().now() + 10s;
+  while (!lane().contended() && Clock::steady().now() < end) std::this_thread::yield();
+  EXPECT_FALSE(is_sent);
+  lane().unlock();
+  sender.join();
+  // Nobody polls here.
+  std::optional<Message> message;
+  while (!message && Clock::steady().now() < end) {
+    message = there_.take_message(kChannel);
+    if (!message) (void)there_.wait(1ms);
+  }
+  EXPECT_TRUE(message);
+}
+
 TEST_P(LeftOverTest, WhatThePeerHasNoRoomForIsRefusedToTheSender) {
   lane().lock();
   std::thread sender([&] {
@@ -158,6 +183,34 @@ TEST_P(LeftOverTest, RoomIsGivenBackWhileTheLaneIsHeld) {
   theirs.unlock();
   EXPECT_EQ(taken, kPlaces);
   EXPECT_EQ(fill(), kPlaces) << "all of its room is there again";
+}
+
+TEST_P(LeftOverTest, TheEngineTellsWhoWaitsForWhom) {
+  std::array<std::uint64_t, 512> source{}, target{};
+  const auto bytes_of = [](auto& words) { return std::as_writable_bytes(std::span(words)); };
+  Region to = there_.add_region({.name = "to", .bytes = bytes_of(target), .device = {}}).value();
+  Region from = here_.add_region({.name = "from", .bytes = bytes_of(source), .device = {}}).value();
+  ASSERT_TRUE(peer_.await_regions({"to"}, 10s).ok());
+  const LocalRange local = from.range(0, sizeof source);
+  const RemoteRange remote = peer_.range("to", 0, sizeof target);
+  Plan plan = here_.plan_write(peer_, {&local, 1}, {&remote, 1}).value();
+  Lane& theirs = there_.core()->lane;
+  theirs.lock();  // From now on it answers nothing.
+  AtomicOp op = fetch_add(here_, peer_.range("to", 0, sizeof(std::uint64_t)), 1, {.deadline = 10s}).value();
+  Transfer sent = plan.submit({.deadline = 10s}).value();
+  std::string told;
+  lane().lock();
+  lane().turn(here_.core()->now());
+  here_.core()->engine.describe(
+      [&](const Waiting& each) { told += std::string(each.who) + " wait for " + std::string(each.peer) + "; "; });
+  lane().unlock();
+  theirs.unlock();
+  EXPECT_NE(told.find("atomics wait for there"), std::string::npos) << told;
+  // Over shared memory the write is a copy, which nobody need answer.
+  const bool is_told = told.find("transfers wait for there") != std::string::npos;
+  EXPECT_TRUE(is_told || sent.done()) << told;
+  EXPECT_TRUE(op.wait(10s).ok());
+  EXPECT_TRUE(sent.wait(10s).ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, LeftOverTest, testing::Values("shm", "tcp"),

@@ -166,19 +166,22 @@ Status unreached_status(PeerCore& peer) {
   return peer.unreached_why;
 }
 
-/// Whether a thread that does not get the lane's lock may leave what it sends to the lane's holder: where there is a
-/// session, nothing but room can be missing.
-bool may_leave(const PeerCore& peer) {
-  return peer.is_greeted.load(std::memory_order_acquire) && !peer.is_unreached.load(std::memory_order_acquire) &&
+/// Whether a thread that does not get the lane's lock may leave what it sends. There must be a driver, which turns the
+/// lane soon: who holds the lock of a polled agent may be done with it, and nobody would look until the next poll. And
+/// where there is a session, nothing but room can be missing.
+bool may_leave(const Core& core, const PeerCore& peer) {
+  return core.lane.driven() && peer.is_greeted.load(std::memory_order_acquire) &&
+         !peer.is_unreached.load(std::memory_order_acquire) &&
          peer.state.load(std::memory_order_acquire) == PeerState::kUp;
 }
 
-/// What became of what was to be left. Nothing: so much was left already that the lane has to be waited for.
+/// What became of what was to be left. Nothing: it may not be left, or so much was left already that the sender has to
+/// wait for the lane.
 using Left = std::optional<Status>;
 
 Left leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t channel,
                    std::span<const std::byte> bytes) {
-  if (!may_leave(*peer)) return std::nullopt;
+  if (!may_leave(core, *peer)) return std::nullopt;
   LeftOver left{.peer = peer, .kind = LeftOver::Kind::kMessage, .channel = channel};
   if (peer->channels.try_take(channel, bytes.size(), &left.epoch) != ChannelCredits::Taken::kYes) {
     return Engine::no_room(*peer, channel);
@@ -190,7 +193,7 @@ Left leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint3
 }
 
 Left leave_notification(Core& core, const std::shared_ptr<PeerCore>& peer, std::string_view text) {
-  if (!may_leave(*peer)) return std::nullopt;
+  if (!may_leave(core, *peer)) return std::nullopt;
   if (!peer->notify_out.try_take(text.size())) return Engine::no_room_to_notify(*peer);
   LeftOver left{.peer = peer, .bytes = std::string(text), .kind = LeftOver::Kind::kNotification};
   if (core.lane.leave(std::move(left))) return Status();

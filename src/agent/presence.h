@@ -40,7 +40,7 @@ class Presence final : public Part {
   /// Before this is called nothing happens.
   void open();
   bool is_open() const { return directory_ != nullptr; }
-  /// The card has changed. Whoever arms the lane for a sleep afterwards sees it in `next_deadline`.
+  /// The card has changed. A thread that arms the lane for a sleep afterwards sees it in `next_deadline`.
   void ask();
   void look(Instant now);
   std::size_t turn(Instant now) override {

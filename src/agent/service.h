@@ -31,7 +31,8 @@ struct OwnChannel {
   std::uint32_t window = 0;
 };
 
-/// What a service keeps of one session. Who makes one sets Session::has_tenancies: before that `pump` is not called.
+/// What a service keeps of one session. The service that makes one sets Session::has_tenancies; the engine calls `pump`
+/// only where that is set.
 struct Tenancy {
   virtual ~Tenancy() = default;
 };
@@ -48,8 +49,8 @@ class Carrier {
   virtual Sent carry(Session& session, std::uint32_t channel, std::span<const std::byte> bytes) = 0;
   /// The service is done with a message of so many bytes that came: the peer may send another one.
   virtual void release_message(Session& session, std::uint32_t channel, std::size_t bytes) = 0;
-  /// Opens paths to the peer where there are none, and has the session's services pumped in this turn. Whoever has a
-  /// new deadline calls it.
+  /// Opens paths to the peer where there are none, and pumps the session's services in this turn. A service that has a
+  /// new deadline calls it too.
   virtual void serve(Session& session, Instant now) = 0;
   /// Something ended that somebody may wait for.
   virtual void note_end() = 0;

@@ -134,7 +134,7 @@ class TimerHeap {
   }
 
   std::vector<TimerHook*> heap_;
-  Instant next_ = Instant::max();  ///< Of the first one: asked far more often than it changes.
+  Instant next_ = Instant::max();  ///< The first one's. The lane asks far more often than it changes.
 };
 
 }  // namespace hawser::base

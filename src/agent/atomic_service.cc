@@ -182,15 +182,16 @@ void AtomicService::end_one(Session& session, std::uint64_t id, Status status, s
         status.with_peer(session.peer->name).with_buffer(unknown ? BufferState::kUnknown : BufferState::kUntouched);
     if (op->sent) status = status.with_advice("it may have been done: read the word before trying again");
   }
-  if (op->queue) {
-    const std::uint64_t bytes = status.ok() ? sizeof(std::uint64_t) : 0;
-    op->queue->push({.kind = CompletionKind::kTransfer, .cookie = op->cookie, .bytes = bytes, .status = status});
-  }
-  op->queue.reset();
+  const std::shared_ptr<QueueCore> queue = std::move(op->queue);
+  const std::uint64_t bytes = status.ok() ? sizeof(std::uint64_t) : 0;
   op->peer.reset();
   op->status = std::move(status);
   op->found = found;
   op->final.store(true, std::memory_order_release);
+  // Who takes the entry may ask the handle at once.
+  if (queue) {
+    queue->push({.kind = CompletionKind::kTransfer, .cookie = op->cookie, .bytes = bytes, .status = op->status});
+  }
   carrier_.note_end();
 }
 

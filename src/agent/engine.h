@@ -221,7 +221,7 @@ class Engine final : public Carrier {
   void end_early(Slot& slot, Status status, Instant now);
   void end_quiet(Slot& slot, Instant now);
   void finalize(Slot& slot, Status status, Instant now);
-  void report(Slot& slot, const Status& status, Instant now);
+  void count_end(const Slot& slot, const Status& status, Instant now);
   void time_transfer(const Slot& slot, Session& session, Duration took);
   void note_time(Session& session, PathEntry* entry, const plan::Pieces& pieces, Duration took, bool was_alone);
   static Status overdue(const Slot& slot, Instant now);

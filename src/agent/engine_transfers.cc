@@ -4,8 +4,8 @@
 #include <array>
 
 #include "agent/core.h"
+#include "agent/end_news.h"
 #include "agent/engine.h"
-#include "agent/queue.h"
 #include "base/planted.h"
 #include "base/shown.h"
 
@@ -415,7 +415,7 @@ void Engine::end_early(Slot& slot, Status status, Instant now) {
   slot.ending = true;
   slot.outcome = std::move(status);
   let_off(slot);
-  if (base::planted(base::Planted::kCompletionTwice)) report(slot, slot.outcome, now);
+  if (base::planted(base::Planted::kCompletionTwice)) EndNews(slot, slot.outcome).tell();
   slot.pending_hook.unlink();
   Session& its_session = session(slot.plan->peer);
   if (slot.in_flight > 0) {
@@ -454,20 +454,19 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
     }
   }
   slot.for_each_local([](LocalRegion& region) { --region.users; });
-  if (status.ok() && slot.done_word.word != nullptr) {
-    slot.done_word.word->store(slot.done_word.value, std::memory_order_release);
-  }
   if (!status.ok()) {
     status = status.with_peer(status.peer().empty() ? std::string_view(its_session.peer->name) : status.peer())
                  .with_progress(slot.bytes_done.load(std::memory_order_relaxed),
                                 std::max(Duration::zero(), now - slot.submitted));
   }
-  report(slot, status, now);
+  count_end(slot, status, now);
   ++finalized_;
+  EndNews news = slot.has_extras ? EndNews(slot, status) : EndNews();
   slot.status = std::move(status);
   slot.plan.reset();
   slot.forget_extras();
   core_.slots->finished(&slot);
+  news.tell();
 }
 
 void Engine::time_transfer(const Slot& slot, Session& session, Duration took) {
@@ -486,7 +485,7 @@ void Engine::note_time(Session& session, PathEntry* entry, const plan::Pieces& p
   entry->times->health.observe(*backends_[entry->backend].traits, pieces.bytes, pieces.all.size(), took);
 }
 
-void Engine::report(Slot& slot, const Status& status, Instant now) {
+void Engine::count_end(const Slot& slot, const Status& status, Instant now) {
   Session& its_session = session(slot.plan->peer);
   FlowCounters& flow = its_session.flow;
   const std::uint64_t bytes = slot.bytes_done.load(std::memory_order_relaxed);
@@ -503,9 +502,6 @@ void Engine::report(Slot& slot, const Status& status, Instant now) {
     ++flow.errors;
     if (status.code() == Code::kCancelled) ++flow.cancels;
     if (status.code() == Code::kTimedOut) ++flow.timeouts;
-  }
-  if (slot.queue) {
-    slot.queue->push({.kind = CompletionKind::kTransfer, .cookie = slot.cookie, .bytes = bytes, .status = status});
   }
 }
 

@@ -20,6 +20,8 @@ from typing import Iterator, NamedTuple
 # backend, below plan and directory; verbs above the others, because tcp's sockets carry its control.
 LAYERS = {
     "base": 0,
+    "reduce": 1,
+    "schedule": 1,
     "wire": 1,
     "proto": 2,
     "backend": 3,

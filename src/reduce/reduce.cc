@@ -1,0 +1,111 @@
+#include "reduce/reduce.h"
+
+#include <array>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "reduce/kernels.h"
+
+namespace hawser {
+namespace {
+
+struct TypeFacts {
+  std::string_view name;
+  std::size_t size;
+};
+
+constexpr std::array<TypeFacts, kDataTypes> kTypes = {{{"f64", 8},
+                                                       {"f32", 4},
+                                                       {"f16", 2},
+                                                       {"bf16", 2},
+                                                       {"f8e4m3", 1},
+                                                       {"f8e5m2", 1},
+                                                       {"i8", 1},
+                                                       {"i16", 2},
+                                                       {"i32", 4},
+                                                       {"i64", 8},
+                                                       {"u8", 1},
+                                                       {"u16", 2},
+                                                       {"u32", 4},
+                                                       {"u64", 8},
+                                                       {"bool", 1}}};
+constexpr std::array<std::string_view, kReduceOps> kOps = {"sum", "prod", "min", "max", "avg", "and", "or", "xor"};
+
+}  // namespace
+
+// A number from outside may be none of them.
+std::size_t size_of(DataType type) {
+  const auto at = static_cast<std::size_t>(type);
+  return at < kTypes.size() ? kTypes[at].size : 0;
+}
+
+std::string_view to_string(DataType type) {
+  const auto at = static_cast<std::size_t>(type);
+  return at < kTypes.size() ? kTypes[at].name : "unknown";
+}
+
+std::string_view to_string(ReduceOp op) {
+  const auto at = static_cast<std::size_t>(op);
+  return at < kOps.size() ? kOps[at] : "unknown";
+}
+
+bool is_accepted(DataType type, ReduceOp op) {
+  const bool is_known = static_cast<std::size_t>(type) < kDataTypes && static_cast<std::size_t>(op) < kReduceOps;
+  return is_known && reduce::combine_for(type, op) != nullptr;
+}
+
+namespace reduce {
+namespace {
+
+struct Available {
+  std::array<const Kernels*, 3> kernels{};
+  std::size_t count = 0;
+  void add(const Kernels& kernel) { kernels[count++] = &kernel; }
+};
+
+#if defined(__x86_64__)
+/// Clang's __builtin_cpu_supports does not know of it.
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
+Available find_available() {
+  Available found;
+#if defined(__x86_64__)
+  // These look at what the operating system saves of the registers, too. Wide registers slow the core down on Intel's
+  // processors before Ice Lake, which lack VBMI2.
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && has_f16c();
+  const bool has_wide = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  const bool is_wide_cheap = has_wide && __builtin_cpu_supports("avx512vbmi2");
+  if (is_wide_cheap) found.add(kAvx512Kernels);
+  if (has_avx2) found.add(kAvx2Kernels);
+  if (has_wide && !is_wide_cheap) found.add(kAvx512Kernels);
+#endif
+  found.add(kPortableKernels);
+  return found;
+}
+
+const Available& available() noexcept {
+  static const Available found = find_available();
+  return found;
+}
+
+}  // namespace
+
+const Kernels& kernels() noexcept { return *available().kernels[0]; }
+
+std::span<const Kernels* const> usable_kernels() noexcept {
+  return std::span(available().kernels).first(available().count);
+}
+
+void finish(DataType type, ReduceOp op, void* data, std::size_t count, std::uint64_t ranks) {
+  if (op == ReduceOp::kAvg) kernels().divide[static_cast<std::size_t>(type)](data, count, ranks);
+}
+
+}  // namespace reduce
+}  // namespace hawser

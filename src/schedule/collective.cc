@@ -1,0 +1,270 @@
+#include "schedule/collective.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+
+#include "base/check.h"
+#include "schedule/circulant.h"
+#include "schedule/direct.h"
+#include "schedule/doubling.h"
+#include "schedule/tree.h"
+
+namespace hawser::schedule {
+namespace {
+
+Slice whole(Buffer buffer, std::uint64_t count) { return {buffer, 0, count}; }
+
+/// The caller's input goes where the algorithm works.
+void bring_input(Schedule& schedule, const Call& call, Slice to) {
+  if (call.has_input_in_output) return;
+  schedule.copy({Buffer::kInput, 0, to.count}, to);
+  schedule.end_round();
+}
+
+void broadcast(Schedule& schedule, const Call& call, Algorithm algorithm) {
+  const Members me = Members::from_root(call.rank, call.size, call.root);
+  if (algorithm == Algorithm::kTree) return broadcast_tree(schedule, me, whole(Buffer::kOutput, call.count));
+  const Blocks blocks = Blocks::even(call.count, call.size);
+  scatter_tree(schedule, me, blocks, Buffer::kOutput);
+  all_gather_blocks(schedule, me, blocks, Buffer::kOutput);
+}
+
+/// In the order of ranks the tree ends at rank 0, which gives the result to the root.
+void reduce_in_order(Schedule& schedule, const Call& call, Slice data) {
+  reduce_tree(schedule, Members::all(call.rank, call.size), data);
+  if (call.root == 0) return;
+  if (call.rank == 0) schedule.send(call.root, data);
+  if (call.rank == call.root) schedule.receive(0, data);
+  schedule.end_round();
+}
+
+void reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
+  const bool is_root = call.rank == call.root;
+  if (algorithm == Algorithm::kFixedTree) {
+    const Members me = Members::all(call.rank, call.size);
+    const Blocks blocks = Blocks::even(call.count, call.size);
+    const Slice own = {Buffer::kScratch, schedule.take_scratch(blocks.count(call.rank)), blocks.count(call.rank)};
+    const Buffer from = is_root && call.has_input_in_output ? Buffer::kOutput : Buffer::kInput;
+    reduce_scatter_fixed(schedule, me, blocks, from, own);
+    return gather_direct(schedule, me, call.root, blocks, own, Buffer::kOutput);
+  }
+  // Who is not the root has no output, and the input is the caller's to keep. This scratch is the first, so it begins
+  // where blocks in it do.
+  const Slice data = is_root ? whole(Buffer::kOutput, call.count)
+                             : Slice{Buffer::kScratch, schedule.take_scratch(call.count), call.count};
+  if (is_root) {
+    bring_input(schedule, call, data);
+  } else {
+    schedule.copy(whole(Buffer::kInput, call.count), data);
+    schedule.end_round();
+  }
+  if (algorithm == Algorithm::kCirculant) {
+    // Members count from the root, so its blocks do, too.
+    const Members me = Members::from_root(call.rank, call.size, call.root);
+    const Blocks blocks = Blocks::even(call.count, call.size);
+    reduce_scatter_blocks(schedule, me, blocks, data.buffer);
+    return gather_direct(schedule, me, 0, blocks, blocks.slice(data.buffer, me.rank), data.buffer);
+  }
+  if (!call.commutes) return reduce_in_order(schedule, call, data);
+  reduce_tree(schedule, Members::from_root(call.rank, call.size, call.root), data);
+}
+
+void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
+  const Members me = Members::all(call.rank, call.size);
+  const Blocks blocks = Blocks::even(call.count, call.size);
+  if (algorithm == Algorithm::kFixedTree) {
+    const Buffer from = call.has_input_in_output ? Buffer::kOutput : Buffer::kInput;
+    reduce_scatter_fixed(schedule, me, blocks, from, blocks.slice(Buffer::kOutput, call.rank));
+    return all_gather_blocks(schedule, me, blocks, Buffer::kOutput);
+  }
+  bring_input(schedule, call, whole(Buffer::kOutput, call.count));
+  if (algorithm == Algorithm::kDoubling) {
+    return all_reduce_doubling(schedule, me, whole(Buffer::kOutput, call.count));
+  }
+  reduce_scatter_blocks(schedule, me, blocks, Buffer::kOutput);
+  all_gather_blocks(schedule, me, blocks, Buffer::kOutput);
+}
+
+void all_gather(Schedule& schedule, const Call& call) {
+  const Blocks blocks(call.counts);
+  bring_input(schedule, call, blocks.slice(Buffer::kOutput, call.rank));
+  all_gather_blocks(schedule, Members::all(call.rank, call.size), blocks, Buffer::kOutput);
+}
+
+void reduce_scatter(Schedule& schedule, const Call& call, Algorithm algorithm) {
+  const Members me = Members::all(call.rank, call.size);
+  const Blocks blocks(call.counts);
+  const Slice result = whole(Buffer::kOutput, blocks.count(call.rank));
+  if (algorithm == Algorithm::kFixedTree) return reduce_scatter_fixed(schedule, me, blocks, Buffer::kInput, result);
+  // The input is the caller's to keep, so all of it is combined in scratch; this is the first that is taken there.
+  const std::uint64_t work = schedule.take_scratch(blocks.total());
+  HAWSER_ASSERT(work == 0, "blocks in scratch begin at its first element");
+  schedule.copy(whole(Buffer::kInput, blocks.total()), whole(Buffer::kScratch, blocks.total()));
+  schedule.end_round();
+  reduce_scatter_blocks(schedule, me, blocks, Buffer::kScratch);
+  schedule.copy(blocks.slice(Buffer::kScratch, call.rank), result);
+}
+
+void scan(Schedule& schedule, const Call& call) {
+  const Members me = Members::all(call.rank, call.size);
+  const Slice data = whole(Buffer::kOutput, call.count);
+  bring_input(schedule, call, data);
+  if (call.operation == Operation::kScan) {
+    scan_doubling(schedule, me, data);
+  } else {
+    exclusive_scan_doubling(schedule, me, data);
+  }
+}
+
+std::uint64_t total(std::span<const std::uint64_t> counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+/// Rounds, elements sent and elements combined by the rank that has most to do.
+struct Work {
+  double messages = 0, moved = 0, combined = 0;
+};
+
+Work work_of(const Call& call, Algorithm algorithm) {
+  const double ranks = call.size, others = ranks - 1;
+  const double rounds = std::bit_width(call.size - 1);  // ceil(log2(ranks))
+  const bool in_blocks = call.operation == Operation::kAllGather || call.operation == Operation::kReduceScatter ||
+                         call.operation == Operation::kGather || call.operation == Operation::kScatter ||
+                         call.operation == Operation::kAllToAll;
+  const auto count = static_cast<double>(in_blocks ? total(call.counts) : call.count);
+  const double share = count * others / ranks;
+  const bool combines = call.operation == Operation::kReduce || call.operation == Operation::kAllReduce ||
+                        call.operation == Operation::kReduceScatter || call.operation == Operation::kScan ||
+                        call.operation == Operation::kExclusiveScan;
+  const bool goes_back = call.operation == Operation::kAllReduce || call.operation == Operation::kReduce;
+  switch (algorithm) {
+    case Algorithm::kDissemination:
+      return {rounds, 0, 0};
+    case Algorithm::kTree:
+    case Algorithm::kDoubling: {
+      const double extra = algorithm == Algorithm::kDoubling && !std::has_single_bit(call.size) ? 2 : 0;
+      const double steps = rounds + extra;
+      return {steps, steps * count, combines ? steps * count : 0};
+    }
+    case Algorithm::kScatterGather:
+      return {2 * rounds, 2 * share, 0};
+    case Algorithm::kCirculant:
+      return {goes_back ? 2 * rounds : rounds, goes_back ? 2 * share : share, combines ? share : 0};
+    case Algorithm::kFixedTree:
+      return {others + (goes_back ? rounds : 0), goes_back ? 2 * share : share, share};
+    case Algorithm::kDirect:
+      return {others, share, 0};
+  }
+  return {};
+}
+
+/// Those that give the right result, before anybody looks at what they cost.
+std::vector<Algorithm> right_ones(const Call& call) {
+  switch (call.operation) {
+    case Operation::kBarrier:
+      return {Algorithm::kDissemination};
+    case Operation::kBroadcast:
+      return {Algorithm::kTree, Algorithm::kScatterGather};
+    case Operation::kReduce:
+      if (call.reproducible) return {Algorithm::kFixedTree};
+      if (!call.commutes) return {Algorithm::kTree, Algorithm::kFixedTree};
+      return {Algorithm::kTree, Algorithm::kCirculant, Algorithm::kFixedTree};
+    case Operation::kAllReduce:
+      if (call.reproducible) return {Algorithm::kFixedTree};
+      if (!call.commutes) return {Algorithm::kDoubling, Algorithm::kFixedTree};
+      return {Algorithm::kDoubling, Algorithm::kCirculant, Algorithm::kFixedTree};
+    case Operation::kReduceScatter:
+      if (call.reproducible || !call.commutes) return {Algorithm::kFixedTree};
+      return {Algorithm::kCirculant, Algorithm::kFixedTree};
+    case Operation::kAllGather:
+      return {Algorithm::kCirculant};
+    case Operation::kGather:
+    case Operation::kScatter:
+    case Operation::kAllToAll:
+      return {Algorithm::kDirect};
+    case Operation::kScan:
+    case Operation::kExclusiveScan:
+      return {Algorithm::kDoubling};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Operation operation) {
+  constexpr std::array<std::string_view, 11> kNames = {"barrier",    "broadcast",      "reduce",        "all_reduce",
+                                                       "all_gather", "reduce_scatter", "gather",        "scatter",
+                                                       "all_to_all", "scan",           "exclusive_scan"};
+  const auto at = static_cast<std::size_t>(operation);
+  return at < kNames.size() ? kNames[at] : "unknown";
+}
+
+std::string_view to_string(Algorithm algorithm) {
+  constexpr std::array<std::string_view, 7> kNames = {
+      "dissemination", "tree", "scatter and gather", "doubling", "circulant", "fixed tree", "direct"};
+  const auto at = static_cast<std::size_t>(algorithm);
+  return at < kNames.size() ? kNames[at] : "unknown";
+}
+
+std::vector<Choice> choices(const Call& call, const CostModel& model) {
+  std::vector<Choice> all;
+  const auto bytes = static_cast<double>(call.element_bytes);
+  for (const Algorithm algorithm : right_ones(call)) {
+    const Work work = work_of(call, algorithm);
+    all.push_back({algorithm, work.messages * model.message_ns + work.moved * bytes * model.byte_ns +
+                                  work.combined * bytes * model.combined_byte_ns});
+  }
+  std::ranges::stable_sort(all, {}, &Choice::cost_ns);
+  return all;
+}
+
+Schedule make_schedule(const Call& call, Algorithm algorithm) {
+  HAWSER_ASSERT(call.size > 0 && call.rank < call.size && call.root < call.size, "ranks are those of the world");
+  Schedule schedule;
+  const Members me = Members::all(call.rank, call.size);
+  switch (call.operation) {
+    case Operation::kBarrier:
+      barrier_dissemination(schedule, me);
+      break;
+    case Operation::kBroadcast:
+      broadcast(schedule, call, algorithm);
+      break;
+    case Operation::kReduce:
+      reduce(schedule, call, algorithm);
+      break;
+    case Operation::kAllReduce:
+      all_reduce(schedule, call, algorithm);
+      break;
+    case Operation::kAllGather:
+      all_gather(schedule, call);
+      break;
+    case Operation::kReduceScatter:
+      reduce_scatter(schedule, call, algorithm);
+      break;
+    case Operation::kGather: {
+      const Blocks blocks(call.counts);
+      const Slice own = call.has_input_in_output && call.rank == call.root
+                            ? blocks.slice(Buffer::kOutput, call.rank)
+                            : whole(Buffer::kInput, blocks.count(call.rank));
+      gather_direct(schedule, me, call.root, blocks, own, Buffer::kOutput);
+      break;
+    }
+    case Operation::kScatter: {
+      const Blocks blocks(call.counts);
+      scatter_direct(schedule, me, call.root, blocks, Buffer::kInput, whole(Buffer::kOutput, blocks.count(call.rank)));
+      break;
+    }
+    case Operation::kAllToAll:
+      exchange_blocks(schedule, me, Blocks(call.counts), Buffer::kInput, Blocks(call.in_counts), Buffer::kOutput);
+      break;
+    case Operation::kScan:
+    case Operation::kExclusiveScan:
+      scan(schedule, call);
+      break;
+  }
+  return schedule;
+}
+
+}  // namespace hawser::schedule

@@ -1,0 +1,80 @@
+#pragma once
+
+// A collective operation of one rank, the algorithms that can do it, what each would cost, and its schedule.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace hawser::schedule {
+
+enum class Operation : std::uint8_t {
+  kBarrier,
+  kBroadcast,
+  kReduce,
+  kAllReduce,
+  kAllGather,
+  kReduceScatter,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kScan,
+  kExclusiveScan,
+};
+std::string_view to_string(Operation operation);
+
+/// Buffers and counts, in elements. A rank's `input` and `output` hold:
+///
+///   broadcast        -                      count, at the root the source
+///   reduce           count                  count, at the root
+///   all_reduce       count                  count; may be the input
+///   all_gather       counts[rank]           sum of counts; the input may be its own block there
+///   reduce_scatter   sum of counts          counts[rank]
+///   gather           counts[rank]           sum of counts, at the root
+///   scatter          sum of counts, at root counts[rank]
+///   all_to_all       sum of counts          sum of in_counts
+///   scans            count                  count; may be the input
+struct Call {
+  Operation operation = Operation::kBarrier;
+  std::uint32_t rank = 0, size = 1, root = 0;
+  std::uint64_t count = 0;
+  std::vector<std::uint64_t> counts, in_counts;
+  std::uint64_t element_bytes = 1;
+  bool commutes = true;              ///< The order of ranks does not matter for the result.
+  bool reproducible = false;         ///< The same bits from any algorithm, place and number of elements.
+  bool has_input_in_output = false;  ///< The two are one, as the table above allows.
+};
+
+enum class Algorithm : std::uint8_t {
+  kDissemination,
+  kTree,           ///< Binomial.
+  kScatterGather,  ///< Broadcast: a tree scatters, a circulant graph gathers.
+  kDoubling,
+  kCirculant,  ///< Reduce-scatter and all-gather on circulant graphs, or one of them.
+  kFixedTree,  ///< Each element is combined at one rank, in one tree over ranks.
+  kDirect,
+};
+std::string_view to_string(Algorithm algorithm);
+
+/// What moving and combining costs. Defaults: measured between two processes of one host.
+struct CostModel {
+  double message_ns = 2'000;       ///< From a send to the end of the receive of an empty message.
+  double byte_ns = 0.15;           ///< Of each further byte.
+  double combined_byte_ns = 0.08;  ///< Of each byte that is combined.
+};
+
+struct Choice {
+  Algorithm algorithm = Algorithm::kDirect;
+  double cost_ns = 0;
+};
+
+/// All algorithms that give the right result, the cheapest first. The same on all ranks: it does not look at the rank.
+std::vector<Choice> choices(const Call& call, const CostModel& model);
+/// What this rank does. The algorithm is one of the choices.
+Schedule make_schedule(const Call& call, Algorithm algorithm);
+
+}  // namespace hawser::schedule

@@ -1,0 +1,303 @@
+// Every operation by every algorithm for worlds of 1 to 65 ranks, run in memory against a plain reference.
+
+#include "schedule/collective.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/run_in_memory.h"
+
+namespace hawser::schedule {
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(HAWSER_SANITIZE_THREAD)
+constexpr std::uint32_t kSizes = 17;  // There is one thread, and it takes ten times as long.
+#else
+constexpr std::uint32_t kSizes = 65;
+#endif
+
+/// What all ranks call, but for the rank.
+struct Case {
+  Call call;
+  Algorithm algorithm = Algorithm::kDirect;
+  std::string name() const {
+    return std::string(to_string(call.operation)) + " by " + std::string(to_string(algorithm)) + ", " +
+           std::to_string(call.size) + " ranks, root " + std::to_string(call.root) + ", " + std::to_string(call.count) +
+           " elements" + (call.commutes ? "" : ", ordered") + (call.has_input_in_output ? ", in place" : "");
+  }
+};
+
+/// Blocks of some sizes, some of them empty.
+std::vector<std::uint64_t> uneven(std::uint32_t size, std::uint64_t seed) {
+  std::vector<std::uint64_t> counts(size);
+  for (std::uint32_t i = 0; i < size; ++i) counts[i] = (i * 7 + seed) % 5;
+  return counts;
+}
+
+/// What `from` sends to `to` in an all-to-all.
+std::uint64_t pair_count(std::uint32_t from, std::uint32_t to) { return (from * 3 + to * 5) % 4; }
+
+Call for_rank(const Case& all, std::uint32_t rank) {
+  Call call = all.call;
+  call.rank = rank;
+  if (call.operation == Operation::kAllToAll) {
+    call.counts.clear();
+    call.in_counts.clear();
+    for (std::uint32_t other = 0; other < call.size; ++other) {
+      call.counts.push_back(pair_count(rank, other));
+      call.in_counts.push_back(pair_count(other, rank));
+    }
+  }
+  return call;
+}
+
+std::uint64_t sum(const std::vector<std::uint64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+class Reference {
+ public:
+  explicit Reference(const Case& all) : all_(all), call_(all.call) {}
+
+  std::uint64_t input_size(std::uint32_t rank) const {
+    switch (call_.operation) {
+      case Operation::kBarrier:
+      case Operation::kBroadcast:
+        return 0;
+      case Operation::kAllGather:
+      case Operation::kGather:
+        return call_.counts[rank];
+      case Operation::kReduceScatter:
+        return sum(call_.counts);
+      case Operation::kScatter:
+        return rank == call_.root ? sum(call_.counts) : 0;
+      case Operation::kAllToAll:
+        return sum(for_rank(all_, rank).counts);
+      default:
+        return call_.count;
+    }
+  }
+  Array input(std::uint32_t rank) const { return contribution(rank, input_size(rank)); }
+
+  /// Empty where the rank gets nothing.
+  Array output(std::uint32_t rank) const {
+    switch (call_.operation) {
+      case Operation::kBarrier:
+        return {};
+      case Operation::kBroadcast:
+        return contribution(call_.root, call_.count);
+      case Operation::kReduce:
+        return rank == call_.root ? combined(call_.size, call_.count) : Array();
+      case Operation::kAllReduce:
+        return combined(call_.size, call_.count);
+      case Operation::kScan:
+        return combined(rank + 1, call_.count);
+      case Operation::kExclusiveScan:
+        return rank == 0 ? input(0) : combined(rank, call_.count);
+      case Operation::kReduceScatter:
+        return block(combined(call_.size, sum(call_.counts)), call_.counts, rank);
+      case Operation::kAllGather:
+        return gathered();
+      case Operation::kGather:
+        return rank == call_.root ? gathered() : Array();
+      case Operation::kScatter:
+        return block(contribution(call_.root, sum(call_.counts)), call_.counts, rank);
+      case Operation::kAllToAll:
+        return exchanged(rank);
+    }
+    return {};
+  }
+
+ private:
+  static Array contribution(std::uint32_t rank, std::uint64_t count) {
+    Array all(count);
+    for (std::uint64_t i = 0; i < count; ++i) all[i] = Element::of(rank, i);
+    return all;
+  }
+  /// Of ranks 0 to `end`. Kept, because many ranks ask for the same, or for one more.
+  const Array& combined(std::uint32_t end, std::uint64_t count) const {
+    if (known_end_ == 0 || known_end_ > end) {
+      known_ = contribution(0, count);
+      known_end_ = 1;
+    }
+    Array& all = known_;
+    for (std::uint32_t rank = std::exchange(known_end_, end); rank < end; ++rank) {
+      const Array next = contribution(rank, count);
+      for (std::uint64_t i = 0; i < count; ++i) all[i] = call_.commutes ? add(all[i], next[i]) : join(all[i], next[i]);
+    }
+    return all;
+  }
+  static Array block(const Array& all, const std::vector<std::uint64_t>& counts, std::uint32_t rank) {
+    const auto at =
+        static_cast<std::ptrdiff_t>(std::accumulate(counts.begin(), counts.begin() + rank, std::uint64_t{0}));
+    return {all.begin() + at, all.begin() + at + static_cast<std::ptrdiff_t>(counts[rank])};
+  }
+  Array gathered() const {
+    Array all;
+    for (std::uint32_t rank = 0; rank < call_.size; ++rank) {
+      const Array own = contribution(rank, call_.counts[rank]);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  }
+  Array exchanged(std::uint32_t rank) const {
+    Array all;
+    for (std::uint32_t from = 0; from < call_.size; ++from) {
+      std::uint64_t at = 0;
+      for (std::uint32_t to = 0; to < rank; ++to) at += pair_count(from, to);
+      for (std::uint64_t i = 0; i < pair_count(from, rank); ++i) all.push_back(Element::of(from, at + i));
+    }
+    return all;
+  }
+
+  const Case& all_;
+  const Call& call_;
+  mutable Array known_;
+  mutable std::uint32_t known_end_ = 0;
+};
+
+/// One sum of many keeps the weight that `add` gives; a single contribution has its own.
+bool same(const Array& got, const Array& expected, bool commutes) {
+  if (got.size() != expected.size()) return false;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (got[i].hash != expected[i].hash || (!commutes && got[i].weight != expected[i].weight)) return false;
+  }
+  return true;
+}
+
+void check(const Case& all, std::uint64_t seed) {
+  const Reference reference(all);
+  const Call& call = all.call;
+  std::vector<Array> expected;
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) expected.push_back(reference.output(rank));
+  std::vector<RankState> ranks(call.size);
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) {
+    RankState& state = ranks[rank];
+    state.schedule = make_schedule(for_rank(all, rank), all.algorithm);
+    state.input = reference.input(rank);
+    state.output.resize(expected[rank].size());
+    if (call.operation == Operation::kBroadcast && rank == call.root) state.output = expected[rank];
+    if (!call.has_input_in_output) continue;
+    if (call.operation == Operation::kAllGather || call.operation == Operation::kGather) {
+      const auto at = std::accumulate(call.counts.begin(), call.counts.begin() + rank, std::uint64_t{0});
+      if (!state.output.empty()) std::ranges::copy(state.input, state.output.begin() + static_cast<std::ptrdiff_t>(at));
+      if (call.operation == Operation::kAllGather || rank == call.root) state.input.clear();
+    } else if (!state.output.empty()) {
+      state.output = std::move(state.input);
+      state.input_is_output = true;
+    }
+  }
+  InMemory memory(std::move(ranks), call.commutes, seed);
+  ASSERT_TRUE(memory.run()) << all.name();
+  for (std::uint32_t rank = 0; rank < call.size; ++rank) {
+    ASSERT_TRUE(same(memory.ranks()[rank].output, expected[rank], call.commutes)) << all.name() << ", rank " << rank;
+    if (call.has_input_in_output) continue;
+    ASSERT_EQ(memory.ranks()[rank].input, reference.input(rank)) << "the input is the caller's to keep: " << all.name();
+  }
+}
+
+void check_all_algorithms(Call call) {
+  for (const bool commutes : {true, false}) {
+    call.commutes = commutes;
+    std::vector<Choice> all = choices(call, CostModel());
+    ASSERT_FALSE(all.empty());
+    for (const Choice& choice : all) check({call, choice.algorithm}, call.size);
+  }
+}
+
+/// Larger worlds with one odd count each.
+std::vector<std::uint64_t> counts_for(std::uint32_t size) {
+  if (size > 20) return {3 * size + 2};
+  return {0, 1, size - 1, 3 * size + 2};
+}
+
+class CollectiveOf : public testing::TestWithParam<Operation> {};
+
+TEST_P(CollectiveOf, EverySizeAndAlgorithm) {
+  const Operation operation = GetParam();
+  for (std::uint32_t size = 1; size <= kSizes; ++size) {
+    for (const std::uint64_t count : counts_for(size)) {
+      Call call{.operation = operation, .size = size, .root = static_cast<std::uint32_t>(count % size), .count = count};
+      call.counts = uneven(size, count);
+      check_all_algorithms(call);
+      const bool may_be_one = operation == Operation::kAllReduce || operation == Operation::kReduce ||
+                              operation == Operation::kScan || operation == Operation::kExclusiveScan ||
+                              operation == Operation::kAllGather || operation == Operation::kGather;
+      if (!may_be_one) continue;
+      call.has_input_in_output = true;
+      check_all_algorithms(call);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CollectiveOf,
+                         testing::Values(Operation::kBarrier, Operation::kBroadcast, Operation::kReduce,
+                                         Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+                                         Operation::kGather, Operation::kScatter, Operation::kAllToAll,
+                                         Operation::kScan, Operation::kExclusiveScan),
+                         [](const auto& it) { return std::string(to_string(it.param)); });
+
+/// The most that one rank sends, in elements, and its rounds.
+std::pair<std::uint64_t, std::size_t> most_sent(const Case& all) {
+  std::uint64_t most = 0;
+  std::size_t rounds = 0;
+  for (std::uint32_t rank = 0; rank < all.call.size; ++rank) {
+    const Schedule schedule = make_schedule(for_rank(all, rank), all.algorithm);
+    std::uint64_t sent = 0;
+    std::size_t talking = 0;
+    for (std::size_t i = 0; i < schedule.rounds(); ++i) {
+      bool talks = false;
+      for (const Step& step : schedule.round(i)) {
+        if (step.action == Action::kSend) sent += step.from.count;
+        talks = talks || step.action == Action::kSend || step.action == Action::kReceive;
+      }
+      talking += talks ? 1 : 0;
+    }
+    most = std::max(most, sent);
+    rounds = std::max(rounds, talking);
+  }
+  return {most, rounds};
+}
+
+// What the sources promise.
+TEST(Collective, RoundsAndBytesAreTheFewestThereCanBe) {
+  for (std::uint32_t size = 2; size <= kSizes; ++size) {
+    const auto log = static_cast<std::size_t>(std::bit_width(size - 1));
+    const std::uint64_t count = 10 * size;
+    Case all{{.operation = Operation::kAllReduce, .size = size, .count = count}, Algorithm::kCirculant};
+    EXPECT_EQ(most_sent(all), std::pair(2 * 10 * std::uint64_t{size - 1}, 2 * log));
+    all = {{.operation = Operation::kReduceScatter, .size = size}, Algorithm::kCirculant};
+    all.call.counts.assign(size, 10);
+    EXPECT_EQ(most_sent(all), std::pair(10 * std::uint64_t{size - 1}, log));
+    all.call.operation = Operation::kAllGather;
+    EXPECT_EQ(most_sent(all), std::pair(10 * std::uint64_t{size - 1}, log));
+    all = {{.operation = Operation::kBarrier, .size = size}, Algorithm::kDissemination};
+    EXPECT_EQ(most_sent(all).second, log);
+    all = {{.operation = Operation::kBroadcast, .size = size, .count = count}, Algorithm::kTree};
+    EXPECT_EQ(most_sent(all).second, log);
+  }
+}
+
+TEST(Collective, SmallOnesGoByRoundsAndLargeOnesByBytes) {
+  Call call{.operation = Operation::kAllReduce, .size = 16, .count = 1, .element_bytes = 4};
+  EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kDoubling);
+  call.count = 1 << 20;
+  EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kCirculant);
+  call.operation = Operation::kBroadcast;
+  EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kScatterGather);
+  call.count = 1;
+  EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kTree);
+  call = {.operation = Operation::kAllReduce, .size = 16, .count = 1, .reproducible = true};
+  ASSERT_EQ(choices(call, CostModel()).size(), 1U);
+  EXPECT_EQ(choices(call, CostModel())[0].algorithm, Algorithm::kFixedTree);
+}
+
+}  // namespace
+}  // namespace hawser::schedule

@@ -1,0 +1,97 @@
+#pragma once
+
+// Schedule: what one rank does in a collective operation, as a list of steps in rounds. It is a pure function of the
+// operation, the rank and the sizes; who runs it moves the bytes and combines the elements.
+//
+// In a round all sends and receives may go on at once; when all have ended, the round's copies and combinations are
+// done in order, and the next round begins. What a round sends was there when the round began, and no slice that it
+// receives into overlaps one that it sends or receives. Messages between two ranks have one order, and each is received
+// with the size with which it was sent.
+//
+// Thread rule: any thread; values.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hawser::schedule {
+
+/// The caller's two buffers, which may be one and the same where the operation says so, and what the schedule asks for.
+enum class Buffer : std::uint8_t { kInput, kOutput, kScratch };
+
+/// In elements.
+struct Slice {
+  Buffer buffer = Buffer::kOutput;
+  std::uint64_t at = 0;
+  std::uint64_t count = 0;
+};
+
+enum class Action : std::uint8_t {
+  kSend,           ///< `from` to `peer`.
+  kReceive,        ///< From `peer` into `to`.
+  kCopy,           ///< `from` into `to`. Of two buffers that are one: nothing.
+  kCombine,        ///< to = to op from
+  kCombineBefore,  ///< to = from op to
+};
+
+struct Step {
+  Action action = Action::kCopy;
+  std::uint32_t peer = 0;
+  Slice from, to;
+};
+
+class Schedule {
+ public:
+  void send(std::uint32_t peer, Slice from) { add({Action::kSend, peer, from, {}}); }
+  void receive(std::uint32_t peer, Slice to) { add({Action::kReceive, peer, {}, to}); }
+  void copy(Slice from, Slice to) { add({Action::kCopy, 0, from, to}); }
+  void combine(Slice from, Slice to) { add({Action::kCombine, 0, from, to}); }
+  void combine_before(Slice from, Slice to) { add({Action::kCombineBefore, 0, from, to}); }
+  /// Sends that carry nothing but that they came.
+  void send_nothing(std::uint32_t peer) { steps_.push_back({Action::kSend, peer, {}, {}}); }
+  void receive_nothing(std::uint32_t peer) { steps_.push_back({Action::kReceive, peer, {}, {}}); }
+  /// What follows belongs to the next round.
+  void end_round();
+  /// Scratch of so many elements, beside what was asked for. Gives its first place.
+  std::uint64_t take_scratch(std::uint64_t count);
+
+  std::size_t rounds() const { return ends_.size() + (steps_.size() > last_end() ? 1 : 0); }
+  std::span<const Step> round(std::size_t index) const;
+  std::uint64_t scratch() const { return scratch_; }
+
+ private:
+  /// Slices of no elements are no steps: both ends leave them out.
+  void add(const Step& step);
+  std::size_t last_end() const { return ends_.empty() ? 0 : ends_.back(); }
+
+  std::vector<Step> steps_;
+  std::vector<std::size_t> ends_;
+  std::uint64_t scratch_ = 0;
+};
+
+/// Consecutive blocks of elements, one for each rank.
+class Blocks {
+ public:
+  Blocks() = default;
+  explicit Blocks(std::span<const std::uint64_t> counts);
+  /// As even as can be; the first ones are larger by one.
+  static Blocks even(std::uint64_t count, std::uint32_t blocks);
+  /// Each of `count`.
+  static Blocks equal(std::uint64_t count, std::uint32_t blocks);
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(starts_.size() - 1); }
+  std::uint64_t at(std::uint32_t block) const { return starts_[block]; }
+  std::uint64_t count(std::uint32_t block) const { return starts_[block + 1] - starts_[block]; }
+  std::uint64_t total() const { return starts_.back(); }
+  Slice slice(Buffer buffer, std::uint32_t block) const { return slice(buffer, block, block + 1); }
+  /// Blocks `first` to `end`, without it.
+  Slice slice(Buffer buffer, std::uint32_t first, std::uint32_t end) const {
+    return {buffer, starts_[first], starts_[end] - starts_[first]};
+  }
+
+ private:
+  std::vector<std::uint64_t> starts_ = {0};
+};
+
+}  // namespace hawser::schedule

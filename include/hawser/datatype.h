@@ -8,7 +8,7 @@
 
 #include <hawser/export.h>
 
-namespace hawser {
+HAWSER_NAMESPACE_BEGIN
 
 enum class DataType : std::uint8_t {
   kFloat64,
@@ -48,4 +48,4 @@ HAWSER_API std::string_view to_string(ReduceOp op);    ///< "sum"
 /// Whether elements of this type can be combined in this way.
 HAWSER_API bool is_accepted(DataType type, ReduceOp op);
 
-}  // namespace hawser
+HAWSER_NAMESPACE_END

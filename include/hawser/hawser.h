@@ -8,6 +8,7 @@
 #include <hawser/completion.h>
 #include <hawser/config.h>
 #include <hawser/counters.h>
+#include <hawser/datatype.h>
 #include <hawser/directory.h>
 #include <hawser/driver.h>
 #include <hawser/file.h>
@@ -18,3 +19,4 @@
 #include <hawser/time.h>
 #include <hawser/transfer.h>
 #include <hawser/version.h>
+#include <hawser/world.h>

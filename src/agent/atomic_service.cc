@@ -83,7 +83,7 @@ bool AtomicService::pump(Session& session, std::size_t* work) {
   wire::AtomicBuffer buffer;
   while (!asked->answers.empty()) {
     const Sent sent =
-        carrier_.carry(session, wire::kAtomicAnswerChannel, wire::encode(asked->answers.front().answer, buffer));
+        carrier_.carry(session, wire::kAtomicAnswerChannel, wire::encode(asked->answers.front().answer, buffer), {});
     if (sent == Sent::kNoCredit) break;
     if (sent == Sent::kNoRoom) return false;
     carrier_.release_message(session, wire::kAtomicChannel, asked->answers.front().ask_bytes);
@@ -93,7 +93,7 @@ bool AtomicService::pump(Session& session, std::size_t* work) {
   while (!asked->unsent.empty()) {
     const auto found = asked->ops.find(asked->unsent.front());
     if (found != asked->ops.end()) {
-      const Sent sent = carrier_.carry(session, wire::kAtomicChannel, wire::encode(found->second->ask, buffer));
+      const Sent sent = carrier_.carry(session, wire::kAtomicChannel, wire::encode(found->second->ask, buffer), {});
       if (sent == Sent::kNoCredit) break;
       if (sent == Sent::kNoRoom) return false;
       found->second->sent = true;

@@ -24,7 +24,7 @@ struct Word {
 
 class HandCarrier final : public Carrier {
  public:
-  Sent carry(Session&, std::uint32_t channel, std::span<const std::byte> bytes) override {
+  Sent carry(Session&, std::uint32_t channel, std::span<const std::byte> bytes, std::span<const std::byte>) override {
     if (answer == Sent::kYes) said.push_back({channel, {bytes.begin(), bytes.end()}});
     return answer;
   }
@@ -32,6 +32,9 @@ class HandCarrier final : public Carrier {
     released.emplace_back(channel, bytes);
   }
   void serve(Session&, Instant) override { ++served; }
+  Session* session_with(const Peer&, Status*) override { return nullptr; }
+  Instant now() const override { return {}; }
+  void note_deadline() override {}
   void note_end() override { ++ended; }
 
   Sent answer = Sent::kYes;

@@ -121,6 +121,10 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       factories_(std::move(factories)),
       opener_(::getpid()) {
   engine.add_service(atomics);
+  if (hooks.tenant) {
+    tenant = hooks.tenant(engine);
+    engine.add_service(*tenant);
+  }
   lane.add_part(presence);
   lane.add_part(sweep);
 }

@@ -65,6 +65,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Lane lane;
   Engine engine;
   AtomicService atomics{engine, regions, inbox};  ///< Under the lane's lock, as the engine.
+  std::shared_ptr<Service> tenant;                ///< Of a layer above (Hooks::tenant); may be null.
   Presence presence;                              ///< Under the lane's lock.
   PastFlow past;
   /// Regions that were dropped while something used them, as a part of the lane.

@@ -156,8 +156,8 @@ class Worker final : public Runner {
   }
 
   void wake_up(Seat& seat, Instant now) HAWSER_REQUIRES(mutex_) {
+    due_.erase({seat.due, &seat});  // Also of one that was closed in its sleep: it is not due again for ever.
     if (seat.is_awake || seat.core->is_closed()) return;
-    due_.erase({seat.due, &seat});
     seat.is_awake = true;
     seat.due = Instant::max();
     seat.busy = now;

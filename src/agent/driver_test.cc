@@ -48,6 +48,26 @@ TEST(Driver, KeepsNothingOfAgentsThatWereClosed) {
   EXPECT_LE(open_descriptors(), descriptors + 2);
 }
 
+// The next moment of one may come between its close and its detaching: the thread must not wait for it for ever.
+TEST(Driver, AgentsAreClosedInTheirSleep) {
+  Driver driver = Driver::start({.threads = 1, .spin = 1us}).value();
+  for (int round = 0; round < 100; ++round) {
+    std::vector<Agent> agents;
+    for (const std::string name : {"a", "b", "c"}) {
+      AgentOptions options{.name = name, .backends = {{.name = "shm"}}, .heartbeat = 50us, .peer_timeout = 30s};
+      options.driven = true;
+      ASSERT_TRUE(driver.attach(agents.emplace_back(Agent::open(std::move(options)).value())).ok());
+    }
+    for (Agent& agent : agents) {
+      for (const Agent& other : agents) {
+        if (&other == &agent) continue;
+        ASSERT_TRUE(agent.add_peer(other.card().value()).value().connect(10s).ok());
+      }
+    }
+    for (Agent& agent : agents) ASSERT_TRUE(agent.close(5s).ok());
+  }
+}
+
 TEST(Driver, AnAgentThatWasClosedIsDetached) {
   Driver driver = Driver::start().value();
   Agent agent = open_alone("a");

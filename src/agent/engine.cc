@@ -215,6 +215,13 @@ std::uint64_t Engine::peers_up() const {
   return count;
 }
 
+bool Engine::is_flushed() const {
+  return std::ranges::all_of(sessions_, [](const Session* session) {
+    const bool is_down = session->machine.state() == proto::SessionState::kDown;
+    return is_down || (session->link_out.kept() == 0 && session->unsent.empty());
+  });
+}
+
 void Engine::begin_close(Instant now) {
   closing_ = true;
   part();

@@ -58,9 +58,13 @@ class Engine final : public Carrier {
   // Services.
   /// Before the first session. At most kServicesMax, each channel of one only.
   void add_service(Service& service);
-  Sent carry(Session& session, std::uint32_t channel, std::span<const std::byte> bytes) override;
+  Sent carry(Session& session, std::uint32_t channel, std::span<const std::byte> head,
+             std::span<const std::byte> body) override;
   void release_message(Session& session, std::uint32_t channel, std::size_t bytes) override;
   void serve(Session& session, Instant now) override;
+  Session* session_with(const Peer& peer, Status* why) override;
+  Instant now() const override;
+  void note_deadline() override;
   void note_end() override { ++finalized_; }
   /// Tells of the transfers of each session, and of every service, who waits for whom.
   void describe(const Visitor& visitor) const;
@@ -142,6 +146,8 @@ class Engine final : public Carrier {
   /// The same for what this agent has bound of its own region.
   void on_own_region_closed(std::uint32_t index, std::uint32_t generation, Instant now);
   std::uint64_t peers_up() const;
+  /// Whether every peer that is not down has acknowledged all that it was sent.
+  bool is_flushed() const;
 
   /// Ports and backends are destroyed; what is still in flight ends.
   void shut_down(Instant now);

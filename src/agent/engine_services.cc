@@ -21,20 +21,47 @@ void Engine::add_service(Service& service) {
   services_.push_back(&service);
 }
 
-Sent Engine::carry(Session& session, std::uint32_t channel, std::span<const std::byte> bytes) {
+Sent Engine::carry(Session& session, std::uint32_t channel, std::span<const std::byte> head,
+                   std::span<const std::byte> body) {
   ChannelCredits& credits = session.peer->channels;
-  if (credits.try_take(channel, bytes.size()) != ChannelCredits::Taken::kYes) return Sent::kNoCredit;
-  const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = bytes};
-  std::array<std::byte, wire::kHeadMax> head;
-  if (push_reliable(session, wire::encode(message, head), bytes)) return Sent::kYes;
-  credits.give_back(channel, bytes.size());
+  const std::size_t size = head.size() + body.size();
+  if (credits.try_take(channel, size) != ChannelCredits::Taken::kYes) return Sent::kNoCredit;
+  const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = {}};
+  std::array<std::byte, wire::kHeadMax> buffer;
+  const std::size_t envelope = wire::encode(message, buffer).size();
+  std::span<const std::byte> first(buffer.data(), envelope);
+  if (!body.empty()) {  // The service's head goes behind the envelope, so that the body is not copied.
+    HAWSER_ASSERT(envelope + head.size() <= buffer.size(), "a service's head fits behind the envelope");
+    std::ranges::copy(head, buffer.begin() + static_cast<std::ptrdiff_t>(envelope));
+    first = {buffer.data(), envelope + head.size()};
+  }
+  if (push_reliable(session, first, body.empty() ? head : body)) return Sent::kYes;
+  credits.give_back(channel, size);
   return Sent::kNoRoom;
 }
 
-void Engine::serve(Session& session, Instant now) {
+Session* Engine::session_with(const Peer& peer, Status* why) {
+  if (closing_) {
+    *why = Status(Code::kInvalid, "agent '" + core_.identity.name + "' is closing");
+    return nullptr;
+  }
+  if (peer.core()->state.load(std::memory_order_relaxed) == PeerState::kDown) {
+    *why = core_.down_status(*peer.core());
+    return nullptr;
+  }
+  return &session(peer.core());
+}
+
+Instant Engine::now() const { return core_.now(); }
+
+void Engine::note_deadline() {
   for (const Service* const service : services_) {
     earliest_deadline_ = std::min(earliest_deadline_, service->next_deadline());
   }
+}
+
+void Engine::serve(Session& session, Instant now) {
+  note_deadline();
   want(session, now);
   enlist(session);
 }

@@ -4,10 +4,12 @@
 // and for tests of backends; not part of the door.
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include <hawser/agent.h>
 
+#include "agent/service.h"
 #include "backend/backend.h"
 #include "wire/hello.h"
 
@@ -19,6 +21,8 @@ struct Hooks {
   std::function<void(Instant until)> pause;
   /// Nanoseconds since 1970, which order the incarnations of a name. Empty: the system's clock.
   std::function<std::uint64_t()> wall = {};
+  /// Makes a service of a layer above, told of what sessions do from the first one on. Empty: none.
+  std::function<std::shared_ptr<Service>(Carrier& carrier)> tenant = {};
   /// What the agent says that it speaks; the bytes stay those of this build.
   wire::Versions versions = {};
 };

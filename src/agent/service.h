@@ -14,6 +14,7 @@
 #include <span>
 #include <string_view>
 
+#include <hawser/peer.h>
 #include <hawser/status.h>
 #include <hawser/time.h>
 
@@ -23,7 +24,8 @@ namespace hawser::agent {
 
 struct Session;
 
-inline constexpr std::size_t kServicesMax = 4;  ///< Of one agent.
+inline constexpr std::size_t kServicesMax = 4;      ///< Of one agent.
+inline constexpr std::size_t kServiceHeadMax = 64;  ///< What stands before the body of a message.
 
 /// A channel of the library's own, and how many messages of one peer may wait there.
 struct OwnChannel {
@@ -45,13 +47,21 @@ enum class Sent : std::uint8_t {
 
 class Carrier {
  public:
-  /// Sends a message on one of the service's channels.
-  virtual Sent carry(Session& session, std::uint32_t channel, std::span<const std::byte> bytes) = 0;
+  /// Sends a message on one of the service's channels: `head`, and behind it `body`. With a body the head is at most
+  /// kServiceHeadMax; both together at most kMessageMax.
+  virtual Sent carry(Session& session, std::uint32_t channel, std::span<const std::byte> head,
+                     std::span<const std::byte> body) = 0;
   /// The service is done with a message of so many bytes that came: the peer may send another one.
   virtual void release_message(Session& session, std::uint32_t channel, std::size_t bytes) = 0;
-  /// Opens paths to the peer where there are none, and pumps the session's services in this turn. A service that has a
-  /// new deadline calls it too.
+  /// Opens paths to the peer where there are none, and pumps the session's services in this turn. Deadlines are looked
+  /// at again, too.
   virtual void serve(Session& session, Instant now) = 0;
+  /// What there is with the peer, made where it is not there yet. Null: the peer is down, or the agent is closing;
+  /// `why` says which.
+  virtual Session* session_with(const Peer& peer, Status* why) = 0;
+  virtual Instant now() const = 0;
+  /// A service's next_deadline may have come nearer.
+  virtual void note_deadline() = 0;
   /// Something ended that somebody may wait for.
   virtual void note_end() = 0;
 

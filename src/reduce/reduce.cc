@@ -8,7 +8,7 @@
 
 #include "reduce/kernels.h"
 
-namespace hawser {
+namespace hawser::reduce {
 namespace {
 
 struct TypeFacts {
@@ -35,28 +35,6 @@ constexpr std::array<std::string_view, kReduceOps> kOps = {"sum", "prod", "min",
 
 }  // namespace
 
-// A number from outside may be none of them.
-std::size_t size_of(DataType type) {
-  const auto at = static_cast<std::size_t>(type);
-  return at < kTypes.size() ? kTypes[at].size : 0;
-}
-
-std::string_view to_string(DataType type) {
-  const auto at = static_cast<std::size_t>(type);
-  return at < kTypes.size() ? kTypes[at].name : "unknown";
-}
-
-std::string_view to_string(ReduceOp op) {
-  const auto at = static_cast<std::size_t>(op);
-  return at < kOps.size() ? kOps[at] : "unknown";
-}
-
-bool is_accepted(DataType type, ReduceOp op) {
-  const bool is_known = static_cast<std::size_t>(type) < kDataTypes && static_cast<std::size_t>(op) < kReduceOps;
-  return is_known && reduce::combine_for(type, op) != nullptr;
-}
-
-namespace reduce {
 namespace {
 
 struct Available {
@@ -107,5 +85,29 @@ void finish(DataType type, ReduceOp op, void* data, std::size_t count, std::uint
   if (op == ReduceOp::kAvg) kernels().divide[static_cast<std::size_t>(type)](data, count, ranks);
 }
 
-}  // namespace reduce
-}  // namespace hawser
+}  // namespace hawser::reduce
+
+HAWSER_NAMESPACE_BEGIN
+
+// A number from outside may be none of them.
+std::size_t size_of(DataType type) {
+  const auto at = static_cast<std::size_t>(type);
+  return at < reduce::kTypes.size() ? reduce::kTypes[at].size : 0;
+}
+
+std::string_view to_string(DataType type) {
+  const auto at = static_cast<std::size_t>(type);
+  return at < reduce::kTypes.size() ? reduce::kTypes[at].name : "unknown";
+}
+
+std::string_view to_string(ReduceOp op) {
+  const auto at = static_cast<std::size_t>(op);
+  return at < reduce::kOps.size() ? reduce::kOps[at] : "unknown";
+}
+
+bool is_accepted(DataType type, ReduceOp op) {
+  const bool is_known = static_cast<std::size_t>(type) < kDataTypes && static_cast<std::size_t>(op) < kReduceOps;
+  return is_known && reduce::combine_for(type, op) != nullptr;
+}
+
+HAWSER_NAMESPACE_END

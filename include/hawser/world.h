@@ -1,0 +1,188 @@
+#pragma once
+
+// A World is a number of ranks, each an agent, that send one another messages and run collective operations.
+//
+// Collectives of a world match by the order in which each rank calls them. Messages match by world, source and tag, and
+// do not overtake one another; they are copied when they are small, and go straight into the receiver's buffer when
+// they are large. All ranks are connected when `open` and `local` return.
+//
+// Failure: when a rank's process dies or does not answer for the agent's peer_timeout, every other rank's collectives
+// end with kDisconnected naming it, so do receives from it and from any source; messages between the others go on. A
+// collective that ends by its deadline or is cancelled ends the world's collectives on all ranks.
+//
+// Thread rule: thread-safe. A world's ranks are driven by a thread of the library's own.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <hawser/agent.h>
+#include <hawser/datatype.h>
+#include <hawser/export.h>
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+namespace hawser::runtime {
+class WorldCore;
+struct Operation;
+}  // namespace hawser::runtime
+
+HAWSER_NAMESPACE_BEGIN
+
+/// Receives from any rank.
+inline constexpr std::uint32_t kAnySource = UINT32_MAX;
+
+struct WorldOptions {
+  std::string name = "world";  ///< Separates worlds that share a directory: 1 to 200 bytes.
+  std::uint32_t size = 0;      ///< How many ranks there are; `local` is given it.
+  std::uint32_t rank = 0;
+  /// Backends, times, security. `name` is made of the world's name and the rank. Where the ranks are processes,
+  /// `agent.directory` is where they find one another.
+  AgentOptions agent = {};
+  Duration join_timeout = std::chrono::seconds(30);
+  Duration timeout = std::chrono::minutes(30);  ///< Of operations that are given none.
+};
+
+/// What a receive got.
+struct Received {
+  std::uint32_t source = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// One operation under way. Move-only. Dropping it cancels, and returns when nothing touches its buffers.
+class HAWSER_API Request {
+ public:
+  Request() = default;
+  Request(std::shared_ptr<runtime::WorldCore> world, std::shared_ptr<runtime::Operation> operation);
+  Request(Request&&) noexcept;
+  Request& operator=(Request&&) noexcept;
+  ~Request();
+
+  bool done() const;
+  /// The operation's end, or kTimedOut when it has none yet: it goes on.
+  Status wait(Duration timeout);
+  /// Good while it is under way.
+  Status status() const;
+  /// Of a receive that ended well.
+  Received received() const;
+  /// The bytes of a receive that was given no buffer. They live as long as the request.
+  std::span<const std::byte> bytes() const;
+  void cancel();
+
+ private:
+  std::shared_ptr<runtime::WorldCore> world_;
+  std::shared_ptr<runtime::Operation> operation_;
+};
+
+struct MessageOptions {
+  Duration timeout = Duration::zero();  ///< Zero: the world's.
+  bool exact = false;                   ///< Of a receive: a shorter message is an error, too.
+};
+
+struct CollectiveOptions {
+  Duration timeout = Duration::zero();  ///< Zero: the world's. All ranks' collectives end when one's is over.
+  /// The same bits in each run, whatever the sizes, the places and the algorithm would be.
+  bool reproducible = false;
+};
+
+class HAWSER_API World {
+ public:
+  World() = default;
+  explicit World(std::shared_ptr<runtime::WorldCore> core) : core_(std::move(core)) {}
+  World(World&&) noexcept = default;
+  World& operator=(World&&) noexcept = default;
+  ~World() = default;
+
+  /// `size` ranks in this process, by rank. Collectives take a thread for each, or the `i...` calls of one.
+  static Result<std::vector<World>> local(std::uint32_t size, const WorldOptions& options = {});
+  /// One rank of several processes; returns when every rank is ready. Errors: kInvalid (options), kTimedOut naming the
+  /// ranks that are missing.
+  static Result<World> open(WorldOptions options);
+
+  std::uint32_t rank() const;
+  std::uint32_t size() const;
+  /// The peer behind a rank; empty where there is no such rank.
+  Peer peer(std::uint32_t rank) const;
+  /// Ranks that failed, in their order.
+  std::vector<std::uint32_t> failed() const;
+
+  // Messages. Tags are any 64 bits. Buffers are the operation's until it has ended.
+  Request isend(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
+                const MessageOptions& options = {});
+  Request ireceive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
+                   const MessageOptions& options = {});
+  /// Into a buffer of the message's size: see Request::bytes.
+  Request ireceive_any_size(std::uint32_t from, std::optional<std::uint64_t> tag, const MessageOptions& options = {});
+  Status send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
+              const MessageOptions& options = {});
+  Result<Received> receive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
+                           const MessageOptions& options = {});
+  /// The oldest message that fits and has come, without receiving it; waits up to `timeout` for one.
+  std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag,
+                                Duration timeout = Duration::zero()) const;
+
+  // Collectives. Counts are in elements of `type`. Inputs stay as they are, unless they are the output.
+  Request ibarrier(const CollectiveOptions& options = {});
+  Request ibroadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
+                     const CollectiveOptions& options = {});
+  /// `out` counts at the root only.
+  Request ireduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
+                  const CollectiveOptions& options = {});
+  /// `in` may be `out`.
+  Request iall_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
+                      const CollectiveOptions& options = {});
+  /// Rank r's elements, counts[r] of them, come behind those of the ranks before it.
+  Request iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                      const CollectiveOptions& options = {});
+  /// Of the sum of all ranks' `in`, rank r gets counts[r] elements, behind those of the ranks before it.
+  Request ireduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type, ReduceOp op,
+                          const CollectiveOptions& options = {});
+  Request igather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type, std::uint32_t root,
+                  const CollectiveOptions& options = {});
+  Request iscatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type, std::uint32_t root,
+                   const CollectiveOptions& options = {});
+  /// `out_counts[r]` elements of `in` go to rank r, `in_counts[r]` come from it.
+  Request iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
+                      std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options = {});
+  /// Of the ranks up to this one, or before it; rank 0 of an exclusive one keeps its input. `in` may be `out`.
+  Request iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive = false,
+                const CollectiveOptions& options = {});
+
+  Status barrier(const CollectiveOptions& options = {});
+  Status broadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
+                   const CollectiveOptions& options = {});
+  Status reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
+                const CollectiveOptions& options = {});
+  Status all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
+                    const CollectiveOptions& options = {});
+  Status all_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                    const CollectiveOptions& options = {});
+  Status reduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type, ReduceOp op,
+                        const CollectiveOptions& options = {});
+  Status gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type, std::uint32_t root,
+                const CollectiveOptions& options = {});
+  Status scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type, std::uint32_t root,
+                 const CollectiveOptions& options = {});
+  Status all_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
+                    std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options = {});
+  Status scan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive = false,
+              const CollectiveOptions& options = {});
+
+  /// Ends the world's collectives on all ranks.
+  void revoke(const Status& why);
+  /// Waits until all ranks do the same, so that none finds another one gone, then closes.
+  Status shutdown(Duration timeout);
+  /// Leaves at once. To the others this rank has failed.
+  Status close(Duration timeout);
+
+ private:
+  std::shared_ptr<runtime::WorldCore> core_;
+};
+
+HAWSER_NAMESPACE_END

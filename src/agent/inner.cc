@@ -1,0 +1,56 @@
+#include "agent/inner.h"
+
+#include <utility>
+
+#include "agent/core.h"
+#include "agent/default_backends.h"
+
+namespace hawser::agent::inner {
+
+Result<Agent> open(AgentOptions options, std::function<std::shared_ptr<Service>(Carrier& carrier)> tenant) {
+  std::vector<backend::Factory> factories = all_backends(options.plugin_paths, base::Logger(options.log));
+  return open_with(std::move(options), std::move(factories), {.tenant = std::move(tenant)});
+}
+
+Status under_lane(const Agent& agent, std::string_view what, const std::function<void(Instant now)>& call) {
+  const std::shared_ptr<Core>& core = agent.core();
+  if (!core) return Status(Code::kInvalid, std::string(what) + ": the agent is empty");
+  if (Status status = core->usable(what); !status.ok()) return status;
+  core->lane.lock();
+  const Instant now = core->now();
+  call(now);
+  core->lane.turn(now);
+  core->lane.unlock();
+  core->lane.wake();
+  return {};
+}
+
+bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline) {
+  return agent.core()->lane.wait_until(reached, deadline);
+}
+
+bool flush(const Agent& agent, Instant deadline) {
+  constexpr Duration kPause = std::chrono::microseconds(100);
+  for (;;) {
+    bool is_flushed = false;
+    const Status status = under_lane(agent, "flush", [&](Instant) { is_flushed = agent.core()->engine.is_flushed(); });
+    if (!status.ok() || is_flushed) return is_flushed;
+    const Instant at = now(agent);
+    if (at >= deadline) return false;
+    (void)wait_until(
+        agent, [] { return false; }, std::min(deadline, at + kPause));
+  }
+}
+
+Instant now(const Agent& agent) { return agent.core()->now(); }
+
+Peer peer_of(const Session& session) { return Peer(session.peer); }
+
+Tenancy* tenancy(const Session& session, const Service& service) { return session.tenancies[service.place()].get(); }
+
+void keep_tenancy(Session& session, const Service& service, std::unique_ptr<Tenancy> tenancy) {
+  session.tenancies[service.place()] = std::move(tenancy);
+  session.has_tenancies = true;
+}
+
+}  // namespace hawser::agent::inner

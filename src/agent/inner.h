@@ -1,0 +1,38 @@
+#pragma once
+
+// The inner door: what layers of this library that stand on the agent use of it beside the public headers. A layer
+// opens an agent with a service of its own, calls into it under the lane's lock, and waits for what the lane does.
+//
+// Thread rule: thread-safe, except where "under the lane" is said.
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include <hawser/agent.h>
+
+#include "agent/describe.h"
+#include "agent/open.h"
+#include "agent/service.h"
+
+namespace hawser::agent::inner {
+
+/// Agent::open with the backends of this build and this service.
+Result<Agent> open(AgentOptions options, std::function<std::shared_ptr<Service>(Carrier& carrier)> tenant);
+
+/// Runs `call` under the lane's lock, then a turn for what it began. Not called where the agent is closed, or belongs
+/// to the process that this one was forked from: that is the error.
+Status under_lane(const Agent& agent, std::string_view what, const std::function<void(Instant now)>& call);
+/// Makes progress, or waits for the driver to, until `reached` or the deadline. See Lane::wait_until.
+bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline);
+Instant now(const Agent& agent);
+/// Waits until every peer that is not down has what it was sent. False: not by the deadline.
+bool flush(const Agent& agent, Instant deadline);
+
+// Under the lane.
+/// The handle of the session's peer.
+Peer peer_of(const Session& session);
+Tenancy* tenancy(const Session& session, const Service& service);
+void keep_tenancy(Session& session, const Service& service, std::unique_ptr<Tenancy> tenancy);
+
+}  // namespace hawser::agent::inner

@@ -1,0 +1,141 @@
+#include "runtime/collective.h"
+
+#include <cstring>
+#include <utility>
+
+namespace hawser::runtime {
+
+using schedule::Action;
+using schedule::Buffer;
+
+std::byte* Collective::place(const schedule::Slice& slice) {
+  const std::uint64_t at = slice.at * elements.bytes;
+  switch (slice.buffer) {
+    case Buffer::kInput:  // It is only read, and written where it is the output.
+      return const_cast<std::byte*>(elements.input) + at;
+    case Buffer::kOutput:
+      return elements.output + at;
+    case Buffer::kScratch:
+      return scratch_.get() + at;
+  }
+  return nullptr;
+}
+
+void Collective::begin(Instant now) {
+  if (schedule.scratch() > 0) {
+    scratch_ = std::make_unique_for_overwrite<std::byte[]>(schedule.scratch() * elements.bytes);
+  }
+  go_on(now);
+}
+
+void Collective::begin_round(Instant now) {
+  sends_.clear();
+  receives_.clear();
+  const std::span<const schedule::Step> steps = schedule.round(round_);
+  for (const schedule::Step& step : steps) {
+    if (step.action == Action::kReceive) {
+      Receive& receive = receives_.emplace_back();
+      receive.listener = this;
+      receive.pattern = {
+          .world = world, .use = wire::MessageUse::kCollective, .source = source_of(ranks[step.peer]), .tag = number};
+      receive.data = place(step.to);
+      receive.capacity = bytes(step.to);
+      receive.is_exact = true;
+      receive.digest = digest;
+    } else if (step.action == Action::kSend) {
+      Send& send = sends_.emplace_back();
+      send.listener = this;
+      send.to = ranks[step.peer];
+      send.envelope = {.world = world,
+                       .use = wire::MessageUse::kCollective,
+                       .tag = number,
+                       .digest = digest,
+                       .bytes = bytes(step.from)};
+      send.data = place(step.from);
+    }
+  }
+  pending_ = sends_.size() + receives_.size();
+  is_begun_ = true;
+  // The ends of these are noted, and acted upon by `go_on`: nothing here is begun anew meanwhile.
+  for (Receive& receive : receives_) mailbox->start(receive, Instant::max(), now);
+  for (Send& send : sends_) mailbox->start(send, Instant::max(), now);
+}
+
+void Collective::on_end(Operation& operation) {
+  operation.final.store(true, std::memory_order_relaxed);
+  --pending_;
+  if (!operation.status.ok() && first_error_.ok()) first_error_ = operation.status;
+  const bool has_news = pending_ == 0 || !first_error_.ok();
+  if (!has_news || is_over_ || std::exchange(is_waiting_, true)) return;
+  mailbox->run_soon([this, keep = self](Instant now) {
+    is_waiting_ = false;
+    go_on(now);
+  });
+}
+
+void Collective::act(const schedule::Step& step) {
+  std::byte* const to = place(step.to);
+  const std::byte* const from = place(step.from);
+  switch (step.action) {
+    case Action::kCopy:
+      if (to != from) std::memmove(to, from, bytes(step.from));
+      break;
+    case Action::kCombine:
+      elements.combine(to, to, from, step.from.count);
+      break;
+    case Action::kCombineBefore:
+      elements.combine(to, from, to, step.from.count);
+      break;
+    case Action::kSend:
+    case Action::kReceive:
+      break;
+  }
+}
+
+void Collective::go_on(Instant now) {
+  while (!is_over_) {
+    if (!first_error_.ok()) return fail(first_error_, now);
+    if (is_begun_) {
+      if (pending_ > 0) return;
+      for (const schedule::Step& step : schedule.round(round_)) act(step);
+      is_begun_ = false;
+      ++round_;
+    }
+    if (round_ == schedule.rounds()) {
+      if (elements.finish) elements.finish();
+      return finish({}, now);
+    }
+    begin_round(now);
+  }
+}
+
+void Collective::fail(const Status& why, Instant now) {
+  if (std::exchange(is_over_, true)) return;
+  for (Receive& receive : receives_) mailbox->stop(receive, why, now);
+  for (Send& send : sends_) mailbox->stop(send, why, now);
+  finish(why, now);
+}
+
+std::vector<std::uint32_t> Collective::awaited() const {
+  std::vector<std::uint32_t> all;
+  for (const Receive& receive : receives_) {
+    if (receive.final.load(std::memory_order_relaxed)) continue;
+    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+      if (source_of(ranks[rank]) == receive.pattern.source) all.push_back(rank);
+    }
+  }
+  return all;
+}
+
+void Collective::finish(Status result, Instant now) {
+  is_over_ = true;
+  mailbox->clear_deadline(*this);
+  status = std::move(result);
+  const std::shared_ptr<Operation> keep = std::move(self);
+  hook.unlink();
+  if (ended) ended(*this, now);
+  final.store(true, std::memory_order_release);
+  mailbox->note_end();
+}
+
+}  // namespace hawser::runtime

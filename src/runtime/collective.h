@@ -1,0 +1,79 @@
+#pragma once
+
+// Collective: one rank's run of a schedule over the mailbox.
+//
+// Thread rule: under the lane's lock, but for `final` of the operation, and for what is constant once it is true.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/intrusive_list.h"
+#include "reduce/reduce.h"
+#include "runtime/mailbox.h"
+#include "schedule/collective.h"
+
+namespace hawser::runtime {
+
+/// Where the elements are, and how two are combined.
+struct Elements {
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::uint64_t bytes = 1;  ///< Of one.
+  /// out[i] = first[i] op second[i]; see reduce::Combine. Empty where nothing is combined.
+  std::function<void(void* out, const void* first, const void* second, std::size_t count)> combine;
+  /// What is left to do with the output once all is combined. May be empty.
+  std::function<void()> finish;
+};
+
+class Collective final : public Operation, public Listener {
+ public:
+  Collective() : Operation(OperationKind::kSeveral) { listener = this; }
+
+  /// Names it in errors: "all_reduce number 7".
+  std::string name;
+  std::uint64_t world = 0, number = 0, digest = 0;
+  schedule::Schedule schedule;
+  Elements elements;
+  std::span<const Peer> ranks;
+  Mailbox* mailbox = nullptr;
+  /// Told once, when it has ended.
+  std::function<void(Collective&, Instant now)> ended;
+  /// Told when its deadline has come.
+  std::function<void(Collective&, Instant now)> late;
+  base::ListHook hook;  ///< Among those of its world that are under way.
+
+  void begin(Instant now);
+  /// Ends it with `why`, unless it is over. Its messages are stopped first, so nothing touches the buffers afterwards.
+  void fail(const Status& why, Instant now);
+  void on_end(Operation& operation) override;
+  void on_late(Operation&, Instant now) override { late(*this, now); }
+  /// Ranks of whom the round still waits for a message, in errors.
+  std::vector<std::uint32_t> awaited() const;
+  bool is_over() const { return is_over_; }
+
+ private:
+  std::byte* place(const schedule::Slice& slice);
+  std::uint64_t bytes(const schedule::Slice& slice) const { return slice.count * elements.bytes; }
+  void begin_round(Instant now);
+  void act(const schedule::Step& step);
+  void go_on(Instant now);
+  void finish(Status status, Instant now);
+
+  std::unique_ptr<std::byte[]> scratch_;
+  std::size_t round_ = 0;
+  std::size_t pending_ = 0;
+  Status first_error_;
+  bool is_begun_ = false;    ///< The round's messages are under way.
+  bool is_waiting_ = false;  ///< A job of the mailbox goes on with it.
+  bool is_over_ = false;
+  std::deque<Send> sends_;
+  std::deque<Receive> receives_;
+};
+
+}  // namespace hawser::runtime

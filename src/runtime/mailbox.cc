@@ -1,0 +1,562 @@
+#include "runtime/mailbox.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace hawser::runtime {
+namespace {
+
+using agent::Sent;
+
+constexpr std::array kChannels = {agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow}};
+
+void copy(std::byte* to, const std::byte* from, std::size_t size) {
+  if (size != 0) std::memcpy(to, from, size);
+}
+
+std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+}  // namespace
+
+Mailbox::~Mailbox() {
+  matcher_.for_each_waiting([this](Receive& receive) { matcher_.forget(receive); });
+}
+
+std::span<const agent::OwnChannel> Mailbox::channels() const { return kChannels; }
+
+Mailbox::Desk& Mailbox::desk_of(agent::Session& session) {
+  if (Desk* const known = known_desk(session)) return *known;
+  auto made = std::make_unique<Desk>();
+  Desk& desk = *made;
+  agent::inner::keep_tenancy(session, *this, std::move(made));
+  return desk;
+}
+
+// ---- Beginning and ending.
+
+void Mailbox::end_one(Operation& operation, Status status) {
+  deadlines_.clear(operation);
+  if (operation.kind == OperationKind::kReceive) {
+    matcher_.forget(static_cast<Receive&>(operation));
+  } else {
+    static_cast<Send&>(operation).hook.unlink();
+  }
+  operation.status = std::move(status);
+  const std::shared_ptr<Operation> self = std::move(operation.self);
+  if (operation.listener != nullptr) return operation.listener->on_end(operation);
+  operation.final.store(true, std::memory_order_release);
+  carrier_.note_end();
+}
+
+void Mailbox::set_deadline(Operation& operation, Instant deadline) {
+  deadlines_.set(operation, deadline);
+  carrier_.note_deadline();
+}
+
+void Mailbox::start(Send& send, Instant deadline, Instant now) {
+  set_deadline(send, deadline);
+  if (send.to.is_self()) return send_to_self(send);
+  Status why;
+  agent::Session* const session = carrier_.session_with(send.to, &why);
+  if (session == nullptr) return end_one(send, why);
+  Desk& desk = desk_of(*session);
+  if (desk.asked.size() >= kAsksMax) {
+    return end_one(send, Status(Code::kBusy, "send: " + std::to_string(kAsksMax) + " messages to " +
+                                                 std::string(send.to.name()) + " wait for somebody to receive them")
+                             .with_peer(send.to.name())
+                             .with_advice("the receiver must take messages; retry after a pause"));
+  }
+  desk.line.push_back(send);
+  carrier_.serve(*session, now);
+}
+
+void Mailbox::send_to_self(Send& send) {
+  Receive* const receive = receive_for(send.envelope, send.to);
+  if (receive != nullptr) {
+    prepare(*receive, send.envelope, send.to);
+    copy(receive->data, send.data, send.envelope.bytes);
+    receive->received = send.envelope.bytes;
+    end_one(*receive, {});
+    return end_one(send, {});
+  }
+  auto arrived = std::make_unique<Arrived>();
+  arrived->from = send.to;
+  arrived->source = source_of(send.to);
+  arrived->envelope = send.envelope;
+  const bool is_small = send.envelope.bytes <= kEagerMax;
+  if (is_small) {
+    arrived->bytes = std::make_unique<std::byte[]>(send.envelope.bytes);
+    copy(arrived->bytes.get(), send.data, send.envelope.bytes);
+  } else {
+    arrived->own = &send;
+    send.is_asked = true;
+  }
+  keep(std::move(arrived));
+  if (is_small) end_one(send, {});
+}
+
+/// Somebody may wait to see what is here.
+void Mailbox::keep(std::unique_ptr<Arrived> arrived) {
+  matcher_.keep(std::move(arrived));
+  kept_so_far_.fetch_add(1, std::memory_order_release);
+  carrier_.note_end();
+}
+
+void Mailbox::start(Receive& receive, Instant deadline, Instant now) {
+  set_deadline(receive, deadline);
+  Arrived* const arrived = matcher_.find(receive.pattern);
+  if (arrived == nullptr) return matcher_.wait(receive);
+  if (accepts(receive, arrived->envelope, arrived->from)) take_kept(receive, *arrived, now);
+}
+
+bool Mailbox::accepts(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from) {
+  const auto refuse = [&](const std::string& text) {
+    end_one(receive, Status(Code::kInvalid, text).with_peer(from.name()));
+    return false;
+  };
+  if (receive.digest && *receive.digest != envelope.digest) {
+    return refuse("number " + std::to_string(envelope.tag) + " at " + std::string(from.name()) +
+                  " is another operation: the ranks differ in what they call");
+  }
+  if (!receive.has_buffer) return true;
+  const bool fits = envelope.bytes <= receive.capacity && (!receive.is_exact || envelope.bytes == receive.capacity);
+  if (fits) return true;
+  return refuse("the message is " + bytes_text(envelope.bytes) + " long, the buffer that was given for it " +
+                bytes_text(receive.capacity));
+}
+
+Receive* Mailbox::receive_for(const wire::MessageEnvelope& envelope, const Peer& from) {
+  while (Receive* const receive = matcher_.take_receive(envelope, source_of(from))) {
+    if (accepts(*receive, envelope, from)) return receive;
+  }
+  return nullptr;
+}
+
+void Mailbox::prepare(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from) {
+  receive.from = from;
+  receive.got = envelope;
+  if (receive.has_buffer) return;
+  receive.own = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes);
+  receive.data = receive.own.get();
+  receive.capacity = envelope.bytes;
+}
+
+void Mailbox::take_kept(Receive& receive, Arrived& arrived, Instant now) {
+  prepare(receive, arrived.envelope, arrived.from);
+  if (arrived.bytes != nullptr || arrived.own != nullptr) {
+    Send* const own = arrived.own;
+    copy(receive.data, own != nullptr ? own->data : arrived.bytes.get(), arrived.envelope.bytes);
+    receive.received = arrived.envelope.bytes;
+    drop_kept(arrived);
+    if (own != nullptr) end_one(*own, {});
+    return end_one(receive, {});
+  }
+  Status why;
+  agent::Session* const session = carrier_.session_with(arrived.from, &why);
+  const std::uint64_t id = arrived.id;
+  drop_kept(arrived);
+  if (session == nullptr) return end_one(receive, why);
+  grant(*session, receive, id, now);
+}
+
+void Mailbox::grant(agent::Session& session, Receive& receive, std::uint64_t id, Instant now) {
+  Desk& desk = desk_of(session);
+  receive.asked_id = id;
+  receive.landing = next_id_++;
+  desk.words.push_back({{.kind = wire::RuntimeKind::kGrant, .id = id, .landing = receive.landing}, {}});
+  carrier_.serve(session, now);
+  if (receive.got.bytes == 0) return end_one(receive, {});
+  desk.landing.emplace(receive.landing, &receive);
+}
+
+void Mailbox::drop_kept(Arrived& arrived) {
+  if (!arrived.from.is_self()) {
+    Status gone;
+    agent::Session* const session = carrier_.session_with(arrived.from, &gone);
+    Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+    if (desk != nullptr && arrived.bytes != nullptr) {
+      desk->kept_bytes -= arrived.envelope.bytes;
+      --desk->kept_messages;
+      note_freed(*desk, arrived.envelope.bytes);
+      if (desk->freed_bytes > kEagerWindow / 4 || desk->freed_messages > kEagerMessages / 4) {
+        carrier_.serve(*session, carrier_.now());
+      }
+    } else if (desk != nullptr) {
+      --desk->kept_asks;
+    }
+  }
+  matcher_.drop(arrived);
+}
+
+void Mailbox::note_freed(Desk& desk, std::size_t bytes) {
+  desk.freed_bytes += bytes;
+  ++desk.freed_messages;
+}
+
+void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
+  if (operation.final.load(std::memory_order_relaxed)) return;
+  if (operation.kind == OperationKind::kReceive) {
+    auto& receive = static_cast<Receive&>(operation);
+    if (receive.landing != 0) {
+      Status gone;
+      agent::Session* const session = carrier_.session_with(receive.from, &gone);
+      // What comes for it is passed over: nobody lands there.
+      if (session != nullptr) desk_of(*session).landing.erase(receive.landing);
+    }
+    return end_one(receive, status);
+  }
+  auto& send = static_cast<Send&>(operation);
+  if (send.to.is_self()) {
+    Arrived* mine = nullptr;
+    matcher_.for_each_kept([&](Arrived& arrived) { mine = arrived.own == &send ? &arrived : mine; });
+    if (mine != nullptr) matcher_.drop(*mine);
+    return end_one(send, status);
+  }
+  Status gone;
+  agent::Session* const session = carrier_.session_with(send.to, &gone);
+  if (session != nullptr && send.is_asked) {
+    Desk& desk = desk_of(*session);
+    desk.asked.erase(send.id);
+    desk.words.push_back({{.kind = wire::RuntimeKind::kGone, .id = send.id}, {}});
+    carrier_.serve(*session, now);
+  }
+  end_one(send, status);
+}
+
+void Mailbox::say_soon(const Peer& peer, wire::RuntimeMessage message, std::string text, Instant now) {
+  Status gone;
+  agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
+  if (session == nullptr) return;
+  desk_of(*session).words.push_back({message, std::move(text)});
+  carrier_.serve(*session, now);
+}
+
+void Mailbox::revoke(const Peer& peer, std::uint64_t world, const Status& why, Instant now) {
+  std::string text(why.message().substr(0, wire::kRevokeTextMax));
+  say_soon(peer, {.kind = wire::RuntimeKind::kRevoke, .world = world, .code = why.code()}, std::move(text), now);
+}
+
+void Mailbox::leave(const Peer& peer, std::uint64_t world, Instant now) {
+  say_soon(peer, {.kind = wire::RuntimeKind::kLeft, .world = world}, {}, now);
+}
+
+void Mailbox::stop_any(std::uint64_t world, const Status& status) {
+  matcher_.for_each_waiting([&](Receive& receive) {
+    if (receive.pattern.world == world && receive.pattern.source == nullptr) end_one(receive, status);
+  });
+}
+
+void Mailbox::stop_all(std::uint64_t world, const Status& status) {
+  matcher_.for_each_waiting([&](Receive& receive) {
+    if (receive.pattern.world == world) end_one(receive, status);
+  });
+}
+
+void Mailbox::forget_world(std::uint64_t world) {
+  matcher_.for_each_kept([&](Arrived& arrived) {
+    if (arrived.envelope.world == world && arrived.own == nullptr) drop_kept(arrived);
+  });
+}
+
+void Mailbox::run_jobs(Instant now) {
+  if (std::exchange(runs_jobs_, true)) return;  // Below, on the same thread: it goes on there.
+  while (!jobs_.empty()) {
+    std::vector<std::function<void(Instant)>> jobs = std::exchange(jobs_, {});
+    for (const auto& job : jobs) job(now);
+  }
+  runs_jobs_ = false;
+}
+
+// ---- What comes.
+
+Status Mailbox::on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
+                           Instant now) {
+  const Result<wire::RuntimeMessage> message = wire::decode_runtime(bytes);
+  if (!message) return message.error();
+  Status status = handle(session, *message, now);
+  carrier_.release_message(session, channel, bytes.size());
+  run_jobs(now);
+  return status;
+}
+
+Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+  switch (message.kind) {
+    case wire::RuntimeKind::kEager:
+      return on_eager(session, message, now);
+    case wire::RuntimeKind::kAsk:
+      return on_ask(session, message, now);
+    case wire::RuntimeKind::kGrant:
+      return on_grant(session, message, now);
+    case wire::RuntimeKind::kPart:
+      return on_part(session, message);
+    case wire::RuntimeKind::kGone:
+      return on_gone(session, message);
+    case wire::RuntimeKind::kFreed: {
+      Desk& desk = desk_of(session);
+      if (message.bytes > desk.eager_bytes || message.messages > desk.eager_messages) {
+        return Status(Code::kCorrupt, "a peer frees more than it was sent");
+      }
+      desk.eager_bytes -= message.bytes;
+      desk.eager_messages -= message.messages;
+      return {};
+    }
+    case wire::RuntimeKind::kLeft: {
+      const std::vector<Watcher*> watchers = watchers_;
+      for (Watcher* const watcher : watchers) watcher->on_left(message.world, agent::inner::peer_of(session));
+      return {};
+    }
+    case wire::RuntimeKind::kRevoke: {
+      const Peer by = agent::inner::peer_of(session);
+      const Status why = Status(message.code, std::string(base::as_text(message.body)));
+      const std::vector<Watcher*> watchers = watchers_;
+      for (Watcher* const watcher : watchers) watcher->on_revoke(message.world, by, why);
+      return {};
+    }
+  }
+  return {};
+}
+
+Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+  const Peer from = agent::inner::peer_of(session);
+  Desk& desk = desk_of(session);
+  if (Receive* const receive = receive_for(message.envelope, from)) {
+    prepare(*receive, message.envelope, from);
+    copy(receive->data, message.body.data(), message.body.size());
+    receive->received = message.body.size();
+    note_freed(desk, message.body.size());
+    if (desk.freed_bytes > kEagerWindow / 4 || desk.freed_messages > kEagerMessages / 4) carrier_.serve(session, now);
+    end_one(*receive, {});
+    return {};
+  }
+  if (desk.kept_bytes + message.body.size() > kEagerWindow || desk.kept_messages >= kEagerMessages) {
+    return Status(Code::kCorrupt, "a peer sent more than may wait here unwanted");
+  }
+  auto arrived = std::make_unique<Arrived>();
+  arrived->from = from;
+  arrived->source = source_of(from);
+  arrived->envelope = message.envelope;
+  arrived->bytes = std::make_unique_for_overwrite<std::byte[]>(message.body.size());
+  copy(arrived->bytes.get(), message.body.data(), message.body.size());
+  desk.kept_bytes += message.body.size();
+  ++desk.kept_messages;
+  keep(std::move(arrived));
+  return {};
+}
+
+Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+  const Peer from = agent::inner::peer_of(session);
+  if (Receive* const receive = receive_for(message.envelope, from)) {
+    prepare(*receive, message.envelope, from);
+    grant(session, *receive, message.id, now);
+    return {};
+  }
+  Desk& desk = desk_of(session);
+  if (desk.kept_asks >= kAsksMax) return Status(Code::kCorrupt, "a peer asks for more than may wait here");
+  auto arrived = std::make_unique<Arrived>();
+  arrived->from = from;
+  arrived->source = source_of(from);
+  arrived->envelope = message.envelope;
+  arrived->id = message.id;
+  ++desk.kept_asks;
+  keep(std::move(arrived));
+  return {};
+}
+
+Status Mailbox::on_grant(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+  Desk& desk = desk_of(session);
+  const auto found = desk.asked.find(message.id);
+  if (found == desk.asked.end()) return {};  // It was stopped meanwhile, and the peer hears of that.
+  Send& send = *found->second;
+  if (send.landing != 0) return Status(Code::kCorrupt, "a peer grants a message twice");
+  send.landing = message.landing;
+  if (send.envelope.bytes == 0) {
+    desk.asked.erase(found);
+    end_one(send, {});
+    return {};
+  }
+  desk.streams.push_back(send);
+  carrier_.serve(session, now);
+  return {};
+}
+
+Status Mailbox::on_part(agent::Session& session, const wire::RuntimeMessage& message) {
+  Desk& desk = desk_of(session);
+  const auto found = desk.landing.find(message.landing);
+  if (found == desk.landing.end()) return {};
+  Receive& receive = *found->second;
+  if (message.offset != receive.received || message.body.size() > receive.got.bytes - receive.received) {
+    return Status(Code::kCorrupt, "parts of a message do not follow each other");
+  }
+  copy(receive.data + receive.received, message.body.data(), message.body.size());
+  receive.received += message.body.size();
+  if (receive.received < receive.got.bytes) return {};
+  desk.landing.erase(found);
+  end_one(receive, {});
+  return {};
+}
+
+Status Mailbox::on_gone(agent::Session& session, const wire::RuntimeMessage& message) {
+  const Peer from = agent::inner::peer_of(session);
+  Arrived* kept = nullptr;
+  matcher_.for_each_kept([&](Arrived& arrived) {
+    const bool is_it = arrived.bytes == nullptr && arrived.source == source_of(from) && arrived.id == message.id;
+    if (is_it) kept = &arrived;
+  });
+  if (kept != nullptr) drop_kept(*kept);
+  Desk& desk = desk_of(session);
+  const auto granted =
+      std::ranges::find_if(desk.landing, [&](const auto& entry) { return entry.second->asked_id == message.id; });
+  if (granted == desk.landing.end()) return {};
+  Receive& receive = *granted->second;
+  desk.landing.erase(granted);
+  end_one(receive, Status(Code::kCancelled, "the sender stopped the message").with_peer(from.name()));
+  return {};
+}
+
+// ---- What goes.
+
+Sent Mailbox::say(agent::Session& session, const wire::RuntimeMessage& message) {
+  wire::RuntimeBuffer buffer;
+  return carrier_.carry(session, wire::kRuntimeChannel, wire::encode(message, buffer), message.body);
+}
+
+Sent Mailbox::announce(agent::Session& session, Desk& desk, Send& send) {
+  const std::uint64_t bytes = send.envelope.bytes;
+  const bool is_eager =
+      bytes <= kEagerMax && desk.eager_bytes + bytes <= kEagerWindow && desk.eager_messages < kEagerMessages;
+  wire::RuntimeMessage message{.kind = wire::RuntimeKind::kEager, .envelope = send.envelope};
+  if (is_eager) {
+    message.body = {send.data, bytes};
+  } else {
+    message.kind = wire::RuntimeKind::kAsk;
+    if (send.id == 0) send.id = next_id_++;
+    message.id = send.id;
+  }
+  const Sent sent = say(session, message);
+  if (sent != Sent::kYes) return sent;
+  send.hook.unlink();
+  if (is_eager) {
+    desk.eager_bytes += bytes;
+    ++desk.eager_messages;
+    end_one(send, {});
+  } else {
+    send.is_asked = true;
+    desk.asked.emplace(send.id, &send);
+  }
+  return sent;
+}
+
+Sent Mailbox::send_part(agent::Session& session, Desk& desk, Send& send) {
+  const std::uint64_t size = std::min<std::uint64_t>(send.envelope.bytes - send.sent, wire::kRuntimeBodyMax);
+  const Sent sent = say(session, {.kind = wire::RuntimeKind::kPart,
+                                  .landing = send.landing,
+                                  .offset = send.sent,
+                                  .body = {send.data + send.sent, size}});
+  if (sent != Sent::kYes) return sent;
+  send.sent += size;
+  send.hook.unlink();
+  if (send.sent < send.envelope.bytes) {
+    desk.streams.push_back(send);
+    return sent;
+  }
+  desk.asked.erase(send.id);
+  end_one(send, {});
+  return sent;
+}
+
+Sent Mailbox::pump_desk(agent::Session& session, Desk& desk, std::size_t* work) {
+  Sent sent = Sent::kYes;
+  while (sent == Sent::kYes && !desk.words.empty()) {
+    Desk::Word& word = desk.words.front();
+    word.message.body = base::as_bytes(word.text);
+    sent = say(session, word.message);
+    if (sent != Sent::kYes) break;
+    desk.words.pop_front();
+    ++*work;
+  }
+  if (sent == Sent::kYes && (desk.freed_bytes > kEagerWindow / 4 || desk.freed_messages > kEagerMessages / 4)) {
+    sent =
+        say(session, {.kind = wire::RuntimeKind::kFreed, .bytes = desk.freed_bytes, .messages = desk.freed_messages});
+    if (sent == Sent::kYes) desk.freed_bytes = desk.freed_messages = 0;
+  }
+  while (sent == Sent::kYes && !desk.line.empty()) {
+    sent = announce(session, desk, *desk.line.front());
+    if (sent == Sent::kYes) ++*work;
+  }
+  while (sent == Sent::kYes && !desk.streams.empty()) {
+    sent = send_part(session, desk, *desk.streams.front());
+    if (sent == Sent::kYes) ++*work;
+  }
+  return sent;
+}
+
+bool Mailbox::pump(agent::Session& session, std::size_t* work) {
+  Desk* const desk = known_desk(session);
+  if (desk == nullptr) return true;
+  const Sent sent = pump_desk(session, *desk, work);
+  run_jobs(carrier_.now());
+  return sent != Sent::kNoRoom;
+}
+
+// ---- Ends.
+
+void Mailbox::end(agent::Session& session, const Status& status) {
+  Desk* const desk = known_desk(session);
+  const Peer peer = agent::inner::peer_of(session);
+  if (desk != nullptr) {
+    while (Send* const send = desk->line.front()) end_one(*send, status);
+    for (const auto& [id, send] : std::exchange(desk->asked, {})) end_one(*send, status);
+    for (const auto& [landing, receive] : std::exchange(desk->landing, {})) end_one(*receive, status);
+    desk->words.clear();
+    desk->eager_bytes = desk->eager_messages = desk->kept_bytes = desk->kept_messages = desk->kept_asks = 0;
+    desk->freed_bytes = desk->freed_messages = 0;
+  }
+  matcher_.for_each_kept([&](Arrived& arrived) {  // What came whole may still be received.
+    if (arrived.source == source_of(peer) && arrived.bytes == nullptr) matcher_.drop(arrived);
+  });
+  matcher_.for_each_waiting([&](Receive& receive) {
+    if (receive.pattern.source == source_of(peer)) end_one(receive, status);
+  });
+  const std::vector<Watcher*> watchers = watchers_;
+  for (Watcher* const watcher : watchers) watcher->on_down(peer, status);
+  run_jobs(carrier_.now());
+}
+
+bool Mailbox::awaits(const agent::Session& session) const {
+  const Desk* const desk = known_desk(session);
+  return desk != nullptr && (!desk->asked.empty() || !desk->landing.empty());
+}
+
+std::size_t Mailbox::left(const agent::Session& session) const {
+  const Desk* const desk = known_desk(session);
+  return desk == nullptr ? 0 : desk->asked.size() + desk->landing.size() + desk->words.size();
+}
+
+std::size_t Mailbox::expire(Instant now) {
+  std::size_t ended = 0;
+  while (Operation* const late = deadlines_.take(now)) {
+    ++ended;
+    if (late->kind == OperationKind::kSeveral) {
+      late->listener->on_late(*late, now);
+    } else {
+      stop(*late, Status(Code::kTimedOut, "the message did not come through by its deadline"), now);
+    }
+  }
+  run_jobs(now);
+  return ended;
+}
+
+void Mailbox::describe(const agent::Visitor& visitor) const {
+  if (matcher_.waiting() > 0) {
+    visitor({.who = "messages", .what = "a message", .peer = {}, .count = matcher_.waiting()});
+  }
+  if (matcher_.kept() > 0) {
+    visitor({.who = "messages", .what = "somebody to receive it", .peer = {}, .count = matcher_.kept()});
+  }
+}
+
+}  // namespace hawser::runtime

@@ -1,0 +1,155 @@
+#pragma once
+
+// Mailbox: the messages of the ranks that live in one agent, as a service of it.
+//
+// A message of up to kEagerMax goes out at once, as long as the receiver keeps less than kEagerWindow of this sender's
+// that nobody wants yet; a larger one, or one beyond that, is asked for: the receiver keeps its envelope, and grants it
+// a place once somebody wants it, whose buffer its bytes then go into as they come. So no message waits behind bytes
+// that nobody wants, and a stranger can make nobody keep more than that window and kAsksMax envelopes.
+//
+// Thread rule: under the lane's lock.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/inner.h"
+#include "runtime/matcher.h"
+
+namespace hawser::runtime {
+
+inline constexpr std::size_t kEagerMax = wire::kRuntimeBodyMax;
+inline constexpr std::size_t kEagerWindow = std::size_t{4} << 20;  ///< Bytes of one sender that wait unwanted.
+inline constexpr std::size_t kEagerMessages = 16'384;              ///< The same as a number.
+inline constexpr std::size_t kAsksMax = 65'536;                    ///< Of one sender, not granted yet.
+inline constexpr std::uint32_t kMailboxWindow = 256;               ///< Messages of one peer on their way to here.
+
+/// Of a peer: compares equal for handles of one incarnation.
+inline const void* source_of(const Peer& peer) { return peer.core().get(); }
+
+/// Told of what concerns all ranks of a world. Calls come under the lane, and may begin and end operations.
+class Watcher {
+ public:
+  virtual void on_down(const Peer& peer, const Status& cause) = 0;
+  virtual void on_left(std::uint64_t world, const Peer& peer) = 0;
+  virtual void on_revoke(std::uint64_t world, const Peer& by, const Status& why) = 0;
+
+ protected:
+  ~Watcher() = default;
+};
+
+class Mailbox final : public agent::Service {
+ public:
+  explicit Mailbox(agent::Carrier& carrier) : carrier_(carrier) {}
+  ~Mailbox();
+
+  /// Begins it. What cannot be done ends it at once, with the reason.
+  void start(Send& send, Instant deadline, Instant now);
+  void start(Receive& receive, Instant deadline, Instant now);
+  /// Instant::max(): none. One of several messages is told by its listener, the others are stopped.
+  void set_deadline(Operation& operation, Instant deadline);
+  void clear_deadline(Operation& operation) { deadlines_.clear(operation); }
+  /// Ends it with `status`, unless it is over. Nothing touches its buffer afterwards.
+  void stop(Operation& operation, const Status& status, Instant now);
+  /// The oldest message that fits, without taking it. Null: none is here yet.
+  const Arrived* probe(const Pattern& pattern) { return matcher_.find(pattern); }
+  /// Counts messages that nobody wanted when they came. Any thread.
+  std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
+  /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.
+  void revoke(const Peer& peer, std::uint64_t world, const Status& why, Instant now);
+  /// Tells the peer that this rank has done all that it called, and leaves.
+  void leave(const Peer& peer, std::uint64_t world, Instant now);
+  /// What belongs to this world and nobody wants is let go of.
+  void forget_world(std::uint64_t world);
+  /// Ends the receives of this world that wait for any source, or all that wait.
+  void stop_any(std::uint64_t world, const Status& status);
+  void stop_all(std::uint64_t world, const Status& status);
+
+  void add_watcher(Watcher& watcher) { watchers_.push_back(&watcher); }
+  void remove_watcher(Watcher& watcher) { std::erase(watchers_, &watcher); }
+  /// Runs `job` before the lane is given up: ends of operations begin others by it.
+  void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
+  void run_jobs(Instant now);
+  void note_end() { carrier_.note_end(); }
+
+  std::span<const agent::OwnChannel> channels() const override;
+  Status on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
+                    Instant now) override;
+  void on_control(agent::Session&) override {}
+  bool pump(agent::Session& session, std::size_t* work) override;
+  void end(agent::Session& session, const Status& status) override;
+  bool awaits(const agent::Session& session) const override;
+  std::size_t left(const agent::Session& session) const override;
+  std::string_view name() const override { return "messages"; }
+  Instant next_deadline() const override { return deadlines_.next(); }
+  std::size_t expire(Instant now) override;
+  void describe(const agent::Visitor& visitor) const override;
+
+ private:
+  using Deadlines = base::TimerHeap<Operation, &Operation::alarm>;
+  /// What there is with one peer.
+  struct Desk final : agent::Tenancy {
+    base::IntrusiveList<Send, &Send::hook> line;     ///< To be announced, in order.
+    base::IntrusiveList<Send, &Send::hook> streams;  ///< Granted: their bytes go out in turns.
+    std::unordered_map<std::uint64_t, Send*> asked;  ///< By id.
+    std::unordered_map<std::uint64_t, Receive*> landing;
+    struct Word {
+      wire::RuntimeMessage message;
+      std::string text;  ///< What `message.body` is a view of.
+    };
+    std::deque<Word> words;                           ///< Grants and the like, which go first.
+    std::size_t eager_bytes = 0, eager_messages = 0;  ///< Sent, and not freed by the peer yet.
+    std::size_t kept_bytes = 0, kept_messages = 0;    ///< Of the peer's, that nobody wants yet.
+    std::size_t kept_asks = 0;
+    std::size_t freed_bytes = 0, freed_messages = 0;  ///< The peer has to be told.
+  };
+
+  Desk& desk_of(agent::Session& session);
+  void say_soon(const Peer& peer, wire::RuntimeMessage message, std::string text, Instant now);
+  Desk* known_desk(const agent::Session& session) const {
+    return static_cast<Desk*>(agent::inner::tenancy(session, *this));
+  }
+
+  void end_one(Operation& operation, Status status);
+  void send_to_self(Send& send);
+  void keep(std::unique_ptr<Arrived> arrived);
+  /// Whether the message may go into the receive; else the receive has ended with the reason.
+  bool accepts(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);
+  /// Takes the oldest receive that the message may go into.
+  Receive* receive_for(const wire::MessageEnvelope& envelope, const Peer& from);
+  void prepare(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);
+  void take_kept(Receive& receive, Arrived& arrived, Instant now);
+  void grant(agent::Session& session, Receive& receive, std::uint64_t id, Instant now);
+  void note_freed(Desk& desk, std::size_t bytes);
+  void drop_kept(Arrived& arrived);
+
+  Status on_eager(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
+  Status on_ask(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
+  Status on_grant(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
+  Status on_part(agent::Session& session, const wire::RuntimeMessage& message);
+  Status on_gone(agent::Session& session, const wire::RuntimeMessage& message);
+  Status handle(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
+
+  agent::Sent say(agent::Session& session, const wire::RuntimeMessage& message);
+  agent::Sent announce(agent::Session& session, Desk& desk, Send& send);
+  agent::Sent send_part(agent::Session& session, Desk& desk, Send& send);
+  agent::Sent pump_desk(agent::Session& session, Desk& desk, std::size_t* work);
+
+  agent::Carrier& carrier_;
+  Matcher matcher_;
+  Deadlines deadlines_;
+  std::vector<Watcher*> watchers_;
+  std::vector<std::function<void(Instant now)>> jobs_;
+  std::uint64_t next_id_ = 1;
+  std::atomic<std::uint64_t> kept_so_far_{0};
+  bool runs_jobs_ = false;
+};
+
+}  // namespace hawser::runtime

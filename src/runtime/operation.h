@@ -1,0 +1,105 @@
+#pragma once
+
+// One send or receive of a rank, from its start to its end. A handle of the user shares it, or a collective owns it.
+//
+// Thread rule: under the lane's lock, but for `final`, and for what is constant once it is true.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <hawser/peer.h>
+#include <hawser/status.h>
+
+#include "base/intrusive_list.h"
+#include "base/timer_heap.h"
+#include "wire/runtime.h"
+
+namespace hawser::runtime {
+
+struct Operation;
+
+class Listener {
+ public:
+  /// One that it owns has ended. Called from within the mailbox: it begins nothing there.
+  virtual void on_end(Operation& operation) = 0;
+  /// The deadline of one that consists of several has come.
+  virtual void on_late(Operation& operation, Instant now) = 0;
+
+ protected:
+  ~Listener() = default;
+};
+
+enum class OperationKind : std::uint8_t { kSend, kReceive, kSeveral };
+
+struct Operation {
+  explicit Operation(OperationKind its_kind) : kind(its_kind) {}
+  virtual ~Operation() = default;
+
+  const OperationKind kind;
+
+  std::atomic<bool> final{false};
+  Status status;
+  Listener* listener = nullptr;     ///< Null: a user's.
+  std::shared_ptr<Operation> self;  ///< A user's keeps itself while it is under way.
+  base::TimerHook alarm;            ///< Its deadline.
+};
+
+struct Send final : Operation {
+  Send() : Operation(OperationKind::kSend) {}
+
+  Peer to;
+  wire::MessageEnvelope envelope;
+  const std::byte* data = nullptr;
+  std::uint64_t id = 0;       ///< Names it at the receiver, once it asked.
+  std::uint64_t landing = 0;  ///< Where the receiver wants it.
+  std::uint64_t sent = 0;     ///< Bytes.
+  bool is_asked = false;
+  base::ListHook hook;  ///< In the line of those whose turn it is not yet, or of those whose bytes go out.
+};
+
+/// Who and what a receive waits for.
+struct Pattern {
+  std::uint64_t world = 0;
+  wire::MessageUse use = wire::MessageUse::kUser;
+  const void* source = nullptr;      ///< Of a peer (see Mailbox::source_of); null: any.
+  std::optional<std::uint64_t> tag;  ///< None: any.
+};
+
+struct Receive final : Operation {
+  Receive() : Operation(OperationKind::kReceive) {}
+
+  Pattern pattern;
+  std::byte* data = nullptr;
+  std::uint64_t capacity = 0;
+  bool has_buffer = true;               ///< Otherwise one is made of the message's size.
+  bool is_exact = false;                ///< A shorter message is an error, too.
+  std::optional<std::uint64_t> digest;  ///< A message with another one is an error.
+  std::unique_ptr<std::byte[]> own;     ///< The buffer that was made.
+
+  // What came.
+  Peer from;
+  wire::MessageEnvelope got;
+  std::uint64_t received = 0;
+  std::uint64_t asked_id = 0;  ///< The sender's number of a message that was asked for,
+  std::uint64_t landing = 0;   ///< and ours, under which its bytes come.
+
+  std::uint64_t order = 0;  ///< Among those that wait.
+  base::ListHook hook;      ///< In the matcher's lists, or among those whose bytes come in.
+};
+
+/// A message that nobody wanted when it came.
+struct Arrived {
+  Peer from;
+  const void* source = nullptr;
+  wire::MessageEnvelope envelope;
+  std::unique_ptr<std::byte[]> bytes;  ///< Null: they wait at the sender,
+  std::uint64_t id = 0;                ///< as the message of this number,
+  Send* own = nullptr;                 ///< or here, in a send to oneself.
+  std::uint64_t order = 0;
+  base::ListHook bucket_hook, use_hook;
+};
+
+}  // namespace hawser::runtime

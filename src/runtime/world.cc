@@ -1,0 +1,298 @@
+// The door's worlds.
+
+#include <hawser/world.h>
+
+#include <utility>
+
+#include "agent/inner.h"
+#include "base/try.h"
+#include "runtime/world_core.h"
+
+HAWSER_NAMESPACE_BEGIN
+
+using runtime::CollectiveCall;
+using runtime::WorldCore;
+using What = schedule::Operation;
+
+// ---- Requests.
+
+Request::Request(std::shared_ptr<WorldCore> world, std::shared_ptr<runtime::Operation> operation)
+    : world_(std::move(world)), operation_(std::move(operation)) {}
+Request::Request(Request&&) noexcept = default;
+
+Request& Request::operator=(Request&& other) noexcept {
+  if (this != &other) {
+    Request gone(std::move(*this));
+    world_ = std::move(other.world_);
+    operation_ = std::move(other.operation_);
+  }
+  return *this;
+}
+
+Request::~Request() { cancel(); }
+
+bool Request::done() const { return operation_ != nullptr && operation_->final.load(std::memory_order_acquire); }
+
+Status Request::wait(Duration timeout) {
+  if (!operation_) return Status(Code::kInvalid, "Request::wait: this handle is empty");
+  if (world_->wait(*operation_, timeout)) return operation_->status;
+  return Status(Code::kTimedOut, "Request::wait: not over yet; the operation goes on").with_scope(Scope::kRequest);
+}
+
+Status Request::status() const { return done() ? operation_->status : Status(); }
+
+Received Request::received() const {
+  if (!done() || operation_->kind != runtime::OperationKind::kReceive) return {};
+  return world_->received(static_cast<const runtime::Receive&>(*operation_));
+}
+
+std::span<const std::byte> Request::bytes() const {
+  if (!done() || operation_->kind != runtime::OperationKind::kReceive) return {};
+  const auto& receive = static_cast<const runtime::Receive&>(*operation_);
+  return {receive.own.get(), receive.own == nullptr ? 0 : receive.received};
+}
+
+void Request::cancel() {
+  if (operation_ != nullptr && !done()) world_->cancel(*operation_);
+}
+
+// ---- Formation.
+
+Result<std::vector<World>> World::local(std::uint32_t size, const WorldOptions& options) {
+  constexpr std::uint32_t kLocalMax = 1024;
+  if (size == 0 || size > kLocalMax) {
+    return Status(Code::kInvalid, "World::local: " + std::to_string(size) + " ranks; there may be 1 to " +
+                                      std::to_string(kLocalMax) + " in one process");
+  }
+  std::vector<std::shared_ptr<WorldCore>> cores;
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(options, rank, size);
+    if (!core) return core.error();
+    cores.push_back(std::move(*core));
+  }
+  std::vector<std::vector<Peer>> peers(size);
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    for (std::uint32_t other = 0; other < size; ++other) {
+      if (other == rank) {
+        peers[rank].push_back(cores[rank]->agent().self());
+        continue;
+      }
+      const Result<std::string> card = cores[other]->agent().card();
+      if (!card) return card.error();
+      Agent& agent = cores[rank]->agent();
+      Result<Peer> peer = agent.add_peer(*card);
+      if (!peer) return peer.error();
+      peers[rank].push_back(std::move(*peer));
+    }
+  }
+  const Instant until = agent::inner::now(cores[0]->agent()) + options.join_timeout;
+  std::vector<Request> entered;
+  for (std::uint32_t rank = 0; rank < size; ++rank) HAWSER_TRY(cores[rank]->connect(peers[rank], until));
+  for (std::uint32_t rank = 0; rank < size; ++rank) HAWSER_TRY(cores[rank]->enter(std::move(peers[rank])));
+  for (const std::shared_ptr<WorldCore>& core : cores) entered.push_back(core->all_entered(options.join_timeout));
+  std::vector<World> worlds;
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    HAWSER_TRY(entered[rank].wait(Duration::max()));
+    worlds.emplace_back(std::move(cores[rank]));
+  }
+  return worlds;
+}
+
+Result<World> World::open(WorldOptions options) {
+  if (!options.agent.directory && options.size > 1) {
+    return Status(Code::kInvalid, "World::open: no directory is given in which the ranks find one another")
+        .with_advice("set WorldOptions::agent.directory");
+  }
+  Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(options, options.rank, options.size);
+  if (!core) return core.error();
+  HAWSER_TRY((*core)->find_and_join(options.join_timeout));
+  return World(std::move(*core));
+}
+
+std::uint32_t World::rank() const { return core_->rank(); }
+std::uint32_t World::size() const { return core_->size(); }
+Peer World::peer(std::uint32_t rank) const { return rank < size() ? core_->ranks()[rank] : Peer(); }
+std::vector<std::uint32_t> World::failed() const { return core_->failed(); }
+void World::revoke(const Status& why) { core_->revoke(why); }
+Status World::close(Duration timeout) { return core_->close(timeout); }
+
+Status World::shutdown(Duration timeout) { return core_->shutdown(timeout); }
+
+// ---- Messages.
+
+Request World::isend(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
+                     const MessageOptions& options) {
+  return core_->send(bytes, to, tag, options);
+}
+
+Request World::ireceive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
+                        const MessageOptions& options) {
+  return core_->receive(into, from, tag, options);
+}
+
+Request World::ireceive_any_size(std::uint32_t from, std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  return core_->receive(std::nullopt, from, tag, options);
+}
+
+Status World::send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
+                   const MessageOptions& options) {
+  return isend(bytes, to, tag, options).wait(Duration::max());
+}
+
+Result<Received> World::receive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
+                                const MessageOptions& options) {
+  Request request = ireceive(into, from, tag, options);
+  if (Status status = request.wait(Duration::max()); !status.ok()) return status;
+  return request.received();
+}
+
+std::optional<Received> World::probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const {
+  return core_->probe(from, tag, timeout);
+}
+
+// ---- Collectives.
+
+Request World::ibarrier(const CollectiveOptions& options) {
+  return core_->collective({.call = {.operation = What::kBarrier}}, options);
+}
+
+Request World::ibroadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
+                          const CollectiveOptions& options) {
+  return core_->collective({.call = {.operation = What::kBroadcast, .root = root, .count = count},
+                            .input = data,
+                            .output = data,
+                            .type = type},
+                           options);
+}
+
+Request World::ireduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
+                       const CollectiveOptions& options) {
+  return core_->collective(
+      {.call = {.operation = What::kReduce, .root = root, .count = count, .has_input_in_output = in == out},
+       .input = in,
+       .output = out,
+       .type = type,
+       .op = op},
+      options);
+}
+
+Request World::iall_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
+                           const CollectiveOptions& options) {
+  return core_->collective({.call = {.operation = What::kAllReduce, .count = count, .has_input_in_output = in == out},
+                            .input = in,
+                            .output = out,
+                            .type = type,
+                            .op = op},
+                           options);
+}
+
+Request World::iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                           const CollectiveOptions& options) {
+  return core_->collective({.call = {.operation = What::kAllGather, .counts = {counts.begin(), counts.end()}},
+                            .input = in,
+                            .output = out,
+                            .type = type},
+                           options);
+}
+
+Request World::ireduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                               ReduceOp op, const CollectiveOptions& options) {
+  return core_->collective({.call = {.operation = What::kReduceScatter, .counts = {counts.begin(), counts.end()}},
+                            .input = in,
+                            .output = out,
+                            .type = type,
+                            .op = op},
+                           options);
+}
+
+Request World::igather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                       std::uint32_t root, const CollectiveOptions& options) {
+  return core_->collective(
+      {.call = {.operation = What::kGather, .root = root, .counts = {counts.begin(), counts.end()}},
+       .input = in,
+       .output = out,
+       .type = type},
+      options);
+}
+
+Request World::iscatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                        std::uint32_t root, const CollectiveOptions& options) {
+  return core_->collective(
+      {.call = {.operation = What::kScatter, .root = root, .counts = {counts.begin(), counts.end()}},
+       .input = in,
+       .output = out,
+       .type = type},
+      options);
+}
+
+Request World::iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
+                           std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
+  return core_->collective({.call = {.operation = What::kAllToAll,
+                                     .counts = {out_counts.begin(), out_counts.end()},
+                                     .in_counts = {in_counts.begin(), in_counts.end()}},
+                            .input = in,
+                            .output = out,
+                            .type = type},
+                           options);
+}
+
+Request World::iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
+                     const CollectiveOptions& options) {
+  return core_->collective({.call = {.operation = exclusive ? What::kExclusiveScan : What::kScan,
+                                     .count = count,
+                                     .has_input_in_output = in == out},
+                            .input = in,
+                            .output = out,
+                            .type = type,
+                            .op = op},
+                           options);
+}
+
+Status World::barrier(const CollectiveOptions& options) { return ibarrier(options).wait(Duration::max()); }
+
+Status World::broadcast(void* data, std::size_t count, DataType type, std::uint32_t root,
+                        const CollectiveOptions& options) {
+  return ibroadcast(data, count, type, root, options).wait(Duration::max());
+}
+
+Status World::reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, std::uint32_t root,
+                     const CollectiveOptions& options) {
+  return ireduce(in, out, count, type, op, root, options).wait(Duration::max());
+}
+
+Status World::all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
+                         const CollectiveOptions& options) {
+  return iall_reduce(in, out, count, type, op, options).wait(Duration::max());
+}
+
+Status World::all_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                         const CollectiveOptions& options) {
+  return iall_gather(in, out, counts, type, options).wait(Duration::max());
+}
+
+Status World::reduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                             ReduceOp op, const CollectiveOptions& options) {
+  return ireduce_scatter(in, out, counts, type, op, options).wait(Duration::max());
+}
+
+Status World::gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                     std::uint32_t root, const CollectiveOptions& options) {
+  return igather(in, out, counts, type, root, options).wait(Duration::max());
+}
+
+Status World::scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
+                      std::uint32_t root, const CollectiveOptions& options) {
+  return iscatter(in, out, counts, type, root, options).wait(Duration::max());
+}
+
+Status World::all_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
+                         std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options) {
+  return iall_to_all(in, out, out_counts, in_counts, type, options).wait(Duration::max());
+}
+
+Status World::scan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive,
+                   const CollectiveOptions& options) {
+  return iscan(in, out, count, type, op, exclusive, options).wait(Duration::max());
+}
+
+HAWSER_NAMESPACE_END

@@ -1,0 +1,445 @@
+#include "runtime/world_core.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/try.h"
+
+namespace hawser::runtime {
+namespace {
+
+using What = schedule::Operation;
+
+/// All worlds of a process share one thread that drives their agents.
+Result<std::shared_ptr<Driver>> shared_driver() {
+  static base::Mutex mutex;
+  static std::weak_ptr<Driver> known;
+  const base::MutexLock lock(mutex);
+  if (std::shared_ptr<Driver> driver = known.lock()) return driver;
+  Result<Driver> started = Driver::start();
+  if (!started) return started.error();
+  auto driver = std::make_shared<Driver>(std::move(*started));
+  known = driver;
+  return driver;
+}
+
+class Digest {
+ public:
+  void add(std::uint64_t value) {
+    hash_ = (hash_ ^ value) * 0x9E3779B97F4A7C15ULL;
+    hash_ ^= hash_ >> 29;
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0x243F6A8885A308D3ULL;
+};
+
+/// Of all that the ranks must agree upon.
+std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorithm) {
+  Digest digest;
+  digest.add(static_cast<std::uint64_t>(call.call.operation));
+  digest.add(static_cast<std::uint64_t>(algorithm));
+  digest.add(static_cast<std::uint64_t>(call.type));
+  digest.add(call.op ? static_cast<std::uint64_t>(*call.op) + 1 : 0);
+  digest.add(call.call.root);
+  digest.add(call.call.count);
+  digest.add(call.call.reproducible ? 1 : 0);
+  const bool is_each_its_own = call.call.operation == What::kAllToAll;
+  for (const std::uint64_t count : call.call.counts) digest.add(is_each_its_own ? 0 : count);
+  return digest.value();
+}
+
+std::uint64_t nonce_of(const Incarnation& incarnation) {
+  std::uint64_t halves[2] = {};
+  std::memcpy(halves, incarnation.bytes.data(), sizeof halves);
+  return halves[0] ^ std::rotl(halves[1], 32);
+}
+
+/// How many elements of the output an average is to be divided in.
+std::uint64_t output_count(const schedule::Call& call) {
+  if (call.operation == What::kReduceScatter) return call.counts[call.rank];
+  const bool has_output = call.operation != What::kReduce || call.rank == call.root;
+  return has_output ? call.count : 0;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& options, std::uint32_t rank,
+                                                         std::uint32_t size) {
+  const auto invalid = [](const std::string& text) { return Status(Code::kInvalid, "World: " + text); };
+  if (size == 0) return invalid("a world has one rank at least");
+  if (rank >= size) {
+    return invalid("rank " + std::to_string(rank) + " is not one of 0 to " + std::to_string(size - 1));
+  }
+  if (options.name.empty() || options.name.size() > 200) return invalid("its name is not 1 to 200 bytes long");
+  Result<std::shared_ptr<Driver>> driver = shared_driver();
+  if (!driver) return driver.error();
+  auto core = std::make_shared<WorldCore>();
+  core->options_ = options;
+  core->rank_ = rank;
+  core->driver_ = *driver;
+  AgentOptions agent_options = options.agent;
+  agent_options.name = options.name + "." + std::to_string(rank);
+  agent_options.driven = true;
+  std::shared_ptr<Mailbox> mailbox;
+  Result<Agent> agent = agent::inner::open(std::move(agent_options), [&](agent::Carrier& carrier) {
+    mailbox = std::make_shared<Mailbox>(carrier);
+    return mailbox;
+  });
+  if (!agent) return agent.error();
+  core->agent_ = std::move(*agent);
+  core->mailbox_ = std::move(mailbox);
+  HAWSER_TRY(core->driver_->attach(core->agent_));
+  return core;
+}
+
+WorldCore::~WorldCore() {
+  constexpr Duration kPatience = std::chrono::seconds(1);
+  if (mailbox_ != nullptr) static_cast<void>(close(kPatience));
+}
+
+Status WorldCore::connect(const std::vector<Peer>& ranks, Instant until) const {
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].is_self()) continue;
+    const Status status = ranks[rank].connect(std::max(until - agent::inner::now(agent_), Duration::zero()));
+    if (status.ok()) continue;
+    return Status(status.code(), "world '" + options_.name + "': rank " + std::to_string(rank) + " cannot be reached")
+        .because(status);
+  }
+  return {};
+}
+
+Status WorldCore::enter(std::vector<Peer> ranks) {
+  return agent::inner::under_lane(agent_, "World", [&](Instant) {
+    nonce_ = nonce_of(ranks[0].incarnation());
+    ranks_ = std::move(ranks);
+    mailbox_->add_watcher(*this);
+  });
+}
+
+Status WorldCore::find_and_join(Duration timeout) {
+  const Instant until = agent::inner::now(agent_) + timeout;
+  std::vector<Peer> ranks;
+  std::string missing;
+  Status cause;
+  for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
+    if (rank == rank_) {
+      ranks.push_back(agent_.self());
+      continue;
+    }
+    const Duration left = std::max(until - agent::inner::now(agent_), Duration::zero());
+    Result<Peer> peer = agent_.find_peer(options_.name + "." + std::to_string(rank), left);
+    if (peer) {
+      ranks.push_back(std::move(*peer));
+      continue;
+    }
+    missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    cause = peer.error();
+  }
+  if (!missing.empty()) {
+    return Status(cause.code(), "World::open: of the " + std::to_string(options_.size) + " ranks of world '" +
+                                    options_.name + "' these did not come: " + missing)
+        .because(cause);
+  }
+  HAWSER_TRY(connect(ranks, until));
+  HAWSER_TRY(enter(std::move(ranks)));
+  return all_entered(until - agent::inner::now(agent_)).wait(Duration::max());
+}
+
+Request WorldCore::all_entered(Duration timeout) {
+  constexpr Duration kLeast = std::chrono::milliseconds(1);
+  return collective({.call = {.operation = What::kBarrier}}, {.timeout = std::max(timeout, kLeast)});
+}
+
+Status WorldCore::shutdown(Duration timeout) {
+  const Instant until = agent::inner::now(agent_) + timeout;
+  Status status = all_entered(timeout).wait(Duration::max());
+  if (status.ok()) {
+    static_cast<void>(agent::inner::under_lane(agent_, "World::shutdown", [&](Instant now) {
+      for (const Peer& peer : ranks_) mailbox_->leave(peer, nonce_, now);
+    }));
+    if (!agent::inner::flush(agent_, until)) {
+      status = Status(Code::kTimedOut,
+                      "World::shutdown: not all ranks of world '" + options_.name + "' took in what this one sent");
+    }
+  }
+  const Status closed = close(std::max(until - agent::inner::now(agent_), Duration::zero()));
+  return status.ok() ? closed : status;
+}
+
+Status WorldCore::close(Duration timeout) {
+  const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
+  static_cast<void>(agent::inner::under_lane(agent_, "World::close", [&](Instant now) {
+    if (revoked_.ok()) revoked_ = status;
+    end_collectives(status, now);
+    mailbox_->stop_all(nonce_, status);
+    mailbox_->forget_world(nonce_);
+    mailbox_->remove_watcher(*this);
+    mailbox_->run_jobs(now);
+  }));
+  return agent_.close(timeout);
+}
+
+// ---- Calls.
+
+Status WorldCore::check_rank(std::string_view call, std::uint32_t rank) const {
+  if (rank < size()) return {};
+  return Status(Code::kInvalid, std::string(call) + ": world '" + options_.name + "' has no rank " +
+                                    std::to_string(rank) + ", its ranks are 0 to " + std::to_string(size() - 1));
+}
+
+Instant WorldCore::deadline(Duration timeout, Instant now) const {
+  return now + (timeout == Duration::zero() ? options_.timeout : timeout);
+}
+
+/// A request whose operation has ended before it began.
+Request WorldCore::request(std::shared_ptr<runtime::Operation> operation, const Status& refused) {
+  if (!refused.ok()) {
+    operation->status = refused;
+    operation->self.reset();
+    operation->final.store(true, std::memory_order_release);
+  }
+  return Request(shared_from_this(), std::move(operation));
+}
+
+Request WorldCore::send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
+                        const MessageOptions& options) {
+  auto operation = std::make_shared<Send>();
+  if (Status bad = check_rank("send", to); !bad.ok()) return request(operation, bad);
+  operation->to = ranks_[to];
+  operation->envelope = {.world = nonce_, .tag = tag, .bytes = bytes.size()};
+  operation->data = bytes.data();
+  operation->self = operation;
+  const Status status = agent::inner::under_lane(agent_, "send", [&](Instant now) {
+    mailbox_->start(*operation, deadline(options.timeout, now), now);
+    mailbox_->run_jobs(now);
+  });
+  return request(operation, status);
+}
+
+Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32_t from,
+                           std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  auto operation = std::make_shared<Receive>();
+  if (from != kAnySource) {
+    if (Status bad = check_rank("receive", from); !bad.ok()) return request(operation, bad);
+  }
+  operation->pattern = {.world = nonce_, .source = from == kAnySource ? nullptr : source_of(ranks_[from]), .tag = tag};
+  operation->has_buffer = into.has_value();
+  if (into) {
+    operation->data = into->data();
+    operation->capacity = into->size();
+  }
+  operation->is_exact = options.exact;
+  operation->self = operation;
+  const Status status = agent::inner::under_lane(agent_, "receive", [&](Instant now) {
+    // What came before its sender failed may still be received.
+    const bool is_here = mailbox_->probe(operation->pattern) != nullptr;
+    const auto failed = from == kAnySource ? failed_.begin() : failed_.find(from);
+    mailbox_->start(*operation, deadline(options.timeout, now), now);
+    if (!is_here && failed != failed_.end()) mailbox_->stop(*operation, failed->second, now);
+    mailbox_->run_jobs(now);
+  });
+  return request(operation, status);
+}
+
+std::optional<Received> WorldCore::probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const {
+  if (from != kAnySource && from >= size()) return std::nullopt;
+  const Pattern pattern = {
+      .world = nonce_, .source = from == kAnySource ? nullptr : source_of(ranks_[from]), .tag = tag};
+  const Instant until = agent::inner::now(agent_) + timeout;
+  for (;;) {
+    const std::uint64_t seen = mailbox_->kept_so_far();
+    std::optional<Received> found;
+    const Status status = agent::inner::under_lane(agent_, "probe", [&](Instant) {
+      const Arrived* const arrived = mailbox_->probe(pattern);
+      if (arrived == nullptr) return;
+      found = {.source = rank_of(arrived->from).value_or(kAnySource),
+               .tag = arrived->envelope.tag,
+               .bytes = arrived->envelope.bytes};
+    });
+    if (found || !status.ok()) return found;
+    if (!agent::inner::wait_until(
+            agent_, [&] { return mailbox_->kept_so_far() != seen; }, until))
+      return std::nullopt;
+  }
+}
+
+Status WorldCore::check_collective(const CollectiveCall& call) const {
+  const schedule::Call& what = call.call;
+  const std::string name(schedule::to_string(what.operation));
+  const auto invalid = [&](const std::string& text) { return Status(Code::kInvalid, name + ": " + text); };
+  HAWSER_TRY(check_rank(name, what.root));
+  if (size_of(call.type) == 0) return invalid("there is no such type of elements");
+  if (call.op && !is_accepted(call.type, *call.op)) {
+    return invalid(std::string(to_string(*call.op)) + " of " + std::string(to_string(call.type)) + " is not defined");
+  }
+  const bool is_scan = what.operation == What::kScan || what.operation == What::kExclusiveScan;
+  if (is_scan && *call.op == ReduceOp::kAvg) return invalid("there is no average of a prefix; sum and divide");
+  const bool has_blocks = !what.counts.empty();
+  if (has_blocks && (what.counts.size() != size() || (!what.in_counts.empty() && what.in_counts.size() != size()))) {
+    return invalid("there must be a count for each of the " + std::to_string(size()) + " ranks");
+  }
+  return {};
+}
+
+std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, const CollectiveOptions& options) {
+  schedule::Call& what = call.call;
+  const std::uint64_t bytes = size_of(call.type);
+  what.element_bytes = bytes;
+  what.reproducible = options.reproducible;
+  const schedule::Algorithm algorithm = schedule::choices(what, schedule::CostModel())[0].algorithm;
+  auto made = std::make_shared<Collective>();
+  made->name = schedule::to_string(what.operation);
+  made->world = nonce_;
+  made->digest = digest_of(call, algorithm);
+  made->schedule = schedule::make_schedule(what, algorithm);
+  made->ranks = ranks_;
+  made->mailbox = mailbox_.get();
+  made->elements.input = static_cast<const std::byte*>(call.input);
+  made->elements.output = static_cast<std::byte*>(call.output);
+  made->elements.bytes = bytes;
+  if (call.op) {
+    made->elements.combine = reduce::combine_for(call.type, *call.op);
+    const std::uint64_t count = output_count(what);
+    made->elements.finish = [call, count, ranks = size()] {
+      reduce::finish(call.type, *call.op, call.output, count, ranks);
+    };
+  }
+  return made;
+}
+
+Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& options) {
+  call.call.rank = rank_;
+  call.call.size = size();
+  if (Status bad = check_collective(call); !bad.ok()) return request(std::make_shared<Collective>(), bad);
+  const std::shared_ptr<Collective> made = make_collective(std::move(call), options);
+  const Status status = agent::inner::under_lane(agent_, made->name, [&](Instant now) {
+    begin(made, options.timeout, now);
+    mailbox_->run_jobs(now);
+  });
+  return request(made, status);
+}
+
+void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration timeout, Instant now) {
+  collective->number = next_number_++;
+  collective->name += " number " + std::to_string(collective->number) + " of world '" + options_.name + "'";
+  collective->ended = [this](Collective& over, Instant at) { on_ended(over, at); };
+  collective->late = [](Collective& over, Instant at) {
+    std::string missing;
+    for (const std::uint32_t rank : over.awaited()) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
+    over.fail(Status(Code::kTimedOut, over.name + " did not end by its deadline; it waits for rank " + missing), at);
+  };
+  collective->self = collective;
+  under_way_.push_back(*collective);
+  if (Status status = why_not(); !status.ok()) return collective->fail(status, now);
+  mailbox_->set_deadline(*collective, deadline(timeout, now));
+  collective->begin(now);
+}
+
+void WorldCore::revoke(const Status& why) {
+  static_cast<void>(agent::inner::under_lane(agent_, "revoke", [&](Instant now) {
+    revoke_under_lane(why.ok() ? Status(Code::kCancelled, "the world was revoked") : why, true, now);
+    mailbox_->run_jobs(now);
+  }));
+}
+
+std::vector<std::uint32_t> WorldCore::failed() const {
+  std::vector<std::uint32_t> all;
+  static_cast<void>(agent::inner::under_lane(agent_, "failed", [&](Instant) {
+    for (const auto& [rank, why] : failed_) all.push_back(rank);
+  }));
+  return all;
+}
+
+// ---- Requests.
+
+bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
+  const auto over = [&] { return operation.final.load(std::memory_order_acquire); };
+  return over() || agent::inner::wait_until(agent_, over, agent::inner::now(agent_) + timeout);
+}
+
+void WorldCore::cancel(runtime::Operation& operation) {
+  const Status status(Code::kCancelled, "it was cancelled");
+  static_cast<void>(agent::inner::under_lane(agent_, "cancel", [&](Instant now) {
+    if (operation.final.load(std::memory_order_relaxed)) return;
+    if (operation.kind == OperationKind::kSeveral) {
+      auto& collective = static_cast<Collective&>(operation);
+      collective.fail(Status(Code::kCancelled, collective.name + " was cancelled at rank " + std::to_string(rank_)),
+                      now);
+    } else {
+      mailbox_->stop(operation, status, now);
+    }
+    mailbox_->run_jobs(now);
+  }));
+}
+
+Received WorldCore::received(const Receive& receive) const {
+  return {.source = rank_of(receive.from).value_or(kAnySource), .tag = receive.got.tag, .bytes = receive.received};
+}
+
+std::optional<std::uint32_t> WorldCore::rank_of(const Peer& peer) const {
+  const auto found = std::ranges::find_if(ranks_, [&](const Peer& each) { return source_of(each) == source_of(peer); });
+  if (found == ranks_.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(found - ranks_.begin());
+}
+
+// ---- Failure.
+
+/// Why nothing can be done together any more.
+Status WorldCore::why_not() const {
+  if (!revoked_.ok()) return revoked_;
+  if (!failed_.empty()) return failed_.begin()->second;
+  if (left_.empty()) return {};
+  return Status(Code::kDisconnected,
+                "rank " + std::to_string(*left_.begin()) + " has left world '" + options_.name + "'");
+}
+
+void WorldCore::on_down(const Peer& peer, const Status& cause) {
+  const std::optional<std::uint32_t> rank = rank_of(peer);
+  if (!rank || peer.is_self() || left_.contains(*rank)) return;
+  const Status status =
+      Status(Code::kDisconnected, "rank " + std::to_string(*rank) + " of world '" + options_.name + "' failed")
+          .with_peer(peer.name())
+          .because(cause);
+  failed_.emplace(*rank, status);
+  end_collectives(status, agent::inner::now(agent_));
+  mailbox_->stop_any(nonce_, status);
+}
+
+void WorldCore::on_left(std::uint64_t world, const Peer& peer) {
+  const std::optional<std::uint32_t> rank = rank_of(peer);
+  if (world == nonce_ && rank) left_.insert(*rank);
+}
+
+void WorldCore::on_revoke(std::uint64_t world, const Peer& by, const Status& why) {
+  const std::optional<std::uint32_t> rank = rank_of(by);
+  if (world != nonce_ || !rank) return;
+  revoke_under_lane(Status(why.code(), "rank " + std::to_string(*rank) + " revoked world '" + options_.name +
+                                           "': " + std::string(why.message())),
+                    false, agent::inner::now(agent_));
+}
+
+void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
+  if (!revoked_.ok()) return;
+  revoked_ = why;
+  for (const Peer& peer : ranks_) {
+    if (tell) mailbox_->revoke(peer, nonce_, why, now);
+  }
+  end_collectives(why, now);
+}
+
+void WorldCore::end_collectives(const Status& status, Instant now) {
+  while (Collective* const next = under_way_.front()) next->fail(status, now);
+}
+
+/// The others wait for what this rank will not send any more, unless they found out by themselves.
+void WorldCore::on_ended(Collective& collective, Instant now) {
+  if (collective.status.ok() || !why_not().ok()) return;
+  revoke_under_lane(collective.status, true, now);
+}
+
+}  // namespace hawser::runtime

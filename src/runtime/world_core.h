@@ -1,0 +1,108 @@
+#pragma once
+
+// WorldCore: what the handles of one rank of a world share.
+//
+// Thread rule: thread-safe; what is below the line is under the lane's lock.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hawser/driver.h>
+#include <hawser/world.h>
+
+#include "base/intrusive_list.h"
+#include "runtime/collective.h"
+#include "runtime/mailbox.h"
+
+namespace hawser::runtime {
+
+/// What is to be done by all ranks, as this one calls it.
+struct CollectiveCall {
+  schedule::Call call;
+  const void* input = nullptr;
+  void* output = nullptr;
+  DataType type = DataType::kUInt8;
+  std::optional<ReduceOp> op;  ///< Of those that combine.
+};
+
+class WorldCore final : public std::enable_shared_from_this<WorldCore>, public Watcher {
+ public:
+  /// An agent of that rank, driven, with its mailbox. It knows nobody yet.
+  static Result<std::shared_ptr<WorldCore>> open_agent(const WorldOptions& options, std::uint32_t rank,
+                                                       std::uint32_t size);
+  WorldCore() = default;
+  ~WorldCore();
+
+  Agent& agent() { return agent_; }
+  /// Has paths to all of them, by rank.
+  Status connect(const std::vector<Peer>& ranks, Instant until) const;
+  /// These are the world's ranks from now on.
+  Status enter(std::vector<Peer> ranks);
+  /// Finds the others in the directory, and returns when all have entered.
+  Status find_and_join(Duration timeout);
+  /// Ends when all ranks have entered.
+  Request all_entered(Duration timeout);
+  std::uint32_t rank() const { return rank_; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
+  const std::vector<Peer>& ranks() const { return ranks_; }
+  const WorldOptions& options() const { return options_; }
+
+  Request send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag, const MessageOptions& options);
+  /// Without `into` a buffer is made.
+  Request receive(std::optional<std::span<std::byte>> into, std::uint32_t from, std::optional<std::uint64_t> tag,
+                  const MessageOptions& options);
+  std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const;
+  Request collective(CollectiveCall call, const CollectiveOptions& options);
+  void revoke(const Status& why);
+  std::vector<std::uint32_t> failed() const;
+  Status close(Duration timeout);
+  /// Once all ranks have called it: leaves without having failed.
+  Status shutdown(Duration timeout);
+
+  // For requests.
+  bool wait(const Operation& operation, Duration timeout) const;
+  void cancel(Operation& operation);
+  Received received(const Receive& receive) const;
+
+  // Under the lane.
+  void on_down(const Peer& peer, const Status& cause) override;
+  void on_left(std::uint64_t world, const Peer& peer) override;
+  void on_revoke(std::uint64_t world, const Peer& by, const Status& why) override;
+
+ private:
+  Request request(std::shared_ptr<Operation> operation, const Status& refused);
+  Status check_rank(std::string_view call, std::uint32_t rank) const;
+  Status check_collective(const CollectiveCall& call) const;
+  std::shared_ptr<Collective> make_collective(CollectiveCall call, const CollectiveOptions& options);
+  Instant deadline(Duration timeout, Instant now) const;
+  std::optional<std::uint32_t> rank_of(const Peer& peer) const;
+  // Under the lane.
+  void begin(const std::shared_ptr<Collective>& collective, Duration timeout, Instant now);
+  void on_ended(Collective& collective, Instant now);
+  void revoke_under_lane(const Status& why, bool tell, Instant now);
+  void end_collectives(const Status& status, Instant now);
+  Status why_not() const;
+
+  WorldOptions options_;
+  Agent agent_;
+  std::shared_ptr<Driver> driver_;
+  std::shared_ptr<Mailbox> mailbox_;
+  std::uint32_t rank_ = 0;
+  std::vector<Peer> ranks_;
+  std::uint64_t nonce_ = 0;
+
+  // ---- Under the lane.
+  std::uint64_t next_number_ = 1;
+  base::IntrusiveList<Collective, &Collective::hook> under_way_;
+  std::map<std::uint32_t, Status> failed_;
+  std::set<std::uint32_t> left_;
+  Status revoked_;
+};
+
+}  // namespace hawser::runtime

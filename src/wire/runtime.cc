@@ -1,0 +1,134 @@
+#include "wire/runtime.h"
+
+#include <string>
+
+#include "base/bytes.h"
+#include "base/check.h"
+
+namespace hawser::wire {
+namespace {
+
+Status corrupt_runtime(const char* what) { return Status(Code::kCorrupt, std::string("world: ") + what); }
+
+// kind; world, use, tag, digest, bytes; id.
+static_assert(1 + (8 + 1 + 8 + 8 + base::kVarintSizeMax) + 8 <= kRuntimeHeadMax);
+
+void write(base::ByteWriter& out, const MessageEnvelope& envelope) {
+  out.u64(envelope.world);
+  out.u8(static_cast<std::uint8_t>(envelope.use));
+  out.u64(envelope.tag);
+  out.u64(envelope.digest);
+  out.varint(envelope.bytes);
+}
+
+MessageEnvelope read_envelope(base::ByteReader& in) {
+  MessageEnvelope envelope;
+  envelope.world = in.u64();
+  envelope.use = static_cast<MessageUse>(in.u8());
+  envelope.tag = in.u64();
+  envelope.digest = in.u64();
+  envelope.bytes = in.varint();
+  return envelope;
+}
+
+/// The rest of the message, by its kind. False: there is no such kind.
+bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
+  switch (message.kind) {
+    case RuntimeKind::kEager:
+      message.envelope = read_envelope(in);
+      message.body = in.rest();
+      return true;
+    case RuntimeKind::kAsk:
+      message.envelope = read_envelope(in);
+      message.id = in.u64();
+      return true;
+    case RuntimeKind::kGrant:
+      message.id = in.u64();
+      message.landing = in.u64();
+      return true;
+    case RuntimeKind::kPart:
+      message.landing = in.u64();
+      message.offset = in.varint();
+      message.body = in.rest();
+      return true;
+    case RuntimeKind::kFreed:
+      message.bytes = in.varint();
+      message.messages = in.varint();
+      return true;
+    case RuntimeKind::kGone:
+      message.id = in.u64();
+      return true;
+    case RuntimeKind::kLeft:
+      message.world = in.u64();
+      return true;
+    case RuntimeKind::kRevoke:
+      message.world = in.u64();
+      message.code = static_cast<Code>(in.u8());
+      message.body = in.rest();
+      return true;
+  }
+  return false;
+}
+
+bool is_sane(const RuntimeMessage& message) {
+  const bool has_envelope = message.kind == RuntimeKind::kEager || message.kind == RuntimeKind::kAsk;
+  const MessageUse use = message.envelope.use;
+  if (has_envelope && use != MessageUse::kUser && use != MessageUse::kCollective) return false;
+  if (message.kind == RuntimeKind::kEager && message.envelope.bytes != message.body.size()) return false;
+  if (message.kind == RuntimeKind::kPart && message.body.empty()) return false;
+  if (message.kind != RuntimeKind::kRevoke) return message.body.size() <= kRuntimeBodyMax;
+  const bool is_code = message.code != Code::kOk && message.code <= Code::kFailed;
+  return is_code && message.body.size() <= kRevokeTextMax;
+}
+
+}  // namespace
+
+std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& buffer) {
+  base::ByteWriter out{std::span<std::byte>(buffer)};
+  out.u8(static_cast<std::uint8_t>(message.kind));
+  switch (message.kind) {
+    case RuntimeKind::kEager:
+      write(out, message.envelope);
+      break;
+    case RuntimeKind::kAsk:
+      write(out, message.envelope);
+      out.u64(message.id);
+      break;
+    case RuntimeKind::kGrant:
+      out.u64(message.id);
+      out.u64(message.landing);
+      break;
+    case RuntimeKind::kPart:
+      out.u64(message.landing);
+      out.varint(message.offset);
+      break;
+    case RuntimeKind::kFreed:
+      out.varint(message.bytes);
+      out.varint(message.messages);
+      break;
+    case RuntimeKind::kGone:
+      out.u64(message.id);
+      break;
+    case RuntimeKind::kLeft:
+      out.u64(message.world);
+      break;
+    case RuntimeKind::kRevoke:
+      out.u64(message.world);
+      out.u8(static_cast<std::uint8_t>(message.code));
+      break;
+  }
+  return out.written();
+}
+
+Result<RuntimeMessage> decode_runtime(std::span<const std::byte> bytes) {
+  base::ByteReader in(bytes);
+  RuntimeMessage message{.kind = static_cast<RuntimeKind>(in.u8())};
+  if (!read_rest(in, message)) return corrupt_runtime("a message of an unknown kind");
+  const bool has_body =
+      message.kind == RuntimeKind::kEager || message.kind == RuntimeKind::kPart || message.kind == RuntimeKind::kRevoke;
+  if (has_body ? !in.ok() : !in.finished()) return corrupt_runtime("a message is malformed or cut off");
+  if (!is_sane(message)) return corrupt_runtime("a message's fields contradict each other");
+  return message;
+}
+
+}  // namespace hawser::wire

@@ -1,0 +1,74 @@
+#pragma once
+
+// What the ranks of a world say to one another, as bytes. Each is the body of a session message Send on
+// kRuntimeChannel; who belongs to no world grants no credit there.
+//
+// Grammar (little-endian; varint is LEB128):
+//   message = kind:u8, ...
+//   eager   (1) envelope, the bytes themselves
+//   ask     (2) envelope, id:u64                 a message of `bytes` waits at the sender until the receiver wants it
+//   grant   (3) id:u64, landing:u64              the receiver wants the asked message `id`
+//   part    (4) landing:u64, offset:varint, the bytes themselves
+//   freed   (5) bytes:varint, messages:varint    of eager messages that the receiver has no more to keep
+//   gone    (6) id:u64                           the asked message `id` will never come
+//   revoke  (7) world:u64, code:u8, text         nothing more can be done together in this world, and why
+//   left    (8) world:u64                        the sender leaves: it has done all that it called
+//   envelope = world:u64, use:u8, tag:u64, digest:u64, bytes:varint
+//
+// Thread rule: values and pure functions.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <hawser/status.h>
+
+namespace hawser::wire {
+
+inline constexpr std::uint32_t kRuntimeChannel = 4;
+inline constexpr std::size_t kRuntimeHeadMax = 64;  ///< All but the bytes themselves.
+inline constexpr std::size_t kRuntimeBodyMax = 64 * 1024 - kRuntimeHeadMax;
+inline constexpr std::size_t kRevokeTextMax = 1024;
+
+enum class RuntimeKind : std::uint8_t {
+  kEager = 1,
+  kAsk = 2,
+  kGrant = 3,
+  kPart = 4,
+  kFreed = 5,
+  kGone = 6,
+  kRevoke = 7,
+  kLeft = 8,
+};
+
+/// Whose messages these are: they never match others.
+enum class MessageUse : std::uint8_t { kUser = 1, kCollective = 2 };
+
+struct MessageEnvelope {
+  std::uint64_t world = 0;  ///< The nonce of its formation.
+  MessageUse use = MessageUse::kUser;
+  std::uint64_t tag = 0;     ///< Of a collective its number.
+  std::uint64_t digest = 0;  ///< Of a collective what was called; others: 0.
+  std::uint64_t bytes = 0;
+};
+
+/// Fields that the kind does not have are 0.
+struct RuntimeMessage {
+  RuntimeKind kind = RuntimeKind::kEager;
+  MessageEnvelope envelope;
+  std::uint64_t id = 0, landing = 0, offset = 0;
+  std::uint64_t bytes = 0, messages = 0;
+  std::uint64_t world = 0;
+  Code code = Code::kOk;
+  std::span<const std::byte> body;  ///< Bytes, or a text.
+};
+
+using RuntimeBuffer = std::array<std::byte, kRuntimeHeadMax>;
+/// All but the body, which follows it.
+std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& buffer);
+/// The body is a view of `bytes`. kCorrupt for all that encode does not write.
+Result<RuntimeMessage> decode_runtime(std::span<const std::byte> bytes);
+
+}  // namespace hawser::wire

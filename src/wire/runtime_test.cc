@@ -1,0 +1,101 @@
+#include "wire/runtime.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "wire/test_bytes.h"
+
+namespace hawser::wire {
+namespace {
+
+const MessageEnvelope kEnvelope = {
+    .world = 0x0102030405060708, .use = MessageUse::kCollective, .tag = 9, .digest = 0x11, .bytes = 3};
+
+std::string bytes_of(const RuntimeMessage& message) {
+  RuntimeBuffer buffer;
+  return std::string(base::as_text(encode(message, buffer))) + std::string(base::as_text(message.body));
+}
+
+std::vector<RuntimeMessage> one_of_each() {
+  return {{.kind = RuntimeKind::kEager, .envelope = kEnvelope, .body = base::as_bytes("abc")},
+          {.kind = RuntimeKind::kAsk, .envelope = kEnvelope, .id = 5},
+          {.kind = RuntimeKind::kGrant, .id = 5, .landing = 6},
+          {.kind = RuntimeKind::kPart, .landing = 6, .offset = 300, .body = base::as_bytes("xyz")},
+          {.kind = RuntimeKind::kFreed, .bytes = 300, .messages = 2},
+          {.kind = RuntimeKind::kGone, .id = 5},
+          {.kind = RuntimeKind::kRevoke, .world = 7, .code = Code::kTimedOut, .body = base::as_bytes("late")},
+          {.kind = RuntimeKind::kLeft, .world = 7}};
+}
+
+TEST(WireRuntime, GoldenVectors) {
+  const std::vector<std::string> golden = {
+      "01080706050403020102090000000000000011000000000000000361"
+      "6263",
+      "020807060504030201020900000000000000110000000000000003"
+      "0500000000000000",
+      "0305000000000000000600000000000000",
+      "040600000000000000ac0278797a",
+      "05ac0202",
+      "060500000000000000",
+      "070700000000000000066c617465",
+      "080700000000000000"};
+  const std::vector<RuntimeMessage> all = one_of_each();
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
+}
+
+TEST(WireRuntime, RoundTrips) {
+  for (const RuntimeMessage& message : one_of_each()) {
+    const std::string bytes = bytes_of(message);
+    const Result<RuntimeMessage> got = decode_runtime(base::as_bytes(bytes));
+    ASSERT_TRUE(got.has_value()) << got.error().to_string();
+    EXPECT_EQ(bytes_of(*got), bytes);
+    EXPECT_EQ(got->kind, message.kind);
+  }
+}
+
+TEST(WireRuntime, CutOnesAreCorrupt) {
+  for (const RuntimeMessage& message : one_of_each()) {
+    // What has a text or a part of bytes cannot know that some of it is missing; its head can.
+    RuntimeBuffer buffer;
+    const std::string head(base::as_text(encode(message, buffer)));
+    feed_every_cut(head, [](auto bytes) { EXPECT_EQ(decode_runtime(bytes).error().code(), Code::kCorrupt); });
+  }
+}
+
+TEST(WireRuntime, WhatContradictsItselfIsCorrupt) {
+  const auto is_corrupt = [](const RuntimeMessage& message) {
+    return decode_runtime(base::as_bytes(bytes_of(message))).error().code() == Code::kCorrupt;
+  };
+  RuntimeMessage eager = one_of_each()[0];
+  eager.envelope.bytes = 4;
+  EXPECT_TRUE(is_corrupt(eager));
+  RuntimeMessage use = one_of_each()[1];
+  use.envelope.use = static_cast<MessageUse>(3);
+  EXPECT_TRUE(is_corrupt(use));
+  RuntimeMessage empty = one_of_each()[3];
+  empty.body = {};
+  EXPECT_TRUE(is_corrupt(empty));
+  RuntimeMessage good = one_of_each()[6];
+  good.code = Code::kOk;
+  EXPECT_TRUE(is_corrupt(good));
+  good.code = static_cast<Code>(static_cast<int>(Code::kFailed) + 1);
+  EXPECT_TRUE(is_corrupt(good));
+  EXPECT_FALSE(decode_runtime(base::as_bytes("\x09")).has_value());
+  EXPECT_FALSE(decode_runtime({}).has_value());
+}
+
+TEST(WireRuntime, LimitsAtTheirValueAndOneBeyond) {
+  for (const std::size_t more : {0U, 1U}) {
+    const std::string bytes(kRuntimeBodyMax + more, 'b'), text(kRevokeTextMax + more, 't');
+    const RuntimeMessage part = {.kind = RuntimeKind::kPart, .landing = 6, .body = base::as_bytes(bytes)};
+    EXPECT_EQ(decode_runtime(base::as_bytes(bytes_of(part))).has_value(), more == 0);
+    const RuntimeMessage revoke = {
+        .kind = RuntimeKind::kRevoke, .world = 7, .code = Code::kFailed, .body = base::as_bytes(text)};
+    EXPECT_EQ(decode_runtime(base::as_bytes(bytes_of(revoke))).has_value(), more == 0);
+  }
+}
+
+}  // namespace
+}  // namespace hawser::wire

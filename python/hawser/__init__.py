@@ -21,19 +21,21 @@ import math as _math
 import weakref as _weakref
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
-from . import _aio, _hawser, _text
+from . import _aio, _hawser, _text, _world
 from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, Driver,
-                      FileInfo, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Table,
-                      Transfer, Watch, __version__, etcd_directory, file_directory, inproc_directory, query_file)
+                      FileInfo, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Request,
+                      Table, Transfer, Watch, World, __version__, etcd_directory, file_directory, inproc_directory, query_file)
+from ._world import Received
 from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
                      InvalidError, NotFoundError, TimedOutError, UnsupportedError)
 
-__all__ = ["Agent", "AtomicOp", "BusyError", "CancelledError", "Code", "CompletionQueue", "CorruptError", "DeniedError",
+__all__ = ["ANY", "Agent", "AtomicOp", "BusyError", "CancelledError", "Code", "CompletionQueue", "CorruptError", "DeniedError",
            "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Driver", "Error", "FailedError",
            "FileInfo", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",
-           "Plan", "Range", "Region", "RemoteRange", "Segment", "Table", "TimedOutError", "Transfer", "UnsupportedError", "Watch",
-           "__version__", "empty", "etcd_directory", "file_directory", "inproc_directory", "query_file", "torch_empty"]
+           "Plan", "Range", "Received", "Region", "RemoteRange", "Request", "Segment", "Table", "TimedOutError", "Transfer",
+           "UnsupportedError", "Watch", "World", "__version__", "empty", "etcd_directory", "file_directory", "inproc_directory", "query_file", "torch_empty"]
 
+ANY = _world.ANY
 Shape = Union[int, Sequence[int]]
 
 
@@ -136,6 +138,7 @@ Watch.wait_async = _aio.wait_async  # type: ignore[attr-defined]
 Watch.__aiter__ = lambda self: self  # type: ignore[attr-defined]
 Watch.__anext__ = lambda self: _aio.next_of(self)  # type: ignore[attr-defined]
 AtomicOp.__await__ = lambda self: _aio.found(self).__await__()  # type: ignore[attr-defined]
+_world.attach()
 for _kind, _told in _text.TOLD.items():
     _kind.__repr__ = _told  # type: ignore[method-assign]
 
@@ -143,6 +146,7 @@ for _kind, _told in _text.TOLD.items():
 def _leave() -> None:
     """Calls that run without Python's lock end first, then agents are closed, so that peers are told."""
     _hawser._wait_at_exit()
+    _world.leave()
     for agent in list(_agents):
         if not agent.closed:
             try:

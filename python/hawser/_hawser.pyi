@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Self, TypeAlias
 from weakref import WeakSet
 
+from ._world import Received
 from .errors import Error
 
 Seconds: TypeAlias = float | timedelta | None
@@ -240,6 +241,186 @@ class Transfer:
     def cancel(self) -> None: ...
 
     def __await__(self) -> Generator[Any, None, None]: ...
+
+class Request:
+    """One operation of a world under way. Dropped, it goes on, and keeps its arrays; its error comes at the world's next call."""
+
+    def done(self) -> bool:
+        """Over? Only looks."""
+
+    def wait(self, timeout: Seconds = None) -> Received | None:
+        """
+        What it got, if it is a receive. Raises what it ended with, or TimedOutError when the time is over before: it goes on.
+        """
+
+    def cancel(self) -> None:
+        """It ends now. A collective ends on all ranks, and with it the world's others."""
+
+    def _wait(self, timeout: Seconds = None) -> tuple[int, int, int, bytes] | None: ...
+
+    def __await__(self) -> Generator[Any, None, Received | None]: ...
+
+class World:
+    """One rank of a number of ranks that send messages and run collective operations."""
+
+    @staticmethod
+    def local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
+              timeout: Seconds = None) -> list[World]:
+        """All ranks in this process, by rank; each takes a thread, or the calls with an i."""
+
+    @staticmethod
+    def open(size: int, rank: int, directory: Directory | str | None = None, *, name: str = "world",
+             backends: Iterable[str] | None = None, timeout: Seconds = None) -> World:
+        """One rank of several processes, which find one another in a directory. Returns when all are ready."""
+
+    @staticmethod
+    def _local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
+               timeout: Seconds = None) -> list[World]: ...
+
+    @staticmethod
+    def _open(size: int, rank: int, directory: Directory | str | None = None, *, name: str = "world",
+              backends: Iterable[str] | None = None, timeout: Seconds = None) -> World: ...
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def failed(self) -> list[int]:
+        """Ranks that failed."""
+
+    def revoke(self) -> None:
+        """Ends the world's collectives on all ranks."""
+
+    def shutdown(self, timeout: Seconds = None) -> None:
+        """Leaves once all ranks have called it."""
+
+    def close(self, timeout: Seconds = None) -> None:
+        """Leaves at once. To the others this rank has failed."""
+
+    def __enter__(self) -> World: ...
+
+    def __exit__(self, kind: Any, _error: Any, _trace: Any) -> None: ...
+
+    def recv(self, x: Any = None, source: int | None = None, tag: int | None = None, exact: bool = False, *,
+             timeout: Seconds = None) -> Received:
+        """A message from `source`, or from any rank, into `x`, or into bytes of its size."""
+
+    def irecv(self, x: Any = None, source: int | None = None, tag: int | None = None, exact: bool = False, *,
+              timeout: Seconds = None) -> Request: ...
+
+    def probe(self, source: int | None = None, tag: int | None = None, *, timeout: Seconds = None) -> Received | None:
+        """The oldest message that fits, without receiving it; waits so long for one."""
+
+    def _probe(self, source: int | None = None, tag: int | None = None, *,
+               timeout: Seconds = None) -> tuple[int, int, int, bytes] | None: ...
+
+    def all_gather(self, out: Any, x: Any, *, timeout: Seconds = None) -> None:
+        """The ranks' `x`, one behind the other, come to all in `out`."""
+
+    def iall_gather(self, out: Any, x: Any, *, timeout: Seconds = None) -> Request: ...
+
+    def all_gatherv(self, out: Any, x: Any, counts: Sequence[int], *, timeout: Seconds = None) -> None: ...
+
+    def iall_gatherv(self, out: Any, x: Any, counts: Sequence[int], *, timeout: Seconds = None) -> Request: ...
+
+    def reduce_scatter(self, out: Any, x: Any, op: str = "sum", *, reproducible: bool = False, timeout:
+                       Seconds = None) -> None:
+        """Of the ranks' `x`, combined, each rank gets its share in `out`."""
+
+    def ireduce_scatter(self, out: Any, x: Any, op: str = "sum", *, reproducible: bool = False, timeout:
+                        Seconds = None) -> Request: ...
+
+    def reduce_scatterv(self, out: Any, x: Any, counts: Sequence[int], op: str = "sum", *, reproducible:
+                        bool = False, timeout: Seconds = None) -> None: ...
+
+    def ireduce_scatterv(self, out: Any, x: Any, counts: Sequence[int], op: str = "sum", *, reproducible:
+                         bool = False, timeout: Seconds = None) -> Request: ...
+
+    def gather(self, out: Any, x: Any, root: int = 0, *, timeout: Seconds = None) -> None:
+        """The ranks' `x`, one behind the other, come to the root in `out`."""
+
+    def igather(self, out: Any, x: Any, root: int = 0, *, timeout: Seconds = None) -> Request: ...
+
+    def gatherv(self, out: Any, x: Any, counts: Sequence[int], root: int = 0, *, timeout: Seconds = None) -> None: ...
+
+    def igatherv(self, out: Any, x: Any, counts: Sequence[int], root: int = 0, *, timeout: Seconds = None) -> Request: ...
+
+    def scatter(self, out: Any, x: Any, root: int = 0, *, timeout: Seconds = None) -> None:
+        """The root's `x` is shared out: each rank gets its share in `out`."""
+
+    def iscatter(self, out: Any, x: Any, root: int = 0, *, timeout: Seconds = None) -> Request: ...
+
+    def scatterv(self, out: Any, x: Any, counts: Sequence[int], root: int = 0, *, timeout: Seconds = None) -> None: ...
+
+    def iscatterv(self, out: Any, x: Any, counts: Sequence[int], root: int = 0, *, timeout: Seconds = None) -> Request: ...
+
+    def all_to_all(self, out: Any, x: Any, *, timeout: Seconds = None) -> None:
+        """Each rank's `x` is shared out to all; what comes lies in `out` by rank."""
+
+    def iall_to_all(self, out: Any, x: Any, *, timeout: Seconds = None) -> Request: ...
+
+    def all_to_allv(self, out: Any, x: Any, out_counts: Sequence[int], in_counts: Sequence[int], *,
+                    timeout: Seconds = None) -> None: ...
+
+    def iall_to_allv(self, out: Any, x: Any, out_counts: Sequence[int], in_counts: Sequence[int], *,
+                     timeout: Seconds = None) -> Request: ...
+
+    def scan(self, x: Any, op: str = "sum", *, timeout: Seconds = None) -> None:
+        """`x` becomes the combination of the ranks up to this one."""
+
+    def iscan(self, x: Any, op: str = "sum", *, timeout: Seconds = None) -> Request: ...
+
+    def exclusive_scan(self, x: Any, op: str = "sum", *, timeout: Seconds = None) -> None:
+        """`x` becomes the combination of the ranks before this one; rank 0 keeps its own."""
+
+    def iexclusive_scan(self, x: Any, op: str = "sum", *, timeout: Seconds = None) -> Request: ...
+
+    def send(self, x: Any, dest: int, tag: int = 0, *, timeout: Seconds = None) -> None:
+        """Ends when `x` may be used again: small ones are copied."""
+
+    def isend(self, x: Any, dest: int, tag: int = 0, *, timeout: Seconds = None) -> Request: ...
+
+    def barrier(self, *, timeout: Seconds = None) -> None:
+        """Ends when all ranks have called it."""
+
+    def ibarrier(self, *, timeout: Seconds = None) -> Request: ...
+
+    def all_reduce(self, x: Any, op: str = "sum", out: Any = None, *, reproducible: bool = False, timeout:
+                   Seconds = None) -> None:
+        """`x` of all ranks, combined, in `out`, or in `x`."""
+
+    def iall_reduce(self, x: Any, op: str = "sum", out: Any = None, *, reproducible: bool = False,
+                    timeout: Seconds = None) -> Request: ...
+
+    def reduce(self, x: Any, root: int = 0, op: str = "sum", *, timeout: Seconds = None) -> None:
+        """The same at the root alone."""
+
+    def ireduce(self, x: Any, root: int = 0, op: str = "sum", *, timeout: Seconds = None) -> Request: ...
+
+    def broadcast(self, x: Any, root: int = 0, *, timeout: Seconds = None) -> None:
+        """The root's `x` comes to all."""
+
+    def ibroadcast(self, x: Any, root: int = 0, *, timeout: Seconds = None) -> Request: ...
+
+    def _iall_gather(self, out: Any, x: Any, counts: Sequence[int] | None = None, *, timeout: Seconds =
+                     None) -> Request: ...
+
+    def _ireduce_scatter(self, out: Any, x: Any, op: str = "sum", counts: Sequence[int] | None = None, *,
+                         reproducible: bool = False, timeout: Seconds = None) -> Request: ...
+
+    def _igather(self, out: Any, x: Any, root: int = 0, counts: Sequence[int] | None = None, *, timeout:
+                 Seconds = None) -> Request: ...
+
+    def _iscatter(self, out: Any, x: Any, root: int = 0, counts: Sequence[int] | None = None, *, timeout:
+                  Seconds = None) -> Request: ...
+
+    def _iall_to_all(self, out: Any, x: Any, out_counts: Sequence[int] | None = None, in_counts:
+                     Sequence[int] | None = None, *, timeout: Seconds = None) -> Request: ...
+
+    def _iscan(self, x: Any, op: str = "sum", exclusive: bool = False, *, timeout: Seconds = None) -> Request: ...
 
 class AtomicOp:
     """One atomic operation in flight. Dropping it cancels it."""

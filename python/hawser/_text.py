@@ -77,9 +77,17 @@ def _change(self: _hawser.DirectoryEvent) -> str:
     return f"<hawser.DirectoryEvent {self.kind}: {len(self.entries)} keys>"
 
 
+def _request(self: _hawser.Request) -> str:
+    return f"<hawser.Request {'over' if self.done() else 'under way'}>"
+
+
+def _world(self: _hawser.World) -> str:
+    return f"<hawser.World: rank {self.rank} of {self.size}>"
+
+
 TOLD: dict[type, Callable[[Any], str]] = {
     _hawser.Agent: _agent, _hawser.Peer: _peer, _hawser.Region: _region, _hawser.Range: _range,
     _hawser.RemoteRange: _remote_range, _hawser.Table: _table, _hawser.Plan: _plan, _hawser.Transfer: _transfer,
     _hawser.AtomicOp: _atomic, _hawser.Notification: _notification, _hawser.Message: _message,
     _hawser.PeerEvent: _event, _hawser.FileInfo: _file, _hawser.Directory: _directory, _hawser.DirectoryEntry: _entry,
-    _hawser.DirectoryEvent: _change}
+    _hawser.DirectoryEvent: _change, _hawser.Request: _request, _hawser.World: _world}

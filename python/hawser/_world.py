@@ -1,0 +1,182 @@
+"""What worlds are in Python beyond the extension module: blocking calls, results with names, `with` and `await`."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import weakref
+from typing import Any, Generator, NamedTuple, Optional, Sequence
+
+from . import _hawser
+from .errors import Error
+
+ANY = None  # Any source, any tag.
+
+
+_worlds: weakref.WeakSet[_hawser.World] = weakref.WeakSet()
+
+
+class Received(NamedTuple):
+    """What a receive got."""
+
+    source: int
+    tag: int
+    bytes: int
+    data: Any  # The array that was given; without one the bytes themselves. None of a probe.
+
+
+def _wait(self: _hawser.Request, timeout: Any = None) -> Optional[Received]:
+    """
+    What it got, if it is a receive. Raises what it ended with, or TimedOutError when the time is over before: it goes on.
+    """
+    got = self._wait(timeout)
+    return None if got is None else Received(*got)
+
+
+def _await(self: _hawser.Request) -> Generator[Any, None, Optional[Received]]:
+    return asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
+
+
+def _recv(self: _hawser.World, x: Any = None, source: Optional[int] = ANY, tag: Optional[int] = ANY,
+          exact: bool = False, *, timeout: Any = None) -> Received:
+    got = self.irecv(x, source, tag, exact, timeout=timeout).wait()
+    return got if x is None else got._replace(data=x)
+
+
+def _probe(self: _hawser.World, source: Optional[int] = ANY, tag: Optional[int] = ANY, *,
+           timeout: Any = None) -> Optional[Received]:
+    found = self._probe(source, tag, timeout=timeout)
+    return None if found is None else Received(*found)._replace(data=None)
+
+
+def _send(self: _hawser.World, x: Any, dest: int, tag: int = 0, *, timeout: Any = None) -> None:
+    self.isend(x, dest, tag, timeout=timeout).wait()
+
+
+def _barrier(self: _hawser.World, *, timeout: Any = None) -> None:
+    self.ibarrier(timeout=timeout).wait()
+
+
+def _all_reduce(self: _hawser.World, x: Any, op: str = "sum", out: Any = None, *, reproducible: bool = False,
+                timeout: Any = None) -> None:
+    self.iall_reduce(x, op, out, reproducible=reproducible, timeout=timeout).wait()
+
+
+def _reduce(self: _hawser.World, x: Any, root: int = 0, op: str = "sum", *, timeout: Any = None) -> None:
+    self.ireduce(x, root, op, timeout=timeout).wait()
+
+
+def _broadcast(self: _hawser.World, x: Any, root: int = 0, *, timeout: Any = None) -> None:
+    self.ibroadcast(x, root, timeout=timeout).wait()
+
+
+def _blocking(begin: Any) -> Any:
+    @functools.wraps(begin)
+    def call(self: _hawser.World, *args: Any, **named: Any) -> None:
+        begin(self, *args, **named).wait()
+
+    return call
+
+
+# The calls of the extension module that take counts are given them under names of their own.
+def _iall_gather(self: _hawser.World, out: Any, x: Any, *, timeout: Any = None) -> _hawser.Request:
+    return self._iall_gather(out, x, timeout=timeout)
+
+
+def _iall_gatherv(self: _hawser.World, out: Any, x: Any, counts: Sequence[int], *,
+                  timeout: Any = None) -> _hawser.Request:
+    return self._iall_gather(out, x, counts, timeout=timeout)
+
+
+def _ireduce_scatter(self: _hawser.World, out: Any, x: Any, op: str = "sum", *, reproducible: bool = False,
+                     timeout: Any = None) -> _hawser.Request:
+    return self._ireduce_scatter(out, x, op, reproducible=reproducible, timeout=timeout)
+
+
+def _ireduce_scatterv(self: _hawser.World, out: Any, x: Any, counts: Sequence[int], op: str = "sum", *,
+                      reproducible: bool = False, timeout: Any = None) -> _hawser.Request:
+    return self._ireduce_scatter(out, x, op, counts, reproducible=reproducible, timeout=timeout)
+
+
+def _igather(self: _hawser.World, out: Any, x: Any, root: int = 0, *, timeout: Any = None) -> _hawser.Request:
+    return self._igather(out, x, root, timeout=timeout)
+
+
+def _igatherv(self: _hawser.World, out: Any, x: Any, counts: Sequence[int], root: int = 0, *,
+              timeout: Any = None) -> _hawser.Request:
+    return self._igather(out, x, root, counts, timeout=timeout)
+
+
+def _iscatter(self: _hawser.World, out: Any, x: Any, root: int = 0, *, timeout: Any = None) -> _hawser.Request:
+    return self._iscatter(out, x, root, timeout=timeout)
+
+
+def _iscatterv(self: _hawser.World, out: Any, x: Any, counts: Sequence[int], root: int = 0, *,
+               timeout: Any = None) -> _hawser.Request:
+    return self._iscatter(out, x, root, counts, timeout=timeout)
+
+
+def _iall_to_all(self: _hawser.World, out: Any, x: Any, *, timeout: Any = None) -> _hawser.Request:
+    return self._iall_to_all(out, x, timeout=timeout)
+
+
+def _iall_to_allv(self: _hawser.World, out: Any, x: Any, out_counts: Sequence[int], in_counts: Sequence[int], *,
+                  timeout: Any = None) -> _hawser.Request:
+    return self._iall_to_all(out, x, out_counts, in_counts, timeout=timeout)
+
+
+def _iscan(self: _hawser.World, x: Any, op: str = "sum", *, timeout: Any = None) -> _hawser.Request:
+    return self._iscan(x, op, timeout=timeout)
+
+
+def _iexclusive_scan(self: _hawser.World, x: Any, op: str = "sum", *, timeout: Any = None) -> _hawser.Request:
+    return self._iscan(x, op, True, timeout=timeout)
+
+
+def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any = None) -> list[_hawser.World]:
+    made = _hawser.World._local(size, name=name, backends=backends, timeout=timeout)
+    _worlds.update(made)
+    return made
+
+
+def _open(size: int, rank: int, directory: Any = None, *, name: str = "world", backends: Any = None,
+          timeout: Any = None) -> _hawser.World:
+    made = _hawser.World._open(size, rank, directory, name=name, backends=backends, timeout=timeout)
+    _worlds.add(made)
+    return made
+
+
+def leave() -> None:
+    """At the interpreter's end: the others are told that this rank is gone."""
+    for world in list(_worlds):
+        try:
+            world.close(1.0)
+        except Error:
+            pass  # There is nobody left to tell, and a fork's worlds are its parent's.
+
+
+def _exit(self: _hawser.World, kind: Any, _error: Any, _trace: Any) -> None:
+    """Leaves with all others after a good end; else at once."""
+    if kind is None:
+        self.shutdown()
+        return
+    try:
+        self.close()
+    except Error:
+        pass  # The first error is the one to be seen.
+
+
+def attach() -> None:
+    """Gives the extension module's classes all that is here."""
+    request: Any = _hawser.Request
+    world: Any = _hawser.World
+    world.local, world.open = staticmethod(_local), staticmethod(_open)
+    request.wait, request.__await__ = _wait, _await
+    world.recv, world.probe = _recv, _probe
+    world.__enter__, world.__exit__ = lambda self: self, _exit
+    world.send, world.barrier, world.all_reduce = _send, _barrier, _all_reduce
+    world.reduce, world.broadcast = _reduce, _broadcast
+    for name, begin in list(globals().items()):
+        if name.startswith("_i"):
+            setattr(world, name[1:], begin)
+            setattr(world, name[2:], _blocking(begin))

@@ -1,0 +1,510 @@
+// Worlds: ranks that send messages and run collective operations.
+
+#include <hawser/config.h>
+#include <hawser/world.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <list>
+#include <utility>
+
+#include "api/python/objects.h"
+
+namespace hawser::api::python {
+namespace {
+
+using Array = nb::ndarray<nb::c_contig, nb::device::cpu>;
+using Source = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+/// An operation and the arrays that it uses.
+struct Flight {
+  Request request;
+  std::vector<Source> arrays;
+};
+
+struct WorldState {
+  explicit WorldState(World its) : world(std::move(its)) {}
+  ~WorldState() {
+    if (forks != Exit::of_module().forks()) return;
+    outside([&] {
+      for (Flight& flight : left) flight.request.cancel();
+      constexpr Duration kPatience = std::chrono::milliseconds(200);
+      if (!closed) (void)world.close(kPatience);
+      return 0;
+    });
+  }
+  /// What nobody holds any more and is under way keeps its arrays; its error comes at the next call.
+  void look_after() {
+    Status first;
+    for (auto at = left.begin(); at != left.end();) {
+      if (!at->request.done()) {
+        ++at;
+        continue;
+      }
+      if (first.ok()) first = at->request.status();
+      at = left.erase(at);
+    }
+    check(first);
+  }
+
+  World world;
+  std::list<Flight> left;
+  bool closed = false;
+  const int forks = Exit::of_module().forks();
+};
+using WorldRef = std::shared_ptr<WorldState>;
+
+struct WorldHandle {
+  WorldRef state;
+};
+
+struct RequestHandle {
+  RequestHandle(WorldRef its_world, Flight its) : world(std::move(its_world)), flight(std::move(its)) {}
+  RequestHandle(RequestHandle&&) noexcept = default;
+  RequestHandle& operator=(RequestHandle&&) = delete;
+  ~RequestHandle() {
+    const bool is_forked = world && world->forks != Exit::of_module().forks();
+    if (world && !is_forked && !flight.request.done()) world->left.push_back(std::move(flight));
+  }
+  WorldRef world;
+  Flight flight;
+  bool is_receive = false;
+};
+
+World& world_of(const WorldHandle& self) {
+  WorldState& state = *self.state;
+  if (state.forks != Exit::of_module().forks()) raise_invalid("World: it was opened by the parent of this process");
+  state.look_after();
+  return state.world;
+}
+
+template <typename Kind>
+Kind array_of(nb::handle from, const char* call, const char* what) {
+  Kind array;
+  if (nb::try_cast<Kind>(from, array, false)) return array;
+  PyErr_Clear();
+  raise_invalid(std::string(call) + ": " + what + " is no C-contiguous array in host memory" +
+                    (std::is_same_v<Kind, Array> ? " that can be written" : ""),
+                "give a numpy array, a tensor on the CPU, or a buffer");
+}
+
+DataType type_of(const nb::dlpack::dtype& type, const char* call) {
+  using Code = nb::dlpack::dtype_code;
+  const auto code = static_cast<Code>(type.code);
+  const auto one_of = [&](std::initializer_list<std::pair<int, DataType>> all) -> std::optional<DataType> {
+    for (const auto& [bits, is] : all) {
+      if (bits == type.bits && type.lanes == 1) return is;
+    }
+    return std::nullopt;
+  };
+  std::optional<DataType> found;
+  if (code == Code::Float) {
+    found = one_of({{64, DataType::kFloat64}, {32, DataType::kFloat32}, {16, DataType::kFloat16}});
+  } else if (code == Code::Bfloat) {
+    found = one_of({{16, DataType::kBFloat16}});
+  } else if (code == Code::Int) {
+    found = one_of({{8, DataType::kInt8}, {16, DataType::kInt16}, {32, DataType::kInt32}, {64, DataType::kInt64}});
+  } else if (code == Code::UInt) {
+    found = one_of({{8, DataType::kUInt8}, {16, DataType::kUInt16}, {32, DataType::kUInt32}, {64, DataType::kUInt64}});
+  } else if (code == Code::Bool) {
+    found = one_of({{8, DataType::kBool}});
+  }
+  if (!found) raise_invalid(std::string(call) + ": elements of the array's type are not moved or combined here");
+  return *found;
+}
+
+ReduceOp op_of(const std::string& name, const char* call) {
+  for (std::size_t i = 0; i < kReduceOps; ++i) {
+    if (to_string(static_cast<ReduceOp>(i)) == name) return static_cast<ReduceOp>(i);
+  }
+  raise_invalid(std::string(call) + ": there is no op '" + name + "'", "sum, prod, min, max, avg, and, or, xor");
+}
+
+/// Where the elements are, how many, and of what type.
+struct Elements {
+  Elements(const Source& from, const char* call)
+      : data(from.data()), count(from.size()), type(type_of(from.dtype(), call)) {}
+  const void* data;
+  std::uint64_t count;
+  DataType type;
+};
+
+Source readable(const Array& array) { return Source(array); }
+void* writable(const Elements& elements) { return const_cast<void*>(elements.data); }
+
+void same_type(const Elements& a, const Elements& b, const char* call) {
+  if (a.type == b.type) return;
+  raise_invalid(std::string(call) + ": one array holds " + std::string(to_string(a.type)) + ", the other " +
+                std::string(to_string(b.type)));
+}
+
+void has_count(const Elements& elements, std::uint64_t count, const char* call, const char* what) {
+  if (elements.count == count) return;
+  raise_invalid(std::string(call) + ": " + what + " holds " + std::to_string(elements.count) + " elements, not " +
+                std::to_string(count));
+}
+
+std::uint64_t sum(const std::vector<std::uint64_t>& counts) {
+  std::uint64_t all = 0;
+  for (const std::uint64_t count : counts) all += count;
+  return all;
+}
+
+std::uint64_t share(std::uint64_t count, std::uint32_t size, const char* call, const char* what) {
+  if (count % size == 0) return count / size;
+  raise_invalid(std::string(call) + ": the " + std::to_string(count) + " elements of " + what +
+                    " are no multiple of the " + std::to_string(size) + " ranks",
+                "the calls with a v take a count for each rank");
+}
+
+/// Given counts, or the same for all.
+std::vector<std::uint64_t> counts_of(const std::optional<std::vector<std::uint64_t>>& given, std::uint64_t each,
+                                     std::uint32_t size) {
+  return given ? *given : std::vector<std::uint64_t>(size, each);
+}
+
+CollectiveOptions options_of(nb::handle timeout, bool reproducible = false) {
+  return {.timeout = duration_of(timeout, "timeout", Duration::zero()), .reproducible = reproducible};
+}
+
+template <typename Begin>
+RequestHandle fly(const WorldHandle& self, std::vector<Source> arrays, Begin begin) {
+  World& world = world_of(self);
+  Request request = outside([&] { return begin(world); });
+  return {self.state, Flight{std::move(request), std::move(arrays)}};
+}
+
+// ---- Calls that begin something.
+
+RequestHandle isend(const WorldHandle& self, nb::handle x, std::uint32_t dest, std::uint64_t tag, nb::handle timeout) {
+  const auto array = array_of<Source>(x, "send", "x");
+  const MessageOptions options{.timeout = duration_of(timeout, "timeout", Duration::zero())};
+  const std::span bytes(static_cast<const std::byte*>(array.data()), array.nbytes());
+  return fly(self, {array}, [&](World& world) { return world.isend(bytes, dest, tag, options); });
+}
+
+RequestHandle irecv(const WorldHandle& self, nb::handle x, std::optional<std::uint32_t> source,
+                    std::optional<std::uint64_t> tag, bool exact, nb::handle timeout) {
+  const std::uint32_t from = source.value_or(kAnySource);
+  const MessageOptions options{.timeout = duration_of(timeout, "timeout", Duration::zero()), .exact = exact};
+  const auto begin = [&]() -> RequestHandle {
+    if (x.is_none()) {
+      return fly(self, {}, [&](World& world) { return world.ireceive_any_size(from, tag, options); });
+    }
+    const auto array = array_of<Array>(x, "recv", "x");
+    const std::span bytes(static_cast<std::byte*>(array.data()), array.nbytes());
+    return fly(self, {readable(array)}, [&](World& world) { return world.ireceive(bytes, from, tag, options); });
+  };
+  RequestHandle made = begin();
+  made.is_receive = true;
+  return made;
+}
+
+RequestHandle ibarrier(const WorldHandle& self, nb::handle timeout) {
+  const CollectiveOptions options = options_of(timeout);
+  return fly(self, {}, [&](World& world) { return world.ibarrier(options); });
+}
+
+RequestHandle iall_reduce(const WorldHandle& self, nb::handle x, const std::string& op, nb::handle out,
+                          bool reproducible, nb::handle timeout) {
+  const char* const call = "all_reduce";
+  const Source from = out.is_none() ? readable(array_of<Array>(x, call, "x")) : array_of<Source>(x, call, "x");
+  const Source to = out.is_none() ? from : readable(array_of<Array>(out, call, "out"));
+  const Elements input(from, call), output(to, call);
+  same_type(input, output, call);
+  has_count(output, input.count, call, "out");
+  const ReduceOp kind = op_of(op, call);
+  const CollectiveOptions options = options_of(timeout, reproducible);
+  return fly(self, {from, to}, [&](World& world) {
+    return world.iall_reduce(input.data, writable(output), input.count, input.type, kind,
+                             options);
+  });
+}
+
+RequestHandle ireduce(const WorldHandle& self, nb::handle x, std::uint32_t root, const std::string& op,
+                      nb::handle timeout) {
+  const Source array = readable(array_of<Array>(x, "reduce", "x"));
+  const Elements elements(array, "reduce");
+  const ReduceOp kind = op_of(op, "reduce");
+  const CollectiveOptions options = options_of(timeout);
+  return fly(self, {array}, [&](World& world) {
+    void* const out = world.rank() == root ? writable(elements) : nullptr;
+    return world.ireduce(elements.data, out, elements.count, elements.type, kind, root,
+                         options);
+  });
+}
+
+RequestHandle ibroadcast(const WorldHandle& self, nb::handle x, std::uint32_t root, nb::handle timeout) {
+  const Source array = readable(array_of<Array>(x, "broadcast", "x"));
+  const Elements elements(array, "broadcast");
+  const CollectiveOptions options = options_of(timeout);
+  return fly(self, {array}, [&](World& world) {
+    return world.ibroadcast(writable(elements), elements.count, elements.type, root, options);
+  });
+}
+
+using Counts = std::optional<std::vector<std::uint64_t>>;
+
+RequestHandle iall_gather(const WorldHandle& self, nb::handle out, nb::handle x, const Counts& counts,
+                          nb::handle timeout) {
+  const char* const call = "all_gather";
+  const Source to = readable(array_of<Array>(out, call, "out")), from = array_of<Source>(x, call, "x");
+  const Elements output(to, call), input(from, call);
+  same_type(input, output, call);
+  const World& world = world_of(self);
+  const std::vector<std::uint64_t> all = counts_of(counts, input.count, world.size());
+  has_count(output, sum(all), call, "out");
+  if (all.size() == world.size()) has_count(input, all[world.rank()], call, "x");
+  const CollectiveOptions options = options_of(timeout);
+  return fly(self, {to, from}, [&](World& its) {
+    return its.iall_gather(input.data, writable(output), all, input.type, options);
+  });
+}
+
+RequestHandle ireduce_scatter(const WorldHandle& self, nb::handle out, nb::handle x, const std::string& op,
+                              const Counts& counts, bool reproducible, nb::handle timeout) {
+  const char* const call = "reduce_scatter";
+  const Source to = readable(array_of<Array>(out, call, "out")), from = array_of<Source>(x, call, "x");
+  const Elements output(to, call), input(from, call);
+  same_type(input, output, call);
+  const World& world = world_of(self);
+  const std::vector<std::uint64_t> all = counts_of(counts, output.count, world.size());
+  has_count(input, sum(all), call, "x");
+  if (all.size() == world.size()) has_count(output, all[world.rank()], call, "out");
+  const ReduceOp kind = op_of(op, call);
+  const CollectiveOptions options = options_of(timeout, reproducible);
+  return fly(self, {to, from}, [&](World& its) {
+    return its.ireduce_scatter(input.data, writable(output), all, input.type, kind,
+                               options);
+  });
+}
+
+RequestHandle igather(const WorldHandle& self, nb::handle out, nb::handle x, std::uint32_t root, const Counts& counts,
+                      nb::handle timeout) {
+  const char* const call = "gather";
+  const World& world = world_of(self);
+  const bool is_root = world.rank() == root;
+  const Source from = array_of<Source>(x, call, "x");
+  const Source to = is_root ? readable(array_of<Array>(out, call, "out")) : from;
+  const Elements output(to, call), input(from, call);
+  same_type(input, output, call);
+  const std::vector<std::uint64_t> all = counts_of(counts, input.count, world.size());
+  if (is_root) has_count(output, sum(all), call, "out");
+  if (all.size() == world.size()) has_count(input, all[world.rank()], call, "x");
+  const CollectiveOptions options = options_of(timeout);
+  return fly(self, {to, from}, [&](World& its) {
+    return its.igather(input.data, is_root ? writable(output) : nullptr, all, input.type, root, options);
+  });
+}
+
+RequestHandle iscatter(const WorldHandle& self, nb::handle out, nb::handle x, std::uint32_t root, const Counts& counts,
+                       nb::handle timeout) {
+  const char* const call = "scatter";
+  const World& world = world_of(self);
+  const bool is_root = world.rank() == root;
+  const Source to = readable(array_of<Array>(out, call, "out"));
+  const Source from = is_root ? array_of<Source>(x, call, "x") : to;
+  const Elements output(to, call), input(from, call);
+  same_type(input, output, call);
+  const std::vector<std::uint64_t> all = counts_of(counts, output.count, world.size());
+  if (is_root) has_count(input, sum(all), call, "x");
+  if (all.size() == world.size()) has_count(output, all[world.rank()], call, "out");
+  const CollectiveOptions options = options_of(timeout);
+  return fly(self, {to, from}, [&](World& its) {
+    return its.iscatter(is_root ? input.data : nullptr, writable(output), all, output.type, root, options);
+  });
+}
+
+RequestHandle iall_to_all(const WorldHandle& self, nb::handle out, nb::handle x, const Counts& out_counts,
+                          const Counts& in_counts, nb::handle timeout) {
+  const char* const call = "all_to_all";
+  const Source to = readable(array_of<Array>(out, call, "out")), from = array_of<Source>(x, call, "x");
+  const Elements output(to, call), input(from, call);
+  same_type(input, output, call);
+  const std::uint32_t size = world_of(self).size();
+  const auto come = out_counts ? *out_counts : counts_of({}, share(output.count, size, call, "out"), size);
+  const auto go = in_counts ? *in_counts : counts_of({}, share(input.count, size, call, "x"), size);
+  has_count(output, sum(come), call, "out");
+  has_count(input, sum(go), call, "x");
+  const CollectiveOptions options = options_of(timeout);
+  return fly(self, {to, from}, [&](World& its) {
+    return its.iall_to_all(input.data, writable(output), go, come, input.type, options);
+  });
+}
+
+RequestHandle iscan(const WorldHandle& self, nb::handle x, const std::string& op, bool exclusive, nb::handle timeout) {
+  const Source array = readable(array_of<Array>(x, "scan", "x"));
+  const Elements elements(array, "scan");
+  const ReduceOp kind = op_of(op, "scan");
+  const CollectiveOptions options = options_of(timeout);
+  return fly(self, {array}, [&](World& world) {
+    return world.iscan(elements.data, writable(elements), elements.count, elements.type, kind, exclusive,
+                       options);
+  });
+}
+
+// ---- Requests.
+
+nb::object result_of(const RequestHandle& self) {
+  const Request& request = self.flight.request;
+  check(request.status());
+  if (!self.is_receive) return nb::none();
+  const Received got = request.received();
+  const std::span<const std::byte> bytes = request.bytes();
+  return nb::make_tuple(got.source, got.tag, got.bytes,
+                        nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+nb::object wait(RequestHandle& self, nb::handle timeout) {
+  Request& request = self.flight.request;
+  const std::optional<bool> over =
+      wait_in_slices(duration_of(timeout, "timeout", Duration::max()), [&](Duration slice) {
+        if (!request.done()) (void)request.wait(slice);
+        return request.done();
+      });
+  if (!over) throw nb::python_error();
+  if (!*over) raise(Status(Code::kTimedOut, "Request.wait: not over yet; the operation goes on"));
+  return result_of(self);
+}
+
+// ---- Worlds.
+
+WorldOptions world_options(const std::string& name, nb::handle directory, nb::handle backends, nb::handle timeout) {
+  ConfigSources sources = ConfigSources::from_process();
+  if (!backends.is_none()) {
+    std::string all;
+    for (nb::handle one : nb::iter(backends)) {
+      all += (all.empty() ? "" : ",") + std::string(Bytes(one, "a backend").view);
+    }
+    sources.overrides["backends"] = all;
+  }
+  const DirectoryHandle* shared = nullptr;
+  if (PyUnicode_Check(directory.ptr())) {
+    sources.overrides["directory"] = std::string(Bytes(directory, "directory").view);
+  } else if (!directory.is_none() && !nb::try_cast(directory, shared)) {
+    raise_invalid("World: directory is neither a Directory nor a text", "give file_directory(PATH), or file:/path");
+  }
+  const LoadedConfig config = take(outside([&] { return load_config(sources); }));
+  WorldOptions options;
+  options.name = name;
+  options.agent = config.options;
+  if (shared != nullptr) options.agent.directory = shared->directory;
+  options.join_timeout = duration_of(timeout, "timeout", options.join_timeout);
+  return options;
+}
+
+nb::list local(std::uint32_t size, const std::string& name, nb::handle backends, nb::handle timeout) {
+  const WorldOptions options = world_options(name, nb::none(), backends, timeout);
+  nb::list all;
+  for (World& world : take(outside([&] { return World::local(size, options); }))) {
+    all.append(WorldHandle{std::make_shared<WorldState>(std::move(world))});
+  }
+  return all;
+}
+
+WorldHandle open_world(std::uint32_t size, std::uint32_t rank, nb::handle directory, const std::string& name,
+                       nb::handle backends, nb::handle timeout) {
+  WorldOptions options = world_options(name, directory, backends, timeout);
+  options.size = size;
+  options.rank = rank;
+  return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
+}
+
+nb::object probe(const WorldHandle& self, std::optional<std::uint32_t> source, std::optional<std::uint64_t> tag,
+                 nb::handle timeout) {
+  const World& world = world_of(self);
+  std::optional<Received> found;
+  const std::optional<bool> over =
+      wait_in_slices(duration_of(timeout, "timeout", Duration::zero()), [&](Duration slice) {
+        found = world.probe(source.value_or(kAnySource), tag, slice);
+        return found.has_value();
+      });
+  if (!over) throw nb::python_error();
+  if (!found) return nb::none();
+  return nb::make_tuple(found->source, found->tag, found->bytes, nb::bytes("", 0));
+}
+
+void close(const WorldHandle& self, nb::handle timeout, bool together) {
+  constexpr Duration kPatience = std::chrono::seconds(30);
+  const Duration patience = duration_of(timeout, "timeout", kPatience);
+  World& world = self.state->world;
+  if (std::exchange(self.state->closed, true)) return;
+  check(outside([&] { return together ? world.shutdown(patience) : world.close(patience); }));
+}
+
+void bind_messages(nb::class_<WorldHandle>& world) {
+  world
+      .def("isend", &isend, nb::arg("x"), nb::arg("dest"), nb::arg("tag") = 0, nb::kw_only(),
+           nb::arg("timeout") = nb::none())
+      .def("irecv", &irecv, nb::arg("x") = nb::none(), nb::arg("source") = nb::none(), nb::arg("tag") = nb::none(),
+           nb::arg("exact") = false, nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("_probe", &probe, nb::arg("source") = nb::none(), nb::arg("tag") = nb::none(), nb::kw_only(),
+           nb::arg("timeout") = nb::none());
+}
+
+void bind_collectives(nb::class_<WorldHandle>& world) {
+  world.def("ibarrier", &ibarrier, nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("iall_reduce", &iall_reduce, nb::arg("x"), nb::arg("op") = "sum", nb::arg("out") = nb::none(), nb::kw_only(),
+           nb::arg("reproducible") = false, nb::arg("timeout") = nb::none())
+      .def("ireduce", &ireduce, nb::arg("x"), nb::arg("root") = 0, nb::arg("op") = "sum", nb::kw_only(),
+           nb::arg("timeout") = nb::none())
+      .def("ibroadcast", &ibroadcast, nb::arg("x"), nb::arg("root") = 0, nb::kw_only(),
+           nb::arg("timeout") = nb::none())
+      .def("_iall_gather", &iall_gather, nb::arg("out"), nb::arg("x"), nb::arg("counts") = nb::none(), nb::kw_only(),
+           nb::arg("timeout") = nb::none())
+      .def("_ireduce_scatter", &ireduce_scatter, nb::arg("out"), nb::arg("x"), nb::arg("op") = "sum",
+           nb::arg("counts") = nb::none(), nb::kw_only(), nb::arg("reproducible") = false,
+           nb::arg("timeout") = nb::none())
+      .def("_igather", &igather, nb::arg("out").none(), nb::arg("x"), nb::arg("root") = 0,
+           nb::arg("counts") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("_iscatter", &iscatter, nb::arg("out"), nb::arg("x").none(), nb::arg("root") = 0,
+           nb::arg("counts") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("_iall_to_all", &iall_to_all, nb::arg("out"), nb::arg("x"), nb::arg("out_counts") = nb::none(),
+           nb::arg("in_counts") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("_iscan", &iscan, nb::arg("x"), nb::arg("op") = "sum", nb::arg("exclusive") = false, nb::kw_only(),
+           nb::arg("timeout") = nb::none());
+}
+
+}  // namespace
+
+void bind_worlds(nb::module_& module) {
+  nb::class_<RequestHandle>(module, "Request", nb::is_weak_referenceable(),
+                            "One operation of a world under way. Dropped, it goes on, and keeps its arrays; its error "
+                            "comes at the world's next call.")
+      .def("done", [](const RequestHandle& self) { return self.flight.request.done(); }, "Over? Only looks.")
+      .def("_wait", &wait, nb::arg("timeout") = nb::none())
+      .def(
+          "cancel",
+          [](RequestHandle& self) {
+            outside([&] {
+              self.flight.request.cancel();
+              return 0;
+            });
+          },
+          "It ends now. A collective ends on all ranks, and with it the world's others.");
+  nb::class_<WorldHandle> world(module, "World", nb::is_weak_referenceable(),
+                                "One rank of a number of ranks that send messages and run collective operations.");
+  world.def_static("_local", &local, nb::arg("size"), nb::kw_only(), nb::arg("name") = "world",
+                   nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none())
+      .def_static("_open", &open_world, nb::arg("size"), nb::arg("rank"), nb::arg("directory") = nb::none(),
+                  nb::kw_only(), nb::arg("name") = "world", nb::arg("backends") = nb::none(),
+                  nb::arg("timeout") = nb::none())
+      .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
+      .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
+      .def_prop_ro(
+          "failed", [](const WorldHandle& self) { return self.state->world.failed(); }, "Ranks that failed.")
+      .def(
+          "revoke", [](const WorldHandle& self) { self.state->world.revoke(Status()); },
+          "Ends the world's collectives on all ranks.")
+      .def(
+          "shutdown", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, true); },
+          nb::arg("timeout") = nb::none(), "Leaves once all ranks have called it.")
+      .def(
+          "close", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, false); },
+          nb::arg("timeout") = nb::none(), "Leaves at once. To the others this rank has failed.");
+  bind_messages(world);
+  bind_collectives(world);
+}
+
+}  // namespace hawser::api::python

@@ -1,0 +1,189 @@
+"""Worlds from Python: in one process, and of processes that find one another in a folder, one of which is killed."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+import numpy
+import pytest
+
+import hawser
+from hawser import World
+
+
+def on_all(worlds, call):
+    """Runs call(world) in a thread for each rank."""
+    errors = []
+
+    def run(world):
+        try:
+            call(world)
+        except BaseException as error:  # Told by the thread that started this one.
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(world,)) for world in worlds]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_messages():
+    a, b = World.local(2)
+    sent = a.isend(numpy.arange(5, dtype=numpy.int32), 1, tag=7)
+    into = numpy.zeros(10, dtype=numpy.int32)
+    got = b.recv(into, source=0, tag=7)
+    assert (got.source, got.tag, got.bytes) == (0, 7, 20) and got.data is into
+    assert list(into[:5]) == [0, 1, 2, 3, 4]
+    assert sent.wait(10) is None and sent.done()
+    large = a.isend(b"x" * 300_000, 1)
+    assert b.probe(timeout=10).bytes == 300_000
+    got = b.recv()
+    assert got.data == b"x" * 300_000 and got.tag == 0
+    large.wait(10)
+    assert b.probe() is None
+    with pytest.raises(hawser.TimedOutError):
+        b.recv(timeout=0.05)
+    with pytest.raises(hawser.InvalidError, match="no rank 2"):
+        a.send(b"", 2)
+    with pytest.raises(hawser.InvalidError, match="can be written"):
+        b.irecv(b"constant")
+
+
+def check_collectives(world):
+    n, rank = world.size, world.rank
+    x = numpy.full(1000, rank + 1.0, dtype=numpy.float32)
+    out = numpy.empty_like(x)
+    world.all_reduce(x, out=out)
+    assert (out == n * (n + 1) / 2).all() and (x == rank + 1).all()
+    world.all_reduce(x, "max")
+    assert (x == n).all()
+    x[:] = rank
+    world.broadcast(x, root=n - 1)
+    assert (x == n - 1).all()
+    gathered = numpy.empty(3 * n, dtype=numpy.int64)
+    world.all_gather(gathered, numpy.full(3, rank, dtype=numpy.int64))
+    assert (gathered == numpy.repeat(numpy.arange(n), 3)).all()
+    counts = [r + 1 for r in range(n)]
+    gathered = numpy.empty(sum(counts), dtype=numpy.int64)
+    world.all_gatherv(gathered, numpy.full(rank + 1, rank, dtype=numpy.int64), counts)
+    assert (gathered == numpy.repeat(numpy.arange(n), counts)).all()
+    part = numpy.empty(2, dtype=numpy.int64)
+    world.reduce_scatter(part, numpy.arange(2 * n, dtype=numpy.int64), reproducible=True)
+    assert list(part) == [2 * rank * n, (2 * rank + 1) * n]
+    swapped = numpy.empty(n, dtype=numpy.uint8)
+    world.all_to_all(swapped, numpy.full(n, rank, dtype=numpy.uint8))
+    assert list(swapped) == list(range(n))
+    collected = numpy.empty(n, dtype=numpy.int16) if rank == 0 else None
+    world.gather(collected, numpy.full(1, rank, dtype=numpy.int16))
+    assert rank != 0 or list(collected) == list(range(n))
+    own = numpy.empty(1, dtype=numpy.int16)
+    world.scatter(own, collected)
+    assert own[0] == rank
+    prefix = numpy.full(1, 1, dtype=numpy.int64)
+    world.scan(prefix)
+    assert prefix[0] == rank + 1
+    world.exclusive_scan(prefix)
+    assert rank == 0 or prefix[0] == rank * (rank + 1) // 2
+    reduced = numpy.full(4, 2.0)
+    world.reduce(reduced, root=1, op="prod")
+    assert rank != 1 or (reduced == 2.0**n).all()
+    truth = numpy.array([rank == 0, True])
+    world.all_reduce(truth, "and")
+    assert list(truth) == [False, True]
+    world.barrier()
+
+
+def test_collectives():
+    worlds = World.local(4)
+    on_all(worlds, check_collectives)
+    on_all(worlds, lambda world: world.shutdown(10))
+
+
+def test_wrong_calls_say_so():
+    a, b = World.local(2)
+    with pytest.raises(hawser.InvalidError, match="no op 'mean'"):
+        a.all_reduce(numpy.zeros(2), "mean")
+    with pytest.raises(hawser.InvalidError, match="xor of f64"):
+        a.all_reduce(numpy.zeros(2), "xor")
+    with pytest.raises(hawser.InvalidError, match="holds 3 elements, not 4"):
+        a.all_gather(numpy.zeros(3), numpy.zeros(2))
+    with pytest.raises(hawser.InvalidError, match="f64, the other f32"):
+        a.all_reduce(numpy.zeros(2), out=numpy.zeros(2, dtype=numpy.float32))
+    with pytest.raises(hawser.InvalidError, match="type"):
+        a.all_reduce(numpy.zeros(2, dtype=complex))
+    with pytest.raises(hawser.InvalidError, match="contiguous"):
+        a.all_reduce(numpy.zeros(4)[::2])
+    on_all([a, b], lambda world: world.barrier())  # None of these was a call that the other must match.
+
+
+def test_requests_are_awaited_and_dropped():
+    a, b = World.local(2)
+
+    async def both():
+        x, y = numpy.ones(10), numpy.ones(10)
+        await asyncio.gather(awaited(a.iall_reduce(x)), awaited(b.iall_reduce(y)))
+        return x
+
+    async def awaited(request):
+        return await request
+
+    assert (asyncio.run(both()) == 2).all()
+    a.iall_reduce(numpy.ones(100_000))  # Dropped: it goes on, and keeps its array.
+    x = numpy.ones(100_000)
+    b.all_reduce(x)
+    assert (x == 2).all()
+
+
+def rank_of_processes(rank, size, folder, results, die):
+    try:
+        with World.open(size, rank, hawser.file_directory(folder), timeout=60) as world:
+            check_collectives(world)
+            if die and rank == size - 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if not die:
+                results.put((rank, "ok"))
+                return
+            begin = time.monotonic()
+            try:
+                while True:
+                    world.barrier(timeout=30)
+            except hawser.DisconnectedError as error:
+                results.put((rank, (time.monotonic() - begin, str(error), world.failed)))
+                raise
+    except hawser.DisconnectedError:
+        pass
+    except BaseException as error:
+        results.put((rank, repr(error)))
+        raise
+
+
+@pytest.mark.parametrize("die", [False, True])
+def test_processes(tmp_path, die):
+    size = 4
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=rank_of_processes, args=(rank, size, str(tmp_path), results, die))
+                 for rank in range(size)]
+    for process in processes:
+        process.start()
+    told = dict(results.get(timeout=120) for _ in range(size - 1 if die else size))
+    for process in processes:
+        process.join(60)
+    if not die:
+        assert told == {rank: "ok" for rank in range(size)}
+        return
+    for rank, what in told.items():
+        assert isinstance(what, tuple), f"rank {rank}: {what}"
+        _, text, failed = what
+        assert f"rank {size - 1}" in text and failed == [size - 1], text
+
+
+def test_who_does_not_come_is_named(tmp_path):
+    with pytest.raises(hawser.Error, match="these did not come: 1, 2"):
+        World.open(3, 0, hawser.file_directory(str(tmp_path)), timeout=0.5)

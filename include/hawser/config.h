@@ -12,6 +12,7 @@
 //
 // Thread rule: values. from_process reads the environment: call it before other threads change it.
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -60,5 +61,17 @@ HAWSER_API std::string to_string(const LoadedConfig& config);
 
 /// Every option with its meaning, variable, allowed form and default, for people. docs/config.md is made of it.
 HAWSER_API std::string config_reference();
+
+/// Which of how many ranks this process is.
+struct LaunchedRank {
+  std::uint32_t rank = 0, size = 0;
+  std::uint32_t local_rank = 0;  ///< Among those of this host; 0 where nobody tells.
+  std::string launcher = {};     ///< Who told: "hawser run", "Open MPI", "MPICH", "torchrun", "Slurm".
+  std::string run = {};          ///< Tells one run from another; may be empty.
+};
+
+/// As the environment says that `hawser run`, mpirun, torchrun or srun set. Errors: kNotFound (none of them did),
+/// kInvalid (what they set contradicts itself).
+HAWSER_API Result<LaunchedRank> launched_rank(const ConfigSources& sources);
 
 HAWSER_NAMESPACE_END

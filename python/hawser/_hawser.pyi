@@ -269,16 +269,19 @@ class World:
         """All ranks in this process, by rank; each takes a thread, or the calls with an i."""
 
     @staticmethod
-    def open(size: int, rank: int, directory: Directory | str | None = None, *, name: str = "world",
-             backends: Iterable[str] | None = None, timeout: Seconds = None) -> World:
-        """One rank of several processes, which find one another in a directory. Returns when all are ready."""
+    def open(size: int | None = None, rank: int | None = None, directory: Directory | str | None = None, *,
+             name: str | None = None, backends: Iterable[str] | None = None, timeout: Seconds = None) -> World:
+        """
+        One rank of several processes, which find one another in a directory. Returns when all are ready. What is not
+        given is taken from the environment that `hawser run`, mpirun, torchrun or srun made.
+        """
 
     @staticmethod
     def _local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
                timeout: Seconds = None) -> list[World]: ...
 
     @staticmethod
-    def _open(size: int, rank: int, directory: Directory | str | None = None, *, name: str = "world",
+    def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
               backends: Iterable[str] | None = None, timeout: Seconds = None) -> World: ...
 
     @property

@@ -139,8 +139,12 @@ def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any
     return made
 
 
-def _open(size: int, rank: int, directory: Any = None, *, name: str = "world", backends: Any = None,
-          timeout: Any = None) -> _hawser.World:
+def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any = None, *,
+          name: Optional[str] = None, backends: Any = None, timeout: Any = None) -> _hawser.World:
+    """
+    One rank of several processes, which find one another in a directory. Returns when all are ready. What is not given
+    is taken from the environment that `hawser run`, mpirun, torchrun or srun made.
+    """
     made = _hawser.World._open(size, rank, directory, name=name, backends=backends, timeout=timeout)
     _worlds.add(made)
     return made

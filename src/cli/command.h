@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <hawser/config.h>
 #include <hawser/time.h>
@@ -15,6 +16,8 @@ namespace hawser::cli {
 struct Shell {
   CLI::App& root;
   int exit_code = 0;  ///< What main returns.
+  /// Of `run`: what follows the first --, which is no concern of the parser.
+  std::vector<std::string> behind_dashes = {};
 };
 
 /// What every command has.
@@ -44,6 +47,7 @@ void add_demo(Shell& shell);
 void add_bench(Shell& shell);
 void add_serve(Shell& shell);
 void add_ping(Shell& shell);
+void add_run(Shell& shell);
 void add_cp(Shell& shell);
 void add_sim(Shell& shell);
 

@@ -3,14 +3,26 @@
 #include <fmt/format.h>
 #include <hawser/version.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "cli/command.h"
 #include "cli/status_exit.h"
 
 namespace hawser::cli {
 namespace {
+
+/// Gives how many arguments are left for the parser.
+int take_behind_dashes(int argc, char** argv, Shell& shell) {
+  constexpr std::string_view kCommand = "run", kDashes = "--";
+  if (argc < 2 || argv[1] != kCommand) return argc;
+  const auto dashes = std::find(argv + 2, argv + argc, kDashes);
+  if (dashes == argv + argc) return argc;
+  shell.behind_dashes.assign(dashes + 1, argv + argc);
+  return static_cast<int>(dashes - argv);
+}
 
 int run(int argc, char** argv) {
   CLI::App app("Hawser moves bytes between the memories of a cluster.", "hawser");
@@ -27,9 +39,10 @@ int run(int argc, char** argv) {
   add_serve(shell);
   add_ping(shell);
   add_cp(shell);
+  add_run(shell);
   add_sim(shell);
   try {
-    app.parse(argc, argv);
+    app.parse(take_behind_dashes(argc, argv, shell), argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }

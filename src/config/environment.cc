@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/quantity.h"
+#include "config/launched_rank.h"
 #include "config/options.h"
 #include "config/settings.h"
 
@@ -41,7 +42,9 @@ std::string join(std::span<const std::string> words) {
   return text;
 }
 
+/// `entry` is NAME=value.
 bool is_wanted(std::string_view variable) {
+  if (tells_of_rank(variable.substr(0, variable.find('=')))) return true;
   return variable.starts_with(kPrefix) || variable.starts_with(kRuntimeVariable) ||
          std::any_of(std::begin(kForeignPrefixes), std::end(kForeignPrefixes),
                      [&](std::string_view prefix) { return variable.starts_with(prefix); });
@@ -55,7 +58,7 @@ Settings read_environment(const ConfigSources::Texts& environment, std::span<con
   for (const auto& [variable, text] : environment) {
     if (variable == kRuntimeVariable && text.starts_with('/')) settings["backend.shm.runtime_dir"] = {text, variable};
     if (!variable.starts_with(kPrefix) || variable == "HAWSER_CONFIG" || text.empty()) continue;
-    if (variable.starts_with(kNixlPrefix)) continue;
+    if (variable.starts_with(kNixlPrefix) || tells_of_rank(variable)) continue;
     if (const Option* option = find_variable(variable)) {
       settings[std::string(option->name)] = {text, variable};
       continue;

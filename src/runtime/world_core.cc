@@ -398,13 +398,16 @@ Status WorldCore::why_not() const {
                 "rank " + std::to_string(*left_.begin()) + " has left world '" + options_.name + "'");
 }
 
+Status WorldCore::failure_of(std::uint32_t rank, const Status& cause) const {
+  return Status(Code::kDisconnected, "rank " + std::to_string(rank) + " of world '" + options_.name + "' failed")
+      .with_peer(ranks_[rank].name())
+      .because(cause);
+}
+
 void WorldCore::on_down(const Peer& peer, const Status& cause) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
   if (!rank || peer.is_self() || left_.contains(*rank)) return;
-  const Status status =
-      Status(Code::kDisconnected, "rank " + std::to_string(*rank) + " of world '" + options_.name + "' failed")
-          .with_peer(peer.name())
-          .because(cause);
+  const Status status = failure_of(*rank, cause);
   failed_.emplace(*rank, status);
   end_collectives(status, agent::inner::now(agent_));
   mailbox_->stop_any(nonce_, status);
@@ -439,6 +442,12 @@ void WorldCore::end_collectives(const Status& status, Instant now) {
 /// The others wait for what this rank will not send any more, unless they found out by themselves.
 void WorldCore::on_ended(Collective& collective, Instant now) {
   if (collective.status.ok() || !why_not().ok()) return;
+  if (collective.status.code() == Code::kDisconnected) {  // A peer was found gone before its session told so.
+    for (std::uint32_t rank = 0; rank < size(); ++rank) {
+      if (ranks_[rank].name() == collective.status.peer()) collective.status = failure_of(rank, collective.status);
+    }
+    return;
+  }
   revoke_under_lane(collective.status, true, now);
 }
 

@@ -88,6 +88,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void revoke_under_lane(const Status& why, bool tell, Instant now);
   void end_collectives(const Status& status, Instant now);
   Status why_not() const;
+  Status failure_of(std::uint32_t rank, const Status& cause) const;
 
   WorldOptions options_;
   Agent agent_;

@@ -217,8 +217,7 @@ RequestHandle iall_reduce(const WorldHandle& self, nb::handle x, const std::stri
   const ReduceOp kind = op_of(op, call);
   const CollectiveOptions options = options_of(timeout, reproducible);
   return fly(self, {from, to}, [&](World& world) {
-    return world.iall_reduce(input.data, writable(output), input.count, input.type, kind,
-                             options);
+    return world.iall_reduce(input.data, writable(output), input.count, input.type, kind, options);
   });
 }
 
@@ -230,8 +229,7 @@ RequestHandle ireduce(const WorldHandle& self, nb::handle x, std::uint32_t root,
   const CollectiveOptions options = options_of(timeout);
   return fly(self, {array}, [&](World& world) {
     void* const out = world.rank() == root ? writable(elements) : nullptr;
-    return world.ireduce(elements.data, out, elements.count, elements.type, kind, root,
-                         options);
+    return world.ireduce(elements.data, out, elements.count, elements.type, kind, root, options);
   });
 }
 
@@ -257,9 +255,8 @@ RequestHandle iall_gather(const WorldHandle& self, nb::handle out, nb::handle x,
   has_count(output, sum(all), call, "out");
   if (all.size() == world.size()) has_count(input, all[world.rank()], call, "x");
   const CollectiveOptions options = options_of(timeout);
-  return fly(self, {to, from}, [&](World& its) {
-    return its.iall_gather(input.data, writable(output), all, input.type, options);
-  });
+  return fly(self, {to, from},
+             [&](World& its) { return its.iall_gather(input.data, writable(output), all, input.type, options); });
 }
 
 RequestHandle ireduce_scatter(const WorldHandle& self, nb::handle out, nb::handle x, const std::string& op,
@@ -275,8 +272,7 @@ RequestHandle ireduce_scatter(const WorldHandle& self, nb::handle out, nb::handl
   const ReduceOp kind = op_of(op, call);
   const CollectiveOptions options = options_of(timeout, reproducible);
   return fly(self, {to, from}, [&](World& its) {
-    return its.ireduce_scatter(input.data, writable(output), all, input.type, kind,
-                               options);
+    return its.ireduce_scatter(input.data, writable(output), all, input.type, kind, options);
   });
 }
 
@@ -328,9 +324,8 @@ RequestHandle iall_to_all(const WorldHandle& self, nb::handle out, nb::handle x,
   has_count(output, sum(come), call, "out");
   has_count(input, sum(go), call, "x");
   const CollectiveOptions options = options_of(timeout);
-  return fly(self, {to, from}, [&](World& its) {
-    return its.iall_to_all(input.data, writable(output), go, come, input.type, options);
-  });
+  return fly(self, {to, from},
+             [&](World& its) { return its.iall_to_all(input.data, writable(output), go, come, input.type, options); });
 }
 
 RequestHandle iscan(const WorldHandle& self, nb::handle x, const std::string& op, bool exclusive, nb::handle timeout) {
@@ -339,8 +334,7 @@ RequestHandle iscan(const WorldHandle& self, nb::handle x, const std::string& op
   const ReduceOp kind = op_of(op, "scan");
   const CollectiveOptions options = options_of(timeout);
   return fly(self, {array}, [&](World& world) {
-    return world.iscan(elements.data, writable(elements), elements.count, elements.type, kind, exclusive,
-                       options);
+    return world.iscan(elements.data, writable(elements), elements.count, elements.type, kind, exclusive, options);
   });
 }
 
@@ -403,11 +397,15 @@ nb::list local(std::uint32_t size, const std::string& name, nb::handle backends,
   return all;
 }
 
-WorldHandle open_world(std::uint32_t size, std::uint32_t rank, nb::handle directory, const std::string& name,
-                       nb::handle backends, nb::handle timeout) {
-  WorldOptions options = world_options(name, directory, backends, timeout);
-  options.size = size;
-  options.rank = rank;
+WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uint32_t> rank, nb::handle directory,
+                       const std::optional<std::string>& name, nb::handle backends, nb::handle timeout) {
+  if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
+  const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
+  if (!size) check(launched.error());
+  const std::string run = !size && !launched->run.empty() ? "world." + launched->run : "world";
+  WorldOptions options = world_options(name.value_or(run), directory, backends, timeout);
+  options.size = size ? *size : launched->size;
+  options.rank = rank ? *rank : launched->rank;
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
 }
 
@@ -449,8 +447,7 @@ void bind_collectives(nb::class_<WorldHandle>& world) {
            nb::arg("reproducible") = false, nb::arg("timeout") = nb::none())
       .def("ireduce", &ireduce, nb::arg("x"), nb::arg("root") = 0, nb::arg("op") = "sum", nb::kw_only(),
            nb::arg("timeout") = nb::none())
-      .def("ibroadcast", &ibroadcast, nb::arg("x"), nb::arg("root") = 0, nb::kw_only(),
-           nb::arg("timeout") = nb::none())
+      .def("ibroadcast", &ibroadcast, nb::arg("x"), nb::arg("root") = 0, nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("_iall_gather", &iall_gather, nb::arg("out"), nb::arg("x"), nb::arg("counts") = nb::none(), nb::kw_only(),
            nb::arg("timeout") = nb::none())
       .def("_ireduce_scatter", &ireduce_scatter, nb::arg("out"), nb::arg("x"), nb::arg("op") = "sum",
@@ -472,7 +469,8 @@ void bind_worlds(nb::module_& module) {
   nb::class_<RequestHandle>(module, "Request", nb::is_weak_referenceable(),
                             "One operation of a world under way. Dropped, it goes on, and keeps its arrays; its error "
                             "comes at the world's next call.")
-      .def("done", [](const RequestHandle& self) { return self.flight.request.done(); }, "Over? Only looks.")
+      .def(
+          "done", [](const RequestHandle& self) { return self.flight.request.done(); }, "Over? Only looks.")
       .def("_wait", &wait, nb::arg("timeout") = nb::none())
       .def(
           "cancel",
@@ -485,11 +483,12 @@ void bind_worlds(nb::module_& module) {
           "It ends now. A collective ends on all ranks, and with it the world's others.");
   nb::class_<WorldHandle> world(module, "World", nb::is_weak_referenceable(),
                                 "One rank of a number of ranks that send messages and run collective operations.");
-  world.def_static("_local", &local, nb::arg("size"), nb::kw_only(), nb::arg("name") = "world",
-                   nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none())
-      .def_static("_open", &open_world, nb::arg("size"), nb::arg("rank"), nb::arg("directory") = nb::none(),
-                  nb::kw_only(), nb::arg("name") = "world", nb::arg("backends") = nb::none(),
-                  nb::arg("timeout") = nb::none())
+  world
+      .def_static("_local", &local, nb::arg("size"), nb::kw_only(), nb::arg("name") = "world",
+                  nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none())
+      .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
+                  nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
+                  nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none())
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
       .def_prop_ro(

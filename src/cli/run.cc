@@ -1,0 +1,175 @@
+// hawser run: starts a program as the ranks of a world on this host.
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/try.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/json_out.h"
+#include "cli/rank_process.h"
+#include "cli/status_exit.h"
+
+namespace hawser::cli {
+namespace {
+
+constexpr int kSliceMs = 20;
+constexpr std::uint32_t kRanksMax = 1024;
+
+constexpr const char* kExamples =
+    "  hawser run -n 4 python train.py\n"
+    "  hawser run -n 2 --directory etcd://10.0.0.5:2379 -- ./program --its-own options";
+
+struct Arguments {
+  Common common;
+  std::uint32_t ranks = 1;
+  std::string directory;
+  Duration grace = std::chrono::seconds(5);
+  std::vector<std::string> command;
+};
+
+/// A folder that only this user can look into, and that goes in the end.
+class OwnFolder {
+ public:
+  static Result<OwnFolder> make() {
+    std::string path = (std::filesystem::temp_directory_path() / "hawser-run-XXXXXX").string();
+    if (mkdtemp(path.data()) == nullptr) return base::errno_status("hawser run: a folder " + path, errno);
+    return OwnFolder(std::move(path));
+  }
+  OwnFolder(OwnFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  OwnFolder& operator=(OwnFolder&&) = delete;
+  ~OwnFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit OwnFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+class Ranks {
+ public:
+  explicit Ranks(const Arguments& a) : a_(a) {}
+
+  /// The exit code of the rank that failed first; 0: none did.
+  Result<int> run() {
+    HAWSER_TRY(start());
+    while (!all_over()) {
+      pass_on_output();
+      look_at_ends();
+    }
+    pass_on_output();
+    HAWSER_TRY(interrupt_status());
+    return exit_code_;
+  }
+
+ private:
+  Status start() {
+    std::string directory = a_.directory;
+    if (directory.empty()) {
+      HAWSER_TRY_ASSIGN(OwnFolder folder, OwnFolder::make());
+      directory = "file:" + folder.path();
+      folder_.emplace(std::move(folder));
+    }
+    for (std::uint32_t rank = 0; rank < a_.ranks; ++rank) {
+      const std::string number = std::to_string(rank);
+      HAWSER_TRY_ASSIGN(RankProcess process, RankProcess::start(rank, a_.command,
+                                                                {{"HAWSER_WORLD_RANK", number},
+                                                                 {"HAWSER_WORLD_LOCAL_RANK", number},
+                                                                 {"HAWSER_WORLD_SIZE", std::to_string(a_.ranks)},
+                                                                 {"HAWSER_DIRECTORY", directory}}));
+      processes_.push_back(std::move(process));
+    }
+    return {};
+  }
+
+  bool all_over() {
+    return std::ranges::all_of(processes_, [](RankProcess& process) {
+      return process.has_ended() && process.fd(0) < 0 && process.fd(1) < 0;
+    });
+  }
+
+  void pass_on_output() {
+    std::vector<pollfd> fds;
+    std::vector<std::pair<RankProcess*, int>> whose;
+    for (RankProcess& process : processes_) {
+      for (const int which : {0, 1}) {
+        if (process.fd(which) < 0) continue;
+        fds.push_back({.fd = process.fd(which), .events = POLLIN, .revents = 0});
+        whose.emplace_back(&process, which);
+      }
+    }
+    (void)poll(fds.data(), fds.size(), kSliceMs);
+    for (std::size_t i = 0; i < fds.size(); ++i) {
+      if (fds[i].revents != 0) whose[i].first->pass_on(whose[i].second);
+    }
+  }
+
+  /// The first failure ends the others: first they are asked, then made to.
+  void look_at_ends() {
+    const Instant now = Clock::steady().now();
+    for (RankProcess& process : processes_) {
+      if (!process.has_ended() || process.end().ok() || is_ending_) continue;
+      exit_code_ = process.exit_code();
+      fmt::print(stderr, "hawser run: {}; the others are ended\n", process.end().message());
+      begin_to_end(now);
+    }
+    if (interrupted() && !is_ending_) begin_to_end(now);
+    if (!is_ending_ || now < kill_at_) return;
+    kill_at_ = Instant::max();
+    for (const RankProcess& process : processes_) process.signal(SIGKILL);
+  }
+
+  void begin_to_end(Instant now) {
+    is_ending_ = true;
+    kill_at_ = now + a_.grace;
+    for (const RankProcess& process : processes_) process.signal(SIGTERM);
+  }
+
+  const Arguments& a_;
+  std::optional<OwnFolder> folder_;
+  std::vector<RankProcess> processes_;
+  int exit_code_ = 0;
+  bool is_ending_ = false;
+  Instant kill_at_ = Instant::max();
+};
+
+int run(const Arguments& a) {
+  catch_interrupts();
+  const Result<int> code = Ranks(a).run();
+  return code ? *code : fail("run", a.common.json, code.error());
+}
+
+}  // namespace
+
+void add_run(Shell& shell) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* command =
+      add_command(shell, "run", "Start a program as the ranks of a world on this host", kExamples, a->common);
+  command->add_option("-n,--ranks", a->ranks, "How many")->required()->check(CLI::Range(1U, kRanksMax));
+  command->add_option("--directory", a->directory,
+                      "Where ranks find one another, as the option `directory` takes it (default: a new folder)");
+  add_duration(command, "--grace", a->grace, "Between SIGTERM and SIGKILL for the others, after a failure (default 5s)");
+  command->prefix_command();
+  on_run(shell, command, [a, command, &shell] {
+    a->command = command->remaining();
+    a->command.insert(a->command.end(), shell.behind_dashes.begin(), shell.behind_dashes.end());
+    if (!a->command.empty()) return run(*a);
+    return fail("run", a->common.json,
+                Status(Code::kInvalid, "no program is given").with_advice("hawser run -n 4 PROGRAM [ARGUMENTS]"));
+  });
+}
+
+}  // namespace hawser::cli

@@ -1,0 +1,93 @@
+// What whoever started this process says of its rank.
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include <hawser/config.h>
+
+#include "base/format.h"
+
+namespace hawser::config {
+namespace {
+
+/// The variables of one launcher. An empty name: it has none.
+struct Launcher {
+  std::string_view name, rank, size, local_rank, run, restart;
+};
+
+/// Those that others may set beside their own come last: torchrun and Slurm start launchers, too.
+constexpr std::array<Launcher, 5> kLaunchers = {{
+    {"hawser run", "HAWSER_WORLD_RANK", "HAWSER_WORLD_SIZE", "HAWSER_WORLD_LOCAL_RANK", "HAWSER_WORLD_NAME", ""},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_NAMESPACE", ""},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "PMI_KVS", ""},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+}};
+
+std::string_view text_of(const ConfigSources::Texts& environment, std::string_view variable) {
+  const auto found = environment.find(variable);
+  return found == environment.end() ? std::string_view() : std::string_view(found->second);
+}
+
+Result<std::uint32_t> number_of(const ConfigSources::Texts& environment, std::string_view variable) {
+  const std::string_view text = text_of(environment, variable);
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && !text.empty()) return number;
+  return Status(Code::kInvalid, base::format("{} = '{}' is no number from 0 to {}", variable, text, UINT32_MAX));
+}
+
+std::string run_of(const ConfigSources::Texts& environment, const Launcher& launcher) {
+  std::string run(text_of(environment, launcher.run));
+  const std::string_view restart = text_of(environment, launcher.restart);
+  if (!restart.empty()) run.append(".").append(restart);
+  return run;
+}
+
+Result<LaunchedRank> read(const ConfigSources::Texts& environment, const Launcher& launcher) {
+  LaunchedRank launched{.launcher = std::string(launcher.name), .run = run_of(environment, launcher)};
+  const auto take = [&](std::string_view variable, std::uint32_t* into) -> Status {
+    const Result<std::uint32_t> number = number_of(environment, variable);
+    if (!number) return number.error();
+    *into = *number;
+    return {};
+  };
+  if (Status bad = take(launcher.rank, &launched.rank); !bad.ok()) return bad;
+  if (Status bad = take(launcher.size, &launched.size); !bad.ok()) return bad;
+  if (launched.rank >= launched.size) {
+    return Status(Code::kInvalid, base::format("{} = {} is not one of the ranks 0 to {} that {} = {} tells",
+                                               launcher.rank, launched.rank, std::int64_t{launched.size} - 1,
+                                               launcher.size, launched.size));
+  }
+  if (text_of(environment, launcher.local_rank).empty()) return launched;
+  if (Status bad = take(launcher.local_rank, &launched.local_rank); !bad.ok()) return bad;
+  return launched;
+}
+
+}  // namespace
+
+bool tells_of_rank(std::string_view variable) {
+  for (const Launcher& each : kLaunchers) {
+    for (const std::string_view name : {each.rank, each.size, each.local_rank, each.run, each.restart}) {
+      if (!name.empty() && variable == name) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace hawser::config
+
+HAWSER_NAMESPACE_BEGIN
+
+Result<LaunchedRank> launched_rank(const ConfigSources& sources) {
+  for (const config::Launcher& launcher : config::kLaunchers) {
+    const bool is_set = !config::text_of(sources.environment, launcher.rank).empty();
+    if (is_set) return config::read(sources.environment, launcher);
+  }
+  return Status(Code::kNotFound, "no launcher has told this process its rank")
+      .with_advice("start it by `hawser run`, mpirun, torchrun or srun, or give rank and size");
+}
+
+HAWSER_NAMESPACE_END

@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include <hawser/config.h>
+
+namespace hawser {
+namespace {
+
+/// What each launcher sets, as recorded from it.
+TEST(LaunchedRank, OfEachLauncher) {
+  const std::vector<std::pair<std::string, ConfigSources::Texts>> recorded = {
+      {"hawser run",
+       {{"HAWSER_WORLD_RANK", "2"}, {"HAWSER_WORLD_SIZE", "4"}, {"HAWSER_WORLD_LOCAL_RANK", "1"},
+        {"HAWSER_WORLD_NAME", "7.0"}}},
+      {"Open MPI",
+       {{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+        {"PMIX_NAMESPACE", "7.0"}}},
+      {"MPICH", {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"PMI_KVS", "7.0"}}},
+      {"torchrun",
+       {{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"TORCHELASTIC_RUN_ID", "7"},
+        {"TORCHELASTIC_RESTART_COUNT", "0"}}},
+      {"Slurm",
+       {{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}, {"SLURM_JOB_ID", "7"},
+        {"SLURM_STEP_ID", "0"}}}};
+  for (const auto& [launcher, environment] : recorded) {
+    const Result<LaunchedRank> rank = launched_rank({.environment = environment});
+    ASSERT_TRUE(rank.has_value()) << launcher << ": " << rank.error().to_string();
+    EXPECT_EQ(rank->launcher, launcher);
+    EXPECT_EQ(rank->rank, 2U);
+    EXPECT_EQ(rank->size, 4U);
+    EXPECT_EQ(rank->local_rank, 1U);
+    EXPECT_EQ(rank->run, "7.0");
+  }
+}
+
+TEST(LaunchedRank, TheNearestLauncherCounts) {
+  const Result<LaunchedRank> rank = launched_rank({.environment = {{"SLURM_PROCID", "0"},
+                                                                   {"SLURM_NTASKS", "1"},
+                                                                   {"OMPI_COMM_WORLD_RANK", "1"},
+                                                                   {"OMPI_COMM_WORLD_SIZE", "2"}}});
+  ASSERT_TRUE(rank.has_value());
+  EXPECT_EQ(rank->launcher, "Open MPI");
+  EXPECT_EQ(rank->local_rank, 0U);
+}
+
+TEST(LaunchedRank, WhatIsWrongIsNamed) {
+  EXPECT_EQ(launched_rank({}).error().code(), Code::kNotFound);
+  const auto error = [](ConfigSources::Texts environment) {
+    return launched_rank({.environment = std::move(environment)}).error();
+  };
+  EXPECT_EQ(error({{"RANK", "one"}, {"WORLD_SIZE", "2"}}).code(), Code::kInvalid);
+  EXPECT_NE(error({{"RANK", "one"}, {"WORLD_SIZE", "2"}}).to_string().find("RANK = 'one'"), std::string::npos);
+  EXPECT_NE(error({{"RANK", "1"}}).to_string().find("WORLD_SIZE"), std::string::npos);
+  EXPECT_NE(error({{"RANK", "2"}, {"WORLD_SIZE", "2"}}).to_string().find("ranks 0 to 1"), std::string::npos);
+  EXPECT_EQ(error({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}).code(), Code::kInvalid);
+  EXPECT_EQ(error({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1x"}}).code(), Code::kInvalid);
+}
+
+TEST(LaunchedRank, ItsVariablesAreNoOptions) {
+  const Result<LoadedConfig> config =
+      load_config({.environment = {{"HAWSER_WORLD_RANK", "0"}, {"HAWSER_WORLD_SIZE", "1"}}});
+  ASSERT_TRUE(config.has_value());
+  EXPECT_TRUE(config->warnings.empty()) << config->warnings.front();
+}
+
+}  // namespace
+}  // namespace hawser

@@ -161,7 +161,7 @@ void add_run(Shell& shell) {
   command->add_option("-n,--ranks", a->ranks, "How many")->required()->check(CLI::Range(1U, kRanksMax));
   command->add_option("--directory", a->directory,
                       "Where ranks find one another, as the option `directory` takes it (default: a new folder)");
-  add_duration(command, "--grace", a->grace, "Between SIGTERM and SIGKILL for the others, after a failure (default 5s)");
+  add_duration(command, "--grace", a->grace, "Between SIGTERM and SIGKILL for the others (default 5s)");
   command->prefix_command();
   on_run(shell, command, [a, command, &shell] {
     a->command = command->remaining();

@@ -128,8 +128,8 @@ bool RankProcess::has_ended() {
   } else {
     exit_code_ = WEXITSTATUS(status);
     ended_ = exit_code_ == 0 ? Status()
-                             : Status(Code::kFailed, fmt::format("rank {} (pid {}) ended with exit code {}", rank_,
-                                                                 pid_, exit_code_));
+                             : Status(Code::kFailed,
+                                      fmt::format("rank {} (pid {}) ended with exit code {}", rank_, pid_, exit_code_));
   }
   return true;
 }

@@ -96,9 +96,8 @@ class Ranks {
   }
 
   bool all_over() {
-    return std::ranges::all_of(processes_, [](RankProcess& process) {
-      return process.has_ended() && process.fd(0) < 0 && process.fd(1) < 0;
-    });
+    return std::ranges::all_of(
+        processes_, [](RankProcess& process) { return process.has_ended() && process.fd(0) < 0 && process.fd(1) < 0; });
   }
 
   void pass_on_output() {

@@ -57,9 +57,9 @@ Result<LaunchedRank> read(const ConfigSources::Texts& environment, const Launche
   if (Status bad = take(launcher.rank, &launched.rank); !bad.ok()) return bad;
   if (Status bad = take(launcher.size, &launched.size); !bad.ok()) return bad;
   if (launched.rank >= launched.size) {
-    return Status(Code::kInvalid, base::format("{} = {} is not one of the ranks 0 to {} that {} = {} tells",
-                                               launcher.rank, launched.rank, std::int64_t{launched.size} - 1,
-                                               launcher.size, launched.size));
+    return Status(Code::kInvalid,
+                  base::format("{} = {} is not one of the ranks 0 to {} that {} = {} tells", launcher.rank,
+                               launched.rank, std::int64_t{launched.size} - 1, launcher.size, launched.size));
   }
   if (text_of(environment, launcher.local_rank).empty()) return launched;
   if (Status bad = take(launcher.local_rank, &launched.local_rank); !bad.ok()) return bad;

@@ -9,17 +9,27 @@ namespace {
 TEST(LaunchedRank, OfEachLauncher) {
   const std::vector<std::pair<std::string, ConfigSources::Texts>> recorded = {
       {"hawser run",
-       {{"HAWSER_WORLD_RANK", "2"}, {"HAWSER_WORLD_SIZE", "4"}, {"HAWSER_WORLD_LOCAL_RANK", "1"},
+       {{"HAWSER_WORLD_RANK", "2"},
+        {"HAWSER_WORLD_SIZE", "4"},
+        {"HAWSER_WORLD_LOCAL_RANK", "1"},
         {"HAWSER_WORLD_NAME", "7.0"}}},
       {"Open MPI",
-       {{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+       {{"OMPI_COMM_WORLD_RANK", "2"},
+        {"OMPI_COMM_WORLD_SIZE", "4"},
+        {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
         {"PMIX_NAMESPACE", "7.0"}}},
       {"MPICH", {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"PMI_KVS", "7.0"}}},
       {"torchrun",
-       {{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"TORCHELASTIC_RUN_ID", "7"},
+       {{"RANK", "2"},
+        {"WORLD_SIZE", "4"},
+        {"LOCAL_RANK", "1"},
+        {"TORCHELASTIC_RUN_ID", "7"},
         {"TORCHELASTIC_RESTART_COUNT", "0"}}},
       {"Slurm",
-       {{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}, {"SLURM_LOCALID", "1"}, {"SLURM_JOB_ID", "7"},
+       {{"SLURM_PROCID", "2"},
+        {"SLURM_NTASKS", "4"},
+        {"SLURM_LOCALID", "1"},
+        {"SLURM_JOB_ID", "7"},
         {"SLURM_STEP_ID", "0"}}}};
   for (const auto& [launcher, environment] : recorded) {
     const Result<LaunchedRank> rank = launched_rank({.environment = environment});

@@ -240,6 +240,10 @@ void Mailbox::revoke(const Peer& peer, std::uint64_t world, const Status& why, I
   say_soon(peer, {.kind = wire::RuntimeKind::kRevoke, .world = world, .code = why.code()}, std::move(text), now);
 }
 
+void Mailbox::tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, Instant now) {
+  say_soon(peer, {.kind = wire::RuntimeKind::kFailed, .world = world, .rank = rank}, {}, now);
+}
+
 void Mailbox::leave(const Peer& peer, std::uint64_t world, Instant now) {
   say_soon(peer, {.kind = wire::RuntimeKind::kLeft, .world = world}, {}, now);
 }
@@ -307,6 +311,12 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kLeft: {
       const std::vector<Watcher*> watchers = watchers_;
       for (Watcher* const watcher : watchers) watcher->on_left(message.world, agent::inner::peer_of(session));
+      return {};
+    }
+    case wire::RuntimeKind::kFailed: {
+      const Peer by = agent::inner::peer_of(session);
+      const std::vector<Watcher*> watchers = watchers_;
+      for (Watcher* const watcher : watchers) watcher->on_failed(message.world, by, message.rank);
       return {};
     }
     case wire::RuntimeKind::kRevoke: {

@@ -38,6 +38,8 @@ inline const void* source_of(const Peer& peer) { return peer.core().get(); }
 class Watcher {
  public:
   virtual void on_down(const Peer& peer, const Status& cause) = 0;
+  /// `by` found that it has failed.
+  virtual void on_failed(std::uint64_t world, const Peer& by, std::uint32_t rank) = 0;
   virtual void on_left(std::uint64_t world, const Peer& peer) = 0;
   virtual void on_revoke(std::uint64_t world, const Peer& by, const Status& why) = 0;
 
@@ -64,6 +66,8 @@ class Mailbox final : public agent::Service {
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.
   void revoke(const Peer& peer, std::uint64_t world, const Status& why, Instant now);
+  /// Tells the peer that another rank has failed.
+  void tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, Instant now);
   /// Tells the peer that this rank has done all that it called, and leaves.
   void leave(const Peer& peer, std::uint64_t world, Instant now);
   /// What belongs to this world and nobody wants is let go of.

@@ -238,9 +238,11 @@ Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32
   const Status status = agent::inner::under_lane(agent_, "receive", [&](Instant now) {
     // What came before its sender failed may still be received.
     const bool is_here = mailbox_->probe(operation->pattern) != nullptr;
-    const auto failed = from == kAnySource ? failed_.begin() : failed_.find(from);
+    const auto failed = failed_.find(from);
+    const Status known = from == kAnySource ? first_failure_ : Status();
+    const Status lost = failed != failed_.end() ? failed->second : known;
     mailbox_->start(*operation, deadline(options.timeout, now), now);
-    if (!is_here && failed != failed_.end()) mailbox_->stop(*operation, failed->second, now);
+    if (!is_here && !lost.ok()) mailbox_->stop(*operation, lost, now);
     mailbox_->run_jobs(now);
   });
   return request(operation, status);
@@ -392,7 +394,7 @@ std::optional<std::uint32_t> WorldCore::rank_of(const Peer& peer) const {
 /// Why nothing can be done together any more.
 Status WorldCore::why_not() const {
   if (!revoked_.ok()) return revoked_;
-  if (!failed_.empty()) return failed_.begin()->second;
+  if (!first_failure_.ok()) return first_failure_;
   if (left_.empty()) return {};
   return Status(Code::kDisconnected,
                 "rank " + std::to_string(*left_.begin()) + " has left world '" + options_.name + "'");
@@ -406,10 +408,26 @@ Status WorldCore::failure_of(std::uint32_t rank, const Status& cause) const {
 
 void WorldCore::on_down(const Peer& peer, const Status& cause) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
-  if (!rank || peer.is_self() || left_.contains(*rank)) return;
-  const Status status = failure_of(*rank, cause);
-  failed_.emplace(*rank, status);
-  end_collectives(status, agent::inner::now(agent_));
+  if (rank && !peer.is_self()) note_failure(*rank, cause);
+}
+
+void WorldCore::on_failed(std::uint64_t world, const Peer& by, std::uint32_t rank) {
+  const std::optional<std::uint32_t> teller = rank_of(by);
+  if (world != nonce_ || !teller || rank >= size() || rank == rank_) return;
+  note_failure(rank, Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " found so"));
+}
+
+/// All are told, so that who hears of it first, and leaves for it, is not taken for the one that failed.
+void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
+  if (failed_.contains(rank) || left_.contains(rank)) return;
+  const Status status = failure_of(rank, cause);
+  const Instant now = agent::inner::now(agent_);
+  failed_.emplace(rank, status);
+  if (first_failure_.ok()) first_failure_ = status;
+  for (std::uint32_t other = 0; other < size(); ++other) {
+    if (other != rank) mailbox_->tell_failed(ranks_[other], nonce_, rank, now);
+  }
+  end_collectives(status, now);
   mailbox_->stop_any(nonce_, status);
 }
 

@@ -72,6 +72,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
 
   // Under the lane.
   void on_down(const Peer& peer, const Status& cause) override;
+  void on_failed(std::uint64_t world, const Peer& by, std::uint32_t rank) override;
   void on_left(std::uint64_t world, const Peer& peer) override;
   void on_revoke(std::uint64_t world, const Peer& by, const Status& why) override;
 
@@ -88,6 +89,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void revoke_under_lane(const Status& why, bool tell, Instant now);
   void end_collectives(const Status& status, Instant now);
   Status why_not() const;
+  void note_failure(std::uint32_t rank, const Status& cause);
   Status failure_of(std::uint32_t rank, const Status& cause) const;
 
   WorldOptions options_;
@@ -102,6 +104,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::uint64_t next_number_ = 1;
   base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;
+  Status first_failure_;
   std::set<std::uint32_t> left_;
   Status revoked_;
 };

@@ -61,6 +61,10 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
     case RuntimeKind::kLeft:
       message.world = in.u64();
       return true;
+    case RuntimeKind::kFailed:
+      message.world = in.u64();
+      message.rank = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+      return true;
     case RuntimeKind::kRevoke:
       message.world = in.u64();
       message.code = static_cast<Code>(in.u8());
@@ -111,6 +115,10 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
       break;
     case RuntimeKind::kLeft:
       out.u64(message.world);
+      break;
+    case RuntimeKind::kFailed:
+      out.u64(message.world);
+      out.varint(message.rank);
       break;
     case RuntimeKind::kRevoke:
       out.u64(message.world);

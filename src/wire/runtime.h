@@ -13,6 +13,7 @@
 //   gone    (6) id:u64                           the asked message `id` will never come
 //   revoke  (7) world:u64, code:u8, text         nothing more can be done together in this world, and why
 //   left    (8) world:u64                        the sender leaves: it has done all that it called
+//   failed  (9) world:u64, rank:varint           the sender found that this rank has failed
 //   envelope = world:u64, use:u8, tag:u64, digest:u64, bytes:varint
 //
 // Thread rule: values and pure functions.
@@ -41,6 +42,7 @@ enum class RuntimeKind : std::uint8_t {
   kGone = 6,
   kRevoke = 7,
   kLeft = 8,
+  kFailed = 9,
 };
 
 /// Whose messages these are: they never match others.
@@ -61,6 +63,7 @@ struct RuntimeMessage {
   std::uint64_t id = 0, landing = 0, offset = 0;
   std::uint64_t bytes = 0, messages = 0;
   std::uint64_t world = 0;
+  std::uint32_t rank = 0;
   Code code = Code::kOk;
   std::span<const std::byte> body;  ///< Bytes, or a text.
 };

@@ -26,7 +26,8 @@ std::vector<RuntimeMessage> one_of_each() {
           {.kind = RuntimeKind::kFreed, .bytes = 300, .messages = 2},
           {.kind = RuntimeKind::kGone, .id = 5},
           {.kind = RuntimeKind::kRevoke, .world = 7, .code = Code::kTimedOut, .body = base::as_bytes("late")},
-          {.kind = RuntimeKind::kLeft, .world = 7}};
+          {.kind = RuntimeKind::kLeft, .world = 7},
+          {.kind = RuntimeKind::kFailed, .world = 7, .rank = 300}};
 }
 
 TEST(WireRuntime, GoldenVectors) {
@@ -40,7 +41,8 @@ TEST(WireRuntime, GoldenVectors) {
       "05ac0202",
       "060500000000000000",
       "070700000000000000066c617465",
-      "080700000000000000"};
+      "080700000000000000",
+      "090700000000000000ac02"};
   const std::vector<RuntimeMessage> all = one_of_each();
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
 }
@@ -82,7 +84,7 @@ TEST(WireRuntime, WhatContradictsItselfIsCorrupt) {
   EXPECT_TRUE(is_corrupt(good));
   good.code = static_cast<Code>(static_cast<int>(Code::kFailed) + 1);
   EXPECT_TRUE(is_corrupt(good));
-  EXPECT_FALSE(decode_runtime(base::as_bytes("\x09")).has_value());
+  EXPECT_FALSE(decode_runtime(base::as_bytes("\x0a")).has_value());
   EXPECT_FALSE(decode_runtime({}).has_value());
 }
 

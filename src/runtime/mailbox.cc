@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/bytes.h"
@@ -93,7 +94,7 @@ void Mailbox::send_to_self(Send& send) {
     copy(arrived->bytes.get(), send.data, send.envelope.bytes);
   } else {
     arrived->own = &send;
-    send.is_asked = true;
+    send.kept = arrived.get();
   }
   keep(std::move(arrived));
   if (is_small) end_one(send, {});
@@ -122,11 +123,29 @@ bool Mailbox::accepts(Receive& receive, const wire::MessageEnvelope& envelope, c
     return refuse("number " + std::to_string(envelope.tag) + " at " + std::string(from.name()) +
                   " is another operation: the ranks differ in what they call");
   }
-  if (!receive.has_buffer) return true;
+  if (!receive.has_buffer) return makes_buffer(receive, envelope, from);
   const bool fits = envelope.bytes <= receive.capacity && (!receive.is_exact || envelope.bytes == receive.capacity);
   if (fits) return true;
   return refuse("the message is " + bytes_text(envelope.bytes) + " long, the buffer that was given for it " +
                 bytes_text(receive.capacity));
+}
+
+/// The size is the sender's word.
+bool Mailbox::makes_buffer(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from) {
+  Status status;
+  if (envelope.bytes > kOwnBufferMax) {
+    status = Status(Code::kInvalid, "the message is " + bytes_text(envelope.bytes) + " long; no buffer of more than " +
+                                        bytes_text(kOwnBufferMax) + " is made for one")
+                 .with_advice("receive it into a buffer of your own");
+  } else {
+    receive.own.reset(new (std::nothrow) std::byte[envelope.bytes]);
+    receive.data = receive.own.get();
+    receive.capacity = envelope.bytes;
+    if (receive.data != nullptr) return true;
+    status = Status(Code::kBusy, "there is no memory for a message of " + bytes_text(envelope.bytes));
+  }
+  end_one(receive, status.with_peer(from.name()));
+  return false;
 }
 
 Receive* Mailbox::receive_for(const wire::MessageEnvelope& envelope, const Peer& from) {
@@ -139,16 +158,13 @@ Receive* Mailbox::receive_for(const wire::MessageEnvelope& envelope, const Peer&
 void Mailbox::prepare(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from) {
   receive.from = from;
   receive.got = envelope;
-  if (receive.has_buffer) return;
-  receive.own = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes);
-  receive.data = receive.own.get();
-  receive.capacity = envelope.bytes;
 }
 
 void Mailbox::take_kept(Receive& receive, Arrived& arrived, Instant now) {
   prepare(receive, arrived.envelope, arrived.from);
   if (arrived.bytes != nullptr || arrived.own != nullptr) {
     Send* const own = arrived.own;
+    if (own != nullptr) own->kept = nullptr;
     copy(receive.data, own != nullptr ? own->data : arrived.bytes.get(), arrived.envelope.bytes);
     receive.received = arrived.envelope.bytes;
     drop_kept(arrived);
@@ -186,7 +202,7 @@ void Mailbox::drop_kept(Arrived& arrived) {
         carrier_.serve(*session, carrier_.now());
       }
     } else if (desk != nullptr) {
-      --desk->kept_asks;
+      desk->kept_asks.erase(arrived.id);
     }
   }
   matcher_.drop(arrived);
@@ -211,9 +227,7 @@ void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
   }
   auto& send = static_cast<Send&>(operation);
   if (send.to.is_self()) {
-    Arrived* mine = nullptr;
-    matcher_.for_each_kept([&](Arrived& arrived) { mine = arrived.own == &send ? &arrived : mine; });
-    if (mine != nullptr) matcher_.drop(*mine);
+    if (Arrived* const mine = std::exchange(send.kept, nullptr)) matcher_.drop(*mine);
     return end_one(send, status);
   }
   Status gone;
@@ -365,13 +379,14 @@ Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& mess
     return {};
   }
   Desk& desk = desk_of(session);
-  if (desk.kept_asks >= kAsksMax) return Status(Code::kCorrupt, "a peer asks for more than may wait here");
+  if (desk.kept_asks.size() >= kAsksMax) return Status(Code::kCorrupt, "a peer asks for more than may wait here");
+  if (desk.kept_asks.contains(message.id)) return Status(Code::kCorrupt, "a peer asks for two messages by one number");
   auto arrived = std::make_unique<Arrived>();
   arrived->from = from;
   arrived->source = source_of(from);
   arrived->envelope = message.envelope;
   arrived->id = message.id;
-  ++desk.kept_asks;
+  desk.kept_asks.emplace(message.id, arrived.get());
   keep(std::move(arrived));
   return {};
 }
@@ -410,20 +425,19 @@ Status Mailbox::on_part(agent::Session& session, const wire::RuntimeMessage& mes
 }
 
 Status Mailbox::on_gone(agent::Session& session, const wire::RuntimeMessage& message) {
-  const Peer from = agent::inner::peer_of(session);
-  Arrived* kept = nullptr;
-  matcher_.for_each_kept([&](Arrived& arrived) {
-    const bool is_it = arrived.bytes == nullptr && arrived.source == source_of(from) && arrived.id == message.id;
-    if (is_it) kept = &arrived;
-  });
-  if (kept != nullptr) drop_kept(*kept);
   Desk& desk = desk_of(session);
+  const auto kept = desk.kept_asks.find(message.id);
+  if (kept != desk.kept_asks.end()) {
+    drop_kept(*kept->second);
+    return {};
+  }
   const auto granted =
       std::ranges::find_if(desk.landing, [&](const auto& entry) { return entry.second->asked_id == message.id; });
   if (granted == desk.landing.end()) return {};
   Receive& receive = *granted->second;
   desk.landing.erase(granted);
-  end_one(receive, Status(Code::kCancelled, "the sender stopped the message").with_peer(from.name()));
+  end_one(receive,
+          Status(Code::kCancelled, "the sender stopped the message").with_peer(agent::inner::peer_of(session).name()));
   return {};
 }
 
@@ -522,7 +536,8 @@ void Mailbox::end(agent::Session& session, const Status& status) {
     for (const auto& [id, send] : std::exchange(desk->asked, {})) end_one(*send, status);
     for (const auto& [landing, receive] : std::exchange(desk->landing, {})) end_one(*receive, status);
     desk->words.clear();
-    desk->eager_bytes = desk->eager_messages = desk->kept_bytes = desk->kept_messages = desk->kept_asks = 0;
+    desk->eager_bytes = desk->eager_messages = desk->kept_bytes = desk->kept_messages = 0;
+    desk->kept_asks.clear();
     desk->freed_bytes = desk->freed_messages = 0;
   }
   matcher_.for_each_kept([&](Arrived& arrived) {  // What came whole may still be received.

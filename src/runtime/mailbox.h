@@ -26,10 +26,11 @@
 namespace hawser::runtime {
 
 inline constexpr std::size_t kEagerMax = wire::kRuntimeBodyMax;
-inline constexpr std::size_t kEagerWindow = std::size_t{4} << 20;  ///< Bytes of one sender that wait unwanted.
-inline constexpr std::size_t kEagerMessages = 16'384;              ///< The same as a number.
-inline constexpr std::size_t kAsksMax = 65'536;                    ///< Of one sender, not granted yet.
-inline constexpr std::uint32_t kMailboxWindow = 256;               ///< Messages of one peer on their way to here.
+inline constexpr std::size_t kEagerWindow = std::size_t{4} << 20;       ///< Bytes of one sender that wait unwanted.
+inline constexpr std::size_t kEagerMessages = 16'384;                   ///< The same as a number.
+inline constexpr std::size_t kAsksMax = 65'536;                         ///< Of one sender, not granted yet.
+inline constexpr std::uint64_t kOwnBufferMax = std::uint64_t{1} << 30;  ///< Made for a receive without a buffer.
+inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
 
 /// Of a peer: compares equal for handles of one incarnation.
 inline const void* source_of(const Peer& peer) { return peer.core().get(); }
@@ -108,11 +109,11 @@ class Mailbox final : public agent::Service {
       wire::RuntimeMessage message;
       std::string text;  ///< What `message.body` is a view of.
     };
-    std::deque<Word> words;                           ///< Grants and the like, which go first.
-    std::size_t eager_bytes = 0, eager_messages = 0;  ///< Sent, and not freed by the peer yet.
-    std::size_t kept_bytes = 0, kept_messages = 0;    ///< Of the peer's, that nobody wants yet.
-    std::size_t kept_asks = 0;
-    std::size_t freed_bytes = 0, freed_messages = 0;  ///< The peer has to be told.
+    std::deque<Word> words;                                 ///< Grants and the like, which go first.
+    std::size_t eager_bytes = 0, eager_messages = 0;        ///< Sent, and not freed by the peer yet.
+    std::size_t kept_bytes = 0, kept_messages = 0;          ///< Of the peer's, that nobody wants yet.
+    std::unordered_map<std::uint64_t, Arrived*> kept_asks;  ///< By the peer's number.
+    std::size_t freed_bytes = 0, freed_messages = 0;        ///< The peer has to be told.
   };
 
   Desk& desk_of(agent::Session& session);
@@ -126,6 +127,7 @@ class Mailbox final : public agent::Service {
   void keep(std::unique_ptr<Arrived> arrived);
   /// Whether the message may go into the receive; else the receive has ended with the reason.
   bool accepts(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);
+  bool makes_buffer(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);
   /// Takes the oldest receive that the message may go into.
   Receive* receive_for(const wire::MessageEnvelope& envelope, const Peer& from);
   void prepare(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);

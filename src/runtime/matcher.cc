@@ -21,8 +21,10 @@ std::size_t Matcher::Hash::operator()(const Key& key) const {
 }
 
 bool Matcher::fits(const Pattern& pattern, const wire::MessageEnvelope& envelope, const void* source) {
-  return pattern.world == envelope.world && pattern.use == envelope.use &&
-         (pattern.source == nullptr || pattern.source == source) && (!pattern.tag || *pattern.tag == envelope.tag);
+  const bool may_be_any = pattern.members == nullptr || pattern.members->contains(source);
+  const bool is_from_right = pattern.source == nullptr ? may_be_any : pattern.source == source;
+  return pattern.world == envelope.world && pattern.use == envelope.use && is_from_right &&
+         (!pattern.tag || *pattern.tag == envelope.tag);
 }
 
 Matcher::~Matcher() {

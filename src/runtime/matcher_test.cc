@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "base/rng.h"
@@ -76,6 +77,18 @@ TEST(Matcher, WorldsAndUsesDoNotMix) {
   matcher.keep(message(1, 7));
   EXPECT_EQ(matcher.find({.world = 2}), nullptr);
   EXPECT_EQ(matcher.find({.world = 1, .use = wire::MessageUse::kCollective}), nullptr);
+}
+
+TEST(Matcher, AnySourceIsAnyMember) {
+  Matcher matcher;
+  const std::unordered_set<const void*> members = {source(1), source(2)};
+  const auto any = receive(nullptr, 7);
+  any->pattern.members = &members;
+  matcher.keep(message(3, 7));
+  EXPECT_EQ(matcher.find(any->pattern), nullptr);
+  matcher.wait(*any);
+  EXPECT_EQ(matcher.take_receive(envelope(7), source(3)), nullptr);
+  EXPECT_EQ(matcher.take_receive(envelope(7), source(2)), any.get());
 }
 
 TEST(Matcher, AForgottenReceiveGetsNothing) {

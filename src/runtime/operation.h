@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 
 #include <hawser/peer.h>
 #include <hawser/status.h>
@@ -19,6 +20,7 @@
 
 namespace hawser::runtime {
 
+struct Arrived;
 struct Operation;
 
 class Listener {
@@ -57,15 +59,17 @@ struct Send final : Operation {
   std::uint64_t landing = 0;  ///< Where the receiver wants it.
   std::uint64_t sent = 0;     ///< Bytes.
   bool is_asked = false;
-  base::ListHook hook;  ///< In the line of those whose turn it is not yet, or of those whose bytes go out.
+  Arrived* kept = nullptr;  ///< To oneself, and nobody wants it yet.
+  base::ListHook hook;      ///< In the line of those whose turn it is not yet, or of those whose bytes go out.
 };
 
 /// Who and what a receive waits for.
 struct Pattern {
   std::uint64_t world = 0;
   wire::MessageUse use = wire::MessageUse::kUser;
-  const void* source = nullptr;      ///< Of a peer (see Mailbox::source_of); null: any.
-  std::optional<std::uint64_t> tag;  ///< None: any.
+  const void* source = nullptr;                              ///< Of a peer (see source_of); null: any of `members`.
+  const std::unordered_set<const void*>* members = nullptr;  ///< Outlives the receive. Null: any peer at all.
+  std::optional<std::uint64_t> tag;                          ///< None: any.
 };
 
 struct Receive final : Operation {

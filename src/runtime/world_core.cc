@@ -117,6 +117,7 @@ Status WorldCore::enter(std::vector<Peer> ranks) {
   return agent::inner::under_lane(agent_, "World", [&](Instant) {
     nonce_ = nonce_of(ranks[0].incarnation());
     ranks_ = std::move(ranks);
+    for (const Peer& peer : ranks_) members_.insert(source_of(peer));
     mailbox_->add_watcher(*this);
   });
 }
@@ -227,7 +228,7 @@ Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32
   if (from != kAnySource) {
     if (Status bad = check_rank("receive", from); !bad.ok()) return request(operation, bad);
   }
-  operation->pattern = {.world = nonce_, .source = from == kAnySource ? nullptr : source_of(ranks_[from]), .tag = tag};
+  operation->pattern = pattern_of(from, tag);
   operation->has_buffer = into.has_value();
   if (into) {
     operation->data = into->data();
@@ -248,10 +249,14 @@ Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32
   return request(operation, status);
 }
 
+Pattern WorldCore::pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const {
+  const void* const source = from == kAnySource ? nullptr : source_of(ranks_[from]);
+  return {.world = nonce_, .source = source, .members = &members_, .tag = tag};
+}
+
 std::optional<Received> WorldCore::probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const {
   if (from != kAnySource && from >= size()) return std::nullopt;
-  const Pattern pattern = {
-      .world = nonce_, .source = from == kAnySource ? nullptr : source_of(ranks_[from]), .tag = tag};
+  const Pattern pattern = pattern_of(from, tag);
   const Instant until = agent::inner::now(agent_) + timeout;
   for (;;) {
     const std::uint64_t seen = mailbox_->kept_so_far();

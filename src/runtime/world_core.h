@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <hawser/driver.h>
@@ -78,6 +79,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
 
  private:
   Request request(std::shared_ptr<Operation> operation, const Status& refused);
+  Pattern pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const;
   Status check_rank(std::string_view call, std::uint32_t rank) const;
   Status check_collective(const CollectiveCall& call) const;
   std::shared_ptr<Collective> make_collective(CollectiveCall call, const CollectiveOptions& options);
@@ -98,6 +100,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::shared_ptr<Mailbox> mailbox_;
   std::uint32_t rank_ = 0;
   std::vector<Peer> ranks_;
+  std::unordered_set<const void*> members_;  ///< Their sources.
   std::uint64_t nonce_ = 0;
 
   // ---- Under the lane.

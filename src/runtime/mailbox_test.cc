@@ -1,0 +1,244 @@
+// The mailbox by hand: what a peer may say, and what it may not.
+
+#include "runtime/mailbox.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/peer_core.h"
+#include "agent/session.h"
+#include "base/bytes.h"
+
+namespace hawser::runtime {
+namespace {
+
+using agent::Sent;
+using wire::RuntimeKind;
+
+constexpr Instant kNow = Instant::from_ns(1'000'000);
+
+/// Keeps what is said.
+class HandCarrier final : public agent::Carrier {
+ public:
+  Sent carry(agent::Session&, std::uint32_t, std::span<const std::byte> head,
+             std::span<const std::byte> body) override {
+    if (answer != Sent::kYes) return answer;
+    said.emplace_back(std::string(base::as_text(head)) + std::string(base::as_text(body)));
+    return Sent::kYes;
+  }
+  void release_message(agent::Session&, std::uint32_t, std::size_t) override { ++released; }
+  void serve(agent::Session&, Instant) override {}
+  agent::Session* session_with(const Peer& peer, Status*) override { return peer.core()->session.get(); }
+  Instant now() const override { return kNow; }
+  void note_deadline() override {}
+  void note_end() override {}
+
+  Sent answer = Sent::kYes;
+  std::vector<std::string> said;
+  int released = 0;
+};
+
+class MailboxTest : public testing::Test {
+ protected:
+  wire::MessageEnvelope envelope(std::uint64_t bytes, std::uint64_t tag = 7) {
+    return {.world = 1, .use = wire::MessageUse::kUser, .tag = tag, .bytes = bytes};
+  }
+  Status hear(const wire::RuntimeMessage& message) {
+    wire::RuntimeBuffer buffer;
+    const std::string bytes =
+        std::string(base::as_text(wire::encode(message, buffer))) + std::string(base::as_text(message.body));
+    return mailbox_.on_message(*peer_->session, wire::kRuntimeChannel, base::as_bytes(bytes), kNow);
+  }
+  Status hear_eager(std::size_t size, std::uint64_t tag = 7) {
+    const std::string body(size, 'e');
+    return hear({.kind = RuntimeKind::kEager, .envelope = envelope(size, tag), .body = base::as_bytes(body)});
+  }
+  Status hear_ask(std::uint64_t id, std::uint64_t bytes = 100'000) {
+    return hear({.kind = RuntimeKind::kAsk, .envelope = envelope(bytes), .id = id});
+  }
+  std::shared_ptr<Receive> receive(std::span<std::byte> into) {
+    auto made = std::make_shared<Receive>();
+    made->pattern = {.world = 1, .source = nullptr, .tag = std::nullopt};
+    made->data = into.data();
+    made->capacity = into.size();
+    made->has_buffer = into.data() != nullptr;
+    mailbox_.start(*made, Instant::max(), kNow);
+    return made;
+  }
+  std::shared_ptr<Send> send(std::span<const std::byte> bytes) {
+    auto made = std::make_shared<Send>();
+    made->to = Peer(peer_);
+    made->envelope = envelope(bytes.size());
+    made->data = bytes.data();
+    made->self = made;
+    mailbox_.start(*made, Instant::max(), kNow);
+    return made;
+  }
+  void pump() {
+    std::size_t work = 0;
+    (void)mailbox_.pump(*peer_->session, &work);
+  }
+  /// What was said last, decoded.
+  wire::RuntimeMessage last() { return wire::decode_runtime(base::as_bytes(carrier_.said.back())).value(); }
+
+  HandCarrier carrier_;
+  agent::Inbox inbox_{16};
+  Mailbox mailbox_{carrier_};
+  std::array<agent::Service*, 1> services_{&mailbox_};
+  std::shared_ptr<agent::PeerCore> peer_ = [this] {
+    auto peer = std::make_shared<agent::PeerCore>(std::weak_ptr<agent::Core>(), "peer", base::Id128{3, 4});
+    peer->session = std::make_unique<agent::Session>(peer, proto::NotifyLimits{}, inbox_, services_);
+    return peer;
+  }();
+  // A session and its peer own each other.
+  struct Parting {
+    std::shared_ptr<agent::PeerCore>& peer;
+    ~Parting() { peer->session.reset(); }
+  } parting_{peer_};
+};
+
+TEST_F(MailboxTest, ALargeMessageIsAskedForGrantedAndSentInParts) {
+  const std::vector<std::byte> data(100'000, std::byte{5});
+  const auto sent = send(data);
+  pump();
+  ASSERT_EQ(last().kind, RuntimeKind::kAsk);
+  EXPECT_EQ(last().envelope.bytes, 100'000U);
+  EXPECT_TRUE(mailbox_.awaits(*peer_->session));
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kGrant, .id = last().id, .landing = 9}).ok());
+  const std::size_t before = carrier_.said.size();
+  pump();
+  ASSERT_EQ(carrier_.said.size(), before + 2);
+  EXPECT_EQ(last().kind, RuntimeKind::kPart);
+  EXPECT_EQ(last().landing, 9U);
+  EXPECT_EQ(last().offset, wire::kRuntimeBodyMax);
+  EXPECT_TRUE(sent->final);
+  EXPECT_TRUE(sent->status.ok());
+  EXPECT_FALSE(mailbox_.awaits(*peer_->session));
+}
+
+TEST_F(MailboxTest, PartsGoIntoTheBufferInTheirOrder) {
+  std::vector<std::byte> into(10);
+  const auto got = receive(into);
+  ASSERT_TRUE(hear_ask(5, 10).ok());
+  pump();
+  ASSERT_EQ(last().kind, RuntimeKind::kGrant);
+  EXPECT_EQ(last().id, 5U);
+  const std::uint64_t landing = last().landing;
+  const std::string part = "abcdef";
+  const auto say = [&](std::uint64_t offset, std::string_view bytes) {
+    return hear({.kind = RuntimeKind::kPart, .landing = landing, .offset = offset, .body = base::as_bytes(bytes)});
+  };
+  EXPECT_EQ(say(1, "x").code(), Code::kCorrupt);            // Not the next one.
+  EXPECT_EQ(say(0, "0123456789a").code(), Code::kCorrupt);  // More than there is.
+  EXPECT_TRUE(say(0, part).ok());
+  EXPECT_FALSE(got->final);
+  EXPECT_TRUE(say(6, "ghij").ok());
+  EXPECT_TRUE(got->final);
+  EXPECT_EQ(base::as_text(into), "abcdefghij");
+  EXPECT_TRUE(say(10, "z").ok());  // Nobody lands there any more.
+}
+
+TEST_F(MailboxTest, WhatASenderMayLeaveIsBounded) {
+  constexpr std::size_t kSize = 1 << 15;
+  for (std::size_t i = 0; i < kEagerWindow / kSize; ++i) ASSERT_TRUE(hear_eager(kSize).ok()) << i;
+  EXPECT_EQ(hear_eager(1).code(), Code::kCorrupt);
+  std::vector<std::byte> into(kSize);
+  EXPECT_TRUE(receive(into)->status.ok());
+  EXPECT_TRUE(hear_eager(1).ok());
+}
+
+TEST_F(MailboxTest, SoIsTheirNumber) {
+  for (std::size_t i = 0; i < kEagerMessages; ++i) ASSERT_TRUE(hear_eager(0).ok()) << i;
+  EXPECT_EQ(hear_eager(0).code(), Code::kCorrupt);
+}
+
+TEST_F(MailboxTest, SoAreThingsAskedFor) {
+  for (std::size_t i = 1; i <= kAsksMax; ++i) ASSERT_TRUE(hear_ask(i).ok()) << i;
+  EXPECT_EQ(hear_ask(kAsksMax + 1).code(), Code::kCorrupt);
+  EXPECT_TRUE(hear({.kind = RuntimeKind::kGone, .id = 1}).ok());
+  EXPECT_EQ(hear_ask(2).code(), Code::kCorrupt);  // By a number that is in use.
+  EXPECT_TRUE(hear_ask(1).ok());
+}
+
+TEST_F(MailboxTest, ASenderHoldsBackWhatTheReceiverWouldNotKeep) {
+  const std::vector<std::byte> data(1 << 15);
+  for (std::size_t i = 0; i < kEagerWindow / data.size(); ++i) {
+    (void)send(data);
+    pump();
+    ASSERT_EQ(last().kind, RuntimeKind::kEager);
+  }
+  const auto more = send(data);
+  pump();
+  EXPECT_EQ(last().kind, RuntimeKind::kAsk);
+  EXPECT_EQ(hear({.kind = RuntimeKind::kFreed, .bytes = kEagerWindow + 1, .messages = 1}).code(), Code::kCorrupt);
+  EXPECT_TRUE(hear({.kind = RuntimeKind::kFreed, .bytes = data.size(), .messages = 1}).ok());
+  (void)send(data);
+  pump();
+  EXPECT_EQ(last().kind, RuntimeKind::kEager);
+  mailbox_.stop(*more, Status(Code::kCancelled, "enough"), kNow);
+  pump();
+  EXPECT_EQ(last().kind, RuntimeKind::kGone);
+}
+
+TEST_F(MailboxTest, GrantsThatAreWrong) {
+  EXPECT_TRUE(hear({.kind = RuntimeKind::kGrant, .id = 77, .landing = 1}).ok());  // Of one that was stopped.
+  const std::vector<std::byte> data(100'000);
+  const auto sent = send(data);
+  pump();
+  const std::uint64_t id = last().id;
+  EXPECT_TRUE(hear({.kind = RuntimeKind::kGrant, .id = id, .landing = 1}).ok());
+  EXPECT_EQ(hear({.kind = RuntimeKind::kGrant, .id = id, .landing = 2}).code(), Code::kCorrupt);
+  mailbox_.end(*peer_->session, Status(Code::kDisconnected, "gone"));
+  EXPECT_TRUE(sent->final);
+  EXPECT_EQ(sent->status.code(), Code::kDisconnected);
+}
+
+TEST_F(MailboxTest, NoBufferIsMadeOfASendersWordAlone) {
+  ASSERT_TRUE(hear_ask(1, kOwnBufferMax + 1).ok());
+  const auto refused = receive({});
+  EXPECT_TRUE(refused->final);
+  EXPECT_EQ(refused->status.code(), Code::kInvalid);
+  EXPECT_NE(mailbox_.probe(refused->pattern), nullptr);  // It stays first.
+  EXPECT_TRUE(hear({.kind = RuntimeKind::kGone, .id = 1}).ok());
+  EXPECT_EQ(mailbox_.probe(refused->pattern), nullptr);
+}
+
+TEST_F(MailboxTest, WhatIsNoMessageIsCorrupt) {
+  EXPECT_EQ(mailbox_.on_message(*peer_->session, wire::kRuntimeChannel, base::as_bytes("?"), kNow).code(),
+            Code::kCorrupt);
+}
+
+TEST_F(MailboxTest, TheEndOfASessionEndsWhatWaitsForItsPeer) {
+  std::vector<std::byte> into(10);
+  const auto any = receive(into);
+  auto from_peer = std::make_shared<Receive>();
+  from_peer->pattern = {.world = 1, .source = source_of(Peer(peer_)), .tag = 3};
+  mailbox_.start(*from_peer, Instant::max(), kNow);
+  mailbox_.end(*peer_->session, Status(Code::kDisconnected, "gone"));
+  EXPECT_TRUE(from_peer->final);
+  EXPECT_FALSE(any->final);  // The world decides about those.
+  mailbox_.stop_any(1, Status(Code::kDisconnected, "one of them is gone"));
+  EXPECT_TRUE(any->final);
+}
+
+TEST_F(MailboxTest, DeadlinesEndWhatWaits) {
+  std::vector<std::byte> into(10);
+  auto late = std::make_shared<Receive>();
+  late->pattern = {.world = 1, .source = nullptr, .tag = 3};
+  late->data = into.data();
+  late->capacity = into.size();
+  mailbox_.start(*late, kNow + std::chrono::milliseconds(1), kNow);
+  EXPECT_EQ(mailbox_.next_deadline(), kNow + std::chrono::milliseconds(1));
+  EXPECT_EQ(mailbox_.expire(kNow), 0U);
+  EXPECT_EQ(mailbox_.expire(kNow + std::chrono::milliseconds(1)), 1U);
+  EXPECT_EQ(late->status.code(), Code::kTimedOut);
+}
+
+}  // namespace
+}  // namespace hawser::runtime

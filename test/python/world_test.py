@@ -218,11 +218,17 @@ def test_hawser_run(tmp_path):
     died = run("-n", "3", "--", *command, "--die")
     assert died.returncode == 128 + 9
     assert "hawser run: rank 2 (pid " in died.stderr and "was killed by signal 9 (Killed)" in died.stderr
-    assert "rank 2 of world" in died.stderr
     cut = run("-n", "1", "sh", "-c", "printf 'no newline'; echo wrong >&2; exit 7")
     assert (cut.returncode, cut.stdout) == (7, "[0] no newline\n") and cut.stderr.startswith("[0] wrong\n")
     assert run("-n", "1", "/nowhere/program").returncode == 127
     assert run("-n", "1").returncode == 11
+
+
+def test_the_example_trains():
+    example = os.path.join(os.environ["HAWSER_TEST_SOURCE"], "examples", "world_training.py")
+    trained = run("-n", "4", sys.executable, example)
+    assert trained.returncode == 0, trained.stderr
+    assert "largest error" in trained.stdout
 
 
 def test_no_launcher_says_so(monkeypatch):

@@ -174,11 +174,24 @@ class HAWSER_API World {
   Status scan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive = false,
               const CollectiveOptions& options = {});
 
+  // Groups: worlds of some of the ranks over the same connections. They end with the world that they are of.
+  /// All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks. A rank without
+  /// a color gets an empty handle.
+  Result<World> split(std::optional<std::uint32_t> color, std::int64_t key = 0);
+  /// The same ranks once more, with messages and collectives of their own. No message is sent for it.
+  Result<World> duplicate();
+  /// These ranks in this order; each of them calls it, nobody else, and no message is sent for it. Those who make
+  /// several groups of the same ranks make them in the same order.
+  Result<World> group(std::span<const std::uint32_t> ranks);
+  bool valid() const { return core_ != nullptr; }
+  /// What a rank of this group is in the world that was opened.
+  std::uint32_t root_rank(std::uint32_t rank) const;
+
   /// Ends the world's collectives on all ranks.
   void revoke(const Status& why);
   /// Waits until all ranks do the same, so that none finds another one gone, then closes.
   Status shutdown(Duration timeout);
-  /// Leaves at once. To the others this rank has failed.
+  /// Leaves at once. To the others this rank has failed. Of a group only the view of this rank ends.
   Status close(Duration timeout);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <hawser/world.h>
 
+#include <numeric>
 #include <utility>
 
 #include "agent/inner.h"
@@ -117,6 +118,26 @@ void World::revoke(const Status& why) { core_->revoke(why); }
 Status World::close(Duration timeout) { return core_->close(timeout); }
 
 Status World::shutdown(Duration timeout) { return core_->shutdown(timeout); }
+
+// ---- Groups.
+
+Result<World> World::split(std::optional<std::uint32_t> color, std::int64_t key) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->split(color, key));
+  return World(std::move(made));
+}
+
+Result<World> World::duplicate() {
+  std::vector<std::uint32_t> all(size());
+  std::iota(all.begin(), all.end(), 0U);
+  return group(all);
+}
+
+Result<World> World::group(std::span<const std::uint32_t> ranks) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->group(ranks));
+  return World(std::move(made));
+}
+
+std::uint32_t World::root_rank(std::uint32_t rank) const { return core_->root_rank(rank); }
 
 // ---- Messages.
 

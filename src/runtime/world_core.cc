@@ -5,26 +5,12 @@
 #include <cstring>
 #include <utility>
 
-#include "base/mutex.h"
 #include "base/try.h"
 
 namespace hawser::runtime {
 namespace {
 
 using What = schedule::Operation;
-
-/// All worlds of a process share one thread that drives their agents.
-Result<std::shared_ptr<Driver>> shared_driver() {
-  static base::Mutex mutex;
-  static std::weak_ptr<Driver> known;
-  const base::MutexLock lock(mutex);
-  if (std::shared_ptr<Driver> driver = known.lock()) return driver;
-  Result<Driver> started = Driver::start();
-  if (!started) return started.error();
-  auto driver = std::make_shared<Driver>(std::move(*started));
-  known = driver;
-  return driver;
-}
 
 class Digest {
  public:
@@ -76,36 +62,24 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
     return invalid("rank " + std::to_string(rank) + " is not one of 0 to " + std::to_string(size - 1));
   }
   if (options.name.empty() || options.name.size() > 200) return invalid("its name is not 1 to 200 bytes long");
-  Result<std::shared_ptr<Driver>> driver = shared_driver();
-  if (!driver) return driver.error();
   auto core = std::make_shared<WorldCore>();
   core->options_ = options;
   core->rank_ = rank;
-  core->driver_ = *driver;
+  core->is_root_ = true;
   AgentOptions agent_options = options.agent;
   agent_options.name = options.name + "." + std::to_string(rank);
-  agent_options.driven = true;
-  std::shared_ptr<Mailbox> mailbox;
-  Result<Agent> agent = agent::inner::open(std::move(agent_options), [&](agent::Carrier& carrier) {
-    mailbox = std::make_shared<Mailbox>(carrier);
-    return mailbox;
-  });
-  if (!agent) return agent.error();
-  core->agent_ = std::move(*agent);
-  core->mailbox_ = std::move(mailbox);
-  HAWSER_TRY(core->driver_->attach(core->agent_));
+  HAWSER_TRY_ASSIGN(core->seat_, RankSeat::open(std::move(agent_options)));
   return core;
 }
 
 WorldCore::~WorldCore() {
-  constexpr Duration kPatience = std::chrono::seconds(1);
-  if (mailbox_ != nullptr) static_cast<void>(close(kPatience));
+  if (seat_ != nullptr) leave();
 }
 
 Status WorldCore::connect(const std::vector<Peer>& ranks, Instant until) const {
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
     if (ranks[rank].is_self()) continue;
-    const Status status = ranks[rank].connect(std::max(until - agent::inner::now(agent_), Duration::zero()));
+    const Status status = ranks[rank].connect(std::max(until - agent::inner::now(seat_->agent), Duration::zero()));
     if (status.ok()) continue;
     return Status(status.code(), "world '" + options_.name + "': rank " + std::to_string(rank) + " cannot be reached")
         .because(status);
@@ -114,26 +88,32 @@ Status WorldCore::connect(const std::vector<Peer>& ranks, Instant until) const {
 }
 
 Status WorldCore::enter(std::vector<Peer> ranks) {
-  return agent::inner::under_lane(agent_, "World", [&](Instant) {
-    nonce_ = nonce_of(ranks[0].incarnation());
+  const std::uint64_t nonce = nonce_of(ranks[0].incarnation());
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) root_ranks_.push_back(rank);
+  return begin_world(std::move(ranks), nonce);
+}
+
+Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
+  return agent::inner::under_lane(seat_->agent, "World", [&](Instant) {
+    nonce_ = nonce;
     ranks_ = std::move(ranks);
     for (const Peer& peer : ranks_) members_.insert(source_of(peer));
-    mailbox_->add_watcher(*this);
+    seat_->mailbox->add_watcher(*this);
   });
 }
 
 Status WorldCore::find_and_join(Duration timeout) {
-  const Instant until = agent::inner::now(agent_) + timeout;
+  const Instant until = agent::inner::now(seat_->agent) + timeout;
   std::vector<Peer> ranks;
   std::string missing;
   Status cause;
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
     if (rank == rank_) {
-      ranks.push_back(agent_.self());
+      ranks.push_back(seat_->agent.self());
       continue;
     }
-    const Duration left = std::max(until - agent::inner::now(agent_), Duration::zero());
-    Result<Peer> peer = agent_.find_peer(options_.name + "." + std::to_string(rank), left);
+    const Duration left = std::max(until - agent::inner::now(seat_->agent), Duration::zero());
+    Result<Peer> peer = seat_->agent.find_peer(options_.name + "." + std::to_string(rank), left);
     if (peer) {
       ranks.push_back(std::move(*peer));
       continue;
@@ -148,7 +128,7 @@ Status WorldCore::find_and_join(Duration timeout) {
   }
   HAWSER_TRY(connect(ranks, until));
   HAWSER_TRY(enter(std::move(ranks)));
-  return all_entered(until - agent::inner::now(agent_)).wait(Duration::max());
+  return all_entered(until - agent::inner::now(seat_->agent)).wait(Duration::max());
 }
 
 Request WorldCore::all_entered(Duration timeout) {
@@ -157,32 +137,111 @@ Request WorldCore::all_entered(Duration timeout) {
 }
 
 Status WorldCore::shutdown(Duration timeout) {
-  const Instant until = agent::inner::now(agent_) + timeout;
+  const Instant until = agent::inner::now(seat_->agent) + timeout;
   Status status = all_entered(timeout).wait(Duration::max());
   if (status.ok()) {
-    static_cast<void>(agent::inner::under_lane(agent_, "World::shutdown", [&](Instant now) {
-      for (const Peer& peer : ranks_) mailbox_->leave(peer, nonce_, now);
+    static_cast<void>(agent::inner::under_lane(seat_->agent, "World::shutdown", [&](Instant now) {
+      for (const Peer& peer : ranks_) seat_->mailbox->leave(peer, nonce_, now);
     }));
-    if (!agent::inner::flush(agent_, until)) {
+    if (!agent::inner::flush(seat_->agent, until)) {
       status = Status(Code::kTimedOut,
                       "World::shutdown: not all ranks of world '" + options_.name + "' took in what this one sent");
     }
   }
-  const Status closed = close(std::max(until - agent::inner::now(agent_), Duration::zero()));
+  const Status closed = close(std::max(until - agent::inner::now(seat_->agent), Duration::zero()));
   return status.ok() ? closed : status;
 }
 
-Status WorldCore::close(Duration timeout) {
+void WorldCore::leave() {
   const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
-  static_cast<void>(agent::inner::under_lane(agent_, "World::close", [&](Instant now) {
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "World::close", [&](Instant now) {
     if (revoked_.ok()) revoked_ = status;
     end_collectives(status, now);
-    mailbox_->stop_all(nonce_, status);
-    mailbox_->forget_world(nonce_);
-    mailbox_->remove_watcher(*this);
-    mailbox_->run_jobs(now);
+    seat_->mailbox->stop_all(nonce_, status);
+    seat_->mailbox->forget_world(nonce_);
+    seat_->mailbox->remove_watcher(*this);
+    seat_->mailbox->run_jobs(now);
   }));
-  return agent_.close(timeout);
+}
+
+Status WorldCore::close(Duration timeout) {
+  leave();
+  return is_root_ ? seat_->agent.close(timeout) : Status();
+}
+
+// ---- Groups.
+
+Result<std::shared_ptr<WorldCore>> WorldCore::group(std::span<const std::uint32_t> ranks) {
+  if (ranks.empty()) return Status(Code::kInvalid, "group: it has no ranks");
+  Digest digest;
+  digest.add(nonce_);
+  std::set<std::uint32_t> seen;
+  for (const std::uint32_t rank : ranks) {
+    HAWSER_TRY(check_rank("group", rank));
+    if (!seen.insert(rank).second) {
+      return Status(Code::kInvalid, "group: rank " + std::to_string(rank) + " is named twice");
+    }
+    digest.add(rank + 1);
+  }
+  const auto own = std::ranges::find(ranks, rank_);
+  if (own == ranks.end()) {
+    return Status(Code::kInvalid, "group: this rank, " + std::to_string(rank_) + ", is none of them");
+  }
+  return child(ranks, static_cast<std::uint32_t>(own - ranks.begin()), digest.value());
+}
+
+/// `number` names the members; of several groups of the same members the first is the first of each of them.
+Result<std::shared_ptr<WorldCore>> WorldCore::child(std::span<const std::uint32_t> ranks, std::uint32_t own,
+                                                    std::uint64_t number) {
+  auto made = std::make_shared<WorldCore>();
+  made->options_ = options_;
+  made->seat_ = seat_;
+  made->rank_ = own;
+  std::vector<Peer> peers;
+  for (const std::uint32_t rank : ranks) {
+    peers.push_back(ranks_[rank]);
+    made->root_ranks_.push_back(root_ranks_[rank]);
+  }
+  std::uint64_t nonce = 0;
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group", [&](Instant) {
+    const std::uint32_t order = ++groups_[number];
+    Digest digest;
+    digest.add(number);
+    digest.add(order);
+    nonce = digest.value();
+    made->options_.name = options_.name + "/" + std::to_string(groups_.size()) + "." + std::to_string(order);
+  }));
+  HAWSER_TRY(made->begin_world(std::move(peers), nonce));
+  // Who failed before the group was there is not told of again.
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group", [&](Instant) {
+    for (std::uint32_t rank = 0; rank < made->size(); ++rank) {
+      const auto failed = failed_.find(ranks[rank]);
+      if (failed != failed_.end()) made->note_failure(rank, failed->second);
+    }
+  }));
+  return made;
+}
+
+Result<std::shared_ptr<WorldCore>> WorldCore::split(std::optional<std::uint32_t> color, std::int64_t key) {
+  struct Wish {
+    std::uint64_t has_color = 0, color = 0;
+    std::int64_t key = 0;
+  };
+  static_assert(sizeof(Wish) == 24);
+  const Wish mine = {.has_color = color ? 1U : 0U, .color = color.value_or(0), .key = key};
+  std::vector<Wish> all(size());
+  CollectiveCall gather = {
+      .call = {.operation = What::kAllGather, .counts = std::vector<std::uint64_t>(size(), sizeof(Wish))},
+      .input = &mine,
+      .output = all.data()};
+  HAWSER_TRY(collective(std::move(gather), {}).wait(Duration::max()));
+  if (!color) return std::shared_ptr<WorldCore>();
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (all[rank].has_color != 0 && all[rank].color == *color) ranks.push_back(rank);
+  }
+  std::ranges::stable_sort(ranks, {}, [&](std::uint32_t rank) { return all[rank].key; });
+  return group(ranks);
 }
 
 // ---- Calls.
@@ -215,9 +274,9 @@ Request WorldCore::send(std::span<const std::byte> bytes, std::uint32_t to, std:
   operation->envelope = {.world = nonce_, .tag = tag, .bytes = bytes.size()};
   operation->data = bytes.data();
   operation->self = operation;
-  const Status status = agent::inner::under_lane(agent_, "send", [&](Instant now) {
-    mailbox_->start(*operation, deadline(options.timeout, now), now);
-    mailbox_->run_jobs(now);
+  const Status status = agent::inner::under_lane(seat_->agent, "send", [&](Instant now) {
+    seat_->mailbox->start(*operation, deadline(options.timeout, now), now);
+    seat_->mailbox->run_jobs(now);
   });
   return request(operation, status);
 }
@@ -236,15 +295,15 @@ Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32
   }
   operation->is_exact = options.exact;
   operation->self = operation;
-  const Status status = agent::inner::under_lane(agent_, "receive", [&](Instant now) {
+  const Status status = agent::inner::under_lane(seat_->agent, "receive", [&](Instant now) {
     // What came before its sender failed may still be received.
-    const bool is_here = mailbox_->probe(operation->pattern) != nullptr;
+    const bool is_here = seat_->mailbox->probe(operation->pattern) != nullptr;
     const auto failed = failed_.find(from);
     const Status known = from == kAnySource ? first_failure_ : Status();
     const Status lost = failed != failed_.end() ? failed->second : known;
-    mailbox_->start(*operation, deadline(options.timeout, now), now);
-    if (!is_here && !lost.ok()) mailbox_->stop(*operation, lost, now);
-    mailbox_->run_jobs(now);
+    seat_->mailbox->start(*operation, deadline(options.timeout, now), now);
+    if (!is_here && !lost.ok()) seat_->mailbox->stop(*operation, lost, now);
+    seat_->mailbox->run_jobs(now);
   });
   return request(operation, status);
 }
@@ -257,12 +316,12 @@ Pattern WorldCore::pattern_of(std::uint32_t from, std::optional<std::uint64_t> t
 std::optional<Received> WorldCore::probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const {
   if (from != kAnySource && from >= size()) return std::nullopt;
   const Pattern pattern = pattern_of(from, tag);
-  const Instant until = agent::inner::now(agent_) + timeout;
+  const Instant until = agent::inner::now(seat_->agent) + timeout;
   for (;;) {
-    const std::uint64_t seen = mailbox_->kept_so_far();
+    const std::uint64_t seen = seat_->mailbox->kept_so_far();
     std::optional<Received> found;
-    const Status status = agent::inner::under_lane(agent_, "probe", [&](Instant) {
-      const Arrived* const arrived = mailbox_->probe(pattern);
+    const Status status = agent::inner::under_lane(seat_->agent, "probe", [&](Instant) {
+      const Arrived* const arrived = seat_->mailbox->probe(pattern);
       if (arrived == nullptr) return;
       found = {.source = rank_of(arrived->from).value_or(kAnySource),
                .tag = arrived->envelope.tag,
@@ -270,7 +329,7 @@ std::optional<Received> WorldCore::probe(std::uint32_t from, std::optional<std::
     });
     if (found || !status.ok()) return found;
     if (!agent::inner::wait_until(
-            agent_, [&] { return mailbox_->kept_so_far() != seen; }, until))
+            seat_->agent, [&] { return seat_->mailbox->kept_so_far() != seen; }, until))
       return std::nullopt;
   }
 }
@@ -305,7 +364,7 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   made->digest = digest_of(call, algorithm);
   made->schedule = schedule::make_schedule(what, algorithm);
   made->ranks = ranks_;
-  made->mailbox = mailbox_.get();
+  made->mailbox = seat_->mailbox.get();
   made->elements.input = static_cast<const std::byte*>(call.input);
   made->elements.output = static_cast<std::byte*>(call.output);
   made->elements.bytes = bytes;
@@ -324,9 +383,9 @@ Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& opti
   call.call.size = size();
   if (Status bad = check_collective(call); !bad.ok()) return request(std::make_shared<Collective>(), bad);
   const std::shared_ptr<Collective> made = make_collective(std::move(call), options);
-  const Status status = agent::inner::under_lane(agent_, made->name, [&](Instant now) {
+  const Status status = agent::inner::under_lane(seat_->agent, made->name, [&](Instant now) {
     begin(made, options.timeout, now);
-    mailbox_->run_jobs(now);
+    seat_->mailbox->run_jobs(now);
   });
   return request(made, status);
 }
@@ -343,20 +402,20 @@ void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration ti
   collective->self = collective;
   under_way_.push_back(*collective);
   if (Status status = why_not(); !status.ok()) return collective->fail(status, now);
-  mailbox_->set_deadline(*collective, deadline(timeout, now));
+  seat_->mailbox->set_deadline(*collective, deadline(timeout, now));
   collective->begin(now);
 }
 
 void WorldCore::revoke(const Status& why) {
-  static_cast<void>(agent::inner::under_lane(agent_, "revoke", [&](Instant now) {
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "revoke", [&](Instant now) {
     revoke_under_lane(why.ok() ? Status(Code::kCancelled, "the world was revoked") : why, true, now);
-    mailbox_->run_jobs(now);
+    seat_->mailbox->run_jobs(now);
   }));
 }
 
 std::vector<std::uint32_t> WorldCore::failed() const {
   std::vector<std::uint32_t> all;
-  static_cast<void>(agent::inner::under_lane(agent_, "failed", [&](Instant) {
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "failed", [&](Instant) {
     for (const auto& [rank, why] : failed_) all.push_back(rank);
   }));
   return all;
@@ -366,21 +425,21 @@ std::vector<std::uint32_t> WorldCore::failed() const {
 
 bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
   const auto over = [&] { return operation.final.load(std::memory_order_acquire); };
-  return over() || agent::inner::wait_until(agent_, over, agent::inner::now(agent_) + timeout);
+  return over() || agent::inner::wait_until(seat_->agent, over, agent::inner::now(seat_->agent) + timeout);
 }
 
 void WorldCore::cancel(runtime::Operation& operation) {
   const Status status(Code::kCancelled, "it was cancelled");
-  static_cast<void>(agent::inner::under_lane(agent_, "cancel", [&](Instant now) {
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "cancel", [&](Instant now) {
     if (operation.final.load(std::memory_order_relaxed)) return;
     if (operation.kind == OperationKind::kSeveral) {
       auto& collective = static_cast<Collective&>(operation);
       collective.fail(Status(Code::kCancelled, collective.name + " was cancelled at rank " + std::to_string(rank_)),
                       now);
     } else {
-      mailbox_->stop(operation, status, now);
+      seat_->mailbox->stop(operation, status, now);
     }
-    mailbox_->run_jobs(now);
+    seat_->mailbox->run_jobs(now);
   }));
 }
 
@@ -426,14 +485,14 @@ void WorldCore::on_failed(std::uint64_t world, const Peer& by, std::uint32_t ran
 void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   if (failed_.contains(rank) || left_.contains(rank)) return;
   const Status status = failure_of(rank, cause);
-  const Instant now = agent::inner::now(agent_);
+  const Instant now = agent::inner::now(seat_->agent);
   failed_.emplace(rank, status);
   if (first_failure_.ok()) first_failure_ = status;
   for (std::uint32_t other = 0; other < size(); ++other) {
-    if (other != rank) mailbox_->tell_failed(ranks_[other], nonce_, rank, now);
+    if (other != rank) seat_->mailbox->tell_failed(ranks_[other], nonce_, rank, now);
   }
   end_collectives(status, now);
-  mailbox_->stop_any(nonce_, status);
+  seat_->mailbox->stop_any(nonce_, status);
 }
 
 void WorldCore::on_left(std::uint64_t world, const Peer& peer) {
@@ -446,14 +505,14 @@ void WorldCore::on_revoke(std::uint64_t world, const Peer& by, const Status& why
   if (world != nonce_ || !rank) return;
   revoke_under_lane(Status(why.code(), "rank " + std::to_string(*rank) + " revoked world '" + options_.name +
                                            "': " + std::string(why.message())),
-                    false, agent::inner::now(agent_));
+                    false, agent::inner::now(seat_->agent));
 }
 
 void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
   if (!revoked_.ok()) return;
   revoked_ = why;
   for (const Peer& peer : ranks_) {
-    if (tell) mailbox_->revoke(peer, nonce_, why, now);
+    if (tell) seat_->mailbox->revoke(peer, nonce_, why, now);
   }
   end_collectives(why, now);
 }

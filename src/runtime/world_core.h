@@ -9,17 +9,18 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
-#include <hawser/driver.h>
 #include <hawser/world.h>
 
 #include "base/intrusive_list.h"
 #include "runtime/collective.h"
 #include "runtime/mailbox.h"
+#include "runtime/rank_seat.h"
 
 namespace hawser::runtime {
 
@@ -40,7 +41,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   WorldCore() = default;
   ~WorldCore();
 
-  Agent& agent() { return agent_; }
+  Agent& agent() { return seat_->agent; }
   /// Has paths to all of them, by rank.
   Status connect(const std::vector<Peer>& ranks, Instant until) const;
   /// These are the world's ranks from now on.
@@ -62,6 +63,13 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Request collective(CollectiveCall call, const CollectiveOptions& options);
   void revoke(const Status& why);
   std::vector<std::uint32_t> failed() const;
+  /// A world of these ranks in this order, without a message: each of them calls it, in the same order with others of
+  /// the same ranks.
+  Result<std::shared_ptr<WorldCore>> group(std::span<const std::uint32_t> ranks);
+  /// All ranks call it; those of one color are a world, ordered by key, then by rank. No color: null.
+  Result<std::shared_ptr<WorldCore>> split(std::optional<std::uint32_t> color, std::int64_t key);
+  std::uint32_t root_rank(std::uint32_t rank) const { return root_ranks_[rank]; }
+  /// Of a group only this view is given up, of the whole world the agent, too.
   Status close(Duration timeout);
   /// Once all ranks have called it: leaves without having failed.
   Status shutdown(Duration timeout);
@@ -78,6 +86,10 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_revoke(std::uint64_t world, const Peer& by, const Status& why) override;
 
  private:
+  Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
+  Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own,
+                                           std::uint64_t number);
+  void leave();
   Request request(std::shared_ptr<Operation> operation, const Status& refused);
   Pattern pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const;
   Status check_rank(std::string_view call, std::uint32_t rank) const;
@@ -95,16 +107,17 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status failure_of(std::uint32_t rank, const Status& cause) const;
 
   WorldOptions options_;
-  Agent agent_;
-  std::shared_ptr<Driver> driver_;
-  std::shared_ptr<Mailbox> mailbox_;
+  std::shared_ptr<RankSeat> seat_;
+  bool is_root_ = false;
   std::uint32_t rank_ = 0;
+  std::vector<std::uint32_t> root_ranks_;  ///< By rank: what it is in the world that was opened.
   std::vector<Peer> ranks_;
   std::unordered_set<const void*> members_;  ///< Their sources.
   std::uint64_t nonce_ = 0;
 
   // ---- Under the lane.
   std::uint64_t next_number_ = 1;
+  std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
   base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;
   Status first_failure_;

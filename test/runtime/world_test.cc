@@ -346,6 +346,93 @@ TEST_P(WorldTest, UnwantedMessagesAreBoundedAndLoseNothing) {
   for (Request& send : sends) ASSERT_TRUE(send.wait(10s).ok());
 }
 
+TEST_P(WorldTest, SplitsIntoGroups) {
+  std::vector<World> worlds = open(5);
+  on_all(worlds, [](World& world) {
+    const std::uint32_t rank = world.rank();
+    // Even ones backwards, odd ones forwards, rank 4 in none.
+    const std::optional<std::uint32_t> color = rank == 4 ? std::nullopt : std::optional(rank % 2);
+    Result<World> half = world.split(color, rank % 2 == 0 ? -std::int64_t{rank} : std::int64_t{rank});
+    ASSERT_TRUE(half.has_value()) << half.error().to_string();
+    ASSERT_EQ(half->valid(), rank != 4);
+    if (rank != 4) {
+      EXPECT_EQ(half->size(), 2U);
+      EXPECT_EQ(half->rank(), rank % 2 == 0 ? (rank == 2 ? 0U : 1U) : rank / 2);
+      EXPECT_EQ(half->root_rank(half->rank()), rank);
+      std::uint64_t sum = rank;
+      ASSERT_TRUE(half->all_reduce(&sum, &sum, 1, DataType::kUInt64, ReduceOp::kSum).ok());
+      EXPECT_EQ(sum, rank % 2 == 0 ? 2U : 4U);
+      // The same tag in both worlds does not mix.
+      const std::uint32_t other = 1 - half->rank();
+      std::uint64_t in_half = 0, in_all = 0;
+      Request first = half->ireceive(std::as_writable_bytes(std::span(&in_half, 1)), other, 1);
+      Request second = world.ireceive(std::as_writable_bytes(std::span(&in_all, 1)), half->root_rank(other), 1);
+      const std::uint64_t to_all = 100 + rank, to_half = 200 + rank;
+      ASSERT_TRUE(world.send(std::as_bytes(std::span(&to_all, 1)), half->root_rank(other), 1).ok());
+      ASSERT_TRUE(half->send(std::as_bytes(std::span(&to_half, 1)), other, 1).ok());
+      ASSERT_TRUE(first.wait(10s).ok() && second.wait(10s).ok());
+      EXPECT_EQ(in_half, 200 + half->root_rank(other));
+      EXPECT_EQ(in_all, 100 + half->root_rank(other));
+      EXPECT_TRUE(half->close(1s).ok());
+    }
+    EXPECT_TRUE(world.barrier().ok());  // It goes on without its groups.
+  });
+}
+
+TEST_P(WorldTest, GroupsAreMadeByTheirMembersAlone) {
+  std::vector<World> worlds = open(4);
+  on_all(worlds, [](World& world) {
+    const std::vector<std::uint32_t> some = {3, 1};
+    Result<World> group = world.group(some);
+    ASSERT_EQ(group.has_value(), world.rank() % 2 == 1);
+    const std::string refusal = group ? "none of them" : group.error().to_string();
+    EXPECT_NE(refusal.find("none of them"), std::string::npos) << refusal;
+    Result<World> again = group ? world.group(some) : world.duplicate();
+    if (group) {
+      EXPECT_EQ(group->rank(), world.rank() == 3 ? 0U : 1U);
+      std::uint64_t a = world.rank(), b = 10 * world.rank();
+      Request first = group->iall_reduce(&a, &a, 1, DataType::kUInt64, ReduceOp::kSum);
+      ASSERT_TRUE(again->all_reduce(&b, &b, 1, DataType::kUInt64, ReduceOp::kSum).ok());
+      ASSERT_TRUE(first.wait(10s).ok());
+      EXPECT_EQ(a, 4U);
+      EXPECT_EQ(b, 40U);
+    }
+    ASSERT_TRUE(world.barrier().ok());
+  });
+  const std::vector<std::uint32_t> twice = {0, 0}, beyond = {0, 4};
+  EXPECT_EQ(worlds[0].group(twice).error().code(), Code::kInvalid);
+  EXPECT_EQ(worlds[0].group(beyond).error().code(), Code::kInvalid);
+  EXPECT_EQ(worlds[0].group({}).error().code(), Code::kInvalid);
+}
+
+TEST_P(WorldTest, AGroupHearsOfItsOwnFailuresOnly) {
+  std::vector<World> worlds = open(4);
+  std::vector<World> groups;
+  const std::vector<std::uint32_t> left = {0, 1}, right = {2, 3};
+  for (std::uint32_t rank = 0; rank < 4; ++rank) groups.push_back(worlds[rank].group(rank < 2 ? left : right).value());
+  ASSERT_TRUE(worlds[3].close(10s).ok());
+  const Status hit = groups[2].barrier({.timeout = 20s});
+  EXPECT_EQ(hit.code(), Code::kDisconnected);
+  EXPECT_NE(hit.to_string().find("rank 1 of world"), std::string::npos) << hit.to_string();  // By the group's numbers.
+  EXPECT_EQ(worlds[0].barrier({.timeout = 20s}).code(), Code::kDisconnected);
+  Request other = groups[1].ibarrier();
+  EXPECT_TRUE(groups[0].barrier().ok());
+  EXPECT_TRUE(other.wait(10s).ok());
+  // One that is made later knows at once.
+  EXPECT_EQ(worlds[2].group(right).value().barrier().code(), Code::kDisconnected);
+}
+
+TEST_P(WorldTest, ManyGroupsLeaveNothingBehind) {
+  std::vector<World> worlds = open(2);
+  for (int round = 0; round < 2000; ++round) {
+    World a = worlds[0].duplicate().value(), b = worlds[1].duplicate().value();
+    if (round % 100 != 0) continue;
+    Request first = a.ibarrier();
+    ASSERT_TRUE(b.barrier().ok());
+    ASSERT_TRUE(first.wait(10s).ok());
+  }
+}
+
 TEST_P(WorldTest, ShutsDownTogether) {
   std::vector<World> worlds = open(3);
   on_all(worlds, [](World& world) {

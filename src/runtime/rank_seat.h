@@ -1,0 +1,32 @@
+#pragma once
+
+// RankSeat: what all worlds of one rank share: its agent, the mailbox in it, the thread that drives it.
+//
+// Thread rule: thread-safe. Lifetime: the last world of the rank closes the agent.
+
+#include <memory>
+
+#include <hawser/agent.h>
+#include <hawser/driver.h>
+
+#include "runtime/mailbox.h"
+
+namespace hawser::runtime {
+
+class RankSeat {
+ public:
+  /// An agent with these options, driven. Drivers are shared within the process.
+  static Result<std::shared_ptr<RankSeat>> open(AgentOptions options);
+  RankSeat() = default;
+  ~RankSeat();
+  RankSeat(const RankSeat&) = delete;
+  RankSeat& operator=(const RankSeat&) = delete;
+
+  Agent agent;
+  std::shared_ptr<Mailbox> mailbox;
+
+ private:
+  std::shared_ptr<Driver> driver_;
+};
+
+}  // namespace hawser::runtime

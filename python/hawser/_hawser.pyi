@@ -294,6 +294,21 @@ class World:
     def failed(self) -> list[int]:
         """Ranks that failed."""
 
+    def split(self, color: int | None, key: int = 0) -> World | None:
+        """
+        All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; without a
+        color None.
+        """
+
+    def duplicate(self) -> World:
+        """The same ranks once more, with messages and collectives of their own."""
+
+    def group(self, ranks: Sequence[int]) -> World:
+        """These ranks in this order; each of them calls it, and nobody else."""
+
+    def root_rank(self, rank: int) -> int:
+        """What a rank of this group is in the world that was opened."""
+
     def revoke(self) -> None:
         """Ends the world's collectives on all ranks."""
 

@@ -107,6 +107,27 @@ def test_collectives():
     on_all(worlds, lambda world: world.shutdown(10))
 
 
+def test_groups():
+    def call(world):
+        half = world.split(world.rank % 2, key=-world.rank)
+        assert [half.root_rank(rank) for rank in range(half.size)] == ([2, 0] if world.rank % 2 == 0 else [3, 1])
+        x = numpy.full(3, world.rank)
+        half.all_reduce(x)
+        assert (x == (2 if world.rank % 2 == 0 else 4)).all()
+        assert world.split(None if world.rank else 1) is None or world.rank == 0
+        copy = world.duplicate()
+        copy.barrier()
+        if world.rank < 2:
+            with world.group([1, 0]) as pair:
+                assert pair.rank == 1 - world.rank
+                pair.barrier()
+        world.barrier()
+        with pytest.raises(hawser.InvalidError, match="no rank 7"):
+            half.root_rank(7)
+
+    on_all(World.local(4), call)
+
+
 def test_wrong_calls_say_so():
     a, b = World.local(2)
     with pytest.raises(hawser.InvalidError, match="no op 'mean'"):

@@ -431,6 +431,31 @@ void close(const WorldHandle& self, nb::handle timeout, bool together) {
   check(outside([&] { return together ? world.shutdown(patience) : world.close(patience); }));
 }
 
+// ---- Groups.
+
+WorldHandle group(const WorldHandle& self, const std::vector<std::uint32_t>& ranks) {
+  World& world = world_of(self);
+  return {std::make_shared<WorldState>(take(outside([&] { return world.group(ranks); })))};
+}
+
+WorldHandle duplicate(const WorldHandle& self) {
+  World& world = world_of(self);
+  return {std::make_shared<WorldState>(take(outside([&] { return world.duplicate(); })))};
+}
+
+std::optional<WorldHandle> split(const WorldHandle& self, std::optional<std::uint32_t> color, std::int64_t key) {
+  World& world = world_of(self);
+  World made = take(outside([&] { return world.split(color, key); }));
+  if (!made.valid()) return std::nullopt;
+  return WorldHandle{std::make_shared<WorldState>(std::move(made))};
+}
+
+std::uint32_t root_rank(const WorldHandle& self, std::uint32_t rank) {
+  const World& world = world_of(self);
+  if (rank < world.size()) return world.root_rank(rank);
+  raise_invalid("World.root_rank: there is no rank " + std::to_string(rank));
+}
+
 void bind_messages(nb::class_<WorldHandle>& world) {
   world
       .def("isend", &isend, nb::arg("x"), nb::arg("dest"), nb::arg("tag") = 0, nb::kw_only(),
@@ -493,6 +518,13 @@ void bind_worlds(nb::module_& module) {
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
       .def_prop_ro(
           "failed", [](const WorldHandle& self) { return self.state->world.failed(); }, "Ranks that failed.")
+      .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
+           "All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; "
+           "without a "
+           "color None.")
+      .def("duplicate", &duplicate, "The same ranks once more, with messages and collectives of their own.")
+      .def("group", &group, nb::arg("ranks"), "These ranks in this order; each of them calls it, and nobody else.")
+      .def("root_rank", &root_rank, nb::arg("rank"), "What a rank of this group is in the world that was opened.")
       .def(
           "revoke", [](const WorldHandle& self) { self.state->world.revoke(Status()); },
           "Ends the world's collectives on all ranks.")

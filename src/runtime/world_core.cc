@@ -102,18 +102,26 @@ Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
   });
 }
 
+/// What is found may be the card of one that died before: then its successor is waited for.
+Result<Peer> WorldCore::find_and_connect(std::uint32_t rank, Instant until) {
+  const std::string name = options_.name + "." + std::to_string(rank);
+  for (;;) {
+    const auto left = [&] { return std::max(until - agent::inner::now(seat_->agent), Duration::zero()); };
+    Result<Peer> peer = seat_->agent.find_peer(name, left());
+    if (!peer) return peer;
+    const Status status = peer->connect(left());
+    if (status.ok()) return peer;
+    if (left() == Duration::zero() || status.code() == Code::kUnsupported) return status;
+  }
+}
+
 Status WorldCore::find_and_join(Duration timeout) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
   std::vector<Peer> ranks;
   std::string missing;
   Status cause;
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
-    if (rank == rank_) {
-      ranks.push_back(seat_->agent.self());
-      continue;
-    }
-    const Duration left = std::max(until - agent::inner::now(seat_->agent), Duration::zero());
-    Result<Peer> peer = seat_->agent.find_peer(options_.name + "." + std::to_string(rank), left);
+    Result<Peer> peer = rank == rank_ ? Result<Peer>(seat_->agent.self()) : find_and_connect(rank, until);
     if (peer) {
       ranks.push_back(std::move(*peer));
       continue;
@@ -126,7 +134,6 @@ Status WorldCore::find_and_join(Duration timeout) {
                                     options_.name + "' these did not come: " + missing)
         .because(cause);
   }
-  HAWSER_TRY(connect(ranks, until));
   HAWSER_TRY(enter(std::move(ranks)));
   return all_entered(until - agent::inner::now(seat_->agent)).wait(Duration::max());
 }

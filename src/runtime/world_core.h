@@ -86,6 +86,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_revoke(std::uint64_t world, const Peer& by, const Status& why) override;
 
  private:
+  Result<Peer> find_and_connect(std::uint32_t rank, Instant until);
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
   Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                            std::uint64_t number);

@@ -208,6 +208,28 @@ def test_processes(tmp_path, die):
         assert f"rank {size - 1}" in text and size - 1 in failed, text
 
 
+def test_a_dead_run_leaves_nothing_in_the_way(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    for _ in range(2):  # The second finds the cards of those that were killed.
+        results = context.Queue()
+        processes = [context.Process(target=die_together, args=(rank, str(tmp_path), results)) for rank in range(3)]
+        for process in processes:
+            process.start()
+        assert sorted(results.get(timeout=100) for _ in range(3)) == [0, 1, 2]
+        for process in processes:
+            process.join(60)
+
+
+def die_together(rank, folder, results):
+    world = World.open(3, rank, hawser.file_directory(folder), timeout=60)
+    world.barrier()
+    results.put(rank)
+    results.close()
+    results.join_thread()
+    world.barrier()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_who_does_not_come_is_named(tmp_path):
     with pytest.raises(hawser.Error, match="these did not come: 1, 2"):
         World.open(3, 0, hawser.file_directory(str(tmp_path)), timeout=0.5)

@@ -43,6 +43,10 @@ LAYERS = {
 # The headers of a backend/<name> that others may include: what makes it, and what the command line shows of its devices.
 BACKEND_DOORS = ("factory.h", "device_survey.h", "raw_loop.h")
 
+# The headers of the agent that layers which came through the inner door include; their tests may look behind it.
+AGENT_DOORS = ("inner.h", "service.h", "describe.h", "open.h")
+BEHIND_THE_INNER_DOOR = ("runtime",)
+
 FILE_LIMIT = 800
 PUBLIC_HEADER_LIMIT = 300
 FUNCTION_LIMIT = 70
@@ -243,6 +247,9 @@ def check_includes(path: str, text: str) -> Iterator[Fault]:
         elif other[0].startswith("backend/") and other[0] != "backend/stream" and not door:
             yield Fault(path, line, "backend-include",
                         f"{target}: only {other[0]}/{BACKEND_DOORS[0]} may be included from outside of it")
+        elif (own[0] in BEHIND_THE_INNER_DOOR and other[0] == "agent" and target.rpartition("/")[2] not in AGENT_DOORS
+              and not path.endswith("_test.cc")):
+            yield Fault(path, line, "inner-door", f"{target}: {own[0]} sees the agent by agent/{AGENT_DOORS[0]} only")
         elif other[0] == "backend/stream" and not own[0].startswith("backend/"):
             yield Fault(path, line, "backend-include", f"{target}: backend/stream is for backends only")
 

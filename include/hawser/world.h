@@ -10,7 +10,8 @@
 // end with kDisconnected naming it, so do receives from it and from any source; messages between the others go on. A
 // collective that ends by its deadline or is cancelled ends the world's collectives on all ranks.
 //
-// Thread rule: thread-safe. A world's ranks are driven by a thread of the library's own.
+// Thread rule: thread-safe. A world's ranks are driven by a thread of the library's own, unless they are opened
+// without.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,9 @@ struct WorldOptions {
   /// Backends, times, security. `name` is made of the world's name and the rank. Where the ranks are processes,
   /// `agent.directory` is where they find one another.
   AgentOptions agent = {};
+  /// A thread of the library makes all progress. Without it only calls of this rank that wait do: others wait for it
+  /// while it computes, and a rank that hangs is not found out. For as many ranks as cores. `local` is always driven.
+  bool driven = true;
   Duration join_timeout = std::chrono::seconds(30);
   Duration timeout = std::chrono::minutes(30);  ///< Of operations that are given none.
 };

@@ -270,10 +270,12 @@ class World:
 
     @staticmethod
     def open(size: int | None = None, rank: int | None = None, directory: Directory | str | None = None, *,
-             name: str | None = None, backends: Iterable[str] | None = None, timeout: Seconds = None) -> World:
+             name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
+             timeout: Seconds = None) -> World:
         """
         One rank of several processes, which find one another in a directory. Returns when all are ready. What is not
-        given is taken from the environment that `hawser run`, mpirun, torchrun or srun made.
+        given is taken from the environment that `hawser run`, mpirun, torchrun or srun made. `driven=False`: only calls
+        of this rank that wait make progress, without a thread of the library; for as many ranks as cores.
         """
 
     @staticmethod
@@ -282,7 +284,7 @@ class World:
 
     @staticmethod
     def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
-              backends: Iterable[str] | None = None, timeout: Seconds = None) -> World: ...
+              backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None) -> World: ...
 
     @property
     def rank(self) -> int: ...

@@ -24,18 +24,19 @@ Result<std::shared_ptr<Driver>> shared_driver() {
 }  // namespace
 
 Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options) {
-  Result<std::shared_ptr<Driver>> driver = shared_driver();
-  if (!driver) return driver.error();
   auto seat = std::make_shared<RankSeat>();
-  seat->driver_ = std::move(*driver);
-  options.driven = true;
+  if (options.driven) {
+    HAWSER_TRY_ASSIGN(seat->driver_, shared_driver());
+  }
   Result<Agent> agent = agent::inner::open(std::move(options), [&seat](agent::Carrier& carrier) {
     seat->mailbox = std::make_shared<Mailbox>(carrier);
     return seat->mailbox;
   });
   if (!agent) return agent.error();
   seat->agent = std::move(*agent);
-  HAWSER_TRY(seat->driver_->attach(seat->agent));
+  if (seat->driver_ != nullptr) {
+    HAWSER_TRY(seat->driver_->attach(seat->agent));
+  }
   return seat;
 }
 

@@ -15,7 +15,7 @@ namespace hawser::runtime {
 
 class RankSeat {
  public:
-  /// An agent with these options, driven. Drivers are shared within the process.
+  /// An agent with these options, `options.driven` or not. Drivers are shared within the process.
   static Result<std::shared_ptr<RankSeat>> open(AgentOptions options);
   RankSeat() = default;
   ~RankSeat();
@@ -26,7 +26,7 @@ class RankSeat {
   std::shared_ptr<Mailbox> mailbox;
 
  private:
-  std::shared_ptr<Driver> driver_;
+  std::shared_ptr<Driver> driver_;  ///< Null: whoever waits makes the progress.
 };
 
 }  // namespace hawser::runtime

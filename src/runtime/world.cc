@@ -65,9 +65,11 @@ Result<std::vector<World>> World::local(std::uint32_t size, const WorldOptions& 
     return Status(Code::kInvalid, "World::local: " + std::to_string(size) + " ranks; there may be 1 to " +
                                       std::to_string(kLocalMax) + " in one process");
   }
+  WorldOptions driven = options;
+  driven.driven = true;
   std::vector<std::shared_ptr<WorldCore>> cores;
   for (std::uint32_t rank = 0; rank < size; ++rank) {
-    Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(options, rank, size);
+    Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(driven, rank, size);
     if (!core) return core.error();
     cores.push_back(std::move(*core));
   }

@@ -68,6 +68,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   core->is_root_ = true;
   AgentOptions agent_options = options.agent;
   agent_options.name = options.name + "." + std::to_string(rank);
+  agent_options.driven = options.driven;
   HAWSER_TRY_ASSIGN(core->seat_, RankSeat::open(std::move(agent_options)));
   return core;
 }

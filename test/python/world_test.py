@@ -163,9 +163,9 @@ def test_requests_are_awaited_and_dropped():
     assert (x == 2).all()
 
 
-def rank_of_processes(rank, size, folder, results, die):
+def rank_of_processes(rank, size, folder, results, die, driven):
     try:
-        with World.open(size, rank, hawser.file_directory(folder), timeout=60) as world:
+        with World.open(size, rank, hawser.file_directory(folder), driven=driven, timeout=60) as world:
             check_collectives(world)
             if die and rank == size - 1:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -186,12 +186,13 @@ def rank_of_processes(rank, size, folder, results, die):
         raise
 
 
+@pytest.mark.parametrize("driven", [True, False])
 @pytest.mark.parametrize("die", [False, True])
-def test_processes(tmp_path, die):
+def test_processes(tmp_path, die, driven):
     size = 4
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    processes = [context.Process(target=rank_of_processes, args=(rank, size, str(tmp_path), results, die))
+    processes = [context.Process(target=rank_of_processes, args=(rank, size, str(tmp_path), results, die, driven))
                  for rank in range(size)]
     for process in processes:
         process.start()

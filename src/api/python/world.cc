@@ -398,12 +398,13 @@ nb::list local(std::uint32_t size, const std::string& name, nb::handle backends,
 }
 
 WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uint32_t> rank, nb::handle directory,
-                       const std::optional<std::string>& name, nb::handle backends, nb::handle timeout) {
+                       const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout) {
   if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
   if (!size) check(launched.error());
   const std::string run = !size && !launched->run.empty() ? "world." + launched->run : "world";
   WorldOptions options = world_options(name.value_or(run), directory, backends, timeout);
+  options.driven = driven;
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
@@ -513,7 +514,7 @@ void bind_worlds(nb::module_& module) {
                   nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none())
       .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
                   nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
-                  nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none())
+                  nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none())
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
       .def_prop_ro(

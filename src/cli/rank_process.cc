@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -57,7 +56,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }  // namespace
 
 Result<RankProcess> RankProcess::start(std::uint32_t rank, const std::vector<std::string>& command,
-                                       const Environment& environment) {
+                                       const Environment& environment, Lines lines) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0) return base::errno_status("hawser run: pipe", errno);
   base::Fd out_read(out[0]), out_write(out[1]);
@@ -70,14 +69,15 @@ Result<RankProcess> RankProcess::start(std::uint32_t rank, const std::vector<std
   const pid_t pid = fork();
   if (pid < 0) return base::errno_status("hawser run: fork", errno);
   if (pid == 0) become(argv.data(), envp.data(), out_write.get(), err_write.get(), parent);
-  return RankProcess(rank, pid, std::move(out_read), std::move(err_read));
+  return RankProcess(rank, pid, std::move(out_read), std::move(err_read), std::move(lines));
 }
 
-RankProcess::RankProcess(std::uint32_t rank, pid_t pid, base::Fd out, base::Fd err)
-    : rank_(rank), pid_(pid), pipes_{std::move(out), std::move(err)} {}
+RankProcess::RankProcess(std::uint32_t rank, pid_t pid, base::Fd out, base::Fd err, Lines lines)
+    : rank_(rank), lines_(std::move(lines)), pid_(pid), pipes_{std::move(out), std::move(err)} {}
 
 RankProcess::RankProcess(RankProcess&& other) noexcept
     : rank_(other.rank_),
+      lines_(std::move(other.lines_)),
       pid_(std::exchange(other.pid_, -1)),
       pipes_{std::move(other.pipes_[0]), std::move(other.pipes_[1])},
       rest_{std::move(other.rest_[0]), std::move(other.rest_[1])},
@@ -91,12 +91,6 @@ RankProcess::~RankProcess() {
   waitpid(pid_, &status, 0);
 }
 
-void RankProcess::print(int which, std::string_view line) const {
-  std::FILE* const to = which == 0 ? stdout : stderr;
-  fmt::print(to, "[{}] {}\n", rank_, line);
-  std::fflush(to);
-}
-
 void RankProcess::pass_on(int which) {
   std::array<char, 16 * 1024> buffer;
   std::string& rest = rest_[which];
@@ -108,11 +102,11 @@ void RankProcess::pass_on(int which) {
     rest.append(buffer.data(), static_cast<std::size_t>(size));
     for (std::size_t end = rest.find('\n'); end != std::string::npos || rest.size() > kLineMax; end = rest.find('\n')) {
       const bool is_whole = end != std::string::npos && end <= kLineMax;
-      print(which, std::string_view(rest).substr(0, is_whole ? end : kLineMax));
+      lines_(rank_, which, std::string_view(rest).substr(0, is_whole ? end : kLineMax));
       rest.erase(0, is_whole ? end + 1 : kLineMax);
     }
   }
-  if (!rest.empty()) print(which, std::exchange(rest, {}));
+  if (!rest.empty()) lines_(rank_, which, std::exchange(rest, {}));
   pipes_[which].reset();
 }
 

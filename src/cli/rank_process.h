@@ -1,15 +1,17 @@
 #pragma once
 
-// RankProcess: a program that `hawser run` started as one rank. Its output comes line by line, with its rank before
-// each; it dies with this process.
+// RankProcess: a program that `hawser run` started as one rank. Its output comes line by line; it dies with this
+// process.
 //
 // Thread rule: one thread. Lifetime: the destructor kills the program, if it still runs, and reaps it.
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,9 +24,11 @@ namespace hawser::cli {
 class RankProcess {
  public:
   using Environment = std::vector<std::pair<std::string, std::string>>;
+  /// Told of each line of its output (0) or its errors (1), without the end of the line.
+  using Lines = std::function<void(std::uint32_t rank, int which, std::string_view line)>;
   /// The program is looked for in PATH. What keeps it from starting ends the process with exit code 127.
   static Result<RankProcess> start(std::uint32_t rank, const std::vector<std::string>& command,
-                                   const Environment& environment);
+                                   const Environment& environment, Lines lines);
   RankProcess(RankProcess&& other) noexcept;
   RankProcess& operator=(RankProcess&&) = delete;
   ~RankProcess();
@@ -32,7 +36,7 @@ class RankProcess {
   std::uint32_t rank() const { return rank_; }
   /// The pipe of its output (0) or its errors (1); -1 once that is closed.
   int fd(int which) const { return pipes_[which].get(); }
-  /// Prints what came, whole lines, each with the rank before it; what is left of a line when the pipe is closed, too.
+  /// Tells of what came, by whole lines; of what is left of a line when the pipe is closed, too.
   void pass_on(int which);
   /// Whether it has ended. Then `end` says how.
   bool has_ended();
@@ -42,10 +46,10 @@ class RankProcess {
   void signal(int number) const;
 
  private:
-  RankProcess(std::uint32_t rank, pid_t pid, base::Fd out, base::Fd err);
-  void print(int which, std::string_view line) const;
+  RankProcess(std::uint32_t rank, pid_t pid, base::Fd out, base::Fd err, Lines lines);
 
   std::uint32_t rank_;
+  Lines lines_;
   pid_t pid_;
   base::Fd pipes_[2];
   std::string rest_[2];  ///< The beginning of a line whose end has not come.

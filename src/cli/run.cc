@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -59,6 +60,20 @@ class OwnFolder {
   std::string path_;
 };
 
+void print_text(std::uint32_t rank, int which, std::string_view line) {
+  std::FILE* const to = which == 0 ? stdout : stderr;
+  fmt::print(to, "[{}] {}\n", rank, line);
+  std::fflush(to);
+}
+
+void print_as_json(std::uint32_t rank, int which, std::string_view line) {
+  Json event = document("run");
+  event["event"] = which == 0 ? "output" : "error_output";
+  event["rank"] = rank;
+  event["line"] = line;
+  print_line(event);
+}
+
 class Ranks {
  public:
   explicit Ranks(const Arguments& a) : a_(a) {}
@@ -72,6 +87,7 @@ class Ranks {
     }
     pass_on_output();
     HAWSER_TRY(interrupt_status());
+    if (a_.common.json) print_end();
     return exit_code_;
   }
 
@@ -89,10 +105,19 @@ class Ranks {
                                                                 {{"HAWSER_WORLD_RANK", number},
                                                                  {"HAWSER_WORLD_LOCAL_RANK", number},
                                                                  {"HAWSER_WORLD_SIZE", std::to_string(a_.ranks)},
-                                                                 {"HAWSER_DIRECTORY", directory}}));
+                                                                 {"HAWSER_DIRECTORY", directory}},
+                                                                a_.common.json ? print_as_json : print_text));
       processes_.push_back(std::move(process));
     }
     return {};
+  }
+
+  void print_end() const {
+    Json event = document("run");
+    event["event"] = "end";
+    event["exit_code"] = exit_code_;
+    event["failed_first"] = first_failed_ ? Json(*first_failed_) : Json();
+    print_line(event);
   }
 
   bool all_over() {
@@ -122,6 +147,7 @@ class Ranks {
     for (RankProcess& process : processes_) {
       if (!process.has_ended() || process.end().ok() || is_ending_) continue;
       exit_code_ = process.exit_code();
+      first_failed_ = process.rank();
       fmt::print(stderr, "hawser run: {}; the others are ended\n", process.end().message());
       begin_to_end(now);
     }
@@ -141,6 +167,7 @@ class Ranks {
   std::optional<OwnFolder> folder_;
   std::vector<RankProcess> processes_;
   int exit_code_ = 0;
+  std::optional<std::uint32_t> first_failed_;
   bool is_ending_ = false;
   Instant kill_at_ = Instant::max();
 };

@@ -1,6 +1,7 @@
 """Worlds from Python: in one process, and of processes that find one another in a folder, one of which is killed."""
 
 import asyncio
+import json
 import multiprocessing
 import os
 import signal
@@ -265,6 +266,9 @@ def test_hawser_run(tmp_path):
     cut = run("-n", "1", "sh", "-c", "printf 'no newline'; echo wrong >&2; exit 7")
     assert (cut.returncode, cut.stdout) == (7, "[0] no newline\n") and cut.stderr.startswith("[0] wrong\n")
     assert run("-n", "1", "/nowhere/program").returncode == 127
+    lines = [json.loads(line) for line in run("-n", "1", "--json", "sh", "-c", "echo a; exit 7").stdout.splitlines()]
+    assert [line["event"] for line in lines] == ["output", "end"] and lines[0]["schema"] == "hawser.run/1"
+    assert (lines[0]["rank"], lines[0]["line"], lines[1]["exit_code"], lines[1]["failed_first"]) == (0, "a", 7, 0)
     assert run("-n", "1").returncode == 11
 
 

@@ -328,7 +328,7 @@ int Program::run() {
 }  // namespace hawser::real
 
 int main() {
-  // Never destroyed: some tests end the process without a word.
-  auto* program = new hawser::real::Program;
+  // Never destroyed: some tests end the process without a word. Static, so that LeakSanitizer finds it in the end.
+  static auto* const program = new hawser::real::Program;
   return program->run();
 }

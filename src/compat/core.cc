@@ -94,10 +94,12 @@ Status AgentCore::open_exchange() {
                      const std::function<bool()>& is_wanted) { return load(blob, &is_wanted, label); },
       .invalidate =
           [this](std::string_view name, const std::optional<base::Id128>& incarnation) {
-            return lapse(name, incarnation ? invalidate_one(name, *incarnation) : invalidate(name));
+            return lapse(name, [&] { return incarnation ? invalidate_one(name, *incarnation) : invalidate(name); });
           },
-      .drop = [this](std::string_view name, std::string_view label,
-                     const std::function<bool()>& is_wanted) { return lapse(name, drop(name, label, is_wanted)); },
+      .drop =
+          [this](std::string_view name, std::string_view label, const std::function<bool()>& is_wanted) {
+            return lapse(name, [&] { return drop(name, label, is_wanted); });
+          },
       .metadata = [this] { return metadata("get_local_md", nullptr, nullptr); },
       .self = [this]() -> std::optional<Exchange::Self> {
         if (!has_backend()) return std::nullopt;
@@ -132,11 +134,16 @@ Status AgentCore::forget(std::string_view name) {
 }
 
 /// What the exchange of metadata invalidated, the user may be about to invalidate, too: that is no error of theirs.
-Status AgentCore::lapse(std::string_view name, Status status) {
+/// It is noted before, for the user may see that the agent is gone before `end` has returned.
+Status AgentCore::lapse(std::string_view name, const std::function<Status()>& end) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (lapsed_.size() == kLapsedMax) lapsed_.erase(lapsed_.begin());
+    lapsed_.emplace(name);
+  }
+  Status status = end();
   const std::lock_guard lock(mutex_);
-  if (!status.ok() || remotes_.contains(name)) return status;
-  if (lapsed_.size() == kLapsedMax) lapsed_.erase(lapsed_.begin());
-  lapsed_.emplace(name);
+  if (!status.ok() || remotes_.contains(name)) lapsed_.erase(std::string(name));
   return status;
 }
 

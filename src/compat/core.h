@@ -188,9 +188,10 @@ class AgentCore {
   AgentCore(std::string_view name, const AgentConfig& config, AgentOptions options, EtcdOptions etcd);
   Status open_exchange();
   Status start();
+  /// Runs `end`, which lets an agent go, so that the user's own invalidation of it is no error afterwards.
+  Status lapse(std::string_view name, const std::function<Status()>& end);
   /// Parameters that say something about Hawser's own backends; `file` gets those of the backend file, `wants_rdma`
   /// what asked for RDMA.
-  Status lapse(std::string_view name, Status status);
   Status take_deadline(const Params& given);
   Status take_meaning(const Plugin& plugin, const Params& given, Params* file, std::string* wants_rdma);
   void tell_of_rdma(std::string_view wish) const;

@@ -250,7 +250,7 @@ with hawser.World.open(timeout=60) as world:
 
 
 def run(*arguments):
-    program = os.path.join(os.environ["HAWSER_TEST_BUILD"], "bin", "hawser")
+    program = os.path.join(os.environ["TEST_BUILD"], "bin", "hawser")
     return subprocess.run([program, "run", *arguments], capture_output=True, text=True, timeout=120)
 
 
@@ -273,7 +273,7 @@ def test_hawser_run(tmp_path):
 
 
 def test_the_example_trains():
-    example = os.path.join(os.environ["HAWSER_TEST_SOURCE"], "examples", "world_training.py")
+    example = os.path.join(os.environ["TEST_SOURCE"], "examples", "world_training.py")
     trained = run("-n", "4", sys.executable, example)
     assert trained.returncode == 0, trained.stderr
     assert "largest error" in trained.stdout

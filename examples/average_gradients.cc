@@ -50,7 +50,7 @@ int main() {
   int wrong = 0;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     if (!ended[rank].ok()) std::fprintf(stderr, "rank %u: %s\n", rank, ended[rank].to_string().c_str());
-    const bool is_right = ended[rank].ok() && lines[rank] == lines[0];  // The same bits.
+    const bool is_right = ended[rank].ok() && lines[rank] == lines[0];  // All ranks hold equal bits.
     wrong += is_right ? 0 : 1;
   }
   std::printf("y = %.3f x %+.3f\n", lines[0][0], lines[0][1]);

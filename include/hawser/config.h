@@ -66,7 +66,7 @@ HAWSER_API std::string config_reference();
 struct LaunchedRank {
   std::uint32_t rank = 0, size = 0;
   std::uint32_t local_rank = 0;  ///< Among those of this host; 0 where nobody tells.
-  std::string launcher = {};     ///< Who told: "hawser run", "Open MPI", "MPICH", "torchrun", "Slurm".
+  std::string launcher = {};     ///< The launcher: "hawser run", "Open MPI", "MPICH", "torchrun", "Slurm".
   std::string run = {};          ///< Tells one run from another; may be empty.
 };
 

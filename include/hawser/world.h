@@ -73,7 +73,7 @@ class HAWSER_API Request {
   Status wait(Duration timeout);
   /// Good while it is under way.
   Status status() const;
-  /// Of a receive that ended well.
+  /// What a receive got, once it ended well.
   Received received() const;
   /// The bytes of a receive that was given no buffer. They live as long as the request.
   std::span<const std::byte> bytes() const;
@@ -86,12 +86,12 @@ class HAWSER_API Request {
 
 struct MessageOptions {
   Duration timeout = Duration::zero();  ///< Zero: the world's.
-  bool exact = false;                   ///< Of a receive: a shorter message is an error, too.
+  bool exact = false;                   ///< A receive refuses a shorter message, too.
 };
 
 struct CollectiveOptions {
   Duration timeout = Duration::zero();  ///< Zero: the world's. All ranks' collectives end when one's is over.
-  /// The same bits in each run, whatever the sizes, the places and the algorithm would be.
+  /// Each run gives the same bits, whatever the sizes are and wherever the ranks run.
   bool reproducible = false;
 };
 
@@ -144,7 +144,7 @@ class HAWSER_API World {
   /// Rank r's elements, counts[r] of them, come behind those of the ranks before it.
   Request iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                       const CollectiveOptions& options = {});
-  /// Of the sum of all ranks' `in`, rank r gets counts[r] elements, behind those of the ranks before it.
+  /// Combines all ranks' `in` and shares out the result: rank r gets counts[r] elements, in the order of the ranks.
   Request ireduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type, ReduceOp op,
                           const CollectiveOptions& options = {});
   Request igather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type, std::uint32_t root,
@@ -154,7 +154,8 @@ class HAWSER_API World {
   /// `out_counts[r]` elements of `in` go to rank r, `in_counts[r]` come from it.
   Request iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                       std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options = {});
-  /// Of the ranks up to this one, or before it; rank 0 of an exclusive one keeps its input. `in` may be `out`.
+  /// Combines the ranks up to this one. An exclusive scan leaves this rank out, and its rank 0 keeps the input. `in` may
+  /// be `out`.
   Request iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive = false,
                 const CollectiveOptions& options = {});
 
@@ -182,7 +183,7 @@ class HAWSER_API World {
   /// All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks. A rank without
   /// a color gets an empty handle.
   Result<World> split(std::optional<std::uint32_t> color, std::int64_t key = 0);
-  /// The same ranks once more, with messages and collectives of their own. No message is sent for it.
+  /// Makes another world of the same ranks, with its own messages and collectives. It sends no message.
   Result<World> duplicate();
   /// These ranks in this order; each of them calls it, nobody else, and no message is sent for it. Those who make
   /// several groups of the same ranks make them in the same order.
@@ -195,7 +196,7 @@ class HAWSER_API World {
   void revoke(const Status& why);
   /// Waits until all ranks do the same, so that none finds another one gone, then closes.
   Status shutdown(Duration timeout);
-  /// Leaves at once. To the others this rank has failed. Of a group only the view of this rank ends.
+  /// Leaves at once; the other ranks see a failure. For a group it ends only this rank's view.
   Status close(Duration timeout);
 
  private:

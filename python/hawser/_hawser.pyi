@@ -273,8 +273,8 @@ class World:
              name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
              timeout: Seconds = None) -> World:
         """
-        One rank of several processes, which find one another in a directory. Returns when all are ready. What is not
-        given is taken from the environment that `hawser run`, mpirun, torchrun or srun made. `driven=False`: only calls
+        One rank of several processes, which find one another in a directory. Returns when all are ready. A value
+        that the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls
         of this rank that wait make progress, without a thread of the library; for as many ranks as cores.
         """
 

@@ -142,8 +142,8 @@ def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any
 def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any = None, *,
           name: Optional[str] = None, backends: Any = None, driven: bool = True, timeout: Any = None) -> _hawser.World:
     """
-    One rank of several processes, which find one another in a directory. Returns when all are ready. What is not given
-    is taken from the environment that `hawser run`, mpirun, torchrun or srun made. `driven=False`: only calls of this
+    One rank of several processes, which find one another in a directory. Returns when all are ready. A value that
+    the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls of this
     rank that wait make progress, without a thread of the library; for as many ranks as cores.
     """
     made = _hawser.World._open(size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout)

@@ -120,7 +120,12 @@ class Ranks {
     print_line(event);
   }
 
+  /// A grandchild may hold a pipe of a rank that has ended: it is read from for the time of grace only.
   bool all_over() {
+    const bool have_ended = std::ranges::all_of(processes_, [](RankProcess& process) { return process.has_ended(); });
+    const Instant now = Clock::steady().now();
+    if (have_ended && read_until_ == Instant::max()) read_until_ = now + a_.grace;
+    if (now >= read_until_) return true;
     return std::ranges::all_of(
         processes_, [](RankProcess& process) { return process.has_ended() && process.fd(0) < 0 && process.fd(1) < 0; });
   }
@@ -170,6 +175,7 @@ class Ranks {
   std::optional<std::uint32_t> first_failed_;
   bool is_ending_ = false;
   Instant kill_at_ = Instant::max();
+  Instant read_until_ = Instant::max();  ///< Once all have ended.
 };
 
 int run(const Arguments& a) {

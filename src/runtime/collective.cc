@@ -1,6 +1,9 @@
 #include "runtime/collective.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace hawser::runtime {
@@ -8,7 +11,7 @@ namespace hawser::runtime {
 using schedule::Action;
 using schedule::Buffer;
 
-std::byte* Collective::place(const schedule::Slice& slice) {
+std::byte* Collective::place(const schedule::Slice& slice) const {
   const std::uint64_t at = slice.at * elements.bytes;
   switch (slice.buffer) {
     case Buffer::kInput:  // It is only read, and written where it is the output.
@@ -21,9 +24,44 @@ std::byte* Collective::place(const schedule::Slice& slice) {
   return nullptr;
 }
 
+Status Collective::check_buffers() const {
+  std::uint64_t read = 0, written = 0;  // The ends of what is used.
+  bool overlap_matters = false;         // Something is received before all of the input has been read.
+  bool has_received = false;
+  for (std::size_t i = 0; i < schedule.rounds(); ++i) {
+    for (const schedule::Step& step : schedule.round(i)) {
+      for (const schedule::Slice* const slice : {&step.from, &step.to}) {
+        if (slice->count == 0) continue;
+        if (slice->buffer == Buffer::kInput) read = std::max(read, slice->at + slice->count);
+        if (slice->buffer == Buffer::kOutput) written = std::max(written, slice->at + slice->count);
+      }
+      const bool lands = step.action == Action::kReceive && step.to.buffer == Buffer::kOutput;
+      has_received = has_received || (lands && step.to.count > 0);
+    }
+    for (const schedule::Step& step : schedule.round(i)) {
+      const bool reads = step.action != Action::kReceive && step.from.buffer == Buffer::kInput && step.from.count > 0;
+      const bool is_in_place = step.action == Action::kCopy && place(step.from) == place(step.to);
+      overlap_matters = overlap_matters || (reads && has_received && !is_in_place);
+    }
+  }
+  const auto refuse = [&](const char* text) { return Status(Code::kInvalid, name + ": " + text); };
+  if (read > 0 && elements.input == nullptr) return refuse("the input is null");
+  if (written > 0 && elements.output == nullptr) return refuse("the output is null");
+  if (!overlap_matters || read == 0 || written == 0) return {};
+  const auto in = reinterpret_cast<std::uintptr_t>(elements.input),
+             out = reinterpret_cast<std::uintptr_t>(elements.output);
+  const bool overlap = in < out + written * elements.bytes && out < in + read * elements.bytes;
+  return overlap ? refuse("the input and the output overlap") : Status();
+}
+
 void Collective::begin(Instant now) {
   if (schedule.scratch() > 0) {
-    scratch_ = std::make_unique_for_overwrite<std::byte[]>(schedule.scratch() * elements.bytes);
+    const std::uint64_t size = schedule.scratch() * elements.bytes;
+    scratch_.reset(new (std::nothrow) std::byte[size]);
+    if (scratch_ == nullptr) {
+      return fail(Status(Code::kBusy, name + ": there is no memory for " + std::to_string(size) + " bytes of scratch"),
+                  now);
+    }
   }
   go_on(now);
 }

@@ -48,6 +48,8 @@ class Collective final : public Operation, public Listener {
   std::function<void(Collective&, Instant now)> late;
   base::ListHook hook;  ///< Among those of its world that are under way.
 
+  /// kInvalid where a buffer that the schedule uses is null, or what comes would land in what is still to be sent.
+  Status check_buffers() const;
   void begin(Instant now);
   /// Ends it with `why`, unless it is over. Its messages are stopped first, so nothing touches the buffers afterwards.
   void fail(const Status& why, Instant now);
@@ -58,7 +60,7 @@ class Collective final : public Operation, public Listener {
   bool is_over() const { return is_over_; }
 
  private:
-  std::byte* place(const schedule::Slice& slice);
+  std::byte* place(const schedule::Slice& slice) const;
   std::uint64_t bytes(const schedule::Slice& slice) const { return slice.count * elements.bytes; }
   void begin_round(Instant now);
   void act(const schedule::Step& step);

@@ -46,6 +46,7 @@ void Mailbox::end_one(Operation& operation, Status status) {
   } else {
     static_cast<Send&>(operation).hook.unlink();
   }
+  if (std::exchange(operation.is_counted, false)) --under_way_;
   operation.status = std::move(status);
   const std::shared_ptr<Operation> self = std::move(operation.self);
   if (operation.listener != nullptr) return operation.listener->on_end(operation);
@@ -58,7 +59,21 @@ void Mailbox::set_deadline(Operation& operation, Instant deadline) {
   carrier_.note_deadline();
 }
 
+/// False: the operation has ended, because too many are under way.
+bool Mailbox::admit(Operation& operation) {
+  if (under_way_ < kOperationsMax) {
+    operation.is_counted = true;
+    ++under_way_;
+    return true;
+  }
+  end_one(operation,
+          Status(Code::kBusy, std::to_string(kOperationsMax) + " sends and receives of this rank are under way")
+              .with_advice("wait for some of them to end"));
+  return false;
+}
+
 void Mailbox::start(Send& send, Instant deadline, Instant now) {
+  if (!admit(send)) return;
   set_deadline(send, deadline);
   if (send.to.is_self()) return send_to_self(send);
   Status why;
@@ -88,8 +103,10 @@ void Mailbox::send_to_self(Send& send) {
   arrived->from = send.to;
   arrived->source = source_of(send.to);
   arrived->envelope = send.envelope;
-  const bool is_small = send.envelope.bytes <= kEagerMax;
+  const std::size_t cost = send.envelope.bytes + sizeof(Arrived);
+  const bool is_small = send.envelope.bytes <= kEagerMax && own_kept_bytes_ + cost <= kEagerWindow;
   if (is_small) {
+    own_kept_bytes_ += cost;
     arrived->bytes = std::make_unique<std::byte[]>(send.envelope.bytes);
     copy(arrived->bytes.get(), send.data, send.envelope.bytes);
   } else {
@@ -108,6 +125,7 @@ void Mailbox::keep(std::unique_ptr<Arrived> arrived) {
 }
 
 void Mailbox::start(Receive& receive, Instant deadline, Instant now) {
+  if (!admit(receive)) return;
   set_deadline(receive, deadline);
   Arrived* const arrived = matcher_.find(receive.pattern);
   if (arrived == nullptr) return matcher_.wait(receive);
@@ -204,6 +222,8 @@ void Mailbox::drop_kept(Arrived& arrived) {
     } else if (desk != nullptr) {
       desk->kept_asks.erase(arrived.id);
     }
+  } else if (arrived.bytes != nullptr) {
+    own_kept_bytes_ -= arrived.envelope.bytes + sizeof(Arrived);
   }
   matcher_.drop(arrived);
 }
@@ -396,6 +416,7 @@ Status Mailbox::on_grant(agent::Session& session, const wire::RuntimeMessage& me
   const auto found = desk.asked.find(message.id);
   if (found == desk.asked.end()) return {};  // It was stopped meanwhile, and the peer hears of that.
   Send& send = *found->second;
+  if (message.landing == 0) return Status(Code::kCorrupt, "a peer grants a message without a number for its parts");
   if (send.landing != 0) return Status(Code::kCorrupt, "a peer grants a message twice");
   send.landing = message.landing;
   if (send.envelope.bytes == 0) {

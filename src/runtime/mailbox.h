@@ -30,6 +30,7 @@ inline constexpr std::size_t kEagerWindow = std::size_t{4} << 20;       ///< Byt
 inline constexpr std::size_t kEagerMessages = 16'384;                   ///< The same as a number.
 inline constexpr std::size_t kAsksMax = 65'536;                         ///< Of one sender, not granted yet.
 inline constexpr std::uint64_t kOwnBufferMax = std::uint64_t{1} << 30;  ///< Made for a receive without a buffer.
+inline constexpr std::size_t kOperationsMax = std::size_t{1} << 20;     ///< Sends and receives of one rank under way.
 inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
 
 /// Of a peer: compares equal for handles of one incarnation.
@@ -122,6 +123,7 @@ class Mailbox final : public agent::Service {
     return static_cast<Desk*>(agent::inner::tenancy(session, *this));
   }
 
+  bool admit(Operation& operation);
   void end_one(Operation& operation, Status status);
   void send_to_self(Send& send);
   void keep(std::unique_ptr<Arrived> arrived);
@@ -154,6 +156,8 @@ class Mailbox final : public agent::Service {
   std::vector<Watcher*> watchers_;
   std::vector<std::function<void(Instant now)>> jobs_;
   std::uint64_t next_id_ = 1;
+  std::size_t under_way_ = 0;       ///< Sends and receives.
+  std::size_t own_kept_bytes_ = 0;  ///< Copies of messages to this rank itself that wait unwanted.
   std::atomic<std::uint64_t> kept_so_far_{0};
   bool runs_jobs_ = false;
 };

@@ -192,6 +192,9 @@ TEST_F(MailboxTest, GrantsThatAreWrong) {
   const auto sent = send(data);
   pump();
   const std::uint64_t id = last().id;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(hear({.kind = RuntimeKind::kGrant, .id = id, .landing = 0}).code(), Code::kCorrupt);
+  }
   EXPECT_TRUE(hear({.kind = RuntimeKind::kGrant, .id = id, .landing = 1}).ok());
   EXPECT_EQ(hear({.kind = RuntimeKind::kGrant, .id = id, .landing = 2}).code(), Code::kCorrupt);
   mailbox_.end(*peer_->session, Status(Code::kDisconnected, "gone"));
@@ -225,6 +228,18 @@ TEST_F(MailboxTest, TheEndOfASessionEndsWhatWaitsForItsPeer) {
   EXPECT_FALSE(any->final);  // The world decides about those.
   mailbox_.stop_any(1, Status(Code::kDisconnected, "one of them is gone"));
   EXPECT_TRUE(any->final);
+}
+
+TEST_F(MailboxTest, OperationsUnderWayAreBounded) {
+  std::vector<std::shared_ptr<Receive>> all;
+  for (std::size_t i = 0; i < kOperationsMax; ++i) ASSERT_FALSE(all.emplace_back(receive({}))->final) << i;
+  const auto refused = receive({});
+  EXPECT_TRUE(refused->final);
+  EXPECT_EQ(refused->status.code(), Code::kBusy);
+  mailbox_.stop(*all.front(), Status(Code::kCancelled, "enough"), kNow);
+  const auto taken = receive({});
+  EXPECT_FALSE(taken->final);
+  mailbox_.stop_all(1, Status(Code::kCancelled, "enough"));
 }
 
 TEST_F(MailboxTest, DeadlinesEndWhatWaits) {

@@ -47,6 +47,7 @@ struct Operation {
   Listener* listener = nullptr;     ///< Null: a user's.
   std::shared_ptr<Operation> self;  ///< A user's keeps itself while it is under way.
   base::TimerHook alarm;            ///< Its deadline.
+  bool is_counted = false;          ///< Among those that the mailbox has under way.
 };
 
 struct Send final : Operation {

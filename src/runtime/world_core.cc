@@ -5,12 +5,16 @@
 #include <cstring>
 #include <utility>
 
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::runtime {
 namespace {
 
 using What = schedule::Operation;
+
+/// Of all ranks together: sums of counts and sizes in bytes do not overflow.
+constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 56;
 
 class Digest {
  public:
@@ -353,6 +357,12 @@ Status WorldCore::check_collective(const CollectiveCall& call) const {
   }
   const bool is_scan = what.operation == What::kScan || what.operation == What::kExclusiveScan;
   if (is_scan && *call.op == ReduceOp::kAvg) return invalid("there is no average of a prefix; sum and divide");
+  const std::uint64_t least = kElementsMax / size();
+  const auto is_huge = [&](std::uint64_t count) { return count > least; };
+  if (is_huge(what.count) || std::ranges::any_of(what.counts, is_huge) ||
+      std::ranges::any_of(what.in_counts, is_huge)) {
+    return invalid("a count is above " + std::to_string(least));
+  }
   const bool has_blocks = !what.counts.empty();
   if (has_blocks && (what.counts.size() != size() || (!what.in_counts.empty() && what.in_counts.size() != size()))) {
     return invalid("there must be a count for each of the " + std::to_string(size()) + " ranks");
@@ -391,6 +401,7 @@ Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& opti
   call.call.size = size();
   if (Status bad = check_collective(call); !bad.ok()) return request(std::make_shared<Collective>(), bad);
   const std::shared_ptr<Collective> made = make_collective(std::move(call), options);
+  if (Status bad = made->check_buffers(); !bad.ok()) return request(made, bad);
   const Status status = agent::inner::under_lane(seat_->agent, made->name, [&](Instant now) {
     begin(made, options.timeout, now);
     seat_->mailbox->run_jobs(now);
@@ -512,7 +523,7 @@ void WorldCore::on_revoke(std::uint64_t world, const Peer& by, const Status& why
   const std::optional<std::uint32_t> rank = rank_of(by);
   if (world != nonce_ || !rank) return;
   revoke_under_lane(Status(why.code(), "rank " + std::to_string(*rank) + " revoked world '" + options_.name +
-                                           "': " + std::string(why.message())),
+                                           "': " + base::shown(why.message())),
                     false, agent::inner::now(seat_->agent));
 }
 

@@ -266,6 +266,8 @@ def test_hawser_run(tmp_path):
     cut = run("-n", "1", "sh", "-c", "printf 'no newline'; echo wrong >&2; exit 7")
     assert (cut.returncode, cut.stdout) == (7, "[0] no newline\n") and cut.stderr.startswith("[0] wrong\n")
     assert run("-n", "1", "/nowhere/program").returncode == 127
+    left = run("-n", "1", "--grace", "200ms", "sh", "-c", "sleep 60 & echo gone")  # It holds the pipe.
+    assert (left.returncode, left.stdout) == (0, "[0] gone\n")
     lines = [json.loads(line) for line in run("-n", "1", "--json", "sh", "-c", "echo a; exit 7").stdout.splitlines()]
     assert [line["event"] for line in lines] == ["output", "end"] and lines[0]["schema"] == "hawser.run/1"
     assert (lines[0]["rank"], lines[0]["line"], lines[1]["exit_code"], lines[1]["failed_first"]) == (0, "a", 7, 0)

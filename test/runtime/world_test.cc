@@ -152,6 +152,12 @@ TEST_P(WorldTest, CallsThatAreWrongSaySo) {
   EXPECT_EQ(worlds[0].all_reduce(&number, &number, 1, DataType::kBool, ReduceOp::kSum).code(), Code::kInvalid);
   const std::vector<std::uint64_t> one = {1};
   EXPECT_EQ(worlds[0].all_gather(&number, &number, one, DataType::kUInt64).code(), Code::kInvalid);
+  EXPECT_EQ(worlds[0].all_reduce(nullptr, &number, 1, DataType::kUInt64, ReduceOp::kSum).code(), Code::kInvalid);
+  EXPECT_EQ(worlds[0].broadcast(nullptr, 1, DataType::kUInt64, 0).code(), Code::kInvalid);
+  EXPECT_EQ(worlds[0].broadcast(&number, ~std::uint64_t{0}, DataType::kUInt64, 0).code(), Code::kInvalid);
+  std::vector<std::uint64_t> both(2), ones(2, 1);
+  const Status same = worlds[0].all_to_all(both.data(), both.data(), ones, ones, DataType::kUInt64);
+  EXPECT_NE(same.to_string().find("overlap"), std::string::npos) << same.to_string();
   EXPECT_EQ(World::local(0).error().code(), Code::kInvalid);
   EXPECT_EQ(World::open({.size = 2, .rank = 2}).error().code(), Code::kInvalid);
 }

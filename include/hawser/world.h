@@ -154,8 +154,8 @@ class HAWSER_API World {
   /// `out_counts[r]` elements of `in` go to rank r, `in_counts[r]` come from it.
   Request iall_to_all(const void* in, void* out, std::span<const std::uint64_t> out_counts,
                       std::span<const std::uint64_t> in_counts, DataType type, const CollectiveOptions& options = {});
-  /// Combines the ranks up to this one. An exclusive scan leaves this rank out, and its rank 0 keeps the input. `in` may
-  /// be `out`.
+  /// Combines the ranks up to this one. An exclusive scan leaves this rank out, and its rank 0 keeps the input. `in`
+  /// may be `out`.
   Request iscan(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, bool exclusive = false,
                 const CollectiveOptions& options = {});
 

@@ -11,7 +11,7 @@ namespace hawser::runtime {
 using schedule::Action;
 using schedule::Buffer;
 
-std::byte* Collective::place(const schedule::Slice& slice) const {
+std::byte* Collective::place(const schedule::Slice& slice) {
   const std::uint64_t at = slice.at * elements.bytes;
   switch (slice.buffer) {
     case Buffer::kInput:  // It is only read, and written where it is the output.
@@ -25,6 +25,8 @@ std::byte* Collective::place(const schedule::Slice& slice) const {
 }
 
 Status Collective::check_buffers() const {
+  const auto in = reinterpret_cast<std::uintptr_t>(elements.input);
+  const auto out = reinterpret_cast<std::uintptr_t>(elements.output);
   std::uint64_t read = 0, written = 0;  // The ends of what is used.
   bool overlap_matters = false;         // Something is received before all of the input has been read.
   bool has_received = false;
@@ -40,7 +42,9 @@ Status Collective::check_buffers() const {
     }
     for (const schedule::Step& step : schedule.round(i)) {
       const bool reads = step.action != Action::kReceive && step.from.buffer == Buffer::kInput && step.from.count > 0;
-      const bool is_in_place = step.action == Action::kCopy && place(step.from) == place(step.to);
+      // By numbers: there is no scratch yet, and a buffer may be null.
+      const bool is_in_place = step.action == Action::kCopy && step.to.buffer == Buffer::kOutput &&
+                               in + step.from.at * elements.bytes == out + step.to.at * elements.bytes;
       overlap_matters = overlap_matters || (reads && has_received && !is_in_place);
     }
   }
@@ -48,8 +52,6 @@ Status Collective::check_buffers() const {
   if (read > 0 && elements.input == nullptr) return refuse("the input is null");
   if (written > 0 && elements.output == nullptr) return refuse("the output is null");
   if (!overlap_matters || read == 0 || written == 0) return {};
-  const auto in = reinterpret_cast<std::uintptr_t>(elements.input),
-             out = reinterpret_cast<std::uintptr_t>(elements.output);
   const bool overlap = in < out + written * elements.bytes && out < in + read * elements.bytes;
   return overlap ? refuse("the input and the output overlap") : Status();
 }

@@ -60,7 +60,7 @@ class Collective final : public Operation, public Listener {
   bool is_over() const { return is_over_; }
 
  private:
-  std::byte* place(const schedule::Slice& slice) const;
+  std::byte* place(const schedule::Slice& slice);
   std::uint64_t bytes(const schedule::Slice& slice) const { return slice.count * elements.bytes; }
   void begin_round(Instant now);
   void act(const schedule::Step& step);

@@ -8,7 +8,8 @@
 //
 // Failure: when a rank's process dies or does not answer for the agent's peer_timeout, every other rank's collectives
 // end with kDisconnected naming it, so do receives from it and from any source; messages between the others go on. A
-// collective that ends by its deadline or is cancelled ends the world's collectives on all ranks.
+// collective that ends by its deadline or is cancelled ends the world's collectives on all ranks. The ranks that live go
+// on in a new world, which `shrink` makes.
 //
 // Thread rule: thread-safe. A world's ranks are driven by a thread of the library's own, unless they are opened
 // without.
@@ -194,6 +195,28 @@ class HAWSER_API World {
 
   /// Ends the world's collectives on all ranks.
   void revoke(const Status& why);
+
+  // After a failure. Agreements of a world match by the order in which the ranks call them, and work in a revoked world.
+  /// Gives each rank that lives the AND of all their flags, and the same answer to `failed`, whichever ranks fail
+  /// meanwhile. Errors: kTimedOut naming the ranks that did not call it; the next call takes up the same agreement.
+  /// kDisconnected where the others hold this rank for failed. `timeout` zero: the world's.
+  Result<bool> agree(bool flag, Duration timeout = Duration::zero());
+  /// Makes a world of the ranks that have not failed, in the same order; all of them call it. This world is revoked;
+  /// groups of it stay as they are. Ranks in `without` count as failed. Waits for all others: nobody is left out for
+  /// being late. Errors: those of `agree`.
+  Result<World> shrink(std::span<const std::uint32_t> without = {}, Duration timeout = Duration::zero());
+  /// Receives from any source work again, until another rank fails. Returns the ranks that had failed.
+  std::vector<std::uint32_t> acknowledge();
+  /// How often the world was shrunk.
+  std::uint64_t epoch() const;
+  /// Of a world that `shrink` made: what a rank was before. Else the rank itself.
+  std::uint32_t old_rank(std::uint32_t rank) const;
+  /// Of a world that `shrink` made: in the one before, the last collective that ended well, as all before it did, on
+  /// all ranks of this one. 0: none.
+  std::uint64_t last_good() const;
+  /// The number of the last collective that this rank began here. The first is 1.
+  std::uint64_t last_number() const;
+
   /// Waits until all ranks do the same, so that none finds another one gone, then closes.
   Status shutdown(Duration timeout);
   /// Leaves at once; the other ranks see a failure. For a group it ends only this rank's view.

@@ -66,6 +66,13 @@ enum class Planted : std::uint8_t {
   kAtomicNotCompared,     ///< A compare-swap stores whatever it finds.
   kAtomicsNotEnded,       ///< A peer goes, and what it was asked stays in flight.
   kAtomicAnswerCreditLost,
+  // Agreement of a world's ranks.
+  kForgetsAccepted,  ///< A rank does not tell the next leader what it has accepted.
+  kIgnoresBallot,    ///< The next leader takes no notice of it.
+  kProposesEarly,    ///< The leader does not wait for all votes,
+  kDecidesEarly,     ///< or not until all have accepted.
+  kKeepsDecision,    ///< A rank does not tell the next leader what was decided.
+  kHearsTheDead,     ///< A verdict of failure is not final.
   kCount
 };
 

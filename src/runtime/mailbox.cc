@@ -333,35 +333,71 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
       return on_part(session, message);
     case wire::RuntimeKind::kGone:
       return on_gone(session, message);
-    case wire::RuntimeKind::kFreed: {
-      Desk& desk = desk_of(session);
-      if (message.bytes > desk.eager_bytes || message.messages > desk.eager_messages) {
-        return Status(Code::kCorrupt, "a peer frees more than it was sent");
-      }
-      desk.eager_bytes -= message.bytes;
-      desk.eager_messages -= message.messages;
-      return {};
-    }
-    case wire::RuntimeKind::kLeft: {
-      const std::vector<Watcher*> watchers = watchers_;
-      for (Watcher* const watcher : watchers) watcher->on_left(message.world, agent::inner::peer_of(session));
-      return {};
-    }
-    case wire::RuntimeKind::kFailed: {
-      const Peer by = agent::inner::peer_of(session);
-      const std::vector<Watcher*> watchers = watchers_;
-      for (Watcher* const watcher : watchers) watcher->on_failed(message.world, by, message.rank);
-      return {};
-    }
-    case wire::RuntimeKind::kRevoke: {
-      const Peer by = agent::inner::peer_of(session);
-      const Status why = Status(message.code, std::string(base::as_text(message.body)));
-      const std::vector<Watcher*> watchers = watchers_;
-      for (Watcher* const watcher : watchers) watcher->on_revoke(message.world, by, why);
-      return {};
-    }
+    case wire::RuntimeKind::kFreed:
+      return on_freed(session, message);
+    case wire::RuntimeKind::kLeft:
+    case wire::RuntimeKind::kFailed:
+    case wire::RuntimeKind::kRevoke:
+    case wire::RuntimeKind::kAgree:
+      on_word(session, message);
+      break;
   }
+  // Answers to what it says wait for it to read.
+  const Desk* const desk = known_desk(session);
+  if (desk == nullptr || desk->words.size() <= kWordsMax) return {};
+  return Status(Code::kCorrupt, "a peer asks much and reads nothing");
+}
+
+Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& message) {
+  Desk& desk = desk_of(session);
+  if (message.bytes > desk.eager_bytes || message.messages > desk.eager_messages) {
+    return Status(Code::kCorrupt, "a peer frees more than it was sent");
+  }
+  desk.eager_bytes -= message.bytes;
+  desk.eager_messages -= message.messages;
   return {};
+}
+
+/// A peer may have entered a world before this rank has: what it says is kept until then.
+void Mailbox::on_word(agent::Session& session, const wire::RuntimeMessage& message) {
+  const auto watcher = watchers_.find(message.world);
+  if (watcher != watchers_.end()) return pass_on(*watcher->second, agent::inner::peer_of(session), message);
+  Desk& desk = desk_of(session);
+  if (desk.early.size() >= kEarlyWordsMax) desk.early.pop_front();
+  desk.early.push_back({message, std::string(base::as_text(message.body))});
+}
+
+void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessage& message) {
+  switch (message.kind) {
+    case wire::RuntimeKind::kLeft:
+      return watcher.on_left(by);
+    case wire::RuntimeKind::kFailed:
+      return watcher.on_failed(by, message.rank);
+    case wire::RuntimeKind::kRevoke:
+      return watcher.on_revoke(by, Status(message.code, std::string(base::as_text(message.body))));
+    default:
+      return watcher.on_agreement(by, message);
+  }
+}
+
+void Mailbox::add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks) {
+  watchers_.emplace(world, &watcher);
+  for (const Peer& peer : ranks) {
+    Status gone;
+    agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
+    Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+    if (desk == nullptr) continue;
+    std::deque<Desk::Word> others;
+    for (Desk::Word& word : std::exchange(desk->early, {})) {
+      if (word.message.world != world) {
+        others.push_back(std::move(word));
+        continue;
+      }
+      word.message.body = base::as_bytes(word.text);
+      pass_on(watcher, peer, word.message);
+    }
+    desk->early = std::move(others);
+  }
 }
 
 Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
@@ -557,6 +593,7 @@ void Mailbox::end(agent::Session& session, const Status& status) {
     for (const auto& [id, send] : std::exchange(desk->asked, {})) end_one(*send, status);
     for (const auto& [landing, receive] : std::exchange(desk->landing, {})) end_one(*receive, status);
     desk->words.clear();
+    desk->early.clear();
     desk->eager_bytes = desk->eager_messages = desk->kept_bytes = desk->kept_messages = 0;
     desk->kept_asks.clear();
     desk->freed_bytes = desk->freed_messages = 0;
@@ -567,8 +604,10 @@ void Mailbox::end(agent::Session& session, const Status& status) {
   matcher_.for_each_waiting([&](Receive& receive) {
     if (receive.pattern.source == source_of(peer)) end_one(receive, status);
   });
-  const std::vector<Watcher*> watchers = watchers_;
-  for (Watcher* const watcher : watchers) watcher->on_down(peer, status);
+  const auto watchers = watchers_;  // They may go meanwhile.
+  for (const auto& [world, watcher] : watchers) {
+    if (watchers_.contains(world)) watcher->on_down(peer, status);
+  }
   run_jobs(carrier_.now());
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,19 +32,22 @@ inline constexpr std::size_t kEagerMessages = 16'384;                   ///< The
 inline constexpr std::size_t kAsksMax = 65'536;                         ///< Of one sender, not granted yet.
 inline constexpr std::uint64_t kOwnBufferMax = std::uint64_t{1} << 30;  ///< Made for a receive without a buffer.
 inline constexpr std::size_t kOperationsMax = std::size_t{1} << 20;     ///< Sends and receives of one rank under way.
+inline constexpr std::size_t kWordsMax = 4096;                          ///< For one peer, not sent yet.
+inline constexpr std::size_t kEarlyWordsMax = 256;                      ///< Of one peer, about worlds not known yet.
 inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
 
 /// Of a peer: compares equal for handles of one incarnation.
 inline const void* source_of(const Peer& peer) { return peer.core().get(); }
 
-/// Told of what concerns all ranks of a world. Calls come under the lane, and may begin and end operations.
+/// A world, told of what concerns all of its ranks. Calls come under the lane, and may begin and end operations.
 class Watcher {
  public:
   virtual void on_down(const Peer& peer, const Status& cause) = 0;
   /// `by` found that it has failed.
-  virtual void on_failed(std::uint64_t world, const Peer& by, std::uint32_t rank) = 0;
-  virtual void on_left(std::uint64_t world, const Peer& peer) = 0;
-  virtual void on_revoke(std::uint64_t world, const Peer& by, const Status& why) = 0;
+  virtual void on_failed(const Peer& by, std::uint32_t rank) = 0;
+  virtual void on_left(const Peer& peer) = 0;
+  virtual void on_revoke(const Peer& by, const Status& why) = 0;
+  virtual void on_agreement(const Peer& by, const wire::RuntimeMessage& message) = 0;
 
  protected:
   ~Watcher() = default;
@@ -72,14 +76,19 @@ class Mailbox final : public agent::Service {
   void tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, Instant now);
   /// Tells the peer that this rank has done all that it called, and leaves.
   void leave(const Peer& peer, std::uint64_t world, Instant now);
+  /// Tells the peer a step of an agreement; `body` is its bitmap.
+  void tell(const Peer& peer, const wire::RuntimeMessage& message, std::string body, Instant now) {
+    say_soon(peer, message, std::move(body), now);
+  }
   /// What belongs to this world and nobody wants is let go of.
   void forget_world(std::uint64_t world);
   /// Ends the receives of this world that wait for any source, or all that wait.
   void stop_any(std::uint64_t world, const Status& status);
   void stop_all(std::uint64_t world, const Status& status);
 
-  void add_watcher(Watcher& watcher) { watchers_.push_back(&watcher); }
-  void remove_watcher(Watcher& watcher) { std::erase(watchers_, &watcher); }
+  /// Tells it of this world, first what these said of it before.
+  void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
+  void remove_watcher(std::uint64_t world) { watchers_.erase(world); }
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
   void run_jobs(Instant now);
@@ -115,6 +124,7 @@ class Mailbox final : public agent::Service {
     std::size_t kept_bytes = 0, kept_messages = 0;          ///< Of the peer's, that nobody wants yet.
     std::unordered_map<std::uint64_t, Arrived*> kept_asks;  ///< By the peer's number.
     std::size_t freed_bytes = 0, freed_messages = 0;        ///< The peer has to be told.
+    std::deque<Word> early;                                 ///< The peer's, about worlds that are not known yet.
   };
 
   Desk& desk_of(agent::Session& session);
@@ -144,6 +154,9 @@ class Mailbox final : public agent::Service {
   Status on_part(agent::Session& session, const wire::RuntimeMessage& message);
   Status on_gone(agent::Session& session, const wire::RuntimeMessage& message);
   Status handle(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
+  Status on_freed(agent::Session& session, const wire::RuntimeMessage& message);
+  void on_word(agent::Session& session, const wire::RuntimeMessage& message);
+  static void pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessage& message);
 
   agent::Sent say(agent::Session& session, const wire::RuntimeMessage& message);
   agent::Sent announce(agent::Session& session, Desk& desk, Send& send);
@@ -153,7 +166,7 @@ class Mailbox final : public agent::Service {
   agent::Carrier& carrier_;
   Matcher matcher_;
   Deadlines deadlines_;
-  std::vector<Watcher*> watchers_;
+  std::map<std::uint64_t, Watcher*> watchers_;  ///< By world.
   std::vector<std::function<void(Instant now)>> jobs_;
   std::uint64_t next_id_ = 1;
   std::size_t under_way_ = 0;       ///< Sends and receives.

@@ -121,6 +121,21 @@ Status World::close(Duration timeout) { return core_->close(timeout); }
 
 Status World::shutdown(Duration timeout) { return core_->shutdown(timeout); }
 
+// ---- After a failure.
+
+Result<bool> World::agree(bool flag, Duration timeout) { return core_->agree(flag, timeout); }
+
+Result<World> World::shrink(std::span<const std::uint32_t> without, Duration timeout) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->shrink(without, timeout));
+  return World(std::move(made));
+}
+
+std::vector<std::uint32_t> World::acknowledge() { return core_->acknowledge(); }
+std::uint64_t World::epoch() const { return core_->epoch(); }
+std::uint32_t World::old_rank(std::uint32_t rank) const { return core_->old_rank(rank); }
+std::uint64_t World::last_good() const { return core_->last_good(); }
+std::uint64_t World::last_number() const { return core_->last_number(); }
+
 // ---- Groups.
 
 Result<World> World::split(std::optional<std::uint32_t> color, std::int64_t key) {

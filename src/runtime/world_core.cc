@@ -95,6 +95,7 @@ Status WorldCore::connect(const std::vector<Peer>& ranks, Instant until) const {
 Status WorldCore::enter(std::vector<Peer> ranks) {
   const std::uint64_t nonce = nonce_of(ranks[0].incarnation());
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) root_ranks_.push_back(rank);
+  next_number_ = 0;  // Of the barrier that all enter by: what the user calls begins with 1.
   return begin_world(std::move(ranks), nonce);
 }
 
@@ -103,7 +104,8 @@ Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
     nonce_ = nonce;
     ranks_ = std::move(ranks);
     for (const Peer& peer : ranks_) members_.insert(source_of(peer));
-    seat_->mailbox->add_watcher(*this);
+    accord_ = std::make_unique<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
+    seat_->mailbox->add_watcher(nonce_, *this, ranks_);
   });
 }
 
@@ -169,9 +171,10 @@ void WorldCore::leave() {
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::close", [&](Instant now) {
     if (revoked_.ok()) revoked_ = status;
     end_collectives(status, now);
+    if (accord_ != nullptr) accord_->stop(status);
     seat_->mailbox->stop_all(nonce_, status);
     seat_->mailbox->forget_world(nonce_);
-    seat_->mailbox->remove_watcher(*this);
+    seat_->mailbox->remove_watcher(nonce_);
     seat_->mailbox->run_jobs(now);
   }));
 }
@@ -202,18 +205,34 @@ Result<std::shared_ptr<WorldCore>> WorldCore::group(std::span<const std::uint32_
   return child(ranks, static_cast<std::uint32_t>(own - ranks.begin()), digest.value());
 }
 
-/// `number` names the members; of several groups of the same members the first is the first of each of them.
-Result<std::shared_ptr<WorldCore>> WorldCore::child(std::span<const std::uint32_t> ranks, std::uint32_t own,
-                                                    std::uint64_t number) {
+std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,
+                                                std::vector<Peer>& peers) const {
   auto made = std::make_shared<WorldCore>();
   made->options_ = options_;
   made->seat_ = seat_;
   made->rank_ = own;
-  std::vector<Peer> peers;
   for (const std::uint32_t rank : ranks) {
     peers.push_back(ranks_[rank]);
     made->root_ranks_.push_back(root_ranks_[rank]);
   }
+  return made;
+}
+
+/// Who failed before the group was there is not told of again.
+Status WorldCore::take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks) {
+  return agent::inner::under_lane(seat_->agent, "group", [&](Instant) {
+    for (std::uint32_t rank = 0; rank < made.size(); ++rank) {
+      const auto failed = failed_.find(ranks[rank]);
+      if (failed != failed_.end()) made.note_failure(rank, failed->second);
+    }
+  });
+}
+
+/// `number` names the members; of several groups of the same members the first is the first of each of them.
+Result<std::shared_ptr<WorldCore>> WorldCore::child(std::span<const std::uint32_t> ranks, std::uint32_t own,
+                                                    std::uint64_t number) {
+  std::vector<Peer> peers;
+  std::shared_ptr<WorldCore> made = offspring(ranks, own, peers);
   std::uint64_t nonce = 0;
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group", [&](Instant) {
     const std::uint32_t order = ++groups_[number];
@@ -224,13 +243,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::child(std::span<const std::uint32_
     made->options_.name = options_.name + "/" + std::to_string(groups_.size()) + "." + std::to_string(order);
   }));
   HAWSER_TRY(made->begin_world(std::move(peers), nonce));
-  // Who failed before the group was there is not told of again.
-  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "group", [&](Instant) {
-    for (std::uint32_t rank = 0; rank < made->size(); ++rank) {
-      const auto failed = failed_.find(ranks[rank]);
-      if (failed != failed_.end()) made->note_failure(rank, failed->second);
-    }
-  }));
+  HAWSER_TRY(take_over_failures(*made, ranks));
   return made;
 }
 
@@ -311,7 +324,7 @@ Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32
     // What came before its sender failed may still be received.
     const bool is_here = seat_->mailbox->probe(operation->pattern) != nullptr;
     const auto failed = failed_.find(from);
-    const Status known = from == kAnySource ? first_failure_ : Status();
+    const Status known = from == kAnySource ? unacknowledged_ : Status();
     const Status lost = failed != failed_.end() ? failed->second : known;
     seat_->mailbox->start(*operation, deadline(options.timeout, now), now);
     if (!is_here && !lost.ok()) seat_->mailbox->stop(*operation, lost, now);
@@ -440,6 +453,86 @@ std::vector<std::uint32_t> WorldCore::failed() const {
   return all;
 }
 
+// ---- Agreement.
+
+std::vector<std::uint32_t> WorldCore::acknowledge() {
+  std::vector<std::uint32_t> all;
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "acknowledge", [&](Instant) {
+    for (const auto& [rank, why] : failed_) all.push_back(rank);
+    unacknowledged_ = {};
+  }));
+  return all;
+}
+
+std::uint64_t WorldCore::last_number() const {
+  std::uint64_t number = 0;
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "last_number", [&](Instant) { number = next_number_ - 1; }));
+  return number;
+}
+
+/// Returns once all ranks that live have called it. Afterwards what they agreed upon to have failed has failed here.
+Result<AgreementValue> WorldCore::agree_upon(std::uint8_t calls, bool flag, Duration timeout) {
+  auto call = std::make_shared<Agreeing>();
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
+    call->value = {.calls = calls, .flag = flag, .last_good = last_good_};
+    accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now);
+    seat_->mailbox->run_jobs(now);
+  }));
+  wait(*call, Duration::max());
+  HAWSER_TRY(call->status);
+  Status excluded;
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
+    for (std::uint32_t rank = 0; rank < size(); ++rank) {
+      if (!call->value.failed[rank]) continue;
+      const Status why(Code::kDisconnected, "the ranks agreed that it has failed");
+      if (rank == rank_) exclude(Status(Code::kDisconnected, "the ranks agreed that this rank has failed"));
+      if (rank != rank_) note_failure(rank, why);
+    }
+    excluded = excluded_;
+    seat_->mailbox->run_jobs(now);
+  }));
+  HAWSER_TRY(excluded);
+  return call->value;
+}
+
+Result<bool> WorldCore::agree(bool flag, Duration timeout) {
+  HAWSER_TRY_ASSIGN(const AgreementValue decision, agree_upon(kCallsAgree, flag, timeout));
+  return decision.flag;
+}
+
+Result<std::shared_ptr<WorldCore>> WorldCore::shrink(std::span<const std::uint32_t> without, Duration timeout) {
+  for (const std::uint32_t rank : without) {
+    HAWSER_TRY(check_rank("shrink", rank));
+    if (rank == rank_) return Status(Code::kInvalid, "shrink: this rank cannot leave itself out; close the world");
+  }
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "shrink", [&](Instant now) {
+    for (const std::uint32_t rank : without) note_failure(rank, Status(Code::kCancelled, "it was left out by shrink"));
+    revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), true, now);
+    seat_->mailbox->run_jobs(now);
+  }));
+  HAWSER_TRY_ASSIGN(const AgreementValue decision, agree_upon(kCallsShrink, true, timeout));
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (!decision.failed[rank]) ranks.push_back(rank);
+  }
+  const auto own = static_cast<std::uint32_t>(std::ranges::find(ranks, rank_) - ranks.begin());
+  std::vector<Peer> peers;
+  std::shared_ptr<WorldCore> made = offspring(ranks, own, peers);
+  made->is_root_ = is_root_;
+  made->epoch_ = epoch_ + 1;
+  made->old_ranks_ = ranks;
+  made->last_good_before_ = decision.last_good;
+  const std::string first_name = epoch_ == 0 ? options_.name : options_.name.substr(0, options_.name.rfind('@'));
+  made->options_.name = first_name + "@" + std::to_string(made->epoch_);
+  Digest digest;
+  digest.add(nonce_);
+  digest.add(made->epoch_);
+  for (const std::uint32_t rank : ranks) digest.add(rank);
+  HAWSER_TRY(made->begin_world(std::move(peers), digest.value()));
+  HAWSER_TRY(take_over_failures(*made, ranks));
+  return made;
+}
+
 // ---- Requests.
 
 bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) const {
@@ -476,8 +569,9 @@ std::optional<std::uint32_t> WorldCore::rank_of(const Peer& peer) const {
 
 /// Why nothing can be done together any more.
 Status WorldCore::why_not() const {
-  if (!revoked_.ok()) return revoked_;
+  if (!excluded_.ok()) return excluded_;
   if (!first_failure_.ok()) return first_failure_;
+  if (!revoked_.ok()) return revoked_;
   if (left_.empty()) return {};
   return Status(Code::kDisconnected,
                 "rank " + std::to_string(*left_.begin()) + " has left world '" + options_.name + "'");
@@ -494,37 +588,60 @@ void WorldCore::on_down(const Peer& peer, const Status& cause) {
   if (rank && !peer.is_self()) note_failure(*rank, cause);
 }
 
-void WorldCore::on_failed(std::uint64_t world, const Peer& by, std::uint32_t rank) {
+void WorldCore::on_failed(const Peer& by, std::uint32_t rank) {
   const std::optional<std::uint32_t> teller = rank_of(by);
-  if (world != nonce_ || !teller || rank >= size() || rank == rank_) return;
-  note_failure(rank, Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " found so"));
+  if (!teller || failed_.contains(*teller) || rank >= size()) return;
+  if (rank != rank_) {
+    return note_failure(rank, Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " found so"));
+  }
+  exclude(Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " of world '" + options_.name +
+                                          "' holds this rank, " + std::to_string(rank_) + ", for failed"));
 }
 
-/// All are told, so that who hears of it first, and leaves for it, is not taken for the one that failed.
+/// The others go on without this rank. Who told it may die before it has told all of them, so this rank does.
+void WorldCore::exclude(const Status& why) {
+  if (!excluded_.ok()) return;
+  excluded_ = why;
+  const Instant now = agent::inner::now(seat_->agent);
+  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank_, now);
+  revoke_under_lane(why, false, now);
+  seat_->mailbox->stop_any(nonce_, why);
+  accord_->stop(why);
+}
+
+/// All are told, so that who hears of it first, and leaves for it, is not taken for the one that failed; that one, too,
+/// if it can hear: a verdict is final.
 void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   if (failed_.contains(rank) || left_.contains(rank)) return;
   const Status status = failure_of(rank, cause);
   const Instant now = agent::inner::now(seat_->agent);
   failed_.emplace(rank, status);
   if (first_failure_.ok()) first_failure_ = status;
-  for (std::uint32_t other = 0; other < size(); ++other) {
-    if (other != rank) seat_->mailbox->tell_failed(ranks_[other], nonce_, rank, now);
-  }
+  if (unacknowledged_.ok()) unacknowledged_ = status;
+  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank, now);
   end_collectives(status, now);
   seat_->mailbox->stop_any(nonce_, status);
+  accord_->note_failed(rank, now);
 }
 
-void WorldCore::on_left(std::uint64_t world, const Peer& peer) {
+void WorldCore::on_left(const Peer& peer) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
-  if (world == nonce_ && rank) left_.insert(*rank);
+  if (!rank || !left_.insert(*rank).second || failed_.contains(*rank)) return;
+  accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
 }
 
-void WorldCore::on_revoke(std::uint64_t world, const Peer& by, const Status& why) {
+void WorldCore::on_revoke(const Peer& by, const Status& why) {
   const std::optional<std::uint32_t> rank = rank_of(by);
-  if (world != nonce_ || !rank) return;
+  if (!rank) return;
   revoke_under_lane(Status(why.code(), "rank " + std::to_string(*rank) + " revoked world '" + options_.name +
                                            "': " + base::shown(why.message())),
                     false, agent::inner::now(seat_->agent));
+}
+
+void WorldCore::on_agreement(const Peer& by, const wire::RuntimeMessage& message) {
+  if (const std::optional<std::uint32_t> rank = rank_of(by)) {
+    accord_->hear(*rank, message, agent::inner::now(seat_->agent));
+  }
 }
 
 void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
@@ -542,6 +659,10 @@ void WorldCore::end_collectives(const Status& status, Instant now) {
 
 /// The others wait for what this rank will not send any more, unless they found out by themselves.
 void WorldCore::on_ended(Collective& collective, Instant now) {
+  if (collective.status.ok()) {
+    good_ahead_.insert(collective.number);
+    while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
+  }
   if (collective.status.ok() || !why_not().ok()) return;
   if (collective.status.code() == Code::kDisconnected) {  // A peer was found gone before its session told so.
     for (std::uint32_t rank = 0; rank < size(); ++rank) {

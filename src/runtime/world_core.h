@@ -18,6 +18,7 @@
 #include <hawser/world.h>
 
 #include "base/intrusive_list.h"
+#include "runtime/accord.h"
 #include "runtime/collective.h"
 #include "runtime/mailbox.h"
 #include "runtime/rank_seat.h"
@@ -63,6 +64,16 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Request collective(CollectiveCall call, const CollectiveOptions& options);
   void revoke(const Status& why);
   std::vector<std::uint32_t> failed() const;
+  /// Receives from any source are possible again, until the next failure. Returns the ranks that had failed.
+  std::vector<std::uint32_t> acknowledge();
+  Result<bool> agree(bool flag, Duration timeout);
+  /// All ranks that have not failed call it. `without`: taken for failed.
+  Result<std::shared_ptr<WorldCore>> shrink(std::span<const std::uint32_t> without, Duration timeout);
+  std::uint64_t epoch() const { return epoch_; }
+  std::uint32_t old_rank(std::uint32_t rank) const { return old_ranks_.empty() ? rank : old_ranks_[rank]; }
+  std::uint64_t last_good() const { return last_good_before_; }
+  /// The number of the last collective that this rank began.
+  std::uint64_t last_number() const;
   /// A world of these ranks in this order, without a message: each of them calls it, in the same order with others of
   /// the same ranks.
   Result<std::shared_ptr<WorldCore>> group(std::span<const std::uint32_t> ranks);
@@ -81,13 +92,20 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
 
   // Under the lane.
   void on_down(const Peer& peer, const Status& cause) override;
-  void on_failed(std::uint64_t world, const Peer& by, std::uint32_t rank) override;
-  void on_left(std::uint64_t world, const Peer& peer) override;
-  void on_revoke(std::uint64_t world, const Peer& by, const Status& why) override;
+  void on_failed(const Peer& by, std::uint32_t rank) override;
+  void on_left(const Peer& peer) override;
+  void on_revoke(const Peer& by, const Status& why) override;
+  void on_agreement(const Peer& by, const wire::RuntimeMessage& message) override;
 
  private:
   Result<Peer> find_and_connect(std::uint32_t rank, Instant until);
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
+  /// A world of these of its ranks, over the same agent.
+  std::shared_ptr<WorldCore> offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,
+                                       std::vector<Peer>& peers) const;
+  Status take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks);
+  Result<AgreementValue> agree_upon(std::uint8_t calls, bool flag, Duration timeout);
+  void exclude(const Status& why);
   Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                            std::uint64_t number);
   void leave();
@@ -115,13 +133,21 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::vector<Peer> ranks_;
   std::unordered_set<const void*> members_;  ///< Their sources.
   std::uint64_t nonce_ = 0;
+  std::uint64_t epoch_ = 0;               ///< How often it was shrunk.
+  std::vector<std::uint32_t> old_ranks_;  ///< By rank: in the world that was shrunk to this one. Empty: none was.
+  std::uint64_t last_good_before_ = 0;    ///< There: the last collective that was good on all of these ranks.
 
   // ---- Under the lane.
   std::uint64_t next_number_ = 1;
+  std::uint64_t last_good_ = 0;           ///< It and all before it ended well here.
+  std::set<std::uint64_t> good_ahead_;    ///< Numbers of later ones that did.
+  std::unique_ptr<Accord> accord_;        ///< From the world's beginning on.
+  Status excluded_;                       ///< The others hold this rank for failed.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
   base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;
   Status first_failure_;
+  Status unacknowledged_;  ///< The first failure since `acknowledge`.
   std::set<std::uint32_t> left_;
   Status revoked_;
 };

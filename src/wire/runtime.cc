@@ -31,6 +31,12 @@ MessageEnvelope read_envelope(base::ByteReader& in) {
   return envelope;
 }
 
+bool read_flag(base::ByteReader& in) {
+  const std::uint8_t flag = in.u8();
+  if (flag > 1) in.fail();
+  return flag == 1;
+}
+
 /// The rest of the message, by its kind. False: there is no such kind.
 bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
   switch (message.kind) {
@@ -70,6 +76,16 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
       message.code = static_cast<Code>(in.u8());
       message.body = in.rest();
       return true;
+    case RuntimeKind::kAgree:
+      message.world = in.u64();
+      message.number = in.varint();
+      message.phase = static_cast<AgreementPhase>(in.u8());
+      message.ballot = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+      message.calls = in.u8();
+      message.flag = read_flag(in);
+      message.last_good = in.varint();
+      message.body = in.rest();
+      return true;
   }
   return false;
 }
@@ -80,6 +96,10 @@ bool is_sane(const RuntimeMessage& message) {
   if (has_envelope && use != MessageUse::kUser && use != MessageUse::kCollective) return false;
   if (message.kind == RuntimeKind::kEager && message.envelope.bytes != message.body.size()) return false;
   if (message.kind == RuntimeKind::kPart && message.body.empty()) return false;
+  if (message.kind == RuntimeKind::kAgree) {
+    const bool is_phase = message.phase >= AgreementPhase::kVote && message.phase <= AgreementPhase::kAbsent;
+    return is_phase && !message.body.empty() && message.body.size() <= kRankBitmapMax;
+  }
   if (message.kind != RuntimeKind::kRevoke) return message.body.size() <= kRuntimeBodyMax;
   const bool is_code = message.code != Code::kOk && message.code <= Code::kFailed;
   return is_code && message.body.size() <= kRevokeTextMax;
@@ -124,6 +144,15 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
       out.u64(message.world);
       out.u8(static_cast<std::uint8_t>(message.code));
       break;
+    case RuntimeKind::kAgree:
+      out.u64(message.world);
+      out.varint(message.number);
+      out.u8(static_cast<std::uint8_t>(message.phase));
+      out.varint(message.ballot);
+      out.u8(message.calls);
+      out.u8(message.flag ? 1 : 0);
+      out.varint(message.last_good);
+      break;
   }
   return out.written();
 }
@@ -132,8 +161,8 @@ Result<RuntimeMessage> decode_runtime(std::span<const std::byte> bytes) {
   base::ByteReader in(bytes);
   RuntimeMessage message{.kind = static_cast<RuntimeKind>(in.u8())};
   if (!read_rest(in, message)) return corrupt_runtime("a message of an unknown kind");
-  const bool has_body =
-      message.kind == RuntimeKind::kEager || message.kind == RuntimeKind::kPart || message.kind == RuntimeKind::kRevoke;
+  const bool has_body = message.kind == RuntimeKind::kEager || message.kind == RuntimeKind::kPart ||
+                        message.kind == RuntimeKind::kRevoke || message.kind == RuntimeKind::kAgree;
   if (has_body ? !in.ok() : !in.finished()) return corrupt_runtime("a message is malformed or cut off");
   if (!is_sane(message)) return corrupt_runtime("a message's fields contradict each other");
   return message;

@@ -13,7 +13,11 @@
 //   gone    (6) id:u64                           the asked message `id` will never come
 //   revoke  (7) world:u64, code:u8, text         nothing more can be done together in this world, and why
 //   left    (8) world:u64                        the sender leaves: it has done all that it called
-//   failed  (9) world:u64, rank:varint           the sender found that this rank has failed
+//   failed  (9) world:u64, rank:varint           the sender found that this rank has failed; of the receiver's own rank:
+//                                                it is taken for failed
+//   agree  (10) world:u64, number:varint, phase:u8, ballot:varint, calls:u8, flag:u8, last_good:varint, bitmap
+//                                                a step of an agreement; the bitmap has a bit for each rank, the first
+//                                                rank in the lowest bit of the first byte, and ends with the last rank's
 //   envelope = world:u64, use:u8, tag:u64, digest:u64, bytes:varint
 //
 // Thread rule: values and pure functions.
@@ -32,6 +36,7 @@ inline constexpr std::uint32_t kRuntimeChannel = 4;
 inline constexpr std::size_t kRuntimeHeadMax = 64;  ///< All but the bytes themselves.
 inline constexpr std::size_t kRuntimeBodyMax = 64 * 1024 - kRuntimeHeadMax;
 inline constexpr std::size_t kRevokeTextMax = 1024;
+inline constexpr std::size_t kRankBitmapMax = 8 * 1024;  ///< Bytes: worlds of 65,536 ranks.
 
 enum class RuntimeKind : std::uint8_t {
   kEager = 1,
@@ -43,6 +48,17 @@ enum class RuntimeKind : std::uint8_t {
   kRevoke = 7,
   kLeft = 8,
   kFailed = 9,
+  kAgree = 10,
+};
+
+/// What an agreement's message is about: see runtime/agreement.h.
+enum class AgreementPhase : std::uint8_t {
+  kVote = 1,
+  kProposal = 2,
+  kAccept = 3,
+  kDecision = 4,
+  kAsk = 5,     ///< For whom does the leader wait?
+  kAbsent = 6,  ///< The answer.
 };
 
 /// Whose messages these are: they never match others.
@@ -65,7 +81,12 @@ struct RuntimeMessage {
   std::uint64_t world = 0;
   std::uint32_t rank = 0;
   Code code = Code::kOk;
-  std::span<const std::byte> body;  ///< Bytes, or a text.
+  std::uint64_t number = 0, last_good = 0;
+  AgreementPhase phase = AgreementPhase::kVote;
+  std::uint32_t ballot = 0;
+  std::uint8_t calls = 0;
+  bool flag = false;
+  std::span<const std::byte> body;  ///< Bytes, a text, or a bitmap.
 };
 
 using RuntimeBuffer = std::array<std::byte, kRuntimeHeadMax>;

@@ -27,7 +27,16 @@ std::vector<RuntimeMessage> one_of_each() {
           {.kind = RuntimeKind::kGone, .id = 5},
           {.kind = RuntimeKind::kRevoke, .world = 7, .code = Code::kTimedOut, .body = base::as_bytes("late")},
           {.kind = RuntimeKind::kLeft, .world = 7},
-          {.kind = RuntimeKind::kFailed, .world = 7, .rank = 300}};
+          {.kind = RuntimeKind::kFailed, .world = 7, .rank = 300},
+          {.kind = RuntimeKind::kAgree,
+           .world = 7,
+           .number = 300,
+           .last_good = 5,
+           .phase = AgreementPhase::kDecision,
+           .ballot = 2,
+           .calls = 1,
+           .flag = true,
+           .body = base::as_bytes("\x05")}};
 }
 
 TEST(WireRuntime, GoldenVectors) {
@@ -42,7 +51,9 @@ TEST(WireRuntime, GoldenVectors) {
       "060500000000000000",
       "070700000000000000066c617465",
       "080700000000000000",
-      "090700000000000000ac02"};
+      "090700000000000000ac02",
+      "0a0700000000000000ac0204020101"
+      "0505"};
   const std::vector<RuntimeMessage> all = one_of_each();
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
 }
@@ -84,7 +95,18 @@ TEST(WireRuntime, WhatContradictsItselfIsCorrupt) {
   EXPECT_TRUE(is_corrupt(good));
   good.code = static_cast<Code>(static_cast<int>(Code::kFailed) + 1);
   EXPECT_TRUE(is_corrupt(good));
-  EXPECT_FALSE(decode_runtime(base::as_bytes("\x0a")).has_value());
+  RuntimeMessage agree = one_of_each()[9];
+  agree.body = {};
+  EXPECT_TRUE(is_corrupt(agree));
+  for (const int phase : {0, 7}) {
+    agree = one_of_each()[9];
+    agree.phase = static_cast<AgreementPhase>(phase);
+    EXPECT_TRUE(is_corrupt(agree));
+  }
+  std::string flag = bytes_of(one_of_each()[9]);
+  flag[14] = 2;
+  EXPECT_FALSE(decode_runtime(base::as_bytes(flag)).has_value());
+  EXPECT_FALSE(decode_runtime(base::as_bytes("\x0b")).has_value());
   EXPECT_FALSE(decode_runtime({}).has_value());
 }
 
@@ -96,6 +118,9 @@ TEST(WireRuntime, LimitsAtTheirValueAndOneBeyond) {
     const RuntimeMessage revoke = {
         .kind = RuntimeKind::kRevoke, .world = 7, .code = Code::kFailed, .body = base::as_bytes(text)};
     EXPECT_EQ(decode_runtime(base::as_bytes(bytes_of(revoke))).has_value(), more == 0);
+    const std::string bitmap(kRankBitmapMax + more, '\0');
+    const RuntimeMessage agree = {.kind = RuntimeKind::kAgree, .world = 7, .body = base::as_bytes(bitmap)};
+    EXPECT_EQ(decode_runtime(base::as_bytes(bytes_of(agree))).has_value(), more == 0);
   }
 }
 

@@ -319,6 +319,169 @@ TEST_P(WorldTest, AFailedRankIsNamedByAllOthers) {
   EXPECT_TRUE(sent.wait(10s).ok());
 }
 
+TEST_P(WorldTest, RanksThatLiveGoOnInASmallerWorld) {
+  std::vector<World> worlds = open(5);
+  on_all(worlds, [](World& world) { ASSERT_TRUE(world.barrier().ok()); });
+  ASSERT_TRUE(worlds[2].close(10s).ok());
+  worlds.erase(worlds.begin() + 2);
+  std::vector<World> smaller(4);
+  on_all(worlds, [&](World& world) {
+    std::uint64_t number = 1;
+    const Status hit = world.all_reduce(&number, &number, 1, DataType::kUInt64, ReduceOp::kSum);
+    EXPECT_EQ(hit.code(), Code::kDisconnected);
+    Result<World> made = world.shrink();
+    ASSERT_TRUE(made.has_value()) << made.error().to_string();
+    EXPECT_EQ(made->size(), 4U);
+    EXPECT_EQ(made->epoch(), 1U);
+    EXPECT_EQ(made->old_rank(made->rank()), world.rank());
+    EXPECT_EQ(made->old_rank(2), 3U);
+    EXPECT_EQ(made->last_good(), 1U);
+    EXPECT_EQ(world.last_number(), 2U);
+    EXPECT_EQ(world.barrier().code(), Code::kDisconnected);
+    EXPECT_TRUE(made->failed().empty());
+    number = 1;
+    ASSERT_TRUE(made->all_reduce(&number, &number, 1, DataType::kUInt64, ReduceOp::kSum).ok());
+    EXPECT_EQ(number, 4U);
+    smaller[made->rank()] = std::move(*made);
+  });
+  // Once more, now without the rank that leads.
+  ASSERT_TRUE(smaller[0].close(10s).ok());
+  smaller.erase(smaller.begin());
+  on_all(smaller, [](World& world) {
+    Result<World> made = world.shrink();
+    ASSERT_TRUE(made.has_value()) << made.error().to_string();
+    EXPECT_EQ(made->size(), 3U);
+    EXPECT_EQ(made->epoch(), 2U);
+    EXPECT_EQ(made->root_rank(0), 1U);
+    EXPECT_TRUE(made->barrier().ok());
+    EXPECT_TRUE(made->shutdown(10s).ok());
+  });
+}
+
+TEST_P(WorldTest, ARevokedWorldIsMendedByAShrinkThatLeavesOutNobody) {
+  std::vector<World> worlds = open(3);
+  worlds[1].revoke(Status(Code::kCancelled, "for a reason"));
+  std::vector<World> mended(3);
+  on_all(worlds, [&](World& world) {
+    const Result<bool> all = world.agree(true);
+    ASSERT_TRUE(all.has_value()) << all.error().to_string();
+    EXPECT_TRUE(*all);
+    Result<World> made = world.shrink();
+    ASSERT_TRUE(made.has_value()) << made.error().to_string();
+    EXPECT_EQ(made->size(), 3U);
+    EXPECT_TRUE(made->barrier().ok());
+    EXPECT_EQ(world.barrier().code(), Code::kCancelled);
+    mended[made->rank()] = std::move(*made);
+  });
+  // Old messages do not show in it.
+  Request old = worlds[0].isend(bytes_of("old"), 1, 1);
+  EXPECT_FALSE(mended[1].probe(kAnySource, std::nullopt, 20ms).has_value());
+  std::string got(3, ' ');
+  EXPECT_TRUE(worlds[1].receive(std::as_writable_bytes(std::span(got)), 0, 1).has_value());
+}
+
+TEST_P(WorldTest, AgreesOnTheAndOfAllFlags) {
+  std::vector<World> worlds = open(4);
+  for (int round = 0; round < 20; ++round) {
+    on_all(worlds, [&](World& world) {
+      const Result<bool> all = world.agree(round % 2 == 0 || world.rank() != 3);
+      ASSERT_TRUE(all.has_value()) << all.error().to_string();
+      EXPECT_EQ(*all, round % 2 == 0);
+    });
+  }
+}
+
+TEST_P(WorldTest, AnAgreementThatRunsOutOfTimeNamesTheAbsentAndGoesOn) {
+  std::vector<World> worlds = open(3);
+  std::vector<std::thread> callers;
+  for (const std::size_t rank : {0U, 1U}) {
+    callers.emplace_back([&, rank] {
+      const Result<bool> none = worlds[rank].agree(rank == 0, 300ms);
+      ASSERT_FALSE(none.has_value());
+      EXPECT_EQ(none.error().code(), Code::kTimedOut);
+      EXPECT_NE(none.error().to_string().find("rank 2"), std::string::npos) << none.error().to_string();
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(worlds[0].failed().empty());
+  on_all(worlds, [](World& world) {
+    const Result<bool> all = world.agree(true);
+    ASSERT_TRUE(all.has_value()) << all.error().to_string();
+    EXPECT_FALSE(*all);  // Rank 1 had voted against.
+  });
+}
+
+TEST_P(WorldTest, ARankThatIsLeftOutIsToldSo) {
+  std::vector<World> worlds = open(4);
+  const std::vector<std::uint32_t> without = {1};
+  std::vector<World> others;
+  for (const std::size_t rank : {0U, 2U, 3U}) others.push_back(std::move(worlds[rank]));
+  on_all(others, [&](World& world) {
+    Result<World> made = world.rank() == 3 ? world.shrink(without) : world.shrink();
+    ASSERT_TRUE(made.has_value()) << made.error().to_string();
+    EXPECT_EQ(made->size(), 3U);
+    EXPECT_TRUE(made->barrier().ok());
+    EXPECT_EQ(world.failed(), without);
+  });
+  World& out = worlds[1];
+  const Status status = out.barrier({.timeout = 10s});
+  EXPECT_FALSE(status.ok());
+  const Result<bool> no = out.agree(true, 10s);
+  ASSERT_FALSE(no.has_value());
+  EXPECT_EQ(no.error().code(), Code::kDisconnected) << no.error().to_string();
+  EXPECT_NE(no.error().to_string().find("this rank"), std::string::npos) << no.error().to_string();
+  EXPECT_EQ(out.shrink({}, 10s).error().code(), Code::kDisconnected);
+  const std::vector<std::uint32_t> itself = {1}, beyond = {4};
+  EXPECT_EQ(out.shrink(itself).error().code(), Code::kInvalid);
+  EXPECT_EQ(out.shrink(beyond).error().code(), Code::kInvalid);
+}
+
+TEST_P(WorldTest, RanksThatCallAgreeAndShrinkAreToldSo) {
+  std::vector<World> worlds = open(2);
+  on_all(worlds, [](World& world) {
+    const Code code = world.rank() == 0 ? world.agree(true).error().code() : world.shrink().error().code();
+    EXPECT_EQ(code, Code::kInvalid);
+  });
+  on_all(worlds, [](World& world) { EXPECT_TRUE(world.agree(true).has_value()); });
+}
+
+TEST_P(WorldTest, ReceivesFromAnySourceGoOnOnceAFailureIsAcknowledged) {
+  std::vector<World> worlds = open(3);
+  ASSERT_TRUE(worlds[2].close(10s).ok());
+  EXPECT_EQ(worlds[0].barrier({.timeout = 20s}).code(), Code::kDisconnected);
+  std::array<std::byte, 16> buffer{};
+  EXPECT_EQ(worlds[0].receive(buffer, kAnySource, 1).error().code(), Code::kDisconnected);
+  EXPECT_EQ(worlds[0].acknowledge(), std::vector<std::uint32_t>{2});
+  Request receive = worlds[0].ireceive(buffer, kAnySource, 1);
+  EXPECT_FALSE(receive.done());
+  ASSERT_TRUE(worlds[1].send(bytes_of("go on"), 0, 1).ok());
+  ASSERT_TRUE(receive.wait(10s).ok());
+  EXPECT_EQ(receive.received().source, 1U);
+  // The next failure ends them again.
+  Request next = worlds[0].ireceive(buffer, kAnySource, 1);
+  ASSERT_TRUE(worlds[1].close(10s).ok());
+  EXPECT_EQ(next.wait(20s).code(), Code::kDisconnected);
+}
+
+/// A rank that is first in a group may speak of it before the others have made it.
+TEST_P(WorldTest, WordsAboutAGroupWaitForIt) {
+  std::vector<World> worlds = open(2);
+  for (int round = 0; round < 20; ++round) {
+    World first = worlds[1].duplicate().value();
+    std::thread caller([&] { EXPECT_TRUE(first.agree(true, 20s).has_value()); });
+    if (round % 2 == 0) std::this_thread::sleep_for(5ms);
+    World second = worlds[0].duplicate().value();
+    EXPECT_TRUE(second.agree(true, 20s).has_value());
+    caller.join();
+  }
+  World group = worlds[1].duplicate().value();
+  group.revoke(Status(Code::kCancelled, "early"));
+  std::string got(1, ' ');
+  Request sent = worlds[1].isend(bytes_of("x"), 0, 1);
+  ASSERT_TRUE(worlds[0].receive(std::as_writable_bytes(std::span(got)), 1, 1).has_value());
+  EXPECT_EQ(worlds[0].duplicate().value().barrier({.timeout = 20s}).code(), Code::kCancelled);
+}
+
 TEST_P(WorldTest, ADroppedRequestFreesItsBuffer) {
   std::vector<World> worlds = open(2);
   std::vector<std::byte> large(4 << 20, std::byte{1});

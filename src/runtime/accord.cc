@@ -1,0 +1,136 @@
+#include "runtime/accord.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hawser::runtime {
+namespace {
+
+constexpr int kBitsPerByte = 8;
+
+std::string bitmap_of(const std::vector<bool>& ranks) {
+  std::string bytes((ranks.size() + kBitsPerByte - 1) / kBitsPerByte, '\0');
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i]) bytes[i / kBitsPerByte] = static_cast<char>(bytes[i / kBitsPerByte] | 1 << (i % kBitsPerByte));
+  }
+  return bytes;
+}
+
+/// Empty: it is not of a world of that size.
+std::vector<bool> ranks_of(std::span<const std::byte> bitmap, std::size_t size) {
+  if (bitmap.size() != (size + kBitsPerByte - 1) / kBitsPerByte) return {};
+  std::vector<bool> ranks(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    ranks[i] = (std::to_integer<int>(bitmap[i / kBitsPerByte]) >> (i % kBitsPerByte) & 1) != 0;
+  }
+  return ranks;
+}
+
+std::string list_of(const std::vector<std::uint32_t>& ranks) {
+  std::string text;
+  for (const std::uint32_t rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
+}
+
+}  // namespace
+
+Accord::Accord(std::uint64_t world, std::string name, std::uint32_t rank, std::span<const Peer> ranks, Mailbox& mailbox)
+    : world_(world),
+      name_(std::move(name)),
+      ranks_(ranks),
+      mailbox_(mailbox),
+      agreement_(rank, static_cast<std::uint32_t>(ranks.size()),
+                 [this](std::uint32_t to, const AgreementMessage& message) { tell(to, message); }) {}
+
+Accord::~Accord() { stop(Status(Code::kCancelled, "world '" + name_ + "' was closed")); }
+
+void Accord::tell(std::uint32_t to, const AgreementMessage& message) {
+  const AgreementValue& value = message.value;
+  mailbox_.tell(ranks_[to],
+                {.kind = wire::RuntimeKind::kAgree,
+                 .world = world_,
+                 .number = message.number,
+                 .last_good = value.last_good,
+                 .phase = message.phase,
+                 .ballot = message.ballot,
+                 .calls = value.calls,
+                 .flag = value.flag},
+                bitmap_of(value.failed), now_);
+}
+
+void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now) {
+  now_ = now;
+  if (call_ != nullptr || !stopped_.ok()) {
+    const Status busy = Status(Code::kBusy, "world '" + name_ + "': another agree or shrink of this rank is under way")
+                            .with_advice("wait for it to end");
+    call->status = stopped_.ok() ? busy : stopped_;
+    return call->final.store(true, std::memory_order_release);
+  }
+  call_ = call;
+  call->self = call;
+  call->until = now + timeout;
+  call->late = [this](Instant at) { on_late(at); };
+  // Some time before the end the leader is asked for whom it waits, so that the error can tell.
+  constexpr Duration kTimeToAsk = std::chrono::seconds(1);
+  constexpr int kPart = 4;
+  mailbox_.set_deadline(*call, call->until - std::min<Duration>(timeout / kPart, kTimeToAsk));
+  call->number = agreement_.vote(call->value);
+  end_if_decided();
+}
+
+void Accord::note_failed(std::uint32_t rank, Instant now) {
+  if (!stopped_.ok()) return;
+  now_ = now;
+  agreement_.note_failed(rank);
+  end_if_decided();
+}
+
+void Accord::hear(std::uint32_t from, const wire::RuntimeMessage& message, Instant now) {
+  if (!stopped_.ok()) return;
+  now_ = now;
+  agreement_.hear(from, {.number = message.number,
+                         .phase = message.phase,
+                         .ballot = message.ballot,
+                         .value = {.calls = message.calls,
+                                   .flag = message.flag,
+                                   .last_good = message.last_good,
+                                   .failed = ranks_of(message.body, ranks_.size())}});
+  end_if_decided();
+}
+
+void Accord::on_late(Instant now) {
+  now_ = now;
+  if (!std::exchange(call_->has_asked, true)) {
+    agreement_.ask_for_absent();
+    return mailbox_.set_deadline(*call_, call_->until);
+  }
+  end(Status(Code::kTimedOut, "the ranks of world '" + name_ + "' did not agree by the deadline; what was waited for: " +
+                                  "the call of rank " + list_of(agreement_.absent()))
+          .with_advice("call it again: the agreement goes on"));
+}
+
+void Accord::end_if_decided() {
+  if (call_ == nullptr) return;
+  const AgreementValue* const decision = agreement_.decision(call_->number);
+  if (decision == nullptr) return;
+  call_->value = *decision;
+  const bool differ = (decision->calls & (decision->calls - 1)) != 0;
+  end(differ ? Status(Code::kInvalid, "world '" + name_ + "': some ranks called agree, others shrink") : Status());
+}
+
+void Accord::stop(const Status& why) {
+  if (stopped_.ok()) stopped_ = why;
+  if (call_ != nullptr) end(why);
+}
+
+void Accord::end(Status status) {
+  const std::shared_ptr<Agreeing> call = std::move(call_);
+  call_ = nullptr;
+  mailbox_.clear_deadline(*call);
+  call->status = std::move(status);
+  const std::shared_ptr<Operation> keep = std::move(call->self);
+  call->final.store(true, std::memory_order_release);
+  mailbox_.note_end();
+}
+
+}  // namespace hawser::runtime

@@ -1,0 +1,62 @@
+#pragma once
+
+// Accord: the agreements of one world, as operations with deadlines whose messages go by the mailbox.
+//
+// Thread rule: under the lane's lock. Lifetime: its world's; it ends what is under way.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/agreement.h"
+#include "runtime/mailbox.h"
+
+namespace hawser::runtime {
+
+/// One call of this rank.
+struct Agreeing final : Operation, Listener {
+  Agreeing() : Operation(OperationKind::kSeveral) { listener = this; }
+  void on_end(Operation&) override {}
+  void on_late(Operation&, Instant now) override { late(now); }
+
+  AgreementValue value;  ///< Of the vote, and once it has ended well, what was decided.
+  std::uint64_t number = 0;
+  Instant until;
+  bool has_asked = false;  ///< The leader, for whom it waits.
+  std::function<void(Instant now)> late;
+};
+
+class Accord {
+ public:
+  /// `ranks` and `mailbox` outlive it.
+  Accord(std::uint64_t world, std::string name, std::uint32_t rank, std::span<const Peer> ranks, Mailbox& mailbox);
+  ~Accord();
+  Accord(const Accord&) = delete;
+  Accord& operator=(const Accord&) = delete;
+
+  /// Votes. kBusy where another call is under way. A call that takes the place of one that ran out of time takes up the
+  /// same agreement, with the vote that was given then.
+  void begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now);
+  void note_failed(std::uint32_t rank, Instant now);
+  void hear(std::uint32_t from, const wire::RuntimeMessage& message, Instant now);
+  /// This rank takes part no more: ends the call that is under way, and all later ones.
+  void stop(const Status& why);
+
+ private:
+  void tell(std::uint32_t to, const AgreementMessage& message);
+  void on_late(Instant now);
+  void end_if_decided();
+  void end(Status status);
+
+  const std::uint64_t world_;
+  const std::string name_;
+  const std::span<const Peer> ranks_;
+  Mailbox& mailbox_;
+  Instant now_;  ///< Of the event that is handled.
+  Agreement agreement_;
+  std::shared_ptr<Agreeing> call_;
+  Status stopped_;
+};
+
+}  // namespace hawser::runtime

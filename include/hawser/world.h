@@ -81,6 +81,7 @@ class HAWSER_API Request {
   void cancel();
 
  private:
+  friend class World;
   std::shared_ptr<runtime::WorldCore> world_;
   std::shared_ptr<runtime::Operation> operation_;
 };
@@ -202,9 +203,19 @@ class HAWSER_API World {
   /// kDisconnected where the others hold this rank for failed. `timeout` zero: the world's.
   Result<bool> agree(bool flag, Duration timeout = Duration::zero());
   /// Makes a world of the ranks that have not failed, in the same order; all of them call it. This world is revoked;
-  /// groups of it stay as they are. Ranks in `without` count as failed. Waits for all others: nobody is left out for
+  /// groups of it stay as they are, and the agent
+  /// closes with the new world. Ranks in `without` count as failed. Waits for all others: nobody is left out for
   /// being late. Errors: those of `agree`.
   Result<World> shrink(std::span<const std::uint32_t> without = {}, Duration timeout = Duration::zero());
+  /// The same without waiting. Once the request is over, `agreed` and `shrunk` give the outcome; `shrunk` is called
+  /// once. Before the end: kInvalid.
+  Request iagree(bool flag, Duration timeout = Duration::zero());
+  Result<bool> agreed(const Request& request);
+  Request ishrink(std::span<const std::uint32_t> without = {}, Duration timeout = Duration::zero());
+  Result<World> shrunk(const Request& request);
+  /// Ranks that failed, in the order in which this rank found it, without the first `known` of them. Waits up to
+  /// `timeout` for one.
+  std::vector<std::uint32_t> failures(std::size_t known, Duration timeout) const;
   /// Receives from any source work again, until another rank fails. Returns the ranks that had failed.
   std::vector<std::uint32_t> acknowledge();
   /// How often the world was shrunk.

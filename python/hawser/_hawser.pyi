@@ -296,6 +296,54 @@ class World:
     def failed(self) -> list[int]:
         """Ranks that failed."""
 
+    @property
+    def epoch(self) -> int:
+        """How often it was shrunk."""
+
+    @property
+    def old_rank(self) -> int:
+        """Of a world that shrink made: what this rank was before."""
+
+    @property
+    def last_good(self) -> int:
+        """
+        Of a world that shrink made: in the one before, the last collective that ended well, as all before it did, on
+        all ranks of this one.
+        """
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last collective that this rank began here. The first is 1."""
+
+    def acknowledge(self) -> list[int]:
+        """Receives from any source work again, until another rank fails. Returns the ranks that had failed."""
+
+    def agree(self, flag: bool = True, *, timeout: Seconds = None) -> bool:
+        """
+        The AND of all live ranks' flags, the same for each of them, whichever fail meanwhile; `failed` is the same
+        for all of them afterwards, too. TimedOutError names the ranks that did not call it; the next call takes up the
+        same agreement.
+        """
+
+    def shrink(self, without: Sequence[int] = (), *, timeout: Seconds = None) -> World:
+        """
+        A world of the ranks that have not failed, in the same order; all of them call it. This world stays revoked.
+        Ranks in `without` count as failed.
+        """
+
+    def failures(self) -> AsyncIterator[int]:
+        """Ranks that failed, from the first one on, as this rank finds it."""
+
+    def _iagree(self, flag: bool, *, timeout: Seconds = None) -> Request: ...
+
+    def _agreed(self, request: Request) -> bool: ...
+
+    def _ishrink(self, without: Sequence[int], *, timeout: Seconds = None) -> Request: ...
+
+    def _shrunk(self, request: Request) -> World: ...
+
+    def _failures(self, known: int, timeout: Seconds = None) -> list[int]: ...
+
     def split(self, color: int | None, key: int = 0) -> World | None:
         """
         All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; without a

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import weakref
-from typing import Any, Generator, NamedTuple, Optional, Sequence
+from typing import Any, AsyncIterator, Generator, NamedTuple, Optional, Sequence
 
 from . import _hawser
 from .errors import Error
@@ -151,6 +151,29 @@ def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any
     return made
 
 
+def _agree(self: _hawser.World, flag: bool = True, *, timeout: Any = None) -> bool:
+    request = self._iagree(flag, timeout=timeout)
+    request.wait()
+    return self._agreed(request)
+
+
+def _shrink(self: _hawser.World, without: Sequence[int] = (), *, timeout: Any = None) -> _hawser.World:
+    request = self._ishrink(list(without), timeout=timeout)
+    request.wait()
+    made = self._shrunk(request)
+    _worlds.add(made)
+    return made
+
+
+async def _failures(self: _hawser.World) -> AsyncIterator[int]:
+    known = 0
+    while True:
+        wait = functools.partial(self._failures, known, 1.0)
+        for rank in await asyncio.get_running_loop().run_in_executor(None, wait):
+            known += 1
+            yield rank
+
+
 def leave() -> None:
     """At the interpreter's end: the others are told that this rank is gone."""
     for world in list(_worlds):
@@ -181,6 +204,7 @@ def attach() -> None:
     world.__enter__, world.__exit__ = lambda self: self, _exit
     world.send, world.barrier, world.all_reduce = _send, _barrier, _all_reduce
     world.reduce, world.broadcast = _reduce, _broadcast
+    world.agree, world.shrink, world.failures = _agree, _shrink, _failures
     for name, begin in list(globals().items()):
         if name.startswith("_i"):
             setattr(world, name[1:], begin)

@@ -70,11 +70,14 @@ void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Inst
   call->self = call;
   call->until = now + timeout;
   call->late = [this](Instant at) { on_late(at); };
+  call->cancelled = [this](const Status& why) { end(why); };
   // Some time before the end the leader is asked for whom it waits, so that the error can tell.
   constexpr Duration kTimeToAsk = std::chrono::seconds(1);
   constexpr int kPart = 4;
   mailbox_.set_deadline(*call, call->until - std::min<Duration>(timeout / kPart, kTimeToAsk));
-  call->number = agreement_.vote(call->value);
+  // One that was given up may have been decided meanwhile.
+  const bool is_decided = unfinished_ != 0 && agreement_.decision(unfinished_) != nullptr;
+  call->number = is_decided ? unfinished_ : agreement_.vote(call->value);
   end_if_decided();
 }
 
@@ -127,6 +130,7 @@ void Accord::end(Status status) {
   const std::shared_ptr<Agreeing> call = std::move(call_);
   call_ = nullptr;
   mailbox_.clear_deadline(*call);
+  unfinished_ = agreement_.decision(call->number) == nullptr ? call->number : 0;
   call->status = std::move(status);
   const std::shared_ptr<Operation> keep = std::move(call->self);
   call->final.store(true, std::memory_order_release);

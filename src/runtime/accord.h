@@ -19,12 +19,15 @@ struct Agreeing final : Operation, Listener {
   Agreeing() : Operation(OperationKind::kSeveral) { listener = this; }
   void on_end(Operation&) override {}
   void on_late(Operation&, Instant now) override { late(now); }
+  void on_cancel(Operation&, const Status& why, Instant) override { cancelled(why); }
 
   AgreementValue value;  ///< Of the vote, and once it has ended well, what was decided.
   std::uint64_t number = 0;
   Instant until;
   bool has_asked = false;  ///< The leader, for whom it waits.
+  bool is_taken = false;   ///< A world was made of it.
   std::function<void(Instant now)> late;
+  std::function<void(const Status& why)> cancelled;
 };
 
 class Accord {
@@ -56,6 +59,7 @@ class Accord {
   Instant now_;  ///< Of the event that is handled.
   Agreement agreement_;
   std::shared_ptr<Agreeing> call_;
+  std::uint64_t unfinished_ = 0;  ///< The agreement that the last call gave up before it was decided. 0: it did not.
   Status stopped_;
 };
 

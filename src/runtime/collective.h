@@ -55,6 +55,9 @@ class Collective final : public Operation, public Listener {
   void fail(const Status& why, Instant now);
   void on_end(Operation& operation) override;
   void on_late(Operation&, Instant now) override { late(*this, now); }
+  void on_cancel(Operation&, const Status& why, Instant now) override {
+    fail(Status(why.code(), name + ": " + std::string(why.message())), now);
+  }
   /// Ranks of whom the round still waits for a message, in errors.
   std::vector<std::uint32_t> awaited() const;
   bool is_over() const { return is_over_; }

@@ -29,6 +29,8 @@ class Listener {
   virtual void on_end(Operation& operation) = 0;
   /// The deadline of one that consists of several has come.
   virtual void on_late(Operation& operation, Instant now) = 0;
+  /// One that consists of several is to end with `why`, unless it is over.
+  virtual void on_cancel(Operation& operation, const Status& why, Instant now) = 0;
 
  protected:
   ~Listener() = default;

@@ -123,11 +123,36 @@ Status World::shutdown(Duration timeout) { return core_->shutdown(timeout); }
 
 // ---- After a failure.
 
-Result<bool> World::agree(bool flag, Duration timeout) { return core_->agree(flag, timeout); }
+Request World::iagree(bool flag, Duration timeout) { return core_->agreement(runtime::kCallsAgree, flag, timeout); }
+
+Result<bool> World::agreed(const Request& request) {
+  HAWSER_TRY_ASSIGN(const runtime::AgreementValue decision, core_->outcome(request.operation_.get()));
+  return decision.flag;
+}
+
+Result<bool> World::agree(bool flag, Duration timeout) {
+  Request request = iagree(flag, timeout);
+  HAWSER_TRY(request.wait(Duration::max()));
+  return agreed(request);
+}
+
+Request World::ishrink(std::span<const std::uint32_t> without, Duration timeout) {
+  return core_->begin_shrink(without, timeout);
+}
+
+Result<World> World::shrunk(const Request& request) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->shrunk(request.operation_.get()));
+  return World(std::move(made));
+}
 
 Result<World> World::shrink(std::span<const std::uint32_t> without, Duration timeout) {
-  HAWSER_TRY_ASSIGN(std::shared_ptr<WorldCore> made, core_->shrink(without, timeout));
-  return World(std::move(made));
+  Request request = ishrink(without, timeout);
+  HAWSER_TRY(request.wait(Duration::max()));
+  return shrunk(request);
+}
+
+std::vector<std::uint32_t> World::failures(std::size_t known, Duration timeout) const {
+  return core_->failures(known, timeout);
 }
 
 std::vector<std::uint32_t> World::acknowledge() { return core_->acknowledge(); }

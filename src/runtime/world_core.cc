@@ -464,21 +464,37 @@ std::vector<std::uint32_t> WorldCore::acknowledge() {
   return all;
 }
 
+std::vector<std::uint32_t> WorldCore::failures(std::size_t known, Duration timeout) const {
+  const auto news = [&] { return failures_so_far_.load(std::memory_order_acquire) > known; };
+  static_cast<void>(agent::inner::wait_until(seat_->agent, news, agent::inner::now(seat_->agent) + timeout));
+  std::vector<std::uint32_t> all;
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "failures", [&](Instant) { all = failures_; }));
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(known, all.size())));
+  return all;
+}
+
 std::uint64_t WorldCore::last_number() const {
   std::uint64_t number = 0;
   static_cast<void>(agent::inner::under_lane(seat_->agent, "last_number", [&](Instant) { number = next_number_ - 1; }));
   return number;
 }
 
-/// Returns once all ranks that live have called it. Afterwards what they agreed upon to have failed has failed here.
-Result<AgreementValue> WorldCore::agree_upon(std::uint8_t calls, bool flag, Duration timeout) {
+Request WorldCore::agreement(std::uint8_t calls, bool flag, Duration timeout) {
   auto call = std::make_shared<Agreeing>();
-  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
+  const Status status = agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
     call->value = {.calls = calls, .flag = flag, .last_good = last_good_};
     accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now);
     seat_->mailbox->run_jobs(now);
-  }));
-  wait(*call, Duration::max());
+  });
+  return request(call, status);
+}
+
+/// What has been agreed upon; what it says to have failed has failed here afterwards.
+Result<AgreementValue> WorldCore::outcome(runtime::Operation* operation) {
+  const auto* const call = dynamic_cast<Agreeing*>(operation);
+  if (call == nullptr || !call->final.load(std::memory_order_acquire)) {
+    return Status(Code::kInvalid, "this request is no agreement that is over");
+  }
   HAWSER_TRY(call->status);
   Status excluded;
   HAWSER_TRY(agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
@@ -495,22 +511,27 @@ Result<AgreementValue> WorldCore::agree_upon(std::uint8_t calls, bool flag, Dura
   return call->value;
 }
 
-Result<bool> WorldCore::agree(bool flag, Duration timeout) {
-  HAWSER_TRY_ASSIGN(const AgreementValue decision, agree_upon(kCallsAgree, flag, timeout));
-  return decision.flag;
-}
-
-Result<std::shared_ptr<WorldCore>> WorldCore::shrink(std::span<const std::uint32_t> without, Duration timeout) {
+Request WorldCore::begin_shrink(std::span<const std::uint32_t> without, Duration timeout) {
+  const auto refuse = [&](const Status& why) { return request(std::make_shared<Agreeing>(), why); };
   for (const std::uint32_t rank : without) {
-    HAWSER_TRY(check_rank("shrink", rank));
-    if (rank == rank_) return Status(Code::kInvalid, "shrink: this rank cannot leave itself out; close the world");
+    if (Status bad = check_rank("shrink", rank); !bad.ok()) return refuse(bad);
+    if (rank == rank_) {
+      return refuse(Status(Code::kInvalid, "shrink: this rank cannot leave itself out; close the world"));
+    }
   }
-  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "shrink", [&](Instant now) {
+  const Status status = agent::inner::under_lane(seat_->agent, "shrink", [&](Instant now) {
     for (const std::uint32_t rank : without) note_failure(rank, Status(Code::kCancelled, "it was left out by shrink"));
     revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), true, now);
     seat_->mailbox->run_jobs(now);
-  }));
-  HAWSER_TRY_ASSIGN(const AgreementValue decision, agree_upon(kCallsShrink, true, timeout));
+  });
+  return status.ok() ? agreement(kCallsShrink, true, timeout) : refuse(status);
+}
+
+Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operation) {
+  HAWSER_TRY_ASSIGN(const AgreementValue decision, outcome(operation));
+  if (decision.calls != kCallsShrink || std::exchange(static_cast<Agreeing*>(operation)->is_taken, true)) {
+    return Status(Code::kInvalid, "shrunk: this request is none of ishrink, or its world was taken before");
+  }
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     if (!decision.failed[rank]) ranks.push_back(rank);
@@ -518,7 +539,6 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrink(std::span<const std::uint32
   const auto own = static_cast<std::uint32_t>(std::ranges::find(ranks, rank_) - ranks.begin());
   std::vector<Peer> peers;
   std::shared_ptr<WorldCore> made = offspring(ranks, own, peers);
-  made->is_root_ = is_root_;
   made->epoch_ = epoch_ + 1;
   made->old_ranks_ = ranks;
   made->last_good_before_ = decision.last_good;
@@ -530,6 +550,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrink(std::span<const std::uint32
   for (const std::uint32_t rank : ranks) digest.add(rank);
   HAWSER_TRY(made->begin_world(std::move(peers), digest.value()));
   HAWSER_TRY(take_over_failures(*made, ranks));
+  made->is_root_ = is_root_.exchange(false);  // The agent goes with the new one.
   return made;
 }
 
@@ -541,13 +562,11 @@ bool WorldCore::wait(const runtime::Operation& operation, Duration timeout) cons
 }
 
 void WorldCore::cancel(runtime::Operation& operation) {
-  const Status status(Code::kCancelled, "it was cancelled");
+  const Status status(Code::kCancelled, "it was cancelled at rank " + std::to_string(rank_));
   static_cast<void>(agent::inner::under_lane(seat_->agent, "cancel", [&](Instant now) {
     if (operation.final.load(std::memory_order_relaxed)) return;
     if (operation.kind == OperationKind::kSeveral) {
-      auto& collective = static_cast<Collective&>(operation);
-      collective.fail(Status(Code::kCancelled, collective.name + " was cancelled at rank " + std::to_string(rank_)),
-                      now);
+      operation.listener->on_cancel(operation, status, now);
     } else {
       seat_->mailbox->stop(operation, status, now);
     }
@@ -616,12 +635,15 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   const Status status = failure_of(rank, cause);
   const Instant now = agent::inner::now(seat_->agent);
   failed_.emplace(rank, status);
+  failures_.push_back(rank);
+  failures_so_far_.fetch_add(1, std::memory_order_release);
   if (first_failure_.ok()) first_failure_ = status;
   if (unacknowledged_.ok()) unacknowledged_ = status;
   for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank, now);
   end_collectives(status, now);
   seat_->mailbox->stop_any(nonce_, status);
   accord_->note_failed(rank, now);
+  seat_->mailbox->note_end();
 }
 
 void WorldCore::on_left(const Peer& peer) {

@@ -4,6 +4,8 @@
 //
 // Thread rule: thread-safe; what is below the line is under the lane's lock.
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -66,9 +68,14 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::vector<std::uint32_t> failed() const;
   /// Receives from any source are possible again, until the next failure. Returns the ranks that had failed.
   std::vector<std::uint32_t> acknowledge();
-  Result<bool> agree(bool flag, Duration timeout);
-  /// All ranks that have not failed call it. `without`: taken for failed.
-  Result<std::shared_ptr<WorldCore>> shrink(std::span<const std::uint32_t> without, Duration timeout);
+  /// Ranks that failed, in the order in which it was found, without the first `known`. Waits for one.
+  std::vector<std::uint32_t> failures(std::size_t known, Duration timeout) const;
+  /// All ranks that have not failed call it.
+  Request agreement(std::uint8_t calls, bool flag, Duration timeout);
+  Result<AgreementValue> outcome(runtime::Operation* operation);
+  /// `without`: taken for failed.
+  Request begin_shrink(std::span<const std::uint32_t> without, Duration timeout);
+  Result<std::shared_ptr<WorldCore>> shrunk(runtime::Operation* operation);
   std::uint64_t epoch() const { return epoch_; }
   std::uint32_t old_rank(std::uint32_t rank) const { return old_ranks_.empty() ? rank : old_ranks_[rank]; }
   std::uint64_t last_good() const { return last_good_before_; }
@@ -104,7 +111,6 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::shared_ptr<WorldCore> offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                        std::vector<Peer>& peers) const;
   Status take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks);
-  Result<AgreementValue> agree_upon(std::uint8_t calls, bool flag, Duration timeout);
   void exclude(const Status& why);
   Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                            std::uint64_t number);
@@ -127,7 +133,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
 
   WorldOptions options_;
   std::shared_ptr<RankSeat> seat_;
-  bool is_root_ = false;
+  std::atomic<bool> is_root_{false};  ///< The agent closes with it.
   std::uint32_t rank_ = 0;
   std::vector<std::uint32_t> root_ranks_;  ///< By rank: what it is in the world that was opened.
   std::vector<Peer> ranks_;
@@ -146,6 +152,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
   base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;
+  std::vector<std::uint32_t> failures_;  ///< The same ranks in the order in which it was found.
+  std::atomic<std::size_t> failures_so_far_{0};
   Status first_failure_;
   Status unacknowledged_;  ///< The first failure since `acknowledge`.
   std::set<std::uint32_t> left_;

@@ -210,6 +210,68 @@ def test_processes(tmp_path, die, driven):
         assert f"rank {size - 1}" in text and size - 1 in failed, text
 
 
+def go_on_in_smaller_worlds(rank, folder, results, driven):
+    """Of 5 ranks, 3 and then 0, which leads, kill themselves; the others go on each time where all of them were."""
+    world = World.open(5, rank, hawser.file_directory(folder), driven=driven, timeout=60)
+    worlds, total = [world], numpy.zeros(1, dtype=numpy.int64)
+    for victim in (3, 0):
+        x = numpy.ones(1000, dtype=numpy.float32)
+        try:
+            while True:
+                world.all_reduce(x, "max", timeout=30)
+                if rank == victim and world.last_number > 20:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        except hawser.DisconnectedError:
+            world = world.shrink(timeout=30)
+        assert worlds[-1].last_number - 1 <= world.last_good + 1
+        worlds.append(world)
+        total[0] = 1
+        world.all_reduce(total)
+        assert world.agree(True) and not world.agree(world.rank != 1)
+    results.put((rank, world.size, world.epoch, world.old_rank, int(total[0])))
+    world.shutdown()
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_ranks_that_live_go_on_in_smaller_worlds(tmp_path, driven):
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=go_on_in_smaller_worlds, args=(rank, str(tmp_path), results, driven))
+                 for rank in range(5)]
+    for process in processes:
+        process.start()
+    told = sorted(results.get(timeout=100) for _ in range(3))
+    for process in processes:
+        process.join(60)
+    assert told == [(1, 3, 2, 1, 3), (2, 3, 2, 2, 3), (4, 3, 2, 3, 3)]
+
+
+def test_failures_are_told_and_acknowledged():
+    a, b, c = World.local(3)
+
+    async def first_two():
+        found = []
+        async for rank in a.failures():
+            found.append(rank)
+            if len(found) == 1:
+                b.close()
+            if len(found) == 2:
+                return found
+
+    c.close()
+    assert asyncio.run(first_two()) == [2, 1]
+    with pytest.raises(hawser.DisconnectedError):
+        a.recv(timeout=10)
+    assert a.acknowledge() == [1, 2]
+    alone = a.shrink()
+    assert alone.size == 1 and alone.agree() and a.failed == [1, 2]
+    with pytest.raises(hawser.InvalidError, match="no rank 7"):
+        a.shrink([7])
+    a.close()  # Only the old view: the agent is the new world's.
+    alone.send(b"to itself", 0)
+    assert alone.recv(timeout=10).data == b"to itself"
+
+
 def test_a_dead_run_leaves_nothing_in_the_way(tmp_path):
     context = multiprocessing.get_context("spawn")
     for _ in range(2):  # The second finds the cards of those that were killed.

@@ -457,6 +457,70 @@ std::uint32_t root_rank(const WorldHandle& self, std::uint32_t rank) {
   raise_invalid("World.root_rank: there is no rank " + std::to_string(rank));
 }
 
+// ---- After a failure.
+
+RequestHandle iagree(const WorldHandle& self, bool flag, nb::handle timeout) {
+  const Duration patience = duration_of(timeout, "timeout", Duration::zero());
+  return fly(self, {}, [&](World& world) { return world.iagree(flag, patience); });
+}
+
+RequestHandle ishrink(const WorldHandle& self, const std::vector<std::uint32_t>& without, nb::handle timeout) {
+  const Duration patience = duration_of(timeout, "timeout", Duration::zero());
+  return fly(self, {}, [&](World& world) { return world.ishrink(without, patience); });
+}
+
+bool agreed(const WorldHandle& self, const RequestHandle& request) {
+  return take(outside([&] { return self.state->world.agreed(request.flight.request); }));
+}
+
+WorldHandle shrunk(const WorldHandle& self, const RequestHandle& request) {
+  return {std::make_shared<WorldState>(
+      take(outside([&] { return self.state->world.shrunk(request.flight.request); })))};
+}
+
+std::vector<std::uint32_t> failures(const WorldHandle& self, std::size_t known, nb::handle timeout) {
+  std::vector<std::uint32_t> found;
+  const std::optional<bool> over =
+      wait_in_slices(duration_of(timeout, "timeout", Duration::zero()), [&](Duration slice) {
+        found = self.state->world.failures(known, slice);
+        return !found.empty();
+      });
+  if (!over) throw nb::python_error();
+  return found;
+}
+
+std::uint32_t old_rank(const WorldHandle& self) {
+  const World& world = self.state->world;
+  return world.old_rank(world.rank());
+}
+
+void bind_failure(nb::class_<WorldHandle>& world) {
+  world
+      .def_prop_ro(
+          "failed", [](const WorldHandle& self) { return self.state->world.failed(); }, "Ranks that failed.")
+      .def_prop_ro(
+          "epoch", [](const WorldHandle& self) { return self.state->world.epoch(); }, "How often it was shrunk.")
+      .def_prop_ro("old_rank", &old_rank, "Of a world that shrink made: what this rank was before.")
+      .def_prop_ro(
+          "last_good", [](const WorldHandle& self) { return self.state->world.last_good(); },
+          "Of a world that shrink made: in the one before, the last collective that ended well, as all before it did, "
+          "on all ranks of this one.")
+      .def_prop_ro(
+          "last_number", [](const WorldHandle& self) { return self.state->world.last_number(); },
+          "The number of the last collective that this rank began here. The first is 1.")
+      .def(
+          "acknowledge", [](const WorldHandle& self) { return self.state->world.acknowledge(); },
+          "Receives from any source work again, until another rank fails. Returns the ranks that had failed.")
+      .def("_iagree", &iagree, nb::arg("flag"), nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("_agreed", &agreed, nb::arg("request"))
+      .def("_ishrink", &ishrink, nb::arg("without"), nb::kw_only(), nb::arg("timeout") = nb::none())
+      .def("_shrunk", &shrunk, nb::arg("request"))
+      .def("_failures", &failures, nb::arg("known"), nb::arg("timeout") = nb::none())
+      .def(
+          "revoke", [](const WorldHandle& self) { self.state->world.revoke(Status()); },
+          "Ends the world's collectives on all ranks.");
+}
+
 void bind_messages(nb::class_<WorldHandle>& world) {
   world
       .def("isend", &isend, nb::arg("x"), nb::arg("dest"), nb::arg("tag") = 0, nb::kw_only(),
@@ -517,8 +581,6 @@ void bind_worlds(nb::module_& module) {
                   nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none())
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
-      .def_prop_ro(
-          "failed", [](const WorldHandle& self) { return self.state->world.failed(); }, "Ranks that failed.")
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
            "All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; "
            "without a "
@@ -527,9 +589,6 @@ void bind_worlds(nb::module_& module) {
       .def("group", &group, nb::arg("ranks"), "These ranks in this order; each of them calls it, and nobody else.")
       .def("root_rank", &root_rank, nb::arg("rank"), "What a rank of this group is in the world that was opened.")
       .def(
-          "revoke", [](const WorldHandle& self) { self.state->world.revoke(Status()); },
-          "Ends the world's collectives on all ranks.")
-      .def(
           "shutdown", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, true); },
           nb::arg("timeout") = nb::none(), "Leaves once all ranks have called it.")
       .def(
@@ -537,6 +596,7 @@ void bind_worlds(nb::module_& module) {
           nb::arg("timeout") = nb::none(), "Leaves at once. To the others this rank has failed.");
   bind_messages(world);
   bind_collectives(world);
+  bind_failure(world);
 }
 
 }  // namespace hawser::api::python

@@ -20,10 +20,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <hawser/agent.h>
+#include <hawser/call.h>
 #include <hawser/datatype.h>
 #include <hawser/export.h>
 #include <hawser/status.h>
@@ -76,7 +78,7 @@ class HAWSER_API Request {
   Status status() const;
   /// What a receive got, once it ended well.
   Received received() const;
-  /// The bytes of a receive that was given no buffer. They live as long as the request.
+  /// The bytes of a receive that was given no buffer, or of a call's answer. They live as long as the request.
   std::span<const std::byte> bytes() const;
   void cancel();
 
@@ -132,6 +134,18 @@ class HAWSER_API World {
   /// The oldest message that fits and has come, without receiving it; waits up to `timeout` for one.
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag,
                                 Duration timeout = Duration::zero()) const;
+
+  // Calls of a handler of another rank, or of this one. Each rank may register and call at any time; a group has handlers
+  // of its own. Errors of a call: those of the handler; kNotFound where there is none of that name, kTimedOut,
+  // kDisconnected.
+  /// kInvalid: the name is taken here, empty, or longer than 255 bytes. It stays until the world closes, which waits for
+  /// handlers that run.
+  Status register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options = {});
+  /// The answer is `bytes` of the request. `arguments` are the call's until it has ended, at most 1 GiB, as the answer.
+  Request icall(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
+                const CallOptions& options = {});
+  Result<CallAnswer> call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
+                          const CallOptions& options = {});
 
   // Collectives. Counts are in elements of `type`. Inputs stay as they are, unless they are the output.
   Request ibarrier(const CollectiveOptions& options = {});

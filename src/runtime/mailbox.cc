@@ -176,6 +176,7 @@ Receive* Mailbox::receive_for(const wire::MessageEnvelope& envelope, const Peer&
 void Mailbox::prepare(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from) {
   receive.from = from;
   receive.got = envelope;
+  if (receive.listener != nullptr) receive.listener->on_matched(receive);
 }
 
 void Mailbox::take_kept(Receive& receive, Arrived& arrived, Instant now) {
@@ -284,7 +285,9 @@ void Mailbox::leave(const Peer& peer, std::uint64_t world, Instant now) {
 
 void Mailbox::stop_any(std::uint64_t world, const Status& status) {
   matcher_.for_each_waiting([&](Receive& receive) {
-    if (receive.pattern.world == world && receive.pattern.source == nullptr) end_one(receive, status);
+    const Pattern& pattern = receive.pattern;
+    const bool is_users = pattern.use == wire::MessageUse::kUser;
+    if (pattern.world == world && is_users && pattern.source == nullptr) end_one(receive, status);
   });
 }
 
@@ -362,6 +365,7 @@ Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& me
 void Mailbox::on_word(agent::Session& session, const wire::RuntimeMessage& message) {
   const auto watcher = watchers_.find(message.world);
   if (watcher != watchers_.end()) return pass_on(*watcher->second, agent::inner::peer_of(session), message);
+  if (closed_.contains(message.world)) return;
   Desk& desk = desk_of(session);
   if (desk.early.size() >= kEarlyWordsMax) desk.early.pop_front();
   desk.early.push_back({message, std::string(base::as_text(message.body))});
@@ -378,6 +382,18 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
     default:
       return watcher.on_agreement(by, message);
   }
+}
+
+void Mailbox::remove_watcher(std::uint64_t world) {
+  if (watchers_.erase(world) == 0) return;
+  if (closed_.insert(world).second) closing_order_.push_back(world);
+  if (closing_order_.size() <= kClosedMax) return;
+  closed_.erase(closing_order_.front());
+  closing_order_.pop_front();
+}
+
+void Mailbox::close_all(Instant now) {
+  while (!watchers_.empty()) watchers_.begin()->second->on_close(now);
 }
 
 void Mailbox::add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks) {
@@ -403,6 +419,10 @@ void Mailbox::add_watcher(std::uint64_t world, Watcher& watcher, std::span<const
 Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
   const Peer from = agent::inner::peer_of(session);
   Desk& desk = desk_of(session);
+  if (closed_.contains(message.envelope.world)) {
+    note_freed(desk, message.body.size());
+    return {};
+  }
   if (Receive* const receive = receive_for(message.envelope, from)) {
     prepare(*receive, message.envelope, from);
     copy(receive->data, message.body.data(), message.body.size());
@@ -429,6 +449,10 @@ Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& me
 
 Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
   const Peer from = agent::inner::peer_of(session);
+  const bool is_call = message.envelope.use == wire::MessageUse::kCall;
+  if (is_call && message.envelope.bytes > kOwnBufferMax) {
+    return Status(Code::kCorrupt, "a peer calls with more than may be given");
+  }
   if (Receive* const receive = receive_for(message.envelope, from)) {
     prepare(*receive, message.envelope, from);
     grant(session, *receive, message.id, now);

@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "agent/inner.h"
@@ -34,6 +35,7 @@ inline constexpr std::uint64_t kOwnBufferMax = std::uint64_t{1} << 30;  ///< Mad
 inline constexpr std::size_t kOperationsMax = std::size_t{1} << 20;     ///< Sends and receives of one rank under way.
 inline constexpr std::size_t kWordsMax = 4096;                          ///< For one peer, not sent yet.
 inline constexpr std::size_t kEarlyWordsMax = 256;                      ///< Of one peer, about worlds not known yet.
+inline constexpr std::size_t kClosedMax = 16'384;                       ///< Closed worlds that are remembered.
 inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
 
 /// Of a peer: compares equal for handles of one incarnation.
@@ -42,6 +44,8 @@ inline const void* source_of(const Peer& peer) { return peer.core().get(); }
 /// A world, told of what concerns all of its ranks. Calls come under the lane, and may begin and end operations.
 class Watcher {
  public:
+  /// The agent closes.
+  virtual void on_close(Instant now) = 0;
   virtual void on_down(const Peer& peer, const Status& cause) = 0;
   /// `by` found that it has failed.
   virtual void on_failed(const Peer& by, std::uint32_t rank) = 0;
@@ -82,13 +86,16 @@ class Mailbox final : public agent::Service {
   }
   /// What belongs to this world and nobody wants is let go of.
   void forget_world(std::uint64_t world);
-  /// Ends the receives of this world that wait for any source, or all that wait.
+  /// Ends the user's receives of this world that wait for any source, or all that wait.
   void stop_any(std::uint64_t world, const Status& status);
   void stop_all(std::uint64_t world, const Status& status);
 
   /// Tells it of this world, first what these said of it before.
   void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
-  void remove_watcher(std::uint64_t world) { watchers_.erase(world); }
+  /// What still comes for this world is dropped.
+  void remove_watcher(std::uint64_t world);
+  /// All worlds end.
+  void close_all(Instant now);
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
   void run_jobs(Instant now);
@@ -167,6 +174,8 @@ class Mailbox final : public agent::Service {
   Matcher matcher_;
   Deadlines deadlines_;
   std::map<std::uint64_t, Watcher*> watchers_;  ///< By world.
+  std::unordered_set<std::uint64_t> closed_;    ///< Worlds that were closed, the last kClosedMax of them,
+  std::deque<std::uint64_t> closing_order_;     ///< and in their order.
   std::vector<std::function<void(Instant now)>> jobs_;
   std::uint64_t next_id_ = 1;
   std::size_t under_way_ = 0;       ///< Sends and receives.

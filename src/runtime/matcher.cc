@@ -78,6 +78,8 @@ void Matcher::forget(Receive& receive) {
   --waiting_;
   if (is_exact(receive.pattern)) {
     tidy({receive.pattern.world, *receive.pattern.tag, receive.pattern.source, receive.pattern.use});
+  } else {
+    tidy_use(receive.pattern.world, receive.pattern.use);
   }
 }
 
@@ -96,6 +98,14 @@ void Matcher::drop(Arrived& arrived) {
   delete &arrived;
   --kept_;
   tidy(key);
+  tidy_use(key.world, key.use);
+}
+
+void Matcher::tidy_use(std::uint64_t world, wire::MessageUse use) {
+  if (uses_.size() <= kEmptyMax) return;
+  const auto found = uses_.find({world, use});
+  if (found == uses_.end() || !found->second.receives.empty() || !found->second.messages.empty()) return;
+  uses_.erase(found);
 }
 
 void Matcher::tidy(const Key& key) {

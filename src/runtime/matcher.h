@@ -77,6 +77,7 @@ class Matcher {
   static bool fits(const Pattern& pattern, const wire::MessageEnvelope& envelope, const void* source);
   /// Empty ones are kept up to a number: a steady flow makes none anew.
   void tidy(const Key& key);
+  void tidy_use(std::uint64_t world, wire::MessageUse use);
 
   std::unordered_map<Key, Bucket, Hash> buckets_;
   std::unordered_map<UseKey, Use, UseHash> uses_;

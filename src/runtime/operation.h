@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_set>
 
 #include <hawser/peer.h>
@@ -22,9 +23,12 @@ namespace hawser::runtime {
 
 struct Arrived;
 struct Operation;
+struct Receive;
 
 class Listener {
  public:
+  /// A receive that it owns has got a message, whose bytes may still have to come. Called as on_end is.
+  virtual void on_matched(Receive&) {}
   /// One that it owns has ended. Called from within the mailbox: it begins nothing there.
   virtual void on_end(Operation& operation) = 0;
   /// The deadline of one that consists of several has come.
@@ -41,6 +45,8 @@ enum class OperationKind : std::uint8_t { kSend, kReceive, kSeveral };
 struct Operation {
   explicit Operation(OperationKind its_kind) : kind(its_kind) {}
   virtual ~Operation() = default;
+  /// Bytes that came and have no other place, once it has ended.
+  virtual std::span<const std::byte> made_bytes() const { return {}; }
 
   const OperationKind kind;
 
@@ -77,6 +83,7 @@ struct Pattern {
 
 struct Receive final : Operation {
   Receive() : Operation(OperationKind::kReceive) {}
+  std::span<const std::byte> made_bytes() const override { return {own.get(), own == nullptr ? 0 : received}; }
 
   Pattern pattern;
   std::byte* data = nullptr;

@@ -10,8 +10,11 @@
 #include <hawser/driver.h>
 
 #include "runtime/mailbox.h"
+#include "runtime/workers.h"
 
 namespace hawser::runtime {
+
+inline constexpr std::size_t kHandlersMax = 4;  ///< Of one rank that run at once.
 
 class RankSeat {
  public:
@@ -24,6 +27,7 @@ class RankSeat {
 
   Agent agent;
   std::shared_ptr<Mailbox> mailbox;
+  Workers workers{kHandlersMax};  ///< For handlers of calls.
 
  private:
   std::shared_ptr<Driver> driver_;  ///< Null: whoever waits makes the progress.

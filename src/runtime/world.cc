@@ -48,9 +48,7 @@ Received Request::received() const {
 }
 
 std::span<const std::byte> Request::bytes() const {
-  if (!done() || operation_->kind != runtime::OperationKind::kReceive) return {};
-  const auto& receive = static_cast<const runtime::Receive&>(*operation_);
-  return {receive.own.get(), receive.own == nullptr ? 0 : receive.received};
+  return done() ? operation_->made_bytes() : std::span<const std::byte>();
 }
 
 void Request::cancel() {
@@ -211,6 +209,25 @@ Result<Received> World::receive(std::span<std::byte> into, std::uint32_t from, s
 
 std::optional<Received> World::probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const {
   return core_->probe(from, tag, timeout);
+}
+
+// ---- Calls.
+
+Status World::register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options) {
+  return core_->register_handler(name, std::move(handler), options);
+}
+
+Request World::icall(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
+                     const CallOptions& options) {
+  return core_->call(to, name, arguments, options);
+}
+
+Result<CallAnswer> World::call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
+                               const CallOptions& options) {
+  Request request = icall(to, name, arguments, options);
+  HAWSER_TRY(request.wait(Duration::max()));
+  const std::span<const std::byte> bytes = request.bytes();
+  return CallAnswer(bytes.begin(), bytes.end());
 }
 
 // ---- Collectives.

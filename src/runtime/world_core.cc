@@ -78,7 +78,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
 }
 
 WorldCore::~WorldCore() {
-  if (seat_ != nullptr) leave();
+  constexpr Duration kPatience = std::chrono::seconds(30);  // For handlers that run.
+  if (seat_ != nullptr) leave(kPatience, false);
 }
 
 Status WorldCore::connect(const std::vector<Peer>& ranks, Instant until) const {
@@ -100,12 +101,19 @@ Status WorldCore::enter(std::vector<Peer> ranks) {
 }
 
 Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
-  return agent::inner::under_lane(seat_->agent, "World", [&](Instant) {
+  return agent::inner::under_lane(seat_->agent, "World", [&](Instant now) {
     nonce_ = nonce;
     ranks_ = std::move(ranks);
     for (const Peer& peer : ranks_) members_.insert(source_of(peer));
     accord_ = std::make_unique<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
+    calls_ = std::make_shared<Calls>(seat_, *seat_->mailbox,
+                                     Calls::Site{.world = nonce_,
+                                                 .name = options_.name,
+                                                 .members = &members_,
+                                                 .rank_of = [this](const Peer& peer) { return rank_of(peer); }});
     seat_->mailbox->add_watcher(nonce_, *this, ranks_);
+    calls_->open(now);
+    seat_->mailbox->run_jobs(now);
   });
 }
 
@@ -166,22 +174,35 @@ Status WorldCore::shutdown(Duration timeout) {
   return status.ok() ? closed : status;
 }
 
-void WorldCore::leave() {
-  const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
+/// False: a handler still runs.
+bool WorldCore::leave(Duration patience, bool with_groups) {
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::close", [&](Instant now) {
-    if (revoked_.ok()) revoked_ = status;
-    end_collectives(status, now);
-    if (accord_ != nullptr) accord_->stop(status);
-    seat_->mailbox->stop_all(nonce_, status);
-    seat_->mailbox->forget_world(nonce_);
-    seat_->mailbox->remove_watcher(nonce_);
+    if (with_groups) seat_->mailbox->close_all(now);
+    on_close(now);
     seat_->mailbox->run_jobs(now);
   }));
+  return calls_ == nullptr || calls_->wait_quiet(Clock::steady().now() + patience);
+}
+
+void WorldCore::on_close(Instant now) {
+  const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
+  if (revoked_.ok()) revoked_ = status;
+  end_collectives(status, now);
+  if (accord_ != nullptr) accord_->stop(status);
+  if (calls_ != nullptr) calls_->stop(status, now);
+  seat_->mailbox->stop_all(nonce_, status);
+  seat_->mailbox->forget_world(nonce_);
+  seat_->mailbox->remove_watcher(nonce_);
 }
 
 Status WorldCore::close(Duration timeout) {
-  leave();
-  return is_root_ ? seat_->agent.close(timeout) : Status();
+  const Instant until = Clock::steady().now() + timeout;
+  const bool is_root = is_root_;
+  const bool is_quiet = leave(timeout, is_root);
+  Status closed;
+  if (is_root) closed = seat_->agent.close(std::max(until - Clock::steady().now(), Duration::zero()));
+  if (is_quiet) return closed;
+  return Status(Code::kTimedOut, "World::close: a handler of world '" + options_.name + "' still runs");
 }
 
 // ---- Groups.
@@ -357,6 +378,31 @@ std::optional<Received> WorldCore::probe(std::uint32_t from, std::optional<std::
             seat_->agent, [&] { return seat_->mailbox->kept_so_far() != seen; }, until))
       return std::nullopt;
   }
+}
+
+Status WorldCore::register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options) {
+  Status status;
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "register_handler", [&](Instant) {
+    status = calls_->add_handler(name, std::move(handler), options);
+  }));
+  return status;
+}
+
+Request WorldCore::call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
+                        const CallOptions& options) {
+  auto made = std::make_shared<Calling>();
+  if (Status bad = check_rank("call", to); !bad.ok()) return request(made, bad);
+  if (arguments.size() > kOwnBufferMax) {
+    return request(made, Status(Code::kInvalid, "call: the arguments are " + std::to_string(arguments.size()) +
+                                                    " bytes long, " + std::to_string(kOwnBufferMax) + " are the most"));
+  }
+  made->text = "handler '" + base::shown(name) + "' of rank " + std::to_string(to);
+  const Status status = agent::inner::under_lane(seat_->agent, "call", [&](Instant now) {
+    const Duration timeout = options.timeout == Duration::zero() ? options_.timeout : options.timeout;
+    calls_->begin(made, ranks_[to], name, arguments, timeout, now);
+    seat_->mailbox->run_jobs(now);
+  });
+  return request(made, status);
 }
 
 Status WorldCore::check_collective(const CollectiveCall& call) const {
@@ -604,7 +650,9 @@ Status WorldCore::failure_of(std::uint32_t rank, const Status& cause) const {
 
 void WorldCore::on_down(const Peer& peer, const Status& cause) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
-  if (rank && !peer.is_self()) note_failure(*rank, cause);
+  if (!rank || peer.is_self()) return;
+  calls_->on_down(source_of(peer));
+  note_failure(*rank, cause);
 }
 
 void WorldCore::on_failed(const Peer& by, std::uint32_t rank) {

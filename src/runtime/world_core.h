@@ -21,6 +21,7 @@
 
 #include "base/intrusive_list.h"
 #include "runtime/accord.h"
+#include "runtime/calls.h"
 #include "runtime/collective.h"
 #include "runtime/mailbox.h"
 #include "runtime/rank_seat.h"
@@ -64,6 +65,9 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
                   const MessageOptions& options);
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const;
   Request collective(CollectiveCall call, const CollectiveOptions& options);
+  Status register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options);
+  Request call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
+               const CallOptions& options);
   void revoke(const Status& why);
   std::vector<std::uint32_t> failed() const;
   /// Receives from any source are possible again, until the next failure. Returns the ranks that had failed.
@@ -98,6 +102,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Received received(const Receive& receive) const;
 
   // Under the lane.
+  void on_close(Instant now) override;
   void on_down(const Peer& peer, const Status& cause) override;
   void on_failed(const Peer& by, std::uint32_t rank) override;
   void on_left(const Peer& peer) override;
@@ -114,7 +119,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void exclude(const Status& why);
   Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                            std::uint64_t number);
-  void leave();
+  bool leave(Duration patience, bool with_groups);
   Request request(std::shared_ptr<Operation> operation, const Status& refused);
   Pattern pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const;
   Status check_rank(std::string_view call, std::uint32_t rank) const;
@@ -147,7 +152,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::uint64_t next_number_ = 1;
   std::uint64_t last_good_ = 0;           ///< It and all before it ended well here.
   std::set<std::uint64_t> good_ahead_;    ///< Numbers of later ones that did.
-  std::unique_ptr<Accord> accord_;        ///< From the world's beginning on.
+  std::unique_ptr<Accord> accord_;        ///< From the world's beginning on,
+  std::shared_ptr<Calls> calls_;          ///< and this.
   Status excluded_;                       ///< The others hold this rank for failed.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
   base::IntrusiveList<Collective, &Collective::hook> under_way_;

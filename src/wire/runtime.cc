@@ -10,14 +10,15 @@ namespace {
 
 Status corrupt_runtime(const char* what) { return Status(Code::kCorrupt, std::string("world: ") + what); }
 
-// kind; world, use, tag, digest, bytes; id.
-static_assert(1 + (8 + 1 + 8 + 8 + base::kVarintSizeMax) + 8 <= kRuntimeHeadMax);
+// kind; world, use, tag, digest, extra, bytes; id.
+static_assert(1 + (8 + 1 + 8 + 8 + 2 * base::kVarintSizeMax) + 8 <= kRuntimeHeadMax);
 
 void write(base::ByteWriter& out, const MessageEnvelope& envelope) {
   out.u64(envelope.world);
   out.u8(static_cast<std::uint8_t>(envelope.use));
   out.u64(envelope.tag);
   out.u64(envelope.digest);
+  out.varint(envelope.extra);
   out.varint(envelope.bytes);
 }
 
@@ -27,6 +28,7 @@ MessageEnvelope read_envelope(base::ByteReader& in) {
   envelope.use = static_cast<MessageUse>(in.u8());
   envelope.tag = in.u64();
   envelope.digest = in.u64();
+  envelope.extra = in.varint();
   envelope.bytes = in.varint();
   return envelope;
 }
@@ -93,7 +95,9 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
 bool is_sane(const RuntimeMessage& message) {
   const bool has_envelope = message.kind == RuntimeKind::kEager || message.kind == RuntimeKind::kAsk;
   const MessageUse use = message.envelope.use;
-  if (has_envelope && use != MessageUse::kUser && use != MessageUse::kCollective) return false;
+  if (has_envelope && (use < MessageUse::kUser || use > MessageUse::kAnswer)) return false;
+  if (has_envelope && use == MessageUse::kAnswer && message.envelope.digest > static_cast<std::uint64_t>(Code::kFailed))
+    return false;
   if (message.kind == RuntimeKind::kEager && message.envelope.bytes != message.body.size()) return false;
   if (message.kind == RuntimeKind::kPart && message.body.empty()) return false;
   if (message.kind == RuntimeKind::kAgree) {

@@ -18,7 +18,7 @@
 //   agree  (10) world:u64, number:varint, phase:u8, ballot:varint, calls:u8, flag:u8, last_good:varint, bitmap
 //                                                a step of an agreement; the bitmap has a bit for each rank, the first
 //                                                rank in the lowest bit of the first byte, and ends with the last rank's
-//   envelope = world:u64, use:u8, tag:u64, digest:u64, bytes:varint
+//   envelope = world:u64, use:u8, tag:u64, digest:u64, extra:varint, bytes:varint
 //
 // Thread rule: values and pure functions.
 
@@ -62,13 +62,21 @@ enum class AgreementPhase : std::uint8_t {
 };
 
 /// Whose messages these are: they never match others.
-enum class MessageUse : std::uint8_t { kUser = 1, kCollective = 2 };
+enum class MessageUse : std::uint8_t {
+  kUser = 1,
+  kCollective = 2,
+  kCall = 3,
+  kAnswer = 4,  ///< A code that is not kOk comes with a text.
+};
+
+inline constexpr std::uint64_t kCallOff = 0;  ///< The digest of a call that takes one back: the caller waits no more.
 
 struct MessageEnvelope {
   std::uint64_t world = 0;  ///< The nonce of its formation.
   MessageUse use = MessageUse::kUser;
-  std::uint64_t tag = 0;     ///< Of a collective its number.
-  std::uint64_t digest = 0;  ///< Of a collective what was called; others: 0.
+  std::uint64_t tag = 0;     ///< Of a collective its number; of a call and its answer the caller's number of it.
+  std::uint64_t digest = 0;  ///< Of a collective or a call what was called; of an answer its code; others: 0.
+  std::uint64_t extra = 0;   ///< Of a call: so many microseconds the caller waits, 0: without end; others: 0.
   std::uint64_t bytes = 0;
 };
 

@@ -11,7 +11,7 @@ namespace hawser::wire {
 namespace {
 
 const MessageEnvelope kEnvelope = {
-    .world = 0x0102030405060708, .use = MessageUse::kCollective, .tag = 9, .digest = 0x11, .bytes = 3};
+    .world = 0x0102030405060708, .use = MessageUse::kCollective, .tag = 9, .digest = 0x11, .extra = 4, .bytes = 3};
 
 std::string bytes_of(const RuntimeMessage& message) {
   RuntimeBuffer buffer;
@@ -41,9 +41,9 @@ std::vector<RuntimeMessage> one_of_each() {
 
 TEST(WireRuntime, GoldenVectors) {
   const std::vector<std::string> golden = {
-      "01080706050403020102090000000000000011000000000000000361"
+      "0108070605040302010209000000000000001100000000000000040361"
       "6263",
-      "020807060504030201020900000000000000110000000000000003"
+      "02080706050403020102090000000000000011000000000000000403"
       "0500000000000000",
       "0305000000000000000600000000000000",
       "040600000000000000ac0278797a",
@@ -85,7 +85,14 @@ TEST(WireRuntime, WhatContradictsItselfIsCorrupt) {
   eager.envelope.bytes = 4;
   EXPECT_TRUE(is_corrupt(eager));
   RuntimeMessage use = one_of_each()[1];
-  use.envelope.use = static_cast<MessageUse>(3);
+  for (const int wrong : {0, 5}) {
+    use.envelope.use = static_cast<MessageUse>(wrong);
+    EXPECT_TRUE(is_corrupt(use));
+  }
+  use.envelope.use = MessageUse::kAnswer;
+  use.envelope.digest = static_cast<std::uint64_t>(Code::kFailed);
+  EXPECT_FALSE(is_corrupt(use));
+  ++use.envelope.digest;
   EXPECT_TRUE(is_corrupt(use));
   RuntimeMessage empty = one_of_each()[3];
   empty.body = {};

@@ -25,14 +25,15 @@ from . import _aio, _hawser, _text, _world
 from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, Driver,
                       FileInfo, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Request,
                       Table, Transfer, Watch, World, __version__, etcd_directory, file_directory, inproc_directory, query_file)
-from ._world import Received
+from ._world import Call, Received
 from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
-                     InvalidError, NotFoundError, TimedOutError, UnsupportedError)
+                     InvalidError, NotFoundError, RemoteError, TimedOutError, UnsupportedError)
 
-__all__ = ["ANY", "Agent", "AtomicOp", "BusyError", "CancelledError", "Code", "CompletionQueue", "CorruptError", "DeniedError",
+__all__ = ["ANY", "Agent", "AtomicOp", "BusyError", "Call", "CancelledError", "Code", "CompletionQueue", "CorruptError",
+           "DeniedError",
            "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Driver", "Error", "FailedError",
            "FileInfo", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",
-           "Plan", "Range", "Received", "Region", "RemoteRange", "Request", "Segment", "Table", "TimedOutError", "Transfer",
+           "Plan", "Range", "Received", "Region", "RemoteError", "RemoteRange", "Request", "Segment", "Table", "TimedOutError", "Transfer",
            "UnsupportedError", "Watch", "World", "__version__", "empty", "etcd_directory", "file_directory", "inproc_directory", "query_file", "torch_empty"]
 
 ANY = _world.ANY

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Self, TypeAlias
 from weakref import WeakSet
 
-from ._world import Received
+from ._world import Call, Received
 from .errors import Error
 
 Seconds: TypeAlias = float | timedelta | None
@@ -333,6 +333,26 @@ class World:
 
     def failures(self) -> AsyncIterator[int]:
         """Ranks that failed, from the first one on, as this rank finds it."""
+
+    def register(self, name: str, fn: Callable[..., Any], *, with_source: bool = False, pickled: bool = False) -> None:
+        """
+        Ranks of this world, this one too, may call `fn` by this name from now on. It runs on threads of the library,
+        several at once. With `with_source` it is given the calling rank first. `pickled` takes in pickled values, which
+        run the sender's code.
+        """
+
+    def call(self, dest: int, name: str, *args: Any, timeout: Seconds = None, pickled: bool = False) -> Any:
+        """
+        What the function that `dest` registered by this name returns for these arguments: None, numbers, str, bytes,
+        lists, tuples, dicts, arrays; `pickled` allows all that pickle takes. RemoteError: it raised.
+        """
+
+    def icall(self, dest: int, name: str, *args: Any, timeout: Seconds = None, pickled: bool = False) -> Call:
+        """The same without waiting."""
+
+    def _register(self, name: str, fn: Callable[..., Any]) -> None: ...
+
+    def _icall(self, dest: int, name: str, arguments: bytes, *, timeout: Seconds = None) -> Request: ...
 
     def _iagree(self, flag: bool, *, timeout: Seconds = None) -> Request: ...
 

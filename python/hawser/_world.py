@@ -7,8 +7,8 @@ import functools
 import weakref
 from typing import Any, AsyncIterator, Generator, NamedTuple, Optional, Sequence
 
-from . import _hawser
-from .errors import Error
+from . import _codec, _hawser
+from .errors import Error, RemoteError
 
 ANY = None  # Any source, any tag.
 
@@ -25,11 +25,60 @@ class Received(NamedTuple):
     data: Any  # The array that was given; without one the bytes themselves. None of a probe.
 
 
+class Call:
+    """A call of a function of another rank, under way. Dropped, it goes on."""
+
+    def __init__(self, request: _hawser.Request, rank: int, function: str, pickled: bool) -> None:
+        self._request, self._rank, self._function, self._pickled = request, rank, function, pickled
+
+    def wait(self, timeout: Any = None) -> Any:
+        """
+        What the function returned. Raises RemoteError if it raised, else what the call ended with, or TimedOutError when
+        the time is over before: it goes on.
+        """
+        got: Any = self._request._wait(timeout)
+        has_raised, value = _codec.decode(got, self._pickled)
+        if has_raised:
+            raise RemoteError(*value, self._rank, self._function)
+        return value
+
+    def done(self) -> bool:
+        """Over? Only looks."""
+        return self._request.done()
+
+    def cancel(self) -> None:
+        """It ends now. The function is not stopped where it runs."""
+        self._request.cancel()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
+
+
+def _icall(self: _hawser.World, dest: int, name: str, *args: Any, timeout: Any = None, pickled: bool = False) -> Call:
+    return Call(self._icall(dest, name, _codec.encode(args, pickled), timeout=timeout), dest, name, pickled)
+
+
+def _call(self: _hawser.World, dest: int, name: str, *args: Any, timeout: Any = None, pickled: bool = False) -> Any:
+    return _icall(self, dest, name, *args, timeout=timeout, pickled=pickled).wait()
+
+
+def _register(self: _hawser.World, name: str, fn: Any, *, with_source: bool = False, pickled: bool = False) -> None:
+    def answer(source: int, arguments: bytes) -> bytes:
+        try:
+            args = _codec.decode(arguments, pickled)
+            value = fn(source, *args) if with_source else fn(*args)
+            return _codec.encode((False, value), pickled)
+        except BaseException as error:  # Whatever it is, the caller waits for it.
+            return _codec.encode((True, (type(error).__name__, str(error)[:4096])))
+
+    self._register(name, answer)
+
+
 def _wait(self: _hawser.Request, timeout: Any = None) -> Optional[Received]:
     """
     What it got, if it is a receive. Raises what it ended with, or TimedOutError when the time is over before: it goes on.
     """
-    got = self._wait(timeout)
+    got: Any = self._wait(timeout)
     return None if got is None else Received(*got)
 
 
@@ -204,8 +253,9 @@ def attach() -> None:
     world.__enter__, world.__exit__ = lambda self: self, _exit
     world.send, world.barrier, world.all_reduce = _send, _barrier, _all_reduce
     world.reduce, world.broadcast = _reduce, _broadcast
+    world.register, world.call, world.icall = _register, _call, _icall
     world.agree, world.shrink, world.failures = _agree, _shrink, _failures
     for name, begin in list(globals().items()):
-        if name.startswith("_i"):
+        if name.startswith("_i") and name != "_icall":
             setattr(world, name[1:], begin)
             setattr(world, name[2:], _blocking(begin))

@@ -6,7 +6,7 @@ import enum
 from typing import Any, Optional
 
 __all__ = ["BusyError", "CancelledError", "Code", "CorruptError", "DeniedError", "DisconnectedError", "Error",
-           "FailedError", "InvalidError", "NotFoundError", "TimedOutError", "UnsupportedError"]
+           "FailedError", "InvalidError", "NotFoundError", "RemoteError", "TimedOutError", "UnsupportedError"]
 
 
 class Code(enum.IntEnum):
@@ -109,6 +109,26 @@ class FailedError(Error):
     """Report it."""
 
     code = Code.FAILED
+
+
+class RemoteError(FailedError):
+    """A function that another rank ran for a call raised this."""
+
+    def __init__(self, type_name: str = "", text: str = "", rank: int = -1, function: str = "", **fields: Any) -> None:
+        super().__init__(f"'{function}' of rank {rank} raised {type_name}: {text}", **fields)
+        self.type = type_name  #: The exception's class, by name.
+        self.text = text  #: What it said.
+        self.rank = rank
+        self.function = function
+
+    def __reduce__(self) -> Any:
+        return (_again_remote, (self.type, self.text, self.rank, self.function, self.__dict__))
+
+
+def _again_remote(type_name: str, text: str, rank: int, function: str, fields: dict) -> RemoteError:
+    error = RemoteError(type_name, text, rank, function)
+    error.__dict__.update(fields)
+    return error
 
 
 _CLASSES = {int(kind.code): kind for kind in (InvalidError, NotFoundError, UnsupportedError, BusyError,

@@ -107,8 +107,9 @@ void Accord::on_late(Instant now) {
     agreement_.ask_for_absent();
     return mailbox_.set_deadline(*call_, call_->until);
   }
-  end(Status(Code::kTimedOut, "the ranks of world '" + name_ + "' did not agree by the deadline; what was waited for: " +
-                                  "the call of rank " + list_of(agreement_.absent()))
+  end(Status(Code::kTimedOut, "the ranks of world '" + name_ +
+                                  "' did not agree by the deadline; what was waited for: " + "the call of rank " +
+                                  list_of(agreement_.absent()))
           .with_advice("call it again: the agreement goes on"));
 }
 

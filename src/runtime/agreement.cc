@@ -54,7 +54,8 @@ std::vector<std::uint32_t> Agreement::absent() const {
 }
 
 void Agreement::ask_for_absent() {
-  if (leader_ != rank_) tell_(leader_, {.number = number_, .phase = AgreementPhase::kAsk, .value = {.failed = failed_}});
+  if (leader_ != rank_)
+    tell_(leader_, {.number = number_, .phase = AgreementPhase::kAsk, .value = {.failed = failed_}});
 }
 
 const AgreementValue* Agreement::decision(std::uint64_t number) const {

@@ -25,9 +25,9 @@ namespace hawser::runtime {
 
 /// What ranks vote for, and what is decided.
 struct AgreementValue {
-  std::uint8_t calls = 0;       ///< What the voters called: bits of AgreementCall. More than one bit: they differ.
-  bool flag = true;             ///< The AND of all votes.
-  std::uint64_t last_good = 0;  ///< The least of all votes.
+  std::uint8_t calls = 0;         ///< What the voters called: bits of AgreementCall. More than one bit: they differ.
+  bool flag = true;               ///< The AND of all votes.
+  std::uint64_t last_good = 0;    ///< The least of all votes.
   std::vector<bool> failed = {};  ///< By rank: what anyone knew of.
   friend bool operator==(const AgreementValue&, const AgreementValue&) = default;
 };

@@ -29,8 +29,10 @@ class AgreementSimulation {
   AgreementSimulation(std::uint32_t size, std::uint64_t seed)
       : rng_(seed), is_dead_(size), breath_(size), votes_(size), knows_(size, std::vector<bool>(size)) {
     for (std::uint32_t rank = 0; rank < size; ++rank) {
-      ranks_.push_back(std::make_unique<Agreement>(
-          rank, size, [this, rank](std::uint32_t to, const AgreementMessage& message) { say(rank, to, {message, {}}); }));
+      ranks_.push_back(
+          std::make_unique<Agreement>(rank, size, [this, rank](std::uint32_t to, const AgreementMessage& message) {
+            say(rank, to, {message, {}});
+          }));
     }
   }
 
@@ -132,7 +134,7 @@ class AgreementSimulation {
   std::vector<std::uint64_t> breath_;  ///< So many things until it dies. 0: it does not.
   std::vector<std::vector<bool>> votes_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, AgreementValue> decisions_;  ///< By rank and number.
-  std::vector<std::vector<bool>> knows_;  ///< knows_[rank][failed].
+  std::vector<std::vector<bool>> knows_;                                         ///< knows_[rank][failed].
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<Item>> lines_;
 };
 
@@ -167,8 +169,9 @@ inline std::string run_lost_acceptance() {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<AgreementMessage>> lines;
   std::vector<std::unique_ptr<Agreement>> ranks;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    ranks.push_back(std::make_unique<Agreement>(
-        rank, kRanks, [&lines, rank](std::uint32_t to, const auto& message) { lines[{rank, to}].push_back(message); }));
+    ranks.push_back(std::make_unique<Agreement>(rank, kRanks, [&lines, rank](std::uint32_t to, const auto& message) {
+      lines[{rank, to}].push_back(message);
+    }));
     ranks[rank]->vote({.calls = kCallsAgree, .flag = rank != 0});
   }
   const auto deliver = [&](std::uint32_t from, std::uint32_t to) {

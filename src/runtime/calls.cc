@@ -125,6 +125,7 @@ void Calls::stop(const Status& why, Instant now) {
   for (const std::unique_ptr<Incoming>& incoming : incoming_) mailbox_.stop(incoming->receive, why, now);
   for (Parting& parting : partings_) mailbox_.stop(parting.send, why, now);
   for (const auto& [key, job] : jobs_) job->cancelled.store(true, std::memory_order_relaxed);
+  handlers_.clear();  // They may refer to what holds this.
 }
 
 void Calls::on_down(const void* source) {
@@ -181,8 +182,7 @@ void Calls::begin(const std::shared_ptr<Calling>& call, const Peer& to, std::str
   flights_.emplace(id, std::move(made));
   mailbox_.set_deadline(*call, now + timeout);
   flight.receive.listener = &flight;
-  flight.receive.pattern = {
-      .world = site_.world, .use = wire::MessageUse::kAnswer, .source = source_of(to), .tag = id};
+  flight.receive.pattern = {.world = site_.world, .use = wire::MessageUse::kAnswer, .source = source_of(to), .tag = id};
   flight.receive.has_buffer = false;
   flight.send.listener = &flight;
   flight.send.to = to;
@@ -376,10 +376,7 @@ void Calls::answer(const Peer& to, std::uint64_t id, Result<CallAnswer> result, 
   const Code code = result ? Code::kOk : result.error().code();
   CallAnswer bytes = result ? std::move(*result) : text_bytes(result.error().message());
   say(to,
-      {.world = site_.world,
-       .use = wire::MessageUse::kAnswer,
-       .tag = id,
-       .digest = static_cast<std::uint64_t>(code)},
+      {.world = site_.world, .use = wire::MessageUse::kAnswer, .tag = id, .digest = static_cast<std::uint64_t>(code)},
       std::move(bytes), now);
 }
 

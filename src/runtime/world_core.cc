@@ -106,11 +106,11 @@ Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
     ranks_ = std::move(ranks);
     for (const Peer& peer : ranks_) members_.insert(source_of(peer));
     accord_ = std::make_unique<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
-    calls_ = std::make_shared<Calls>(seat_, *seat_->mailbox,
-                                     Calls::Site{.world = nonce_,
-                                                 .name = options_.name,
-                                                 .members = &members_,
-                                                 .rank_of = [this](const Peer& peer) { return rank_of(peer); }});
+    calls_ = std::make_shared<Calls>(
+        seat_, *seat_->mailbox,
+        Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
+                      return rank_of(peer);
+                    }});
     seat_->mailbox->add_watcher(nonce_, *this, ranks_);
     calls_->open(now);
     seat_->mailbox->run_jobs(now);

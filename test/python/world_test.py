@@ -1,6 +1,8 @@
 """Worlds from Python: in one process, and of processes that find one another in a folder, one of which is killed."""
 
 import asyncio
+import datetime
+import gc
 import json
 import multiprocessing
 import os
@@ -9,12 +11,13 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy
 import pytest
 
 import hawser
-from hawser import World
+from hawser import World, _codec
 
 
 def on_all(worlds, call):
@@ -127,6 +130,131 @@ def test_groups():
             half.root_rank(7)
 
     on_all(World.local(4), call)
+
+
+def test_calls():
+    worlds = World.local(3)
+    for world in worlds:
+        world.register("whoami", lambda world=world: world.rank)
+        world.register("add", lambda a, b=1: a + b)
+        world.register("from", lambda source, *args: (source, args), with_source=True)
+    for world in worlds:
+        for dest in range(3):
+            assert world.call(dest, "whoami") == dest
+    a, b, _ = worlds
+    assert a.call(1, "from", 1, "two", [3.0, None], {"k": (True, b"x")}) == (0, (1, "two", [3.0, None], {"k": (True, b"x")}))
+    x = numpy.arange(300_000, dtype=numpy.float32).reshape(3, -1)
+    got = b.call(0, "add", x, x)
+    assert got.dtype == x.dtype and numpy.array_equal(got, x + x)
+    calls = [a.icall(2, "add", i) for i in range(100)]
+    assert [call.wait(10) for call in calls] == list(range(1, 101)) and calls[0].done()
+
+    async def awaited():
+        return await asyncio.gather(*(a.icall(1, "add", i, i) for i in range(20)))
+
+    assert asyncio.run(awaited()) == [2 * i for i in range(20)]
+
+
+def test_calls_that_fail():
+    a, b = World.local(2)
+
+    def broken(text):
+        raise ValueError(text)
+
+    b.register("broken", broken)
+    b.register("object", lambda: object())
+    b.register("slow", lambda: time.sleep(0.5))
+    with pytest.raises(hawser.RemoteError, match="'broken' of rank 1 raised ValueError: oh no") as raised:
+        a.call(1, "broken", "oh no")
+    assert (raised.value.type, raised.value.text, raised.value.rank) == ("ValueError", "oh no", 1)
+    with pytest.raises(hawser.RemoteError, match="a object cannot be sent"):
+        a.call(1, "object")
+    with pytest.raises(hawser.InvalidError, match="cannot be sent"):
+        a.call(1, "broken", object())
+    with pytest.raises(hawser.NotFoundError, match="'nothing' of rank 1"):
+        a.call(1, "nothing")
+    with pytest.raises(hawser.TimedOutError, match="'slow' of rank 1"):
+        a.call(1, "slow", timeout=0.05)
+    with pytest.raises(hawser.InvalidError, match="has been registered"):
+        b.register("slow", broken)
+    call = a.icall(1, "slow")
+    call.cancel()
+    with pytest.raises(hawser.CancelledError):
+        call.wait()
+
+
+def test_what_is_pickled_must_be_asked_for():
+    a, b = World.local(2)
+    b.register("plain", lambda x: x)
+    b.register("pickled", lambda x: x, pickled=True)
+    day = datetime.date(2026, 11, 27)
+    assert a.call(1, "pickled", day, pickled=True) == day
+    with pytest.raises(hawser.RemoteError, match="nobody here asked for"):
+        a.call(1, "plain", day, pickled=True)
+    with pytest.raises(hawser.InvalidError, match="pickled=True"):
+        a.call(1, "pickled", day)
+
+
+def test_a_handler_that_refers_to_its_world_goes_with_it():
+    a, b = World.local(2)
+    seen = weakref.ref(b)
+    b.register("self", lambda world=b: world.rank)
+    assert a.call(1, "self") == 1
+    b.close()
+    del b
+    deadline = time.monotonic() + 10
+    while seen() is not None and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert seen() is None
+
+
+@pytest.mark.parametrize("value", [
+    None, True, False, 0, -1, 2**63 - 1, -2**63, 2**63, -2**63 - 1, 10**50, 0.0, -1.5, float("inf"), "", "text \u20ac", b"",
+    b"\0\1", [], [1, [2, []]], (), (1,), {}, {"a": 1, 2: [b"x"], (1, 2): None}])
+def test_values_come_back_as_they_were(value):
+    got = _codec.decode(_codec.encode(value))
+    assert got == value and type(got) is type(value)
+
+
+def test_arrays_come_back_as_they_were():
+    for dtype in ("?", "i1", "<u8", ">i4", "f2", "c16", "S5", "U3"):
+        for shape in ((), (0,), (3,), (2, 0, 3), (4, 5)):
+            array = numpy.ones(shape, dtype=dtype)
+            got = _codec.decode(_codec.encode(array))
+            assert got.dtype == array.dtype and got.shape == shape and numpy.array_equal(got, array)
+    scalar = _codec.decode(_codec.encode(numpy.float16(1.5)))
+    assert scalar == 1.5 and type(scalar) is numpy.float16
+    transposed = numpy.arange(6).reshape(2, 3).T
+    assert numpy.array_equal(_codec.decode(_codec.encode(transposed)), transposed)
+    with pytest.raises(hawser.InvalidError):
+        _codec.encode(numpy.array([object()]))
+
+
+def test_malformed_values_are_refused():
+    good = _codec.encode([1, "two", {"three": numpy.zeros(3)}, (4.0, b"five", 10**30)])
+    for cut in range(len(good)):
+        with pytest.raises(hawser.InvalidError):
+            _codec.decode(good[:cut])
+    with pytest.raises(hawser.InvalidError):
+        _codec.decode(good + b"N")
+    rng = numpy.random.default_rng(1)
+    for _ in range(5000):
+        bad = bytearray(good)
+        for place in rng.integers(0, len(good), 3):
+            bad[place] = rng.integers(0, 256)
+        try:
+            _codec.decode(bytes(bad))
+        except hawser.InvalidError:
+            pass
+    nested: list = []
+    for _ in range(_codec.DEPTH_MAX):
+        nested = [nested]
+    assert _codec.decode(_codec.encode(nested)) == nested
+    with pytest.raises(hawser.InvalidError, match="deeper"):
+        _codec.encode([nested])
+    with pytest.raises(hawser.InvalidError, match="deeper"):
+        _codec.decode(b"l\1\0\0\0\0\0\0\0" * 101 + b"N")
 
 
 def test_wrong_calls_say_so():

@@ -17,12 +17,10 @@ struct Bug {
   std::uint64_t seeds;
 };
 
-constexpr Bug kBugs[] = {{Planted::kForgetsAccepted, "forgets_accepted", 1},
-                         {Planted::kIgnoresBallot, "ignores_ballot", 1},
-                         {Planted::kProposesEarly, "proposes_early", 100},
-                         {Planted::kDecidesEarly, "decides_early", 5000},
-                         {Planted::kKeepsDecision, "keeps_decision", 5000},
-                         {Planted::kHearsTheDead, "hears_the_dead", 20'000}};
+constexpr Bug kBugs[] = {
+    {Planted::kForgetsAccepted, "forgets_accepted", 1}, {Planted::kIgnoresBallot, "ignores_ballot", 1},
+    {Planted::kProposesEarly, "proposes_early", 100},   {Planted::kDecidesEarly, "decides_early", 5000},
+    {Planted::kKeepsDecision, "keeps_decision", 5000},  {Planted::kHearsTheDead, "hears_the_dead", 20'000}};
 
 /// Whether anything complains.
 bool find(const Bug& bug) {

@@ -93,12 +93,16 @@ TEST_P(CallTest, ArgumentsAndAnswersOfAllSizes) {
 
 TEST_P(CallTest, ErrorsComeBackWithCodeAndText) {
   std::vector<World> worlds = open(2);
-  ASSERT_TRUE(worlds[1].register_handler("deny", [](const IncomingCall&) -> Result<CallAnswer> {
-    return Status(Code::kDenied, "not today");
-  }).ok());
-  ASSERT_TRUE(worlds[1].register_handler("throw", [](const IncomingCall&) -> Result<CallAnswer> {
-    throw std::runtime_error("broken inside");
-  }).ok());
+  ASSERT_TRUE(
+      worlds[1]
+          .register_handler(
+              "deny", [](const IncomingCall&) -> Result<CallAnswer> { return Status(Code::kDenied, "not today"); })
+          .ok());
+  ASSERT_TRUE(
+      worlds[1]
+          .register_handler(
+              "throw", [](const IncomingCall&) -> Result<CallAnswer> { throw std::runtime_error("broken inside"); })
+          .ok());
   const auto error_of = [&](const char* name) { return worlds[0].call(1, name, {}).error(); };
   EXPECT_EQ(error_of("deny").code(), Code::kDenied);
   EXPECT_NE(error_of("deny").to_string().find("handler 'deny' of rank 1: not today"), std::string::npos);
@@ -158,11 +162,14 @@ TEST_P(CallTest, HandlersRunAtOnceAndCallOthers) {
   std::vector<World> worlds = open(3);
   serve_echo(worlds[2]);
   std::atomic<int> inside{0};
-  ASSERT_TRUE(worlds[1].register_handler("pass on", [&](const IncomingCall& call) -> Result<CallAnswer> {
-    ++inside;
-    while (inside < 2 && !call.is_cancelled()) std::this_thread::sleep_for(1ms);
-    return worlds[1].call(2, "echo", call.arguments);
-  }).ok());
+  ASSERT_TRUE(worlds[1]
+                  .register_handler("pass on",
+                                    [&](const IncomingCall& call) -> Result<CallAnswer> {
+                                      ++inside;
+                                      while (inside < 2 && !call.is_cancelled()) std::this_thread::sleep_for(1ms);
+                                      return worlds[1].call(2, "echo", call.arguments);
+                                    })
+                  .ok());
   Request first = worlds[0].icall(1, "pass on", bytes_of("a")), second = worlds[0].icall(1, "pass on", bytes_of("b"));
   ASSERT_TRUE(first.wait(20s).ok()) << first.status().to_string();
   ASSERT_TRUE(second.wait(20s).ok());
@@ -213,11 +220,14 @@ TEST_P(CallTest, AGroupHasHandlersOfItsOwn) {
 TEST_P(CallTest, AHandlerMayCloseItsWorld) {
   std::vector<World> worlds = open(2);
   std::atomic<bool> closed{false};
-  ASSERT_TRUE(worlds[1].register_handler("close", [&](const IncomingCall&) -> Result<CallAnswer> {
-    EXPECT_TRUE(worlds[1].close(10s).ok());
-    closed = true;
-    return CallAnswer();
-  }).ok());
+  ASSERT_TRUE(worlds[1]
+                  .register_handler("close",
+                                    [&](const IncomingCall&) -> Result<CallAnswer> {
+                                      EXPECT_TRUE(worlds[1].close(10s).ok());
+                                      closed = true;
+                                      return CallAnswer();
+                                    })
+                  .ok());
   EXPECT_EQ(worlds[0].call(1, "close", {}).error().code(), Code::kDisconnected);
   EXPECT_TRUE(soon([&] { return closed.load(); }));
 }
@@ -225,11 +235,14 @@ TEST_P(CallTest, AHandlerMayCloseItsWorld) {
 TEST_P(CallTest, AHandlerThatDoesNotEndIsToldOfByClose) {
   std::vector<World> worlds = open(2);
   std::atomic<bool> open_it{false}, entered{false};
-  ASSERT_TRUE(worlds[1].register_handler("deaf", [&](const IncomingCall&) -> Result<CallAnswer> {
-    entered = true;
-    while (!open_it) std::this_thread::sleep_for(1ms);
-    return CallAnswer();
-  }).ok());
+  ASSERT_TRUE(worlds[1]
+                  .register_handler("deaf",
+                                    [&](const IncomingCall&) -> Result<CallAnswer> {
+                                      entered = true;
+                                      while (!open_it) std::this_thread::sleep_for(1ms);
+                                      return CallAnswer();
+                                    })
+                  .ok());
   World group = worlds[1].duplicate().value();
   Request call = worlds[0].icall(1, "deaf", {});
   ASSERT_TRUE(soon([&] { return entered.load(); }));
@@ -239,8 +252,7 @@ TEST_P(CallTest, AHandlerThatDoesNotEndIsToldOfByClose) {
   open_it = true;
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, CallTest, testing::Values("any", "shm", "tcp"),
-                         [](const auto& it) { return it.param; });
+INSTANTIATE_TEST_SUITE_P(Over, CallTest, testing::Values("any", "shm", "tcp"), [](const auto& it) { return it.param; });
 
 }  // namespace
 }  // namespace hawser

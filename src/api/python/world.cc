@@ -9,6 +9,7 @@
 #include <list>
 #include <utility>
 
+#include "api/python/let_go.h"
 #include "api/python/objects.h"
 
 namespace hawser::api::python {
@@ -21,6 +22,7 @@ using Source = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 struct Flight {
   Request request;
   std::vector<Source> arrays;
+  nb::object keep;  ///< As the arrays.
 };
 
 struct WorldState {
@@ -31,6 +33,8 @@ struct WorldState {
       for (Flight& flight : left) flight.request.cancel();
       constexpr Duration kPatience = std::chrono::milliseconds(200);
       if (!closed) (void)world.close(kPatience);
+      left.clear();
+      world = World();  // Here, too, handlers that run are waited for, which need the lock.
       return 0;
     });
   }
@@ -70,6 +74,33 @@ struct RequestHandle {
   WorldRef world;
   Flight flight;
   bool is_receive = false;
+  bool is_call = false;
+};
+
+/// A function of Python's that answers calls, on threads of the library.
+class PythonHandler {
+ public:
+  explicit PythonHandler(nb::handle function) : function_(function.inc_ref().ptr()) {}
+  ~PythonHandler() { LetGo::later(function_); }
+  PythonHandler(const PythonHandler&) = delete;
+  PythonHandler& operator=(const PythonHandler&) = delete;
+
+  Result<CallAnswer> call(const IncomingCall& incoming) const {
+    const Inside inside;
+    if (!inside.granted()) return Status(Code::kCancelled, "the interpreter of this rank is at its end");
+    try {
+      const nb::bytes arguments(reinterpret_cast<const char*>(incoming.arguments.data()), incoming.arguments.size());
+      const nb::object answer = nb::handle(function_)(incoming.source, arguments);
+      const Bytes bytes(answer, "an answer");
+      const auto* const data = reinterpret_cast<const std::byte*>(bytes.view.data());
+      return CallAnswer(data, data + bytes.view.size());
+    } catch (const std::exception& error) {
+      return Status(Code::kFailed, error.what());
+    }
+  }
+
+ private:
+  PyObject* function_;
 };
 
 World& world_of(const WorldHandle& self) {
@@ -172,7 +203,7 @@ template <typename Begin>
 RequestHandle fly(const WorldHandle& self, std::vector<Source> arrays, Begin begin) {
   World& world = world_of(self);
   Request request = outside([&] { return begin(world); });
-  return {self.state, Flight{std::move(request), std::move(arrays)}};
+  return {self.state, Flight{std::move(request), std::move(arrays), {}}};
 }
 
 // ---- Calls that begin something.
@@ -343,9 +374,10 @@ RequestHandle iscan(const WorldHandle& self, nb::handle x, const std::string& op
 nb::object result_of(const RequestHandle& self) {
   const Request& request = self.flight.request;
   check(request.status());
+  const std::span<const std::byte> bytes = request.bytes();
+  if (self.is_call) return nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (!self.is_receive) return nb::none();
   const Received got = request.received();
-  const std::span<const std::byte> bytes = request.bytes();
   return nb::make_tuple(got.source, got.tag, got.bytes,
                         nb::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
@@ -457,6 +489,23 @@ std::uint32_t root_rank(const WorldHandle& self, std::uint32_t rank) {
   raise_invalid("World.root_rank: there is no rank " + std::to_string(rank));
 }
 
+// ---- Calls.
+
+void register_handler(const WorldHandle& self, const std::string& name, nb::callable function) {
+  const auto handler = std::make_shared<PythonHandler>(function);
+  check(world_of(self).register_handler(name, [handler](const IncomingCall& call) { return handler->call(call); }));
+}
+
+RequestHandle icall(const WorldHandle& self, std::uint32_t dest, const std::string& name, nb::bytes arguments,
+                    nb::handle timeout) {
+  const CallOptions options{.timeout = duration_of(timeout, "timeout", Duration::zero())};
+  const std::span bytes(reinterpret_cast<const std::byte*>(arguments.c_str()), arguments.size());
+  RequestHandle made = fly(self, {}, [&](World& world) { return world.icall(dest, name, bytes, options); });
+  made.flight.keep = arguments;
+  made.is_call = true;
+  return made;
+}
+
 // ---- After a failure.
 
 RequestHandle iagree(const WorldHandle& self, bool flag, nb::handle timeout) {
@@ -474,8 +523,8 @@ bool agreed(const WorldHandle& self, const RequestHandle& request) {
 }
 
 WorldHandle shrunk(const WorldHandle& self, const RequestHandle& request) {
-  return {std::make_shared<WorldState>(
-      take(outside([&] { return self.state->world.shrunk(request.flight.request); })))};
+  return {
+      std::make_shared<WorldState>(take(outside([&] { return self.state->world.shrunk(request.flight.request); })))};
 }
 
 std::vector<std::uint32_t> failures(const WorldHandle& self, std::size_t known, nb::handle timeout) {
@@ -522,7 +571,9 @@ void bind_failure(nb::class_<WorldHandle>& world) {
 }
 
 void bind_messages(nb::class_<WorldHandle>& world) {
-  world
+  world.def("_register", &register_handler, nb::arg("name"), nb::arg("fn"))
+      .def("_icall", &icall, nb::arg("dest"), nb::arg("name"), nb::arg("arguments"), nb::kw_only(),
+           nb::arg("timeout") = nb::none())
       .def("isend", &isend, nb::arg("x"), nb::arg("dest"), nb::arg("tag") = 0, nb::kw_only(),
            nb::arg("timeout") = nb::none())
       .def("irecv", &irecv, nb::arg("x") = nb::none(), nb::arg("source") = nb::none(), nb::arg("tag") = nb::none(),

@@ -8,8 +8,8 @@
 //
 // Failure: when a rank's process dies or does not answer for the agent's peer_timeout, every other rank's collectives
 // end with kDisconnected naming it, so do receives from it and from any source; messages between the others go on. A
-// collective that ends by its deadline or is cancelled ends the world's collectives on all ranks. The ranks that live go
-// on in a new world, which `shrink` makes.
+// collective that ends by its deadline or is cancelled ends the world's collectives on all ranks. `shrink` makes a new
+// world of the ranks that live.
 //
 // Thread rule: thread-safe. A world's ranks are driven by a thread of the library's own, unless they are opened
 // without.
@@ -135,11 +135,11 @@ class HAWSER_API World {
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag,
                                 Duration timeout = Duration::zero()) const;
 
-  // Calls of a handler of another rank, or of this one. Each rank may register and call at any time; a group has handlers
-  // of its own. Errors of a call: those of the handler; kNotFound where there is none of that name, kTimedOut,
+  // Calls of a handler of another rank, or of this one. Each rank may register and call at any time; a group has its
+  // own handlers. Errors of a call: those of the handler; kNotFound where there is none of that name, kTimedOut,
   // kDisconnected.
-  /// kInvalid: the name is taken here, empty, or longer than 255 bytes. It stays until the world closes, which waits for
-  /// handlers that run.
+  /// kInvalid: the name is taken here, empty, or longer than 255 bytes. It stays until the world closes;
+  /// closing waits for handlers that run.
   Status register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options = {});
   /// The answer is `bytes` of the request. `arguments` are the call's until it has ended, at most 1 GiB, as the answer.
   Request icall(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
@@ -211,7 +211,7 @@ class HAWSER_API World {
   /// Ends the world's collectives on all ranks.
   void revoke(const Status& why);
 
-  // After a failure. Agreements of a world match by the order in which the ranks call them, and work in a revoked world.
+  // After a failure. Agreements of a world match by the order of the calls, and work in a revoked world.
   /// Gives each rank that lives the AND of all their flags, and the same answer to `failed`, whichever ranks fail
   /// meanwhile. Errors: kTimedOut naming the ranks that did not call it; the next call takes up the same agreement.
   /// kDisconnected where the others hold this rank for failed. `timeout` zero: the world's.

@@ -47,8 +47,8 @@ class Agreement {
 
   Agreement(std::uint32_t rank, std::uint32_t size, Tell tell);
 
-  /// Votes, and returns the number of the agreement. A vote that was given before in the running one stays: then `value`
-  /// does not count.
+  /// Votes, and returns the number of the agreement. A vote that this rank gave before in the running one stays;
+  /// then `value` does not count.
   std::uint64_t vote(AgreementValue value);
   /// Final. Not of this rank.
   void note_failed(std::uint32_t rank);

@@ -2,8 +2,8 @@
 
 // AgreementSimulation, for tests: the ranks of an agreement as objects. Messages arrive in order between two ranks, and
 // in any order otherwise. A rank may die at any moment, between two messages of one step too; the others find out one
-// by one, each by the end of what arrives of the dead one's words, or from a rank that found out before. A rank may also
-// be taken for dead by one that lives.
+// by one, each by the end of what arrives of the dead one's words, or from a rank that found out before. A rank that
+// lives may also be taken for dead.
 //
 // Thread rule: one thread at a time.
 

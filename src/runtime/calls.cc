@@ -198,7 +198,7 @@ void Calls::begin(const std::shared_ptr<Calling>& call, const Peer& to, std::str
   mailbox_.start(flight.send, Instant::max(), now);
 }
 
-/// Both messages are stopped where the other rank has not all of the arguments, else it is told, and its answer awaited.
+/// Both messages are stopped where the other rank has not got all arguments; else it is told, and its answer awaited.
 void Calls::give_up(Calling& call, const Status& why, Instant now) {
   CallFlight& flight = *call.flight;
   end_call(call, why);

@@ -3,7 +3,7 @@
 // Calls: the remote calls of one world, those that this rank makes and those that it answers. A call is a message, its
 // arguments, and an answer, which is another one.
 //
-// A rank takes calls in as long as fewer than kJobsMax wait or run there, and less than kJobBytesMax of their arguments;
+// A rank takes calls in as long as fewer than kJobsMax wait or run there, with arguments of less than kJobBytesMax;
 // beyond that they wait as messages do, the large ones at their senders. A caller that gives up frees its arguments at
 // once, and tells so; the answer that still comes is passed over.
 //

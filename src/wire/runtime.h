@@ -13,11 +13,11 @@
 //   gone    (6) id:u64                           the asked message `id` will never come
 //   revoke  (7) world:u64, code:u8, text         nothing more can be done together in this world, and why
 //   left    (8) world:u64                        the sender leaves: it has done all that it called
-//   failed  (9) world:u64, rank:varint           the sender found that this rank has failed; of the receiver's own rank:
-//                                                it is taken for failed
+//   failed  (9) world:u64, rank:varint           the sender found that this rank has failed; where it is the receiver's
+//                                                own, the others have left it out
 //   agree  (10) world:u64, number:varint, phase:u8, ballot:varint, calls:u8, flag:u8, last_good:varint, bitmap
-//                                                a step of an agreement; the bitmap has a bit for each rank, the first
-//                                                rank in the lowest bit of the first byte, and ends with the last rank's
+//                                                a step of an agreement; the bitmap has a bit for each rank, that of
+//                                                rank 0 is the lowest of the first byte
 //   envelope = world:u64, use:u8, tag:u64, digest:u64, extra:varint, bytes:varint
 //
 // Thread rule: values and pure functions.

@@ -2,6 +2,8 @@
 
 enable_testing()
 if(NOT HAWSER_BUILD_TESTS)
+  function(hawser_ctest)  # Benchmarks and examples are tests, too, where there are any.
+  endfunction()
   return()
 endif()
 

@@ -1,0 +1,132 @@
+// Collectives of worlds, measured as bench/coll_bench.py asks for: `hawser run -n 2 hawser_coll WHO SCALE OPS SIZES`.
+
+#include <hawser/config.h>
+#include <hawser/world.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "plan.h"
+
+namespace {
+
+using hawser::DataType;
+using hawser::ReduceOp;
+using hawser::Status;
+using hawser::World;
+
+void check(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.to_string().c_str());
+  std::exit(1);
+}
+
+std::vector<std::string> list_of(const char* text) {
+  std::vector<std::string> all;
+  std::istringstream in(text);
+  for (std::string one; std::getline(in, one, ',');) all.push_back(one);
+  return all;
+}
+
+struct Bench {
+  World& world;
+  const char* who;
+  double scale;
+
+  int rank() const { return static_cast<int>(world.rank()); }
+  int size() const { return static_cast<int>(world.size()); }
+
+  void run(int operation, std::size_t bytes) {
+    const std::size_t count = bytes / sizeof(float);
+    const auto ranks = static_cast<std::size_t>(size());
+    std::vector<float> in(count, 0), out(count * ranks, 0);
+    const std::size_t out_count = operation == kAllGather       ? count * ranks
+                                  : operation == kReduceScatter ? count / ranks
+                                                                : count;
+    const int repetitions = repetitions_of(bytes, scale), warm = 1 + repetitions / 10;
+    std::vector<double> seconds;
+    long wrong = 0;
+    for (int i = -warm; i < repetitions; ++i) {
+      fill_floats(in.data(), count, rank(), i + warm);
+      check(world.barrier());
+      const double begin = seconds_now();
+      once(operation, in, out);
+      if (i >= 0) seconds.push_back(seconds_now() - begin);
+      const bool in_place = operation == kBroadcast || operation == kPingPong;
+      if (i % 16 == 0) {
+        const float* const got = in_place ? in.data() : out.data();
+        wrong += operation == kBarrier ? 0 : count_wrong(operation, got, out_count, rank(), size(), i + warm);
+      }
+    }
+    check(world.all_reduce(seconds.data(), seconds.data(), seconds.size(), DataType::kFloat64, ReduceOp::kMax));
+    std::int64_t all_wrong = wrong;
+    check(world.all_reduce(&all_wrong, &all_wrong, 1, DataType::kInt64, ReduceOp::kSum));
+    if (rank() == 0) tell_row(who, operation, bytes, seconds.data(), repetitions, static_cast<long>(all_wrong));
+  }
+
+  void once(int operation, std::vector<float>& in, std::vector<float>& out) {
+    const auto ranks = static_cast<std::size_t>(size());
+    const std::size_t count = in.size();
+    const std::vector<std::uint64_t> whole(ranks, count), share(ranks, count / ranks);
+    switch (operation) {
+      case kBarrier:
+        return check(world.barrier());
+      case kAllReduce:
+        return check(world.all_reduce(in.data(), out.data(), count, DataType::kFloat32, ReduceOp::kSum));
+      case kBroadcast:
+        return check(world.broadcast(in.data(), count, DataType::kFloat32, 0));
+      case kAllGather:
+        return check(world.all_gather(in.data(), out.data(), whole, DataType::kFloat32));
+      case kReduceScatter:
+        return check(world.reduce_scatter(in.data(), out.data(), share, DataType::kFloat32, ReduceOp::kSum));
+      case kAllToAll:
+        return check(world.all_to_all(in.data(), out.data(), share, share, DataType::kFloat32));
+      default: {
+        const auto bytes = std::as_writable_bytes(std::span(in));
+        if (rank() == 0) {
+          check(world.send(bytes, 1, 1));
+          const auto got = world.receive(bytes, 1, 2);
+          if (!got) check(got.error());
+        } else if (rank() == 1) {
+          const auto got = world.receive(bytes, 0, 1);
+          if (!got) check(got.error());
+          check(world.send(bytes, 0, 2));
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 5) return 2;
+  const hawser::ConfigSources sources = hawser::ConfigSources::from_process();
+  const auto launched = hawser::launched_rank(sources);
+  if (!launched) check(launched.error());
+  const auto config = hawser::load_config(sources);
+  if (!config) check(config.error());
+  hawser::WorldOptions options;
+  options.agent = config->options;
+  options.name = "world." + launched->run;
+  options.size = launched->size;
+  options.rank = launched->rank;
+  options.driven = std::getenv("COLL_DRIVEN") != nullptr;
+  auto world = World::open(options);
+  if (!world) check(world.error());
+  Bench bench{*world, argv[1], std::atof(argv[2])};
+  for (const std::string& name : list_of(argv[3])) {
+    for (int operation = 0; operation < kOperations; ++operation) {
+      if (name != kNames[operation]) continue;
+      for (const std::string& size : list_of(operation == kBarrier ? "0" : argv[4])) {
+        bench.run(operation, std::stoul(size));
+      }
+    }
+  }
+  check(world->shutdown(std::chrono::seconds(10)));
+  return 0;
+}

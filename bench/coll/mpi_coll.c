@@ -6,14 +6,26 @@
 
 static int rank, size;
 
-static void once(int operation, float *in, float *out, int count) {
+static void once(int operation, float* in, float* out, int count) {
   switch (operation) {
-    case kBarrier: MPI_Barrier(MPI_COMM_WORLD); break;
-    case kAllReduce: MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
-    case kBroadcast: MPI_Bcast(in, count, MPI_FLOAT, 0, MPI_COMM_WORLD); break;
-    case kAllGather: MPI_Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, MPI_COMM_WORLD); break;
-    case kReduceScatter: MPI_Reduce_scatter_block(in, out, count / size, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
-    case kAllToAll: MPI_Alltoall(in, count / size, MPI_FLOAT, out, count / size, MPI_FLOAT, MPI_COMM_WORLD); break;
+    case kBarrier:
+      MPI_Barrier(MPI_COMM_WORLD);
+      break;
+    case kAllReduce:
+      MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      break;
+    case kBroadcast:
+      MPI_Bcast(in, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      break;
+    case kAllGather:
+      MPI_Allgather(in, count, MPI_FLOAT, out, count, MPI_FLOAT, MPI_COMM_WORLD);
+      break;
+    case kReduceScatter:
+      MPI_Reduce_scatter_block(in, out, count / size, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      break;
+    case kAllToAll:
+      MPI_Alltoall(in, count / size, MPI_FLOAT, out, count / size, MPI_FLOAT, MPI_COMM_WORLD);
+      break;
     default:
       if (rank == 0) {
         MPI_Send(in, count, MPI_FLOAT, 1, 1, MPI_COMM_WORLD);
@@ -25,14 +37,14 @@ static void once(int operation, float *in, float *out, int count) {
   }
 }
 
-static void run(const char *who, double scale, int operation, size_t bytes) {
+static void run(const char* who, double scale, int operation, size_t bytes) {
   const size_t count = bytes / sizeof(float);
   float *in = calloc(count + 1, sizeof(float)), *out = calloc(count * (size_t)size + 1, sizeof(float));
   const size_t out_count = operation == kAllGather       ? count * (size_t)size
                            : operation == kReduceScatter ? count / (size_t)size
                                                          : count;
   const int repetitions = repetitions_of(bytes, scale), warm = 1 + repetitions / 10;
-  double *seconds = calloc((size_t)repetitions, sizeof(double));
+  double* seconds = calloc((size_t)repetitions, sizeof(double));
   long wrong = 0, all_wrong = 0;
   for (int i = -warm; i < repetitions; ++i) {
     fill_floats(in, count, rank, i + warm);
@@ -53,7 +65,7 @@ static void run(const char *who, double scale, int operation, size_t bytes) {
   free(seconds);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc < 5) return 2;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -65,7 +77,7 @@ int main(int argc, char **argv) {
     if (strstr(ops, wanted) == NULL) continue;
     char sizes[1024];
     snprintf(sizes, sizeof sizes, "%s", operation == kBarrier ? "0" : argv[4]);
-    for (char *one = strtok(sizes, ","); one != NULL; one = strtok(NULL, ",")) {
+    for (char* one = strtok(sizes, ","); one != NULL; one = strtok(NULL, ",")) {
       run(argv[1], atof(argv[2]), operation, strtoul(one, NULL, 10));
     }
   }

@@ -12,7 +12,7 @@
 #include <time.h>
 
 enum { kBarrier, kAllReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kPingPong, kOperations };
-static const char *const kNames[kOperations] = {"barrier",        "all_reduce", "broadcast", "all_gather",
+static const char* const kNames[kOperations] = {"barrier",        "all_reduce", "broadcast", "all_gather",
                                                 "reduce_scatter", "all_to_all", "pingpong"};
 
 static inline double seconds_now(void) {
@@ -29,26 +29,26 @@ static inline int repetitions_of(size_t bytes, double scale) {
 }
 
 /* Integers that a float holds exactly, other ones for each rank, place and repetition. */
-static inline void fill_floats(float *data, size_t count, int rank, int repetition) {
+static inline void fill_floats(float* data, size_t count, int rank, int repetition) {
   for (size_t i = 0; i < count; ++i) data[i] = (float)((i + (size_t)rank * 7 + (size_t)repetition * 3) % 64);
 }
 static inline float float_at(size_t i, int rank, int repetition) {
   return (float)((i + (size_t)rank * 7 + (size_t)repetition * 3) % 64);
 }
 
-static inline int compare_doubles(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
+static inline int compare_doubles(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
   return x < y ? -1 : x > y;
 }
-static inline void tell_row(const char *who, int operation, size_t bytes, double *seconds, int count, long wrong) {
+static inline void tell_row(const char* who, int operation, size_t bytes, double* seconds, int count, long wrong) {
   qsort(seconds, (size_t)count, sizeof *seconds, compare_doubles);
-  printf("{\"who\": \"%s\", \"op\": \"%s\", \"bytes\": %zu, \"n\": %d, \"p50\": %.3f, \"p99\": %.3f, \"wrong\": %ld}\n", who,
-         kNames[operation], bytes, count, 1e6 * seconds[count / 2], 1e6 * seconds[(int)(count * 0.99)], wrong);
+  printf("{\"who\": \"%s\", \"op\": \"%s\", \"bytes\": %zu, \"n\": %d, \"p50\": %.3f, \"p99\": %.3f, \"wrong\": %ld}\n",
+         who, kNames[operation], bytes, count, 1e6 * seconds[count / 2], 1e6 * seconds[(int)(count * 0.99)], wrong);
   fflush(stdout);
 }
 
 /* The first element of the output that is not what it should be. 0: none. */
-static inline long count_wrong(int operation, const float *out, size_t count, int rank, int size, int repetition) {
+static inline long count_wrong(int operation, const float* out, size_t count, int rank, int size, int repetition) {
   long wrong = 0;
   for (size_t i = 0; i < count; ++i) {
     float right = 0;

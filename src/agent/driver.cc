@@ -29,11 +29,15 @@ constexpr unsigned kThreadsMax = 64;
 /// While some lanes work, the thread looks so often whether one that sleeps has news.
 constexpr Duration kLookEvery = std::chrono::microseconds(20);
 
-/// One agent of a worker. Awake, it is turned in each round; asleep, its lane is armed and its doorbell wakes it.
+/// One agent of a worker. Awake, it is turned in each round; asleep, its lane is armed and its doorbell wakes it. One
+/// that is left to waiters is looked at when it is due, and its doorbells are not listened to.
 struct Seat {
   std::shared_ptr<Core> core;
   bool is_awake = true;
   bool has_worked = false;       ///< In its last turn.
+  bool is_led = false;           ///< A waiter turns it.
+  bool is_left = false;          ///< To waiters.
+  Duration patience{};           ///< Until it is looked at again.
   Instant busy;                  ///< When a turn last did something.
   Instant due = Instant::max();  ///< Asleep: when it has to be turned by itself.
 };
@@ -125,6 +129,8 @@ class Worker final : public Runner {
     std::size_t work = 0;
     for (Seat* seat : awake_) {
       if (seat->core->is_closed()) continue;
+      seat->is_led = seat->core->lane.led();
+      if (seat->is_led) continue;
       const std::size_t done = seat->core->lane.try_turn();
       seat->has_worked = done > 0;
       if (seat->has_worked) seat->busy = now;
@@ -141,6 +147,7 @@ class Worker final : public Runner {
         seat->is_awake = false;
         return true;
       }
+      if (seat->is_led) return leave_to_waiters(*seat, now);
       return !seat->has_worked && now - seat->busy >= spin_ && lay_down(*seat, now);
     });
   }
@@ -155,9 +162,31 @@ class Worker final : public Runner {
     return true;
   }
 
+  /// Nothing is armed: the waiter does the work, and this thread looks after it from time to time.
+  bool leave_to_waiters(Seat& seat, Instant now) HAWSER_REQUIRES(mutex_) {
+    seat.core->lane.leave_to_waiters();
+    if (!std::exchange(seat.is_left, true)) {
+      (void)epoll_.modify(seat.core->lane.sleep_fd(), 0, cookie_of(*seat.core));
+      seat.patience = kLinger;
+    }
+    seat.is_awake = false;
+    seat.due = now + seat.patience;
+    due_.insert({seat.due, &seat});
+    return true;
+  }
+
   void wake_up(Seat& seat, Instant now) HAWSER_REQUIRES(mutex_) {
     due_.erase({seat.due, &seat});  // Also of one that was closed in its sleep: it is not due again for ever.
     if (seat.is_awake || seat.core->is_closed()) return;
+    const bool is_led = seat.core->lane.led();
+    if (seat.core->lane.is_left_to_waiters(now)) {
+      seat.patience = is_led ? std::min<Duration>(2 * seat.patience, kLookLeftMax) : kLinger;
+      leave_to_waiters(seat, now);
+      return;
+    }
+    if (std::exchange(seat.is_left, false)) {
+      (void)epoll_.modify(seat.core->lane.sleep_fd(), EPOLLIN, cookie_of(*seat.core));
+    }
     seat.is_awake = true;
     seat.due = Instant::max();
     seat.busy = now;

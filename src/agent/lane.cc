@@ -3,6 +3,7 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "agent/core.h"
@@ -13,6 +14,9 @@ namespace hawser::agent {
 namespace {
 
 constexpr std::size_t kSubmissionsPerTurn = 256;
+/// A leader that has nothing to do for so long lets other threads of its core run: the one that it waits for may be
+/// among them.
+constexpr Duration kYieldAfter = std::chrono::microseconds(1);
 constexpr Duration kFollowerNap = std::chrono::milliseconds(20);  ///< Bound on a wake lost to a race in leadership.
 
 }  // namespace
@@ -138,6 +142,10 @@ Instant Lane::next_moment() {
   return next;
 }
 
+bool Lane::has_jobs() const {
+  return std::ranges::any_of(parts_, [](const Part* part) { return part->has_jobs(); });
+}
+
 void Lane::run_jobs() {
   for (Part* const part : parts_) {
     if (part->has_jobs()) part->run_jobs(core_.now());
@@ -204,8 +212,14 @@ bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
   Instant busy = now;
   while (!reached()) {
     if (now >= deadline) return reached();
-    if (driven() || leading_.exchange(true, std::memory_order_acquire)) {
+    const bool has_driver = driven();
+    if ((has_driver && has_jobs()) || leading_.exchange(true, std::memory_order_seq_cst)) {
       wait_as_follower(reached, deadline);
+      now = core_.now();
+      continue;
+    }
+    if (has_driver) {
+      lead_beside_driver(reached, deadline);
       now = core_.now();
       continue;
     }
@@ -220,10 +234,49 @@ bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
       rest(deadline);
       now = core_.now();
       spin_.slept(now - before);
+    } else if (work == 0 && now - busy >= kYieldAfter) {
+      std::this_thread::yield();
     }
     leading_.store(false, std::memory_order_release);
   }
   news();  // Hands the lead to another waiter.
+  return true;
+}
+
+void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant deadline) {
+  if (!is_left_.exchange(true, std::memory_order_seq_cst)) {
+    disarm();
+    wake_.signal();  // From now on the driver looks by itself whether it is needed.
+  }
+  Instant now = core_.now();
+  Instant busy = now;
+  while (!reached() && now < deadline && driven() && !has_jobs()) {
+    lock();
+    now = clock_.now();
+    const std::size_t work = turn(now);
+    unlock();
+    if (work > 0) {
+      busy = now;
+    } else if (now - busy >= spin_.window() && !reached() && !has_jobs()) {
+      const Instant before = core_.now();
+      rest(deadline);
+      now = core_.now();
+      spin_.slept(now - before);
+    } else if (now - busy >= kYieldAfter) {
+      std::this_thread::yield();
+    }
+  }
+  led_until_.store(has_jobs() ? 0 : Clock::steady().now().ns(), std::memory_order_relaxed);
+  leading_.store(false, std::memory_order_seq_cst);
+  news();  // Hands the lead to another waiter.
+}
+
+bool Lane::is_left_to_waiters(Instant now) {
+  // In the one order of all these: a waiter that begins to lead after this look finds the flag cleared, and tells.
+  is_left_.store(false, std::memory_order_seq_cst);
+  const Instant led_until = Instant::from_ns(led_until_.load(std::memory_order_relaxed));
+  if (!led() && now - led_until >= kLinger) return false;
+  leave_to_waiters();
   return true;
 }
 

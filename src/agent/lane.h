@@ -6,6 +6,9 @@
 // Locking: `mutex_` is the lane's lock; ports, paths, sessions and slots below their line are touched under it only.
 // Submitting threads never wait for it: when it is taken they leave the slot in the bounded ring `submissions_`.
 // Sleeping: the leader arms the ports' doorbells, then sleeps in epoll; `wake` ends that.
+// A driven lane is led by whoever waits, too, because to wake the driver and be woken by it takes longer than most waits.
+// The driver keeps away from a lane that is left to waiters, looks at it from time to time, and takes it over once nobody
+// has led it for kLinger.
 //
 // Thread rule: thread-safe.
 
@@ -39,6 +42,11 @@ inline constexpr std::size_t kCancelsMax = 256;       ///< Beyond, the lane look
 inline constexpr Duration kSpinWindow = std::chrono::microseconds(50);
 /// Up to which a waiter's window grows while what it waits for comes soon.
 inline constexpr Duration kSpinWindowMax = std::chrono::microseconds(300);
+
+/// So long after its last waiter a driver leaves a lane alone, whose doorbells are not armed meanwhile. While somebody
+/// leads it without end, the driver looks ever less often, up to kLookLeftMax.
+inline constexpr Duration kLinger = std::chrono::milliseconds(1);
+inline constexpr Duration kLookLeftMax = std::chrono::milliseconds(16);
 
 /// Who runs a lane for its agent.
 class Runner {
@@ -100,7 +108,11 @@ class HAWSER_CAPABILITY("lane") Lane {
   void set_runner(Runner* runner) { runner_.store(runner, std::memory_order_seq_cst); }
   Runner* runner() const { return runner_.load(std::memory_order_seq_cst); }
   /// Somebody waits, and turns and sleeps for all.
-  bool led() const { return leading_.load(std::memory_order_relaxed); }
+  bool led() const { return leading_.load(std::memory_order_seq_cst); }
+  /// Whether the driver goes on leaving it alone. If not, it is the driver's.
+  bool is_left_to_waiters(Instant now);
+  /// The driver has stopped turning a lane that is led, and looks again by itself.
+  void leave_to_waiters() { is_left_.store(true, std::memory_order_seq_cst); }
   bool driven() const { return runner_.load(std::memory_order_acquire) != nullptr; }
   bool contended() const { return contenders_.load(std::memory_order_relaxed) > 0; }
   /// Sleeps until something is to be done, at most until `deadline`. The caller leads and does not hold the lock.
@@ -128,10 +140,13 @@ class HAWSER_CAPABILITY("lane") Lane {
   bool nothing_new(Instant now) HAWSER_REQUIRES(this);
   bool may_sleep() HAWSER_REQUIRES(this);
   bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
+  /// Leads a driven lane. Jobs are left to the driver, and end it.
+  void lead_beside_driver(const std::function<bool()>& reached, Instant deadline);
   void wait_as_follower(const std::function<bool()>& reached, Instant deadline);
   void arm_event_fd() HAWSER_REQUIRES(this);
   /// When there is something to do though nothing comes.
   Instant next_moment() HAWSER_REQUIRES(this);
+  bool has_jobs() const;
   /// What the turn left to be done without the lock.
   void run_jobs();
 
@@ -150,6 +165,9 @@ class HAWSER_CAPABILITY("lane") Lane {
 
   std::atomic<bool> leading_{false};                    ///< A waiter leads: turns and sleeps are its.
   base::SpinWindow spin_{kSpinWindow, kSpinWindowMax};  ///< The leader's.
+  /// The driver will look by itself, within kLinger: nobody has to tell it that a waiter leads.
+  std::atomic<bool> is_left_{false};
+  std::atomic<std::int64_t> led_until_{0};  ///< When a waiter last led a driven lane, in nanoseconds of steady().
   std::atomic<bool> sleeping_{false};
   std::unique_ptr<base::Epoll> epoll_;
   base::EventFd wake_{base::Fd()};

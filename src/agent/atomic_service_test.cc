@@ -33,6 +33,8 @@ class HandCarrier final : public Carrier {
   }
   void serve(Session&, Instant) override { ++served; }
   Session* session_with(const Peer&, Status*) override { return nullptr; }
+  bool can_fetch(Session&) const override { return false; }
+  bool fetch(Session&, std::uint64_t, std::span<std::byte>) override { return false; }
   Instant now() const override { return {}; }
   void note_deadline() override {}
   void note_end() override { ++ended; }

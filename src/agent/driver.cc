@@ -37,7 +37,7 @@ struct Seat {
   bool has_worked = false;       ///< In its last turn.
   bool is_led = false;           ///< A waiter turns it.
   bool is_left = false;          ///< To waiters.
-  Duration patience{};           ///< Until it is looked at again.
+  std::uint8_t pauses = 1;       ///< Of kLinger each, until it is looked at again.
   Instant busy;                  ///< When a turn last did something.
   Instant due = Instant::max();  ///< Asleep: when it has to be turned by itself.
 };
@@ -167,10 +167,10 @@ class Worker final : public Runner {
     seat.core->lane.leave_to_waiters();
     if (!std::exchange(seat.is_left, true)) {
       (void)epoll_.modify(seat.core->lane.sleep_fd(), 0, cookie_of(*seat.core));
-      seat.patience = kLinger;
+      seat.pauses = 1;
     }
     seat.is_awake = false;
-    seat.due = now + seat.patience;
+    seat.due = now + seat.pauses * kLinger;
     due_.insert({seat.due, &seat});
     return true;
   }
@@ -180,7 +180,7 @@ class Worker final : public Runner {
     if (seat.is_awake || seat.core->is_closed()) return;
     const bool is_led = seat.core->lane.led();
     if (seat.core->lane.is_left_to_waiters(now)) {
-      seat.patience = is_led ? std::min<Duration>(2 * seat.patience, kLookLeftMax) : kLinger;
+      seat.pauses = is_led ? static_cast<std::uint8_t>(std::min(2 * seat.pauses, kLookLeftMax)) : 1;
       leave_to_waiters(seat, now);
       return;
     }

@@ -31,7 +31,7 @@ namespace hawser::agent {
 class Core;
 struct Attempt;
 
-inline constexpr std::size_t kEventsAtOnce = 16;
+inline constexpr std::size_t kEventsAtOnce = 12;
 inline constexpr std::uint32_t kHeldMax = 4096;  ///< Transfers that wait for their `after` word; beyond: kBusy.
 
 /// Between two looks of a sleeper at the words that transfers wait for: anyone may store to them, and no bell tells of
@@ -63,6 +63,8 @@ class Engine final : public Carrier {
   void release_message(Session& session, std::uint32_t channel, std::size_t bytes) override;
   void serve(Session& session, Instant now) override;
   Session* session_with(const Peer& peer, Status* why) override;
+  bool can_fetch(Session& session) const override;
+  bool fetch(Session& session, std::uint64_t address, std::span<std::byte> into) override;
   Instant now() const override;
   void note_deadline() override;
   void note_end() override { ++finalized_; }

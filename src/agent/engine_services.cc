@@ -52,6 +52,16 @@ Session* Engine::session_with(const Peer& peer, Status* why) {
   return &session(peer.core());
 }
 
+bool Engine::can_fetch(Session& session) const {
+  const PathEntry* const control = session.control();
+  return control != nullptr && control->path->can_fetch();
+}
+
+bool Engine::fetch(Session& session, std::uint64_t address, std::span<std::byte> into) {
+  PathEntry* const control = session.control();
+  return control != nullptr && control->path->fetch(address, into);
+}
+
 Instant Engine::now() const { return core_.now(); }
 
 void Engine::note_deadline() {

@@ -17,6 +17,10 @@ constexpr std::size_t kSubmissionsPerTurn = 256;
 /// A leader that has nothing to do for so long lets other threads of its core run: the one that it waits for may be
 /// among them.
 constexpr Duration kYieldAfter = std::chrono::microseconds(1);
+/// Ticks of 65 us wrap after three days: then a driver may once leave a lane alone for kLinger more.
+constexpr int kTickBits = 16;
+std::uint32_t tick_of(Instant at) { return static_cast<std::uint32_t>(at.ns() >> kTickBits); }
+constexpr std::uint32_t kLingerTicks = static_cast<std::uint32_t>(kLinger.count() >> kTickBits);
 constexpr Duration kFollowerNap = std::chrono::milliseconds(20);  ///< Bound on a wake lost to a race in leadership.
 
 }  // namespace
@@ -266,7 +270,8 @@ void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant dead
       std::this_thread::yield();
     }
   }
-  led_until_.store(has_jobs() ? 0 : Clock::steady().now().ns(), std::memory_order_relaxed);
+  const std::uint32_t tick = tick_of(Clock::steady().now());
+  led_until_.store(has_jobs() ? tick - kLingerTicks : tick, std::memory_order_relaxed);
   leading_.store(false, std::memory_order_seq_cst);
   news();  // Hands the lead to another waiter.
 }
@@ -274,8 +279,8 @@ void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant dead
 bool Lane::is_left_to_waiters(Instant now) {
   // In the one order of all these: a waiter that begins to lead after this look finds the flag cleared, and tells.
   is_left_.store(false, std::memory_order_seq_cst);
-  const Instant led_until = Instant::from_ns(led_until_.load(std::memory_order_relaxed));
-  if (!led() && now - led_until >= kLinger) return false;
+  const std::uint32_t since = tick_of(now) - led_until_.load(std::memory_order_relaxed);
+  if (!led() && since >= kLingerTicks) return false;
   leave_to_waiters();
   return true;
 }

@@ -44,9 +44,9 @@ inline constexpr Duration kSpinWindow = std::chrono::microseconds(50);
 inline constexpr Duration kSpinWindowMax = std::chrono::microseconds(300);
 
 /// So long after its last waiter a driver leaves a lane alone, whose doorbells are not armed meanwhile. While somebody
-/// leads it without end, the driver looks ever less often, up to kLookLeftMax.
+/// leads it without end, the driver looks ever less often, up to kLookLeftMax times this.
 inline constexpr Duration kLinger = std::chrono::milliseconds(1);
-inline constexpr Duration kLookLeftMax = std::chrono::milliseconds(16);
+inline constexpr int kLookLeftMax = 16;
 
 /// Who runs a lane for its agent.
 class Runner {
@@ -155,25 +155,25 @@ class HAWSER_CAPABILITY("lane") Lane {
   base::Mutex mutex_;
   base::RecentClock clock_;  ///< Of turns. Under the lock.
   std::atomic<int> contenders_{0};
+  std::atomic<std::uint32_t> led_until_{0};  ///< When a waiter last led a driven lane: a tick of steady().
   base::MpscRing<Slot*> submissions_;
   base::MpscRing<Slot*> cancels_;
   base::MpscRing<LeftOver> left_over_;
   /// Something was left in one of these. Set after it is there, and cleared before the holder looks.
   std::atomic<bool> asked_{false};
   std::atomic<bool> must_look_at_all_{false};  ///< More were cancelled than the ring holds.
-  std::atomic<Runner*> runner_{nullptr};       ///< Null: nobody but those who wait or poll.
-
-  std::atomic<bool> leading_{false};                    ///< A waiter leads: turns and sleeps are its.
-  base::SpinWindow spin_{kSpinWindow, kSpinWindowMax};  ///< The leader's.
   /// The driver will look by itself, within kLinger: nobody has to tell it that a waiter leads.
   std::atomic<bool> is_left_{false};
-  std::atomic<std::int64_t> led_until_{0};  ///< When a waiter last led a driven lane, in nanoseconds of steady().
+  std::atomic<bool> leading_{false};  ///< A waiter leads: turns and sleeps are its.
   std::atomic<bool> sleeping_{false};
+  std::atomic<bool> event_wanted_{false};
+  bool event_armed_ = false;              ///< Doorbells are armed for event_fd(). Under the lock.
+  std::atomic<Runner*> runner_{nullptr};  ///< Null: nobody but those who wait or poll.
+
+  base::SpinWindow spin_{kSpinWindow, kSpinWindowMax};  ///< The leader's.
   std::unique_ptr<base::Epoll> epoll_;
   base::EventFd wake_{base::Fd()};
   base::Fd timer_;  ///< Only once event_fd() was asked for.
-  std::atomic<bool> event_wanted_{false};
-  bool event_armed_ = false;  ///< Doorbells are armed for event_fd(). Under the lock.
 
   std::atomic<std::uint64_t> ended_{0};
   std::atomic<int> followers_{0};

@@ -59,6 +59,11 @@ class Carrier {
   /// What there is with the peer, made where it is not there yet. Null: the peer is down, or the agent is closing;
   /// `why` says which.
   virtual Session* session_with(const Peer& peer, Status* why) = 0;
+  /// Whether the peer can probably `fetch` what lies here. The path is the one for messages.
+  virtual bool can_fetch(Session& session) const = 0;
+  /// Copies what lies at `address` in the peer's process, registered or not; see Path::fetch. False: it must come by
+  /// messages.
+  virtual bool fetch(Session& session, std::uint64_t address, std::span<std::byte> into) = 0;
   virtual Instant now() const = 0;
   /// A service's next_deadline may have come nearer.
   virtual void note_deadline() = 0;

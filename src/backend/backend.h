@@ -219,6 +219,14 @@ class Path {
   /// Sends `head` + `body` (at most kMessageMax + 1 KiB together) as one message. False: no room now; try in a later
   /// turn.
   virtual bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) = 0;
+  /// Whether `fetch` is likely to work.
+  virtual bool can_fetch() const { return false; }
+  /// Copies what lies at `address` in the peer's process, which need not be registered, before it returns. False: this
+  /// path cannot, or nothing lies there; `into` may have changed then.
+  virtual bool fetch(std::uint64_t address, std::span<std::byte> into) {
+    static_cast<void>(address), static_cast<void>(into);
+    return false;
+  }
   /// Ends all chunks of `transfer` (kCancelled) as fast as B2 allows; events tell when.
   virtual void cancel(std::uint64_t transfer) = 0;
   /// Ends the path now: when this returns, nothing of it lands at this end any more; its chunks' ends and kPathDown

@@ -42,7 +42,9 @@ Mailbox::Desk& Mailbox::desk_of(agent::Session& session) {
 void Mailbox::end_one(Operation& operation, Status status) {
   deadlines_.clear(operation);
   if (operation.kind == OperationKind::kReceive) {
-    matcher_.forget(static_cast<Receive&>(operation));
+    auto& receive = static_cast<Receive&>(operation);
+    matcher_.forget(receive);
+    receive.fetch_hook.unlink();
   } else {
     static_cast<Send&>(operation).hook.unlink();
   }
@@ -192,20 +194,42 @@ void Mailbox::take_kept(Receive& receive, Arrived& arrived, Instant now) {
   }
   Status why;
   agent::Session* const session = carrier_.session_with(arrived.from, &why);
-  const std::uint64_t id = arrived.id;
+  const std::uint64_t id = arrived.id, address = arrived.address;
   drop_kept(arrived);
   if (session == nullptr) return end_one(receive, why);
-  grant(*session, receive, id, now);
+  want(*session, receive, id, address, now);
 }
 
-void Mailbox::grant(agent::Session& session, Receive& receive, std::uint64_t id, Instant now) {
+void Mailbox::want(agent::Session& session, Receive& receive, std::uint64_t id, std::uint64_t address, Instant now) {
   Desk& desk = desk_of(session);
   receive.asked_id = id;
   receive.landing = next_id_++;
-  desk.words.push_back({{.kind = wire::RuntimeKind::kGrant, .id = id, .landing = receive.landing}, {}});
+  const bool is_fetched = address != 0 && receive.got.bytes != 0 && carrier_.can_fetch(session);
+  if (is_fetched) {
+    receive.address = address;
+    desk.fetches.push_back(receive);
+  } else {
+    desk.words.push_back({{.kind = wire::RuntimeKind::kGrant, .id = id, .landing = receive.landing}, {}});
+  }
   carrier_.serve(session, now);
   if (receive.got.bytes == 0) return end_one(receive, {});
   desk.landing.emplace(receive.landing, &receive);
+}
+
+/// What cannot be read is granted, and comes in parts.
+void Mailbox::fetch_part(agent::Session& session, Desk& desk, Receive& receive) {
+  const std::uint64_t size = std::min<std::uint64_t>(receive.got.bytes - receive.received, kFetchPart);
+  const std::span into(receive.data + receive.received, size);
+  const bool is_read = carrier_.fetch(session, receive.address + receive.received, into);
+  receive.fetch_hook.unlink();
+  if (is_read) receive.received += size;
+  if (is_read && receive.received < receive.got.bytes) return desk.fetches.push_back(receive);
+  if (!is_read) {
+    receive.received = 0;
+    receive.address = 0;
+  }
+  const wire::RuntimeKind kind = is_read ? wire::RuntimeKind::kFetched : wire::RuntimeKind::kGrant;
+  desk.words.push_back({{.kind = kind, .id = receive.asked_id, .landing = receive.landing}, {}});
 }
 
 void Mailbox::drop_kept(Arrived& arrived) {
@@ -241,8 +265,15 @@ void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
     if (receive.landing != 0) {
       Status gone;
       agent::Session* const session = carrier_.session_with(receive.from, &gone);
-      // What comes for it is passed over: nobody lands there.
-      if (session != nullptr) desk_of(*session).landing.erase(receive.landing);
+      if (session != nullptr) {  // What comes for it is passed over: nobody lands there.
+        Desk& desk = desk_of(*session);
+        desk.landing.erase(receive.landing);
+        if (receive.fetch_hook.is_linked()) {  // The sender waits for a word.
+          const wire::RuntimeKind kind = wire::RuntimeKind::kFetched;
+          desk.words.push_back({{.kind = kind, .id = receive.asked_id, .landing = receive.landing}, {}});
+          carrier_.serve(*session, now);
+        }
+      }
     }
     return end_one(receive, status);
   }
@@ -319,6 +350,11 @@ Status Mailbox::on_message(agent::Session& session, std::uint32_t channel, std::
   const Result<wire::RuntimeMessage> message = wire::decode_runtime(bytes);
   if (!message) return message.error();
   Status status = handle(session, *message, now);
+  // Answers to what it says wait for it to read.
+  const Desk* const desk = known_desk(session);
+  if (status.ok() && desk != nullptr && desk->words.size() > kWordsMax) {
+    status = Status(Code::kCorrupt, "a peer asks much and reads nothing");
+  }
   carrier_.release_message(session, channel, bytes.size());
   run_jobs(now);
   return status;
@@ -336,6 +372,10 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
       return on_part(session, message);
     case wire::RuntimeKind::kGone:
       return on_gone(session, message);
+    case wire::RuntimeKind::kFetched:
+      return on_fetched(session, message, now);
+    case wire::RuntimeKind::kTaken:
+      return on_taken(session, message);
     case wire::RuntimeKind::kFreed:
       return on_freed(session, message);
     case wire::RuntimeKind::kLeft:
@@ -343,12 +383,9 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kRevoke:
     case wire::RuntimeKind::kAgree:
       on_word(session, message);
-      break;
+      return {};
   }
-  // Answers to what it says wait for it to read.
-  const Desk* const desk = known_desk(session);
-  if (desk == nullptr || desk->words.size() <= kWordsMax) return {};
-  return Status(Code::kCorrupt, "a peer asks much and reads nothing");
+  return {};
 }
 
 Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& message) {
@@ -455,7 +492,7 @@ Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& mess
   }
   if (Receive* const receive = receive_for(message.envelope, from)) {
     prepare(*receive, message.envelope, from);
-    grant(session, *receive, message.id, now);
+    want(session, *receive, message.id, message.address, now);
     return {};
   }
   Desk& desk = desk_of(session);
@@ -466,6 +503,7 @@ Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& mess
   arrived->source = source_of(from);
   arrived->envelope = message.envelope;
   arrived->id = message.id;
+  arrived->address = message.address;
   desk.kept_asks.emplace(message.id, arrived.get());
   keep(std::move(arrived));
   return {};
@@ -494,6 +532,7 @@ Status Mailbox::on_part(agent::Session& session, const wire::RuntimeMessage& mes
   const auto found = desk.landing.find(message.landing);
   if (found == desk.landing.end()) return {};
   Receive& receive = *found->second;
+  if (receive.address != 0) return Status(Code::kCorrupt, "a peer sends a part of a message that it was not granted");
   if (message.offset != receive.received || message.body.size() > receive.got.bytes - receive.received) {
     return Status(Code::kCorrupt, "parts of a message do not follow each other");
   }
@@ -522,6 +561,35 @@ Status Mailbox::on_gone(agent::Session& session, const wire::RuntimeMessage& mes
   return {};
 }
 
+Status Mailbox::on_fetched(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+  Desk& desk = desk_of(session);
+  const auto found = desk.asked.find(message.id);
+  if (found == desk.asked.end()) return {};  // It was stopped meanwhile, and the peer hears of that.
+  Send& send = *found->second;
+  if (send.landing != 0 || !send.is_readable) {
+    return Status(Code::kCorrupt, "a peer has read a message that it was granted, or was not told where");
+  }
+  desk.asked.erase(found);
+  desk.words.push_back({{.kind = wire::RuntimeKind::kTaken, .landing = message.landing}, {}});
+  carrier_.serve(session, now);
+  end_one(send, {});
+  return {};
+}
+
+/// The sender's memory was the message's until the peer had heard that all of it was read.
+Status Mailbox::on_taken(agent::Session& session, const wire::RuntimeMessage& message) {
+  Desk& desk = desk_of(session);
+  const auto found = desk.landing.find(message.landing);
+  if (found == desk.landing.end()) return {};
+  Receive& receive = *found->second;
+  if (receive.address == 0 || receive.received < receive.got.bytes || receive.fetch_hook.is_linked()) {
+    return Status(Code::kCorrupt, "a peer says of a message that it was taken, which was not read");
+  }
+  desk.landing.erase(found);
+  end_one(receive, {});
+  return {};
+}
+
 // ---- What goes.
 
 Sent Mailbox::say(agent::Session& session, const wire::RuntimeMessage& message) {
@@ -540,6 +608,8 @@ Sent Mailbox::announce(agent::Session& session, Desk& desk, Send& send) {
     message.kind = wire::RuntimeKind::kAsk;
     if (send.id == 0) send.id = next_id_++;
     message.id = send.id;
+    send.is_readable = bytes != 0 && carrier_.can_fetch(session);
+    message.address = send.is_readable ? reinterpret_cast<std::uintptr_t>(send.data) : 0;
   }
   const Sent sent = say(session, message);
   if (sent != Sent::kYes) return sent;
@@ -591,6 +661,11 @@ Sent Mailbox::pump_desk(agent::Session& session, Desk& desk, std::size_t* work) 
   while (sent == Sent::kYes && !desk.line.empty()) {
     sent = announce(session, desk, *desk.line.front());
     if (sent == Sent::kYes) ++*work;
+  }
+  if (!desk.fetches.empty()) {  // Whatever waits for credit: to read needs none.
+    fetch_part(session, desk, *desk.fetches.front());
+    carrier_.serve(session, carrier_.now());
+    ++*work;
   }
   while (sent == Sent::kYes && !desk.streams.empty()) {
     sent = send_part(session, desk, *desk.streams.front());

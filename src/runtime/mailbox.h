@@ -4,7 +4,9 @@
 //
 // A message of up to kEagerMax goes out at once, as long as the receiver keeps less than kEagerWindow of this sender's
 // that nobody wants yet; a larger one, or one beyond that, is asked for: the receiver keeps its envelope, and grants it
-// a place once somebody wants it, whose buffer its bytes then go into as they come. So no message waits behind bytes
+// a place once somebody wants it, whose buffer its bytes then go into as they come. Where the sender's memory can be read
+// from here (two processes of one user on one host), the receiver copies them itself instead, and has the message once
+// the sender has said that it was there all the time. So no message waits behind bytes
 // that nobody wants, and a stranger can make nobody keep more than that window and kAsksMax envelopes.
 //
 // Thread rule: under the lane's lock.
@@ -33,6 +35,7 @@ inline constexpr std::size_t kEagerMessages = 16'384;                   ///< The
 inline constexpr std::size_t kAsksMax = 65'536;                         ///< Of one sender, not granted yet.
 inline constexpr std::uint64_t kOwnBufferMax = std::uint64_t{1} << 30;  ///< Made for a receive without a buffer.
 inline constexpr std::size_t kOperationsMax = std::size_t{1} << 20;     ///< Sends and receives of one rank under way.
+inline constexpr std::size_t kFetchPart = 256 * 1024;                   ///< Read of one message in one go.
 inline constexpr std::size_t kWordsMax = 4096;                          ///< For one peer, not sent yet.
 inline constexpr std::size_t kEarlyWordsMax = 256;                      ///< Of one peer, about worlds not known yet.
 inline constexpr std::size_t kClosedMax = 16'384;                       ///< Closed worlds that are remembered.
@@ -122,6 +125,7 @@ class Mailbox final : public agent::Service {
     base::IntrusiveList<Send, &Send::hook> streams;  ///< Granted: their bytes go out in turns.
     std::unordered_map<std::uint64_t, Send*> asked;  ///< By id.
     std::unordered_map<std::uint64_t, Receive*> landing;
+    base::IntrusiveList<Receive, &Receive::fetch_hook> fetches;  ///< Of these the ones that are being read.
     struct Word {
       wire::RuntimeMessage message;
       std::string text;  ///< What `message.body` is a view of.
@@ -151,7 +155,9 @@ class Mailbox final : public agent::Service {
   Receive* receive_for(const wire::MessageEnvelope& envelope, const Peer& from);
   void prepare(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);
   void take_kept(Receive& receive, Arrived& arrived, Instant now);
-  void grant(agent::Session& session, Receive& receive, std::uint64_t id, Instant now);
+  /// Has the asked message's bytes come: `address` is where they lie at the sender, or 0.
+  void want(agent::Session& session, Receive& receive, std::uint64_t id, std::uint64_t address, Instant now);
+  void fetch_part(agent::Session& session, Desk& desk, Receive& receive);
   void note_freed(Desk& desk, std::size_t bytes);
   void drop_kept(Arrived& arrived);
 
@@ -160,6 +166,8 @@ class Mailbox final : public agent::Service {
   Status on_grant(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
   Status on_part(agent::Session& session, const wire::RuntimeMessage& message);
   Status on_gone(agent::Session& session, const wire::RuntimeMessage& message);
+  Status on_fetched(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
+  Status on_taken(agent::Session& session, const wire::RuntimeMessage& message);
   Status handle(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
   Status on_freed(agent::Session& session, const wire::RuntimeMessage& message);
   void on_word(agent::Session& session, const wire::RuntimeMessage& message);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,11 +36,17 @@ class HandCarrier final : public agent::Carrier {
   void release_message(agent::Session&, std::uint32_t, std::size_t) override { ++released; }
   void serve(agent::Session&, Instant) override {}
   agent::Session* session_with(const Peer& peer, Status*) override { return peer.core()->session.get(); }
+  bool can_fetch(agent::Session&) const override { return fetches; }
+  bool fetch(agent::Session&, std::uint64_t address, std::span<std::byte> into) override {
+    if (fetches) std::memcpy(into.data(), reinterpret_cast<const void*>(address), into.size());
+    return fetches;
+  }
   Instant now() const override { return kNow; }
   void note_deadline() override {}
   void note_end() override {}
 
   Sent answer = Sent::kYes;
+  bool fetches = false;
   std::vector<std::string> said;
   int released = 0;
 };
@@ -142,6 +149,129 @@ TEST_F(MailboxTest, PartsGoIntoTheBufferInTheirOrder) {
   EXPECT_TRUE(got->final);
   EXPECT_EQ(base::as_text(into), "abcdefghij");
   EXPECT_TRUE(say(10, "z").ok());  // Nobody lands there any more.
+}
+
+TEST_F(MailboxTest, ALargeMessageIsReadWhereItLies) {
+  carrier_.fetches = true;
+  std::vector<std::byte> data(kFetchPart + 10);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 7);
+  std::vector<std::byte> into(data.size());
+  const auto got = receive(into);
+  const wire::RuntimeMessage ask = {.kind = RuntimeKind::kAsk,
+                                    .envelope = envelope(data.size()),
+                                    .id = 5,
+                                    .address = reinterpret_cast<std::uintptr_t>(data.data())};
+  ASSERT_TRUE(hear(ask).ok());
+  const std::size_t before = carrier_.said.size();
+  pump();  // The first part.
+  EXPECT_EQ(carrier_.said.size(), before);
+  pump();  // The second one,
+  pump();  // and what is said of it.
+  ASSERT_EQ(last().kind, RuntimeKind::kFetched);
+  EXPECT_EQ(last().id, 5U);
+  EXPECT_FALSE(got->final) << "the sender has not said that it was there all the time";
+  const std::uint64_t landing = last().landing;
+  EXPECT_EQ(hear({.kind = RuntimeKind::kPart, .landing = landing, .body = base::as_bytes("x")}).code(), Code::kCorrupt);
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kTaken, .landing = landing}).ok());
+  EXPECT_TRUE(got->final);
+  EXPECT_TRUE(got->status.ok());
+  EXPECT_EQ(into, data);
+  EXPECT_TRUE(hear({.kind = RuntimeKind::kTaken, .landing = landing}).ok());  // Nobody lands there any more.
+}
+
+TEST_F(MailboxTest, WhatWasReadOfAStoppedMessageIsNone) {
+  carrier_.fetches = true;
+  const std::vector<std::byte> data(100'000);
+  std::vector<std::byte> into(data.size());
+  const auto got = receive(into);
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kAsk,
+                    .envelope = envelope(data.size()),
+                    .id = 5,
+                    .address = reinterpret_cast<std::uintptr_t>(data.data())})
+                  .ok());
+  pump();
+  pump();
+  ASSERT_EQ(last().kind, RuntimeKind::kFetched);
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kGone, .id = 5}).ok());
+  EXPECT_EQ(got->status.code(), Code::kCancelled);
+}
+
+TEST_F(MailboxTest, AReceiveThatIsStoppedWhileItReadsTellsTheSender) {
+  carrier_.fetches = true;
+  const std::vector<std::byte> data(3 * kFetchPart);
+  std::vector<std::byte> into(data.size());
+  const auto got = receive(into);
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kAsk,
+                    .envelope = envelope(data.size()),
+                    .id = 5,
+                    .address = reinterpret_cast<std::uintptr_t>(data.data())})
+                  .ok());
+  pump();
+  mailbox_.stop(*got, Status(Code::kCancelled, "enough"), kNow);
+  pump();
+  ASSERT_EQ(last().kind, RuntimeKind::kFetched);
+  EXPECT_TRUE(hear({.kind = RuntimeKind::kTaken, .landing = last().landing}).ok());
+  EXPECT_FALSE(mailbox_.awaits(*peer_->session));
+}
+
+TEST_F(MailboxTest, WhatCannotBeReadIsGranted) {
+  std::vector<std::byte> into(100'000);
+  const auto got = receive(into);
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kAsk, .envelope = envelope(into.size()), .id = 5, .address = 1}).ok());
+  pump();
+  EXPECT_EQ(last().kind, RuntimeKind::kGrant);  // This path reads nothing.
+  // One that fails in the middle begins anew.
+  carrier_.fetches = true;
+  const auto other = receive(into);
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kAsk,
+                    .envelope = envelope(into.size()),
+                    .id = 6,
+                    .address = reinterpret_cast<std::uintptr_t>(into.data())})
+                  .ok());
+  carrier_.fetches = false;
+  pump();
+  pump();
+  ASSERT_EQ(last().kind, RuntimeKind::kGrant);
+  EXPECT_EQ(last().id, 6U);
+  EXPECT_TRUE(hear({.kind = RuntimeKind::kPart, .landing = last().landing, .body = base::as_bytes("x")}).ok());
+}
+
+TEST_F(MailboxTest, ASenderIsDoneOnceItsMessageWasRead) {
+  carrier_.fetches = true;
+  const std::vector<std::byte> data(100'000);
+  const auto sent = send(data);
+  pump();
+  ASSERT_EQ(last().kind, RuntimeKind::kAsk);
+  EXPECT_EQ(last().address, reinterpret_cast<std::uintptr_t>(data.data()));
+  const std::uint64_t id = last().id;
+  EXPECT_FALSE(sent->final);
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kFetched, .id = id, .landing = 9}).ok());
+  EXPECT_TRUE(sent->final);
+  pump();
+  EXPECT_EQ(last().kind, RuntimeKind::kTaken);
+  EXPECT_EQ(last().landing, 9U);
+  EXPECT_TRUE(hear({.kind = RuntimeKind::kFetched, .id = id, .landing = 9}).ok());  // Of one that is over.
+  // Who was not told where it lies, or was granted it, has not read it.
+  carrier_.fetches = false;
+  const auto other = send(data);
+  pump();
+  EXPECT_EQ(last().address, 0U);
+  EXPECT_EQ(hear({.kind = RuntimeKind::kFetched, .id = last().id, .landing = 9}).code(), Code::kCorrupt);
+  EXPECT_FALSE(other->final);
+}
+
+TEST_F(MailboxTest, WordsOfWorldsThatAreNotKnownAreBounded) {
+  for (std::size_t i = 0; i < 2 * kEarlyWordsMax; ++i) {
+    ASSERT_TRUE(hear({.kind = RuntimeKind::kLeft, .world = i}).ok());
+  }
+  // A peer that asks without end and reads nothing is dropped.
+  std::vector<std::byte> into(8);
+  carrier_.answer = Sent::kNoCredit;
+  std::vector<std::shared_ptr<Receive>> receives;
+  for (std::size_t i = 1; i <= kWordsMax + 1; ++i) {
+    receives.push_back(receive(into));
+    ASSERT_EQ(hear_ask(i, 8).ok(), i <= kWordsMax) << i;
+  }
 }
 
 TEST_F(MailboxTest, WhatASenderMayLeaveIsBounded) {

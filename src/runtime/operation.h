@@ -68,8 +68,9 @@ struct Send final : Operation {
   std::uint64_t landing = 0;  ///< Where the receiver wants it.
   std::uint64_t sent = 0;     ///< Bytes.
   bool is_asked = false;
-  Arrived* kept = nullptr;  ///< To oneself, and nobody wants it yet.
-  base::ListHook hook;      ///< In the line of those whose turn it is not yet, or of those whose bytes go out.
+  bool is_readable = false;  ///< The receiver was told where it lies.
+  Arrived* kept = nullptr;   ///< To oneself, and nobody wants it yet.
+  base::ListHook hook;       ///< In the line of those whose turn it is not yet, or of those whose bytes go out.
 };
 
 /// Who and what a receive waits for.
@@ -99,6 +100,8 @@ struct Receive final : Operation {
   std::uint64_t received = 0;
   std::uint64_t asked_id = 0;  ///< The sender's number of a message that was asked for,
   std::uint64_t landing = 0;   ///< and ours, under which its bytes come.
+  std::uint64_t address = 0;   ///< Where they are read in the sender's process. 0: they come in parts.
+  base::ListHook fetch_hook;   ///< Among those that are being read.
 
   std::uint64_t order = 0;  ///< Among those that wait.
   base::ListHook hook;      ///< In the matcher's lists, or among those whose bytes come in.
@@ -111,6 +114,7 @@ struct Arrived {
   wire::MessageEnvelope envelope;
   std::unique_ptr<std::byte[]> bytes;  ///< Null: they wait at the sender,
   std::uint64_t id = 0;                ///< as the message of this number,
+  std::uint64_t address = 0;           ///< at this address of its process,
   Send* own = nullptr;                 ///< or here, in a send to oneself.
   std::uint64_t order = 0;
   base::ListHook bucket_hook, use_hook;

@@ -10,8 +10,8 @@ namespace {
 
 Status corrupt_runtime(const char* what) { return Status(Code::kCorrupt, std::string("world: ") + what); }
 
-// kind; world, use, tag, digest, extra, bytes; id.
-static_assert(1 + (8 + 1 + 8 + 8 + 2 * base::kVarintSizeMax) + 8 <= kRuntimeHeadMax);
+// kind; world, use, tag, digest, extra, bytes; id; address.
+static_assert(1 + (8 + 1 + 8 + 8 + 2 * base::kVarintSizeMax) + 8 + base::kVarintSizeMax <= kRuntimeHeadMax);
 
 void write(base::ByteWriter& out, const MessageEnvelope& envelope) {
   out.u64(envelope.world);
@@ -49,7 +49,12 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
     case RuntimeKind::kAsk:
       message.envelope = read_envelope(in);
       message.id = in.u64();
+      message.address = in.varint();
       return true;
+    case RuntimeKind::kTaken:
+      message.landing = in.u64();
+      return true;
+    case RuntimeKind::kFetched:
     case RuntimeKind::kGrant:
       message.id = in.u64();
       message.landing = in.u64();
@@ -121,7 +126,12 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
     case RuntimeKind::kAsk:
       write(out, message.envelope);
       out.u64(message.id);
+      out.varint(message.address);
       break;
+    case RuntimeKind::kTaken:
+      out.u64(message.landing);
+      break;
+    case RuntimeKind::kFetched:
     case RuntimeKind::kGrant:
       out.u64(message.id);
       out.u64(message.landing);

@@ -6,10 +6,13 @@
 // Grammar (little-endian; varint is LEB128):
 //   message = kind:u8, ...
 //   eager   (1) envelope, the bytes themselves
-//   ask     (2) envelope, id:u64                 a message of `bytes` waits at the sender until the receiver wants it
+//   ask     (2) envelope, id:u64, address:varint a message of `bytes` waits at the sender until the receiver wants it; at
+//                                                this address of the sender's process, 0: not to be read there
 //   grant   (3) id:u64, landing:u64              the receiver wants the asked message `id`
 //   part    (4) landing:u64, offset:varint, the bytes themselves
 //   freed   (5) bytes:varint, messages:varint    of eager messages that the receiver has no more to keep
+//   fetched (11) id:u64, landing:u64             the receiver has read the asked message `id` where it lies
+//   taken  (12) landing:u64                      it was there all the time: what was read is the message
 //   gone    (6) id:u64                           the asked message `id` will never come
 //   revoke  (7) world:u64, code:u8, text         nothing more can be done together in this world, and why
 //   left    (8) world:u64                        the sender leaves: it has done all that it called
@@ -49,6 +52,8 @@ enum class RuntimeKind : std::uint8_t {
   kLeft = 8,
   kFailed = 9,
   kAgree = 10,
+  kFetched = 11,
+  kTaken = 12,
 };
 
 /// What an agreement's message is about: see runtime/agreement.h.
@@ -84,7 +89,7 @@ struct MessageEnvelope {
 struct RuntimeMessage {
   RuntimeKind kind = RuntimeKind::kEager;
   MessageEnvelope envelope;
-  std::uint64_t id = 0, landing = 0, offset = 0;
+  std::uint64_t id = 0, landing = 0, offset = 0, address = 0;
   std::uint64_t bytes = 0, messages = 0;
   std::uint64_t world = 0;
   std::uint32_t rank = 0;

@@ -20,7 +20,7 @@ std::string bytes_of(const RuntimeMessage& message) {
 
 std::vector<RuntimeMessage> one_of_each() {
   return {{.kind = RuntimeKind::kEager, .envelope = kEnvelope, .body = base::as_bytes("abc")},
-          {.kind = RuntimeKind::kAsk, .envelope = kEnvelope, .id = 5},
+          {.kind = RuntimeKind::kAsk, .envelope = kEnvelope, .id = 5, .address = 300},
           {.kind = RuntimeKind::kGrant, .id = 5, .landing = 6},
           {.kind = RuntimeKind::kPart, .landing = 6, .offset = 300, .body = base::as_bytes("xyz")},
           {.kind = RuntimeKind::kFreed, .bytes = 300, .messages = 2},
@@ -36,7 +36,9 @@ std::vector<RuntimeMessage> one_of_each() {
            .ballot = 2,
            .calls = 1,
            .flag = true,
-           .body = base::as_bytes("\x05")}};
+           .body = base::as_bytes("\x05")},
+          {.kind = RuntimeKind::kFetched, .id = 5, .landing = 6},
+          {.kind = RuntimeKind::kTaken, .landing = 6}};
 }
 
 TEST(WireRuntime, GoldenVectors) {
@@ -44,7 +46,7 @@ TEST(WireRuntime, GoldenVectors) {
       "0108070605040302010209000000000000001100000000000000040361"
       "6263",
       "02080706050403020102090000000000000011000000000000000403"
-      "0500000000000000",
+      "0500000000000000ac02",
       "0305000000000000000600000000000000",
       "040600000000000000ac0278797a",
       "05ac0202",
@@ -53,7 +55,9 @@ TEST(WireRuntime, GoldenVectors) {
       "080700000000000000",
       "090700000000000000ac02",
       "0a0700000000000000ac0204020101"
-      "0505"};
+      "0505",
+      "0b05000000000000000600000000000000",
+      "0c0600000000000000"};
   const std::vector<RuntimeMessage> all = one_of_each();
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
 }
@@ -113,7 +117,7 @@ TEST(WireRuntime, WhatContradictsItselfIsCorrupt) {
   std::string flag = bytes_of(one_of_each()[9]);
   flag[14] = 2;
   EXPECT_FALSE(decode_runtime(base::as_bytes(flag)).has_value());
-  EXPECT_FALSE(decode_runtime(base::as_bytes("\x0b")).has_value());
+  EXPECT_FALSE(decode_runtime(base::as_bytes("\x0d")).has_value());
   EXPECT_FALSE(decode_runtime({}).has_value());
 }
 

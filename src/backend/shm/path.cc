@@ -109,6 +109,19 @@ bool ShmPath::move_at_once(const Chunk& chunk) {
   return copy_at_once({&chunk, 1}, allowance, allowance) == 1;
 }
 
+bool ShmPath::fetch(std::uint64_t address, std::span<std::byte> into) {
+  while (!into.empty()) {
+    if (!can_fetch() || !cross_.is_alive()) return false;
+    const iovec local{into.data(), into.size()};
+    const iovec remote{reinterpret_cast<void*>(address), into.size()};
+    const ssize_t moved = cross_.move(Operation::kRead, {&local, 1}, {&remote, 1});
+    if (moved <= 0) return false;
+    address += static_cast<std::uint64_t>(moved);
+    into = into.subspan(static_cast<std::size_t>(moved));
+  }
+  return true;
+}
+
 /// The whole chunk by one kernel call, or not at all as far as anybody is told.
 bool ShmPath::call_at_once(const ShmBinding& target, const Chunk& chunk) {
   if (chunk.bytes == 0 || chunk.pieces.size() > kCrossPiecesMax || !admits(target, chunk)) return false;

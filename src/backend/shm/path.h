@@ -67,6 +67,8 @@ class ShmPath final : public Path {
   void unbind(std::uint32_t index, std::uint32_t generation) override;
   Submitted submit(std::span<const Chunk> chunks, Instant now) override;
   bool move_at_once(const Chunk& chunk) override;
+  bool can_fetch() const override { return stage_ == Stage::kUp && cross_status_.ok(); }
+  bool fetch(std::uint64_t address, std::span<std::byte> into) override;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override { end(why); }

@@ -2,8 +2,7 @@
  *
  * Each repetition writes the input anew, meets the other ranks in a barrier, and times one operation; the figure of a
  * repetition is that of the slowest rank. Sizes are bytes of one rank's input; elements are float. */
-#ifndef HAWSER_BENCH_COLL_PLAN_H
-#define HAWSER_BENCH_COLL_PLAN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -68,4 +67,3 @@ static inline long count_wrong(int operation, const float* out, size_t count, in
   }
   return wrong;
 }
-#endif

@@ -6,9 +6,9 @@
 // Locking: `mutex_` is the lane's lock; ports, paths, sessions and slots below their line are touched under it only.
 // Submitting threads never wait for it: when it is taken they leave the slot in the bounded ring `submissions_`.
 // Sleeping: the leader arms the ports' doorbells, then sleeps in epoll; `wake` ends that.
-// A driven lane is led by whoever waits, too, because to wake the driver and be woken by it takes longer than most waits.
-// The driver keeps away from a lane that is left to waiters, looks at it from time to time, and takes it over once nobody
-// has led it for kLinger.
+// Whoever waits leads a driven lane, too, because to wake the driver and be woken by it takes longer than most waits.
+// The driver keeps away from a lane that is left to waiters, looks at it from time to time, and takes it over once
+// nobody has led it for kLinger.
 //
 // Thread rule: thread-safe.
 

@@ -4,9 +4,9 @@
 //
 // A message of up to kEagerMax goes out at once, as long as the receiver keeps less than kEagerWindow of this sender's
 // that nobody wants yet; a larger one, or one beyond that, is asked for: the receiver keeps its envelope, and grants it
-// a place once somebody wants it, whose buffer its bytes then go into as they come. Where the sender's memory can be read
-// from here (two processes of one user on one host), the receiver copies them itself instead, and has the message once
-// the sender has said that it was there all the time. So no message waits behind bytes
+// a place once somebody wants it, whose buffer its bytes then go into as they come. Where the sender's memory can be
+// read from here (two processes of one user on one host), the receiver copies it instead, and has the message once the
+// sender has said that it was there all the time. So no message waits behind bytes
 // that nobody wants, and a stranger can make nobody keep more than that window and kAsksMax envelopes.
 //
 // Thread rule: under the lane's lock.

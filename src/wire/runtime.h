@@ -6,8 +6,8 @@
 // Grammar (little-endian; varint is LEB128):
 //   message = kind:u8, ...
 //   eager   (1) envelope, the bytes themselves
-//   ask     (2) envelope, id:u64, address:varint a message of `bytes` waits at the sender until the receiver wants it; at
-//                                                this address of the sender's process, 0: not to be read there
+//   ask     (2) envelope, id:u64, address:varint a message of `bytes` waits at the sender until the receiver wants it,
+//                                                at this address of its process; 0: it is not to be read there
 //   grant   (3) id:u64, landing:u64              the receiver wants the asked message `id`
 //   part    (4) landing:u64, offset:varint, the bytes themselves
 //   freed   (5) bytes:varint, messages:varint    of eager messages that the receiver has no more to keep

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,13 +42,24 @@ HAWSER_NAMESPACE_BEGIN
 /// Receives from any rank.
 inline constexpr std::uint32_t kAnySource = UINT32_MAX;
 
+/// A key-value store that all ranks reach, in which they find one another where there is no directory. Whoever may write
+/// to it may be taken for a rank.
+struct WorldStore {
+  /// Keys are text, values bytes.
+  std::function<Status(const std::string& key, const std::string& value)> set;
+  /// The value, once somebody has set it; waits for that up to the timeout (kTimedOut).
+  std::function<Result<std::string>(const std::string& key, Duration timeout)> get;
+};
+
 struct WorldOptions {
   std::string name = "world";  ///< Separates worlds that share a directory: 1 to 200 bytes.
   std::uint32_t size = 0;      ///< How many ranks there are; `local` is given it.
   std::uint32_t rank = 0;
   /// Backends, times, security. `name` is made of the world's name and the rank. Where the ranks are processes,
-  /// `agent.directory` is where they find one another.
+  /// `agent.directory` or `store` is where they find one another.
   AgentOptions agent = {};
+  /// Used while `open` runs. The world's keys begin with "hawser/" and its name, so each world needs a name of its own.
+  WorldStore store = {};
   /// A thread of the library makes all progress. Without it only calls of this rank that wait do: others wait for it
   /// while it computes, and a rank that hangs is not found out. For as many ranks as cores. `local` is always driven.
   bool driven = true;

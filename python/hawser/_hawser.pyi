@@ -271,11 +271,12 @@ class World:
     @staticmethod
     def open(size: int | None = None, rank: int | None = None, directory: Directory | str | None = None, *,
              name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
-             timeout: Seconds = None) -> World:
+             timeout: Seconds = None, store: Any = None) -> World:
         """
         One rank of several processes, which find one another in a directory. Returns when all are ready. A value
         that the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls
-        of this rank that wait make progress, without a thread of the library; for as many ranks as cores.
+        of this rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of
+        a directory `store` may be a torch.distributed.Store, or what has its set, wait and get.
         """
 
     @staticmethod
@@ -284,7 +285,8 @@ class World:
 
     @staticmethod
     def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
-              backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None) -> World: ...
+              backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None,
+              store: Any = None) -> World: ...
 
     @property
     def rank(self) -> int: ...

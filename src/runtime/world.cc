@@ -100,9 +100,10 @@ Result<std::vector<World>> World::local(std::uint32_t size, const WorldOptions& 
 }
 
 Result<World> World::open(WorldOptions options) {
-  if (!options.agent.directory && options.size > 1) {
-    return Status(Code::kInvalid, "World::open: no directory is given in which the ranks find one another")
-        .with_advice("set WorldOptions::agent.directory");
+  const bool has_store = options.store.set && options.store.get;
+  if (!options.agent.directory && !has_store && options.size > 1) {
+    return Status(Code::kInvalid, "World::open: no directory and no store is given in which the ranks find one another")
+        .with_advice("set WorldOptions::agent.directory, or WorldOptions::store");
   }
   Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(options, options.rank, options.size);
   if (!core) return core.error();

@@ -130,13 +130,42 @@ Result<Peer> WorldCore::find_and_connect(std::uint32_t rank, Instant until) {
   }
 }
 
+std::string WorldCore::key_of(std::uint32_t rank) const {
+  return "hawser/" + options_.name + "/" + std::to_string(rank);
+}
+
+Result<Peer> WorldCore::get_and_connect(std::uint32_t rank, Instant until) {
+  const auto left = [&] { return std::max(until - agent::inner::now(seat_->agent), Duration::zero()); };
+  HAWSER_TRY_ASSIGN(const std::string card, options_.store.get(key_of(rank), left()));
+  HAWSER_TRY_ASSIGN(Peer peer, seat_->agent.add_peer(card));
+  const std::string name = options_.name + "." + std::to_string(rank);
+  if (peer.name() != name) {
+    return Status(Code::kInvalid, "the store holds a card of '" + base::shown(peer.name()) + "' where that of '" +
+                                      base::shown(name) + "' should be");
+  }
+  HAWSER_TRY(peer.connect(left()));
+  return peer;
+}
+
+Status WorldCore::absent(const std::string& missing, const Status& cause) const {
+  return Status(cause.code(), "World::open: of the " + std::to_string(options_.size) + " ranks of world '" +
+                                  options_.name + "' these did not come: " + missing)
+      .because(cause);
+}
+
 Status WorldCore::find_and_join(Duration timeout) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
+  const bool has_store = static_cast<bool>(options_.store.get);
+  if (has_store) {
+    HAWSER_TRY_ASSIGN(const std::string card, seat_->agent.card());
+    HAWSER_TRY(options_.store.set(key_of(rank_), card));
+  }
   std::vector<Peer> ranks;
   std::string missing;
   Status cause;
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
-    Result<Peer> peer = rank == rank_ ? Result<Peer>(seat_->agent.self()) : find_and_connect(rank, until);
+    const auto find = [&] { return has_store ? get_and_connect(rank, until) : find_and_connect(rank, until); };
+    Result<Peer> peer = rank == rank_ ? Result<Peer>(seat_->agent.self()) : find();
     if (peer) {
       ranks.push_back(std::move(*peer));
       continue;
@@ -144,11 +173,8 @@ Status WorldCore::find_and_join(Duration timeout) {
     missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     cause = peer.error();
   }
-  if (!missing.empty()) {
-    return Status(cause.code(), "World::open: of the " + std::to_string(options_.size) + " ranks of world '" +
-                                    options_.name + "' these did not come: " + missing)
-        .because(cause);
-  }
+  options_.store = {};
+  if (!missing.empty()) return absent(missing, cause);
   HAWSER_TRY(enter(std::move(ranks)));
   return all_entered(until - agent::inner::now(seat_->agent)).wait(Duration::max());
 }

@@ -111,6 +111,10 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
 
  private:
   Result<Peer> find_and_connect(std::uint32_t rank, Instant until);
+  std::string key_of(std::uint32_t rank) const;
+  Result<Peer> get_and_connect(std::uint32_t rank, Instant until);
+  /// What a failed formation says.
+  Status absent(const std::string& missing, const Status& cause) const;
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
   /// A world of these of its ranks, over the same agent.
   std::shared_ptr<WorldCore> offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,

@@ -257,6 +257,45 @@ def test_malformed_values_are_refused():
         _codec.decode(b"l\1\0\0\0\0\0\0\0" * 101 + b"N")
 
 
+class Store:
+    """What a torch.distributed.Store does, for threads."""
+
+    def __init__(self):
+        self.values, self.news = {}, threading.Condition()
+
+    def set(self, key, value):
+        with self.news:
+            self.values[key] = value
+            self.news.notify_all()
+
+    def wait(self, keys, timeout):
+        with self.news:
+            if not self.news.wait_for(lambda: all(key in self.values for key in keys), timeout.total_seconds()):
+                raise RuntimeError(f"no {keys} after {timeout}")
+
+    def get(self, key):
+        return self.values[key]
+
+
+def test_ranks_find_one_another_in_a_store():
+    store, opened = Store(), [None] * 3
+
+    def open_one(rank):
+        opened[rank] = World.open(3, rank, store=store, name="stored", timeout=30)
+
+    threads = [threading.Thread(target=open_one, args=(rank,)) for rank in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    on_all(opened, check_collectives)
+    assert sorted(store.values) == ["hawser/stored/0", "hawser/stored/1", "hawser/stored/2"]
+    with pytest.raises(hawser.TimedOutError, match="these did not come: 1"):
+        World.open(2, 0, store=Store(), timeout=0.1)
+    with pytest.raises(hawser.FailedError, match="set raised"):
+        World.open(2, 0, store=object(), timeout=0.1)
+
+
 def test_wrong_calls_say_so():
     a, b = World.local(2)
     with pytest.raises(hawser.InvalidError, match="no op 'mean'"):

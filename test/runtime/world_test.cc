@@ -8,7 +8,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -600,6 +603,52 @@ TEST_P(WorldTest, ManyGroupsLeaveNothingBehind) {
     ASSERT_TRUE(b.barrier().ok());
     ASSERT_TRUE(first.wait(10s).ok());
   }
+}
+
+TEST_P(WorldTest, RanksFindOneAnotherInAStore) {
+  std::mutex mutex;
+  std::condition_variable news;
+  std::map<std::string, std::string> held;
+  const auto options_of = [&](std::uint32_t rank, std::uint32_t size) {
+    WorldOptions made = options();
+    made.name = "stored";
+    made.rank = rank;
+    made.size = size;
+    made.store.set = [&](const std::string& key, const std::string& value) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      held[key] = value;
+      news.notify_all();
+      return Status();
+    };
+    made.store.get = [&](const std::string& key, Duration timeout) -> Result<std::string> {
+      std::unique_lock<std::mutex> lock(mutex);
+      if (news.wait_for(lock, timeout, [&] { return held.contains(key); })) return held[key];
+      return Status(Code::kTimedOut, "nobody set " + key);
+    };
+    return made;
+  };
+  std::vector<std::thread> ranks;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      Result<World> world = World::open(options_of(rank, 3));
+      ASSERT_TRUE(world.has_value()) << world.error().to_string();
+      std::uint64_t number = rank;
+      EXPECT_TRUE(world->all_reduce(&number, &number, 1, DataType::kUInt64, ReduceOp::kSum).ok());
+      EXPECT_EQ(number, 3U);
+      EXPECT_TRUE(world->shutdown(10s).ok());
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_TRUE(held.contains("hawser/stored/2"));
+  // Who does not come is named; a card of somebody else is none.
+  held.erase("hawser/stored/1");
+  std::swap(held["hawser/stored/0"], held["hawser/stored/2"]);
+  WorldOptions alone = options_of(3, 4);
+  alone.join_timeout = 100ms;
+  const Result<World> none = World::open(alone);
+  ASSERT_FALSE(none.has_value());
+  EXPECT_NE(none.error().to_string().find("these did not come: 0, 1, 2"), std::string::npos)
+      << none.error().to_string();
 }
 
 TEST_P(WorldTest, ShutsDownTogether) {

@@ -99,6 +99,8 @@ class PythonHandler {
     }
   }
 
+  nb::handle function() const { return function_; }
+
  private:
   PyObject* function_;
 };
@@ -429,14 +431,51 @@ nb::list local(std::uint32_t size, const std::string& name, nb::handle backends,
   return all;
 }
 
+/// What holds values under keys, as torch.distributed.Store does: set(key, bytes), wait([keys], timedelta), get(key).
+WorldStore store_of(nb::handle store) {
+  const auto held = std::make_shared<PythonHandler>(store);
+  const auto failed = [](const char* what, const std::exception& error) {
+    return Status(Code::kFailed, std::string("the store's ") + what + " raised: " + error.what());
+  };
+  const Status gone(Code::kCancelled, "the interpreter is at its end");
+  WorldStore made;
+  made.set = [held, failed, gone](const std::string& key, const std::string& value) {
+    const Inside inside;
+    if (!inside.granted()) return gone;
+    try {
+      held->function().attr("set")(key, nb::bytes(value.data(), value.size()));
+      return Status();
+    } catch (const std::exception& error) {
+      return failed("set", error);
+    }
+  };
+  made.get = [held, failed, gone](const std::string& key, Duration timeout) -> Result<std::string> {
+    const Inside inside;
+    if (!inside.granted()) return gone;
+    try {
+      const double seconds = std::chrono::duration<double>(timeout).count();
+      const nb::object span = nb::module_::import_("datetime").attr("timedelta")(nb::arg("seconds") = seconds);
+      nb::list keys;
+      keys.append(key);
+      held->function().attr("wait")(keys, span);
+      return std::string(Bytes(held->function().attr("get")(key), "the store's value").view);
+    } catch (const std::exception& error) {
+      return Status(Code::kTimedOut, std::string("the store has no '") + key + "': " + error.what());
+    }
+  };
+  return made;
+}
+
 WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uint32_t> rank, nb::handle directory,
-                       const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout) {
+                       const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout,
+                       nb::handle store) {
   if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
   if (!size) check(launched.error());
   const std::string run = !size && !launched->run.empty() ? "world." + launched->run : "world";
   WorldOptions options = world_options(name.value_or(run), directory, backends, timeout);
   options.driven = driven;
+  if (!store.is_none()) options.store = store_of(store);
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
@@ -629,7 +668,8 @@ void bind_worlds(nb::module_& module) {
                   nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none())
       .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
                   nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
-                  nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none())
+                  nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none(),
+                  nb::arg("store") = nb::none())
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,

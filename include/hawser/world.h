@@ -42,8 +42,8 @@ HAWSER_NAMESPACE_BEGIN
 /// Receives from any rank.
 inline constexpr std::uint32_t kAnySource = UINT32_MAX;
 
-/// A key-value store that all ranks reach, in which they find one another where there is no directory. Whoever may write
-/// to it may be taken for a rank.
+/// A key-value store that all ranks reach, in which they find one another where there is no directory. Whoever may
+/// write to it may be taken for a rank.
 struct WorldStore {
   /// Keys are text, values bytes.
   std::function<Status(const std::string& key, const std::string& value)> set;

@@ -256,6 +256,9 @@ class HAWSER_API World {
 
   /// Waits until all ranks do the same, so that none finds another one gone, then closes.
   Status shutdown(Duration timeout);
+  /// Leaves without waiting for the others' calls: once they have what this rank sent, it closes. They do not take it
+  /// for failed; what they begin with it afterwards ends with kDisconnected. kTimedOut: some do not have all.
+  Status leave(Duration timeout);
   /// Leaves at once; the other ranks see a failure. For a group it ends only this rank's view.
   Status close(Duration timeout);
 

@@ -387,6 +387,12 @@ class World:
     def shutdown(self, timeout: Seconds = None) -> None:
         """Leaves once all ranks have called it."""
 
+    def leave(self, timeout: Seconds = None) -> None:
+        """
+        Leaves without waiting for the others' calls, once they have what this rank sent. They do not take it for
+        failed.
+        """
+
     def close(self, timeout: Seconds = None) -> None:
         """Leaves at once. To the others this rank has failed."""
 

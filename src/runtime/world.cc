@@ -118,6 +118,7 @@ std::vector<std::uint32_t> World::failed() const { return core_->failed(); }
 void World::revoke(const Status& why) { core_->revoke(why); }
 Status World::close(Duration timeout) { return core_->close(timeout); }
 
+Status World::leave(Duration timeout) { return core_->depart(timeout); }
 Status World::shutdown(Duration timeout) { return core_->shutdown(timeout); }
 
 // ---- After a failure.

@@ -186,15 +186,23 @@ Request WorldCore::all_entered(Duration timeout) {
 
 Status WorldCore::shutdown(Duration timeout) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
-  Status status = all_entered(timeout).wait(Duration::max());
-  if (status.ok()) {
-    static_cast<void>(agent::inner::under_lane(seat_->agent, "World::shutdown", [&](Instant now) {
-      for (const Peer& peer : ranks_) seat_->mailbox->leave(peer, nonce_, now);
-    }));
-    if (!agent::inner::flush(seat_->agent, until)) {
-      status = Status(Code::kTimedOut,
-                      "World::shutdown: not all ranks of world '" + options_.name + "' took in what this one sent");
-    }
+  const auto left = [&] { return std::max(until - agent::inner::now(seat_->agent), Duration::zero()); };
+  if (Status status = all_entered(timeout).wait(Duration::max()); !status.ok()) {
+    static_cast<void>(close(left()));
+    return status;
+  }
+  return depart(left());
+}
+
+Status WorldCore::depart(Duration timeout) {
+  const Instant until = agent::inner::now(seat_->agent) + timeout;
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant now) {
+    for (const Peer& peer : ranks_) seat_->mailbox->leave(peer, nonce_, now);
+  }));
+  Status status;
+  if (!agent::inner::flush(seat_->agent, until)) {
+    status =
+        Status(Code::kTimedOut, "World: not all ranks of world '" + options_.name + "' took in what this one sent");
   }
   const Status closed = close(std::max(until - agent::inner::now(seat_->agent), Duration::zero()));
   return status.ok() ? closed : status;
@@ -663,9 +671,12 @@ Status WorldCore::why_not() const {
   if (!excluded_.ok()) return excluded_;
   if (!first_failure_.ok()) return first_failure_;
   if (!revoked_.ok()) return revoked_;
-  if (left_.empty()) return {};
-  return Status(Code::kDisconnected,
-                "rank " + std::to_string(*left_.begin()) + " has left world '" + options_.name + "'");
+  return left_.empty() ? Status() : departed(*left_.begin());
+}
+
+Status WorldCore::departed(std::uint32_t rank) const {
+  return Status(Code::kDisconnected, "rank " + std::to_string(rank) + " has left world '" + options_.name + "'")
+      .with_peer(ranks_[rank].name());
 }
 
 Status WorldCore::failure_of(std::uint32_t rank, const Status& cause) const {
@@ -759,7 +770,12 @@ void WorldCore::on_ended(Collective& collective, Instant now) {
     good_ahead_.insert(collective.number);
     while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
   }
-  if (collective.status.ok() || !why_not().ok()) return;
+  if (collective.status.ok()) return;
+  for (const std::uint32_t rank : left_) {
+    const bool is_its = collective.status.code() == Code::kDisconnected;
+    if (is_its && ranks_[rank].name() == collective.status.peer()) collective.status = departed(rank);
+  }
+  if (!why_not().ok()) return;
   if (collective.status.code() == Code::kDisconnected) {  // A peer was found gone before its session told so.
     for (std::uint32_t rank = 0; rank < size(); ++rank) {
       if (ranks_[rank].name() == collective.status.peer()) collective.status = failure_of(rank, collective.status);

@@ -93,7 +93,9 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::uint32_t root_rank(std::uint32_t rank) const { return root_ranks_[rank]; }
   /// Of a group only this view is given up, of the whole world the agent, too.
   Status close(Duration timeout);
-  /// Once all ranks have called it: leaves without having failed.
+  /// Leaves without having failed, once the others have what this rank sent.
+  Status depart(Duration timeout);
+  /// The same, once all ranks have called it.
   Status shutdown(Duration timeout);
 
   // For requests.
@@ -137,6 +139,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void revoke_under_lane(const Status& why, bool tell, Instant now);
   void end_collectives(const Status& status, Instant now);
   Status why_not() const;
+  Status departed(std::uint32_t rank) const;
   void note_failure(std::uint32_t rank, const Status& cause);
   Status failure_of(std::uint32_t rank, const Status& cause) const;
 

@@ -651,6 +651,28 @@ TEST_P(WorldTest, RanksFindOneAnotherInAStore) {
       << none.error().to_string();
 }
 
+TEST_P(WorldTest, ARankThatLeavesHasNotFailed) {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<World> worlds = open(3);
+    on_all(worlds, [](World& world) {
+      std::vector<std::uint64_t> numbers(20'000, 1);
+      // The first that is done leaves while the others still take in what it sent.
+      ASSERT_TRUE(
+          world.all_reduce(numbers.data(), numbers.data(), numbers.size(), DataType::kUInt64, ReduceOp::kSum).ok());
+      EXPECT_EQ(numbers.back(), 3U);
+      EXPECT_TRUE(world.failed().empty());
+      const Status status = world.leave(20s);
+      EXPECT_TRUE(status.ok()) << status.to_string();
+    });
+  }
+  std::vector<World> worlds = open(2);
+  ASSERT_TRUE(worlds[1].leave(10s).ok());
+  const Status status = worlds[0].barrier({.timeout = 20s});
+  EXPECT_EQ(status.code(), Code::kDisconnected);
+  EXPECT_NE(status.to_string().find("has left"), std::string::npos) << status.to_string();
+  EXPECT_TRUE(worlds[0].failed().empty());
+}
+
 TEST_P(WorldTest, ShutsDownTogether) {
   std::vector<World> worlds = open(3);
   on_all(worlds, [](World& world) {

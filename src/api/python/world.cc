@@ -683,6 +683,16 @@ void bind_worlds(nb::module_& module) {
           "shutdown", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, true); },
           nb::arg("timeout") = nb::none(), "Leaves once all ranks have called it.")
       .def(
+          "leave",
+          [](const WorldHandle& self, nb::handle timeout) {
+            const Duration patience = duration_of(timeout, "timeout", std::chrono::seconds(30));
+            if (std::exchange(self.state->closed, true)) return;
+            check(outside([&] { return self.state->world.leave(patience); }));
+          },
+          nb::arg("timeout") = nb::none(),
+          "Leaves without waiting for the others' calls, once they have what this rank sent. They do not take it for "
+          "failed.")
+      .def(
           "close", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, false); },
           nb::arg("timeout") = nb::none(), "Leaves at once. To the others this rank has failed.");
   bind_messages(world);

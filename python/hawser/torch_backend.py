@@ -1,0 +1,347 @@
+"""torch.distributed on worlds: `init_process_group("hawser")`, for tensors of the CPU.
+
+torch finds this module by the entry point `torch.distributed.backends`, so nothing has to be imported. The first group
+opens a world, whose ranks find one another in torch's store; other groups are groups of that world, over the same agent.
+Written for the interface of torch 2.15 (torch/_C/_distributed_c10d.pyi).
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from datetime import timedelta
+from typing import Any, Callable, Optional, Sequence
+
+import torch
+import torch.distributed as dist
+
+from . import World
+from .errors import Error
+
+_OPS = ((dist.ReduceOp.SUM, "sum"), (dist.ReduceOp.AVG, "avg"), (dist.ReduceOp.PRODUCT, "prod"),
+        (dist.ReduceOp.MIN, "min"), (dist.ReduceOp.MAX, "max"), (dist.ReduceOp.BAND, "and"),
+        (dist.ReduceOp.BOR, "or"), (dist.ReduceOp.BXOR, "xor"))
+_root: Optional[World] = None  # Of the default group.
+
+
+def _op_of(op: Any) -> str:
+    for each, name in _OPS:
+        if op == each:
+            return name
+    raise ValueError(f"hawser has no reduction {op}; sum, avg, product, min, max, band, bor and bxor are there")
+
+
+def _seconds(options: Any, otherwise: timedelta) -> float:
+    given = getattr(options, "timeout", None)
+    return (given if given is not None and given > timedelta(0) else otherwise).total_seconds()
+
+
+class _Finisher:
+    """One thread that completes futures: of work that nobody waits for."""
+
+    def __init__(self) -> None:
+        self._due: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="hawser-futures", daemon=True).start()
+
+    def add(self, work: "_Work") -> None:
+        self._due.put(work)
+
+    def _run(self) -> None:
+        while True:
+            work = self._due.get()
+            try:
+                work.wait()
+                work.future.set_result(work.outputs)
+            except BaseException as error:  # It belongs to whoever looks at the future.
+                work.future.set_exception(error)
+
+
+_finisher: Optional[_Finisher] = None
+_finisher_lock = threading.Lock()
+
+
+class _Work(dist._Work):  # type: ignore[misc, name-defined]
+    """Requests, what is to be done once they are over, and the tensors that come out."""
+
+    def __init__(self, requests: Sequence[Any], outputs: Any, finish: Optional[Callable[[], None]] = None) -> None:
+        super().__init__()
+        self._requests, self.outputs, self._finish = list(requests), outputs, finish
+        self._lock = threading.Lock()
+        self._source: Optional[int] = None
+        self._future: Any = None
+        self._error: Optional[BaseException] = None
+
+    @property
+    def future(self) -> Any:
+        return self._future
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        patience = timeout.total_seconds() if timeout > timedelta(0) else None
+        try:
+            for request in self._requests:
+                got = request.wait(patience)
+                self._source = self._source if got is None else got.source
+            with self._lock:
+                finish, self._finish = self._finish, None
+                if finish is not None:
+                    finish()
+        except Error as error:
+            self._error = error
+            raise dist.DistBackendError(str(error)) from error
+        return True
+
+    def is_completed(self) -> bool:
+        return all(request.done() for request in self._requests)
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> Any:
+        return self._error
+
+    def result(self) -> Any:
+        return self.outputs
+
+    def source_rank(self) -> int:
+        return -1 if self._source is None else self._source
+
+    _source_rank = source_rank
+
+    def get_future(self) -> Any:
+        global _finisher
+        with _finisher_lock:
+            _finisher = _finisher or _Finisher()
+            if self._future is None:
+                self._future = torch.futures.Future()
+                _finisher.add(self)
+        return self._future
+
+
+class _Flat:
+    """A tensor as the elements that Hawser moves: contiguous, without gradient; copied back where that needed a copy."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        if tensor.device.type != "cpu" or tensor.layout != torch.strided:
+            raise ValueError(f"hawser moves dense tensors of the CPU, not {tensor.layout} of {tensor.device}")
+        plain = tensor.detach()
+        self._whole = torch.view_as_real(plain) if plain.is_complex() else plain
+        self.data = self._whole.contiguous()
+        self.is_copy = self.data.data_ptr() != self._whole.data_ptr()
+
+    def give_back(self) -> None:
+        if self.is_copy:
+            self._whole.copy_(self.data)
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """For what only moves: types that Hawser does not know, too."""
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+class HawserGroup(dist.ProcessGroup):
+    """One group of torch's on one world."""
+
+    def __init__(self, world: World, timeout: timedelta, is_root: bool) -> None:
+        super().__init__(world.rank, world.size)
+        self.world, self._timeout, self._is_root = world, timeout, is_root
+
+    def getBackendName(self) -> str:
+        return "hawser"
+
+    def name(self) -> str:
+        return "hawser"
+
+    @property
+    def supports_splitting(self) -> bool:
+        return False
+
+    # ---- Collectives.
+
+    def _all(self, tensors: Sequence[torch.Tensor], begin: Callable[[torch.Tensor], Any]) -> _Work:
+        flats = [_Flat(tensor) for tensor in tensors]
+        requests = [begin(flat.data) for flat in flats]
+
+        def finish() -> None:
+            for flat in flats:
+                flat.give_back()
+
+        return _Work(requests, list(tensors), finish)
+
+    def allreduce(self, tensors: Any, opts: Any = None, *_: Any) -> _Work:
+        op, timeout = _op_of(opts.reduceOp if opts is not None else dist.ReduceOp.SUM), _seconds(opts, self._timeout)
+        if tensors[0].is_sparse:
+            raise ValueError("hawser does not reduce sparse tensors")
+        return self._all(tensors, lambda x: self.world.iall_reduce(x, op, timeout=timeout))
+
+    allreduce_coalesced = allreduce
+
+    def broadcast(self, tensors: Any, opts: Any = None, *_: Any) -> _Work:
+        root, timeout = opts.rootRank if opts is not None else 0, _seconds(opts, self._timeout)
+        return self._all(tensors, lambda x: self.world.ibroadcast(_bytes(x), root, timeout=timeout))
+
+    def reduce(self, tensors: Any, opts: Any = None, *_: Any) -> _Work:
+        op, timeout = _op_of(opts.reduceOp), _seconds(opts, self._timeout)
+        return self._all(tensors, lambda x: self.world.ireduce(x, opts.rootRank, op, timeout=timeout))
+
+    def barrier(self, opts: Any = None) -> _Work:
+        return _Work([self.world.ibarrier(timeout=_seconds(opts, self._timeout))], [])
+
+    def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        requests, spread = [], []
+        for tensors, tensor in zip(outputs, inputs):
+            flat = _Flat(tensor)
+            gathered = flat.data.new_empty((self.size(), *flat.data.shape))
+            requests.append(self.world.iall_gather(_bytes(gathered), _bytes(flat.data),
+                                                   timeout=_seconds(opts, self._timeout)))
+            spread += list(zip(tensors, gathered))
+        return _Work(requests, outputs, lambda: _copy_all(spread))
+
+    def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        return self.allgather(outputs, inputs, opts)
+
+    def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> _Work:
+        to, timeout = _Flat(output), _seconds(opts, self._timeout)
+        request = self.world.iall_gather(_bytes(to.data), _bytes(_Flat(tensor).data), timeout=timeout)
+        return _Work([request], output, to.give_back)
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        return _together([self.all_gather_single(to, x, opts) for to, x in zip(outputs, inputs)], outputs)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        works = []
+        for output, tensors in zip(outputs, inputs):
+            whole = torch.cat([_Flat(tensor).data.reshape(-1) for tensor in tensors])
+            works.append(self._reduce_scatter(output, whole, [_Flat(tensor).data.numel() for tensor in tensors], opts))
+        return _together(works, outputs)
+
+    def reduce_scatter_single(self, output: Any, tensor: Any, opts: Any = None) -> _Work:
+        flat = _Flat(tensor).data.reshape(-1)
+        return self._reduce_scatter(output, flat, [flat.numel() // self.size()] * self.size(), opts)
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        return _together([self.reduce_scatter_single(to, x, opts) for to, x in zip(outputs, inputs)], outputs)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    def _reduce_scatter(self, output: Any, whole: torch.Tensor, counts: list[int], opts: Any) -> _Work:
+        to, op = _Flat(output), _op_of(opts.reduceOp if opts is not None else dist.ReduceOp.SUM)
+        request = self.world.ireduce_scatterv(to.data.reshape(-1), whole, counts, op,
+                                              timeout=_seconds(opts, self._timeout))
+        return _Work([request], output, to.give_back)
+
+    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        flat, timeout = _Flat(inputs[0]), _seconds(opts, self._timeout)
+        is_root = opts.rootRank == self.rank()
+        gathered = flat.data.new_empty((self.size(), *flat.data.shape)) if is_root else None
+        request = self.world.igather(None if gathered is None else _bytes(gathered), _bytes(flat.data), opts.rootRank,
+                                     timeout=timeout)
+        return _Work([request], outputs, None if gathered is None else lambda: _copy_all(zip(outputs[0], gathered)))
+
+    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        to, timeout = _Flat(outputs[0]), _seconds(opts, self._timeout)
+        whole = torch.stack([_Flat(tensor).data for tensor in inputs[0]]) if opts.rootRank == self.rank() else None
+        request = self.world.iscatter(_bytes(to.data), None if whole is None else _bytes(whole), opts.rootRank,
+                                      timeout=timeout)
+        return _Work([request], outputs, to.give_back)
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
+        parts = [_bytes(_Flat(tensor).data) for tensor in inputs]
+        wanted = [tensor.numel() * tensor.element_size() for tensor in outputs]
+        whole, received = torch.cat(parts), torch.empty(sum(wanted), dtype=torch.uint8)
+        request = self.world.iall_to_allv(received, whole, wanted, [part.numel() for part in parts],
+                                          timeout=_seconds(opts, self._timeout))
+
+        def spread() -> None:
+            for tensor, part in zip(outputs, received.split(wanted)):
+                tensor.detach().copy_(part.view(tensor.dtype).reshape(tensor.shape))
+
+        return _Work([request], outputs, spread)
+
+    def all_to_all_single(self, output: Any, tensor: Any, output_splits: Any = None, input_splits: Any = None,
+                          opts: Any = None) -> _Work:
+        to, x = _Flat(output), _Flat(tensor)
+        come, go = self._splits(to.data, output_splits), self._splits(x.data, input_splits)
+        request = self.world.iall_to_allv(_bytes(to.data), _bytes(x.data), come, go,
+                                          timeout=_seconds(opts, self._timeout))
+        return _Work([request], output, to.give_back)
+
+    alltoall_base = all_to_all_single
+
+    def _splits(self, data: torch.Tensor, splits: Any) -> list[int]:
+        """In bytes, of rows of the first dimension."""
+        rows = data.shape[0] if data.dim() else 1
+        row = data.numel() * data.element_size() // max(rows, 1)
+        if not splits:
+            if rows % self.size():
+                raise ValueError(f"{rows} rows are no multiple of {self.size()} ranks: give splits")
+            splits = [rows // self.size()] * self.size()
+        return [int(rows_of) * row for rows_of in splits]
+
+    # ---- Messages.
+
+    def send(self, tensors: Any, rank: int, tag: int = 0) -> _Work:
+        return _Work([self.world.isend(_bytes(_Flat(tensors[0]).data), rank, tag,
+                                       timeout=self._timeout.total_seconds())], tensors)
+
+    def recv(self, tensors: Any, rank: Optional[int], tag: int = 0) -> _Work:
+        to = _Flat(tensors[0])
+        request = self.world.irecv(_bytes(to.data), rank, tag, timeout=self._timeout.total_seconds())
+        return _Work([request], tensors, to.give_back)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> _Work:
+        return self.recv(tensors, None, tag)
+
+    # ---- Ends.
+
+    def abort(self) -> None:
+        """Ends what is under way, on all ranks."""
+        self.world.revoke()
+
+    def shutdown(self) -> None:
+        global _root
+        if self._is_root and _root is self.world:
+            _root = None
+            self.world.leave(self._timeout.total_seconds())  # The others may be in the last collective still.
+        else:
+            self.world.close()
+
+
+def _copy_all(pairs: Any) -> None:
+    for to, data in pairs:
+        whole = torch.view_as_real(to.detach()) if to.is_complex() else to.detach()
+        whole.copy_(data.reshape(whole.shape))
+
+
+def _together(works: Sequence[_Work], outputs: Any) -> _Work:
+    def finish() -> None:
+        for work in works:
+            work.wait()
+
+    return _Work([request for work in works for request in work._requests], outputs, finish)
+
+
+def _create(options: Any, _backend_options: Any) -> HawserGroup:
+    global _root
+    ranks = list(options.global_ranks_in_group)
+    if _root is not None and ranks:
+        return HawserGroup(_root.group(ranks), options.timeout, False)
+    store = options.store
+    if options.group_rank == 0:
+        store.set("hawser/run", os.urandom(8).hex())
+    run = store.get("hawser/run").decode()
+    world = World.open(options.group_size, options.group_rank, store=store, name=f"torch.{run}",
+                       timeout=min(options.timeout, timedelta(minutes=10)))
+    _root = world
+    return HawserGroup(world, options.timeout, True)
+
+
+def register() -> None:
+    """Called by torch when a group of this backend is made first."""
+    dist.Backend.register_backend("hawser", _create, extended_api=True, devices=["cpu"])

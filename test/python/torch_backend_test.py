@@ -1,0 +1,177 @@
+"""torch.distributed on worlds, by real processes. Where torch is missing this is skipped; `./dev actors` has it."""
+
+import datetime
+import multiprocessing
+import os
+import signal
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="no torch here: ./dev actors runs this test")
+dist = torch.distributed
+
+
+def check_collectives(rank, size):
+    def full(value, *shape, dtype=torch.float32):
+        return torch.full(shape or (3,), value, dtype=dtype)
+
+    total = size * (size - 1) // 2
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.complex64):
+        x = full(rank, 5, dtype=dtype)
+        dist.all_reduce(x)
+        assert torch.equal(x, full(total, 5, dtype=dtype)), dtype
+    for op, right in ((dist.ReduceOp.MAX, size - 1), (dist.ReduceOp.MIN, 0), (dist.ReduceOp.AVG, total / size)):
+        x = full(float(rank))
+        dist.all_reduce(x, op)
+        assert torch.allclose(x, full(float(right)))
+    turned = torch.arange(12.0).reshape(3, 4).t()[::2] + rank  # Not contiguous.
+    dist.all_reduce(turned)
+    assert torch.equal(turned, size * torch.arange(12.0).reshape(3, 4).t()[::2] + total)
+    x = full(rank)
+    dist.broadcast(x, size - 1)
+    assert torch.equal(x, full(size - 1))
+    x = full(rank + 1.0)
+    dist.reduce(x, 0)
+    assert rank != 0 or torch.equal(x, full(float(total + size)))
+    out = [torch.zeros(2, 2) for _ in range(size)]
+    dist.all_gather(out, full(rank, 2, 2))
+    assert all(torch.equal(each, full(r, 2, 2)) for r, each in enumerate(out))
+    out = torch.zeros(2 * size)
+    dist.all_gather_into_tensor(out, full(rank, 2))
+    assert out.tolist() == [i // 2 for i in range(2 * size)]
+    out = torch.zeros(2)
+    dist.reduce_scatter_tensor(out, torch.arange(2.0 * size))
+    assert out.tolist() == [size * 2.0 * rank, size * (2.0 * rank + 1)]
+    out = torch.zeros(2)
+    dist.reduce_scatter(out, [full(float(r), 2) for r in range(size)])
+    assert out.tolist() == [size * rank] * 2
+    gathered = [torch.zeros(2) for _ in range(size)] if rank == 0 else None
+    dist.gather(full(rank, 2), gathered, 0)
+    assert rank != 0 or [each[0].item() for each in gathered] == list(range(size))
+    out = torch.zeros(2)
+    dist.scatter(out, [full(r, 2) for r in range(size)] if rank == size - 1 else None, size - 1)
+    assert torch.equal(out, full(rank, 2))
+    out = torch.zeros(size)
+    dist.all_to_all_single(out, torch.arange(float(size)) + 10 * rank)
+    assert out.tolist() == [rank + 10 * r for r in range(size)]
+    rows = torch.full((size * (rank + 1), 2), float(rank))
+    out = torch.zeros(size * (size + 1) // 2, 2)
+    dist.all_to_all_single(out, rows, [r + 1 for r in range(size)], [rank + 1] * size)
+    assert out[:, 0].tolist() == [float(r) for r in range(size) for _ in range(r + 1)]
+    out = [torch.zeros(1 + (r + rank) % 2) for r in range(size)]
+    dist.all_to_all(out, [full(10 * rank + r, 1 + (r + rank) % 2) for r in range(size)])
+    assert [each[0].item() for each in out] == [10 * r + rank for r in range(size)]
+
+
+def check_messages(rank, size):
+    if rank == 0:
+        dist.send(torch.tensor([5, 6]), 1, tag=3)
+        work = dist.isend(torch.arange(200_000), 1)
+        work.wait()
+    if rank == 1:
+        x = torch.zeros(2, dtype=torch.int64)
+        assert dist.recv(x, tag=3) == 0 and x.tolist() == [5, 6]
+        x = torch.zeros(200_000, dtype=torch.int64)
+        dist.irecv(x, 0).wait()
+        assert torch.equal(x, torch.arange(200_000))
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank})
+    assert objects == [{"rank": r} for r in range(size)]
+
+
+def check_work_and_groups(rank, size):
+    x = torch.full((4,), float(rank))
+    work = dist.all_reduce(x, async_op=True)
+    work.get_future().wait()
+    assert work.is_completed() and x[0] == size * (size - 1) / 2
+    group = dist.new_group([0, 1])
+    if rank < 2:
+        y = torch.ones(2)
+        dist.all_reduce(y, group=group)
+        assert y.tolist() == [2, 2]
+    dist.barrier()
+    with pytest.raises(ValueError, match="sparse"):
+        dist.all_reduce(torch.ones(2, 2).to_sparse())
+
+
+def trained(rank):
+    """Sums of the parameters after some steps of data-parallel training."""
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(
+        torch.nn.Sequential(torch.nn.Linear(10, 20), torch.nn.ReLU(), torch.nn.Linear(20, 1)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.manual_seed(rank)
+    for _ in range(10):
+        optimizer.zero_grad()
+        model(torch.randn(8, 10)).pow(2).mean().backward()
+        optimizer.step()
+    return [parameter.double().sum().item() for parameter in model.parameters()]
+
+
+def rank_of(rank, size, backend, path, results):
+    try:
+        if backend == "hawser":
+            from hawser import torch_backend
+
+            torch_backend.register()  # What torch does itself where the wheel is installed.
+        dist.init_process_group(backend, init_method=f"file://{path}", rank=rank, world_size=size,
+                                timeout=datetime.timedelta(seconds=60))
+        if backend == "hawser":
+            check_collectives(rank, size)
+            check_messages(rank, size)
+            check_work_and_groups(rank, size)
+        sums = trained(rank)
+        dist.destroy_process_group()
+        results.put((rank, sums))
+    except BaseException as error:
+        results.put((rank, repr(error)))
+        raise
+
+
+def run(size, backend, path):
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=rank_of, args=(rank, size, backend, str(path), results)) for rank in range(size)]
+    for process in processes:
+        process.start()
+    told = dict(results.get(timeout=150) for _ in range(size))
+    for process in processes:
+        process.join(60)
+    assert not any(isinstance(what, str) for what in told.values()), told
+    return [told[rank] for rank in range(size)]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_groups_of_torch_work_and_train_as_on_gloo(tmp_path, size):
+    ours = run(size, "hawser", tmp_path / "ours")
+    theirs = run(size, "gloo", tmp_path / "theirs")
+    assert all(each == ours[0] for each in ours)
+    assert ours[0] == pytest.approx(theirs[0], rel=1e-5)
+
+
+def dies(rank, path, results):
+    from hawser import torch_backend
+
+    torch_backend.register()
+    dist.init_process_group("hawser", init_method=f"file://{path}", rank=rank, world_size=3,
+                            timeout=datetime.timedelta(seconds=60))
+    dist.barrier()
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        while True:
+            dist.all_reduce(torch.ones(1000))
+    except dist.DistBackendError as error:
+        results.put((rank, str(error)))
+
+
+def test_a_rank_that_is_killed_is_named(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=dies, args=(rank, str(tmp_path / "store"), results)) for rank in range(3)]
+    for process in processes:
+        process.start()
+    told = dict(results.get(timeout=60) for _ in range(2))
+    for process in processes:
+        process.join(60)
+    assert all("rank 2" in text for text in told.values()), told

@@ -258,6 +258,7 @@ TEST_F(MailboxTest, ASenderIsDoneOnceItsMessageWasRead) {
   EXPECT_EQ(last().address, 0U);
   EXPECT_EQ(hear({.kind = RuntimeKind::kFetched, .id = last().id, .landing = 9}).code(), Code::kCorrupt);
   EXPECT_FALSE(other->final);
+  mailbox_.stop(*other, Status(Code::kCancelled, "enough"), kNow);
 }
 
 TEST_F(MailboxTest, WordsOfWorldsThatAreNotKnownAreBounded) {

@@ -119,8 +119,8 @@ TEST_P(CallTest, ErrorsComeBackWithCodeAndText) {
 }
 
 TEST_P(CallTest, ADeadlineEndsTheCallAndTellsTheHandler) {
-  std::vector<World> worlds = open(2);
   Gate gate;
+  std::vector<World> worlds = open(2);
   serve_gate(worlds[1], gate);
   serve_echo(worlds[1]);
   const Result<CallAnswer> late = worlds[0].call(1, "gate", {}, {.timeout = 50ms});
@@ -132,8 +132,8 @@ TEST_P(CallTest, ADeadlineEndsTheCallAndTellsTheHandler) {
 }
 
 TEST_P(CallTest, ACallThatIsCancelledOrDroppedTellsTheHandler) {
-  std::vector<World> worlds = open(2);
   Gate gate;
+  std::vector<World> worlds = open(2);
   serve_gate(worlds[1], gate);
   Request call = worlds[0].icall(1, "gate", {});
   ASSERT_TRUE(soon([&] { return gate.entered == 1; }));
@@ -159,9 +159,9 @@ TEST_P(CallTest, ArgumentsAreFreeOnceTheCallHasEnded) {
 }
 
 TEST_P(CallTest, HandlersRunAtOnceAndCallOthers) {
+  std::atomic<int> inside{0};
   std::vector<World> worlds = open(3);
   serve_echo(worlds[2]);
-  std::atomic<int> inside{0};
   ASSERT_TRUE(worlds[1]
                   .register_handler("pass on",
                                     [&](const IncomingCall& call) -> Result<CallAnswer> {
@@ -188,8 +188,8 @@ TEST_P(CallTest, MoreThanMayWaitAreAnsweredAllTheSame) {
 }
 
 TEST_P(CallTest, CallsToARankThatFailsEnd) {
-  std::vector<World> worlds = open(3);
   Gate gate, other;
+  std::vector<World> worlds = open(3);
   serve_gate(worlds[1], gate);
   serve_gate(worlds[2], other);
   serve_echo(worlds[2]);
@@ -218,8 +218,8 @@ TEST_P(CallTest, AGroupHasHandlersOfItsOwn) {
 }
 
 TEST_P(CallTest, AHandlerMayCloseItsWorld) {
-  std::vector<World> worlds = open(2);
   std::atomic<bool> closed{false};
+  std::vector<World> worlds = open(2);
   ASSERT_TRUE(worlds[1]
                   .register_handler("close",
                                     [&](const IncomingCall&) -> Result<CallAnswer> {
@@ -233,8 +233,8 @@ TEST_P(CallTest, AHandlerMayCloseItsWorld) {
 }
 
 TEST_P(CallTest, AHandlerThatDoesNotEndIsToldOfByClose) {
+  std::atomic<bool> open_it{false}, entered{false};  // They outlive the worlds, and so the handler.
   std::vector<World> worlds = open(2);
-  std::atomic<bool> open_it{false}, entered{false};
   ASSERT_TRUE(worlds[1]
                   .register_handler("deaf",
                                     [&](const IncomingCall&) -> Result<CallAnswer> {

@@ -128,7 +128,7 @@ void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) 
   }
   engine.card_changed();
   const bool is_watched = std::ranges::any_of(begun, [](const auto& region) { return region->watchers > 0; });
-  if (is_watched) lane.news();  // Its closing is what those who wait for a word look for, too.
+  if (is_watched) lane.news_from_outside();  // Its closing is what those who wait for a word look for, too.
 }
 
 void Core::let_go(std::span<const std::shared_ptr<LocalRegion>> closing) {

@@ -130,6 +130,12 @@ class HAWSER_CAPABILITY("lane") Lane {
 
   /// Something that waiters may wait for happened.
   void news();
+  /// The same, by no turn of the lane: a leader that sleeps, or is about to, looks again, too.
+  void news_from_outside() {
+    asked_.store(true, std::memory_order_release);
+    wake();
+    news();
+  }
   /// Grows whenever it did.
   std::uint64_t ended() const { return ended_.load(std::memory_order_acquire); }
 

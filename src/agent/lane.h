@@ -6,8 +6,8 @@
 // Locking: `mutex_` is the lane's lock; ports, paths, sessions and slots below their line are touched under it only.
 // Submitting threads never wait for it: when it is taken they leave the slot in the bounded ring `submissions_`.
 // Sleeping: the leader arms the ports' doorbells, then sleeps in epoll; `wake` ends that.
-// Whoever waits leads a driven lane, too, because to wake the driver and be woken by it takes longer than most waits.
-// The driver keeps away from a lane that is left to waiters, looks at it from time to time, and takes it over once
+// A waiter leads a driven lane, too: waking the driver, and being woken by it, would take longer than most waits. The
+// driver keeps away from a lane that is left to waiters, looks at it from time to time, and takes it over once
 // nobody has led it for kLinger.
 //
 // Thread rule: thread-safe.
@@ -105,7 +105,10 @@ class HAWSER_CAPABILITY("lane") Lane {
 
   // For drivers.
   /// Ordered with `Core::is_closed`: of one who closes and one who attaches, one sees the other.
-  void set_runner(Runner* runner) { runner_.store(runner, std::memory_order_seq_cst); }
+  void set_runner(Runner* runner) {
+    is_left_.store(false, std::memory_order_seq_cst);  // It was left by the runner before.
+    runner_.store(runner, std::memory_order_seq_cst);
+  }
   Runner* runner() const { return runner_.load(std::memory_order_seq_cst); }
   /// Somebody waits, and turns and sleeps for all.
   bool led() const { return leading_.load(std::memory_order_seq_cst); }

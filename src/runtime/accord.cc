@@ -107,8 +107,7 @@ void Accord::on_late(Instant now) {
     agreement_.ask_for_absent();
     return mailbox_.set_deadline(*call_, call_->until);
   }
-  end(Status(Code::kTimedOut, "the ranks of world '" + name_ +
-                                  "' did not agree by the deadline; what was waited for: " + "the call of rank " +
+  end(Status(Code::kTimedOut, "the ranks of world '" + name_ + "' did not agree by the deadline; it waits for rank " +
                                   list_of(agreement_.absent()))
           .with_advice("call it again: the agreement goes on"));
 }

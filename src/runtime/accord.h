@@ -17,11 +17,10 @@ namespace hawser::runtime {
 /// One call of this rank.
 struct Agreeing final : Operation, Listener {
   Agreeing() : Operation(OperationKind::kSeveral) { listener = this; }
-  void on_end(Operation&) override {}
   void on_late(Operation&, Instant now) override { late(now); }
   void on_cancel(Operation&, const Status& why, Instant) override { cancelled(why); }
 
-  AgreementValue value;  ///< Of the vote, and once it has ended well, what was decided.
+  AgreementValue value;  ///< This rank's vote; the ranks' decision, once the call has ended well.
   std::uint64_t number = 0;
   Instant until;
   bool has_asked = false;  ///< The leader, for whom it waits.
@@ -56,7 +55,7 @@ class Accord {
   const std::string name_;
   const std::span<const Peer> ranks_;
   Mailbox& mailbox_;
-  Instant now_;  ///< Of the event that is handled.
+  Instant now_;  ///< When the present call or message came: `tell` needs it.
   Agreement agreement_;
   std::shared_ptr<Agreeing> call_;
   std::uint64_t unfinished_ = 0;  ///< The agreement that the last call gave up before it was decided. 0: it did not.

@@ -33,19 +33,17 @@ CallAnswer text_bytes(std::string_view text) {
 struct CallFlight final : Listener {
   void on_end(Operation& operation) override {
     operation.final.store(true, std::memory_order_relaxed);
-    calls->soon([this, is_here = std::weak_ptr<bool>(alive)](Instant now) {
-      if (!is_here.expired()) calls->settle(*this, now);
+    calls->soon([calls = calls, id = id](Instant now) {
+      const auto here = calls->flights_.find(id);
+      if (here != calls->flights_.end()) calls->settle(*here->second, now);
     });
   }
-  void on_late(Operation&, Instant) override {}
-  void on_cancel(Operation&, const Status&, Instant) override {}
 
   Calls* calls = nullptr;
   std::uint64_t id = 0;
   std::shared_ptr<Calling> call;  ///< Null: it was given up.
   Send send;
   Receive receive;
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 };
 
 struct Calls::Incoming final : Listener {
@@ -58,9 +56,6 @@ struct Calls::Incoming final : Listener {
     operation.final.store(true, std::memory_order_relaxed);
     calls->soon([this](Instant now) { calls->on_in_end(*this, now); });
   }
-  /// It waited with taking in calls.
-  void on_late(Operation&, Instant) override {}
-  void on_cancel(Operation&, const Status&, Instant) override {}
 
   Calls* calls = nullptr;
   Receive receive;
@@ -80,8 +75,6 @@ struct Calls::Parting final : Listener {
   void on_end(Operation&) override {
     calls->soon([this](Instant) { calls->partings_.remove_if([this](const Parting& one) { return &one == this; }); });
   }
-  void on_late(Operation&, Instant) override {}
-  void on_cancel(Operation&, const Status&, Instant) override {}
 
   Calls* calls = nullptr;
   CallAnswer bytes;
@@ -238,16 +231,21 @@ void Calls::settle(CallFlight& flight, Instant now) {
 
 // ---- The side that answers.
 
+Pattern Calls::calls_pattern() const {
+  return {.world = site_.world,
+          .use = wire::MessageUse::kCall,
+          .source = nullptr,
+          .members = site_.members,
+          .tag = std::nullopt};
+}
+
 void Calls::take_in(Instant now) {
   if (open_one_ != nullptr || !stopped_.ok() || !has_room()) return;
   Incoming& incoming = *incoming_.emplace_back(std::make_unique<Incoming>());
   incoming.calls = this;
   incoming.receive.listener = &incoming;
-  incoming.receive.pattern = {.world = site_.world,
-                              .use = wire::MessageUse::kCall,
-                              .source = nullptr,
-                              .members = site_.members,
-                              .tag = std::nullopt};
+  incoming.receive.is_standing = true;
+  incoming.receive.pattern = calls_pattern();
   incoming.receive.has_buffer = false;
   open_one_ = &incoming;
   mailbox_.start(incoming.receive, Instant::max(), now);
@@ -258,9 +256,18 @@ void Calls::on_in_end(Incoming& incoming, Instant now) {
   std::unique_ptr<Incoming> owned = std::move(*at);
   incoming_.erase(at);
   if (open_one_ == &incoming) open_one_ = nullptr;
-  if (owned->receive.status.ok()) return dispatch(std::move(owned), now);
+  const Status& status = owned->receive.status;
+  if (status.ok()) return dispatch(std::move(owned), now);
   job_bytes_ -= owned->receive.got.bytes;
+  // There was no memory for the arguments: left where it is, the call would be refused for ever.
+  if (status.code() == Code::kBusy || status.code() == Code::kInvalid) turn_away(status, now);
   take_in(now);
+}
+
+void Calls::turn_away(const Status& why, Instant now) {
+  Peer from;
+  wire::MessageEnvelope envelope;
+  if (mailbox_.discard(calls_pattern(), &from, &envelope)) answer(from, envelope.tag, why, now);
 }
 
 void Calls::dispatch(std::unique_ptr<Incoming> incoming, Instant now) {
@@ -273,7 +280,9 @@ void Calls::dispatch(std::unique_ptr<Incoming> incoming, Instant now) {
   }
   job_bytes_ -= got.got.bytes;
   if (number == wire::kCallOff) {
-    take_back(source_of(got.from), id, now);
+    take_back(source_of(got.from), id);
+  } else if (is_known) {
+    answer(got.from, id, Status(Code::kInvalid, "another call of this number is under way"), now);
   } else {
     answer(got.from, id, Status(Code::kNotFound, "nothing is registered by that name"), now);
   }
@@ -354,7 +363,7 @@ Result<CallAnswer> Calls::run(const Job& job, Instant now) {
 }
 
 /// One that runs is told and goes on; its answer comes all the same.
-void Calls::take_back(const void* source, std::uint64_t id, Instant) {
+void Calls::take_back(const void* source, std::uint64_t id) {
   const auto found = jobs_.find({source, id});
   if (found != jobs_.end()) found->second->cancelled.store(true, std::memory_order_relaxed);
 }

@@ -40,7 +40,6 @@ struct CallFlight;
 /// A call, as its caller sees it.
 struct Calling final : Operation, Listener {
   Calling() : Operation(OperationKind::kSeveral) { listener = this; }
-  void on_end(Operation&) override {}
   void on_late(Operation& operation, Instant now) override;
   void on_cancel(Operation& operation, const Status& why, Instant now) override;
   std::span<const std::byte> made_bytes() const override { return {answer.get(), answer_size}; }
@@ -101,9 +100,12 @@ class Calls final : public std::enable_shared_from_this<Calls> {
   bool has_room() const { return jobs_.size() < kJobsMax && job_bytes_ < kJobBytesMax; }
   void take_in(Instant now);
   void on_in_end(Incoming& incoming, Instant now);
+  /// The oldest call that came cannot be taken in for this reason: its caller is told.
+  void turn_away(const Status& why, Instant now);
+  Pattern calls_pattern() const;
   void dispatch(std::unique_ptr<Incoming> incoming, Instant now);
   void begin_job(std::unique_ptr<Incoming> incoming, std::shared_ptr<const Handler> handler, Instant now);
-  void take_back(const void* source, std::uint64_t id, Instant now);
+  void take_back(const void* source, std::uint64_t id);
   void finish(const Job& job, Result<CallAnswer> result, Instant now);
   void answer(const Peer& to, std::uint64_t id, Result<CallAnswer> result, Instant now);
   void say(const Peer& to, wire::MessageEnvelope envelope, CallAnswer bytes, Instant now);

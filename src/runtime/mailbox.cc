@@ -63,6 +63,7 @@ void Mailbox::set_deadline(Operation& operation, Instant deadline) {
 
 /// False: the operation has ended, because too many are under way.
 bool Mailbox::admit(Operation& operation) {
+  if (operation.is_standing) return true;
   if (under_way_ < kOperationsMax) {
     operation.is_counted = true;
     ++under_way_;
@@ -251,6 +252,18 @@ void Mailbox::drop_kept(Arrived& arrived) {
     own_kept_bytes_ -= arrived.envelope.bytes + sizeof(Arrived);
   }
   matcher_.drop(arrived);
+}
+
+bool Mailbox::discard(const Pattern& pattern, Peer* from, wire::MessageEnvelope* envelope) {
+  Arrived* const arrived = matcher_.find(pattern);
+  if (arrived == nullptr) return false;
+  *from = arrived->from;
+  *envelope = arrived->envelope;
+  Send* const own = arrived->own;
+  if (own != nullptr) own->kept = nullptr;
+  drop_kept(*arrived);
+  if (own != nullptr) end_one(*own, {});
+  return true;
 }
 
 void Mailbox::note_freed(Desk& desk, std::size_t bytes) {

@@ -75,6 +75,9 @@ class Mailbox final : public agent::Service {
   void stop(Operation& operation, const Status& status, Instant now);
   /// The oldest message that fits, without taking it. Null: none is here yet.
   const Arrived* probe(const Pattern& pattern) { return matcher_.find(pattern); }
+  /// Lets go of the oldest message that fits, and tells whose it was. False: none is here. The sender of one that was
+  /// asked for is not told.
+  bool discard(const Pattern& pattern, Peer* from, wire::MessageEnvelope* envelope);
   /// Counts messages that nobody wanted when they came. Any thread.
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.

@@ -30,11 +30,11 @@ class Listener {
   /// A receive that it owns has got a message, whose bytes may still have to come. Called as on_end is.
   virtual void on_matched(Receive&) {}
   /// One that it owns has ended. Called from within the mailbox: it begins nothing there.
-  virtual void on_end(Operation& operation) = 0;
+  virtual void on_end(Operation&) {}
   /// The deadline of one that consists of several has come.
-  virtual void on_late(Operation& operation, Instant now) = 0;
+  virtual void on_late(Operation&, Instant) {}
   /// One that consists of several is to end with `why`, unless it is over.
-  virtual void on_cancel(Operation& operation, const Status& why, Instant now) = 0;
+  virtual void on_cancel(Operation&, const Status&, Instant) {}
 
  protected:
   ~Listener() = default;
@@ -56,6 +56,7 @@ struct Operation {
   std::shared_ptr<Operation> self;  ///< A user's keeps itself while it is under way.
   base::TimerHook alarm;            ///< Its deadline.
   bool is_counted = false;          ///< Among those that the mailbox has under way.
+  bool is_standing = false;         ///< The world's own, there as long as the world is: it is not among them.
 };
 
 struct Send final : Operation {

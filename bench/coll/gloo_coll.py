@@ -29,7 +29,6 @@ def run(who: str, scale: float, op: str, size_bytes: int, rank: int, size: int) 
     repetitions = max(10, int(wanted * scale))
     warm = 1 + repetitions // 10
     x, out = torch.zeros(count), torch.zeros(count * size)
-    shares = [out[r * count:(r + 1) * count] for r in range(size)]
     each = count // size
     calls = {
         "barrier": dist.barrier,
@@ -43,23 +42,39 @@ def run(who: str, scale: float, op: str, size_bytes: int, rank: int, size: int) 
     call = calls[op]
     seconds, wrong = [], 0
     for i in range(-warm, repetitions):
-        fresh = filled(count, rank, i + warm) if i % 16 == 0 or i < 0 else x + 0
-        x.copy_(filled(count, rank, i + warm) if i % 16 == 0 else fresh)  # Written anew each time.
+        x.copy_(filled(count, rank, i + warm))  # Written anew each time.
         dist.barrier()
         begin = time.perf_counter()
         call()
         if i >= 0:
             seconds.append(time.perf_counter() - begin)
-        if i % 16 == 0 and op == "all_reduce":
-            wrong += int((x != sum(filled(count, r, i + warm) for r in range(size))).sum())
-        if op == "all_reduce":
-            x.fill_(1)
+        if i % 16 == 0:
+            wrong += wrong_of(op, x, out, count, rank, size, i + warm)
     times = torch.tensor(seconds, dtype=torch.float64)
     dist.all_reduce(times, op=dist.ReduceOp.MAX)
     if rank == 0:
         times = times.sort().values * 1e6
         print(json.dumps({"who": who, "op": op, "bytes": size_bytes, "n": repetitions, "p50": round(float(times[repetitions // 2]), 3),
                           "p99": round(float(times[int(repetitions * 0.99)]), 3), "wrong": wrong}), flush=True)
+
+
+def wrong_of(op: str, x: torch.Tensor, out: torch.Tensor, count: int, rank: int, size: int, repetition: int) -> int:
+    """Elements that are not what they should be."""
+    of_ranks = [filled(count, each, repetition) for each in range(size)]
+    share = slice(rank * (count // size), (rank + 1) * (count // size))
+    if op == "all_reduce":
+        got, right = x, sum(of_ranks)
+    elif op == "broadcast" or (op == "pingpong" and rank < 2):
+        got, right = x, of_ranks[0]
+    elif op == "all_gather":
+        got, right = out, torch.cat(of_ranks)
+    elif op == "reduce_scatter":
+        got, right = out[:count // size], sum(of_ranks)[share]
+    elif op == "all_to_all":
+        got, right = out[:count], torch.cat([each[share] for each in of_ranks])
+    else:
+        return 0
+    return int((got != right).sum())
 
 
 def pingpong(x: torch.Tensor, rank: int) -> None:

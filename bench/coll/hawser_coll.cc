@@ -36,6 +36,7 @@ struct Bench {
   World& world;
   const char* who;
   double scale;
+  long all_wrong = 0;  ///< Elements, on all ranks.
 
   int rank() const { return static_cast<int>(world.rank()); }
   int size() const { return static_cast<int>(world.size()); }
@@ -63,9 +64,10 @@ struct Bench {
       }
     }
     check(world.all_reduce(seconds.data(), seconds.data(), seconds.size(), DataType::kFloat64, ReduceOp::kMax));
-    std::int64_t all_wrong = wrong;
-    check(world.all_reduce(&all_wrong, &all_wrong, 1, DataType::kInt64, ReduceOp::kSum));
-    if (rank() == 0) tell_row(who, operation, bytes, seconds.data(), repetitions, static_cast<long>(all_wrong));
+    std::int64_t sum = wrong;
+    check(world.all_reduce(&sum, &sum, 1, DataType::kInt64, ReduceOp::kSum));
+    all_wrong += static_cast<long>(sum);
+    if (rank() == 0) tell_row(who, operation, bytes, seconds.data(), repetitions, static_cast<long>(sum));
   }
 
   void once(int operation, std::vector<float>& in, std::vector<float>& out) {
@@ -128,5 +130,5 @@ int main(int argc, char** argv) {
     }
   }
   check(world->shutdown(std::chrono::seconds(10)));
-  return 0;
+  return bench.all_wrong == 0 ? 0 : 1;
 }

@@ -42,8 +42,8 @@ HAWSER_NAMESPACE_BEGIN
 /// Receives from any rank.
 inline constexpr std::uint32_t kAnySource = UINT32_MAX;
 
-/// A key-value store that all ranks reach, in which they find one another where there is no directory. Whoever may
-/// write to it may be taken for a rank.
+/// A key-value store that all ranks reach. The ranks find one another there, where they are given no directory. Hawser
+/// takes anybody who can write to the store for a rank.
 struct WorldStore {
   /// Keys are text, values bytes.
   std::function<Status(const std::string& key, const std::string& value)> set;
@@ -233,8 +233,8 @@ class HAWSER_API World {
   /// closes with the new world. Ranks in `without` count as failed. Waits for all others: nobody is left out for
   /// being late. Errors: those of `agree`.
   Result<World> shrink(std::span<const std::uint32_t> without = {}, Duration timeout = Duration::zero());
-  /// The same without waiting. Once the request is over, `agreed` and `shrunk` give the outcome; `shrunk` is called
-  /// once. Before the end: kInvalid.
+  /// `iagree` and `ishrink` do not wait. When their request has ended, `agreed` or `shrunk` gives the outcome; before
+  /// that kInvalid. A program calls `shrunk` once for each request.
   Request iagree(bool flag, Duration timeout = Duration::zero());
   Result<bool> agreed(const Request& request);
   Request ishrink(std::span<const std::uint32_t> without = {}, Duration timeout = Duration::zero());
@@ -246,10 +246,10 @@ class HAWSER_API World {
   std::vector<std::uint32_t> acknowledge();
   /// How often the world was shrunk.
   std::uint64_t epoch() const;
-  /// Of a world that `shrink` made: what a rank was before. Else the rank itself.
+  /// The rank's number in the world that `shrink` made this one of. A world of another origin: the same number.
   std::uint32_t old_rank(std::uint32_t rank) const;
-  /// Of a world that `shrink` made: in the one before, the last collective that ended well, as all before it did, on
-  /// all ranks of this one. 0: none.
+  /// A number of a collective in the world that `shrink` made this one of: that collective, and all before it, ended
+  /// well on every rank that is left. 0: none did.
   std::uint64_t last_good() const;
   /// The number of the last collective that this rank began here. The first is 1.
   std::uint64_t last_number() const;

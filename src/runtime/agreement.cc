@@ -133,7 +133,7 @@ void Agreement::decide_if_accepted() {
   if (missing_accepts().empty() || planted(Planted::kDecidesEarly)) decide(AgreementValue(now_.accepted));
 }
 
-/// Whoever leads when it learns of the decision tells the others.
+/// A leader tells the others, also of a decision that it has heard from one of them.
 void Agreement::decide(const AgreementValue& value) {
   if (leader_ == rank_) tell_all(AgreementPhase::kDecision, value);
   last_ = value;

@@ -37,7 +37,7 @@ enum AgreementCall : std::uint8_t { kCallsAgree = 1, kCallsShrink = 2 };
 struct AgreementMessage {
   std::uint64_t number = 0;
   wire::AgreementPhase phase = wire::AgreementPhase::kVote;
-  std::uint32_t ballot = 0;  ///< Of a vote: who proposed what it has accepted, as rank + 1. 0: nothing yet.
+  std::uint32_t ballot = 0;  ///< In a vote: the rank whose proposal the voter accepted, plus 1. 0: none.
   AgreementValue value;      ///< A vote's own, or what was accepted; of kAbsent only `failed` counts.
 };
 
@@ -54,7 +54,7 @@ class Agreement {
   void note_failed(std::uint32_t rank);
   void hear(std::uint32_t from, const AgreementMessage& message);
 
-  /// Of the agreement with this number, which is the running one or the one before it. Null: not decided yet.
+  /// The decision of the agreement `number`, which is the running one or the one before it. Null: there is none yet.
   const AgreementValue* decision(std::uint64_t number) const;
   std::uint32_t leader() const { return leader_; }
   /// Asks the leader for whom it waits. Its answer shows in `absent`.

@@ -69,6 +69,13 @@ class MailboxTest : public testing::Test {
   Status hear_ask(std::uint64_t id, std::uint64_t bytes = 100'000) {
     return hear({.kind = RuntimeKind::kAsk, .envelope = envelope(bytes), .id = id});
   }
+  /// Of a message that lies in `data` and may be read there.
+  Status hear_readable(std::uint64_t id, std::span<const std::byte> data) {
+    return hear({.kind = RuntimeKind::kAsk,
+                 .envelope = envelope(data.size()),
+                 .id = id,
+                 .address = reinterpret_cast<std::uintptr_t>(data.data())});
+  }
   std::shared_ptr<Receive> receive(std::span<std::byte> into) {
     auto made = std::make_shared<Receive>();
     made->pattern = {.world = 1, .source = nullptr, .tag = std::nullopt};
@@ -157,11 +164,7 @@ TEST_F(MailboxTest, ALargeMessageIsReadWhereItLies) {
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 7);
   std::vector<std::byte> into(data.size());
   const auto got = receive(into);
-  const wire::RuntimeMessage ask = {.kind = RuntimeKind::kAsk,
-                                    .envelope = envelope(data.size()),
-                                    .id = 5,
-                                    .address = reinterpret_cast<std::uintptr_t>(data.data())};
-  ASSERT_TRUE(hear(ask).ok());
+  ASSERT_TRUE(hear_readable(5, data).ok());
   const std::size_t before = carrier_.said.size();
   pump();  // The first part.
   EXPECT_EQ(carrier_.said.size(), before);
@@ -184,11 +187,7 @@ TEST_F(MailboxTest, WhatWasReadOfAStoppedMessageIsNone) {
   const std::vector<std::byte> data(100'000);
   std::vector<std::byte> into(data.size());
   const auto got = receive(into);
-  ASSERT_TRUE(hear({.kind = RuntimeKind::kAsk,
-                    .envelope = envelope(data.size()),
-                    .id = 5,
-                    .address = reinterpret_cast<std::uintptr_t>(data.data())})
-                  .ok());
+  ASSERT_TRUE(hear_readable(5, data).ok());
   pump();
   pump();
   ASSERT_EQ(last().kind, RuntimeKind::kFetched);
@@ -201,11 +200,7 @@ TEST_F(MailboxTest, AReceiveThatIsStoppedWhileItReadsTellsTheSender) {
   const std::vector<std::byte> data(3 * kFetchPart);
   std::vector<std::byte> into(data.size());
   const auto got = receive(into);
-  ASSERT_TRUE(hear({.kind = RuntimeKind::kAsk,
-                    .envelope = envelope(data.size()),
-                    .id = 5,
-                    .address = reinterpret_cast<std::uintptr_t>(data.data())})
-                  .ok());
+  ASSERT_TRUE(hear_readable(5, data).ok());
   pump();
   mailbox_.stop(*got, Status(Code::kCancelled, "enough"), kNow);
   pump();
@@ -223,11 +218,7 @@ TEST_F(MailboxTest, WhatCannotBeReadIsGranted) {
   // One that fails in the middle begins anew.
   carrier_.fetches = true;
   const auto other = receive(into);
-  ASSERT_TRUE(hear({.kind = RuntimeKind::kAsk,
-                    .envelope = envelope(into.size()),
-                    .id = 6,
-                    .address = reinterpret_cast<std::uintptr_t>(into.data())})
-                  .ok());
+  ASSERT_TRUE(hear_readable(6, into).ok());
   carrier_.fetches = false;
   pump();
   pump();
@@ -367,10 +358,28 @@ TEST_F(MailboxTest, OperationsUnderWayAreBounded) {
   const auto refused = receive({});
   EXPECT_TRUE(refused->final);
   EXPECT_EQ(refused->status.code(), Code::kBusy);
+  Receive standing;  // The world's own is none of them.
+  standing.is_standing = true;
+  standing.pattern = {.world = 1, .use = wire::MessageUse::kCall};
+  mailbox_.start(standing, Instant::max(), kNow);
+  EXPECT_FALSE(standing.final);
   mailbox_.stop(*all.front(), Status(Code::kCancelled, "enough"), kNow);
   const auto taken = receive({});
   EXPECT_FALSE(taken->final);
   mailbox_.stop_all(1, Status(Code::kCancelled, "enough"));
+}
+
+TEST_F(MailboxTest, AMessageIsDiscardedByWhatWouldReceiveIt) {
+  ASSERT_TRUE(hear_eager(10, 3).ok());
+  ASSERT_TRUE(hear_ask(5).ok());
+  Peer from;
+  wire::MessageEnvelope found;
+  EXPECT_FALSE(mailbox_.discard({.world = 2, .source = nullptr, .tag = std::nullopt}, &from, &found));
+  ASSERT_TRUE(mailbox_.discard({.world = 1, .source = nullptr, .tag = std::nullopt}, &from, &found));
+  EXPECT_EQ(found.tag, 3U);
+  EXPECT_EQ(source_of(from), peer_.get());
+  ASSERT_TRUE(mailbox_.discard({.world = 1, .source = nullptr, .tag = std::nullopt}, &from, &found));
+  EXPECT_FALSE(mailbox_.discard({.world = 1, .source = nullptr, .tag = std::nullopt}, &from, &found));
 }
 
 TEST_F(MailboxTest, DeadlinesEndWhatWaits) {

@@ -55,12 +55,13 @@ class CallTest : public testing::TestWithParam<std::string> {
   static void serve_gate(World& world, Gate& gate) {
     const Status status = world.register_handler("gate", [&gate](const IncomingCall& call) -> Result<CallAnswer> {
       ++gate.entered;
-      while (!gate.open && !call.is_cancelled()) std::this_thread::sleep_for(1ms);
+      EXPECT_TRUE(soon([&] { return gate.open || call.is_cancelled(); }));
       if (call.is_cancelled()) ++gate.saw_cancel;
       return CallAnswer();
     });
     ASSERT_TRUE(status.ok());
   }
+  /// Within ten seconds.
   template <typename Condition>
   static bool soon(Condition condition) {
     for (int i = 0; i < 10'000 && !condition(); ++i) std::this_thread::sleep_for(1ms);
@@ -166,7 +167,7 @@ TEST_P(CallTest, HandlersRunAtOnceAndCallOthers) {
                   .register_handler("pass on",
                                     [&](const IncomingCall& call) -> Result<CallAnswer> {
                                       ++inside;
-                                      while (inside < 2 && !call.is_cancelled()) std::this_thread::sleep_for(1ms);
+                                      EXPECT_TRUE(soon([&] { return inside >= 2 || call.is_cancelled(); }));
                                       return worlds[1].call(2, "echo", call.arguments);
                                     })
                   .ok());
@@ -239,7 +240,7 @@ TEST_P(CallTest, AHandlerThatDoesNotEndIsToldOfByClose) {
                   .register_handler("deaf",
                                     [&](const IncomingCall&) -> Result<CallAnswer> {
                                       entered = true;
-                                      while (!open_it) std::this_thread::sleep_for(1ms);
+                                      EXPECT_TRUE(soon([&] { return open_it.load(); }));
                                       return CallAnswer();
                                     })
                   .ok());

@@ -31,6 +31,9 @@ def main(report, *files):
         if case.find("error") is not None:
             ElementTree.SubElement(case, "failure")
     tree.write(report)
+    # A file that is skipped as a whole collects no test: pytest then exits as if there had been none at all.
+    if status == pytest.ExitCode.NO_TESTS_COLLECTED and tree.find(".//testcase/skipped") is not None:
+        return 0
     return int(status)
 
 

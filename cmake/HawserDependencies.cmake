@@ -1,5 +1,5 @@
 # Third-party libraries under one set of names, dep::<name>, whatever their packages call them. A cross build has the
-# header-only ones alone; asking for another there is an error that names it. `./dev install-deps` installs them all.
+# header-only ones alone (HAWSER_ONLY_LAYERS); asking for another there is an error that names it. `./dev install-deps` installs them all.
 
 function(hawser_dependency name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK;DEFINE")
@@ -12,15 +12,17 @@ endfunction()
 # xxHash is compiled into its user on every platform, so its symbols never meet another copy in the process.
 hawser_dependency(xxhash DEFINE XXH_INLINE_ALL)
 
-if(CMAKE_CROSSCOMPILING)
+if(HAWSER_ONLY_LAYERS)
   hawser_dependency(fmt DEFINE FMT_HEADER_ONLY)
-  hawser_dependency(spdlog LINK dep::fmt DEFINE SPDLOG_FMT_EXTERNAL)
   hawser_dependency(json)
+  return()
+endif()
+if(HAWSER_PORTABLE)
+  include(HawserPortable)
   return()
 endif()
 
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
@@ -39,7 +41,6 @@ hawser_dependency(ibverbs_headers)
 target_include_directories(dep_ibverbs_headers SYSTEM INTERFACE "${HAWSER_IBVERBS_INCLUDE_DIR}")
 
 hawser_dependency(fmt LINK fmt::fmt)
-hawser_dependency(spdlog LINK spdlog::spdlog)
 hawser_dependency(json LINK nlohmann_json::nlohmann_json)
 hawser_dependency(cli11 LINK CLI11::CLI11)
 hawser_dependency(toml LINK tomlplusplus::tomlplusplus)

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kHostSizeMax = 253;  // of a DNS name
 
 Status wrong(std::string_view text, std::string_view why) {
-  return Status(Code::kInvalid, format("address '{}': {}", shown(text), why))
+  return Status(Code::kInvalid, base::format("address '{}': {}", shown(text), why))
       .with_advice("write host:port, 10.0.0.1:5000 or [::1]:5000");
 }
 
@@ -71,7 +71,7 @@ Result<std::uint32_t> parse_zone(std::string_view zone) {
   const auto [end, error] = std::from_chars(zone.data(), zone.data() + zone.size(), number);
   if (error == std::errc() && end == zone.data() + zone.size()) return number;
   number = ::if_nametoindex(std::string(zone).c_str());
-  if (number == 0) return Status(Code::kNotFound, format("no network interface '{}'", shown(zone)));
+  if (number == 0) return Status(Code::kNotFound, base::format("no network interface '{}'", shown(zone)));
   return number;
 }
 
@@ -92,8 +92,8 @@ std::string format_unix(const sockaddr* address, socklen_t size) {
   const std::size_t offset = offsetof(sockaddr_un, sun_path);
   if (size <= offset) return "unix:";
   std::string_view path(reinterpret_cast<const char*>(address) + offset, size - offset);
-  if (path[0] == '\0') return format("unix:@{}", path.substr(1));  // abstract: any bytes, not terminated
-  return format("unix:{}", path.substr(0, path.find('\0')));
+  if (path[0] == '\0') return base::format("unix:@{}", path.substr(1));  // abstract: any bytes, not terminated
+  return base::format("unix:{}", path.substr(0, path.find('\0')));
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ Result<std::uint16_t> parse_port(std::string_view text) {
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
-    return Status(Code::kInvalid, format("the port '{}' is no number from 0 to 65535", shown(text)));
+    return Status(Code::kInvalid, base::format("the port '{}' is no number from 0 to 65535", shown(text)));
   }
   return port;
 }
@@ -115,7 +115,7 @@ Result<HostPort> parse_host_port(std::string_view text) {
   if (colon == std::string_view::npos) return wrong(text, "it has no port");
   const std::string_view host = text.substr(0, colon);
   if (host.find(':') != std::string_view::npos) {
-    return wrong(text, format("an IPv6 address needs brackets: [{}]:port", shown(is_ipv6(text) ? text : host)));
+    return wrong(text, base::format("an IPv6 address needs brackets: [{}]:port", shown(is_ipv6(text) ? text : host)));
   }
   if (host.empty()) return wrong(text, "it has no host; to listen everywhere write 0.0.0.0:port or [::]:port");
   if (!is_name(host)) return wrong(text, "the host has a character that no host name has, or is too long");
@@ -126,7 +126,8 @@ Result<HostPort> parse_host_port(std::string_view text) {
 
 std::string to_string(const HostPort& address) {
   const bool brackets = address.host.find(':') != std::string::npos;
-  return brackets ? format("[{}]:{}", address.host, address.port) : format("{}:{}", address.host, address.port);
+  return brackets ? base::format("[{}]:{}", address.host, address.port)
+                  : base::format("{}:{}", address.host, address.port);
 }
 
 std::uint16_t SocketAddress::port() const {
@@ -154,7 +155,7 @@ Result<SocketAddress> numeric_address(const HostPort& address) {
   v6.sin6_port = htons(address.port);
   const std::size_t percent = address.host.find('%');
   if (::inet_pton(AF_INET6, address.host.substr(0, percent).c_str(), &v6.sin6_addr) != 1) {
-    return Status(Code::kInvalid, format("'{}' is a name, not an address in numbers", address.host));
+    return Status(Code::kInvalid, base::format("'{}' is a name, not an address in numbers", address.host));
   }
   if (percent != std::string::npos) {
     HAWSER_TRY_ASSIGN(v6.sin6_scope_id, parse_zone(std::string_view(address.host).substr(percent + 1)));
@@ -189,7 +190,7 @@ std::string format_sockaddr(const sockaddr* address, socklen_t size) {
   }
   if (family == AF_INET6 && size >= sizeof(sockaddr_in6)) return format_ipv6(view_as<sockaddr_in6>(address));
   if (family == AF_UNIX) return format_unix(address, size);
-  return format("family {}", family);
+  return base::format("family {}", family);
 }
 
 }  // namespace hawser::base

@@ -122,8 +122,8 @@ std::optional<double> group_processors(const std::string& root) {
 Status check_group_memory(std::string_view what, std::uint64_t bytes, const std::string& root) {
   const auto memory = group_memory(root);
   if (!memory || bytes <= memory->left) return {};
-  return Status(Code::kBusy, format("{} of {} bytes: the control group's memory limit of {} bytes leaves {} ({})", what,
-                                    bytes, memory->limit, memory->left, memory->file))
+  return Status(Code::kBusy, base::format("{} of {} bytes: the control group's memory limit of {} bytes leaves {} ({})",
+                                          what, bytes, memory->limit, memory->left, memory->file))
       .with_advice("raise the container's memory limit, or take less memory");
 }
 

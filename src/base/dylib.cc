@@ -13,9 +13,9 @@ Result<Dylib> Dylib::open(std::span<const std::string_view> names) {
     // Local: two libraries with the same symbols (two versions of UCX) must not mix.
     if (void* handle = ::dlopen(text.c_str(), RTLD_NOW | RTLD_LOCAL)) return Dylib(handle, std::move(text));
     const char* why = ::dlerror();
-    tried += format("{}{}: {}", tried.empty() ? "" : "; ", name, why != nullptr ? why : "unknown error");
+    tried += base::format("{}{}: {}", tried.empty() ? "" : "; ", name, why != nullptr ? why : "unknown error");
   }
-  return Status(Code::kNotFound, format("no shared library could be opened, tried {}", tried));
+  return Status(Code::kNotFound, base::format("no shared library could be opened, tried {}", tried));
 }
 
 Dylib::~Dylib() {
@@ -25,7 +25,7 @@ Dylib::~Dylib() {
 void* Dylib::find(const char* name) const { return ::dlsym(handle_, name); }
 
 Status Dylib::missing(const char* name) const {
-  return Status(Code::kNotFound, format("{} has no symbol {}", name_, name));
+  return Status(Code::kNotFound, base::format("{} has no symbol {}", name_, name));
 }
 
 }  // namespace hawser::base

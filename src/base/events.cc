@@ -27,7 +27,7 @@ constexpr std::size_t kEventsMax = 4096;
 
 int wait_precisely(int fd, epoll_event* events, int count, Duration timeout) {
   timespec time{};
-  time.tv_sec = static_cast<time_t>(std::min(timeout.count() / kNsPerSecond, kSecondsMax));
+  time.tv_sec = static_cast<time_t>(std::min<std::int64_t>(timeout.count() / kNsPerSecond, kSecondsMax));
   time.tv_nsec = static_cast<long>(timeout.count() % kNsPerSecond);
   const timespec* until = timeout == Duration::max() ? nullptr : &time;
   return static_cast<int>(::syscall(SYS_epoll_pwait2, fd, events, count, until, nullptr, 0));

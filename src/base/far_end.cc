@@ -200,8 +200,8 @@ FarEnd judge(const Owner& owner, std::string* why) {
   if (owner.user == ::geteuid() && owner.user != nobody) return FarEnd::kSameUser;
   if (why != nullptr) {
     *why = owner.user == nobody
-               ? format("the other end is of user {}, which stands for all users of other namespaces", owner.user)
-               : format("the other end is of user {}, this process runs as {}", owner.user, ::geteuid());
+               ? base::format("the other end is of user {}, which stands for all users of other namespaces", owner.user)
+               : base::format("the other end is of user {}, this process runs as {}", owner.user, ::geteuid());
   }
   return FarEnd::kOtherUser;
 }

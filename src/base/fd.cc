@@ -16,8 +16,9 @@ namespace {
 Status no_descriptors(std::string_view what) {
   rlimit limit = {};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  return Status(Code::kBusy, format("{}: all descriptors of this process are in use, RLIMIT_NOFILE = {} (errno {})",
-                                    what, limit.rlim_cur, EMFILE))
+  return Status(Code::kBusy,
+                base::format("{}: all descriptors of this process are in use, RLIMIT_NOFILE = {} (errno {})", what,
+                             limit.rlim_cur, EMFILE))
       .with_scope(Scope::kAgent)
       .with_advice("raise the limit (`ulimit -n`), or close what is not needed");
 }
@@ -53,12 +54,12 @@ Status errno_status(Code code, std::string_view what, int error) {
   // A shortage of this process or system, whatever it kept from being done: another code would blame somebody else.
   if (error == EMFILE) return no_descriptors(what);
   if (error == ENFILE) {
-    return Status(Code::kBusy,
-                  format("{}: the system's limit for open files, fs.file-max, is reached (errno {})", what, error))
+    return Status(Code::kBusy, base::format("{}: the system's limit for open files, fs.file-max, is reached (errno {})",
+                                            what, error))
         .with_scope(Scope::kAgent)
         .with_advice("close what is not needed, or raise it: sysctl fs.file-max");
   }
-  return Status(code, format("{}: {} (errno {})", what, std::generic_category().message(error), error));
+  return Status(code, base::format("{}: {} (errno {})", what, std::generic_category().message(error), error));
 }
 Status errno_status(std::string_view what, int error) { return errno_status(code_of_errno(error), what, error); }
 

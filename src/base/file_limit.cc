@@ -22,8 +22,9 @@ bool is_within_file_limit(std::uint64_t end) {
 Status check_file_limit(std::string_view what, std::uint64_t end) {
   const rlim_t limit = limit_now();
   if (limit == RLIM_INFINITY || end <= limit) return {};
-  return Status(Code::kBusy, format("{}: {} bytes are more than this process's limit for a file, RLIMIT_FSIZE = {}",
-                                    what, end, limit))
+  return Status(Code::kBusy,
+                base::format("{}: {} bytes are more than this process's limit for a file, RLIMIT_FSIZE = {}", what, end,
+                             limit))
       .with_advice("raise the limit of the process that owns the file (`ulimit -f`)");
 }
 

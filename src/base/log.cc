@@ -29,7 +29,7 @@ constexpr std::size_t kLevelShownMax = 100;  // of a wrong text in an error
 
 void write_stderr(LogLevel level, std::string_view text) {
   // One call, so that lines of several threads do not mix.
-  const std::string line = format("hawser {}: {}\n", to_string(level), text);
+  const std::string line = base::format("hawser {}: {}\n", to_string(level), text);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -63,7 +63,7 @@ Result<LogLevel> parse_log_level(std::string_view text) {
   for (std::size_t i = 0; i < std::size(kLevelNames); ++i) {
     if (lower == kLevelNames[i]) return static_cast<LogLevel>(i);
   }
-  return Status(Code::kInvalid, format("'{}' is no log level", text.substr(0, kLevelShownMax)))
+  return Status(Code::kInvalid, base::format("'{}' is no log level", text.substr(0, kLevelShownMax)))
       .with_advice("use one of trace, debug, info, warn, error, off");
 }
 

@@ -38,6 +38,22 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
+/// Why exec failed. strerror is not for the time between fork and exec.
+const char* why_not_started(int error) {
+  switch (error) {
+    case ENOENT:
+      return "No such file or directory";
+    case EACCES:
+      return "Permission denied";
+    case ENOEXEC:
+      return "Exec format error";
+    case E2BIG:
+      return "Argument list too long";
+    default:
+      return "exec failed";
+  }
+}
+
 // Between fork and exec only system calls are made.
 [[noreturn]] void become(char* const* command, char* const* environment, int out, int err, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -46,7 +62,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) _exit(127);
   execvpe(command[0], command, environment);
   constexpr std::string_view kText = "hawser run: the program cannot be started: ";
-  const char* const why = strerrordesc_np(errno);
+  const char* const why = why_not_started(errno);
   (void)!write(STDERR_FILENO, kText.data(), kText.size());
   (void)!write(STDERR_FILENO, why, std::strlen(why));
   (void)!write(STDERR_FILENO, "\n", 1);

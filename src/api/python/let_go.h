@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "api/gil.h"
+#include "base/thread_annotations.h"
 
 namespace hawser::api::python {
 
@@ -57,9 +58,11 @@ class LetGo {
     bool has_thread = false;
   };
 
+  static void lock_place() HAWSER_NO_THREAD_SAFETY_ANALYSIS { place()->mutex.lock(); }
+  static void unlock_place() HAWSER_NO_THREAD_SAFETY_ANALYSIS { place()->mutex.unlock(); }
   static List*& place() {
     static List* one = [] {
-      ::pthread_atfork([] { place()->mutex.lock(); }, [] { place()->mutex.unlock(); }, [] { place() = new List; });
+      ::pthread_atfork(lock_place, unlock_place, [] { place() = new List; });
       return new List;  // Never destroyed: its thread may look at it to the very end.
     }();
     return one;

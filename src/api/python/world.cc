@@ -449,7 +449,7 @@ WorldStore store_of(nb::handle store) {
       return failed("set", error);
     }
   };
-  made.get = [held, failed, gone](const std::string& key, Duration timeout) -> Result<std::string> {
+  made.get = [held, gone](const std::string& key, Duration timeout) -> Result<std::string> {
     const Inside inside;
     if (!inside.granted()) return gone;
     try {

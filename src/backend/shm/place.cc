@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <vector>
 
@@ -33,6 +34,7 @@ constexpr int kBacklog = 1024;            // Connections that wait to be accepte
 constexpr int kSweepNamesMax = 32768;     // Names read when a place opens.
 constexpr std::size_t kSweepAllMax = 64;  // Lock files up to which all are tried.
 constexpr std::size_t kSweepSliceDigits = 2;  // Of names, where there are more.
+constexpr std::time_t kProofSeconds = 60;     // So long a dead agent's socket stays after the first newcomer found it.
 constexpr std::string_view kSocketSuffix = ".sock";
 constexpr std::string_view kLockSuffix = ".lock";
 
@@ -54,10 +56,20 @@ Result<Home> home_of(std::string given, const std::string& runtime_dir) {
   return Home{.folder = std::move(given), .warning = {}};
 }
 
+/// A dead agent's socket refuses connections, and so proves the death to its peers. It stays for a while: the first
+/// newcomer that finds it marks its lock file, by its mode and time.
+bool is_proof_still(int lock) {
+  struct stat found {};
+  if (::fstat(lock, &found) != 0) return false;
+  const std::time_t now = std::time(nullptr);
+  if ((found.st_mode & S_IWUSR) == 0) return found.st_mtime <= now && now - found.st_mtime < kProofSeconds;
+  return ::fchmod(lock, S_IRUSR) == 0 && ::futimens(lock, nullptr) == 0;
+}
+
 /// A lock file that nobody holds belonged to a process that died.
 void sweep_one(const std::string& lock_path) {
-  const base::Fd lock(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
+  const base::Fd lock(::open(lock_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 || is_proof_still(lock.get())) return;
   std::string socket_path = lock_path.substr(0, lock_path.size() - kLockSuffix.size());
   socket_path += kSocketSuffix;
   ::unlink(socket_path.c_str());

@@ -59,13 +59,21 @@ TEST(Place, IsPrivateAndGoesWithItsOwner) {
   EXPECT_EQ(::rmdir((folder.path() + "/made").c_str()), 0);  // nothing is left
 }
 
-/// What a process that died leaves behind.
+/// A newcomer of `seconds` ago found this lock file already.
+void mark(const std::string& stem, std::time_t seconds) {
+  const std::array<timespec, 2> times{timespec{std::time(nullptr) - seconds, 0}, {std::time(nullptr) - seconds, 0}};
+  ASSERT_EQ(::chmod((stem + ".lock").c_str(), 0400), 0);
+  ASSERT_EQ(::utimensat(AT_FDCWD, (stem + ".lock").c_str(), times.data(), 0), 0);
+}
+
+/// What a process leaves behind that died and was found dead two minutes ago.
 void leave_behind(const std::string& folder, const base::Id128& incarnation) {
   const std::string stem = folder + "/" + base::to_hex(incarnation);
   for (const std::string suffix : {".lock", ".sock"}) {
     const base::Fd file(::open((stem + suffix).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     ASSERT_TRUE(file);
   }
+  mark(stem, 120);
 }
 bool is_left(const std::string& folder, const base::Id128& incarnation) {
   return ::access((folder + "/" + base::to_hex(incarnation) + ".lock").c_str(), F_OK) == 0;
@@ -91,6 +99,34 @@ TEST(Place, WhatTheDeadLeftIsSwept) {
     ::unlink((stem + ".sock").c_str());
     ::unlink((stem + ".lock").c_str());
   }
+}
+
+TEST(Place, TheSocketOfTheDeadProvesTheirDeathForAMinute) {
+  TestFolder folder;
+  ForkList forks;
+  const base::Id128 dead{3, 4};
+  const std::string stem = folder.path() + "/" + base::to_hex(dead);
+  const auto newcomer = [&](std::uint64_t number) {
+    return Place::open({.folder = folder.path()}, {number, 1}, forks);
+  };
+  {
+    const auto place = Place::open({.folder = folder.path()}, dead, forks).value();
+    ASSERT_EQ(::rename((stem + ".sock").c_str(), (stem + ".kept").c_str()), 0);
+    ASSERT_EQ(::rename((stem + ".lock").c_str(), (stem + ".held").c_str()), 0);
+  }
+  ASSERT_EQ(::rename((stem + ".kept").c_str(), (stem + ".sock").c_str()), 0);
+  ASSERT_EQ(::rename((stem + ".held").c_str(), (stem + ".lock").c_str()), 0);
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    EXPECT_TRUE(newcomer(i));
+    EXPECT_EQ(connect_to(stem + ".sock").error().code(), Code::kDisconnected) << i;
+  }
+  mark(stem, 59);
+  EXPECT_TRUE(newcomer(4));
+  EXPECT_TRUE(is_left(folder.path(), dead));
+  mark(stem, 61);
+  EXPECT_TRUE(newcomer(5));
+  EXPECT_FALSE(is_left(folder.path(), dead));
+  EXPECT_EQ(connect_to(stem + ".sock").error().code(), Code::kUnsupported);
 }
 
 TEST(Options, DefaultsRangesAndForms) {

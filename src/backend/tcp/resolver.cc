@@ -7,12 +7,41 @@
 
 #include "backend/tcp/factory.h"
 #include "base/address.h"
+#include "base/dylib.h"
 #include "base/format.h"
 #include "base/mutex.h"
 #include "base/try.h"
 
 namespace hawser::backend {
 namespace {
+
+/// The C library's look-ups in threads of its own, opened at run time: up to glibc 2.33 they are a library by themselves.
+struct LookupLibrary {
+  decltype(&::getaddrinfo_a) begin = nullptr;
+  decltype(&::gai_error) error = nullptr;
+  decltype(&::gai_suspend) suspend = nullptr;
+  decltype(&::gai_cancel) cancel = nullptr;
+
+  /// The one of this process.
+  static const Result<LookupLibrary>& get() {
+    static const Result<LookupLibrary> loaded = load();
+    return loaded;
+  }
+
+ private:
+  static Result<LookupLibrary> load() {
+    HAWSER_TRY_ASSIGN(base::Dylib from, base::Dylib::open({"libanl.so.1"}));
+    from.keep_loaded();
+    LookupLibrary found;
+    Status missing;
+    from.bind("getaddrinfo_a", &found.begin, &missing);
+    from.bind("gai_error", &found.error, &missing);
+    from.bind("gai_suspend", &found.suspend, &missing);
+    from.bind("gai_cancel", &found.cancel, &missing);
+    HAWSER_TRY(missing);
+    return found;
+  }
+};
 
 /// More than so many addresses of one name are not tried.
 constexpr int kAddressesMax = 16;
@@ -43,9 +72,9 @@ class Abandoned {
     all_.push_back(std::move(lookup));
   }
   /// Lets those go that have ended meanwhile.
-  void sweep() {
+  void sweep(const LookupLibrary& library) {
     const base::MutexLock lock(mutex_);
-    std::erase_if(all_, [](const auto& each) { return ::gai_error(&each->request) != EAI_INPROGRESS; });
+    std::erase_if(all_, [&](const auto& each) { return library.error(&each->request) != EAI_INPROGRESS; });
   }
 
  private:
@@ -59,25 +88,26 @@ Abandoned& abandoned() {
 }
 
 Status wait_for(std::unique_ptr<Lookup>& lookup, Duration patience) {
+  HAWSER_TRY_ASSIGN(const LookupLibrary library, LookupLibrary::get());
   const Instant deadline = Clock::steady().now() + patience;
-  abandoned().sweep();
+  abandoned().sweep(library);
   gaicb* list[] = {&lookup->request};
-  if (const int error = ::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr); error != 0) {
+  if (const int error = library.begin(GAI_NOWAIT, list, 1, nullptr); error != 0) {
     return Status(Code::kFailed, base::format("looking up '{}': {}", lookup->host, ::gai_strerror(error)));
   }
-  while (::gai_error(list[0]) == EAI_INPROGRESS) {
+  while (library.error(list[0]) == EAI_INPROGRESS) {
     const Duration left = deadline - Clock::steady().now();
     if (left > Duration::zero()) {
       // The clock decides, not what it returns: at its time-out glibc 2.36 says EAI_SYSTEM, others EAI_AGAIN.
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
       const timespec limit = {static_cast<time_t>(seconds.count()), static_cast<long>((left - seconds).count())};
-      static_cast<void>(::gai_suspend(list, 1, &limit));
+      static_cast<void>(library.suspend(list, 1, &limit));
       continue;
     }
-    if (::gai_cancel(list[0]) == EAI_NOTCANCELED) abandoned().add(std::move(lookup));
+    if (library.cancel(list[0]) == EAI_NOTCANCELED) abandoned().add(std::move(lookup));
     return Status(Code::kTimedOut, "the name server did not answer in time");
   }
-  if (const int error = ::gai_error(list[0]); error != 0) {
+  if (const int error = library.error(list[0]); error != 0) {
     return Status(Code::kNotFound, base::format("no address for host '{}': {}", lookup->host, ::gai_strerror(error)));
   }
   return Status();

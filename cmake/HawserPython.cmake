@@ -65,3 +65,32 @@ function(hawser_python_package name)
             COMPONENT ${arg_COMPONENT} EXCLUDE_FROM_ALL)
   endforeach()
 endfunction()
+
+# hawser_python_extras(<package> <component>): what C programs and people need of the package: the command, and the C
+# headers with their CMake and pkg-config files.
+function(hawser_python_extras name component)
+  install(TARGETS hawser_program RUNTIME DESTINATION "${name}/bin" COMPONENT ${component} EXCLUDE_FROM_ALL)
+  foreach(header c.h c_types.h plugin.h)
+    install(FILES "${PROJECT_SOURCE_DIR}/include/hawser/${header}" DESTINATION "${name}/include/hawser"
+            COMPONENT ${component} EXCLUDE_FROM_ALL)
+  endforeach()
+  install(FILES "${PROJECT_BINARY_DIR}/include/hawser/version.h" DESTINATION "${name}/include/hawser"
+          COMPONENT ${component} EXCLUDE_FROM_ALL)
+  set(HAWSER_SONAME "libhawser.so.${PROJECT_VERSION_MAJOR}")
+  set(made "${PROJECT_BINARY_DIR}/${name}_wheel")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/wheel/hawser-config.cmake.in" "${made}/hawser-config.cmake" @ONLY)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/wheel/hawser.pc.in" "${made}/hawser.pc" @ONLY)
+  include(CMakePackageConfigHelpers)
+  write_basic_package_version_file("${made}/hawser-config-version.cmake" COMPATIBILITY SameMinorVersion)
+  install(FILES "${made}/hawser-config.cmake" "${made}/hawser-config-version.cmake"
+          DESTINATION "${name}/lib/cmake/hawser" COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install(FILES "${made}/hawser.pc" DESTINATION "${name}/lib/pkgconfig" COMPONENT ${component} EXCLUDE_FROM_ALL)
+endfunction()
+
+# hawser_python_licenses(<package> <component>): those of what a portable build linked in.
+function(hawser_python_licenses name component)
+  foreach(package IN LISTS HAWSER_LICENSES)
+    install(FILES "/usr/share/doc/${package}/copyright" DESTINATION "${name}/licenses" RENAME "${package}.txt"
+            COMPONENT ${component} EXCLUDE_FROM_ALL)
+  endforeach()
+endfunction()

@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,47 @@ def check_hawser(hawser):
             one.write(one.self(), ours, one.self().range("file", 0, 4096), durable=True).wait(20)
             assert pathlib.Path(file.name).read_bytes() == bytes(ours)
             region.close()
+    folder = pathlib.Path(hawser.__file__).parent
+    check_command(hawser.__version__)
+    check_c_client(folder, hawser.__version__)
+
+
+# By the flags that the package's pkg-config file gives, and by its CMake package where CMake is.
+C_PROGRAM = """
+#include <hawser/c.h>
+#include <stdio.h>
+int main(void) { puts(hawser_version()); return 0; }
+"""
+
+
+def check_c_client(folder, version):
+    if shutil.which("cc") is None or shutil.which("pkg-config") is None:
+        print("no C compiler or no pkg-config here: C programs are not tried")
+        return
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(folder / "lib" / "pkgconfig")}
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "hawser"], env=environment, check=True, capture_output=True,
+                           text=True).stdout.split()
+    with tempfile.TemporaryDirectory() as work:
+        program = pathlib.Path(work, "client")
+        program.with_suffix(".c").write_text(C_PROGRAM)
+        subprocess.run(["cc", program.with_suffix(".c"), "-o", program, *flags], check=True)
+        assert subprocess.run([program], check=True, capture_output=True, text=True).stdout == version + "\n"
+        if shutil.which("cmake") is None:
+            return
+        pathlib.Path(work, "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.18)\nproject(client LANGUAGES C)\nfind_package(hawser REQUIRED)\n"
+            "add_executable(client client.c)\ntarget_link_libraries(client hawser::hawser)\n")
+        for words in (["-S", work, "-B", f"{work}/build", f"-DCMAKE_PREFIX_PATH={folder}"], ["--build", f"{work}/build"]):
+            subprocess.run(["cmake", *words], check=True, capture_output=True)
+        assert subprocess.run([f"{work}/build/client"], check=True, capture_output=True, text=True).stdout == version + "\n"
+
+
+def check_command(version):
+    for command in ([sys.executable, "-m", "hawser"], [str(pathlib.Path(sys.executable).parent / "hawser")]):
+        if command[0] != sys.executable and not os.path.exists(command[0]):
+            continue  # Laid out, not installed.
+        done = subprocess.run([*command, "--version"], check=True, capture_output=True, text=True)
+        assert done.stdout == f"hawser {version}\n", done
 
 
 def check_nixl(nixl):

@@ -16,9 +16,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/shm/home.h"
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/home.h"
 #include "base/shown.h"
 #include "base/try.h"
 
@@ -50,10 +50,10 @@ Result<sockaddr_un> unix_address(const std::string& path) {
   return address;
 }
 
-Result<Home> home_of(std::string given, const std::string& runtime_dir) {
-  if (given.empty()) return choose_home(usual_homes(runtime_dir));
-  HAWSER_TRY(prepare_folder(given));
-  return Home{.folder = std::move(given), .warning = {}};
+Result<base::Home> home_of(std::string given, const std::string& runtime_dir) {
+  if (given.empty()) return base::choose_home(base::usual_homes(runtime_dir));
+  HAWSER_TRY(base::prepare_folder(given));
+  return base::Home{.folder = std::move(given), .warning = {}};
 }
 
 /// A dead agent's socket refuses connections, and so proves the death to its peers. It stays for a while: the first
@@ -174,7 +174,7 @@ Status reach(const Address& address, const base::Id128& boot) {
 }
 
 Result<std::unique_ptr<Place>> Place::open(Where where, const base::Id128& incarnation, ForkList& forks) {
-  HAWSER_TRY_ASSIGN(const Home home, home_of(std::move(where.folder), where.runtime_dir));
+  HAWSER_TRY_ASSIGN(const base::Home home, home_of(std::move(where.folder), where.runtime_dir));
   const std::string& folder = home.folder;
   const std::string name = base::to_hex(incarnation);
   sweep(folder, name);

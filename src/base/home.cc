@@ -1,4 +1,4 @@
-#include "backend/shm/home.h"
+#include "base/home.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/shown.h"
 #include "base/try.h"
 
-namespace hawser::backend::shm {
+namespace hawser::base {
 namespace {
 
 constexpr int kNamesMax = 32768;  ///< Names read in search of the last resort that an earlier agent made.
@@ -22,8 +22,8 @@ constexpr int kNamesMax = 32768;  ///< Names read in search of the last resort t
 constexpr std::size_t kSocketNameBytes = 1 + 32 + 5 + 1;
 
 Status bad_folder(const std::string& folder, std::string_view why) {
-  return Status(Code::kDenied, base::format("'{}' cannot hold shm's sockets: {}", base::shown(folder), why))
-      .with_advice("remove it, or choose another folder with the shm parameter socket_dir");
+  return Status(Code::kDenied, base::format("'{}' cannot hold agents' sockets and pages: {}", base::shown(folder), why))
+      .with_advice("remove it, or choose another folder: the shm parameter socket_dir, the option status.folder");
 }
 
 /// As prepare_folder, but makes nothing.
@@ -89,8 +89,8 @@ Result<Home> choose_home(const HomeSearch& search) {
       return base::errno_status(Code::kDenied, base::format("making '{}'", home.folder), errno).because(why);
     }
   }
-  home.warning = base::format("shm's sockets are in {}, because {}", home.folder, why.message());
+  home.warning = base::format("agents' sockets and pages are in {}, because {}", home.folder, why.message());
   return home;
 }
 
-}  // namespace hawser::backend::shm
+}  // namespace hawser::base

@@ -1,4 +1,4 @@
-#include "backend/shm/home.h"
+#include "base/home.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,12 +7,24 @@
 #include <filesystem>
 #include <fstream>
 
-#include "backend/shm/test_host.h"
-
-namespace hawser::backend::shm {
+namespace hawser::base {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A new folder.
+class TestFolder {
+ public:
+  const std::string& path() const { return path_; }
+
+ private:
+  static std::string make() {
+    std::string name = "/tmp/hawser-home-XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    return name;
+  }
+  const std::string path_ = make();
+};
 
 class HomeTest : public testing::Test {
  protected:
@@ -75,4 +87,4 @@ TEST_F(HomeTest, TheUsersRuntimeFolderComesFirst) {
 }
 
 }  // namespace
-}  // namespace hawser::backend::shm
+}  // namespace hawser::base

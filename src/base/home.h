@@ -1,7 +1,7 @@
 #pragma once
 
-// Home: the folder that holds shm's sockets. It must belong to this user and be closed to all others, or they could put
-// their own sockets there.
+// Home: the folder that holds what agents of this user show to one another on this host: shm's sockets, and their status
+// pages. It must belong to this user and be closed to all others, or they could put their own files there.
 //
 // In /tmp anybody can make a folder of the usual name before its owner does. Then another one is made there, with a
 // name that nobody can foresee, and kept for all agents of the user: cards tell each socket's whole path, so peers need
@@ -15,7 +15,7 @@
 
 #include <hawser/status.h>
 
-namespace hawser::backend::shm {
+namespace hawser::base {
 
 /// Makes the folder if need be. kDenied: it cannot be trusted.
 Status prepare_folder(const std::string& folder);
@@ -34,4 +34,4 @@ struct Home {
 };
 Result<Home> choose_home(const HomeSearch& search);
 
-}  // namespace hawser::backend::shm
+}  // namespace hawser::base

@@ -79,6 +79,8 @@ BANS = (
         "the environment is read at the edge only, in src/config", ("src/config/", "src/api/nixl/", "src/cli/", "test/", "bench/", "examples/")),
     Ban("assert", re.compile(r"(?<![\w.>])assert\s*\("),
         "use the checks of base/, which also hold in a release build", ()),
+    Ban("format", re.compile(r"(?<![\w.>:])(?<!\(\()format\s*\("),
+        "name its namespace: with a newer library std::format is found, too", ("src/base/format.",)),
 )
 
 # What a public header may include beside <hawser/...>: the standard's headers.

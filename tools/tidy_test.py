@@ -76,11 +76,12 @@ class Banned(unittest.TestCase):
         self.assertEqual(self.one("int x = rand();"), ["rand"])
         self.assertEqual(self.one("std::cout << 1;"), ["cout"])
         self.assertEqual(self.one("assert(x);"), ["assert"])
+        self.assertEqual(self.one('return format("{}", x);'), ["format"])
         self.assertEqual(self.one('getenv("A");'), ["getenv"])
 
     def test_look_alikes(self):
         for line in ("static_assert(x);", "snprintf(a, 1, b);", "rng.rand();", "strand(1);", "// assert(x)",
-                     'log("sleep(1)");', "my_assert(x);", "clock.sleep(1);"):
+                     'log("sleep(1)");', "my_assert(x);", 'base::format("{}", x);', "clock.sleep(1);"):
             self.assertEqual(self.one(line), [], line)
 
     def test_places(self):

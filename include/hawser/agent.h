@@ -78,6 +78,10 @@ struct AgentOptions {
   SegmentProvider segments = {};
   AgentLimits limits = {};
   LogOptions log = {};
+  /// Where the agent's status page is, which `hawser top` shows: "auto" (the folder of shm's sockets: hawser in
+  /// XDG_RUNTIME_DIR or /run/user/<uid>, else /tmp/hawser-<uid>), a folder of this user's own, or "off". The page is
+  /// readable by this user alone. An agent with a `clock` has none.
+  std::string status_page = "auto";
   std::shared_ptr<const Clock> clock = {};  ///< Null: the host's monotonic clock.
   std::uint64_t seed = 0;                   ///< Zero: from the system. The simulator sets it.
 };

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "agent/flow_sums.h"
 #include "agent/fork_guard.h"
 #include "agent/peer_names.h"
 #include "base/try.h"
@@ -68,30 +69,6 @@ Status check_options(const AgentOptions& options) {
   return check_limits(options.limits);
 }
 
-void add_flow(FlowCounters& to, const FlowCounters& from) {
-  to.bytes_written += from.bytes_written;
-  to.bytes_read += from.bytes_read;
-  to.writes += from.writes;
-  to.reads += from.reads;
-  to.errors += from.errors;
-  to.retries += from.retries;
-  to.cancels += from.cancels;
-  to.timeouts += from.timeouts;
-  to.notifications_sent += from.notifications_sent;
-  to.notifications_received += from.notifications_received;
-  to.messages_sent += from.messages_sent;
-  to.messages_received += from.messages_received;
-}
-
-LatencySummary summary_of(const base::Histogram& histogram) {
-  return {.count = histogram.count(),
-          .p50_ns = histogram.quantile(0.5),
-          .p90_ns = histogram.quantile(0.9),
-          .p99_ns = histogram.quantile(0.99),
-          .max_ns = histogram.max(),
-          .sum_ns = histogram.sum()};
-}
-
 std::uint64_t wall_clock() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
@@ -127,6 +104,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
   }
   lane.add_part(presence);
   lane.add_part(sweep);
+  lane.add_part(status_teller);
 }
 
 Core::~Core() {
@@ -168,6 +146,7 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
                  [](unsigned char byte) { return std::byte{byte}; });
   core->slots->core = core;
   if (Status status = core->lane.open(); !status.ok()) return status;
+  core->status_teller.open();
   core->self_ = std::make_shared<PeerCore>(core, core->options.name, core->identity.incarnation);
   core->self_->is_self = true;
   if (Status status = core->open_backends(); !status.ok()) return status;
@@ -202,6 +181,7 @@ void Core::disown_after_fork() {
     if (each->open.backend) each->open.backend->disown_after_fork();
   }
   lane.disown_after_fork();
+  status_teller.disown_after_fork();
 }
 
 void Core::add_queue(const std::shared_ptr<QueueCore>& queue) {

@@ -33,6 +33,7 @@
 #include "agent/queue.h"
 #include "agent/region_extras.h"
 #include "agent/slot.h"
+#include "agent/status_teller.h"
 #include "backend/backend.h"
 #include "base/histogram.h"
 #include "base/log.h"
@@ -67,6 +68,7 @@ class Core : public std::enable_shared_from_this<Core> {
   AtomicService atomics{engine, regions, inbox};  ///< Under the lane's lock, as the engine.
   std::shared_ptr<Service> tenant;                ///< Of a layer above (Hooks::tenant); may be null.
   Presence presence;                              ///< Under the lane's lock.
+  StatusTeller status_teller{*this};              ///< Under the lane's lock.
   PastFlow past;
   /// Regions that were dropped while something used them, as a part of the lane.
   struct Sweep final : Part {

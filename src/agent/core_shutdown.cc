@@ -82,6 +82,7 @@ void Core::shut_down() {
   }
   finish_regions(quiet);
   engine.shut_down(now());
+  status_teller.close();
   lingering_.clear();  // They hold this core; `booked` has them.
   closed_.store(true, std::memory_order_seq_cst);
   refuse_what_is_left();

@@ -166,6 +166,9 @@ class Engine final : public Carrier {
   Status refusal_of(PeerCore& peer, std::size_t backend);
   std::string address_of(PeerCore& peer, std::size_t backend);
 
+  /// All that exist.
+  const std::vector<Session*>& sessions() const { return sessions_; }
+
  private:
   friend class Core;
   struct Stranger {

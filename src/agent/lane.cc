@@ -107,6 +107,7 @@ std::size_t Lane::take_what_was_left(Instant now) {
 }
 
 std::size_t Lane::turn(Instant now) {
+  if (page_ != nullptr) page_->worked(now);
   std::size_t work = is_asked() ? take_what_was_left(now) : 0;
   for (Part* const part : parts_) {
     if (now >= part->next_deadline()) work += part->turn(now);
@@ -163,6 +164,7 @@ bool Lane::may_sleep() {
 }
 
 void Lane::disarm() {
+  if (page_ != nullptr) page_->sleeps(false);
   sleeping_.store(false, std::memory_order_relaxed);
   if (event_wanted_.load(std::memory_order_relaxed)) wake_.signal();  // Nobody rings now: a poll has to arm it again.
 }
@@ -173,7 +175,11 @@ bool Lane::arm(Instant* next_deadline) {
   const bool idle = may_sleep();
   *next_deadline = next_moment();
   unlock();
-  if (!idle) disarm();
+  if (!idle) {
+    disarm();
+  } else if (page_ != nullptr) {
+    page_->sleeps(true);
+  }
   return idle;
 }
 

@@ -31,6 +31,7 @@
 #include "base/recent_clock.h"
 #include "base/spin.h"
 #include "base/spin_window.h"
+#include "base/status_page.h"
 
 namespace hawser::agent {
 
@@ -63,6 +64,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   Lane(Core& core, const Clock& clock)
       : core_(core), clock_(clock), submissions_(kSubmissionsMax), cancels_(kCancelsMax), left_over_(kLeftOverMax) {}
   Status open();
+  /// Before the first turn: where turns and sleeps are shown. It outlives the lane's turns.
+  void show_on(base::StatusPage& page) { page_ = &page; }
   /// Before the first turn. The part outlives the lane's turns.
   void add_part(Part& part) { parts_.push_back(&part); }
 
@@ -160,6 +163,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   void run_jobs();
 
   Core& core_;
+  base::StatusPage* page_ = nullptr;
   std::vector<Part*> parts_;
   base::Mutex mutex_;
   base::RecentClock clock_;  ///< Of turns. Under the lock.

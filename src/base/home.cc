@@ -38,19 +38,20 @@ Status check_folder(const std::string& folder) {
 
 std::string stem_of(const HomeSearch& search) { return base::format("hawser-{}-", search.user); }
 
-/// One that another agent of this user made, or nothing.
-std::string find_last_resort(const HomeSearch& search) {
+/// Those that agents of this user made.
+std::vector<std::string> last_resorts(const HomeSearch& search) {
+  std::vector<std::string> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir(search.common.c_str()), ::closedir);
-  if (all == nullptr) return {};
+  if (all == nullptr) return found;
   const std::string stem = stem_of(search);
   for (int i = 0; i < kNamesMax; ++i) {
     const dirent* entry = ::readdir(all.get());
     if (entry == nullptr) break;
     if (!std::string_view(entry->d_name).starts_with(stem)) continue;
     std::string folder = search.common + "/" + entry->d_name;
-    if (check_folder(folder).ok()) return folder;
+    if (check_folder(folder).ok()) found.push_back(std::move(folder));
   }
-  return {};
+  return found;
 }
 
 }  // namespace
@@ -82,7 +83,8 @@ Result<Home> choose_home(const HomeSearch& search) {
     if (status.ok()) return Home{.folder = folder, .warning = {}};
     why = std::move(status);
   }
-  Home home{.folder = find_last_resort(search), .warning = {}};
+  const std::vector<std::string> made = last_resorts(search);
+  Home home{.folder = made.empty() ? std::string() : made.front(), .warning = {}};
   if (home.folder.empty()) {
     home.folder = search.common + "/" + stem_of(search) + "XXXXXX";
     if (::mkdtemp(home.folder.data()) == nullptr) {
@@ -91,6 +93,15 @@ Result<Home> choose_home(const HomeSearch& search) {
   }
   home.warning = base::format("agents' sockets and pages are in {}, because {}", home.folder, why.message());
   return home;
+}
+
+std::vector<std::string> existing_homes(const HomeSearch& search) {
+  std::vector<std::string> found;
+  for (const std::string& folder : search.wanted) {
+    if (check_folder(folder).ok()) found.push_back(folder);
+  }
+  for (std::string& folder : last_resorts(search)) found.push_back(std::move(folder));
+  return found;
 }
 
 }  // namespace hawser::base

@@ -1,7 +1,7 @@
 #pragma once
 
-// Home: the folder that holds what agents of this user show to one another on this host: shm's sockets, and their status
-// pages. It must belong to this user and be closed to all others, or they could put their own files there.
+// Home: the folder that holds what agents of this user show to one another on this host: shm's sockets and their
+// status pages. It must belong to this user and be closed to all others, or they could put their own files there.
 //
 // In /tmp anybody can make a folder of the usual name before its owner does. Then another one is made there, with a
 // name that nobody can foresee, and kept for all agents of the user: cards tell each socket's whole path, so peers need
@@ -33,5 +33,7 @@ struct Home {
   std::string warning;  ///< Empty, or why the last resort was needed.
 };
 Result<Home> choose_home(const HomeSearch& search);
+/// Those that are there and can be trusted. Makes nothing.
+std::vector<std::string> existing_homes(const HomeSearch& search);
 
 }  // namespace hawser::base

@@ -39,8 +39,10 @@ class HomeTest : public testing::Test {
 
 TEST_F(HomeTest, TheFirstThatWillDoIsTaken) {
   const HomeSearch three = search({"no/such/place", "first", "second"});
+  EXPECT_TRUE(existing_homes(three).empty());
   const Home home = choose_home(three).value();
   EXPECT_EQ(home.folder, three.wanted[1]);
+  EXPECT_EQ(existing_homes(three), std::vector{home.folder});
   EXPECT_EQ(home.warning, "");
   struct stat made {};
   ASSERT_EQ(::stat(home.folder.c_str(), &made), 0);
@@ -61,6 +63,7 @@ TEST_F(HomeTest, ASquattedNameIsPassedOverWithAWarning) {
   ASSERT_EQ(::chmod(home.folder.c_str(), 0777), 0);
   const Home other = choose_home(only).value();
   EXPECT_NE(other.folder, home.folder);
+  EXPECT_EQ(existing_homes(only), std::vector{other.folder});
   EXPECT_TRUE(prepare_folder(other.folder).ok());
 }
 

@@ -59,7 +59,7 @@ using Mapped = std::unique_ptr<StatusPage::Header, Unmap>;
 
 Result<Mapped> map(int file, int protection, const std::string& path) {
   void* const memory = ::mmap(nullptr, kFileBytes, protection, MAP_SHARED, file, 0);
-  if (memory == MAP_FAILED) return errno_status(format("mapping '{}'", shown(path)), errno);
+  if (memory == MAP_FAILED) return errno_status(base::format("mapping '{}'", shown(path)), errno);
   return Mapped(static_cast<StatusPage::Header*>(memory));
 }
 
@@ -85,7 +85,7 @@ void sweep(const std::string& folder) {
 }
 
 Status no_page(const std::string& path, std::string_view why) {
-  return Status(Code::kCorrupt, format("'{}' is no status page: {}", shown(path), why));
+  return Status(Code::kCorrupt, base::format("'{}' is no status page: {}", shown(path), why));
 }
 
 }  // namespace
@@ -94,11 +94,11 @@ Result<StatusPage> StatusPage::create(const std::string& folder, std::string_vie
   sweep(folder);
   std::string path = folder + "/" + std::string(name) + std::string(kSuffix);
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return errno_status(format("making '{}'", shown(path)), errno);
+  if (!file) return errno_status(base::format("making '{}'", shown(path)), errno);
   const auto failed = [&](std::string_view what) {
     const int error = errno;
     ::unlink(path.c_str());
-    return errno_status(format("{} '{}'", what, shown(path)), error);
+    return errno_status(base::format("{} '{}'", what, shown(path)), error);
   };
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return failed("locking");
   if (::ftruncate(file.get(), static_cast<off_t>(kFileBytes)) != 0) return failed("sizing");
@@ -116,13 +116,19 @@ Result<StatusPage> StatusPage::create(const std::string& folder, std::string_vie
 
 StatusPage::~StatusPage() {
   if (header_ == nullptr) return;
-  if (file_) ::unlink(path_.c_str());
+  withdraw();
   Unmap()(header_);
+}
+
+void StatusPage::withdraw() {
+  if (file_) ::unlink(path_.c_str());
+  file_.reset();
 }
 
 Status StatusPage::publish(std::string_view text) {
   if (text.size() > kTextMax) {
-    return Status(Code::kInvalid, format("a status page holds {} bytes, this text has {}", kTextMax, text.size()));
+    return Status(Code::kInvalid,
+                  base::format("a status page holds {} bytes, this text has {}", kTextMax, text.size()));
   }
   const std::uint64_t next = header_->shown.load(std::memory_order_relaxed) + 1;
   header_->sizes[next % 2].store(static_cast<std::uint32_t>(text.size()), std::memory_order_relaxed);
@@ -139,14 +145,16 @@ void StatusPage::sleeps(bool asleep) { header_->is_asleep.store(asleep ? 1 : 0, 
 
 Result<StatusReading> read_status_page(const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file) return errno_status(format("opening '{}'", shown(path)), errno);
+  if (!file) return errno_status(base::format("opening '{}'", shown(path)), errno);
   struct stat found {};
-  if (::fstat(file.get(), &found) != 0) return errno_status(format("looking at '{}'", shown(path)), errno);
+  if (::fstat(file.get(), &found) != 0) return errno_status(base::format("looking at '{}'", shown(path)), errno);
   if (!S_ISREG(found.st_mode)) return no_page(path, "it is no file");
-  if (found.st_size != static_cast<off_t>(kFileBytes)) return no_page(path, format("it has {} bytes", found.st_size));
+  if (found.st_size != static_cast<off_t>(kFileBytes))
+    return no_page(path, base::format("it has {} bytes", found.st_size));
   HAWSER_TRY_ASSIGN(const Mapped header, map(file.get(), PROT_READ, path));
   if (header->magic != kMagic) return no_page(path, "it does not begin as one");
-  if (header->version != kVersion) return no_page(path, format("its version is {}, not {}", header->version, kVersion));
+  if (header->version != kVersion)
+    return no_page(path, base::format("its version is {}, not {}", header->version, kVersion));
   StatusReading reading;
   reading.process = header->process;
   reading.is_alive = !is_dead(file.get());
@@ -162,7 +170,7 @@ Result<StatusReading> read_status_page(const std::string& path) {
     if (header->shown.load(std::memory_order_relaxed) == number) return reading;
     std::this_thread::yield();
   }
-  return Status(Code::kBusy, format("'{}' changes faster than it can be read", shown(path)));
+  return Status(Code::kBusy, base::format("'{}' changes faster than it can be read", shown(path)));
 }
 
 std::vector<std::string> list_status_pages(const std::string& folder) {

@@ -1,10 +1,10 @@
 #pragma once
 
-// StatusPage: a text that one process publishes in a mapped file and others of its user read at any time, also while the
-// publisher is stuck or stopped, and after it died. Beside the text it tells when the publisher was last at work.
+// StatusPage: a text that one process publishes in a mapped file and others of its user read at any time, also while
+// the publisher is stuck or stopped, and after it died. Beside the text it tells when the publisher was last at work.
 //
-// There are two places for the text. The publisher writes the one that is not shown, then shows it; a reader copies what
-// is shown and looks whether it still is. So neither waits for the other, and a publisher that dies while it writes
+// There are two places for the text. The publisher writes the one that is not shown, then shows it; a reader copies
+// what is shown and looks whether it still is. So neither waits for the other, and a publisher that dies in the middle
 // leaves the text before.
 //
 // A lock on the file tells who lives: the kernel drops it with the process. A page that its process left behind stays
@@ -43,6 +43,8 @@ class StatusPage {
   /// One store each.
   void worked(Instant now);
   void sleeps(bool asleep);
+  /// Nobody finds it from now on. The object may be used on.
+  void withdraw();
   /// In a forked child: the file is the parent's. Only system calls.
   void disown_after_fork() { file_.reset(); }
   const std::string& path() const { return path_; }
@@ -57,11 +59,11 @@ class StatusPage {
 };
 
 struct StatusReading {
-  std::uint32_t process = 0;   ///< As the publisher's own namespace numbers it.
+  std::uint32_t process = 0;  ///< As the publisher's own namespace numbers it.
   bool is_alive = false;
-  bool is_asleep = false;      ///< It waits in the kernel for something to do.
-  Instant worked_at;           ///< By the host's monotonic clock.
-  std::string text;            ///< Empty: nothing was published yet.
+  bool is_asleep = false;  ///< It waits in the kernel for something to do.
+  Instant worked_at;       ///< By the host's monotonic clock.
+  std::string text;        ///< Empty: nothing was published yet.
 };
 /// kCorrupt: that is no page, or one of another version. kBusy: it changed at each of many tries.
 Result<StatusReading> read_status_page(const std::string& path);

@@ -173,6 +173,16 @@ bool set_log(Draft& draft, std::string_view text) {
   return level.has_value();
 }
 
+bool set_status_page(Draft& draft, std::string_view text) {
+  text = base::trim(text);
+  for (const std::string_view word : {"auto", "off"}) {
+    if (base::equal_ignoring_case(text, word)) text = word;
+  }
+  if (text != "auto" && text != "off" && !text.starts_with('/')) return false;
+  draft.config.options.status_page = std::string(text);
+  return text.size() <= kPathMax;
+}
+
 bool set_plugin_path(Draft& draft, std::string_view text) {
   draft.config.options.plugin_paths.clear();
   while (!text.empty()) {
@@ -249,6 +259,9 @@ constexpr Option kOptions[] = {
                                           "is down. It does not bridge silence."),
     {"log", "HAWSER_LOG", "one of trace, debug, info, warn, error, off", "Lines below this level are not logged.",
      set_log, [](const Draft& draft) { return std::string(to_string(draft.config.options.log.level)); }},
+    {"status_page", "HAWSER_STATUS_PAGE", "auto, off, or the path of a folder",
+     "Where the page is that `hawser top` shows of this agent; this user alone can read it.", set_status_page,
+     [](const Draft& draft) { return draft.config.options.status_page; }},
     {"plugin_path", "HAWSER_PLUGIN_PATH", "folders with colons between them",
      "Where out-of-tree backends are looked for.", set_plugin_path, get_plugin_path},
     limit<&AgentLimits::transfers, 1, kTransfersMax>("limits.transfers", "HAWSER_LIMITS_TRANSFERS",

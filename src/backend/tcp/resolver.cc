@@ -15,7 +15,7 @@
 namespace hawser::backend {
 namespace {
 
-/// The C library's look-ups in threads of its own, opened at run time: up to glibc 2.33 they are a library by themselves.
+/// The C library's look-ups in threads of its own, opened at run time: up to glibc 2.33 they are one by itself.
 struct LookupLibrary {
   decltype(&::getaddrinfo_a) begin = nullptr;
   decltype(&::gai_error) error = nullptr;

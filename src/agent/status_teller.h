@@ -1,0 +1,45 @@
+#pragma once
+
+// StatusTeller: shows on a status page (base/status_page.h) what its agent does, once a second while the lane turns:
+// totals, the peers that moved most and their paths, and who waits for whom since when. `hawser top` reads it.
+//
+// The text is made in a turn, so it is short: kRowsMax peers, kRowsMax rows of those that wait.
+//
+// Thread rule: under the lane's lock, but for disown_after_fork. Lifetime: a part of its Core.
+
+#include <optional>
+#include <string>
+
+#include "agent/part.h"
+#include "base/status_page.h"
+
+namespace hawser::agent {
+
+class Core;
+
+class StatusTeller final : public Part {
+ public:
+  static constexpr std::size_t kRowsMax = 16;
+
+  explicit StatusTeller(Core& core) : core_(core) {}
+
+  /// Before the first turn. Where there can be no page, the log says why, and there is none.
+  void open();
+  /// The page goes. The lane may show its turns on.
+  void close();
+  std::size_t turn(Instant now) override;
+  void run_jobs(Instant) override {}
+  void describe(const Visitor&) const override {}
+  void disown_after_fork() {
+    if (page_) page_->disown_after_fork();
+  }
+
+ private:
+  std::string text(Instant now) const;
+
+  Core& core_;
+  std::optional<base::StatusPage> page_;
+  std::int64_t opened_at_ns_ = 0;  ///< Since 1970.
+};
+
+}  // namespace hawser::agent

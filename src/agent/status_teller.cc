@@ -78,7 +78,8 @@ void StatusTeller::open() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   opened_at_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
   core_.lane.show_on(*page_);
-  set_next(core_.now());
+  page_->worked(core_.now());
+  (void)turn(core_.now());  // So that it has its name from the beginning.
 }
 
 void StatusTeller::close() {

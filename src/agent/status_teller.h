@@ -23,7 +23,8 @@ class StatusTeller final : public Part {
 
   explicit StatusTeller(Core& core) : core_(core) {}
 
-  /// Before the first turn. Where there can be no page, the log says why, and there is none.
+  /// Before the first turn, by the thread that opens the agent. Where there can be no page, the log says why, and there
+  /// is none.
   void open();
   /// The page goes. The lane may show its turns on.
   void close();

@@ -18,6 +18,7 @@
 
 #include "base/format.h"
 #include "base/shown.h"
+#include "base/small_file.h"
 #include "base/try.h"
 
 namespace hawser::base {
@@ -26,6 +27,7 @@ struct StatusPage::Header {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t process;
+  std::uint64_t process_namespace;   ///< In which `process` is its number; 0: not known.
   std::atomic<std::uint64_t> shown;  ///< Texts published so far; the last is in the place of that number's parity.
   std::atomic<std::int64_t> worked_ns;
   std::atomic<std::uint32_t> is_asleep;
@@ -70,6 +72,21 @@ bool is_dead(int file) {
   return true;
 }
 
+std::uint64_t own_process_namespace() {
+  struct stat found {};
+  return ::stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+}
+
+/// By a signal, or by a debugger.
+bool is_stopped(const StatusPage::Header& header) {
+  if (header.process_namespace == 0 || header.process_namespace != own_process_namespace()) return false;
+  std::array<char, 512> room;  // "123 (name of at most 15 bytes) T ..."
+  const std::string_view line = read_small_file(base::format("/proc/{}/stat", header.process).c_str(), room);
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string_view::npos || name_end + 2 >= line.size()) return false;
+  return line[name_end + 2] == 'T' || line[name_end + 2] == 't';
+}
+
 void sweep(const std::string& folder) {
   std::vector<std::pair<std::time_t, std::string>> dead;
   for (const std::string& path : list_status_pages(folder)) {
@@ -110,6 +127,7 @@ Result<StatusPage> StatusPage::create(const std::string& folder, std::string_vie
   Header* const header = mapped->release();
   header->version = kVersion;
   header->process = static_cast<std::uint32_t>(::getpid());
+  header->process_namespace = own_process_namespace();
   std::atomic_ref(header->magic).store(kMagic, std::memory_order_release);
   return StatusPage(header, std::move(file), std::move(path));
 }
@@ -158,6 +176,7 @@ Result<StatusReading> read_status_page(const std::string& path) {
   StatusReading reading;
   reading.process = header->process;
   reading.is_alive = !is_dead(file.get());
+  reading.is_stopped = reading.is_alive && is_stopped(*header);
   reading.is_asleep = header->is_asleep.load(std::memory_order_relaxed) != 0;
   reading.worked_at = Instant::from_ns(header->worked_ns.load(std::memory_order_relaxed));
   for (int i = 0; i < kTriesMax; ++i) {

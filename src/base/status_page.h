@@ -61,9 +61,10 @@ class StatusPage {
 struct StatusReading {
   std::uint32_t process = 0;  ///< As the publisher's own namespace numbers it.
   bool is_alive = false;
-  bool is_asleep = false;  ///< It waits in the kernel for something to do.
-  Instant worked_at;       ///< By the host's monotonic clock.
-  std::string text;        ///< Empty: nothing was published yet.
+  bool is_stopped = false;  ///< By a signal. False where it runs in another PID namespace.
+  bool is_asleep = false;   ///< It waits in the kernel for something to do.
+  Instant worked_at;        ///< By the host's monotonic clock.
+  std::string text;         ///< Empty: nothing was published yet.
 };
 /// kCorrupt: that is no page, or one of another version. kBusy: it changed at each of many tries.
 Result<StatusReading> read_status_page(const std::string& path);

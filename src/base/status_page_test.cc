@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -131,6 +133,29 @@ TEST_F(StatusPageTest, AForkedChildLeavesItToTheParent) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(read_status_page(path("one"))->is_alive);
+}
+
+TEST_F(StatusPageTest, APublisherThatIsStoppedIsTold) {
+  int pipes[2];
+  ASSERT_EQ(::pipe(pipes), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto page = StatusPage::create(folder_, "one");
+    (void)!::write(pipes[1], "x", 1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(pipes[0], &byte, 1), 1);
+  EXPECT_FALSE(read_status_page(path("one"))->is_stopped);
+  ::kill(child, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(read_status_page(path("one"))->is_stopped);
+  EXPECT_TRUE(read_status_page(path("one"))->is_alive);
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_FALSE(read_status_page(path("one"))->is_alive);
+  for (const int end : pipes) ::close(end);
 }
 
 TEST_F(StatusPageTest, WhatIsNoPageIsRefused) {

@@ -50,5 +50,6 @@ void add_ping(Shell& shell);
 void add_run(Shell& shell);
 void add_cp(Shell& shell);
 void add_sim(Shell& shell);
+void add_top(Shell& shell);
 
 }  // namespace hawser::cli

@@ -41,6 +41,7 @@ int run(int argc, char** argv) {
   add_cp(shell);
   add_run(shell);
   add_sim(shell);
+  add_top(shell);
   try {
     app.parse(take_behind_dashes(argc, argv, shell), argv);
   } catch (const CLI::ParseError& error) {

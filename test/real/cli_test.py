@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the program `hawser` as a user would and checks its exit codes and its JSON.
 
-usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_progress|demo_failures|serve_ping|cp|bench|bench_failures|sim
+usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_progress|demo_failures|serve_ping|top|cp|bench|bench_failures|sim
 """
 
 import json
@@ -38,7 +38,7 @@ def run_json(command, *arguments, expect=0, env=None, timeout=60):
 
 
 def test_usage():
-    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim"]
+    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim", "top"]
     for command in commands:
         text = run(command, "--help").stdout
         assert text.count(f"hawser {command}") >= 2, text  # examples
@@ -379,6 +379,41 @@ def test_serve_ping():
     assert not gone["ok"] and "127.0.0.1:1" in json.dumps(gone["error"]), gone
     run("serve", "--listen", "nonsense", expect=11)
     assert run("serve", "--name", "short", "--for", "300ms", "--size", "1MiB").stdout.count("hawser ping") == 1
+
+
+def test_top():
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"HAWSER_STATUS_PAGE": folder}
+
+        def shown(*more):
+            return run_json("top", "--once", "--interval", "300ms", *more, env=env)["agents"]
+
+        assert shown() == [] and "no agent" in run("top", "--once", env=env).stdout
+        servers = [Serve("--name", name, "--size", "1MiB", env=env) for name in ("one", "two")]
+        assert [path.stat().st_mode & 0o777 for path in pathlib.Path(folder).iterdir()] == [0o600, 0o600]
+        run("ping", servers[0].ready["target"], env=env)
+        one, two = shown()
+        assert (one["status"]["agent"], two["status"]["agent"]) == ("one", "two")
+        assert one["process"] == servers[0].process.pid and one["state"] in ("up", "asleep"), one
+        assert [agent["status"]["agent"] for agent in shown("two")] == ["two"]
+        assert "two" in run("top", "--once", "two", env=env).stdout
+        run("top", "--once", "nobody", env=env, expect=12)
+        # Stopped: its page can be read all the same, and says so.
+        servers[0].process.send_signal(signal.SIGSTOP)
+        deadline = time.monotonic() + 30
+        while shown("one")[0]["state"] != "stopped":
+            assert time.monotonic() < deadline, shown("one")
+        servers[0].process.kill()
+        servers[0].process.wait()
+        assert [agent["status"]["agent"] for agent in shown()] == ["two"]
+        assert [agent["state"] for agent in shown("--dead", "one")] == ["dead"]
+        servers[1].end()
+        assert shown() == [] and len(shown("--dead")) == 1, "an agent that was closed leaves no page"
+        off = Serve("--name", "unseen", "--size", "1MiB", env={"HAWSER_STATUS_PAGE": "off"})
+        try:
+            assert not [agent for agent in run_json("top", "--once")["agents"] if agent["status"]["agent"] == "unseen"]
+        finally:
+            off.end()
 
 
 def same_file(one, other):

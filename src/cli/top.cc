@@ -1,0 +1,138 @@
+// hawser top: what the agents of this user on this host do, from their status pages.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/events.h"
+#include "base/home.h"
+#include "base/status_page.h"
+#include "base/try.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/json_out.h"
+#include "cli/status_exit.h"
+#include "cli/top_view.h"
+
+namespace hawser::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "  hawser top\n"
+    "  hawser top --once\n"
+    "  hawser top --once --json | jq '.agents[] | select(.state == \"stuck\")'\n"
+    "  hawser top --dead prefill-0";
+
+constexpr const char* kNote =
+    "\nShown are agents of this user whose pages are in a folder that this process sees: those of other\n"
+    "containers are not. A page tells an agent's state once a second while the agent works; that of an\n"
+    "agent that died stays an hour (--dead). States: up; asleep (it waits for work); stopped (its process\n"
+    "is, by a signal); stuck (for 3 s it neither worked nor slept); unpolled (the same, and it has no\n"
+    "driver: nobody polls it); dead.\n";
+
+struct Wanted {
+  Common common;
+  std::string name;  ///< Empty: all agents.
+  std::string folder;
+  Duration interval = std::chrono::seconds(1);
+  bool once = false;
+  bool dead = false;
+};
+
+Result<std::vector<std::string>> folders(const Wanted& wanted) {
+  if (!wanted.folder.empty()) return std::vector{wanted.folder};
+  HAWSER_TRY_ASSIGN(const LoadedConfig config, configuration(wanted.common.config));
+  const std::string& place = config.options.status_page;
+  if (place != "auto" && place != "off") return std::vector{place};
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  return base::existing_homes(base::usual_homes(runtime == nullptr ? "" : runtime));
+}
+
+Look look(const std::vector<std::string>& folders, const Wanted& wanted) {
+  Look found;
+  for (const std::string& folder : folders) {
+    for (const std::string& page : base::list_status_pages(folder)) {
+      Result<base::StatusReading> reading = base::read_status_page(page);
+      if (!reading || (!reading->is_alive && !wanted.dead)) continue;
+      AgentLook agent = agent_look(page, std::move(*reading));
+      const bool is_named = !agent.status.is_null() && agent.status.value("agent", "") == wanted.name;
+      if (wanted.name.empty() || is_named) found.push_back(std::move(agent));
+    }
+  }
+  const auto name = [](const AgentLook& agent) {
+    return agent.status.is_null() ? std::string() : agent.status.value("agent", "");
+  };
+  std::ranges::stable_sort(found, [&](const auto& a, const auto& b) { return name(a) < name(b); });
+  return found;
+}
+
+/// Until the next look, or Ctrl-C.
+void pause(Duration time) {
+  const Instant until = Clock::steady().now() + time;
+  const Result<base::Epoll> nothing = base::Epoll::open();
+  for (Instant now = Clock::steady().now(); nothing && !interrupted() && now < until; now = Clock::steady().now()) {
+    std::array<epoll_event, 1> events;
+    (void)nothing->wait(events, std::min<Duration>(until - now, std::chrono::milliseconds(100))).has_value();
+  }
+}
+
+void show(const Look& now, const Look& before, const Wanted& wanted) {
+  const Instant at = Clock::steady().now();
+  if (wanted.common.json) {
+    Json json = document("top");
+    json["agents"] = top_rows(now, before, at);
+    if (wanted.once) {
+      print(json);
+    } else {
+      print_line(json);
+    }
+    return;
+  }
+  std::string text = top_text(now, before, at);
+  if (now.empty()) text += "no agent runs here\n";
+  // Home, the text, and nothing below it: what was there before does not flicker.
+  const bool redraws = !wanted.once && ::isatty(STDOUT_FILENO) == 1;
+  if (redraws) fmt::print("\x1b[H\x1b[2J");
+  fmt::print("{}{}", text, wanted.once || redraws ? "" : "\n");
+  std::fflush(stdout);
+}
+
+int run_top(const Wanted& wanted) {
+  const Result<std::vector<std::string>> places = folders(wanted);
+  if (!places) return fail("top", wanted.common.json, places.error());
+  catch_interrupts();
+  Look before = look(*places, wanted);
+  do {
+    // Pages change once a second, so a shorter look sees no rates.
+    pause(wanted.interval);
+    if (interrupted()) break;
+    Look now = look(*places, wanted);
+    show(now, before, wanted);
+    before = std::move(now);
+  } while (!wanted.once);
+  if (wanted.once && !wanted.name.empty() && before.empty()) {
+    return fail("top", false,
+                Status(Code::kNotFound, "no agent '" + wanted.name + "' of this user runs here")
+                    .with_advice("`hawser top --once` lists those that do; --dead shows those that died"));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_top(Shell& shell) {
+  auto wanted = std::make_shared<Wanted>();
+  CLI::App* command = add_command(shell, "top", "Show what the agents of this user on this host do, and who waits",
+                                  kExamples, wanted->common);
+  command->add_option("agent", wanted->name, "Show the agents of this name only");
+  command->add_flag("--once", wanted->once, "Look twice, an interval apart, print, and end");
+  command->add_flag("--dead", wanted->dead, "Show agents that died within the last hour, too");
+  command->add_option("--folder", wanted->folder, "Look for pages here (default: where agents put them)");
+  add_duration(command, "--interval", wanted->interval, "Between two looks (default 1s; pages change once a second)");
+  command->footer(command->get_footer() + kNote);
+  on_run(shell, command, [wanted] { return run_top(*wanted); });
+}
+
+}  // namespace hawser::cli

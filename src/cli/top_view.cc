@@ -195,10 +195,10 @@ Json top_rows(const Look& now, const Look& before, Instant at) {
     const Since time = since(agent, earlier);
     const Fields* const then = earlier == nullptr ? nullptr : &earlier->status;
     Json row = {{"page", agent.page},
-                                  {"process", agent.reading.process},
-                                  {"state", state_of(agent, at)},
-                                  {"last_turn_ns_ago", std::max(at - agent.reading.worked_at, Duration()).count()},
-                                  {"status", agent.status}};
+                {"process", agent.reading.process},
+                {"state", state_of(agent, at)},
+                {"last_turn_ns_ago", std::max(at - agent.reading.worked_at, Duration()).count()},
+                {"status", agent.status}};
     const auto rate = [&](const char* key) {
       const auto value = time.per_second(agent.status, then, key);
       return value ? Json(*value) : Json(nullptr);

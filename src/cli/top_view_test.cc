@@ -10,30 +10,27 @@ using nlohmann::json;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 json status(const std::string& name, std::int64_t at_ns, std::uint64_t written) {
-  return {{"schema", "hawser.status/1"},
-          {"agent", name},
-          {"is_driven", true},
-          {"at_ns", at_ns},
-          {"sessions", 2u},
-          {"in_flight", 3u},
-          {"bytes_written", written},
-          {"bytes_read", 0u},
-          {"transfers", 41u},
-          {"errors", 0u},
-          {"peers",
-           {{{"peer", "decode"},
-             {"state", "up"},
-             {"p50_ns", 12'000u},
-             {"p99_ns", 34'000u},
-             {"paths",
-              {{{"backend", "shm"}, {"state", "up"}, {"bytes_out", written}, {"bytes_in", 0u}, {"errors", 5u}}}}}}},
-          {"waiting",
-           {{{"who", "transfers"},
-             {"what", "the end"},
-             {"peer", "decode"},
-             {"count", 3u},
-             {"since_ns", at_ns - kSecond}}}},
-          {"waiting_in_all", 4u}};
+  return {
+      {"schema", "hawser.status/1"},
+      {"agent", name},
+      {"is_driven", true},
+      {"at_ns", at_ns},
+      {"sessions", 2u},
+      {"in_flight", 3u},
+      {"bytes_written", written},
+      {"bytes_read", 0u},
+      {"transfers", 41u},
+      {"errors", 0u},
+      {"peers",
+       {{{"peer", "decode"},
+         {"state", "up"},
+         {"p50_ns", 12'000u},
+         {"p99_ns", 34'000u},
+         {"paths",
+          {{{"backend", "shm"}, {"state", "up"}, {"bytes_out", written}, {"bytes_in", 0u}, {"errors", 5u}}}}}}},
+      {"waiting",
+       {{{"who", "transfers"}, {"what", "the end"}, {"peer", "decode"}, {"count", 3u}, {"since_ns", at_ns - kSecond}}}},
+      {"waiting_in_all", 4u}};
 }
 
 AgentLook look(const json& text, bool is_alive = true, bool is_asleep = false, std::int64_t worked_ns = 0) {
@@ -87,8 +84,13 @@ TEST(TopView, WhatIsNoStatusIsShownAsUnknown) {
     EXPECT_NE(top_text({agent}, {}, Instant::from_ns(0)).find("78"), std::string::npos);
   }
   // Fields of other kinds than they should be count as missing.
-  const json odd = {{"schema", "hawser.status/1"}, {"agent", 7}, {"peers", "x"}, {"waiting", {1, "x", json::array()}},
-                    {"sessions", -1},              {"at_ns", "x"}, {"bytes_written", 1.5}};
+  const json odd = {{"schema", "hawser.status/1"},
+                    {"agent", 7},
+                    {"peers", "x"},
+                    {"waiting", {1, "x", json::array()}},
+                    {"sessions", -1},
+                    {"at_ns", "x"},
+                    {"bytes_written", 1.5}};
   EXPECT_FALSE(top_text({look(odd)}, {look(odd)}, Instant::from_ns(0)).empty());
   EXPECT_EQ(top_rows({look(odd)}, {look(odd)}, Instant::from_ns(0)).size(), 1u);
 }

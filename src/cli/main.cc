@@ -6,10 +6,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cli/command.h"
+#include "cli/json_out.h"
 #include "cli/status_exit.h"
+#include "cli/usage_error.h"
+#include "cli/wrap.h"
 
 namespace hawser::cli {
 namespace {
@@ -24,8 +31,30 @@ int take_behind_dashes(int argc, char** argv, Shell& shell) {
   return static_cast<int>(dashes - argv);
 }
 
+/// Help that fits a terminal.
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    return wrap(CLI::Formatter::make_help(app, std::move(name), mode));
+  }
+};
+
+/// On stderr, and as an object on stdout where the call has --json in it.
+int tell_wrong_usage(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& error) {
+  const auto [command, text] = explain_usage(app, arguments, error);
+  fmt::print(stderr, "hawser{}{}: {}\n", command.empty() ? "" : " ", command, text);
+  if (std::ranges::find(arguments, "--json") != arguments.end()) {
+    Json json = document(command.empty() ? "usage" : command);
+    json["ok"] = false;
+    json["error"] = to_json(Status(Code::kInvalid, text));
+    print(json);
+  }
+  return kExitUsage;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Hawser moves bytes between the memories of a cluster.", "hawser");
+  app.formatter(std::make_shared<Formatter>());
   app.set_version_flag("--version", fmt::format("hawser {}", version()));
   app.require_subcommand(1);
   app.footer("\n`hawser COMMAND --help` shows a command's options and examples.\n" + exit_code_help());
@@ -44,8 +73,10 @@ int run(int argc, char** argv) {
   add_top(shell);
   try {
     app.parse(take_behind_dashes(argc, argv, shell), argv);
+  } catch (const CLI::Success& asked) {  // For help, or the version.
+    return app.exit(asked) == 0 ? kExitOk : kExitUsage;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    return tell_wrong_usage(app, {argv + 1, argv + argc}, error);
   }
   return shell.exit_code;
 }

@@ -43,9 +43,14 @@ def test_usage():
         text = run(command, "--help").stdout
         assert text.count(f"hawser {command}") >= 2, text  # examples
         assert "Exit codes" in text and "--json" in text, text
-        run(command, "--no-such-option", expect=2)
-    run(expect=2)
-    run("no-such-command", expect=2)
+        assert max(len(line) for line in text.splitlines()) <= 100, text
+        assert "'--no-such-option'" in run(command, "--no-such-option", expect=2).stderr
+    assert "one of info, " in run(expect=2).stderr
+    assert "no command 'no-such-command'" in run("no-such-command", expect=2).stderr
+    assert "Did you mean 'serve'?" in run("sevre", expect=2).stderr
+    assert "Did you mean '--listen'?" in run("serve", "--lisen", "x", expect=2).stderr
+    error = json.loads(run("ping", "--json", expect=2).stdout)
+    assert error["schema"] == "hawser.ping/1" and error["error"]["code"] == "invalid", error
     assert run("--version").stdout.startswith("hawser ")
     assert "KiB" in run("demo", "--memory", "lots", expect=2).stderr
     assert "ms" in run("serve", "--for", "soon", expect=2).stderr

@@ -27,9 +27,16 @@ HAWSER_API std::string_view to_string(LogLevel level);
 /// Gets one line without its newline; the text is valid during the call only.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
+/// What lines on stderr look like. A sink gets the text alone.
+enum class LogFormat : std::uint8_t {
+  kText = 0,  ///< "2026-11-27T09:47:20.123Z hawser warn: TEXT": the time is UTC.
+  kJson = 1,  ///< An object on one line: "time", "level", "process", "text".
+};
+
 struct LogOptions {
   LogLevel level = LogLevel::kWarn;  ///< Lines below it are not even formatted.
   LogSink sink = {};                 ///< Empty: stderr.
+  LogFormat format = LogFormat::kText;
 };
 
 HAWSER_NAMESPACE_END

@@ -260,6 +260,7 @@ class Engine final : public Carrier {
   Status status_of_failed(const Session& session, const Status& cause) const;
   void report_unreached(Session& session, const Status& cause);
   bool open_path(Session& session, std::size_t backend, Instant deadline, Instant now, const base::Id128& supersedes);
+  void tell_of_path(LogLevel level, const Session& session, std::size_t backend, std::string_view what, Instant now);
   void give_up_superseded(Session& session, std::size_t backend, const backend::PortEvent& event);
   void adopt(Session& session, std::size_t backend, const backend::PortEvent& event, Instant now);
   void choose_control(Session& session, Instant now);
@@ -351,6 +352,7 @@ class Engine final : public Carrier {
   std::vector<Session*> work_;      ///< To be looked at in the next turn.
   std::vector<Session*> gone_;      ///< Down; forgotten as soon as no transfer refers to them.
   base::LineGate break_gate_;
+  base::LineGate path_gate_;
   std::vector<Session*> blocked_;  ///< A path had no room; looked at again once something moved or a pause is over.
   Instant blocked_until_ = Instant::max();
   base::IntrusiveList<Slot, &Slot::flight_hook> in_flight_;

@@ -6,7 +6,9 @@
 #include "agent/engine.h"
 #include "agent/verdict.h"
 #include "backend/death.h"
+#include "base/format.h"
 #include "base/planted.h"
+#include "base/shown.h"
 
 namespace hawser::agent {
 namespace {
@@ -199,6 +201,7 @@ void Engine::adopt(Session& session, std::size_t backend, const backend::PortEve
   }
   entry->up = true;
   entry->session = event.session;
+  tell_of_path(LogLevel::kInfo, session, backend, "is up", now);
   on_fenced(session, event.supersedes);  // Who opens a path in place of another has lost it.
   // No path comes up where there is none: hellos agreed on it.
   const wire::Versions ours{core_.identity.version_min, core_.identity.version_max};
@@ -229,7 +232,13 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
   const bool was_up = entry->up;
   const bool was_control = entry->serial == session->control_serial;
   if (entry->serial == session->awaited_serial) enlist(*session);  // Whoever waits does so on another one.
-  if (was_up) session->last_session = entry->session;
+  if (was_up) {
+    const bool is_broken = event_of(event.status) == SessionEvent::kPathLost;
+    const bool goes_on = session->paths.size() > 1;
+    tell_of_path(is_broken ? LogLevel::kWarn : LogLevel::kInfo, *session, backend,
+                 base::format("ended{}: {}", goes_on ? ", another one goes on" : "", event.status.to_string()), now);
+    session->last_session = entry->session;
+  }
   if (was_up) on_lost(*session, *entry, now);
   if (was_up) judge_trial(*session, *entry, now);
   session->paths.erase(session->paths.begin() + (entry - session->paths.data()));
@@ -261,6 +270,17 @@ void Engine::on_path_down(std::size_t backend, const backend::PortEvent& event, 
     feed(*session, what, event.status, now);
   } else if (!others && !open_next_path(*session, now)) {
     give_verdict(*session, now);
+  }
+}
+
+/// One line a second of what happens to paths of one backend: a peer can cause them at will.
+void Engine::tell_of_path(LogLevel level, const Session& session, std::size_t backend, std::string_view what,
+                          Instant now) {
+  if (!core_.log.enabled(level) || closing_) return;
+  const auto kind = static_cast<std::uint64_t>(backend) * 2 + (level == LogLevel::kWarn ? 1 : 0);
+  if (const auto held_back = path_gate_.pass_kind(kind, now)) {
+    core_.log.write(level, "{}: the path to {} over {} {}{}", core_.identity.name, base::shown(session.peer->name),
+                    backends_[backend].name, what, base::LineGate::more(*held_back));
   }
 }
 

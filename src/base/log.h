@@ -8,7 +8,9 @@
 // Thread rule: copies are cheap and may be used by any thread; the sink is called by several at once.
 // Lifetime: copies share the sink.
 
+#include <chrono>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <fmt/core.h>
@@ -17,6 +19,9 @@
 #include <hawser/status.h>
 
 namespace hawser::base {
+
+/// A line for stderr, with its newline.
+std::string log_line(LogFormat format, LogLevel level, std::string_view text, std::chrono::system_clock::time_point at);
 
 class Logger {
  public:
@@ -37,6 +42,7 @@ class Logger {
   void vwrite(LogLevel level, fmt::string_view text, fmt::format_args values) const;
 
   LogLevel level_ = LogLevel::kOff;
+  LogFormat format_ = LogFormat::kText;
   std::shared_ptr<const LogSink> sink_;  // null: stderr
 };
 

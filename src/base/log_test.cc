@@ -1,7 +1,9 @@
 #include "base/log.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -45,7 +47,22 @@ TEST(Logger, ASinkThatThrowsDoesNoHarm) {
 TEST(Logger, StandardErrorIsTheDefault) {
   testing::internal::CaptureStderr();
   HAWSER_LOG(Logger(LogOptions{}), kWarn, "peer {}", "a");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "hawser warn: peer a\n");
+  const std::string line = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(line.ends_with("Z hawser warn: peer a\n")) << line;
+  testing::internal::CaptureStderr();
+  HAWSER_LOG(Logger(LogOptions{.format = LogFormat::kJson}), kWarn, "peer {}", "a");
+  EXPECT_EQ(testing::internal::GetCapturedStderr().substr(0, 9), "{\"time\":\"");
+}
+
+TEST(LogLine, HasTimeAndLevel) {
+  using std::chrono::milliseconds;
+  const auto at = [](std::int64_t ms) { return std::chrono::system_clock::time_point(milliseconds(ms)); };
+  EXPECT_EQ(log_line(LogFormat::kText, LogLevel::kInfo, "a", at(1'795'772'840'007)),
+            "2026-11-27T09:47:20.007Z hawser info: a\n");
+  EXPECT_EQ(log_line(LogFormat::kText, LogLevel::kInfo, "a", at(-1)), "1969-12-31T23:59:59.999Z hawser info: a\n");
+  EXPECT_EQ(log_line(LogFormat::kJson, LogLevel::kError, "a\n\"\xff", at(0)),
+            "{\"time\":\"1970-01-01T00:00:00.000Z\",\"level\":\"error\",\"process\":" + std::to_string(::getpid()) +
+                ",\"text\":\"a\\n\\\"\xef\xbf\xbd\"}\n");
 }
 
 TEST(LogLevel, IsReadFromText) {

@@ -30,6 +30,7 @@ struct Word {
 };
 constexpr Word<OpenMode> kModes[] = {
     {"auto", OpenMode::kAuto}, {"strict", OpenMode::kStrict}, {"lenient", OpenMode::kLenient}};
+constexpr Word<LogFormat> kLogFormats[] = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
 constexpr Word<Security> kLevels[] = {{"default", Security::kDefault}, {"none", Security::kNone}};
 
 template <typename T, std::size_t kWords>
@@ -259,6 +260,9 @@ constexpr Option kOptions[] = {
                                           "is down. It does not bridge silence."),
     {"log", "HAWSER_LOG", "one of trace, debug, info, warn, error, off", "Lines below this level are not logged.",
      set_log, [](const Draft& draft) { return std::string(to_string(draft.config.options.log.level)); }},
+    {"log_format", "HAWSER_LOG_FORMAT", "one of text, json", "How lines of the log look on stderr.",
+     [](Draft& draft, std::string_view text) { return set_word(draft.config.options.log.format, kLogFormats, text); },
+     [](const Draft& draft) { return get_word(draft.config.options.log.format, kLogFormats); }},
     {"status_page", "HAWSER_STATUS_PAGE", "auto, off, or the path of a folder",
      "Where the page is that `hawser top` shows of this agent; this user alone can read it.", set_status_page,
      [](const Draft& draft) { return draft.config.options.status_page; }},

@@ -1,10 +1,16 @@
 // Two agents' ports in two processes, one of which is killed, stopped or replaced.
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+
+#include <array>
+#include <ctime>
+#include <filesystem>
 
 #include "backend/shm/test_host.h"
 
@@ -340,7 +346,7 @@ TEST_F(ShmProcess, APeerThatRunsAnotherProgramIsGone) {
   EXPECT_EQ(host.downs[host.inbound].code(), Code::kDisconnected);
 }
 
-TEST_F(ShmProcess, SocketsOfTheDeadAreSweptAtOpen) {
+TEST_F(ShmProcess, SocketsOfTheDeadAreSweptAMinuteAfterTheyWereFound) {
   const auto count_files = [&] {
     int count = 0;
     DIR* directory = ::opendir(folder_.path().c_str());
@@ -360,6 +366,17 @@ TEST_F(ShmProcess, SocketsOfTheDeadAreSweptAtOpen) {
     EXPECT_EQ(count_files(), 4);  // the living stay
   }
   EXPECT_EQ(count_files(), 2);
+  {
+    TestHost host("parent", folder_.path());
+    EXPECT_EQ(count_files(), 4);  // For a minute from now the socket proves the death.
+    host.close();
+  }
+  EXPECT_EQ(count_files(), 2);
+  const timespec then{std::time(nullptr) - 120, 0};
+  const std::array<timespec, 2> times{then, then};
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    ASSERT_EQ(::utimensat(AT_FDCWD, entry.path().c_str(), times.data(), 0), 0);
+  }
   TestHost host("parent", folder_.path());
   EXPECT_EQ(count_files(), 2);
   host.close();

@@ -48,8 +48,8 @@ struct Seat {
 class Worker final : public Runner {
  public:
   Worker(base::Epoll epoll, base::EventFd wake, Duration spin)
-      : epoll_(std::move(epoll)), wake_(std::move(wake)), spin_(spin) {
-    (void)epoll_.add(wake_.fd(), EPOLLIN, 0);
+      : epoll_(std::move(epoll)), bell_(std::make_shared<RunnerBell>(std::move(wake))), spin_(spin) {
+    (void)epoll_.add(bell_->wake.fd(), EPOLLIN, 0);
     thread_ = std::thread([this] { run(); });
   }
   ~Worker() {
@@ -58,11 +58,11 @@ class Worker final : public Runner {
       return;
     }
     stop_.store(true, std::memory_order_release);
-    wake_.signal();
+    bell_->wake.signal();
     thread_.join();
     const base::MutexLock lock(mutex_);
     for (const auto& [core, seat] : seats_) {
-      seat.core->lane.set_runner(nullptr);  // Whoever waits or polls leads from now on.
+      seat.core->lane.set_runner(nullptr, nullptr);  // Whoever waits or polls leads from now on.
       seat.core->lane.disarm();
       seat.core->lane.news();
     }
@@ -77,7 +77,7 @@ class Worker final : public Runner {
       Seat& seat = seats_[core.get()];
       seat = {.core = core, .is_awake = true, .busy = Clock::steady().now(), .due = Instant::max()};
       awake_.push_back(&seat);
-      core->lane.set_runner(this);
+      core->lane.set_runner(this, bell_);
     }
     end_change();
     core->lane.news();
@@ -100,7 +100,7 @@ class Worker final : public Runner {
     }
     end_change();
     if (ours == nullptr) return false;
-    core.lane.set_runner(nullptr);
+    core.lane.set_runner(nullptr, nullptr);
     core.lane.disarm();
     core.lane.news();
     return true;
@@ -113,7 +113,7 @@ class Worker final : public Runner {
   /// The thread gives way to whoever has announced a change.
   void begin_change() HAWSER_ACQUIRE(mutex_) {
     changes_.fetch_add(1, std::memory_order_seq_cst);
-    wake_.signal();
+    bell_->wake.signal();
     mutex_.lock();
   }
   void end_change() HAWSER_RELEASE(mutex_) {
@@ -199,10 +199,17 @@ class Worker final : public Runner {
     while (!due_.empty() && due_.begin()->first <= now) wake_up(*due_.begin()->second, now);
   }
 
+  void look_at_those_left(Instant now) HAWSER_REQUIRES(mutex_) {
+    for (auto& [core, seat] : seats_) {
+      if (seat.is_left && !seat.is_awake) wake_up(seat, now);
+    }
+  }
+
   void wake_those_called(std::span<const epoll_event> events, Instant now) HAWSER_REQUIRES(mutex_) {
     for (const epoll_event& event : events) {
       if (event.data.u64 == 0) {
-        wake_.drain();
+        bell_->wake.drain();
+        if (bell_->called.exchange(false, std::memory_order_seq_cst)) look_at_those_left(now);
         continue;
       }
       const auto found = seats_.find(reinterpret_cast<const Core*>(static_cast<std::uintptr_t>(event.data.u64)));
@@ -245,7 +252,7 @@ class Worker final : public Runner {
   }
 
   base::Epoll epoll_;
-  base::EventFd wake_;
+  const std::shared_ptr<RunnerBell> bell_;
   const Duration spin_;
   const std::uint32_t forks_ = watch_forks();
   base::Mutex mutex_;

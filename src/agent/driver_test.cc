@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,61 @@ TEST(Driver, KeepsNothingOfAgentsThatWereClosed) {
     EXPECT_TRUE(core.expired()) << "in round " << round;
   }
   EXPECT_LE(open_descriptors(), descriptors + 2);
+}
+
+/// A part with work for whoever runs the lane, from time to time.
+class Worker final : public Part {
+ public:
+  std::size_t turn(Instant) override {
+    set_next(Instant::max());
+    asked_.store(Clock::steady().now());
+    set_jobs(true);
+    return 0;
+  }
+  void run_jobs(Instant) override {
+    if (!take_jobs()) return;
+    delays_.push_back(Clock::steady().now() - asked_.load());
+    count_.fetch_add(1);
+  }
+  void describe(const Visitor&) const override {}
+  void ask() { set_next(Instant::min()); }
+  int count() const { return count_.load(); }
+  std::vector<Duration> delays_;  ///< Of the thread that does the jobs; read once it has stopped.
+
+ private:
+  std::atomic<Instant> asked_;
+  std::atomic<int> count_{0};
+};
+
+// While somebody waits for long, the driver looks ever less often. Jobs are its, and nobody turns the lane until then.
+TEST(Driver, ComesAtOnceForTheJobsOfALaneThatAWaiterLeads) {
+  constexpr int kJobs = 15;
+  Worker part;
+  Agent agent = open_alone("waits");
+  agent.core()->lane.add_part(part);
+  std::optional<Driver> driver = Driver::start({.threads = 1, .spin = 1us}).value();
+  ASSERT_TRUE(driver->attach(agent).ok());
+  std::atomic<bool> is_over = false;
+  std::thread waiter([&] {
+    while (!is_over) {
+      (void)agent.core()->lane.wait_until([&] { return is_over.load(); }, Clock::steady().now() + 10s);
+    }
+  });
+  for (int i = 0; i < kJobs; ++i) {
+    const Instant quiet = Clock::steady().now() + 60ms;  // Long enough for the longest of its pauses.
+    while (Clock::steady().now() < quiet) std::this_thread::yield();
+    part.ask();
+    agent.core()->lane.wake();
+    const Instant end = Clock::steady().now() + 10s;
+    while (part.count() == i && Clock::steady().now() < end) std::this_thread::yield();
+    ASSERT_EQ(part.count(), i + 1);
+  }
+  is_over = true;
+  agent.core()->lane.news_from_outside();
+  waiter.join();
+  driver.reset();
+  std::ranges::sort(part.delays_);
+  EXPECT_LT(part.delays_[kJobs / 2], 3ms);
 }
 
 // The next moment of one may come between its close and its detaching: the thread must not wait for it for ever.

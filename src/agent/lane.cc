@@ -138,7 +138,11 @@ std::size_t Lane::try_turn() {
 
 /// What most calls of one who polls for a message find: a third of a turn.
 bool Lane::nothing_new(Instant now) {
-  return !is_asked() && !event_wanted_.load(std::memory_order_relaxed) && core_.engine.nothing_new(now);
+  if (is_asked() || event_wanted_.load(std::memory_order_relaxed)) return false;
+  for (const Part* const part : parts_) {
+    if (part->has_jobs() || now >= part->next_deadline()) return false;
+  }
+  return core_.engine.nothing_new(now);
 }
 
 Instant Lane::next_moment() {
@@ -253,6 +257,24 @@ bool Lane::wait_until(const std::function<bool()>& reached, Instant deadline) {
   return true;
 }
 
+void Lane::set_runner(Runner* runner, std::shared_ptr<RunnerBell> bell) {
+  is_left_.store(false, std::memory_order_seq_cst);  // It was left by the runner before.
+  {
+    const base::MutexLock lock(bell_mutex_);
+    bell_ = std::move(bell);
+  }
+  runner_.store(runner, std::memory_order_seq_cst);
+}
+
+void Lane::call_runner() {
+  std::shared_ptr<RunnerBell> bell;
+  {
+    const base::MutexLock lock(bell_mutex_);
+    bell = bell_;
+  }
+  if (bell != nullptr) bell->ring();
+}
+
 void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant deadline) {
   if (!is_left_.exchange(true, std::memory_order_seq_cst)) {
     disarm();
@@ -277,9 +299,11 @@ void Lane::lead_beside_driver(const std::function<bool()>& reached, Instant dead
     }
   }
   const std::uint32_t tick = tick_of(Clock::steady().now());
-  led_until_.store(has_jobs() ? tick - kLingerTicks : tick, std::memory_order_relaxed);
+  const bool is_drivers = has_jobs();
+  led_until_.store(is_drivers ? tick - kLingerTicks : tick, std::memory_order_relaxed);
   leading_.store(false, std::memory_order_seq_cst);
-  news();  // Hands the lead to another waiter.
+  if (is_drivers) call_runner();  // Until it comes nobody turns the lane.
+  news();                         // Hands the lead to another waiter.
 }
 
 bool Lane::is_left_to_waiters(Instant now) {

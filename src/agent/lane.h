@@ -49,6 +49,17 @@ inline constexpr Duration kSpinWindowMax = std::chrono::microseconds(300);
 inline constexpr Duration kLinger = std::chrono::milliseconds(1);
 inline constexpr int kLookLeftMax = 16;
 
+/// Wakes a runner's thread for lanes that it leaves to waiters. These lanes share it, so that it outlives their calls.
+struct RunnerBell {
+  base::EventFd wake;
+  std::atomic<bool> called{false};  ///< Some such lane needs its runner now.
+
+  void ring() {
+    called.store(true, std::memory_order_seq_cst);
+    wake.signal();
+  }
+};
+
 /// Who runs a lane for its agent.
 class Runner {
  public:
@@ -108,10 +119,7 @@ class HAWSER_CAPABILITY("lane") Lane {
 
   // For drivers.
   /// Ordered with `Core::is_closed`: of one who closes and one who attaches, one sees the other.
-  void set_runner(Runner* runner) {
-    is_left_.store(false, std::memory_order_seq_cst);  // It was left by the runner before.
-    runner_.store(runner, std::memory_order_seq_cst);
-  }
+  void set_runner(Runner* runner, std::shared_ptr<RunnerBell> bell);
   Runner* runner() const { return runner_.load(std::memory_order_seq_cst); }
   /// Somebody waits, and turns and sleeps for all.
   bool led() const { return leading_.load(std::memory_order_seq_cst); }
@@ -159,6 +167,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   /// When there is something to do though nothing comes.
   Instant next_moment() HAWSER_REQUIRES(this);
   bool has_jobs() const;
+  /// It does not wait for the next time that it looks.
+  void call_runner();
   /// What the turn left to be done without the lock.
   void run_jobs();
 
@@ -182,6 +192,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   std::atomic<bool> event_wanted_{false};
   bool event_armed_ = false;              ///< Doorbells are armed for event_fd(). Under the lock.
   std::atomic<Runner*> runner_{nullptr};  ///< Null: nobody but those who wait or poll.
+  base::Mutex bell_mutex_;
+  std::shared_ptr<RunnerBell> bell_ HAWSER_GUARDED_BY(bell_mutex_);  ///< The runner's.
 
   base::SpinWindow spin_{kSpinWindow, kSpinWindowMax};  ///< The leader's.
   std::unique_ptr<base::Epoll> epoll_;

@@ -17,6 +17,7 @@
 #include "agent/core.h"
 #include "agent/open.h"
 #include "backend/shm/factory.h"
+#include "base/test_folder.h"
 
 namespace hawser::agent {
 namespace {
@@ -26,9 +27,6 @@ namespace fs = std::filesystem;
 
 class StatusTellerTest : public testing::Test {
  protected:
-  StatusTellerTest() { EXPECT_NE(::mkdtemp(folder_.data()), nullptr); }
-  ~StatusTellerTest() override { fs::remove_all(folder_); }
-
   Agent open(const std::string& name, const std::string& page) {
     AgentOptions options{.name = name, .backends = {{"shm", {}}}, .status_page = page};
     options.log = {.level = LogLevel::kWarn, .sink = [this](LogLevel, std::string_view line) {
@@ -53,7 +51,8 @@ class StatusTellerTest : public testing::Test {
     core.lane.unlock();
   }
 
-  std::string folder_ = "/tmp/hawser-teller-XXXXXX";
+  const base::TestFolder root_;
+  const std::string folder_ = root_.path();
   std::mutex mutex_;
   std::vector<std::string> lines_;
 };

@@ -7,24 +7,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/test_folder.h"
+
 namespace hawser::base {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A new folder.
-class TestFolder {
- public:
-  const std::string& path() const { return path_; }
-
- private:
-  static std::string make() {
-    std::string name = "/tmp/hawser-home-XXXXXX";
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    return name;
-  }
-  const std::string path_ = make();
-};
 
 class HomeTest : public testing::Test {
  protected:
@@ -32,7 +20,6 @@ class HomeTest : public testing::Test {
     for (std::string& each : wanted) each = root_.path() + "/" + each;
     return {.wanted = std::move(wanted), .common = root_.path(), .user = 77};
   }
-  ~HomeTest() override { fs::remove_all(root_.path()); }
 
   const TestFolder root_;
 };

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <thread>
 
+#include "base/test_folder.h"
+
 namespace hawser::base {
 namespace {
 
@@ -20,8 +22,6 @@ namespace fs = std::filesystem;
 
 class StatusPageTest : public testing::Test {
  protected:
-  StatusPageTest() { EXPECT_NE(::mkdtemp(folder_.data()), nullptr); }
-  ~StatusPageTest() override { fs::remove_all(folder_); }
   std::string path(const std::string& name) const { return folder_ + "/" + name + ".status"; }
   StatusPage create(const std::string& name) { return StatusPage::create(folder_, name).value(); }
   /// By a process that dies without a word.
@@ -40,7 +40,8 @@ class StatusPageTest : public testing::Test {
     ASSERT_EQ(::utimensat(AT_FDCWD, path(name).c_str(), times.data(), 0), 0);
   }
 
-  std::string folder_ = "/tmp/hawser-page-XXXXXX";
+  const TestFolder root_;
+  const std::string folder_ = root_.path();
 };
 
 TEST_F(StatusPageTest, WhatIsPublishedIsRead) {

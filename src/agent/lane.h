@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <hawser/status.h>
@@ -51,6 +52,8 @@ inline constexpr int kLookLeftMax = 16;
 
 /// Wakes a runner's thread for lanes that it leaves to waiters. These lanes share it, so that it outlives their calls.
 struct RunnerBell {
+  explicit RunnerBell(base::EventFd its_wake) : wake(std::move(its_wake)) {}
+
   base::EventFd wake;
   std::atomic<bool> called{false};  ///< Some such lane needs its runner now.
 

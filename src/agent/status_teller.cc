@@ -1,7 +1,5 @@
 #include "agent/status_teller.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -89,7 +87,12 @@ void StatusTeller::close() {
 
 std::size_t StatusTeller::turn(Instant now) {
   set_next(now + kPeriod);
-  (void)page_->publish(text(now)).ok();  // Rows are few, and names have 255 bytes at most.
+  const Status status = page_->publish(text(now));
+  if (!status.ok() && !std::exchange(has_failed_, true)) {
+    HAWSER_LOG(core_.log, kWarn, "{}: its status page is old from now on: {}", core_.options.name, status.to_string());
+  } else if (status.ok()) {
+    has_failed_ = false;
+  }
   return 0;
 }
 

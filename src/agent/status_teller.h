@@ -41,6 +41,7 @@ class StatusTeller final : public Part {
   Core& core_;
   std::optional<base::StatusPage> page_;
   std::int64_t opened_at_ns_ = 0;  ///< Since 1970.
+  bool has_failed_ = false;        ///< The last text could not be published, and the log says so.
 };
 
 }  // namespace hawser::agent

@@ -8,7 +8,10 @@
 // leaves the text before.
 //
 // A lock on the file tells who lives: the kernel drops it with the process. A page that its process left behind stays
-// for an hour, so that somebody can look at what it did last.
+// for an hour (where there are more than 64 pages, a minute), so that somebody can look at what it did last.
+//
+// Only a header of one block is mapped, and that block is allocated; the text goes by system calls. So a full disk
+// costs a text, never the process, and a reader meets no fault where somebody cuts the file.
 //
 // Thread rule: `publish` by one thread at a time; `worked` and `sleeps` by any. Lifetime: destroying removes the file.
 
@@ -38,7 +41,7 @@ class StatusPage {
   StatusPage& operator=(StatusPage&&) = delete;
   ~StatusPage();
 
-  /// kInvalid: it is longer than kTextMax.
+  /// kInvalid: it is longer than kTextMax. kBusy or what the kernel said: there is no room, and the text before stays.
   Status publish(std::string_view text);
   /// One store each.
   void worked(Instant now);
@@ -66,7 +69,7 @@ struct StatusReading {
   Instant worked_at;        ///< By the host's monotonic clock.
   std::string text;         ///< Empty: nothing was published yet.
 };
-/// kCorrupt: that is no page, or one of another version. kBusy: it changed at each of many tries.
+/// kCorrupt: that is no page of this user, or one of another version. kBusy: it changed at each of many tries.
 Result<StatusReading> read_status_page(const std::string& path);
 /// The paths of all pages in a folder, in order. None where the folder is not there.
 std::vector<std::string> list_status_pages(const std::string& folder);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -115,12 +116,48 @@ TEST_F(StatusPageTest, ThePageOfTheDeadStaysForAnHour) {
 
 TEST_F(StatusPageTest, WhereManyDiedTheyGoSooner) {
   for (int i = 0; i < 64; ++i) leave_behind("dead" + std::to_string(i), 70);
+  { const StatusPage newcomer = create("dead-newcomer"); }
   EXPECT_EQ(list_status_pages(folder_).size(), 64u);
+  leave_behind("deadly-young", 10);
   { const StatusPage newcomer = create("one"); }
-  EXPECT_EQ(list_status_pages(folder_).size(), 64u);
-  leave_behind("young", 10);
-  { const StatusPage newcomer = create("one"); }
-  EXPECT_EQ(list_status_pages(folder_), std::vector{path("young")});
+  EXPECT_EQ(list_status_pages(folder_).size(), 65u) << "a newcomer of another name looks at none of these";
+  { const StatusPage newcomer = create("dead-newcomer"); }
+  EXPECT_EQ(list_status_pages(folder_), std::vector{path("deadly-young")});
+}
+
+// Otherwise a page that is being made could not be locked while somebody looks at it.
+TEST_F(StatusPageTest, ThoseWhoLookAreInNobodysWay) {
+  std::atomic<bool> is_over = false;
+  std::thread reader([&] {
+    while (!is_over) {
+      for (const std::string& page : list_status_pages(folder_)) (void)read_status_page(page).has_value();
+    }
+  });
+  for (int i = 0; i < 2000; ++i) EXPECT_TRUE(StatusPage::create(folder_, "one")) << i;
+  is_over = true;
+  reader.join();
+}
+
+TEST_F(StatusPageTest, WhereFilesMayNotGrowTheProcessLivesAndTheTextBeforeStays) {
+  StatusPage page = create("one");
+  ASSERT_TRUE(page.publish("before").ok());
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{4096, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status refused = page.publish("after");
+  const Result<StatusPage> other = StatusPage::create(folder_, "two");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_EQ(refused.code(), Code::kBusy);
+  EXPECT_EQ(other.error().code(), Code::kBusy);
+  EXPECT_EQ(read_status_page(path("one"))->text, "before");
+}
+
+TEST_F(StatusPageTest, APageOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+  const StatusPage page = create("one");
+  ASSERT_EQ(::chown(path("one").c_str(), 12345, 12345), 0);
+  EXPECT_NE(read_status_page(path("one")).error().message().find("12345"), std::string::npos);
 }
 
 TEST_F(StatusPageTest, AForkedChildLeavesItToTheParent) {

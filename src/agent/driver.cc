@@ -62,7 +62,7 @@ class Worker final : public Runner {
     thread_.join();
     const base::MutexLock lock(mutex_);
     for (const auto& [core, seat] : seats_) {
-      seat.core->lane.set_runner(nullptr, nullptr);  // Whoever waits or polls leads from now on.
+      seat.core->lane.set_runner(nullptr, nullptr);  // From now on the threads that wait or poll lead it.
       seat.core->lane.disarm();
       seat.core->lane.news();
     }
@@ -199,6 +199,7 @@ class Worker final : public Runner {
     while (!due_.empty() && due_.begin()->first <= now) wake_up(*due_.begin()->second, now);
   }
 
+  /// A waiter rang because it leaves jobs behind.
   void look_at_those_left(Instant now) HAWSER_REQUIRES(mutex_) {
     for (auto& [core, seat] : seats_) {
       if (seat.is_left && !seat.is_awake) wake_up(seat, now);

@@ -67,7 +67,7 @@ class Worker final : public Part {
   void describe(const Visitor&) const override {}
   void ask() { set_next(Instant::min()); }
   int count() const { return count_.load(); }
-  std::vector<Duration> delays_;  ///< Of the thread that does the jobs; read once it has stopped.
+  std::vector<Duration> delays_;  ///< The driver's thread adds; the test reads them once that has stopped.
 
  private:
   std::atomic<Instant> asked_;

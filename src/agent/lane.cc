@@ -167,23 +167,24 @@ bool Lane::may_sleep() {
   return !is_asked() && core_.engine.prepare_sleep();
 }
 
+void Lane::fall_asleep() {
+  sleeping_.store(true, std::memory_order_seq_cst);
+  if (page_ != nullptr) page_->sleeps(true);
+}
+
 void Lane::disarm() {
-  if (page_ != nullptr) page_->sleeps(false);
   sleeping_.store(false, std::memory_order_relaxed);
+  if (page_ != nullptr) page_->sleeps(false);
   if (event_wanted_.load(std::memory_order_relaxed)) wake_.signal();  // Nobody rings now: a poll has to arm it again.
 }
 
 bool Lane::arm(Instant* next_deadline) {
   lock();
-  sleeping_.store(true, std::memory_order_seq_cst);
+  fall_asleep();
   const bool idle = may_sleep();
   *next_deadline = next_moment();
   unlock();
-  if (!idle) {
-    disarm();
-  } else if (page_ != nullptr) {
-    page_->sleeps(true);
-  }
+  if (!idle) disarm();
   return idle;
 }
 
@@ -356,7 +357,7 @@ Result<int> Lane::event_fd() {
 }
 
 void Lane::arm_event_fd() {
-  sleeping_.store(true, std::memory_order_seq_cst);
+  fall_asleep();
   wake_.drain();
   event_armed_ = true;
   if (!may_sleep()) {

@@ -162,6 +162,8 @@ class HAWSER_CAPABILITY("lane") Lane {
   std::size_t take_cancels(Instant now) HAWSER_REQUIRES(this);
   bool nothing_new(Instant now) HAWSER_REQUIRES(this);
   bool may_sleep() HAWSER_REQUIRES(this);
+  /// From now on `wake` signals. `disarm` ends it.
+  void fall_asleep() HAWSER_REQUIRES(this);
   bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
   /// Leads a driven lane. Jobs are left to the driver, and end it.
   void lead_beside_driver(const std::function<bool()>& reached, Instant deadline);
@@ -170,7 +172,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   /// When there is something to do though nothing comes.
   Instant next_moment() HAWSER_REQUIRES(this);
   bool has_jobs() const;
-  /// It does not wait for the next time that it looks.
+  /// The runner's thread looks at this lane now, not at the next time that it would.
   void call_runner();
   /// What the turn left to be done without the lock.
   void run_jobs();

@@ -43,7 +43,8 @@ class Formatter : public CLI::Formatter {
 int tell_wrong_usage(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& error) {
   const auto [command, text] = explain_usage(app, arguments, error);
   fmt::print(stderr, "hawser{}{}: {}\n", command.empty() ? "" : " ", command, text);
-  if (std::ranges::find(arguments, "--json") != arguments.end()) {
+  const auto dashes = std::ranges::find(arguments, "--");  // Behind them all is another program's.
+  if (std::find(arguments.begin(), dashes, "--json") != dashes) {
     Json json = document(command.empty() ? "usage" : command);
     json["ok"] = false;
     json["error"] = to_json(Status(Code::kInvalid, text));
@@ -76,7 +77,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // For help, or the version.
     return app.exit(asked) == 0 ? kExitOk : kExitUsage;
   } catch (const CLI::ParseError& error) {
-    return tell_wrong_usage(app, {argv + 1, argv + argc}, error);
+    return tell_wrong_usage(app, {argv + std::min(argc, 1), argv + argc}, error);
   }
   return shell.exit_code;
 }

@@ -6,11 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <span>
+#include <string_view>
 
 namespace hawser::cli {
 namespace {
@@ -38,8 +42,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-/// Why exec failed. strerror is not for the time between fork and exec.
-const char* why_not_started(int error) {
+/// Why exec failed, written into `room`. strerror takes locks, which nobody may do between fork and exec.
+std::string_view why_not_started(int error, std::span<char> room) {
   switch (error) {
     case ENOENT:
       return "No such file or directory";
@@ -50,8 +54,12 @@ const char* why_not_started(int error) {
     case E2BIG:
       return "Argument list too long";
     default:
-      return "exec failed";
+      break;
   }
+  constexpr std::string_view kText = "errno ";
+  std::ranges::copy(kText, room.begin());
+  const auto [end, wrong] = std::to_chars(room.data() + kText.size(), room.data() + room.size(), error);
+  return {room.data(), static_cast<std::size_t>(end - room.data())};
 }
 
 // Between fork and exec only system calls are made.
@@ -61,11 +69,12 @@ const char* why_not_started(int error) {
   signal(SIGINT, SIG_IGN);            // Ctrl-C reaches the whole group; the parent decides what it means.
   if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) _exit(127);
   execvpe(command[0], command, environment);
-  constexpr std::string_view kText = "hawser run: the program cannot be started: ";
-  const char* const why = why_not_started(errno);
-  (void)!write(STDERR_FILENO, kText.data(), kText.size());
-  (void)!write(STDERR_FILENO, why, std::strlen(why));
-  (void)!write(STDERR_FILENO, "\n", 1);
+  std::array<char, 32> room;
+  const std::string_view why = why_not_started(errno, room);
+  for (const std::string_view part : {std::string_view("hawser run: the program '"), std::string_view(command[0]),
+                                      std::string_view("' cannot be started: "), why, std::string_view("\n")}) {
+    (void)!write(STDERR_FILENO, part.data(), part.size());
+  }
   _exit(127);
 }
 

@@ -32,6 +32,8 @@ constexpr const char* kNote =
     "is, by a signal); stuck (for 3 s it neither worked nor slept); unpolled (the same, and it has no\n"
     "driver: nobody polls it); dead.\n";
 
+constexpr Duration kIntervalMin = std::chrono::milliseconds(10);
+
 struct Wanted {
   Common common;
   std::string name;  ///< Empty: all agents.
@@ -100,6 +102,10 @@ void show(const Look& now, const Look& before, const Wanted& wanted) {
 }
 
 int run_top(const Wanted& wanted) {
+  if (wanted.interval < kIntervalMin) {
+    return fail("top", wanted.common.json,
+                Status(Code::kInvalid, "--interval is below 10ms").with_advice("pages change once a second"));
+  }
   const Result<std::vector<std::string>> places = folders(wanted);
   if (!places) return fail("top", wanted.common.json, places.error());
   catch_interrupts();

@@ -12,7 +12,7 @@
 namespace hawser::cli {
 namespace {
 
-using Fields = nlohmann::json;  // Of a page; Json is what commands print.
+using Fields = nlohmann::json;  // A page is read into this kind. Commands print the kind Json.
 
 /// A lane that works turns all the time, and its page is written once a second.
 constexpr Duration kStuckAfter = std::chrono::seconds(3);

@@ -34,7 +34,7 @@ std::string state_of(const AgentLook& agent, Instant now);
 /// `before`: an earlier look, for rates; empty: no rates. Lines end with newlines and have no other control characters,
 /// whatever names agents have.
 std::string top_text(const Look& now, const Look& before, Instant at);
-/// The same as rows of the object that --json prints.
+/// The agents as the rows that --json prints.
 Json top_rows(const Look& now, const Look& before, Instant at);
 
 }  // namespace hawser::cli

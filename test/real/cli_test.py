@@ -403,6 +403,7 @@ def test_top():
         assert [agent["status"]["agent"] for agent in shown("two")] == ["two"]
         assert "two" in run("top", "--once", "two", env=env).stdout
         run("top", "--once", "nobody", env=env, expect=12)
+        run("top", "--once", "--interval", "9ms", env=env, expect=11)
         # Stopped: its page can be read all the same, and says so.
         servers[0].process.send_signal(signal.SIGSTOP)
         deadline = time.monotonic() + 30

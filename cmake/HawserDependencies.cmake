@@ -1,5 +1,6 @@
-# Third-party libraries under one set of names, dep::<name>, whatever their packages call them. A cross build has the
-# header-only ones alone (HAWSER_ONLY_LAYERS); asking for another there is an error that names it. `./dev install-deps` installs them all.
+# Third-party libraries under one set of names, dep::<name>, whatever their packages call them. A build of some layers
+# (HAWSER_ONLY_LAYERS) has the header-only ones alone; asking for another there is an error that names it.
+# `./dev install-deps` installs them all.
 
 function(hawser_dependency name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK;DEFINE")

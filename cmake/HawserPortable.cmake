@@ -1,6 +1,6 @@
-# Third-party code inside of the binaries, which then need nothing of a system but its glibc: how `./dev wheel` builds, by
-# a compiler for an old glibc that links its C++ library statically. Header-only libraries are compiled in, the others linked from Debian's static archives, and
-# no symbol of any is seen from outside (libhawser.map). Their licences go along.
+# Third-party code inside of the binaries, which then need nothing of a system but its glibc. `./dev wheel` builds so, by
+# a compiler for an old glibc that links its C++ library statically. Header-only libraries are compiled in, the others
+# are linked from Debian's static archives, and libhawser.map hides their symbols. Their licences go along.
 
 set(headers "${PROJECT_BINARY_DIR}/third_party/include")
 file(REMOVE_RECURSE "${headers}")

@@ -1,0 +1,78 @@
+#pragma once
+
+// GnuTLS, opened at run time, so that one binary runs where it is missing. Its header gives the signatures.
+//
+// Thread rule: any thread. Lifetime: once opened it stays until the process ends.
+
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+
+#include <string>
+#include <string_view>
+
+#include <hawser/status.h>
+
+namespace hawser::tls {
+
+// The functions in use, without their prefix.
+#define HAWSER_GNUTLS_FUNCTIONS(X)    \
+  X(alpn_set_protocols)               \
+  X(certificate_allocate_credentials) \
+  X(certificate_free_credentials)     \
+  X(certificate_get_peers)            \
+  X(certificate_server_set_request)   \
+  X(certificate_set_flags)            \
+  X(certificate_set_x509_key)         \
+  X(check_version)                    \
+  X(credentials_set)                  \
+  X(deinit)                           \
+  X(free)                             \
+  X(handshake)                        \
+  X(handshake_set_max_packet_length)  \
+  X(alert_get)                        \
+  X(alert_get_name)                   \
+  X(alert_send_appropriate)           \
+  X(bye)                              \
+  X(init)                             \
+  X(prf_rfc5705)                      \
+  X(priority_deinit)                  \
+  X(priority_init)                    \
+  X(priority_set)                     \
+  X(record_recv)                      \
+  X(record_send)                      \
+  X(session_get_desc)                 \
+  X(strerror)                         \
+  X(transport_set_errno)              \
+  X(transport_set_ptr)                \
+  X(transport_set_pull_function)      \
+  X(transport_set_vec_push_function)  \
+  X(x509_crt_deinit)                  \
+  X(x509_crt_get_pk_ecc_raw)          \
+  X(x509_crt_import)                  \
+  X(x509_crt_init)                    \
+  X(x509_crt_set_activation_time)     \
+  X(x509_crt_set_dn_by_oid)           \
+  X(x509_crt_set_expiration_time)     \
+  X(x509_crt_set_key)                 \
+  X(x509_crt_set_serial)              \
+  X(x509_crt_set_version)             \
+  X(x509_crt_sign2)                   \
+  X(x509_privkey_deinit)              \
+  X(x509_privkey_import_ecc_raw)      \
+  X(x509_privkey_init)
+
+struct Gnutls {
+#define HAWSER_GNUTLS_MEMBER(name) decltype(&gnutls_##name) name = nullptr;
+  HAWSER_GNUTLS_FUNCTIONS(HAWSER_GNUTLS_MEMBER)
+#undef HAWSER_GNUTLS_MEMBER
+  std::string version;
+
+  /// What a failed call means, as a Status that begins with `doing`.
+  Status error(Code code, std::string_view doing, int result) const;
+};
+
+/// The process's one; opened by the first call (some ms), which may block for the loader's files. Errors: kUnsupported:
+/// the library is missing or too old, and what to install. A failure is kept, too: the next call does not try again.
+Result<const Gnutls*> gnutls();
+
+}  // namespace hawser::tls

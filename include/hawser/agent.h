@@ -38,7 +38,18 @@ enum class OpenMode : std::uint8_t {
   kLenient,  ///< What works; `backends()` tells why others do not.
 };
 
-enum class Security : std::uint8_t { kDefault, kNone };
+/// What protects bytes that leave this host, and who may come in. The stricter level of two agents counts for both.
+enum class Security : std::uint8_t {
+  /// Who has this agent's card (or its ticket), or is the same user on this host, may connect. TCP to other hosts is
+  /// TLS 1.3: each end has proven to be who the card says. RDMA does not leave the host.
+  kDefault,
+  /// Everybody who can reach its port may connect, and may use all of its memory. Nothing is encrypted.
+  kNone,
+  /// As kDefault; but RDMA, which carries bytes in clear, may leave the host: for networks that nobody listens to.
+  kAuthenticate,
+  /// As kDefault, and TCP within this host is TLS, too.
+  kEncrypt,
+};
 
 struct AgentLimits {
   std::uint32_t transfers = 65536;  ///< In flight or held at once; what is over when submit returns may need no place.
@@ -61,7 +72,7 @@ struct AgentOptions {
   OpenMode mode = OpenMode::kAuto;
   std::shared_ptr<Directory> directory = {};  ///< Where the card is published and peers are found; may be null.
   std::string directory_prefix = "hawser/cards/";
-  Security security = Security::kDefault;  ///< kNone lets in, and gives all memory to, everybody who can connect.
+  Security security = Security::kDefault;
   Duration default_deadline = std::chrono::seconds(30);
   /// To driven peers with a session. Three without an answer end the session with all that is in flight.
   Duration heartbeat = std::chrono::milliseconds(250);
@@ -117,13 +128,17 @@ class HAWSER_API Agent {
   /// What changed since a revision (see card_revision). A delta too old to be made is a full card.
   Result<std::string> card_delta(std::uint64_t since_revision) const;
   std::uint64_t card_revision() const;
+  /// What a peer writes behind this agent's address to find it on another host: "name@host:port#TICKET". It holds the
+  /// agent's public key and the secret of its card, so whoever has it may connect: treat it as a password. Empty where
+  /// everybody may connect (Security::kNone).
+  std::string ticket() const;
   /// Learns of a peer, or updates it: full, partial or delta. While a session with it is up, what changes of a full
   /// card comes by itself (PeerEvent::Kind::kCardChanged); of a partial one nothing does.
   Result<Peer> add_peer(std::span<const std::byte> card);
   Result<Peer> add_peer(std::string_view card) {
     return add_peer(std::as_bytes(std::span<const char>(card.data(), card.size())));
   }
-  /// By name in the directory, or "name@host:port" met over tcp; then the best path that its card offers is opened. A
+  /// By name in the directory, or "name@host:port" met over tcp ("name@host:port#TICKET" on another host); then the best path that its card offers is opened. A
   /// name may hold '@'; one that reads as an address, with ':' behind the last '@', is found among loaded cards only.
   /// An incarnation that is known to have died is not given again: the call waits for its successor.
   Result<Peer> find_peer(std::string_view name, Duration timeout);

@@ -69,7 +69,12 @@ enum { /* Traits.flags */
   HAWSER_PLUGIN_LOSSLESS = 16          /* A message is lost only with the peer. */
 };
 enum { HAWSER_PLUGIN_DEVICE_HOST = 1 };       /* Other kinds: hawser::DeviceKind. */
-enum { HAWSER_PLUGIN_SECURITY_DEFAULT = 0, HAWSER_PLUGIN_SECURITY_NONE = 1 };
+enum {
+  HAWSER_PLUGIN_SECURITY_DEFAULT = 0,
+  HAWSER_PLUGIN_SECURITY_NONE = 1,
+  HAWSER_PLUGIN_SECURITY_AUTHENTICATE = 2,
+  HAWSER_PLUGIN_SECURITY_ENCRYPT = 3
+};
 
 typedef struct { const char* data; size_t size; } hawser_plugin_text; /* Not ended by a zero; may hold any bytes. */
 typedef struct { uint64_t hi, lo; } hawser_plugin_id;                 /* All zero means none. */

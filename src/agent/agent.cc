@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cctype>
 
+#include "agent/admission_ticket.h"
 #include "agent/core.h"
 #include "agent/default_backends.h"
 #include "agent/fork_guard.h"
@@ -72,6 +73,10 @@ Result<Region> Agent::allocate(const AllocateOptions& options) { return core_->a
 Result<std::string> Agent::card() const {
   HAWSER_TRY(core_->not_forked("card"));
   return core_->card();
+}
+std::string Agent::ticket() const {
+  if (!core_ || core_->identity.admission.is_zero()) return {};
+  return agent::to_string(agent::AdmissionTicket{core_->identity.public_key, core_->identity.admission});
 }
 Result<std::string> Agent::partial_card(std::span<const std::uint32_t> regions) const {
   HAWSER_TRY(core_->not_forked("partial_card"));

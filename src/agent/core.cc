@@ -20,6 +20,12 @@ namespace {
 /// How long opening waits until an etcd has the card; when it has not, that goes on beside.
 constexpr Duration kPublishMax = std::chrono::seconds(6);
 
+tls::KeyPair repeatable_keys(base::Rng& rng) {
+  tls::KeyPair::Seed seed;
+  for (std::byte& byte : seed) byte = static_cast<std::byte>(rng.u64());
+  return tls::KeyPair::from(seed);
+}
+
 std::uint64_t seed_of(const AgentOptions& options) {
   return options.seed != 0 ? options.seed : base::random_id128().lo;
 }
@@ -132,18 +138,8 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   }
   core->identity.version_min = core->hooks.versions.min;
   core->identity.version_max = core->hooks.versions.max;
-  std::array<unsigned char, crypto_sign_PUBLICKEYBYTES> public_key;
-  std::array<unsigned char, crypto_sign_SECRETKEYBYTES> secret_key;
-  if (core->options.seed != 0) {
-    std::array<unsigned char, crypto_sign_SEEDBYTES> key_seed{};
-    for (unsigned char& byte : key_seed) byte = static_cast<unsigned char>(rng.u64());
-    crypto_sign_seed_keypair(public_key.data(), secret_key.data(), key_seed.data());
-  } else {
-    crypto_sign_keypair(public_key.data(), secret_key.data());
-  }
-  sodium_memzero(secret_key.data(), secret_key.size());  // Nothing signs yet; keys come with encryption.
-  std::transform(public_key.begin(), public_key.end(), core->identity.public_key.begin(),
-                 [](unsigned char byte) { return std::byte{byte}; });
+  core->keys = core->options.seed != 0 ? repeatable_keys(rng) : tls::KeyPair::make();
+  core->identity.public_key = core->keys->public_key();
   core->slots->core = core;
   if (Status status = core->lane.open(); !status.ok()) return status;
   core->status_teller.open();

@@ -37,6 +37,7 @@
 #include "backend/backend.h"
 #include "base/histogram.h"
 #include "base/log.h"
+#include "tls/key_pair.h"
 
 namespace hawser::agent {
 
@@ -58,7 +59,8 @@ class Core : public std::enable_shared_from_this<Core> {
   const AgentOptions options;
   const Hooks hooks;
   const std::shared_ptr<const Clock> clock;
-  backend::Identity identity;  ///< `driven` changes under the lane's lock and `mutex_`.
+  std::optional<tls::KeyPair> keys;  ///< Of this incarnation; there once the core is open.
+  backend::Identity identity;        ///< `driven` changes under the lane's lock and `mutex_`.
   base::Logger log;
   backend::RegionTable regions;
   SlotPool* const slots;

@@ -171,6 +171,7 @@ Status Core::open_announced(const backend::Factory& factory, const BackendSpec& 
                                  .log = log,
                                  .rng = arriving.rng,
                                  .security = options.security,
+                                 .keys = keys ? &*keys : nullptr,
                                  .heartbeat = options.heartbeat,
                                  .clock = *clock,
                                  .segments = options.segments};

@@ -191,7 +191,7 @@ Result<Core::Loaded> Core::load_card(wire::Card card) {
   HAWSER_TRY_ASSIGN(std::shared_ptr<PeerCore> peer, meet(identity_of(card)));
   if (peer->is_self) return Loaded{.peer = std::move(peer), .change = {}};  // Its own books are fresher than any card.
   const base::MutexLock lock(peer->mutex);
-  peer->admission = card.admission;  // One incarnation has one.
+  peer->ticket = {.public_key = card.public_key, .admission = card.admission};  // One incarnation has one.
   std::unique_ptr<CardStore> first = peer->card ? nullptr : std::make_unique<CardStore>();
   Result<CardStore::Change> change = (first ? first : peer->card)->take(std::move(card));
   if (!change) return change.error().with_peer(peer->name);

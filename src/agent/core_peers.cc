@@ -275,27 +275,28 @@ Status Core::await_regions(const std::shared_ptr<PeerCore>& peer, std::span<cons
 
 Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, std::string_view address,
                                                         Instant deadline) {
-  Result<std::string> resolved = resolve_address(address, deadline);
+  HAWSER_TRY_ASSIGN(const TicketedAddress typed, split_ticket(address));
+  Result<std::string> resolved = resolve_address(typed.address, deadline);
   if (!resolved) return resolved.error().with_peer(name);
   lane.lock();
-  Result<std::uint64_t> ticket = engine.open_stranger("tcp", *resolved, name, deadline, now());
+  Result<std::uint64_t> number = engine.open_stranger("tcp", *resolved, name, typed.ticket, deadline, now());
   lane.unlock();
   lane.wake();
-  if (!ticket) return ticket.error();
+  if (!number) return number.error();
   Result<std::shared_ptr<PeerCore>> found = std::shared_ptr<PeerCore>();
   while (now() < deadline) {
     lane.lock();
-    found = engine.take_stranger(*ticket);
+    found = engine.take_stranger(*number);
     lane.unlock();
     if (!found || *found != nullptr) break;
     lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(200)));
   }
   lane.lock();
-  engine.drop_stranger(*ticket);
+  engine.drop_stranger(*number);
   if (found && *found != nullptr) engine.want_card(engine.session(*found), now());
   lane.unlock();
   lane.wake();
-  const std::string where = (name.empty() ? "" : std::string(name) + "@") + std::string(address);
+  const std::string where = (name.empty() ? "" : std::string(name) + "@") + std::string(typed.address);
   if (!found && found.error().code() == Code::kUnsupported) {
     return Status(Code::kUnsupported,
                   "find_peer: '" + where + "' cannot be talked to: " + std::string(found.error().message()))

@@ -19,6 +19,7 @@
 
 #include <hawser/agent.h>
 
+#include "agent/admission_ticket.h"
 #include "agent/peer_core.h"
 #include "agent/session.h"
 #include "backend/backend.h"
@@ -128,10 +129,10 @@ class Engine final : public Carrier {
   void invalidate(Session& session, const Status& cause, Instant now);
   /// Opens a path to whoever listens there; `take_stranger` tells later what came of it.
   Result<std::uint64_t> open_stranger(std::string_view backend, std::string_view address, std::string_view name,
-                                      Instant deadline, Instant now);
+                                      const AdmissionTicket& ticket, Instant deadline, Instant now);
   /// Null peer with good status: not yet.
-  Result<std::shared_ptr<PeerCore>> take_stranger(std::uint64_t ticket);
-  void drop_stranger(std::uint64_t ticket);
+  Result<std::shared_ptr<PeerCore>> take_stranger(std::uint64_t number);
+  void drop_stranger(std::uint64_t number);
   /// Opens the backend that leads to the peer and comes before those of the paths that are there. Gives the new path's
   /// serial; 0: there is none.
   std::uint64_t open_better_path(Session& session, Instant deadline, Instant now);
@@ -172,7 +173,7 @@ class Engine final : public Carrier {
  private:
   friend class Core;
   struct Stranger {
-    std::uint64_t ticket = 0;
+    std::uint64_t number = 0;
     std::size_t backend = 0;
     backend::Path* path = nullptr;
     std::string name;
@@ -346,7 +347,7 @@ class Engine final : public Carrier {
   const backend::Path* last_path_ = nullptr;  ///< Of the last event: events of one path come in runs.
   Session* last_session_ = nullptr;
   std::vector<Stranger> strangers_;
-  std::uint64_t next_ticket_ = 1;
+  std::uint64_t next_stranger_ = 1;
   std::uint64_t next_serial_ = 1;
   std::vector<Session*> sessions_;  ///< All that exist.
   std::vector<Session*> work_;      ///< To be looked at in the next turn.

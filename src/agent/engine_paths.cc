@@ -113,10 +113,10 @@ bool Engine::open_next_path(Session& session, Instant now) {
 bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, Instant now,
                        const base::Id128& supersedes) {
   const std::string address = address_of(*session.peer, backend);
-  base::Id128 admission;
+  AdmissionTicket ticket;
   {
     const base::MutexLock lock(session.peer->mutex);
-    admission = session.peer->admission;
+    ticket = session.peer->ticket;
   }
   part();  // The peer is to hear of the old ones first.
   const Result<backend::Path*> path = backends_[backend].port->open_path({.peer = session.peer->name,
@@ -124,7 +124,8 @@ bool Engine::open_path(Session& session, std::size_t backend, Instant deadline, 
                                                                           .address = address,
                                                                           .supersedes = supersedes,
                                                                           .deadline = deadline,
-                                                                          .admission = admission},
+                                                                          .admission = ticket.admission,
+                                                                          .public_key = ticket.public_key},
                                                                          now);
   if (!path) {
     session.failed[backend] = path.error();
@@ -540,31 +541,41 @@ std::size_t Engine::on_timer(Session& session, SessionTimer which, Instant now) 
 }
 
 Result<std::uint64_t> Engine::open_stranger(std::string_view backend, std::string_view address, std::string_view name,
-                                            Instant deadline, Instant now) {
+                                            const AdmissionTicket& ticket, Instant deadline, Instant now) {
   for (std::size_t i = 0; i < backends_.size(); ++i) {
     if (backends_[i].name != backend) continue;
-    Result<backend::Path*> path = backends_[i].port->open_path(
-        {.peer = name, .incarnation = {}, .address = address, .supersedes = {}, .deadline = deadline}, now);
+    Result<backend::Path*> path = backends_[i].port->open_path({.peer = name,
+                                                                .incarnation = {},
+                                                                .address = address,
+                                                                .supersedes = {},
+                                                                .deadline = deadline,
+                                                                .admission = ticket.admission,
+                                                                .public_key = ticket.public_key},
+                                                               now);
     if (!path) return path.error();
-    strangers_.push_back(
-        {.ticket = next_ticket_++, .backend = i, .path = *path, .name = std::string(name), .peer = {}, .failure = {}});
-    return strangers_.back().ticket;
+    strangers_.push_back({.number = next_stranger_++,
+                          .backend = i,
+                          .path = *path,
+                          .name = std::string(name),
+                          .peer = {},
+                          .failure = {}});
+    return strangers_.back().number;
   }
   return Status(Code::kUnsupported, "backend '" + std::string(backend) + "' is not open in this agent");
 }
 
-Result<std::shared_ptr<PeerCore>> Engine::take_stranger(std::uint64_t ticket) {
+Result<std::shared_ptr<PeerCore>> Engine::take_stranger(std::uint64_t number) {
   for (Stranger& stranger : strangers_) {
-    if (stranger.ticket != ticket) continue;
+    if (stranger.number != number) continue;
     if (!stranger.failure.ok()) return stranger.failure;
     return stranger.peer;
   }
   return Status(Code::kDisconnected, "the agent was closed meanwhile");
 }
 
-void Engine::drop_stranger(std::uint64_t ticket) {
+void Engine::drop_stranger(std::uint64_t number) {
   std::erase_if(strangers_, [&](const Stranger& stranger) {
-    if (stranger.ticket != ticket) return false;
+    if (stranger.number != number) return false;
     if (stranger.path != nullptr) backends_[stranger.backend].port->release_path(stranger.path);
     return true;
   });

@@ -16,6 +16,7 @@
 
 #include <hawser/peer.h>
 
+#include "agent/admission_ticket.h"
 #include "agent/card_store.h"
 #include "agent/channel_credits.h"
 #include "agent/fork_guard.h"
@@ -148,7 +149,7 @@ struct PeerCore {
   Status unreached_why HAWSER_GUARDED_BY(mutex);             ///< The last time.
   Status down_cause HAWSER_GUARDED_BY(mutex);                ///< Why it is down.
   std::unique_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
-  base::Id128 admission HAWSER_GUARDED_BY(mutex);            ///< The secret in its card; zero: none, or no card yet.
+  AdmissionTicket ticket HAWSER_GUARDED_BY(mutex);           ///< As its card tells it.
   std::optional<KnownChunkLimits> chunk_limits HAWSER_GUARDED_BY(mutex);
   /// The handle of that region that was given out, so that equal ranges share one.
   std::weak_ptr<const RemoteRegion>& handle_of(std::uint32_t region) HAWSER_REQUIRES(mutex) {

@@ -46,6 +46,10 @@
 #include "base/rng.h"
 #include "wire/hello.h"
 
+namespace hawser::tls {
+class KeyPair;
+}
+
 namespace hawser::backend {
 
 /// Who an agent is; what its ports say in their hellos and what they learn from a peer's.
@@ -192,6 +196,7 @@ struct PathTarget {
   base::Id128 supersedes;      ///< Session that must be dead at the peer before this one is up; zero: none.
   Instant deadline;            ///< Connecting ends in kPathDown by then.
   base::Id128 admission = {};  ///< The secret in the peer's card; zero: it has none, or its card is not known.
+  std::array<std::byte, 32> public_key = {};  ///< Of the peer's card; zero: it is not known.
 };
 
 /// Route to one peer. Confined to its port's lane.
@@ -303,6 +308,7 @@ struct Context {
   const base::Logger& log;
   base::Rng rng;  ///< Own stream, split from the agent's seed.
   Security security = Security::kDefault;
+  const tls::KeyPair* keys = nullptr;  ///< To the identity's public key. Null: nothing can be covered by TLS.
   Duration heartbeat;
   const Clock& clock;  ///< For control-path work only; turns get `now`.
   /// The user's (AgentOptions::segments); may be empty. Called without any lock of the agent.

@@ -31,7 +31,9 @@ static_assert(same(Priority::kCritical, HAWSER_PLUGIN_CRITICAL) && same(Priority
               same(Priority::kBulk, HAWSER_PLUGIN_BULK));
 static_assert(same(DeviceKind::kHost, HAWSER_PLUGIN_DEVICE_HOST));
 static_assert(same(Security::kDefault, HAWSER_PLUGIN_SECURITY_DEFAULT) &&
-              same(Security::kNone, HAWSER_PLUGIN_SECURITY_NONE));
+              same(Security::kNone, HAWSER_PLUGIN_SECURITY_NONE) &&
+              same(Security::kAuthenticate, HAWSER_PLUGIN_SECURITY_AUTHENTICATE) &&
+              same(Security::kEncrypt, HAWSER_PLUGIN_SECURITY_ENCRYPT));
 // A chunk's pieces are not copied: both sides read the same bytes.
 static_assert(sizeof(Piece) == sizeof(hawser_plugin_piece) && alignof(Piece) == alignof(hawser_plugin_piece) &&
               offsetof(Piece, local) == offsetof(hawser_plugin_piece, local) &&

@@ -16,10 +16,13 @@ void add_reach(CLI::App* command, Reach& reach) {
   command->add_option("--directory", reach.directory,
                       "Where agents publish their cards: a folder, or etcd://host:port[,...][/prefix]");
   command
-      ->add_option("--security", reach.security,
-                   "default: who has the agent's card, or is the same user on this host, may connect. none: everybody "
-                   "who can reach its port may, and may read and write all that it registers; needed for other hosts")
-      ->check(CLI::IsMember({"default", "none"}))
+      ->add_option(
+          "--security", reach.security,
+          "default: who has the agent's card or ticket, or is the same user on this host, may connect; tcp to "
+          "other hosts is TLS. encrypt: tcp within the host, too. authenticate: RDMA may leave the host in clear. "
+          "none: nothing is encrypted, and everybody who can reach its port may read and write all that it "
+          "registers")
+      ->check(CLI::IsMember({"default", "none", "authenticate", "encrypt"}))
       ->capture_default_str();
 }
 
@@ -44,6 +47,8 @@ Result<AgentOptions> agent_options(const Reach& reach, const std::string& config
   AgentOptions options = std::move(config.options);
   if (!reach.name.empty()) options.name = reach.name;
   if (reach.security == "none") options.security = Security::kNone;
+  if (reach.security == "authenticate") options.security = Security::kAuthenticate;
+  if (reach.security == "encrypt") options.security = Security::kEncrypt;
   if (!reach.backends.empty()) options.backends.clear();
   for (const std::string& name : reach.backends) options.backends.push_back({name, {}});
   if (!reach.listen.empty()) {

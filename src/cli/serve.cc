@@ -29,8 +29,8 @@ constexpr std::size_t kEchoesMax = 4096;  // waiting for room at their peers; be
 
 constexpr const char* kExamples =
     "  hawser serve --name store\n"
-    "  hawser serve --name store --listen 10.0.0.5:7000 --security none --size 4GiB\n"
-    "  hawser serve --name store --dir /srv/models --listen 10.0.0.5:7000 --security none\n"
+    "  hawser serve --name store --listen 10.0.0.5:7000 --size 4GiB\n"
+    "  hawser serve --name store --dir /srv/models --listen 10.0.0.5:7000\n"
     "  hawser serve --name store --directory /shared/cards --for 10m --json";
 
 struct Arguments {
@@ -68,6 +68,14 @@ class Server {
   std::uint64_t dropped_ = 0;
 };
 
+/// As a peer types it: beyond this host with the ticket, without which it would not be let in.
+std::string typed_address(const std::string& address, const std::string& ticket) {
+  const Result<base::HostPort> parts = base::parse_host_port(address);
+  if (!parts || ticket.empty()) return address;
+  const Result<base::SocketAddress> numeric = base::numeric_address(*parts);
+  return numeric && base::is_loopback(*numeric) ? address : address + "#" + ticket;
+}
+
 // People read lines, programs one JSON object a line.
 void Server::say(Json json, const std::string& text) {
   if (a_.common.json) {
@@ -102,7 +110,7 @@ void Server::announce() {
     text += report.open ? fmt::format("  {} at {}\n", report.name, report.address)
                         : fmt::format("  {} is not open: {}\n", report.name, report.cause.to_string());
     if (report.open && report.name == "tcp")
-      target = fmt::format("{}@{}", agent_.name(), first_address(report.address));
+      target = fmt::format("{}@{}", agent_.name(), typed_address(first_address(report.address), agent_.ticket()));
   }
   if (!a_.reach.directory.empty()) target = fmt::format("{} --directory {}", agent_.name(), a_.reach.directory);
   json["target"] = target;

@@ -31,7 +31,10 @@ struct Word {
 constexpr Word<OpenMode> kModes[] = {
     {"auto", OpenMode::kAuto}, {"strict", OpenMode::kStrict}, {"lenient", OpenMode::kLenient}};
 constexpr Word<LogFormat> kLogFormats[] = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
-constexpr Word<Security> kLevels[] = {{"default", Security::kDefault}, {"none", Security::kNone}};
+constexpr Word<Security> kLevels[] = {{"default", Security::kDefault},
+                                      {"none", Security::kNone},
+                                      {"authenticate", Security::kAuthenticate},
+                                      {"encrypt", Security::kEncrypt}};
 
 template <typename T, std::size_t kWords>
 bool set_word(T& value, const Word<T> (&words)[kWords], std::string_view text) {
@@ -233,12 +236,13 @@ constexpr Option kOptions[] = {
     {"listen", "HAWSER_LISTEN",
      "addresses (10.0.0.1), interfaces (eth0) or networks (10.0.0.0/8), several by commas, not those after a ^ "
      "(^docker0); with :PORT or :FIRST-LAST after it if wanted, such as eth0:7000-7100",
-     "Where tcp listens for peers of other hosts (needs security = none). backend.tcp.listen and .port win over it.",
-     set_listen, [](const Draft& draft) { return draft.listen; }},
-    {"security", "HAWSER_SECURITY", "one of default, none",
-     "none lets an agent listen beyond this host, and gives its card, and so the use of all its regions, to everybody "
-     "who "
-     "can connect; default lets in who has its card, or is the same user on this host.",
+     "Where tcp listens for peers of other hosts. backend.tcp.listen and .port win over it.", set_listen,
+     [](const Draft& draft) { return draft.listen; }},
+    {"security", "HAWSER_SECURITY", "one of default, none, authenticate, encrypt",
+     "default lets in who has the agent's card or ticket, or is the same user on this host; tcp to other hosts is TLS, "
+     "and RDMA stays within the host. encrypt: tcp within the host is TLS, too. authenticate: as default, but RDMA may "
+     "leave the host in clear. none: nothing is encrypted, and everybody who can connect may use all of the agent's "
+     "regions. The stricter of two agents counts.",
      [](Draft& draft, std::string_view text) { return set_word(draft.config.options.security, kLevels, text); },
      [](const Draft& draft) { return get_word(draft.config.options.security, kLevels); }},
     {"adopt", "HAWSER_ADOPT", "a switch: true or false (on, off, yes, no, 1, 0)",

@@ -21,7 +21,7 @@ bool may_share_cookie(const AdmissionFacts& facts) {
 wire::Admission ask(const AdmissionFacts& opener) {
   if (opener.has_secret) return kCard;
   if (is_local(opener)) return opener.far_end == FarEnd::kCannotAsk ? kCookie : kUser;
-  return opener.is_open ? kNone : kNotSaid;
+  return opener.is_open || opener.is_proven ? kNone : kNotSaid;
 }
 
 wire::Admission admit(wire::Admission asked, const AdmissionFacts& acceptor) {
@@ -54,7 +54,7 @@ AdmissionStep answered(wire::Admission asked, wire::Admission answer, const Admi
       if (asked != kUser && asked != kCookie) return AdmissionStep::kRefuse;
       return may_share_cookie(opener) ? AdmissionStep::kProve : AdmissionStep::kRefuse;
     case kNone:
-      return asked != kCard && opener.is_open ? AdmissionStep::kGo : AdmissionStep::kRefuse;
+      return asked != kCard && (opener.is_open || opener.is_proven) ? AdmissionStep::kGo : AdmissionStep::kRefuse;
     case kNotSaid:
       break;
   }
@@ -74,9 +74,9 @@ std::string why_not(wire::Admission asked, const AdmissionFacts& acceptor) {
     case kCookie:
       if (acceptor.far_end == FarEnd::kElsewhere) return "the connection does not come over loopback";
       if (acceptor.far_end == FarEnd::kNobody) return "no process holds the connection's other end";
-      return "the connection comes from another user; give it this agent's card";
+      return "the connection comes from another user; give it this agent's card or ticket";
     case kNone:
-      return "it proves nothing; give it this agent's card, or open both with security `none`";
+      return "it proves nothing; give it this agent's card or ticket, or open both with security `none`";
     case kNotSaid:
       break;
   }
@@ -110,7 +110,7 @@ void add_line(std::string& text, std::string_view what, const AdmissionFacts& fa
   add(line, what, 7);
   add(line, name_of(facts.far_end));
   add(line, facts.has_secret ? "secret" : "", 7);
-  add(line, facts.is_open ? "open" : "", 5);
+  add(line, facts.is_open ? "open" : facts.is_proven ? "key" : "", 5);
   cells(line);
   text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
@@ -120,17 +120,20 @@ void add_line(std::string& text, std::string_view what, const AdmissionFacts& fa
 std::string admission_table() {
   constexpr std::array kAll = {kNotSaid, kCard, kUser, kNone, kCookie};
   std::string text;
-  for (int i = 0; i < 20; ++i) {
-    const AdmissionFacts facts = {
-        .far_end = static_cast<FarEnd>(i / 4), .has_secret = i % 2 != 0, .is_open = i / 2 % 2 != 0};
+  for (int i = 0; i < 30; ++i) {
+    const AdmissionFacts facts = {.far_end = static_cast<FarEnd>(i / 6),
+                                  .has_secret = i % 2 != 0,
+                                  .is_open = i / 2 % 3 == 1,
+                                  .is_proven = i / 2 % 3 == 2};
     add_line(text, "", facts, [&](std::string& line) {
       add(line, name_of(ask(facts)), 9);
       for (const wire::Admission asked : kAll) add(line, name_of(admit(asked, facts)), 7);
     });
   }
   for (const wire::Admission asked : {kCard, kUser, kNone, kCookie}) {
-    for (int i = 0; i < 10; ++i) {
-      const AdmissionFacts facts = {.far_end = static_cast<FarEnd>(i / 2), .is_open = i % 2 != 0};
+    for (int i = 0; i < 15; ++i) {
+      const AdmissionFacts facts = {
+          .far_end = static_cast<FarEnd>(i / 3), .is_open = i % 3 == 1, .is_proven = i % 3 == 2};
       add_line(text, name_of(asked), facts, [&](std::string& line) {
         for (const wire::Admission answer : kAll) add(line, name_of(answered(asked, answer, facts)), 7);
       });

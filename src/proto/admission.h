@@ -21,6 +21,7 @@ struct AdmissionFacts {
   base::FarEnd far_end = base::FarEnd::kElsewhere;
   bool has_secret = false;  ///< Opener: the acceptor's card is known and has a secret. Acceptor: its own card has one.
   bool is_open = false;     ///< This agent was opened with security `none`.
+  bool is_proven = false;   ///< Opener: the acceptor has the private key to the one in its card (TLS).
 };
 
 /// What the opener does about an acceptor's hello, or the acceptor about an opener's.

@@ -14,62 +14,92 @@ TEST(Admission, GoldenTable) {
        elsewhere   secret      card     -      card   -      -      -
        elsewhere          open none     -      -      none   none   none
        elsewhere   secret open card     -      card   none   none   none
+       elsewhere          key  none     -      -      -      -      -
+       elsewhere   secret key  card     -      card   -      -      -
        same user               user     -      -      user   -      cookie
        same user   secret      card     -      card   user   -      cookie
        same user          open user     -      -      user   none   none
        same user   secret open card     -      card   user   none   none
+       same user          key  user     -      -      user   -      cookie
+       same user   secret key  card     -      card   user   -      cookie
        other user              user     -      -      -      -      -
        other user  secret      card     -      card   -      -      -
        other user         open user     -      -      none   none   none
        other user  secret open card     -      card   none   none   none
+       other user         key  user     -      -      -      -      -
+       other user  secret key  card     -      card   -      -      -
        nobody                  user     -      -      -      -      -
        nobody      secret      card     -      card   -      -      -
        nobody             open user     -      -      none   none   none
        nobody      secret open card     -      card   none   none   none
+       nobody             key  user     -      -      -      -      -
+       nobody      secret key  card     -      card   -      -      -
        cannot ask              cookie   -      -      cookie -      cookie
        cannot ask  secret      card     -      card   cookie -      cookie
        cannot ask         open cookie   -      -      none   none   none
        cannot ask  secret open card     -      card   none   none   none
+       cannot ask         key  cookie   -      -      cookie -      cookie
+       cannot ask  secret key  card     -      card   cookie -      cookie
 card   elsewhere               refuse prove  refuse refuse refuse
 card   elsewhere          open refuse prove  refuse refuse refuse
+card   elsewhere          key  refuse prove  refuse refuse refuse
 card   same user               refuse prove  refuse refuse refuse
 card   same user          open refuse prove  refuse refuse refuse
+card   same user          key  refuse prove  refuse refuse refuse
 card   other user              refuse prove  refuse refuse refuse
 card   other user         open refuse prove  refuse refuse refuse
+card   other user         key  refuse prove  refuse refuse refuse
 card   nobody                  refuse prove  refuse refuse refuse
 card   nobody             open refuse prove  refuse refuse refuse
+card   nobody             key  refuse prove  refuse refuse refuse
 card   cannot ask              refuse prove  refuse refuse refuse
 card   cannot ask         open refuse prove  refuse refuse refuse
+card   cannot ask         key  refuse prove  refuse refuse refuse
 user   elsewhere               refuse refuse refuse refuse refuse
 user   elsewhere          open refuse refuse go     go     refuse
+user   elsewhere          key  refuse refuse refuse go     refuse
 user   same user               refuse refuse go     refuse prove
 user   same user          open refuse refuse go     go     prove
+user   same user          key  refuse refuse go     go     prove
 user   other user              refuse refuse refuse refuse refuse
 user   other user         open refuse refuse go     go     refuse
+user   other user         key  refuse refuse refuse go     refuse
 user   nobody                  refuse refuse refuse refuse refuse
 user   nobody             open refuse refuse go     go     refuse
+user   nobody             key  refuse refuse refuse go     refuse
 user   cannot ask              refuse refuse refuse refuse prove
 user   cannot ask         open refuse refuse go     go     prove
+user   cannot ask         key  refuse refuse refuse go     prove
 none   elsewhere               refuse refuse refuse refuse refuse
 none   elsewhere          open refuse refuse refuse go     refuse
+none   elsewhere          key  refuse refuse refuse go     refuse
 none   same user               refuse refuse refuse refuse refuse
 none   same user          open refuse refuse refuse go     refuse
+none   same user          key  refuse refuse refuse go     refuse
 none   other user              refuse refuse refuse refuse refuse
 none   other user         open refuse refuse refuse go     refuse
+none   other user         key  refuse refuse refuse go     refuse
 none   nobody                  refuse refuse refuse refuse refuse
 none   nobody             open refuse refuse refuse go     refuse
+none   nobody             key  refuse refuse refuse go     refuse
 none   cannot ask              refuse refuse refuse refuse refuse
 none   cannot ask         open refuse refuse refuse go     refuse
+none   cannot ask         key  refuse refuse refuse go     refuse
 cookie elsewhere               refuse refuse refuse refuse refuse
 cookie elsewhere          open refuse refuse refuse go     refuse
+cookie elsewhere          key  refuse refuse refuse go     refuse
 cookie same user               refuse refuse refuse refuse prove
 cookie same user          open refuse refuse refuse go     prove
+cookie same user          key  refuse refuse refuse go     prove
 cookie other user              refuse refuse refuse refuse refuse
 cookie other user         open refuse refuse refuse go     refuse
+cookie other user         key  refuse refuse refuse go     refuse
 cookie nobody                  refuse refuse refuse refuse refuse
 cookie nobody             open refuse refuse refuse go     refuse
+cookie nobody             key  refuse refuse refuse go     refuse
 cookie cannot ask              refuse refuse refuse refuse prove
 cookie cannot ask         open refuse refuse refuse go     prove
+cookie cannot ask         key  refuse refuse refuse go     prove
 )");
 }
 

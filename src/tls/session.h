@@ -50,9 +50,9 @@ class Session {
   std::span<const std::byte> to_send() const { return std::span(out_).subspan(out_begin_); }
   void sent(std::size_t bytes);
 
-  /// Goes on with the handshake as far as what came allows. Errors: kDenied (the peer shows no certificate or none of
-  /// ours), kCorrupt (what came is no TLS, or not what the protocol allows), kUnsupported (nothing in common), each with
-  /// GnuTLS's words. After an error there may be an alert to send.
+  /// Goes on with the handshake as far as what came allows. Errors: kDenied (the peer shows no certificate of the right
+  /// kind), kCorrupt (what came is no TLS, or not what the protocol allows), kUnsupported (nothing in common), each
+  /// with GnuTLS's words. After an error there may be an alert to send.
   Status handshake();
   bool is_up() const { return is_up_; }
 

@@ -77,6 +77,15 @@ using OpenAgent = std::function<Result<Agent>(AgentOptions)>;
   add_real(all, setting, opener, devices);
 }
 
+#ifdef HAWSER_WITH_TCP
+OpenAgent open_encrypted() {
+  return [](AgentOptions its) {
+    its.security = Security::kEncrypt;
+    return agent::open_with(std::move(its), factories());
+  };
+}
+#endif
+
 #ifdef HAWSER_WITH_VERBS_MOCK
 /// RDMA devices in memory, which all agents of a test have.
 struct MemoryDevices {
@@ -145,6 +154,7 @@ std::vector<Setting> settings() {
 #endif
 #ifdef HAWSER_WITH_TCP
   add_real(all, {.name = "tcp", .backend = tcp(), .allocated = false});
+  add_real(all, {.name = "tcp_tls", .backend = tcp(), .allocated = false}, open_encrypted, {});
 #ifdef HAWSER_WITH_FILE
   add_real(all, {.name = "tcp_files", .backend = tcp(), .allocated = false, .files = true, .skips = skips_of_files()});
 #endif

@@ -27,119 +27,10 @@
 #include "backend/tcp/locator.h"
 #include "base/fd.h"
 #include "base/id128.h"
+#include "tcp_end.h"
 
 namespace hawser::backend {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-Instant now() { return Clock::steady().now(); }
-
-constexpr std::string_view kWelcome = "welcome";
-
-/// An agent's worth of things around the backend, and what its port reported.
-struct End {
-  End(const std::string& name, const Params& params, Security security = Security::kDefault)
-      : memory(4 << 20, std::byte{0xee}), regions(16) {
-    identity.name = name;
-    identity.incarnation = base::random_id128();
-    identity.driven = true;
-    context = std::make_unique<Context>(Context{.identity = identity,
-                                                .regions = regions,
-                                                .log = log,
-                                                .rng = base::Rng(identity.incarnation.lo),
-                                                .security = security,
-                                                .heartbeat = milliseconds(100),
-                                                .clock = Clock::steady()});
-    auto opened = tcp_factory().open(*context, params);
-    status = opened.error();
-    if (!opened) return;
-    backend = *std::move(opened);
-    port = backend->open_port().value();
-    RegionEntry entry;
-    entry.key = {1, 2};
-    entry.base = memory.data();
-    entry.size = memory.size();
-    entry.rights = Rights::kReadWrite;
-    region = regions.add(std::move(entry)).value();
-  }
-  void turn(Instant at) {
-    port->turn(at, TurnBudget{});
-    std::array<PortEvent, 16> events;
-    for (std::size_t count = port->poll(events); count > 0; count = port->poll(events)) {
-      for (std::size_t i = 0; i < count; ++i) note(events[i]);
-    }
-  }
-  void note(const PortEvent& event) {
-    if (event.kind == PortEvent::Kind::kChunkDone) done.push_back(event.status);
-    if (event.kind == PortEvent::Kind::kMessage) {
-      const std::string text(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size());
-      if (text != kWelcome) messages.push_back(text);
-    }
-    if (event.kind == PortEvent::Kind::kPathUp) {
-      up.push_back(event.path);
-      // As an agent does: who says nothing behind its hello is told to nobody.
-      if (!event.inbound) {
-        EXPECT_TRUE(event.path->send(Priority::kRealtime, std::as_bytes(std::span(kWelcome)), {}));
-      }
-    }
-    if (event.kind == PortEvent::Kind::kPathDown) down.push_back(event.status);
-  }
-  Path* open(std::string_view peer, std::string_view address, base::Id128 incarnation = {}) {
-    PathTarget target;
-    target.peer = peer;
-    target.address = address;
-    target.incarnation = incarnation;
-    target.deadline = now() + seconds(5);
-    auto path = port->open_path(target, now());
-    return path ? *path : nullptr;
-  }
-
-  Identity identity;
-  std::vector<std::byte> memory;
-  RegionTable regions;
-  base::Logger log;
-  std::unique_ptr<Context> context;
-  Status status;
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Port> port;
-  std::shared_ptr<const RegionEntry> region;
-  std::vector<Status> done, down;
-  std::vector<std::string> messages;
-  std::vector<Path*> up;
-};
-
-bool run(std::vector<End*> ends, const std::function<bool()>& finished, Duration patience = seconds(10)) {
-  const Instant limit = now() + patience;
-  while (!finished()) {
-    if (now() >= limit) return false;
-    for (End* end : ends) end->turn(now());
-  }
-  return true;
-}
-
-void send_text(Path* path, std::string_view text) {
-  ASSERT_TRUE(path->send(Priority::kBulk, std::as_bytes(std::span(text.data(), text.size())), {}));
-}
-
-Binding* bind(Path* path, const End& target) {
-  RemoteRegionRef ref;
-  ref.index = target.region->index;
-  ref.generation = target.region->generation;
-  ref.key = target.region->key;
-  return path->bind(ref).value();
-}
-
-Chunk chunk_of(Operation op, const Piece& piece, Binding* target) {
-  Chunk chunk;
-  chunk.op = op;
-  chunk.transfer = 1;
-  chunk.target = target;
-  chunk.pieces = {&piece, 1};
-  chunk.bytes = piece.size;
-  return chunk;
-}
 
 bool has_ipv6() {
   const base::Fd fd(::socket(AF_INET6, SOCK_STREAM, 0));
@@ -289,18 +180,34 @@ TEST(Tcp, APortInUseIsNamed) {
   EXPECT_NE(b.status.message().find("port " + port), std::string_view::npos) << b.status.to_string();
 }
 
-TEST(Tcp, ListeningBeyondTheHostMustBeAskedForTwice) {
-  End timid("a", {{"listen", "0.0.0.0"}});
-  EXPECT_EQ(timid.status.code(), Code::kDenied);
-  EXPECT_NE(timid.status.advice(), "");
-  End quiet("a", {}, Security::kNone);
-  ASSERT_TRUE(quiet.status.ok());
-  const Locator locator = parse_locator(quiet.backend->address()).value();
-  EXPECT_TRUE(std::all_of(locator.places.begin(), locator.places.end(),
-                          [](const auto& place) { return base::is_loopback(place); }));
-  End open("a", {{"listen", "0.0.0.0"}}, Security::kNone);
-  ASSERT_TRUE(open.status.ok()) << open.status.to_string();
-  EXPECT_EQ(open.backend->address().find("0.0.0.0"), std::string::npos);
+TEST(Tcp, ListeningBeyondTheHostMustBeAskedFor) {
+  for (const Security security : {Security::kDefault, Security::kNone, Security::kAuthenticate, Security::kEncrypt}) {
+    End quiet("a", {}, security);
+    ASSERT_TRUE(quiet.status.ok()) << quiet.status.to_string();
+    const Locator locator = parse_locator(quiet.backend->address()).value();
+    EXPECT_TRUE(std::ranges::all_of(locator.places, [](const auto& place) { return base::is_loopback(place); }));
+    EXPECT_EQ(locator.is_covered, security == Security::kEncrypt);
+    End open("a", {{"listen", "0.0.0.0"}}, security);
+    ASSERT_TRUE(open.status.ok()) << open.status.to_string();
+    EXPECT_EQ(open.backend->address().find("0.0.0.0"), std::string::npos);
+  }
+}
+
+TEST(Tcp, BytesInClearLeaveTheHostOnlyWhereThatIsAskedFor) {
+  End end("a", {});
+  for (const Security security : {Security::kDefault, Security::kNone, Security::kAuthenticate, Security::kEncrypt}) {
+    const bool may_leave = security == Security::kNone || security == Security::kAuthenticate;
+    Context context = *end.context;
+    context.security = security;
+    const auto beyond = open_tcp_door({{"listen", "0.0.0.0"}}, context);
+    EXPECT_EQ(beyond.error().code(), may_leave ? Code::kOk : Code::kDenied);
+    if (!may_leave) {
+      EXPECT_NE(beyond.error().advice().find("authenticate"), std::string::npos);
+    }
+    const auto within = open_tcp_door({}, context);
+    ASSERT_TRUE(within) << within.error().to_string();
+    EXPECT_EQ(within->reachable("10.1.2.3:5").code(), may_leave ? Code::kOk : Code::kDenied);
+  }
 }
 
 TEST(Tcp, AllAddressesOfAnyAreTried) {
@@ -325,7 +232,7 @@ TEST(Tcp, WhatListensForAnotherHostIsOutOfReach) {
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_NE(status.advice(), "");
   EXPECT_EQ(a.open("b", address), nullptr);
-  EXPECT_EQ(a.backend->reachable("10.1.2.3:5").code(), Code::kDenied);
+  EXPECT_TRUE(a.backend->reachable("10.1.2.3:5").ok());
   for (const char* wrong : {"", "@", "x@127.0.0.1:5", "127.0.0.1", "127.0.0.1:0", "name:5", "127.0.0.1:5,"}) {
     EXPECT_EQ(a.backend->reachable(wrong).ok(), std::string_view(wrong) == "127.0.0.1:5,") << wrong;
   }
@@ -536,7 +443,8 @@ TEST(Tcp, AForkedChildLeavesTheParentAlone) {
 }
 
 TEST(Tcp, ADoorKnowsAddressesOfItsHost) {
-  const auto one = open_tcp_door({}, Security::kDefault), other = open_tcp_door({}, Security::kDefault);
+  const End end("a", {});
+  const auto one = open_tcp_door({}, *end.context), other = open_tcp_door({}, *end.context);
   ASSERT_TRUE(one.has_value() && other.has_value());
   EXPECT_TRUE(one->is_same_host(other->address));
   EXPECT_FALSE(one->is_same_host("0123456789abcdef@10.0.0.1:5000"));

@@ -101,7 +101,7 @@ class HostNetwork final : public backend::stream::Network {
       : net_(net), host_(std::move(host)), address_(std::move(address)) {}
   ~HostNetwork() override;
 
-  Result<std::vector<std::string>> candidates(std::string_view address) const override;
+  Result<std::vector<std::string>> candidates(std::string_view address, bool) const override;
   Result<std::unique_ptr<backend::stream::Stream>> connect(const std::string& candidate) override;
   std::unique_ptr<backend::stream::Stream> accept() override;
   void stop_listening() override;

@@ -52,7 +52,7 @@ std::string SimStream::describe() const {
 
 HostNetwork::~HostNetwork() { stop_listening(); }
 
-Result<std::vector<std::string>> HostNetwork::candidates(std::string_view address) const {
+Result<std::vector<std::string>> HostNetwork::candidates(std::string_view address, bool) const {
   // Backends of other names have networks of their own.
   if (!address.starts_with(address_.substr(0, address_.find(':') + 1))) {
     return Status(Code::kInvalid, "no simulated address: " + base::shown(address));

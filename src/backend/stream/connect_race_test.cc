@@ -42,7 +42,9 @@ class FakeStream final : public Stream {
 class FakeNetwork final : public Network {
  public:
   explicit FakeNetwork(Fake& fake) : fake_(fake) {}
-  Result<std::vector<std::string>> candidates(std::string_view) const override { return Status(Code::kInvalid, "no"); }
+  Result<std::vector<std::string>> candidates(std::string_view, bool) const override {
+    return Status(Code::kInvalid, "no");
+  }
   Result<std::unique_ptr<Stream>> connect(const std::string& candidate) override {
     fake_.connects.push_back(candidate);
     if (candidate.starts_with("no way")) return Status(Code::kFailed, "no way there");

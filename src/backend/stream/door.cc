@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/stream/cover.h"
 #include "backend/stream/stream_port.h"
 #include "base/format.h"
 #include "base/planted.h"
@@ -16,6 +17,8 @@ constexpr Duration kRefusalPatience = std::chrono::seconds(1);
 /// Accepted in one turn.
 constexpr int kAdmitMax = 16;
 constexpr std::size_t kReasonMax = 200;
+/// In the place of the agent's name, which a hello has to have.
+constexpr std::string_view kNoName = "-";
 /// A kind of log line; the others are the numbers of their codes.
 constexpr std::uint64_t kGaveWay = 1000;
 /// Between two lines of the log that say that descriptors ran out.
@@ -107,7 +110,8 @@ bool StreamPort::turn_knock(Knock& knock, Instant now) {
   knock.owner.readable = false;
   if (knock.refused) return see_off(knock, now);
   Status status = knock.shake->turn();
-  if (!status.ok() && knock.shake->is_silent()) {  // It connected to several places of ours, and uses another.
+  // It connected to several places of ours, and uses another.
+  if (status.code() == Code::kDisconnected && knock.shake->is_silent()) {
     knock.shake->stream().close(true);
     return true;
   }
@@ -132,6 +136,7 @@ Status StreamPort::heard(Knock& knock, Instant now) {
   if (!knock.shake->misfit().ok()) return knock.shake->misfit();
   const wire::Hello& hello = knock.shake->hello();
   HAWSER_TRY(check_hello(hello));
+  HAWSER_TRY(check_cover(hello, knock.shake->stream(), context_.security));
   const bool is_open = context_.security == Security::kNone;
   Handshake& shake = *knock.shake;
   // What is checked of a session is told to nobody who is not proven. Without a proof the answer is the verdict, and
@@ -149,9 +154,6 @@ Status StreamPort::check_hello(const wire::Hello& hello) const {
   const bool another = hello.expects != us.incarnation && !base::planted(base::Planted::kStaleIncarnation);
   if (!hello.expects.is_zero() && another) {
     return Status(Code::kDisconnected, base::format("{} is another incarnation than the one looked for", us.name));
-  }
-  if (hello.security != 0) {
-    return Status(Code::kUnsupported, "the opener demands encryption, which this build does not have");
   }
   if (hello.status != Code::kOk || hello.session.is_zero() || hello.token.is_zero() || hello.incarnation.is_zero()) {
     return Status(Code::kCorrupt, "the hello names no session, token or incarnation");
@@ -229,6 +231,7 @@ wire::Hello StreamPort::own_hello() const {
   answer.version_min = us.version_min;
   answer.version_max = us.version_max;
   answer.driven = us.driven;
+  answer.security = level_of(context_.security);
   answer.incarnation = us.incarnation;
   answer.public_key = us.public_key;
   answer.born = us.born;
@@ -258,7 +261,10 @@ void StreamPort::refuse(Knock& knock, const Status& why, Instant now) {
   if (knock.shake->has_proof()) {
     knock.shake->say_verdict(why);
   } else {
-    wire::Hello answer = answer_to(knock.shake->hello());
+    // Others on the network may hear what is said in clear: it tells no more than that, unless all may know all.
+    const bool is_overheard = knock.shake->stream().cover() == Cover::kNone && context_.security != Security::kNone;
+    wire::Hello answer = is_overheard ? wire::Hello{.name = std::string(kNoName)} : answer_to(knock.shake->hello());
+    answer.session = knock.shake->hello().session;
     answer.status = why.code();
     answer.reason = std::string(why.message().substr(0, kReasonMax));
     knock.shake->say(std::move(answer));

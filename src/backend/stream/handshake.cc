@@ -1,5 +1,6 @@
 #include "backend/stream/handshake.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -145,17 +146,43 @@ Status Handshake::pick_secret(const base::Id128& secret, Network& network) {
   return Status();
 }
 
+/// Whoever speaks over TLS is who its key says. In clear a public key in a hello is a claim that nothing rests on.
+Status Handshake::check_speaker() const {
+  const std::span<const std::byte> key = stream_->peer_key();
+  if (key.empty() || std::ranges::equal(key, hello_.public_key)) return Status();
+  return Status(Code::kDenied, "its hello names another key than that of its TLS certificate");
+}
+
+Hellos Handshake::both_hellos() const {
+  const std::span<const std::byte> heard = base::as_bytes(in_);
+  return is_opener_ ? Hellos{own_hello(), heard, stream_->binding()} : Hellos{heard, own_hello(), stream_->binding()};
+}
+
 // ---- The opener's end.
 
-Status Handshake::ask(wire::Hello hello, const base::Id128& secret, bool is_open, Network& network) {
+/// Before a word is said to it.
+Status Handshake::check_key(const Known& known) {
+  const std::span<const std::byte> key = stream_->peer_key();
+  const bool is_known = std::ranges::any_of(known.key, [](std::byte each) { return each != std::byte{0}; });
+  if (key.empty() || !is_known) return Status();
+  is_proven_ = std::ranges::equal(key, known.key);
+  if (is_proven_) return Status();
+  return Status(Code::kDenied, "whoever listens there does not have the key that the peer's card tells");
+}
+
+Status Handshake::ask(wire::Hello hello, const Known& known, bool is_open, Network& network) {
   is_opener_ = true;
-  secret_ = secret;
-  const FarEnd far_end = secret.is_zero() ? stream_->far_end(nullptr) : FarEnd::kElsewhere;
-  hello.admission = proto::ask({.far_end = far_end, .has_secret = !secret.is_zero(), .is_open = is_open});
+  secret_ = known.secret;
+  HAWSER_TRY(check_key(known));
+  const FarEnd far_end = secret_.is_zero() ? stream_->far_end(nullptr) : FarEnd::kElsewhere;
+  hello.admission =
+      proto::ask({.far_end = far_end, .has_secret = !secret_.is_zero(), .is_open = is_open, .is_proven = is_proven_});
   if (hello.admission == Admission::kCookie && is_open && !network.cookie()) hello.admission = Admission::kNone;
   if (hello.admission == Admission::kNotSaid) {
     return Status(Code::kDenied, "without its card nothing can be proven to a peer on the network")
-        .with_advice("load the peer's card, find it in a directory, or open both with security `none`");
+        .with_advice(
+            "load the peer's card, find it in a directory, give the address with its ticket (ADDRESS#TICKET, as "
+            "`hawser serve` prints it), or open both with security `none`");
   }
   admission_ = hello.admission;
   say(std::move(hello));
@@ -163,19 +190,21 @@ Status Handshake::ask(wire::Hello hello, const base::Id128& secret, bool is_open
 }
 
 Status Handshake::on_answer(bool is_open, Network& network) {
+  HAWSER_TRY(check_speaker());
   const Admission asked = std::exchange(admission_, hello_.admission);
   std::string why;
   const bool is_asked = admission_ == Admission::kUser || admission_ == Admission::kCookie;
   const FarEnd far_end = is_asked ? stream_->far_end(&why) : FarEnd::kElsewhere;
-  step_ =
-      proto::answered(asked, admission_, {.far_end = far_end, .has_secret = !secret_.is_zero(), .is_open = is_open});
+  const proto::AdmissionFacts facts = {
+      .far_end = far_end, .has_secret = !secret_.is_zero(), .is_open = is_open, .is_proven = is_proven_};
+  step_ = proto::answered(asked, admission_, facts);
   if (step_ == AdmissionStep::kRefuse) {
     return Status(Code::kDenied,
                   base::format("whoever listens there did not prove to be the peer{}{}", why.empty() ? "" : ": ", why));
   }
   if (step_ == AdmissionStep::kGo) return Status();
   HAWSER_TRY(pick_secret(secret_, network));
-  const Hellos hellos = {own_hello(), base::as_bytes(in_)};
+  const Hellos hellos = both_hellos();
   const bool is_proven = is_same(acceptor_proof(secret_, hellos), hello_.proof);
   if (!is_proven && !base::planted(base::Planted::kStaleIncarnation)) {
     return Status(Code::kDenied, admission_ == Admission::kCard
@@ -196,6 +225,7 @@ bool Handshake::is_refusal_believable() {
 // ---- The acceptor's end.
 
 Status Handshake::admit(wire::Hello answer, const base::Id128& secret, bool is_open, Network& network) {
+  HAWSER_TRY(check_speaker());
   const Admission asked = hello_.admission;
   std::string why;
   const FarEnd far_end =
@@ -209,14 +239,14 @@ Status Handshake::admit(wire::Hello answer, const base::Id128& secret, bool is_o
   answer.proof = {};
   say(std::move(answer));
   if (step_ != AdmissionStep::kProve) return Status();
-  const wire::Proof proof = acceptor_proof(secret_, {base::as_bytes(in_), own_hello()});
+  const wire::Proof proof = acceptor_proof(secret_, both_hellos());
   std::memcpy(out_.data() + wire::kHelloProofAt, proof.data(), proof.size());
   more_wanted_ = proof.size();
   return Status();
 }
 
 Status Handshake::check_proof() const {
-  if (is_same(opener_proof(secret_, {base::as_bytes(in_), own_hello()}), base::as_bytes(more_))) return Status();
+  if (is_same(opener_proof(secret_, both_hellos()), base::as_bytes(more_))) return Status();
   if (base::planted(base::Planted::kStaleIncarnation)) return Status();
   return Status(Code::kDenied, "its proof is wrong: it has another card, or none");
 }

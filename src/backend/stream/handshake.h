@@ -5,6 +5,7 @@
 //
 // Thread rule: one thread. Memory: fixed, whoever the peer is.
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -26,6 +27,12 @@ inline wire::Versions versions_of(const Identity& us) { return {us.version_min, 
 /// As it is sent: padded like frames, in the tail that readers of a hello skip, so that what follows starts at a
 /// multiple of 16.
 std::string padded(const wire::Hello& hello);
+
+/// What an opener knows of the acceptor, from its card; zeros: nothing.
+struct Known {
+  base::Id128 secret;
+  std::array<std::byte, 32> key = {};
+};
 
 class Handshake {
  public:
@@ -52,9 +59,9 @@ class Handshake {
   /// The bytes said: the stream may refer to them until it released so many.
   std::string take_said() { return std::move(out_); }
 
-  // The opener's end. `secret`: of the acceptor's card; zero: none.
-  /// Says `hello` with the way in that fits. kDenied: there is none.
-  Status ask(wire::Hello hello, const base::Id128& secret, bool is_open, Network& network);
+  // The opener's end.
+  /// Says `hello` with the way in that fits. kDenied: there is none, or another key than the acceptor's is there.
+  Status ask(wire::Hello hello, const Known& known, bool is_open, Network& network);
   /// Once the acceptor's hello is there and was found good: proves itself where that is asked. kDenied: the acceptor
   /// did not prove what it has to.
   Status on_answer(bool is_open, Network& network);
@@ -84,6 +91,9 @@ class Handshake {
   Status receive_hello();
   Status receive_verdict();
   Status pick_secret(const base::Id128& secret, Network& network);
+  Status check_key(const Known& known);
+  Status check_speaker() const;
+  Hellos both_hellos() const;
   std::span<const std::byte> own_hello() const { return base::as_bytes(out_).first(hello_size_); }
 
   std::unique_ptr<Stream> stream_;
@@ -97,6 +107,7 @@ class Handshake {
   std::size_t more_wanted_ = 0;
   bool heard_ = false;
   bool is_opener_ = false;
+  bool is_proven_ = false;                                 ///< Opener: the acceptor has the key of the card.
   wire::Admission admission_ = wire::Admission::kNotSaid;  ///< As asked, then as answered.
   proto::AdmissionStep step_ = proto::AdmissionStep::kRefuse;
   base::Id128 secret_;

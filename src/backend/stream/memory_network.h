@@ -116,7 +116,7 @@ class MemoryNetwork final : public Network {
   }
   ~MemoryNetwork() override { stop_listening(); }
 
-  Result<std::vector<std::string>> candidates(std::string_view address) const override {
+  Result<std::vector<std::string>> candidates(std::string_view address, bool) const override {
     std::vector<std::string> all;
     for (std::size_t comma = 0; comma != std::string_view::npos;) {
       comma = address.find(',');

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/stream/cover.h"
 #include "backend/stream/path.h"
 #include "base/format.h"
 #include "base/id128.h"
@@ -29,13 +30,14 @@ Status restarted(const std::string& name, const wire::Hello& hello) {
 }  // namespace
 
 Status StreamPath::open(const PathTarget& target, Instant now) {
-  HAWSER_TRY_ASSIGN(std::vector<std::string> places, shared_.network.candidates(target.address));
+  HAWSER_TRY_ASSIGN(std::vector<std::string> places,
+                    shared_.network.candidates(target.address, !target.admission.is_zero()));
   is_here_ = shared_.network.is_here(target.address);
   name_ = target.peer.empty() ? base::shown(target.address) : std::string(target.peer);
   peer_.name = target.peer;
   expects_ = target.incarnation;
   supersedes_ = target.supersedes;
-  secret_ = target.admission;
+  known_ = {.secret = target.admission, .key = target.public_key};
   session_ = {shared_.rng.u64(), shared_.rng.u64() | 1};
   token_ = base::random_id128();
   streams_ = shared_.options.connections;
@@ -91,6 +93,7 @@ wire::Hello StreamPath::our_hello(unsigned index) const {
   hello.version_min = us.version_min;
   hello.version_max = us.version_max;
   hello.driven = us.driven;
+  hello.security = level_of(shared_.context.security);
   hello.stream = static_cast<std::uint8_t>(index);
   hello.streams = static_cast<std::uint8_t>(streams_);
   hello.incarnation = us.incarnation;
@@ -149,17 +152,18 @@ bool StreamPath::is_the_peer(const wire::Hello& hello) const {
 }
 
 Status StreamPath::check_answer(const wire::Hello& hello) const {
+  const auto turned_away = [&] {
+    return Status(hello.status, base::format("{} turned us away: {}", name_, base::shown(hello.reason)));
+  };
+  if (hello.status != Code::kOk && hello.incarnation.is_zero()) {  // In clear it names nobody.
+    return turned_away().with_advice("give its address with its ticket (ADDRESS#TICKET), or load its card");
+  }
   if (!is_the_peer(hello)) {
     if (hello.name == peer_.name) return restarted(name_, hello);
     return Status(Code::kDisconnected, base::format("another agent answers there, '{}'", base::shown(hello.name)));
   }
-  if (hello.status != Code::kOk) {
-    return Status(hello.status, base::format("{} turned us away: {}", name_, base::shown(hello.reason)));
-  }
+  if (hello.status != Code::kOk) return turned_away();
   if (hello.session != session_) return Status(Code::kCorrupt, base::format("{} answered for another session", name_));
-  if (hello.security != 0) {
-    return Status(Code::kUnsupported, base::format("{} demands encryption, which this build does not have", name_));
-  }
   return Status();
 }
 
@@ -174,6 +178,7 @@ std::size_t StreamPath::turn_opening(Instant now) {
 Status StreamPath::judge_answer(Handshake& shake) {
   Status status = shake.misfit();
   if (status.ok()) status = check_answer(shake.hello());
+  if (status.ok()) status = check_cover(shake.hello(), shake.stream(), shared_.context.security);
   if (!status.ok() && (is_open() || shake.is_refusal_believable())) return status;
   if (status.ok()) status = shake.on_answer(is_open(), shared_.network);
   if (status.ok()) return status;
@@ -191,7 +196,7 @@ Status StreamPath::judge_answer(Handshake& shake) {
 Status StreamPath::step_shake(Lane& lane, Instant now) {
   Handshake& shake = *lane.shake;
   const bool speaks = !shake.has_spoken() && shake.stream().state() == StreamState::kOpen;
-  if (speaks) HAWSER_TRY(shake.ask(our_hello(lane.owner.index), secret_, is_open(), shared_.network));
+  if (speaks) HAWSER_TRY(shake.ask(our_hello(lane.owner.index), known_, is_open(), shared_.network));
   const bool had_heard = shake.heard();
   HAWSER_TRY(shake.turn());
   if (!inbound_ && shake.heard() && !had_heard) HAWSER_TRY(judge_answer(shake));

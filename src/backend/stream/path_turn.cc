@@ -205,7 +205,7 @@ void StreamPath::watch_memory(Instant now) {
 std::size_t StreamPath::turn_closing(Instant now) {
   const std::size_t sent = send_on(0, kControlStep);
   if (phase_ != Phase::kClosing) return sent;
-  const bool done = !machine_->has_unsent(0);
+  const bool done = !machine_->has_unsent(0) && lanes_[0].stream->is_flushed();
   if (done || now >= deadline_) {
     go_down(Status(Code::kDisconnected, "this agent closed the path").with_peer(name_), !done);
   }

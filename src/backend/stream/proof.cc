@@ -28,7 +28,8 @@ wire::Proof mac(const base::Id128& secret, std::string_view label, const Hellos&
   crypto_generichash_state state;
   wire::Proof proof{};
   crypto_generichash_init(&state, key.data(), key.size(), proof.size());
-  for (const std::span<const std::byte> part : {base::as_bytes(label), hellos.opener, hellos.acceptor}) {
+  for (const std::span<const std::byte> part :
+       {base::as_bytes(label), hellos.opener, hellos.acceptor, hellos.binding}) {
     crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(part.data()), part.size());
   }
   crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(proof.data()), proof.size());
@@ -46,7 +47,7 @@ wire::Proof acceptor_proof(const base::Id128& secret, const Hellos& hellos) {
   std::array<std::byte, wire::kHelloSizeMax> blank;
   std::copy(hellos.acceptor.begin(), hellos.acceptor.end(), blank.begin());
   std::fill(blank.begin() + wire::kHelloProofAt, blank.begin() + kProofEnd, std::byte{0});
-  return mac(secret, "acceptor", {hellos.opener, std::span(blank).first(hellos.acceptor.size())});
+  return mac(secret, "acceptor", {hellos.opener, std::span(blank).first(hellos.acceptor.size()), hellos.binding});
 }
 
 wire::Proof opener_proof(const base::Id128& secret, const Hellos& hellos) { return mac(secret, "opener", hellos); }

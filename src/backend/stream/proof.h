@@ -15,9 +15,10 @@
 
 namespace hawser::backend::stream {
 
-/// The two hellos as they were sent, padding included.
+/// The two hellos as they were sent, padding included, and the stream's binding (Stream::binding): over TLS a proof holds
+/// for one stream only, so nobody between the two ends can pass it on.
 struct Hellos {
-  std::span<const std::byte> opener, acceptor;
+  std::span<const std::byte> opener, acceptor, binding = {};
 };
 
 /// The acceptor's: its own field `proof` counts as zeros.

@@ -34,6 +34,13 @@ struct Moved {
 
 enum class StreamState : std::uint8_t { kConnecting = 1, kOpen = 2, kClosed = 3 };
 
+/// What keeps others than the two ends from a stream's bytes.
+enum class Cover : std::uint8_t {
+  kHost = 0,  ///< They do not leave this host, whose kernel gives them to the two ends only.
+  kNone = 1,  ///< Nothing: whoever is on the network between can read and change them.
+  kTls = 2,   ///< Both ends have proven to have the private keys to the public ones that they show.
+};
+
 /// One ordered, reliable byte stream in both directions.
 class Stream {
  public:
@@ -64,6 +71,15 @@ class Stream {
   }
   /// Connections of one source have the same number; see Lobby.
   virtual std::uint64_t source() const { return 0; }
+  /// Constant once it is open.
+  virtual Cover cover() const { return Cover::kHost; }
+  /// With kTls: the public key to which the other end has the private one; else empty.
+  virtual std::span<const std::byte> peer_key() const { return {}; }
+  /// With kTls: a number that only the two ends of this very stream know; else empty. A proof that covers it holds for
+  /// this stream alone.
+  virtual std::span<const std::byte> binding() const { return {}; }
+  /// All that it took is on its way: an orderly close loses nothing.
+  virtual bool is_flushed() const { return true; }
   /// For people: what the transport knows of how its bytes fare; empty where it knows nothing.
   virtual std::string condition() const { return {}; }
 
@@ -89,8 +105,9 @@ class Network {
   virtual ~Network() = default;
 
   /// The places that `address` (from a card, or typed) names, in the order in which to try them. Errors: kInvalid,
-  /// kDenied (not allowed to go there), kUnsupported (cannot be reached from here).
-  virtual Result<std::vector<std::string>> candidates(std::string_view address) const = 0;
+  /// kDenied (not allowed to go there), kUnsupported (cannot be reached from here). `is_guarded`: the peer's card tells
+  /// that it lets nobody in who proves nothing, so bytes that leave this host must be covered, whatever our own level.
+  virtual Result<std::vector<std::string>> candidates(std::string_view address, bool is_guarded) const = 0;
   /// The places of `address` that `candidates` leaves out, and why, for people; mostly empty.
   virtual std::string left_out(std::string_view address) const {
     static_cast<void>(address);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -30,11 +31,12 @@ std::string first_place_of(const Locator& locator) {
 
 class TcpBackend final : public Backend {
  public:
-  TcpBackend(const Context& context, TcpOptions options, TcpListeners listeners)
+  TcpBackend(const Context& context, TcpOptions options, TcpListeners listeners, std::shared_ptr<TlsSource> tls)
       : context_(context),
         options_(std::move(options)),
         locator_(std::move(listeners.locator)),
         listeners_(std::move(listeners.fds)),
+        tls_(std::move(tls)),
         warnings_(options_.warnings) {
     warnings_.insert(warnings_.end(), listeners.warnings.begin(), listeners.warnings.end());
     for (const base::Fd& listener : listeners_) ledger_->add(listener.get());
@@ -54,7 +56,8 @@ class TcpBackend final : public Backend {
   Result<std::string> add_region(const RegionEntry&) override { return std::string(); }
   void remove_region(const RegionEntry&) override {}
   Result<std::unique_ptr<Port>> open_port() override {
-    HAWSER_TRY_ASSIGN(auto network, TcpNetwork::open(options_, ledger_, std::exchange(listeners_, {}), locator_.host));
+    HAWSER_TRY_ASSIGN(auto network,
+                      TcpNetwork::open(options_, ledger_, std::exchange(listeners_, {}), locator_.host, tls_));
     return stream::make_port(context_,
                              {.backend = "tcp",
                               .connections = options_.connections,
@@ -72,21 +75,34 @@ class TcpBackend final : public Backend {
   const Traits traits_ = tcp_traits();
   const Locator locator_;
   std::vector<base::Fd> listeners_;  ///< Until the port has them.
+  const std::shared_ptr<TlsSource> tls_;
   std::shared_ptr<FdLedger> ledger_ = std::make_shared<FdLedger>();
   std::vector<std::string> warnings_;
 };
 
+/// Where TLS will be needed for sure GnuTLS is opened now, so that its absence is told now; else with the first peer
+/// on another host.
+Result<std::shared_ptr<TlsSource>> open_tls(const Context& context, const TcpOptions& options) {
+  auto tls = std::make_shared<TlsSource>(context.keys);
+  const bool is_local = std::ranges::all_of(options.listen, [](const auto& each) { return base::is_loopback(each); });
+  const bool is_needed = options.security == Security::kEncrypt || (options.security != Security::kNone && !is_local);
+  if (is_needed) HAWSER_TRY(tls->prepare());
+  return tls;
+}
+
 Result<std::unique_ptr<Backend>> open_tcp(const Context& context, const Params& params) {
-  HAWSER_TRY_ASSIGN(TcpOptions options, read_tcp_options(params, context.security));
+  HAWSER_TRY_ASSIGN(TcpOptions options, read_tcp_options(params, context.security, Carries::kAll));
+  HAWSER_TRY_ASSIGN(auto tls, open_tls(context, options));
   HAWSER_TRY_ASSIGN(TcpListeners listeners, tcp_listen(options));
   HAWSER_LOG(context.log, kInfo, "{}: tcp {}", context.identity.name, listeners.chosen);
-  return std::unique_ptr<Backend>(new TcpBackend(context, std::move(options), std::move(listeners)));
+  return std::unique_ptr<Backend>(new TcpBackend(context, std::move(options), std::move(listeners), std::move(tls)));
 }
 
 }  // namespace
 
-Result<TcpDoor> open_tcp_door(const Params& params, Security security) {
-  HAWSER_TRY_ASSIGN(const TcpOptions options, read_tcp_options(params, security));
+Result<TcpDoor> open_tcp_door(const Params& params, const Context& context) {
+  HAWSER_TRY_ASSIGN(const TcpOptions options, read_tcp_options(params, context.security, Carries::kControl));
+  HAWSER_TRY_ASSIGN(auto tls, open_tls(context, options));
   HAWSER_TRY_ASSIGN(TcpListeners listeners, tcp_listen(options));
   TcpDoor door;
   door.ledger = std::make_shared<FdLedger>();
@@ -109,7 +125,8 @@ Result<TcpDoor> open_tcp_door(const Params& params, Security security) {
     const Result<Locator> peer = parse_locator(peer_address);
     return peer && peer->host == host;
   };
-  HAWSER_TRY_ASSIGN(door.network, TcpNetwork::open(options, door.ledger, std::move(listeners.fds), host));
+  HAWSER_TRY_ASSIGN(door.network,
+                    TcpNetwork::open(options, door.ledger, std::move(listeners.fds), host, std::move(tls)));
   return door;
 }
 

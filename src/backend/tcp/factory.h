@@ -38,8 +38,9 @@ struct TcpDoor {
   std::function<bool(std::string_view peer_address)> is_same_host;
 };
 
+/// For a backend whose own bytes nothing covers: it leaves the host at the levels `none` and `authenticate` only.
 /// `params`: those of the backend tcp that tell where to listen. Errors: as of opening that backend.
-Result<TcpDoor> open_tcp_door(const Params& params, Security security);
+Result<TcpDoor> open_tcp_door(const Params& params, const Context& context);
 
 /// "host:port", as a user typed it, as an address that Port::open_path takes: all that the name stands for, in numbers.
 /// Blocks for at most `patience` when a name server has to be asked: not for turns. Errors: kInvalid (not host:port),

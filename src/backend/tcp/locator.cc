@@ -18,6 +18,8 @@ namespace hawser::backend {
 namespace {
 
 constexpr std::size_t kHostDigits = 16;
+/// In front of the address of an agent that takes TLS only.
+constexpr std::string_view kCovered = "tls+";
 /// Of a text that claims to be a locator.
 constexpr std::size_t kTextMax = 4096;
 
@@ -51,7 +53,8 @@ std::string readable(const Locator& locator) {
 }
 
 std::string to_string(const Locator& locator) {
-  std::string text = locator.host == 0 ? "" : base::format("{:016x}@", locator.host);
+  std::string text(locator.is_covered ? kCovered : "");
+  if (locator.host != 0) text += base::format("{:016x}@", locator.host);
   for (std::size_t i = 0; i < locator.places.size(); ++i) {
     text += (i == 0 ? "" : ",") + base::to_string(locator.places[i]);
   }
@@ -61,6 +64,10 @@ std::string to_string(const Locator& locator) {
 Result<Locator> parse_locator(std::string_view text) {
   Locator locator;
   if (text.size() > kTextMax) return Status(Code::kInvalid, "a tcp address of more than 4 KiB");
+  if (text.starts_with(kCovered)) {
+    locator.is_covered = true;
+    text.remove_prefix(kCovered.size());
+  }
   if (const std::size_t at = text.find('@'); at != std::string_view::npos) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + at, locator.host, 16);
     if (error != std::errc() || at != kHostDigits || end != text.data() + at) {
@@ -93,18 +100,14 @@ Result<std::vector<base::SocketAddress>> places_from(const Locator& locator, std
   }
   if (beyond_host) near.insert(near.end(), far.begin(), far.end());
   if (!near.empty()) return near;
-  const std::string_view ours =
-      beyond_host ? "" : "; and here, too, HAWSER_SECURITY=none, for this agent may not connect beyond its host";
   if (far.empty()) {
     return Status(Code::kUnsupported,
                   base::format("it listens on loopback of its own host or container only ({})", readable(locator)))
-        .with_advice(
-            base::format("on a network you trust set, where the peer runs, HAWSER_LISTEN=ADDRESS (the parameter "
-                         "`listen`) and HAWSER_SECURITY=none{}",
-                         ours));
+        .with_advice("set, where the peer runs, HAWSER_LISTEN=ADDRESS (the parameter `listen`)");
   }
-  return Status(Code::kDenied, base::format("{} is on the network, and nothing is encrypted", readable(locator)))
-      .with_advice("on a network you trust set this agent's security to `none` (HAWSER_SECURITY=none)");
+  return Status(Code::kDenied,
+                base::format("{} is beyond this host, where RDMA carries bytes in clear", readable(locator)))
+      .with_advice("on a network that nobody listens to set security to `authenticate` (HAWSER_SECURITY=authenticate)");
 }
 
 std::string left_out_from(const Locator& locator, std::uint64_t here) {

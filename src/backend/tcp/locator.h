@@ -2,9 +2,10 @@
 
 // Locator: where an agent can be reached over tcp, as its card tells it.
 //
-// Grammar: locator = [host-id "@"] place ("," place)*; place is an address in numbers with a port ("10.0.0.1:5000",
-// "[::1]:5000"). The host id, 16 hexadecimal digits, names one network stack (boot and network namespace): loopback
-// places mean something there only. What a user typed has none.
+// Grammar: locator = ["tls+"] [host-id "@"] place ("," place)*; place is an address in numbers with a port
+// ("10.0.0.1:5000", "[::1]:5000"). "tls+": the agent takes TLS only, on loopback, too. The host id, 16 hexadecimal
+// digits, names one network stack (boot and network namespace): loopback places mean something there only. What a user
+// typed has none.
 //
 // Thread rule: values and pure functions; this_host reads two files.
 
@@ -21,7 +22,8 @@
 namespace hawser::backend {
 
 struct Locator {
-  std::uint64_t host = 0;  ///< 0: not told.
+  bool is_covered = false;  ///< It takes TLS only.
+  std::uint64_t host = 0;   ///< 0: not told.
   std::vector<base::SocketAddress> places;
 };
 

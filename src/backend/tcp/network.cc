@@ -20,6 +20,8 @@ constexpr std::uint64_t kListenerMark = 1;
 /// Marks a descriptor that only wakes.
 constexpr std::uint64_t kWatchedMark = UINT64_MAX;
 constexpr int kBacklog = 1024;
+/// Of a candidate that is to be connected to by TLS.
+constexpr std::string_view kTlsPrefix = "tls://";
 constexpr int kTurnedAwayAtOnce = 64;
 constexpr std::size_t kHelloRoom = 1024;  ///< Of what one who is turned away has said.
 /// So old may what is known of this host's interfaces be: asking the kernel is a few system calls, within a turn.
@@ -94,6 +96,7 @@ Result<TcpListeners> listen_at_port(const TcpOptions& options, std::uint16_t por
   }
   if (listeners.fds.empty()) return failed;
   HAWSER_TRY_ASSIGN(listeners.locator.host, this_host());
+  listeners.locator.is_covered = options.security == Security::kEncrypt;
   listeners.chosen += "; peers are told " + readable(listeners.locator);
   for (const std::string& one : options.left_out) listeners.chosen += "; left out: " + one;
   return listeners;
@@ -113,11 +116,12 @@ Result<TcpListeners> tcp_listen(const TcpOptions& options) {
 }
 
 Result<std::unique_ptr<TcpNetwork>> TcpNetwork::open(const TcpOptions& options, std::shared_ptr<FdLedger> ledger,
-                                                     std::vector<base::Fd> listeners, std::uint64_t host) {
+                                                     std::vector<base::Fd> listeners, std::uint64_t host,
+                                                     std::shared_ptr<TlsSource> tls) {
   HAWSER_TRY_ASSIGN(base::Epoll epoll, base::Epoll::open());
   auto shared = std::make_shared<TcpShared>(TcpShared{std::move(epoll), options, std::move(ledger)});
   shared->ledger->add(shared->epoll.fd());
-  std::unique_ptr<TcpNetwork> network(new TcpNetwork(std::move(shared), std::move(listeners), host));
+  std::unique_ptr<TcpNetwork> network(new TcpNetwork(std::move(shared), std::move(listeners), host, std::move(tls)));
   for (std::size_t i = 0; i < network->listeners_.size(); ++i) {
     HAWSER_TRY(network->shared_->epoll.add(network->listeners_[i].get(), EPOLLIN | EPOLLET, i << 1 | kListenerMark));
   }
@@ -130,13 +134,18 @@ TcpNetwork::~TcpNetwork() {
   shared_->ledger->remove(shared_->epoll.fd());
 }
 
-Result<std::vector<std::string>> TcpNetwork::candidates(std::string_view address) const {
+Result<std::vector<std::string>> TcpNetwork::candidates(std::string_view address, bool is_guarded) const {
   HAWSER_TRY_ASSIGN(const Locator locator, parse_locator(address));
   HAWSER_TRY_ASSIGN(auto places, places_from(locator, host_, shared_->options.beyond_host));
   // A typed address, and one of this very stack, lead where they say.
   if (places.size() > 1 && locator.host != 0 && locator.host != host_) sort_by_nearness(places, interfaces());
   std::vector<std::string> candidates;
-  for (const base::SocketAddress& place : places) candidates.push_back(base::to_string(place));
+  const Security ours = shared_->options.security;
+  for (const base::SocketAddress& place : places) {
+    const bool leaves_host = !base::is_loopback(place) && (is_guarded || ours != Security::kNone);
+    const bool is_covered = leaves_host || locator.is_covered || ours == Security::kEncrypt;
+    candidates.push_back((is_covered ? std::string(kTlsPrefix) : "") + base::to_string(place));
+  }
   return candidates;
 }
 
@@ -162,8 +171,9 @@ bool TcpNetwork::is_here(std::string_view address) const {
 }
 
 bool TcpNetwork::is_beside(const stream::Stream& stream, std::string_view place) const {
-  const base::SocketAddress& end = static_cast<const TcpStream&>(stream).peer();
-  if (place.empty() || !static_cast<const TcpStream&>(stream).is_within_host()) return false;
+  const TcpStream& socket = static_cast<const SocketStream&>(stream).socket();
+  const base::SocketAddress& end = socket.peer();
+  if (place.empty() || !socket.is_within_host()) return false;
   const Result<base::HostPort> parts = base::parse_host_port(place);
   if (!parts) return false;
   const Result<base::SocketAddress> address = base::numeric_address(*parts);
@@ -171,8 +181,14 @@ bool TcpNetwork::is_beside(const stream::Stream& stream, std::string_view place)
 }
 
 Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& candidate) {
-  HAWSER_TRY_ASSIGN(const base::HostPort place, base::parse_host_port(candidate));
+  const bool is_covered = candidate.starts_with(kTlsPrefix);
+  const std::string_view typed = std::string_view(candidate).substr(is_covered ? kTlsPrefix.size() : 0);
+  HAWSER_TRY_ASSIGN(const base::HostPort place, base::parse_host_port(typed));
   HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
+  std::unique_ptr<tls::Session> session;
+  if (is_covered) {
+    HAWSER_TRY_ASSIGN(session, tls_->open(tls::End::kOpener));
+  }
   base::Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return base::errno_status(base::format("a socket to {}", candidate), errno);
   tune_socket(fd.get(), shared_->options, base::is_loopback(address));
@@ -184,7 +200,8 @@ Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& c
   }
   auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), address, true);
   HAWSER_TRY(stream->watch());
-  return std::unique_ptr<stream::Stream>(std::move(stream));
+  if (!is_covered) return std::unique_ptr<stream::Stream>(std::move(stream));
+  return std::unique_ptr<stream::Stream>(new CoveredStream(std::move(stream), std::move(session), tls_));
 }
 
 std::unique_ptr<stream::Stream> TcpNetwork::accept() {
@@ -200,7 +217,7 @@ std::unique_ptr<stream::Stream> TcpNetwork::accept() {
     if (!fd) continue;
     tune_socket(fd.get(), shared_->options, base::is_loopback(peer));
     auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), peer, false);
-    if (stream->watch().ok()) return stream;
+    if (stream->watch().ok()) return std::make_unique<CoveredStream>(std::move(stream), nullptr, tls_);
   }
   return nullptr;
 }
@@ -243,7 +260,12 @@ std::size_t TcpNetwork::look(std::span<stream::Readiness> out) {
       continue;
     }
     auto* stream = reinterpret_cast<TcpStream*>(static_cast<std::uintptr_t>(events[i].data.u64));
-    if (stream->on_events(events[i].events, &out[told])) ++told;
+    if (stream->front().on_events(events[i].events, &out[told])) ++told;
+  }
+  while (told < out.size() && tls_->share().is_awaited()) {
+    void* const waiting = tls_->share().next(Clock::steady().now());
+    if (waiting == nullptr) break;
+    if (static_cast<CoveredStream*>(waiting)->on_turn(&out[told])) ++told;
   }
   return told;
 }
@@ -266,7 +288,7 @@ Status TcpNetwork::watch(int fd) { return shared_->epoll.add(fd, EPOLLIN, kWatch
 
 bool TcpNetwork::arm() {
   if (shared_->stashed == 0) shared_->stashed = look(shared_->stash);
-  return shared_->stashed == 0 && !acceptable_;
+  return shared_->stashed == 0 && !acceptable_ && !tls_->share().is_awaited();
 }
 
 }  // namespace hawser::backend

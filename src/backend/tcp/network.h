@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/stream/stream.h"
+#include "backend/tcp/covered_stream.h"
 #include "backend/tcp/locator.h"
 #include "backend/tcp/socket.h"
 #include "base/user_cookie.h"
@@ -29,10 +30,12 @@ Result<TcpListeners> tcp_listen(const TcpOptions& options);
 class TcpNetwork final : public stream::Network {
  public:
   static Result<std::unique_ptr<TcpNetwork>> open(const TcpOptions& options, std::shared_ptr<FdLedger> ledger,
-                                                  std::vector<base::Fd> listeners, std::uint64_t host);
+                                                  std::vector<base::Fd> listeners, std::uint64_t host,
+                                                  std::shared_ptr<TlsSource> tls);
   ~TcpNetwork() override;
 
-  Result<std::vector<std::string>> candidates(std::string_view address) const override;
+  /// A place to which the connection is to be TLS begins with "tls://".
+  Result<std::vector<std::string>> candidates(std::string_view address, bool is_guarded) const override;
   std::string left_out(std::string_view address) const override;
   bool is_here(std::string_view address) const override;
   bool is_beside(const stream::Stream& stream, std::string_view place) const override;
@@ -50,8 +53,9 @@ class TcpNetwork final : public stream::Network {
  private:
   static constexpr std::size_t kEventsMax = TcpShared::kStashMax;
 
-  TcpNetwork(std::shared_ptr<TcpShared> shared, std::vector<base::Fd> listeners, std::uint64_t host)
-      : shared_(std::move(shared)), listeners_(std::move(listeners)), host_(host) {}
+  TcpNetwork(std::shared_ptr<TcpShared> shared, std::vector<base::Fd> listeners, std::uint64_t host,
+             std::shared_ptr<TlsSource> tls)
+      : shared_(std::move(shared)), listeners_(std::move(listeners)), host_(host), tls_(std::move(tls)) {}
   std::size_t look(std::span<stream::Readiness> out);
   bool turn_one_away(int listener);
   const std::vector<InterfaceAddress>& interfaces() const;
@@ -59,6 +63,7 @@ class TcpNetwork final : public stream::Network {
   std::shared_ptr<TcpShared> shared_;
   std::vector<base::Fd> listeners_;
   std::uint64_t host_;
+  std::shared_ptr<TlsSource> tls_;
   base::Fd reserve_;  ///< Given up for a moment to turn somebody away when there are no descriptors left.
   std::string refusal_;
   std::uint64_t turned_away_ = 0;

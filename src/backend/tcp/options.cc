@@ -33,18 +33,18 @@ Status check_allowed(const TcpOptions& options) {
     if (base::is_loopback(address) || options.beyond_host) continue;
     base::SocketAddress shown = address;
     shown.set_port(options.port);
-    return Status(Code::kDenied, base::format("tcp: listening on {} would let other hosts in, and nothing is encrypted",
+    return Status(Code::kDenied, base::format("listening on {} would let RDMA carry bytes to other hosts in clear",
                                               base::to_string(shown)))
         .with_advice(
-            "on a network you trust set the agent's security to `none` (HAWSER_SECURITY=none); else leave out "
-            "`listen`");
+            "on a network that nobody listens to set the agent's security to `authenticate` "
+            "(HAWSER_SECURITY=authenticate); else leave out `listen`");
   }
   return Status();
 }
 
 }  // namespace
 
-Result<TcpOptions> read_tcp_options(const Params& params, Security security) {
+Result<TcpOptions> read_tcp_options(const Params& params, Security security, Carries carries) {
   TcpOptions options;
   ParamReader read("tcp", params);
   const std::string listen = read.text("listen", kListenDefault);
@@ -58,7 +58,8 @@ Result<TcpOptions> read_tcp_options(const Params& params, Security security) {
   options.congestion = read.text("congestion", "");
   HAWSER_TRY(read.finish());
   options.listen_given = listen != kListenDefault;
-  options.beyond_host = security == Security::kNone;
+  options.security = security;
+  options.beyond_host = carries == Carries::kAll || security == Security::kNone || security == Security::kAuthenticate;
   const bool asks = asks_interfaces(listen);
   HAWSER_TRY_ASSIGN(Listening chosen,
                     choose_listening(listen, asks ? interfaces_here() : std::vector<InterfaceAddress>()));

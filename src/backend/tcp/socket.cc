@@ -106,6 +106,14 @@ stream::Moved TcpStream::receive(std::span<const iovec> parts) {
   return {.bytes = 0, .closed = true, .status = Status()};
 }
 
+stream::Moved TcpStream::peek(std::byte* next) {
+  const ssize_t got = ::recv(fd_.get(), next, 1, MSG_DONTWAIT | MSG_PEEK);
+  if (got > 0) return {.bytes = 1, .closed = false, .status = Status()};
+  if (got < 0) return errno == EAGAIN || errno == EINTR ? stream::Moved{} : lost("receiving from", errno);
+  state_ = stream::StreamState::kClosed;
+  return {.bytes = 0, .closed = true, .status = Status()};
+}
+
 void TcpStream::close(bool abort) {
   if (!fd_) return;
   if (abort) {
@@ -117,7 +125,8 @@ void TcpStream::close(bool abort) {
   shared_->ledger->remove(fd_.get());
   fd_.reset();
   const auto news = std::span(shared_->stash).first(shared_->stashed);
-  const auto rest = std::remove_if(news.begin(), news.end(), [this](const auto& told) { return told.stream == this; });
+  const auto rest =
+      std::remove_if(news.begin(), news.end(), [this](const auto& told) { return told.stream == front_; });
   shared_->stashed = static_cast<std::size_t>(rest - news.begin());
   state_ = stream::StreamState::kClosed;
 }

@@ -35,7 +35,17 @@ void tune_socket(int fd, const TcpOptions& options, bool loopback);
 /// Whatever their ports.
 bool is_same_ip(base::SocketAddress a, base::SocketAddress b);
 
-class TcpStream final : public stream::Stream {
+class TcpStream;
+
+/// A stream of a TcpNetwork, whatever covers it.
+class SocketStream : public stream::Stream {
+ public:
+  virtual const TcpStream& socket() const = 0;
+  /// epoll's news of its socket. False: it changes nothing for who uses the stream.
+  virtual bool on_events(std::uint32_t events, stream::Readiness* news) = 0;
+};
+
+class TcpStream final : public SocketStream {
  public:
   /// A connected socket, or one on its way.
   TcpStream(std::shared_ptr<TcpShared> shared, base::Fd fd, const base::SocketAddress& peer, bool connecting);
@@ -54,12 +64,20 @@ class TcpStream final : public stream::Stream {
   base::FarEnd far_end(std::string* why) const override { return base::far_end_of(fd_.get(), why); }
   std::uint64_t source() const override;
   std::string condition() const override;
+  stream::Cover cover() const override {
+    return base::is_loopback(peer_) ? stream::Cover::kHost : stream::Cover::kNone;
+  }
+  const TcpStream& socket() const override { return *this; }
   const base::SocketAddress& peer() const { return peer_; }
+  /// The next byte, which stays where it is; nothing came yet: bytes is 0.
+  stream::Moved peek(std::byte* next);
+  /// Whom the network tells of; it outlives this.
+  void set_front(SocketStream* front) { front_ = front; }
   /// Whether both ends are in this network namespace.
   bool is_within_host() const;
 
-  /// epoll's news. False: it changes nothing for who uses the stream.
-  bool on_events(std::uint32_t events, stream::Readiness* news);
+  bool on_events(std::uint32_t events, stream::Readiness* news) override;
+  SocketStream& front() { return *front_; }
 
  private:
   void finish_connecting();
@@ -69,6 +87,7 @@ class TcpStream final : public stream::Stream {
   std::shared_ptr<TcpShared> shared_;
   base::Fd fd_;
   base::SocketAddress peer_;
+  SocketStream* front_ = this;
   stream::StreamState state_;
   Status status_;
   std::uint64_t sent_ = 0;

@@ -193,7 +193,7 @@ Result<std::unique_ptr<Backend>> open_verbs(const Context& context, const Params
   HAWSER_TRY_ASSIGN(const Hint hint, parse_hint(options.near));
   const GpuAccess gpus = open_gpus(options, hint);
   HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, devices, gpus, &options));
-  HAWSER_TRY_ASSIGN(TcpDoor door, open_tcp_door(options.control, context.security));
+  HAWSER_TRY_ASSIGN(TcpDoor door, open_tcp_door(options.control, context));
   HAWSER_LOG(context.log, kInfo, "{}: verbs: the handshake {}", context.identity.name, door.chosen);
   Reopening again = reopening(verbs, options, gpus, [] { return read_devices(GidTables::kLeave); });
   return make_backend(context, std::move(options), std::move(nics), std::move(door), std::move(again));

@@ -116,7 +116,7 @@ Factory mock_backend(MockFabric& fabric, std::shared_ptr<Verbs> verbs, GpuAccess
       return devices;
     };
     HAWSER_TRY_ASSIGN(auto nics, open_nics(verbs, list(), gpus, &options));
-    HAWSER_TRY_ASSIGN(TcpDoor door, open_tcp_door(options.control, context.security));
+    HAWSER_TRY_ASSIGN(TcpDoor door, open_tcp_door(options.control, context));
     Reopening again = reopening(verbs, options, gpus, list);
     return make_backend(context, std::move(options), std::move(nics), std::move(door), std::move(again));
   };

@@ -23,7 +23,7 @@ Result<FilePlace> parse_place(std::string_view text, bool has_directory) {
   const std::size_t port_end = text.find(':', host_end + 1);
   const std::string_view port =
       text.substr(host_end + 1, port_end == std::string_view::npos ? 0 : port_end - host_end - 1);
-  if (port_end != std::string_view::npos && is_number(port)) {
+  if (port_end != std::string_view::npos && is_number(port.substr(0, port.find('#')))) {  // A ticket may follow it.
     const std::string server(text.substr(0, port_end));
     const bool named = server.find('@') != std::string::npos;
     return FilePlace{.server = named ? server : "@" + server, .path = std::string(text.substr(port_end + 1))};

@@ -1,0 +1,65 @@
+#include "agent/admission_ticket.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/try.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr std::size_t kBytes = 32 + 16;
+constexpr std::size_t kCharacters = kBytes * 4 / 3;
+constexpr int kVariant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
+static_assert(kCharacters + 1 == sodium_base64_ENCODED_LEN(kBytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING));
+
+std::uint64_t load_half(const std::byte* from) {
+  std::uint64_t half = 0;
+  for (int i = 7; i >= 0; --i) half = half << 8 | std::to_integer<std::uint64_t>(from[i]);
+  return half;
+}
+
+}  // namespace
+
+std::string to_string(const AdmissionTicket& ticket) {
+  std::array<std::byte, kBytes> bytes;
+  std::byte* at = std::ranges::copy(ticket.public_key, bytes.begin()).out;
+  for (const std::uint64_t half : {ticket.admission.lo, ticket.admission.hi}) {
+    for (int i = 0; i < 8; ++i) *at++ = static_cast<std::byte>(half >> (8 * i));
+  }
+  std::array<char, kCharacters + 1> text;
+  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                    kVariant);
+  return std::string(text.data(), kCharacters);
+}
+
+Result<AdmissionTicket> parse_ticket(std::string_view text) {
+  std::array<std::byte, kBytes> bytes;
+  std::size_t size = 0;
+  const bool is_good = text.size() == kCharacters &&
+                       sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), text.data(),
+                                         text.size(), nullptr, &size, nullptr, kVariant) == 0;
+  if (!is_good || size != kBytes) {
+    return Status(Code::kInvalid, "what stands behind the '#' of the address is no ticket: it is not 64 characters of A-Z, "
+                                  "a-z, 0-9, - and _")
+        .with_advice("copy all that `hawser serve` prints, or what Agent::ticket returns");
+  }
+  AdmissionTicket ticket;
+  std::copy_n(bytes.begin(), ticket.public_key.size(), ticket.public_key.begin());
+  ticket.admission.lo = load_half(bytes.data() + 32);
+  ticket.admission.hi = load_half(bytes.data() + 40);
+  return ticket;
+}
+
+Result<TicketedAddress> split_ticket(std::string_view typed) {
+  const std::size_t mark = typed.rfind('#');
+  TicketedAddress result;
+  result.address = typed.substr(0, mark);
+  if (mark == std::string_view::npos) return result;
+  HAWSER_TRY_ASSIGN(result.ticket, parse_ticket(typed.substr(mark + 1)));
+  return result;
+}
+
+}  // namespace hawser::agent

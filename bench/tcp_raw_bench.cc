@@ -1,10 +1,13 @@
 // The tcp backend against raw sockets that do the same, interleaved in one run: two processes, one per core.
 //
-//   tcp_raw_bench [--rounds N] [--only TEXT] [--param key=value]...
+//   tcp_raw_bench [--rounds N] [--only TEXT] [--param key=value]... [--tls 1]
 //
 // Each row runs raw and hawser by turns, N times, and prints the medians and their ratio. `near` or `far` before a row
 // tells how the two cores share caches (round trip of one cache line below or above 260 ns); rows of different words do
 // not compare.
+//
+// --tls 1 runs the backend over TLS, too, in the same rounds. Its ceiling is the sum of the time that the backend takes
+// without it and of what GnuTLS alone takes for so many bytes, sealing on one core while the other opens.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -28,6 +31,7 @@
 
 #include "backend/tcp/factory.h"
 #include "base/id128.h"
+#include "tls/session.h"
 
 namespace hawser {
 namespace {
@@ -216,17 +220,20 @@ std::vector<double> run_raw(const Shape& shape, std::byte* mine, std::byte* thei
 // ---- the backend ----
 
 struct End {
-  End(int number, Board& its_board, std::byte* memory, const Params& params) : board(its_board), regions(16) {
+  End(int number, Board& its_board, std::byte* memory, const Params& params, Security security)
+      : board(its_board), regions(16) {
     identity.name = number == 0 ? "a" : "b";
     identity.incarnation = board.incarnation[number];
     identity.driven = true;
+    identity.public_key = keys.public_key();
     context = std::make_unique<backend::Context>(backend::Context{.identity = identity,
                                                                   .regions = regions,
                                                                   .log = log,
                                                                   .rng = base::Rng(7),
-                                                                  .security = Security::kDefault,
+                                                                  .security = security,
                                                                   .heartbeat = std::chrono::milliseconds(250),
-                                                                  .clock = Clock::steady()});
+                                                                  .clock = Clock::steady(),
+                                                                  .keys = &keys});
     backend = backend::tcp_factory().open(*context, params).value();
     port = backend->open_port().value();
     backend::RegionEntry entry;
@@ -280,6 +287,7 @@ struct End {
 
   static constexpr std::uint64_t kBulk = 1;
   Board& board;
+  tls::KeyPair keys = tls::KeyPair::make();
   backend::Identity identity;
   backend::RegionTable regions;
   base::Logger log;
@@ -295,9 +303,9 @@ struct End {
   bool down = false;
 };
 
-void hawser_child(const Shape& shape, Board& board, std::byte* arena, const Params& params) {
+void hawser_child(const Shape& shape, Board& board, std::byte* arena, const Params& params, Security security) {
   pin(1);
-  End end(1, board, arena, params);
+  End end(1, board, arena, params, security);
   snprintf(board.address, sizeof(board.address), "%s", end.backend->address().c_str());
   board.ready = true;
   std::uint64_t answered = 0;
@@ -359,15 +367,16 @@ std::vector<Chunk> chunks_of(std::span<const Piece> pieces, const Shape& shape, 
   return chunks;
 }
 
-std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* theirs, const Params& params) {
+std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* theirs, const Params& params,
+                               Security security = Security::kDefault) {
   auto* board = new (map_shared(sizeof(Board))) Board();
   for (int i = 0; i < 2; ++i) board->incarnation[i] = base::random_id128(), board->key[i] = base::random_id128();
   const pid_t child = fork();
-  if (child == 0) hawser_child(shape, *board, theirs, params);
+  if (child == 0) hawser_child(shape, *board, theirs, params, security);
   while (!board->ready) sched_yield();
   std::vector<double> times;
   {
-    End end(0, *board, mine, params);
+    End end(0, *board, mine, params, security);
     backend::PathTarget target;
     target.peer = "b";
     target.incarnation = board->incarnation[1];
@@ -414,6 +423,42 @@ bool verify(const Shape& shape, const std::byte* mine, const std::byte* theirs) 
   return true;
 }
 
+// ---- GnuTLS alone
+
+/// Nanoseconds for one byte where one core seals and another opens records of 16 KiB: the slower of the two.
+double gnutls_ns_per_byte() {
+  constexpr std::size_t kBytes = 256u << 20;
+  const auto open = [](tls::End end) {
+    return tls::Session::open(tls::Credentials::make(tls::KeyPair::make()).value(), end).value();
+  };
+  const auto sealer = open(tls::End::kOpener), opener = open(tls::End::kAcceptor);
+  const auto carry = [](tls::Session& from, tls::Session& to) {
+    const std::size_t size = std::min(from.to_send().size(), to.room().size());
+    std::memcpy(to.room().data(), from.to_send().data(), size);
+    from.sent(size);
+    to.came(size);
+  };
+  while (!sealer->is_up() || !opener->is_up()) {
+    static_cast<void>(sealer->handshake()), static_cast<void>(opener->handshake());
+    carry(*sealer, *opener), carry(*opener, *sealer);
+  }
+  std::vector<std::byte> plain(64 << 10), back(64 << 10);
+  const iovec from = {plain.data(), plain.size()}, to = {back.data(), back.size()};
+  std::int64_t sealing = 0, opening = 0;
+  for (std::size_t moved = 0; moved < kBytes;) {
+    const std::int64_t began = now_ns();
+    moved += sealer->write({&from, 1}).value();
+    sealing += now_ns() - began;
+    while (!sealer->to_send().empty()) {
+      carry(*sealer, *opener);
+      const std::int64_t there = now_ns();
+      while (opener->read({&to, 1}).value() > 0) continue;
+      opening += now_ns() - there;
+    }
+  }
+  return static_cast<double>(std::max(sealing, opening)) / static_cast<double>(kBytes);
+}
+
 // Whether the two cores share a cache: the round trip of one line.
 double line_ns(Board& board) {
   constexpr std::uint64_t kRounds = 20000;
@@ -440,13 +485,33 @@ double line_ns(Board& board) {
   return ns;
 }
 
-void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std::byte* theirs, const Params& params) {
+struct TlsTimes {
+  std::vector<double> p50, p99, ceiling;
+
+  void add(const Shape& shape, std::byte* mine, std::byte* theirs, const Params& params, double our_p50) {
+    const Quantiles its = quantiles(run_hawser(shape, mine, theirs, params, Security::kEncrypt));
+    p50.push_back(its.p50), p99.push_back(its.p99);
+    const double bytes = shape.ping_pong ? 0 : static_cast<double>(shape.block * shape.blocks);
+    ceiling.push_back(our_p50 + bytes * gnutls_ns_per_byte());
+  }
+  void print(const Shape& shape) const {
+    const double own = quantiles(p50).p50, best = quantiles(ceiling).p50;
+    printf("%-5s %-26s tls p50 %9.1f us p99 %9.1f  GB/s %6.2f  ceiling %9.1f us  ceiling / tls %.2f\n", "",
+           shape.name.c_str(), own / 1e3, quantiles(p99).p50 / 1e3,
+           static_cast<double>(shape.block * shape.blocks) / own, best / 1e3, best / own);
+  }
+};
+
+void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std::byte* theirs, const Params& params,
+             bool has_tls) {
   std::vector<double> raw50, raw99, our50, our99;
+  TlsTimes tls;
   const double before = line_ns(board);
   for (int round = 0; round < rounds; ++round) {
     const Quantiles raw = quantiles(run_raw(shape, mine, theirs));
     const Quantiles ours = quantiles(run_hawser(shape, mine, theirs, params));
     raw50.push_back(raw.p50), raw99.push_back(raw.p99), our50.push_back(ours.p50), our99.push_back(ours.p99);
+    if (has_tls) tls.add(shape, mine, theirs, params, ours.p50);
   }
   const double after = line_ns(board);
   const char* place = before < 260 && after < 260 ? "near" : before >= 260 && after >= 260 ? "far" : "moved";
@@ -456,6 +521,7 @@ void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std:
   printf("%-5s %-26s raw p50 %9.1f us p99 %9.1f  hawser p50 %9.1f us p99 %9.1f  GB/s %6.2f %6.2f  ratio %.2f%s\n",
          place, shape.name.c_str(), r50 / 1e3, quantiles(raw99).p50 / 1e3, o50 / 1e3, quantiles(our99).p50 / 1e3,
          bytes / r50, bytes / o50, o50 / r50, good ? "" : "  BYTES DIFFER");
+  if (has_tls) tls.print(shape);
   fflush(stdout);
 }
 
@@ -463,10 +529,12 @@ int run(int argc, char** argv) {
   int rounds = 5;
   std::string only;
   Params params;
+  bool has_tls = false;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string key = argv[i], value = argv[i + 1];
     if (key == "--rounds") rounds = std::atoi(value.c_str());
     if (key == "--only") only = value;
+    if (key == "--tls") has_tls = value != "0";
     if (key == "--param") params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
   }
   pin(0);
@@ -491,7 +559,7 @@ int run(int argc, char** argv) {
     shapes.push_back({.name = verb + "1000 x 64 KiB", .op = op, .block = 64 << 10, .blocks = 1000, .count = 8});
   }
   for (const Shape& shape : shapes) {
-    if (shape.name.find(only) != std::string::npos) run_row(shape, rounds, *board, mine, theirs, params);
+    if (shape.name.find(only) != std::string::npos) run_row(shape, rounds, *board, mine, theirs, params, has_tls);
   }
   return 0;
 }

@@ -138,8 +138,9 @@ class HAWSER_API Agent {
   Result<Peer> add_peer(std::string_view card) {
     return add_peer(std::as_bytes(std::span<const char>(card.data(), card.size())));
   }
-  /// By name in the directory, or "name@host:port" met over tcp ("name@host:port#TICKET" on another host); then the best path that its card offers is opened. A
-  /// name may hold '@'; one that reads as an address, with ':' behind the last '@', is found among loaded cards only.
+  /// By name in the directory, or "name@host:port" met over tcp ("name@host:port#TICKET" on another host); then the
+  /// best path that its card offers is opened. A name may hold '@'; one that reads as an address, with ':' behind the
+  /// last '@', is found among loaded cards only.
   /// An incarnation that is known to have died is not given again: the call waits for its successor.
   Result<Peer> find_peer(std::string_view name, Duration timeout);
   /// Waits, too, until the peer has regions of all these names; kNotFound says which it has not.

@@ -121,8 +121,9 @@ class HAWSER_API World {
 
   /// `size` ranks in this process, by rank. Collectives take a thread for each, or the `i...` calls of one.
   static Result<std::vector<World>> local(std::uint32_t size, const WorldOptions& options = {});
-  /// One rank of several processes; returns when every rank is ready. Errors: kInvalid (options), kTimedOut naming the
-  /// ranks that are missing.
+  /// One rank of several processes; returns when every rank is ready. Its agent listens at all addresses of the host,
+  /// unless options.agent says otherwise; what goes to other hosts is TLS. Errors: kInvalid (options), kTimedOut naming
+  /// the ranks that are missing.
   static Result<World> open(WorldOptions options);
 
   std::uint32_t rank() const;

@@ -818,6 +818,12 @@ class Agent:
     @property
     def card_revision(self) -> int: ...
 
+    @property
+    def ticket(self) -> str:
+        """
+        What a peer writes behind this agent's address to find it on another host: name@host:port#TICKET. Whoever has it may connect, as with the card: treat it as a password. Empty with security none.
+        """
+
     def add_peer(self, card: Data) -> Peer:
         """
         Learns of a peer, or updates it. What changes of a full card later comes by itself while a session is up.

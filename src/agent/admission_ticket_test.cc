@@ -28,12 +28,14 @@ TEST(AdmissionTicket, Golden) {
 
 TEST(AdmissionTicket, WhatIsNoneIsRefusedAndNotRepeated) {
   const std::string good = to_string(some_ticket());
-  for (const std::string& bad : {std::string(), good.substr(1), good + "A", good.substr(0, 63) + "=", good.substr(0, 63) + "+",
-                                 good.substr(0, 63) + std::string(1, '\0')}) {
+  const std::string most = good.substr(0, 63);
+  for (const std::string& bad :
+       {std::string(), good.substr(1), good + "A", most + "=", most + "+", most + std::string(1, '\0')}) {
     const Result<AdmissionTicket> parsed = parse_ticket(bad);
     ASSERT_FALSE(parsed) << bad;
     EXPECT_EQ(parsed.error().code(), Code::kInvalid);
-    if (bad.size() > 40) EXPECT_EQ(parsed.error().to_string().find(bad.substr(0, 20)), std::string::npos);
+    if (bad.empty()) continue;
+    EXPECT_EQ(parsed.error().to_string().find(bad.substr(0, 20)), std::string::npos);
   }
 }
 

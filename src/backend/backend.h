@@ -308,11 +308,11 @@ struct Context {
   const base::Logger& log;
   base::Rng rng;  ///< Own stream, split from the agent's seed.
   Security security = Security::kDefault;
-  const tls::KeyPair* keys = nullptr;  ///< To the identity's public key. Null: nothing can be covered by TLS.
   Duration heartbeat;
   const Clock& clock;  ///< For control-path work only; turns get `now`.
   /// The user's (AgentOptions::segments); may be empty. Called without any lock of the agent.
   SegmentProvider segments = {};
+  const tls::KeyPair* keys = nullptr;  ///< To the identity's public key. Null: nothing can be covered by TLS.
 };
 
 class Backend {

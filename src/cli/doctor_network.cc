@@ -22,6 +22,7 @@
 #include "cli/doctor_checks.h"
 #include "cli/system_limits.h"
 #include "cli/units.h"
+#include "tls/gnutls_library.h"
 
 namespace hawser::cli {
 namespace {
@@ -104,9 +105,17 @@ Finding security() {
   const bool is_open = value != nullptr && base::equal_ignoring_case(value, "none");
   return {"network.security", is_open ? Verdict::kWarn : Verdict::kOk,
           is_open ? "HAWSER_SECURITY=none: everybody who can reach an agent's port gets its card and all its memory"
-                  : "who has an agent's card, or is the same user on this host, may connect",
-          "nothing on the network is encrypted or proven yet",
+                  : "who has an agent's card or ticket, or is the same user on this host, may connect",
+          "at other levels tcp to other hosts is TLS, and each end proves who it is",
           is_open ? "unset HAWSER_SECURITY   (unless each host and user on this network may be trusted)" : ""};
+}
+
+Finding encryption() {
+  const auto library = tls::gnutls();
+  return {"network.tls", library ? Verdict::kOk : Verdict::kWarn,
+          library ? "GnuTLS " + (*library)->version : library.error().to_string(),
+          "without it an agent reaches no other host, unless its security is none",
+          library ? "" : "sudo apt-get install libgnutls30   (Fedora, RHEL: sudo dnf install gnutls)"};
 }
 
 Finding buffers() {
@@ -172,6 +181,7 @@ void check_network(Findings& findings) {
   findings.push_back(loopback("network.loopback6", "::1", Verdict::kWarn));
   findings.push_back(socket_owners());
   findings.push_back(security());
+  findings.push_back(encryption());
   findings.push_back(buffers());
   findings.push_back(congestion());
   findings.push_back(port_range());

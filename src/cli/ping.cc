@@ -263,7 +263,10 @@ int run_ping(Arguments& a) {
 void add_ping(Shell& shell) {
   auto a = std::make_shared<Arguments>();
   CLI::App* command = add_command(shell, "ping", "Measure round trips and bandwidth to an agent", kExamples, a->common);
-  command->add_option("TARGET", a->target, "name@host:port, or a name with --directory")->required();
+  command
+      ->add_option("TARGET", a->target,
+                   "name@host:port (name@host:port#TICKET on another host), or a name with --directory")
+      ->required();
   command->add_option("-c,--count", a->count, "Round trips and small writes")
       ->check(CLI::Range(1, 10000000))
       ->capture_default_str();

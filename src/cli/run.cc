@@ -101,12 +101,14 @@ class Ranks {
     }
     for (std::uint32_t rank = 0; rank < a_.ranks; ++rank) {
       const std::string number = std::to_string(rank);
-      HAWSER_TRY_ASSIGN(RankProcess process, RankProcess::start(rank, a_.command,
-                                                                {{"HAWSER_WORLD_RANK", number},
-                                                                 {"HAWSER_WORLD_LOCAL_RANK", number},
-                                                                 {"HAWSER_WORLD_SIZE", std::to_string(a_.ranks)},
-                                                                 {"HAWSER_DIRECTORY", directory}},
-                                                                a_.common.json ? print_as_json : print_text));
+      RankProcess::Environment environment = {{"HAWSER_WORLD_RANK", number},
+                                              {"HAWSER_WORLD_LOCAL_RANK", number},
+                                              {"HAWSER_WORLD_SIZE", std::to_string(a_.ranks)},
+                                              {"HAWSER_DIRECTORY", directory}};
+      // All ranks are on this host: no door stands open to others.
+      if (std::getenv("HAWSER_LISTEN") == nullptr) environment.emplace_back("HAWSER_LISTEN", "127.0.0.1");
+      HAWSER_TRY_ASSIGN(RankProcess process,
+                        RankProcess::start(rank, a_.command, environment, a_.common.json ? print_as_json : print_text));
       processes_.push_back(std::move(process));
     }
     return {};

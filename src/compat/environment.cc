@@ -114,6 +114,9 @@ Result<AgentOptions> agent_options(std::string_view name, const AgentConfig& con
   if (!is_set) options.default_deadline = kNoDeadline;
   if (!sources.environment.contains("HAWSER_LOG")) options.log.level = log_level(nixl_level, options.log.level);
   if (config.log) options.log.sink = config.log;
+  // NIXL's clients expect to be reached from other hosts with nothing set; their metadata, which travels by a way of
+  // their own, is what TLS proves both ends by.
+  options.backend_params["tcp"].try_emplace("listen", "auto");
   return options;
 }
 

@@ -217,7 +217,7 @@ TEST_F(ConfigTest, AllWrongValuesAreInOneError) {
       "config: HAWSER_DEADLINE = \"5\" is not a duration of at least 1ms with its unit, such as 500ms, 1.5s or 2min; "
       "hawser.toml:1: heartbeat = \"5\" is not a duration of at least 1ms with its unit, such as 500ms, 1.5s or "
       "2min; hawser.toml:2: log = \"loud\" is not one of trace, debug, info, warn, error, off; "
-      "HAWSER_SECURITY = \"tls\" is not one of default, none");
+      "HAWSER_SECURITY = \"tls\" is not one of default, none, authenticate, encrypt");
 }
 
 TEST_F(ConfigTest, EachOptionRefusesWhatItMust) {

@@ -2,14 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 namespace hawser::proto {
 namespace {
 
 using base::FarEnd;
 using enum wire::Admission;
 
-TEST(Admission, GoldenTable) {
-  EXPECT_EQ("\n" + admission_table(), R"(
+constexpr std::string_view kGolden = R"(
        elsewhere               -        -      -      -      -      -
        elsewhere   secret      card     -      card   -      -      -
        elsewhere          open none     -      -      none   none   none
@@ -100,8 +101,9 @@ cookie nobody             key  refuse refuse refuse go     refuse
 cookie cannot ask              refuse refuse refuse refuse prove
 cookie cannot ask         open refuse refuse refuse go     prove
 cookie cannot ask         key  refuse refuse refuse go     prove
-)");
-}
+)";
+
+TEST(Admission, GoldenTable) { EXPECT_EQ("\n" + admission_table(), kGolden); }
 
 TEST(Admission, WhatIsAskedByAnHonestOpenerIsAnsweredSoThatItGoesOn) {
   for (int i = 0; i < 16; ++i) {

@@ -105,6 +105,7 @@ Result<World> World::open(WorldOptions options) {
     return Status(Code::kInvalid, "World::open: no directory and no store is given in which the ranks find one another")
         .with_advice("set WorldOptions::agent.directory, or WorldOptions::store");
   }
+  options.agent.backend_params["tcp"].try_emplace("listen", "auto");  // Ranks may be on other hosts.
   Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(options, options.rank, options.size);
   if (!core) return core.error();
   HAWSER_TRY((*core)->find_and_join(options.join_timeout));

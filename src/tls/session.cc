@@ -208,9 +208,12 @@ Result<std::size_t> Session::write(std::span<const iovec> parts) {
       at = 0;
     }
     if (gathered_.empty()) break;
-    HAWSER_TRY_ASSIGN(const std::size_t taken, write_record(gathered_));
-    HAWSER_ASSERT(taken == gathered_.size(), "a record takes all of so few bytes");
-    total += taken;
+    // In several records where the peer takes small ones only (RFC 8449).
+    for (std::span<const std::byte> left = gathered_; !left.empty();) {
+      HAWSER_TRY_ASSIGN(const std::size_t taken, write_record(left));
+      total += taken;
+      left = left.subspan(taken);
+    }
   }
   return total;
 }

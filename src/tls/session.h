@@ -56,7 +56,8 @@ class Session {
   Status handshake();
   bool is_up() const { return is_up_; }
 
-  /// Takes a prefix of `parts`: as much as `to_send` has room for. The bytes are copied. Errors: the session is broken.
+  /// Takes a prefix of `parts`: as much as `to_send` has room for, and some records more than kOut where the peer takes
+  /// small ones only. The bytes are copied. Errors: the session is broken.
   Result<std::size_t> write(std::span<const iovec> parts);
   /// Fills `parts` in order with what came. 0: nothing is there yet, or the peer `is_done`. Errors: kCorrupt: somebody
   /// changed what came, or the protocol was broken.

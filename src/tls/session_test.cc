@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/dylib.h"
 #include "base/rng.h"
 
 namespace hawser::tls {
@@ -247,16 +248,15 @@ TEST_F(SessionTest, AHandshakeTakesABoundedNumberOfBytes) {
 /// A client of GnuTLS's own that does as a stranger might.
 class StrangerTest : public SessionTest {
  protected:
-  void connect(const char* priority, const char* protocol) {
+  /// `own`: its certificate; null: it has none.
+  void open_client(const char* priority, const char* protocol, const Credentials* own = nullptr) {
     const Gnutls& library = *gnutls().value();
     gnutls_session_t client = nullptr;
-    gnutls_certificate_credentials_t none = nullptr;
-    ASSERT_EQ(library.init(&client, GNUTLS_CLIENT | GNUTLS_NONBLOCK), 0);
-    ASSERT_EQ(library.certificate_allocate_credentials(&none), 0);
-    gnutls_priority_t chosen = nullptr;
-    ASSERT_EQ(library.priority_init(&chosen, priority, nullptr), 0);
-    ASSERT_EQ(library.priority_set(client, chosen), 0);
-    ASSERT_EQ(library.credentials_set(client, GNUTLS_CRD_CERTIFICATE, none), 0);
+    ASSERT_EQ(library.init(&client, GNUTLS_CLIENT | GNUTLS_NONBLOCK | GNUTLS_FORCE_CLIENT_CERT), 0);
+    ASSERT_EQ(library.certificate_allocate_credentials(&none_), 0);
+    ASSERT_EQ(library.priority_init(&priority_, priority, nullptr), 0);
+    ASSERT_EQ(library.priority_set(client, priority_), 0);
+    ASSERT_EQ(library.credentials_set(client, GNUTLS_CRD_CERTIFICATE, own == nullptr ? none_ : own->certificate()), 0);
     if (protocol != nullptr) {
       const gnutls_datum_t datum = {.data = reinterpret_cast<unsigned char*>(const_cast<char*>(protocol)),
                                     .size = static_cast<unsigned>(std::strlen(protocol))};
@@ -286,17 +286,54 @@ class StrangerTest : public SessionTest {
       test.acceptor_->sent(there);
       return static_cast<ssize_t>(there);
     });
+  }
+  void TearDown() override {
+    const Gnutls& library = *gnutls().value();
+    if (client_ != nullptr) library.deinit(client_);
+    if (priority_ != nullptr) library.priority_deinit(priority_);
+    if (none_ != nullptr) library.certificate_free_credentials(none_);
+  }
+  void connect() {
     for (int i = 0; i < 10; ++i) {
-      static_cast<void>(library.handshake(client));
+      static_cast<void>(gnutls().value()->handshake(client_));
       if (acceptor_said_ = acceptor_->handshake(); !acceptor_said_.ok()) break;
     }
-    library.deinit(client);
-    library.priority_deinit(chosen);
-    library.certificate_free_credentials(none);
+  }
+  void connect(const char* priority, const char* protocol) {
+    open_client(priority, protocol);
+    if (client_ != nullptr) connect();
   }
 
   gnutls_session_t client_ = nullptr;
+  gnutls_priority_t priority_ = nullptr;
+  gnutls_certificate_credentials_t none_ = nullptr;
 };
+
+/// RFC 8449: whoever says so gets small records, and no more than they asked for in one.
+TEST_F(StrangerTest, SmallRecordsAreMadeForWhoTakesNoOthers) {
+  const base::Dylib library = base::Dylib::open({"libgnutls.so.30"}).value();
+  const auto set_max = library.symbol<ssize_t(gnutls_session_t, std::size_t)>("gnutls_record_set_max_recv_size");
+  ASSERT_TRUE(set_max) << set_max.error().to_string();
+  const auto own = Credentials::make(KeyPair::make()).value();
+  open_client("NORMAL:-VERS-ALL:+VERS-TLS1.3", "hawser/2", own.get());
+  ASSERT_EQ((*set_max)(client_, 512), 0);
+  connect();
+  ASSERT_TRUE(acceptor_->is_up()) << acceptor_said_.to_string();
+  Bytes bytes = pattern(Session::kRecordMax + 5'000, 8), arrived;
+  for (std::size_t sent = 0; sent < bytes.size();) {
+    const iovec parts[] = {{bytes.data() + sent, 1}, {bytes.data() + sent + 1, bytes.size() - sent - 1}};
+    const Result<std::size_t> taken = acceptor_->write(parts);
+    ASSERT_TRUE(taken && *taken > 0);
+    sent += *taken;
+    Bytes some(1'000);
+    for (ssize_t got = 1; got > 0;) {
+      got = gnutls().value()->record_recv(client_, some.data(), some.size());
+      ASSERT_LE(got, 512);
+      if (got > 0) arrived.insert(arrived.end(), some.begin(), some.begin() + got);
+    }
+  }
+  EXPECT_EQ(arrived, bytes);
+}
 
 TEST_F(StrangerTest, WithoutACertificateNobodyComesIn) {
   connect("NORMAL:-VERS-ALL:+VERS-TLS1.3", "hawser/2");

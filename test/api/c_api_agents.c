@@ -267,6 +267,10 @@ static void test_cards(const Pair* pair) {
   MUST(hawser_agent_allocate(pair->b, &options, &later));
   MUST(hawser_agent_card_revision(pair->b, &after));
   CHECK(after > before);
+  hawser_buffer ticket = HAWSER_INIT(hawser_buffer);
+  MUST(hawser_agent_ticket(pair->b, &ticket));
+  CHECK(ticket.size == 64);
+  hawser_buffer_free(&ticket);
   MUST(hawser_agent_card_delta(pair->b, before, &card));
   MUST(hawser_agent_add_peer(pair->a, card.data, card.size, &peer));
   hawser_buffer_free(&card);

@@ -730,3 +730,33 @@ def test_the_benchmark_runs():
     rows = {row["row"]: row["warm"] for row in json.loads(done.stdout[done.stdout.index("["):])}
     assert {"nixl.list", "nixl.prep", "nixl.make", "hawser.done", "write.1m.empty"} <= set(rows)
     assert all(value >= 0 for value in rows.values())
+
+
+def tcp_address(agent):
+    """Where it listens, as host:port."""
+    return next(one["address"] for one in agent.backends() if one["name"] == "tcp").split(",")[0]
+
+
+@pytest.mark.parametrize("security", ["default", "encrypt"])
+def test_a_ticket_leads_to_the_agent_that_gave_it(security):
+    settings = {"security": security}
+    with hawser.Agent("owner", backends="tcp", settings=settings) as owner, \
+            hawser.Agent("guest", backends="tcp", settings=settings) as guest:
+        assert len(owner.ticket) == 64 and owner.ticket != guest.ticket
+        target = owner.add_region(bytearray(4096), "target")
+        peer = guest.find_peer(f"owner@{tcp_address(owner)}#{owner.ticket}", 20 * SCALE, regions=["target"])
+        source = bytearray(b"x" * 4096)
+        plan = guest.plan_write(peer, source, peer.region("target"))
+        plan.submit().wait(20 * SCALE)
+        assert ("TLS1.3" in guest.explain(plan)) == (security == "encrypt")
+        target.close()
+        with hawser.Agent("stranger", backends="tcp", settings=settings) as stranger:
+            with pytest.raises(hawser.Error, match="no ticket"):
+                stranger.find_peer(f"owner@{tcp_address(owner)}#{owner.ticket[:-1]}", 20 * SCALE)
+            with pytest.raises(hawser.Error):
+                stranger.find_peer(f"owner@{tcp_address(owner)}#{guest.ticket}", 20 * SCALE)
+
+
+def test_who_lets_everybody_in_has_no_ticket():
+    with hawser.Agent("open", backends="tcp", settings={"security": "none"}) as agent:
+        assert agent.ticket == ""

@@ -2,7 +2,7 @@
 // answers each with one line, "ok ..." or "error ...", on stdout. Peers are named by their incarnation in hex.
 //
 //   open NAME [backend=shm,tcp] [devices=NAME] [driven=0|1] [heartbeat_ms=N] [timeout_ms=N]
-//        [directory=FOLDER|etcd://HOST:PORT] [places=N] [adopt=0|1] [listen=ADDRESS] [security=none]
+//        [directory=FOLDER|etcd://HOST:PORT] [places=N] [adopt=0|1] [listen=ADDRESS] [security=LEVEL]
 //   card                                    its card in hex
 //   know HEX                                loads a card; answers the incarnation
 //   find NAME MS                            find_peer; answers the incarnation
@@ -114,7 +114,9 @@ std::string Program::open(const Words& words) {
     if (name == "tcp" && !listen.empty()) options.backends.back().params["listen"] = listen;
     if (name == "verbs" && !devices.empty()) options.backends.back().params["devices"] = devices;
   }
-  if (value_of(words, "security", "") == "none") options.security = Security::kNone;
+  const std::string security = value_of(words, "security", "");
+  if (security == "none") options.security = Security::kNone;
+  if (security == "encrypt") options.security = Security::kEncrypt;
   driven_ = value_of(words, "driven", "0") == "1";
   options.driven = driven_;
   options.adopt = value_of(words, "adopt", "0") == "1";

@@ -41,9 +41,9 @@ struct End {
                                                 .log = log,
                                                 .rng = base::Rng(identity.incarnation.lo),
                                                 .security = security,
-                                                .keys = &keys,
                                                 .heartbeat = milliseconds(100),
-                                                .clock = Clock::steady()});
+                                                .clock = Clock::steady(),
+                                                .keys = &keys});
     auto opened = tcp_factory().open(*context, params);
     status = opened.error();
     if (!opened) return;

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -12,7 +13,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +24,7 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "tcp_end.h"
+#include "tls/session.h"
 
 namespace hawser::backend {
 namespace {
@@ -46,8 +50,8 @@ void move_bytes(End& a, End& b, Path* path, std::size_t size) {
   const Chunk read = chunk_of(Operation::kRead, back, target);
   ASSERT_EQ(path->submit({&read, 1}, now()).taken, 1u);
   ASSERT_TRUE(run({&a, &b}, [&] { return a.done.size() == 2; }));
-  EXPECT_TRUE(std::equal(b.memory.begin(), b.memory.begin() + static_cast<std::ptrdiff_t>(size),
-                         a.memory.begin() + (2 << 20)));
+  EXPECT_TRUE(
+      std::equal(b.memory.begin(), b.memory.begin() + static_cast<std::ptrdiff_t>(size), a.memory.begin() + (2 << 20)));
   for (const Status& status : a.done) EXPECT_TRUE(status.ok()) << status.to_string();
 }
 
@@ -179,6 +183,82 @@ TEST(Tls, AGoodbyeArrivesBeforeTheEnd) {
   EXPECT_NE(b.down[0].to_string().find("goodbye"), std::string::npos) << b.down[0].to_string();
 }
 
+/// The first words of a TLS connection, as an honest opener says them.
+std::string client_hello() {
+  const auto credentials = tls::Credentials::make(tls::KeyPair::make()).value();
+  const auto session = tls::Session::open(credentials, tls::End::kOpener).value();
+  EXPECT_TRUE(session->handshake().ok());
+  const std::span<const std::byte> bytes = session->to_send();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+// docs/threat-model.md has the bound.
+TEST(Tls, ConnectionsThatProveNothingTakeABoundedAmountOfMemory) {
+#if defined(HAWSER_SANITIZE_THREAD) || defined(HAWSER_SANITIZE_ADDRESS_UNDEFINED)
+  GTEST_SKIP() << "a sanitizer's heap has other sizes";
+#endif
+  constexpr std::size_t kConnections = 16;  // Of one source.
+  constexpr std::size_t kBoundEach = 64 << 10;
+  End b("b", {}, Security::kEncrypt);
+  const std::string hello = client_hello();
+  const auto knock = [&](std::vector<base::Fd>& into) {
+    into.push_back(connect_to(b));
+    EXPECT_EQ(::send(into.back().get(), hello.data(), hello.size(), MSG_NOSIGNAL), static_cast<ssize_t>(hello.size()));
+    EXPECT_TRUE(run({&b}, [&] {
+      pollfd answered = {.fd = into.back().get(), .events = POLLIN, .revents = 0};
+      return ::poll(&answered, 1, 0) == 1;
+    }));
+  };
+  std::vector<base::Fd> first, rest;
+  knock(first);  // What is made once for all.
+  const std::size_t before = ::mallinfo2().uordblks;
+  for (std::size_t i = 1; i < kConnections; ++i) knock(rest);
+  const std::size_t each = (::mallinfo2().uordblks - before) / (kConnections - 1);
+  std::printf("a connection in the middle of its handshake takes %zu bytes\n", each);
+  EXPECT_LT(each, kBoundEach);
+}
+
+/// Round trips of `count` messages between two agents, in microseconds, sorted; `beside` runs once for each.
+std::vector<double> round_trips(End& a, End& b, Path* there, Path* back, int count,
+                                const std::function<void()>& beside) {
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    beside();
+    const Instant began = now();
+    a.messages.clear(), b.messages.clear();
+    send_text(there, "ping");
+    EXPECT_TRUE(run({&a, &b}, [&] { return !b.messages.empty(); }));
+    send_text(back, "pong");
+    EXPECT_TRUE(run({&a, &b}, [&] { return !a.messages.empty(); }));
+    times.push_back(std::chrono::duration<double, std::micro>(now() - began).count());
+  }
+  std::ranges::sort(times);
+  return times;
+}
+
+// Each connection of a stranger costs the owner a signature and a key exchange, if it gets so far.
+TEST(Tls, AFloodOfHandshakesDoesNotStopTheService) {
+  constexpr int kCount = 2000;
+  End a("a", {}, Security::kEncrypt), b("b", {}, Security::kEncrypt);
+  Path* const there = a.open(b);
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.up.size() == 1 && b.up.size() == 1; }));
+  const std::vector<double> idle = round_trips(a, b, there, b.up[0], kCount, [] {});
+  const std::string hello = client_hello();
+  base::SocketAddress place = parse_locator(b.backend->address()).value().places[0];
+  std::vector<base::Fd> strangers(32);
+  std::size_t opened = 0;
+  const std::vector<double> flooded = round_trips(a, b, there, b.up[0], kCount, [&] {
+    base::Fd& next = strangers[opened % strangers.size()];
+    next.reset(::socket(place.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    static_cast<void>(::connect(next.get(), place.get(), place.size));  // Nobody answers once the queue is full.
+    if (::send(next.get(), hello.data(), hello.size(), MSG_NOSIGNAL) > 0) ++opened;
+  });
+  std::printf("round trip idle p50 %.0f us p99 %.0f, beside %zu handshakes of strangers p50 %.0f us p99 %.0f\n",
+              idle[kCount / 2], idle[kCount * 99 / 100], opened, flooded[kCount / 2], flooded[kCount * 99 / 100]);
+  EXPECT_TRUE(a.down.empty() && b.down.empty());
+  move_bytes(a, b, there, 100'000);
+}
+
 // ---- Beyond the host: an address of this namespace that is not loopback counts as such.
 
 /// False: no namespaces here.
@@ -186,10 +266,10 @@ bool enter_network() {
   if (::unshare(CLONE_NEWNET) != 0) return false;
   const base::Fd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request = {};
-  std::strcpy(request.ifr_name, "lo");
+  std::snprintf(request.ifr_name, sizeof(request.ifr_name), "lo");
   request.ifr_flags = IFF_UP;
   if (::ioctl(any.get(), SIOCSIFFLAGS, &request) != 0) return false;
-  std::strcpy(request.ifr_name, "lo:1");
+  std::snprintf(request.ifr_name, sizeof(request.ifr_name), "lo:1");
   const sockaddr_in address = {
       .sin_family = AF_INET, .sin_port = 0, .sin_addr = {.s_addr = htonl(0x0a630001)}, .sin_zero = {}};
   std::memcpy(&request.ifr_addr, &address, sizeof(address));

@@ -125,6 +125,13 @@ int hawser_agent_card(hawser_agent agent, hawser_buffer* card) {
   });
 }
 
+int hawser_agent_ticket(hawser_agent agent, hawser_buffer* ticket) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
+    return give(call, ticket, its->agent.ticket());
+  });
+}
+
 int hawser_agent_partial_card(hawser_agent agent, const uint32_t* regions, size_t count, hawser_buffer* card) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, regions, count, "regions"));

@@ -5,7 +5,7 @@ namespace hawser::backend::stream {
 Status check_cover(const wire::Hello& hello, const Stream& stream, Security ours) {
   if (stream.cover() == Cover::kTls) return Status();
   if (ours == Security::kEncrypt) {
-    return Status(Code::kDenied, "this agent speaks TLS only, for its security is `encrypt`, and the hello came in clear")
+    return Status(Code::kDenied, "this agent speaks TLS only (its security is `encrypt`), and the hello is in clear")
         .with_advice("load its card, or give its address with its ticket (ADDRESS#TICKET)");
   }
   if (stream.cover() == Cover::kHost) return Status();

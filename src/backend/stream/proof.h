@@ -15,8 +15,8 @@
 
 namespace hawser::backend::stream {
 
-/// The two hellos as they were sent, padding included, and the stream's binding (Stream::binding): over TLS a proof holds
-/// for one stream only, so nobody between the two ends can pass it on.
+/// The two hellos as they were sent, padding included, and the stream's binding (Stream::binding): over TLS a proof
+/// holds for one stream only, so nobody between the two ends can pass it on.
 struct Hellos {
   std::span<const std::byte> opener, acceptor, binding = {};
 };

@@ -6,11 +6,14 @@
 #include "base/format.h"
 #include "base/quantity.h"
 #include "base/try.h"
+#include "tls/gnutls_library.h"
 
 namespace hawser::backend {
 namespace {
 
 constexpr std::string_view kListenDefault = "127.0.0.1,::1";
+constexpr std::string_view kListenAuto = "auto";
+constexpr std::string_view kEverywhere = "0.0.0.0,::";
 constexpr std::uint64_t kBufferMax = 1u << 30;
 
 /// "0", "7000" or "7000-7100".
@@ -42,12 +45,23 @@ Status check_allowed(const TcpOptions& options) {
   return Status();
 }
 
+/// What `auto` means: everywhere where bytes for other hosts are covered, or where nobody wants that; else loopback.
+std::string_view where_allowed(const TcpOptions& options, std::vector<std::string>& warnings) {
+  if (!options.beyond_host) return kListenDefault;
+  if (options.security == Security::kNone) return kEverywhere;
+  const auto library = tls::gnutls();
+  if (library) return kEverywhere;
+  warnings.push_back("tcp: listens on loopback only, so peers of other hosts cannot connect: " +
+                     library.error().to_string());
+  return kListenDefault;
+}
+
 }  // namespace
 
 Result<TcpOptions> read_tcp_options(const Params& params, Security security, Carries carries) {
   TcpOptions options;
   ParamReader read("tcp", params);
-  const std::string listen = read.text("listen", kListenDefault);
+  std::string listen = read.text("listen", kListenDefault);
   const std::string ports = read.text("port", "0");
   options.connections =
       static_cast<unsigned>(read.count("connections", options.connections, {.min = 1, .max = stream::kStreamsMax}));
@@ -57,9 +71,11 @@ Result<TcpOptions> read_tcp_options(const Params& params, Security security, Car
   options.notsent = static_cast<std::uint32_t>(read.size("notsent", options.notsent, {.min = 0, .max = kBufferMax}));
   options.congestion = read.text("congestion", "");
   HAWSER_TRY(read.finish());
-  options.listen_given = listen != kListenDefault;
+  options.listen_given = listen != kListenDefault && listen != kListenAuto;
   options.security = security;
   options.beyond_host = carries == Carries::kAll || security == Security::kNone || security == Security::kAuthenticate;
+  std::vector<std::string> warnings;
+  if (listen == kListenAuto) listen = where_allowed(options, warnings);
   const bool asks = asks_interfaces(listen);
   HAWSER_TRY_ASSIGN(Listening chosen,
                     choose_listening(listen, asks ? interfaces_here() : std::vector<InterfaceAddress>()));
@@ -69,6 +85,7 @@ Result<TcpOptions> read_tcp_options(const Params& params, Security security, Car
   HAWSER_TRY(check_allowed(options));
   options.params = read.in_force();
   options.warnings = read.warnings();
+  options.warnings.insert(options.warnings.end(), warnings.begin(), warnings.end());
   return options;
 }
 

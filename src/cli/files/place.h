@@ -15,8 +15,8 @@ struct FilePlace {
   bool is_remote() const { return !server.empty(); }
 };
 
-/// "[name@]host:port:path", or "[name@]host:port#TICKET:path" on another host, or "name:path" where there is a directory; else a path here. A colon after the first slash
-/// belongs to a path, so "./a:b" is always here.
+/// "[name@]host:port:path", or "[name@]host:port#TICKET:path" on another host, or "name:path" where there is a
+/// directory; else a path here. A colon after the first slash belongs to a path, so "./a:b" is always here.
 Result<FilePlace> parse_place(std::string_view text, bool has_directory);
 
 }  // namespace hawser::cli

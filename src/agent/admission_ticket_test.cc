@@ -30,7 +30,8 @@ TEST(AdmissionTicket, WhatIsNoneIsRefusedAndNotRepeated) {
   const std::string good = to_string(some_ticket());
   const std::string most = good.substr(0, 63);
   for (const std::string& bad :
-       {std::string(), good.substr(1), good + "A", most + "=", most + "+", most + std::string(1, '\0')}) {
+       {std::string(), good.substr(1), good + "A", most + "=", most + "+", most + std::string(1, '\0'),
+        good.substr(0, 20) + "\x8e\x9c\xab\xb3" + good.substr(24)}) {
     const Result<AdmissionTicket> parsed = parse_ticket(bad);
     ASSERT_FALSE(parsed) << bad;
     EXPECT_EQ(parsed.error().code(), Code::kInvalid);

@@ -166,6 +166,51 @@ TEST_F(Admitting, AWrongSecretIsFoundOutByBothEnds) {
   EXPECT_TRUE(owner->ups.empty());
 }
 
+/// 32 bytes, as a key has.
+std::string key_of(char fill) { return std::string(32, fill); }
+std::array<std::byte, 32> public_key_of(char fill) {
+  std::array<std::byte, 32> key;
+  key.fill(static_cast<std::byte>(fill));
+  return key;
+}
+
+/// Whoever ends TLS at both sides and passes the bytes on has one connection with each, and so two bindings.
+TEST_F(Admitting, AProofHoldsForOneConnectionOnly) {
+  for (const bool is_passed_on : {false, true}) {
+    open_owner();
+    const auto friendly = agent("friend");
+    owner->identity.public_key = public_key_of('o'), friendly->identity.public_key = public_key_of('f');
+    network.seals = {{"owner", {.binding = "one", .peer_key = key_of('f')}},
+                     {"friend", {.binding = is_passed_on ? "other" : "one", .peer_key = key_of('o')}}};
+    Path* path = open(*friendly, kSecret, owner->identity.incarnation);
+    run(2ms);
+    EXPECT_EQ(path->state() == PathState::kUp, !is_passed_on);
+    if (!is_passed_on) greet(path);
+    run(1ms);
+    EXPECT_EQ(owner->ups.size(), is_passed_on ? 0u : 1u);
+    others.clear();
+  }
+}
+
+/// Over TLS whoever speaks is who its key says, whatever the hello says.
+TEST_F(Admitting, AHelloThatNamesAnotherKeyThanTlsProvedIsRefused) {
+  for (const bool is_owner : {false, true}) {
+    open_owner();
+    const auto friendly = agent("friend");
+    owner->identity.public_key = public_key_of('o'), friendly->identity.public_key = public_key_of('f');
+    network.seals = {{"owner", {.binding = "one", .peer_key = key_of(is_owner ? 'f' : 'x')}},
+                     {"friend", {.binding = "one", .peer_key = key_of(is_owner ? 'x' : 'o')}}};
+    Path* path = open(*friendly, kSecret, owner->identity.incarnation);
+    run(2ms);
+    EXPECT_NE(path->state(), PathState::kUp);
+    ASSERT_EQ(friendly->down.size(), 1u);
+    EXPECT_NE(friendly->down[0].to_string().find("names another key"), std::string::npos)
+        << friendly->down[0].to_string();
+    EXPECT_TRUE(owner->ups.empty());
+    others.clear();
+  }
+}
+
 TEST_F(Admitting, AnotherUserLearnsNoMoreThanThatItIsDenied) {
   network.far_end = FarEnd::kOtherUser;
   open_owner();

@@ -207,9 +207,11 @@ Status Handshake::on_answer(bool is_open, Network& network) {
   const Hellos hellos = both_hellos();
   const bool is_proven = is_same(acceptor_proof(secret_, hellos), hello_.proof);
   if (!is_proven && !base::planted(base::Planted::kStaleIncarnation)) {
-    return Status(Code::kDenied, admission_ == Admission::kCard
-                                     ? "whoever listens there did not make the card that is known of the peer"
-                                     : "whoever listens there does not have this user's cookie");
+    const std::string_view reason =
+        admission_ != Admission::kCard ? "whoever listens there does not have this user's cookie"
+        : is_proven_ ? "the key is the peer's, but the secret is not that of its card: the card or ticket is wrong"
+                     : "whoever listens there did not make the card that is known of the peer";
+    return Status(Code::kDenied, std::string(reason));
   }
   const wire::Proof proof = opener_proof(secret_, hellos);
   out_.append(reinterpret_cast<const char*>(proof.data()), proof.size());

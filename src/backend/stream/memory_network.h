@@ -37,6 +37,11 @@ struct MemorySwitch {
   std::map<std::string, base::FarEnd> far_ends;    ///< and what those of one network say.
   base::Id128 cookie = {3, 5};                     ///< The user's; networks in `cookies` have others.
   std::map<std::string, base::Id128> cookies;
+  /// What networks say of the cover of their streams, as TLS would: who is not named has none.
+  struct Seal {
+    std::string binding, peer_key;
+  };
+  std::map<std::string, Seal> seals;
   bool recorded = false;          ///< Pipes keep what was sent.
   bool holds_references = false;  ///< Streams release nothing before it was received, as QUIC does.
   bool is_elsewhere = false;      ///< Networks are of different hosts.
@@ -181,8 +186,21 @@ class MemoryNetwork final : public Network {
       const auto own = home_->switch_.far_ends.find(home_->address_);
       return own == home_->switch_.far_ends.end() ? inner_->far_end(why) : own->second;
     }
+    Cover cover() const override { return seal() == nullptr ? inner_->cover() : Cover::kTls; }
+    std::span<const std::byte> binding() const override {
+      return seal() ? bytes_of(seal()->binding) : inner_->binding();
+    }
+    std::span<const std::byte> peer_key() const override {
+      return seal() ? bytes_of(seal()->peer_key) : inner_->peer_key();
+    }
 
    private:
+    const MemorySwitch::Seal* seal() const {
+      const auto own = home_->switch_.seals.find(home_->address_);
+      return own == home_->switch_.seals.end() ? nullptr : &own->second;
+    }
+    static std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
     std::unique_ptr<Stream> inner_;
     MemoryNetwork* home_;
   };

@@ -179,7 +179,7 @@ inline backend::Factory hooked_factory(std::shared_ptr<HookedVerbs> verbs) {
     HAWSER_TRY_ASSIGN(backend::verbs::VerbsOptions options, backend::verbs::read_verbs_options(params));
     const std::vector<backend::verbs::DeviceInfo> devices = backend::verbs::read_devices();
     HAWSER_TRY_ASSIGN(auto nics, backend::verbs::open_nics(verbs, devices, {}, &options));
-    HAWSER_TRY_ASSIGN(backend::TcpDoor door, backend::open_tcp_door(options.control, context.security));
+    HAWSER_TRY_ASSIGN(backend::TcpDoor door, backend::open_tcp_door(options.control, context));
     return backend::verbs::make_backend(context, std::move(options), std::move(nics), std::move(door));
   };
   return {.name = "verbs", .default_rank = 15, .open = open};

@@ -67,6 +67,7 @@ struct Agent {
 struct Admitting : ::testing::Test {
   void open_owner(Security security = Security::kDefault) {
     const base::Id128 secret = security == Security::kNone ? base::Id128{} : kSecret;
+    owner.reset();  // Its listener goes with it.
     owner = std::make_unique<Agent>(network, "owner", security, secret);
   }
   Path* open(Agent& from, base::Id128 secret = {}, base::Id128 incarnation = {}) {
@@ -185,6 +186,10 @@ TEST_F(Admitting, AProofHoldsForOneConnectionOnly) {
     Path* path = open(*friendly, kSecret, owner->identity.incarnation);
     run(2ms);
     EXPECT_EQ(path->state() == PathState::kUp, !is_passed_on);
+    ASSERT_EQ(friendly->down.size(), is_passed_on ? 1u : 0u);
+    if (is_passed_on) {
+      EXPECT_NE(friendly->down[0].to_string().find("card"), std::string::npos) << friendly->down[0].to_string();
+    }
     if (!is_passed_on) greet(path);
     run(1ms);
     EXPECT_EQ(owner->ups.size(), is_passed_on ? 0u : 1u);
@@ -208,6 +213,24 @@ TEST_F(Admitting, AHelloThatNamesAnotherKeyThanTlsProvedIsRefused) {
         << friendly->down[0].to_string();
     EXPECT_TRUE(owner->ups.empty());
     others.clear();
+  }
+}
+
+/// Another holder of the card that somehow learned the numbers of a session.
+TEST_F(Admitting, AFurtherStreamNeedsTheKeyOfItsSession) {
+  open_owner();
+  wire::Hello first = hello(Admission::kUser);
+  first.streams = 3;
+  first.public_key = public_key_of('a');
+  const auto opening = say(first);
+  ASSERT_EQ(opening->hello().status, Code::kOk) << opening->hello().reason;
+  for (const char key : {'b', 'a'}) {
+    wire::Hello further = first;
+    further.stream = 1;
+    further.public_key = public_key_of(key);
+    const auto shake = say(further);
+    ASSERT_TRUE(shake->heard());
+    EXPECT_EQ(shake->hello().status, key == 'a' ? Code::kOk : Code::kDenied) << shake->hello().reason;
   }
 }
 

@@ -199,8 +199,9 @@ Status StreamPort::open_session(Knock& knock, Instant now) {
 Status StreamPort::attach_stream(Knock& knock, Instant now) {
   const wire::Hello& hello = knock.shake->hello();
   for (const auto& path : paths_) {
+    // The key is the one that TLS proved on this very stream, where there is TLS: a token alone is nobody's.
     const bool same = path->is_session(hello.session) && path->token() == hello.token &&
-                      path->peer().incarnation == hello.incarnation;
+                      path->peer().incarnation == hello.incarnation && path->peer().public_key == hello.public_key;
     if (!same) continue;
     HAWSER_TRY(path->can_attach(hello.stream));
     if (knock.shake->has_proof()) knock.shake->say_verdict(Status());

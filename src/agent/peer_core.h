@@ -128,10 +128,12 @@ struct PeerCore {
   std::atomic<bool> moves_at_once{false};
   /// No path led to it the last time that one was sought: what is sent to it may never leave.
   std::atomic<bool> is_unreached{false};
-  Released released;
   /// Its credit may be too little for a notification of the largest size: each that is taken is told to the lane. The
   /// lane sets it, and takes `released` after that.
   std::atomic<bool> is_pinched{false};
+  /// Its greeting is here: what it lets us send is known.
+  std::atomic<bool> is_greeted{false};
+  Released released;
   /// Places in its inbox. Shared, for submit takes them also where it leaves the rest to the lane's holder.
   NotifyCredit notify_out;
 
@@ -140,17 +142,15 @@ struct PeerCore {
 
   /// Counts how often it was found that no path leads to it, for those that wait for one.
   std::atomic<std::uint32_t> unreached{0};
-  /// Its greeting is here: what it lets us send is known.
-  std::atomic<bool> is_greeted{false};
   /// Counts when more room on some channel was told.
   std::atomic<std::uint32_t> news{0};
 
   base::Mutex mutex;
-  Status unreached_why HAWSER_GUARDED_BY(mutex);             ///< The last time.
-  Status down_cause HAWSER_GUARDED_BY(mutex);                ///< Why it is down.
-  std::unique_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);  ///< Null: no card yet.
-  AdmissionTicket ticket HAWSER_GUARDED_BY(mutex);           ///< As its card tells it.
-  std::optional<KnownChunkLimits> chunk_limits HAWSER_GUARDED_BY(mutex);
+  Status unreached_why HAWSER_GUARDED_BY(mutex);                            ///< The last time.
+  Status down_cause HAWSER_GUARDED_BY(mutex);                               ///< Why it is down.
+  std::unique_ptr<CardStore> card HAWSER_GUARDED_BY(mutex);                 ///< Null: no card yet.
+  AdmissionTicket ticket HAWSER_GUARDED_BY(mutex);                          ///< As its card tells it.
+  std::unique_ptr<KnownChunkLimits> chunk_limits HAWSER_GUARDED_BY(mutex);  ///< Null until a plan asked for them.
   /// The handle of that region that was given out, so that equal ranges share one.
   std::weak_ptr<const RemoteRegion>& handle_of(std::uint32_t region) HAWSER_REQUIRES(mutex) {
     if (handles == nullptr) handles = std::make_unique<Handles>();

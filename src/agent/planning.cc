@@ -102,7 +102,8 @@ plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
   }
   const plan::ChunkLimits limits = find_chunk_limits(core, peer);
   const base::MutexLock lock(peer.mutex);
-  if (changes_of(peer) == changes) peer.chunk_limits = {.limits = limits, .opened = opened};
+  if (changes_of(peer) == changes)
+    peer.chunk_limits = std::make_unique<KnownChunkLimits>(KnownChunkLimits{.limits = limits, .opened = opened});
   return limits;
 }
 

@@ -745,7 +745,7 @@ def test_a_ticket_leads_to_the_agent_that_gave_it(security):
         assert len(owner.ticket) == 64 and owner.ticket != guest.ticket
         target = owner.add_region(bytearray(4096), "target")
         peer = guest.find_peer(f"owner@{tcp_address(owner)}#{owner.ticket}", 20 * SCALE, regions=["target"])
-        source = bytearray(b"x" * 4096)
+        source = guest.empty(4096, "uint8")
         plan = guest.plan_write(peer, source, peer.region("target"))
         plan.submit().wait(20 * SCALE)
         assert ("TLS1.3" in guest.explain(plan)) == (security == "encrypt")

@@ -31,7 +31,7 @@ std::string first_place_of(const Locator& locator) {
 
 class TcpBackend final : public Backend {
  public:
-  TcpBackend(const Context& context, TcpOptions options, TcpListeners listeners, std::shared_ptr<TlsSource> tls)
+  TcpBackend(const Context& context, TcpOptions options, TcpListeners listeners, OwnTls tls)
       : context_(context),
         options_(std::move(options)),
         locator_(std::move(listeners.locator)),
@@ -75,18 +75,20 @@ class TcpBackend final : public Backend {
   const Traits traits_ = tcp_traits();
   const Locator locator_;
   std::vector<base::Fd> listeners_;  ///< Until the port has them.
-  const std::shared_ptr<TlsSource> tls_;
+  const OwnTls tls_;
   std::shared_ptr<FdLedger> ledger_ = std::make_shared<FdLedger>();
   std::vector<std::string> warnings_;
 };
 
 /// Where TLS will be needed for sure GnuTLS is opened now, so that its absence is told now; else with the first peer
 /// on another host.
-Result<std::shared_ptr<TlsSource>> open_tls(const Context& context, const TcpOptions& options) {
-  auto tls = std::make_shared<TlsSource>(context.keys);
+Result<OwnTls> open_tls(const Context& context, const TcpOptions& options) {
+  OwnTls tls = {.keys = context.keys};
   const bool is_local = std::ranges::all_of(options.listen, [](const auto& each) { return base::is_loopback(each); });
   const bool is_needed = options.security == Security::kEncrypt || (options.security != Security::kNone && !is_local);
-  if (is_needed) HAWSER_TRY(tls->prepare());
+  if (!is_needed) return tls;
+  tls.source = std::make_shared<TlsSource>(context.keys);
+  HAWSER_TRY(tls.source->prepare());
   return tls;
 }
 

@@ -35,6 +35,12 @@ class TlsSource {
   HandshakeShare share_;
 };
 
+/// What an agent has for TLS: its keys, and the source made of them once it has a connection; most agents have none.
+struct OwnTls {
+  const tls::KeyPair* keys = nullptr;
+  std::shared_ptr<TlsSource> source = {};
+};
+
 class CoveredStream final : public SocketStream {
  public:
   /// `session`: an opener's. Null: an acceptor's, which gets one from `source` if the peer speaks TLS.

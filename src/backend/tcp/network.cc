@@ -116,10 +116,14 @@ Result<TcpListeners> tcp_listen(const TcpOptions& options) {
 }
 
 Result<std::unique_ptr<TcpNetwork>> TcpNetwork::open(const TcpOptions& options, std::shared_ptr<FdLedger> ledger,
-                                                     std::vector<base::Fd> listeners, std::uint64_t host,
-                                                     std::shared_ptr<TlsSource> tls) {
+                                                     std::vector<base::Fd> listeners, std::uint64_t host, OwnTls tls) {
   HAWSER_TRY_ASSIGN(base::Epoll epoll, base::Epoll::open());
-  auto shared = std::make_shared<TcpShared>(TcpShared{std::move(epoll), options, std::move(ledger)});
+  TcpOptions kept = options;  // Thousands of agents share a process: what only opening needs is not kept twice.
+  kept.listen = {};
+  kept.left_out = {};
+  kept.params = {};
+  kept.warnings = {};
+  auto shared = std::make_shared<TcpShared>(TcpShared{std::move(epoll), std::move(kept), std::move(ledger)});
   shared->ledger->add(shared->epoll.fd());
   std::unique_ptr<TcpNetwork> network(new TcpNetwork(std::move(shared), std::move(listeners), host, std::move(tls)));
   for (std::size_t i = 0; i < network->listeners_.size(); ++i) {
@@ -127,6 +131,11 @@ Result<std::unique_ptr<TcpNetwork>> TcpNetwork::open(const TcpOptions& options, 
   }
   network->reserve_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   return network;
+}
+
+const std::shared_ptr<TlsSource>& TcpNetwork::tls() {
+  if (own_tls_.source == nullptr) own_tls_.source = std::make_shared<TlsSource>(own_tls_.keys);
+  return own_tls_.source;
 }
 
 TcpNetwork::~TcpNetwork() {
@@ -187,7 +196,7 @@ Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& c
   HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
   std::unique_ptr<tls::Session> session;
   if (is_covered) {
-    HAWSER_TRY_ASSIGN(session, tls_->open(tls::End::kOpener));
+    HAWSER_TRY_ASSIGN(session, tls()->open(tls::End::kOpener));
   }
   base::Fd fd(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return base::errno_status(base::format("a socket to {}", candidate), errno);
@@ -201,7 +210,7 @@ Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& c
   auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), address, true);
   HAWSER_TRY(stream->watch());
   if (!is_covered) return std::unique_ptr<stream::Stream>(std::move(stream));
-  return std::unique_ptr<stream::Stream>(new CoveredStream(std::move(stream), std::move(session), tls_));
+  return std::unique_ptr<stream::Stream>(new CoveredStream(std::move(stream), std::move(session), tls()));
 }
 
 std::unique_ptr<stream::Stream> TcpNetwork::accept() {
@@ -217,7 +226,7 @@ std::unique_ptr<stream::Stream> TcpNetwork::accept() {
     if (!fd) continue;
     tune_socket(fd.get(), shared_->options, base::is_loopback(peer));
     auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), peer, false);
-    if (stream->watch().ok()) return std::make_unique<CoveredStream>(std::move(stream), nullptr, tls_);
+    if (stream->watch().ok()) return std::make_unique<CoveredStream>(std::move(stream), nullptr, tls());
   }
   return nullptr;
 }
@@ -262,8 +271,8 @@ std::size_t TcpNetwork::look(std::span<stream::Readiness> out) {
     auto* stream = reinterpret_cast<TcpStream*>(static_cast<std::uintptr_t>(events[i].data.u64));
     if (stream->front().on_events(events[i].events, &out[told])) ++told;
   }
-  while (told < out.size() && tls_->share().is_awaited()) {
-    void* const waiting = tls_->share().next(Clock::steady().now());
+  while (told < out.size() && awaits_handshake()) {
+    void* const waiting = own_tls_.source->share().next(Clock::steady().now());
     if (waiting == nullptr) break;
     if (static_cast<CoveredStream*>(waiting)->on_turn(&out[told])) ++told;
   }
@@ -288,7 +297,7 @@ Status TcpNetwork::watch(int fd) { return shared_->epoll.add(fd, EPOLLIN, kWatch
 
 bool TcpNetwork::arm() {
   if (shared_->stashed == 0) shared_->stashed = look(shared_->stash);
-  return shared_->stashed == 0 && !acceptable_ && !tls_->share().is_awaited();
+  return shared_->stashed == 0 && !acceptable_ && !awaits_handshake();
 }
 
 }  // namespace hawser::backend

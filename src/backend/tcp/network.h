@@ -30,8 +30,7 @@ Result<TcpListeners> tcp_listen(const TcpOptions& options);
 class TcpNetwork final : public stream::Network {
  public:
   static Result<std::unique_ptr<TcpNetwork>> open(const TcpOptions& options, std::shared_ptr<FdLedger> ledger,
-                                                  std::vector<base::Fd> listeners, std::uint64_t host,
-                                                  std::shared_ptr<TlsSource> tls);
+                                                  std::vector<base::Fd> listeners, std::uint64_t host, OwnTls tls);
   ~TcpNetwork() override;
 
   /// A place to which the connection is to be TLS begins with "tls://".
@@ -53,9 +52,10 @@ class TcpNetwork final : public stream::Network {
  private:
   static constexpr std::size_t kEventsMax = TcpShared::kStashMax;
 
-  TcpNetwork(std::shared_ptr<TcpShared> shared, std::vector<base::Fd> listeners, std::uint64_t host,
-             std::shared_ptr<TlsSource> tls)
-      : shared_(std::move(shared)), listeners_(std::move(listeners)), host_(host), tls_(std::move(tls)) {}
+  TcpNetwork(std::shared_ptr<TcpShared> shared, std::vector<base::Fd> listeners, std::uint64_t host, OwnTls tls)
+      : shared_(std::move(shared)), listeners_(std::move(listeners)), host_(host), own_tls_(std::move(tls)) {}
+  const std::shared_ptr<TlsSource>& tls();
+  bool awaits_handshake() const { return own_tls_.source != nullptr && own_tls_.source->share().is_awaited(); }
   std::size_t look(std::span<stream::Readiness> out);
   bool turn_one_away(int listener);
   const std::vector<InterfaceAddress>& interfaces() const;
@@ -63,7 +63,7 @@ class TcpNetwork final : public stream::Network {
   std::shared_ptr<TcpShared> shared_;
   std::vector<base::Fd> listeners_;
   std::uint64_t host_;
-  std::shared_ptr<TlsSource> tls_;
+  OwnTls own_tls_;
   base::Fd reserve_;  ///< Given up for a moment to turn somebody away when there are no descriptors left.
   std::string refusal_;
   std::uint64_t turned_away_ = 0;

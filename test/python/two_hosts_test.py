@@ -1,0 +1,156 @@
+"""Two hosts, with no variable of security set: network, mount and process-id namespaces of their own, and a cable between
+them on which somebody listens. Needs root, `ip` and `unshare`."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import SCALE
+
+PREFIX = f"hwtwo{os.getpid()}"
+HOSTS = (f"{PREFIX}a", f"{PREFIX}b")
+# Folders of its own: those of the other host's sockets are not there.
+ENTER = "mount -t tmpfs run /run; mount -t tmpfs shm /dev/shm; mkdir -p /tmp/hawser-0; " \
+        "mount -t tmpfs -o mode=0700 own /tmp/hawser-0; exec \"$@\""
+SECRET = "what nobody else may read "
+
+NIXL_CLIENT = """
+import ctypes, os, sys, time
+from nixl._api import nixl_agent, nixl_agent_config
+
+role, folder, secret = sys.argv[1:]
+other = {"prefill": "decode", "decode": "prefill"}[role]
+secret = secret.encode() * 4096
+memory = (ctypes.c_char * len(secret))()
+address = ctypes.addressof(memory)
+agent = nixl_agent(role, nixl_agent_config(backends=["UCX"]))
+agent.register_memory([(address, len(secret), 0, "")], "DRAM")
+with open(f"{folder}/{role}.part", "wb") as card:
+    card.write(agent.get_agent_metadata() + b"|" + str(address).encode())
+os.rename(f"{folder}/{role}.part", f"{folder}/{role}")
+while not os.path.exists(f"{folder}/{other}"):
+    time.sleep(0.02)
+metadata, _, there = open(f"{folder}/{other}", "rb").read().rpartition(b"|")
+if role == "prefill":
+    name = agent.add_remote_agent(metadata)
+    memory[:] = secret
+    request = agent.initialize_xfer("WRITE", agent.get_xfer_descs([(address, len(secret), 0)], "DRAM"),
+                                    agent.get_xfer_descs([(int(there), len(secret), 0)], "DRAM"), name, b"written")
+    state = agent.transfer(request)
+    while state == "PROC":
+        state = agent.check_xfer_state(request)
+    print(state)
+    while not os.path.exists(f"{folder}/over"):
+        time.sleep(0.02)
+else:
+    while not (notifications := agent.get_new_notifs()):
+        time.sleep(0.001)
+    print(notifications, memory[:] == secret)
+    open(f"{folder}/over", "w").close()
+"""
+
+RANK = """
+import os, sys
+import numpy, hawser
+
+with hawser.World.open() as world:
+    secret = sys.argv[3].encode() * 4096
+    sent = numpy.frombuffer(secret, dtype=numpy.uint8) if world.rank == 0 else numpy.zeros(len(secret), numpy.uint8)
+    got = sent.copy()
+    world.broadcast(got, root=0)
+    print(world.rank, bytes(got) == secret)
+"""
+
+# Copies all frames of the cable until its input ends, and tells whether a text was among the bytes.
+LISTENER = """
+import select, socket, sys
+text = sys.argv[1].encode()
+cable = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+cable.bind(("cable", 0))
+print("listening", flush=True)
+frames, found = 0, False
+while True:
+    ready, _, _ = select.select([cable, sys.stdin], [], [])
+    if cable in ready:
+        frames += 1
+        found = text in cable.recv(1 << 17) or found
+    elif sys.stdin in ready:
+        break
+print(frames, found, flush=True)
+"""
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
+
+
+@pytest.fixture
+def hosts():
+    if os.geteuid() != 0:
+        pytest.skip("needs root for namespaces")
+    if not shutil.which("ip") or not shutil.which("unshare"):
+        pytest.skip("needs the programs ip and unshare")
+    try:
+        for name in HOSTS:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("link", "add", "cable", "netns", HOSTS[0], "type", "veth", "peer", "name", "cable", "netns", HOSTS[1])
+        for name, address in zip(HOSTS, ("10.78.0.1/24", "10.78.0.2/24")):
+            ip("-n", name, "addr", "add", address, "dev", "cable")
+            ip("-n", name, "link", "set", "cable", "up")
+        yield HOSTS
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
+    finally:
+        for name in HOSTS:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+def start(host, code, *arguments, **environment):
+    inner = [sys.executable, "-c", code, *arguments]
+    command = ["ip", "netns", "exec", host, "unshare", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", ENTER,
+               "sh", *inner]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept | environment)
+
+
+def run_both(hosts, sides):
+    """What each side printed, once both ended well, and what the listener saw."""
+    listener = subprocess.Popen(["ip", "netns", "exec", hosts[0], sys.executable, "-c", LISTENER, SECRET * 4],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert listener.stdout.readline() == "listening\n"
+    processes = [start(host, *side[0], **side[1]) for host, side in zip(hosts, sides)]
+    try:
+        said = []
+        for process in processes:
+            out, err = process.communicate(timeout=60 * SCALE)
+            assert process.returncode == 0, f"{process.args[-4:]}: {out}\n{err}"
+            said.append(out.splitlines()[-1])
+        listener.stdin.close()
+        frames, found = listener.stdout.readline().split()
+        return said, int(frames), found == "True"
+    finally:
+        for process in (*processes, listener):
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("security", [None, "none"])
+def test_clients_of_nixl_are_encrypted_with_no_variable_set(hosts, tmp_path, security):
+    environment = {} if security is None else {"HAWSER_SECURITY": security}
+    sides = [((NIXL_CLIENT, role, str(tmp_path), SECRET), environment) for role in ("prefill", "decode")]
+    said, frames, is_clear = run_both(hosts, sides)
+    assert said == ["DONE", "{'prefill': [b'written']} True"]
+    assert frames > 5 and is_clear == (security == "none")
+
+
+def test_ranks_of_two_hosts_form_a_world_encrypted(hosts, tmp_path):
+    sides = [((RANK, "rank", str(tmp_path), SECRET),
+              {"HAWSER_WORLD_RANK": str(rank), "HAWSER_WORLD_LOCAL_RANK": "0", "HAWSER_WORLD_SIZE": "2",
+               "HAWSER_DIRECTORY": f"file:{tmp_path}"}) for rank in range(2)]
+    said, frames, is_clear = run_both(hosts, sides)
+    assert said == ["0 True", "1 True"]
+    assert frames > 5 and not is_clear

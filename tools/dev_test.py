@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 DEV = pathlib.Path(__file__).resolve().parent.parent / "dev"
-COMMANDS = ("demo", "bench", "test", "build", "wheel", "actors", "fmt", "tidy", "install-deps")
+COMMANDS = ("demo", "bench", "test", "build", "wheel", "actors", "docs", "fmt", "tidy", "install-deps")
 
 
 class Arguments(unittest.TestCase):
@@ -44,7 +44,7 @@ class Arguments(unittest.TestCase):
         for arguments in (["test", "--fast"], ["test", "-R"], ["test", "--preset"], ["test", "--preset", "no"],
                           ["test", "--full", "-R", "x"], ["test", "-R", "x", "--full"], ["test", "unit"],
                           ["build", "--fast"], ["build", "no"], ["build", "dev", "asan"],
-                          ["fmt", "--fast"], ["tidy", "--fast"], ["wheel", "--fast"], ["actors", "--fast"], ["install-deps", "--fast"]):
+                          ["fmt", "--fast"], ["tidy", "--fast"], ["wheel", "--fast"], ["actors", "--fast"], ["docs", "--fast"], ["install-deps", "--fast"]):
             with self.subTest(arguments=arguments):
                 done = self.run_dev(*arguments)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -61,7 +61,7 @@ void Strangers::come(Life& life) {
   one->says = words_of(one->kind);
   one->came = theater_.universe().world.now();
   auto& network = rng_.chance(0.5) ? kin_ : other_user_;
-  Result<std::unique_ptr<backend::stream::Stream>> stream = network->connect("sim:" + life.name);
+  Result<std::unique_ptr<backend::stream::Stream>> stream = network->connect("sim:" + life.name, {});
   if (!stream) return;
   one->stream = std::move(*stream);
   all_out_by_ = one->came + kKeptMax;

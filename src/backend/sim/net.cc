@@ -60,7 +60,7 @@ Result<std::vector<std::string>> HostNetwork::candidates(std::string_view addres
   return std::vector<std::string>{std::string(address)};
 }
 
-Result<std::unique_ptr<Stream>> HostNetwork::connect(const std::string& candidate) {
+Result<std::unique_ptr<Stream>> HostNetwork::connect(const std::string& candidate, const backend::stream::Known&) {
   const auto place = net_.places_.find(candidate);
   if (place == net_.places_.end()) return Status(Code::kDisconnected, "no way to " + candidate);
   auto connection = Connection::create(net_, host_->number(), place->second, candidate);

@@ -33,7 +33,7 @@ struct Pair {
     }
   }
   void connect() {
-    streams[0] = std::move(*networks[0]->connect("sim:b"));
+    streams[0] = std::move(*networks[0]->connect("sim:b", {}));
     world.run_for(milliseconds(1));
     streams[1] = networks[1]->accept();
     ASSERT_NE(streams[1], nullptr);
@@ -126,17 +126,17 @@ TEST(Net, AFullWindowHoldsTheSenderBack) {
 TEST(Net, RefusedAndUnanswered) {
   Pair pair;
   pair.networks[1]->stop_listening();
-  auto refused = std::move(*pair.networks[0]->connect("sim:b"));
+  auto refused = std::move(*pair.networks[0]->connect("sim:b", {}));
   pair.world.run_for(milliseconds(1));
   EXPECT_EQ(refused->state(), StreamState::kClosed);
   EXPECT_EQ(refused->status().code(), Code::kDisconnected);
   pair.net.fabric().cut(0, 1);
-  auto silent = std::move(*pair.networks[0]->connect("sim:b"));
+  auto silent = std::move(*pair.networks[0]->connect("sim:b", {}));
   pair.world.run_for(milliseconds(999));
   EXPECT_EQ(silent->state(), StreamState::kConnecting);
   pair.world.run_for(milliseconds(2));
   EXPECT_EQ(silent->status().code(), Code::kTimedOut);
-  EXPECT_FALSE(pair.networks[0]->connect("sim:nowhere").has_value());
+  EXPECT_FALSE(pair.networks[0]->connect("sim:nowhere", {}).has_value());
 }
 
 TEST(Net, APartitionDelaysBothWaysOrOne) {
@@ -230,7 +230,7 @@ TEST(Net, ACrashResetsWhileALossOfPowerIsSilent) {
 TEST(Net, AStoppedProcessIsStillConnectedTo) {
   Pair pair;
   pair.hosts[1]->stop();
-  auto stream = std::move(*pair.networks[0]->connect("sim:b"));
+  auto stream = std::move(*pair.networks[0]->connect("sim:b", {}));
   pair.world.run_for(milliseconds(1));
   EXPECT_EQ(stream->state(), StreamState::kOpen);
 }
@@ -248,7 +248,7 @@ TEST(Net, StreamsOvertakeEachOtherButNeverThemselves) {
   Pair pair;
   pair.net.fabric().set_link(0, 1, {.jitter_max = milliseconds(1), .loss = 0.2});
   pair.connect();
-  auto other = std::move(*pair.networks[0]->connect("sim:b"));
+  auto other = std::move(*pair.networks[0]->connect("sim:b", {}));
   pair.world.run_for(milliseconds(20));
   auto accepted = pair.networks[1]->accept();
   ASSERT_NE(accepted, nullptr);

@@ -23,8 +23,15 @@ Status ended_early(const Stream& stream) {
 
 }  // namespace
 
-ConnectRace::ConnectRace(Network& network, void* owner, std::vector<std::string> places, Instant now, Instant deadline)
-    : network_(network), owner_(owner), began_(now), deadline_(deadline), start_at_(now), left_(places.size()) {
+ConnectRace::ConnectRace(Network& network, void* owner, std::vector<std::string> places, const Known& known,
+                         Instant now, Instant deadline)
+    : network_(network),
+      owner_(owner),
+      known_(known),
+      began_(now),
+      deadline_(deadline),
+      start_at_(now),
+      left_(places.size()) {
   for (std::string& place : places)
     entries_.push_back({.place = std::move(place), .state = State::kWaiting, .stream = {}});
   const auto half = (deadline - now) / (2 * std::max<std::int64_t>(1, static_cast<std::int64_t>(left_)));
@@ -69,7 +76,7 @@ void ConnectRace::start_due(Instant now) {
 }
 
 void ConnectRace::start(Entry& entry) {
-  Result<std::unique_ptr<Stream>> stream = network_.connect(entry.place);
+  Result<std::unique_ptr<Stream>> stream = network_.connect(entry.place, known_);
   if (!stream) return fail(entry, stream.error());
   entry.stream = *std::move(stream);
   entry.stream->owner = owner_;

@@ -35,7 +35,8 @@ class ConnectRace {
   };
 
   /// `owner` marks each stream (Stream::owner) until it is taken.
-  ConnectRace(Network& network, void* owner, std::vector<std::string> places, Instant now, Instant deadline);
+  ConnectRace(Network& network, void* owner, std::vector<std::string> places, const Known& known, Instant now,
+              Instant deadline);
   ~ConnectRace();
 
   /// Starts the connects that are due and looks at those under way. Call it when a stream has news, and when
@@ -75,6 +76,7 @@ class ConnectRace {
 
   Network& network_;
   void* const owner_;
+  const Known known_;
   std::vector<Entry> entries_;
   std::vector<Failure> failures_;
   const Instant began_;

@@ -45,7 +45,7 @@ class FakeNetwork final : public Network {
   Result<std::vector<std::string>> candidates(std::string_view, bool) const override {
     return Status(Code::kInvalid, "no");
   }
-  Result<std::unique_ptr<Stream>> connect(const std::string& candidate) override {
+  Result<std::unique_ptr<Stream>> connect(const std::string& candidate, const Known&) override {
     fake_.connects.push_back(candidate);
     if (candidate.starts_with("no way")) return Status(Code::kFailed, "no way there");
     return std::unique_ptr<Stream>(new FakeStream(fake_.lines[candidate]));
@@ -63,7 +63,7 @@ class FakeNetwork final : public Network {
 class ConnectRaceTest : public testing::Test {
  protected:
   ConnectRace race(std::vector<std::string> places, Duration time = std::chrono::seconds(5)) {
-    return ConnectRace(network_, nullptr, std::move(places), now_, now_ + time);
+    return ConnectRace(network_, nullptr, std::move(places), {}, now_, now_ + time);
   }
   void refuse(const std::string& place) {
     fake_.lines[place].state = StreamState::kClosed;

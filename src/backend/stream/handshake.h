@@ -28,12 +28,6 @@ inline wire::Versions versions_of(const Identity& us) { return {us.version_min, 
 /// multiple of 16.
 std::string padded(const wire::Hello& hello);
 
-/// What an opener knows of the acceptor, from its card; zeros: nothing.
-struct Known {
-  base::Id128 secret;
-  std::array<std::byte, 32> key = {};
-};
-
 class Handshake {
  public:
   Handshake(std::unique_ptr<Stream> stream, const wire::Versions& ours) : stream_(std::move(stream)), ours_(ours) {}

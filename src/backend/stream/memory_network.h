@@ -134,7 +134,7 @@ class MemoryNetwork final : public Network {
   bool is_beside(const Stream&, std::string_view place) const override {
     return !switch_.is_elsewhere && !place.empty();
   }
-  Result<std::unique_ptr<Stream>> connect(const std::string& candidate) override {
+  Result<std::unique_ptr<Stream>> connect(const std::string& candidate, const Known& = {}) override {
     const auto found = switch_.listeners.find(candidate);
     if (found == switch_.listeners.end()) {
       return Status(Code::kDisconnected, "nobody listens").with_scope(Scope::kPeer);

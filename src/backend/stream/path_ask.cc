@@ -32,7 +32,7 @@ std::size_t StreamPath::turn_asking(Instant now) {
       return 1;
     }
     ++asked_;
-    auto stream = shared_.network.connect(asks_at_);
+    auto stream = shared_.network.connect(asks_at_, {});
     if (!stream) {
       go_down(stream.error().scope() == Scope::kPeer ? opener_ended() : lost_why_);
       return 1;

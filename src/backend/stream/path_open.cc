@@ -44,7 +44,7 @@ Status StreamPath::open(const PathTarget& target, Instant now) {
   deadline_ = target.deadline == Instant::max() ? now + kHelloPatience : target.deadline;
   places_note_ = shared_.network.left_out(target.address);
   race_owner_ = StreamOwner{.path = this};
-  race_ = std::make_unique<ConnectRace>(shared_.network, &race_owner_, std::move(places), now, deadline_);
+  race_ = std::make_unique<ConnectRace>(shared_.network, &race_owner_, std::move(places), known_, now, deadline_);
   activate();
   try_places(now);
   return Status();
@@ -285,7 +285,7 @@ void StreamPath::come_up(Instant now) {
 
 void StreamPath::open_further(Instant now) {
   for (unsigned index = 1; index < streams_; ++index) {
-    auto stream = shared_.network.connect(place_);
+    auto stream = shared_.network.connect(place_, known_);
     if (!stream) {
       HAWSER_LOG(shared_.context.log, kWarn, "stream {} to {} did not open: {}", index, name_,
                  stream.error().to_string());

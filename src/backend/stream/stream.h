@@ -9,6 +9,7 @@
 
 #include <sys/uio.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -99,6 +100,12 @@ struct Readiness {
   bool writable = false;
 };
 
+/// What an opener knows of the acceptor, from its card; zeros: nothing.
+struct Known {
+  base::Id128 secret = {};
+  std::array<std::byte, 32> key = {};
+};
+
 /// Where streams come from.
 class Network {
  public:
@@ -128,7 +135,7 @@ class Network {
   }
   /// Starts connecting to one candidate. An error is final for this candidate; Scope::kPeer: its host refuses, nobody
   /// listens there.
-  virtual Result<std::unique_ptr<Stream>> connect(const std::string& candidate) = 0;
+  virtual Result<std::unique_ptr<Stream>> connect(const std::string& candidate, const Known& known) = 0;
   /// The next stream that a peer opened; null when there is none. May be asked at any time, is worth it after `ready`
   /// set `*acceptable`.
   virtual std::unique_ptr<Stream> accept() = 0;

@@ -83,11 +83,11 @@ class TcpBackend final : public Backend {
 /// Where TLS will be needed for sure GnuTLS is opened now, so that its absence is told now; else with the first peer
 /// on another host.
 Result<OwnTls> open_tls(const Context& context, const TcpOptions& options) {
-  OwnTls tls = {.keys = context.keys};
+  OwnTls tls = {.keys = context.keys, .secret = context.identity.admission};
   const bool is_local = std::ranges::all_of(options.listen, [](const auto& each) { return base::is_loopback(each); });
   const bool is_needed = options.security == Security::kEncrypt || (options.security != Security::kNone && !is_local);
   if (!is_needed) return tls;
-  tls.source = std::make_shared<TlsSource>(context.keys);
+  tls.source = std::make_shared<TlsSource>(context.keys, context.identity.admission);
   HAWSER_TRY(tls.source->prepare());
   return tls;
 }

@@ -30,6 +30,10 @@ Status TlsSource::prepare() {
   return {};
 }
 
+bool TlsSource::is_preface(const tls::Preface& preface) const {
+  return keys_ != nullptr && tls::is_preface(preface, secret_, keys_->public_key());
+}
+
 Result<std::unique_ptr<tls::Session>> TlsSource::open(tls::End end) {
   HAWSER_TRY(prepare());
   return tls::Session::open(credentials_, end);
@@ -37,14 +41,16 @@ Result<std::unique_ptr<tls::Session>> TlsSource::open(tls::End end) {
 
 // ---- CoveredStream
 
-CoveredStream::CoveredStream(std::unique_ptr<TcpStream> socket, std::unique_ptr<tls::Session> session,
-                             std::shared_ptr<TlsSource> source)
+CoveredStream::CoveredStream(std::unique_ptr<TcpStream> socket, Opening opening, std::shared_ptr<TlsSource> source)
     : socket_(std::move(socket)),
-      session_(std::move(session)),
+      session_(std::move(opening.session)),
       source_(std::move(source)),
       is_stranger_(session_ == nullptr),
-      phase_(session_ == nullptr ? Phase::kUndecided : Phase::kShaking) {
+      phase_(is_stranger_ ? Phase::kUndecided : Phase::kShaking) {
   socket_->set_front(this);
+  if (is_stranger_ || opening.known.secret.is_zero()) return;
+  preface_ = tls::make_preface(opening.known.secret, opening.known.key);
+  preface_bytes_ = preface_.size();
 }
 
 CoveredStream::~CoveredStream() {
@@ -70,36 +76,88 @@ void CoveredStream::advance() {
 }
 
 void CoveredStream::decide() {
+  if (preface_bytes_ > 0) return take_preface();
   std::byte first{};
   const stream::Moved moved = socket_->peek(&first);
   if (moved.closed) {
     static_cast<void>(fail(moved.status));
+  } else if (moved.bytes > 0 && first == tls::kPrefaceFirst) {
+    preface_bytes_ = preface_.size();
+    take_preface();
   } else if (moved.bytes > 0 && first != kTlsHandshake) {
     phase_ = Phase::kBare;
     state_ = stream::StreamState::kOpen;
+  } else if (moved.bytes > 0 && source_->has_secret() && !is_kin()) {
+    static_cast<void>(fail(Status(Code::kDenied, "it began TLS without showing that it has this agent's card")));
   } else if (moved.bytes > 0) {
-    auto session = source_->open(tls::End::kAcceptor);
-    if (session) {
-      session_ = *std::move(session);
-      phase_ = Phase::kShaking;
-    } else {
-      static_cast<void>(fail(session.error()));
-    }
+    begin_session();
   }
 }
 
+/// The same user of this host, as far as the kernel tells: it may have no card.
+bool CoveredStream::is_kin() const {
+  const base::FarEnd end = socket_->far_end(nullptr);
+  return end == base::FarEnd::kSameUser || end == base::FarEnd::kCannotAsk;
+}
+
+void CoveredStream::take_preface() {
+  while (preface_at_ < preface_bytes_) {
+    const iovec part = {preface_.data() + preface_at_, preface_bytes_ - preface_at_};
+    const stream::Moved moved = socket_->receive({&part, 1});
+    if (moved.closed) static_cast<void>(fail(moved.status));
+    if (moved.bytes == 0) return;
+    preface_at_ += moved.bytes;
+  }
+  if (!source_->has_secret() || source_->is_preface(preface_)) return begin_session();
+  static_cast<void>(fail(Status(Code::kDenied, "it does not have this agent's card, or an old one")));
+}
+
+void CoveredStream::begin_session() {
+  auto session = source_->open(tls::End::kAcceptor);
+  if (!session) {
+    static_cast<void>(fail(session.error()));
+    return;
+  }
+  session_ = *std::move(session);
+  phase_ = Phase::kShaking;
+}
+
+/// False: some of it is still to go.
+bool CoveredStream::send_preface() {
+  while (!is_stranger_ && preface_at_ < preface_bytes_) {
+    const iovec part = {preface_.data() + preface_at_, preface_bytes_ - preface_at_};
+    const stream::Moved moved = socket_->send({&part, 1});
+    if (moved.bytes == 0) return false;
+    preface_at_ += moved.bytes;
+  }
+  return true;
+}
+
 void CoveredStream::shake() {
+  if (!send_preface()) return;
   for (bool more = true; more && !session_->is_up(); more = more && fill()) {
     const Status status = session_->handshake();
     flush();
-    if (!status.ok()) {  // What the socket says is nearer to the cause than that the handshake was cut off.
-      static_cast<void>(fail(status.code() == Code::kDisconnected && !socket_ended_.ok() ? socket_ended_ : status));
+    if (!status.ok()) {
+      static_cast<void>(fail(why_cut(status)));
       return;
     }
     if (!session_->is_up()) continue;
     phase_ = Phase::kCovered;
     state_ = stream::StreamState::kOpen;
   }
+}
+
+/// What the socket says is nearer to the cause than that the handshake was cut off. An acceptor closes without a word on
+/// whoever does not show that it has the card.
+Status CoveredStream::why_cut(const Status& status) const {
+  const bool is_cut = status.code() == Code::kDisconnected;
+  const Status& why = is_cut && !socket_ended_.ok() ? socket_ended_ : status;
+  if (!is_cut || is_stranger_) return why;
+  return Status(Code::kDisconnected, base::format("{} ended the connection before TLS was up", socket_->describe()))
+      .with_scope(Scope::kPath)
+      .with_advice("the card or ticket may be another agent's, or of before it was restarted: get the new one")
+      .because(why);
 }
 
 /// Takes what came from the socket, as much as there is room for. False: nothing came.

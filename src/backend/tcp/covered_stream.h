@@ -1,7 +1,9 @@
 #pragma once
 
-// CoveredStream: a TcpStream that carries TLS. An opener's begins with it; an acceptor's finds out by the first byte
-// whether its peer does, and is the bare socket if not: whether that may be is not decided here (stream/cover.h).
+// CoveredStream: a TcpStream that carries TLS. An opener's begins with a preface, if it knows the acceptor's secret,
+// and goes on with TLS. An acceptor's finds out by the first byte whether its peer does, and is the bare socket if not:
+// whether that may be is not decided here (stream/cover.h). It takes TLS without a good preface from the same user of
+// this host only, or from everybody, if its agent has no secret.
 //
 // It is kConnecting until the TLS handshake is through.
 //
@@ -14,6 +16,7 @@
 
 #include "backend/tcp/handshake_share.h"
 #include "backend/tcp/socket.h"
+#include "tls/preface.h"
 #include "tls/session.h"
 
 namespace hawser::backend {
@@ -22,14 +25,19 @@ namespace hawser::backend {
 class TlsSource {
  public:
   /// `keys` outlive it; null: there is no TLS here.
-  explicit TlsSource(const tls::KeyPair* keys) : keys_(keys) {}
+  /// `secret`: of the agent's card; zero: everybody may come in.
+  TlsSource(const tls::KeyPair* keys, const base::Id128& secret) : keys_(keys), secret_(secret) {}
   /// kUnsupported: GnuTLS is missing, and what to install. A failure is kept.
   Result<std::unique_ptr<tls::Session>> open(tls::End end);
   Status prepare();
   HandshakeShare& share() { return share_; }
+  bool has_secret() const { return !secret_.is_zero(); }
+  /// Whether its sender was given the card.
+  bool is_preface(const tls::Preface& preface) const;
 
  private:
   const tls::KeyPair* const keys_;
+  const base::Id128 secret_;
   std::shared_ptr<const tls::Credentials> credentials_;
   Status failed_;
   HandshakeShare share_;
@@ -38,14 +46,18 @@ class TlsSource {
 /// What an agent has for TLS: its keys, and the source made of them once it has a connection; most agents have none.
 struct OwnTls {
   const tls::KeyPair* keys = nullptr;
+  base::Id128 secret = {};  ///< Of the agent's card; zero: it has none.
   std::shared_ptr<TlsSource> source = {};
 };
 
 class CoveredStream final : public SocketStream {
  public:
-  /// `session`: an opener's. Null: an acceptor's, which gets one from `source` if the peer speaks TLS.
-  CoveredStream(std::unique_ptr<TcpStream> socket, std::unique_ptr<tls::Session> session,
-                std::shared_ptr<TlsSource> source);
+  /// What an opener begins with. Without a session it is an acceptor's, which gets one if the peer speaks TLS.
+  struct Opening {
+    std::unique_ptr<tls::Session> session = {};
+    stream::Known known = {};
+  };
+  CoveredStream(std::unique_ptr<TcpStream> socket, Opening opening, std::shared_ptr<TlsSource> source);
   ~CoveredStream() override;
 
   stream::StreamState state() const override { return is_bare() ? socket_->state() : state_; }
@@ -74,6 +86,11 @@ class CoveredStream final : public SocketStream {
   bool is_bare() const { return phase_ == Phase::kBare; }
   void advance();
   void decide();
+  void take_preface();
+  void begin_session();
+  bool is_kin() const;
+  bool send_preface();
+  Status why_cut(const Status& status) const;
   void shake();
   bool fill();
   void flush();
@@ -82,7 +99,10 @@ class CoveredStream final : public SocketStream {
   std::unique_ptr<TcpStream> socket_;
   std::unique_ptr<tls::Session> session_;
   const std::shared_ptr<TlsSource> source_;
-  const bool is_stranger_;  ///< An acceptor's: whoever opened it has proven nothing.
+  const bool is_stranger_;         ///< An acceptor's: whoever opened it has proven nothing.
+  tls::Preface preface_{};         ///< As it comes, or goes.
+  std::size_t preface_at_ = 0;     ///< So much of it came, or went.
+  std::size_t preface_bytes_ = 0;  ///< So much of it there is to send or to come.
   Phase phase_;
   stream::StreamState state_ = stream::StreamState::kConnecting;
   Status status_;

@@ -54,6 +54,18 @@ Result<base::Fd> listen_at(base::SocketAddress& address, const TcpOptions& optio
   return fd;
 }
 
+bool is_anything_known(const stream::Known& known) {
+  return !known.secret.is_zero() || std::ranges::any_of(known.key, [](std::byte each) { return each != std::byte{0}; });
+}
+
+Status cannot_prove(const std::string& candidate) {
+  return Status(Code::kDenied, base::format("without its card nothing can be proven to an agent at {}", candidate))
+      .with_advice(
+          "give the address with its ticket (ADDRESS#TICKET, as `hawser serve` prints it), load the peer's card, "
+          "find it in a directory, or open both with security `none`")
+      .with_scope(Scope::kPath);
+}
+
 /// Tells peers of the places of a listener; those beyond the bound are named in a warning.
 void tell_places(const base::SocketAddress& bound, const std::vector<InterfaceAddress>& here, TcpListeners& listeners) {
   std::string beyond;
@@ -134,7 +146,7 @@ Result<std::unique_ptr<TcpNetwork>> TcpNetwork::open(const TcpOptions& options, 
 }
 
 const std::shared_ptr<TlsSource>& TcpNetwork::tls() {
-  if (own_tls_.source == nullptr) own_tls_.source = std::make_shared<TlsSource>(own_tls_.keys);
+  if (own_tls_.source == nullptr) own_tls_.source = std::make_shared<TlsSource>(own_tls_.keys, own_tls_.secret);
   return own_tls_.source;
 }
 
@@ -189,12 +201,13 @@ bool TcpNetwork::is_beside(const stream::Stream& stream, std::string_view place)
   return address && address->port() != 0 && (base::is_loopback(*address) || is_same_ip(*address, end));
 }
 
-Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& candidate) {
+Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& candidate, const stream::Known& known) {
   const bool is_covered = candidate.starts_with(kTlsPrefix);
   const std::string_view typed = std::string_view(candidate).substr(is_covered ? kTlsPrefix.size() : 0);
   HAWSER_TRY_ASSIGN(const base::HostPort place, base::parse_host_port(typed));
   HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
   std::unique_ptr<tls::Session> session;
+  if (is_covered && !base::is_loopback(address) && !is_anything_known(known)) return cannot_prove(candidate);
   if (is_covered) {
     HAWSER_TRY_ASSIGN(session, tls()->open(tls::End::kOpener));
   }
@@ -210,7 +223,8 @@ Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& c
   auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), address, true);
   HAWSER_TRY(stream->watch());
   if (!is_covered) return std::unique_ptr<stream::Stream>(std::move(stream));
-  return std::unique_ptr<stream::Stream>(new CoveredStream(std::move(stream), std::move(session), tls()));
+  return std::unique_ptr<stream::Stream>(
+      new CoveredStream(std::move(stream), {.session = std::move(session), .known = known}, tls()));
 }
 
 std::unique_ptr<stream::Stream> TcpNetwork::accept() {
@@ -226,7 +240,8 @@ std::unique_ptr<stream::Stream> TcpNetwork::accept() {
     if (!fd) continue;
     tune_socket(fd.get(), shared_->options, base::is_loopback(peer));
     auto stream = std::make_unique<TcpStream>(shared_, std::move(fd), peer, false);
-    if (stream->watch().ok()) return std::make_unique<CoveredStream>(std::move(stream), nullptr, tls());
+    if (stream->watch().ok())
+      return std::make_unique<CoveredStream>(std::move(stream), CoveredStream::Opening{}, tls());
   }
   return nullptr;
 }

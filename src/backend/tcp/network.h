@@ -38,7 +38,7 @@ class TcpNetwork final : public stream::Network {
   std::string left_out(std::string_view address) const override;
   bool is_here(std::string_view address) const override;
   bool is_beside(const stream::Stream& stream, std::string_view place) const override;
-  Result<std::unique_ptr<stream::Stream>> connect(const std::string& candidate) override;
+  Result<std::unique_ptr<stream::Stream>> connect(const std::string& candidate, const stream::Known& known) override;
   std::unique_ptr<stream::Stream> accept() override;
   Result<base::Id128> cookie() override { return base::user_cookie(); }
   void set_refusal(std::string hello) override { refusal_ = std::move(hello); }

@@ -148,8 +148,8 @@ void CoveredStream::shake() {
   }
 }
 
-/// What the socket says is nearer to the cause than that the handshake was cut off. An acceptor closes without a word on
-/// whoever does not show that it has the card.
+/// The socket's reason is nearer to the cause than that the handshake was cut off. An acceptor closes without a word on
+/// an opener that does not show that it has the card.
 Status CoveredStream::why_cut(const Status& status) const {
   const bool is_cut = status.code() == Code::kDisconnected;
   const Status& why = is_cut && !socket_ended_.ok() ? socket_ended_ : status;

@@ -46,8 +46,7 @@ Preface make_preface(const base::Id128& secret, const PublicKey& acceptor) {
   return preface;
 }
 
-bool is_preface(std::span<const std::byte, kPrefaceBytes> bytes, const base::Id128& secret,
-                const PublicKey& acceptor) {
+bool is_preface(std::span<const std::byte, kPrefaceBytes> bytes, const base::Id128& secret, const PublicKey& acceptor) {
   if (!std::equal(kHead.begin(), kHead.end(), bytes.begin())) return false;
   const Mac mac = mac_of(bytes.first<kMacAt>(), secret, acceptor);
   return sodium_memcmp(mac.data(), bytes.data() + kMacAt, mac.size()) == 0;

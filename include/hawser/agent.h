@@ -38,10 +38,11 @@ enum class OpenMode : std::uint8_t {
   kLenient,  ///< What works; `backends()` tells why others do not.
 };
 
-/// What protects bytes that leave this host, and who may come in. The stricter level of two agents counts for both.
+/// The level of protection: of bytes that leave this host, and of the agent against strangers. When two agents meet,
+/// the stricter level counts for both.
 enum class Security : std::uint8_t {
-  /// Who has this agent's card (or its ticket), or is the same user on this host, may connect. TCP to other hosts is
-  /// TLS 1.3: each end has proven to be who the card says. RDMA does not leave the host.
+  /// Peers may connect that have this agent's card or ticket, or that are the same user on this host. TCP to other
+  /// hosts is TLS 1.3: each end has proven to be who the card says. RDMA does not leave the host.
   kDefault,
   /// Everybody who can reach its port may connect, and may use all of its memory. Nothing is encrypted.
   kNone,
@@ -128,9 +129,9 @@ class HAWSER_API Agent {
   /// What changed since a revision (see card_revision). A delta too old to be made is a full card.
   Result<std::string> card_delta(std::uint64_t since_revision) const;
   std::uint64_t card_revision() const;
-  /// What a peer writes behind this agent's address to find it on another host: "name@host:port#TICKET". It holds the
-  /// agent's public key and the secret of its card, so whoever has it may connect: treat it as a password. Empty where
-  /// everybody may connect (Security::kNone).
+  /// The text that a peer writes behind this agent's address to find it on another host: "name@host:port#TICKET". It
+  /// holds the agent's public key and the secret of its card, so its holder may connect: treat it as a password. Empty
+  /// where everybody may connect (Security::kNone).
   std::string ticket() const;
   /// Learns of a peer, or updates it: full, partial or delta. While a session with it is up, what changes of a full
   /// card comes by itself (PeerEvent::Kind::kCardChanged); of a partial one nothing does.

@@ -82,8 +82,8 @@ HAWSER_C_API int hawser_agent_card(hawser_agent agent, hawser_buffer* card);
 HAWSER_C_API int hawser_agent_partial_card(hawser_agent agent, const uint32_t* regions, size_t n, hawser_buffer* card);
 HAWSER_C_API int hawser_agent_card_delta(hawser_agent agent, uint64_t since_revision, hawser_buffer* card);
 HAWSER_C_API int hawser_agent_card_revision(hawser_agent agent, uint64_t* revision);
-/* What a peer writes behind this agent's address to find it on another host: "name@host:port#TICKET". Whoever has it
-   may connect, as with the card: treat it as a password. Empty with security `none`. Since HAWSER_C_ABI 6. */
+/* The text that a peer writes behind this agent's address to find it on another host: "name@host:port#TICKET". Its
+   holder may connect, as with the card: treat it as a password. Empty with security `none`. Since HAWSER_C_ABI 6. */
 HAWSER_C_API int hawser_agent_ticket(hawser_agent agent, hawser_buffer* ticket);
 HAWSER_C_API int hawser_agent_add_peer(hawser_agent agent, const void* card, size_t size, hawser_peer* out);
 HAWSER_C_API int hawser_agent_find_peer(hawser_agent agent, const char* name, int64_t timeout_ns, hawser_peer* out);

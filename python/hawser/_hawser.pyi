@@ -821,7 +821,7 @@ class Agent:
     @property
     def ticket(self) -> str:
         """
-        What a peer writes behind this agent's address to find it on another host: name@host:port#TICKET. Whoever has it may connect, as with the card: treat it as a password. Empty with security none.
+        The text that a peer writes behind this agent's address to find it on another host: name@host:port#TICKET. Its holder may connect, as with the card: treat it as a password. Empty with security none.
         """
 
     def add_peer(self, card: Data) -> Peer:

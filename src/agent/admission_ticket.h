@@ -1,7 +1,7 @@
 #pragma once
 
 // AdmissionTicket: what lets somebody who typed an agent's address prove that they may come in, and know who answers
-// there: the agent's public key and its admission secret, as in its card. "10.0.0.5:7000#TICKET". Whoever has it may
+// there: the agent's public key and its admission secret, as in its card. "10.0.0.5:7000#TICKET". Its holder may
 // connect.
 //
 // Grammar: 64 characters of base64url (RFC 4648, section 5) for key:32, secret:16. The secret's lower half comes first,

@@ -196,7 +196,7 @@ struct PathTarget {
   base::Id128 supersedes;      ///< Session that must be dead at the peer before this one is up; zero: none.
   Instant deadline;            ///< Connecting ends in kPathDown by then.
   base::Id128 admission = {};  ///< The secret in the peer's card; zero: it has none, or its card is not known.
-  std::array<std::byte, 32> public_key = {};  ///< Of the peer's card; zero: it is not known.
+  std::array<std::byte, 32> public_key = {};  ///< The key in the peer's card; zero: it is not known.
 };
 
 /// Route to one peer. Confined to its port's lane.

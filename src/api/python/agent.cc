@@ -340,9 +340,8 @@ void bind_peers_and_plans(AgentClass& agent) {
   agent.def_prop_ro("card_revision", [](const AgentHandle& self) { return agent_of(self.state).card_revision(); });
   agent.def_prop_ro(
       "ticket", [](const AgentHandle& self) { return text_of(agent_of(self.state).ticket()); },
-      "What a peer writes behind this agent's address to find it on another host: name@host:port#TICKET. Whoever has "
-      "it "
-      "may connect, as with the card: treat it as a password. Empty with security none.");
+      "The text that a peer writes behind this agent's address to find it on another host: name@host:port#TICKET. Its "
+      "holder may connect, as with the card: treat it as a password. Empty with security none.");
   agent.def("add_peer", &add_peer, nb::arg("card"), "Learns of a peer, or updates it.");
   agent.def("find_peer", &find_peer, nb::arg("name"), nb::arg("timeout") = nb::none(), nb::kw_only(),
             nb::arg("regions") = std::vector<std::string>(),

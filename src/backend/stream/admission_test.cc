@@ -175,7 +175,7 @@ std::array<std::byte, 32> public_key_of(char fill) {
   return key;
 }
 
-/// Whoever ends TLS at both sides and passes the bytes on has one connection with each, and so two bindings.
+/// An attacker that ends TLS at both sides and passes the bytes on has one connection with each, and so two bindings.
 TEST_F(Admitting, AProofHoldsForOneConnectionOnly) {
   for (const bool is_passed_on : {false, true}) {
     open_owner();
@@ -197,7 +197,7 @@ TEST_F(Admitting, AProofHoldsForOneConnectionOnly) {
   }
 }
 
-/// Over TLS whoever speaks is who its key says, whatever the hello says.
+/// Over TLS the key says who speaks, whatever the hello says.
 TEST_F(Admitting, AHelloThatNamesAnotherKeyThanTlsProvedIsRefused) {
   for (const bool is_owner : {false, true}) {
     open_owner();

@@ -146,7 +146,7 @@ Status Handshake::pick_secret(const base::Id128& secret, Network& network) {
   return Status();
 }
 
-/// Whoever speaks over TLS is who its key says. In clear a public key in a hello is a claim that nothing rests on.
+/// Over TLS the key says who speaks. In clear the public key in a hello is a claim, and nothing rests on it.
 Status Handshake::check_speaker() const {
   const std::span<const std::byte> key = stream_->peer_key();
   if (key.empty() || std::ranges::equal(key, hello_.public_key)) return Status();

@@ -208,7 +208,7 @@ class StreamPath final : public Path {
   Identity peer_;
   std::string name_;  ///< Of the peer as errors tell it: its name or where it should be.
   base::Id128 session_, token_, supersedes_, expects_;
-  Known known_;                        ///< Of the peer's card.
+  Known known_;                        ///< Secret and key, from the peer's card.
   StreamOwner race_owner_;             ///< Of streams on which no hello was said yet.
   std::unique_ptr<ConnectRace> race_;  ///< Outbound, until a hello was answered well.
   Status restarted_;                   ///< Another incarnation of the peer's name answered at a place.

@@ -4,38 +4,24 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/format.h"
 #include "base/shown.h"
+#include "tls/secret_mac.h"
 #include "wire/stream_frames.h"
 
 namespace hawser::backend::stream {
 namespace {
 
-using Key = std::array<unsigned char, 16>;
-static_assert(sizeof(Key) >= crypto_generichash_KEYBYTES_MIN && wire::Proof().size() == crypto_generichash_BYTES);
+static_assert(std::is_same_v<wire::Proof, tls::SecretMac>);
 
 constexpr std::size_t kReasonMax = 255;
 
 wire::Proof mac(const base::Id128& secret, std::string_view label, const Hellos& hellos) {
-  Key key;
-  for (std::size_t i = 0; i < 8; ++i) {  // The lowest byte first, as an id travels.
-    key[i] = static_cast<unsigned char>(secret.lo >> (8 * i));
-    key[8 + i] = static_cast<unsigned char>(secret.hi >> (8 * i));
-  }
-  crypto_generichash_state state;
-  wire::Proof proof{};
-  crypto_generichash_init(&state, key.data(), key.size(), proof.size());
-  for (const std::span<const std::byte> part :
-       {base::as_bytes(label), hellos.opener, hellos.acceptor, hellos.binding}) {
-    crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(part.data()), part.size());
-  }
-  crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(proof.data()), proof.size());
-  sodium_memzero(key.data(), key.size());
-  sodium_memzero(&state, sizeof state);
-  return proof;
+  return tls::secret_mac(secret, {base::as_bytes(label), hellos.opener, hellos.acceptor, hellos.binding});
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ void CoveredStream::decide() {
   }
 }
 
-/// The same user of this host, as far as the kernel tells: it may have no card.
+/// Whether the kernel tells that the opener is the same user of this host, which needs no card, or cannot tell.
 bool CoveredStream::is_kin() const {
   const base::FarEnd end = socket_->far_end(nullptr);
   return end == base::FarEnd::kSameUser || end == base::FarEnd::kCannotAsk;

@@ -15,20 +15,13 @@ constexpr std::size_t kCharacters = kBytes * 4 / 3;
 constexpr int kVariant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
 static_assert(kCharacters + 1 == sodium_base64_ENCODED_LEN(kBytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING));
 
-std::uint64_t load_half(const std::byte* from) {
-  std::uint64_t half = 0;
-  for (int i = 7; i >= 0; --i) half = half << 8 | std::to_integer<std::uint64_t>(from[i]);
-  return half;
-}
-
 }  // namespace
 
 std::string to_string(const AdmissionTicket& ticket) {
   std::array<std::byte, kBytes> bytes;
-  std::byte* at = std::ranges::copy(ticket.public_key, bytes.begin()).out;
-  for (const std::uint64_t half : {ticket.admission.lo, ticket.admission.hi}) {
-    for (int i = 0; i < 8; ++i) *at++ = static_cast<std::byte>(half >> (8 * i));
-  }
+  base::ByteWriter out{std::span<std::byte>(bytes)};
+  out.bytes(ticket.public_key);
+  out.id(ticket.admission);
   std::array<char, kCharacters + 1> text;
   sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
                     kVariant);
@@ -43,9 +36,9 @@ Result<AdmissionTicket> parse_ticket(std::string_view text) {
                                                       text.data(), text.size(), nullptr, &size, nullptr, kVariant) == 0;
   AdmissionTicket ticket;
   if (is_read && size == kBytes) {
-    std::copy_n(bytes.begin(), ticket.public_key.size(), ticket.public_key.begin());
-    ticket.admission.lo = load_half(bytes.data() + 32);
-    ticket.admission.hi = load_half(bytes.data() + 40);
+    base::ByteReader in{std::span<const std::byte>(bytes)};
+    std::ranges::copy(in.bytes(ticket.public_key.size()), ticket.public_key.begin());
+    ticket.admission = in.id();
     if (to_string(ticket) == text) return ticket;  // libsodium takes some bytes above 127 for characters, too.
   }
   return Status(Code::kInvalid,

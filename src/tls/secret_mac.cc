@@ -2,18 +2,17 @@
 
 #include <sodium.h>
 
+#include "base/bytes.h"
+
 namespace hawser::tls {
 
 SecretMac secret_mac(const base::Id128& secret, std::initializer_list<std::span<const std::byte>> parts) {
-  std::array<unsigned char, 16> key;
+  std::array<std::byte, 16> key;
   static_assert(sizeof(key) >= crypto_generichash_KEYBYTES_MIN && sizeof(SecretMac) == crypto_generichash_BYTES);
-  for (std::size_t i = 0; i < 8; ++i) {
-    key[i] = static_cast<unsigned char>(secret.lo >> (8 * i));
-    key[8 + i] = static_cast<unsigned char>(secret.hi >> (8 * i));
-  }
+  base::ByteWriter(std::span<std::byte>(key)).id(secret);
   SecretMac mac;
   crypto_generichash_state state;
-  crypto_generichash_init(&state, key.data(), key.size(), mac.size());
+  crypto_generichash_init(&state, reinterpret_cast<const unsigned char*>(key.data()), key.size(), mac.size());
   for (const std::span<const std::byte> part : parts) {
     crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(part.data()), part.size());
   }

@@ -88,17 +88,21 @@ struct End {
     return path ? *path : nullptr;
   }
 
-  /// As one who has the card of `peer`.
-  Path* open(const End& peer) {
+  /// As its card tells it; `address` outlives it.
+  PathTarget target(const std::string& address) const {
     PathTarget target;
-    target.peer = peer.identity.name;
-    const std::string address = peer.backend->address();
+    target.peer = identity.name;
     target.address = address;
-    target.incarnation = peer.identity.incarnation;
+    target.incarnation = identity.incarnation;
     target.deadline = now() + seconds(5);
-    target.admission = peer.identity.admission;
-    target.public_key = peer.identity.public_key;
-    auto path = port->open_path(target, now());
+    target.admission = identity.admission;
+    target.public_key = identity.public_key;
+    return target;
+  }
+  /// As an opener that has the card of `peer`.
+  Path* open(const End& peer) {
+    const std::string address = peer.backend->address();
+    auto path = port->open_path(peer.target(address), now());
     return path ? *path : nullptr;
   }
 

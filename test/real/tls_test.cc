@@ -82,16 +82,9 @@ TEST(Tls, TheStricterLevelCounts) {
 
 TEST(Tls, WhoeverHasAnotherKeyThanTheCardTellsHearsNoWord) {
   End a("a", {}, Security::kEncrypt), b("b", {}, Security::kEncrypt), mallory("b", {}, Security::kNone);
-  PathTarget target;
-  target.peer = "b";
   const std::string address = mallory.backend->address();
-  target.address = address;
-  target.incarnation = b.identity.incarnation;
-  target.deadline = now() + seconds(5);
-  target.admission = b.identity.admission;
-  target.public_key = b.identity.public_key;
   mallory.identity.incarnation = b.identity.incarnation;
-  ASSERT_TRUE(a.port->open_path(target, now()));
+  ASSERT_TRUE(a.port->open_path(b.target(address), now()));
   ASSERT_TRUE(run({&a, &mallory}, [&] { return !a.down.empty(); }));
   EXPECT_NE(a.down[0].to_string().find("key"), std::string::npos) << a.down[0].to_string();
   EXPECT_TRUE(mallory.up.empty());
@@ -99,12 +92,8 @@ TEST(Tls, WhoeverHasAnotherKeyThanTheCardTellsHearsNoWord) {
 
 TEST(Tls, WithoutTheSecretNobodyComesIn) {
   End a("a", {}, Security::kEncrypt), b("b", {}, Security::kEncrypt);
-  PathTarget target;
-  target.peer = "b";
   const std::string address = b.backend->address();
-  target.address = address;
-  target.deadline = now() + seconds(5);
-  target.public_key = b.identity.public_key;
+  PathTarget target = b.target(address);
   target.admission = base::random_id128();
   ASSERT_TRUE(a.port->open_path(target, now()));
   ASSERT_TRUE(run({&a, &b}, [&] { return !a.down.empty(); }));

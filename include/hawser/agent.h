@@ -169,6 +169,14 @@ class HAWSER_API Agent {
                           const RangeTable& target, std::span<const std::uint32_t> target_index);
   Result<Plan> plan_read(const Peer& peer, const RangeTable& source, std::span<const std::uint32_t> source_index,
                          const RangeTable& target, std::span<const std::uint32_t> target_index);
+  /// The same blocks of several pairs of tables (a region for each layer) as one plan, so that one transfer and one
+  /// notification cover all of them.
+  Result<Plan> plan_write(const Peer& peer, std::span<const RangeTable> source,
+                          std::span<const std::uint32_t> source_index, std::span<const RangeTable> target,
+                          std::span<const std::uint32_t> target_index);
+  Result<Plan> plan_read(const Peer& peer, std::span<const RangeTable> source,
+                         std::span<const std::uint32_t> source_index, std::span<const RangeTable> target,
+                         std::span<const std::uint32_t> target_index);
   /// Which paths a plan takes, what it should cost, and why each other path was refused. Readable text.
   std::string explain(const Plan& plan) const;
   /// Ends with `status` all transfers that were submitted with this label and are not over, as Transfer::cancel does

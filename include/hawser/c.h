@@ -133,6 +133,9 @@ HAWSER_C_API int hawser_plan_ranges(hawser_agent agent, int operation, hawser_pe
                                     hawser_plan* out);
 HAWSER_C_API int hawser_plan_info_get(hawser_plan plan, hawser_plan_info* out);
 HAWSER_C_API int hawser_plan_submit(hawser_plan plan, const hawser_submit_options* options, hawser_transfer* out);
+/* One plan of `count` plans of one peer and operation, in their order: one transfer, one notification. The plans stay
+   the caller's. Since HAWSER_C_ABI 7. */
+HAWSER_C_API int hawser_plan_join(const hawser_plan* plans, size_t count, hawser_plan* out);
 HAWSER_C_API int hawser_plan_release(hawser_plan plan);
 HAWSER_C_API int hawser_transfer_info_get(hawser_transfer transfer, hawser_transfer_info* out); /* Only looks. */
 /* The outcome; HAWSER_TIMED_OUT while hawser_transfer_info.done is 0: not final yet, the transfer goes on. */

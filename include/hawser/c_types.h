@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HAWSER_C_ABI 6u /* Grows when something is added; nothing is taken away. */
+#define HAWSER_C_ABI 7u /* Grows when something is added; nothing is taken away. */
 #define HAWSER_FOREVER INT64_MAX
 #define HAWSER_MESSAGE_MAX 65536u
 #define HAWSER_CHANNEL_MIN 16u /* Of messages. */
@@ -216,7 +216,8 @@ typedef struct hawser_submit_options {
   uint64_t after_value;
   const hawser_local_range* done; /* Set this word to `done_value` when the transfer ended well. */
   uint64_t done_value;
-  uint32_t durable, reserved; /* A write into files ends only once its bytes are on the device. */
+  uint32_t durable, reserved;     /* A write into files ends only once its bytes are on the device. */
+  hawser_transfer after_transfer; /* 0, or the one that must have ended well before. Since HAWSER_C_ABI 7. */
 } hawser_submit_options;
 
 typedef struct hawser_transfer_info {

@@ -5,6 +5,10 @@
 // A Region owns the registration, not the memory (unless it came from Agent::allocate). Dropping it starts closing;
 // `close` waits until nothing on any host uses it. Ranges and tables keep the registration alive, never the memory.
 //
+// Visibility. Peers with the right to write may change a region at any time. What they wrote is there for this program
+// once it took the transfer's notification, saw its signal word grow, or learned of its end in another way; reading it
+// before is a race. See transfer.h.
+//
 // Thread rule: handles are values; one handle may be used by one thread at a time, copies by several.
 
 #include <cstddef>

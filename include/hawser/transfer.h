@@ -5,11 +5,21 @@
 // A Plan is ranges validated, paired and merged. Submitting it makes a Transfer, which ends exactly once with a typed
 // status. A cancelled or expired transfer is *final* only when nothing can touch its local memory any more.
 //
+// Order. Nothing orders two transfers that are in flight at once: not the order of their submits, not one path, not one
+// address. The bytes of one transfer land in no order either. To make an order, wait for the first transfer, or submit
+// the second with `SubmitOptions::after_transfer`; to have one notification for many blocks, put them into one plan
+// (ranges of any regions of one peer, or Plan::join).
+//
+// Visibility. A write that ended well: all of its bytes are in the target's memory. A read that ended well: all of its
+// bytes are in this agent's memory. A notification, or a signal word that has grown: the bytes of the transfer that
+// carried it are visible to the thread at the target that took or saw it. docs/order.md has examples.
+//
 // Thread rule: a Plan may be submitted from several threads; a Transfer belongs to one thread at a time.
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +36,8 @@ struct Slot;
 }  // namespace hawser::agent
 
 HAWSER_NAMESPACE_BEGIN
+
+class Transfer;
 
 enum class Priority : std::uint8_t { kCritical = 0, kRealtime = 1, kBulk = 2 };
 enum class Operation : std::uint8_t { kWrite = 1, kRead = 2 };
@@ -55,8 +67,12 @@ struct SubmitOptions {
   bool durable = false;
   const SignalTarget* signal = nullptr;
   /// Post only once this word reached its value (or the deadline passed). Signals of peers are seen at once; where
-  /// others store to it, an agent that sleeps sees that within 1 ms. 4096 transfers may wait so; beyond: kBusy.
+  /// others store to it, an agent that sleeps sees that within 1 ms. 4096 transfers may wait, for words and for
+  /// transfers together; beyond: kBusy.
   const SignalWord* after = nullptr;
+  /// Post only once this transfer of the same agent has ended well; it may go to any peer. If it ends otherwise, this
+  /// one ends kCancelled, its bytes untouched, and says why. Its handle may go meanwhile, which cancels it as ever.
+  const Transfer* after_transfer = nullptr;
   const SignalWord* done = nullptr;  ///< Set this word when the transfer ended well.
 };
 
@@ -89,6 +105,8 @@ class HAWSER_API Transfer {
   Status status() const;
   std::uint64_t bytes() const;  ///< Bytes moved so far.
 
+  agent::Slot* slot() const { return slot_; }
+
  private:
   static constexpr std::uint64_t kNotEnded = ~std::uint64_t{0};
   void drop();
@@ -103,6 +121,14 @@ class HAWSER_API Plan {
  public:
   Plan() = default;
   explicit Plan(std::shared_ptr<agent::PlanCore> core) : core_(std::move(core)) {}
+
+  /// One plan of all of them, in their order: it moves as one transfer, with one end, one notification and one signal.
+  /// For blocks of several tables (a region for each layer): plan each, join once, submit often. Costs a copy of the
+  /// pieces; pieces that become neighbours are merged. Errors: kInvalid when there is none, or when they differ in
+  /// agent, peer or operation.
+  static Result<Plan> join(std::span<const Plan> plans);
+  /// Joins them, and submits what they are together. For a group that is submitted once.
+  static Result<Transfer> submit_group(std::span<const Plan> plans, const SubmitOptions& options = {});
 
   /// Starts one transfer. Bounded: does the whole of a small transfer on the spot and hands the rest to the lane.
   /// Errors: kBusy (a bound was reached; the message names it), kDisconnected (the peer is gone or restarted: plan

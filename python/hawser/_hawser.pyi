@@ -17,8 +17,8 @@ Memory: TypeAlias = Any  # The buffer protocol, or __dlpack__.
 Blocks: TypeAlias = int | Sequence[tuple[int, ...]] | Any  # A block's size; ranges; an array of them.
 Index: TypeAlias = Sequence[int] | Any | None  # A list or an array of integers.
 Entry: TypeAlias = tuple[int, int, int, Error | None]  # Kind, cookie, bytes, error.
-Local: TypeAlias = Table | Range | Region | Sequence[Range] | Memory
-Remote: TypeAlias = Table | RemoteRange | Sequence[RemoteRange]
+Local: TypeAlias = Table | Sequence[Table] | Range | Region | Sequence[Range] | Memory
+Remote: TypeAlias = Table | Sequence[Table] | RemoteRange | Sequence[RemoteRange]
 
 __version__: str
 MESSAGE_MAX: int = 65536
@@ -185,9 +185,17 @@ class Plan:
 
     def submit(self, *, notify: Data | None = None, deadline: Seconds = None, priority: str = "bulk",
                queue: CompletionQueue | None = None, cookie: int = 0, label: int = 0,
-               signal: tuple[RemoteRange, int] | None = None, after: tuple[Range, int] | None = None,
+               signal: tuple[RemoteRange, int] | None = None, after: Transfer | tuple[Range, int] | None = None,
                done: tuple[Range, int] | None = None, durable: bool = False) -> Transfer:
-        """Starts one transfer."""
+        """Starts one transfer.
+
+        Nothing orders it with others in flight: `after` makes it wait for another transfer of this agent to end well
+        (if that ends otherwise, this one is cancelled), or for a word of this agent to reach a number.
+        """
+
+    @staticmethod
+    def join(plans: Iterable[Plan]) -> Plan:
+        """One plan of several of one peer and operation, in their order: one transfer, one notification."""
 
     def run(self, *, deadline: Seconds = None) -> None:
         """Starts one transfer and waits until it is final; raises what it ended with. As `submit().wait()`, for less.
@@ -845,7 +853,8 @@ class Agent:
     def plan_write(self, peer: Peer, source: Local, target: Remote, source_index: Index = None,
                    target_index: Index = None) -> Plan:
         """
-        From this agent's memory to the peer's: tables with their blocks' numbers, ranges, or lists of ranges.
+        From this agent's memory to the peer's: tables with their blocks' numbers, lists of tables (the same blocks of
+        each pair of them), ranges, or lists of ranges.
         """
 
     def plan_read(self, peer: Peer, source: Remote, target: Local, source_index: Index = None,

@@ -27,6 +27,7 @@ std::size_t Engine::turn(Instant now) {
   std::size_t work = turn_ports(now);
   part();  // After what came on them was read: a socket that is closed before loses its farewell.
   work += expire(now);
+  if (!called_.empty()) work += serve_called(now);
   if (!held_.empty()) work += check_held(now);
   if (now >= timers_.next()) work += run_timers(now);
   work = serve_sessions(work, now);
@@ -48,7 +49,9 @@ bool Engine::favours_one(Instant now) const {
 
 bool Engine::nothing_new(Instant now) {
   if (turns_alone_ >= kTurnsAlone || finalized_ > 0) return false;
-  if (!work_.empty() || !parting_.empty() || !blocked_.empty() || !held_.empty()) return false;
+  if (!work_.empty() || !parting_.empty() || !blocked_.empty() || !held_.empty() || !called_.empty()) {
+    return false;
+  }
   if (now >= std::min(earliest_deadline_, timers_.next())) return false;
   const auto has_news = [now](const OpenBackend& backend) { return backend.port->has_news(now); };
   const bool alone = favours_one(now);
@@ -157,7 +160,7 @@ Instant Engine::next_deadline() const {
 }
 
 bool Engine::prepare_sleep() {
-  if (!work_.empty() || !parting_.empty()) return false;
+  if (!work_.empty() || !parting_.empty() || !called_.empty()) return false;
   put_off_held();
   bool idle = true;
   for (OpenBackend& backend : backends_) idle = backend.port->prepare_sleep() && idle;

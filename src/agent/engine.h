@@ -217,6 +217,7 @@ class Engine final : public Carrier {
   void serve_now(PeerCore& peer, Instant now);
   void turn_control(Session& session, Instant now);
   Status admit(Slot& slot, Session& session, Instant now);
+  Status admit_covered(Slot& slot, Session& session);
   std::size_t offer(Session& session, Instant now);
   Offer advance(Slot& slot, Session& session, Instant now);
   bool carries_arrivals(const PathEntry& entry, const Slot& slot) const;
@@ -241,7 +242,12 @@ class Engine final : public Carrier {
 
   // engine_held.cc
   bool after_reached(const Slot& slot) const;
+  bool must_wait(const Slot& slot) const;
+  static Status lost_leader(const Slot& slot);
   void hold(Slot& slot);
+  void call_followers(Slot& leader);
+  std::size_t serve_called(Instant now);
+  void begin_held(Slot& slot, Instant now);
   void let_off(Slot& slot);
   std::size_t check_held(Instant now);
   void put_off_held();
@@ -357,7 +363,8 @@ class Engine final : public Carrier {
   std::vector<Session*> blocked_;  ///< A path had no room; looked at again once something moved or a pause is over.
   Instant blocked_until_ = Instant::max();
   base::IntrusiveList<Slot, &Slot::flight_hook> in_flight_;
-  base::IntrusiveList<Slot, &Slot::pending_hook> held_;  ///< Wait for their `after` word.
+  base::IntrusiveList<Slot, &Slot::pending_hook> held_;    ///< Wait for their `after` word.
+  base::IntrusiveList<Slot, &Slot::pending_hook> called_;  ///< Their leader is final. Nearly always empty.
   std::uint32_t held_count_ = 0;
   Duration held_pause_ = kHeldPause;       ///< Until they are looked at again by one who sleeps meanwhile.
   Instant look_at_held_ = Instant::max();  ///< When that is. Of no meaning while nobody sleeps.

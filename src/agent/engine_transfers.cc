@@ -107,9 +107,16 @@ Status Engine::admit(Slot& slot, Session& session, Instant now) {
     return Status(Code::kTimedOut, "the deadline had passed before the transfer began")
         .with_buffer(BufferState::kUntouched);
   }
-  if (slot.after.word != nullptr && held_count_ >= kHeldMax && !after_reached(slot)) {
-    return Status(Code::kBusy, "submit: " + std::to_string(kHeldMax) + " transfers wait for their `after` words");
+  if (!slot.has_extras) return admit_covered(slot, session);
+  if (Status lost = lost_leader(slot); !lost.ok()) return lost;
+  if (held_count_ >= kHeldMax && must_wait(slot)) {
+    return Status(Code::kBusy, "submit: " + std::to_string(kHeldMax) + " transfers wait for their `after` words and " +
+                                   "the transfers that they follow");
   }
+  return admit_covered(slot, session);
+}
+
+Status Engine::admit_covered(Slot& slot, Session& session) {
   if (!slot.covered()) return {};
   const Slot* oldest = session.covered.front();
   if (oldest != nullptr && session.next_covered - oldest->id >= proto::kArrivalsMax / 2) {
@@ -147,7 +154,7 @@ Status Engine::enter(Slot& slot, Session& session, Instant now) {
     slot.id = session.next_plain++ | kPlainBit;
   }
   earliest_deadline_ = std::min(earliest_deadline_, slot.deadline);
-  if (slot.after.word != nullptr && !after_reached(slot)) hold(slot);
+  if (slot.has_extras && must_wait(slot)) hold(slot);
   return {};
 }
 
@@ -183,6 +190,7 @@ void Engine::serve_now(PeerCore& peer, Instant now) {
   if (!peer.session || peer.session->control_serial == 0) return;
   Session& its_session = *peer.session;
   offer(its_session, now);
+  if (!called_.empty()) serve_called(now);
   turn_control(its_session, now);
 }
 
@@ -463,6 +471,7 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
   ++finalized_;
   EndNews news = slot.has_extras ? EndNews(slot, status) : EndNews();
   slot.status = std::move(status);
+  if (!slot.followers.empty()) call_followers(slot);
   slot.plan.reset();
   slot.forget_extras();
   core_.slots->finished(&slot);
@@ -471,7 +480,7 @@ void Engine::finalize(Slot& slot, Status status, Instant now) {
 
 void Engine::time_transfer(const Slot& slot, Session& session, Duration took) {
   // Of one that waited for others, or for its word, the path cannot be judged.
-  const bool was_alone = session.slots == 0 && slot.after.word == nullptr;
+  const bool was_alone = session.slots == 0 && slot.after.word == nullptr && slot.leader == nullptr;
   note_time(session, session.find(slot.plan->route.serial), slot.plan->pieces, took, was_alone);
 }
 

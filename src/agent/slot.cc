@@ -2,6 +2,14 @@
 
 namespace hawser::agent {
 
+void Slot::forget_extras() {
+  if (!std::exchange(has_extras, false)) return;
+  queue.reset();
+  signal.region.reset();
+  after = done_word = LocalWord();
+  if (leader != nullptr) pool->unfollow(*this);
+}
+
 Slot* SlotPool::take() {
   lock_.lock();
   if (free_.empty() && made_ < limit_) {
@@ -38,11 +46,31 @@ void SlotPool::recycle(Slot* slot) {
   in_use_.store(in_use_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
+void SlotPool::recycle_if_unused(Slot* slot) {
+  const bool final = slot->phase.load(std::memory_order_relaxed) == Phase::kFinal;
+  if (final && !slot->handle_held && slot->followers_in == 0) recycle(slot);
+}
+
+void SlotPool::follow(Slot& follower, Slot& leader) {
+  lock_.lock();
+  ++leader.followers_in;
+  lock_.unlock();
+  follower.leader = &leader;
+}
+
+void SlotPool::unfollow(Slot& follower) {
+  Slot* const leader = std::exchange(follower.leader, nullptr);
+  lock_.lock();
+  --leader->followers_in;
+  recycle_if_unused(leader);
+  lock_.unlock();
+}
+
 void SlotPool::finished(Slot* slot) {
   lock_.lock();
   // The phase is published under the lock, so that a handle dropped at this moment is seen by exactly one of both.
   slot->phase.store(Phase::kFinal, std::memory_order_release);
-  if (!slot->handle_held) recycle(slot);
+  recycle_if_unused(slot);
   lock_.unlock();
 }
 
@@ -50,7 +78,7 @@ void SlotPool::drop_handle(Slot* slot) {
   lock_.lock();
   slot->handle_held = false;
   --handles_;
-  if (slot->phase.load(std::memory_order_relaxed) == Phase::kFinal) recycle(slot);
+  recycle_if_unused(slot);
   const bool last = orphaned_ && handles_ == 0;
   lock_.unlock();
   if (last) delete this;

@@ -52,7 +52,8 @@ struct Slot {
   Status status;
   SlotPool* pool = nullptr;
   std::uint32_t index = 0;
-  bool handle_held = false;  ///< Under the pool's lock.
+  bool handle_held = false;        ///< Under the pool's lock.
+  std::uint32_t followers_in = 0;  ///< Slots whose `leader` it is. Under the pool's lock.
 
   // ---- From submit to final confined to the lane.
   std::shared_ptr<PlanCore> plan;
@@ -61,13 +62,14 @@ struct Slot {
   std::uint64_t label = 0;
   Priority priority = Priority::kBulk;
   bool durable = false;
-  bool has_extras = false;  ///< `queue`, `signal`, `after` or `done_word` may be there.
+  bool has_extras = false;  ///< `queue`, `signal`, `after`, `leader` or `done_word` may be there.
   Instant submitted;
   Instant deadline = Instant::max();
   std::optional<std::size_t> notify_size;  ///< Present: `notify` holds the text. The string keeps its capacity.
   std::string notify;
   RemoteWord signal;
   LocalWord after, done_word;
+  Slot* leader = nullptr;  ///< Begins once that one has ended well. It is not used again before this one lets go of it.
 
   std::uint64_t id = 0;          ///< Names the transfer at the peer.
   std::uint32_t next_chunk = 0;  ///< The first chunk never offered to a path.
@@ -81,9 +83,9 @@ struct Slot {
   bool touched = false;              ///< Bytes of it may have been moved.
   bool torn = false;                 ///< A chunk of it ended with some of its bytes moved, and not all.
   std::uint32_t unsure = 0;          ///< Chunks' ends of which nobody knows what became of the bytes.
-  bool is_held = false;              ///< Its `after` word is waited for.
+  bool is_held = false;              ///< Its `after` word or its leader is waited for.
   bool ending = false;               ///< No further chunks; final once in_flight is 0.
-  base::ListHook pending_hook;       ///< In its session's list of transfers with work to offer.
+  base::ListHook pending_hook;       ///< In its session's list of transfers with work to offer, or of held ones.
   base::ListHook flight_hook;        ///< In the lane's list of all that are in flight.
   base::ListHook session_hook;       ///< In its session's list of the same.
   base::ListHook covered_hook;       ///< In its session's list of covered transfers, oldest first.
@@ -100,12 +102,10 @@ struct Slot {
     if (after.region && !is_of_plan(after.region)) visit(*after.region);
     if (done_word.region && done_word.region != after.region && !is_of_plan(done_word.region)) visit(*done_word.region);
   }
-  void forget_extras() {
-    if (!std::exchange(has_extras, false)) return;
-    queue.reset();
-    signal.region.reset();
-    after = done_word = LocalWord();
-  }
+  void forget_extras();
+
+  /// Held until this one is final. They stand in a list by their pending_hook.
+  base::IntrusiveList<Slot, &Slot::pending_hook> followers;
 };
 
 /// Good while all regions of this agent that it touches are open. Any thread; the lane looks again.
@@ -125,6 +125,9 @@ class SlotPool {
   void finished(Slot* slot);
   /// The handle is gone: free it if it is final.
   void drop_handle(Slot* slot);
+  /// `follower` waits for `leader`, whose handle the caller has: until it lets go the slot is not used again.
+  void follow(Slot& follower, Slot& leader);
+  void unfollow(Slot& follower);
   Slot* at(std::uint32_t index) { return segments_[index / kSegment].get() + index % kSegment; }
   /// The agent is gone; the pool goes with the last handle.
   void orphan();
@@ -139,6 +142,7 @@ class SlotPool {
  private:
   static constexpr std::uint32_t kSegment = 256;
   void recycle(Slot* slot) HAWSER_REQUIRES(lock_);
+  void recycle_if_unused(Slot* slot) HAWSER_REQUIRES(lock_);
 
   const std::uint32_t limit_;
   const std::uint32_t forks_ = watch_forks();

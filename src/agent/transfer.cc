@@ -59,6 +59,20 @@ Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* t
   return {};
 }
 
+/// Of what is over already only its end is of interest, which the lane looks at.
+Status take_leader(const Transfer* from, SlotPool& pool, Slot& slot) {
+  if (from == nullptr) return {};
+  if (from->slot() == nullptr) {
+    return from->done() ? Status() : bad_submit("after_transfer is an empty handle: it was never submitted");
+  }
+  if (from->slot()->pool != &pool) {
+    return bad_submit("after_transfer is a transfer of another agent")
+        .with_advice("wait for it, or let it set a word of this agent (done, after)");
+  }
+  pool.follow(slot, *from->slot());
+  return {};
+}
+
 /// Only files have a state that is more than visible.
 Status check_durable(const PlanCore& plan) {
   for (const auto& region : plan.remotes) {
@@ -84,6 +98,7 @@ Status fill_extras(Slot& slot, const PlanCore& plan, const SubmitOptions& option
   if (Status bad = take_signal(options.signal, plan, &slot.signal); !bad.ok()) return bad;
   if (Status bad = take_local_word(options.after, *plan.core, &slot.after); !bad.ok()) return bad;
   if (Status bad = take_local_word(options.done, *plan.core, &slot.done_word); !bad.ok()) return bad;
+  if (Status bad = take_leader(options.after_transfer, *plan.core->slots, slot); !bad.ok()) return bad;
   return options.durable ? check_durable(plan) : Status();
 }
 
@@ -148,8 +163,8 @@ bool worth_doing_here(const Core& core, const PlanCore& plan) {
 /// Whether all that is asked for is that the bytes be moved, and the peer be notified.
 bool is_plain(const SubmitOptions& options) {
   return (!options.notify || options.notify->size() <= kMessageMax) && options.queue == nullptr &&
-         options.signal == nullptr && options.after == nullptr && options.done == nullptr && !options.durable &&
-         options.deadline >= Duration::zero();
+         options.signal == nullptr && options.after == nullptr && options.after_transfer == nullptr &&
+         options.done == nullptr && !options.durable && options.deadline >= Duration::zero();
 }
 
 /// Most small transfers over shared memory are only a copy. Those are done here, without a slot; false: do it with one.

@@ -122,6 +122,29 @@ void test_transfers(const Pair* pair) {
   test_ranges(pair);
 }
 
+/* Two plans as one transfer. */
+static void test_join(const Pair* pair, hawser_plan plan) {
+  const hawser_plan both[2] = {plan, plan};
+  hawser_plan joined;
+  MUST(hawser_plan_join(both, 2, &joined));
+  hawser_plan_info one = HAWSER_INIT(hawser_plan_info), two = HAWSER_INIT(hawser_plan_info);
+  MUST(hawser_plan_info_get(plan, &one));
+  MUST(hawser_plan_info_get(joined, &two));
+  CHECK(two.bytes == 2 * one.bytes);
+  CHECK(two.range_count == 2 * one.range_count);
+  hawser_transfer transfer;
+  MUST(hawser_plan_submit(joined, NULL, &transfer));
+  MUST(finish(pair, transfer));
+  hawser_transfer_info info = HAWSER_INIT(hawser_transfer_info);
+  MUST(hawser_transfer_info_get(transfer, &info));
+  CHECK(info.code == HAWSER_OK && info.bytes == two.bytes);
+  MUST(hawser_transfer_release(transfer));
+  MUST(hawser_plan_release(joined));
+  REFUSED(hawser_plan_join(both, 0, &joined), HAWSER_INVALID, "no plans");
+  REFUSED(hawser_plan_join(NULL, 1, &joined), HAWSER_INVALID, "plans is null");
+  REFUSED(hawser_plan_join(both, 2, NULL), HAWSER_INVALID, "out is null");
+}
+
 static void wait_signal(const Pair* pair, const hawser_local_range* word, uint64_t at_least) {
   uint64_t value = 0;
   for (int i = 0; i < 1000000; ++i) {
@@ -171,6 +194,20 @@ static void test_signals(const Pair* pair, hawser_plan plan) {
   MUST(hawser_transfer_cancel(transfer));
   CHECK(finish(pair, transfer) == HAWSER_CANCELLED);
   MUST(hawser_transfer_release(transfer));
+
+  /* One that follows ends with the one that it follows. */
+  held.deadline_ns = PATIENCE;
+  hawser_transfer leader, follower;
+  MUST(hawser_plan_submit(plan, &held, &leader));
+  hawser_submit_options follows = HAWSER_INIT(hawser_submit_options);
+  follows.after_transfer = leader;
+  MUST(hawser_plan_submit(plan, &follows, &follower));
+  REFUSED(hawser_transfer_wait(follower, 0), HAWSER_TIMED_OUT, "not final yet");
+  MUST(hawser_transfer_cancel(leader));
+  CHECK(finish(pair, follower) == HAWSER_CANCELLED);
+  MUST(hawser_transfer_release(follower));
+  MUST(hawser_transfer_release(leader));
+  REFUSED(hawser_plan_submit(plan, &follows, &follower), HAWSER_INVALID, "was released");
 
   const hawser_local_range odd = {pair->source, 3, 8};
   REFUSED(hawser_read_signal(pair->a, &odd, &value), HAWSER_INVALID, "aligned");
@@ -226,6 +263,7 @@ void test_submit_options(const Pair* pair) {
   hawser_news_clear(&news);
   MUST(hawser_transfer_release(transfer));
   test_signals(pair, plan);
+  test_join(pair, plan);
   MUST(hawser_plan_release(plan));
   release_tables(&tables);
 }

@@ -147,6 +147,28 @@ TEST_P(Conformance, SignalsChainTransfers) {
   must(finish(answered));
 }
 
+TEST_P(Conformance, TransfersFollowOneAnother) {
+  open_pair();
+  constexpr std::size_t kSize = 300'000;
+  constexpr int kHops = 4;
+  Area ring = add(a(), "ring", kHops * kSize), target = add(b(), "target", kHops * kSize);
+  const Peer peer = meet();
+  fill(std::span(ring.bytes).first(kSize), 3);
+  std::vector<Transfer> hops;
+  // There and back: each reads what the one before has written.
+  for (int hop = 0; hop < kHops; ++hop) {
+    const auto at = static_cast<std::uint64_t>(hop / 2) * kSize;
+    const LocalRange here = ring.range(hop % 2 == 0 ? at : at + kSize, kSize);
+    const RemoteRange there = peer.range("target", at, kSize);
+    const Plan plan = hop % 2 == 0 ? must(a().plan_write(peer, {&here, 1}, {&there, 1}))
+                                   : must(a().plan_read(peer, {&there, 1}, {&here, 1}));
+    hops.push_back(submit_soon(plan, {.after_transfer = hops.empty() ? nullptr : &hops.back()}));
+  }
+  must(finish(hops.back()));
+  for (const Transfer& hop : hops) EXPECT_TRUE(hop.done() && hop.status().ok());
+  EXPECT_TRUE(holds(std::span(ring.bytes).subspan(2 * kSize, kSize), 3));
+}
+
 TEST_P(Conformance, WrongSignalWordsAreNamed) {
   open_pair();
   Area source = add(a(), "source", 1000), target = add(b(), "target", 1000), words = add_memory(b(), "words", 64);

@@ -513,6 +513,51 @@ def test_cancel_and_time_out(pair):
     assert (cookie, size, error) == (77, 8, None) and one.array[2048] == 5
 
 
+def test_transfers_follow_one_another(pair):
+    one, two = pair
+    region = one.range_of(one.array).region
+    there = one.plan_write(one.peer, region.range(0, 64), one.peer.range("memory", 4096, 64))
+    back = one.plan_read(one.peer, one.peer.range("memory", 4096, 64), region.range(8192, 64))
+    one.array[0] = 41
+    gate = there.submit(after=(region.range(1024, 8), 1))
+    last = back.submit(after=there.submit(after=gate))  # The one between is held by the last.
+    assert not last.done
+    one.array[1024] = 1
+    last.wait(20)
+    assert gate.done and one.array[8192] == 41 and two.array[4096] == 41
+    one.array[1024] = 0
+    gate = there.submit(after=(region.range(1024, 8), 1))
+    last = back.submit(after=gate)
+    gate.cancel()
+    with pytest.raises(hawser.CancelledError, match="was to follow"):
+        last.wait(20)
+    with pytest.raises(hawser.CancelledError, match="was to follow"):
+        back.submit(after=gate)
+
+
+def test_several_tables_are_one_transfer(pair):
+    one, two = pair
+    region = one.range_of(one.array).region
+    layers = [region.table([(start, 64, 64, 16)]) for start in (0, 2048)]
+    copies = [one.peer.table("memory", [(start, 64, 64, 16)]) for start in (8192, 16384)]
+    one.array[64], one.array[2048 + 64] = 5, 6
+    plan = one.plan_write(one.peer, layers, copies, [1, 3], [0, 2])
+    assert plan.bytes == 4 * 64
+    plan.submit(notify=b"layers").wait(20)
+    assert eventually(two.take_notification).text == "layers" and two.take_notification() is None
+    assert two.array[8192] == 5 and two.array[16384] == 6
+    single = [one.plan_write(one.peer, layers[i], copies[i], [1], [4]) for i in range(2)]
+    joined = hawser.Plan.join(single)
+    assert joined.range_count == 2
+    joined.run()
+    assert two.array[8192 + 4 * 64] == 5 and two.array[16384 + 4 * 64] == 6
+    for wrong in (lambda: hawser.Plan.join([]), lambda: hawser.Plan.join([joined, 5]),
+                  lambda: one.plan_write(one.peer, layers, copies[:1], [0], [0]),
+                  lambda: one.plan_write(one.peer, [layers[0], region.range(0, 64)], copies, [0], [0])):
+        with pytest.raises(hawser.InvalidError):
+            wrong()
+
+
 def test_use_after_close():
     agent = hawser.Agent("gone")
     array = agent.empty(4096, name="memory")

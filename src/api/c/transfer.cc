@@ -54,6 +54,7 @@ struct Submission {
   SignalTarget signal;
   SignalWord after, done;
   std::optional<Handles::Ref<QueueObject>> queue;
+  std::optional<Handles::Ref<TransferObject>> leader;
 };
 
 Status prepare(const char* call, const Peer& peer, const hawser_submit_options& given, Submission& its) {
@@ -79,6 +80,11 @@ Status prepare(const char* call, const Peer& peer, const hawser_submit_options& 
     HAWSER_TRY_ASSIGN(its.after.word, local_range(call, *given.after));
     its.after.value = given.after_value;
     its.options.after = &its.after;
+  }
+  if (given.after_transfer.id != 0) {
+    HAWSER_TRY_ASSIGN(auto leader, find<TransferObject>(call, given.after_transfer));
+    its.leader.emplace(std::move(leader));
+    its.options.after_transfer = &(*its.leader)->transfer;
   }
   if (given.done != nullptr) {
     HAWSER_TRY_ASSIGN(its.done.word, local_range(call, *given.done));
@@ -218,6 +224,22 @@ int hawser_plan_info_get(hawser_plan plan, hawser_plan_info* out) {
 
 int hawser_plan_submit(hawser_plan plan, const hawser_submit_options* options, hawser_transfer* out) {
   return run(__func__, [&](const char* call) -> Status { return submit(call, plan, options, out); });
+}
+
+int hawser_plan_join(const hawser_plan* plans, size_t count, hawser_plan* out) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, out, "out"));
+    HAWSER_TRY(not_null(call, plans, count, "plans"));
+    std::vector<Plan> all;
+    Peer peer;
+    for (std::size_t i = 0; i < count; ++i) {
+      HAWSER_TRY_ASSIGN(const auto its, find<PlanObject>(call, plans[i]));
+      all.push_back(its->plan);
+      peer = its->peer;
+    }
+    HAWSER_TRY_ASSIGN(Plan joined, Plan::join(all));
+    return give_plan(call, out, std::move(joined), peer);
+  });
 }
 
 int hawser_plan_release(hawser_plan plan) { return release<PlanObject>(__func__, plan); }

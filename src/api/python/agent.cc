@@ -366,9 +366,11 @@ void bind_peers_and_plans(AgentClass& agent) {
       },
       nb::arg("label"), "Cancels all transfers with this label; gives how many there were.");
   agent.def("self", [](const AgentHandle& self) { return PeerHandle{self.state, agent_of(self.state).self()}; });
-  agent.def("plan_write", &plan_write, nb::arg("peer"), nb::arg("source"), nb::arg("target"),
-            nb::arg("source_index") = nb::none(), nb::arg("target_index") = nb::none(),
-            "From this agent's memory to the peer's: tables with their blocks' numbers, ranges, or lists of ranges.");
+  agent.def(
+      "plan_write", &plan_write, nb::arg("peer"), nb::arg("source"), nb::arg("target"),
+      nb::arg("source_index") = nb::none(), nb::arg("target_index") = nb::none(),
+      "From this agent's memory to the peer's: tables with their blocks' numbers, lists of tables (the same blocks of "
+      "each pair of them), ranges, or lists of ranges.");
   agent.def("plan_read", &plan_read, nb::arg("peer"), nb::arg("source"), nb::arg("target"),
             nb::arg("source_index") = nb::none(), nb::arg("target_index") = nb::none(),
             "From the peer's memory to this agent's.");

@@ -196,6 +196,7 @@ struct TransferHandle {
   TransferHandle(PlanRef its_plan, Transfer its) : plan(std::move(its_plan)), transfer(std::move(its)) {}
   PlanRef plan;
   std::vector<RegionRef> words;
+  nb::object leader;  ///< The Transfer that it follows: dropped, that one would be cancelled, and this one with it.
   std::uint64_t ticket = 0;  ///< Its cookie in its agent's loop queue; 0: it does not report there.
   Transfer transfer;
 };

@@ -12,7 +12,8 @@ namespace {
 
 /// One side of a plan, as a program may name it.
 struct Side {
-  const TableHandle* table = nullptr;
+  std::vector<TableHandle> tables;
+  bool is_one_table = false;  ///< It was not given in a list.
   std::vector<RangeHandle> local;
   std::vector<RemoteRangeHandle> remote;
 };
@@ -38,13 +39,31 @@ void add_part(const AgentHandle& agent, nb::handle from, bool is_local, Side& si
 
 Side side_of(const AgentHandle& agent, nb::handle from, bool is_local) {
   Side side;
-  if (nb::try_cast(from, side.table) && side.table != nullptr) return side;
+  const TableHandle* table = nullptr;
+  side.is_one_table = nb::try_cast(from, table) && table != nullptr;
+  if (side.is_one_table) side.tables.push_back(*table);
+  if (side.is_one_table) return side;
   if (!PyList_Check(from.ptr()) && !PyTuple_Check(from.ptr())) {
     add_part(agent, from, is_local, side);
     return side;
   }
-  for (nb::handle part : nb::iter(from)) add_part(agent, part, is_local, side);
+  for (nb::handle part : nb::iter(from)) {
+    if (nb::try_cast(part, table) && table != nullptr) {
+      side.tables.push_back(*table);
+    } else {
+      add_part(agent, part, is_local, side);
+    }
+  }
+  if (!side.tables.empty() && side.local.size() + side.remote.size() > 0) {
+    raise_invalid("a plan's side is a list of tables or a list of ranges, not of both");
+  }
   return side;
+}
+
+std::vector<RangeTable> tables_of(const Side& side) {
+  std::vector<RangeTable> tables;
+  for (const TableHandle& handle : side.tables) tables.push_back(handle.table);
+  return tables;
 }
 
 IndexArray index_of(nb::handle from, const TableHandle& table, const char* what) {
@@ -68,14 +87,23 @@ struct Request {
 std::shared_ptr<PlanState> plan_tables(Agent& agent, const PeerHandle& peer, const Request& request, const Side& local,
                                        const Side& remote) {
   auto made = std::make_shared<PlanState>();
-  if (local.table->region) made->regions.push_back(local.table->region);
   const bool is_write = request.operation == Operation::kWrite;
-  if (!is_write) check_writable(local.table->region);
-  const IndexArray ours = index_of(request.local_index, *local.table, is_write ? "source_index" : "target_index");
-  const IndexArray theirs = index_of(request.remote_index, *remote.table, is_write ? "target_index" : "source_index");
+  for (const TableHandle& table : local.tables) {
+    if (table.region) made->regions.push_back(table.region);
+    if (!is_write) check_writable(table.region);
+  }
+  const IndexArray ours =
+      index_of(request.local_index, local.tables.front(), is_write ? "source_index" : "target_index");
+  const IndexArray theirs =
+      index_of(request.remote_index, remote.tables.front(), is_write ? "target_index" : "source_index");
+  const std::vector<RangeTable> here = tables_of(local), there = tables_of(remote);
   made->plan = take(outside([&] {
-    return is_write ? agent.plan_write(peer.peer, local.table->table, ours.view(), remote.table->table, theirs.view())
-                    : agent.plan_read(peer.peer, remote.table->table, theirs.view(), local.table->table, ours.view());
+    if (local.is_one_table && remote.is_one_table) {
+      return is_write ? agent.plan_write(peer.peer, here.front(), ours.view(), there.front(), theirs.view())
+                      : agent.plan_read(peer.peer, there.front(), theirs.view(), here.front(), ours.view());
+    }
+    return is_write ? agent.plan_write(peer.peer, here, ours.view(), there, theirs.view())
+                    : agent.plan_read(peer.peer, there, theirs.view(), here, ours.view());
   }));
   return made;
 }
@@ -105,12 +133,26 @@ PlanHandle plan(const AgentHandle& self, const PeerHandle& peer, const Request& 
   Agent& agent = agent_of(self.state);
   const Side local = side_of(self, request.local, true);
   const Side remote = side_of(self, request.remote, false);
-  if ((local.table == nullptr) != (remote.table == nullptr)) {
+  if (local.tables.empty() != remote.tables.empty()) {
     raise_invalid("a plan has tables on both sides or ranges on both sides");
   }
-  std::shared_ptr<PlanState> made = local.table != nullptr ? plan_tables(agent, peer, request, local, remote)
-                                                           : plan_ranges(agent, peer, request, local, remote);
+  std::shared_ptr<PlanState> made = local.tables.empty() ? plan_ranges(agent, peer, request, local, remote)
+                                                         : plan_tables(agent, peer, request, local, remote);
   made->agent = self.state;
+  return {std::move(made)};
+}
+
+PlanHandle join(nb::handle plans) {
+  auto made = std::make_shared<PlanState>();
+  std::vector<Plan> all;
+  for (nb::handle one : nb::iter(plans)) {
+    const PlanHandle* plan = nullptr;
+    if (!nb::try_cast(one, plan) || plan == nullptr) raise_invalid("Plan.join takes a list of plans");
+    made->regions.insert(made->regions.end(), plan->state->regions.begin(), plan->state->regions.end());
+    made->agent = plan->state->agent;
+    all.push_back(plan->state->plan);
+  }
+  made->plan = take(outside([&] { return Plan::join(all); }));
   return {std::move(made)};
 }
 
@@ -127,7 +169,8 @@ const Handle& word_of(nb::handle from, const char* what, std::uint64_t& number) 
   const Handle* word = nullptr;
   if (!PyTuple_Check(from.ptr()) || nb::len(from) != 2 || !nb::try_cast(from[0], word) || word == nullptr ||
       !nb::try_cast(from[1], number)) {
-    raise_invalid(std::string("submit: ") + what + " must be (range of 8 bytes, number)");
+    raise_invalid(std::string("submit: ") + what + " must be (range of 8 bytes, number)" +
+                  (std::string_view(what) == "after" ? " or a Transfer" : ""));
   }
   return *word;
 }
@@ -137,18 +180,27 @@ struct Words {
   SignalWord after, done;
 };
 
+/// A transfer to follow, or a word to wait for.
+void set_after(nb::handle after, Words& words, SubmitOptions& options, std::vector<RegionRef>& held) {
+  const TransferHandle* leader = nullptr;
+  if (after.is_none()) return;
+  if (nb::try_cast(after, leader) && leader != nullptr) {
+    options.after_transfer = &leader->transfer;
+    return;
+  }
+  const RangeHandle& word = word_of<RangeHandle>(after, "after", words.after.value);
+  words.after.word = word.range;
+  held.push_back(word.region);
+  options.after = &words.after;
+}
+
 void set_words(nb::handle signal, nb::handle after, nb::handle done, Words& words, SubmitOptions& options,
                std::vector<RegionRef>& held) {
   if (!signal.is_none()) {
     words.signal.word = word_of<RemoteRangeHandle>(signal, "signal", words.signal.add).range;
     options.signal = &words.signal;
   }
-  if (!after.is_none()) {
-    const RangeHandle& word = word_of<RangeHandle>(after, "after", words.after.value);
-    words.after.word = word.range;
-    held.push_back(word.region);
-    options.after = &words.after;
-  }
+  set_after(after, words, options, held);
   if (!done.is_none()) {
     const RangeHandle& word = word_of<RangeHandle>(done, "done", words.done.value);
     check_writable(word.region);
@@ -203,6 +255,7 @@ TransferHandle submit(const PlanHandle& self, nb::handle notify, nb::handle dead
   set_words(signal, after, done, words, options, held);
   TransferHandle made = submit_with(self, options, queue);
   made.words = std::move(held);
+  if (options.after_transfer != nullptr) made.leader = nb::borrow(after);
   return made;
 }
 
@@ -299,6 +352,8 @@ void bind_transfers(nb::module_& module) {
       .def("run", &run_plainly, nb::sig("def run(self) -> None"), "Starts one transfer and waits until it is final.")
       .def("run", &run, nb::kw_only(), nb::arg("deadline") = nb::none(),
            "Starts one transfer and waits until it is final.")
+      .def_static("join", &join, nb::arg("plans"),
+                  "One plan of several of one peer and operation, in their order: one transfer, one notification.")
       .def_prop_ro(
           "operation",
           [](const PlanHandle& self) { return self.state->plan.operation() == Operation::kWrite ? "write" : "read"; })

@@ -45,6 +45,10 @@ find_path(HAWSER_GNUTLS_INCLUDE_DIR gnutls/gnutls.h REQUIRED)
 hawser_dependency(gnutls_headers)
 target_include_directories(dep_gnutls_headers SYSTEM INTERFACE "${HAWSER_GNUTLS_INCLUDE_DIR}")
 
+find_path(HAWSER_MICROHTTPD_INCLUDE_DIR microhttpd.h REQUIRED)
+hawser_dependency(microhttpd_headers)
+target_include_directories(dep_microhttpd_headers SYSTEM INTERFACE "${HAWSER_MICROHTTPD_INCLUDE_DIR}")
+
 hawser_dependency(fmt LINK fmt::fmt)
 hawser_dependency(json LINK nlohmann_json::nlohmann_json)
 hawser_dependency(cli11 LINK CLI11::CLI11)

@@ -47,6 +47,7 @@ _hawser_take(libhwloc-dev hwloc.h hwloc)
 _hawser_take(libibverbs-dev infiniband rdma)
 _hawser_take(libcurl4-openssl-dev curl)
 _hawser_take(libgnutls28-dev gnutls)
+_hawser_take(libmicrohttpd-dev microhttpd.h)
 
 # Debian's Python.h takes one header from there.
 file(GLOB pythons "/usr/include/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu/python3*")
@@ -75,3 +76,4 @@ hawser_dependency(hwloc LINK "${HAWSER_STATIC_hwloc}" hawser_no_udev m)
 hawser_dependency(curl_headers)
 hawser_dependency(ibverbs_headers)
 hawser_dependency(gnutls_headers)
+hawser_dependency(microhttpd_headers)

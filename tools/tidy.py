@@ -22,6 +22,7 @@ LAYERS = {
     "base": 0,
     "reduce": 1,
     "schedule": 1,
+    "metrics": 1,
     "tls": 1,
     "wire": 1,
     "proto": 2,

@@ -94,6 +94,11 @@ struct AgentOptions {
   /// XDG_RUNTIME_DIR or /run/user/<uid>, else /tmp/hawser-<uid>), a folder of this user's own, or "off". The page is
   /// readable by this user alone. An agent with a `clock` has none.
   std::string status_page = "auto";
+  /// Where this process's figures are served for Prometheus, at /metrics: "ADDRESS:PORT", or "ADDRESS:FIRST-LAST" of
+  /// which each process takes a free port (the log tells which). Agents of a process that name one place share a page.
+  /// Whoever reaches the port may read it. Empty: nowhere. Where it cannot be had the agent opens without it, and the
+  /// log says why.
+  std::string metrics = {};
   std::shared_ptr<const Clock> clock = {};  ///< Null: the host's monotonic clock.
   std::uint64_t seed = 0;                   ///< Zero: from the system. The simulator sets it.
 };

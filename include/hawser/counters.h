@@ -5,8 +5,10 @@
 // Thread rule: snapshots are values. Taking one holds the lane for a moment, which grows with the number of peers: what
 // it tells of transfers, peers and paths is of one instant, the gauges of regions may be a little later.
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <hawser/export.h>
@@ -16,6 +18,8 @@ HAWSER_NAMESPACE_BEGIN
 struct LatencySummary {
   std::uint64_t count = 0;
   std::uint64_t p50_ns = 0, p90_ns = 0, p99_ns = 0, max_ns = 0, sum_ns = 0;
+  /// How many took less than 2^(10 + 2 * i) ns: 1.024 us, 4.096 us, and so on to 17.2 s.
+  std::array<std::uint64_t, 13> below{};
 };
 
 struct FlowCounters {
@@ -71,6 +75,16 @@ struct PathCounters {
   std::vector<QueuePairCounters> queue_pairs;          ///< Of a backend that has some.
 };
 
+/// Who came to a backend's listener, and what became of them.
+struct AdmissionCounters {
+  std::string backend;
+  std::uint64_t let_in = 0;       ///< Sessions that peers opened here.
+  std::uint64_t turned_away = 0;  ///< Connections that were refused, or did not prove themselves in time.
+  std::uint64_t gave_way = 0;     ///< Unproven connections that were ended for newer ones, since too many waited.
+  /// Of those that were turned away: the code ("denied": no proof, or a wrong one) and how often.
+  std::vector<std::pair<std::string, std::uint64_t>> by_code;
+};
+
 struct PeerCounters {
   std::string peer, incarnation, state;
   std::uint16_t wire_version = 0;  ///< That both speak; 0 until a path was up.
@@ -83,7 +97,8 @@ struct AgentCounters {
   std::vector<PeerCounters> peers;
   std::vector<PathCounters> paths;
   std::vector<DeviceCounters> devices;
-  std::uint64_t events_dropped = 0;  ///< The oldest peer events, since nobody took them (AgentLimits::events).
+  std::vector<AdmissionCounters> admissions;  ///< Of backends that have a listener.
+  std::uint64_t events_dropped = 0;           ///< The oldest peer events, since nobody took them (AgentLimits::events).
   std::uint64_t notification_bytes_gauge = 0;  ///< Held for the user, as AgentLimits::notification_bytes counts them.
   std::uint64_t regions_gauge = 0, region_bytes_gauge = 0, transfers_in_flight_gauge = 0;
   /// Of regions of foreign memory, where AgentOptions::adopt is set: whose pages were adopted, and whose could not be.

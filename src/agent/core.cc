@@ -10,6 +10,7 @@
 
 #include "agent/flow_sums.h"
 #include "agent/fork_guard.h"
+#include "agent/metrics_source.h"
 #include "agent/peer_names.h"
 #include "base/try.h"
 #include "wire/limits.h"
@@ -152,6 +153,7 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   }
   remember_core(core.get());
   core->await_presence(published_by);
+  core->metrics = serve_metrics(*core);
   return core;
 }
 
@@ -236,6 +238,10 @@ AgentCounters Core::counters() {
     for (DeviceCounters& device : open.port->devices()) {
       device.backend = open.name;
       result.devices.push_back(std::move(device));
+    }
+    if (std::optional<AdmissionCounters> admissions = open.port->admissions()) {
+      admissions->backend = open.name;
+      result.admissions.push_back(*std::move(admissions));
     }
   }
   result.transfers_in_flight_gauge = engine.in_flight();

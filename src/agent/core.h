@@ -37,6 +37,7 @@
 #include "backend/backend.h"
 #include "base/histogram.h"
 #include "base/log.h"
+#include "metrics/server.h"
 #include "tls/key_pair.h"
 
 namespace hawser::agent {
@@ -71,6 +72,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Service> tenant;                ///< Of a layer above (Hooks::tenant); may be null.
   Presence presence;                              ///< Under the lane's lock.
   StatusTeller status_teller{*this};              ///< Under the lane's lock.
+  metrics::Entry metrics;                         ///< Where AgentOptions::metrics asked for one.
   PastFlow past;
   /// Regions that were dropped while something used them, as a part of the lane.
   struct Sweep final : Part {

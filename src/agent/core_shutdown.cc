@@ -68,6 +68,7 @@ std::vector<std::shared_ptr<LocalRegion>> Core::booked_regions() {
 }
 
 void Core::shut_down() {
+  metrics = metrics::Entry();  // Before the lane's lock: a scrape that is under way takes it.
   const std::vector<std::shared_ptr<LocalRegion>> booked = booked_regions();
   std::vector<std::shared_ptr<LocalRegion>> quiet;
   lane.lock();

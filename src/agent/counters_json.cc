@@ -9,7 +9,8 @@ namespace {
 
 nlohmann::json json_of(const LatencySummary& latency) {
   return {{"count", latency.count},   {"p50_ns", latency.p50_ns}, {"p90_ns", latency.p90_ns},
-          {"p99_ns", latency.p99_ns}, {"max_ns", latency.max_ns}, {"sum_ns", latency.sum_ns}};
+          {"p99_ns", latency.p99_ns}, {"max_ns", latency.max_ns}, {"sum_ns", latency.sum_ns},
+          {"below", latency.below}};
 }
 
 nlohmann::json json_of(const FlowCounters& flow) {
@@ -87,7 +88,8 @@ std::string to_json(const AgentCounters& counters) {
                          {"transfers_in_flight", counters.transfers_in_flight_gauge},
                          {"peers", nlohmann::json::array()},
                          {"paths", nlohmann::json::array()},
-                         {"devices", nlohmann::json::array()}};
+                         {"devices", nlohmann::json::array()},
+                         {"admissions", nlohmann::json::array()}};
   for (const PeerCounters& peer : counters.peers) {
     json["peers"].push_back({{"peer", peer.peer},
                              {"incarnation", peer.incarnation},
@@ -103,6 +105,14 @@ std::string to_json(const AgentCounters& counters) {
                                {"queue_pairs", device.queue_pairs_gauge},
                                {"faults", device.faults},
                                {"flow", json_of(device.flow)}});
+  }
+  for (const AdmissionCounters& each : counters.admissions) {
+    json["admissions"].push_back({{"backend", each.backend},
+                                  {"let_in", each.let_in},
+                                  {"turned_away", each.turned_away},
+                                  {"gave_way", each.gave_way},
+                                  {"by_code", nlohmann::json::object()}});
+    for (const auto& [code, times] : each.by_code) json["admissions"].back()["by_code"][code] = times;
   }
   // Names come from peers and may not be UTF-8; a bad byte must not make the whole answer fail.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -18,12 +18,20 @@ void add_flow(FlowCounters& to, const FlowCounters& from) {
 }
 
 LatencySummary summary_of(const base::Histogram& histogram) {
-  return {.count = histogram.count(),
-          .p50_ns = histogram.quantile(0.5),
-          .p90_ns = histogram.quantile(0.9),
-          .p99_ns = histogram.quantile(0.99),
-          .max_ns = histogram.max(),
-          .sum_ns = histogram.sum()};
+  LatencySummary summary{.count = histogram.count(),
+                         .p50_ns = histogram.quantile(0.5),
+                         .p90_ns = histogram.quantile(0.9),
+                         .p99_ns = histogram.quantile(0.99),
+                         .max_ns = histogram.max(),
+                         .sum_ns = histogram.sum()};
+  std::uint64_t so_far = 0;
+  std::size_t bucket = 0;
+  for (std::size_t i = 0; i < summary.below.size(); ++i) {
+    for (; base::Histogram::bucket_last(bucket) < latency_bound_ns(i); ++bucket)
+      so_far += histogram.bucket_count(bucket);
+    summary.below[i] = so_far;
+  }
+  return summary;
 }
 
 }  // namespace hawser::agent

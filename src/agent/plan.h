@@ -105,6 +105,8 @@ struct Way {
   Status why;
 };
 std::vector<Way> ways_to(Core& core, PeerCore& peer);
+/// The same under the lane's lock.
+std::vector<Way> ways_of(Core& core, PeerCore& peer);
 
 /// Traits::moves_in_submit of the path that carries the plan now. False where none is up.
 bool moves_in_submit(PlanCore& plan);

@@ -357,9 +357,15 @@ Result<RouteCost> route_cost(const PlanCore& plan) {
 }
 
 std::vector<Way> ways_to(Core& core, PeerCore& peer) {
+  core.lane.lock();
+  std::vector<Way> ways = ways_of(core, peer);
+  core.lane.unlock();
+  return ways;
+}
+
+std::vector<Way> ways_of(Core& core, PeerCore& peer) {
   std::vector<Way> ways;
   std::vector<Status> why;
-  core.lane.lock();
   (void)core.engine.candidates(peer, &why);
   for (std::size_t i = 0; i < why.size(); ++i) {
     ways.push_back({.backend = core.engine.backends()[i].name, .why = why[i]});
@@ -367,7 +373,6 @@ std::vector<Way> ways_to(Core& core, PeerCore& peer) {
     const auto failed = peer.session->failed.find(i);
     if (failed != peer.session->failed.end()) ways.back().why = failed->second;
   }
-  core.lane.unlock();
   return ways;
 }
 

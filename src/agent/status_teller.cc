@@ -9,6 +9,7 @@
 #include "agent/core.h"
 #include "agent/flow_sums.h"
 #include "agent/peer_names.h"
+#include "agent/plan.h"
 #include "base/format.h"
 #include "base/home.h"
 #include "base/log.h"
@@ -39,10 +40,22 @@ Result<std::string> folder_of(const AgentOptions& options) {
 
 std::uint64_t bytes_of(const Session& session) { return session.flow.bytes_written + session.flow.bytes_read; }
 
+/// Each backend that opened, and why it does not lead to the peer; an empty reason: it does, or was not tried yet.
+Json ways_json(Core& core, PeerCore& peer) {
+  Json ways = Json::array();
+  for (const Way& way : ways_of(core, peer)) {
+    Json row = {{"backend", way.backend}};
+    if (!way.why.ok()) row["why"] = base::shown(way.why.to_string());
+    ways.push_back(std::move(row));
+  }
+  return ways;
+}
+
 Json json_of(const Session& session) {
   const LatencySummary latency = summary_of(session.latency);
   Json json = {{"peer", session.peer->name},
                {"state", name_of(session.machine.public_state())},
+               {"wire_version", session.wire_version},
                {"bytes_written", session.flow.bytes_written},
                {"bytes_read", session.flow.bytes_read},
                {"errors", session.flow.errors},
@@ -55,7 +68,8 @@ Json json_of(const Session& session) {
                              {"state", path.state},
                              {"bytes_out", path.bytes_out},
                              {"bytes_in", path.bytes_in},
-                             {"errors", entry.errors}});
+                             {"errors", entry.errors},
+                             {"about", base::shown(entry.path->describe())}});
   }
   return json;
 }
@@ -97,6 +111,13 @@ std::size_t StatusTeller::turn(Instant now) {
 }
 
 std::string StatusTeller::text(Instant now) const {
+  std::size_t explained = kRowsMax;
+  std::string all = text(now, explained);
+  while (all.size() > base::StatusPage::kTextMax && explained > 0) all = text(now, explained /= 2);
+  return all;
+}
+
+std::string StatusTeller::text(Instant now, std::size_t explained) const {
   const Engine& engine = core_.engine;
   std::vector<const Session*> most(engine.sessions().begin(), engine.sessions().end());
   FlowCounters total = core_.past.flow;
@@ -120,7 +141,15 @@ std::string StatusTeller::text(Instant now) const {
                {"messages_received", total.messages_received},
                {"peers", Json::array()},
                {"waiting", Json::array()}};
-  for (std::size_t i = 0; i < rows; ++i) json["peers"].push_back(json_of(*most[i]));
+  for (std::size_t i = 0; i < rows; ++i) {
+    json["peers"].push_back(json_of(*most[i]));
+    if (i < explained) json["peers"].back()["ways"] = ways_json(core_, *most[i]->peer);
+  }
+  json["closed_backends"] = Json::array();
+  for (const BackendReport& report : core_.reports()) {
+    if (report.open) continue;
+    json["closed_backends"].push_back({{"backend", report.name}, {"why", base::shown(report.cause.to_string())}});
+  }
   std::size_t waiting = 0;
   const Visitor add = [&](const Waiting& one) {
     if (++waiting > kRowsMax) return;

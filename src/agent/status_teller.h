@@ -1,9 +1,11 @@
 #pragma once
 
 // StatusTeller: shows on a status page (base/status_page.h) what its agent does, once a second while the lane turns:
-// totals, the peers that moved most and their paths, and who waits for whom since when. `hawser top` reads it.
+// totals, the peers that moved most and their paths, why no better path leads to them, and who waits for whom since
+// when. `hawser top` and `hawser explain` read it.
 //
-// The text is made in a turn, so it is short: kRowsMax peers, kRowsMax rows of those that wait.
+// The text is made in a turn, so it is short: kRowsMax peers, kRowsMax rows of those that wait. Where it would not fit
+// the page, peers that moved less have no reasons.
 //
 // Thread rule: under the lane's lock, but for disown_after_fork. Lifetime: a part of its Core.
 
@@ -37,6 +39,7 @@ class StatusTeller final : public Part {
 
  private:
   std::string text(Instant now) const;
+  std::string text(Instant now, std::size_t explained) const;
 
   Core& core_;
   std::optional<base::StatusPage> page_;

@@ -299,6 +299,8 @@ class Port {
   virtual bool idle() const = 0;
   /// What went over each of its devices.
   virtual std::vector<DeviceCounters> devices() const { return {}; }
+  /// Who came to its listener; nothing where it has none.
+  virtual std::optional<AdmissionCounters> admissions() const { return std::nullopt; }
 };
 
 /// What a backend is opened with. References outlive it.

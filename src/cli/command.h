@@ -51,5 +51,6 @@ void add_run(Shell& shell);
 void add_cp(Shell& shell);
 void add_sim(Shell& shell);
 void add_top(Shell& shell);
+void add_explain(Shell& shell);
 
 }  // namespace hawser::cli

@@ -72,6 +72,7 @@ int run(int argc, char** argv) {
   add_run(shell);
   add_sim(shell);
   add_top(shell);
+  add_explain(shell);
   try {
     app.parse(take_behind_dashes(argc, argv, shell), argv);
   } catch (const CLI::Success& asked) {  // For help, or the version.

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <memory>
 
 #include "base/events.h"
-#include "base/home.h"
-#include "base/status_page.h"
-#include "base/try.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/json_out.h"
+#include "cli/pages.h"
 #include "cli/status_exit.h"
 #include "cli/top_view.h"
 
@@ -42,33 +40,6 @@ struct Wanted {
   bool once = false;
   bool dead = false;
 };
-
-Result<std::vector<std::string>> folders(const Wanted& wanted) {
-  if (!wanted.folder.empty()) return std::vector{wanted.folder};
-  HAWSER_TRY_ASSIGN(const LoadedConfig config, configuration(wanted.common.config));
-  const std::string& place = config.options.status_page;
-  if (place != "auto" && place != "off") return std::vector{place};
-  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-  return base::existing_homes(base::usual_homes(runtime == nullptr ? "" : runtime));
-}
-
-Look look(const std::vector<std::string>& folders, const Wanted& wanted) {
-  Look found;
-  for (const std::string& folder : folders) {
-    for (const std::string& page : base::list_status_pages(folder)) {
-      Result<base::StatusReading> reading = base::read_status_page(page);
-      if (!reading || (!reading->is_alive && !wanted.dead)) continue;
-      AgentLook agent = agent_look(page, std::move(*reading));
-      const bool is_named = !agent.status.is_null() && agent.status.value("agent", "") == wanted.name;
-      if (wanted.name.empty() || is_named) found.push_back(std::move(agent));
-    }
-  }
-  const auto name = [](const AgentLook& agent) {
-    return agent.status.is_null() ? std::string() : agent.status.value("agent", "");
-  };
-  std::ranges::stable_sort(found, [&](const auto& a, const auto& b) { return name(a) < name(b); });
-  return found;
-}
 
 /// Until the next look, or Ctrl-C.
 void pause(Duration time) {
@@ -106,15 +77,15 @@ int run_top(const Wanted& wanted) {
     return fail("top", wanted.common.json,
                 Status(Code::kInvalid, "--interval is below 10ms").with_advice("pages change once a second"));
   }
-  const Result<std::vector<std::string>> places = folders(wanted);
+  const Result<std::vector<std::string>> places = page_folders(wanted.common.config, wanted.folder);
   if (!places) return fail("top", wanted.common.json, places.error());
   catch_interrupts();
-  Look before = look(*places, wanted);
+  Look before = look_at(*places, wanted.name, wanted.dead);
   do {
     // Pages change once a second, so a shorter look sees no rates.
     pause(wanted.interval);
     if (interrupted()) break;
-    Look now = look(*places, wanted);
+    Look now = look_at(*places, wanted.name, wanted.dead);
     show(now, before, wanted);
     before = std::move(now);
   } while (!wanted.once);

@@ -5,49 +5,20 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/shown.h"
+#include "cli/page_fields.h"
 #include "cli/table.h"
 #include "cli/units.h"
 
 namespace hawser::cli {
 namespace {
 
-using Fields = nlohmann::json;  // A page is read into this kind. Commands print the kind Json.
-
 /// A lane that works turns all the time, and its page is written once a second.
 constexpr Duration kStuckAfter = std::chrono::seconds(3);
-
-std::uint64_t number(const Fields& json, const char* key) {
-  const auto at = json.find(key);
-  return at != json.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
-}
-std::string text(const Fields& json, const char* key) {
-  const auto at = json.find(key);
-  return at != json.end() && at->is_string() ? base::shown(at->get<std::string>()) : std::string();
-}
-const Fields& rows(const Fields& json, const char* key) {
-  static const Fields none = Fields::array();
-  const auto at = json.find(key);
-  return at != json.end() && at->is_array() ? *at : none;
-}
-std::optional<Instant> instant(const Fields& json, const char* key) {
-  const auto at = json.find(key);
-  if (at == json.end() || !at->is_number_integer()) return std::nullopt;
-  return Instant::from_ns(at->get<std::int64_t>());
-}
 
 const AgentLook* find(const Look& look, const std::string& page) {
   const auto at = std::ranges::find(look, page, &AgentLook::page);
   return at == look.end() ? nullptr : &*at;
 }
-/// By what a row says in `key`.
-const Fields* find(const Fields& all, const char* key, const std::string& value) {
-  for (const Fields& each : all) {
-    if (text(each, key) == value) return &each;
-  }
-  return nullptr;
-}
-
 /// Bytes or anything else per second, between two texts of one page.
 struct Since {
   Duration time{};
@@ -80,11 +51,12 @@ void add_peers(const AgentLook& agent, const AgentLook* before, Table& table) {
   const Since time = since(agent, before);
   for (const Fields& peer : rows(agent.status, "peers")) {
     const std::string name = text(peer, "peer");
-    const Fields* const peer_before = before == nullptr ? nullptr : find(rows(before->status, "peers"), "peer", name);
+    const Fields* const peer_before =
+        before == nullptr ? nullptr : find_row(rows(before->status, "peers"), "peer", name);
     for (const Fields& path : rows(peer, "paths")) {
       const std::string backend = text(path, "backend");
       const Fields* const path_before =
-          peer_before == nullptr ? nullptr : find(rows(*peer_before, "paths"), "backend", backend);
+          peer_before == nullptr ? nullptr : find_row(rows(*peer_before, "paths"), "backend", backend);
       const auto latency = [&](const char* key) {
         const std::uint64_t ns = number(peer, key);
         return ns == 0 ? std::string("-") : short_duration(Duration(static_cast<std::int64_t>(ns)));
@@ -96,26 +68,6 @@ void add_peers(const AgentLook& agent, const AgentLook* before, Table& table) {
     }
     if (rows(peer, "paths").empty()) table.add({name, text(peer, "state"), "no path"});
   }
-}
-
-std::string waiting_text(const AgentLook& agent, Instant at) {
-  std::string all;
-  for (const Fields& row : rows(agent.status, "waiting")) {
-    const std::string peer = text(row, "peer");
-    const std::uint64_t count = number(row, "count");
-    all += fmt::format("  waiting: {}: {}{}{}", text(row, "who"), text(row, "what"),
-                       count > 1 ? fmt::format(" ({})", count) : "", peer.empty() ? "" : " of " + peer);
-    if (const auto from = instant(row, "since_ns")) all += fmt::format(", for {}", ago(at, from));
-    if (const auto until = instant(row, "until_ns")) {
-      all += *until > at ? fmt::format(", at most {} more", short_duration(*until - at)) : ", its time is up";
-    }
-    all += "\n";
-  }
-  const std::uint64_t waiting = number(agent.status, "waiting_in_all");
-  if (const std::size_t told = rows(agent.status, "waiting").size(); waiting > told) {
-    all += fmt::format("  waiting: {} more\n", waiting - told);
-  }
-  return all;
 }
 
 std::string details(const AgentLook& agent, const AgentLook* before, Instant at) {
@@ -135,10 +87,32 @@ std::string details(const AgentLook& agent, const AgentLook* before, Instant at)
   if (const std::size_t told = rows(agent.status, "peers").size(); sessions > told) {
     all += fmt::format("  and {} peers more, which moved less\n", sessions - told);
   }
-  return all + waiting_text(agent, at);
+  all += waiting_rows(agent, at, {});
+  const std::uint64_t waiting = number(agent.status, "waiting_in_all");
+  if (const std::size_t told = rows(agent.status, "waiting").size(); waiting > told) {
+    all += fmt::format("  waiting: {} more\n", waiting - told);
+  }
+  return all;
 }
 
 }  // namespace
+
+std::string waiting_rows(const AgentLook& agent, Instant at, const std::string& of_peer) {
+  std::string all;
+  for (const Fields& row : rows(agent.status, "waiting")) {
+    const std::string peer = text(row, "peer");
+    if (!of_peer.empty() && peer != of_peer) continue;
+    const std::uint64_t count = number(row, "count");
+    all += fmt::format("  waiting: {}: {}{}{}", text(row, "who"), text(row, "what"),
+                       count > 1 ? fmt::format(" ({})", count) : "", peer.empty() ? "" : " of " + peer);
+    if (const auto from = instant(row, "since_ns")) all += fmt::format(", for {}", ago(at, from));
+    if (const auto until = instant(row, "until_ns")) {
+      all += *until > at ? fmt::format(", at most {} more", short_duration(*until - at)) : ", its time is up";
+    }
+    all += "\n";
+  }
+  return all;
+}
 
 AgentLook agent_look(std::string page, base::StatusReading reading) {
   AgentLook look{.page = std::move(page), .reading = std::move(reading), .status = nullptr};

@@ -44,9 +44,11 @@ AgentCore::~AgentCore() {
   if (pid_ != ::getpid()) {
     if (driver_) (void)new Driver(std::move(*driver_));  // Its thread is not in this process: joining would hang.
     if (exchange_) (new std::shared_ptr<Exchange>(std::move(exchange_)))->get()->disown();
+    (void)new metrics::Entry(std::move(page_));
     return;
   }
-  exchange_.reset();  // Its threads use what follows.
+  page_ = metrics::Entry();  // A scrape and these threads use what follows.
+  exchange_.reset();
   if (agent_) (void)agent_->close(kCloseTimeout);
 }
 
@@ -69,13 +71,28 @@ Result<std::shared_ptr<AgentCore>> AgentCore::open(std::string_view name, const 
   }
   EtcdOptions etcd;
   HAWSER_TRY_ASSIGN(AgentOptions options, agent_options(name, config, &etcd));
+  HAWSER_TRY_ASSIGN(TelemetryExport exported, telemetry_export(environment_of(config)));
   const bool exchanges = config.listen_thread || !etcd.endpoints.empty();
   std::shared_ptr<AgentCore> core(new AgentCore(name, config, std::move(options), std::move(etcd)));
   if (const std::string note = telemetry_note(environment_of(config)); !note.empty()) {
     HAWSER_LOG(core->log_, kWarn, "create_agent: {}", note);
   }
+  if (!exported.listen.empty()) core->open_exporter(std::move(exported));
   if (exchanges) HAWSER_TRY(core->open_exchange());
   return core;
+}
+
+/// Several processes of a host often get one port: those that come later go on without, and say so.
+void AgentCore::open_exporter(TelemetryExport what) {
+  exporter_.emplace(name_, std::move(what));
+  Result<metrics::Entry> page =
+      metrics::serve(exporter_->listen(), [this](metrics::Exposition& to) { exporter_->add_to(to); });
+  if (page) {
+    page_ = *std::move(page);
+    HAWSER_LOG(log_, kInfo, "create_agent: telemetry of '{}' at http://{}/metrics", name_, page_.address());
+    return;
+  }
+  HAWSER_LOG(log_, kWarn, "create_agent: telemetry of '{}' is not exported: {}", name_, page.error().to_string());
 }
 
 Status AgentCore::open_exchange() {

@@ -37,6 +37,8 @@
 #include "compat/refusal.h"
 #include "compat/remote.h"
 #include "compat/room_watch.h"
+#include "compat/telemetry.h"
+#include "metrics/server.h"
 #include "plan/row_table.h"
 #include "wire/card.h"
 
@@ -68,6 +70,8 @@ class AgentCore {
 
   const std::string& name() const { return name_; }
   bool telemetry() const { return telemetry_; }
+  /// Null where nothing is exported.
+  Telemetry* exporter() { return exporter_ ? &*exporter_ : nullptr; }
   const base::Logger& log() const { return log_; }
   const AgentConfig& config() const { return config_; }
   /// Only once there is a backend.
@@ -186,6 +190,7 @@ class AgentCore {
 
  private:
   AgentCore(std::string_view name, const AgentConfig& config, AgentOptions options, EtcdOptions etcd);
+  void open_exporter(TelemetryExport what);
   Status open_exchange();
   Status start();
   /// Runs `end`, which lets an agent go, so that the user's own invalidation of it is no error afterwards.
@@ -244,6 +249,8 @@ class AgentCore {
   AgentOptions options_;       ///< For start().
   const EtcdOptions etcd_;     ///< For open_exchange().
   const base::Logger log_;
+  std::optional<Telemetry> exporter_;
+  metrics::Entry page_;           ///< Goes before the exporter.
   std::optional<Driver> driver_;  ///< Outlives the agent.
   std::optional<hawser::Agent> agent_;
   std::atomic<std::size_t> backend_count_{0};

@@ -71,36 +71,24 @@ bool telemetry_wanted(const ConfigSources::Texts& environment, bool asked) {
   return asked;
 }
 
-Status check_telemetry(const ConfigSources::Texts& environment) {
+std::string telemetry_note(const ConfigSources::Texts& environment) {
   if (!telemetry_wanted(environment, false)) return {};
-  const std::string_view exporter = value_of(environment, "NIXL_TELEMETRY_EXPORTER");
-  if (base::to_lower(exporter) == "nop") return {};
-  for (const std::string_view variable : {"NIXL_TELEMETRY_EXPORTER", "NIXL_TELEMETRY_PROMETHEUS_PORT"}) {
+  if (!base::trim(value_of(environment, "NIXL_TELEMETRY_EXPORTER")).empty()) return {};
+  for (const std::string_view variable : {"NIXL_TELEMETRY_DIR", "NIXL_TELEMETRY_PROMETHEUS_PORT"}) {
     const std::string_view text = value_of(environment, variable);
     if (text.empty()) continue;
-    return refusal(NixlCode::kNotSupported, base::format("{}={}", variable, text), "telemetry is not exported here")
-        .with_advice(
-            "unset it, or set NIXL_TELEMETRY_EXPORTER=NOP: get_xfer_telemetry tells of each transfer, and `hawser top` "
-            "shows an agent's counters");
+    return base::format(
+        "{}={}: nothing is exported there. Set NIXL_TELEMETRY_EXPORTER=prometheus to have the figures at /metrics; "
+        "get_xfer_telemetry tells of each transfer, and `hawser top` shows an agent's counters",
+        variable, text);
   }
   return {};
-}
-
-std::string telemetry_note(const ConfigSources::Texts& environment) {
-  const std::string_view folder = value_of(environment, "NIXL_TELEMETRY_DIR");
-  if (folder.empty() || !telemetry_wanted(environment, false)) return {};
-  if (base::to_lower(value_of(environment, "NIXL_TELEMETRY_EXPORTER")) == "nop") return {};
-  return base::format(
-      "NIXL_TELEMETRY_DIR={}: nothing is written there, for telemetry is not exported; get_xfer_telemetry tells of "
-      "each transfer, and `hawser top` shows an agent's counters",
-      folder);
 }
 
 Result<AgentOptions> agent_options(std::string_view name, const AgentConfig& config, EtcdOptions* etcd) {
   ConfigSources sources;
   sources.environment = config.environment ? *config.environment : ConfigSources::from_process().environment;
   HAWSER_TRY(check_ucx_mode(sources.environment));
-  HAWSER_TRY(check_telemetry(sources.environment));
   const std::string nixl_level(value_of(sources.environment, "NIXL_LOG_LEVEL"));
   Result<LoadedConfig> loaded = load_config(sources);
   if (!loaded) return loaded.error();

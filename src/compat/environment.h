@@ -19,11 +19,9 @@ bool telemetry_wanted(const ConfigSources::Texts& environment, bool asked);
 /// NIXL has no deadlines. What takes longer than this is never heard of again, and its user has given up.
 inline constexpr Duration kNoDeadline = std::chrono::hours(1);
 
-/// kNotSupported where an exporter is asked for (NIXL_TELEMETRY_EXPORTER, _PROMETHEUS_PORT), by name.
-Status check_telemetry(const ConfigSources::Texts& environment);
-
-/// What to warn of where telemetry is on and NIXL_TELEMETRY_DIR names a folder: nothing is written there. Else empty.
-/// No refusal, for clients set it only to have telemetry at all, which is there: the own tests of nixl-sys do.
+/// What to warn of where telemetry is on, NIXL_TELEMETRY_DIR or _PROMETHEUS_PORT says where it should go, and no
+/// exporter is named: nothing goes there. Else empty. No refusal, for clients set them only to have telemetry at all,
+/// which is there: the own tests of nixl-sys do.
 std::string telemetry_note(const ConfigSources::Texts& environment);
 
 /// What answers to UCX: kOk for HAWSER_NIXL_UCX=auto, or without it.

@@ -153,6 +153,7 @@ Status AgentCore::register_memory(const RegDescList& list, const OptArgs* opt) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Desc known = book_desc(list.type(), list.span()[i]);
     book_.add(list.type(), known, {.len = known.len, .range = std::move(making.spots[i]), .backends = mask});
+    if (exporter_) exporter_->registered(known.len);
   }
   return {};
 }
@@ -215,6 +216,7 @@ Status AgentCore::deregister_memory(const RegDescList& list, const OptArgs* opt)
           answer = refusal(NixlCode::kNotFound, kCall,
                            base::format("descriptor {} is not registered (any more)", &desc - list.span().data()));
         }
+        if (exporter_ && entry) exporter_->deregistered(entry->len);
         if (entry) closing.push_back(std::move(entry->range));
       }
     }

@@ -94,6 +94,7 @@ Result<bool> RequestCore::submit() {
 
 Result<bool> RequestCore::fail(const Status& status) {
   refused = status;
+  if (Telemetry* const exporter = core->exporter(); exporter != nullptr) exporter->failed(code_of(status));
   end_notice();
   return refused;
 }
@@ -126,6 +127,9 @@ Result<bool> RequestCore::outcome() {
   if (!counted) {
     counted = true;
     times.xfer_duration_us = std::max(now_us() - times.start_time_us, times.post_duration_us);
+    if (Telemetry* const exporter = core->exporter(); exporter != nullptr && status.ok() && transfer) {
+      exporter->ended(plan.operation() == Operation::kWrite, times);
+    }
   }
   if (!status.ok()) {
     const bool gone = status.code() == Code::kDisconnected;

@@ -187,6 +187,14 @@ bool set_status_page(Draft& draft, std::string_view text) {
   return text.size() <= kPathMax;
 }
 
+bool set_metrics(Draft& draft, std::string_view text) {
+  text = base::trim(text);
+  const auto split = base::split_listen(text);
+  if (!text.empty() && (!split || split->ports.empty())) return false;
+  draft.config.options.metrics = std::string(text);
+  return true;
+}
+
 bool set_plugin_path(Draft& draft, std::string_view text) {
   draft.config.options.plugin_paths.clear();
   while (!text.empty()) {
@@ -267,6 +275,9 @@ constexpr Option kOptions[] = {
     {"log_format", "HAWSER_LOG_FORMAT", "one of text, json", "How lines of the log look on stderr.",
      [](Draft& draft, std::string_view text) { return set_word(draft.config.options.log.format, kLogFormats, text); },
      [](const Draft& draft) { return get_word(draft.config.options.log.format, kLogFormats); }},
+    {"metrics", "HAWSER_METRICS", "a numeric address and a port or ports, such as 127.0.0.1:9400 or 0.0.0.0:9400-9463",
+     "Where figures for Prometheus are served, at /metrics. Of several ports each process takes a free one.",
+     set_metrics, [](const Draft& draft) { return draft.config.options.metrics; }},
     {"status_page", "HAWSER_STATUS_PAGE", "auto, off, or the path of a folder",
      "Where the page is that `hawser top` shows of this agent; this user alone can read it.", set_status_page,
      [](const Draft& draft) { return draft.config.options.status_page; }},

@@ -87,12 +87,16 @@ TEST(TrialsTelemetry, DescriptorsAreCountedAsGiven) {
   EXPECT_EQ(count(made), 2u);
 }
 
-TEST(TrialsTelemetry, AnExportIsRefusedByName) {
-  for (const char* variable : {"NIXL_TELEMETRY_EXPORTER", "NIXL_TELEMETRY_PROMETHEUS_PORT"}) {
-    const auto refused = Agent::open("a", quiet({{"NIXL_TELEMETRY_ENABLE", "yes"}, {variable, "9090"}}));
-    ASSERT_FALSE(refused) << variable;
-    EXPECT_TRUE(says(refused.error(), NixlCode::kNotSupported, variable)) << refused.error().to_string();
-    EXPECT_TRUE(Agent::open("a", quiet({{variable, "9090"}}))) << "nobody asked for telemetry";
+TEST(TrialsTelemetry, AnExporterThatIsNotThereIsRefusedByName) {
+  for (const char* exporter : {"BUFFER", "prometheus_mp", "doca", "9090"}) {
+    const ConfigSources::Texts named = {{"NIXL_TELEMETRY_EXPORTER", exporter}};
+    auto on = named;
+    on.emplace("NIXL_TELEMETRY_ENABLE", "yes");
+    const auto refused = Agent::open("a", quiet(on));
+    ASSERT_FALSE(refused) << exporter;
+    EXPECT_TRUE(says(refused.error(), NixlCode::kNotSupported, "NIXL_TELEMETRY_EXPORTER"))
+        << refused.error().to_string();
+    EXPECT_TRUE(Agent::open("a", quiet(named))) << "nobody asked for telemetry";
   }
   EXPECT_TRUE(Agent::open("a", quiet({{"NIXL_TELEMETRY_ENABLE", "yes"}, {"NIXL_TELEMETRY_EXPORTER", "NOP"}})));
 }
@@ -105,7 +109,7 @@ TEST(TrialsTelemetry, AFolderIsWarnedOfByName) {
     AgentConfig config = quiet(std::move(environment));
     config.log = log.sink();
     EXPECT_TRUE(Agent::open("a", config));
-    return log.has("NIXL_TELEMETRY_DIR=/a/folder: nothing is written there");
+    return log.has("NIXL_TELEMETRY_DIR=/a/folder: nothing is exported there");
   };
   EXPECT_TRUE(warns({{"NIXL_TELEMETRY_ENABLE", "yes"}}));
   EXPECT_FALSE(warns({})) << "nobody asked for telemetry";

@@ -38,7 +38,7 @@ def run_json(command, *arguments, expect=0, env=None, timeout=60):
 
 
 def test_usage():
-    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim", "top"]
+    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim", "top", "explain"]
     for command in commands:
         text = run(command, "--help").stdout
         assert text.count(f"hawser {command}") >= 2, text  # examples
@@ -420,6 +420,35 @@ def test_top():
             assert not [agent for agent in run_json("top", "--once")["agents"] if agent["status"]["agent"] == "unseen"]
         finally:
             off.end()
+
+
+def test_explain():
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"HAWSER_STATUS_PAGE": folder}
+        server = Serve("--name", "served", "--size", "1MiB", env=env)
+        pinger = subprocess.Popen([PROGRAM, "ping", server.ready["target"], "-c", "10000000"], stdout=subprocess.DEVNULL,
+                                  env=dict(os.environ, **env))
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                done = subprocess.run([PROGRAM, "explain", "served", "--json"], capture_output=True, text=True,
+                                      env=dict(os.environ, **env), check=False)
+                if done.returncode == 0 and json.loads(done.stdout)["peers"][0].get("ways"):
+                    break
+                assert time.monotonic() < deadline, done
+                time.sleep(0.1)
+            peer = json.loads(done.stdout)["peers"][0]
+            assert peer["agent"] == "served" and peer["state"] == "up" and peer["paths"][0]["about"], peer
+            assert {"shm", "tcp"} <= {way["backend"] for way in peer["ways"]}, peer
+            text = run("explain", "served", peer["peer"], env=env).stdout
+            assert "shm" in text and "loopback reaches this agent only" in text and f"to {peer['peer']}: up" in text, text
+            assert "no peer 'nobody'" in run("explain", "served", "nobody", env=env, expect=12).stderr
+        finally:
+            pinger.kill()
+            pinger.wait()
+        server.end()
+        run("explain", "served", env=env, expect=12)
+        run("explain", env=env, expect=2)
 
 
 def same_file(one, other):

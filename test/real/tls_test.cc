@@ -110,6 +110,10 @@ TEST(Tls, AHelloInClearIsRefusedByWhoTakesTlsOnly) {
   EXPECT_EQ(a.down[0].code(), Code::kDenied) << a.down[0].to_string();
   EXPECT_NE(a.down[0].to_string().find("TLS"), std::string::npos) << a.down[0].to_string();
   EXPECT_TRUE(b.up.empty());
+  const AdmissionCounters told = b.port->admissions().value();
+  EXPECT_EQ(told.let_in, 0u);
+  ASSERT_EQ(told.by_code.size(), 1u);
+  EXPECT_EQ(told.by_code[0], std::pair(std::string("denied"), std::uint64_t{1}));
 }
 
 TEST(Tls, TheSameUserOfThisHostNeedsNoCardForIt) {
@@ -119,6 +123,8 @@ TEST(Tls, TheSameUserOfThisHostNeedsNoCardForIt) {
   ASSERT_TRUE(run({&a, &b}, [&] { return !a.up.empty() || !a.down.empty(); }));
   ASSERT_TRUE(a.down.empty()) << a.down[0].to_string();
   EXPECT_TRUE(is_tls(path));
+  EXPECT_EQ(b.port->admissions()->let_in, 1u);
+  EXPECT_EQ(b.port->admissions()->turned_away, 0u);
 }
 
 base::Fd connect_to(const End& end) {
@@ -359,6 +365,7 @@ TEST(TlsBeyondTheHost, ATlsHelloWithoutAGoodPrefaceIsAnsweredByNothing) {
       }));
       EXPECT_LE(got, 0) << "it was answered";
     }
+    EXPECT_EQ(b.port->admissions()->turned_away, 3u) << "though the log has one line for all";
   });
 }
 

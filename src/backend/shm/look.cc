@@ -131,7 +131,8 @@ void ShmPort::on_visitor(Visitor& visitor) {
   if (io == Io::kFailed && errno == EMFILE) refuse(visitor.socket.get(), base::errno_status("shm", EMFILE));
   if (io != Io::kDone) return;
   Status status = welcome(visitor, packet);
-  if (status.ok()) return;
+  if (status.ok()) return admissions_.let_in();
+  admissions_.turned_away(status);
   if (const auto held_back = line_gate_.pass_kind(static_cast<std::uint64_t>(status.code()), now_)) {
     HAWSER_LOG(shared_.context.log, kInfo, "shm: a visitor was turned away: {}{}", status.to_string(),
                base::LineGate::more(*held_back));

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/admission_count.h"
 #include "backend/backend.h"
 #include "backend/chunk_queue.h"
 #include "backend/shm/mover.h"
@@ -55,6 +56,7 @@ class ShmPort final : public Port {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
+  std::optional<AdmissionCounters> admissions() const override { return admissions_.counters(); }
 
   // For its paths.
   const Shared& shared() const { return shared_; }
@@ -160,6 +162,7 @@ class ShmPort final : public Port {
   std::vector<Mapping> unmaps_;
   std::vector<std::unique_ptr<Visitor>> visitors_;
   base::LineGate line_gate_;
+  AdmissionCount admissions_;
   std::unique_ptr<CrossMover> cross_mover_;
   Watch listener_watch_{Watch::Kind::kListener, this};
 };

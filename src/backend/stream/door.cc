@@ -55,6 +55,7 @@ void StreamPort::take_in(std::unique_ptr<Stream> stream, Instant now) {
   shared_.next_due = std::min(shared_.next_due, knock->deadline);
   knocks_.push_back(std::move(knock));
   if (out == nullptr) return;
+  admissions_.gave_way();
   if (const auto held_back = line_gate_.pass_kind(kGaveWay, now)) {
     HAWSER_LOG(context_.log, kInfo, "{}: too many connections prove nothing: the oldest gave way{}", options_.backend,
                base::LineGate::more(*held_back));
@@ -191,6 +192,7 @@ Status StreamPort::open_session(Knock& knock, Instant now) {
   if (is_unproven) lobby_.rename(&knock, path.get());
   if (knock.shake->has_proof()) knock.shake->say_verdict(Status());
   path->accept(std::move(knock.shake), is_known_peer, now);
+  admissions_.let_in();
   shared_.next_due = std::min(shared_.next_due, path->next_deadline());
   paths_.push_back(std::move(path));
   return Status();
@@ -277,6 +279,7 @@ void StreamPort::refuse(Knock& knock, const Status& why, Instant now) {
 
 /// Strangers can cause such lines at will: one for each kind and second.
 void StreamPort::log_turned_away(const Knock& knock, const Status& why, Instant now) {
+  admissions_.turned_away(why);
   const auto held_back = line_gate_.pass_kind(static_cast<std::uint64_t>(why.code()), now);
   if (!held_back) return;
   const std::string& name = knock.shake->hello().name;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/admission_count.h"
 #include "backend/stream/lobby.h"
 #include "backend/stream/path.h"
 #include "backend/stream/port.h"
@@ -35,6 +36,7 @@ class StreamPort final : public Port {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
+  std::optional<AdmissionCounters> admissions() const override { return admissions_.counters(); }
   /// How long turns were; see TurnWatch.
   const TurnWatch::Work& longest_turn() const { return shared_.watch.longest(); }
 
@@ -85,6 +87,7 @@ class StreamPort final : public Port {
   std::vector<StreamPath*> visiting_;  ///< Those of this turn.
   Lobby lobby_;
   base::LineGate line_gate_;
+  AdmissionCount admissions_;
   PortShared shared_;
   std::vector<std::unique_ptr<StreamPath>> paths_;
   std::vector<std::unique_ptr<Knock>> knocks_;

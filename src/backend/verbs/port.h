@@ -45,6 +45,7 @@ class VerbsPort final : public Port {
   void begin_close(Instant now) override;
   bool idle() const override;
   std::vector<DeviceCounters> devices() const override;
+  std::optional<AdmissionCounters> admissions() const override { return parts_.control->admissions(); }
 
  private:
   VerbsPort(const Context& context, const VerbsOptions& options, PortParts parts);

@@ -1,0 +1,190 @@
+#pragma once
+
+// The C ABI of worlds: ranks that send messages, call one another and run collective operations. hawser/world.h says
+// what each thing means, docs/worlds.md leads through it; the rules are those of hawser/c.h. Since HAWSER_C_ABI 7.
+//
+// Requests: each operation has a twin with an `i`, which returns at once and gives a hawser_request. Its buffers are
+// the operation's until it has ended. Wait for it or poll it, then release it; releasing one that is under way cancels
+// it and returns when nothing touches its buffers.
+//
+// Counts are in elements of `type`. A null array of counts means `count` elements for each rank.
+//
+// Threads: every function may be called from any thread. After a fork the child's handles answer HAWSER_INVALID.
+
+#include <hawser/c_types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* clang-format off */
+typedef struct hawser_world { uint64_t id; } hawser_world;
+typedef struct hawser_request { uint64_t id; } hawser_request;
+typedef struct hawser_answer { uint64_t id; } hawser_answer;
+
+#define HAWSER_ANY_SOURCE UINT32_MAX
+#define HAWSER_NO_COLOR INT64_MIN
+enum { HAWSER_F64 = 0, HAWSER_F32 = 1, HAWSER_F16 = 2, HAWSER_BF16 = 3, HAWSER_F8_E4M3 = 4, HAWSER_F8_E5M2 = 5,
+       HAWSER_I8 = 6, HAWSER_I16 = 7, HAWSER_I32 = 8, HAWSER_I64 = 9, HAWSER_U8 = 10, HAWSER_U16 = 11, HAWSER_U32 = 12,
+       HAWSER_U64 = 13, HAWSER_BOOL = 14 };
+enum { HAWSER_SUM = 0, HAWSER_PROD = 1, HAWSER_MIN = 2, HAWSER_MAX = 3, HAWSER_AVG = 4, HAWSER_AND = 5, HAWSER_OR = 6,
+       HAWSER_XOR = 7 };
+enum { HAWSER_WORLD_UNDRIVEN = 1,        /* No thread: only calls of this rank that wait make progress. */
+       HAWSER_WORLD_NO_ENVIRONMENT = 2   /* HAWSER_ variables and the launcher's are not read. */ };
+enum { HAWSER_HANDLER_INLINE = 1         /* Runs within the world's progress: it must not block or call the world. */ };
+/* clang-format on */
+
+/* Zeros: what the launcher's environment says (`hawser run`, mpirun, torchrun, srun). */
+typedef struct hawser_world_options {
+  uint32_t size, flags;         /* `size` is the struct's; flags HAWSER_WORLD_*. */
+  uint32_t ranks, rank;         /* How many, and which; `ranks` 0: the launcher's. */
+  const char* name;             /* Separates worlds that share a directory. Null: "world". */
+  hawser_directory directory;   /* Where the ranks find one another; 0: as `settings` and the environment say. */
+  const hawser_param* settings; /* Options of the rank's agent by name (docs/config.md). */
+  size_t setting_count;
+  int64_t join_timeout_ns; /* 0: 30 s. */
+  int64_t timeout_ns;      /* Of operations that are given none. 0: 30 min. */
+} hawser_world_options;
+
+typedef struct hawser_world_info {
+  uint32_t size, rank, ranks, failed; /* `failed`: how many ranks have failed. */
+  uint32_t old_rank, root_rank;       /* This rank, in the world that shrink, or split and group, made this one of. */
+  uint64_t epoch;                     /* How often it was shrunk. */
+  uint64_t last_good, last_number;    /* World::last_good and last_number. */
+} hawser_world_info;
+
+typedef struct hawser_received {
+  uint32_t size, source;
+  uint64_t tag, bytes;
+} hawser_received;
+
+typedef struct hawser_operation_options {
+  uint32_t size;
+  uint32_t flag;      /* Of a receive: refuse a shorter message (exact). Of a reduction: the same bits every time. */
+  int64_t timeout_ns; /* 0: the world's. */
+} hawser_operation_options;
+
+/* Worlds. */
+/* `ranks` ranks in this process: fills `out` with as many handles, by rank. */
+HAWSER_C_API int hawser_world_local(uint32_t ranks, const hawser_world_options* options, hawser_world* out);
+HAWSER_C_API int hawser_world_open(const hawser_world_options* options, hawser_world* out);
+HAWSER_C_API int hawser_world_info_get(hawser_world world, hawser_world_info* out);
+HAWSER_C_API int hawser_world_peer(hawser_world world, uint32_t rank, hawser_peer* out);
+HAWSER_C_API int hawser_world_shutdown(hawser_world world, int64_t timeout_ns); /* Once all ranks have called it. */
+HAWSER_C_API int hawser_world_leave(hawser_world world, int64_t timeout_ns);    /* Without waiting for them. */
+HAWSER_C_API int hawser_world_close(hawser_world world, int64_t timeout_ns);    /* To the others it has failed. */
+HAWSER_C_API int hawser_world_release(hawser_world world);                      /* Closes, if that was not done. */
+
+/* Requests. */
+HAWSER_C_API int hawser_request_done(hawser_request request, int* done); /* Only looks. */
+/* The outcome; HAWSER_TIMED_OUT while it is under way, which it stays then. */
+HAWSER_C_API int hawser_request_wait(hawser_request request, int64_t timeout_ns);
+HAWSER_C_API int hawser_request_received(hawser_request request, hawser_received* out); /* Of a receive that is done. */
+/* What a receive without a buffer, or a call, got. It lives as long as the request. */
+HAWSER_C_API int hawser_request_bytes(hawser_request request, const void** data, size_t* size);
+HAWSER_C_API int hawser_request_cancel(hawser_request request);
+HAWSER_C_API int hawser_request_release(hawser_request request);
+
+/* Messages. `options` and `out` may be null. */
+HAWSER_C_API int hawser_world_send(hawser_world world, const void* data, size_t size, uint32_t dest, uint64_t tag,
+                                   const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_isend(hawser_world world, const void* data, size_t size, uint32_t dest, uint64_t tag,
+                                    const hawser_operation_options* options, hawser_request* request);
+/* From a rank or HAWSER_ANY_SOURCE; `tag` null: any. */
+HAWSER_C_API int hawser_world_recv(hawser_world world, void* into, size_t size, uint32_t source, const uint64_t* tag,
+                                   const hawser_operation_options* options, hawser_received* out);
+/* `into` null: into bytes of the message's size, see hawser_request_bytes. */
+HAWSER_C_API int hawser_world_irecv(hawser_world world, void* into, size_t size, uint32_t source, const uint64_t* tag,
+                                    const hawser_operation_options* options, hawser_request* request);
+/* The oldest message that fits, without receiving it. `present` is 0 where none came in time. */
+HAWSER_C_API int hawser_world_probe(hawser_world world, uint32_t source, const uint64_t* tag, int64_t timeout_ns,
+                                    int* present, hawser_received* out);
+
+/* Calls. A handler returns 0, or what hawser_answer_fail gave; it runs on threads of the library, several at once. */
+typedef int (*hawser_handler)(void* context, uint32_t source, const void* arguments, size_t size, hawser_answer answer);
+HAWSER_C_API int hawser_world_register(hawser_world world, const char* name, hawser_handler handler, void* context,
+                                       uint32_t flags);
+/* While the handler runs. The last one counts; without it the answer is empty. Copied. */
+HAWSER_C_API int hawser_answer_set(hawser_answer answer, const void* data, size_t size);
+HAWSER_C_API int hawser_answer_fail(hawser_answer answer, int code, const char* text); /* Returns `code`. */
+/* The answer is a buffer of the caller's: hawser_buffer_free. */
+HAWSER_C_API int hawser_world_call(hawser_world world, uint32_t dest, const char* name, const void* arguments,
+                                   size_t size, const hawser_operation_options* options, hawser_buffer* answer);
+HAWSER_C_API int hawser_world_icall(hawser_world world, uint32_t dest, const char* name, const void* arguments,
+                                    size_t size, const hawser_operation_options* options, hawser_request* request);
+
+/* Collectives. `options` may be null. */
+HAWSER_C_API int hawser_world_barrier(hawser_world world, const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_broadcast(hawser_world world, void* data, size_t count, int type, uint32_t root,
+                                        const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_reduce(hawser_world world, const void* in, void* out, size_t count, int type, int op,
+                                     uint32_t root, const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_all_reduce(hawser_world world, const void* in, void* out, size_t count, int type, int op,
+                                         const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_all_gather(hawser_world world, const void* in, void* out, size_t count,
+                                         const uint64_t* counts, int type, const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_reduce_scatter(hawser_world world, const void* in, void* out, size_t count,
+                                             const uint64_t* counts, int type, int op,
+                                             const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_gather(hawser_world world, const void* in, void* out, size_t count,
+                                     const uint64_t* counts, int type, uint32_t root,
+                                     const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_scatter(hawser_world world, const void* in, void* out, size_t count,
+                                      const uint64_t* counts, int type, uint32_t root,
+                                      const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_all_to_all(hawser_world world, const void* in, void* out, size_t count,
+                                         const uint64_t* out_counts, const uint64_t* in_counts, int type,
+                                         const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_scan(hawser_world world, const void* in, void* out, size_t count, int type, int op,
+                                   const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_exclusive_scan(hawser_world world, const void* in, void* out, size_t count, int type,
+                                             int op, const hawser_operation_options* options);
+
+HAWSER_C_API int hawser_world_ibarrier(hawser_world world, const hawser_operation_options* options,
+                                       hawser_request* request);
+HAWSER_C_API int hawser_world_ibroadcast(hawser_world world, void* data, size_t count, int type, uint32_t root,
+                                         const hawser_operation_options* options, hawser_request* request);
+HAWSER_C_API int hawser_world_ireduce(hawser_world world, const void* in, void* out, size_t count, int type, int op,
+                                      uint32_t root, const hawser_operation_options* options, hawser_request* request);
+HAWSER_C_API int hawser_world_iall_reduce(hawser_world world, const void* in, void* out, size_t count, int type, int op,
+                                          const hawser_operation_options* options, hawser_request* request);
+HAWSER_C_API int hawser_world_iall_gather(hawser_world world, const void* in, void* out, size_t count,
+                                          const uint64_t* counts, int type, const hawser_operation_options* options,
+                                          hawser_request* request);
+HAWSER_C_API int hawser_world_ireduce_scatter(hawser_world world, const void* in, void* out, size_t count,
+                                              const uint64_t* counts, int type, int op,
+                                              const hawser_operation_options* options, hawser_request* request);
+HAWSER_C_API int hawser_world_igather(hawser_world world, const void* in, void* out, size_t count,
+                                      const uint64_t* counts, int type, uint32_t root,
+                                      const hawser_operation_options* options, hawser_request* request);
+HAWSER_C_API int hawser_world_iscatter(hawser_world world, const void* in, void* out, size_t count,
+                                       const uint64_t* counts, int type, uint32_t root,
+                                       const hawser_operation_options* options, hawser_request* request);
+HAWSER_C_API int hawser_world_iall_to_all(hawser_world world, const void* in, void* out, size_t count,
+                                          const uint64_t* out_counts, const uint64_t* in_counts, int type,
+                                          const hawser_operation_options* options, hawser_request* request);
+HAWSER_C_API int hawser_world_iscan(hawser_world world, const void* in, void* out, size_t count, int type, int op,
+                                    const hawser_operation_options* options, hawser_request* request);
+HAWSER_C_API int hawser_world_iexclusive_scan(hawser_world world, const void* in, void* out, size_t count, int type,
+                                              int op, const hawser_operation_options* options, hawser_request* request);
+
+/* Groups. */
+/* A rank with HAWSER_NO_COLOR gets the handle 0. */
+HAWSER_C_API int hawser_world_split(hawser_world world, int64_t color, int64_t key, hawser_world* out);
+HAWSER_C_API int hawser_world_duplicate(hawser_world world, hawser_world* out);
+HAWSER_C_API int hawser_world_group(hawser_world world, const uint32_t* ranks, size_t count, hawser_world* out);
+
+/* After a failure. Lists of ranks: up to `capacity` are written, `count` is how many there are. */
+HAWSER_C_API int hawser_world_failed(hawser_world world, uint32_t* ranks, size_t capacity, size_t* count);
+HAWSER_C_API int hawser_world_acknowledge(hawser_world world, uint32_t* ranks, size_t capacity, size_t* count);
+/* Ranks that failed, in the order in which this rank found it, without the first `known`; waits for one. */
+HAWSER_C_API int hawser_world_failures(hawser_world world, size_t known, int64_t timeout_ns, uint32_t* ranks,
+                                       size_t capacity, size_t* count);
+HAWSER_C_API int hawser_world_revoke(hawser_world world);
+HAWSER_C_API int hawser_world_agree(hawser_world world, int flag, int64_t timeout_ns, int* agreed);
+HAWSER_C_API int hawser_world_shrink(hawser_world world, const uint32_t* without, size_t count, int64_t timeout_ns,
+                                     hawser_world* out);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,22 @@
+#pragma once
+
+// Where the status pages of this user's agents are, and a look at them.
+//
+// Thread rule: any thread.
+
+#include <string>
+#include <vector>
+
+#include <hawser/status.h>
+
+#include "cli/top_view.h"
+
+namespace hawser::cli {
+
+/// `folder`, or where the configuration has agents put their pages. Errors: those of the configuration.
+Result<std::vector<std::string>> page_folders(const std::string& config_file, const std::string& folder);
+
+/// By name; `name`: those agents only, unless it is empty. With `dead` those that died within the last hour, too.
+Look look_at(const std::vector<std::string>& folders, const std::string& name, bool dead);
+
+}  // namespace hawser::cli

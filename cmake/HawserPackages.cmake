@@ -35,7 +35,7 @@ set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_RECOMMENDS "libgnutls30")
 set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_SUGGESTS "libmicrohttpd12, libibverbs1, libcurl4")
 set(CPACK_DEBIAN_LIBHAWSER0_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_COMPONENT_LIBHAWSER0_DESCRIPTION "data movement for AI inference and training (library)
+set(CPACK_DEBIAN_LIBHAWSER0_DESCRIPTION "data movement for AI inference and training (library)
  Hawser moves KV-cache blocks, weights and gradients between host memory, GPU
  memory, files and other machines, over shared memory, TCP with TLS, and RDMA.
  This package has the library, and NIXL's C interface on it in a folder of its
@@ -45,13 +45,13 @@ set(CPACK_DEBIAN_LIBHAWSER-DEV_PACKAGE_NAME libhawser-dev)
 set(CPACK_DEBIAN_LIBHAWSER-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBHAWSER-DEV_PACKAGE_DEPENDS "libhawser0 (= ${version})")
 set(CPACK_DEBIAN_LIBHAWSER-DEV_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_COMPONENT_LIBHAWSER-DEV_DESCRIPTION "data movement for AI inference and training (headers)
+set(CPACK_DEBIAN_LIBHAWSER-DEV_DESCRIPTION "data movement for AI inference and training (headers)
  The C++ and C headers of Hawser, its CMake package and its pkg-config file.")
 
 set(CPACK_DEBIAN_HAWSER_PACKAGE_NAME hawser)
 set(CPACK_DEBIAN_HAWSER_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_HAWSER_PACKAGE_RECOMMENDS "${opened}")
-set(CPACK_COMPONENT_HAWSER_DESCRIPTION "data movement for AI inference and training (command line)
+set(CPACK_DEBIAN_HAWSER_DESCRIPTION "data movement for AI inference and training (command line)
  The command `hawser`: looks at a machine, copies files, runs ranks, measures
  beside the machine's ceilings, and shows what agents do. With its manual pages.")
 
@@ -60,7 +60,7 @@ set(CPACK_DEBIAN_PYTHON3-HAWSER_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON3-HAWSER_PACKAGE_DEPENDS
     "libhawser0 (= ${version}), python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}), python3 (<< ${Python_VERSION_MAJOR}.${python_after})")
 set(CPACK_DEBIAN_PYTHON3-HAWSER_PACKAGE_SUGGESTS "python3-numpy")
-set(CPACK_COMPONENT_PYTHON3-HAWSER_DESCRIPTION "data movement for AI inference and training (Python)
+set(CPACK_DEBIAN_PYTHON3-HAWSER_DESCRIPTION "data movement for AI inference and training (Python)
  Agents, worlds of ranks and remote buffers for Python, for NumPy arrays, buffers
  and torch tensors.")
 include(CPack)

@@ -9,6 +9,7 @@
 
 #include "agent/core.h"
 #include "agent/engine.h"
+#include "base/planted.h"
 
 namespace hawser::agent {
 
@@ -17,7 +18,8 @@ bool Engine::after_reached(const Slot& slot) const {
 }
 
 bool Engine::must_wait(const Slot& slot) const {
-  if (slot.leader != nullptr && slot.leader->phase.load(std::memory_order_acquire) != Phase::kFinal) return true;
+  const bool has_leader = slot.leader != nullptr && !base::planted(base::Planted::kFollowerRuns);
+  if (has_leader && slot.leader->phase.load(std::memory_order_acquire) != Phase::kFinal) return true;
   return slot.after.word != nullptr && !after_reached(slot);
 }
 
@@ -32,13 +34,14 @@ void Engine::hold(Slot& slot) {
 Status Engine::lost_leader(const Slot& slot) {
   if (slot.leader == nullptr || slot.leader->phase.load(std::memory_order_acquire) != Phase::kFinal) return {};
   const Status& its = slot.leader->status;
-  if (its.ok()) return {};
+  if (its.ok() || base::planted(base::Planted::kLeaderTrusted)) return {};
   return Status(Code::kCancelled, "the transfer that it was to follow (after_transfer) did not end well")
       .with_buffer(BufferState::kUntouched)
       .because(its);
 }
 
 void Engine::call_followers(Slot& leader) {
+  if (base::planted(base::Planted::kFollowerLeft)) return;
   while (Slot* follower = leader.followers.pop_front()) called_.push_back(*follower);
 }
 

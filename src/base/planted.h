@@ -57,6 +57,9 @@ enum class Planted : std::uint8_t {
   kBufferGuessed,     ///< A write whose bytes were under way says that it is partly written.
   kBlockedForgotten,  ///< A session that found no room is never tried again.
   kBetterForgotten,   ///< Who lost a better path never tries it again.
+  kFollowerRuns,      ///< A transfer begins before the one that it follows has ended.
+  kFollowerLeft,      ///< A transfer's end calls none of those that follow it.
+  kLeaderTrusted,     ///< A transfer begins though the one that it follows ended badly.
   // Atomic operations.
   kAtomicAskedTwice,       ///< What has no answer when its path is lost is asked once more on the next one.
   kAtomicAnswerMistaken,   ///< An answer is taken for that of the oldest operation.

@@ -1,8 +1,10 @@
 #include "metrics/server.h"
 
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -22,10 +24,8 @@ namespace hawser::metrics {
 
 class Listener {
  public:
-  Listener(const HttpLibrary& library, std::string wanted) : library_(library), wanted_(std::move(wanted)) {}
-  ~Listener() {
-    if (daemon_ != nullptr) library_.stop_daemon(daemon_);
-  }
+  explicit Listener(const HttpLibrary& library) : library_(library) {}
+  ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
@@ -40,7 +40,6 @@ class Listener {
     const std::lock_guard lock(mutex_);
     sources_.erase(number);
   }
-  const std::string& wanted() const { return wanted_; }
   const std::string& address() const { return address_; }
 
  private:
@@ -50,15 +49,46 @@ class Listener {
   MHD_Result reply(MHD_Connection* connection, unsigned status, const std::string& body) const;
 
   const HttpLibrary& library_;
-  const std::string wanted_;
   std::string address_;
   MHD_Daemon* daemon_ = nullptr;
+  int socket_ = -1;  ///< The daemon's.
   std::mutex mutex_;
   std::map<std::uint64_t, Source> sources_;
   std::uint64_t last_ = 0;
 };
 
 namespace {
+
+/// The listening sockets of this process, which a forked child closes: its copies would keep the ports taken once the
+/// parent is gone. What does not fit is kept by children.
+class ForkedSockets {
+ public:
+  static void add(int fd) {
+    static const int registered = ::pthread_atfork(nullptr, nullptr, &ForkedSockets::close_all);
+    (void)registered;
+    replace(kNone, fd + 1);
+  }
+  static void remove(int fd) { replace(fd + 1, kNone); }
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  static constexpr int kNone = 0;  ///< Others are one more than a descriptor.
+
+  static void replace(int from, int to) {
+    for (std::atomic<int>& each : all_) {
+      int expected = from;
+      if (each.compare_exchange_strong(expected, to)) return;
+    }
+  }
+  /// In the child, where only system calls may be made.
+  static void close_all() {
+    for (std::atomic<int>& each : all_) {
+      if (const int fd = each.exchange(kNone) - 1; fd >= 0) ::close(fd);
+    }
+  }
+
+  inline static std::array<std::atomic<int>, kMost> all_{};
+};
 
 struct Wanted {
   std::string host;
@@ -137,7 +167,7 @@ Result<std::shared_ptr<Listener>> listener_for(std::string_view listen) {
   std::weak_ptr<Listener>& known = all.by_text[std::string(listen)];
   if (auto its = known.lock()) return its;
   HAWSER_TRY_ASSIGN(base::Fd socket, listen_at(wanted));
-  auto made = std::make_shared<Listener>(*library, std::string(listen));
+  auto made = std::make_shared<Listener>(*library);
   HAWSER_TRY(made->start(std::move(socket)));
   known = made;
   return made;
@@ -155,8 +185,15 @@ Status Listener::start(base::Fd socket) {
                             MHD_OPTION_PER_IP_CONNECTION_LIMIT, kConnectionsPerAddress, MHD_OPTION_CONNECTION_TIMEOUT,
                             kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes, MHD_OPTION_END);
   if (daemon_ == nullptr) return Status(Code::kFailed, "metrics: libmicrohttpd did not start on " + address_);
-  (void)socket.release();  // stop_daemon closes it.
+  socket_ = socket.release();  // stop_daemon closes it.
+  ForkedSockets::add(socket_);
   return {};
+}
+
+Listener::~Listener() {
+  if (daemon_ == nullptr) return;
+  ForkedSockets::remove(socket_);  // Before its number is another's.
+  library_.stop_daemon(daemon_);
 }
 
 std::string Listener::page() {

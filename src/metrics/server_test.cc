@@ -164,5 +164,30 @@ TEST_F(MetricsServer, AForkedChildHasItsOwn) {
   EXPECT_TRUE(has(get(entry.address()), "agent=\"parent\""));
 }
 
+// Else the port would stay taken as long as any child lives.
+TEST_F(MetricsServer, AForkedChildKeepsNoPort) {
+  std::string place;
+  int hold[2];
+  ASSERT_EQ(::pipe(hold), 0);
+  pid_t child = -1;
+  {
+    const Entry entry = serve("127.0.0.1:0", source("parent", 1)).value();
+    place = entry.address();
+    child = ::fork();
+    if (child == 0) {
+      ::close(hold[1]);
+      char end = 0;
+      ::_exit(static_cast<int>(::read(hold[0], &end, 1)));  // It lives until the parent closes its end.
+    }
+  }
+  const Result<Entry> again = serve(place, source("parent", 2));
+  EXPECT_TRUE(again) << again.error().to_string();
+  ::close(hold[1]);
+  int state = 1;
+  ASSERT_EQ(::waitpid(child, &state, 0), child);
+  EXPECT_EQ(state, 0);
+  ::close(hold[0]);
+}
+
 }  // namespace
 }  // namespace hawser::metrics

@@ -220,6 +220,24 @@ void Judge::on_final(Life& life, Move& move) {
   }
 }
 
+/// What is known of one whose handle is gone comes by its queue, later than its followers learn of it.
+bool Judge::may_have_ended_well(const Move& move) {
+  if (move.final) return move.status.ok();
+  return !move.held || (move.transfer.done() && move.transfer.status().ok());
+}
+
+bool Judge::ended_badly(const Move& move) {
+  if (move.final) return !move.status.ok();
+  return !move.held || (move.transfer.done() && !move.transfer.status().ok());
+}
+
+/// From when on nothing of ours kept it from moving: its deadline, where its leader was never seen to end well.
+Instant Judge::began(const Move& move) {
+  if (move.leader == nullptr) return move.submitted;
+  const Move& leader = *move.leader;
+  return leader.final && leader.status.ok() ? std::max(move.submitted, leader.final_at) : move.due;
+}
+
 void Judge::check_status(Life& life, Move& move) {
   const Instant now = universe_.world.now();
   const Code code = move.status.code();
@@ -231,14 +249,16 @@ void Judge::check_status(Life& life, Move& move) {
   if (lied && move.status.ok()) return wrong("though nothing gives it the right");
   switch (code) {
     case Code::kOk:
+      if (move.leader != nullptr && !may_have_ended_well(*move.leader)) return wrong("before the one that it follows");
       break;
     case Code::kTimedOut:
       if (now < move.due) return wrong("before its deadline");
-      if (!move.after && !move.ended_by_us && !may_be_late(life, *move.course->to, move.submitted, move.due))
+      if (!move.after && !move.ended_by_us && !may_be_late(life, *move.course->to, began(move), move.due))
         return wrong("though nothing held it up");
       break;
     case Code::kCancelled:
-      if (!move.ended_by_us) return wrong("but nobody cancelled it");
+      if (!move.ended_by_us && (move.leader == nullptr || !ended_badly(*move.leader)))
+        return wrong("but nobody cancelled it");
       break;
     case Code::kDenied: {
       const auto& pairs = move.course->pairs;

@@ -109,11 +109,16 @@ class Judge {
   /// Whether what is known now of the course's remote region is not so, or the course goes beyond it.
   static bool is_lie(const Course& course);
 
+  /// Of one that another follows, as far as is known.
+  static bool ended_badly(const Move& move);
+
  private:
   void observe_finals(Life& life);
   void observe_queue(Life& life);
   void observe_words(Life& life);
   void on_final(Life& life, Move& move);
+  static bool may_have_ended_well(const Move& move);
+  static Instant began(const Move& move);
   void check_status(Life& life, Move& move);
   bool troubled(const Life& a, const Life& b, Instant since, Harm harm) const;
   bool may_be_late(const Life& life, const Life& to, Instant submitted, Instant due) const;

@@ -101,6 +101,7 @@ struct Move {
   bool queued = false;
   std::optional<Digit> signal;
   std::optional<std::size_t> after, done;  ///< Local words.
+  Move* leader = nullptr;                  ///< The one that it follows (after_transfer).
   bool ended_by_us = false;                ///< Cancelled, dropped, or its region or agent closed.
 
   bool final = false;

@@ -262,6 +262,13 @@ void User::set_later(Life& life, std::size_t word) {
   });
 }
 
+/// One in flight whose handle is there.
+Move* User::pick_leader(Life& life) {
+  if (life.in_flight.empty()) return nullptr;
+  Move* const move = life.in_flight[rng_.below(life.in_flight.size())];
+  return move->held ? move : nullptr;
+}
+
 bool User::submit(Life& life, Course& course) {
   Judge& judge = theater_.judge();
   judge.check_stays(course);
@@ -294,6 +301,10 @@ bool User::submit(Life& life, Course& course) {
     after = {.word = life.own_words->region.range(8 * *move.after, 8), .value = 1};
     options.after = &after;
   }
+  if (rng_.chance(0.15)) {
+    move.leader = pick_leader(life);
+    if (move.leader != nullptr) options.after_transfer = &move.leader->transfer;
+  }
   if (rng_.chance(0.2) && life.next_own_word + 2 < kOwnWords) {
     move.done = life.next_own_word++;
     done = {.word = life.own_words->region.range(8 * *move.done, 8), .value = move.uid};
@@ -305,7 +316,9 @@ bool User::submit(Life& life, Course& course) {
   theater_.universe().world.note("submit", life.name, move.uid, course.bytes);
   Result<Transfer> transfer = course.plan.submit(options);
   if (!transfer) {
+    const bool lost = move.leader != nullptr && judge.ended_badly(*move.leader);
     judge.drop_move(move);
+    if (lost && transfer.error().code() == Code::kCancelled) return false;
     judge.on_refused(life, course, transfer.error());
     return false;
   }

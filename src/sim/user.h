@@ -28,6 +28,7 @@ class User {
   void submit_new(Life& life);
   void submit_again(Life& life);
   bool submit(Life& life, Course& course);
+  Move* pick_leader(Life& life);
   Course* make_course(Life& life, Life& to);
   bool lease_pairs(Life& life, Course& course, Area& remote);
   Result<Plan> plan(Life& life, Course& course);

@@ -55,7 +55,8 @@ def served():
     """The page of a process with two agents, of which one has written to the other."""
     child = subprocess.Popen(python_command(AGENTS), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout.readline().strip() == "ready"
-    address = re.search(r"http://(\S+)/metrics", child.stderr.readline() + child.stderr.readline())[1]
+    told = (re.search(r"http://(\S+)/metrics", line) for line in iter(child.stderr.readline, ""))
+    address = next(found[1] for found in told if found)
     try:
         yield address
     finally:

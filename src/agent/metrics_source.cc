@@ -88,6 +88,13 @@ void add_device(Exposition& to, std::string_view agent, const DeviceCounters& de
            static_cast<double>(device.queue_pairs_gauge));
 }
 
+/// "timed out" is timed_out, as errors' names are in Python.
+std::string word_of(std::string_view code) {
+  std::string word(code);
+  std::ranges::replace(word, ' ', '_');
+  return word;
+}
+
 void add_admissions(Exposition& to, std::string_view agent, const AdmissionCounters& admissions) {
   const std::array<Label, 2> labels{Label{"agent", agent}, Label{"backend", admissions.backend}};
   to.counter("hawser_admissions_total", "Sessions that peers opened at this agent", labels, admissions.let_in);
@@ -96,10 +103,10 @@ void add_admissions(Exposition& to, std::string_view agent, const AdmissionCount
   // Those that did not happen yet are told, too: a counter that appears with 1 has no rate.
   for (const Code code : {Code::kDenied, Code::kTimedOut, Code::kCorrupt, Code::kUnsupported, Code::kDisconnected}) {
     to.counter("hawser_refusals_total", "Connections that were turned away, by reason",
-               with(labels, {"code", to_string(code)}), 0);
+               with(labels, {"code", word_of(to_string(code))}), 0);
   }
   for (const auto& [code, times] : admissions.by_code) {
-    to.counter("hawser_refusals_total", "", with(labels, {"code", code}), times);
+    to.counter("hawser_refusals_total", "", with(labels, {"code", word_of(code)}), times);
   }
 }
 

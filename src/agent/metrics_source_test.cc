@@ -75,6 +75,17 @@ TEST(AgentMetrics, OfManyPeersThoseThatMovedMostHaveSamples) {
   EXPECT_TRUE(has(page_of(counters), "hawser_peers_omitted{agent=\"a\"} 0\n"));
 }
 
+TEST(AgentMetrics, RefusalsAreToldByReasonAlsoThoseThatNeverHappened) {
+  AgentCounters counters{.agent = "a", .incarnation = "1"};
+  counters.admissions.push_back(
+      {.backend = "tcp", .let_in = 4, .turned_away = 7, .gave_way = 2, .by_code = {{"timed out", 7}}});
+  const std::string page = page_of(counters);
+  EXPECT_TRUE(has(page, "hawser_admissions_total{agent=\"a\",backend=\"tcp\"} 4\n")) << page;
+  EXPECT_TRUE(has(page, "hawser_admissions_gave_way_total{agent=\"a\",backend=\"tcp\"} 2\n")) << page;
+  EXPECT_TRUE(has(page, "hawser_refusals_total{agent=\"a\",backend=\"tcp\",code=\"timed_out\"} 7\n")) << page;
+  EXPECT_TRUE(has(page, "hawser_refusals_total{agent=\"a\",backend=\"tcp\",code=\"denied\"} 0\n")) << page;
+}
+
 TEST(AgentMetrics, TwoSessionsWithOneNameAreOneSeries) {
   AgentCounters counters{.agent = "a", .incarnation = "1"};
   counters.peers = {{.peer = "b", .state = "down"}, {.peer = "b", .state = "up"}};

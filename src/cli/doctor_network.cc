@@ -22,6 +22,7 @@
 #include "cli/doctor_checks.h"
 #include "cli/system_limits.h"
 #include "cli/units.h"
+#include "metrics/http_library.h"
 #include "tls/gnutls_library.h"
 
 namespace hawser::cli {
@@ -118,6 +119,14 @@ Finding encryption() {
           library ? "" : "sudo apt-get install libgnutls30   (Fedora, RHEL: sudo dnf install gnutls)"};
 }
 
+Finding metrics_server() {
+  const auto library = metrics::http_library();
+  return {"network.metrics", library ? Verdict::kOk : Verdict::kWarn,
+          library ? "libmicrohttpd" : library.error().to_string(),
+          "it serves an agent's figures for Prometheus where HAWSER_METRICS asks for them",
+          library ? "" : "sudo apt-get install libmicrohttpd12   (Fedora, RHEL: sudo dnf install libmicrohttpd)"};
+}
+
 Finding buffers() {
   const std::uint64_t send = read_number("/proc/sys/net/core/wmem_max").value_or(0);
   const std::uint64_t receive = read_number("/proc/sys/net/core/rmem_max").value_or(0);
@@ -182,6 +191,7 @@ void check_network(Findings& findings) {
   findings.push_back(socket_owners());
   findings.push_back(security());
   findings.push_back(encryption());
+  findings.push_back(metrics_server());
   findings.push_back(buffers());
   findings.push_back(congestion());
   findings.push_back(port_range());

@@ -8,7 +8,9 @@
 namespace hawser::plan {
 namespace {
 
-std::byte* at(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
+constexpr std::uint64_t kBase = std::uint64_t{1} << 40;  ///< Of the local region; nobody looks what lies there.
+
+std::byte* at(std::uint64_t offset) { return reinterpret_cast<std::byte*>(kBase + offset); }
 
 struct Pair {
   std::uint64_t local, remote, size;

@@ -44,6 +44,7 @@ typedef struct hawser_world_options {
   size_t setting_count;
   int64_t join_timeout_ns; /* 0: 30 s. */
   int64_t timeout_ns;      /* Of operations that are given none. 0: 30 min. */
+  const char* seed;        /* The address of a seed where the ranks find one another. Null: HAWSER_SEED, if set. */
 } hawser_world_options;
 
 typedef struct hawser_world_info {

@@ -15,6 +15,7 @@
 #include <hawser/memory.h>
 #include <hawser/peer.h>
 #include <hawser/rdma.h>
+#include <hawser/seed.h>
 #include <hawser/status.h>
 #include <hawser/time.h>
 #include <hawser/transfer.h>

@@ -60,6 +60,8 @@ struct WorldOptions {
   AgentOptions agent = {};
   /// Used while `open` runs. The world's keys begin with "hawser/" and its name, so each world needs a name of its own.
   WorldStore store = {};
+  /// The address of a seed (see seed.h) where the ranks find one another, in the place of a store or a directory.
+  std::string seed = {};
   /// A thread of the library makes all progress. Without it only calls of this rank that wait do: others wait for it
   /// while it computes, and a rank that hangs is not found out. For as many ranks as cores. `local` is always driven.
   bool driven = true;

@@ -279,12 +279,13 @@ class World:
     @staticmethod
     def open(size: int | None = None, rank: int | None = None, directory: Directory | str | None = None, *,
              name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
-             timeout: Seconds = None, store: Any = None) -> World:
+             timeout: Seconds = None, store: Any = None, seed: str | None = None) -> World:
         """
         One rank of several processes, which find one another in a directory. Returns when all are ready. A value
         that the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls
         of this rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of
-        a directory `store` may be a torch.distributed.Store, or what has its set, wait and get.
+        a directory `store` may be a torch.distributed.Store, or what has its set, wait and get; or `seed` the address
+        of a seed (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it).
         """
 
     @staticmethod
@@ -294,7 +295,7 @@ class World:
     @staticmethod
     def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
               backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None,
-              store: Any = None) -> World: ...
+              store: Any = None, seed: str | None = None) -> World: ...
 
     @property
     def rank(self) -> int: ...

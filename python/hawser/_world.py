@@ -190,15 +190,16 @@ def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any
 
 def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any = None, *,
           name: Optional[str] = None, backends: Any = None, driven: bool = True, timeout: Any = None,
-          store: Any = None) -> _hawser.World:
+          store: Any = None, seed: Optional[str] = None) -> _hawser.World:
     """
     One rank of several processes, which find one another in a directory. Returns when all are ready. A value that
     the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls of this
     rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of a directory
-    `store` may be a torch.distributed.Store, or what has its set, wait and get.
+    `store` may be a torch.distributed.Store, or what has its set, wait and get; or `seed` the address of a seed
+    (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it).
     """
     made = _hawser.World._open(size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout,
-                               store=store)
+                               store=store, seed=seed)
     _worlds.add(made)
     return made
 

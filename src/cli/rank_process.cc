@@ -63,10 +63,12 @@ std::string_view why_not_started(int error, std::span<char> room) {
 }
 
 // Between fork and exec only system calls are made.
-[[noreturn]] void become(char* const* command, char* const* environment, int out, int err, pid_t parent) {
+[[noreturn]] void become(char* const* command, char* const* environment, int in, int out, int err, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // The parent died before the line above.
   signal(SIGINT, SIG_IGN);            // Ctrl-C reaches the whole group; the parent decides what it means.
+  signal(SIGPIPE, SIG_DFL);           // A guard ignores it.
+  if (in >= 0 && dup2(in, STDIN_FILENO) < 0) _exit(127);
   if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) _exit(127);
   execvpe(command[0], command, environment);
   std::array<char, 32> room;
@@ -81,8 +83,15 @@ std::string_view why_not_started(int error, std::span<char> room) {
 }  // namespace
 
 Result<RankProcess> RankProcess::start(std::uint32_t rank, const std::vector<std::string>& command,
-                                       const Environment& environment, Lines lines) {
-  int out[2], err[2];
+                                       const Environment& environment, Lines lines,
+                                       const std::optional<std::string>& input) {
+  int in[2] = {-1, -1}, out[2], err[2];
+  if (input && input->size() > kInputMax) {
+    return Status(Code::kInvalid, fmt::format("hawser run: the command and its environment take {} bytes; at most {}",
+                                              input->size(), kInputMax));
+  }
+  if (input && pipe2(in, O_CLOEXEC) != 0) return base::errno_status("hawser run: pipe", errno);
+  base::Fd in_read(in[0]), in_write(in[1]);
   if (pipe2(out, O_CLOEXEC) != 0) return base::errno_status("hawser run: pipe", errno);
   base::Fd out_read(out[0]), out_write(out[1]);
   if (pipe2(err, O_CLOEXEC) != 0) return base::errno_status("hawser run: pipe", errno);
@@ -93,8 +102,20 @@ Result<RankProcess> RankProcess::start(std::uint32_t rank, const std::vector<std
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return base::errno_status("hawser run: fork", errno);
-  if (pid == 0) become(argv.data(), envp.data(), out_write.get(), err_write.get(), parent);
-  return RankProcess(rank, pid, std::move(out_read), std::move(err_read), std::move(lines));
+  if (pid == 0) become(argv.data(), envp.data(), in_read.get(), out_write.get(), err_write.get(), parent);
+  RankProcess made(rank, pid, std::move(out_read), std::move(err_read), std::move(lines));
+  // The pipe is empty, so all of it fits.
+  if (input && write(in_write.get(), input->data(), input->size()) != static_cast<ssize_t>(input->size())) {
+    return base::errno_status("hawser run: the input of a rank", errno);
+  }
+  made.input_ = std::move(in_write);
+  return made;
+}
+
+bool RankProcess::end_input() {
+  const bool had = input_.valid();
+  input_.reset();
+  return had;
 }
 
 RankProcess::RankProcess(std::uint32_t rank, pid_t pid, base::Fd out, base::Fd err, Lines lines)
@@ -105,6 +126,7 @@ RankProcess::RankProcess(RankProcess&& other) noexcept
       lines_(std::move(other.lines_)),
       pid_(std::exchange(other.pid_, -1)),
       pipes_{std::move(other.pipes_[0]), std::move(other.pipes_[1])},
+      input_(std::move(other.input_)),
       rest_{std::move(other.rest_[0]), std::move(other.rest_[1])},
       ended_(std::move(other.ended_)),
       exit_code_(other.exit_code_) {}

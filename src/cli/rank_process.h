@@ -23,12 +23,15 @@ namespace hawser::cli {
 
 class RankProcess {
  public:
+  static constexpr std::size_t kInputMax = 60 * 1024;  ///< What a pipe takes at once.
   using Environment = std::vector<std::pair<std::string, std::string>>;
   /// Told of each line of its output (0) or its errors (1), without the end of the line.
   using Lines = std::function<void(std::uint32_t rank, int which, std::string_view line)>;
-  /// The program is looked for in PATH. What keeps it from starting ends the process with exit code 127.
+  /// The program is looked for in PATH. What keeps it from starting ends the process with exit code 127. It reads
+  /// `input` first, at most kInputMax bytes, and then nothing until end_input; without it, this process's own input.
   static Result<RankProcess> start(std::uint32_t rank, const std::vector<std::string>& command,
-                                   const Environment& environment, Lines lines);
+                                   const Environment& environment, Lines lines,
+                                   const std::optional<std::string>& input = {});
   RankProcess(RankProcess&& other) noexcept;
   RankProcess& operator=(RankProcess&&) = delete;
   ~RankProcess();
@@ -44,6 +47,8 @@ class RankProcess {
   const Status& end() const { return *ended_; }
   int exit_code() const { return exit_code_; }
   void signal(int number) const;
+  /// Its input comes to its end. False: it has none of ours.
+  bool end_input();
 
  private:
   RankProcess(std::uint32_t rank, pid_t pid, base::Fd out, base::Fd err, Lines lines);
@@ -52,6 +57,7 @@ class RankProcess {
   Lines lines_;
   pid_t pid_;
   base::Fd pipes_[2];
+  base::Fd input_;
   std::string rest_[2];  ///< The beginning of a line whose end has not come.
   std::optional<Status> ended_;
   int exit_code_ = 0;

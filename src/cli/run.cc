@@ -1,4 +1,5 @@
-// hawser run: starts a program as the ranks of a world on this host.
+// hawser run: starts a program as the ranks of a world, on this host and by ssh on others.
+// hawser run-rank: what it starts there.
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -6,10 +7,12 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +21,8 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/json_out.h"
+#include "cli/rank_guard.h"
+#include "cli/rank_launcher.h"
 #include "cli/rank_process.h"
 #include "cli/status_exit.h"
 
@@ -26,38 +31,18 @@ namespace {
 
 constexpr int kSliceMs = 20;
 constexpr std::uint32_t kRanksMax = 1024;
+constexpr Duration kFarMore = std::chrono::seconds(2);
 
 constexpr const char* kExamples =
     "  hawser run -n 4 python train.py\n"
-    "  hawser run -n 2 --directory etcd://10.0.0.5:2379 -- ./program --its-own options";
+    "  hawser run -n 2 --directory etcd://10.0.0.5:2379 -- ./program --its-own options\n"
+    "  hawser run -n 16 --hosts node1:8,node2:8 python train.py";
 
 struct Arguments {
   Common common;
-  std::uint32_t ranks = 1;
-  std::string directory;
-  Duration grace = std::chrono::seconds(5);
-  std::vector<std::string> command;
-};
-
-/// A folder that only this user can look into, and that goes in the end.
-class OwnFolder {
- public:
-  static Result<OwnFolder> make() {
-    std::string path = (std::filesystem::temp_directory_path() / "hawser-run-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) return base::errno_status("hawser run: a folder " + path, errno);
-    return OwnFolder(std::move(path));
-  }
-  OwnFolder(OwnFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  OwnFolder& operator=(OwnFolder&&) = delete;
-  ~OwnFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit OwnFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
+  LaunchOptions launch;
+  std::string hosts;
+  std::string ssh = "ssh";
 };
 
 void print_text(std::uint32_t rank, int which, std::string_view line) {
@@ -93,22 +78,10 @@ class Ranks {
 
  private:
   Status start() {
-    std::string directory = a_.directory;
-    if (directory.empty()) {
-      HAWSER_TRY_ASSIGN(OwnFolder folder, OwnFolder::make());
-      directory = "file:" + folder.path();
-      folder_.emplace(std::move(folder));
-    }
-    for (std::uint32_t rank = 0; rank < a_.ranks; ++rank) {
-      const std::string number = std::to_string(rank);
-      RankProcess::Environment environment = {{"HAWSER_WORLD_RANK", number},
-                                              {"HAWSER_WORLD_LOCAL_RANK", number},
-                                              {"HAWSER_WORLD_SIZE", std::to_string(a_.ranks)},
-                                              {"HAWSER_DIRECTORY", directory}};
-      // All ranks are on this host: no door stands open to others.
-      if (std::getenv("HAWSER_LISTEN") == nullptr) environment.emplace_back("HAWSER_LISTEN", "127.0.0.1");
-      HAWSER_TRY_ASSIGN(RankProcess process,
-                        RankProcess::start(rank, a_.command, environment, a_.common.json ? print_as_json : print_text));
+    HAWSER_TRY_ASSIGN(RankLauncher launcher, RankLauncher::open(a_.launch));
+    launcher_.emplace(std::move(launcher));
+    for (std::uint32_t rank = 0; rank < a_.launch.ranks; ++rank) {
+      HAWSER_TRY_ASSIGN(RankProcess process, launcher_->start(rank, a_.common.json ? print_as_json : print_text));
       processes_.push_back(std::move(process));
     }
     return {};
@@ -126,7 +99,7 @@ class Ranks {
   bool all_over() {
     const bool have_ended = std::ranges::all_of(processes_, [](RankProcess& process) { return process.has_ended(); });
     const Instant now = Clock::steady().now();
-    if (have_ended && read_until_ == Instant::max()) read_until_ = now + a_.grace;
+    if (have_ended && read_until_ == Instant::max()) read_until_ = now + a_.launch.grace;
     if (now >= read_until_) return true;
     return std::ranges::all_of(
         processes_, [](RankProcess& process) { return process.has_ended() && process.fd(0) < 0 && process.fd(1) < 0; });
@@ -155,7 +128,8 @@ class Ranks {
       if (!process.has_ended() || process.end().ok() || is_ending_) continue;
       exit_code_ = process.exit_code();
       first_failed_ = process.rank();
-      fmt::print(stderr, "hawser run: {}; the others are ended\n", process.end().message());
+      fmt::print(stderr, "hawser run: {}{}; the others are ended\n", process.end().message(),
+                 launcher_->place_of(process.rank()));
       begin_to_end(now);
     }
     if (interrupted() && !is_ending_) begin_to_end(now);
@@ -166,12 +140,15 @@ class Ranks {
 
   void begin_to_end(Instant now) {
     is_ending_ = true;
-    kill_at_ = now + a_.grace;
-    for (const RankProcess& process : processes_) process.signal(SIGTERM);
+    // Ranks of other hosts are ended there, by the same time of grace; that they have is told a moment later.
+    kill_at_ = now + a_.launch.grace + (launcher_->has_remote() ? kFarMore : Duration::zero());
+    for (RankProcess& process : processes_) {
+      if (!process.end_input()) process.signal(SIGTERM);
+    }
   }
 
   const Arguments& a_;
-  std::optional<OwnFolder> folder_;
+  std::optional<RankLauncher> launcher_;
   std::vector<RankProcess> processes_;
   int exit_code_ = 0;
   std::optional<std::uint32_t> first_failed_;
@@ -180,8 +157,27 @@ class Ranks {
   Instant read_until_ = Instant::max();  ///< Once all have ended.
 };
 
-int run(const Arguments& a) {
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+/// "a,b:4", or a file's name: a host's name has no slash in it.
+Result<std::vector<RankHost>> read_hosts(const std::string& text) {
+  if (text.empty()) return std::vector<RankHost>();
+  std::error_code ignored;
+  if (text.find('/') == std::string::npos && !std::filesystem::is_regular_file(text, ignored)) return parse_hosts(text);
+  std::ifstream file(text);
+  if (!file) return Status(Code::kNotFound, fmt::format("--hosts: the file '{}' cannot be read", text));
+  return parse_host_file(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+int run(Arguments& a) {
   catch_interrupts();
+  Result<std::vector<RankHost>> hosts = read_hosts(a.hosts);
+  if (!hosts) return fail("run", a.common.json, hosts.error());
+  a.launch.hosts = std::move(*hosts);
+  a.launch.ssh = words_of(a.ssh);
   const Result<int> code = Ranks(a).run();
   return code ? *code : fail("run", a.common.json, code.error());
 }
@@ -190,20 +186,31 @@ int run(const Arguments& a) {
 
 void add_run(Shell& shell) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* command =
-      add_command(shell, "run", "Start a program as the ranks of a world on this host", kExamples, a->common);
-  command->add_option("-n,--ranks", a->ranks, "How many")->required()->check(CLI::Range(1U, kRanksMax));
-  command->add_option("--directory", a->directory,
+  CLI::App* command = add_command(shell, "run", "Start a program as the ranks of a world, on this host or several",
+                                  kExamples, a->common);
+  command->add_option("-n,--ranks", a->launch.ranks, "How many")->required()->check(CLI::Range(1U, kRanksMax));
+  command->add_option("--directory", a->launch.directory,
                       "Where ranks find one another, as the option `directory` takes it (default: a new folder)");
-  add_duration(command, "--grace", a->grace, "Between SIGTERM and SIGKILL for the others (default 5s)");
+  add_duration(command, "--grace", a->launch.grace, "Between SIGTERM and SIGKILL for the others (default 5s)");
+  command->add_option("--hosts", a->hosts,
+                      "Hosts that share the ranks, name:slots with commas between them, or a file of lines "
+                      "`name slots=N` (default: this host)");
+  command->add_option("--ssh", a->ssh, "What starts ranks on other hosts, called with a host and a command")
+      ->capture_default_str();
+  command->add_option("--address", a->launch.address, "How other hosts reach this one (default: its first address)");
+  command->add_option("--remote-hawser", a->launch.remote_hawser,
+                      "The program hawser on the other hosts (default: where it is here)");
   command->prefix_command();
   on_run(shell, command, [a, command, &shell] {
-    a->command = command->remaining();
-    a->command.insert(a->command.end(), shell.behind_dashes.begin(), shell.behind_dashes.end());
-    if (!a->command.empty()) return run(*a);
+    a->launch.command = command->remaining();
+    a->launch.command.insert(a->launch.command.end(), shell.behind_dashes.begin(), shell.behind_dashes.end());
+    if (!a->launch.command.empty()) return run(*a);
     return fail("run", a->common.json,
                 Status(Code::kInvalid, "no program is given").with_advice("hawser run -n 4 PROGRAM [ARGUMENTS]"));
   });
+  CLI::App* guard = shell.root.add_subcommand("run-rank", "What `hawser run --hosts` starts on another host");
+  guard->group("");  // Not in --help: people have no use for it.
+  on_run(shell, guard, guard_rank);
 }
 
 }  // namespace hawser::cli

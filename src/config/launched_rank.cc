@@ -39,6 +39,8 @@ Result<std::uint32_t> number_of(const ConfigSources::Texts& environment, std::st
   return Status(Code::kInvalid, base::format("{} = '{}' is no number from 0 to {}", variable, text, UINT32_MAX));
 }
 
+constexpr std::string_view kSeed = "HAWSER_SEED";
+
 std::string run_of(const ConfigSources::Texts& environment, const Launcher& launcher) {
   std::string run(text_of(environment, launcher.run));
   const std::string_view restart = text_of(environment, launcher.restart);
@@ -47,7 +49,9 @@ std::string run_of(const ConfigSources::Texts& environment, const Launcher& laun
 }
 
 Result<LaunchedRank> read(const ConfigSources::Texts& environment, const Launcher& launcher) {
-  LaunchedRank launched{.launcher = std::string(launcher.name), .run = run_of(environment, launcher)};
+  LaunchedRank launched{.launcher = std::string(launcher.name),
+                        .run = run_of(environment, launcher),
+                        .seed = std::string(text_of(environment, kSeed))};
   const auto take = [&](std::string_view variable, std::uint32_t* into) -> Status {
     const Result<std::uint32_t> number = number_of(environment, variable);
     if (!number) return number.error();
@@ -69,6 +73,7 @@ Result<LaunchedRank> read(const ConfigSources::Texts& environment, const Launche
 }  // namespace
 
 bool tells_of_rank(std::string_view variable) {
+  if (variable == kSeed) return true;
   for (const Launcher& each : kLaunchers) {
     for (const std::string_view name : {each.rank, each.size, each.local_rank, each.run, each.restart}) {
       if (!name.empty() && variable == name) return true;

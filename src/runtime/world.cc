@@ -7,6 +7,7 @@
 
 #include "agent/inner.h"
 #include "base/try.h"
+#include "runtime/seed_client.h"
 #include "runtime/world_core.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -101,11 +102,19 @@ Result<std::vector<World>> World::local(std::uint32_t size, const WorldOptions& 
 
 Result<World> World::open(WorldOptions options) {
   const bool has_store = options.store.set && options.store.get;
-  if (!options.agent.directory && !has_store && options.size > 1) {
-    return Status(Code::kInvalid, "World::open: no directory and no store is given in which the ranks find one another")
-        .with_advice("set WorldOptions::agent.directory, or WorldOptions::store");
+  if (has_store && !options.seed.empty()) {
+    return Status(Code::kInvalid, "World::open: a store and a seed are given; the ranks find one another in one place");
+  }
+  if (!options.agent.directory && !has_store && options.seed.empty() && options.size > 1) {
+    return Status(Code::kInvalid, "World::open: no directory, store or seed is given where the ranks find one another")
+        .with_advice("set WorldOptions::agent.directory, store or seed");
   }
   options.agent.backend_params["tcp"].try_emplace("listen", "auto");  // Ranks may be on other hosts.
+  if (!options.seed.empty() && options.size > 1) {
+    HAWSER_TRY_ASSIGN(const std::shared_ptr<runtime::SeedClient> client,
+                      runtime::SeedClient::open(options.seed, options.agent, options.join_timeout));
+    options.store = runtime::SeedClient::store_of(client);
+  }
   Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(options, options.rank, options.size);
   if (!core) return core.error();
   HAWSER_TRY((*core)->find_and_join(options.join_timeout));

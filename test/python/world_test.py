@@ -500,6 +500,92 @@ def test_hawser_run(tmp_path):
     assert run("-n", "1").returncode == 11
 
 
+FAR_SHELL = """#!/bin/sh
+# Stands for ssh: the host is a name only, and as ssh does, one line goes to a shell of the other side.
+host=$1; shift
+echo "$host $*" >> "$(dirname "$0")/called"
+case $host in lost*) echo "no route to $host" >&2; exit 255;; esac
+cd / && exec env -i PATH="$PATH" sh -c "$*"
+"""
+
+
+@pytest.fixture
+def far_shell(tmp_path):
+    shell = tmp_path / "ssh"
+    shell.write_text(FAR_SHELL)
+    shell.chmod(0o755)
+    return shell
+
+
+def far(shell, *arguments):
+    return run("--ssh", str(shell), *arguments)
+
+
+def test_hawser_run_on_several_hosts(tmp_path, far_shell, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(f"import sys\nsys.path[:0] = {sys.path!r}\n" + PROGRAM)
+    command = [sys.executable, "program.py"]  # Beside them: the folder travels.
+    good = far(far_shell, "-n", "5", "--hosts", "localhost:2,node1,node2", "--", *command, "it's", "$HOME")
+    assert good.returncode == 0, good.stderr
+    assert sorted(good.stdout.splitlines()) == [f"""[{rank}] sum 15.0 of 5 ["it's", '$HOME']""" for rank in range(5)]
+    called = (tmp_path / "called").read_text()
+    assert sorted(line.split()[0] for line in called.splitlines()) == ["node1", "node1", "node2"]
+    assert "seed" not in called and "program.py" not in called, "a command line tells what only the input may"
+    died = far(far_shell, "-n", "3", "--hosts", "node1,node2", "--", *command, "--die")
+    assert died.returncode == 128 + 9
+    assert "rank 2 (pid " in died.stderr and "on node2; the others are ended" in died.stderr
+
+
+def test_what_travels_to_another_host(tmp_path, far_shell, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HAWSER_LOG", "warn")
+    monkeypatch.setenv("OTHER", "stays")
+    shown = far(far_shell, "-n", "2", "--hosts", "node1:2", "sh", "-c",
+                "echo $(pwd) $HAWSER_LOG $HAWSER_WORLD_LOCAL_RANK $HAWSER_WORLD_SIZE ${OTHER-none}; cat")
+    assert shown.returncode == 0, shown.stderr
+    assert sorted(shown.stdout.splitlines()) == [f"[{rank}] {tmp_path} warn {rank} 2 none" for rank in range(2)]
+    told = far(far_shell, "-n", "1", "--hosts", "node1", "--directory", "etcd://10.0.0.1:1", "sh", "-c",
+               "echo $HAWSER_DIRECTORY ${HAWSER_SEED:-none}")
+    assert told.stdout == "[0] etcd://10.0.0.1:1 none\n"
+
+
+def test_a_host_that_is_not_reached_ends_the_others(far_shell):
+    lost = far(far_shell, "-n", "2", "--hosts", "node1,lost1", "sleep", "60")
+    assert lost.returncode == 255
+    assert "[1] no route to lost1" in lost.stderr and "exit code 255 on lost1" in lost.stderr
+    nowhere = far(far_shell, "-n", "1", "--hosts", "node1", "--remote-hawser", "/no where/hawser", "true")
+    assert nowhere.returncode == 127
+    few = far(far_shell, "-n", "3", "--hosts", "node1:1,node2:1", "true")
+    assert few.returncode == 11 and "--hosts" in few.stderr
+    assert run("-n", "1", "--hosts", "/nowhere/hosts", "true").returncode == 12
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_lost_connection_ends_the_far_rank(tmp_path, far_shell):
+    """Whatever happens to `hawser run`: it ends by SIGTERM, and by SIGKILL where that is not heard."""
+    program = os.path.join(os.environ["TEST_BUILD"], "bin", "hawser")
+    deaf = "trap 'echo asked > {0}/asked' TERM; echo $$ > {0}/pid.new; mv {0}/pid.new {0}/pid; while :; do sleep 0.05; done"
+    started = subprocess.Popen([program, "run", "-n", "1", "--ssh", str(far_shell), "--hosts", "node1", "--grace", "500ms",
+                                "sh", "-c", deaf.format(tmp_path)], stdout=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    pid = int((tmp_path / "pid").read_text())
+    assert is_running(pid)
+    started.kill()  # No word of it comes from there.
+    started.wait(60)
+    while is_running(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not is_running(pid)
+
+
 def test_the_example_trains():
     example = os.path.join(os.environ["TEST_SOURCE"], "examples", "world_training.py")
     trained = run("-n", "4", sys.executable, example)

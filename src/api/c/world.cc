@@ -90,9 +90,17 @@ Result<WorldOptions> world_options(const char* call, const hawser_world_options&
     HAWSER_TRY_ASSIGN(const auto directory, find<DirectoryObject>(call, given.directory));
     options.agent.directory = directory->directory;
   }
+  if (given.seed != nullptr) options.seed = given.seed;
   options.size = given.ranks;
   options.rank = given.rank;
   return options;
+}
+
+/// The seed that the environment names, where the caller says nothing of a place.
+void ask_environment(const hawser_world_options& given, WorldOptions& options) {
+  if (given.seed != nullptr || given.directory.id != 0 || (given.flags & HAWSER_WORLD_NO_ENVIRONMENT) != 0) return;
+  const auto environment = ConfigSources::from_process().environment;
+  if (const auto told = environment.find("HAWSER_SEED"); told != environment.end()) options.seed = told->second;
 }
 
 /// Which rank of how many, where the caller does not say.
@@ -137,6 +145,7 @@ Status open_one(const char* call, const hawser_world_options* options, hawser_wo
   HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options));
   HAWSER_TRY_ASSIGN(WorldOptions with, world_options(call, given));
   HAWSER_TRY(ask_launcher(call, given, with));
+  ask_environment(given, with);
   HAWSER_TRY_ASSIGN(World made, World::open(std::move(with)));
   return give_world(call, std::move(made), out);
 }

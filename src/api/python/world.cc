@@ -468,7 +468,7 @@ WorldStore store_of(nb::handle store) {
 
 WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uint32_t> rank, nb::handle directory,
                        const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout,
-                       nb::handle store) {
+                       nb::handle store, const std::optional<std::string>& seed) {
   if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
   if (!size) check(launched.error());
@@ -476,6 +476,14 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
   WorldOptions options = world_options(name.value_or(run), directory, backends, timeout);
   options.driven = driven;
   if (!store.is_none()) options.store = store_of(store);
+  const bool is_found_elsewhere = !store.is_none() || !directory.is_none();
+  const auto environment = ConfigSources::from_process().environment;
+  const auto told = environment.find("HAWSER_SEED");
+  if (seed) {
+    options.seed = *seed;
+  } else if (told != environment.end() && !is_found_elsewhere) {
+    options.seed = told->second;
+  }
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
@@ -669,7 +677,7 @@ void bind_worlds(nb::module_& module) {
       .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
                   nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
                   nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none(),
-                  nb::arg("store") = nb::none())
+                  nb::arg("store") = nb::none(), nb::arg("seed") = nb::none())
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
       .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,

@@ -1,0 +1,26 @@
+#include "cli/own_folder.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/fd.h"
+
+namespace hawser::cli {
+
+Result<OwnFolder> OwnFolder::make(const std::string& prefix) {
+  std::string path = (std::filesystem::temp_directory_path() / (prefix + "-XXXXXX")).string();
+  if (mkdtemp(path.data()) == nullptr) return base::errno_status("a folder " + path, errno);
+  return OwnFolder(std::move(path));
+}
+
+OwnFolder::OwnFolder(OwnFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+
+OwnFolder::~OwnFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace hawser::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+// The far end of `hawser run --hosts`. It is started on another host (by ssh), reads from its standard input which
+// program to start as which rank, and ends the program when the input ends, for then `hawser run` or the connection is
+// gone: by SIGTERM, after the time of grace by SIGKILL.
+//
+// Nothing of it stands on a command line, where others of that host could read it: the seed's address is a password.
+//
+// Thread rule: one thread.
+
+#include <string>
+#include <vector>
+
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+#include "cli/rank_process.h"
+
+namespace hawser::cli {
+
+struct GuardOrder {
+  std::uint32_t rank = 0;
+  std::string folder;  ///< To work in.
+  Duration grace = {};
+  RankProcess::Environment environment;
+  std::vector<std::string> command;
+};
+
+/// One line of JSON with its end.
+std::string to_line(const GuardOrder& order);
+/// kInvalid: it is no such line.
+Result<GuardOrder> parse_order(const std::string& line);
+
+/// Reads an order from standard input and does it. The program's exit code, or 128 and the signal that ended it.
+int guard_rank();
+
+}  // namespace hawser::cli

@@ -1,0 +1,136 @@
+#include "cli/rank_launcher.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "base/try.h"
+#include "cli/rank_guard.h"
+
+namespace hawser::cli {
+namespace {
+
+constexpr std::string_view kOurs = "HAWSER_";
+
+/// HAWSER_* of this process, which travel to other hosts.
+RankProcess::Environment own_variables() {
+  RankProcess::Environment variables;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view entry = *at;
+    const std::size_t equals = entry.find('=');
+    if (!entry.starts_with(kOurs) || equals == std::string_view::npos) continue;
+    variables.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+void put(RankProcess::Environment* variables, const std::string& name, const std::string& value) {
+  std::erase_if(*variables, [&](const auto& each) { return each.first == name; });
+  variables->emplace_back(name, value);
+}
+
+std::string own_host_name() {
+  std::array<char, 256> name = {};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
+}
+
+}  // namespace
+
+bool is_this_host(std::string_view name, std::string_view own_name) {
+  if (name == "localhost" || name == "::1" || name.starts_with("127.")) return true;
+  // "node1" and "node1.cluster" are one host when the kernel knows it by either.
+  const auto first = [](std::string_view text) { return text.substr(0, text.find('.')); };
+  const bool either_is_short = first(name) == name || first(own_name) == own_name;
+  return !own_name.empty() && (name == own_name || (either_is_short && first(name) == first(own_name)));
+}
+
+std::string shell_word(std::string_view word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+Result<RankLauncher> RankLauncher::open(LaunchOptions options) {
+  RankLauncher launcher(std::move(options));
+  std::error_code error;
+  launcher.folder_here_ = std::filesystem::current_path(error).string();
+  if (error) return Status(Code::kNotFound, "hawser run: the folder that it was started in is gone");
+  HAWSER_TRY(launcher.place_ranks());
+  HAWSER_TRY(launcher.find_meeting_place());
+  return launcher;
+}
+
+Status RankLauncher::place_ranks() {
+  if (options_.hosts.empty()) options_.hosts.push_back({.name = "localhost"});
+  HAWSER_TRY_ASSIGN(place_, share_ranks(options_.hosts, options_.ranks));
+  const std::string own_name = own_host_name();
+  for (const RankHost& host : options_.hosts) remote_.push_back(!is_this_host(host.name, own_name));
+  has_remote_ = std::ranges::any_of(place_, [this](std::size_t place) { return bool(remote_[place]); });
+  if (!has_remote_) return {};
+  if (options_.ssh.empty()) return Status(Code::kInvalid, "--ssh: no command is given that reaches other hosts");
+  if (!options_.remote_hawser.empty()) return {};
+  std::error_code error;
+  options_.remote_hawser = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error)
+    return Status(Code::kNotFound, "hawser run: where it lies itself is unknown").with_advice("--remote-hawser");
+  return {};
+}
+
+Status RankLauncher::find_meeting_place() {
+  directory_ = options_.directory;
+  if (!directory_.empty()) return {};
+  if (has_remote_) {
+    HAWSER_TRY_ASSIGN(WorldSeed seed, WorldSeed::open());
+    seed_.emplace(std::move(seed));
+    directory_ = "none";
+    return {};
+  }
+  HAWSER_TRY_ASSIGN(OwnFolder folder, OwnFolder::make("hawser-run"));
+  directory_ = "file:" + folder.path();
+  folder_.emplace(std::move(folder));
+  return {};
+}
+
+std::uint32_t RankLauncher::local_rank_of(std::uint32_t rank) const {
+  return static_cast<std::uint32_t>(std::count(place_.begin(), place_.begin() + rank, place_[rank]));
+}
+
+RankProcess::Environment RankLauncher::environment_of(std::uint32_t rank) const {
+  RankProcess::Environment variables = is_remote(rank) ? own_variables() : RankProcess::Environment();
+  put(&variables, "HAWSER_WORLD_RANK", std::to_string(rank));
+  put(&variables, "HAWSER_WORLD_LOCAL_RANK", std::to_string(local_rank_of(rank)));
+  put(&variables, "HAWSER_WORLD_SIZE", std::to_string(options_.ranks));
+  put(&variables, "HAWSER_SEED", seed_ ? seed_->address(options_.address) : std::string());
+  put(&variables, "HAWSER_DIRECTORY", directory_);
+  // All ranks are on this host: no door stands open to others.
+  if (!has_remote_ && std::getenv("HAWSER_LISTEN") == nullptr) put(&variables, "HAWSER_LISTEN", "127.0.0.1");
+  return variables;
+}
+
+Result<RankProcess> RankLauncher::start(std::uint32_t rank, RankProcess::Lines lines) {
+  if (is_remote(rank)) return start_far(rank, std::move(lines));
+  return RankProcess::start(rank, options_.command, environment_of(rank), std::move(lines));
+}
+
+Result<RankProcess> RankLauncher::start_far(std::uint32_t rank, RankProcess::Lines lines) const {
+  std::vector<std::string> command = options_.ssh;
+  command.push_back(options_.hosts[place_[rank]].name);
+  command.push_back(shell_word(options_.remote_hawser) + " run-rank");
+  const GuardOrder order{.rank = rank,
+                         .folder = folder_here_,
+                         .grace = options_.grace,
+                         .environment = environment_of(rank),
+                         .command = options_.command};
+  return RankProcess::start(rank, command, {}, std::move(lines), to_line(order));
+}
+
+std::string RankLauncher::place_of(std::uint32_t rank) const {
+  return is_remote(rank) ? " on " + options_.hosts[place_[rank]].name : std::string();
+}
+
+}  // namespace hawser::cli

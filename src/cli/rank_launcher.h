@@ -1,0 +1,71 @@
+#pragma once
+
+// RankLauncher: where each rank of `hawser run` starts, with which environment, and where the ranks find one another:
+// on one host in a folder of its own, on several at a seed in this process, or in the directory that the user gives.
+//
+// Ranks of other hosts are started by ssh, or a command like it, with `hawser run-rank` there: see rank_guard.h.
+//
+// Thread rule: one thread. Lifetime: outlives the ranks, for it holds the folder and the seed.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hawser/seed.h>
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+#include "cli/host_list.h"
+#include "cli/own_folder.h"
+#include "cli/rank_process.h"
+
+namespace hawser::cli {
+
+struct LaunchOptions {
+  std::uint32_t ranks = 1;
+  std::vector<std::string> command;
+  std::string directory;         ///< Empty: a folder, or a seed.
+  std::vector<RankHost> hosts;   ///< Empty: this one.
+  std::vector<std::string> ssh;  ///< The command, by words, that takes a host and what to run there.
+  std::string address;           ///< Of this host, for the others. Empty: its first.
+  std::string remote_hawser;     ///< The program on other hosts. Empty: where it is here.
+  Duration grace = std::chrono::seconds(5);
+};
+
+class RankLauncher {
+ public:
+  /// Errors: kInvalid (fewer slots than ranks, no command for other hosts), or those of the seed.
+  static Result<RankLauncher> open(LaunchOptions options);
+  Result<RankProcess> start(std::uint32_t rank, RankProcess::Lines lines);
+
+  bool has_remote() const { return has_remote_; }
+  /// " on node2", or nothing where it is this host.
+  std::string place_of(std::uint32_t rank) const;
+
+ private:
+  explicit RankLauncher(LaunchOptions options) : options_(std::move(options)) {}
+  Status place_ranks();
+  Status find_meeting_place();
+  bool is_remote(std::uint32_t rank) const { return remote_[place_[rank]]; }
+  std::uint32_t local_rank_of(std::uint32_t rank) const;
+  RankProcess::Environment environment_of(std::uint32_t rank) const;
+  Result<RankProcess> start_far(std::uint32_t rank, RankProcess::Lines lines) const;
+
+  LaunchOptions options_;
+  std::vector<std::size_t> place_;  ///< Of each rank: a place in options_.hosts.
+  std::vector<bool> remote_;        ///< Of each host.
+  bool has_remote_ = false;
+  std::string folder_here_;  ///< In which all ranks work.
+  std::string directory_;
+  std::optional<OwnFolder> folder_;
+  std::optional<WorldSeed> seed_;
+};
+
+/// Whether a name in --hosts is this host: localhost, a loopback address, or the name that the kernel knows it by.
+bool is_this_host(std::string_view name, std::string_view own_name);
+/// The word as a shell reads it back: ssh gives the far shell one line.
+std::string shell_word(std::string_view word);
+
+}  // namespace hawser::cli

@@ -1,0 +1,130 @@
+#include "runtime/seed_server.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/address.h"
+#include "base/try.h"
+
+namespace hawser::runtime {
+namespace {
+
+constexpr Duration kLook = std::chrono::milliseconds(50);  ///< Until it sees that it is to end.
+constexpr std::uint32_t kCredit = 64;                      ///< Requests of one peer that wait to be read.
+constexpr std::size_t kAnswersMax = 4096;
+
+/// "10.0.0.1:7000, [::1]:7000 (lo)": each without what stands behind it.
+std::vector<std::string> places_of(std::string_view readable) {
+  std::vector<std::string> places;
+  while (!readable.empty()) {
+    const std::size_t comma = readable.find(',');
+    std::string_view one = readable.substr(0, comma);
+    one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
+    places.emplace_back(one.substr(0, one.find(' ')));
+    readable = comma == std::string_view::npos ? std::string_view() : readable.substr(comma + 1);
+  }
+  return places;
+}
+
+bool leaves_host(const std::string& place) {
+  const Result<base::HostPort> split = base::parse_host_port(place);
+  const Result<base::SocketAddress> address =
+      split ? base::numeric_address(*split) : Result<base::SocketAddress>(split.error());
+  return address && !base::is_loopback(*address);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SeedServer>> SeedServer::open(AgentOptions options) {
+  if (options.name.empty()) options.name = "seed";
+  options.driven = true;  // Its thread turns it all the time, as a driver would.
+  options.directory = nullptr;
+  options.backend_params["tcp"].try_emplace("listen", "auto");
+  HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
+  HAWSER_TRY(agent.require_backend("tcp"));
+  HAWSER_TRY(agent.open_channel(wire::kSeedChannel, kCredit));
+  std::unique_ptr<SeedServer> server(new SeedServer(std::move(agent)));
+  server->thread_ = std::thread([its = server.get()] { its->run(); });
+  return server;
+}
+
+SeedServer::~SeedServer() {
+  if (process_ != ::getpid()) {  // In a forked child there is no such thread to join.
+    if (thread_.joinable()) (void)new std::thread(std::move(thread_));
+    return;
+  }
+  ends_.store(true, std::memory_order_release);
+  if (thread_.joinable()) thread_.join();
+}
+
+std::string SeedServer::address(const std::string& host) const {
+  for (const BackendReport& report : agent_.backends()) {
+    if (report.name != "tcp") continue;
+    const std::vector<std::string> places = places_of(report.address);
+    if (places.empty()) return {};
+    const auto beyond = std::ranges::find_if(places, leaves_host);
+    std::string place = beyond != places.end() ? *beyond : places.front();
+    if (!host.empty()) {
+      const Result<base::HostPort> split = base::parse_host_port(place);
+      if (split) place = base::to_string(base::HostPort{.host = host, .port = split->port});
+    }
+    const std::string ticket = agent_.ticket();
+    return std::string(agent_.name()) + "@" + place + (ticket.empty() ? "" : "#" + ticket);
+  }
+  return {};
+}
+
+void SeedServer::run() {
+  while (!ends_.load(std::memory_order_acquire)) {
+    (void)agent_.wait(kLook);
+    while (const std::optional<Message> message = agent_.take_message(wire::kSeedChannel)) serve(*message);
+    while (const std::optional<PeerEvent> event = agent_.take_event()) {
+      if (event->kind != PeerEvent::Kind::kDown) continue;
+      table_.forget(event->peer.incarnation());
+      peers_.erase(event->peer.incarnation());
+    }
+    send_waiting();
+  }
+}
+
+void SeedServer::serve(const Message& message) {
+  const auto bytes = std::as_bytes(std::span(message.bytes.data(), message.bytes.size()));
+  const Result<wire::SeedMessage> request = wire::decode_seed(bytes);
+  if (!request || request->kind == wire::SeedKind::kAnswer) return;  // Nobody whom an answer would help.
+  const Incarnation from = message.peer.incarnation();
+  peers_[from] = message.peer;
+  if (request->kind == wire::SeedKind::kGet) {
+    Result<std::optional<std::string>> value = table_.get(request->key, {from, request->id});
+    if (!value) return answer(from, request->id, value.error());
+    if (value->has_value()) answer(from, request->id, std::move(**value));
+    return;
+  }
+  std::vector<SeedWaiter> waiters;
+  const Status set = table_.set(request->key, request->value, &waiters);
+  answer(from, request->id, set.ok() ? Result<std::string>(std::string()) : Result<std::string>(set));
+  for (const SeedWaiter& each : waiters) answer(each.peer, each.id, std::string(request->value));
+}
+
+void SeedServer::answer(const Incarnation& peer, std::uint64_t id, const Result<std::string>& value) {
+  constexpr std::size_t kWhyMax = 1024;
+  const std::string why = value ? std::string() : std::string(value.error().message().substr(0, kWhyMax));
+  std::string bytes = wire::encode(wire::SeedMessage{.kind = wire::SeedKind::kAnswer,
+                                                     .id = id,
+                                                     .key = {},
+                                                     .value = value ? std::string_view(*value) : std::string_view(why),
+                                                     .code = value ? Code::kOk : value.error().code()});
+  if (waiting_.size() == kAnswersMax) waiting_.pop_front();  // Its rank gives up by its own time.
+  waiting_.emplace_back(peer, std::move(bytes));
+  send_waiting();
+}
+
+void SeedServer::send_waiting() {
+  std::erase_if(waiting_, [this](const auto& each) {
+    const auto peer = peers_.find(each.first);
+    if (peer == peers_.end()) return true;
+    const Status sent = peer->second.send(wire::kSeedChannel, std::as_bytes(std::span(each.second)));
+    return sent.code() != Code::kBusy;
+  });
+}
+
+}  // namespace hawser::runtime

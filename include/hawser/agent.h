@@ -94,10 +94,10 @@ struct AgentOptions {
   /// XDG_RUNTIME_DIR or /run/user/<uid>, else /tmp/hawser-<uid>), a folder of this user's own, or "off". The page is
   /// readable by this user alone. An agent with a `clock` has none.
   std::string status_page = "auto";
-  /// Where this process's figures are served for Prometheus, at /metrics: "ADDRESS:PORT", or "ADDRESS:FIRST-LAST" of
+  /// Where this process serves its figures for Prometheus, at /metrics: "ADDRESS:PORT", or "ADDRESS:FIRST-LAST" of
   /// which each process takes a free port (the log tells which). Agents of a process that name one place share a page.
-  /// Whoever reaches the port may read it. Empty: nowhere. Where it cannot be had the agent opens without it, and the
-  /// log says why.
+  /// Everybody who reaches the port can read the page. Empty: nowhere. If the page cannot be served, the agent opens
+  /// without it, and the log says why.
   std::string metrics = {};
   std::shared_ptr<const Clock> clock = {};  ///< Null: the host's monotonic clock.
   std::uint64_t seed = 0;                   ///< Zero: from the system. The simulator sets it.
@@ -174,8 +174,8 @@ class HAWSER_API Agent {
                           const RangeTable& target, std::span<const std::uint32_t> target_index);
   Result<Plan> plan_read(const Peer& peer, const RangeTable& source, std::span<const std::uint32_t> source_index,
                          const RangeTable& target, std::span<const std::uint32_t> target_index);
-  /// The same blocks of several pairs of tables (a region for each layer) as one plan, so that one transfer and one
-  /// notification cover all of them.
+  /// One plan for several pairs of tables (a region for each layer), of which it moves equal blocks: one transfer and
+  /// one notification cover all of them.
   Result<Plan> plan_write(const Peer& peer, std::span<const RangeTable> source,
                           std::span<const std::uint32_t> source_index, std::span<const RangeTable> target,
                           std::span<const std::uint32_t> target_index);

@@ -61,7 +61,7 @@ typedef struct hawser_received {
 
 typedef struct hawser_operation_options {
   uint32_t size;
-  uint32_t flag;      /* Of a receive: refuse a shorter message (exact). Of a reduction: the same bits every time. */
+  uint32_t flag;      /* A receive: refuses a shorter message (exact). A reduction: gives equal bits in each run. */
   int64_t timeout_ns; /* 0: the world's. */
 } hawser_operation_options;
 

@@ -68,11 +68,12 @@ struct LaunchedRank {
   std::uint32_t local_rank = 0;  ///< Among those of this host; 0 where nobody tells.
   std::string launcher = {};     ///< The launcher: "hawser run", "Open MPI", "MPICH", "torchrun", "Slurm".
   std::string run = {};          ///< Tells one run from another; may be empty.
-  std::string seed = {};         ///< HAWSER_SEED: see WorldOptions::seed. A password; empty where none is set.
 };
 
 /// As the environment says that `hawser run`, mpirun, torchrun or srun set. Errors: kNotFound (none of them did),
 /// kInvalid (what they set contradicts itself).
 HAWSER_API Result<LaunchedRank> launched_rank(const ConfigSources& sources);
+/// HAWSER_SEED, for WorldOptions::seed: `hawser run --hosts` sets it. A password. Empty: none is set.
+HAWSER_API std::string launched_seed(const ConfigSources& sources);
 
 HAWSER_NAMESPACE_END

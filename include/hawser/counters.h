@@ -75,7 +75,7 @@ struct PathCounters {
   std::vector<QueuePairCounters> queue_pairs;          ///< Of a backend that has some.
 };
 
-/// Who came to a backend's listener, and what became of them.
+/// What a backend's listener did with the connections that reached it.
 struct AdmissionCounters {
   std::string backend;
   std::uint64_t let_in = 0;       ///< Sessions that peers opened here.

@@ -105,7 +105,7 @@ struct Way {
   Status why;
 };
 std::vector<Way> ways_to(Core& core, PeerCore& peer);
-/// The same under the lane's lock.
+/// As ways_to, for a caller that holds the lane's lock.
 std::vector<Way> ways_of(Core& core, PeerCore& peer);
 
 /// Traits::moves_in_submit of the path that carries the plan now. False where none is up.

@@ -59,7 +59,7 @@ Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* t
   return {};
 }
 
-/// Of what is over already only its end is of interest, which the lane looks at.
+/// A leader that has ended is taken too: the lane looks at how it ended.
 Status take_leader(const Transfer* from, SlotPool& pool, Slot& slot) {
   if (from == nullptr) return {};
   if (from->slot() == nullptr) {

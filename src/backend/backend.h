@@ -299,7 +299,7 @@ class Port {
   virtual bool idle() const = 0;
   /// What went over each of its devices.
   virtual std::vector<DeviceCounters> devices() const { return {}; }
-  /// Who came to its listener; nothing where it has none.
+  /// What its listener did with those who connected; nothing where it has no listener.
   virtual std::optional<AdmissionCounters> admissions() const { return std::nullopt; }
 };
 

@@ -11,7 +11,13 @@
 namespace hawser::cli {
 
 Result<OwnFolder> OwnFolder::make(const std::string& prefix) {
-  std::string path = (std::filesystem::temp_directory_path() / (prefix + "-XXXXXX")).string();
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+  if (error) {
+    return Status(Code::kNotFound, "the folder for temporary files: " + error.message())
+        .with_advice("set TMPDIR to a folder that exists, or unset it");
+  }
+  std::string path = (parent / (prefix + "-XXXXXX")).string();
   if (mkdtemp(path.data()) == nullptr) return base::errno_status("a folder " + path, errno);
   return OwnFolder(std::move(path));
 }

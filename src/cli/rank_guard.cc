@@ -101,14 +101,21 @@ Result<int> run_order(Input& input) {
 
 }  // namespace
 
-std::string to_line(const GuardOrder& order) {
+Result<std::string> to_line(const GuardOrder& order) {
   Fields json = {{"rank", order.rank},
                  {"folder", order.folder},
                  {"grace_ns", order.grace.count()},
                  {"environment", Fields::array()},
                  {"command", order.command}};
   for (const auto& [name, value] : order.environment) json["environment"].push_back({name, value});
-  return json.dump(-1, ' ', true, Fields::error_handler_t::replace) + "\n";
+  try {
+    return json.dump(-1, ' ', true) + "\n";
+  } catch (const Fields::exception&) {
+    return Status(Code::kInvalid, fmt::format("hawser run: rank {}: the folder, the program's arguments or a variable "
+                                              "HAWSER_* is not UTF-8, and cannot be told to another host",
+                                              order.rank))
+        .with_advice("use names and values in UTF-8");
+  }
 }
 
 Result<GuardOrder> parse_order(const std::string& line) {
@@ -130,7 +137,7 @@ Result<GuardOrder> parse_order(const std::string& line) {
 }
 
 int guard_rank() {
-  ::signal(SIGPIPE, SIG_IGN);  // Whoever reads the output may be gone before the program has ended.
+  ::signal(SIGPIPE, SIG_IGN);  // The reader of the output may be gone before the program has ended.
   Input input;
   const Result<int> code = run_order(input);
   if (code) return *code;

@@ -26,8 +26,8 @@ struct GuardOrder {
   std::vector<std::string> command;
 };
 
-/// One line of JSON with its end.
-std::string to_line(const GuardOrder& order);
+/// One line of JSON with its end. kInvalid: a word of it is not UTF-8.
+Result<std::string> to_line(const GuardOrder& order);
 /// kInvalid: it is no such line.
 Result<GuardOrder> parse_order(const std::string& line);
 

@@ -16,7 +16,7 @@ TEST(RankGuard, AnOrderIsOneLineAndComesBackWhole) {
                          .grace = 200ms,
                          .environment = {{"HAWSER_SEED", "seed@10.0.0.1:7#t"}, {"HAWSER_LOG", "a=b\nc"}},
                          .command = {"sh", "-c", "echo 'it is'\n\xc3\xa4 $HOME"}};
-  const std::string line = to_line(order);
+  const std::string line = to_line(order).value();
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
   const Result<GuardOrder> back = parse_order(line);
   ASSERT_TRUE(back.has_value()) << back.error().to_string();
@@ -25,6 +25,16 @@ TEST(RankGuard, AnOrderIsOneLineAndComesBackWhole) {
   EXPECT_EQ(back->grace, 200ms);
   EXPECT_EQ(back->environment, order.environment);
   EXPECT_EQ(back->command, order.command);
+}
+
+TEST(RankGuard, WhatIsNotUtf8IsRefusedAndNotChanged) {
+  GuardOrder order{.folder = "/", .command = {"cat", "\xff"}};
+  EXPECT_EQ(to_line(order).error().code(), Code::kInvalid);
+  order.command.pop_back();
+  order.environment = {{"HAWSER_X", "\xe4"}};
+  EXPECT_EQ(to_line(order).error().code(), Code::kInvalid);
+  order.environment.clear();
+  EXPECT_TRUE(to_line(order).has_value());
 }
 
 TEST(RankGuard, AnythingElseIsRefused) {

@@ -126,7 +126,8 @@ Result<RankProcess> RankLauncher::start_far(std::uint32_t rank, RankProcess::Lin
                          .grace = options_.grace,
                          .environment = environment_of(rank),
                          .command = options_.command};
-  return RankProcess::start(rank, command, {}, std::move(lines), to_line(order));
+  HAWSER_TRY_ASSIGN(const std::string line, to_line(order));
+  return RankProcess::start(rank, command, {}, std::move(lines), line);
 }
 
 std::string RankLauncher::place_of(std::uint32_t rank) const {

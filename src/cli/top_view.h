@@ -31,7 +31,7 @@ AgentLook agent_look(std::string page, base::StatusReading reading);
 /// "stuck" (for 3 s it neither worked nor slept); "unpolled" (the same, and no driver turns it: nobody polls); "dead".
 std::string state_of(const AgentLook& agent, Instant now);
 
-/// Who waits in the agent for whom, a line each; `of_peer`: only for this peer, if it names one.
+/// A line for each thing in the agent that waits for another; `of_peer`: for this peer alone, if it names one.
 std::string waiting_rows(const AgentLook& agent, Instant at, const std::string& of_peer);
 
 /// `before`: an earlier look, for rates; empty: no rates. Lines end with newlines and have no other control characters,

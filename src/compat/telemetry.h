@@ -25,7 +25,7 @@ namespace compat {
 struct TelemetryExport {
   std::string listen;                      ///< "0.0.0.0:9090"; empty: nothing is exported.
   std::vector<std::string> enabled;        ///< Globs over base names (agent_tx_bytes); empty: all.
-  std::vector<std::uint64_t> bounds_us{};  ///< Of the histograms, rising.
+  std::vector<std::uint64_t> bounds_us{};  ///< The buckets of histograms, rising.
 };
 
 /// From NIXL_TELEMETRY_EXPORTER and the variables beside it; nothing where telemetry is off or the exporter is none

@@ -49,9 +49,7 @@ std::string run_of(const ConfigSources::Texts& environment, const Launcher& laun
 }
 
 Result<LaunchedRank> read(const ConfigSources::Texts& environment, const Launcher& launcher) {
-  LaunchedRank launched{.launcher = std::string(launcher.name),
-                        .run = run_of(environment, launcher),
-                        .seed = std::string(text_of(environment, kSeed))};
+  LaunchedRank launched{.launcher = std::string(launcher.name), .run = run_of(environment, launcher)};
   const auto take = [&](std::string_view variable, std::uint32_t* into) -> Status {
     const Result<std::uint32_t> number = number_of(environment, variable);
     if (!number) return number.error();
@@ -93,6 +91,10 @@ Result<LaunchedRank> launched_rank(const ConfigSources& sources) {
   }
   return Status(Code::kNotFound, "no launcher has told this process its rank")
       .with_advice("start it by `hawser run`, mpirun, torchrun or srun, or give rank and size");
+}
+
+std::string launched_seed(const ConfigSources& sources) {
+  return std::string(config::text_of(sources.environment, config::kSeed));
 }
 
 HAWSER_NAMESPACE_END

@@ -65,9 +65,15 @@ TEST(LaunchedRank, WhatIsWrongIsNamed) {
   EXPECT_EQ(error({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1x"}}).code(), Code::kInvalid);
 }
 
+TEST(LaunchedRank, ASeedIsToldWithOrWithoutALauncher) {
+  EXPECT_EQ(launched_seed({.environment = {{"HAWSER_SEED", "seed@10.0.0.1:7000#ticket"}}}),
+            "seed@10.0.0.1:7000#ticket");
+  EXPECT_EQ(launched_seed({.environment = {{"HAWSER_WORLD_RANK", "0"}}}), "");
+}
+
 TEST(LaunchedRank, ItsVariablesAreNoOptions) {
   const Result<LoadedConfig> config =
-      load_config({.environment = {{"HAWSER_WORLD_RANK", "0"}, {"HAWSER_WORLD_SIZE", "1"}}});
+      load_config({.environment = {{"HAWSER_WORLD_RANK", "0"}, {"HAWSER_WORLD_SIZE", "1"}, {"HAWSER_SEED", "s"}}});
   ASSERT_TRUE(config.has_value());
   EXPECT_TRUE(config->warnings.empty()) << config->warnings.front();
 }

@@ -1,6 +1,5 @@
 #include "plan/join.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "base/format.h"
@@ -46,15 +45,8 @@ struct Sum {
   }
 };
 
-/// Each group is filled where it would begin if nothing merged; then the gaps are closed.
 void fill(std::span<const JoinPart> parts, const Sum& sum, Pieces& out) {
-  std::vector<Merger> mergers;
-  mergers.reserve(out.groups.size());
-  std::size_t at = 0;
-  for (const PieceGroup& group : out.groups) {
-    mergers.emplace_back(out.all.data() + at);
-    at += group.count;
-  }
+  std::vector<Merger> mergers = mergers_of(out);
   for (const JoinPart& part : parts) {
     for (const PieceGroup& from : part.pieces->groups) {
       Merger& merger = mergers[sum.group_of[part.regions[from.region]]];
@@ -63,13 +55,7 @@ void fill(std::span<const JoinPart> parts, const Sum& sum, Pieces& out) {
       }
     }
   }
-  Piece* end = out.all.data();
-  for (std::size_t g = 0; g < mergers.size(); ++g) {
-    out.groups[g].first = static_cast<std::size_t>(end - out.all.data());
-    out.groups[g].count = mergers[g].count();
-    end = mergers[g].begin() == end ? mergers[g].end() : std::copy(mergers[g].begin(), mergers[g].end(), end);
-  }
-  out.all.finish(static_cast<std::size_t>(end - out.all.data()));
+  close_gaps(mergers, out);
 }
 
 }  // namespace

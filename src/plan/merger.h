@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
-#include "plan/piece_array.h"
+#include "plan/pieces.h"
 
 namespace hawser::plan {
 
@@ -39,5 +41,10 @@ class Merger {
   std::byte* local_end_ = nullptr;
   std::uint64_t remote_end_ = UINT64_MAX;
 };
+
+/// One for each group, where the group begins if nothing merges: `count` of a group is that of its pairs until then.
+std::vector<Merger> mergers_of(Pieces& pieces);
+/// Closes the gaps that merging has left, and sets where each group begins and how many pieces it has.
+void close_gaps(std::span<const Merger> mergers, Pieces& pieces);
 
 }  // namespace hawser::plan

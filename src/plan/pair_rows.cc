@@ -1,6 +1,5 @@
 #include "plan/pair_rows.h"
 
-#include <algorithm>
 #include <array>
 #include <memory_resource>
 
@@ -174,16 +173,6 @@ std::pmr::vector<Merger> open_groups(const Survey& survey, std::pmr::memory_reso
     at += survey.counts[g];
   }
   return mergers;
-}
-
-void close_gaps(const std::pmr::vector<Merger>& mergers, Pieces& result) {
-  Piece* end = result.all.data();
-  for (std::size_t g = 0; g < mergers.size(); ++g) {
-    result.groups[g].first = static_cast<std::size_t>(end - result.all.data());
-    result.groups[g].count = mergers[g].count();
-    end = mergers[g].begin() == end ? mergers[g].end() : std::copy(mergers[g].begin(), mergers[g].end(), end);
-  }
-  result.all.finish(static_cast<std::size_t>(end - result.all.data()));
 }
 
 /// In two looks: groups are contiguous, so where one begins is known only when all pairs were seen.

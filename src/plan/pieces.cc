@@ -217,28 +217,13 @@ struct Census {
   }
 };
 
-/// Fills each group at the place where it would begin if nothing merged, then closes the gaps.
 void fill_groups(std::span<const LocalPart> local, std::span<const RemotePart> remote, const Census& census,
                  Pieces& result) {
-  std::vector<Merger> mergers;
-  mergers.reserve(result.groups.size());
-  std::size_t at = 0;
-  for (PieceGroup& group : result.groups) {
-    group.first = at;
-    mergers.emplace_back(result.all.data() + at);
-    at += group.count;
-  }
+  std::vector<Merger> mergers = mergers_of(result);
   for (std::size_t i = 0; i < local.size(); ++i) {
     mergers[census.group_of[remote[i].region]].add(local[i].base + local[i].offset, remote[i].offset, local[i].size);
   }
-  Piece* end = result.all.data();
-  for (std::size_t g = 0; g < mergers.size(); ++g) {
-    Piece* const from = result.all.data() + result.groups[g].first;
-    result.groups[g].first = static_cast<std::size_t>(end - result.all.data());
-    result.groups[g].count = mergers[g].count();
-    end = from == end ? mergers[g].end() : std::copy(from, mergers[g].end(), end);
-  }
-  result.all.finish(static_cast<std::size_t>(end - result.all.data()));
+  close_gaps(mergers, result);
 }
 
 }  // namespace

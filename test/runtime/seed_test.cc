@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/seed_client.h"
+
 namespace hawser {
 namespace {
 
@@ -101,13 +103,12 @@ TEST(WorldSeedTest, WhoDoesNotComeIsNamed) {
 TEST(WorldSeedTest, ASeedThatIsGoneEndsTheWait) {
   Result<WorldSeed> seed = WorldSeed::open();
   ASSERT_TRUE(seed.has_value()) << seed.error().to_string();
-  auto waits =
-      std::async(std::launch::async, [&, address = seed->address()] { return World::open(rank_of(0, 2, address)); });
-  std::this_thread::sleep_for(300ms);
-  const auto began = std::chrono::steady_clock::now();
+  auto client = runtime::SeedClient::open(seed->address(), AgentOptions(), 30s);
+  ASSERT_TRUE(client.has_value()) << client.error().to_string();
+  auto waits = std::async(std::launch::async, [&] { return (*client)->get("nobody sets it", 100s); });
+  std::this_thread::sleep_for(50ms);  // So that it waits, as a rule; the outcome is the same where it does not yet.
   { const WorldSeed gone = std::move(*seed); }
-  EXPECT_FALSE(waits.get().has_value());
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
+  EXPECT_EQ(waits.get().error().code(), Code::kDisconnected);
 }
 
 TEST(WorldSeedTest, OnePlaceOnlyIsNamed) {

@@ -99,8 +99,7 @@ Result<WorldOptions> world_options(const char* call, const hawser_world_options&
 /// The seed that the environment names, where the caller says nothing of a place.
 void ask_environment(const hawser_world_options& given, WorldOptions& options) {
   if (given.seed != nullptr || given.directory.id != 0 || (given.flags & HAWSER_WORLD_NO_ENVIRONMENT) != 0) return;
-  const auto environment = ConfigSources::from_process().environment;
-  if (const auto told = environment.find("HAWSER_SEED"); told != environment.end()) options.seed = told->second;
+  options.seed = launched_seed(ConfigSources::from_process());
 }
 
 /// Which rank of how many, where the caller does not say.

@@ -477,12 +477,10 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
   options.driven = driven;
   if (!store.is_none()) options.store = store_of(store);
   const bool is_found_elsewhere = !store.is_none() || !directory.is_none();
-  const auto environment = ConfigSources::from_process().environment;
-  const auto told = environment.find("HAWSER_SEED");
   if (seed) {
     options.seed = *seed;
-  } else if (told != environment.end() && !is_found_elsewhere) {
-    options.seed = told->second;
+  } else if (!is_found_elsewhere) {
+    options.seed = launched_seed(ConfigSources::from_process());
   }
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;

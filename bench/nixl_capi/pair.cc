@@ -17,16 +17,15 @@ namespace nixl_bench {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 /// Opening a backend takes half a second in the original, touching an arena as much; machines are shared.
-constexpr seconds kOpenPatience{60};
+constexpr std::chrono::seconds kOpenPatience{60};
 /// For anything beside the slice itself. Longer than a worker's own patience, so that it is the worker who says what
 /// did not end.
-constexpr seconds kPatience{2 * kPatienceSeconds};
+constexpr std::chrono::seconds kPatience{2 * kPatienceSeconds};
 constexpr int kDyingMs = 1000;
 /// After it a worker is killed.
-constexpr seconds kQuitPatience{5};
+constexpr std::chrono::seconds kQuitPatience{5};
 /// Registering 100 000 regions and forgetting them again is done once a slice, whatever it takes.
 constexpr std::uint32_t kManyRegions = 10'000;
 

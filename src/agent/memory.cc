@@ -21,8 +21,10 @@ RangeTable wrap(Result<plan::TableShape> shape, TableCore core) {
   return RangeTable(std::make_shared<const TableCore>(std::move(core)));
 }
 
-std::string name_of(const LocalRegion& region) { return "table of region '" + region.entry->name + "'"; }
-std::string name_of(const RemoteRegion& region) { return "table of remote region '" + base::shown(region.name) + "'"; }
+std::string table_name_of(const LocalRegion& region) { return "table of region '" + region.entry->name + "'"; }
+std::string table_name_of(const RemoteRegion& region) {
+  return "table of remote region '" + base::shown(region.name) + "'";
+}
 
 }  // namespace
 
@@ -47,22 +49,23 @@ RangeTable failed_table(Status status) {
 }
 
 RangeTable make_table(std::shared_ptr<LocalRegion> region, std::span<const StridedRange> ranges) {
-  auto shape = plan::TableShape::make(name_of(*region), region->entry->base, region->entry->size, ranges);
+  auto shape = plan::TableShape::make(table_name_of(*region), region->entry->base, region->entry->size, ranges);
   return wrap(std::move(shape), {.status = {}, .local = std::move(region), .remote = {}, .shape = {}});
 }
 
 RangeTable make_table(std::shared_ptr<const RemoteRegion> region, std::span<const StridedRange> ranges) {
-  auto shape = plan::TableShape::make(name_of(*region), nullptr, region->size, ranges);
+  auto shape = plan::TableShape::make(table_name_of(*region), nullptr, region->size, ranges);
   return wrap(std::move(shape), {.status = {}, .local = {}, .remote = std::move(region), .shape = {}});
 }
 
 RangeTable make_block_table(std::shared_ptr<LocalRegion> region, std::uint64_t block_bytes) {
-  auto shape = plan::TableShape::whole_blocks(name_of(*region), region->entry->base, region->entry->size, block_bytes);
+  auto shape =
+      plan::TableShape::whole_blocks(table_name_of(*region), region->entry->base, region->entry->size, block_bytes);
   return wrap(std::move(shape), {.status = {}, .local = std::move(region), .remote = {}, .shape = {}});
 }
 
 RangeTable make_block_table(std::shared_ptr<const RemoteRegion> region, std::uint64_t block_bytes) {
-  auto shape = plan::TableShape::whole_blocks(name_of(*region), nullptr, region->size, block_bytes);
+  auto shape = plan::TableShape::whole_blocks(table_name_of(*region), nullptr, region->size, block_bytes);
   return wrap(std::move(shape), {.status = {}, .local = {}, .remote = std::move(region), .shape = {}});
 }
 

@@ -10,7 +10,7 @@
 namespace hawser::backend {
 namespace {
 
-constexpr std::size_t kLineMax = 4096;  // Bytes of one line of a plug-in's log.
+constexpr std::size_t kLogLineMax = 4096;  // Bytes of one line of a plug-in's log.
 
 // noexcept: an exception must not cross the border, and none of these has a state that it could leave half done.
 
@@ -62,7 +62,7 @@ int log_enabled(hawser_plugin_agent* agent, std::uint32_t level) noexcept {
 
 void log_line(hawser_plugin_agent* agent, std::uint32_t level, const char* data, std::size_t size) noexcept {
   if (agent == nullptr || data == nullptr || !agent->log.enabled(level_of(level))) return;
-  agent->log.write(level_of(level), "{}: {}", agent->label, std::string_view(data, std::min(size, kLineMax)));
+  agent->log.write(level_of(level), "{}: {}", agent->label, std::string_view(data, std::min(size, kLogLineMax)));
 }
 
 constexpr hawser_plugin_host kHost = {

@@ -5,7 +5,7 @@
 namespace hawser::backend {
 namespace {
 
-constexpr std::size_t kLineMax = 4096;  // Bytes of a text for people.
+constexpr std::size_t kPathTextMax = 4096;  // Bytes of a text for people.
 
 std::uint64_t key_of(std::uint32_t index, std::uint32_t generation) { return std::uint64_t{generation} << 32 | index; }
 
@@ -96,7 +96,7 @@ PathCounters PluginPath::counters() const {
 std::string PluginPath::describe() const {
   const std::string_view name = port_.library_->name;
   if (life_ == Life::kGone || port_.is_faulty()) return base::format("{}: taken from its plug-in", name);
-  PluginSink sink(kLineMax);
+  PluginSink sink(kPathTextMax);
   port_.library_->path.describe(handle_, sink.get());
   return base::format("{}: {}", name, sink.text());
 }

@@ -28,7 +28,7 @@ namespace hawser::cli {
 namespace {
 
 constexpr std::size_t kGather = 64;  // blocks in one call
-constexpr int kPasses = 2;           // timed ones, after one that warms up; the best counts
+constexpr int kCeilingPasses = 2;    // timed ones, after one that warms up; the best counts
 constexpr int kBuffer = 4 << 20;     // bytes asked for in each socket's buffers
 constexpr Duration kTimeout = std::chrono::seconds(30);
 
@@ -134,7 +134,7 @@ bool move_all(std::span<const int> sockets, std::byte* base, std::span<const std
 [[noreturn]] void receive_in_child(std::span<const int> sockets, std::byte* base,
                                    std::span<const std::uint64_t> offsets, std::uint64_t block_bytes) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  for (int pass = 0; pass <= kPasses; ++pass) {
+  for (int pass = 0; pass <= kCeilingPasses; ++pass) {
     if (!move_all(sockets, base, offsets, block_bytes, recvmsg)) _exit(1);
     if (send(sockets[0], "", 1, MSG_NOSIGNAL) != 1) _exit(1);
   }
@@ -144,7 +144,7 @@ bool move_all(std::span<const int> sockets, std::byte* base, std::span<const std
 std::int64_t best_pass(std::span<const int> sockets, std::byte* base, std::span<const std::uint64_t> offsets,
                        std::uint64_t block_bytes) {
   std::int64_t best = 0;
-  for (int pass = 0; pass <= kPasses; ++pass) {
+  for (int pass = 0; pass <= kCeilingPasses; ++pass) {
     char answer = 0;
     const Instant start = Clock::steady().now();
     if (!move_all(sockets, base, offsets, block_bytes, sendmsg) || recv(sockets[0], &answer, 1, 0) != 1) return 0;

@@ -34,12 +34,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
-constexpr const char* kExamples =
+constexpr const char* kCpExamples =
     "  hawser cp store@10.0.0.5:7000:models/llama.bin .\n"
     "  hawser cp a.bin b.bin 10.0.0.5:7000:incoming/\n"
     "  hawser cp -r 10.0.0.5:7000:models models --json";
 
-struct Arguments {
+struct CpArguments {
   Common common;
   std::vector<std::string> paths;  ///< Sources, then the target.
   bool recursive = false;
@@ -66,7 +66,7 @@ std::string joined(const std::string& folder, const std::string& name) {
 
 class Copy {
  public:
-  Copy(const Arguments& a, std::vector<FilePlace> sources, FilePlace target)
+  Copy(const CpArguments& a, std::vector<FilePlace> sources, FilePlace target)
       : a_(a), sources_(std::move(sources)), target_(std::move(target)), up_(target_.is_remote()) {}
 
   Status run(Agent& agent, const Peer& peer);
@@ -80,7 +80,7 @@ class Copy {
   Status plan_up(const FilePlace& source, bool into_folder);
   Result<bool> target_is_folder();
 
-  const Arguments& a_;
+  const CpArguments& a_;
   std::vector<FilePlace> sources_;
   FilePlace target_;
   bool up_;
@@ -191,7 +191,7 @@ Status Copy::run_errands(std::optional<Progress>* progress) {
   return status;
 }
 
-Result<Copy> parse(const Arguments& a, std::string* server) {
+Result<Copy> parse(const CpArguments& a, std::string* server) {
   std::vector<FilePlace> places;
   for (const std::string& text : a.paths) {
     HAWSER_TRY_ASSIGN(FilePlace place, parse_place(text, !a.reach.directory.empty()));
@@ -210,7 +210,7 @@ Result<Copy> parse(const Arguments& a, std::string* server) {
   return Copy(a, std::move(places), std::move(target));
 }
 
-Result<Json> run_cp(Arguments& a) {
+Result<Json> run_cp(CpArguments& a) {
   std::string server;
   HAWSER_TRY_ASSIGN(Copy copy, parse(a, &server));
   a.reach.name = fmt::format("cp-{}", getpid());
@@ -242,7 +242,7 @@ Result<Json> run_cp(Arguments& a) {
   return json;
 }
 
-int report(const Arguments& a, const Result<Json>& done) {
+int report(const CpArguments& a, const Result<Json>& done) {
   if (!done) return fail("cp", a.common.json, done.error());
   if (a.common.json) {
     print(*done);
@@ -260,8 +260,8 @@ int report(const Arguments& a, const Result<Json>& done) {
 }  // namespace
 
 void add_cp(Shell& shell) {
-  auto a = std::make_shared<Arguments>();
-  CLI::App* command = add_command(shell, "cp", "Copy files from and to a `hawser serve --dir`", kExamples, a->common);
+  auto a = std::make_shared<CpArguments>();
+  CLI::App* command = add_command(shell, "cp", "Copy files from and to a `hawser serve --dir`", kCpExamples, a->common);
   command->add_option("PATHS", a->paths, "Sources, then the target; a server's file is [name@]host:port:path")
       ->required()
       ->expected(2, 10000);

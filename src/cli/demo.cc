@@ -23,12 +23,12 @@ constexpr std::uint64_t kMemoryDefaultMax = 2ull << 30;  // bytes a side
 constexpr std::uint64_t kMemoryShare =
     5;  // of what is free: two sides, scratch for the ceiling, and the rest for others
 
-constexpr const char* kExamples =
+constexpr const char* kDemoExamples =
     "  hawser demo --model llama-3.1-8b\n"
     "  hawser demo --model deepseek-v3 --backend tcp --requests 64 --json\n"
     "  hawser demo --layers 48 --kv-heads 4 --head-dim 128 --prompt-tokens 512 --block-tokens 32";
 
-struct Arguments {
+struct DemoArguments {
   Common common;
   std::string model = "llama-3.1-8b";
   std::uint32_t layers = 0, kv_heads = 0, head_dim = 0, dtype_bytes = 2;
@@ -46,7 +46,7 @@ std::uint64_t default_memory() {
   return free == 0 ? kMemoryDefaultMax : std::min(kMemoryDefaultMax, free / kMemoryShare);
 }
 
-Result<Geometry> geometry_of(const Arguments& a) {
+Result<Geometry> geometry_of(const DemoArguments& a) {
   Geometry geometry;
   if (a.layers == 0 && a.kv_heads == 0 && a.head_dim == 0) {
     HAWSER_TRY_ASSIGN(geometry, model_geometry(a.model));
@@ -59,7 +59,7 @@ Result<Geometry> geometry_of(const Arguments& a) {
   return geometry;
 }
 
-Result<Workload> work_of(Arguments& a) {
+Result<Workload> work_of(DemoArguments& a) {
   DemoOptions& demo = a.demo;
   HAWSER_TRY_ASSIGN(demo.geometry, geometry_of(a));
   HAWSER_TRY_ASSIGN(demo.tokens, parse_tokens(a.tokens));
@@ -78,7 +78,7 @@ Status first_failure(const std::vector<RunReport>& runs) {
   return Status();
 }
 
-int run_demo(Arguments& a) {
+int run_demo(DemoArguments& a) {
   if (a.role == "decode") return run_decode(base::Fd(a.control_fd));
   const Result<Workload> work = work_of(a);
   if (!work) return fail("demo", a.common.json, work.error());
@@ -103,7 +103,7 @@ int run_demo(Arguments& a) {
   return exit_code(failure);
 }
 
-void add_geometry(CLI::App* command, Arguments& a) {
+void add_geometry(CLI::App* command, DemoArguments& a) {
   command->add_option("--model", a.model, "Whose KV cache: " + model_names())->capture_default_str();
   command->add_option("--layers", a.layers, "Own geometry: layers")->check(CLI::Range(1, 4096));
   command->add_option("--kv-heads", a.kv_heads, "Own geometry: heads of keys and values")->check(CLI::Range(1, 4096));
@@ -114,7 +114,7 @@ void add_geometry(CLI::App* command, Arguments& a) {
       ->capture_default_str();
 }
 
-void add_load(CLI::App* command, Arguments& a) {
+void add_load(CLI::App* command, DemoArguments& a) {
   DemoOptions& demo = a.demo;
   command->add_option("--requests", demo.requests, "Requests to move")
       ->check(CLI::Range(1, 1000000))
@@ -136,9 +136,9 @@ void add_load(CLI::App* command, Arguments& a) {
 }  // namespace
 
 void add_demo(Shell& shell) {
-  auto a = std::make_shared<Arguments>();
-  CLI::App* command =
-      add_command(shell, "demo", "Two processes move a model's KV cache, verified by checksum", kExamples, a->common);
+  auto a = std::make_shared<DemoArguments>();
+  CLI::App* command = add_command(shell, "demo", "Two processes move a model's KV cache, verified by checksum",
+                                  kDemoExamples, a->common);
   add_geometry(command, *a);
   add_load(command, *a);
   command->add_option("--backend", a->backends, "shm, tcp or auto; may be repeated (default: shm, then tcp)");

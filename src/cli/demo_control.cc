@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMessageSizeMax = 64u << 20;  // bytes; a card with very many regions
 constexpr std::size_t kHeadSize = 4;                // the length before each message
-constexpr int kSliceMs = 1;                         // between two calls of the caller's idle function
+constexpr int kControlSliceMs = 1;                  // between two calls of the caller's idle function
 
 bool readable(int fd, int timeout_ms) {
   pollfd entry{fd, POLLIN, 0};
@@ -38,7 +38,7 @@ Status Control::send(const Json& message, Duration timeout) {
     } else if (errno == EAGAIN || errno == EINTR) {
       if (Clock::steady().now() > deadline) return Status(Code::kTimedOut, "the other process does not read");
       pollfd entry{socket_.get(), POLLOUT, 0};
-      poll(&entry, 1, kSliceMs);
+      poll(&entry, 1, kControlSliceMs);
     } else {
       return base::errno_status(Code::kDisconnected, "telling the other process", errno);
     }
@@ -80,7 +80,7 @@ Result<Json> Control::next(Duration timeout, const Idle& idle) {
     }
     if (idle) HAWSER_TRY(idle());
     if (Clock::steady().now() > deadline) return Status(Code::kTimedOut, "the other process is silent");
-    if (readable(socket_.get(), kSliceMs)) HAWSER_TRY(fill().status());
+    if (readable(socket_.get(), kControlSliceMs)) HAWSER_TRY(fill().status());
   }
 }
 

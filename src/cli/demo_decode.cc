@@ -21,7 +21,7 @@ namespace {
 constexpr Duration kSetupTimeout = std::chrono::seconds(30);
 constexpr Duration kCommandTimeout = std::chrono::minutes(10);  // the parent fills and sums between two commands
 constexpr Duration kLook = std::chrono::milliseconds(20);       // how often a pass looks at the control line
-constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+constexpr Duration kDecodeCloseTimeout = std::chrono::seconds(2);
 constexpr std::size_t kFaultsTold = 4;  // layers whose block sums are sent for a closer look
 
 class Decode {
@@ -63,9 +63,9 @@ Status Decode::run() {
     if (command.value("kind", "") == "quit") break;
     HAWSER_TRY(obey(command));
   }
-  HAWSER_TRY(cache_->close(kCloseTimeout));
+  HAWSER_TRY(cache_->close(kDecodeCloseTimeout));
   cache_.reset();
-  return agent_.close(kCloseTimeout);
+  return agent_.close(kDecodeCloseTimeout);
 }
 
 Status Decode::set_up() {

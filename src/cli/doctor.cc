@@ -14,12 +14,12 @@
 namespace hawser::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kDoctorExamples =
     "  hawser doctor\n"
     "  hawser doctor --all\n"
     "  hawser doctor --json | jq '.checks[] | select(.verdict != \"ok\")'";
 
-struct Arguments {
+struct DoctorArguments {
   Common common;
   bool all = false;
 };
@@ -59,7 +59,7 @@ void print_json(const Findings& findings) {
   print(json);
 }
 
-int run_doctor(const Arguments& a) {
+int run_doctor(const DoctorArguments& a) {
   Findings findings;
   check_configuration(a.common.config, findings);
   check_memory(findings);
@@ -91,9 +91,9 @@ std::string to_string(Verdict verdict) {
 }
 
 void add_doctor(Shell& shell) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<DoctorArguments>();
   CLI::App* command = add_command(shell, "doctor", "Tell what works on this machine, what does not, and what to type",
-                                  kExamples, a->common);
+                                  kDoctorExamples, a->common);
   command->add_flag("--all", a->all, "Explain the good findings too");
   on_run(shell, command, [a] { return run_doctor(*a); });
 }

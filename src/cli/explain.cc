@@ -13,7 +13,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kExplainExamples =
     "  hawser explain prefill-0\n"
     "  hawser explain prefill-0 decode-3\n"
     "  hawser explain prefill-0 decode-3 --json";
@@ -73,8 +73,8 @@ int run_explain(const Wanted& wanted) {
 void add_explain(Shell& shell) {
   auto wanted = std::make_shared<Wanted>();
   CLI::App* command =
-      add_command(shell, "explain", "Show which paths lead from an agent to a peer, and why no better one", kExamples,
-                  wanted->common);
+      add_command(shell, "explain", "Show which paths lead from an agent to a peer, and why no better one",
+                  kExplainExamples, wanted->common);
   command->add_option("agent", wanted->agent, "An agent of this user on this host")->required();
   command->add_option("peer", wanted->peer, "Its peer (default: all that its page tells of)");
   command->add_flag("--dead", wanted->dead, "An agent that died within the last hour, too");

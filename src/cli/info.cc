@@ -25,7 +25,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kInfoExamples =
     "  hawser info\n"
     "  hawser info --json | jq .backends";
 
@@ -165,7 +165,7 @@ int run_info(const Common& common) {
 void add_info(Shell& shell) {
   auto common = std::make_shared<Common>();
   CLI::App* command =
-      add_command(shell, "info", "Show versions, backends, devices, limits and configuration", kExamples, *common);
+      add_command(shell, "info", "Show versions, backends, devices, limits and configuration", kInfoExamples, *common);
   on_run(shell, command, [common] { return run_info(*common); });
 }
 

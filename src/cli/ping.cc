@@ -28,12 +28,12 @@ constexpr std::uint64_t kSmall = 8;           // bytes of the small write
 constexpr std::uint64_t kBulkRepeats = 5;     // large transfers of each kind; the best counts
 constexpr std::size_t kProbeSizeMax = 32768;  // bytes of a round trip's notification
 
-constexpr const char* kExamples =
+constexpr const char* kPingExamples =
     "  hawser ping store@10.0.0.5:7000\n"
     "  hawser ping store@localhost:7000 -c 1000 -s 64KiB --backend tcp\n"
     "  hawser ping store --directory /shared/cards --json";
 
-struct Arguments {
+struct PingArguments {
   Common common;
   std::string target;
   std::uint32_t count = 100;
@@ -60,7 +60,7 @@ struct PingReport {
 
 class Pinger {
  public:
-  Pinger(const Arguments& a, Agent agent) : a_(a), agent_(std::move(agent)) {}
+  Pinger(const PingArguments& a, Agent agent) : a_(a), agent_(std::move(agent)) {}
 
   Result<PingReport> run();
 
@@ -73,7 +73,7 @@ class Pinger {
   Status move_bulk();
   Result<double> best_rate(const Plan& plan);
 
-  const Arguments& a_;
+  const PingArguments& a_;
   Agent agent_;
   Region scratch_;
   Peer peer_;
@@ -183,7 +183,7 @@ Result<PingReport> Pinger::run() {
 
 std::string ns_text(std::uint64_t ns) { return short_duration(Duration(static_cast<std::int64_t>(ns))); }
 
-void print_text(const Arguments& a, const PingReport& r) {
+void print_text(const PingArguments& a, const PingReport& r) {
   fmt::print("{} ({}): found in {}, connected in {}\n", r.peer, r.incarnation, short_duration(Duration(r.find_ns)),
              short_duration(Duration(r.connect_ns)));
   Table times({{"what"},
@@ -235,7 +235,7 @@ void print_json(const PingReport& r) {
   print(json);
 }
 
-int run_ping(Arguments& a) {
+int run_ping(PingArguments& a) {
   catch_interrupts();
   a.reach.name = fmt::format("ping-{}", getpid());
   // An address is asked over tcp, whatever moves the bytes afterwards.
@@ -261,8 +261,9 @@ int run_ping(Arguments& a) {
 }  // namespace
 
 void add_ping(Shell& shell) {
-  auto a = std::make_shared<Arguments>();
-  CLI::App* command = add_command(shell, "ping", "Measure round trips and bandwidth to an agent", kExamples, a->common);
+  auto a = std::make_shared<PingArguments>();
+  CLI::App* command =
+      add_command(shell, "ping", "Measure round trips and bandwidth to an agent", kPingExamples, a->common);
   command
       ->add_option("TARGET", a->target,
                    "name@host:port (name@host:port#TICKET on another host), or a name with --directory")

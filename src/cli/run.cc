@@ -33,12 +33,12 @@ constexpr int kSliceMs = 20;
 constexpr std::uint32_t kRanksMax = 1024;
 constexpr Duration kFarMore = std::chrono::seconds(2);
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     "  hawser run -n 4 python train.py\n"
     "  hawser run -n 2 --directory etcd://10.0.0.5:2379 -- ./program --its-own options\n"
     "  hawser run -n 16 --hosts node1:8,node2:8 python train.py";
 
-struct Arguments {
+struct RunArguments {
   Common common;
   LaunchOptions launch;
   std::string hosts;
@@ -61,7 +61,7 @@ void print_as_json(std::uint32_t rank, int which, std::string_view line) {
 
 class Ranks {
  public:
-  explicit Ranks(const Arguments& a) : a_(a) {}
+  explicit Ranks(const RunArguments& a) : a_(a) {}
 
   /// The exit code of the rank that failed first; 0: none did.
   Result<int> run() {
@@ -147,7 +147,7 @@ class Ranks {
     }
   }
 
-  const Arguments& a_;
+  const RunArguments& a_;
   std::optional<RankLauncher> launcher_;
   std::vector<RankProcess> processes_;
   int exit_code_ = 0;
@@ -172,7 +172,7 @@ Result<std::vector<RankHost>> read_hosts(const std::string& text) {
   return parse_host_file(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
-int run(Arguments& a) {
+int run(RunArguments& a) {
   catch_interrupts();
   Result<std::vector<RankHost>> hosts = read_hosts(a.hosts);
   if (!hosts) return fail("run", a.common.json, hosts.error());
@@ -185,9 +185,9 @@ int run(Arguments& a) {
 }  // namespace
 
 void add_run(Shell& shell) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<RunArguments>();
   CLI::App* command = add_command(shell, "run", "Start a program as the ranks of a world, on this host or several",
-                                  kExamples, a->common);
+                                  kRunExamples, a->common);
   command->add_option("-n,--ranks", a->launch.ranks, "How many")->required()->check(CLI::Range(1U, kRanksMax));
   command->add_option("--directory", a->launch.directory,
                       "Where ranks find one another, as the option `directory` takes it (default: a new folder)");

@@ -27,13 +27,13 @@ constexpr Duration kSlice = std::chrono::milliseconds(50);  // between two looks
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
 constexpr std::size_t kEchoesMax = 4096;  // waiting for room at their peers; beyond it the oldest is dropped
 
-constexpr const char* kExamples =
+constexpr const char* kServeExamples =
     "  hawser serve --name store\n"
     "  hawser serve --name store --listen 10.0.0.5:7000 --size 4GiB\n"
     "  hawser serve --name store --dir /srv/models --listen 10.0.0.5:7000\n"
     "  hawser serve --name store --directory /shared/cards --for 10m --json";
 
-struct Arguments {
+struct ServeArguments {
   Common common;
   std::uint64_t size = 1ull << 30;
   Duration lifetime = Duration::zero();  ///< Zero: until Ctrl-C.
@@ -45,7 +45,7 @@ struct Arguments {
 
 class Server {
  public:
-  Server(const Arguments& a, Agent agent, Region memory)
+  Server(const ServeArguments& a, Agent agent, Region memory)
       : a_(a), agent_(std::move(agent)), memory_(std::move(memory)) {}
 
   /// Before `run`: answers `hawser cp` too.
@@ -60,7 +60,7 @@ class Server {
   void report();
   void say(Json json, const std::string& text);
 
-  const Arguments& a_;
+  const ServeArguments& a_;
   Agent agent_;
   Region memory_;
   std::unique_ptr<FileServer> files_;
@@ -198,7 +198,7 @@ Status Server::run() {
   return closed.ok() ? agent : closed;
 }
 
-Status serve(const Arguments& a) {
+Status serve(const ServeArguments& a) {
   HAWSER_TRY_ASSIGN(AgentOptions options, agent_options(a.reach, a.common.config));
   // The loop below runs the agent all the time, as a Driver would: peers may expect heartbeats.
   options.driven = true;
@@ -210,7 +210,7 @@ Status serve(const Arguments& a) {
   return server.run();
 }
 
-int run_serve(const Arguments& a) {
+int run_serve(const ServeArguments& a) {
   catch_interrupts();
   const Status status = serve(a);
   // Ctrl-C is how a server is meant to end.
@@ -220,9 +220,9 @@ int run_serve(const Arguments& a) {
 }  // namespace
 
 void add_serve(Shell& shell) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ServeArguments>();
   CLI::App* command =
-      add_command(shell, "serve", "Run an agent with memory that peers may read and write", kExamples, a->common);
+      add_command(shell, "serve", "Run an agent with memory that peers may read and write", kServeExamples, a->common);
   command->add_option("--name", a->reach.name, "Name of the agent (default: the configuration's, or serve)");
   command->add_option(
       "--listen", a->reach.listen,

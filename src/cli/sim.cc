@@ -14,12 +14,12 @@
 namespace hawser::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kSimExamples =
     "  hawser sim --seed 42\n"
     "  hawser sim --seed 42 --mode mapped --trace\n"
     "  hawser sim --seed 1 --count 2000 --json";
 
-struct Arguments {
+struct SimArguments {
   Common common;
   std::uint64_t seed = 1;
   std::uint64_t count = 1;
@@ -31,7 +31,7 @@ void print_trace(Instant at, std::string_view line) {
   fmt::print("{:.6f} {}\n", static_cast<double>(at.ns()) / 1e9, line);
 }
 
-int run_sim(const Arguments& a) {
+int run_sim(const SimArguments& a) {
   const Result<sim::Mode> mode = simulation::mode_of(a.mode);
   if (!mode) return fail("sim", a.common.json, mode.error());
   catch_interrupts();
@@ -61,9 +61,9 @@ int run_sim(const Arguments& a) {
 }  // namespace
 
 void add_sim(Shell& shell) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<SimArguments>();
   CLI::App* command = add_command(shell, "sim", "Run agents in a simulated network under faults; a seed repeats a run",
-                                  kExamples, a->common);
+                                  kSimExamples, a->common);
   command->add_option("--seed", a->seed, "What everything in the run follows from; of several, the first")
       ->capture_default_str();
   command->add_option("--count", a->count, "How many seeds, one after another")

@@ -18,7 +18,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr std::size_t kFileSizeMax = 1u << 20;  // bytes; what is read here is small
+constexpr std::size_t kKernelFileSizeMax = 1u << 20;  // bytes; what is read here is small
 
 std::optional<std::uint64_t> meminfo(const std::string& key) {
   std::ifstream file("/proc/meminfo");
@@ -61,7 +61,7 @@ std::optional<std::string> read_file(const std::string& path) {
   ssize_t n = 0;
   while ((n = read(file.get(), part.data(), part.size())) > 0) {
     text.append(part.data(), static_cast<std::size_t>(n));
-    if (text.size() > kFileSizeMax) return std::nullopt;
+    if (text.size() > kKernelFileSizeMax) return std::nullopt;
   }
   if (n < 0) return std::nullopt;  // Such as the speed of an interface that has none.
   text.erase(text.find_last_not_of(" \n\t") + 1);

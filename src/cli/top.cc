@@ -17,7 +17,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTopExamples =
     "  hawser top\n"
     "  hawser top --once\n"
     "  hawser top --once --json | jq '.agents[] | select(.state == \"stuck\")'\n"
@@ -102,7 +102,7 @@ int run_top(const Wanted& wanted) {
 void add_top(Shell& shell) {
   auto wanted = std::make_shared<Wanted>();
   CLI::App* command = add_command(shell, "top", "Show what the agents of this user on this host do, and who waits",
-                                  kExamples, wanted->common);
+                                  kTopExamples, wanted->common);
   command->add_option("agent", wanted->name, "Show the agents of this name only");
   command->add_flag("--once", wanted->once, "Look twice, an interval apart, print, and end");
   command->add_flag("--dead", wanted->dead, "Show agents that died within the last hour, too");

@@ -16,7 +16,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTopoExamples =
     "  hawser topo\n"
     "  hawser topo --json | jq '.devices[] | select(.kind == \"nic\")'";
 
@@ -143,7 +143,7 @@ int run_topo(bool json) {
 void add_topo(Shell& shell) {
   auto common = std::make_shared<Common>();
   CLI::App* command = add_command(shell, "topo", "Show cores, memory, NICs and GPUs, and which are near each other",
-                                  kExamples, *common);
+                                  kTopoExamples, *common);
   on_run(shell, command, [common] { return run_topo(common->json); });
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/try.h"
+#include "compat/clock.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -15,14 +16,6 @@ namespace {
 
 constexpr Duration kFirstPause = std::chrono::milliseconds(20);  ///< Before a second try; doubled for each further one.
 constexpr Duration kLongestPause = std::chrono::milliseconds(500);
-
-Instant now() { return Clock::steady().now(); }
-
-int milliseconds_until(Instant deadline) {
-  if (deadline == Instant::max()) return -1;
-  const std::int64_t left = (deadline - now()).count() / 1'000'000;
-  return static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, 60'000));
-}
 
 bool is_same(const base::SocketAddress& a, const base::SocketAddress& b) {
   return a.size == b.size && std::memcmp(&a.storage, &b.storage, a.size) == 0;

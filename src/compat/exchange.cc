@@ -7,6 +7,7 @@
 #include "base/shown.h"
 #include "base/try.h"
 #include "compat/blob.h"
+#include "compat/clock.h"
 #include "compat/refusal.h"
 #include "wire/card.h"
 
@@ -22,8 +23,6 @@ constexpr Duration kFetchTime = std::chrono::seconds(5);  ///< As long as NIXL w
 constexpr Duration kGraceTime = std::chrono::seconds(1);
 constexpr Duration kLookEvery = std::chrono::milliseconds(20);
 constexpr std::string_view kLabel = "metadata";  ///< NIXL's.
-
-Instant now() { return Clock::steady().now(); }
 
 std::string label_of(const OptArgs* opt) {
   return opt == nullptr || opt->metadata_label.empty() ? std::string(kLabel) : opt->metadata_label;

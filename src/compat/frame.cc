@@ -8,10 +8,12 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x444d5748;  // "HWMD"
-constexpr std::uint8_t kVersion = 2;
+constexpr std::uint32_t kFrameMagic = 0x444d5748;  // "HWMD"
+constexpr std::uint8_t kFrameVersion = 2;
 
-Status corrupt(std::string_view what) { return Status(Code::kCorrupt, "metadata by address: " + std::string(what)); }
+Status corrupt_frame(std::string_view what) {
+  return Status(Code::kCorrupt, "metadata by address: " + std::string(what));
+}
 
 }  // namespace
 
@@ -19,8 +21,8 @@ std::string encode_frame(const Frame& frame) {
   std::string out;
   out.reserve(kFrameHead + frame.name.size() + frame.body.size());
   base::ByteWriter writer(&out);
-  writer.u32(kMagic);
-  writer.u8(kVersion);
+  writer.u32(kFrameMagic);
+  writer.u8(kFrameVersion);
   writer.u8(static_cast<std::uint8_t>(frame.kind));
   writer.u16(0);
   writer.u32(static_cast<std::uint32_t>(frame.name.size()));
@@ -33,14 +35,16 @@ std::string encode_frame(const Frame& frame) {
 Result<std::optional<Frame>> decode_frame(std::string_view bytes) {
   base::ByteReader reader(bytes);
   // Whoever sends something else is told so at its first bytes.
-  if (bytes.size() >= 4 && reader.u32() != kMagic) return corrupt("this is no frame of Hawser's");
+  if (bytes.size() >= 4 && reader.u32() != kFrameMagic) return corrupt_frame("this is no frame of Hawser's");
   if (bytes.size() < kFrameHead) return std::optional<Frame>();
   const std::uint8_t version = reader.u8(), kind = reader.u8();
   const std::uint16_t zero = reader.u16();
   const std::uint32_t name = reader.u32(), body = reader.u32();
-  if (version != kVersion) return corrupt("version " + std::to_string(version) + " of the frame is not known");
-  if (kind < 1 || kind > static_cast<std::uint8_t>(Frame::Kind::kProven) || zero != 0) return corrupt("a wrong head");
-  if (name > kFrameNameMax || body > kFrameBodyMax) return corrupt("a frame beyond the bounds");
+  if (version != kFrameVersion)
+    return corrupt_frame("version " + std::to_string(version) + " of the frame is not known");
+  if (kind < 1 || kind > static_cast<std::uint8_t>(Frame::Kind::kProven) || zero != 0)
+    return corrupt_frame("a wrong head");
+  if (name > kFrameNameMax || body > kFrameBodyMax) return corrupt_frame("a frame beyond the bounds");
   if (reader.remaining() < std::size_t{name} + body) return std::optional<Frame>();
   Frame frame{.kind = static_cast<Frame::Kind>(kind)};
   frame.name = base::as_text(reader.bytes(name));

@@ -10,6 +10,7 @@
 #include "base/address.h"
 #include "base/format.h"
 #include "base/try.h"
+#include "compat/clock.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -19,13 +20,6 @@ namespace {
 constexpr Duration kKeptTime = std::chrono::milliseconds(20);
 constexpr Duration kShortagePause = std::chrono::milliseconds(50);
 constexpr int kAcceptsMax = 16;  ///< In one turn.
-
-Instant now() { return Clock::steady().now(); }
-
-int milliseconds_until(Instant deadline) {
-  const std::int64_t left = (deadline - now()).count() / 1'000'000;
-  return static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, 60'000));
-}
 
 /// An untrusted one is told so, and not a byte of what it says is read.
 void turn_away(int fd, const std::string& why) {

@@ -18,7 +18,7 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+constexpr Duration kRegionCloseTimeout = std::chrono::seconds(2);
 /// Regions that are closed together, while the agent's lane is held; what is made is booked while it is in a cache.
 constexpr std::size_t kRegionsAtOnce = 64;
 constexpr std::size_t kFewClosing = 2;  ///< Lists of so many take no memory of their own.
@@ -234,7 +234,7 @@ Status AgentCore::close_all(std::span<LocalSpot> closing, std::string_view call)
     if (spot.region) regions.push_back(std::move(spot.region));
   }
   if (regions.empty()) return {};
-  const Status status = agent_->core()->close_regions(regions, kCloseTimeout);
+  const Status status = agent_->core()->close_regions(regions, kRegionCloseTimeout);
   return status.ok() ? status : refusal(NixlCode::kBackend, call, "the memory is in use", status);
 }
 

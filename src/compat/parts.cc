@@ -7,7 +7,7 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-Status corrupt(std::string_view why) {
+Status corrupt_part(std::string_view why) {
   return Status(Code::kCorrupt, std::string("a part of a long notification: ").append(why));
 }
 
@@ -31,15 +31,15 @@ std::string encode_part(const NotificationPart& part) {
 
 Result<NotificationPart> decode_part(std::string_view text) {
   using Kind = NotificationPart::Kind;
-  if (!is_marked(text)) return corrupt("it is not marked as one");
+  if (!is_marked(text)) return corrupt_part("it is not marked as one");
   base::ByteReader reader(text.substr(kPartMagic.size()));
   const std::uint8_t kind = reader.u8();
-  if (!reader.ok() || kind > static_cast<std::uint8_t>(Kind::kDrop)) return corrupt("its kind is unknown");
+  if (!reader.ok() || kind > static_cast<std::uint8_t>(Kind::kDrop)) return corrupt_part("its kind is unknown");
   NotificationPart part{.kind = static_cast<Kind>(kind)};
   if (part.kind == Kind::kPlain) {
     part.bytes = base::as_text(reader.rest());
     // What needs no escape has none, so that one text has one form.
-    if (!is_marked(part.bytes)) return corrupt("what it escapes is not marked");
+    if (!is_marked(part.bytes)) return corrupt_part("what it escapes is not marked");
     return part;
   }
   part.id = reader.u64();
@@ -49,16 +49,16 @@ Result<NotificationPart> decode_part(std::string_view text) {
     part.bytes = base::as_text(reader.rest());
     reader.skip(reader.remaining());
   }
-  if (!reader.finished()) return corrupt("it is cut off, or goes on after its end");
-  if (part.id == 0) return corrupt("it has no number");
+  if (!reader.finished()) return corrupt_part("it is cut off, or goes on after its end");
+  if (part.id == 0) return corrupt_part("it has no number");
   if (part.kind != Kind::kDrop && !is_total(part.total)) {
-    return corrupt(
+    return corrupt_part(
         base::format("its body of {} bytes is not from {} to {}", part.total, kPlainMax + 1, kNotificationMax));
   }
   if (part.kind != Kind::kPart) return part;
-  if (part.bytes.empty()) return corrupt("it is empty");
+  if (part.bytes.empty()) return corrupt_part("it is empty");
   if (part.offset > part.total || part.bytes.size() > part.total - part.offset) {
-    return corrupt("it reaches beyond its body");
+    return corrupt_part("it reaches beyond its body");
   }
   return part;
 }
@@ -83,16 +83,16 @@ Assembler::Taken Assembler::lose(std::uint64_t id, std::string_view why) {
   Body& body = bodies_.try_emplace(id, Body{.is_lost = true}).first->second;
   give_back(body);
   body.is_lost = true;
-  return {.text = {}, .lost = corrupt(base::format("number {}: {}; the notification is lost", id, why))};
+  return {.text = {}, .lost = corrupt_part(base::format("number {}: {}; the notification is lost", id, why))};
 }
 
 Status Assembler::begin(const NotificationPart& part) {
-  if (bodies_.size() >= kBodiesMax) return corrupt("too many are not delivered yet");
+  if (bodies_.size() >= kBodiesMax) return corrupt_part("too many are not delivered yet");
   if (part.total > kBytesMax - bytes_) {
-    return corrupt(base::format("{} bytes of this peer wait for their end, of {}", bytes_, kBytesMax));
+    return corrupt_part(base::format("{} bytes of this peer wait for their end, of {}", bytes_, kBytesMax));
   }
   if (part.total > budget_->max - budget_->used) {
-    return corrupt(base::format("{} bytes of all peers wait for their end, of {}", budget_->used, budget_->max));
+    return corrupt_part(base::format("{} bytes of all peers wait for their end, of {}", budget_->used, budget_->max));
   }
   Body& body = bodies_[part.id];
   body.total = part.total;
@@ -129,7 +129,7 @@ Assembler::Taken Assembler::take_whole(const NotificationPart& whole) {
     why = "its end is missing";
   }
   if (!why.empty()) {
-    const Status lost = corrupt(base::format("number {}: {}; the notification is lost", whole.id, why));
+    const Status lost = corrupt_part(base::format("number {}: {}; the notification is lost", whole.id, why));
     if (found != bodies_.end()) forget(found);
     return {.text = {}, .lost = lost};
   }

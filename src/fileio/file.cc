@@ -19,7 +19,7 @@
 namespace hawser::fileio {
 namespace {
 
-constexpr std::uint32_t kPage = 4096;  // No file system that we know of asks for more.
+constexpr std::uint32_t kPageMost = 4096;  // No file system that we know of asks for more.
 /// Of a descriptor's flags, those that a file keeps that is opened again: what it may do, and that what is written is
 /// on the device when the write ends (O_SYNC, and O_DSYNC, which is a part of it).
 constexpr int kKept = O_ACCMODE | O_SYNC;
@@ -44,8 +44,8 @@ Status failed(const std::string& what, int error) { return base::errno_status("a
 
 bool can_read_aligned(int fd, std::uint32_t align) {
   void* memory = nullptr;
-  if (::posix_memalign(&memory, kPage, std::size_t{2} * kPage) != 0) return false;
-  const ssize_t got = ::pread(fd, static_cast<char*>(memory) + align % kPage, align, align);
+  if (::posix_memalign(&memory, kPageMost, std::size_t{2} * kPageMost) != 0) return false;
+  const ssize_t got = ::pread(fd, static_cast<char*>(memory) + align % kPageMost, align, align);
   const int error = errno;
   std::free(memory);
   return got >= 0 || error != EINVAL;
@@ -61,9 +61,9 @@ std::uint32_t block_of(int fd) {
     if (::ioctl(fd, BLKSSZGET, &sector) == 0 && sector > 0) return static_cast<std::uint32_t>(sector);
   }
   struct statfs its {};
-  if (::fstatfs(fd, &its) != 0 || its.f_bsize <= 0 || its.f_bsize > kLargest) return kPage;
+  if (::fstatfs(fd, &its) != 0 || its.f_bsize <= 0 || its.f_bsize > kLargest) return kPageMost;
   const auto block = static_cast<std::uint32_t>(its.f_bsize);
-  return std::has_single_bit(block) ? block : kPage;
+  return std::has_single_bit(block) ? block : kPageMost;
 }
 
 }  // namespace
@@ -71,10 +71,10 @@ std::uint32_t block_of(int fd) {
 Alignment try_alignment(int direct_fd) {
   const int flags = ::fcntl(direct_fd, F_GETFL);
   if ((flags & O_ACCMODE) == O_WRONLY) {  // Nothing can be tried unseen.
-    const std::uint32_t align = std::max(kPage, block_of(direct_fd));
+    const std::uint32_t align = std::max(kPageMost, block_of(direct_fd));
     return {.memory = align, .offset = align};
   }
-  for (const std::uint32_t align : {512u, kPage}) {
+  for (const std::uint32_t align : {512u, kPageMost}) {
     if (can_read_aligned(direct_fd, align)) return {.memory = align, .offset = align};
   }
   return {};

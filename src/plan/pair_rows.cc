@@ -10,7 +10,7 @@
 namespace hawser::plan {
 namespace {
 
-constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kNoRow = UINT32_MAX;
 
 struct ListLookup {
   explicit ListLookup(const RowTable& table) : blocks(table.list().data()) {}
@@ -47,9 +47,9 @@ struct Pairs {
 /// Checks and adds up all pairs, and finds the regions in use and how many pairs each group has.
 struct Survey {
   Survey(std::uint32_t local_regions, std::uint32_t remote_regions, std::pmr::memory_resource* room)
-      : local_place(local_regions, kNone, room), remote_place(remote_regions, kNone, room), counts(room) {}
+      : local_place(local_regions, kNoRow, room), remote_place(remote_regions, kNoRow, room), counts(room) {}
 
-  std::pmr::vector<std::uint32_t> local_place, remote_place;  ///< By region; kNone: not in use.
+  std::pmr::vector<std::uint32_t> local_place, remote_place;  ///< By region; kNoRow: not in use.
   std::vector<std::uint32_t> locals, remotes;
   std::pmr::vector<std::size_t> counts;  ///< By group.
   std::uint64_t bytes = 0;
@@ -57,7 +57,7 @@ struct Survey {
 
   std::uint32_t group_of(std::uint32_t region) {
     std::uint32_t& place = remote_place[region];
-    if (place == kNone) {
+    if (place == kNoRow) {
       place = static_cast<std::uint32_t>(remotes.size());
       remotes.push_back(region);
       counts.push_back(0);
@@ -66,7 +66,7 @@ struct Survey {
   }
   void note_local(std::uint32_t region) {
     std::uint32_t& place = local_place[region];
-    if (place != kNone) return;
+    if (place != kNoRow) return;
     place = static_cast<std::uint32_t>(locals.size());
     locals.push_back(region);
   }
@@ -75,7 +75,7 @@ struct Survey {
   template <typename Local, typename Remote, typename Use>
   void walk(Local local, Remote remote, const Pairs& pairs, Use use) {
     const std::uint64_t local_count = pairs.local.count(), remote_count = pairs.remote.count();
-    std::uint32_t last_local = kNone;
+    std::uint32_t last_local = kNoRow;
     std::size_t i = 0;
     for (; i < pairs.count; ++i) {
       // A negative index is a huge one.
@@ -97,7 +97,7 @@ struct Survey {
   /// The first of two looks.
   template <typename Local, typename Remote>
   void take(Local local, Remote remote, const Pairs& pairs) {
-    std::uint32_t last = kNone, group = 0;
+    std::uint32_t last = kNoRow, group = 0;
     walk(local, remote, pairs, [&](const RowBlock&, const RowBlock& to) {
       if (to.region != last) group = group_of(last = to.region);
       ++counts[group];
@@ -109,10 +109,10 @@ struct Survey {
   /// twice. False: they lie in several, and what was done is of no use.
   template <typename Local, typename Remote>
   bool take_one_region(Local local, Remote remote, const Pairs& pairs, Merger& into) {
-    std::uint32_t only = kNone;
+    std::uint32_t only = kNoRow;
     bool is_only = true;
     walk(local, remote, pairs, [&](const RowBlock& from, const RowBlock& to) {
-      if (only == kNone) only = to.region;
+      if (only == kNoRow) only = to.region;
       is_only = to.region == only;
       into.add(reinterpret_cast<std::byte*>(from.offset), to.offset, from.size);
       return is_only;
@@ -125,7 +125,7 @@ struct Survey {
 template <typename Local, typename Remote>
 void fill(Local local, Remote remote, const Pairs& pairs, const Survey& survey, std::pmr::vector<Merger>& mergers,
           PieceGroups& groups) {
-  std::uint32_t last = kNone;
+  std::uint32_t last = kNoRow;
   Merger* into = nullptr;
   PieceGroup* group = nullptr;
   for (std::size_t i = 0; i < pairs.count; ++i) {
@@ -158,7 +158,7 @@ void with_lookups(const Pairs& pairs, Use use) {
   }
 }
 
-Status invalid(std::string text, std::string_view advice) {
+Status invalid_rows(std::string text, std::string_view advice) {
   return Status(Code::kInvalid, std::move(text)).with_advice(advice);
 }
 
@@ -192,8 +192,9 @@ void fill_one_region(const Merger& merger, const Survey& survey, Pieces& result)
 Status wrong_pair(std::string_view call, const RowTable& local, std::span<const std::int32_t> local_index,
                   const RowTable& remote, std::span<const std::int32_t> remote_index, std::size_t at) {
   const auto outside = [&](std::string_view side, std::int32_t index, std::uint64_t count) {
-    return invalid(base::format("{}: {} index {} at position {} is not in a list of {}", call, side, index, at, count),
-                   "indices go from 0 to the number of descriptors less one");
+    return invalid_rows(
+        base::format("{}: {} index {} at position {} is not in a list of {}", call, side, index, at, count),
+        "indices go from 0 to the number of descriptors less one");
   };
   const std::int32_t l = local_index[at], r = remote_index[at];
   if (static_cast<std::uint32_t>(l) >= local.count()) return outside("local", l, local.count());
@@ -201,9 +202,10 @@ Status wrong_pair(std::string_view call, const RowTable& local, std::span<const 
   const std::uint64_t ours = local.at(static_cast<std::uint32_t>(l)).size;
   const std::uint64_t theirs = remote.at(static_cast<std::uint32_t>(r)).size;
   if (ours == theirs) {
-    return invalid(base::format("{}: the descriptors have 2^64 bytes or more in all", call), "make several requests");
+    return invalid_rows(base::format("{}: the descriptors have 2^64 bytes or more in all", call),
+                        "make several requests");
   }
-  return invalid(
+  return invalid_rows(
       base::format("{}: the pair at position {} has {} local bytes (index {}) and {} remote bytes (index {})", call, at,
                    ours, l, theirs, r),
       "pair descriptors of equal length");

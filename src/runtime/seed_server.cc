@@ -9,8 +9,8 @@
 namespace hawser::runtime {
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(50);  ///< Until it sees that it is to end.
-constexpr std::uint32_t kCredit = 64;                      ///< Requests of one peer that wait to be read.
+constexpr Duration kServeLook = std::chrono::milliseconds(50);  ///< Until it sees that it is to end.
+constexpr std::uint32_t kServeCredit = 64;                      ///< Requests of one peer that wait to be read.
 constexpr std::size_t kAnswersMax = 4096;
 
 /// "10.0.0.1:7000, [::1]:7000 (lo)": each without what stands behind it.
@@ -42,7 +42,7 @@ Result<std::unique_ptr<SeedServer>> SeedServer::open(AgentOptions options) {
   options.backend_params["tcp"].try_emplace("listen", "auto");
   HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
   HAWSER_TRY(agent.require_backend("tcp"));
-  HAWSER_TRY(agent.open_channel(wire::kSeedChannel, kCredit));
+  HAWSER_TRY(agent.open_channel(wire::kSeedChannel, kServeCredit));
   std::unique_ptr<SeedServer> server(new SeedServer(std::move(agent)));
   server->thread_ = std::thread([its = server.get()] { its->run(); });
   return server;
@@ -76,7 +76,7 @@ std::string SeedServer::address(const std::string& host) const {
 
 void SeedServer::run() {
   while (!ends_.load(std::memory_order_acquire)) {
-    (void)agent_.wait(kLook);
+    (void)agent_.wait(kServeLook);
     while (const std::optional<Message> message = agent_.take_message(wire::kSeedChannel)) serve(*message);
     while (const std::optional<PeerEvent> event = agent_.take_event()) {
       if (event->kind != PeerEvent::Kind::kDown) continue;

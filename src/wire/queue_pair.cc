@@ -11,7 +11,7 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-enum class Kind : std::uint8_t {
+enum class HandshakeKind : std::uint8_t {
   kPorts = 1,
   kConnect = 2,
   kAccept = 3,
@@ -24,7 +24,7 @@ enum class Kind : std::uint8_t {
 constexpr std::size_t kReasonMax = 512;
 constexpr std::size_t kPortSizeMin = 1 + 1 + 1 + 1 + 1 + 2 + 16 + 1 + 1 + 8;
 
-Status corrupt(std::string_view what) {
+Status corrupt_handshake(std::string_view what) {
   return Status(Code::kCorrupt, base::format("handshake of queue pairs: {}", what));
 }
 
@@ -92,7 +92,7 @@ bool take_gids(ByteReader& in, RdmaPort* port) {
 }
 
 void put(ByteWriter& out, const RdmaPorts& message) {
-  out.u8(static_cast<std::uint8_t>(Kind::kPorts));
+  out.u8(static_cast<std::uint8_t>(HandshakeKind::kPorts));
   out.u8(kPortsVersion);
   out.u8(static_cast<std::uint8_t>(message.ports.size()));
   for (const RdmaPort& port : message.ports) {
@@ -120,19 +120,19 @@ void put(ByteWriter& out, const RdmaPorts& message) {
 }
 
 void put(ByteWriter& out, const ImmediatesCounted& message) {
-  out.u8(static_cast<std::uint8_t>(Kind::kCounted));
+  out.u8(static_cast<std::uint8_t>(HandshakeKind::kCounted));
   out.u8(message.pair);
   out.u32(message.epoch);
   out.u64(message.counted);
 }
 
 void put(ByteWriter& out, const MessagesReceived& message) {
-  out.u8(static_cast<std::uint8_t>(Kind::kReceived));
+  out.u8(static_cast<std::uint8_t>(HandshakeKind::kReceived));
   out.u64(message.received);
 }
 
 void put(ByteWriter& out, const QueuePairConnect& message) {
-  out.u8(static_cast<std::uint8_t>(Kind::kConnect));
+  out.u8(static_cast<std::uint8_t>(HandshakeKind::kConnect));
   out.u8(message.pair);
   out.u32(message.epoch);
   out.u8(message.local);
@@ -142,20 +142,20 @@ void put(ByteWriter& out, const QueuePairConnect& message) {
 }
 
 void put(ByteWriter& out, const QueuePairAccept& message) {
-  out.u8(static_cast<std::uint8_t>(Kind::kAccept));
+  out.u8(static_cast<std::uint8_t>(HandshakeKind::kAccept));
   out.u8(message.pair);
   out.u32(message.epoch);
   put_endpoint(out, message.endpoint);
 }
 
 void put(ByteWriter& out, const QueuePairReady& message) {
-  out.u8(static_cast<std::uint8_t>(Kind::kReady));
+  out.u8(static_cast<std::uint8_t>(HandshakeKind::kReady));
   out.u8(message.pair);
   out.u32(message.epoch);
 }
 
 void put(ByteWriter& out, const QueuePairBroken& message) {
-  out.u8(static_cast<std::uint8_t>(Kind::kBroken));
+  out.u8(static_cast<std::uint8_t>(HandshakeKind::kBroken));
   out.u8(message.pair);
   out.u32(message.epoch);
   out.u8(static_cast<std::uint8_t>(message.code));
@@ -170,7 +170,8 @@ Result<QueuePairMessage> take_ports(ByteReader& in) {
         .with_advice("run releases on both sides that share a version");
   }
   const std::size_t count = in.u8();
-  if (!in.ok() || count > kPortsMax || count > in.remaining() / kPortSizeMin) return corrupt("bad number of ports");
+  if (!in.ok() || count > kPortsMax || count > in.remaining() / kPortSizeMin)
+    return corrupt_handshake("bad number of ports");
   RdmaPorts message;
   for (std::size_t i = 0; i < count; ++i) {
     RdmaPort port;
@@ -184,23 +185,24 @@ Result<QueuePairMessage> take_ports(ByteReader& in) {
     port.gid_type = in.u8();
     port.gid_prefix = in.u8();
     port.mbit_per_s = in.u64();
-    if (!in.ok() || !is_mtu(port.mtu)) return corrupt("bad port");
+    if (!in.ok() || !is_mtu(port.mtu)) return corrupt_handshake("bad port");
     message.ports.push_back(std::move(port));
   }
   if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
   message.receives = in.u16();
   message.receive_bytes = in.u32();
   const bool holds = message.receive_bytes > kMessageHeadSize && message.receive_bytes <= kReceiveBytesMax;
-  if (!in.ok() || message.receives > kReceivesMax || (message.receives > 0 && !holds)) return corrupt("bad receives");
+  if (!in.ok() || message.receives > kReceivesMax || (message.receives > 0 && !holds))
+    return corrupt_handshake("bad receives");
   if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
   message.immediates = in.u16();
-  if (!in.ok() || message.immediates > kReceivesMax) return corrupt("bad receives for immediates");
+  if (!in.ok() || message.immediates > kReceivesMax) return corrupt_handshake("bad receives for immediates");
   if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
   message.host = in.u64();
-  if (!in.ok()) return corrupt("bad host");
+  if (!in.ok()) return corrupt_handshake("bad host");
   if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
   for (RdmaPort& port : message.ports) {
-    if (!take_gids(in, &port)) return corrupt("bad GIDs");
+    if (!take_gids(in, &port)) return corrupt_handshake("bad GIDs");
   }
   return QueuePairMessage(std::move(message));
 }
@@ -221,20 +223,20 @@ Result<QueuePairMessage> take_connect(ByteReader& in) {
   message.pairs = in.u8();
   const bool fits = head && message.local < kPortsMax && message.remote < kPortsMax && message.pairs <= kPairsMax &&
                     message.pair < message.pairs;
-  if (!take_endpoint(in, &message.endpoint) || !fits) return corrupt("bad Connect");
+  if (!take_endpoint(in, &message.endpoint) || !fits) return corrupt_handshake("bad Connect");
   return QueuePairMessage(message);
 }
 
 Result<QueuePairMessage> take_accept(ByteReader& in) {
   QueuePairAccept message;
   const bool head = take_head(in, &message);
-  if (!take_endpoint(in, &message.endpoint) || !head) return corrupt("bad Accept");
+  if (!take_endpoint(in, &message.endpoint) || !head) return corrupt_handshake("bad Accept");
   return QueuePairMessage(message);
 }
 
 Result<QueuePairMessage> take_ready(ByteReader& in) {
   QueuePairReady message;
-  if (!take_head(in, &message)) return corrupt("bad Ready");
+  if (!take_head(in, &message)) return corrupt_handshake("bad Ready");
   return QueuePairMessage(message);
 }
 
@@ -242,7 +244,7 @@ Result<QueuePairMessage> take_counted(ByteReader& in) {
   ImmediatesCounted message;
   const bool head = take_head(in, &message);
   message.counted = in.u64();
-  if (!in.ok() || !head) return corrupt("bad Counted");
+  if (!in.ok() || !head) return corrupt_handshake("bad Counted");
   return QueuePairMessage(message);
 }
 
@@ -251,7 +253,7 @@ Result<QueuePairMessage> take_broken(ByteReader& in) {
   const bool head = take_head(in, &message);
   const std::uint8_t code = in.u8();
   message.reason = in.string(kReasonMax);
-  if (!in.ok() || !head || code > static_cast<std::uint8_t>(Code::kFailed)) return corrupt("bad Broken");
+  if (!in.ok() || !head || code > static_cast<std::uint8_t>(Code::kFailed)) return corrupt_handshake("bad Broken");
   message.code = static_cast<Code>(code);
   return QueuePairMessage(std::move(message));
 }
@@ -275,7 +277,7 @@ Result<MessageHead> decode_head(std::span<const std::byte> bytes) {
   MessageHead head;
   head.sequence = in.u64();
   head.received = in.u64();
-  if (!in.ok() || kind != kNumberedMessage || head.sequence == 0) return corrupt("bad head of a message");
+  if (!in.ok() || kind != kNumberedMessage || head.sequence == 0) return corrupt_handshake("bad head of a message");
   return head;
 }
 
@@ -289,23 +291,23 @@ std::string encode(const QueuePairMessage& message) {
 Result<QueuePairMessage> decode_queue_pair(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   const std::uint8_t kind = in.u8();
-  if (!in.ok()) return corrupt("an empty message");
-  switch (static_cast<Kind>(kind)) {
-    case Kind::kPorts:
+  if (!in.ok()) return corrupt_handshake("an empty message");
+  switch (static_cast<HandshakeKind>(kind)) {
+    case HandshakeKind::kPorts:
       return take_ports(in);
-    case Kind::kConnect:
+    case HandshakeKind::kConnect:
       return take_connect(in);
-    case Kind::kAccept:
+    case HandshakeKind::kAccept:
       return take_accept(in);
-    case Kind::kReady:
+    case HandshakeKind::kReady:
       return take_ready(in);
-    case Kind::kBroken:
+    case HandshakeKind::kBroken:
       return take_broken(in);
-    case Kind::kCounted:
+    case HandshakeKind::kCounted:
       return take_counted(in);
-    case Kind::kReceived: {
+    case HandshakeKind::kReceived: {
       const MessagesReceived message{.received = in.u64()};
-      if (!in.ok()) return corrupt("bad Received");
+      if (!in.ok()) return corrupt_handshake("bad Received");
       return QueuePairMessage(message);
     }
   }

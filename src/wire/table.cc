@@ -91,20 +91,20 @@ Status put_runs(std::span<const StridedRange> ranges, ByteWriter& out) {
   return {};
 }
 
-[[gnu::cold, gnu::noinline]] Status corrupt_at(std::size_t offset, std::string_view what) {
+[[gnu::cold, gnu::noinline]] Status corrupt_table_at(std::size_t offset, std::string_view what) {
   return Status(Code::kCorrupt, base::format("table: {} at byte {}", what, offset));
 }
 
-Status check_frame(Bytes bytes) {
+Status check_table_frame(Bytes bytes) {
   if (bytes.size() < kFrameMin)
     return Status(Code::kCorrupt, base::format("table: {} bytes are too few", bytes.size()));
   if (bytes.size() > kTableSizeMax)
     return Status(Code::kCorrupt, base::format("table: {} bytes are too many", bytes.size()));
   if (base::load_little_endian<std::uint32_t>(bytes.data()) != kTableMagic)
-    return corrupt_at(0, "this is no table: wrong magic");
+    return corrupt_table_at(0, "this is no table: wrong magic");
   const std::size_t covered = bytes.size() - kChecksumSize;
   if (checksum(bytes.first(covered)) != base::load_little_endian<std::uint64_t>(bytes.data() + covered)) {
-    return corrupt_at(covered, "the checksum does not match (cut off or changed)");
+    return corrupt_table_at(covered, "the checksum does not match (cut off or changed)");
   }
   const auto version = std::to_integer<unsigned>(bytes[4]);
   if (version == kTableVersion) return {};
@@ -138,12 +138,13 @@ Status read_runs(ByteReader& in, std::size_t covered, std::size_t count, std::ve
     const std::size_t at = covered - in.remaining();
     const std::uint8_t flags = in.u8();
     const std::size_t length = in.count(count - ranges.size(), 1);
-    if (!in.ok() || flags > (kSized | kStrided) || length == 0) return corrupt_at(at, "a run of ranges is malformed");
+    if (!in.ok() || flags > (kSized | kStrided) || length == 0)
+      return corrupt_table_at(at, "a run of ranges is malformed");
     if (const char* fault = read_run(in, flags, length, before, blocks, ranges)) {
-      return corrupt_at(at, base::format("in the run, range {} {}", ranges.size(), fault));
+      return corrupt_table_at(at, base::format("in the run, range {} {}", ranges.size(), fault));
     }
   }
-  return in.finished() ? Status() : corrupt_at(covered - in.remaining(), "bytes follow the ranges");
+  return in.finished() ? Status() : corrupt_table_at(covered - in.remaining(), "bytes follow the ranges");
 }
 
 }  // namespace
@@ -169,7 +170,7 @@ Result<std::string> encode(const TableShape& table) {
 }
 
 Result<TableShape> decode_table(Bytes bytes) {
-  HAWSER_TRY(check_frame(bytes));
+  HAWSER_TRY(check_table_frame(bytes));
   const std::size_t covered = bytes.size() - kChecksumSize;
   ByteReader in(bytes.first(covered));
   in.skip(5);  // magic and version
@@ -178,7 +179,7 @@ Result<TableShape> decode_table(Bytes bytes) {
   table.generation = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
   table.mark = in.u64();
   const std::size_t count = in.count(kTableRangesMax, 1);
-  if (!in.ok()) return corrupt_at(5, "the head is malformed");
+  if (!in.ok()) return corrupt_table_at(5, "the head is malformed");
   table.ranges.reserve(count);
   HAWSER_TRY(read_runs(in, covered, count, table.ranges));
   return table;

@@ -15,7 +15,7 @@
 namespace hawser::conformance {
 namespace {
 
-constexpr std::byte kCanary{0xca};
+constexpr std::byte kRegionCanary{0xca};
 
 /// The card of `agent` with its regions changed; only an agent that knows no other card of it takes it.
 std::string forged(Agent& agent, const std::function<void(wire::CardRegion&)>& change) {
@@ -38,7 +38,7 @@ TEST_P(Conformance, AClosedRegionIsUntouched) {
     Status closed;
     env().blocking(b(), [&] { closed = target.region.close(kPatience); });
     must(closed);
-    std::ranges::fill(target.bytes, kCanary);
+    std::ranges::fill(target.bytes, kRegionCanary);
     for (Transfer& each : all) {
       const Status status = finish(each);
       const bool fits = status.ok() || status.code() == Code::kDenied || (self() && status.code() == Code::kCancelled);
@@ -46,7 +46,7 @@ TEST_P(Conformance, AClosedRegionIsUntouched) {
     }
     EXPECT_EQ(run(plan).code(), Code::kDenied);
     pass(10);
-    ASSERT_TRUE(all_are(target.bytes, kCanary)) << moments;
+    ASSERT_TRUE(all_are(target.bytes, kRegionCanary)) << moments;
   }
 }
 
@@ -64,14 +64,14 @@ TEST_P(Conformance, ClosingASourceCancelsItsTransfers) {
     Status closed;
     env().blocking(a(), [&] { closed = source.region.close(kPatience); });
     must(closed);
-    std::ranges::fill(source.bytes, kCanary);
+    std::ranges::fill(source.bytes, kRegionCanary);
     // What the lane had not begun is refused, else cancelled.
     const Status ended = finish(sent);
     EXPECT_TRUE(ended.ok() || says(ended, Code::kCancelled, {"source", "closed"}) ||
                 says(ended, Code::kInvalid, {"source", "closed"}))
         << ended.to_string();
     pass(10);
-    EXPECT_EQ(count_while_landing(target.bytes, kCanary), 0);
+    EXPECT_EQ(count_while_landing(target.bytes, kRegionCanary), 0);
     EXPECT_TRUE(says(plan.submit().error(), Code::kInvalid, {"submit", "source", "closed"}));
     EXPECT_TRUE(says(a().plan_write(peer, {{source.range(0, 8)}}, {{peer.range("target", 0, 8)}}).error(),
                      Code::kInvalid, {"plan_write", "source", "closed"}));
@@ -106,21 +106,21 @@ TEST_P(Conformance, AStoppedInitiatorIsWaitedFor) {
   env().blocking(b(), [&] { closed = target.region.close(50ms); });
   EXPECT_TRUE(closed.ok() || says(closed, Code::kTimedOut, {"target", "used by", "a"})) << closed.to_string();
   const bool quiet = closed.ok();
-  if (quiet) std::ranges::fill(target.bytes, kCanary);
+  if (quiet) std::ranges::fill(target.bytes, kRegionCanary);
   env().thaw(a_);
   env().blocking(b(), [&] { closed = target.region.close(kPatience); });
   must(closed);
-  if (!quiet) std::ranges::fill(target.bytes, kCanary);
+  if (!quiet) std::ranges::fill(target.bytes, kRegionCanary);
   (void)finish(sent);
   pass(20);
-  EXPECT_TRUE(all_are(target.bytes, kCanary));
+  EXPECT_TRUE(all_are(target.bytes, kRegionCanary));
 }
 
 TEST_P(Conformance, AWrongKeyOpensNothing) {
   HAWSER_NEEDS_TWO_AGENTS();
   open_pair();
   Area target = add(b(), "target", 64 * 1024);
-  std::ranges::fill(target.bytes, kCanary);
+  std::ranges::fill(target.bytes, kRegionCanary);
   Agent* const thief = open(options("thief"));
   Area source = add(*thief, "source", 64 * 1024), good_source = add(a(), "source", 64 * 1024);
   const Peer peer = must(thief->add_peer(forged(b(), [](wire::CardRegion& region) { region.key.lo ^= 1; })));
@@ -131,7 +131,7 @@ TEST_P(Conformance, AWrongKeyOpensNothing) {
   fill(source.bytes, 1);
   EXPECT_EQ(run(must(thief->plan_read(peer, theirs, ours))).code(), Code::kDenied);
   EXPECT_TRUE(holds(source.bytes, 1));
-  EXPECT_TRUE(all_are(target.bytes, kCanary));
+  EXPECT_TRUE(all_are(target.bytes, kRegionCanary));
   EXPECT_FALSE(b().take_notification());
   // Nobody else is hurt.
   const Peer good = a_to_b();
@@ -162,8 +162,8 @@ TEST_P(Conformance, ForgedRightsOpenNothing) {
   HAWSER_NEEDS_TWO_AGENTS();
   open_pair();
   Area read = add(b(), "read", 4096, Rights::kRead), write = add(b(), "write", 4096, Rights::kWrite);
-  std::ranges::fill(read.bytes, kCanary);
-  std::ranges::fill(write.bytes, kCanary);
+  std::ranges::fill(read.bytes, kRegionCanary);
+  std::ranges::fill(write.bytes, kRegionCanary);
   Area ours = add(a(), "ours", 4096);
   const Peer peer =
       must(a().add_peer(forged(b(), [](wire::CardRegion& region) { region.rights = Rights::kReadWrite; })));
@@ -171,7 +171,7 @@ TEST_P(Conformance, ForgedRightsOpenNothing) {
   fill(ours.bytes, 1);
   const Status written = run(must(a().plan_write(peer, local, {{peer.range("read", 0, 4096)}})));
   EXPECT_EQ(written.code(), Code::kDenied) << written.to_string();
-  EXPECT_TRUE(all_are(read.bytes, kCanary));
+  EXPECT_TRUE(all_are(read.bytes, kRegionCanary));
   EXPECT_EQ(run(must(a().plan_read(peer, {{peer.range("write", 0, 4096)}}, local))).code(), Code::kDenied);
   EXPECT_TRUE(holds(ours.bytes, 1));
 }
@@ -185,7 +185,7 @@ TEST_P(Conformance, ForgedBoundsOpenNothing) {
   HAWSER_NEEDS_TWO_AGENTS();
   open_pair();
   constexpr std::size_t kSize = 8192;
-  std::vector<std::byte> memory(4 * kSize, kCanary);
+  std::vector<std::byte> memory(4 * kSize, kRegionCanary);
   const Region inner =
       must(b().add_region({.name = "inner", .bytes = std::span(memory).subspan(kSize, kSize), .device = {}}));
   Area ours = add(a(), "ours", 4 * kSize);
@@ -199,8 +199,8 @@ TEST_P(Conformance, ForgedBoundsOpenNothing) {
     const Status read = run(must(a().plan_read(peer, range, {{ours.range(0, kSize)}})));
     EXPECT_TRUE(refused_bounds(read)) << read.to_string();
   }
-  EXPECT_TRUE(all_are(std::span(memory).first(kSize), kCanary));
-  EXPECT_TRUE(all_are(std::span(memory).subspan(2 * kSize), kCanary));
+  EXPECT_TRUE(all_are(std::span(memory).first(kSize), kRegionCanary));
+  EXPECT_TRUE(all_are(std::span(memory).subspan(2 * kSize), kRegionCanary));
   EXPECT_TRUE(holds(ours.bytes, 1));
 }
 
@@ -214,11 +214,11 @@ TEST_P(Conformance, AnOldGenerationOpensNothing) {
   env().blocking(b(), [&] { must(target.region.close(kPatience)); });
   target.region = Region();
   Area again = add(b(), "target", 4096);
-  std::ranges::fill(again.bytes, kCanary);
+  std::ranges::fill(again.bytes, kRegionCanary);
   EXPECT_EQ(again.region.index(), 0U);
   const Status stale = run(old);
   EXPECT_EQ(stale.code(), Code::kDenied) << stale.to_string();
-  EXPECT_TRUE(all_are(again.bytes, kCanary));
+  EXPECT_TRUE(all_are(again.bytes, kRegionCanary));
   fill(source.bytes, 1);
   const Peer fresh = a_to_b();
   EXPECT_EQ(fresh.incarnation(), peer.incarnation());

@@ -31,9 +31,9 @@ class EtcdWorld final : public DirectoryWorld {
   const std::string prefix_;
 };
 
-const DirectoryFactory kEtcd{"etcd", [] { return std::make_unique<EtcdWorld>(); }};
+const DirectoryFactory kEtcdDirectory{"etcd", [] { return std::make_unique<EtcdWorld>(); }};
 
-INSTANTIATE_TEST_SUITE_P(Etcd, DirectorySuite, testing::Values(kEtcd),
+INSTANTIATE_TEST_SUITE_P(Etcd, DirectorySuite, testing::Values(kEtcdDirectory),
                          [](const auto& factory) { return factory.param.name; });
 
 }  // namespace

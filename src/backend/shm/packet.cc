@@ -9,7 +9,7 @@
 namespace hawser::backend::shm {
 namespace {
 
-struct Control {
+struct FdRoom {
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * kPacketFdsMax)> bytes{};
 };
 
@@ -34,9 +34,9 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const int
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  Control control;
+  FdRoom room;
   if (!fds.empty()) {
-    message.msg_control = control.bytes.data();
+    message.msg_control = room.bytes.data();
     message.msg_controllen = CMSG_SPACE(sizeof(int) * fds.size());
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
@@ -57,12 +57,12 @@ Io receive_packet(int socket, Packet* packet) {
   packet->fd_count = 0;
   for (base::Fd& fd : packet->fds) fd.reset();
   iovec part{packet->buffer.data(), packet->buffer.size()};
-  Control control;
+  FdRoom room;
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
+  message.msg_control = room.bytes.data();
+  message.msg_controllen = room.bytes.size();
   ssize_t size = 0;
   // A reset is told once, and before what was sent ahead of it.
   for (bool was_reset = false;; was_reset = true) {

@@ -21,7 +21,7 @@ namespace hawser::cli {
 namespace bench {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchExamples =
     "  hawser bench --quick\n"
     "  hawser bench --row 'shm.*,tcp.notify_rtt' --rounds 9\n"
     "  hawser bench --json > figures.json\n"
@@ -32,7 +32,7 @@ constexpr std::uint64_t kArenaMax = 512u << 20;  // bytes; 8000 blocks of 64 KiB
 constexpr std::uint64_t kArenaMin = 128u << 20;  // 1000 blocks of 64 KiB fit twice
 constexpr std::uint64_t kMemoryShare = 6;        // of what is free: three arenas, and as much again for others
 
-struct Arguments {
+struct BenchArguments {
   Common common;
   std::string rows = "*";
   std::string backend;  ///< Rows of this one alone; empty: all.
@@ -42,7 +42,7 @@ struct Arguments {
   int control_fd = -1;
 };
 
-BenchOptions options_of(const Arguments& a) {
+BenchOptions options_of(const BenchArguments& a) {
   BenchOptions options;
   options.config = a.common.config;
   options.quick = a.quick;
@@ -57,7 +57,7 @@ BenchOptions options_of(const Arguments& a) {
 
 bool is_of(const Row& row, const std::string& backend) { return backend.empty() || row.id.starts_with(backend + "."); }
 
-std::vector<Row> chosen_rows(const Arguments& a, const BenchOptions& options) {
+std::vector<Row> chosen_rows(const BenchArguments& a, const BenchOptions& options) {
   std::vector<Row> rows = all_rows(options);
   std::erase_if(rows, [&](const Row& row) { return !matches(row.id, a.rows) || !is_of(row, a.backend); });
   return rows;
@@ -87,7 +87,7 @@ int exit_code_of(const std::vector<Outcome>& outcomes) {
   return kExitOk;
 }
 
-int run(const Arguments& a) {
+int run(const BenchArguments& a) {
   if (a.role == "target") return run_target(base::Fd(a.control_fd));
   const BenchOptions options = options_of(a);
   const std::vector<Row> rows = chosen_rows(a, options);
@@ -116,9 +116,9 @@ int run(const Arguments& a) {
 }  // namespace bench
 
 void add_bench(Shell& shell) {
-  auto a = std::make_shared<bench::Arguments>();
+  auto a = std::make_shared<bench::BenchArguments>();
   CLI::App* command = add_command(shell, "bench", "Measure transfers of every kind beside the ceilings of this machine",
-                                  bench::kExamples, a->common);
+                                  bench::kBenchExamples, a->common);
   command->add_option("--row", a->rows, "Rows to run: ids with * and ?, several by commas")->capture_default_str();
   command->add_option("--backend", a->backend, "Rows of one backend alone: shm, tcp, verbs");
   command->add_option("--rounds", a->rounds, "Rounds of each row (default: 5, with --quick 2)")

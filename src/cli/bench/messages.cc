@@ -9,8 +9,8 @@
 namespace hawser::cli::bench {
 namespace {
 
-constexpr std::int64_t kPatience = 10'000'000'000;
-constexpr Duration kLook = std::chrono::milliseconds(10);
+constexpr std::int64_t kMessagePatience = 10'000'000'000;
+constexpr Duration kMessageLook = std::chrono::milliseconds(10);
 
 Result<double> send_messages(Stage& stage, const Load& load, Duration budget) {
   Pace pace(load.shape().bytes(), budget);
@@ -21,7 +21,7 @@ Result<double> send_messages(Stage& stage, const Load& load, Duration budget) {
     if (status.ok()) {
       pace.count();
       last = now_ns();
-    } else if (status.code() != Code::kBusy || now_ns() - last > kPatience) {
+    } else if (status.code() != Code::kBusy || now_ns() - last > kMessagePatience) {
       return status;
     }
     stage.agent().poll();
@@ -31,9 +31,9 @@ Result<double> send_messages(Stage& stage, const Load& load, Duration budget) {
 
 /// As await_notification, but the processor is left to others.
 Status sleep_until_notified(Agent& agent, Notification& room) {
-  const std::int64_t deadline = now_ns() + kPatience;
+  const std::int64_t deadline = now_ns() + kMessagePatience;
   while (agent.take_notifications({&room, 1}) == 0) {
-    agent.wait(kLook);
+    agent.wait(kMessageLook);
     HAWSER_TRY(interrupt_status());
     if (now_ns() > deadline) return Status(Code::kTimedOut, "no notification came from the second process");
   }
@@ -48,7 +48,7 @@ Result<double> write_messages(Stage& stage, Load& load, std::size_t window, Dura
   const auto end_one = [&]() -> Status {
     if (turns == Turns::kSleeping) {
       HAWSER_TRY(sleep_until_notified(stage.agent(), room));
-      HAWSER_TRY(in_flight.front().wait(Duration(kPatience)));
+      HAWSER_TRY(in_flight.front().wait(Duration(kMessagePatience)));
     } else {
       HAWSER_TRY(await_notification(stage.agent(), room));
       HAWSER_TRY(finish(stage.agent(), in_flight.front()));

@@ -12,7 +12,7 @@ namespace hawser::cli::bench {
 namespace {
 
 constexpr std::uint64_t kIndices = 100'000;
-constexpr std::uint64_t kBlock = 4096;
+constexpr std::uint64_t kTableBlock = 4096;
 constexpr std::uint64_t kStrided = 1'000'000;
 constexpr std::uint64_t kRegions = 100'000;
 constexpr double kWeight = 4;  // these operations take milliseconds
@@ -40,12 +40,12 @@ Result<Figure> time_alone(Bench& bench, double share, Op op) {
 Result<Figure> run_plan_index(Bench& bench) {
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(default_stage()));
   const std::uint64_t size = bench.options().arena_bytes;
-  const std::uint64_t blocks = size / kBlock, count = std::min(kIndices, blocks);
+  const std::uint64_t blocks = size / kTableBlock, count = std::min(kIndices, blocks);
   HAWSER_TRY_ASSIGN(const Region region, stage->agent().allocate({.name = "index", .size = size}));
   HAWSER_TRY(stage->remote_memory("index", size, MemoryKind::kAllocated).status());
-  const RangeTable here = region.table(kBlock), there = stage->peer().table("index", kBlock);
-  const auto local = BlockList{kBlock, blocks, count, 0, 1}.indices();
-  const auto remote = BlockList{kBlock, blocks, count, 0, 2}.indices();
+  const RangeTable here = region.table(kTableBlock), there = stage->peer().table("index", kTableBlock);
+  const auto local = BlockList{kTableBlock, blocks, count, 0, 1}.indices();
+  const auto remote = BlockList{kTableBlock, blocks, count, 0, 2}.indices();
   auto figure = time_alone(bench, 1.0 / static_cast<double>(count), [&] {
     return stage->agent().plan_write(stage->peer(), here, local, there, remote).status();
   });

@@ -168,7 +168,7 @@ void add(std::vector<Row>& rows, std::string id, std::string what, double target
 constexpr struct {
   Operation operation;
   const char* name;
-} kOperations[] = {{Operation::kWrite, "write"}, {Operation::kRead, "read"}};
+} kTcpOperations[] = {{Operation::kWrite, "write"}, {Operation::kRead, "read"}};
 
 }  // namespace
 
@@ -176,7 +176,7 @@ void add_tcp_rows(std::vector<Row>& rows, const BenchOptions& options) {
   rows.push_back({"tcp.notify_rtt", "8 B write with notification, answered by one, ÷ raw ping-pong", "ns",
                   Better::kLower, ratio_at_most(1.2), run_tcp_rtt});
   for (const std::size_t sockets : {2, 1}) {
-    for (const auto& [operation, name] : kOperations) {
+    for (const auto& [operation, name] : kTcpOperations) {
       for (const std::uint64_t size : {1u << 20, 64u << 20}) {
         // By default two connections carry bulk and one small things. One for bulk is a tuned configuration.
         const Params params = sockets == 2 ? Params() : Params{{"connections", "2"}};
@@ -187,7 +187,7 @@ void add_tcp_rows(std::vector<Row>& rows, const BenchOptions& options) {
       }
     }
   }
-  for (const auto& [operation, name] : kOperations) {
+  for (const auto& [operation, name] : kTcpOperations) {
     TcpRow row{{.operation = operation, .block_bytes = 1 << 20}, {}, 2, true};
     add(rows, fmt::format("tcp.{}.1m.threads", name),
         fmt::format("{} of 1 MiB ÷ raw stream, 2 sockets, a thread each", name), 0.95, row);

@@ -25,7 +25,7 @@ constexpr std::uint64_t kUnderWayBytes = 16u << 20;  // of a stream of transfers
 constexpr std::uint64_t kTransfersMin = 2, kTransfersMax = 16;
 constexpr std::uint64_t kRawBytes = 16u << 20;  // memory of the raw loop at each end, at least
 
-constexpr std::uint64_t kManyBlocks = 4096, kManyBytes = 64u << 20;
+constexpr std::uint64_t kVerbsBlocks = 4096, kManyBytes = 64u << 20;
 
 struct VerbsRow {
   Operation operation = Operation::kWrite;
@@ -86,7 +86,7 @@ Result<Figure> run_stream(Bench& bench, const VerbsRow& row) {
 Result<Figure> run_blocks(Bench& bench) {
   HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config, Turns::kSleeping));
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(found.spec));
-  const LoadShape shape{.block_bytes = kManyBytes / kManyBlocks, .count = kManyBlocks, .arena_bytes = 2 * kManyBytes};
+  const LoadShape shape{.block_bytes = kManyBytes / kVerbsBlocks, .count = kVerbsBlocks, .arena_bytes = 2 * kManyBytes};
   HAWSER_TRY_ASSIGN(const auto load, Load::prepare(*stage, shape));
   HAWSER_TRY_ASSIGN(const Plan one, load->whole(kManyBytes));
   std::vector<std::uint64_t> singles;
@@ -142,7 +142,7 @@ Result<Figure> run_round_trip(Bench& bench, RoundTrip kind) {
 }
 
 /// A write that ends once it was acknowledged, against the same of one post.
-Result<Figure> run_latency(Bench& bench) {
+Result<Figure> run_write_latency(Bench& bench) {
   HAWSER_TRY_ASSIGN(const VerbsStage found, verbs_stage(bench.options().config, Turns::kSpinning));
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(found.spec));
   HAWSER_TRY_ASSIGN(const auto load, Load::prepare(*stage, {.block_bytes = 8}));
@@ -180,7 +180,7 @@ void add_verbs_rows(std::vector<Row>& rows) {
                   Better::kLower, ratio_at_most(1.5),
                   [](Bench& bench) { return run_round_trip(bench, RoundTrip::kMessage); }});
   rows.push_back({"verbs.write_lat8", "8 B write, submit to final, ÷ one post and its completion", "ns", Better::kLower,
-                  ratio_at_most(1.5), run_latency});
+                  ratio_at_most(1.5), run_write_latency});
   rows.push_back({"verbs.blocks.4096x16k", "write of 4096 × 16 KiB scattered ÷ one of 64 MiB", "GB/s", Better::kHigher,
                   ratio_at_least(0.9), run_blocks});
   for (const Operation operation : {Operation::kWrite, Operation::kRead}) {

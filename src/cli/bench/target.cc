@@ -21,7 +21,7 @@ namespace {
 
 constexpr Duration kCommandTimeout = std::chrono::minutes(10);
 constexpr Duration kAnswerTimeout = std::chrono::seconds(30);
-constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+constexpr Duration kTargetCloseTimeout = std::chrono::seconds(2);
 
 Result<std::span<std::byte>> map_foreign(std::uint64_t size) {
   void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -57,7 +57,7 @@ Status TargetProcess::run() {
     HAWSER_TRY(control_.send(answer, kAnswerTimeout));
   }
   if (driver_) (void)driver_->detach(agent_);
-  return agent_.core() ? agent_.close(kCloseTimeout) : Status();
+  return agent_.core() ? agent_.close(kTargetCloseTimeout) : Status();
 }
 
 Result<Json> TargetProcess::obey(const Json& command) {
@@ -135,7 +135,7 @@ Result<Json> TargetProcess::memory(const Json& command) {
 Result<Json> TargetProcess::forget(const Json& command) {
   const auto found = memories_.find(command.value("name", ""));
   if (found == memories_.end()) return Status(Code::kNotFound, "no such memory in the second process");
-  HAWSER_TRY(found->second.region.close(kCloseTimeout));
+  HAWSER_TRY(found->second.region.close(kTargetCloseTimeout));
   if (!found->second.own.empty()) munmap(found->second.own.data(), found->second.own.size());
   memories_.erase(found);
   return done();

@@ -7,6 +7,7 @@
 #include "base/address.h"
 #include "base/format.h"
 #include "base/try.h"
+#include "directory/etcd/clock.h"
 
 namespace hawser::directory::etcd {
 namespace {
@@ -19,8 +20,6 @@ constexpr Duration kTryMax = std::chrono::seconds(5);
 /// Logins in one call: a token that is refused at once will not be better the fourth time.
 constexpr int kLoginsMax = 3;
 constexpr std::size_t kPrefixMax = 512;
-
-Instant now() { return Clock::steady().now(); }
 
 Status wrong(std::string text, std::string_view advice) {
   return Status(Code::kInvalid, "etcd: " + std::move(text)).with_advice(advice);

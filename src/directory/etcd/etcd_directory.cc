@@ -14,6 +14,7 @@
 #include "base/try.h"
 #include "directory/desk.h"
 #include "directory/etcd/bell.h"
+#include "directory/etcd/clock.h"
 #include "directory/etcd/operations.h"
 #include "directory/etcd/tied.h"
 #include "directory/etcd/watcher.h"
@@ -28,8 +29,6 @@ using Entries = std::vector<DirectoryEntry>;
 constexpr Duration kJobMax = std::chrono::milliseconds(5);
 constexpr Duration kFarewellMax = std::chrono::milliseconds(500);
 constexpr std::size_t kWarningsMax = 64;
-
-Instant now() { return Clock::steady().now(); }
 
 class EtcdDirectory final : public Directory, public DirectoryRinger {
  public:

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "base/try.h"
+#include "directory/etcd/clock.h"
 #include "directory/etcd/curl_library.h"
 
 namespace hawser::directory::etcd {
@@ -18,8 +19,6 @@ namespace {
 constexpr int kPollMax = 1000;       ///< Milliseconds in one sleep.
 constexpr int kSilenceMax = 10'000;  ///< Milliseconds until sent bytes that nobody acknowledges break a connection.
 constexpr int kKeepIdle = 5;         ///< Seconds until a silent connection is asked for a sign of life.
-
-Instant now() { return Clock::steady().now(); }
 
 /// So that a member that was cut off is noticed on a stream that says nothing.
 int set_up_socket(void*, curl_socket_t socket, curlsocktype) {

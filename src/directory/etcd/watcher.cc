@@ -4,19 +4,18 @@
 #include <set>
 
 #include "base/format.h"
+#include "directory/etcd/clock.h"
 
 namespace hawser::directory::etcd {
 namespace {
 
 /// A stream that says nothing for this long is asked about: its member may have lost its leader, or be stopped.
 constexpr Duration kSilence = std::chrono::seconds(5);
-constexpr Duration kTryAgain = std::chrono::milliseconds(100);
+constexpr Duration kWatchAgain = std::chrono::milliseconds(100);
 constexpr Duration kRestMin = std::chrono::milliseconds(10);
 constexpr Duration kRestMax = std::chrono::seconds(1);
 /// A request whose deadline is near still gets one try.
-constexpr Duration kTryMin = std::chrono::milliseconds(50);
-
-Instant now() { return Clock::steady().now(); }
+constexpr Duration kWatchTryMin = std::chrono::milliseconds(50);
 
 bool covers(const std::string& prefix, std::string_view other) { return other.starts_with(prefix); }
 
@@ -40,8 +39,8 @@ void Watcher::turn() {
   settle_covers();
   HttpClient& http = operations_.http();
   if (covers_.empty()) return http.pause(Instant::max());
-  const Instant deadline = std::max(now() + kTryMin, std::min(now() + timeout_, next_deadline()));
-  if (!list_new(deadline)) return http.pause(std::min(now() + kTryAgain, next_deadline()));
+  const Instant deadline = std::max(now() + kWatchTryMin, std::min(now() + timeout_, next_deadline()));
+  if (!list_new(deadline)) return http.pause(std::min(now() + kWatchAgain, next_deadline()));
   answer_requests({});
   if (!http.is_streaming()) {
     if (rest_ > Duration::zero()) http.pause(now() + rest_);

@@ -373,6 +373,36 @@ def check_targets(files: dict, cmake: dict) -> Iterator[Fault]:
             yield Fault(path, 1, "no-target", "no CMakeLists.txt names this file, so nothing compiles it")
 
 
+# What stands at the left edge of a source file has no namespace of its own, whatever brackets are around it.
+UNITY_CONSTANT = re.compile(r"^(?:inline )?(?:constexpr|const) [^=({\n]*?\b(?P<name>k[A-Z]\w*)\b", re.MULTILINE)
+UNITY_TYPE = re.compile(r"^(?:struct|class|enum class) (?P<name>\w+)[^;{]*\{", re.MULTILINE)
+NAMESPACE = re.compile(r"^namespace (hawser[\w:]*)", re.MULTILINE)
+
+
+def unity_names(text: str) -> Iterator[tuple]:
+    """(name, line) of the constants and types that a source file defines outside of any type and function."""
+    for pattern in (UNITY_CONSTANT, UNITY_TYPE):
+        for match in pattern.finditer(text):
+            yield match.group("name"), text.count("\n", 0, match.start()) + 1
+
+
+def check_unity(files: dict, cmake: dict) -> Iterator[Fault]:
+    """Files that a unity build may compile as one must not define the same name twice."""
+    for list_path, list_text in cmake.items():
+        if not list_path.startswith("src/"):
+            continue
+        alone = set(" ".join(re.findall(r"hawser_compile_alone\(([^)]*)\)", list_text)).split())
+        seen = {}
+        for name in sorted(set(re.findall(r"[\w/]+\.cc", list_text)) - alone):
+            path = f"{list_path.rsplit('/', 1)[0]}/{name}"
+            code = strip(files.get(path, ""))
+            space = NAMESPACE.search(code)
+            for word, line in unity_names(code):
+                key = (name.endswith("_test.cc"), space and space.group(1), word)
+                if seen.setdefault(key, path) != path:
+                    yield Fault(path, line, "unity-name", f"{word} is in {seen[key]} too: one of them needs another name")
+
+
 # What documents and comments name: a link, a path in backquotes, a document. URLs have a scheme and are not looked at.
 LINK = re.compile(r"\]\((?P<path>[^()\s#:]*)(?:#(?P<anchor>[^()\s]*))?\)")
 NAMED_FILE = re.compile(r"`(?P<path>[\w.-]+(?:/[\w.-]+)+\.(?:h|cc|c|py|md|txt|cmake))`")
@@ -483,6 +513,7 @@ def check_tree(files: dict, cmake: dict, exceptions: dict) -> list:
     faults += check_shadows(files)
     faults += check_lengths(files, exceptions)
     faults += check_targets(files, cmake)
+    faults += check_unity(files, cmake)
     return sorted(faults)
 
 

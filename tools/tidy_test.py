@@ -192,6 +192,28 @@ class Tree(unittest.TestCase):
         self.assertEqual(rules({**door, "bench/a.cc": own}), [])
 
 
+class Unity(unittest.TestCase):
+    LIST = "hawser_layer(base SOURCES a.cc b.cc TESTS a_test.cc b_test.cc)"
+
+    def rules(self, first, second, names=("a", "b"), more=""):
+        space = "namespace hawser::base {\nnamespace {\n"
+        files = {f"src/base/{name}.cc": space + text for name, text in zip(names, (first, second))}
+        return rules(files, {"src/base/CMakeLists.txt": more + self.LIST})
+
+    def test_the_same_name_twice(self):
+        for first in ("constexpr int kMax = 1;\n", "const char* const kMax = nullptr;\n", "struct kMax {\n"):
+            self.assertEqual(self.rules(first, "constexpr std::size_t kMax = 2;\n"), ["unity-name"], first)
+        self.assertEqual(self.rules("struct Rule {\n", "enum class Rule : int {\n"), ["unity-name"])
+
+    def test_what_does_not_clash(self):
+        self.assertEqual(self.rules("constexpr int kMax = 1;\n", "constexpr int kMin = kMax;\n"), [])
+        self.assertEqual(self.rules("constexpr int kMax = 1;\n", "  constexpr int kMax = 2;\n"), [], "a local one")
+        self.assertEqual(self.rules("struct Rule;\n", "struct Rule {\n"), [], "a declaration")
+        self.assertEqual(self.rules("constexpr int kMax = 1;\n", "constexpr int kMax = 1;\n", ("a", "b_test")), [])
+        self.assertEqual(self.rules("constexpr int kMax = 1;\n", "constexpr int kMax = 1;\n",
+                                    more="hawser_compile_alone(b.cc)\n"), [])
+
+
 class Documents(unittest.TestCase):
     def rules(self, documents, files=None, others=()):
         known = {*documents, *(files or {}), *others}

@@ -9,17 +9,17 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::size_t kBytes = KeyPool::kKeys * sizeof(base::Id128);
+constexpr std::size_t kKeyBytes = KeyPool::kKeys * sizeof(base::Id128);
 
 /// Zeros. Null where the kernel cannot promise that a child finds zeros again.
 base::Id128* make_page() {
-  void* const page = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const page = ::mmap(nullptr, kKeyBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return nullptr;
-  if (::madvise(page, kBytes, MADV_WIPEONFORK) != 0) {
-    ::munmap(page, kBytes);
+  if (::madvise(page, kKeyBytes, MADV_WIPEONFORK) != 0) {
+    ::munmap(page, kKeyBytes);
     return nullptr;
   }
-  ::madvise(page, kBytes, MADV_DONTDUMP);  // Keys that nobody has yet are of no use in a core file.
+  ::madvise(page, kKeyBytes, MADV_DONTDUMP);  // Keys that nobody has yet are of no use in a core file.
   return static_cast<base::Id128*>(page);
 }
 
@@ -27,8 +27,8 @@ base::Id128* make_page() {
 
 KeyPool::~KeyPool() {
   if (keys_ == nullptr) return;
-  sodium_memzero(keys_, kBytes);
-  ::munmap(keys_, kBytes);
+  sodium_memzero(keys_, kKeyBytes);
+  ::munmap(keys_, kKeyBytes);
 }
 
 std::size_t KeyPool::left() const { return left_ == 0 || keys_[left_ - 1].is_zero() ? 0 : left_; }
@@ -39,7 +39,7 @@ bool KeyPool::refill() {
   is_refused_ = keys_ == nullptr;
   if (is_refused_) return false;
   // A signal may cut so many bytes short: then there are fewer.
-  const ssize_t got = ::getrandom(keys_, kBytes, 0);
+  const ssize_t got = ::getrandom(keys_, kKeyBytes, 0);
   left_ = got > 0 ? static_cast<std::size_t>(got) / sizeof(base::Id128) : 0;
   return left_ != 0;
 }

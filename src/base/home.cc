@@ -17,7 +17,7 @@
 namespace hawser::base {
 namespace {
 
-constexpr int kNamesMax = 32768;  ///< Names read in search of the last resort that an earlier agent made.
+constexpr int kHomeNamesMax = 32768;  ///< Names read in search of the last resort that an earlier agent made.
 /// "/", an incarnation in hexadecimal, ".sock" and the zero behind a path.
 constexpr std::size_t kSocketNameBytes = 1 + 32 + 5 + 1;
 
@@ -44,7 +44,7 @@ std::vector<std::string> last_resorts(const HomeSearch& search) {
   const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir(search.common.c_str()), ::closedir);
   if (all == nullptr) return found;
   const std::string stem = stem_of(search);
-  for (int i = 0; i < kNamesMax; ++i) {
+  for (int i = 0; i < kHomeNamesMax; ++i) {
     const dirent* entry = ::readdir(all.get());
     if (entry == nullptr) break;
     if (!std::string_view(entry->d_name).starts_with(stem)) continue;

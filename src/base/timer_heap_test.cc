@@ -11,16 +11,16 @@
 namespace hawser::base {
 namespace {
 
-struct Job {
+struct TimedJob {
   int number = 0;
   TimerHook hook;
 };
-using Heap = TimerHeap<Job, &Job::hook>;
+using Heap = TimerHeap<TimedJob, &TimedJob::hook>;
 
 Instant at(std::int64_t ns) { return Instant::from_ns(ns); }
 
 TEST(TimerHeap, GivesOutWhatIsDueEarliestFirst) {
-  std::array<Job, 5> jobs;
+  std::array<TimedJob, 5> jobs;
   Heap heap;
   EXPECT_EQ(heap.next(), Instant::max());
   EXPECT_EQ(heap.take(Instant::max()), nullptr);
@@ -35,9 +35,9 @@ TEST(TimerHeap, GivesOutWhatIsDueEarliestFirst) {
 }
 
 TEST(TimerHeap, MovesAndClearsFromAnywhere) {
-  std::array<Job, 3> jobs;
+  std::array<TimedJob, 3> jobs;
   Heap heap;
-  for (Job& job : jobs) heap.set(job, at(10));
+  for (TimedJob& job : jobs) heap.set(job, at(10));
   heap.set(jobs[1], at(5));
   EXPECT_EQ(heap.next(), at(5));
   heap.set(jobs[1], at(20));
@@ -49,7 +49,7 @@ TEST(TimerHeap, MovesAndClearsFromAnywhere) {
 }
 
 TEST(TimerHeap, OneThatDiesLeavesItsElementsUnset) {
-  Job job;
+  TimedJob job;
   {
     Heap heap;
     heap.set(job, at(1));
@@ -59,10 +59,10 @@ TEST(TimerHeap, OneThatDiesLeavesItsElementsUnset) {
 
 TEST(TimerHeap, AgreesWithALookAtAll) {
   Rng rng(7);
-  std::vector<Job> jobs(97);
+  std::vector<TimedJob> jobs(97);
   Heap heap;
   for (int step = 0; step < 20'000; ++step) {
-    Job& job = jobs[rng.below(jobs.size())];
+    TimedJob& job = jobs[rng.below(jobs.size())];
     const std::uint64_t dice = rng.below(10);
     if (dice < 6) {
       heap.set(job, at(static_cast<std::int64_t>(rng.below(1000))));
@@ -71,17 +71,17 @@ TEST(TimerHeap, AgreesWithALookAtAll) {
     } else {
       const Instant now = at(static_cast<std::int64_t>(rng.below(1000)));
       const Instant least =
-          std::ranges::min_element(jobs, {}, [](const Job& each) { return each.hook.at(); })->hook.at();
-      Job* const due = heap.take(now);
+          std::ranges::min_element(jobs, {}, [](const TimedJob& each) { return each.hook.at(); })->hook.at();
+      TimedJob* const due = heap.take(now);
       ASSERT_EQ(due != nullptr, least <= now && least != Instant::max()) << step;
     }
-    const auto set = std::ranges::count_if(jobs, [](const Job& each) { return each.hook.is_set(); });
+    const auto set = std::ranges::count_if(jobs, [](const TimedJob& each) { return each.hook.is_set(); });
     ASSERT_EQ(heap.size(), static_cast<std::size_t>(set));
     std::size_t seen = 0;
-    heap.for_each([&](const Job& each) { seen += each.hook.is_set() ? 1 : 0; });
+    heap.for_each([&](const TimedJob& each) { seen += each.hook.is_set() ? 1 : 0; });
     ASSERT_EQ(seen, heap.size());
     ASSERT_EQ(heap.next(),
-              std::ranges::min_element(jobs, {}, [](const Job& each) { return each.hook.at(); })->hook.at());
+              std::ranges::min_element(jobs, {}, [](const TimedJob& each) { return each.hook.at(); })->hook.at());
   }
 }
 

@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+constexpr Duration kCpCloseTimeout = std::chrono::seconds(2);
 constexpr const char* kCpExamples =
     "  hawser cp store@10.0.0.5:7000:models/llama.bin .\n"
     "  hawser cp a.bin b.bin 10.0.0.5:7000:incoming/\n"
@@ -227,7 +227,7 @@ Result<Json> run_cp(CpArguments& a) {
     status = peer.error();
   }
   const Status detached = driver.detach(agent);
-  const Status closed = agent.close(kCloseTimeout);
+  const Status closed = agent.close(kCpCloseTimeout);
   HAWSER_TRY(status);
   HAWSER_TRY(detached);
   HAWSER_TRY(closed);

@@ -20,7 +20,7 @@ namespace hawser::cli {
 namespace {
 
 constexpr std::uint64_t kMemoryDefaultMax = 2ull << 30;  // bytes a side
-constexpr std::uint64_t kMemoryShare =
+constexpr std::uint64_t kDemoMemoryShare =
     5;  // of what is free: two sides, scratch for the ceiling, and the rest for others
 
 constexpr const char* kDemoExamples =
@@ -43,7 +43,7 @@ struct DemoArguments {
 
 std::uint64_t default_memory() {
   const std::uint64_t free = available_memory();
-  return free == 0 ? kMemoryDefaultMax : std::min(kMemoryDefaultMax, free / kMemoryShare);
+  return free == 0 ? kMemoryDefaultMax : std::min(kMemoryDefaultMax, free / kDemoMemoryShare);
 }
 
 Result<Geometry> geometry_of(const DemoArguments& a) {

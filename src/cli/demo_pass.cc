@@ -8,21 +8,21 @@
 
 namespace hawser::cli {
 namespace {
-constexpr Duration kSlice = std::chrono::milliseconds(10);  // between two questions whether the child lives
+constexpr Duration kPassSlice = std::chrono::milliseconds(10);  // between two questions whether the child lives
 }
 
 Result<PassTimes> Prefill::Pass::run(const std::function<Status(std::uint32_t)>& alive) {
   const Clock& clock = Clock::steady();
   first_ = clock.now();
   const Instant deadline = first_ + side_.setup_.timeout;
-  Instant look = first_ + kSlice;
+  Instant look = first_ + kPassSlice;
   while (true) {
     HAWSER_TRY(turn());
     if (flights_.empty() && next_job_ == side_.jobs_.size()) break;
-    side_.agent_.wait(kSlice);
+    side_.agent_.wait(kPassSlice);
     const Instant now = clock.now();
     if (now < look) continue;
-    look = now + kSlice;
+    look = now + kPassSlice;
     HAWSER_TRY(alive(acknowledged_));
     if (now > deadline) {
       return Status(Code::kTimedOut,

@@ -15,8 +15,8 @@
 namespace hawser::cli {
 namespace {
 
-constexpr Duration kSetupTimeout = std::chrono::seconds(60);  // allocating and touching the memory
-constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+constexpr Duration kDemoSetupTimeout = std::chrono::seconds(60);  // allocating and touching the memory
+constexpr Duration kDemoCloseTimeout = std::chrono::seconds(2);
 constexpr Duration kLastWords = std::chrono::milliseconds(300);  // for a dying child to say why
 constexpr std::uint64_t kCeilingBytesMax = 512u << 20;           // far beyond any cache, and half a second to touch
 constexpr std::uint64_t kCeilingBytesMin = 16u << 20;
@@ -83,7 +83,7 @@ Status Run::start() {
   peer["card"] = to_hex(card);
   HAWSER_TRY(control_->send(peer, options_.timeout));
 
-  HAWSER_TRY_ASSIGN(const Json answer, control_->receive("card", kSetupTimeout, idle()));
+  HAWSER_TRY_ASSIGN(const Json answer, control_->receive("card", kDemoSetupTimeout, idle()));
   HAWSER_TRY_ASSIGN(const std::string bytes, from_hex(answer.value("card", "")));
   const Instant connecting = Clock::steady().now();
   HAWSER_TRY(prefill_->meet(bytes));
@@ -97,7 +97,7 @@ Status Run::run_wave(std::size_t number, const std::vector<Request>& requests) {
     wave["requests"].push_back({{"id", request.id}, {"blocks", request.blocks}});
   }
   HAWSER_TRY(control_->send(wave, options_.timeout));
-  HAWSER_TRY_ASSIGN(const Json answer, control_->receive("tables", kSetupTimeout, idle()));
+  HAWSER_TRY_ASSIGN(const Json answer, control_->receive("tables", kDemoSetupTimeout, idle()));
   auto tables = answer.value("tables", std::vector<std::vector<std::uint32_t>>());
   if (tables.size() != requests.size()) return Status(Code::kCorrupt, "the decode side gave too few block tables");
   prefill_->begin_wave(requests, std::move(tables), options_.verify);
@@ -154,11 +154,11 @@ Status Run::verify(std::size_t requests) {
 
 Status Run::finish() {
   HAWSER_TRY(control_->send(control_message("quit"), options_.timeout));
-  const Instant deadline = Clock::steady().now() + 2 * kCloseTimeout;
+  const Instant deadline = Clock::steady().now() + 2 * kDemoCloseTimeout;
   // Its agent says goodbye to ours, which must be there to listen.
   while (child_->running().ok() && Clock::steady().now() < deadline) prefill_->wait(std::chrono::milliseconds(5));
-  const Status child = child_->wait(kCloseTimeout);
-  const Status own = prefill_->close(kCloseTimeout);
+  const Status child = child_->wait(kDemoCloseTimeout);
+  const Status own = prefill_->close(kDemoCloseTimeout);
   return child.ok() ? own : child;
 }
 

@@ -22,8 +22,8 @@
 namespace hawser::cli {
 namespace {
 
-constexpr Duration kCloseTimeout = std::chrono::seconds(1);
-constexpr Duration kSlice = std::chrono::milliseconds(20);
+constexpr Duration kPingCloseTimeout = std::chrono::seconds(1);
+constexpr Duration kPingSlice = std::chrono::milliseconds(20);
 constexpr std::uint64_t kSmall = 8;           // bytes of the small write
 constexpr std::uint64_t kBulkRepeats = 5;     // large transfers of each kind; the best counts
 constexpr std::size_t kProbeSizeMax = 32768;  // bytes of a round trip's notification
@@ -103,7 +103,7 @@ Result<std::optional<std::uint64_t>> Pinger::echo_once(std::uint64_t number) {
       if (answer->text == text) return std::optional<std::uint64_t>((now - start).count());
     }
     if (Clock::steady().now() - start > a_.timeout) return std::optional<std::uint64_t>();
-    if (agent_.poll() == 0) agent_.wait(kSlice);
+    if (agent_.poll() == 0) agent_.wait(kPingSlice);
   }
   return interrupt_status();
 }
@@ -176,8 +176,8 @@ Result<PingReport> Pinger::run() {
   for (PathCounters& path : agent_.counters().paths) {
     if (path.peer == report_.peer) report_.paths.push_back(std::move(path));
   }
-  HAWSER_TRY(scratch_.close(kCloseTimeout));
-  HAWSER_TRY(agent_.close(kCloseTimeout));
+  HAWSER_TRY(scratch_.close(kPingCloseTimeout));
+  HAWSER_TRY(agent_.close(kPingCloseTimeout));
   return report_;
 }
 

@@ -20,8 +20,8 @@ namespace {
 
 using Fields = nlohmann::json;
 
-constexpr int kSliceMs = 20;
-constexpr std::size_t kLineMax = 1 << 20;
+constexpr int kGuardSliceMs = 20;
+constexpr std::size_t kGuardLineMax = 1 << 20;
 constexpr Duration kOrderPatience = std::chrono::seconds(30);
 
 /// What comes on standard input: a line, then nothing, then its end.
@@ -35,7 +35,7 @@ class Input {
     const ssize_t size = ::read(STDIN_FILENO, buffer.data(), buffer.size());
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) return false;
     if (size <= 0) has_ended_ = true;
-    if (size > 0 && text_.size() < kLineMax) text_.append(buffer.data(), static_cast<std::size_t>(size));
+    if (size > 0 && text_.size() < kGuardLineMax) text_.append(buffer.data(), static_cast<std::size_t>(size));
     return true;
   }
   bool has_ended() const { return has_ended_; }
@@ -47,7 +47,7 @@ class Input {
   bool has_ended_ = false;
 };
 
-void print_line(std::uint32_t, int which, std::string_view line) {
+void print_guarded(std::uint32_t, int which, std::string_view line) {
   std::FILE* const to = which == 0 ? stdout : stderr;
   fmt::print(to, "{}\n", line);
   std::fflush(to);
@@ -55,7 +55,7 @@ void print_line(std::uint32_t, int which, std::string_view line) {
 
 Result<GuardOrder> read_order(Input& input) {
   const Instant until = Clock::steady().now() + kOrderPatience;
-  while (!input.has_line() && !input.has_ended() && Clock::steady().now() < until) (void)input.look(kSliceMs);
+  while (!input.has_line() && !input.has_ended() && Clock::steady().now() < until) (void)input.look(kGuardSliceMs);
   if (!input.has_line()) return Status(Code::kInvalid, "hawser run: what to start did not come on standard input");
   return parse_order(input.line());
 }
@@ -64,7 +64,7 @@ Result<GuardOrder> read_order(Input& input) {
 void pass_on(RankProcess& process) {
   std::array<pollfd, 2> fds;
   for (const int which : {0, 1}) fds[which] = {.fd = process.fd(which), .events = POLLIN, .revents = 0};
-  (void)::poll(fds.data(), fds.size(), kSliceMs);
+  (void)::poll(fds.data(), fds.size(), kGuardSliceMs);
   for (const int which : {0, 1}) {
     if (process.fd(which) >= 0 && fds[which].revents != 0) process.pass_on(which);
   }
@@ -80,7 +80,7 @@ Result<int> run_order(Input& input) {
         .with_advice("the ranks of all hosts start in the folder where hawser run was started");
   }
   HAWSER_TRY_ASSIGN(RankProcess process,
-                    RankProcess::start(order.rank, order.command, order.environment, print_line, std::string()));
+                    RankProcess::start(order.rank, order.command, order.environment, print_guarded, std::string()));
   process.end_input();  // Ours tells of the connection.
   Instant kill_at = Instant::max(), leave_at = Instant::max();
   while (!is_over(process)) {

@@ -19,7 +19,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr std::size_t kLineMax = 64 * 1024;  ///< A longer one is printed in pieces.
+constexpr std::size_t kRankLineMax = 64 * 1024;  ///< A longer one is printed in pieces.
 
 /// The environment of this process with those variables set.
 std::vector<std::string> merged(const RankProcess::Environment& wanted) {
@@ -147,10 +147,11 @@ void RankProcess::pass_on(int which) {
     if (size < 0 && errno == EAGAIN) return;
     if (size <= 0) break;
     rest.append(buffer.data(), static_cast<std::size_t>(size));
-    for (std::size_t end = rest.find('\n'); end != std::string::npos || rest.size() > kLineMax; end = rest.find('\n')) {
-      const bool is_whole = end != std::string::npos && end <= kLineMax;
-      lines_(rank_, which, std::string_view(rest).substr(0, is_whole ? end : kLineMax));
-      rest.erase(0, is_whole ? end + 1 : kLineMax);
+    for (std::size_t end = rest.find('\n'); end != std::string::npos || rest.size() > kRankLineMax;
+         end = rest.find('\n')) {
+      const bool is_whole = end != std::string::npos && end <= kRankLineMax;
+      lines_(rank_, which, std::string_view(rest).substr(0, is_whole ? end : kRankLineMax));
+      rest.erase(0, is_whole ? end + 1 : kRankLineMax);
     }
   }
   if (!rest.empty()) lines_(rank_, which, std::exchange(rest, {}));

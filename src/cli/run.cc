@@ -29,7 +29,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr int kSliceMs = 20;
+constexpr int kRunSliceMs = 20;
 constexpr std::uint32_t kRanksMax = 1024;
 constexpr Duration kFarMore = std::chrono::seconds(2);
 
@@ -115,7 +115,7 @@ class Ranks {
         whose.emplace_back(&process, which);
       }
     }
-    (void)poll(fds.data(), fds.size(), kSliceMs);
+    (void)poll(fds.data(), fds.size(), kRunSliceMs);
     for (std::size_t i = 0; i < fds.size(); ++i) {
       if (fds[i].revents != 0) whose[i].first->pass_on(whose[i].second);
     }

@@ -23,7 +23,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr Duration kSlice = std::chrono::milliseconds(50);  // between two looks at the clock and at Ctrl-C
+constexpr Duration kServeSlice = std::chrono::milliseconds(50);  // between two looks at the clock and at Ctrl-C
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
 constexpr std::size_t kEchoesMax = 4096;  // waiting for room at their peers; beyond it the oldest is dropped
 
@@ -189,7 +189,7 @@ Status Server::run() {
       next_report = now + a_.interval;
       report();
     }
-    agent_.wait(std::min(kSlice, end - now));
+    agent_.wait(std::min(kServeSlice, end - now));
   }
   report();
   files_.reset();

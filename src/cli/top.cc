@@ -23,7 +23,7 @@ constexpr const char* kTopExamples =
     "  hawser top --once --json | jq '.agents[] | select(.state == \"stuck\")'\n"
     "  hawser top --dead prefill-0";
 
-constexpr const char* kNote =
+constexpr const char* kTopNote =
     "\nShown are agents of this user whose pages are in a folder that this process sees: those of other\n"
     "containers are not. A page tells an agent's state once a second while the agent works; that of an\n"
     "agent that died stays an hour (--dead). States: up; asleep (it waits for work); stopped (its process\n"
@@ -32,7 +32,7 @@ constexpr const char* kNote =
 
 constexpr Duration kIntervalMin = std::chrono::milliseconds(10);
 
-struct Wanted {
+struct TopWanted {
   Common common;
   std::string name;  ///< Empty: all agents.
   std::string folder;
@@ -51,7 +51,7 @@ void pause(Duration time) {
   }
 }
 
-void show(const Look& now, const Look& before, const Wanted& wanted) {
+void show(const Look& now, const Look& before, const TopWanted& wanted) {
   const Instant at = Clock::steady().now();
   if (wanted.common.json) {
     Json json = document("top");
@@ -72,7 +72,7 @@ void show(const Look& now, const Look& before, const Wanted& wanted) {
   std::fflush(stdout);
 }
 
-int run_top(const Wanted& wanted) {
+int run_top(const TopWanted& wanted) {
   if (wanted.interval < kIntervalMin) {
     return fail("top", wanted.common.json,
                 Status(Code::kInvalid, "--interval is below 10ms").with_advice("pages change once a second"));
@@ -100,7 +100,7 @@ int run_top(const Wanted& wanted) {
 }  // namespace
 
 void add_top(Shell& shell) {
-  auto wanted = std::make_shared<Wanted>();
+  auto wanted = std::make_shared<TopWanted>();
   CLI::App* command = add_command(shell, "top", "Show what the agents of this user on this host do, and who waits",
                                   kTopExamples, wanted->common);
   command->add_option("agent", wanted->name, "Show the agents of this name only");
@@ -108,7 +108,7 @@ void add_top(Shell& shell) {
   command->add_flag("--dead", wanted->dead, "Show agents that died within the last hour, too");
   command->add_option("--folder", wanted->folder, "Look for pages here (default: where agents put them)");
   add_duration(command, "--interval", wanted->interval, "Between two looks (default 1s; pages change once a second)");
-  command->footer(command->get_footer() + kNote);
+  command->footer(command->get_footer() + kTopNote);
   on_run(shell, command, [wanted] { return run_top(*wanted); });
 }
 

@@ -19,9 +19,9 @@ std::string text_of(std::string_view what, const List& list) {
 void detail::prefer_huge_pages(void* memory, std::size_t bytes) noexcept { base::prefer_huge_pages(memory, bytes); }
 
 std::string_view to_string(MemType type) {
-  constexpr std::string_view kNames[] = {"DRAM", "VRAM", "BLOCK", "OBJECT", "FILE"};
+  constexpr std::string_view kTypeNames[] = {"DRAM", "VRAM", "BLOCK", "OBJECT", "FILE"};
   const auto number = static_cast<std::size_t>(type);
-  return number < std::size(kNames) ? kNames[number] : "UNKNOWN";
+  return number < std::size(kTypeNames) ? kTypeNames[number] : "UNKNOWN";
 }
 
 Status index_status(std::string_view call, std::uint64_t index, std::uint64_t size) {

@@ -14,7 +14,7 @@ HAWSER_NAMESPACE_BEGIN
 namespace compat {
 namespace {
 
-constexpr std::size_t kPiece = 65536;
+constexpr std::size_t kServedPiece = 65536;
 
 bool is_passing(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -49,7 +49,7 @@ void ServedLink::say(const Frame& frame) {
 }
 
 bool ServedLink::receive(const Answer& answer) {
-  std::array<char, kPiece> piece;
+  std::array<char, kServedPiece> piece;
   const ssize_t count = ::recv(fd_.get(), piece.data(), piece.size(), 0);
   if (count < 0) return is_passing(errno);
   if (count == 0) return false;

@@ -84,14 +84,14 @@ std::optional<DirectoryEvent> await_event(Directory& directory, Ticket ticket, D
 }
 
 /// A request's ticket, forgotten when nobody took its answer.
-class Request {
+class DirectoryRequest {
  public:
-  Request(const DirectoryHandle& handle, Ticket ticket) : directory_(handle.directory), ticket_(ticket) {}
-  ~Request() {
+  DirectoryRequest(const DirectoryHandle& handle, Ticket ticket) : directory_(handle.directory), ticket_(ticket) {}
+  ~DirectoryRequest() {
     if (!answered_) directory_->cancel(ticket_);
   }
-  Request(const Request&) = delete;
-  Request& operator=(const Request&) = delete;
+  DirectoryRequest(const DirectoryRequest&) = delete;
+  DirectoryRequest& operator=(const DirectoryRequest&) = delete;
 
   /// The entries of the answer, which must be good.
   std::vector<DirectoryEntry> answer(const char* call, nb::handle timeout) {
@@ -121,13 +121,13 @@ Ticket begin_put(const DirectoryHandle& self, const std::string& key, nb::handle
 
 std::uint64_t put(const DirectoryHandle& self, const std::string& key, nb::handle value, nb::handle lease,
                   bool create_only, std::optional<std::uint64_t> if_version, bool tied, nb::handle timeout) {
-  Request request(self, begin_put(self, key, value, lease, create_only, if_version, tied));
+  DirectoryRequest request(self, begin_put(self, key, value, lease, create_only, if_version, tied));
   const std::vector<DirectoryEntry> entries = request.answer("put", timeout);
   return entries.empty() ? 0 : entries.front().version;
 }
 
 DirectoryEntry get(const DirectoryHandle& self, const std::string& key, nb::handle timeout) {
-  Request request(self, self.directory->get(key));
+  DirectoryRequest request(self, self.directory->get(key));
   std::vector<DirectoryEntry> entries = request.answer("get", timeout);
   if (entries.empty()) raise(Status(Code::kNotFound, "get: no key '" + key + "'"));
   return std::move(entries.front());
@@ -140,13 +140,13 @@ nb::list list_of(std::vector<DirectoryEntry> entries) {
 }
 
 nb::list list(const DirectoryHandle& self, const std::string& prefix, nb::handle timeout) {
-  Request request(self, self.directory->list(prefix));
+  DirectoryRequest request(self, self.directory->list(prefix));
   return list_of(request.answer("list", timeout));
 }
 
 bool erase(const DirectoryHandle& self, const std::string& key, std::optional<std::uint64_t> if_version,
            nb::handle timeout) {
-  Request request(self, self.directory->erase(key, {.if_version = if_version}));
+  DirectoryRequest request(self, self.directory->erase(key, {.if_version = if_version}));
   return !request.answer("erase", timeout).empty();
 }
 

@@ -23,7 +23,7 @@ constexpr Duration kDeathNoticed = milliseconds(50);  ///< Must hold once in a f
 constexpr std::size_t kRegionBytes = 4u << 20;
 
 /// What a child must know to open a path to its parent and use one of its regions.
-struct Invitation {
+struct ProcessInvitation {
   char address[256] = {};
   std::size_t address_size = 0;
   base::Id128 incarnation;
@@ -84,8 +84,8 @@ class Child {
   int out_ = -1;
 };
 
-Invitation invite(TestHost& host, const RegionEntry& region) {
-  Invitation invitation;
+ProcessInvitation invite(TestHost& host, const RegionEntry& region) {
+  ProcessInvitation invitation;
   const std::string address = host.backend().address();
   invitation.address_size = address.copy(invitation.address, sizeof invitation.address);
   invitation.incarnation = host.identity().incarnation;
@@ -97,7 +97,7 @@ Invitation invite(TestHost& host, const RegionEntry& region) {
 /// A child's own agent with a path to its parent.
 struct Initiator {
   Initiator(const Child& child, const std::string& folder, Options options = {}) : host("child", folder, options) {
-    invitation = child.hear<Invitation>();
+    invitation = child.hear<ProcessInvitation>();
     path = host.open({.peer = {},
                       .incarnation = invitation.incarnation,
                       .address = {invitation.address, invitation.address_size},
@@ -121,7 +121,7 @@ struct Initiator {
     }
   }
   TestHost host;
-  Invitation invitation;
+  ProcessInvitation invitation;
   Path* path = nullptr;
   Binding* target = nullptr;
 };
@@ -291,7 +291,7 @@ void run_killed_target(const std::string& folder, bool foreign, Duration* took) 
     for (;;) host.turn();
   });
   TestHost host("parent", folder);
-  const auto invitation = child.hear<Invitation>();
+  const auto invitation = child.hear<ProcessInvitation>();
   Path* path = host.open({.peer = "child",
                           .incarnation = invitation.incarnation,
                           .address = {invitation.address, invitation.address_size},

@@ -18,7 +18,7 @@ namespace {
 
 static_assert(std::is_same_v<wire::Proof, tls::SecretMac>);
 
-constexpr std::size_t kReasonMax = 255;
+constexpr std::size_t kProofReasonMax = 255;
 
 wire::Proof mac(const base::Id128& secret, std::string_view label, const Hellos& hellos) {
   return tls::secret_mac(secret, {base::as_bytes(label), hellos.opener, hellos.acceptor, hellos.binding});
@@ -43,7 +43,7 @@ bool is_same(const wire::Proof& proof, std::span<const std::byte> bytes) {
 }
 
 std::string encode_verdict(const Status& status) {
-  const std::string_view reason = status.message().substr(0, kReasonMax);
+  const std::string_view reason = status.message().substr(0, kProofReasonMax);
   std::string bytes;
   bytes += static_cast<char>(status.code());
   bytes += static_cast<char>(reason.size());

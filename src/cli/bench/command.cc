@@ -1,14 +1,20 @@
 // hawser bench: figures of every kind of transfer beside the ceilings of this machine, measured in the same run.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
+#include "base/fd.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/catalog.h"
+#include "cli/bench/disturbance.h"
 #include "cli/bench/report.h"
+#include "cli/bench/report_page.h"
 #include "cli/bench/target.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -25,6 +31,8 @@ constexpr const char* kBenchExamples =
     "  hawser bench --quick\n"
     "  hawser bench --row 'shm.*,tcp.notify_rtt' --rounds 9\n"
     "  hawser bench --json > figures.json\n"
+    "  hawser bench --report out.html                       # a page with plots\n"
+    "  hawser bench --from figures.json --report out.html   # the same of an earlier run\n"
     "  hawser bench --backend verbs\n"
     "  UCX_PERFTEST=/opt/ucx/bin/ucx_perftest hawser bench --row 'ucx.*'";
 
@@ -36,6 +44,8 @@ struct BenchArguments {
   Common common;
   std::string rows = "*";
   std::string backend;  ///< Rows of this one alone; empty: all.
+  std::string report;   ///< The page to write; empty: none.
+  std::string from;     ///< Results of an earlier run, to make the page of; empty: run.
   std::size_t rounds = 0;
   bool quick = false, list = false;
   std::string role;
@@ -70,8 +80,11 @@ std::vector<Outcome> run_rows(const std::vector<Row>& rows, const BenchOptions& 
   for (const Row& row : rows) {
     if (interrupted()) break;
     progress.update(outcomes.size());
+    const auto before = read_cpu();
     const Result<Figure> figure = row.run(bench);
-    outcomes.push_back({&row, figure.error(), figure ? *figure : Figure()});
+    const auto after = read_cpu();
+    const auto others = before && after ? others_share(*before, *after) : std::nullopt;
+    outcomes.push_back({&row, figure.error(), figure ? *figure : Figure(), others});
     // A stage in which something went wrong is not for others.
     if (is_failed(outcomes.back())) bench.drop_stage();
   }
@@ -87,8 +100,30 @@ int exit_code_of(const std::vector<Outcome>& outcomes) {
   return kExitOk;
 }
 
+int report_of_earlier(const BenchArguments& a) {
+  const Result<Json> results = read_results(a.from);
+  if (!results) return fail("bench", a.common.json, results.error());
+  if (const Status written = write_page(a.report, *results); !written.ok())
+    return fail("bench", a.common.json, written);
+  return kExitOk;
+}
+
+// Before minutes of measuring, not after them.
+Status check_place(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  if (std::filesystem::is_directory(path)) {
+    return Status(Code::kInvalid, fmt::format("'{}' is a folder: --report takes a file", path));
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return base::errno_status(Code::kInvalid, fmt::format("--report: making a file in '{}'", folder.string()), errno);
+}
+
 int run(const BenchArguments& a) {
   if (a.role == "target") return run_target(base::Fd(a.control_fd));
+  if (!a.report.empty()) {
+    if (const Status place = check_place(a.report); !place.ok()) return fail("bench", a.common.json, place);
+  }
+  if (!a.from.empty()) return report_of_earlier(a);
   const BenchOptions options = options_of(a);
   const std::vector<Row> rows = chosen_rows(a, options);
   if (rows.empty()) {
@@ -107,8 +142,13 @@ int run(const BenchArguments& a) {
   if (!a.common.json) fmt::print("{}\n", surroundings_text(*found, options));
   std::fflush(stdout);
   const std::vector<Outcome> outcomes = run_rows(rows, options, a.common.json);
-  a.common.json ? print(results_json(*found, options, outcomes)) : fmt::print("{}", results_text(outcomes));
+  const Json results = results_json(*found, options, outcomes);
+  a.common.json ? print(results) : fmt::print("{}", results_text(outcomes));
   std::fflush(stdout);
+  if (!a.report.empty()) {
+    if (const Status written = write_page(a.report, results); !written.ok())
+      return fail("bench", a.common.json, written);
+  }
   return exit_code_of(outcomes);
 }
 
@@ -125,6 +165,10 @@ void add_bench(Shell& shell) {
       ->check(CLI::Range(1, 1000));
   command->add_flag("--quick", a->quick, "Short and rough: smaller arenas, less time");
   command->add_flag("--list", a->list, "Show the rows and their targets, run none");
+  CLI::Option* report =
+      command->add_option("--report", a->report, "Write a page with plots to this file, for a browser");
+  command->add_option("--from", a->from, "Make the report of this file, which --json printed, and measure nothing")
+      ->needs(report);
   command->add_option("--role", a->role)->group("");
   command->add_option("--control-fd", a->control_fd)->group("");
   on_run(shell, command, [a] { return bench::run(*a); });

@@ -66,8 +66,9 @@ struct Row {
 /// One row after its run.
 struct Outcome {
   const Row* row = nullptr;
-  Status status;  ///< kUnsupported: skipped, and why. kCorrupt: bytes were wrong.
-  Figure figure;  ///< When the status is good.
+  Status status;                      ///< kUnsupported: skipped, and why. kCorrupt: bytes were wrong.
+  Figure figure;                      ///< When the status is good.
+  std::optional<double> others = {};  ///< The share of all cores that other processes had meanwhile, 0 to 1.
 };
 
 /// Not run to its end; a row that was skipped has not failed.

@@ -22,7 +22,7 @@ constexpr std::uint64_t kNoLast = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kLeadPasses =
     16;                                   // more than a sender can be ahead: socket buffers hold less than a few passes
 constexpr std::uint64_t kWarmPasses = 2;  // not timed: they fill the buffers
-constexpr Duration kPatience = std::chrono::seconds(20);
+constexpr Duration kRawPatience = std::chrono::seconds(20);
 constexpr int kBlockingSliceUs = 20'000;  // how often a blocked side looks whether it is over
 constexpr std::size_t kGatherMax = 64;
 
@@ -77,7 +77,7 @@ class Group {
   template <typename Over>
   Result<bool> run_pass(Over over) {
     for (Share& share : shares_) share.rewind();
-    const std::int64_t deadline = now_ns() + kPatience.count();
+    const std::int64_t deadline = now_ns() + kRawPatience.count();
     for (std::uint32_t idle = 0;;) {
       bool all = true, moved = false;
       for (Share& share : shares_) {

@@ -8,10 +8,12 @@
 #include "base/copy.h"
 #include "base/try.h"
 #include "cli/bench/cores.h"
+#include "cli/bench/disturbance.h"
 #include "cli/bench/ucx.h"
 #include "cli/command.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "cli/wrap.h"
 
 namespace hawser::cli::bench {
 namespace {
@@ -116,6 +118,27 @@ std::string failures_text(const std::vector<Outcome>& outcomes) {
   return text;
 }
 
+bool is_disturbed(const Outcome& outcome) {
+  return outcome.status.ok() && outcome.others.value_or(0) >= kDisturbedShare;
+}
+
+// Beside figures that other work on the machine has spoiled.
+std::string disturbed_text(const std::vector<Outcome>& outcomes) {
+  std::string rows;
+  double most = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (!is_disturbed(outcome)) continue;
+    rows += (rows.empty() ? "" : ", ") + outcome.row->id;
+    most = std::max(most, *outcome.others);
+  }
+  if (rows.empty()) return "";
+  return fmt::format(
+      "warning: other processes had up to {:.0f} % of the processors while these rows ran, so their figures may be "
+      "wrong: "
+      "{}\n",
+      100 * most, rows);
+}
+
 std::string params_text(const Params& params) {
   std::string text;
   for (const auto& [name, value] : params) text += fmt::format(" {}={}", name, value.empty() ? "\"\"" : value);
@@ -179,7 +202,7 @@ std::string results_text(const std::vector<Outcome>& outcomes) {
       if (placement.placement != outcome.figure.best.placement) table.add(cells(outcome, placement, false));
     }
   }
-  return table.to_string() + "\n" + failures_text(outcomes);
+  return table.to_string() + "\n" + failures_text(outcomes) + wrap(disturbed_text(outcomes));
 }
 
 Json results_json(const Surroundings& found, const BenchOptions& options, const std::vector<Outcome>& outcomes) {
@@ -204,6 +227,8 @@ Json results_json(const Surroundings& found, const BenchOptions& options, const 
   for (const Outcome& outcome : outcomes) {
     Json row = row_json(*outcome.row);
     row["state"] = outcome.status.ok() ? "run" : is_failed(outcome) ? "failed" : "skipped";
+    put(row, "others_cpu", outcome.others);
+    if (is_disturbed(outcome)) row["disturbed"] = true;
     if (outcome.status.ok()) {
       put_figure(row, *outcome.row, outcome.figure);
     } else {

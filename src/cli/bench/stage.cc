@@ -17,7 +17,7 @@
 namespace hawser::cli::bench {
 namespace {
 
-constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+constexpr Duration kStageCloseTimeout = std::chrono::seconds(2);
 constexpr Duration kLastWords = std::chrono::milliseconds(300);  // for a dying child to say why
 constexpr std::uint32_t kBounces = 2000;                         // in one probe
 constexpr int kProbes = 3;                                       // noise only adds, so the shortest counts
@@ -104,8 +104,8 @@ Status Stage::introduce() {
 
 Stage::~Stage() {
   if (control_ && child_ && child_->running().ok()) {
-    (void)control_->send(control_message("quit"), kCloseTimeout);
-    const Instant deadline = Clock::steady().now() + 2 * kCloseTimeout;
+    (void)control_->send(control_message("quit"), kStageCloseTimeout);
+    const Instant deadline = Clock::steady().now() + 2 * kStageCloseTimeout;
     // Its agent says goodbye to ours, which must be there to listen.
     while (child_->running().ok() && Clock::steady().now() < deadline) {
       if (agent_.core()) agent_.wait(std::chrono::milliseconds(5));
@@ -113,7 +113,7 @@ Stage::~Stage() {
   }
   if (agent_.core()) {
     if (driver_) (void)driver_->detach(agent_);
-    (void)agent_.close(kCloseTimeout);
+    (void)agent_.close(kStageCloseTimeout);
   }
   unpin();
 }

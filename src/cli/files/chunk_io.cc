@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 /// Direct and buffered writes never share a page: the cache would write an old one over what went past it.
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kChunkPage = 4096;
 constexpr std::size_t kDirectMin = std::size_t{1} << 20;
 constexpr std::size_t kSummedAtOnce = std::size_t{256} << 10;  ///< Within the second cache.
 
@@ -65,7 +65,7 @@ struct DirectPart {
 };
 
 DirectPart direct_part(const fileio::Alignment& alignment, std::uint64_t offset, std::span<const std::byte> from) {
-  const std::uint64_t align = std::max<std::uint64_t>(alignment.offset, kPage);
+  const std::uint64_t align = std::max<std::uint64_t>(alignment.offset, kChunkPage);
   const std::uint64_t begin = (offset + align - 1) / align * align, end = (offset + from.size()) / align * align;
   if (end < begin + kDirectMin) return {};
   const DirectPart part{.begin = begin - offset, .end = end - offset};
@@ -81,7 +81,7 @@ std::size_t write_direct(int direct, std::uint64_t offset, std::span<const std::
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) break;
     done += static_cast<std::size_t>(put);
-    if (static_cast<std::uint64_t>(put) % kPage != 0) break;  // The rest is not aligned any more.
+    if (static_cast<std::uint64_t>(put) % kChunkPage != 0) break;  // The rest is not aligned any more.
   }
   return done;
 }

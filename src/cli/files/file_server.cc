@@ -17,7 +17,7 @@ namespace {
 
 constexpr Duration kMoveDeadline = std::chrono::seconds(30);
 constexpr Duration kReplyDeadline = std::chrono::seconds(5);
-constexpr Duration kRoomPause = std::chrono::milliseconds(1);
+constexpr Duration kServerRoomPause = std::chrono::milliseconds(1);
 
 Result<std::string> path_of(const Json& request) { return path_from(request.at("path")); }
 
@@ -323,7 +323,7 @@ void FileServer::reply(const Peer& to, const Json& json) {
   const Instant deadline = Clock::steady().now() + kReplyDeadline;
   Status sent;
   while ((sent = to.notify(text)).code() == Code::kBusy && Clock::steady().now() < deadline) {
-    agent_.wait(kRoomPause);
+    agent_.wait(kServerRoomPause);
   }
 }
 

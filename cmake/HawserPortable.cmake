@@ -58,9 +58,10 @@ foreach(python IN LISTS pythons)
 endforeach()
 include_directories(SYSTEM "${headers}")
 
-set(static_folders "/usr/lib/${CMAKE_SYSTEM_PROCESSOR}-linux-gnu")
+# For another kind of machine the archives lie elsewhere; headers are the same for both.
+set(HAWSER_STATIC_FOLDER "/usr/lib/${CMAKE_SYSTEM_PROCESSOR}-linux-gnu" CACHE PATH "Where the static archives are")
 foreach(name sodium uring hwloc)
-  find_library(HAWSER_STATIC_${name} "lib${name}.a" REQUIRED PATHS ${static_folders} NO_DEFAULT_PATH)
+  find_library(HAWSER_STATIC_${name} "lib${name}.a" REQUIRED PATHS "${HAWSER_STATIC_FOLDER}" NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
 endforeach()
 
 # Debian's hwloc asks udev for the names of disks, and does without where udev does not answer.

@@ -1,4 +1,4 @@
-// Two or more libnixl_capi.so, one after the other at every row: see docs/performance.md.
+// Two or more libnixl_capi.so, one after the other at every row: see docs/measurements.md.
 //
 // usage: nixl_capi_bench --lib hawser=PATH --lib nixl=PATH [--rows REGEX] [--seconds S] [--repeat N] [--json FILE]
 

@@ -44,7 +44,7 @@ enum class Security : std::uint8_t {
   /// Peers may connect that have this agent's card or ticket, or that are the same user on this host. TCP to other
   /// hosts is TLS 1.3: each end has proven to be who the card says. RDMA does not leave the host.
   kDefault,
-  /// Everybody who can reach its port may connect, and may use all of its memory. Nothing is encrypted.
+  /// Every process that can reach its port may connect and use all of its memory. No byte is encrypted.
   kNone,
   /// As kDefault; but RDMA, which carries bytes in clear, may leave the host: for networks that nobody listens to.
   kAuthenticate,
@@ -131,7 +131,7 @@ class HAWSER_API Agent {
   /// All that peers must know, as bytes. Regions may be limited to some, by index.
   Result<std::string> card() const;
   Result<std::string> partial_card(std::span<const std::uint32_t> regions) const;
-  /// What changed since a revision (see card_revision). A delta too old to be made is a full card.
+  /// The changes since a revision (see card_revision). For a revision too old, the whole card.
   Result<std::string> card_delta(std::uint64_t since_revision) const;
   std::uint64_t card_revision() const;
   /// The text that a peer writes behind this agent's address to find it on another host: "name@host:port#TICKET". It

@@ -52,7 +52,7 @@ class HAWSER_API AtomicOp {
   /// Asks for the end: kCancelled unless it ended before.
   void cancel();
   Status status() const;  ///< The outcome: good while in flight.
-  /// What the word held before, once it ended well; else 0. A compare-swap took place when this is what it expected.
+  /// The word's former value, once it ended well; else 0. A compare-swap took place when this is what it expected.
   std::uint64_t found() const;
 
  private:

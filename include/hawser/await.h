@@ -98,7 +98,7 @@ class [[nodiscard]] Task {
 /// Runs coroutines over one agent on the calling thread.
 class AwaitLoop {
  public:
-  /// What a task ends with: its Status, or its value or why there is none.
+  /// A task's end: its Status, or its value or the reason why there is none.
   template <typename T>
   using Outcome = std::conditional_t<std::is_same_v<T, Status>, Status, Result<T>>;
 

@@ -87,7 +87,7 @@ HAWSER_C_API int hawser_agent_card_revision(hawser_agent agent, uint64_t* revisi
 HAWSER_C_API int hawser_agent_ticket(hawser_agent agent, hawser_buffer* ticket);
 HAWSER_C_API int hawser_agent_add_peer(hawser_agent agent, const void* card, size_t size, hawser_peer* out);
 HAWSER_C_API int hawser_agent_find_peer(hawser_agent agent, const char* name, int64_t timeout_ns, hawser_peer* out);
-/* The same, and waits until the peer has regions of all these names. Since HAWSER_C_ABI 5. */
+/* As hawser_agent_find_peer, and waits until the peer has regions of all these names. Since HAWSER_C_ABI 5. */
 HAWSER_C_API int hawser_agent_find_peer_regions(hawser_agent agent, const char* name, const char* const* regions,
                                                 size_t count, int64_t timeout_ns, hawser_peer* out);
 /* Up to `capacity` handles; `count` is how many there are. */

@@ -122,7 +122,7 @@ typedef struct hawser_segment {
   uint32_t device_kind, device_ordinal; /* 0: HAWSER_DEVICE_CUDA. */
   uint32_t reserved;
   void* base;
-  uint64_t bytes;      /* What is mapped now, without a gap. It may grow at its end. */
+  uint64_t bytes;      /* Mapped now, without a gap. The mapping may grow at its end. */
   uint64_t generation; /* Another number once any of it was mapped anew; 0: the allocator cannot tell. */
 } hawser_segment;
 
@@ -238,7 +238,7 @@ typedef struct hawser_atomic_info {
   uint32_t size;
   int32_t code; /* The outcome once `done`; of a failure `state` says whether the word may have changed. */
   uint32_t done, scope, state, reserved;
-  uint64_t found; /* What the word held before, once it ended well. */
+  uint64_t found; /* The word's former value, once it ended well. */
 } hawser_atomic_info;
 
 typedef struct hawser_completion {
@@ -249,7 +249,7 @@ typedef struct hawser_completion {
   uint64_t cookie, bytes; /* For messages the cookie is the channel. */
 } hawser_completion;
 
-/* What came from a peer. Free it by hawser_news_clear, which makes it ready for the next call. */
+/* An item that came from a peer. Free it by hawser_news_clear, which makes it ready for the next call. */
 typedef struct hawser_news {
   uint32_t size;
   uint32_t present;   /* 0: there was nothing; all else is zero then. */

@@ -81,7 +81,7 @@ HAWSER_C_API int hawser_request_done(hawser_request request, int* done); /* Only
 /* The outcome; HAWSER_TIMED_OUT while it is under way, which it stays then. */
 HAWSER_C_API int hawser_request_wait(hawser_request request, int64_t timeout_ns);
 HAWSER_C_API int hawser_request_received(hawser_request request, hawser_received* out); /* Of a receive that is done. */
-/* What a receive without a buffer, or a call, got. It lives as long as the request. */
+/* The bytes that a receive without a buffer, or a call, got. They live as long as the request. */
 HAWSER_C_API int hawser_request_bytes(hawser_request request, const void** data, size_t* size);
 HAWSER_C_API int hawser_request_cancel(hawser_request request);
 HAWSER_C_API int hawser_request_release(hawser_request request);

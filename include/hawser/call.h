@@ -19,7 +19,7 @@
 
 HAWSER_NAMESPACE_BEGIN
 
-/// What a handler is given. Views hold while it runs.
+/// The arguments of a handler. Its views hold while it runs.
 struct IncomingCall {
   std::uint32_t source = 0;  ///< The rank that calls.
   std::string_view name;
@@ -27,7 +27,7 @@ struct IncomingCall {
   Duration timeout = Duration::max();  ///< The caller waits so long from now on.
   const std::atomic<bool>* cancelled = nullptr;
 
-  /// Nobody waits for the answer any more: the caller gave up or failed, or the world closes.
+  /// True once no caller waits for the answer: it gave up or failed, or the world closes.
   bool is_cancelled() const { return cancelled != nullptr && cancelled->load(std::memory_order_relaxed); }
 };
 

@@ -32,7 +32,7 @@ struct FlowCounters {
   LatencySummary latency;  ///< Submit to final, of good transfers; of those over within submit, one in eight.
 };
 
-/// What went over queue pairs. A queue pair keeps its counts when it is connected anew.
+/// Traffic of queue pairs. A queue pair keeps its counts when it is connected anew.
 struct QueuePairFlow {
   std::uint64_t bytes_out = 0, bytes_in = 0;  ///< Of writes and reads that ended well.
   std::uint64_t operations = 0;               ///< Work requests of those.
@@ -75,7 +75,7 @@ struct PathCounters {
   std::vector<QueuePairCounters> queue_pairs;          ///< Of a backend that has some.
 };
 
-/// What a backend's listener did with the connections that reached it.
+/// How a backend's listener answered the connections that reached it.
 struct AdmissionCounters {
   std::string backend;
   std::uint64_t let_in = 0;       ///< Sessions that peers opened here.

@@ -45,7 +45,7 @@ inline constexpr std::size_t kReduceOps = 8;
 HAWSER_API std::size_t size_of(DataType type);         ///< Of one element in bytes.
 HAWSER_API std::string_view to_string(DataType type);  ///< "f32", "bf16", "f8e4m3", "bool"
 HAWSER_API std::string_view to_string(ReduceOp op);    ///< "sum"
-/// Whether elements of this type can be combined in this way.
+/// True where elements of this type can be combined in this way.
 HAWSER_API bool is_accepted(DataType type, ReduceOp op);
 
 HAWSER_NAMESPACE_END

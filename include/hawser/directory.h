@@ -71,7 +71,7 @@ class HAWSER_API Directory {
   Ticket erase(std::string_view key) { return erase(key, EraseOptions{}); }
   virtual Ticket get(std::string_view key) = 0;  ///< Answer kNotFound when the key is not there.
   virtual Ticket list(std::string_view prefix) = 0;
-  /// First answers with what is there, then with what changed since, the latest state of each key. Whoever polls too
+  /// First answers with the keys that are there, then with changes, each key's latest state. A caller that polls too
   /// rarely to be told of all keys that went gets a kAnswer with all that is there again.
   virtual Ticket watch(std::string_view prefix) = 0;
   /// Forgets a ticket. A put or erase that was not run yet is not run.
@@ -80,7 +80,7 @@ class HAWSER_API Directory {
   virtual bool run_job(Instant now, Instant deadline) = 0;
   /// The next answer or change for `ticket`, if there is one.
   virtual std::optional<DirectoryEvent> poll(Ticket ticket) = 0;
-  /// What was found broken and passed over (a file that is no value), the latest of each; bounded.
+  /// Entries that were broken and passed over (a file that is no value), the latest of each; bounded.
   virtual std::vector<std::string> warnings() const = 0;
   /// Its own threads do the work. Then `run_job` only waits a little for an answer, and nobody needs to call it.
   virtual bool runs_itself() const { return false; }

@@ -15,7 +15,7 @@
 
 HAWSER_NAMESPACE_BEGIN
 
-/// Whether bytes go past the page cache, where offset, size and memory are aligned as the file system asks.
+/// True: bytes go past the page cache, where offset, size and memory are aligned as the file system asks.
 enum class DirectIo : std::uint8_t {
   kAuto,     ///< A path: where the file system can. A descriptor: where it was opened with O_DIRECT.
   kOff,      ///< All through the page cache.
@@ -32,7 +32,7 @@ struct FileOptions {
   DirectIo direct = DirectIo::kAuto;
 };
 
-/// What stands under a path or behind a descriptor.
+/// The facts about a path or a descriptor.
 struct FileInfo {
   bool exists = false;
   std::uint64_t size = 0;

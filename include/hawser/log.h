@@ -1,6 +1,6 @@
 #pragma once
 
-// Where an agent's log lines go. Nothing is logged per transfer: errors are answers, and `explain()` tells why.
+// Where an agent's log lines go. No line is logged for a transfer: its error is its answer, and `explain()` tells why.
 //
 // Thread rule: a sink is called from any thread that runs the library, several at once; it must not call back into the
 // agent. What it throws is swallowed.
@@ -27,7 +27,7 @@ HAWSER_API std::string_view to_string(LogLevel level);
 /// Gets one line without its newline; the text is valid during the call only.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
-/// What lines on stderr look like. A sink gets the text alone.
+/// The form of lines on stderr. A sink gets the text alone.
 enum class LogFormat : std::uint8_t {
   kText = 0,  ///< "2026-11-27T09:47:20.123Z hawser warn: TEXT": the time is UTC.
   kJson = 1,  ///< An object on one line: "time", "level", "process", "text".

@@ -26,7 +26,7 @@
 
 namespace hawser::agent {
 struct LocalRegion;   // A region of this agent.
-struct RemoteRegion;  // What a peer's card told of a region.
+struct RemoteRegion;  // A region as a peer's card describes it.
 struct TableCore;
 class Core;
 struct PeerCore;
@@ -44,7 +44,7 @@ struct Device {
 };
 HAWSER_API std::string to_string(Device device);
 
-/// What peers may do with a region. The owner itself may do all.
+/// The operations that peers may do in a region. The owner itself may do all.
 enum class Rights : std::uint8_t { kNone = 0, kRead = 1, kWrite = 2, kReadWrite = 3 };
 constexpr Rights operator|(Rights a, Rights b) {
   return static_cast<Rights>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
@@ -92,7 +92,7 @@ struct MemorySegment {
 /// All segments that there are now, in any order; an error leaves those that were told before.
 using SegmentProvider = std::function<Result<std::vector<MemorySegment>>()>;
 
-/// What a peer's card tells of a region.
+/// A region as a peer's card describes it.
 struct RemoteRegionInfo {
   std::string name;
   std::uint32_t index = 0;  ///< Its number in the card.

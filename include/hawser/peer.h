@@ -84,9 +84,9 @@ class HAWSER_API Peer {
   /// it has). Accepted is not delivered: what the peer had not taken when its session ends is lost, and nobody tells
   /// which messages those are.
   Status send(std::uint32_t channel, std::span<const std::byte> bytes) const;
-  /// The same, and waits up to `timeout` for the greeting, for the channel to be opened and for room.
+  /// As above, and waits up to `timeout` for the greeting, for the channel to be opened and for room.
   Status send(std::uint32_t channel, std::span<const std::byte> bytes, Duration timeout) const;
-  /// Whether the peer has told that the channel is open. False before it greeted.
+  /// True once the peer has told that the channel is open. False before it greeted.
   bool opened(std::uint32_t channel) const;
 
   const std::shared_ptr<agent::PeerCore>& core() const { return core_; }

@@ -15,8 +15,8 @@
 //       before) and leaves the other outputs alone.
 //   R4. Handles are pointers of their maker and never null. The host never looks into them.
 //   R5. A plug-in stays loaded until the process ends. It keeps no global state that needs an orderly end.
-//   R6. The host checks counts, handles and numbers. Who breaks the contract gets no more calls for its paths but
-//       release_path; its transfers end with kFailed, naming the plug-in.
+//   R6. The host checks counts, handles and numbers. Where a plug-in breaks the contract, its paths get no more calls
+//       but release_path; its transfers end with kFailed, naming the plug-in.
 //
 // Threads. The calls of one port, its paths and their bindings come one at a time, in an order that the lane's lock
 // makes visible; they never block. Calls of a backend may come from any thread, several at once. Calls of the host
@@ -138,7 +138,7 @@ typedef struct {
   uint64_t remote, size; /* Offset in the remote region; bytes. */
 } hawser_plugin_piece;
 
-/* What a path moves. The pieces and the binding stay valid until the chunk's end. */
+/* A chunk of work for a path. The pieces and the binding stay valid until the chunk's end. */
 typedef struct {
   uint32_t op, priority, covered;
   uint32_t index;    /* Within its transfer; the same when it is sent again. */
@@ -191,7 +191,7 @@ typedef struct {
   hawser_plugin_text key, value;
 } hawser_plugin_param; /* Keys in lower case. */
 
-/* What a backend is opened with. `identity` stays valid while the backend is open. */
+/* The arguments of open. `identity` stays valid while the backend is open. */
 typedef struct {
   const hawser_plugin_identity* identity;
   const hawser_plugin_param* params;
@@ -201,7 +201,7 @@ typedef struct {
   uint32_t security;
 } hawser_plugin_context;
 
-/* What the host does for a plug-in. Valid until the process ends. */
+/* The host's functions for a plug-in. Valid until the process ends. */
 typedef struct {
   size_t size; /* Of this table. */
   uint32_t abi;
@@ -215,7 +215,7 @@ typedef struct {
   void (*random)(void* out, size_t size);        /* From the system's generator: for keys and tokens. */
   int64_t (*now_ns)(hawser_plugin_agent* agent); /* The agent's clock; turns get `now` instead. */
   int (*log_enabled)(hawser_plugin_agent* agent, uint32_t level);
-  void (*log)(hawser_plugin_agent* agent, uint32_t level, const char* data, size_t size); /* Nothing per transfer. */
+  void (*log)(hawser_plugin_agent* agent, uint32_t level, const char* data, size_t size); /* Not once per transfer. */
 } hawser_plugin_host;
 
 typedef struct {
@@ -224,11 +224,11 @@ typedef struct {
   uint32_t (*open)(hawser_plugin_agent* agent, const hawser_plugin_context* context, hawser_plugin_backend** out,
                    hawser_plugin_reason* reason);
   void (*close)(hawser_plugin_backend* backend);                             /* Its port is closed before. */
-  void (*traits)(hawser_plugin_backend* backend, hawser_plugin_traits* out); /* The same at each call. */
+  void (*traits)(hawser_plugin_backend* backend, hawser_plugin_traits* out); /* Each call gives equal traits. */
   /* For the card: what a peer's backend of this name needs to open a path. Put in parts. */
   void (*address)(hawser_plugin_backend* backend, const hawser_plugin_sink* out);
   void (*readable_address)(hawser_plugin_backend* backend, const hawser_plugin_sink* out);
-  /* Whether a path to a peer with this address can work at all, else UNSUPPORTED and why not. */
+  /* OK where a path to a peer with this address can work at all, else UNSUPPORTED and why not. */
   uint32_t (*reachable)(hawser_plugin_backend* backend, hawser_plugin_text address, hawser_plugin_reason* reason);
   /* For each region, also for those older than the backend. `extra` is for its card entry, put in parts. */
   uint32_t (*add_region)(hawser_plugin_backend* backend, const hawser_plugin_region* region,
@@ -279,7 +279,7 @@ typedef struct {
   void (*describe)(hawser_plugin_path* path, const hawser_plugin_sink* out); /* One line for people, in parts. */
 } hawser_plugin_path_api;
 
-/* What a plug-in is. All that it points to stays valid until the process ends. */
+/* A plug-in's description. All that it points to stays valid until the process ends. */
 typedef struct {
   size_t size; /* In: the room there is. Out: of this table. */
   uint32_t abi;

@@ -19,7 +19,7 @@
 // operation before a byte moves. An operation of zero bytes ends well at once and asks nobody.
 //
 // Thread rule: thread-safe. Lifetime: the Agent must outlive the Backend and stay where it is; handles of buffers,
-// memory and batches may outlive both. What a batch in flight touches is kept alive by it, dropped handles or not.
+// memory and batches may outlive both. A batch in flight keeps alive all that it touches, dropped handles or not.
 
 #include <cstddef>
 #include <cstdint>
@@ -58,7 +58,7 @@ struct TransportInfo {
   std::vector<QueuePairCounters> queue_pairs = {};  ///< Of the path that carries them, where it has some.
 };
 
-/// What a device-side poster needs of a queue pair. The agent posts on it as well and may connect it anew at any time:
+/// A queue pair as a device-side poster needs it. The agent posts on it as well and may connect it anew at any time:
 /// then `state.epoch` and `state.number` are others, and all that was told here is void.
 struct QueuePairInfo {
   QueuePairCounters state;  ///< Its numbers, device, port, GIDs, MTU and counts.
@@ -213,7 +213,7 @@ class HAWSER_API Backend {
   /// memory (kCuda) is reached by verbs alone; kUnsupported where that does not reach it.
   Result<LocalMemory> local_memory(std::span<std::byte> bytes, std::shared_ptr<const void> owner = {},
                                    bool writable = true, Device device = {});
-  /// Gives `memory` out under `id`. The same id and memory give the same buffer; kInvalid when the memory differs.
+  /// Gives `memory` out under `id`. Asked again, it gives the same buffer; kInvalid when the memory differs.
   Result<RemoteBuffer> request_buffer(std::uint64_t id, const LocalMemory& memory, Rights rights = Rights::kReadWrite) {
     return request_buffer(id, memory, Lending{.rights = rights, .name = {}});
   }
@@ -227,7 +227,7 @@ class HAWSER_API Backend {
   Result<LocalMemory> local_of(const RemoteBuffer& buffer) const;
   std::size_t buffer_count() const;  ///< Given out and not released.
 
-  /// Starts operations, in no order. What is wrong with one is its outcome; an error here means that none was taken.
+  /// Starts operations, in no order. A wrong one fails alone, by its outcome; an error here means that none was taken.
   /// A timeout of zero or less ends all of them at once, untouched, as kTimedOut.
   Result<Batch> submit(std::span<const Op> ops, Duration timeout);
   Result<Batch> submit(std::initializer_list<Op> ops, Duration timeout) {
@@ -241,7 +241,7 @@ class HAWSER_API Backend {
   bool has_backend(std::string_view name) const;
   /// The best to other agents that is open here.
   TransportLevel transport_level() const;
-  /// What carries bytes to the owner of `buffer` now. kUnsupported or kDisconnected when nothing does.
+  /// The backend that carries bytes to the owner of `buffer` now. kUnsupported or kDisconnected when none does.
   Result<TransportInfo> transport_info(const RemoteBuffer& buffer);
   /// For people: what operations on `buffer` go by, what they cost (on all of `local`, where some is given), and of
   /// every other way why it is not taken, at either end.

@@ -31,7 +31,7 @@ class HAWSER_API WorldSeed {
 
   /// Listens at all addresses of the host, unless `options` say otherwise. A nameless one is called "seed".
   static Result<WorldSeed> open(AgentOptions options = {});
-  /// What WorldOptions::seed and HAWSER_SEED take: "seed@10.0.0.1:7000#TICKET". With `host` in the place of the address
+  /// For WorldOptions::seed and HAWSER_SEED: "seed@10.0.0.1:7000#TICKET". With `host` in the place of the address
   /// that it chose: the first that is not loopback.
   std::string address(const std::string& host = {}) const;
 

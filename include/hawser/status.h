@@ -22,7 +22,7 @@
 
 HAWSER_NAMESPACE_BEGIN
 
-/// What the caller should do next. The numbers are part of the C ABI and of the command line's exit codes.
+/// The caller's next step. The numbers are part of the C ABI and of the command line's exit codes.
 enum class Code : std::uint8_t {
   kOk = 0,
   kInvalid = 1,       ///< Fix the call.
@@ -45,7 +45,7 @@ enum class Scope : std::uint8_t {
   kAgent = 3,    ///< This agent.
 };
 
-/// What became of the target's bytes when an operation did not end well.
+/// The state of the target's bytes when an operation did not end well.
 enum class BufferState : std::uint8_t {
   kUnknown = 0,        ///< Each byte of the target's ranges holds what it held, what the write brings, or zero.
   kUntouched = 1,      ///< They hold what they held.
@@ -95,7 +95,7 @@ class [[nodiscard]] HAWSER_API Status {
   std::string_view advice() const noexcept;  ///< One line: how to mend it. May be empty.
   std::uint64_t bytes_done() const noexcept;
   Duration elapsed() const noexcept;
-  /// What led to this one; good when there is no deeper cause.
+  /// The error that led to this one; good when there is no deeper cause.
   Status cause() const noexcept;
 
   /// The whole text: code, message, peer, bytes, time, advice, then each cause after "because".

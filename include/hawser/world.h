@@ -69,7 +69,7 @@ struct WorldOptions {
   Duration timeout = std::chrono::minutes(30);  ///< Of operations that are given none.
 };
 
-/// What a receive got.
+/// A received message.
 struct Received {
   std::uint32_t source = 0;
   std::uint64_t tag = 0;
@@ -90,7 +90,7 @@ class HAWSER_API Request {
   Status wait(Duration timeout);
   /// Good while it is under way.
   Status status() const;
-  /// What a receive got, once it ended well.
+  /// The received message, once the receive ended well.
   Received received() const;
   /// The bytes of a receive that was given no buffer, or of a call's answer. They live as long as the request.
   std::span<const std::byte> bytes() const;
@@ -220,7 +220,7 @@ class HAWSER_API World {
   /// several groups of the same ranks make them in the same order.
   Result<World> group(std::span<const std::uint32_t> ranks);
   bool valid() const { return core_ != nullptr; }
-  /// What a rank of this group is in the world that was opened.
+  /// The number that a rank of this group has in the world that was opened.
   std::uint32_t root_rank(std::uint32_t rank) const;
 
   /// Ends the world's collectives on all ranks.

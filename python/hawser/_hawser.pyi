@@ -382,7 +382,7 @@ class World:
         """
 
     def duplicate(self) -> World:
-        """The same ranks once more, with messages and collectives of their own."""
+        """These ranks once more, with messages and collectives of their own."""
 
     def group(self, ranks: Sequence[int]) -> World:
         """These ranks in this order; each of them calls it, and nobody else."""
@@ -708,7 +708,7 @@ class Directory:
         """Whether it was there. BusyError when it is there in another version than if_version."""
 
     def watch(self, prefix: str = "") -> Watch:
-        """What is there, then what changes."""
+        """The keys that are there, then the changes."""
 
     def warnings(self) -> builtins.list[str]:
         """What was found broken and passed over."""

@@ -104,7 +104,7 @@ int run_demo(DemoArguments& a) {
 }
 
 void add_geometry(CLI::App* command, DemoArguments& a) {
-  command->add_option("--model", a.model, "Whose KV cache: " + model_names())->capture_default_str();
+  command->add_option("--model", a.model, "The model whose KV cache moves: " + model_names())->capture_default_str();
   command->add_option("--layers", a.layers, "Own geometry: layers")->check(CLI::Range(1, 4096));
   command->add_option("--kv-heads", a.kv_heads, "Own geometry: heads of keys and values")->check(CLI::Range(1, 4096));
   command->add_option("--head-dim", a.head_dim, "Own geometry: values in a head")->check(CLI::Range(1, 65536));

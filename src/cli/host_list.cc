@@ -77,6 +77,22 @@ Result<std::vector<RankHost>> parse_host_file(std::string_view text) {
   return hosts;
 }
 
+Result<std::uint32_t> all_slots(const std::vector<RankHost>& hosts, std::uint32_t most) {
+  std::uint64_t slots = 0;
+  bool is_bounded = !hosts.empty();
+  for (const RankHost& host : hosts) {
+    slots += host.slots;
+    is_bounded = is_bounded && host.slots > 0;
+  }
+  if (!is_bounded) {
+    return Status(Code::kInvalid, "how many ranks there are is not said")
+        .with_advice("-n 4, or --hosts with slots for each host: a:4,b:4");
+  }
+  if (slots <= most) return static_cast<std::uint32_t>(slots);
+  return Status(Code::kInvalid, fmt::format("the hosts have {} slots, {} ranks can be started", slots, most))
+      .with_advice("-n says how many of the slots are used");
+}
+
 Result<std::vector<std::size_t>> share_ranks(const std::vector<RankHost>& hosts, std::uint32_t ranks) {
   std::vector<std::uint32_t> counts(hosts.size(), 0);
   std::uint32_t left = ranks;

@@ -25,6 +25,9 @@ Result<std::vector<RankHost>> parse_hosts(std::string_view text);
 /// Lines "name", "name slots=4" or "name:4"; empty lines and what stands behind a # are passed over.
 Result<std::vector<RankHost>> parse_host_file(std::string_view text);
 
+/// As many ranks as the hosts have slots. kInvalid: a host has no bound, there is no host, or the sum is over `most`.
+Result<std::uint32_t> all_slots(const std::vector<RankHost>& hosts, std::uint32_t most);
+
 /// The host of each rank, by place in `hosts`: ranks of one host stand together. Bounded ones are filled to their slots
 /// in their order; the others share what is left evenly. kInvalid: there are more ranks than slots.
 Result<std::vector<std::size_t>> share_ranks(const std::vector<RankHost>& hosts, std::uint32_t ranks);

@@ -37,5 +37,15 @@ TEST(HostList, RanksAreSharedEvenlyAndInOrder) {
   EXPECT_EQ(share_ranks({{"a", 3}, {"b", 3}}, 7).error().code(), Code::kInvalid);
 }
 
+TEST(HostList, WithoutANumberEachSlotIsARank) {
+  EXPECT_EQ(all_slots({{"a", 4}, {"b", 1}}, 5).value(), 5u);
+  EXPECT_EQ(all_slots({{"a", 4}, {"b", 2}}, 5).error().code(), Code::kInvalid);
+  EXPECT_EQ(all_slots({{"a", 4}, {"b", 0}}, 5).error().code(), Code::kInvalid)
+      << "b takes its share of a number that is not said";
+  EXPECT_EQ(all_slots({}, 5).error().code(), Code::kInvalid);
+  constexpr std::uint32_t kAll = ~0u;
+  EXPECT_EQ(all_slots({{"a", kAll}, {"b", 2}}, kAll).error().code(), Code::kInvalid) << "the sum does not wrap";
+}
+
 }  // namespace
 }  // namespace hawser::cli

@@ -74,6 +74,7 @@ bool is_over(RankProcess& process) { return process.has_ended() && process.fd(0)
 
 Result<int> run_order(Input& input) {
   HAWSER_TRY_ASSIGN(const GuardOrder order, read_order(input));
+  print_guarded(order.rank, 0, kGuardGreeting);
   if (::chdir(order.folder.c_str()) != 0) {
     return Status(Code::kNotFound, fmt::format("hawser run: rank {}: the folder '{}' cannot be entered here: {}",
                                                order.rank, order.folder, std::strerror(errno)))

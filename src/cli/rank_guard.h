@@ -9,6 +9,7 @@
 // Thread rule: one thread.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <hawser/status.h>
@@ -17,6 +18,9 @@
 #include "cli/rank_process.h"
 
 namespace hawser::cli {
+
+/// The guard's first line of output: it is there, and has read its order.
+inline constexpr std::string_view kGuardGreeting = "hawser run-rank: here";
 
 struct GuardOrder {
   std::uint32_t rank = 0;

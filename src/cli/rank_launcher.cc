@@ -127,7 +127,9 @@ Result<RankProcess> RankLauncher::start_far(std::uint32_t rank, RankProcess::Lin
                          .environment = environment_of(rank),
                          .command = options_.command};
   HAWSER_TRY_ASSIGN(const std::string line, to_line(order));
-  return RankProcess::start(rank, command, {}, std::move(lines), line);
+  HAWSER_TRY_ASSIGN(RankProcess process, RankProcess::start(rank, command, {}, std::move(lines), line));
+  process.await_greeting(kGuardGreeting);
+  return process;
 }
 
 std::string RankLauncher::place_of(std::uint32_t rank) const {

@@ -24,7 +24,7 @@
 namespace hawser::cli {
 
 struct LaunchOptions {
-  std::uint32_t ranks = 1;
+  std::uint32_t ranks = 0;
   std::vector<std::string> command;
   std::string directory;         ///< Empty: a folder, or a seed.
   std::vector<RankHost> hosts;   ///< Empty: this one.
@@ -41,6 +41,8 @@ class RankLauncher {
   Result<RankProcess> start(std::uint32_t rank, RankProcess::Lines lines);
 
   bool has_remote() const { return has_remote_; }
+  /// A number that ranks of one host have in common.
+  std::size_t host_of(std::uint32_t rank) const { return place_[rank]; }
   /// " on node2", or nothing where it is this host.
   std::string place_of(std::uint32_t rank) const;
 

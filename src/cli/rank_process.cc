@@ -128,6 +128,7 @@ RankProcess::RankProcess(RankProcess&& other) noexcept
       pipes_{std::move(other.pipes_[0]), std::move(other.pipes_[1])},
       input_(std::move(other.input_)),
       rest_{std::move(other.rest_[0]), std::move(other.rest_[1])},
+      greeting_(std::move(other.greeting_)),
       ended_(std::move(other.ended_)),
       exit_code_(other.exit_code_) {}
 
@@ -136,6 +137,11 @@ RankProcess::~RankProcess() {
   kill(pid_, SIGKILL);
   int status = 0;
   waitpid(pid_, &status, 0);
+}
+
+void RankProcess::tell(int which, std::string_view line) {
+  const bool is_greeting = which == 0 && !greeting_.empty() && line == greeting_;
+  is_greeting ? greeting_.clear() : lines_(rank_, which, line);
 }
 
 void RankProcess::pass_on(int which) {
@@ -150,11 +156,11 @@ void RankProcess::pass_on(int which) {
     for (std::size_t end = rest.find('\n'); end != std::string::npos || rest.size() > kRankLineMax;
          end = rest.find('\n')) {
       const bool is_whole = end != std::string::npos && end <= kRankLineMax;
-      lines_(rank_, which, std::string_view(rest).substr(0, is_whole ? end : kRankLineMax));
+      tell(which, std::string_view(rest).substr(0, is_whole ? end : kRankLineMax));
       rest.erase(0, is_whole ? end + 1 : kRankLineMax);
     }
   }
-  if (!rest.empty()) lines_(rank_, which, std::exchange(rest, {}));
+  if (!rest.empty()) tell(which, std::exchange(rest, {}));
   pipes_[which].reset();
 }
 

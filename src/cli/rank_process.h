@@ -37,6 +37,9 @@ class RankProcess {
   ~RankProcess();
 
   std::uint32_t rank() const { return rank_; }
+  /// From now on the program is starting until it writes this line, which is not told of.
+  void await_greeting(std::string_view line) { greeting_ = line; }
+  bool is_starting() const { return !greeting_.empty() && fd(0) >= 0; }
   /// The pipe of its output (0) or its errors (1); -1 once that is closed.
   int fd(int which) const { return pipes_[which].get(); }
   /// Tells of what came, by whole lines; of what is left of a line when the pipe is closed, too.
@@ -52,13 +55,15 @@ class RankProcess {
 
  private:
   RankProcess(std::uint32_t rank, pid_t pid, base::Fd out, base::Fd err, Lines lines);
+  void tell(int which, std::string_view line);
 
   std::uint32_t rank_;
   Lines lines_;
   pid_t pid_;
   base::Fd pipes_[2];
   base::Fd input_;
-  std::string rest_[2];  ///< The beginning of a line whose end has not come.
+  std::string rest_[2];   ///< The beginning of a line whose end has not come.
+  std::string greeting_;  ///< Empty: none is awaited, or it has come.
   std::optional<Status> ended_;
   int exit_code_ = 0;
 };

@@ -31,12 +31,14 @@ namespace {
 
 constexpr int kRunSliceMs = 20;
 constexpr std::uint32_t kRanksMax = 1024;
+/// Connections to one host that have not come up. From 10 on sshd turns some away (MaxStartups in sshd_config(5)).
+constexpr std::ptrdiff_t kStartsAtOnce = 8;
 constexpr Duration kFarMore = std::chrono::seconds(2);
 
 constexpr const char* kRunExamples =
     "  hawser run -n 4 python train.py\n"
     "  hawser run -n 2 --directory etcd://10.0.0.5:2379 -- ./program --its-own options\n"
-    "  hawser run -n 16 --hosts node1:8,node2:8 python train.py";
+    "  hawser run --hosts node1:8,node2:8 python train.py";
 
 struct RunArguments {
   Common common;
@@ -81,10 +83,23 @@ class Ranks {
     HAWSER_TRY_ASSIGN(RankLauncher launcher, RankLauncher::open(a_.launch));
     launcher_.emplace(std::move(launcher));
     for (std::uint32_t rank = 0; rank < a_.launch.ranks; ++rank) {
+      if (!await_turn(rank)) return {};
       HAWSER_TRY_ASSIGN(RankProcess process, launcher_->start(rank, a_.common.json ? print_as_json : print_text));
       processes_.push_back(std::move(process));
     }
     return {};
+  }
+
+  /// Waits until few enough ranks of its host are starting. False: they all end.
+  bool await_turn(std::uint32_t rank) {
+    const auto is_in_the_way = [&](const RankProcess& process) {
+      return process.is_starting() && launcher_->host_of(process.rank()) == launcher_->host_of(rank);
+    };
+    while (!is_ending_ && std::ranges::count_if(processes_, is_in_the_way) >= kStartsAtOnce) {
+      pass_on_output();
+      look_at_ends();
+    }
+    return !is_ending_;
   }
 
   void print_end() const {
@@ -177,6 +192,11 @@ int run(RunArguments& a) {
   Result<std::vector<RankHost>> hosts = read_hosts(a.hosts);
   if (!hosts) return fail("run", a.common.json, hosts.error());
   a.launch.hosts = std::move(*hosts);
+  if (a.launch.ranks == 0) {
+    const Result<std::uint32_t> slots = all_slots(a.launch.hosts, kRanksMax);
+    if (!slots) return fail("run", a.common.json, slots.error());
+    a.launch.ranks = *slots;
+  }
   a.launch.ssh = words_of(a.ssh);
   const Result<int> code = Ranks(a).run();
   return code ? *code : fail("run", a.common.json, code.error());
@@ -188,7 +208,8 @@ void add_run(Shell& shell) {
   auto a = std::make_shared<RunArguments>();
   CLI::App* command = add_command(shell, "run", "Start a program as the ranks of a world, on this host or several",
                                   kRunExamples, a->common);
-  command->add_option("-n,--ranks", a->launch.ranks, "How many")->required()->check(CLI::Range(1U, kRanksMax));
+  command->add_option("-n,--ranks", a->launch.ranks, "How many (default: as many as the hosts have slots)")
+      ->check(CLI::Range(1U, kRanksMax));
   command->add_option("--directory", a->launch.directory,
                       "Where ranks find one another, as the option `directory` takes it (default: a new folder)");
   add_duration(command, "--grace", a->launch.grace, "Between SIGTERM and SIGKILL for the others (default 5s)");

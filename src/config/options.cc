@@ -229,7 +229,7 @@ constexpr Option kOptions[] = {
     text<&AgentOptions::directory_prefix, 512>("directory_prefix", "HAWSER_DIRECTORY_PREFIX",
                                                "a text of at most 512 bytes", "Put before names in the directory."),
     text<&EtcdOptions::user>("etcd.user", "HAWSER_ETCD_USER", "a text of at most 4096 bytes",
-                             "Who logs in to etcd; empty: nobody."),
+                             "The user that logs in to etcd; empty: no login."),
     text<&Draft::etcd_password_file>(
         "etcd.password_file", "HAWSER_ETCD_PASSWORD_FILE", "the path of a file",
         "Its first line is the user's password; a password itself is no option, for options are shown."),

@@ -562,6 +562,36 @@ def test_a_host_that_is_not_reached_ends_the_others(far_shell):
     assert run("-n", "1", "--hosts", "/nowhere/hosts", "true").returncode == 12
 
 
+# A connection takes a while to come up, as to a real host. It notes how many are coming up at once.
+SLOW_SHELL = """#!/bin/sh
+here=$(dirname "$0"); shift
+touch "$here/starting.$$"; ls "$here" | grep -c '^starting' >> "$here/counts"
+sleep 0.2; rm "$here/starting.$$"
+cd / && exec env -i PATH="$PATH" sh -c "$*"
+"""
+
+
+def test_a_host_is_not_flooded_with_connections(tmp_path, far_shell):
+    """sshd turns away connections at random from ten on that have not proven who they are."""
+    far_shell.write_text(SLOW_SHELL)
+    done = far(far_shell, "--hosts", "node1:20", "sh", "-c", "echo 'hawser run-rank: here'; echo $HAWSER_WORLD_SIZE")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert sorted(lines) == sorted(f"[{rank}] {line}" for rank in range(20) for line in ("hawser run-rank: here", "20"))
+    counts = [int(line) for line in (tmp_path / "counts").read_text().split()]
+    assert len(counts) == 20 and 2 <= max(counts) <= 8, counts
+    far_shell.write_text("#!/bin/sh\necho no >&2; exit 255\n")
+    refused = far(far_shell, "--hosts", "node1:20", "true")
+    assert refused.returncode == 255 and "no" in refused.stderr
+
+
+def test_without_a_number_each_slot_is_a_rank(far_shell):
+    assert len(far(far_shell, "--hosts", "localhost:2,node1:3", "echo", "up").stdout.splitlines()) == 5
+    for wrong in ([], ["--hosts", "node1"], ["--hosts", "node1:2,node2"]):
+        refused = far(far_shell, *wrong, "true")
+        assert refused.returncode == 11 and "-n" in refused.stderr, refused.stderr
+
+
 def is_running(pid):
     try:
         with open(f"/proc/{pid}/stat") as stat:

@@ -341,6 +341,29 @@ def test_bench():
     assert "--list" in wrong.stderr, wrong.stderr
 
 
+def test_bench_report():
+    """The page holds what --json prints, an earlier run makes the same page, and a place that cannot be written is told first."""
+    with tempfile.TemporaryDirectory() as folder:
+        page, again, figures = (os.path.join(folder, name) for name in ("a.html", "b.html", "figures.json"))
+        report = run_json("bench", "--quick", "--row", "table.*", "--report", page)
+        text = pathlib.Path(page).read_text(encoding="utf-8")
+        held = re.search('<script type="application/json" id="results">(.*?)</script>', text, re.DOTALL)
+        assert json.loads(held.group(1)) == report, held.group(1)
+        assert not re.search(r"""(src|href)=["']?(https?:)?//""", text), "the page wants the network"
+        pathlib.Path(figures).write_text(json.dumps(report), encoding="utf-8")
+        run("bench", "--from", figures, "--report", again)
+        assert pathlib.Path(again).read_text(encoding="utf-8") == text
+        assert sorted(os.listdir(folder)) == ["a.html", "b.html", "figures.json"], os.listdir(folder)
+        started = time.monotonic()
+        for place in (folder, os.path.join(folder, "no", "a.html")):
+            wrong = run("bench", "--report", place, expect=11)
+            assert place.split("/no/")[0] in wrong.stderr, wrong.stderr
+        assert time.monotonic() - started < 5, "it measured before it told"
+        run("bench", "--from", figures, expect=2)
+        run("bench", "--from", page, "--report", again, expect=11)
+        run("bench", "--from", os.path.join(folder, "none"), "--report", again, expect=12)
+
+
 def test_bench_failures():
     """A second process that is killed, and Ctrl-C, end the bench in order and leave nobody behind."""
     for action, expect in [("child", 15), ("interrupt", 17)]:

@@ -65,7 +65,7 @@ struct CostEstimate {
   CostMethod method = CostMethod::kAnalyticalBackend;
 };
 
-/// What a plugin can do, and its parameters: the defaults, or those in force.
+/// A plugin's abilities and parameters: the defaults, or those in force.
 struct PluginParams {
   std::vector<MemType> mems;
   Params params;
@@ -185,7 +185,7 @@ class HAWSER_API Agent {
   Status close();
 
   std::string_view name() const;
-  /// Whether both are handles of one agent.
+  /// True where both are handles of one agent.
   friend bool operator==(const Agent&, const Agent&) = default;
 
   // Plugins and backends. Names are in either case.
@@ -210,7 +210,7 @@ class HAWSER_API Agent {
   Result<std::string> get_local_partial_md(const RegDescList& list, const OptArgs* opt = nullptr) const;
   /// Gives the name of the agent that made it. Loading again adds; that of a restarted agent replaces.
   Result<std::string> load_remote_md(std::string_view bytes);
-  /// Whether that agent lives and, with a list, whether it registered all of it.
+  /// True where that agent lives and, with a list, has registered all of it.
   bool check_remote_metadata(std::string_view name, const XferDescList* list = nullptr) const;
   /// Memory views need a backend of a GPU, and there is none: kNotSupported. kNotFound for what no view can be of: an
   /// agent that is not known, memory that is not registered there, or only holes. Own memory goes by the own name.
@@ -239,11 +239,11 @@ class HAWSER_API Agent {
   /// `opt` given without a notification takes away the one before. True: in progress.
   Result<bool> post_xfer_req(TransferRequest& request, const OptArgs* opt = nullptr);
   Result<XferStatus> get_xfer_status(TransferRequest& request);
-  /// The same as a yes or no.
+  /// Whether get_xfer_status would say `in progress`.
   Result<bool> in_progress(TransferRequest& request);
-  /// What `in_progress` would say, where that takes neither work nor a wait: for who holds a lock of his own meanwhile.
+  /// As `in_progress`, where that takes neither work nor a wait: for a caller that holds a lock of its own meanwhile.
   std::optional<bool> in_progress_at_once(const TransferRequest& request) const;
-  /// Nothing while it is in progress.
+  /// No value while it is in progress.
   Result<std::optional<XferTelemetry>> get_xfer_telemetry(TransferRequest& request);
   Result<Backend> query_xfer_backend(const TransferRequest& request) const;
 

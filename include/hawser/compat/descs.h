@@ -23,7 +23,7 @@ enum class MemType : std::uint8_t { kDram = 0, kVram = 1, kBlock = 2, kObject = 
 /// "DRAM", "VRAM", "BLOCK", "OBJECT", "FILE".
 HAWSER_API std::string_view to_string(MemType type);
 
-/// What `dev` means depends on the memory: the number of a GPU, an open file, a volume.
+/// The meaning of `dev` depends on the memory: the number of a GPU, an open file, a volume.
 struct Desc {
   std::uint64_t addr = 0, len = 0, dev = 0;
   friend bool operator==(const Desc&, const Desc&) = default;

@@ -49,7 +49,7 @@ class HAWSER_API NixlBackendConfig {
   NixlBackendConfig& with_backend(std::string_view name);
   /// Adds a backend, or replaces all its parameters.
   NixlBackendConfig& with_backend_params(std::string_view name, Params params);
-  /// What `other` has goes before what is here, a backend's parameters as a whole.
+  /// Entries of `other` replace those here, a backend's parameters as a whole.
   NixlBackendConfig& merge(const NixlBackendConfig& other);
 
   std::vector<std::string> backends() const;

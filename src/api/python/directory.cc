@@ -303,7 +303,7 @@ void bind_directories(nb::module_& module) {
       .def(
           "watch",
           [](const DirectoryHandle& self, const std::string& prefix) { return WatchHandle(self.directory, prefix); },
-          nb::arg("prefix") = "", "What is there, then what changes.")
+          nb::arg("prefix") = "", "The keys that are there, then the changes.")
       .def(
           "warnings",
           [](const DirectoryHandle& self) {

@@ -682,7 +682,7 @@ void bind_worlds(nb::module_& module) {
            "All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; "
            "without a "
            "color None.")
-      .def("duplicate", &duplicate, "The same ranks once more, with messages and collectives of their own.")
+      .def("duplicate", &duplicate, "These ranks once more, with messages and collectives of their own.")
       .def("group", &group, nb::arg("ranks"), "These ranks in this order; each of them calls it, and nobody else.")
       .def("root_rank", &root_rank, nb::arg("rank"), "What a rank of this group is in the world that was opened.")
       .def(

@@ -12,7 +12,7 @@
 namespace hawser::cli::bench {
 namespace {
 
-constexpr std::uint64_t kTicksMin = 10;  // A tenth of a second of one core; less says nothing.
+constexpr std::uint64_t kTicksMin = 50;  // Half a second of one core: within less, the ticks themselves are the noise.
 constexpr const char* kProc = "/proc";
 
 // The numbers of a text that blanks part; it ends at the first that is none.

@@ -39,7 +39,7 @@ std::optional<CpuReading> read_cpu();
 /// The share of all cores, 0 to 1, that others had between two readings. Nothing when the two are too close to tell.
 std::optional<double> others_share(const CpuReading& before, const CpuReading& after);
 
-/// A row is disturbed from this share on: half of one core of ten.
-inline constexpr double kDisturbedShare = 0.05;
+/// A row is disturbed from this share on: a fifth of a core where there are two.
+inline constexpr double kDisturbedShare = 0.1;
 
 }  // namespace hawser::cli::bench

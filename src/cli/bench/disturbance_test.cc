@@ -57,8 +57,8 @@ TEST(Disturbance, WhatOthersHadIsTheRest) {
 
 TEST(Disturbance, TwoReadingsTooCloseSayNothing) {
   const CpuReading before{{.all = 1000, .busy = 500}, 100};
-  EXPECT_FALSE(others_share(before, {{.all = 1009, .busy = 509}, 100}));
-  EXPECT_TRUE(others_share(before, {{.all = 1010, .busy = 510}, 100}));
+  EXPECT_FALSE(others_share(before, {{.all = 1049, .busy = 549}, 100}));
+  EXPECT_TRUE(others_share(before, {{.all = 1050, .busy = 550}, 100}));
   EXPECT_FALSE(others_share(before, {{.all = 900, .busy = 400}, 100})) << "a clock that went back";
 }
 

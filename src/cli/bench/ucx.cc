@@ -156,7 +156,7 @@ Result<UcxTool> find_ucx() {
     return UcxTool{place, folder.substr(0, folder.rfind('/')) + "/lib"};
   }
   return Status(Code::kUnsupported, "ucx_perftest is not installed")
-      .with_advice("set UCX_PERFTEST to its path; docs/performance.md tells how to get it");
+      .with_advice("set UCX_PERFTEST to its path; docs/measurements.md tells how to get it");
 }
 
 Result<double> run_ucx(const UcxTool& tool, const UcxTest& test) {

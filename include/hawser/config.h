@@ -24,6 +24,8 @@
 
 HAWSER_NAMESPACE_BEGIN
 
+struct WorldOptions;
+
 struct ConfigSources {
   using Texts = std::map<std::string, std::string, std::less<>>;
 
@@ -75,5 +77,8 @@ struct LaunchedRank {
 HAWSER_API Result<LaunchedRank> launched_rank(const ConfigSources& sources);
 /// HAWSER_SEED, for WorldOptions::seed: `hawser run --hosts` sets it. A password. Empty: none is set.
 HAWSER_API std::string launched_seed(const ConfigSources& sources);
+/// For World::open (include <hawser/world.h>): rank, size and seed as the launcher tells, a name that tells
+/// this run's world from others, and the agent's options of `sources`. Errors: those of launched_rank and load_config.
+HAWSER_API Result<WorldOptions> launched_world(const ConfigSources& sources);
 
 HAWSER_NAMESPACE_END

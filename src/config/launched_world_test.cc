@@ -1,0 +1,41 @@
+#include <gtest/gtest.h>
+#include <hawser/config.h>
+#include <hawser/world.h>
+
+namespace hawser {
+namespace {
+
+TEST(LaunchedWorld, IsThatOfTheLauncher) {
+  const Result<WorldOptions> options = launched_world({.environment = {{"HAWSER_WORLD_RANK", "2"},
+                                                                       {"HAWSER_WORLD_SIZE", "3"},
+                                                                       {"HAWSER_SEED", "seed@10.0.0.1:7000#ticket"},
+                                                                       {"HAWSER_DEADLINE", "7s"}}});
+  ASSERT_TRUE(options) << options.error().to_string();
+  EXPECT_EQ(options->rank, 2u);
+  EXPECT_EQ(options->size, 3u);
+  EXPECT_EQ(options->seed, "seed@10.0.0.1:7000#ticket");
+  EXPECT_EQ(options->agent.default_deadline, std::chrono::seconds(7));
+  EXPECT_EQ(options->name, "world");
+}
+
+TEST(LaunchedWorld, EachRunHasAWorldOfItsOwn) {
+  const auto name_of = [](std::string job) {
+    const auto options = launched_world(
+        {.environment = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_JOB_ID", job}, {"SLURM_STEP_ID", "0"}}});
+    return options ? options->name : options.error().to_string();
+  };
+  EXPECT_NE(name_of("17"), name_of("18"));
+  EXPECT_EQ(name_of("17").substr(0, 6), "world.");
+}
+
+TEST(LaunchedWorld, WithoutALauncherOrWithAWrongOptionThereIsNone) {
+  EXPECT_EQ(launched_world({}).error().code(), Code::kNotFound);
+  EXPECT_EQ(launched_world(
+                {.environment = {{"HAWSER_WORLD_RANK", "0"}, {"HAWSER_WORLD_SIZE", "1"}, {"HAWSER_DEADLINE", "soon"}}})
+                .error()
+                .code(),
+            Code::kInvalid);
+}
+
+}  // namespace
+}  // namespace hawser

@@ -20,8 +20,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr Duration kPeriod = std::chrono::seconds(1);
-
 /// Where shm's sockets are: of its parameters one names the user's folder for such things.
 Result<std::string> folder_of(const AgentOptions& options) {
   if (options.status_page != "auto") {
@@ -74,6 +72,22 @@ Json json_of(const Session& session) {
   return json;
 }
 
+/// Makes one number of many (FNV-1a, by 64-bit words).
+class Mixer {
+ public:
+  void add(std::uint64_t word) { value_ = (value_ ^ word) * 0x100000001b3; }
+  void add_flow(const FlowCounters& flow) {
+    for (const std::uint64_t word : {flow.bytes_written, flow.bytes_read, flow.writes, flow.reads, flow.errors,
+                                     flow.messages_sent, flow.messages_received}) {
+      add(word);
+    }
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325;
+};
+
 }  // namespace
 
 void StatusTeller::open() {
@@ -101,6 +115,10 @@ void StatusTeller::close() {
 
 std::size_t StatusTeller::turn(Instant now) {
   set_next(now + kPeriod);
+  const std::optional<std::uint64_t> stamp_now = stamp();
+  if (stamp_now && stamp_now == stamp_ && now < told_at_ + kQuietPeriod) return 0;
+  stamp_ = stamp_now;
+  told_at_ = now;
   const Status status = page_->publish(text(now));
   if (!status.ok() && !std::exchange(has_failed_, true)) {
     HAWSER_LOG(core_.log, kWarn, "{}: its status page is old from now on: {}", core_.options.name, status.to_string());
@@ -108,6 +126,24 @@ std::size_t StatusTeller::turn(Instant now) {
     has_failed_ = false;
   }
   return 0;
+}
+
+std::optional<std::uint64_t> StatusTeller::stamp() const {
+  const Engine& engine = core_.engine;
+  std::size_t waiting = engine.in_flight();
+  const Visitor count = [&](const Waiting& one) { waiting += one.count; };
+  engine.describe(count);
+  core_.presence.describe(count);
+  core_.sweep.describe(count);
+  if (waiting > 0) return std::nullopt;
+  Mixer mixer;
+  mixer.add_flow(core_.past.flow);
+  for (const Session* session : engine.sessions()) {
+    mixer.add_flow(session->flow);
+    mixer.add(static_cast<std::uint64_t>(session->machine.public_state()));
+    for (const PathEntry& entry : session->paths) mixer.add(entry.serial << 1 | (entry.up ? 1 : 0));
+  }
+  return mixer.value();
 }
 
 std::string StatusTeller::text(Instant now) const {

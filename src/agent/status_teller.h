@@ -5,7 +5,8 @@
 // when. `hawser top` and `hawser explain` read it.
 //
 // The text is made in a turn, so it is short: kRowsMax peers, kRowsMax rows of those that wait. Where it would not fit
-// the page, peers that moved less have no reasons.
+// the page, peers that moved less have no reasons. While nothing changes, a new text comes every kQuietPeriod only: a
+// hundred idle agents would else take a percent of a core.
 //
 // Thread rule: under the lane's lock, but for disown_after_fork. Lifetime: a part of its Core.
 
@@ -22,6 +23,8 @@ class Core;
 class StatusTeller final : public Part {
  public:
   static constexpr std::size_t kRowsMax = 16;
+  static constexpr Duration kPeriod = std::chrono::seconds(1);
+  static constexpr Duration kQuietPeriod = std::chrono::seconds(10);
 
   explicit StatusTeller(Core& core) : core_(core) {}
 
@@ -38,13 +41,17 @@ class StatusTeller final : public Part {
   }
 
  private:
+  /// A number that stays while a new text would say what the old one does. Nothing while somebody waits for something.
+  std::optional<std::uint64_t> stamp() const;
   std::string text(Instant now) const;
   std::string text(Instant now, std::size_t explained) const;
 
   Core& core_;
   std::optional<base::StatusPage> page_;
-  std::int64_t opened_at_ns_ = 0;  ///< Since 1970.
-  bool has_failed_ = false;        ///< The last text could not be published, and the log says so.
+  std::int64_t opened_at_ns_ = 0;       ///< Since 1970.
+  std::optional<std::uint64_t> stamp_;  ///< At the last text,
+  Instant told_at_ = Instant::min();    ///< and its time.
+  bool has_failed_ = false;             ///< The last text could not be published, and the log says so.
 };
 
 }  // namespace hawser::agent

@@ -43,11 +43,11 @@ class StatusTellerTest : public testing::Test {
     }
     return nullptr;
   }
-  /// As if a second had passed.
-  static void tell(Agent& agent) {
+  /// As if so much time had passed.
+  static void tell(Agent& agent, Duration later = StatusTeller::kPeriod) {
     Core& core = *agent.core();
     core.lane.lock();
-    core.status_teller.turn(core.now());
+    core.status_teller.turn(core.now() + later);
     core.lane.unlock();
   }
 
@@ -116,6 +116,38 @@ TEST_F(StatusTellerTest, APageTellsOfPeersPathsAndTransfers) {
   ASSERT_EQ(told["peers"].size(), 1u);
   EXPECT_EQ(told["peers"][0]["peer"], "there");
   EXPECT_EQ(told["peers"][0]["paths"][0]["backend"], "shm");
+}
+
+TEST_F(StatusTellerTest, WhileNothingChangesATextStaysForAWhile) {
+  Agent here = open("here", folder_), there = open("there", "off");
+  const auto told_at = [&] { return status("here")["at_ns"].get<std::int64_t>(); };
+  tell(here);
+  const std::int64_t first = told_at();
+  tell(here, StatusTeller::kQuietPeriod / 2);
+  EXPECT_EQ(told_at(), first) << "nothing changed";
+  tell(here, StatusTeller::kQuietPeriod + StatusTeller::kPeriod);
+  EXPECT_GT(told_at(), first) << "the text is old";
+  // Then whatever changes is told at the next look: a session, a wait, a transfer.
+  const std::int64_t before = told_at();
+  const Region from = here.allocate({.name = "from", .size = 4096}).value();
+  const Region to = there.allocate({.name = "to", .size = 4096}).value();
+  const Peer peer = here.add_peer(there.card().value()).value();
+  const LocalRange local = from.range(0, 4096);
+  const RemoteRange remote = peer.range("to", 0, 4096);
+  Transfer sent = here.plan_write(peer, {&local, 1}, {&remote, 1}).value().submit({.deadline = 10s}).value();
+  tell(here, StatusTeller::kQuietPeriod + 2 * StatusTeller::kPeriod);
+  const std::int64_t during = told_at();
+  EXPECT_GT(during, before);
+  tell(here, StatusTeller::kQuietPeriod + 3 * StatusTeller::kPeriod);
+  EXPECT_GT(told_at(), during) << "somebody waits";
+  const Instant end = Clock::steady().now() + 10s;
+  while (!sent.done() && Clock::steady().now() < end) {
+    (void)here.poll();
+    (void)there.poll();
+  }
+  ASSERT_TRUE(sent.wait(1s).ok());
+  tell(here, StatusTeller::kQuietPeriod + 4 * StatusTeller::kPeriod);
+  EXPECT_EQ(status("here")["transfers"], 1u);
 }
 
 TEST_F(StatusTellerTest, OfManyPeersItTellsOfThoseThatMovedMost) {

@@ -34,7 +34,11 @@ struct Since {
 Since since(const AgentLook& now, const AgentLook* before) {
   if (before == nullptr) return {};
   const auto from = instant(before->status, "at_ns"), to = instant(now.status, "at_ns");
-  return from && to ? Since{*to - *from} : Since{};
+  if (!from || !to) return {};
+  // An agent that is at work and has no new text had nothing to tell: all its rates are 0.
+  constexpr Duration kSecond = std::chrono::seconds(1);
+  if (*from == *to && now.reading.worked_at > *to + kSecond / 2) return {kSecond};
+  return {*to - *from};
 }
 
 std::string rate_text(std::optional<double> per_second) {

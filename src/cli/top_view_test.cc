@@ -54,6 +54,10 @@ TEST(TopView, RatesComeFromTwoLooks) {
   const auto rows = top_rows(now, before, Instant::from_ns(13 * kSecond));
   EXPECT_EQ(rows[0]["bytes_written_per_s"], 1 << 20);
   EXPECT_EQ(rows[0]["last_turn_ns_ago"], kSecond);
+  // An agent that is at work and has nothing to tell keeps its text. One that is stuck keeps it, too.
+  const Look quiet{look(status("prefill", 10 * kSecond, 1 << 20), true, false, 12 * kSecond)};
+  EXPECT_EQ(top_rows(quiet, before, Instant::from_ns(12 * kSecond))[0]["bytes_written_per_s"], 0);
+  EXPECT_TRUE(top_rows(before, before, Instant::from_ns(12 * kSecond))[0]["bytes_written_per_s"].is_null());
   // Without an earlier look, and after a restart that counts from nothing again, there is no rate.
   EXPECT_TRUE(top_rows(now, {}, Instant::from_ns(0))[0]["bytes_written_per_s"].is_null());
   EXPECT_TRUE(top_rows(before, now, Instant::from_ns(0))[0]["bytes_written_per_s"].is_null());

@@ -49,17 +49,18 @@ _hawser_take(libcurl4-openssl-dev curl)
 _hawser_take(libgnutls28-dev gnutls)
 _hawser_take(libmicrohttpd-dev microhttpd.h)
 
-# Debian's Python.h takes one header from there.
-file(GLOB pythons "/usr/include/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu/python3*")
-file(MAKE_DIRECTORY "${headers}/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu")
+# For another kind of machine the archives lie elsewhere. Headers are the same for both, but for one of Python's.
+set(HAWSER_STATIC_FOLDER "/usr/lib/${CMAKE_SYSTEM_PROCESSOR}-linux-gnu" CACHE PATH "Where the static archives are")
+
+# Debian's Python.h takes it from there.
+file(GLOB pythons "${HAWSER_STATIC_FOLDER}/../../include/${CMAKE_SYSTEM_PROCESSOR}-linux-gnu/python3*")
+file(MAKE_DIRECTORY "${headers}/${CMAKE_SYSTEM_PROCESSOR}-linux-gnu")
 foreach(python IN LISTS pythons)
   get_filename_component(name "${python}" NAME)
-  file(CREATE_LINK "${python}" "${headers}/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu/${name}" SYMBOLIC)
+  file(CREATE_LINK "${python}" "${headers}/${CMAKE_SYSTEM_PROCESSOR}-linux-gnu/${name}" SYMBOLIC)
 endforeach()
 include_directories(SYSTEM "${headers}")
 
-# For another kind of machine the archives lie elsewhere; headers are the same for both.
-set(HAWSER_STATIC_FOLDER "/usr/lib/${CMAKE_SYSTEM_PROCESSOR}-linux-gnu" CACHE PATH "Where the static archives are")
 foreach(name sodium uring hwloc)
   find_library(HAWSER_STATIC_${name} "lib${name}.a" REQUIRED PATHS "${HAWSER_STATIC_FOLDER}" NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
 endforeach()

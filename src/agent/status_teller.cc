@@ -117,9 +117,9 @@ std::size_t StatusTeller::turn(Instant now) {
   set_next(now + kPeriod);
   const std::optional<std::uint64_t> stamp_now = stamp();
   if (stamp_now && stamp_now == stamp_ && now < told_at_ + kQuietPeriod) return 0;
-  stamp_ = stamp_now;
-  told_at_ = now;
   const Status status = page_->publish(text(now));
+  stamp_ = status.ok() ? stamp_now : std::nullopt;  // What could not be published is tried again in a second.
+  told_at_ = now;
   if (!status.ok() && !std::exchange(has_failed_, true)) {
     HAWSER_LOG(core_.log, kWarn, "{}: its status page is old from now on: {}", core_.options.name, status.to_string());
   } else if (status.ok()) {
@@ -141,7 +141,10 @@ std::optional<std::uint64_t> StatusTeller::stamp() const {
   for (const Session* session : engine.sessions()) {
     mixer.add_flow(session->flow);
     mixer.add(static_cast<std::uint64_t>(session->machine.public_state()));
-    for (const PathEntry& entry : session->paths) mixer.add(entry.serial << 1 | (entry.up ? 1 : 0));
+    for (const PathEntry& entry : session->paths) {
+      mixer.add(entry.serial << 1 | (entry.up ? 1 : 0));
+      mixer.add(entry.errors);
+    }
   }
   return mixer.value();
 }

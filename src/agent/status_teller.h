@@ -41,7 +41,8 @@ class StatusTeller final : public Part {
   }
 
  private:
-  /// A number that stays while a new text would say what the old one does. Nothing while somebody waits for something.
+  /// A number that stays while counters, sessions and paths do. Nothing while somebody waits for something. Reasons why
+  /// no better path leads to a peer are not in it: they may be kQuietPeriod old.
   std::optional<std::uint64_t> stamp() const;
   std::string text(Instant now) const;
   std::string text(Instant now, std::size_t explained) const;

@@ -19,8 +19,9 @@ constexpr const char* kExplainExamples =
     "  hawser explain prefill-0 decode-3 --json";
 
 constexpr const char* kNote =
-    "\nAsks nobody: it reads the page that each agent of this user publishes once a second (see `hawser top`),\n"
-    "so it works for a process that hangs, too. A page explains the 16 peers that moved most. A path that is\n"
+    "\nAsks nobody: it reads the page that each agent of this user publishes once a second, or every 10 s\n"
+    "while nothing happens (see `hawser top`). So it works for a process that hangs, too. A page explains the 16 peers "
+    "that moved most. A path that is\n"
     "\"no\" comes with its reason and what would mend it; \"not here\" is a backend that this agent could not\n"
     "open at all.\n";
 

@@ -20,10 +20,9 @@ constexpr const char* kExplainExamples =
 
 constexpr const char* kNote =
     "\nAsks nobody: it reads the page that each agent of this user publishes once a second, or every 10 s\n"
-    "while nothing happens (see `hawser top`). So it works for a process that hangs, too. A page explains the 16 peers "
-    "that moved most. A path that is\n"
-    "\"no\" comes with its reason and what would mend it; \"not here\" is a backend that this agent could not\n"
-    "open at all.\n";
+    "while nothing happens (see `hawser top`). So it works for a process that hangs, too. A page explains\n"
+    "the 16 peers that moved most. A path that is \"no\" comes with its reason and what would mend it;\n"
+    "\"not here\" is a backend that this agent could not open at all.\n";
 
 struct Wanted {
   Common common;

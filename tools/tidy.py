@@ -25,6 +25,7 @@ LAYERS = {
     "metrics": 1,
     "tls": 1,
     "wire": 1,
+    "identity": 2,
     "proto": 2,
     "backend": 3,
     "fileio": 4,

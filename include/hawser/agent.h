@@ -63,6 +63,20 @@ struct AgentLimits {
   std::uint32_t events = 4096;  ///< Peer events waiting; the oldest is dropped and counted.
 };
 
+/// Who the agent is by an authority's word; docs/security.md, "Identities by an authority".
+struct IdentityOptions {
+  /// A folder with the agent's certificate, its key, the authorities that are trusted and a list of revoked
+  /// certificates (tls.crt, tls.key, ca.crt, ca.crl, or the names that SPIRE's helper gives them). With one, the agent
+  /// lets in over TCP only who shows an identity of the same domain, and processes of its own user on its host. Empty:
+  /// it has none.
+  std::string folder = {};
+  /// Which agents' names an identity may have, beside those that its certificate says: "IDENTITY=NAMES", several by
+  /// commas, with * for any characters.
+  std::string names = {};
+  /// How often the files are looked at again, and so how long a revoked peer's sessions last after that.
+  Duration look = std::chrono::seconds(10);
+};
+
 struct AgentOptions {
   std::string name = {};                   ///< 1 to 255 bytes, no control characters. Need not be unique.
   std::vector<BackendSpec> backends = {};  ///< In order of preference; empty: all that work here.
@@ -74,6 +88,7 @@ struct AgentOptions {
   std::shared_ptr<Directory> directory = {};  ///< Where the card is published and peers are found; may be null.
   std::string directory_prefix = "hawser/cards/";
   Security security = Security::kDefault;
+  IdentityOptions identity = {};
   Duration default_deadline = std::chrono::seconds(30);
   /// To driven peers with a session. Three without an answer end the session with all that is in flight.
   Duration heartbeat = std::chrono::milliseconds(250);

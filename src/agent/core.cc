@@ -67,13 +67,32 @@ Status check_options(const AgentOptions& options) {
   }
   const std::pair<std::string_view, Duration> times[] = {{"heartbeat", options.heartbeat},
                                                          {"peer_timeout", options.peer_timeout},
-                                                         {"default_deadline", options.default_deadline}};
+                                                         {"default_deadline", options.default_deadline},
+                                                         {"identity.look", options.identity.look}};
   for (const auto& [name, value] : times) {
     if (value > Duration::zero()) continue;
     return Status(Code::kInvalid,
                   "Agent::open: " + std::string(name) + " = " + std::to_string(value.count()) + " ns must be positive");
   }
+  if (!options.identity.folder.empty() && options.security == Security::kNone) {
+    return Status(Code::kInvalid, "Agent::open: an identity is shown over TLS, and security `none` has none")
+        .with_advice("leave out one of the two options");
+  }
   return check_limits(options.limits);
+}
+
+/// Null: the agent has no identity.
+Result<std::unique_ptr<identity::Authenticator>> open_identity(const AgentOptions& options, const base::Logger& log) {
+  if (options.identity.folder.empty()) return std::unique_ptr<identity::Authenticator>();
+  auto opened = identity::Authenticator::open({.agent = options.name,
+                                               .folder = options.identity.folder,
+                                               .names = options.identity.names,
+                                               .period = options.identity.look},
+                                              log);
+  if (opened) return opened;
+  const Status& why = opened.error();
+  return Status(why.code(), "Agent::open: the identity: " + std::string(why.message()))
+      .with_advice(std::string(why.advice()));
 }
 
 std::uint64_t wall_clock() {
@@ -141,6 +160,7 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   core->identity.version_max = core->hooks.versions.max;
   core->keys = core->options.seed != 0 ? repeatable_keys(rng) : tls::KeyPair::make();
   core->identity.public_key = core->keys->public_key();
+  HAWSER_TRY_ASSIGN(core->authenticator, open_identity(core->options, core->log));
   core->slots->core = core;
   if (Status status = core->lane.open(); !status.ok()) return status;
   core->status_teller.open();

@@ -37,6 +37,7 @@
 #include "backend/backend.h"
 #include "base/histogram.h"
 #include "base/log.h"
+#include "identity/authenticator.h"
 #include "metrics/server.h"
 #include "tls/key_pair.h"
 
@@ -61,7 +62,9 @@ class Core : public std::enable_shared_from_this<Core> {
   const Hooks hooks;
   const std::shared_ptr<const Clock> clock;
   std::optional<tls::KeyPair> keys;  ///< Of this incarnation; there once the core is open.
-  backend::Identity identity;        ///< `driven` changes under the lane's lock and `mutex_`.
+  /// Who it is by an authority's word; null: by none's. Confined to the lane once the core is open.
+  std::unique_ptr<identity::Authenticator> authenticator;
+  backend::Identity identity;  ///< `driven` changes under the lane's lock and `mutex_`.
   base::Logger log;
   backend::RegionTable regions;
   SlotPool* const slots;

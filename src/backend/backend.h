@@ -46,6 +46,9 @@
 #include "base/rng.h"
 #include "wire/hello.h"
 
+namespace hawser::identity {
+class Authenticator;
+}
 namespace hawser::tls {
 class KeyPair;
 }
@@ -315,6 +318,8 @@ struct Context {
   /// The user's (AgentOptions::segments); may be empty. Called without any lock of the agent.
   SegmentProvider segments = {};
   const tls::KeyPair* keys = nullptr;  ///< To the identity's public key. Null: nothing can be covered by TLS.
+  /// The agent's identity by an authority; null: it has none. Confined to the lane.
+  identity::Authenticator* authenticator = nullptr;
 };
 
 class Backend {

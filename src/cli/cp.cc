@@ -27,6 +27,7 @@
 #include "cli/reach.h"
 #include "cli/status_exit.h"
 #include "cli/units.h"
+#include "identity/files.h"
 
 namespace hawser::cli {
 namespace {
@@ -213,8 +214,8 @@ Result<Copy> parse(const CpArguments& a, std::string* server) {
 Result<Json> run_cp(CpArguments& a) {
   std::string server;
   HAWSER_TRY_ASSIGN(Copy copy, parse(a, &server));
-  a.reach.name = fmt::format("cp-{}", getpid());
   HAWSER_TRY_ASSIGN(AgentOptions options, agent_options(a.reach, a.common.config));
+  options.name = identity::name_beneath(options.identity.folder, fmt::format("cp-{}", getpid()));
   options.driven = true;
   HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
   HAWSER_TRY_ASSIGN(Driver driver, Driver::start());

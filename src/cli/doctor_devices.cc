@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/doctor_checks.h"
 #include "cli/plugins.h"
+#include "identity/files.h"
 
 namespace hawser::cli {
 namespace {
@@ -131,7 +132,7 @@ void check_configuration(const std::string& file, Findings& findings) {
                                                : fmt::format("{}", fmt::join(config->warnings, "; ")),
                       why, config->warnings.empty() ? "" : "hawser info   (lists every option and its origin)"});
   AgentOptions options = std::move(config->options);
-  options.name = "doctor";
+  options.name = identity::name_beneath(options.identity.folder, "doctor");
   if (options.directory) check_directory(*options.directory, findings);
   options.directory.reset();  // A look must not publish.
   options.mode = OpenMode::kLenient;

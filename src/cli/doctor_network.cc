@@ -18,10 +18,12 @@
 #include "base/address.h"
 #include "base/far_end.h"
 #include "base/fd.h"
+#include "base/format.h"
 #include "base/quantity.h"
 #include "cli/doctor_checks.h"
 #include "cli/system_limits.h"
 #include "cli/units.h"
+#include "identity/files.h"
 #include "metrics/http_library.h"
 #include "tls/gnutls_library.h"
 
@@ -119,6 +121,20 @@ Finding encryption() {
           library ? "" : "sudo apt-get install libgnutls30   (Fedora, RHEL: sudo dnf install gnutls)"};
 }
 
+/// Of the variable alone: `backend` tells what an agent makes of the whole configuration.
+void identity_here(Findings& findings) {
+  const char* folder = std::getenv("HAWSER_IDENTITY");
+  if (folder == nullptr || *folder == '\0') return;
+  const auto snapshot = identity::IdentityFiles(folder).read();
+  const Status status = snapshot ? snapshot->trust->verify(snapshot->credential->chain()).status() : snapshot.error();
+  const std::string what = status.ok() ? base::format("{} until {}", snapshot->credential->holder().id.text(),
+                                                      identity::time_text(snapshot->credential->holder().ends))
+                                       : status.to_string();
+  findings.push_back({"network.identity", status.ok() ? Verdict::kOk : Verdict::kFail, what,
+                      "with an identity an agent reaches others of its domain, and is reached by them only",
+                      std::string(status.advice())});
+}
+
 Finding metrics_server() {
   const auto library = metrics::http_library();
   return {"network.metrics", library ? Verdict::kOk : Verdict::kWarn,
@@ -191,6 +207,7 @@ void check_network(Findings& findings) {
   findings.push_back(socket_owners());
   findings.push_back(security());
   findings.push_back(encryption());
+  identity_here(findings);
   findings.push_back(metrics_server());
   findings.push_back(buffers());
   findings.push_back(congestion());

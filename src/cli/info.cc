@@ -20,6 +20,7 @@
 #include "cli/table.h"
 #include "cli/topo_scan.h"
 #include "cli/units.h"
+#include "identity/files.h"
 #include "wire/hello.h"
 
 namespace hawser::cli {
@@ -44,7 +45,7 @@ Result<Facts> gather(const std::string& file) {
   HAWSER_TRY_ASSIGN(facts.config, configuration(file));
   tell_warnings(facts.config);
   AgentOptions options = facts.config.options;
-  options.name = "info";
+  options.name = identity::name_beneath(options.identity.folder, "info");
   options.directory.reset();  // A look must not publish.
   options.mode = OpenMode::kLenient;
   const std::vector<PluginFolder> folders = plugin_folders(options.plugin_paths);

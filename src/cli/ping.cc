@@ -18,6 +18,7 @@
 #include "cli/status_exit.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "identity/files.h"
 
 namespace hawser::cli {
 namespace {
@@ -237,7 +238,6 @@ void print_json(const PingReport& r) {
 
 int run_ping(PingArguments& a) {
   catch_interrupts();
-  a.reach.name = fmt::format("ping-{}", getpid());
   // An address is asked over tcp, whatever moves the bytes afterwards.
   std::vector<std::string>& backends = a.reach.backends;
   if (!backends.empty() && a.target.find('@') != std::string::npos &&
@@ -246,6 +246,7 @@ int run_ping(PingArguments& a) {
   }
   Result<AgentOptions> options = agent_options(a.reach, a.common.config);
   if (!options) return fail("ping", a.common.json, options.error());
+  options->name = identity::name_beneath(options->identity.folder, fmt::format("ping-{}", getpid()));
   Result<Agent> agent = Agent::open(*std::move(options));
   if (!agent) return fail("ping", a.common.json, agent.error());
   const Result<PingReport> report = Pinger(a, *std::move(agent)).run();

@@ -19,6 +19,7 @@
 #include "cli/reach.h"
 #include "cli/status_exit.h"
 #include "cli/units.h"
+#include "identity/files.h"
 
 namespace hawser::cli {
 namespace {
@@ -202,7 +203,7 @@ Status serve(const ServeArguments& a) {
   HAWSER_TRY_ASSIGN(AgentOptions options, agent_options(a.reach, a.common.config));
   // The loop below runs the agent all the time, as a Driver would: peers may expect heartbeats.
   options.driven = true;
-  if (options.name.empty()) options.name = "serve";
+  if (options.name.empty()) options.name = identity::name_beneath(options.identity.folder, "serve");
   HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
   HAWSER_TRY_ASSIGN(Region memory, agent.allocate({.name = "memory", .size = a.size}));
   Server server(a, std::move(agent), std::move(memory));

@@ -60,6 +60,8 @@ auto& member(auto& draft) {
     return draft.*kMember;
   } else if constexpr (requires { draft.config.options.*kMember; }) {
     return draft.config.options.*kMember;
+  } else if constexpr (requires { draft.config.options.identity.*kMember; }) {
+    return draft.config.options.identity.*kMember;
   } else if constexpr (requires { draft.config.options.limits.*kMember; }) {
     return draft.config.options.limits.*kMember;
   } else {
@@ -253,6 +255,18 @@ constexpr Option kOptions[] = {
      "regions. The stricter of two agents counts.",
      [](Draft& draft, std::string_view text) { return set_word(draft.config.options.security, kLevels, text); },
      [](const Draft& draft) { return get_word(draft.config.options.security, kLevels); }},
+    text<&IdentityOptions::folder>(
+        "identity", "HAWSER_IDENTITY", "the path of a folder",
+        "A folder with the agent's certificate (tls.crt or svid.pem), its key (tls.key or svid_key.pem), the "
+        "authorities that are trusted (ca.crt or svid_bundle.pem) and, if there is one, the list of revoked "
+        "certificates (ca.crl). With it tcp is TLS everywhere, and lets in only who shows an identity of the same "
+        "domain, and this user on this host."),
+    text<&IdentityOptions::names>("identity.names", "HAWSER_IDENTITY_NAMES",
+                                  "IDENTITY=NAMES, several by commas, with * for any characters, such as "
+                                  "spiffe://example.org/ns/prod/*=decoder-*",
+                                  "Names of agents that identities may have beside those that their certificates say."),
+    duration<&IdentityOptions::look>("identity.look", "HAWSER_IDENTITY_LOOK",
+                                     "How often the identity's files are looked at again."),
     {"adopt", "HAWSER_ADOPT", "a switch: true or false (on, off, yes, no, 1, 0)",
      "Whole pages of registered private memory are re-mapped in place as shared, so that peers of this host map them; "
      "see below.",

@@ -2,9 +2,9 @@
 
 // Admission: how an opener proves that it may come in, and what the acceptor has to prove in return, as tables.
 //
-// Three things count: the card was given to the opener, both ends are of one user, or both agents were opened with
-// security `none`. docs/wire.md, "Proof", has what travels. This file decides; who moves the bytes is the stream's
-// handshake.
+// Four things count: the card was given to the opener, both ends have identities by one authority, both are of one
+// user, or both agents were opened with security `none`. docs/wire.md, "Proof", has what travels. This file decides; who
+// moves the bytes is the stream's handshake.
 //
 // Thread rule: values and pure functions.
 
@@ -22,6 +22,10 @@ struct AdmissionFacts {
   bool has_secret = false;  ///< Opener: the acceptor's card is known and has a secret. Acceptor: its own card has one.
   bool is_open = false;     ///< This agent was opened with security `none`.
   bool is_proven = false;   ///< Opener: the acceptor has the private key to the one in its card (TLS).
+  /// This agent has an identity by an authority, and so wants one of all others that the kernel does not know as its
+  /// own user.
+  bool has_identity = false;
+  bool is_covered = false;  ///< The connection is TLS; identities are shown on no other.
 };
 
 /// What the opener does about an acceptor's hello, or the acceptor about an opener's.
@@ -45,8 +49,8 @@ AdmissionStep admitted(wire::Admission answer);
 std::string why_not(wire::Admission asked, const AdmissionFacts& acceptor);
 
 /// All answers of these functions, for people and for the golden test. First, by what a side knows: how it asks, and
-/// how it answers those who ask by nothing, card, user, none, cookie. Then, by how an opener asked and what it knows:
-/// what it does about each of those answers.
+/// how it answers those who ask by nothing, card, user, none, cookie, identity. Then, by how an opener asked and what
+/// it knows: what it does about each of those answers.
 std::string admission_table();
 
 }  // namespace hawser::proto

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/try.h"
+#include "identity/files.h"
 
 namespace hawser::runtime {
 namespace {
@@ -22,7 +23,7 @@ Status not_reached(const Status& why) {
 }  // namespace
 
 Result<std::shared_ptr<SeedClient>> SeedClient::open(std::string_view address, AgentOptions options, Duration timeout) {
-  options.name = "seed-client";
+  options.name = identity::name_beneath(options.identity.folder, "seed-client");
   options.directory = nullptr;
   options.driven = false;
   options.status_page = "off";

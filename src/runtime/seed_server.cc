@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/try.h"
+#include "identity/files.h"
 
 namespace hawser::runtime {
 namespace {
@@ -36,7 +37,7 @@ bool leaves_host(const std::string& place) {
 }  // namespace
 
 Result<std::unique_ptr<SeedServer>> SeedServer::open(AgentOptions options) {
-  if (options.name.empty()) options.name = "seed";
+  if (options.name.empty()) options.name = identity::name_beneath(options.identity.folder, "seed");
   options.driven = true;  // Its thread turns it all the time, as a driver would.
   options.directory = nullptr;
   options.backend_params["tcp"].try_emplace("listen", "auto");

@@ -4,6 +4,7 @@
 //
 // Thread rule: any thread. Lifetime: once opened it stays until the process ends.
 
+#include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
@@ -38,6 +39,19 @@ namespace hawser::tls {
   X(priority_deinit)                  \
   X(priority_init)                    \
   X(priority_set)                     \
+  X(privkey_deinit)                   \
+  X(privkey_get_pk_algorithm)         \
+  X(privkey_import_ecc_raw)           \
+  X(privkey_import_x509_raw)          \
+  X(privkey_init)                     \
+  X(privkey_sign_data2)               \
+  X(pubkey_deinit)                    \
+  X(pubkey_export)                    \
+  X(pubkey_get_pk_algorithm)          \
+  X(pubkey_import_privkey)            \
+  X(pubkey_import_x509)               \
+  X(pubkey_init)                      \
+  X(pubkey_verify_data2)              \
   X(record_recv)                      \
   X(record_send)                      \
   X(session_get_desc)                 \
@@ -46,20 +60,58 @@ namespace hawser::tls {
   X(transport_set_ptr)                \
   X(transport_set_pull_function)      \
   X(transport_set_vec_push_function)  \
+  X(x509_crl_deinit)                  \
+  X(x509_crl_export2)                 \
+  X(x509_crl_get_crt_count)           \
+  X(x509_crl_get_crt_serial)          \
+  X(x509_crl_get_number)              \
+  X(x509_crl_import)                  \
+  X(x509_crl_init)                    \
+  X(x509_crl_list_import2)            \
+  X(x509_crl_set_authority_key_id)    \
+  X(x509_crl_set_crt_serial)          \
+  X(x509_crl_set_next_update)         \
+  X(x509_crl_set_number)              \
+  X(x509_crl_set_this_update)         \
+  X(x509_crl_set_version)             \
+  X(x509_crl_sign2)                   \
   X(x509_crt_deinit)                  \
+  X(x509_crt_export2)                 \
+  X(x509_crt_get_activation_time)     \
+  X(x509_crt_get_basic_constraints)   \
+  X(x509_crt_get_expiration_time)     \
+  X(x509_crt_get_key_usage)           \
   X(x509_crt_get_pk_ecc_raw)          \
+  X(x509_crt_get_serial)              \
+  X(x509_crt_get_subject_alt_name)    \
+  X(x509_crt_get_subject_key_id)      \
   X(x509_crt_import)                  \
   X(x509_crt_init)                    \
+  X(x509_crt_list_import2)            \
   X(x509_crt_set_activation_time)     \
+  X(x509_crt_set_authority_key_id)    \
+  X(x509_crt_set_basic_constraints)   \
   X(x509_crt_set_dn_by_oid)           \
   X(x509_crt_set_expiration_time)     \
   X(x509_crt_set_key)                 \
+  X(x509_crt_set_key_purpose_oid)     \
+  X(x509_crt_set_key_usage)           \
+  X(x509_crt_set_pubkey)              \
   X(x509_crt_set_serial)              \
+  X(x509_crt_set_subject_alt_name)    \
+  X(x509_crt_set_subject_key_id)      \
   X(x509_crt_set_version)             \
   X(x509_crt_sign2)                   \
   X(x509_privkey_deinit)              \
+  X(x509_privkey_export2_pkcs8)       \
+  X(x509_privkey_import)              \
   X(x509_privkey_import_ecc_raw)      \
-  X(x509_privkey_init)
+  X(x509_privkey_init)                \
+  X(x509_trust_list_add_cas)          \
+  X(x509_trust_list_add_crls)         \
+  X(x509_trust_list_deinit)           \
+  X(x509_trust_list_init)             \
+  X(x509_trust_list_verify_crt2)
 
 struct Gnutls {
 #define HAWSER_GNUTLS_MEMBER(name) decltype(&gnutls_##name) name = nullptr;

@@ -53,7 +53,7 @@ Status check(const Hello& hello, std::uint8_t status, std::uint8_t admission) {
   }
   if (!is_agent_name(hello.name)) return corrupt("the agent's name is empty or holds control characters");
   if (status > static_cast<std::uint8_t>(Code::kFailed)) return corrupt(base::format("unknown status {}", status));
-  if (admission > static_cast<std::uint8_t>(Admission::kCookie))
+  if (admission > static_cast<std::uint8_t>(Admission::kIdentity))
     return corrupt(base::format("unknown admission {}", admission));
   return {};
 }

@@ -39,11 +39,12 @@ struct Versions {
 
 /// How an opener proves itself, and how the acceptor let it in: see "Proof" in docs/wire.md.
 enum class Admission : std::uint8_t {
-  kNotSaid = 0,  ///< In hellos that refuse, and where the connection itself proves the user (shm).
-  kCard = 1,     ///< A MAC by the secret in the acceptor's card.
-  kUser = 2,     ///< Each side asks its kernel which user owns the other end.
-  kNone = 3,     ///< Nothing is proven: both sides were opened with security `none`.
-  kCookie = 4,   ///< A MAC by the secret in a file that only the user can read, where the kernel cannot be asked.
+  kNotSaid = 0,   ///< In hellos that refuse, and where the connection itself proves the user (shm).
+  kCard = 1,      ///< A MAC by the secret in the acceptor's card.
+  kUser = 2,      ///< Each side asks its kernel which user owns the other end.
+  kNone = 3,      ///< Nothing is proven: both sides were opened with security `none`.
+  kCookie = 4,    ///< A MAC by the secret in a file that only the user can read, where the kernel cannot be asked.
+  kIdentity = 5,  ///< Each side shows a certificate by an authority and proves to have its key (over TLS only).
 };
 
 using Proof = std::array<std::byte, 32>;

@@ -145,7 +145,8 @@ TEST(Hello, SenselessValuesAreCorrupt) {
   EXPECT_EQ(code_of([](Hello& h) { h.streams = 0; }), Code::kCorrupt);
   EXPECT_EQ(code_of([](Hello& h) { h.status = static_cast<Code>(11); }), Code::kCorrupt);
   EXPECT_EQ(code_of([](Hello& h) { h.version_min = 0; }), Code::kCorrupt);
-  EXPECT_EQ(code_of([](Hello& h) { h.admission = static_cast<Admission>(5); }), Code::kCorrupt);
+  EXPECT_EQ(code_of([](Hello& h) { h.admission = static_cast<Admission>(6); }), Code::kCorrupt);
+  EXPECT_EQ(code_of([](Hello& h) { h.admission = Admission::kIdentity; }), Code::kOk);
   std::string bytes = encode(sample());
   bytes[bytes.find("prefill")] = '\n';
   EXPECT_EQ(decode_hello(base::as_bytes(bytes)).error().code(), Code::kCorrupt);

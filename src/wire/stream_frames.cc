@@ -27,6 +27,7 @@ constexpr Shape kShapes[] = {
     {2, 3 + kByeReasonMax, 0},
     {0, kMetaMax, kPayloadMax},
     {kVoidSize, kVoidSize, 0},
+    {0, 0, kIdentityPayloadMax},
 };
 static_assert(kMetaMax <= UINT16_MAX && 4 * kAcksMax <= kMetaMax && 12 * kLandedMax <= kMetaMax);
 

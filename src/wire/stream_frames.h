@@ -22,6 +22,7 @@
 //   LANDED  : meta = (transfer:u64, chunk:u32) 1..kLandedMax times: covered reads whose bytes are at their reader.
 //   PING    : meta = number:u64. PONG: the same number.
 //   BYE     : meta = code:u8, reason:string
+//   IDENTITY: no meta; payload = an identity's proof (identity/proof.h): the speaker's certificate was renewed.
 //   SKIP    : a frame that was withdrawn; meta and payload mean nothing.
 //   chunk   = transfer:u64, index:u32, tag:u32, binding:u32
 //   pieces  = form:u8, count:u16, list. form 0: offset:u64 each, all of the same size (total / count);
@@ -62,6 +63,7 @@ enum class FrameType : std::uint8_t {
   kBye = 11,
   kSkip = 12,
   kVoid = 13,
+  kIdentity = 14,
 };
 
 /// How a chunk fared at its target.
@@ -100,6 +102,7 @@ inline constexpr std::uint32_t kPayloadMax = 16u << 20;  ///< Bytes of one WRITE
 /// Bytes of one DATA frame: what has begun must be completed, and a region that closes waits for no more than this.
 inline constexpr std::uint32_t kDataMax = 256u << 10;
 inline constexpr std::uint32_t kMessagePayloadMax = kMessageMax + 1024;
+inline constexpr std::uint32_t kIdentityPayloadMax = 16 * 1024;
 inline constexpr std::uint32_t kTagMax = (1u << 24) - 1;
 inline constexpr std::size_t kByeReasonMax = 200;
 inline constexpr std::size_t kChunkHeadSize = 20;

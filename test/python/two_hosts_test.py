@@ -1,20 +1,14 @@
-"""Two hosts, with no variable of security set: network, mount and process-id namespaces of their own, and a cable between
-them on which somebody listens. Needs root, `ip` and `unshare`."""
+"""Two hosts, with no variable of security set, and somebody who listens on the cable between them. See two_hosts.py."""
 
-import os
-import shutil
 import subprocess
 import sys
 
 import pytest
 
+from two_hosts import hosts, start_python  # noqa: F401 (a fixture)
+
 from conftest import SCALE
 
-PREFIX = f"hwtwo{os.getpid()}"
-HOSTS = (f"{PREFIX}a", f"{PREFIX}b")
-# Folders of its own: those of the other host's sockets are not there.
-ENTER = "mount -t tmpfs run /run; mount -t tmpfs shm /dev/shm; mkdir -p /tmp/hawser-0; " \
-        "mount -t tmpfs -o mode=0700 own /tmp/hawser-0; exec \"$@\""
 SECRET = "what nobody else may read "
 
 NIXL_CLIENT = """
@@ -83,46 +77,12 @@ print(frames, found, flush=True)
 """
 
 
-def ip(*arguments):
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
-
-
-@pytest.fixture
-def hosts():
-    if os.geteuid() != 0:
-        pytest.skip("needs root for namespaces")
-    if not shutil.which("ip") or not shutil.which("unshare"):
-        pytest.skip("needs the programs ip and unshare")
-    try:
-        for name in HOSTS:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        ip("link", "add", "cable", "netns", HOSTS[0], "type", "veth", "peer", "name", "cable", "netns", HOSTS[1])
-        for name, address in zip(HOSTS, ("10.78.0.1/24", "10.78.0.2/24")):
-            ip("-n", name, "addr", "add", address, "dev", "cable")
-            ip("-n", name, "link", "set", "cable", "up")
-        yield HOSTS
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
-    finally:
-        for name in HOSTS:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
-
-
-def start(host, code, *arguments, **environment):
-    inner = [sys.executable, "-c", code, *arguments]
-    command = ["ip", "netns", "exec", host, "unshare", "-p", "-m", "-f", "--kill-child", "--mount-proc", "sh", "-c", ENTER,
-               "sh", *inner]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HAWSER_")}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept | environment)
-
-
 def run_both(hosts, sides):
     """What each side printed, once both ended well, and what the listener saw."""
     listener = subprocess.Popen(["ip", "netns", "exec", hosts[0], sys.executable, "-c", LISTENER, SECRET * 4],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert listener.stdout.readline() == "listening\n"
-    processes = [start(host, *side[0], **side[1]) for host, side in zip(hosts, sides)]
+    processes = [start_python(host, *side[0], **side[1]) for host, side in zip(hosts, sides)]
     try:
         said = []
         for process in processes:

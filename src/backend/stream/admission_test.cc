@@ -13,6 +13,7 @@
 #include "backend/stream/lobby.h"
 #include "backend/stream/memory_network.h"
 #include "backend/stream/port.h"
+#include "backend/stream/test_admitting.h"
 #include "base/bytes.h"
 
 namespace hawser::backend::stream {
@@ -22,115 +23,11 @@ using namespace std::chrono_literals;
 using base::FarEnd;
 using wire::Admission;
 
-constexpr base::Id128 kSecret = {0x1111, 0x2222};
-
-struct Agent {
-  Agent(MemorySwitch& network, const std::string& name, Security security, base::Id128 secret) : regions(16) {
-    identity.name = name;
-    identity.incarnation = {name.size(), static_cast<std::uint64_t>(name[0])};
-    identity.born = 77;
-    identity.driven = true;
-    identity.admission = secret;
-    context =
-        std::make_unique<Context>(Context{.identity = identity,
-                                          .regions = regions,
-                                          .log = log,
-                                          .rng = base::Rng(name.size() * 256 + static_cast<std::uint64_t>(name[0])),
-                                          .security = security,
-                                          .heartbeat = 250ms,
-                                          .clock = Clock::steady()});
-    port = make_port(*context, {.backend = "memory", .connections = 2}, std::make_unique<MemoryNetwork>(network, name));
-  }
-  void collect(Instant now) {
-    port->turn(now, TurnBudget{});
-    std::array<PortEvent, 16> events;
-    for (std::size_t count = port->poll(events); count > 0; count = port->poll(events)) {
-      for (std::size_t i = 0; i < count; ++i) {
-        if (events[i].kind == PortEvent::Kind::kPathUp) ups.push_back(events[i].peer->name);
-        if (events[i].kind == PortEvent::Kind::kPathDown) down.push_back(events[i].status);
-        if (events[i].kind == PortEvent::Kind::kMessage) ++messages;
-      }
-    }
-  }
-
-  Identity identity;
-  RegionTable regions;
-  base::Logger log;
-  std::unique_ptr<Context> context;
-  std::unique_ptr<Port> port;
-  std::vector<std::string> ups;
-  std::vector<Status> down;
-  int messages = 0;
-};
-
-/// An owner that listens, and whoever comes.
-struct Admitting : ::testing::Test {
-  void open_owner(Security security = Security::kDefault) {
-    const base::Id128 secret = security == Security::kNone ? base::Id128{} : kSecret;
-    owner.reset();  // Its listener goes with it.
-    owner = std::make_unique<Agent>(network, "owner", security, secret);
-  }
-  Path* open(Agent& from, base::Id128 secret = {}, base::Id128 incarnation = {}) {
-    const PathTarget target = {.peer = "owner",
-                               .incarnation = incarnation,
-                               .address = "owner",
-                               .supersedes = {},
-                               .deadline = now + 1s,
-                               .admission = secret};
-    return from.port->open_path(target, now).value();
-  }
-  /// Its greeting, as an agent sends it as soon as its path is up.
-  static void greet(Path* path) {
-    ASSERT_TRUE(path->send(Priority::kRealtime, base::as_bytes(std::string_view("welcome")), {}));
-  }
-  void run(Duration time, Duration step = 10us) {
-    for (const Instant end = now + time; now < end; now = now + step) {
-      owner->collect(now);
-      for (Agent* each : others) each->collect(now);
-    }
-  }
-  std::unique_ptr<Agent> agent(const std::string& name, Security security = Security::kDefault) {
-    auto made = std::make_unique<Agent>(network, name, security, base::Id128{5, 6});
-    others.push_back(made.get());
-    return made;
-  }
-  /// Somebody who speaks by hand.
-  std::unique_ptr<Handshake> knock() { return std::make_unique<Handshake>(*hand.connect("owner"), wire::Versions()); }
-  wire::Hello hello(Admission how = Admission::kNone) const {
-    wire::Hello hello;
-    hello.name = "stranger";
-    hello.incarnation = {8, 8};
-    hello.session = base::random_id128();
-    hello.token = {7, 7};
-    hello.admission = how;
-    return hello;
-  }
-  /// Says it and hears the answer.
-  std::unique_ptr<Handshake> say(const wire::Hello& what) {
-    auto shake = knock();
-    shake->say(what);
-    for (int i = 0; i < 1000 && shake->turn().ok() && !shake->heard(); ++i) run(10us);
-    return shake;
-  }
-  bool is_closed(Handshake& shake) {
-    run(100us);
-    std::array<std::byte, 64> bytes;
-    const iovec part = {bytes.data(), bytes.size()};
-    return shake.stream().receive({&part, 1}).closed;
-  }
-
-  MemorySwitch network;
-  MemoryNetwork hand{network, "hand"};
-  std::unique_ptr<Agent> owner;
-  std::vector<Agent*> others;
-  Instant now = Instant::from_ns(1000000);
-};
-
 TEST_F(Admitting, TheHolderOfTheCardComesInWhateverItsUser) {
   network.far_end = FarEnd::kOtherUser;
   open_owner();
   const auto friendly = agent("friend");
-  Path* path = open(*friendly, kSecret, owner->identity.incarnation);
+  Path* path = open(*friendly, kTestSecret, owner->identity.incarnation);
   run(2ms);
   ASSERT_EQ(path->state(), PathState::kUp);
   EXPECT_TRUE(owner->ups.empty());
@@ -167,14 +64,6 @@ TEST_F(Admitting, AWrongSecretIsFoundOutByBothEnds) {
   EXPECT_TRUE(owner->ups.empty());
 }
 
-/// 32 bytes, as a key has.
-std::string key_of(char fill) { return std::string(32, fill); }
-std::array<std::byte, 32> public_key_of(char fill) {
-  std::array<std::byte, 32> key;
-  key.fill(static_cast<std::byte>(fill));
-  return key;
-}
-
 /// An attacker that ends TLS at both sides and passes the bytes on has one connection with each, and so two bindings.
 TEST_F(Admitting, AProofHoldsForOneConnectionOnly) {
   for (const bool is_passed_on : {false, true}) {
@@ -183,7 +72,7 @@ TEST_F(Admitting, AProofHoldsForOneConnectionOnly) {
     owner->identity.public_key = public_key_of('o'), friendly->identity.public_key = public_key_of('f');
     network.seals = {{"owner", {.binding = "one", .peer_key = key_of('f')}},
                      {"friend", {.binding = is_passed_on ? "other" : "one", .peer_key = key_of('o')}}};
-    Path* path = open(*friendly, kSecret, owner->identity.incarnation);
+    Path* path = open(*friendly, kTestSecret, owner->identity.incarnation);
     run(2ms);
     EXPECT_EQ(path->state() == PathState::kUp, !is_passed_on);
     ASSERT_EQ(friendly->down.size(), is_passed_on ? 1u : 0u);
@@ -205,7 +94,7 @@ TEST_F(Admitting, AHelloThatNamesAnotherKeyThanTlsProvedIsRefused) {
     owner->identity.public_key = public_key_of('o'), friendly->identity.public_key = public_key_of('f');
     network.seals = {{"owner", {.binding = "one", .peer_key = key_of(is_owner ? 'f' : 'x')}},
                      {"friend", {.binding = "one", .peer_key = key_of(is_owner ? 'x' : 'o')}}};
-    Path* path = open(*friendly, kSecret, owner->identity.incarnation);
+    Path* path = open(*friendly, kTestSecret, owner->identity.incarnation);
     run(2ms);
     EXPECT_NE(path->state(), PathState::kUp);
     ASSERT_EQ(friendly->down.size(), 1u);
@@ -276,7 +165,7 @@ TEST_F(Admitting, AReplayedProofFitsNoOtherConnection) {
   const auto friendly = agent("friend");
   const std::size_t at = network.joined.size();
   network.recorded = true;
-  Path* path = open(*friendly, kSecret, owner->identity.incarnation);
+  Path* path = open(*friendly, kTestSecret, owner->identity.incarnation);
   run(2ms);
   ASSERT_EQ(path->state(), PathState::kUp);
   ASSERT_GT(network.joined.size(), at);
@@ -304,7 +193,7 @@ TEST_F(Admitting, AListenerThatCannotProveItselfGetsNothing) {
   network.far_end = FarEnd::kOtherUser;
   open_owner(Security::kNone);
   std::vector<decltype(agent(""))> openers;  // They are turned until the test ends.
-  for (const base::Id128& secret : {base::Id128{}, kSecret}) {
+  for (const base::Id128& secret : {base::Id128{}, kTestSecret}) {
     const auto& opener = openers.emplace_back(agent(secret.is_zero() ? "asker" : "holder"));
     Path* path = open(*opener, secret, secret.is_zero() ? base::Id128{} : owner->identity.incarnation);
     run(2ms);
@@ -329,7 +218,7 @@ TEST_F(Admitting, ASwappedHelloIsFoundOut) {
                              .address = "squatted",
                              .supersedes = {},
                              .deadline = now + 1s,
-                             .admission = kSecret};
+                             .admission = kTestSecret};
   Path* path = friendly->port->open_path(target, now).value();
   run(200us);
   auto stream = squatter.accept();
@@ -442,7 +331,7 @@ TEST_F(Admitting, AThousandHellosWithoutAWelcomeHoldSixteenPlacesWhileAGoodPeerW
 TEST_F(Admitting, ACrowdOfTheSameUserComesInTogether) {
   open_owner();
   constexpr std::size_t kCrowd = 24;  // More than one source's places, less than this network can report at once.
-  std::vector<std::unique_ptr<Agent>> crowd;
+  std::vector<std::unique_ptr<TestAgent>> crowd;
   std::vector<Path*> paths;
   for (std::size_t i = 0; i < kCrowd; ++i) {
     crowd.push_back(agent("m" + std::string(i + 1, 'x')));

@@ -48,7 +48,7 @@ void StreamPort::take_in(std::unique_ptr<Stream> stream, Instant now) {
   auto knock = std::make_unique<Knock>();
   knock->is_kin = is_kin;
   const Lobby::Guest out = lobby_.enter(knock.get(), stream->source(), is_kin, now);
-  knock->shake = std::make_unique<Handshake>(std::move(stream), versions_of(context_.identity));
+  knock->shake = std::make_unique<Handshake>(std::move(stream), versions_of(context_.identity), context_.authenticator);
   knock->owner.readable = true;
   knock->deadline = base::planted(base::Planted::kStrangerKept) ? Instant::max() : now + kStagePatience;
   knock->shake->stream().owner = &knock->owner;
@@ -109,6 +109,7 @@ bool StreamPort::see_off(Knock& knock, Instant now) {
 // True when there is nothing more to do with it.
 bool StreamPort::turn_knock(Knock& knock, Instant now) {
   knock.owner.readable = false;
+  if (context_.authenticator != nullptr) context_.authenticator->look(now);
   if (knock.refused) return see_off(knock, now);
   Status status = knock.shake->turn();
   // It connected to several places of ours, and uses another.

@@ -42,7 +42,7 @@ std::string padded(const wire::Hello& hello) {
 void Handshake::say(wire::Hello hello) {
   hello.nonce = base::random_id128();
   const std::string bytes = padded(hello);
-  out_.reserve(bytes.size() + kMoreMax);
+  out_.reserve(bytes.size() + kMoreMax + (hello.admission == Admission::kIdentity ? identity::kProofMax : 0));
   out_ = bytes;
   hello_size_ = out_.size();
 }
@@ -95,6 +95,7 @@ Status Handshake::receive_into(std::string& bytes, std::size_t wanted) {
 Status Handshake::receive() {
   if (!heard_) HAWSER_TRY(receive_hello());
   if (more_.size() < more_wanted_) HAWSER_TRY(receive_into(more_, more_wanted_));
+  if (awaits_identity_) return receive_identity();
   return is_opener_ && heard_ && step_ == AdmissionStep::kProve ? receive_verdict() : Status();
 }
 
@@ -126,6 +127,40 @@ Status Handshake::receive_verdict() {
     return Status(verdict.code(), base::format("{} turned us away: {}", hello_.name, verdict.message()));
   }
   step_ = AdmissionStep::kGo;
+  return Status();
+}
+
+/// The size first, then the rest; the opener answers by its own.
+Status Handshake::receive_identity() {
+  if (more_.size() < more_wanted_) return Status();
+  if (more_wanted_ == identity::kProofHead) {
+    HAWSER_TRY_ASSIGN(more_wanted_, identity::proof_size(base::as_bytes(more_).first<identity::kProofHead>()));
+    return receive();
+  }
+  awaits_identity_ = false;
+  if (!is_opener_) return Status();  // The door looks at it.
+  is_identity_doubted_ = true;
+  HAWSER_TRY(learn_identity(identity::Speaker::kAcceptor));
+  is_identity_doubted_ = false;
+  HAWSER_TRY(say_identity(identity::Speaker::kOpener));
+  more_.clear();
+  more_wanted_ = kVerdictHead;
+  return turn();
+}
+
+Status Handshake::learn_identity(identity::Speaker speaker) {
+  const identity::Transcript transcript = transcript_of(both_hellos());
+  HAWSER_TRY_ASSIGN(
+      identity::PeerIdentity peer,
+      authenticator_->check(base::as_bytes(more_), speaker, identity::Occasion::kOpening, transcript, hello_.name));
+  identity_ = {std::make_shared<const identity::PeerIdentity>(std::move(peer)), transcript};
+  return Status();
+}
+
+Status Handshake::say_identity(identity::Speaker speaker) {
+  const identity::Transcript transcript = transcript_of(both_hellos());
+  HAWSER_TRY_ASSIGN(const std::string proof, authenticator_->prove(speaker, identity::Occasion::kOpening, transcript));
+  out_ += proof;
   return Status();
 }
 
@@ -174,9 +209,14 @@ Status Handshake::ask(wire::Hello hello, const Known& known, bool is_open, Netwo
   is_opener_ = true;
   secret_ = known.secret;
   HAWSER_TRY(check_key(known));
-  const FarEnd far_end = secret_.is_zero() ? stream_->far_end(nullptr) : FarEnd::kElsewhere;
-  hello.admission =
-      proto::ask({.far_end = far_end, .has_secret = !secret_.is_zero(), .is_open = is_open, .is_proven = is_proven_});
+  const bool has_identity = authenticator_ != nullptr;
+  const FarEnd far_end = secret_.is_zero() || has_identity ? stream_->far_end(nullptr) : FarEnd::kElsewhere;
+  hello.admission = proto::ask({.far_end = far_end,
+                                .has_secret = !secret_.is_zero(),
+                                .is_open = is_open,
+                                .is_proven = is_proven_,
+                                .has_identity = has_identity,
+                                .is_covered = stream_->cover() == Cover::kTls});
   if (hello.admission == Admission::kCookie && is_open && !network.cookie()) hello.admission = Admission::kNone;
   if (hello.admission == Admission::kNotSaid) {
     return Status(Code::kDenied, "without its card nothing can be proven to a peer on the network")
@@ -203,6 +243,11 @@ Status Handshake::on_answer(bool is_open, Network& network) {
                   base::format("whoever listens there did not prove to be the peer{}{}", why.empty() ? "" : ": ", why));
   }
   if (step_ == AdmissionStep::kGo) return Status();
+  if (admission_ == Admission::kIdentity) {
+    awaits_identity_ = true;
+    more_wanted_ = identity::kProofHead;
+    return turn();
+  }
   HAWSER_TRY(pick_secret(secret_, network));
   const Hellos hellos = both_hellos();
   const bool is_proven = is_same(acceptor_proof(secret_, hellos), hello_.proof);
@@ -230,9 +275,13 @@ Status Handshake::admit(wire::Hello answer, const base::Id128& secret, bool is_o
   HAWSER_TRY(check_speaker());
   const Admission asked = hello_.admission;
   std::string why;
-  const FarEnd far_end =
-      asked == Admission::kUser || asked == Admission::kCookie ? stream_->far_end(&why) : FarEnd::kElsewhere;
-  const proto::AdmissionFacts facts = {.far_end = far_end, .has_secret = !secret.is_zero(), .is_open = is_open};
+  const bool has_identity = authenticator_ != nullptr;
+  const bool asks_kernel = has_identity || asked == Admission::kUser || asked == Admission::kCookie;
+  const proto::AdmissionFacts facts = {.far_end = asks_kernel ? stream_->far_end(&why) : FarEnd::kElsewhere,
+                                       .has_secret = !secret.is_zero(),
+                                       .is_open = is_open,
+                                       .has_identity = has_identity,
+                                       .is_covered = stream_->cover() == Cover::kTls};
   admission_ = proto::admit(asked, facts);
   step_ = proto::admitted(admission_);
   if (step_ == AdmissionStep::kRefuse) return Status(Code::kDenied, proto::why_not(asked, facts));
@@ -241,13 +290,19 @@ Status Handshake::admit(wire::Hello answer, const base::Id128& secret, bool is_o
   answer.proof = {};
   say(std::move(answer));
   if (step_ != AdmissionStep::kProve) return Status();
+  if (admission_ == Admission::kIdentity) {
+    awaits_identity_ = true;
+    more_wanted_ = identity::kProofHead;
+    return say_identity(identity::Speaker::kAcceptor);
+  }
   const wire::Proof proof = acceptor_proof(secret_, both_hellos());
   std::memcpy(out_.data() + wire::kHelloProofAt, proof.data(), proof.size());
   more_wanted_ = proof.size();
   return Status();
 }
 
-Status Handshake::check_proof() const {
+Status Handshake::check_proof() {
+  if (admission_ == Admission::kIdentity) return learn_identity(identity::Speaker::kOpener);
   if (is_same(opener_proof(secret_, both_hellos()), base::as_bytes(more_))) return Status();
   if (base::planted(base::Planted::kStaleIncarnation)) return Status();
   return Status(Code::kDenied, "its proof is wrong: it has another card, or none");

@@ -14,6 +14,7 @@
 #include <hawser/status.h>
 
 #include "backend/backend.h"
+#include "backend/stream/identity_watch.h"
 #include "backend/stream/proof.h"
 #include "backend/stream/stream.h"
 #include "base/bytes.h"
@@ -30,7 +31,10 @@ std::string padded(const wire::Hello& hello);
 
 class Handshake {
  public:
-  Handshake(std::unique_ptr<Stream> stream, const wire::Versions& ours) : stream_(std::move(stream)), ours_(ours) {}
+  /// `authenticator`: this agent's identity; null: it has none.
+  Handshake(std::unique_ptr<Stream> stream, const wire::Versions& ours,
+            identity::Authenticator* authenticator = nullptr)
+      : stream_(std::move(stream)), ours_(ours), authenticator_(authenticator) {}
 
   /// What to say; called once, before or after the peer was heard. Fills in the nonce.
   void say(wire::Hello hello);
@@ -50,6 +54,10 @@ class Handshake {
   const wire::Hello& hello() const { return hello_; }
   Stream& stream() { return *stream_; }
   std::unique_ptr<Stream> take_stream() { return std::move(stream_); }
+  /// What the peer has proven of its identity.
+  ShownIdentity take_identity() { return std::exchange(identity_, ShownIdentity()); }
+  /// The acceptor is let go of because it did not prove its identity.
+  bool is_identity_doubted() const { return is_identity_doubted_; }
   /// The bytes said: the stream may refer to them until it released so many.
   std::string take_said() { return std::move(out_); }
 
@@ -70,11 +78,11 @@ class Handshake {
   Status admit(wire::Hello answer, const base::Id128& secret, bool is_open, Network& network);
   /// How it was let in, or will be once it has proven itself.
   wire::Admission admission() const { return admission_; }
-  bool awaits_proof() const { return has_proof() && more_.size() < more_wanted_; }
+  bool awaits_proof() const { return has_proof() && (awaits_identity_ || more_.size() < more_wanted_); }
   /// It was asked for one, so a verdict follows.
   bool has_proof() const { return !is_opener_ && step_ == proto::AdmissionStep::kProve; }
   /// The proof is there: whether it is good.
-  Status check_proof() const;
+  Status check_proof();
   /// Ends the exchange after a proof.
   void say_verdict(const Status& status);
 
@@ -84,6 +92,9 @@ class Handshake {
   Status receive_into(std::string& bytes, std::size_t wanted);
   Status receive_hello();
   Status receive_verdict();
+  Status receive_identity();
+  Status learn_identity(identity::Speaker speaker);
+  Status say_identity(identity::Speaker speaker);
   Status pick_secret(const base::Id128& secret, Network& network);
   Status check_key(const Known& known);
   Status check_speaker() const;
@@ -92,6 +103,7 @@ class Handshake {
 
   std::unique_ptr<Stream> stream_;
   wire::Versions ours_;
+  identity::Authenticator* authenticator_ = nullptr;
   std::string out_;  ///< Never moves once it was said: the stream may refer to it.
   std::size_t hello_size_ = 0;
   std::size_t sent_ = 0;
@@ -101,6 +113,9 @@ class Handshake {
   std::size_t more_wanted_ = 0;
   bool heard_ = false;
   bool is_opener_ = false;
+  bool awaits_identity_ = false;  ///< The next that comes is the proof of one.
+  bool is_identity_doubted_ = false;
+  ShownIdentity identity_;
   bool is_proven_ = false;                                 ///< Opener: the acceptor has the key of the card.
   wire::Admission admission_ = wire::Admission::kNotSaid;  ///< As asked, then as answered.
   proto::AdmissionStep step_ = proto::AdmissionStep::kRefuse;

@@ -33,6 +33,7 @@ struct MachineOptions {
   std::string peer;                     ///< Name, for errors.
   unsigned streams = 1;                 ///< 1..kStreamsMax.
   std::uint64_t small_max = 16 * 1024;  ///< Larger chunks are bulk.
+  bool has_identity = false;            ///< The peer may tell of a renewed one.
 };
 
 /// What the driver of a machine must act on, beside events.
@@ -44,6 +45,8 @@ struct ControlNews {
   bool bye = false;
   Code bye_code = Code::kOk;
   std::string bye_reason;
+  bool renewal = false;
+  std::string identity;  ///< With `renewal`: the peer's proof.
 };
 
 class Machine {
@@ -74,6 +77,8 @@ class Machine {
   bool ping(std::uint64_t nonce) { return send_number(wire::FrameType::kPing, nonce); }
   bool pong(std::uint64_t nonce) { return send_number(wire::FrameType::kPong, nonce); }
   void bye(Code code, std::string_view reason);
+  /// This side's renewed identity. Left out where there is no room: the peer then ends the path when the old one does.
+  void tell_identity(std::span<const std::byte> proof);
 
   // Out.
   /// Bulk goes to streams 1.. once they are open; until then, and when there is one only, to stream 0.
@@ -108,7 +113,7 @@ class Machine {
   /// kCorrupt: the path must end.
   Status received(unsigned stream, std::uint64_t bytes);
   ControlNews take_news();
-  bool has_news() const { return news_.ping || news_.pong || news_.bye; }
+  bool has_news() const { return news_.ping || news_.pong || news_.bye || news_.renewal; }
 
   /// See Port::region_quiet.
   bool region_quiet(std::uint32_t index, std::uint32_t generation) {
@@ -138,6 +143,7 @@ class Machine {
   bool on_frame(unsigned stream, Inlet& inlet);
   bool on_payload(unsigned stream, Inlet& inlet);
   bool on_message(unsigned stream, Inlet& inlet);
+  bool on_identity(unsigned stream, Inlet& inlet);
   bool on_data(unsigned stream, Inlet& inlet);
   bool on_acks(Inlet& inlet);
   bool on_control(Inlet& inlet);
@@ -155,6 +161,7 @@ class Machine {
   std::array<std::uint32_t, kStreamsMax> data_tag_ = {};  ///< Of the DATA frame whose payload is coming.
   MessageBuffer message_;                                 ///< The message that is coming on stream 0.
   Piece message_place_;
+  std::string identity_;  ///< The proof that is coming on stream 0.
   ControlNews news_;
   PathCounters counts_;
   std::uint64_t read_bytes_ = 0, write_bytes_ = 0;

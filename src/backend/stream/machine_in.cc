@@ -71,6 +71,8 @@ bool Machine::on_frame(unsigned stream, Inlet& inlet) {
       return stream == 0 && on_control(inlet);
     case wire::FrameType::kVoid:
       return stream == 0 && target_.on_void(inlet.meta(), inlets());
+    case wire::FrameType::kIdentity:
+      return on_identity(stream, inlet);
     case wire::FrameType::kSkip:
       return true;
   }
@@ -86,6 +88,10 @@ bool Machine::on_payload(unsigned stream, Inlet& inlet) {
       return initiator_.on_data_end(data_tag_[stream], inlet);
     case wire::FrameType::kMessage:
       events_.message(path_, std::move(message_));
+      return true;
+    case wire::FrameType::kIdentity:
+      news_.renewal = true;
+      news_.identity = std::move(identity_);
       return true;
     default:
       return true;
@@ -103,6 +109,15 @@ bool Machine::on_message(unsigned stream, Inlet& inlet) {
     message_place_ = Piece{.local = message_.bytes.get(), .remote = 0, .size = size};
     inlet.land({&message_place_, 1});
   }
+  return true;
+}
+
+bool Machine::on_identity(unsigned stream, Inlet& inlet) {
+  const std::uint32_t size = inlet.head().payload_size;
+  if (stream != 0 || !options_.has_identity || size == 0) return false;
+  identity_.assign(size, '\0');
+  message_place_ = Piece{.local = reinterpret_cast<std::byte*>(identity_.data()), .remote = 0, .size = size};
+  inlet.land({&message_place_, 1});
   return true;
 }
 

@@ -92,6 +92,7 @@ std::string StreamPath::describe() const {
     const Lane& lane = lanes_[index];
     if (lane.stream != nullptr) text += base::format(", stream {} {}", index, lane.stream->describe());
   }
+  if (identity_.is_on()) text += base::format(", {}", identity_.describe());
   if (!places_note_.empty()) text += base::format(", not at {}", places_note_);
   if (machine_.has_value()) {
     text += base::format(", {} chunks, {} bytes out, {} bytes in", machine_->counts().chunks, machine_->bytes_out(),
@@ -174,7 +175,7 @@ Instant StreamPath::next_deadline() const {
       return race_ != nullptr ? std::min(lanes_[0].deadline, race_->next_deadline()) : lanes_[0].deadline;
     case Phase::kUp: {
       if (base::planted(base::Planted::kTimerForgotten)) return Instant::max();
-      Instant next = std::min({detector_->next_timeout(), quiet_by_, deadline_});
+      Instant next = std::min({detector_->next_timeout(), quiet_by_, deadline_, identity_.next()});
       for (unsigned index = 1; index < streams_; ++index) {
         if (lanes_[index].shake != nullptr) next = std::min(next, lanes_[index].deadline);
       }

@@ -18,6 +18,7 @@
 #include "backend/backend.h"
 #include "backend/stream/connect_race.h"
 #include "backend/stream/handshake.h"
+#include "backend/stream/identity_watch.h"
 #include "backend/stream/lobby.h"
 #include "backend/stream/machine.h"
 #include "backend/stream/port.h"
@@ -153,6 +154,8 @@ class StreamPath final : public Path {
   }
   Status step_shake(Lane& lane, Instant now);
   Status judge_answer(Handshake& shake);
+  Status doubt(const Status& why);
+  void learn_identity(ShownIdentity shown, Instant now);
   void adopt(unsigned index, std::unique_ptr<Handshake> shake, Instant deadline);
   std::size_t turn_opening(Instant now);
   void turn_shake(unsigned index, Instant now);
@@ -170,6 +173,8 @@ class StreamPath final : public Path {
   std::size_t send_on(unsigned index, std::uint64_t bytes_max);
   std::size_t receive_on(unsigned index, std::uint64_t bytes_max);
   void answer_news(Instant now);
+  void watch_identity(Instant now);
+  void take_identity(const std::string& proof);
   void watch_peer(Instant now);
   void watch_memory(Instant now);
   std::size_t turn_closing(Instant now);
@@ -193,6 +198,7 @@ class StreamPath final : public Path {
   bool inbound_ = false;
   bool told_up_ = false;
   bool is_known_peer_ = false;
+  IdentityWatch identity_;
   bool is_doubted_ = false;  ///< Who answered the hello just now did not prove to be the peer.
   bool is_held_ = false;     ///< Inbound, and its opener said nothing yet behind its hello.
   bool heard_ = false;       ///< Something came in this turn.

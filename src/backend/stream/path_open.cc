@@ -53,7 +53,8 @@ Status StreamPath::open(const PathTarget& target, Instant now) {
 void StreamPath::try_places(Instant now) {
   race_->turn(now);
   if (std::unique_ptr<Stream> stream = race_->take(now)) {
-    auto shake = std::make_unique<Handshake>(std::move(stream), versions_of(shared_.context.identity));
+    auto shake = std::make_unique<Handshake>(std::move(stream), versions_of(shared_.context.identity),
+                                             shared_.context.authenticator);
     adopt(0, std::move(shake), race_->hello_deadline());
   } else if (race_->is_over()) {
     go_down(why_nowhere().with_peer(name_));
@@ -117,6 +118,7 @@ void StreamPath::accept(std::unique_ptr<Handshake> shake, bool is_known_peer, In
   supersedes_ = hello.supersedes;
   streams_ = hello.streams;
   learn(hello);
+  learn_identity(shake->take_identity(), now);
   if (shared_.network.is_beside(shake->stream(), hello.listen)) asks_at_ = hello.listen;
   deadline_ = now + kHelloPatience;
   adopt(0, std::move(shake), deadline_);
@@ -143,7 +145,13 @@ void StreamPath::learn(const wire::Hello& hello) {
   peer_.version_max = hello.version_max;
 }
 
-// Only its identity tells who answers: an address may lead to somebody else, as docker0's does on every host.
+void StreamPath::learn_identity(ShownIdentity shown, Instant now) {
+  if (shown.peer == nullptr) return;
+  const identity::Speaker self = inbound_ ? identity::Speaker::kAcceptor : identity::Speaker::kOpener;
+  identity_ = IdentityWatch(*shared_.context.authenticator, std::move(shown), self, now);
+}
+
+// Only its incarnation tells who answers: an address may lead to somebody else, as docker0's does on every host.
 bool StreamPath::is_the_peer(const wire::Hello& hello) const {
   if (!expects_.is_zero()) {
     return hello.incarnation == expects_ || base::planted(base::Planted::kStaleIncarnation);
@@ -181,16 +189,21 @@ Status StreamPath::judge_answer(Handshake& shake) {
   if (status.ok()) status = check_cover(shake.hello(), shake.stream(), shared_.context.security);
   if (!status.ok() && (is_open() || shake.is_refusal_believable())) return status;
   if (status.ok()) status = shake.on_answer(is_open(), shared_.network);
-  if (status.ok()) return status;
+  return status.ok() ? status : doubt(status);
+}
+
+Status StreamPath::doubt(const Status& why) {
   is_doubted_ = true;
   // Only who looked for whatever listens there is told that it may not come in.
   return Status(expects_.is_zero() ? Code::kDenied : Code::kDisconnected,
                 base::format("who answers where {} should be is not proven to be it", name_))
       .with_scope(Scope::kPath)
       .with_advice(
-          "run both agents as one user, give this agent the peer's card, or, where everybody who can connect may have "
-          "every key, open both with security `none`")
-      .because(status);
+          shared_.context.authenticator != nullptr
+              ? "this agent has an identity, and lets in only those who show one by its authority"
+              : "run both agents as one user, give this agent the peer's card, or, where everybody who can connect may "
+                "have every key, open both with security `none`")
+      .because(why);
 }
 
 Status StreamPath::step_shake(Lane& lane, Instant now) {
@@ -198,7 +211,8 @@ Status StreamPath::step_shake(Lane& lane, Instant now) {
   const bool speaks = !shake.has_spoken() && shake.stream().state() == StreamState::kOpen;
   if (speaks) HAWSER_TRY(shake.ask(our_hello(lane.owner.index), known_, is_open(), shared_.network));
   const bool had_heard = shake.heard();
-  HAWSER_TRY(shake.turn());
+  const Status moved = shake.turn();
+  if (!moved.ok()) return shake.is_identity_doubted() ? doubt(moved) : moved;
   if (!inbound_ && shake.heard() && !had_heard) HAWSER_TRY(judge_answer(shake));
   if (is_through(shake) || now < lane.deadline) return Status();
   return Status(Code::kTimedOut, base::format("no answer from {} ({})", name_, shake.stream().describe()));
@@ -208,13 +222,17 @@ void StreamPath::turn_shake(unsigned index, Instant now) {
   Lane& lane = lanes_[index];
   lane.owner.readable = false;
   is_doubted_ = false;
+  if (shared_.context.authenticator != nullptr) shared_.context.authenticator->look(now);
   const Status status = step_shake(lane, now);
   if (status.ok() && !is_through(*lane.shake)) return;
   if (!status.ok()) {
     shake_failed(index, status, now);
     return;
   }
-  if (index == 0 && !inbound_) learn(lane.shake->hello());
+  if (index == 0 && !inbound_) {
+    learn(lane.shake->hello());
+    learn_identity(lane.shake->take_identity(), now);
+  }
   lane.stream = lane.shake->take_stream();
   lane.said = lane.shake->take_said();
   lane.shake.reset();
@@ -271,7 +289,10 @@ void StreamPath::come_up(Instant now) {
   is_held_ = inbound_ && !is_known_peer_;
   deadline_ = is_held_ ? now + kFirstWordPatience : Instant::max();
   machine_.emplace(shared_.context.regions, shared_.events, this,
-                   MachineOptions{.peer = name_, .streams = streams_, .small_max = shared_.options.small_max},
+                   MachineOptions{.peer = name_,
+                                  .streams = streams_,
+                                  .small_max = shared_.options.small_max,
+                                  .has_identity = identity_.is_on()},
                    &shared_.files);
   detector_.emplace(
       proto::DetectorOptions{
@@ -291,7 +312,8 @@ void StreamPath::open_further(Instant now) {
                  stream.error().to_string());
       continue;
     }
-    auto shake = std::make_unique<Handshake>(*std::move(stream), versions_of(shared_.context.identity));
+    auto shake = std::make_unique<Handshake>(*std::move(stream), versions_of(shared_.context.identity),
+                                             shared_.context.authenticator);
     adopt(index, std::move(shake), now + kHelloPatience);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/stream/path.h"
+#include "base/bytes.h"
 #include "base/format.h"
 #include "base/shown.h"
 
@@ -58,6 +59,7 @@ std::size_t StreamPath::turn_up(Instant now, Share& share) {
   if (!skipped_bulk_) work += move_bulk(now, share);
   if (phase_ == Phase::kUp && machine_->has_news()) answer_news(now);
   if (phase_ == Phase::kUp && is_held_) watch_opener(now);
+  if (phase_ == Phase::kUp && now >= identity_.next()) watch_identity(now);
   if (phase_ == Phase::kUp) watch_peer(now);
   if (phase_ == Phase::kUp) watch_memory(now);
   return work;
@@ -140,7 +142,33 @@ void StreamPath::answer_news(Instant now) {
   const ControlNews news = machine_->take_news();
   if (news.ping) static_cast<void>(machine_->pong(news.ping_nonce));
   if (news.pong) static_cast<void>(detector_->on_pong(news.pong_nonce, now));
-  if (news.bye) take_goodbye(news);
+  if (news.renewal) take_identity(news.identity);
+  if (news.bye && phase_ == Phase::kUp) take_goodbye(news);
+}
+
+// Whoever was let in once stays only as long as its certificate does. Nothing is in doubt of what it did before.
+void StreamPath::watch_identity(Instant now) {
+  if (Status status = identity_.turn(now, name_); !status.ok()) {
+    HAWSER_LOG(shared_.context.log, kWarn, "{}: the path to {} ends: {}", shared_.options.backend, name_,
+               status.to_string());
+    machine_->bye(Code::kOk, "its identity does not hold any more");
+    static_cast<void>(send_on(0, kControlStep));
+    go_down(status.with_scope(Scope::kPath).with_peer(name_), false);
+    return;
+  }
+  if (const std::optional<std::string> renewal = identity_.take_renewal()) {
+    machine_->tell_identity(base::as_bytes(*renewal));
+    static_cast<void>(send_on(0, kControlStep));
+  }
+}
+
+void StreamPath::take_identity(const std::string& proof) {
+  if (Status status = identity_.renewed(base::as_bytes(proof), name_); !status.ok()) {
+    go_down(status.with_scope(Scope::kPath).with_peer(name_));
+    return;
+  }
+  HAWSER_LOG(shared_.context.log, kInfo, "{}: {} renewed its certificate: {}", shared_.options.backend, name_,
+             identity_.describe());
 }
 
 void StreamPath::take_goodbye(const ControlNews& news) {

@@ -16,7 +16,7 @@
 namespace hawser::backend::stream {
 namespace {
 
-static_assert(std::is_same_v<wire::Proof, tls::SecretMac>);
+static_assert(std::is_same_v<wire::Proof, tls::SecretMac> && std::is_same_v<identity::Transcript, tls::SecretMac>);
 
 constexpr std::size_t kProofReasonMax = 255;
 
@@ -37,6 +37,8 @@ wire::Proof acceptor_proof(const base::Id128& secret, const Hellos& hellos) {
 }
 
 wire::Proof opener_proof(const base::Id128& secret, const Hellos& hellos) { return mac(secret, "opener", hellos); }
+
+identity::Transcript transcript_of(const Hellos& hellos) { return mac(base::Id128(), "identity", hellos); }
 
 bool is_same(const wire::Proof& proof, std::span<const std::byte> bytes) {
   return bytes.size() == proof.size() && sodium_memcmp(proof.data(), bytes.data(), proof.size()) == 0;

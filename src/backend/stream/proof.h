@@ -11,6 +11,7 @@
 #include <hawser/status.h>
 
 #include "base/id128.h"
+#include "identity/proof.h"
 #include "wire/hello.h"
 
 namespace hawser::backend::stream {
@@ -24,6 +25,8 @@ struct Hellos {
 /// The acceptor's: its own field `proof` counts as zeros.
 wire::Proof acceptor_proof(const base::Id128& secret, const Hellos& hellos);
 wire::Proof opener_proof(const base::Id128& secret, const Hellos& hellos);
+/// What both ends of the connection know, for proofs of identities.
+identity::Transcript transcript_of(const Hellos& hellos);
 /// Takes the same time wherever they differ.
 bool is_same(const wire::Proof& proof, std::span<const std::byte> bytes);
 

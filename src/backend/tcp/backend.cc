@@ -83,11 +83,13 @@ class TcpBackend final : public Backend {
 /// Where TLS will be needed for sure GnuTLS is opened now, so that its absence is told now; else with the first peer
 /// on another host.
 Result<OwnTls> open_tls(const Context& context, const TcpOptions& options) {
-  OwnTls tls = {.keys = context.keys, .secret = context.identity.admission};
+  OwnTls tls = {
+      .keys = context.keys, .secret = context.identity.admission, .has_identity = context.authenticator != nullptr};
   const bool is_local = std::ranges::all_of(options.listen, [](const auto& each) { return base::is_loopback(each); });
-  const bool is_needed = options.security == Security::kEncrypt || (options.security != Security::kNone && !is_local);
+  const bool is_needed =
+      tls.has_identity || options.security == Security::kEncrypt || (options.security != Security::kNone && !is_local);
   if (!is_needed) return tls;
-  tls.source = std::make_shared<TlsSource>(context.keys, context.identity.admission);
+  tls.source = std::make_shared<TlsSource>(tls.keys, tls.secret, tls.has_identity);
   HAWSER_TRY(tls.source->prepare());
   return tls;
 }
@@ -96,6 +98,7 @@ Result<std::unique_ptr<Backend>> open_tcp(const Context& context, const Params& 
   HAWSER_TRY_ASSIGN(TcpOptions options, read_tcp_options(params, context.security, Carries::kAll));
   HAWSER_TRY_ASSIGN(auto tls, open_tls(context, options));
   HAWSER_TRY_ASSIGN(TcpListeners listeners, tcp_listen(options));
+  listeners.locator.is_covered = listeners.locator.is_covered || tls.has_identity;
   HAWSER_LOG(context.log, kInfo, "{}: tcp {}", context.identity.name, listeners.chosen);
   return std::unique_ptr<Backend>(new TcpBackend(context, std::move(options), std::move(listeners), std::move(tls)));
 }
@@ -106,6 +109,7 @@ Result<TcpDoor> open_tcp_door(const Params& params, const Context& context) {
   HAWSER_TRY_ASSIGN(const TcpOptions options, read_tcp_options(params, context.security, Carries::kControl));
   HAWSER_TRY_ASSIGN(auto tls, open_tls(context, options));
   HAWSER_TRY_ASSIGN(TcpListeners listeners, tcp_listen(options));
+  listeners.locator.is_covered = listeners.locator.is_covered || tls.has_identity;
   TcpDoor door;
   door.ledger = std::make_shared<FdLedger>();
   for (const base::Fd& listener : listeners.fds) door.ledger->add(listener.get());

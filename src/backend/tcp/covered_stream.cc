@@ -87,7 +87,7 @@ void CoveredStream::decide() {
   } else if (moved.bytes > 0 && first != kTlsHandshake) {
     phase_ = Phase::kBare;
     state_ = stream::StreamState::kOpen;
-  } else if (moved.bytes > 0 && source_->has_secret() && !is_kin()) {
+  } else if (moved.bytes > 0 && !source_->is_open_to_strangers() && !is_kin()) {
     static_cast<void>(fail(Status(Code::kDenied, "it began TLS without showing that it has this agent's card")));
   } else if (moved.bytes > 0) {
     begin_session();
@@ -108,7 +108,7 @@ void CoveredStream::take_preface() {
     if (moved.bytes == 0) return;
     preface_at_ += moved.bytes;
   }
-  if (!source_->has_secret() || source_->is_preface(preface_)) return begin_session();
+  if (source_->is_open_to_strangers() || source_->is_preface(preface_)) return begin_session();
   static_cast<void>(fail(Status(Code::kDenied, "it does not have this agent's card, or an old one")));
 }
 

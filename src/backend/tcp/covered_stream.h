@@ -25,19 +25,23 @@ namespace hawser::backend {
 class TlsSource {
  public:
   /// `keys` outlive it; null: there is no TLS here.
-  /// `secret`: of the agent's card; zero: everybody may come in.
-  TlsSource(const tls::KeyPair* keys, const base::Id128& secret) : keys_(keys), secret_(secret) {}
+  /// `secret`: of the agent's card; zero: everybody may come in. `has_identity`: who has no card may come in, too, and
+  /// show an identity.
+  TlsSource(const tls::KeyPair* keys, const base::Id128& secret, bool has_identity)
+      : keys_(keys), secret_(secret), has_identity_(has_identity) {}
   /// kUnsupported: GnuTLS is missing, and what to install. A failure is kept.
   Result<std::unique_ptr<tls::Session>> open(tls::End end);
   Status prepare();
   HandshakeShare& share() { return share_; }
-  bool has_secret() const { return !secret_.is_zero(); }
+  /// Nobody has to show the card before TLS begins.
+  bool is_open_to_strangers() const { return secret_.is_zero() || has_identity_; }
   /// Whether its sender was given the card.
   bool is_preface(const tls::Preface& preface) const;
 
  private:
   const tls::KeyPair* const keys_;
   const base::Id128 secret_;
+  const bool has_identity_;
   std::shared_ptr<const tls::Credentials> credentials_;
   Status failed_;
   HandshakeShare share_;
@@ -46,7 +50,8 @@ class TlsSource {
 /// What an agent has for TLS: its keys, and the source made of them once it has a connection; most agents have none.
 struct OwnTls {
   const tls::KeyPair* keys = nullptr;
-  base::Id128 secret = {};  ///< Of the agent's card; zero: it has none.
+  base::Id128 secret = {};    ///< Of the agent's card; zero: it has none.
+  bool has_identity = false;  ///< By an authority.
   std::shared_ptr<TlsSource> source = {};
 };
 

@@ -146,7 +146,8 @@ Result<std::unique_ptr<TcpNetwork>> TcpNetwork::open(const TcpOptions& options, 
 }
 
 const std::shared_ptr<TlsSource>& TcpNetwork::tls() {
-  if (own_tls_.source == nullptr) own_tls_.source = std::make_shared<TlsSource>(own_tls_.keys, own_tls_.secret);
+  if (own_tls_.source == nullptr)
+    own_tls_.source = std::make_shared<TlsSource>(own_tls_.keys, own_tls_.secret, own_tls_.has_identity);
   return own_tls_.source;
 }
 
@@ -164,7 +165,7 @@ Result<std::vector<std::string>> TcpNetwork::candidates(std::string_view address
   const Security ours = shared_->options.security;
   for (const base::SocketAddress& place : places) {
     const bool leaves_host = !base::is_loopback(place) && (is_guarded || ours != Security::kNone);
-    const bool is_covered = leaves_host || locator.is_covered || ours == Security::kEncrypt;
+    const bool is_covered = leaves_host || locator.is_covered || ours == Security::kEncrypt || own_tls_.has_identity;
     candidates.push_back((is_covered ? std::string(kTlsPrefix) : "") + base::to_string(place));
   }
   return candidates;
@@ -207,7 +208,8 @@ Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& c
   HAWSER_TRY_ASSIGN(const base::HostPort place, base::parse_host_port(typed));
   HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
   std::unique_ptr<tls::Session> session;
-  if (is_covered && !base::is_loopback(address) && !is_anything_known(known)) return cannot_prove(candidate);
+  const bool can_prove = base::is_loopback(address) || is_anything_known(known) || own_tls_.has_identity;
+  if (is_covered && !can_prove) return cannot_prove(candidate);
   if (is_covered) {
     HAWSER_TRY_ASSIGN(session, tls()->open(tls::End::kOpener));
   }

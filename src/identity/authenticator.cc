@@ -1,0 +1,88 @@
+#include "identity/authenticator.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/format.h"
+#include "base/shown.h"
+#include "base/try.h"
+
+namespace hawser::identity {
+namespace {
+
+std::int64_t wall_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// A certificate of which less than a tenth of its time is left should have been renewed.
+bool is_near_its_end(const Holder& holder) { return wall_seconds() > holder.ends - (holder.ends - holder.begins) / 10; }
+
+}  // namespace
+
+Result<std::unique_ptr<Authenticator>> Authenticator::open(Options options, const base::Logger& log) {
+  HAWSER_TRY_ASSIGN(NameRules rules, NameRules::parse(options.names));
+  std::unique_ptr<Authenticator> authenticator(new Authenticator(std::move(options), log));
+  authenticator->rules_ = std::move(rules);
+  static_cast<void>(authenticator->files_.have_changed());
+  HAWSER_TRY(authenticator->load());
+  return authenticator;
+}
+
+Status Authenticator::load() {
+  HAWSER_TRY_ASSIGN(Snapshot snapshot, files_.read());
+  HAWSER_TRY_ASSIGN(const Holder own, snapshot.trust->verify(snapshot.credential->chain()));
+  HAWSER_TRY(check_name(own, options_.agent));
+  now_ = std::move(snapshot);
+  ++renewals_;
+  is_warned_ = false;
+  return {};
+}
+
+Status Authenticator::check_name(const Holder& holder, std::string_view name) const {
+  if (rules_.allows(holder, name)) return {};
+  return Status(Code::kDenied, base::format("{} may not speak for an agent called '{}': it may for {}",
+                                            holder.id.text(), base::shown(name), rules_.names_of(holder)))
+      .with_advice(
+          "give the certificate a DNS name that matches (`hawser ca issue NAME --san 'PATTERN'`), add a rule by "
+          "the option identity.names, or call the agent so");
+}
+
+Result<std::string> Authenticator::prove(Speaker self, Occasion occasion, const Transcript& transcript) const {
+  HAWSER_TRY_ASSIGN(Signature signature, now_.credential->sign(proof_content(self, occasion, transcript)));
+  return encode({.signature = std::move(signature), .chain = now_.credential->chain()});
+}
+
+Result<PeerIdentity> Authenticator::check(std::span<const std::byte> bytes, Speaker speaker, Occasion occasion,
+                                          const Transcript& transcript, std::string_view name) const {
+  HAWSER_TRY_ASSIGN(IdentityProof proof, decode_proof(bytes));
+  HAWSER_TRY_ASSIGN(Holder holder, now_.trust->verify(proof.chain));
+  HAWSER_TRY(now_.trust->check(proof.chain.front(), proof.signature, proof_content(speaker, occasion, transcript)));
+  HAWSER_TRY(check_name(holder, name));
+  return PeerIdentity{.holder = std::move(holder), .chain = std::move(proof.chain)};
+}
+
+Status Authenticator::check_again(const PeerIdentity& peer, std::string_view name) const {
+  HAWSER_TRY_ASSIGN(const Holder holder, now_.trust->verify(peer.chain));
+  return check_name(holder, name);
+}
+
+void Authenticator::look(Instant now) {
+  if (now < look_at_) return;
+  look_at_ = now + options_.period;
+  if (files_.have_changed()) {
+    const Status status = load();
+    if (status.ok()) {
+      HAWSER_LOG(log_, kInfo, "identity: {} holds {} now, until {}", files_.folder(), own().id.text(),
+                 time_text(own().ends));
+    } else {
+      HAWSER_LOG(log_, kWarn, "identity: what is new in {} is not used, what was there before counts on: {}",
+                 files_.folder(), status.to_string());
+    }
+  }
+  if (is_warned_ || !is_near_its_end(own())) return;
+  is_warned_ = true;
+  HAWSER_LOG(log_, kWarn, "identity: the certificate of {} ends at {}, and nobody has renewed it in {}",
+             own().id.text(), time_text(own().ends), files_.folder());
+}
+
+}  // namespace hawser::identity

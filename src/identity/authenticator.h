@@ -1,0 +1,76 @@
+#pragma once
+
+// Authenticator: an agent's identity as its connections use it. It proves it to peers, checks theirs, and looks again
+// at the files it came from, so that a renewed certificate and a revoked one count without a restart.
+//
+// Thread rule: confined to the agent's lane, once it is open. Files are read within `look`: some are a few KiB each,
+// on the machine itself.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+#include "base/log.h"
+#include "identity/files.h"
+#include "identity/name_rules.h"
+#include "identity/proof.h"
+
+namespace hawser::identity {
+
+/// Who a peer has proven to be.
+struct PeerIdentity {
+  Holder holder;
+  std::vector<std::string> chain;  ///< DER, to be looked at again.
+};
+
+class Authenticator {
+ public:
+  struct Options {
+    std::string agent;   ///< The name that the identity has to allow.
+    std::string folder;  ///< See IdentityFiles.
+    std::string names;   ///< See NameRules.
+    Duration period = {};
+  };
+  /// Errors: those of IdentityFiles and NameRules; kDenied: the identity does not allow the agent's name, has expired,
+  /// or is not of the authorities beside it.
+  static Result<std::unique_ptr<Authenticator>> open(Options options, const base::Logger& log);
+
+  const Holder& own() const { return now_.credential->holder(); }
+  /// How often what is known may be asked for again.
+  Duration period() const { return options_.period; }
+  /// Counts the certificates that this agent has had.
+  std::uint64_t renewals() const { return renewals_; }
+
+  /// Bytes for the other end of the connection.
+  Result<std::string> prove(Speaker self, Occasion occasion, const Transcript& transcript) const;
+  /// Errors: kCorrupt; kDenied: `bytes` do not prove that their speaker may be the agent `name`, and why.
+  Result<PeerIdentity> check(std::span<const std::byte> bytes, Speaker speaker, Occasion occasion,
+                             const Transcript& transcript, std::string_view name) const;
+  /// Whether that still holds: it may have expired, or been revoked.
+  Status check_again(const PeerIdentity& peer, std::string_view name) const;
+  /// Looks at the files, once each period.
+  void look(Instant now);
+
+ private:
+  Authenticator(Options options, const base::Logger& log)
+      : options_(std::move(options)), files_(options_.folder), log_(log) {}
+  Status load();
+  Status check_name(const Holder& holder, std::string_view name) const;
+
+  Options options_;
+  NameRules rules_;
+  IdentityFiles files_;
+  base::Logger log_;
+  Snapshot now_;
+  std::uint64_t renewals_ = 0;
+  Instant look_at_ = Instant::min();
+  bool is_warned_ = false;  ///< Of an own certificate that ends soon.
+};
+
+}  // namespace hawser::identity

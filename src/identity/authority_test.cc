@@ -1,0 +1,109 @@
+#include "identity/authority.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "base/test_folder.h"
+#include "identity/test_authority.h"
+
+namespace hawser::identity {
+namespace {
+
+mode_t mode_of(const std::string& path) {
+  struct stat facts = {};
+  EXPECT_EQ(::stat(path.c_str(), &facts), 0) << path;
+  return facts.st_mode & 07777;
+}
+
+TEST(Authority, KeepsItsKeyToItself) {
+  TestAuthority authority;
+  EXPECT_EQ(mode_of(authority.folder() + "/ca.key"), 0600u);
+  EXPECT_EQ(mode_of(authority.folder()), 0700u);
+  const std::string folder = authority.issue_to("store");
+  EXPECT_EQ(mode_of(folder + "/tls.key"), 0600u);
+  for (const auto& file : std::filesystem::directory_iterator(authority.folder() + "/issued")) {
+    EXPECT_EQ(file.path().extension(), ".crt");  // No key of an agent stays with the authority.
+  }
+}
+
+TEST(Authority, TwoOfAFolderAreOne) {
+  base::TestFolder folder;
+  ASSERT_TRUE(Authority::init(folder.path("ca"), "example.org", test_now(), test_now() + 100).has_value());
+  const auto again = Authority::init(folder.path("ca"), "example.org", test_now(), test_now() + 100);
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().code(), Code::kInvalid);
+  EXPECT_EQ(Authority::open(folder.path("nowhere")).error().code(), Code::kNotFound);
+  EXPECT_EQ(Authority::init(folder.path("b"), "Example.org", 0, 1).error().code(), Code::kInvalid);
+  EXPECT_EQ(Authority::init(folder.path("b"), "example.org/x", 0, 1).error().code(), Code::kInvalid);
+}
+
+TEST(Authority, OpensAgainAndGoesOn) {
+  TestAuthority made;
+  const Issued before = made.issue("store");
+  auto authority = Authority::open(made.folder());
+  ASSERT_TRUE(authority.has_value()) << authority.error().to_string();
+  EXPECT_EQ(authority->domain(), "example.org");
+  const auto after = authority->issue({.name = "reader", .dns = {}, .begins = test_now(), .ends = test_now() + 60});
+  ASSERT_TRUE(after.has_value()) << after.error().to_string();
+  EXPECT_NE(after->holder.serial, before.holder.serial);
+  EXPECT_TRUE(made.trust()->verify(credential_of(*after)->chain()).has_value());
+}
+
+TEST(Authority, ACertificateEndsWithItsAuthorityAtTheLatest) {
+  TestAuthority authority;
+  EXPECT_EQ(authority.issue("store", {}, 0, 1000 * TestAuthority::kHour).holder.ends, authority.get().ends());
+}
+
+TEST(Authority, NamesThatCannotBeAreRefused) {
+  TestAuthority authority;
+  for (const char* name : {"", "a b", "a//b", "../a", "a*", "spiffe://x"}) {
+    EXPECT_FALSE(authority.get().issue({.name = name, .dns = {}, .begins = 0, .ends = test_now()}).has_value()) << name;
+  }
+  for (const std::string& dns : {std::string(), std::string("a b"), std::string("a,b"), std::string(256, 'a')}) {
+    const auto issued = authority.get().issue({.name = "x", .dns = {dns}, .begins = 0, .ends = test_now()});
+    ASSERT_FALSE(issued.has_value()) << dns;
+    EXPECT_EQ(issued.error().code(), Code::kInvalid);
+  }
+  EXPECT_TRUE(authority.get()
+                  .issue({.name = "x", .dns = {std::string(255, 'a'), "worker-*"}, .begins = 0, .ends = test_now()})
+                  .has_value());
+}
+
+TEST(Authority, TakesBackByNameAndBySerial) {
+  TestAuthority authority;
+  const Issued first = authority.issue("store"), second = authority.issue("store"), other = authority.issue("reader");
+  const Issued over = authority.issue("store", {}, -100, -10);
+  EXPECT_EQ(authority.get().revoke(first.holder.serial, test_now()).value_or(0), 1u);
+  EXPECT_EQ(authority.get().revoke(first.holder.serial, test_now()).value_or(9), 0u);
+  EXPECT_EQ(authority.get().revoke("store", test_now()).value_or(0), 1u);  // The second: one is over, one was revoked.
+  EXPECT_EQ(authority.get().revoke("nobody", test_now()).error().code(), Code::kNotFound);
+  const auto entries = authority.get().issued();
+  ASSERT_TRUE(entries.has_value()) << entries.error().to_string();
+  ASSERT_EQ(entries->size(), 4u);
+  for (const Entry& each : *entries) {
+    const bool is_revoked = each.holder.serial == first.holder.serial || each.holder.serial == second.holder.serial;
+    EXPECT_EQ(each.is_revoked, is_revoked) << each.holder.serial;
+  }
+  EXPECT_TRUE(authority.trust()->verify(credential_of(other)->chain()).has_value());
+}
+
+TEST(Authority, ItsListGrowsWithoutAnEnd) {
+  TestAuthority authority;
+  for (int i = 0; i < 40; ++i) {
+    const Issued issued = authority.issue("store");
+    ASSERT_EQ(authority.get().revoke(issued.holder.serial, test_now()).value_or(0), 1u);
+  }
+  const Issued last = authority.issue("store");
+  const auto entries = authority.get().issued();
+  ASSERT_TRUE(entries.has_value()) << entries.error().to_string();
+  EXPECT_EQ(entries->size(), 41u);
+  EXPECT_EQ(std::ranges::count_if(*entries, [](const Entry& each) { return each.is_revoked; }), 40);
+  EXPECT_TRUE(authority.trust()->verify(credential_of(last)->chain()).has_value());
+}
+
+}  // namespace
+}  // namespace hawser::identity

@@ -1,0 +1,116 @@
+#include "identity/files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include "base/format.h"
+#include "base/try.h"
+#include "identity/whole_file.h"
+
+namespace hawser::identity {
+namespace {
+
+constexpr std::size_t kIdentityFileMax = 1u << 20;
+
+struct Kind {
+  std::string_view what;
+  std::array<std::string_view, 3> names;
+  bool is_secret = false;
+  bool may_be_missing = false;
+};
+
+constexpr Kind kCertificate = {"certificate", {"tls.crt", "svid.pem", "cert.pem"}};
+constexpr Kind kKey = {"key", {"tls.key", "svid_key.pem", "key.pem"}, true};
+constexpr Kind kAuthorities = {"authorities", {"ca.crt", "svid_bundle.pem", "bundle.pem"}};
+constexpr Kind kRevoked = {"revoked certificates", {"ca.crl", "crl.pem", ""}, false, true};
+
+struct File {
+  std::string path, text;
+};
+
+/// The first of its names that is there.
+std::string path_of(const std::string& folder, const Kind& kind) {
+  for (const std::string_view name : kind.names) {
+    std::string path = folder + "/" + std::string(name);
+    if (!name.empty() && ::access(path.c_str(), F_OK) == 0) return path;
+  }
+  return {};
+}
+
+Status check_private(const std::string& path, const struct stat& facts) {
+  if ((facts.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) == 0) return {};
+  return Status(Code::kDenied, base::format("{}: others than its owner's group may read the key, or others than its "
+                                            "owner may write it (mode {:o})",
+                                            path, facts.st_mode & 07777))
+      .with_advice("chmod 600 " + path + "   (in a Kubernetes volume: defaultMode 0440 with fsGroup)");
+}
+
+Result<File> read_kind(const std::string& folder, const Kind& kind) {
+  File file = {.path = path_of(folder, kind)};
+  if (file.path.empty() && kind.may_be_missing) return file;
+  if (file.path.empty()) {
+    return Status(Code::kNotFound, base::format("{}: no {} is there", folder, kind.what))
+        .with_advice(base::format("its name is {}, {} or {}; `hawser ca issue` writes such a folder", kind.names[0],
+                                  kind.names[1], kind.names[2]));
+  }
+  struct stat facts = {};
+  if (kind.is_secret && ::stat(file.path.c_str(), &facts) == 0) HAWSER_TRY(check_private(file.path, facts));
+  HAWSER_TRY_ASSIGN(file.text, read_whole_file(file.path, kIdentityFileMax));
+  return file;
+}
+
+/// `why` with the file that it is about.
+Status in_file(const std::string& path, const Status& why) {
+  return Status(why.code(), base::format("{}: {}", path, why.message())).with_advice(std::string(why.advice()));
+}
+
+}  // namespace
+
+Result<Snapshot> IdentityFiles::read() const {
+  HAWSER_TRY_ASSIGN(const File certificate, read_kind(folder_, kCertificate));
+  HAWSER_TRY_ASSIGN(const File key, read_kind(folder_, kKey));
+  HAWSER_TRY_ASSIGN(const File authorities, read_kind(folder_, kAuthorities));
+  HAWSER_TRY_ASSIGN(const File revoked, read_kind(folder_, kRevoked));
+  Snapshot snapshot;
+  Result<std::shared_ptr<const Credential>> credential = Credential::make(certificate.text, key.text);
+  if (!credential) return in_file(certificate.path, credential.error());
+  snapshot.credential = *std::move(credential);
+  Result<std::shared_ptr<const Trust>> trust =
+      Trust::make(authorities.text, revoked.text, snapshot.credential->holder().id.domain());
+  if (!trust) return in_file(authorities.path + (revoked.path.empty() ? "" : ", " + revoked.path), trust.error());
+  snapshot.trust = *std::move(trust);
+  return snapshot;
+}
+
+std::vector<IdentityFiles::Mark> IdentityFiles::marks() const {
+  std::vector<Mark> marks;
+  for (const Kind* kind : {&kCertificate, &kKey, &kAuthorities, &kRevoked}) {
+    Mark mark = {.path = path_of(folder_, *kind)};
+    struct stat facts = {};
+    if (!mark.path.empty() && ::stat(mark.path.c_str(), &facts) == 0) {
+      mark.changed_ns = facts.st_mtim.tv_sec * 1'000'000'000 + facts.st_mtim.tv_nsec;
+      mark.inode = facts.st_ino;
+      mark.size = static_cast<std::uint64_t>(facts.st_size);
+    }
+    marks.push_back(std::move(mark));
+  }
+  return marks;
+}
+
+bool IdentityFiles::have_changed() {
+  std::vector<Mark> now = marks();
+  if (now == seen_) return false;
+  seen_ = std::move(now);
+  return true;
+}
+
+std::string name_beneath(const std::string& folder, const std::string& automatic) {
+  if (folder.empty()) return automatic;
+  const Result<Snapshot> snapshot = IdentityFiles(folder).read();
+  return snapshot ? base::format("{}/{}", snapshot->credential->holder().id.path(), automatic) : automatic;
+}
+
+}  // namespace hawser::identity

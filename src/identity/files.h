@@ -1,0 +1,60 @@
+#pragma once
+
+// IdentityFiles: a folder with an identity's files, as those write them who keep identities on machines.
+//
+// | what                                    | its names, the first that is there counts      |
+// |-----------------------------------------|------------------------------------------------|
+// | certificate and those above it          | tls.crt, svid.pem, cert.pem                    |
+// | its key, which only the user may read   | tls.key, svid_key.pem, key.pem                 |
+// | authorities that are trusted            | ca.crt, svid_bundle.pem, bundle.pem            |
+// | certificates that were revoked, if any  | ca.crl, crl.pem                                |
+//
+// They are `hawser ca`'s, cert-manager's and Kubernetes secrets' names, and those of SPIRE's helper.
+//
+// Thread rule: confined. Reading blocks as files do.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <hawser/status.h>
+
+#include "identity/credential.h"
+#include "identity/trust.h"
+
+namespace hawser::identity {
+
+/// What the files held at one time.
+struct Snapshot {
+  std::shared_ptr<const Credential> credential;
+  std::shared_ptr<const Trust> trust;
+};
+
+class IdentityFiles {
+ public:
+  explicit IdentityFiles(std::string folder) : folder_(std::move(folder)) {}
+
+  /// Errors: kNotFound (which file is missing), kDenied (others may read the key), kInvalid (what is in which file).
+  Result<Snapshot> read() const;
+  /// Whether a file is another, or has been written, since this was asked last. Some µs.
+  bool have_changed();
+  const std::string& folder() const { return folder_; }
+
+ private:
+  struct Mark {
+    std::string path;
+    std::int64_t changed_ns = 0;
+    std::uint64_t inode = 0, size = 0;
+    bool operator==(const Mark&) const = default;
+  };
+  std::vector<Mark> marks() const;
+
+  std::string folder_;
+  std::vector<Mark> seen_;
+};
+
+/// The name of an agent to which nobody gave one: `automatic`, or, where `folder` holds an identity, beneath the path
+/// of that, which always may have it ("store/ping-17"). What is wrong with the files, opening the agent tells.
+std::string name_beneath(const std::string& folder, const std::string& automatic);
+
+}  // namespace hawser::identity

@@ -1,0 +1,159 @@
+"""Identities by an authority, between two hosts, by the command `hawser ca` and its files alone. See two_hosts.py."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from two_hosts import hosts, start, start_python  # noqa: F401 (a fixture)
+
+from conftest import SCALE, eventually
+
+HAWSER = os.path.join(os.environ["TEST_BUILD"], "bin", "hawser")
+ADDRESS = "store@10.78.0.1:7000"
+PATIENCE = 60 * SCALE
+
+# Writes again and again, and tells of the first error.
+WRITER = """
+import os, sys, time
+import hawser
+
+address, marks = sys.argv[1:]
+agent = hawser.Agent("reader")
+own = agent.empty(1 << 20, "uint8", name="own")
+try:
+    peer = agent.find_peer(address, timeout=10)
+    peer.connect(timeout=10)
+    far = peer.region("memory")
+    count = 0
+    while not os.path.exists(f"{marks}/end"):
+        agent.write(peer, own, far).wait(10)
+        count += 1
+        if count == 1:
+            print(agent.explain(agent.plan_write(peer, own, far)).replace("\\n", " "), flush=True)
+            open(f"{marks}/began", "w").close()
+        time.sleep(0.02)
+    print("wrote", count)
+except hawser.Error as error:
+    print("error", type(error).__name__, str(error).replace("\\n", " "))
+"""
+
+
+def ca(tmp_path, *arguments):
+    done = subprocess.run([HAWSER, "ca", *arguments, "--folder", str(tmp_path / "ca"), "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def identities(tmp_path):
+    """A function that makes the folder of an identity."""
+    ca(tmp_path, "init", "example.org")
+
+    def issue(name, *arguments, out=None):
+        out = out or tmp_path / f"id-{name.replace('/', '-')}"
+        ca(tmp_path, "issue", name, "--out", str(out), *arguments)
+        return str(out)
+
+    return issue
+
+
+@pytest.fixture
+def store(hosts, identities):  # noqa: F811
+    """A server on the first host, with an identity, that looks at its files all the time."""
+    folder = identities("store")
+    process = start(hosts[0], HAWSER, "serve", "--name", "store", "--listen", "10.78.0.1:7000", "--json", "--size", "1MiB",
+                    HAWSER_IDENTITY=folder, HAWSER_IDENTITY_LOOK="100ms", HAWSER_LOG="info")
+    assert json.loads(process.stdout.readline())["event"] == "ready"
+    process.folder = folder
+    yield process
+    process.kill()
+    process.wait()
+
+
+def log_of(server):
+    """What it has logged, once it is over: a signal to end would reach only the program that made its namespaces."""
+    server.kill()
+    return server.communicate(timeout=PATIENCE)[1]
+
+
+def ping(host, address=ADDRESS, **environment):
+    process = start(host, HAWSER, "ping", address, "--json", "-c", "3", "--timeout", "5s", **environment)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert out, err
+    return process.returncode, json.loads(out)
+
+
+def test_the_documented_commands_need_neither_card_nor_ticket(hosts, store, identities):  # noqa: F811
+    code, said = ping(hosts[1], HAWSER_IDENTITY=identities("reader"))
+    assert code == 0, said
+    assert [path["backend"] for path in said["paths"]] == ["tcp"]
+
+
+def test_others_are_turned_away_and_the_log_says_who(hosts, store, identities, tmp_path):  # noqa: F811
+    code, said = ping(hosts[1])
+    assert code != 0 and "ticket" in json.dumps(said["error"]), said
+
+    other = tmp_path / "other"
+    subprocess.run([HAWSER, "ca", "init", "example.org", "--folder", str(other)], check=True, capture_output=True)
+    subprocess.run([HAWSER, "ca", "issue", "reader", "--folder", str(other), "--out", str(tmp_path / "evil")], check=True,
+                   capture_output=True)
+    code, said = ping(hosts[1], HAWSER_IDENTITY=str(tmp_path / "evil"))
+    assert code != 0 and "no authority that is trusted here" in json.dumps(said["error"]), said
+
+    # A key that others of its host may read is not used.
+    stolen = identities("thief")
+    os.chmod(f"{stolen}/tls.key", 0o644)
+    code, said = ping(hosts[1], HAWSER_IDENTITY=stolen)
+    assert code != 0 and "chmod 600" in json.dumps(said["error"]), said
+
+    log = log_of(store)
+    assert "turned reader/ping" in log, log  # By the name that it claimed; it did not like the server's certificate.
+
+
+def test_a_renewed_certificate_keeps_the_session_and_a_revoked_one_ends_it(hosts, store, identities, tmp_path):  # noqa: F811
+    folder = identities("reader", "--ttl", "4s")
+    writer = start_python(hosts[1], WRITER, ADDRESS, str(tmp_path), HAWSER_IDENTITY=folder, HAWSER_IDENTITY_LOOK="100ms",
+                          PYTHONPATH=os.environ["PYTHONPATH"])
+    eventually(lambda: (tmp_path / "began").exists() or writer.poll() is not None)
+    ended_at = time.monotonic() + 5
+    identities("reader", out=folder)
+    while time.monotonic() < ended_at:
+        assert writer.poll() is None, writer.communicate()
+        time.sleep(0.1)
+    ca(tmp_path, "revoke", "reader", "--out", store.folder)
+    out, err = writer.communicate(timeout=PATIENCE)
+    assert "spiffe://example.org/store" in out.splitlines()[0], out
+    last = out.splitlines()[-1]
+    assert last.startswith("error"), (out, err)
+    log = log_of(store)
+    assert "renewed its certificate" in log and "revoked" in log, log
+
+
+def test_a_certificate_that_nobody_renews_ends_the_session(hosts, store, identities, tmp_path):  # noqa: F811
+    folder = identities("reader", "--ttl", "4s")
+    writer = start_python(hosts[1], WRITER, ADDRESS, str(tmp_path), HAWSER_IDENTITY=folder, HAWSER_IDENTITY_LOOK="100ms",
+                          PYTHONPATH=os.environ["PYTHONPATH"])
+    out, err = writer.communicate(timeout=PATIENCE)
+    assert (tmp_path / "began").exists(), (out, err)
+    assert out.splitlines()[-1].startswith("error"), (out, err)
+    assert "expired" in log_of(store)
+
+
+def test_ranks_form_a_world(hosts, identities, tmp_path):  # noqa: F811
+    code = """
+import hawser
+with hawser.World.open() as world:
+    world.barrier()
+    print(world.rank, "done")
+"""
+    folder = identities("trainer", "--san", "world.*")
+    ranks = [start(host, sys.executable, "-c", code, HAWSER_WORLD_RANK=str(rank), HAWSER_WORLD_LOCAL_RANK="0",
+                   HAWSER_WORLD_SIZE="2", HAWSER_DIRECTORY=f"file:{tmp_path}/cards", HAWSER_IDENTITY=folder,
+                   PYTHONPATH=os.environ["PYTHONPATH"]) for rank, host in enumerate(hosts)]
+    for rank, process in enumerate(ranks):
+        out, err = process.communicate(timeout=PATIENCE)
+        assert out.splitlines()[-1:] == [f"{rank} done"], (out, err)

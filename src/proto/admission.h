@@ -3,8 +3,8 @@
 // Admission: how an opener proves that it may come in, and what the acceptor has to prove in return, as tables.
 //
 // Four things count: the card was given to the opener, both ends have identities by one authority, both are of one
-// user, or both agents were opened with security `none`. docs/wire.md, "Proof", has what travels. This file decides; who
-// moves the bytes is the stream's handshake.
+// user, or both agents were opened with security `none`. docs/wire.md, "Proof", has what travels. This file decides;
+// who moves the bytes is the stream's handshake.
 //
 // Thread rule: values and pure functions.
 

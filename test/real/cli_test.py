@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the program `hawser` as a user would and checks its exit codes and its JSON.
 
-usage: cli_test.py PROGRAM usage|info|plugins|doctor|topo|demo|demo_progress|demo_failures|serve_ping|top|cp|bench|bench_failures|sim
+usage: cli_test.py PROGRAM usage|ca|info|plugins|doctor|topo|demo|demo_progress|demo_failures|serve_ping|top|cp|bench|bench_failures|sim
 """
 
 import json
@@ -38,7 +38,7 @@ def run_json(command, *arguments, expect=0, env=None, timeout=60):
 
 
 def test_usage():
-    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim", "top", "explain"]
+    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim", "top", "explain", "ca"]
     for command in commands:
         text = run(command, "--help").stdout
         assert text.count(f"hawser {command}") >= 2, text  # examples
@@ -140,6 +140,33 @@ def test_plugins():
             assert "/no/such/folder" in folders[0]["found"] and folders[0]["remedy"], folders
             if verdict == "fail":
                 assert done.returncode == 13, done.returncode
+
+
+def test_ca():
+    with tempfile.TemporaryDirectory() as folder:
+        authority = ["--folder", f"{folder}/ca"]
+        assert run_json("ca", "init", "example.org", *authority)["domain"] == "example.org"
+        assert "already" in run("ca", "init", "example.org", *authority, expect=11).stderr
+        issued = run_json("ca", "issue", "store", "--san", "store-*", "--ttl", "1h", "--out", f"{folder}/store", *authority)
+        assert issued["certificate"]["id"] == "spiffe://example.org/store", issued
+        assert issued["certificate"]["san"] == ["store-*"], issued
+        assert sorted(os.listdir(f"{folder}/store")) == ["ca.crl", "ca.crt", "tls.crt", "tls.key"]
+        assert os.stat(f"{folder}/store/tls.key").st_mode & 0o777 == 0o600
+        assert os.stat(f"{folder}/ca/ca.key").st_mode & 0o777 == 0o600
+        env = dict(os.environ, HAWSER_IDENTITY=f"{folder}/store")
+        finding = [one for one in run_json("doctor", env=env)["checks"] if one["name"] == "network.identity"]
+        assert finding and "spiffe://example.org/store until" in finding[0]["found"], finding
+        assert "spiffe" not in run("doctor").stdout
+        assert run_json("info", env=env)["error"] is None
+        assert "1 certificate of store is revoked" in run("ca", "revoke", "store", "--out", f"{folder}/store", *authority).stdout
+        assert "revoked" in run("ca", "show", *authority).stdout
+        finding = [one for one in run_json("doctor", env=env, expect=13)["checks"] if one["name"] == "network.identity"]
+        assert finding[0]["verdict"] == "fail" and "revoked" in finding[0]["found"], finding
+        assert "SPIFFE" in run("ca", "issue", "a b", *authority, expect=11).stderr
+        assert "wants a name" in run("ca", "issue", *authority, expect=11).stderr
+        assert "nothing to 'nobody'" in run("ca", "revoke", "nobody", *authority, expect=12).stderr
+        assert "ca init" in run("ca", "show", "--folder", f"{folder}/none", expect=12).stderr
+        run("ca", "sign", "x", expect=2)
 
 
 def test_topo():

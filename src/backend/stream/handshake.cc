@@ -126,11 +126,17 @@ Status Handshake::receive_verdict() {
   if (!verdict.ok()) {
     return Status(verdict.code(), base::format("{} turned us away: {}", hello_.name, verdict.message()));
   }
+  if (admission_ == Admission::kIdentity) {  // The acceptor's own proof follows.
+    awaits_identity_ = true;
+    more_.clear();
+    more_wanted_ = identity::kProofHead;
+    return receive();
+  }
   step_ = AdmissionStep::kGo;
   return Status();
 }
 
-/// The size first, then the rest; the opener answers by its own.
+/// The size first, then the rest.
 Status Handshake::receive_identity() {
   if (more_.size() < more_wanted_) return Status();
   if (more_wanted_ == identity::kProofHead) {
@@ -142,10 +148,8 @@ Status Handshake::receive_identity() {
   is_identity_doubted_ = true;
   HAWSER_TRY(learn_identity(identity::Speaker::kAcceptor));
   is_identity_doubted_ = false;
-  HAWSER_TRY(say_identity(identity::Speaker::kOpener));
-  more_.clear();
-  more_wanted_ = kVerdictHead;
-  return turn();
+  step_ = AdmissionStep::kGo;
+  return Status();
 }
 
 Status Handshake::learn_identity(identity::Speaker speaker) {
@@ -157,11 +161,8 @@ Status Handshake::learn_identity(identity::Speaker speaker) {
   return Status();
 }
 
-Status Handshake::say_identity(identity::Speaker speaker) {
-  const identity::Transcript transcript = transcript_of(both_hellos());
-  HAWSER_TRY_ASSIGN(const std::string proof, authenticator_->prove(speaker, identity::Occasion::kOpening, transcript));
-  out_ += proof;
-  return Status();
+Result<std::string> Handshake::own_identity(identity::Speaker speaker) const {
+  return authenticator_->prove(speaker, identity::Occasion::kOpening, transcript_of(both_hellos()));
 }
 
 /// The one that the answer names.
@@ -244,8 +245,9 @@ Status Handshake::on_answer(bool is_open, Network& network) {
   }
   if (step_ == AdmissionStep::kGo) return Status();
   if (admission_ == Admission::kIdentity) {
-    awaits_identity_ = true;
-    more_wanted_ = identity::kProofHead;
+    HAWSER_TRY_ASSIGN(const std::string proof, own_identity(identity::Speaker::kOpener));
+    out_ += proof;
+    more_wanted_ = kVerdictHead;
     return turn();
   }
   HAWSER_TRY(pick_secret(secret_, network));
@@ -293,7 +295,7 @@ Status Handshake::admit(wire::Hello answer, const base::Id128& secret, bool is_o
   if (admission_ == Admission::kIdentity) {
     awaits_identity_ = true;
     more_wanted_ = identity::kProofHead;
-    return say_identity(identity::Speaker::kAcceptor);
+    return Status();
   }
   const wire::Proof proof = acceptor_proof(secret_, both_hellos());
   std::memcpy(out_.data() + wire::kHelloProofAt, proof.data(), proof.size());
@@ -302,12 +304,19 @@ Status Handshake::admit(wire::Hello answer, const base::Id128& secret, bool is_o
 }
 
 Status Handshake::check_proof() {
-  if (admission_ == Admission::kIdentity) return learn_identity(identity::Speaker::kOpener);
+  if (admission_ == Admission::kIdentity) {
+    HAWSER_TRY(learn_identity(identity::Speaker::kOpener));
+    HAWSER_TRY_ASSIGN(own_proof_, own_identity(identity::Speaker::kAcceptor));
+    return Status();
+  }
   if (is_same(opener_proof(secret_, both_hellos()), base::as_bytes(more_))) return Status();
   if (base::planted(base::Planted::kStaleIncarnation)) return Status();
   return Status(Code::kDenied, "its proof is wrong: it has another card, or none");
 }
 
-void Handshake::say_verdict(const Status& status) { out_ += encode_verdict(status); }
+void Handshake::say_verdict(const Status& status) {
+  out_ += encode_verdict(status);
+  if (status.ok()) out_ += own_proof_;
+}
 
 }  // namespace hawser::backend::stream

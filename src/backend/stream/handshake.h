@@ -94,7 +94,7 @@ class Handshake {
   Status receive_verdict();
   Status receive_identity();
   Status learn_identity(identity::Speaker speaker);
-  Status say_identity(identity::Speaker speaker);
+  Result<std::string> own_identity(identity::Speaker speaker) const;
   Status pick_secret(const base::Id128& secret, Network& network);
   Status check_key(const Known& known);
   Status check_speaker() const;
@@ -115,6 +115,7 @@ class Handshake {
   bool is_opener_ = false;
   bool awaits_identity_ = false;  ///< The next that comes is the proof of one.
   bool is_identity_doubted_ = false;
+  std::string own_proof_;  ///< An acceptor's of its identity: it follows a good verdict, and costs nothing for others.
   ShownIdentity identity_;
   bool is_proven_ = false;                                 ///< Opener: the acceptor has the key of the card.
   wire::Admission admission_ = wire::Admission::kNotSaid;  ///< As asked, then as answered.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <limits>
 #include <memory>
 
 #include "base/try.h"
@@ -36,6 +35,7 @@ struct CaArguments {
   std::string folder = "hawser-ca";
   std::string out;
   std::vector<std::string> sans;
+  std::string key = "ed25519";
   Duration ttl = Duration::zero();
 };
 
@@ -46,6 +46,11 @@ std::int64_t now_in_seconds() {
 std::int64_t end_of(const CaArguments& a, hours usual) {
   const Duration lasts = a.ttl > Duration::zero() ? a.ttl : Duration(usual);
   return now_in_seconds() + std::chrono::duration_cast<std::chrono::seconds>(lasts).count();
+}
+
+identity::KeyKind key_kind_of(const std::string& text) {
+  if (text == "p256") return identity::KeyKind::kP256;
+  return text == "rsa" ? identity::KeyKind::kRsa2048 : identity::KeyKind::kEd25519;
 }
 
 Json begin_json(const CaArguments& a) {
@@ -87,7 +92,8 @@ Status issue(const CaArguments& a) {
   HAWSER_TRY_ASSIGN(const identity::Issued issued, authority.issue({.name = a.name,
                                                                     .dns = a.sans,
                                                                     .begins = now_in_seconds() - kClocksDiffer,
-                                                                    .ends = end_of(a, kCertificateLasts)}));
+                                                                    .ends = end_of(a, kCertificateLasts),
+                                                                    .key = key_kind_of(a.key)}));
   const std::string out = a.out.empty() ? a.name : a.out;
   HAWSER_TRY(issued.write(out));
   if (a.common.json) {
@@ -190,6 +196,9 @@ void add_ca(Shell& shell) {
                       "issue: the folder of the agent's identity (default: its name); revoke: one to which the list of "
                       "revoked certificates is copied");
   command->add_option("--san", a->sans, "issue: a further name or pattern of names (worker-*); may be repeated");
+  command->add_option("--key", a->key, "issue: the kind of key")
+      ->check(CLI::IsMember({"ed25519", "p256", "rsa"}))
+      ->capture_default_str();
   add_duration(command, "--ttl", a->ttl, "How long it counts (default 720h; of an authority ten years)");
   on_run(shell, command, [a] { return run_ca(*a); });
 }

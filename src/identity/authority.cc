@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/shown.h"
@@ -45,24 +46,35 @@ struct Keys {
   std::string pem;
 };
 
-Result<Keys> make_keys(const tls::Gnutls& library) {
+/// From libsodium's random numbers, as all keys of agents.
+int make_ed25519(const tls::Gnutls& library, gnutls_x509_privkey_t key) {
   const tls::KeyPair pair = tls::KeyPair::make();
+  const gnutls_datum_t x = datum_of(base::as_text(pair.public_key())), k = datum_of(base::as_text(pair.seed()));
+  return library.x509_privkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_ED25519, &x, nullptr, &k);
+}
+
+int make_key(const tls::Gnutls& library, gnutls_x509_privkey_t key, KeyKind kind) {
+  constexpr unsigned kRsaBits = 2048;
+  switch (kind) {
+    case KeyKind::kEd25519:
+      break;
+    case KeyKind::kP256:
+      return library.x509_privkey_generate(key, GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0);
+    case KeyKind::kRsa2048:
+      return library.x509_privkey_generate(key, GNUTLS_PK_RSA, kRsaBits, 0);
+  }
+  return make_ed25519(library, key);
+}
+
+Result<Keys> make_keys(const tls::Gnutls& library, KeyKind kind) {
   Keys keys;
   HAWSER_TRY_ASSIGN(keys.handle, make_owned(library, library.x509_privkey_init, library.x509_privkey_deinit));
-  const gnutls_datum_t x =
-      datum_of({reinterpret_cast<const char*>(pair.public_key().data()), pair.public_key().size()});
-  const gnutls_datum_t k = datum_of({reinterpret_cast<const char*>(pair.seed().data()), pair.seed().size()});
   gnutls_datum_t pem = {};
   Steps steps;
-  steps
-      .then([&] {
-        return library.x509_privkey_import_ecc_raw(keys.handle.get(), GNUTLS_ECC_CURVE_ED25519, &x, nullptr, &k);
-      })
-      .then([&] {
-        return library.x509_privkey_export2_pkcs8(keys.handle.get(), GNUTLS_X509_FMT_PEM, nullptr, GNUTLS_PKCS_PLAIN,
-                                                  &pem);
-      });
-  if (steps.result() < 0) return library.error(Code::kUnsupported, "making a key of Ed25519", steps.result());
+  steps.then([&] { return make_key(library, keys.handle.get(), kind); }).then([&] {
+    return library.x509_privkey_export2_pkcs8(keys.handle.get(), GNUTLS_X509_FMT_PEM, nullptr, GNUTLS_PKCS_PLAIN, &pem);
+  });
+  if (steps.result() < 0) return library.error(Code::kUnsupported, "making a key", steps.result());
   keys.pem = take_datum(library, pem);
   return keys;
 }
@@ -173,7 +185,7 @@ Result<Authority> Authority::init(const std::string& folder, std::string_view do
   HAWSER_TRY(make_folder(folder + "/issued", kPublic));
   HAWSER_TRY(make_folder(folder, kSecret));
   Authority authority(*library, folder);
-  HAWSER_TRY_ASSIGN(Keys keys, make_keys(*library));
+  HAWSER_TRY_ASSIGN(Keys keys, make_keys(*library, KeyKind::kEd25519));
   authority.key_ = std::move(keys.handle);
   HAWSER_TRY_ASSIGN(authority.certificate_, begin_certificate(*library, base::format("hawser authority of {}", domain),
                                                               begins, ends, authority.key_.get()));
@@ -236,7 +248,7 @@ Result<Issued> Authority::issue(const IssueOptions& options) {
   HAWSER_TRY_ASSIGN(const SpiffeId id, SpiffeId::parse(base::format("spiffe://{}/{}", domain_, options.name)));
   for (const std::string& name : options.dns) HAWSER_TRY(check_dns(name));
   Issued issued;
-  HAWSER_TRY_ASSIGN(Keys keys, make_keys(library_));
+  HAWSER_TRY_ASSIGN(Keys keys, make_keys(library_, options.key));
   HAWSER_TRY_ASSIGN(const Certificate certificate, begin_certificate(library_, options.name, options.begins,
                                                                      std::min(options.ends, ends_), keys.handle.get()));
   gnutls_x509_crt_t crt = certificate.get();

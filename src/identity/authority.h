@@ -21,10 +21,13 @@
 
 namespace hawser::identity {
 
+enum class KeyKind : std::uint8_t { kEd25519, kP256, kRsa2048 };
+
 struct IssueOptions {
   std::string name;                   ///< The path of its SPIFFE ID.
   std::vector<std::string> dns;       ///< DNS names, or patterns of agents' names with *.
   std::int64_t begins = 0, ends = 0;  ///< Seconds since 1970.
+  KeyKind key = KeyKind::kEd25519;
 };
 
 /// What belongs in an agent's folder; see IdentityFiles.

@@ -24,6 +24,23 @@ TEST(Credential, IsACertificateWithItsKey) {
   EXPECT_EQ(trust->check(credential->chain().front(), *signature, "what is not").code(), Code::kDenied);
 }
 
+// What SPIRE and cert-manager issue.
+TEST(Credential, KeysOfOtherKindsDo) {
+  TestAuthority authority;
+  for (const auto& [kind, scheme] : {std::pair(KeyKind::kP256, 0x0403), {KeyKind::kRsa2048, 0x0804}}) {
+    const auto issued = authority.get().issue(
+        {.name = "store", .dns = {}, .begins = test_now() - 1, .ends = test_now() + 60, .key = kind});
+    ASSERT_TRUE(issued.has_value()) << issued.error().to_string();
+    const auto credential = credential_of(*issued);
+    const auto signature = credential->sign("x");
+    ASSERT_TRUE(signature.has_value()) << signature.error().to_string();
+    EXPECT_EQ(signature->scheme, scheme);
+    EXPECT_TRUE(authority.trust()->verify(credential->chain()).has_value());
+    EXPECT_TRUE(authority.trust()->check(credential->chain().front(), *signature, "x").ok());
+    EXPECT_EQ(authority.trust()->check(credential->chain().front(), *signature, "y").code(), Code::kDenied);
+  }
+}
+
 TEST(Credential, AnotherKeyDoesNotFit) {
   TestAuthority authority;
   const auto wrong = Credential::make(authority.issue("a").certificate, authority.issue("a").key);

@@ -104,6 +104,7 @@ namespace hawser::tls {
   X(x509_crt_sign2)                   \
   X(x509_privkey_deinit)              \
   X(x509_privkey_export2_pkcs8)       \
+  X(x509_privkey_generate)            \
   X(x509_privkey_import)              \
   X(x509_privkey_import_ecc_raw)      \
   X(x509_privkey_init)                \

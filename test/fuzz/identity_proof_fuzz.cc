@@ -1,5 +1,5 @@
-// What an unproven peer sends as the proof of its identity: decoding answers, what it accepts is written the same again,
-// and no chain of certificates in it breaks the check.
+// What an unproven peer sends as the proof of its identity: decoding answers, what it accepts is written the same
+// again, and no chain of certificates in it breaks the check.
 
 #include <cstddef>
 #include <cstdint>

@@ -200,6 +200,7 @@ void Core::disown_after_fork() {
   }
   lane.disown_after_fork();
   status_teller.disown_after_fork();
+  if (tenant != nullptr) tenant->disown_after_fork();
 }
 
 void Core::add_queue(const std::shared_ptr<QueueCore>& queue) {

@@ -44,6 +44,8 @@ bool flush(const Agent& agent, Instant deadline) {
 
 Instant now(const Agent& agent) { return agent.core()->now(); }
 
+std::string status_page(const Agent& agent) { return agent.core()->status_teller.path(); }
+
 Peer peer_of(const Session& session) { return Peer(session.peer); }
 
 Tenancy* tenancy(const Session& session, const Service& service) { return session.tenancies[service.place()].get(); }

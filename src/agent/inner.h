@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <hawser/agent.h>
@@ -28,6 +29,9 @@ bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instan
 Instant now(const Agent& agent);
 /// Waits until every peer that is not down has what it was sent. False: not by the deadline.
 bool flush(const Agent& agent, Instant deadline);
+
+/// The path of the agent's status page; empty: it has none. A layer above leaves files of its own beside it.
+std::string status_page(const Agent& agent);
 
 // Under the lane.
 /// The handle of the session's peer.

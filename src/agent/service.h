@@ -96,6 +96,8 @@ class Service {
   /// Ends what is overdue. Returns how much.
   virtual std::size_t expire(Instant now) = 0;
   virtual void describe(const Visitor& visitor) const = 0;
+  /// In a forked child, which is about to let go of all that is the parent's. Only system calls.
+  virtual void disown_after_fork() {}
 
   /// Where its tenancies are in sessions; the engine gives it out.
   std::size_t place() const { return place_; }

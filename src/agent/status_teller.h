@@ -36,6 +36,8 @@ class StatusTeller final : public Part {
   std::size_t turn(Instant now) override;
   void run_jobs(Instant) override {}
   void describe(const Visitor&) const override {}
+  /// The path of the page; empty: there is none.
+  std::string path() const { return page_ ? page_->path() : std::string(); }
   void disown_after_fork() {
     if (page_) page_->disown_after_fork();
   }

@@ -7,11 +7,8 @@
 // what is shown and looks whether it still is. So neither waits for the other, and a publisher that dies in the middle
 // leaves the text before.
 //
-// A lock on the file tells who lives: the kernel drops it with the process. A page that its process left behind stays
-// for an hour (where there are more than 64 pages, a minute), so that somebody can look at what it did last.
-//
-// Only a header of one block is mapped, and that block is allocated; the text goes by system calls. So a full disk
-// costs a text, never the process, and a reader meets no fault where somebody cuts the file.
+// The header alone is mapped; the text goes by system calls. base/left_file.h tells who lives, and how long a page
+// stays that its process left behind.
 //
 // Thread rule: `publish` by one thread at a time; `worked` and `sleeps` by any. Lifetime: destroying removes the file.
 
@@ -25,7 +22,7 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
-#include "base/fd.h"
+#include "base/left_file.h"
 
 namespace hawser::base {
 
@@ -36,29 +33,22 @@ class StatusPage {
 
   /// `folder`/`name`.status, mode 0600. Removes pages in the folder that nobody will look at any more.
   static Result<StatusPage> create(const std::string& folder, std::string_view name);
-  StatusPage(StatusPage&& other) noexcept
-      : header_(std::exchange(other.header_, nullptr)), file_(std::move(other.file_)), path_(std::move(other.path_)) {}
-  StatusPage& operator=(StatusPage&&) = delete;
-  ~StatusPage();
-
   /// kInvalid: it is longer than kTextMax. kBusy or what the kernel said: there is no room, and the text before stays.
   Status publish(std::string_view text);
   /// One store each.
   void worked(Instant now);
   void sleeps(bool asleep);
   /// Nobody finds it from now on. The object may be used on.
-  void withdraw();
+  void withdraw() { file_.withdraw(); }
   /// In a forked child: the file is the parent's. Only system calls.
-  void disown_after_fork() { file_.reset(); }
-  const std::string& path() const { return path_; }
+  void disown_after_fork() { file_.disown_after_fork(); }
+  const std::string& path() const { return file_.path(); }
 
  private:
-  StatusPage(Header* header, Fd file, std::string path)
-      : header_(header), file_(std::move(file)), path_(std::move(path)) {}
+  StatusPage(Header* header, LeftFile file) : header_(header), file_(std::move(file)) {}
 
-  Header* header_;
-  Fd file_;
-  std::string path_;
+  Header* header_;  ///< In the file's memory.
+  LeftFile file_;
 };
 
 struct StatusReading {

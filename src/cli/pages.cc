@@ -37,4 +37,19 @@ Look look_at(const std::vector<std::string>& folders, const std::string& name, b
   return found;
 }
 
+std::vector<WorldLook> look_at_world(const std::vector<std::string>& folders, const std::string& name, bool dead) {
+  std::vector<runtime::Flight> flights;
+  for (const std::string& folder : folders) {
+    for (const std::string& path : runtime::list_flights(folder)) {
+      Result<runtime::Flight> flight = runtime::read_flight(path);
+      if (flight && runtime::text_of(flight->header.world_name) == name) flights.push_back(std::move(*flight));
+    }
+  }
+  std::vector<WorldLook> all = formations(std::move(flights));
+  if (!dead) {
+    std::erase_if(all, [](const WorldLook& look) { return std::ranges::none_of(look, &runtime::Flight::is_alive); });
+  }
+  return all;
+}
+
 }  // namespace hawser::cli

@@ -10,6 +10,7 @@
 #include <hawser/status.h>
 
 #include "cli/top_view.h"
+#include "cli/world_view.h"
 
 namespace hawser::cli {
 
@@ -18,5 +19,9 @@ Result<std::vector<std::string>> page_folders(const std::string& config_file, co
 
 /// By name; `name`: those agents only, unless it is empty. With `dead` those that died within the last hour, too.
 Look look_at(const std::vector<std::string>& folders, const std::string& name, bool dead);
+
+/// The flight recorders of ranks of the world `name`, as far as they can be read. Where no rank of a formation lives it
+/// is left out, unless `dead`.
+std::vector<WorldLook> look_at_world(const std::vector<std::string>& folders, const std::string& name, bool dead);
 
 }  // namespace hawser::cli

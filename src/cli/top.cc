@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "base/events.h"
 #include "cli/command.h"
@@ -21,9 +22,13 @@ constexpr const char* kTopExamples =
     "  hawser top\n"
     "  hawser top --once\n"
     "  hawser top --once --json | jq '.agents[] | select(.state == \"stuck\")'\n"
-    "  hawser top --dead prefill-0";
+    "  hawser top --dead prefill-0\n"
+    "  hawser top trainer\n"
+    "  hawser top trainer --post-mortem --json > ranks.json";
 
 constexpr const char* kTopNote =
+    "\nWith the name of a world: its ranks on this host, from their flight recorders, and which rank the\n"
+    "others wait for. Recorders of ranks that died stay an hour (--post-mortem where all have).\n"
     "\nShown are agents of this user whose pages are in a folder that this process sees: those of other\n"
     "containers are not. A page tells an agent's state once a second while the agent works; that of an\n"
     "agent that died stays an hour (--dead). States: up; asleep (it waits for work); stopped (its process\n"
@@ -39,6 +44,7 @@ struct TopWanted {
   Duration interval = std::chrono::seconds(1);
   bool once = false;
   bool dead = false;
+  bool post_mortem = false;
 };
 
 /// Until the next look, or Ctrl-C.
@@ -72,6 +78,37 @@ void show(const Look& now, const Look& before, const TopWanted& wanted) {
   std::fflush(stdout);
 }
 
+void show_worlds(const std::vector<WorldLook>& worlds, const TopWanted& wanted) {
+  const Instant at = Clock::steady().now();
+  if (wanted.common.json) {
+    Json json = document("top");
+    json["worlds"] = Json::array();
+    for (const WorldLook& look : worlds) json["worlds"].push_back(world_json(wanted.name, look, at));
+    if (wanted.once || wanted.post_mortem) return print(json);
+    return print_line(json);
+  }
+  const bool redraws = !wanted.once && !wanted.post_mortem && ::isatty(STDOUT_FILENO) == 1;
+  if (redraws) fmt::print("\x1b[H\x1b[2J");
+  for (const WorldLook& look : worlds) fmt::print("{}\n", world_text(wanted.name, look, at));
+  std::fflush(stdout);
+}
+
+/// Nothing: there is no world of that name.
+std::optional<int> run_world(const TopWanted& wanted, const std::vector<std::string>& places) {
+  const bool dead = wanted.dead || wanted.post_mortem;
+  if (wanted.name.empty()) return std::nullopt;
+  std::vector<WorldLook> worlds = look_at_world(places, wanted.name, dead);
+  if (worlds.empty()) return std::nullopt;
+  show_worlds(worlds, wanted);
+  while (!wanted.once && !wanted.post_mortem && !worlds.empty()) {
+    pause(wanted.interval);
+    if (interrupted()) break;
+    worlds = look_at_world(places, wanted.name, dead);
+    show_worlds(worlds, wanted);
+  }
+  return kExitOk;
+}
+
 int run_top(const TopWanted& wanted) {
   if (wanted.interval < kIntervalMin) {
     return fail("top", wanted.common.json,
@@ -80,6 +117,13 @@ int run_top(const TopWanted& wanted) {
   const Result<std::vector<std::string>> places = page_folders(wanted.common.config, wanted.folder);
   if (!places) return fail("top", wanted.common.json, places.error());
   catch_interrupts();
+  if (const std::optional<int> done = run_world(wanted, *places)) return *done;
+  if (wanted.post_mortem) {
+    return fail("top", wanted.common.json,
+                Status(Code::kNotFound, "no rank of a world '" + wanted.name + "' has left a flight recorder here")
+                    .with_advice("give the world's name; recorders stay an hour after a rank died, in the folder of "
+                                 "its status page"));
+  }
   Look before = look_at(*places, wanted.name, wanted.dead);
   do {
     // Pages change once a second, so a shorter look sees no rates.
@@ -103,9 +147,11 @@ void add_top(Shell& shell) {
   auto wanted = std::make_shared<TopWanted>();
   CLI::App* command = add_command(shell, "top", "Show what the agents of this user on this host do, and who waits",
                                   kTopExamples, wanted->common);
-  command->add_option("agent", wanted->name, "Show the agents of this name only");
+  command->add_option("name", wanted->name, "Show the ranks of this world, or the agents of this name only");
   command->add_flag("--once", wanted->once, "Look twice, an interval apart, print, and end");
   command->add_flag("--dead", wanted->dead, "Show agents that died within the last hour, too");
+  command->add_flag("--post-mortem", wanted->post_mortem,
+                    "What the ranks of a world did last, also where all of them are dead");
   command->add_option("--folder", wanted->folder, "Look for pages here (default: where agents put them)");
   add_duration(command, "--interval", wanted->interval, "Between two looks (default 1s; pages change once a second)");
   command->footer(command->get_footer() + kTopNote);

@@ -38,6 +38,8 @@ class Collective final : public Operation, public Listener {
   /// Names it in errors: "all_reduce number 7".
   std::string name;
   std::uint64_t world = 0, number = 0, digest = 0;
+  FlightEntry flight;          ///< As it is written down,
+  std::uint64_t recorded = 0;  ///< and where; 0: it is not.
   schedule::Schedule schedule;
   Elements elements;
   std::span<const Peer> ranks;

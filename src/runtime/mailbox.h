@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -26,6 +27,7 @@
 
 #include "agent/inner.h"
 #include "runtime/matcher.h"
+#include "runtime/recorder.h"
 
 namespace hawser::runtime {
 
@@ -106,6 +108,10 @@ class Mailbox final : public agent::Service {
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
   void run_jobs(Instant now);
   void note_end() { carrier_.note_end(); }
+  /// What the rank does is written down there from now on.
+  void record_by(Recorder recorder) { recorder_.emplace(std::move(recorder)); }
+  /// Null: nothing is written down.
+  Recorder* recorder() { return recorder_ ? &*recorder_ : nullptr; }
 
   std::span<const agent::OwnChannel> channels() const override;
   Status on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
@@ -119,6 +125,9 @@ class Mailbox final : public agent::Service {
   Instant next_deadline() const override { return deadlines_.next(); }
   std::size_t expire(Instant now) override;
   void describe(const agent::Visitor& visitor) const override;
+  void disown_after_fork() override {
+    if (recorder_) recorder_->disown_after_fork();
+  }
 
  private:
   using Deadlines = base::TimerHeap<Operation, &Operation::alarm>;
@@ -182,6 +191,7 @@ class Mailbox final : public agent::Service {
   agent::Sent pump_desk(agent::Session& session, Desk& desk, std::size_t* work);
 
   agent::Carrier& carrier_;
+  std::optional<Recorder> recorder_;
   Matcher matcher_;
   Deadlines deadlines_;
   std::map<std::uint64_t, Watcher*> watchers_;  ///< By world.

@@ -1,8 +1,11 @@
 #include "runtime/rank_seat.h"
 
+#include <filesystem>
 #include <utility>
 
+#include "base/log.h"
 #include "base/mutex.h"
+#include "base/shown.h"
 #include "base/try.h"
 
 namespace hawser::runtime {
@@ -38,6 +41,20 @@ Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options) {
     HAWSER_TRY(seat->driver_->attach(seat->agent));
   }
   return seat;
+}
+
+void RankSeat::record(const Recorder::Site& site, const LogOptions& log) {
+  const std::filesystem::path page(agent::inner::status_page(agent));
+  if (page.empty()) return;
+  Result<Recorder> recorder =
+      Recorder::open(page.parent_path().string(), page.stem().string(), site, agent::inner::now(agent));
+  if (!recorder) {
+    HAWSER_LOG(base::Logger(log), kWarn, "rank {} of world '{}' has no flight recorder: {}", site.rank,
+               base::shown(site.world), recorder.error().to_string());
+    return;
+  }
+  static_cast<void>(
+      agent::inner::under_lane(agent, "World", [&](Instant) { mailbox->record_by(std::move(*recorder)); }));
 }
 
 RankSeat::~RankSeat() {

@@ -10,6 +10,7 @@
 #include <hawser/driver.h>
 
 #include "runtime/mailbox.h"
+#include "runtime/recorder.h"
 #include "runtime/workers.h"
 
 namespace hawser::runtime {
@@ -20,6 +21,9 @@ class RankSeat {
  public:
   /// An agent with these options, `options.driven` or not. Drivers are shared within the process.
   static Result<std::shared_ptr<RankSeat>> open(AgentOptions options);
+  /// Writes down what the rank does, beside the agent's status page. Without a page it does not, and without room for
+  /// the file it says so in the log.
+  void record(const Recorder::Site& site, const LogOptions& log);
   RankSeat() = default;
   ~RankSeat();
   RankSeat(const RankSeat&) = delete;

@@ -7,6 +7,7 @@
 
 #include "base/shown.h"
 #include "base/try.h"
+#include "runtime/digest.h"
 
 namespace hawser::runtime {
 namespace {
@@ -16,44 +17,10 @@ using What = schedule::Operation;
 /// Of all ranks together: sums of counts and sizes in bytes do not overflow.
 constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 56;
 
-class Digest {
- public:
-  void add(std::uint64_t value) {
-    hash_ = (hash_ ^ value) * 0x9E3779B97F4A7C15ULL;
-    hash_ ^= hash_ >> 29;
-  }
-  std::uint64_t value() const { return hash_; }
-
- private:
-  std::uint64_t hash_ = 0x243F6A8885A308D3ULL;
-};
-
-/// Of all that the ranks must agree upon.
-std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorithm) {
-  Digest digest;
-  digest.add(static_cast<std::uint64_t>(call.call.operation));
-  digest.add(static_cast<std::uint64_t>(algorithm));
-  digest.add(static_cast<std::uint64_t>(call.type));
-  digest.add(call.op ? static_cast<std::uint64_t>(*call.op) + 1 : 0);
-  digest.add(call.call.root);
-  digest.add(call.call.count);
-  digest.add(call.call.reproducible ? 1 : 0);
-  const bool is_each_its_own = call.call.operation == What::kAllToAll;
-  for (const std::uint64_t count : call.call.counts) digest.add(is_each_its_own ? 0 : count);
-  return digest.value();
-}
-
 std::uint64_t nonce_of(const Incarnation& incarnation) {
   std::uint64_t halves[2] = {};
   std::memcpy(halves, incarnation.bytes.data(), sizeof halves);
   return halves[0] ^ std::rotl(halves[1], 32);
-}
-
-/// How many elements of the output an average is to be divided in.
-std::uint64_t output_count(const schedule::Call& call) {
-  if (call.operation == What::kReduceScatter) return call.counts[call.rank];
-  const bool has_output = call.operation != What::kReduce || call.rank == call.root;
-  return has_output ? call.count : 0;
 }
 
 }  // namespace
@@ -74,6 +41,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   agent_options.name = options.name + "." + std::to_string(rank);
   agent_options.driven = options.driven;
   HAWSER_TRY_ASSIGN(core->seat_, RankSeat::open(std::move(agent_options)));
+  core->seat_->record({.world = options.name, .rank = rank, .size = size}, options.agent.log);
   return core;
 }
 
@@ -211,6 +179,10 @@ Status WorldCore::depart(Duration timeout) {
 /// False: a handler still runs.
 bool WorldCore::leave(Duration patience, bool with_groups) {
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::close", [&](Instant now) {
+    const bool went_wrong = !first_failure_.ok() || !revoked_.ok();
+    if (Recorder* const recorder = seat_->mailbox->recorder(); recorder != nullptr && with_groups && went_wrong) {
+      recorder->leave();
+    }
     if (with_groups) seat_->mailbox->close_all(now);
     on_close(now);
     seat_->mailbox->run_jobs(now);
@@ -472,6 +444,8 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   auto made = std::make_shared<Collective>();
   made->name = schedule::to_string(what.operation);
   made->world = nonce_;
+  made->flight = flight_of(call, algorithm);
+  put_text(made->flight.world_name, options_.name);
   made->digest = digest_of(call, algorithm);
   made->schedule = schedule::make_schedule(what, algorithm);
   made->ranks = ranks_;
@@ -512,6 +486,11 @@ void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration ti
     over.fail(Status(Code::kTimedOut, over.name + " did not end by its deadline; it waits for rank " + missing), at);
   };
   collective->self = collective;
+  if (Recorder* const recorder = seat_->mailbox->recorder()) {
+    collective->flight.world = nonce_;
+    collective->flight.number = collective->number;
+    collective->recorded = recorder->begin(collective->flight, now);
+  }
   under_way_.push_back(*collective);
   if (Status status = why_not(); !status.ok()) return collective->fail(status, now);
   seat_->mailbox->set_deadline(*collective, deadline(timeout, now));
@@ -766,6 +745,11 @@ void WorldCore::end_collectives(const Status& status, Instant now) {
 
 /// The others wait for what this rank will not send any more, unless they found out by themselves.
 void WorldCore::on_ended(Collective& collective, Instant now) {
+  if (collective.recorded != 0) {
+    if (Recorder* const recorder = seat_->mailbox->recorder()) {
+      recorder->end(collective.recorded, collective.status.code(), now);
+    }
+  }
   if (collective.status.ok()) {
     good_ahead_.insert(collective.number);
     while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;

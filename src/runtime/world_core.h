@@ -23,19 +23,11 @@
 #include "runtime/accord.h"
 #include "runtime/calls.h"
 #include "runtime/collective.h"
+#include "runtime/collective_call.h"
 #include "runtime/mailbox.h"
 #include "runtime/rank_seat.h"
 
 namespace hawser::runtime {
-
-/// What is to be done by all ranks, as this one calls it.
-struct CollectiveCall {
-  schedule::Call call;
-  const void* input = nullptr;
-  void* output = nullptr;
-  DataType type = DataType::kUInt8;
-  std::optional<ReduceOp> op;  ///< Of those that combine.
-};
 
 class WorldCore final : public std::enable_shared_from_this<WorldCore>, public Watcher {
  public:

@@ -1,0 +1,356 @@
+#include "cli/world_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <hawser/datatype.h>
+
+#include "base/shown.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace hawser::cli {
+namespace {
+
+using runtime::Flight;
+using runtime::FlightEntry;
+using runtime::FlightState;
+using runtime::text_of;
+
+std::string type_text(const FlightEntry& entry) {
+  if (entry.type == 0 || entry.type > kDataTypes) return {};
+  return std::string(to_string(static_cast<DataType>(entry.type - 1)));
+}
+
+std::string operation_text(const FlightEntry& entry) {
+  const std::string type = type_text(entry);
+  return base::shown(text_of(entry.operation)) + (type.empty() || entry.count == 0 ? "" : " " + type);
+}
+
+std::string kind_text(const FlightEntry& entry) {
+  return operation_text(entry) + (entry.count == 0 ? "" : fmt::format(" of {}", entry.count));
+}
+
+bool is_under_way(const FlightEntry& entry) { return entry.state == FlightState::kBegun; }
+
+/// Under way, or given up: whoever it waited for did not come.
+bool is_unfinished(const FlightEntry& entry) { return is_under_way(entry) || entry.code != 0; }
+
+std::string state_text(const Flight& flight) {
+  return !flight.is_alive ? "dead" : flight.is_stopped ? "stopped" : "up";
+}
+
+std::string for_text(Instant at, std::int64_t since_ns) {
+  return short_duration(std::max(at - Instant::from_ns(since_ns), Duration::zero()));
+}
+
+std::set<std::uint64_t> worlds_of(const Flight& flight) {
+  std::set<std::uint64_t> worlds;
+  for (const FlightEntry& entry : flight.entries) worlds.insert(entry.world);
+  return worlds;
+}
+
+std::int64_t last_at_work(const WorldLook& look) {
+  std::int64_t last = 0;
+  for (const Flight& flight : look) last = std::max(last, flight.wall_ns(flight.header.last_ns));
+  return last;
+}
+
+const FlightEntry* last_of(const Flight& flight, std::uint64_t world) {
+  const FlightEntry* last = nullptr;
+  for (const FlightEntry& entry : flight.entries) {
+    if (entry.world == world && (last == nullptr || entry.number > last->number)) last = &entry;
+  }
+  return last;
+}
+
+/// The oldest that a rank has not ended; null: none.
+const FlightEntry* present(const Flight& flight) {
+  const auto found = std::ranges::find_if(flight.entries, is_under_way);
+  return found == flight.entries.end() ? nullptr : &*found;
+}
+
+const FlightEntry* last_ended(const Flight& flight) {
+  const FlightEntry* last = nullptr;
+  for (const FlightEntry& entry : flight.entries) {
+    if (!is_under_way(entry) && (last == nullptr || entry.ended_ns > last->ended_ns)) last = &entry;
+  }
+  return last;
+}
+
+std::string list_text(const std::vector<std::uint32_t>& ranks) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMost); ++i) {
+    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + std::to_string(ranks[i]);
+  }
+  return ranks.size() > kMost ? fmt::format("{} and {} more", text, ranks.size() - kMost) : text;
+}
+
+/// The newest operation of a world that some rank waits, or waited, in.
+const FlightEntry* newest_unfinished(const WorldLook& look, std::uint64_t world) {
+  const FlightEntry* newest = nullptr;
+  for (const Flight& flight : look) {
+    for (const FlightEntry& entry : flight.entries) {
+      if (entry.world != world || !is_unfinished(entry)) continue;
+      if (newest == nullptr || entry.number > newest->number) newest = &entry;
+    }
+  }
+  return newest;
+}
+
+std::set<std::uint64_t> all_worlds(const WorldLook& look) {
+  std::set<std::uint64_t> worlds;
+  for (const Flight& flight : look) worlds.merge(worlds_of(flight));
+  return worlds;
+}
+
+void add_behind(const WorldLook& look, std::uint64_t world, std::vector<Behind>& all) {
+  const FlightEntry* const newest = newest_unfinished(look, world);
+  if (newest == nullptr) return;
+  Behind one = {.world = base::shown(text_of(newest->world_name)),
+                .number = newest->number,
+                .operation = operation_text(*newest),
+                .since_ns = newest->begun_ns};
+  for (const Flight& flight : look) {
+    for (const FlightEntry& entry : flight.entries) {
+      if (entry.world != world || entry.number != one.number || !is_unfinished(entry)) continue;
+      one.waiting.push_back(entry.rank);
+      one.since_ns = std::min(one.since_ns, entry.begun_ns);
+    }
+  }
+  std::ranges::sort(one.waiting);
+  for (const Flight& flight : look) {
+    const FlightEntry* const last = last_of(flight, world);
+    if (last == nullptr || last->number >= one.number) continue;
+    one.rank = last->rank;
+    one.last = last->number;
+    one.is_alive = flight.is_alive;
+    all.push_back(one);
+  }
+}
+
+/// By rank: of how many operations that all of these ranks have begun it was the last to begin.
+std::map<std::uint32_t, std::size_t> arrivals(const WorldLook& look) {
+  struct Last {
+    std::uint32_t rank = 0;
+    std::int64_t at_ns = 0;
+    std::size_t ranks = 0;
+  };
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Last> by_number;
+  for (const Flight& flight : look) {
+    for (const FlightEntry& entry : flight.entries) {
+      Last& last = by_number[{entry.world, entry.number}];
+      ++last.ranks;
+      if (entry.begun_ns > last.at_ns) last = {flight.header.rank, entry.begun_ns, last.ranks};
+    }
+  }
+  std::map<std::uint32_t, std::size_t> counts;
+  for (const auto& [number, last] : by_number) {
+    if (last.ranks == look.size() && look.size() > 1) ++counts[last.rank];
+  }
+  return counts;
+}
+
+std::string behind_text(const Behind& one, Instant at) {
+  return fmt::format(
+      "rank {} of '{}' {} begun {} number {} (its last is number {}); rank{} {} wait{} for it, since {} ago\n",
+      one.rank, one.world, one.is_alive ? "has not" : "is dead and had not", one.operation, one.number, one.last,
+      one.waiting.size() == 1 ? "" : "s", list_text(one.waiting), one.waiting.size() == 1 ? "s" : "",
+      for_text(at, one.since_ns));
+}
+
+/// As torch's flight recorder calls types.
+std::string torch_type(const FlightEntry& entry) {
+  static const std::map<std::string, std::string> kNames = {{"f64", "Double"},
+                                                            {"f32", "Float"},
+                                                            {"f16", "Half"},
+                                                            {"bf16", "BFloat16"},
+                                                            {"f8e4m3", "Float8_e4m3fn"},
+                                                            {"f8e5m2", "Float8_e5m2"},
+                                                            {"i8", "Char"},
+                                                            {"i16", "Short"},
+                                                            {"i32", "Int"},
+                                                            {"i64", "Long"},
+                                                            {"u8", "Byte"},
+                                                            {"u16", "UInt16"},
+                                                            {"u32", "UInt32"},
+                                                            {"u64", "UInt64"},
+                                                            {"bool", "Bool"}};
+  const auto found = kNames.find(type_text(entry));
+  return found == kNames.end() ? "Byte" : found->second;
+}
+
+Json torch_entry(const Flight& flight, const FlightEntry& entry, const std::string& group) {
+  const bool is_over = !is_under_way(entry);
+  Json json = {{"frames", Json::array()},
+               {"record_id", entry.stamp - 1},
+               {"pg_id", std::stoul(group)},
+               {"process_group", {group, base::shown(text_of(entry.world_name))}},
+               {"collective_seq_id", entry.number},
+               {"p2p_seq_id", 0},
+               {"op_id", entry.number},
+               {"profiling_name", "hawser:" + base::shown(text_of(entry.operation))},
+               {"time_created_ns", flight.wall_ns(entry.begun_ns)},
+               {"input_sizes", {{entry.count}}},
+               {"input_dtypes", {torch_type(entry)}},
+               {"output_sizes", {{entry.count}}},
+               {"output_dtypes", {torch_type(entry)}},
+               {"state", is_over && entry.code == 0 ? "completed" : "started"},
+               {"time_discovered_started_ns", flight.wall_ns(entry.begun_ns)},
+               {"time_discovered_completed_ns", nullptr},
+               {"retired", is_over},
+               {"timeout_ms", 0},
+               {"is_p2p", false}};
+  if (is_over) {
+    json["duration_ms"] = static_cast<double>(entry.ended_ns - entry.begun_ns) / 1e6;
+    json["time_discovered_completed_ns"] = flight.wall_ns(entry.ended_ns);
+    if (entry.code != 0) json["status"] = hawser::to_string(static_cast<Code>(entry.code));
+  }
+  return json;
+}
+
+Json torch_json(const Flight& flight) {
+  std::map<std::uint64_t, std::string> groups;  // By nonce, in the order of their appearance.
+  Json json = {{"version", "2.10"},
+               {"rank", flight.header.rank},
+               {"pg_config", Json::object()},
+               {"pg_status", Json::object()},
+               {"entries", Json::array()}};
+  for (const FlightEntry& entry : flight.entries) {
+    const auto [group, is_new] = groups.try_emplace(entry.world, std::to_string(groups.size()));
+    if (is_new) {
+      std::string ranks;
+      for (std::uint32_t rank = 0; rank < entry.size; ++rank) ranks += (rank == 0 ? "" : ", ") + std::to_string(rank);
+      json["pg_config"][group->second] = {
+          {"name", group->second}, {"desc", base::shown(text_of(entry.world_name))}, {"ranks", "[" + ranks + "]"}};
+      json["pg_status"][group->second] = {
+          {"last_enqueued_collective", -1}, {"last_started_collective", -1}, {"last_completed_collective", -1}};
+    }
+    Json& status = json["pg_status"][group->second];
+    status["last_enqueued_collective"] = status["last_started_collective"] = entry.number;
+    if (!is_unfinished(entry)) status["last_completed_collective"] = entry.number;
+    json["entries"].push_back(torch_entry(flight, entry, group->second));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::vector<WorldLook> formations(std::vector<Flight> flights) {
+  std::vector<std::pair<std::set<std::uint64_t>, WorldLook>> sets;
+  for (Flight& flight : flights) {
+    std::set<std::uint64_t> worlds = worlds_of(flight);
+    WorldLook look;
+    look.push_back(std::move(flight));
+    std::erase_if(sets, [&](auto& each) {
+      const bool meets = std::ranges::any_of(worlds, [&](std::uint64_t world) { return each.first.contains(world); });
+      if (!meets) return false;
+      worlds.merge(each.first);
+      std::ranges::move(each.second, std::back_inserter(look));
+      return true;
+    });
+    sets.emplace_back(std::move(worlds), std::move(look));
+  }
+  std::vector<WorldLook> all;
+  for (auto& [worlds, look] : sets) {
+    std::ranges::sort(look, {}, [](const Flight& flight) { return flight.header.rank; });
+    all.push_back(std::move(look));
+  }
+  std::ranges::sort(all, std::greater(), last_at_work);
+  return all;
+}
+
+std::vector<Behind> behind(const WorldLook& look) {
+  std::vector<Behind> all;
+  for (const std::uint64_t world : all_worlds(look)) add_behind(look, world, all);
+  return all;
+}
+
+std::vector<std::string> differing(const WorldLook& look) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::map<std::string, std::vector<std::uint32_t>>> kinds;
+  std::map<std::uint64_t, std::string> names;
+  for (const Flight& flight : look) {
+    for (const FlightEntry& entry : flight.entries) {
+      const bool is_each_its_own = text_of(entry.operation) == "all_to_all";
+      kinds[{entry.world, entry.number}][is_each_its_own ? operation_text(entry) : kind_text(entry)].push_back(
+          entry.rank);
+      names[entry.world] = base::shown(text_of(entry.world_name));
+    }
+  }
+  std::vector<std::string> all;
+  for (const auto& [number, its] : kinds) {
+    if (its.size() < 2) continue;
+    std::string text = fmt::format("number {} of '{}' is ", number.second, names[number.first]);
+    for (auto each = its.begin(); each != its.end(); ++each) {
+      text += fmt::format("{}{} on rank{} {}", each == its.begin() ? "" : ", ", each->first,
+                          each->second.size() == 1 ? "" : "s", list_text(each->second));
+    }
+    all.push_back(std::move(text));
+  }
+  return all;
+}
+
+std::string world_text(const std::string& name, const WorldLook& look, Instant at) {
+  const std::uint32_t size = look.front().header.size;
+  std::string all = fmt::format("world '{}': {} of {} ranks were on this host\n", base::shown(name), look.size(), size);
+  Table table({{"rank", Align::kRight},
+               {"process", Align::kRight},
+               {"state"},
+               {"does"},
+               {"number", Align::kRight},
+               {"elements", Align::kRight},
+               {"for", Align::kRight},
+               {"last ended"},
+               {"ago", Align::kRight},
+               {"last to begin", Align::kRight}});
+  const std::map<std::uint32_t, std::size_t> last = arrivals(look);
+  for (const Flight& flight : look) {
+    const FlightEntry* const now = present(flight);
+    const FlightEntry* const ended = last_ended(flight);
+    const auto arrived = last.find(flight.header.rank);
+    table.add({std::to_string(flight.header.rank), std::to_string(flight.header.process), state_text(flight),
+               now == nullptr ? "-" : operation_text(*now), now == nullptr ? "-" : std::to_string(now->number),
+               now == nullptr ? "-" : std::to_string(now->count), now == nullptr ? "-" : for_text(at, now->begun_ns),
+               ended == nullptr ? "-"
+                                : fmt::format("{} number {}{}", operation_text(*ended), ended->number,
+                                              ended->code == 0 ? "" : ", failed"),
+               ended == nullptr ? "-" : for_text(at, ended->ended_ns),
+               fmt::format("{} times", arrived == last.end() ? 0 : arrived->second)});
+  }
+  all += table.to_string();
+  for (const Behind& one : behind(look)) all += behind_text(one, at);
+  for (const std::string& one : differing(look)) all += one + "\n";
+  return all;
+}
+
+Json world_json(const std::string& name, const WorldLook& look, Instant at) {
+  Json json = {{"world", base::shown(name)},
+               {"size", look.front().header.size},
+               {"ranks", Json::array()},
+               {"behind", Json::array()},
+               {"differing", differing(look)}};
+  for (const Flight& flight : look) {
+    json["ranks"].push_back({{"rank", flight.header.rank},
+                             {"process", flight.header.process},
+                             {"state", state_text(flight)},
+                             {"flight_recorder", torch_json(flight)}});
+  }
+  for (const Behind& one : behind(look)) {
+    json["behind"].push_back({{"world", one.world},
+                              {"rank", one.rank},
+                              {"is_alive", one.is_alive},
+                              {"operation", one.operation},
+                              {"number", one.number},
+                              {"last_number", one.last},
+                              {"waiting", one.waiting},
+                              {"for_ns", std::max<std::int64_t>(at.ns() - one.since_ns, 0)}});
+  }
+  return json;
+}
+
+}  // namespace hawser::cli

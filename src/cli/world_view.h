@@ -1,0 +1,46 @@
+#pragma once
+
+// What `hawser top WORLD` shows: the flight recorders of a world's ranks on this host (runtime/flight_file.h), who does
+// what since when, and whom the others wait for.
+//
+// Thread rule: pure functions.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <hawser/time.h>
+
+#include "cli/json_out.h"
+#include "runtime/flight_file.h"
+
+namespace hawser::cli {
+
+/// Ranks that took part in one formation of a world, by rank.
+using WorldLook = std::vector<runtime::Flight>;
+
+/// Formations apart: two ranks belong together where both recorded an operation of the same world or group. The one
+/// that was at work last comes first.
+std::vector<WorldLook> formations(std::vector<runtime::Flight> flights);
+
+/// One rank that is behind in one world or group.
+struct Behind {
+  std::string world;         ///< Its name.
+  std::uint64_t number = 0;  ///< Of the operation that it has not begun,
+  std::string operation;     ///< as the others call it.
+  std::uint32_t rank = 0;    ///< There.
+  std::uint64_t last = 0;    ///< The last number that it has begun.
+  bool is_alive = false;
+  std::vector<std::uint32_t> waiting;  ///< Ranks that have begun it, and not ended it well.
+  std::int64_t since_ns = 0;           ///< When the first of them did.
+};
+std::vector<Behind> behind(const WorldLook& look);
+
+/// Calls of one number that are not of one kind: "number 7 of 'trainer' is all_reduce f32 of 4 on rank 0, ...".
+std::vector<std::string> differing(const WorldLook& look);
+
+std::string world_text(const std::string& name, const WorldLook& look, Instant at);
+/// The same for programs. Each rank has `flight_recorder`, in the form that torch's flight recorder dumps.
+Json world_json(const std::string& name, const WorldLook& look, Instant at);
+
+}  // namespace hawser::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+// CollectiveCall: what all ranks are to do together, as one of them calls it; and what is made of that: the number by
+// which ranks find out whether they mean the same, and the entry in the flight recorder.
+//
+// Thread rule: values and pure functions.
+
+#include <cstdint>
+#include <optional>
+
+#include <hawser/datatype.h>
+
+#include "runtime/flight_file.h"
+#include "schedule/collective.h"
+
+namespace hawser::runtime {
+
+struct CollectiveCall {
+  schedule::Call call;
+  const void* input = nullptr;
+  void* output = nullptr;
+  DataType type = DataType::kUInt8;
+  std::optional<ReduceOp> op;  ///< Of those that combine.
+};
+
+/// Of all that the ranks must agree upon.
+std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorithm);
+/// How it is written down: without its world and number. A barrier has no type.
+FlightEntry flight_of(const CollectiveCall& call, schedule::Algorithm algorithm);
+/// How many elements of the output an average is to be divided in.
+std::uint64_t output_count(const schedule::Call& call);
+
+}  // namespace hawser::runtime

@@ -1,0 +1,59 @@
+#include "runtime/collective_call.h"
+
+#include <gtest/gtest.h>
+
+namespace hawser::runtime {
+namespace {
+
+using schedule::Algorithm;
+
+CollectiveCall all_reduce() {
+  return {.call = {.operation = schedule::Operation::kAllReduce, .rank = 1, .size = 4, .count = 100},
+          .type = DataType::kFloat32,
+          .op = ReduceOp::kSum};
+}
+
+TEST(CollectiveCall, WhatRanksMustAgreeUponIsInItsDigest) {
+  const std::uint64_t digest = digest_of(all_reduce(), Algorithm::kDoubling);
+  CollectiveCall call = all_reduce();
+  call.call.rank = 2;
+  EXPECT_EQ(digest_of(call, Algorithm::kDoubling), digest);
+  EXPECT_NE(digest_of(call, Algorithm::kTree), digest);
+  call.call.count = 101;
+  EXPECT_NE(digest_of(call, Algorithm::kDoubling), digest);
+  call = all_reduce();
+  call.type = DataType::kFloat64;
+  EXPECT_NE(digest_of(call, Algorithm::kDoubling), digest);
+  call = all_reduce();
+  call.op = ReduceOp::kMax;
+  EXPECT_NE(digest_of(call, Algorithm::kDoubling), digest);
+  call = all_reduce();
+  call.call.reproducible = true;
+  EXPECT_NE(digest_of(call, Algorithm::kDoubling), digest);
+}
+
+TEST(CollectiveCall, IsWrittenDown) {
+  const FlightEntry entry = flight_of(all_reduce(), Algorithm::kDoubling);
+  EXPECT_EQ(text_of(entry.operation), "all_reduce");
+  EXPECT_EQ(entry.rank, 1u);
+  EXPECT_EQ(entry.size, 4u);
+  EXPECT_EQ(entry.count, 100u);
+  EXPECT_EQ(entry.type, static_cast<unsigned>(DataType::kFloat32) + 1);
+  EXPECT_EQ(flight_of({.call = {.operation = schedule::Operation::kBarrier}}, Algorithm::kDissemination).type, 0u);
+  EXPECT_EQ(flight_of({.call = {.operation = schedule::Operation::kAllGather, .counts = {1, 2, 3}}}, Algorithm::kDirect)
+                .count,
+            6u);
+}
+
+TEST(CollectiveCall, CountsTheOutput) {
+  EXPECT_EQ(output_count(all_reduce().call), 100u);
+  schedule::Call call = {.operation = schedule::Operation::kReduce, .rank = 1, .size = 4, .root = 0, .count = 100};
+  EXPECT_EQ(output_count(call), 0u);
+  call.root = 1;
+  EXPECT_EQ(output_count(call), 100u);
+  call = {.operation = schedule::Operation::kReduceScatter, .rank = 1, .size = 2, .counts = {3, 4}};
+  EXPECT_EQ(output_count(call), 4u);
+}
+
+}  // namespace
+}  // namespace hawser::runtime

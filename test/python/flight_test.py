@@ -1,0 +1,88 @@
+"""`hawser top WORLD`: what the ranks of a world do, and did, and whom they wait for."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from conftest import SCALE, eventually
+
+HAWSER = os.path.join(os.environ["TEST_BUILD"], "bin", "hawser")
+PATIENCE = 60 * SCALE
+
+RANK = """
+import os, sys, time
+import numpy, hawser
+
+world = hawser.World.open()
+numbers = numpy.ones(1000, "float32")
+for _ in range(3):
+    world.all_reduce(numbers)
+if world.rank == 1 and sys.argv[1] == "kill":
+    os.kill(os.getpid(), 9)
+while world.rank == 1 and not os.path.exists(sys.argv[2]):
+    time.sleep(0.01)
+world.all_reduce(numbers)
+world.shutdown(10)
+"""
+
+
+def top(name, *arguments, expect=0):
+    done = subprocess.run([HAWSER, "top", name, *arguments, "--json"], capture_output=True, text=True)
+    assert done.returncode == expect, (done.stdout, done.stderr)
+    return json.loads(done.stdout)
+
+
+def ranks(name, tmp_path, what):
+    script = tmp_path / "rank.py"
+    script.write_text(RANK)
+    return subprocess.Popen([HAWSER, "run", "-n", "3", "--", sys.executable, str(script), what, str(tmp_path / "go")],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env=dict(os.environ, HAWSER_WORLD_NAME=name.removeprefix("world.")))
+
+
+@pytest.fixture
+def name():
+    """Of a world that nobody else has."""
+    return f"world.{uuid.uuid4().hex[:12]}"
+
+
+def test_a_live_world_tells_whom_it_waits_for(name, tmp_path):
+    process = ranks(name, tmp_path, "wait")
+
+    def behind():
+        done = subprocess.run([HAWSER, "top", name, "--once", "--json"], capture_output=True, text=True)
+        worlds = json.loads(done.stdout).get("worlds", []) if done.returncode == 0 else []
+        return worlds and worlds[0]["behind"] and len(worlds[0]["behind"][0]["waiting"]) == 2 and worlds[0]
+
+    world = eventually(behind)
+    assert (world["size"], [rank["state"] for rank in world["ranks"]]) == (3, ["up"] * 3)
+    late = world["behind"][0]
+    assert (late["rank"], late["number"], late["last_number"], late["is_alive"]) == (1, 4, 3, True), late
+    assert late["operation"] == "all_reduce f32" and late["waiting"] == [0, 2], late
+    text = subprocess.run([HAWSER, "top", name, "--once"], capture_output=True, text=True, check=True).stdout
+    assert f"rank 1 of '{name}' has not begun all_reduce f32 number 4" in text, text
+    assert max(len(line) for line in text.splitlines()) < 200, text
+    (tmp_path / "go").touch()
+    out = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == 0, out
+    assert "flight recorder" in top(name, "--post-mortem", expect=12)["error"]["message"]
+
+
+def test_a_rank_that_was_killed_is_found_afterwards(name, tmp_path):
+    process = ranks(name, tmp_path, "kill")
+    out = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode != 0 and "rank 1" in out, out
+    world = top(name, "--post-mortem")["worlds"][0]
+    assert [rank["state"] for rank in world["ranks"]] == ["dead"] * 3, world
+    assert [(late["rank"], late["number"]) for late in world["behind"]] == [(1, 4)], world["behind"]
+    for rank in world["ranks"]:
+        flight = rank["flight_recorder"]
+        assert flight["pg_config"]["0"]["desc"] == name and flight["pg_config"]["0"]["ranks"] == "[0, 1, 2]"
+        calls = [entry for entry in flight["entries"] if entry["profiling_name"] == "hawser:all_reduce"]
+        assert [entry["collective_seq_id"] for entry in calls][:3] == [1, 2, 3], calls
+        assert all(entry["input_sizes"] == [[1000]] and entry["input_dtypes"] == ["Float"] for entry in calls), calls
+        assert [entry["state"] for entry in calls][:3] == ["completed"] * 3, calls

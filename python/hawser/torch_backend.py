@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from datetime import timedelta
 from typing import Any, Callable, Optional, Sequence
 
@@ -17,11 +18,12 @@ import torch
 import torch.distributed as dist
 
 from . import World
-from .errors import Error
+from .errors import Error, TimedOutError
 
 _OPS = ((dist.ReduceOp.SUM, "sum"), (dist.ReduceOp.AVG, "avg"), (dist.ReduceOp.PRODUCT, "prod"),
         (dist.ReduceOp.MIN, "min"), (dist.ReduceOp.MAX, "max"), (dist.ReduceOp.BAND, "and"),
         (dist.ReduceOp.BOR, "or"), (dist.ReduceOp.BXOR, "xor"))
+_MONITORED = 1 << 48  # Tags of monitored barriers; torch's own are smaller.
 _root: Optional[World] = None  # Of the default group.
 
 
@@ -88,7 +90,8 @@ class _Work(dist._Work):  # type: ignore[misc, name-defined]
                     finish()
         except Error as error:
             self._error = error
-            raise dist.DistBackendError(str(error)) from error
+            words = "the timeout has passed: " if isinstance(error, TimedOutError) else ""
+            raise dist.DistBackendError(f"{words}{error}") from error
         return True
 
     def is_completed(self) -> bool:
@@ -145,12 +148,38 @@ class HawserGroup(dist.ProcessGroup):
     def __init__(self, world: World, timeout: timedelta, is_root: bool) -> None:
         super().__init__(world.rank, world.size)
         self.world, self._timeout, self._is_root = world, timeout, is_root
+        self._group_name = self._group_desc = ""
+        self._monitored = 0  # Barriers of that kind so far.
 
     def getBackendName(self) -> str:
         return "hawser"
 
     def name(self) -> str:
         return "hawser"
+
+    # torch keeps a group's names in backends, which a group that is none of its own does not have.
+    def setGroupName(self, name: str) -> None:
+        self._group_name = name
+
+    def getGroupName(self) -> str:
+        return self._group_name
+
+    def setGroupDesc(self, text: str) -> None:
+        self._group_desc = text
+
+    def getGroupDesc(self) -> str:
+        return self._group_desc
+
+    # torch asks a group for its backend of a device: this one is its own. That it has one it must not say (_device_types),
+    # or torch's flight recorder wants to be told by it.
+    def _get_backend(self, device: torch.device) -> "HawserGroup":
+        if torch.device(device).type != "cpu":
+            raise RuntimeError(f"hawser moves tensors of the CPU, not of {device}")
+        return self
+
+    @property
+    def supports_coalescing(self) -> bool:
+        return False
 
     @property
     def supports_splitting(self) -> bool:
@@ -171,10 +200,34 @@ class HawserGroup(dist.ProcessGroup):
     def allreduce(self, tensors: Any, opts: Any = None, *_: Any) -> _Work:
         op, timeout = _op_of(opts.reduceOp if opts is not None else dist.ReduceOp.SUM), _seconds(opts, self._timeout)
         if tensors[0].is_sparse:
-            raise ValueError("hawser does not reduce sparse tensors")
+            return self._sum_sparse(tensors, op, timeout)
         return self._all(tensors, lambda x: self.world.iall_reduce(x, op, timeout=timeout))
 
     allreduce_coalesced = allreduce
+
+    def _sum_sparse(self, tensors: Any, op: str, timeout: float) -> _Work:
+        """All elements of all ranks, then their sum; waits for it."""
+        if op != "sum":
+            raise ValueError(f"hawser reduces sparse tensors by sum, not by {op}")
+        for tensor in tensors:
+            if tensor.device.type != "cpu":
+                raise ValueError(f"hawser moves tensors of the CPU, not of {tensor.device}")
+            own = tensor.detach().coalesce()
+            indices, values = own.indices().t().contiguous(), own.values().contiguous()
+            counts = torch.empty(self.size(), dtype=torch.int64)
+            self.world.iall_gather(counts, torch.tensor([len(values)]), timeout=timeout).wait()
+            all_indices = self._gather_rows(indices, counts, timeout)
+            whole = torch.sparse_coo_tensor(all_indices.t(), self._gather_rows(values, counts, timeout), own.shape)
+            with torch.no_grad():
+                tensor.copy_(whole.coalesce())
+        return _Work([], list(tensors))
+
+    def _gather_rows(self, rows: torch.Tensor, counts: torch.Tensor, timeout: float) -> torch.Tensor:
+        whole = rows.new_empty((int(counts.sum()), *rows.shape[1:]))
+        row_bytes = rows[:1].numel() * rows.element_size() or rows.new_empty((1, *rows.shape[1:])).numel() * rows.element_size()
+        self.world.iall_gatherv(_bytes(whole), _bytes(rows), [int(count) * row_bytes for count in counts],
+                                timeout=timeout).wait()
+        return whole
 
     def broadcast(self, tensors: Any, opts: Any = None, *_: Any) -> _Work:
         root, timeout = opts.rootRank if opts is not None else 0, _seconds(opts, self._timeout)
@@ -187,6 +240,44 @@ class HawserGroup(dist.ProcessGroup):
     def barrier(self, opts: Any = None) -> _Work:
         return _Work([self.world.ibarrier(timeout=_seconds(opts, self._timeout))], [])
 
+    def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool = False) -> None:
+        """
+        Rank 0 hears of each rank, then tells all. A rank that is late is named, and the group stays usable: these are
+        messages, not a collective.
+        """
+        patience = timeout.total_seconds()
+        until = time.monotonic() + patience
+        note = torch.zeros(1, dtype=torch.uint8)
+        tag = _MONITORED | self._monitored
+        self._monitored += 1
+
+        def left() -> float:
+            return max(until - time.monotonic(), 1e-3)
+
+        if self.rank() != 0:
+            try:
+                self.world.isend(note, 0, tag, timeout=left()).wait()
+                self.world.irecv(note, 0, tag, timeout=left() + patience).wait()
+            except Error as error:
+                raise dist.DistBackendError(f"Rank {self.rank()} successfully reached monitoredBarrier, but received errors while "
+                                            f"waiting for send/recv from rank 0: {error}") from error
+            return
+        if patience <= 0:
+            raise dist.DistBackendError(f"Rank 0 timed out in monitoredBarrier after {patience * 1e3:.0f} ms")
+        late = []
+        for rank in range(1, self.size()):
+            try:
+                self.world.irecv(note, rank, tag, timeout=left()).wait()
+            except Error:
+                late.append(rank)
+                if not wait_all_ranks:
+                    break
+        if late:
+            who = f"Rank{'' if len(late) == 1 else 's'} {', '.join(map(str, late))}"
+            raise dist.DistBackendError(f"{who} failed to pass monitoredBarrier in {patience * 1e3:.0f} ms")
+        for rank in range(1, self.size()):
+            self.world.isend(note, rank, tag, timeout=patience).wait()
+
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
         requests, spread = [], []
         for tensors, tensor in zip(outputs, inputs):
@@ -198,7 +289,9 @@ class HawserGroup(dist.ProcessGroup):
         return _Work(requests, outputs, lambda: _copy_all(spread))
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> _Work:
-        return self.allgather(outputs, inputs, opts)
+        """`outputs` is by rank, and there by input; those of `allgather` are the other way round."""
+        by_input = [[of_rank[i] for of_rank in outputs] for i in range(len(inputs))]
+        return self.allgather(by_input, inputs, opts)
 
     def all_gather_single(self, output: Any, tensor: Any, opts: Any = None) -> _Work:
         to, timeout = _Flat(output), _seconds(opts, self._timeout)

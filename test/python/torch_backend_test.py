@@ -89,9 +89,38 @@ def check_work_and_groups(rank, size):
         y = torch.ones(2)
         dist.all_reduce(y, group=group)
         assert y.tolist() == [2, 2]
+        dist.destroy_process_group(group)
     dist.barrier()
-    with pytest.raises(ValueError, match="sparse"):
-        dist.all_reduce(torch.ones(2, 2).to_sparse())
+
+
+def check_what_torchs_own_tests_found(rank, size):
+    # Its lists are by rank, and there by tensor.
+    outputs = [[torch.zeros(2), torch.zeros(3)] for _ in range(size)]
+    dist.all_gather_coalesced(outputs, [torch.full((2,), float(rank)), torch.full((3,), 10.0 + rank)])
+    assert all(a.tolist() == [r] * 2 and b.tolist() == [10.0 + r] * 3 for r, (a, b) in enumerate(outputs))
+    after, before = torch.full((1,), float(rank)), torch.zeros(1)
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, after, (rank + 1) % size),
+                                        dist.P2POp(dist.irecv, before, (rank - 1) % size)]):
+        work.wait()
+    assert before.item() == (rank - 1) % size
+    sparse = torch.sparse_coo_tensor([[rank, size]], [1.0, 2.0], (size + 1,))
+    dist.all_reduce(sparse)
+    assert sparse.to_dense().tolist() == [1.0] * size + [2.0 * size]
+    empty = torch.sparse_coo_tensor(torch.zeros(1, 0, dtype=torch.int64), torch.zeros(0, 2), (3, 2))
+    dist.all_reduce(empty)
+    assert empty.to_dense().tolist() == [[0.0, 0.0]] * 3
+    with pytest.raises(ValueError, match="sparse tensors by sum"):
+        dist.all_reduce(torch.ones(2, 2).to_sparse(), dist.ReduceOp.MAX)
+    group = dist.group.WORLD
+    second = datetime.timedelta(seconds=1)
+    group.monitored_barrier(20 * second)
+    if rank == 0:
+        with pytest.raises(dist.DistBackendError, match=f"Rank {size - 1} failed to pass monitoredBarrier"):
+            group.monitored_barrier(second)
+    elif rank < size - 1:
+        with pytest.raises(dist.DistBackendError, match=f"Rank {rank} successfully reached monitoredBarrier"):
+            group.monitored_barrier(second)
+    dist.barrier()  # It is usable still.
 
 
 def trained(rank):
@@ -120,6 +149,7 @@ def rank_of(rank, size, backend, path, results):
             check_collectives(rank, size)
             check_messages(rank, size)
             check_work_and_groups(rank, size)
+            check_what_torchs_own_tests_found(rank, size)
         sums = trained(rank)
         dist.destroy_process_group()
         results.put((rank, sums))

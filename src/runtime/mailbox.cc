@@ -122,9 +122,19 @@ void Mailbox::send_to_self(Send& send) {
 
 /// Somebody may wait to see what is here.
 void Mailbox::keep(std::unique_ptr<Arrived> arrived) {
-  matcher_.keep(std::move(arrived));
+  const Arrived& kept = matcher_.keep(std::move(arrived));
+  if (kept.envelope.use == wire::MessageUse::kCollective) look_for_misfit(kept);
   kept_so_far_.fetch_add(1, std::memory_order_release);
   carrier_.note_end();
+}
+
+void Mailbox::look_for_misfit(const Arrived& kept) {
+  const auto watcher = watchers_.find(kept.envelope.world);
+  if (watcher == watchers_.end() || !watcher->second->is_misfit(kept.envelope)) return;
+  run_soon([this, envelope = kept.envelope, from = kept.from](Instant now) {
+    const auto its = watchers_.find(envelope.world);
+    if (its != watchers_.end()) its->second->on_misfit(from, envelope, now);
+  });
 }
 
 void Mailbox::start(Receive& receive, Instant deadline, Instant now) {

@@ -57,6 +57,9 @@ class Watcher {
   virtual void on_left(const Peer& peer) = 0;
   virtual void on_revoke(const Peer& by, const Status& why) = 0;
   virtual void on_agreement(const Peer& by, const wire::RuntimeMessage& message) = 0;
+  /// Whether a message of a collective, which nobody wants, is of another one than this rank called by its number.
+  virtual bool is_misfit(const wire::MessageEnvelope& envelope) const = 0;
+  virtual void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) = 0;
 
  protected:
   ~Watcher() = default;
@@ -80,6 +83,10 @@ class Mailbox final : public agent::Service {
   /// Lets go of the oldest message that fits, and tells whose it was. False: none is here. The sender of one that was
   /// asked for is not told.
   bool discard(const Pattern& pattern, Peer* from, wire::MessageEnvelope* envelope);
+  /// A message of this collective by another digest, which nobody wants. Null: there is none.
+  const Arrived* find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
+    return matcher_.find_misfit(world, number, digest);
+  }
   /// Counts messages that nobody wanted when they came. Any thread.
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.
@@ -160,6 +167,7 @@ class Mailbox final : public agent::Service {
   void end_one(Operation& operation, Status status);
   void send_to_self(Send& send);
   void keep(std::unique_ptr<Arrived> arrived);
+  void look_for_misfit(const Arrived& kept);
   /// Whether the message may go into the receive; else the receive has ended with the reason.
   bool accepts(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);
   bool makes_buffer(Receive& receive, const wire::MessageEnvelope& envelope, const Peer& from);

@@ -61,6 +61,15 @@ Arrived* Matcher::find(const Pattern& pattern) {
   return nullptr;
 }
 
+const Arrived* Matcher::find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
+  const auto use = uses_.find({world, wire::MessageUse::kCollective});
+  if (use == uses_.end()) return nullptr;
+  for (const Arrived& arrived : use->second.messages) {
+    if (arrived.envelope.tag == number && arrived.envelope.digest != digest) return &arrived;
+  }
+  return nullptr;
+}
+
 void Matcher::wait(Receive& receive) {
   const Pattern& pattern = receive.pattern;
   receive.order = next_order_++;

@@ -53,6 +53,23 @@ TEST(Matcher, TheOldestReceiveThatFitsGetsTheMessage) {
   matcher.forget(*any);
 }
 
+TEST(Matcher, FindsAMessageOfAnotherCollectiveByItsNumber) {
+  Matcher matcher;
+  const auto keep = [&](std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
+    auto arrived = message(1, number);
+    arrived->envelope = envelope(number, world, wire::MessageUse::kCollective);
+    arrived->envelope.digest = digest;
+    return &matcher.keep(std::move(arrived));
+  };
+  EXPECT_EQ(matcher.find_misfit(1, 7, 5), nullptr);
+  keep(1, 7, 5);
+  keep(2, 7, 6);
+  keep(1, 8, 6);
+  EXPECT_EQ(matcher.find_misfit(1, 7, 5), nullptr);
+  const Arrived* const other = keep(1, 7, 6);
+  EXPECT_EQ(matcher.find_misfit(1, 7, 5), other);
+}
+
 TEST(Matcher, TheOldestMessageThatFitsIsGiven) {
   Matcher matcher;
   Arrived& first = matcher.keep(message(1, 7));

@@ -494,7 +494,29 @@ void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration ti
   under_way_.push_back(*collective);
   if (Status status = why_not(); !status.ok()) return collective->fail(status, now);
   seat_->mailbox->set_deadline(*collective, deadline(timeout, now));
+  ledger_.note(collective->number, collective->digest);
+  const Arrived* const misfit =
+      seat_->mailbox->find_misfit(nonce_, collective->number, collective->digest);  // It came before.
+  if (misfit != nullptr) return collective->fail(not_the_same(misfit->from, collective->number), now);
   collective->begin(now);
+}
+
+Status WorldCore::not_the_same(const Peer& by, std::uint64_t number) const {
+  const std::optional<std::uint32_t> rank = rank_of(by);
+  return Status(Code::kInvalid, "number " + std::to_string(number) + " of world '" + options_.name +
+                                    "' is another operation at rank " + (rank ? std::to_string(*rank) : "?") +
+                                    ": the ranks differ in what they call")
+      .with_peer(by.name());
+}
+
+/// Whether this rank's call is still under way or has ended: what it gave, or will give, is not what was meant.
+void WorldCore::on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) {
+  if (!why_not().ok()) return;
+  const Status why = not_the_same(by, envelope.tag);
+  for (Collective& each : under_way_) {
+    if (each.number == envelope.tag) return each.fail(why, now);
+  }
+  revoke_under_lane(why, true, now);
 }
 
 void WorldCore::revoke(const Status& why) {

@@ -21,6 +21,7 @@
 
 #include "base/intrusive_list.h"
 #include "runtime/accord.h"
+#include "runtime/call_ledger.h"
 #include "runtime/calls.h"
 #include "runtime/collective.h"
 #include "runtime/collective_call.h"
@@ -102,6 +103,10 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_left(const Peer& peer) override;
   void on_revoke(const Peer& by, const Status& why) override;
   void on_agreement(const Peer& by, const wire::RuntimeMessage& message) override;
+  bool is_misfit(const wire::MessageEnvelope& envelope) const override {
+    return ledger_.differs(envelope.tag, envelope.digest);
+  }
+  void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) override;
 
  private:
   Result<Peer> find_and_connect(std::uint32_t rank, Instant until);
@@ -130,6 +135,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_ended(Collective& collective, Instant now);
   void revoke_under_lane(const Status& why, bool tell, Instant now);
   void end_collectives(const Status& status, Instant now);
+  Status not_the_same(const Peer& by, std::uint64_t number) const;
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
   void note_failure(std::uint32_t rank, const Status& cause);
@@ -149,6 +155,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
 
   // ---- Under the lane.
   std::uint64_t next_number_ = 1;
+  CallLedger ledger_;
   std::uint64_t last_good_ = 0;                    ///< It and all before it ended well here.
   std::set<std::uint64_t> good_ahead_;             ///< Numbers of later ones that did.
   std::unique_ptr<Accord> accord_;                 ///< From the world's beginning on,

@@ -285,6 +285,22 @@ TEST_P(WorldTest, RanksThatCallDifferentThingsAreAllTold) {
   });
 }
 
+// Neither root waits for a word of the other, and a root is done once its messages are on their way.
+TEST_P(WorldTest, RanksThatNameDifferentRootsAreAllTold) {
+  for (const std::uint32_t size : {2u, 3u, 5u}) {
+    for (const std::size_t count : {1u, 100'000u}) {
+      std::vector<World> worlds = open(size);
+      on_all(worlds, [count](World& world) {
+        std::vector<std::uint64_t> numbers(count, world.rank());
+        Status status = world.broadcast(numbers.data(), count, DataType::kUInt64, world.rank() == 1 ? 1 : 0);
+        if (status.ok()) status = world.barrier({.timeout = 20s});
+        EXPECT_EQ(status.code(), Code::kInvalid) << status.to_string();
+        EXPECT_NE(status.to_string().find("differ"), std::string::npos) << status.to_string();
+      });
+    }
+  }
+}
+
 TEST_P(WorldTest, ADeadlineEndsTheCollectiveOnAllRanks) {
   std::vector<World> worlds = open(3);
   const auto begin = std::chrono::steady_clock::now();

@@ -678,12 +678,14 @@ void bind_worlds(nb::module_& module) {
                   nb::arg("store") = nb::none(), nb::arg("seed") = nb::none())
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
-      .def("split", &split, nb::arg("color").none(), nb::arg("key") = 0,
+      .def("split", &split, nb::keep_alive<0, 1>(), nb::arg("color").none(), nb::arg("key") = 0,
            "All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; "
            "without a "
            "color None.")
-      .def("duplicate", &duplicate, "These ranks once more, with messages and collectives of their own.")
-      .def("group", &group, nb::arg("ranks"), "These ranks in this order; each of them calls it, and nobody else.")
+      .def("duplicate", &duplicate, nb::keep_alive<0, 1>(),
+           "These ranks once more, with messages and collectives of their own.")
+      .def("group", &group, nb::keep_alive<0, 1>(), nb::arg("ranks"),
+           "These ranks in this order; each of them calls it, and nobody else.")
       .def("root_rank", &root_rank, nb::arg("rank"), "What a rank of this group is in the world that was opened.")
       .def(
           "shutdown", [](const WorldHandle& self, nb::handle timeout) { close(self, timeout, true); },

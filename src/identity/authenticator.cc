@@ -32,8 +32,10 @@ Status Authenticator::load() {
   HAWSER_TRY_ASSIGN(Snapshot snapshot, files_.read());
   HAWSER_TRY_ASSIGN(const Holder own, snapshot.trust->verify(snapshot.credential->chain()));
   HAWSER_TRY(check_name(own, options_.agent));
+  const bool is_another = now_.credential == nullptr || now_.credential->chain() != snapshot.credential->chain();
   now_ = std::move(snapshot);
-  ++renewals_;
+  ++loads_;
+  if (is_another) ++renewals_;
   is_warned_ = false;
   return {};
 }
@@ -58,12 +60,19 @@ Result<PeerIdentity> Authenticator::check(std::span<const std::byte> bytes, Spea
   HAWSER_TRY_ASSIGN(Holder holder, now_.trust->verify(proof.chain));
   HAWSER_TRY(now_.trust->check(proof.chain.front(), proof.signature, proof_content(speaker, occasion, transcript)));
   HAWSER_TRY(check_name(holder, name));
-  return PeerIdentity{.holder = std::move(holder), .chain = std::move(proof.chain)};
+  return PeerIdentity{
+      .holder = std::move(holder), .chain = std::move(proof.chain), .load = loads_, .at = wall_seconds()};
 }
 
-Status Authenticator::check_again(const PeerIdentity& peer, std::string_view name) const {
+Status Authenticator::check_again(PeerIdentity& peer, std::string_view name) const {
+  const std::int64_t now = wall_seconds();
+  const bool is_recent = now >= peer.at && now - peer.at < kAgainSeconds && now < peer.holder.ends;
+  if (is_recent && peer.load == loads_) return {};
   HAWSER_TRY_ASSIGN(const Holder holder, now_.trust->verify(peer.chain));
-  return check_name(holder, name);
+  HAWSER_TRY(check_name(holder, name));
+  peer.load = loads_;
+  peer.at = now;
+  return {};
 }
 
 void Authenticator::look(Instant now) {

@@ -27,6 +27,8 @@ namespace hawser::identity {
 struct PeerIdentity {
   Holder holder;
   std::vector<std::string> chain;  ///< DER, to be looked at again.
+  std::uint64_t load = 0;          ///< Of the files that it was looked at by last,
+  std::int64_t at = 0;             ///< and when, seconds since 1970.
 };
 
 class Authenticator {
@@ -46,6 +48,9 @@ class Authenticator {
   Duration period() const { return options_.period; }
   /// Counts the certificates that this agent has had.
   std::uint64_t renewals() const { return renewals_; }
+  /// An agent has thousands of peers, and a chain takes some 100 us: while the files stay, and the peer's certificate
+  /// has not ended, it is looked at so often only.
+  static constexpr std::int64_t kAgainSeconds = 600;
 
   /// Bytes for the other end of the connection.
   Result<std::string> prove(Speaker self, Occasion occasion, const Transcript& transcript) const;
@@ -53,7 +58,7 @@ class Authenticator {
   Result<PeerIdentity> check(std::span<const std::byte> bytes, Speaker speaker, Occasion occasion,
                              const Transcript& transcript, std::string_view name) const;
   /// Whether that still holds: it may have expired, or been revoked.
-  Status check_again(const PeerIdentity& peer, std::string_view name) const;
+  Status check_again(PeerIdentity& peer, std::string_view name) const;
   /// Looks at the files, once each period.
   void look(Instant now);
 
@@ -68,7 +73,7 @@ class Authenticator {
   IdentityFiles files_;
   base::Logger log_;
   Snapshot now_;
-  std::uint64_t renewals_ = 0;
+  std::uint64_t renewals_ = 0, loads_ = 0;
   Instant look_at_ = Instant::min();
   bool is_warned_ = false;  ///< Of an own certificate that ends soon.
 };

@@ -42,7 +42,7 @@ TEST(Authenticator, ProvesAndChecks) {
   TestAuthority authority;
   const auto store = open("store", authority.issue_to("store"));
   const auto reader = open("reader", authority.issue_to("reader"));
-  const auto peer = shown(*reader, *store, "reader");
+  auto peer = shown(*reader, *store, "reader");
   ASSERT_TRUE(peer.has_value()) << peer.error().to_string();
   EXPECT_EQ(peer->holder.id.text(), "spiffe://example.org/reader");
   EXPECT_TRUE(store->check_again(*peer, "reader").ok());
@@ -99,6 +99,35 @@ TEST(Authenticator, ARenewedCertificateCountsWithinAPeriod) {
   EXPECT_EQ(store->renewals(), 2u);
 }
 
+// A list of revoked certificates is news for those who check, not for the peers of who has it.
+TEST(Authenticator, OnlyAnotherCertificateIsARenewal) {
+  TestAuthority authority;
+  const std::string folder = authority.issue_to("store");
+  const auto store = open("store", folder);
+  ASSERT_TRUE(authority.get().copy_revoked(folder).ok());
+  store->look(Instant::from_ns(0));
+  EXPECT_EQ(store->renewals(), 1u);
+}
+
+TEST(Authenticator, APeerIsLookedAtAgainWhenItEndsOrTheFilesChangeOrAfterAWhile) {
+  TestAuthority authority;
+  const auto store = open("store", authority.issue_to("store"));
+  const auto reader = open("reader", authority.issue_to("reader"));
+  auto peer = shown(*reader, *store, "reader");
+  ASSERT_TRUE(peer.has_value()) << peer.error().to_string();
+  peer->chain = {"no certificate"};  // Looking at it would fail.
+  EXPECT_TRUE(store->check_again(*peer, "reader").ok());
+  peer->at -= Authenticator::kAgainSeconds - 2;
+  EXPECT_TRUE(store->check_again(*peer, "reader").ok());
+  peer->at -= 2;
+  EXPECT_FALSE(store->check_again(*peer, "reader").ok());
+  peer->at = test_now() + 100;  // A clock was set back.
+  EXPECT_FALSE(store->check_again(*peer, "reader").ok());
+  peer->at = test_now();
+  peer->holder.ends = test_now();
+  EXPECT_FALSE(store->check_again(*peer, "reader").ok());
+}
+
 TEST(Authenticator, WhatIsNewAndBadIsNotUsed) {
   TestAuthority authority;
   const std::string folder = authority.issue_to("store");
@@ -118,7 +147,7 @@ TEST(Authenticator, ARevokedPeerIsDeniedOnceTheListIsThere) {
   const std::string folder = authority.issue_to("store");
   const auto store = open("store", folder);
   const auto reader = open("reader", authority.issue_to("reader"));
-  const auto peer = shown(*reader, *store, "reader");
+  auto peer = shown(*reader, *store, "reader");
   ASSERT_TRUE(peer.has_value()) << peer.error().to_string();
   ASSERT_TRUE(authority.get().revoke("reader", test_now()).has_value());
   EXPECT_TRUE(store->check_again(*peer, "reader").ok());

@@ -157,7 +157,7 @@ Status Handshake::learn_identity(identity::Speaker speaker) {
   HAWSER_TRY_ASSIGN(
       identity::PeerIdentity peer,
       authenticator_->check(base::as_bytes(more_), speaker, identity::Occasion::kOpening, transcript, hello_.name));
-  identity_ = {std::make_shared<const identity::PeerIdentity>(std::move(peer)), transcript};
+  identity_ = {std::make_shared<identity::PeerIdentity>(std::move(peer)), transcript};
   return Status();
 }
 

@@ -42,7 +42,7 @@ Status IdentityWatch::renewed(std::span<const std::byte> proof, std::string_view
     return Status(Code::kDenied,
                   base::format("{} became {} within a session", shown_.peer->holder.id.text(), peer.holder.id.text()));
   }
-  shown_.peer = std::make_shared<const identity::PeerIdentity>(std::move(peer));
+  shown_.peer = std::make_shared<identity::PeerIdentity>(std::move(peer));
   return {};
 }
 

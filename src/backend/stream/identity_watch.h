@@ -20,8 +20,8 @@ namespace hawser::backend::stream {
 
 /// What a handshake found out.
 struct ShownIdentity {
-  std::shared_ptr<const identity::PeerIdentity> peer;  ///< Null: identities did not count.
-  identity::Transcript transcript{};                   ///< Of stream 0.
+  std::shared_ptr<identity::PeerIdentity> peer;  ///< Null: identities did not count.
+  identity::Transcript transcript{};             ///< Of stream 0.
 };
 
 class IdentityWatch {

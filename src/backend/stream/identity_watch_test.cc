@@ -36,11 +36,11 @@ class IdentityWatchTest : public testing::Test {
     EXPECT_TRUE(opened.has_value()) << opened.error().to_string();
     return *std::move(opened);
   }
-  std::shared_ptr<const identity::PeerIdentity> shown(const Authenticator& peer) {
+  std::shared_ptr<identity::PeerIdentity> shown(const Authenticator& peer) {
     const std::string proof = *peer.prove(Speaker::kOpener, Occasion::kOpening, {});
     auto checked = store_->check(base::as_bytes(proof), Speaker::kOpener, Occasion::kOpening, {}, "reader");
     EXPECT_TRUE(checked.has_value()) << checked.error().to_string();
-    return std::make_shared<const identity::PeerIdentity>(*std::move(checked));
+    return std::make_shared<identity::PeerIdentity>(*std::move(checked));
   }
 
   TestAuthority authority_;

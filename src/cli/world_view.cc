@@ -185,20 +185,49 @@ std::string torch_type(const FlightEntry& entry) {
   return found == kNames.end() ? "Byte" : found->second;
 }
 
-Json torch_entry(const Flight& flight, const FlightEntry& entry, const std::string& group) {
+/// A world or a group, as all ranks that took part in it know it.
+struct Group {
+  std::size_t number = 0;  ///< The same in the dump of each rank.
+  std::string name;        ///< Unique: two groups of one split have one name otherwise.
+  std::string description;
+  std::map<std::uint32_t, std::uint32_t> ranks;  ///< By rank in it: in the world that was opened.
+};
+
+std::map<std::uint64_t, Group> groups_of(const WorldLook& look) {
+  std::map<std::uint64_t, Group> groups;
+  for (const Flight& flight : look) {
+    for (const FlightEntry& entry : flight.entries) {
+      Group& group = groups[entry.world];
+      group.name = fmt::format("{:016x}", entry.world);
+      group.description = base::shown(text_of(entry.world_name));
+      group.ranks[entry.rank] = flight.header.rank;
+    }
+  }
+  std::size_t number = 0;
+  for (auto& [world, group] : groups) group.number = number++;
+  return groups;
+}
+
+std::string ranks_text(const Group& group) {
+  std::string text;
+  for (const auto& [rank, root] : group.ranks) text += (text.empty() ? "" : ", ") + std::to_string(root);
+  return "[" + text + "]";
+}
+
+Json torch_entry(const Flight& flight, const FlightEntry& entry, const Group& group) {
   const bool is_over = !is_under_way(entry);
   Json json = {{"frames", Json::array()},
                {"record_id", entry.stamp - 1},
-               {"pg_id", std::stoul(group)},
-               {"process_group", {group, base::shown(text_of(entry.world_name))}},
+               {"pg_id", group.number},
+               {"process_group", {group.name, group.description}},
                {"collective_seq_id", entry.number},
                {"p2p_seq_id", 0},
                {"op_id", entry.number},
                {"profiling_name", "hawser:" + base::shown(text_of(entry.operation))},
                {"time_created_ns", flight.wall_ns(entry.begun_ns)},
-               {"input_sizes", {{entry.count}}},
+               {"input_sizes", {{entry.inputs}}},
                {"input_dtypes", {torch_type(entry)}},
-               {"output_sizes", {{entry.count}}},
+               {"output_sizes", {{entry.outputs}}},
                {"output_dtypes", {torch_type(entry)}},
                {"state", is_over && entry.code == 0 ? "completed" : "started"},
                {"time_discovered_started_ns", flight.wall_ns(entry.begun_ns)},
@@ -214,27 +243,23 @@ Json torch_entry(const Flight& flight, const FlightEntry& entry, const std::stri
   return json;
 }
 
-Json torch_json(const Flight& flight) {
-  std::map<std::uint64_t, std::string> groups;  // By nonce, in the order of their appearance.
+Json torch_json(const Flight& flight, const std::map<std::uint64_t, Group>& groups) {
   Json json = {{"version", "2.10"},
                {"rank", flight.header.rank},
                {"pg_config", Json::object()},
                {"pg_status", Json::object()},
                {"entries", Json::array()}};
   for (const FlightEntry& entry : flight.entries) {
-    const auto [group, is_new] = groups.try_emplace(entry.world, std::to_string(groups.size()));
-    if (is_new) {
-      std::string ranks;
-      for (std::uint32_t rank = 0; rank < entry.size; ++rank) ranks += (rank == 0 ? "" : ", ") + std::to_string(rank);
-      json["pg_config"][group->second] = {
-          {"name", group->second}, {"desc", base::shown(text_of(entry.world_name))}, {"ranks", "[" + ranks + "]"}};
-      json["pg_status"][group->second] = {
+    const Group& group = groups.at(entry.world);
+    if (!json["pg_config"].contains(group.name)) {
+      json["pg_config"][group.name] = {{"name", group.name}, {"desc", group.description}, {"ranks", ranks_text(group)}};
+      json["pg_status"][group.name] = {
           {"last_enqueued_collective", -1}, {"last_started_collective", -1}, {"last_completed_collective", -1}};
     }
-    Json& status = json["pg_status"][group->second];
+    Json& status = json["pg_status"][group.name];
     status["last_enqueued_collective"] = status["last_started_collective"] = entry.number;
     if (!is_unfinished(entry)) status["last_completed_collective"] = entry.number;
-    json["entries"].push_back(torch_entry(flight, entry, group->second));
+    json["entries"].push_back(torch_entry(flight, entry, group));
   }
   return json;
 }
@@ -334,11 +359,12 @@ Json world_json(const std::string& name, const WorldLook& look, Instant at) {
                {"ranks", Json::array()},
                {"behind", Json::array()},
                {"differing", differing(look)}};
+  const std::map<std::uint64_t, Group> groups = groups_of(look);
   for (const Flight& flight : look) {
     json["ranks"].push_back({{"rank", flight.header.rank},
                              {"process", flight.header.process},
                              {"state", state_text(flight)},
-                             {"flight_recorder", torch_json(flight)}});
+                             {"flight_recorder", torch_json(flight, groups)}});
   }
   for (const Behind& one : behind(look)) {
     json["behind"].push_back({{"world", one.world},

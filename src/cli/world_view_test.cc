@@ -36,7 +36,7 @@ void add(Flight& flight, std::uint64_t number, std::int64_t begun_ms, std::int64
   entry.begun_ns = begun_ms * kMs;
   entry.ended_ns = ended_ms * kMs;
   entry.state = ended_ms < 0 ? FlightState::kBegun : FlightState::kEnded;
-  entry.count = count;
+  entry.count = entry.inputs = entry.outputs = count;
   entry.type = 2;
   runtime::put_text(entry.operation, operation);
   runtime::put_text(entry.world_name, world == 9 ? "trainer" : "trainer/1.0");
@@ -137,16 +137,34 @@ TEST(WorldView, HasTheFormOfTorchsRecorder) {
   EXPECT_EQ(all["ranks"].size(), 3u);
   EXPECT_EQ(all["behind"][0]["rank"], 2);
   const Json& flight = all["ranks"][0]["flight_recorder"];
-  EXPECT_EQ(flight["pg_config"]["0"]["desc"], "trainer");
-  EXPECT_EQ(flight["pg_config"]["0"]["ranks"], "[0, 1, 2]");
-  EXPECT_EQ(flight["pg_status"]["0"]["last_enqueued_collective"], 2);
-  EXPECT_EQ(flight["pg_status"]["0"]["last_completed_collective"], 1);
+  const std::string group = "0000000000000009";
+  EXPECT_EQ(flight["pg_config"][group]["desc"], "trainer");
+  EXPECT_EQ(flight["pg_config"][group]["ranks"], "[0, 1, 2]");
+  EXPECT_EQ(flight["pg_status"][group]["last_enqueued_collective"], 2);
+  EXPECT_EQ(flight["pg_status"][group]["last_completed_collective"], 1);
+  EXPECT_EQ(flight["entries"][0]["process_group"][0], group);
   ASSERT_EQ(flight["entries"].size(), 2u);
   EXPECT_EQ(flight["entries"][0]["state"], "completed");
   EXPECT_EQ(flight["entries"][0]["duration_ms"], 10.0);
   EXPECT_EQ(flight["entries"][1]["state"], "started");
   EXPECT_EQ(flight["entries"][1]["profiling_name"], "hawser:all_reduce");
   EXPECT_EQ(flight["entries"][1]["collective_seq_id"], 2);
+}
+
+// Ranks 1 and 2 of the world are 0 and 1 of a group.
+TEST(WorldView, GroupsAreToldByTheRanksOfTheirWorld) {
+  WorldLook look = {rank_flight(0), rank_flight(1), rank_flight(2)};
+  for (Flight& flight : look) {
+    add(flight, 1, 10, 20);
+    if (flight.header.rank > 0) add(flight, 1, 30, 40, 4, "barrier", 77);
+    if (flight.header.rank > 0) flight.entries.back().rank = flight.header.rank - 1;
+  }
+  const Json all = world_json("trainer", look, Instant::from_ns(100 * kMs));
+  for (const int rank : {1, 2}) {
+    const Json& flight = all["ranks"][static_cast<std::size_t>(rank)]["flight_recorder"];
+    EXPECT_EQ(flight["pg_config"]["000000000000004d"]["ranks"], "[1, 2]");
+    EXPECT_EQ(flight["entries"][1]["pg_id"], 1);
+  }
 }
 
 TEST(WorldView, HostileNamesAreWrittenOut) {

@@ -1,8 +1,19 @@
 #include "runtime/collective_call.h"
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "runtime/digest.h"
 
 namespace hawser::runtime {
+namespace {
+
+std::uint64_t sum_of(const std::vector<std::uint64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+}  // namespace
 
 std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorithm) {
   Digest digest;
@@ -19,13 +30,18 @@ std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorith
 }
 
 FlightEntry flight_of(const CollectiveCall& called, schedule::Algorithm algorithm) {
+  using What = schedule::Operation;
   const schedule::Call& call = called.call;
   FlightEntry entry;
   entry.rank = call.rank;
   entry.size = call.size;
-  entry.count = call.count;
-  for (const std::uint64_t count : call.counts) entry.count += count;
-  const bool has_type = call.operation != schedule::Operation::kBarrier;
+  const std::uint64_t own = call.counts.empty() ? call.count : call.counts[call.rank], all = sum_of(call.counts);
+  const bool gathers = call.operation == What::kAllGather || call.operation == What::kGather;
+  const bool scatters = call.operation == What::kReduceScatter || call.operation == What::kScatter;
+  entry.inputs = scatters || call.operation == What::kAllToAll ? all : own;
+  entry.outputs = gathers ? all : call.operation == What::kAllToAll ? sum_of(call.in_counts) : own;
+  entry.count = std::max(entry.inputs, entry.outputs);
+  const bool has_type = call.operation != What::kBarrier;
   entry.type = has_type ? static_cast<std::uint16_t>(static_cast<unsigned>(called.type) + 1) : 0;
   entry.algorithm = static_cast<std::uint32_t>(algorithm) + 1;
   put_text(entry.operation, schedule::to_string(call.operation));

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 namespace hawser::runtime {
 namespace {
 
@@ -40,9 +44,22 @@ TEST(CollectiveCall, IsWrittenDown) {
   EXPECT_EQ(entry.count, 100u);
   EXPECT_EQ(entry.type, static_cast<unsigned>(DataType::kFloat32) + 1);
   EXPECT_EQ(flight_of({.call = {.operation = schedule::Operation::kBarrier}}, Algorithm::kDissemination).type, 0u);
-  EXPECT_EQ(flight_of({.call = {.operation = schedule::Operation::kAllGather, .counts = {1, 2, 3}}}, Algorithm::kDirect)
-                .count,
-            6u);
+  using What = schedule::Operation;
+  const auto sizes = [](What what, std::vector<std::uint64_t> counts, std::vector<std::uint64_t> in_counts = {}) {
+    CollectiveCall call = {.call = {.operation = what, .rank = 1, .size = 3}};
+    call.call.counts = std::move(counts);
+    call.call.in_counts = std::move(in_counts);
+    const FlightEntry its = flight_of(call, Algorithm::kDirect);
+    EXPECT_EQ(its.count, std::max(its.inputs, its.outputs));
+    return std::pair(its.inputs, its.outputs);
+  };
+  EXPECT_EQ(sizes(What::kAllGather, {1, 2, 3}), std::pair(std::uint64_t{2}, std::uint64_t{6}));
+  EXPECT_EQ(sizes(What::kGather, {1, 2, 3}), std::pair(std::uint64_t{2}, std::uint64_t{6}));
+  EXPECT_EQ(sizes(What::kScatter, {1, 2, 3}), std::pair(std::uint64_t{6}, std::uint64_t{2}));
+  EXPECT_EQ(sizes(What::kReduceScatter, {1, 2, 3}), std::pair(std::uint64_t{6}, std::uint64_t{2}));
+  EXPECT_EQ(sizes(What::kAllToAll, {1, 2, 3}, {4, 5, 6}), std::pair(std::uint64_t{6}, std::uint64_t{15}));
+  EXPECT_EQ(entry.inputs, 100u);
+  EXPECT_EQ(entry.outputs, 100u);
 }
 
 TEST(CollectiveCall, CountsTheOutput) {

@@ -32,7 +32,8 @@ struct FlightEntry {
   std::uint64_t world = 0;   ///< The nonce of the world, or group, that it is of,
   std::uint64_t number = 0;  ///< and its number there; the same on all ranks.
   std::int64_t begun_ns = 0, ended_ns = 0;
-  std::uint64_t count = 0;  ///< Elements of one rank.
+  std::uint64_t count = 0;                ///< Elements of the larger of its two buffers, the same on all ranks,
+  std::uint64_t inputs = 0, outputs = 0;  ///< and of each.
   std::uint32_t rank = 0, size = 0;
   FlightState state = FlightState::kBegun;
   std::uint8_t code = 0;        ///< How it ended: a Code.

@@ -81,7 +81,8 @@ def test_a_rank_that_was_killed_is_found_afterwards(name, tmp_path):
     assert [(late["rank"], late["number"]) for late in world["behind"]] == [(1, 4)], world["behind"]
     for rank in world["ranks"]:
         flight = rank["flight_recorder"]
-        assert flight["pg_config"]["0"]["desc"] == name and flight["pg_config"]["0"]["ranks"] == "[0, 1, 2]"
+        (group,) = flight["pg_config"].values()
+        assert group["desc"] == name and group["ranks"] == "[0, 1, 2]", group
         calls = [entry for entry in flight["entries"] if entry["profiling_name"] == "hawser:all_reduce"]
         assert [entry["collective_seq_id"] for entry in calls][:3] == [1, 2, 3], calls
         assert all(entry["input_sizes"] == [[1000]] and entry["input_dtypes"] == ["Float"] for entry in calls), calls

@@ -151,6 +151,8 @@ void Collective::go_on(Instant now) {
 
 void Collective::fail(const Status& why, Instant now) {
   if (std::exchange(is_over_, true)) return;
+  hook.unlink();  // It is none of those that are under way for whoever hears of it now.
+  if (failing) failing(why, now);
   for (Receive& receive : receives_) mailbox->stop(receive, why, now);
   for (Send& send : sends_) mailbox->stop(send, why, now);
   finish(why, now);

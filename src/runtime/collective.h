@@ -44,6 +44,8 @@ class Collective final : public Operation, public Listener {
   Elements elements;
   std::span<const Peer> ranks;
   Mailbox* mailbox = nullptr;
+  /// Told when it fails, before its messages are stopped: whoever gets less than it waits for has heard the reason.
+  std::function<void(const Status& why, Instant now)> failing;
   /// Told once, when it has ended.
   std::function<void(Collective&, Instant now)> ended;
   /// Told when its deadline has come.

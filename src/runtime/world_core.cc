@@ -480,6 +480,7 @@ void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration ti
   collective->number = next_number_++;
   collective->name += " number " + std::to_string(collective->number) + " of world '" + options_.name + "'";
   collective->ended = [this](Collective& over, Instant at) { on_ended(over, at); };
+  collective->failing = [this](const Status& why, Instant at) { on_failing(why, at); };
   collective->late = [](Collective& over, Instant at) {
     std::string missing;
     for (const std::uint32_t rank : over.awaited()) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
@@ -765,7 +766,12 @@ void WorldCore::end_collectives(const Status& status, Instant now) {
   while (Collective* const next = under_way_.front()) next->fail(status, now);
 }
 
-/// The others wait for what this rank will not send any more, unless they found out by themselves.
+/// The others wait for what this rank will not send any more, unless they found out by themselves. Of a peer that is
+/// gone they hear from its session.
+void WorldCore::on_failing(const Status& why, Instant now) {
+  if (why.code() != Code::kDisconnected && why_not().ok()) revoke_under_lane(why, true, now);
+}
+
 void WorldCore::on_ended(Collective& collective, Instant now) {
   if (collective.recorded != 0) {
     if (Recorder* const recorder = seat_->mailbox->recorder()) {

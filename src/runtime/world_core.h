@@ -132,6 +132,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
   // Under the lane.
   void begin(const std::shared_ptr<Collective>& collective, Duration timeout, Instant now);
+  void on_failing(const Status& why, Instant now);
   void on_ended(Collective& collective, Instant now);
   void revoke_under_lane(const Status& why, bool tell, Instant now);
   void end_collectives(const Status& status, Instant now);

@@ -27,9 +27,10 @@ Status IdentityWatch::turn(Instant now, std::string_view peer_name) {
   return authenticator_->check_again(*shown_.peer, peer_name);
 }
 
-std::optional<std::string> IdentityWatch::take_renewal() {
+void IdentityWatch::note_told() { told_ = authenticator_->renewals(); }
+
+std::optional<std::string> IdentityWatch::renewal() const {
   if (!is_on() || told_ == authenticator_->renewals()) return std::nullopt;
-  told_ = authenticator_->renewals();
   Result<std::string> proof = authenticator_->prove(self_, Occasion::kRenewal, shown_.transcript);
   return proof ? std::optional(*std::move(proof)) : std::nullopt;
 }

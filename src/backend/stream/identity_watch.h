@@ -35,8 +35,10 @@ class IdentityWatch {
   Instant next() const { return next_; }
   /// kDenied: the peer's identity does not hold any more.
   Status turn(Instant now, std::string_view peer_name);
-  /// Once for each renewed certificate of this agent: what proves it to the peer.
-  std::optional<std::string> take_renewal();
+  /// What proves a certificate of this agent that the peer has not been told of. None: there is none.
+  std::optional<std::string> renewal() const;
+  /// It was told.
+  void note_told();
   /// The peer was given a new certificate. Errors: kCorrupt; kDenied: it is not as good as the old one.
   Status renewed(std::span<const std::byte> proof, std::string_view peer_name);
   /// For people; empty: nothing is watched.

@@ -54,7 +54,7 @@ TEST(NoIdentity, IsNotWatched) {
   EXPECT_FALSE(none.is_on());
   EXPECT_EQ(none.next(), Instant::max());
   EXPECT_TRUE(none.turn(Instant::from_ns(0) + 1h, "x").ok());
-  EXPECT_FALSE(none.take_renewal().has_value());
+  EXPECT_FALSE(none.renewal().has_value());
   EXPECT_EQ(none.renewed({}, "x").code(), Code::kCorrupt);
   EXPECT_EQ(none.describe(), "");
 }
@@ -76,13 +76,15 @@ TEST_F(IdentityWatchTest, ARevokedPeerIsDenied) {
 }
 
 TEST_F(IdentityWatchTest, AnOwnRenewalIsToldOnce) {
-  EXPECT_FALSE(watch_.take_renewal().has_value());
+  EXPECT_FALSE(watch_.renewal().has_value());
   ASSERT_TRUE(authority_.issue("store").write(store_folder_).ok());
   ASSERT_TRUE(watch_.turn(at(kWatchPeriod), "reader").ok());
-  const auto proof = watch_.take_renewal();
+  const auto proof = watch_.renewal();
   ASSERT_TRUE(proof.has_value());
+  EXPECT_TRUE(watch_.renewal().has_value());  // Until it was told.
+  watch_.note_told();
   EXPECT_TRUE(reader_->check(base::as_bytes(*proof), Speaker::kAcceptor, Occasion::kRenewal, {}, "store").has_value());
-  EXPECT_FALSE(watch_.take_renewal().has_value());
+  EXPECT_FALSE(watch_.renewal().has_value());
 }
 
 TEST_F(IdentityWatchTest, ThePeersRenewalCounts) {

@@ -60,12 +60,13 @@ void Machine::bye(Code code, std::string_view reason) {
   frame.meta().bytes(base::as_bytes(meta));
 }
 
-void Machine::tell_identity(std::span<const std::byte> proof) {
+bool Machine::tell_identity(std::span<const std::byte> proof) {
   Outlet& outlet = outlets_[0];
-  if (!outlet.has_room(wire::lead_size(0) + wire::padded(proof.size()))) return;
+  if (!outlet.has_room(wire::lead_size(0) + wire::padded(proof.size()))) return false;
   FrameWriter(outlet, {.type = wire::FrameType::kIdentity, .payload_size = static_cast<std::uint32_t>(proof.size())});
   outlet.add_bytes(proof);
   FrameWriter::pad(outlet, proof.size());
+  return true;
 }
 
 bool Machine::carries_bulk(unsigned stream) const {

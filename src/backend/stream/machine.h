@@ -77,8 +77,8 @@ class Machine {
   bool ping(std::uint64_t nonce) { return send_number(wire::FrameType::kPing, nonce); }
   bool pong(std::uint64_t nonce) { return send_number(wire::FrameType::kPong, nonce); }
   void bye(Code code, std::string_view reason);
-  /// This side's renewed identity. Left out where there is no room: the peer then ends the path when the old one does.
-  void tell_identity(std::span<const std::byte> proof);
+  /// This side's renewed identity. False: there is no room now.
+  bool tell_identity(std::span<const std::byte> proof);
 
   // Out.
   /// Bulk goes to streams 1.. once they are open; until then, and when there is one only, to stream 0.

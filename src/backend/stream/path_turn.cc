@@ -156,10 +156,10 @@ void StreamPath::watch_identity(Instant now) {
     go_down(status.with_scope(Scope::kPath).with_peer(name_), false);
     return;
   }
-  if (const std::optional<std::string> renewal = identity_.take_renewal()) {
-    machine_->tell_identity(base::as_bytes(*renewal));
-    static_cast<void>(send_on(0, kControlStep));
-  }
+  const std::optional<std::string> renewal = identity_.renewal();
+  if (!renewal || !machine_->tell_identity(base::as_bytes(*renewal))) return;  // Without room: at the next look.
+  identity_.note_told();
+  static_cast<void>(send_on(0, kControlStep));
 }
 
 void StreamPath::take_identity(const std::string& proof) {

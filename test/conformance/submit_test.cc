@@ -106,16 +106,22 @@ TEST_P(Conformance, TheCriticalDoesNotWaitForBulk) {
   fill(source.bytes, 4);
   const Plan bulk = must(a().plan_write(peer, {{source.range(0, kBulk)}}, {{peer.range("target", 0, kBulk)}}));
   const Plan small = must(a().plan_write(peer, {{source.range(7, 64)}}, {{peer.range("target", kBulk, 64)}}));
-  std::vector<Transfer> all;
-  for (std::size_t i = 0; i < kCount; ++i) all.push_back(must(bulk.submit({.priority = Priority::kBulk})));
-  Transfer critical = must(small.submit({.priority = Priority::kCritical}));
-  must(finish(critical));
-  const auto ended = std::ranges::count_if(all, [](const Transfer& each) { return each.done(); });
+  // Where other programs have the processors all may have ended by the time that this thread looks: not again and again.
+  constexpr int kRounds = 10;
+  std::ptrdiff_t ended = kCount;
+  for (int round = 0; round < kRounds && ended == static_cast<std::ptrdiff_t>(kCount); ++round) {
+    std::vector<Transfer> all;
+    for (std::size_t i = 0; i < kCount; ++i) all.push_back(must(bulk.submit({.priority = Priority::kBulk})));
+    Transfer critical = must(small.submit({.priority = Priority::kCritical}));
+    must(finish(critical));
+    ended = std::ranges::count_if(all, [](const Transfer& each) { return each.done(); });
+    EXPECT_TRUE(holds(target.bytes.subspan(kBulk, 64), 4, 7));
+    for (Transfer& each : all) must(finish(each));
+    if (!GetParam().polled) break;
+  }
   if (GetParam().polled) {
     EXPECT_LT(ended, static_cast<std::ptrdiff_t>(kCount));
   }
-  EXPECT_TRUE(holds(target.bytes.subspan(kBulk, 64), 4, 7));
-  for (Transfer& each : all) must(finish(each));
   EXPECT_TRUE(holds(target.bytes.first(kBulk), 4));
 }
 

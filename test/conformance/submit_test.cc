@@ -106,7 +106,7 @@ TEST_P(Conformance, TheCriticalDoesNotWaitForBulk) {
   fill(source.bytes, 4);
   const Plan bulk = must(a().plan_write(peer, {{source.range(0, kBulk)}}, {{peer.range("target", 0, kBulk)}}));
   const Plan small = must(a().plan_write(peer, {{source.range(7, 64)}}, {{peer.range("target", kBulk, 64)}}));
-  // Where other programs have the processors all may have ended by the time that this thread looks: not again and again.
+  // Where other programs have the processors, all may have ended when this thread looks; but not again and again.
   constexpr int kRounds = 10;
   std::ptrdiff_t ended = kCount;
   for (int round = 0; round < kRounds && ended == static_cast<std::ptrdiff_t>(kCount); ++round) {

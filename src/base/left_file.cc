@@ -74,7 +74,10 @@ Result<LeftFile> LeftFile::create(const std::string& folder, std::string_view na
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(shape.mapped)); error != 0) {
     return failed("allocating", error);
   }
-  void* const memory = ::mmap(nullptr, shape.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  // A mapping keeps its open file, and so its lock, in each forked child: the mapping has an open file of its own.
+  const Fd mapped(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!mapped) return failed("opening", errno);
+  void* const memory = ::mmap(nullptr, shape.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, mapped.get(), 0);
   if (memory == MAP_FAILED) return failed("mapping", errno);
   return LeftFile({static_cast<std::byte*>(memory), shape.mapped}, std::move(file), std::move(path));
 }

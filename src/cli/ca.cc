@@ -11,6 +11,7 @@
 #include "cli/status_exit.h"
 #include "cli/table.h"
 #include "identity/authority.h"
+#include "identity/unix_time.h"
 
 namespace hawser::cli {
 namespace {
@@ -36,16 +37,12 @@ struct CaArguments {
   std::string out;
   std::vector<std::string> sans;
   std::string key = "ed25519";
-  Duration ttl = Duration::zero();
+  Duration ttl = Duration(-1);  ///< Not given: the usual.
 };
 
-std::int64_t now_in_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::int64_t end_of(const CaArguments& a, hours usual) {
-  const Duration lasts = a.ttl > Duration::zero() ? a.ttl : Duration(usual);
-  return now_in_seconds() + std::chrono::duration_cast<std::chrono::seconds>(lasts).count();
+  const Duration lasts = a.ttl >= Duration::zero() ? a.ttl : Duration(usual);
+  return identity::unix_seconds() + std::chrono::duration_cast<std::chrono::seconds>(lasts).count();
 }
 
 identity::KeyKind key_kind_of(const std::string& text) {
@@ -71,7 +68,7 @@ Json holder_json(const identity::Holder& holder) {
 Status init(const CaArguments& a) {
   const std::int64_t ends = end_of(a, kAuthorityLasts);
   HAWSER_TRY_ASSIGN(const identity::Authority authority,
-                    identity::Authority::init(a.folder, a.name, now_in_seconds() - kClocksDiffer, ends));
+                    identity::Authority::init(a.folder, a.name, identity::unix_seconds() - kClocksDiffer, ends));
   if (a.common.json) {
     Json json = begin_json(a);
     json["domain"] = authority.domain();
@@ -91,7 +88,7 @@ Status issue(const CaArguments& a) {
   HAWSER_TRY_ASSIGN(identity::Authority authority, identity::Authority::open(a.folder));
   HAWSER_TRY_ASSIGN(const identity::Issued issued, authority.issue({.name = a.name,
                                                                     .dns = a.sans,
-                                                                    .begins = now_in_seconds() - kClocksDiffer,
+                                                                    .begins = identity::unix_seconds() - kClocksDiffer,
                                                                     .ends = end_of(a, kCertificateLasts),
                                                                     .key = key_kind_of(a.key)}));
   const std::string out = a.out.empty() ? a.name : a.out;
@@ -113,7 +110,7 @@ Status issue(const CaArguments& a) {
 
 Status revoke(const CaArguments& a) {
   HAWSER_TRY_ASSIGN(identity::Authority authority, identity::Authority::open(a.folder));
-  HAWSER_TRY_ASSIGN(const std::size_t count, authority.revoke(a.name, now_in_seconds()));
+  HAWSER_TRY_ASSIGN(const std::size_t count, authority.revoke(a.name, identity::unix_seconds()));
   if (!a.out.empty()) HAWSER_TRY(authority.copy_revoked(a.out));
   if (a.common.json) {
     Json json = begin_json(a);
@@ -131,7 +128,7 @@ Status revoke(const CaArguments& a) {
 
 std::string state_of(const identity::Entry& entry) {
   if (entry.is_revoked) return "revoked";
-  return entry.holder.ends <= now_in_seconds() ? "expired" : "valid";
+  return entry.holder.ends <= identity::unix_seconds() ? "expired" : "valid";
 }
 
 Status show(const CaArguments& a) {
@@ -166,6 +163,8 @@ int run_ca(const CaArguments& a) {
   if (wants_name && a.name.empty()) {
     status = Status(Code::kInvalid, fmt::format("`hawser ca {}` wants a name", a.action))
                  .with_advice(fmt::format("hawser ca {} {}", a.action, a.action == "init" ? "example.org" : "store"));
+  } else if (a.ttl >= Duration::zero() && a.ttl < std::chrono::seconds(1)) {
+    status = Status(Code::kInvalid, "--ttl is below 1s").with_advice("certificates count whole seconds: --ttl 24h");
   } else if (a.action == "init") {
     status = init(a);
   } else if (a.action == "issue") {

@@ -24,6 +24,7 @@
 #include "cli/system_limits.h"
 #include "cli/units.h"
 #include "identity/files.h"
+#include "identity/unix_time.h"
 #include "metrics/http_library.h"
 #include "tls/gnutls_library.h"
 

@@ -1,21 +1,17 @@
 #include "identity/authenticator.h"
 
-#include <chrono>
 #include <utility>
 
 #include "base/format.h"
 #include "base/shown.h"
 #include "base/try.h"
+#include "identity/unix_time.h"
 
 namespace hawser::identity {
 namespace {
 
-std::int64_t wall_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 /// A certificate of which less than a tenth of its time is left should have been renewed.
-bool is_near_its_end(const Holder& holder) { return wall_seconds() > holder.ends - (holder.ends - holder.begins) / 10; }
+bool is_near_its_end(const Holder& holder) { return unix_seconds() > holder.ends - (holder.ends - holder.begins) / 10; }
 
 }  // namespace
 
@@ -61,11 +57,11 @@ Result<PeerIdentity> Authenticator::check(std::span<const std::byte> bytes, Spea
   HAWSER_TRY(now_.trust->check(proof.chain.front(), proof.signature, proof_content(speaker, occasion, transcript)));
   HAWSER_TRY(check_name(holder, name));
   return PeerIdentity{
-      .holder = std::move(holder), .chain = std::move(proof.chain), .load = loads_, .at = wall_seconds()};
+      .holder = std::move(holder), .chain = std::move(proof.chain), .load = loads_, .at = unix_seconds()};
 }
 
 Status Authenticator::check_again(PeerIdentity& peer, std::string_view name) const {
-  const std::int64_t now = wall_seconds();
+  const std::int64_t now = unix_seconds();
   const bool is_recent = now >= peer.at && now - peer.at < kAgainSeconds && now < peer.holder.ends;
   if (is_recent && peer.load == loads_) return {};
   HAWSER_TRY_ASSIGN(const Holder holder, now_.trust->verify(peer.chain));
@@ -78,20 +74,26 @@ Status Authenticator::check_again(PeerIdentity& peer, std::string_view name) con
 void Authenticator::look(Instant now) {
   if (now < look_at_) return;
   look_at_ = now + options_.period;
-  if (files_.have_changed()) {
-    const Status status = load();
-    if (status.ok()) {
-      HAWSER_LOG(log_, kInfo, "identity: {} holds {} now, until {}", files_.folder(), own().id.text(),
-                 time_text(own().ends));
-    } else {
-      HAWSER_LOG(log_, kWarn, "identity: what is new in {} is not used, what was there before counts on: {}",
-                 files_.folder(), status.to_string());
-    }
-  }
+  load_again();
   if (is_warned_ || !is_near_its_end(own())) return;
   is_warned_ = true;
   HAWSER_LOG(log_, kWarn, "identity: the certificate of {} ends at {}, and nobody has renewed it in {}",
              own().id.text(), time_text(own().ends), files_.folder());
+}
+
+/// Files that could not be used are tried again, without another word: a certificate may be valid a little later.
+void Authenticator::load_again() {
+  const bool have_changed = files_.have_changed();
+  if (!have_changed && !has_failed_) return;
+  const Status status = load();
+  has_failed_ = !status.ok();
+  if (status.ok()) {
+    HAWSER_LOG(log_, kInfo, "identity: {} holds {} now, until {}", files_.folder(), own().id.text(),
+               time_text(own().ends));
+  } else if (have_changed) {
+    HAWSER_LOG(log_, kWarn, "identity: what is new in {} is not used, what was there before counts on: {}",
+               files_.folder(), status.to_string());
+  }
 }
 
 }  // namespace hawser::identity

@@ -66,6 +66,7 @@ class Authenticator {
   Authenticator(Options options, const base::Logger& log)
       : options_(std::move(options)), files_(options_.folder), log_(log) {}
   Status load();
+  void load_again();
   Status check_name(const Holder& holder, std::string_view name) const;
 
   Options options_;
@@ -75,7 +76,8 @@ class Authenticator {
   Snapshot now_;
   std::uint64_t renewals_ = 0, loads_ = 0;
   Instant look_at_ = Instant::min();
-  bool is_warned_ = false;  ///< Of an own certificate that ends soon.
+  bool is_warned_ = false;   ///< Of an own certificate that ends soon.
+  bool has_failed_ = false;  ///< What is in the files could not be used: it may be valid later.
 };
 
 }  // namespace hawser::identity

@@ -121,10 +121,10 @@ TEST(Authenticator, APeerIsLookedAtAgainWhenItEndsOrTheFilesChangeOrAfterAWhile)
   EXPECT_TRUE(store->check_again(*peer, "reader").ok());
   peer->at -= 2;
   EXPECT_FALSE(store->check_again(*peer, "reader").ok());
-  peer->at = test_now() + 100;  // A clock was set back.
+  peer->at = unix_seconds() + 100;  // A clock was set back.
   EXPECT_FALSE(store->check_again(*peer, "reader").ok());
-  peer->at = test_now();
-  peer->holder.ends = test_now();
+  peer->at = unix_seconds();
+  peer->holder.ends = unix_seconds();
   EXPECT_FALSE(store->check_again(*peer, "reader").ok());
 }
 
@@ -142,6 +142,22 @@ TEST(Authenticator, WhatIsNewAndBadIsNotUsed) {
   EXPECT_EQ(store->own().serial, renewed.holder.serial);
 }
 
+// By this host's clock a new certificate may not be valid yet. Nobody writes the files once more when it is.
+TEST(Authenticator, WhatIsNotValidYetCountsOnceItIs) {
+  TestAuthority authority;
+  const std::string folder = authority.issue_to("store");
+  const auto store = open("store", folder);
+  const std::string before = store->own().serial;
+  const Issued renewed = authority.issue("store", {}, 2, 3600);
+  ASSERT_TRUE(renewed.write(folder).ok());
+  store->look(Instant::from_ns(0));
+  EXPECT_EQ(store->own().serial, before);
+  Instant now = Instant::from_ns(0);
+  while (store->own().serial == before && unix_seconds() < renewed.holder.begins + 20) store->look(now = now + 10s);
+  EXPECT_EQ(store->own().serial, renewed.holder.serial);
+  EXPECT_GE(unix_seconds(), renewed.holder.begins);
+}
+
 TEST(Authenticator, ARevokedPeerIsDeniedOnceTheListIsThere) {
   TestAuthority authority;
   const std::string folder = authority.issue_to("store");
@@ -149,7 +165,7 @@ TEST(Authenticator, ARevokedPeerIsDeniedOnceTheListIsThere) {
   const auto reader = open("reader", authority.issue_to("reader"));
   auto peer = shown(*reader, *store, "reader");
   ASSERT_TRUE(peer.has_value()) << peer.error().to_string();
-  ASSERT_TRUE(authority.get().revoke("reader", test_now()).has_value());
+  ASSERT_TRUE(authority.get().revoke("reader", unix_seconds()).has_value());
   EXPECT_TRUE(store->check_again(*peer, "reader").ok());
   ASSERT_TRUE(write_whole_file(folder + "/ca.crl", *authority.get().revoked(), 0644).ok());
   store->look(Instant::from_ns(0));

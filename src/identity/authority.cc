@@ -16,6 +16,7 @@
 #include "base/try.h"
 #include "identity/whole_file.h"
 #include "tls/key_pair.h"
+#include "tls/steps.h"
 
 namespace hawser::identity {
 namespace {
@@ -27,20 +28,6 @@ constexpr std::size_t kCommonNameMax = 64;  ///< RFC 5280, ub-common-name.
 constexpr unsigned kX509Third = 3, kCrlSecond = 2;
 constexpr mode_t kSecret = 0600, kPublic = 0644;
 
-/// Goes on while GnuTLS says yes.
-class Steps {
- public:
-  template <typename Call>
-  Steps& then(Call&& call) {
-    if (result_ >= 0) result_ = call();
-    return *this;
-  }
-  int result() const { return result_; }
-
- private:
-  int result_ = 0;
-};
-
 struct Keys {
   Owned<gnutls_x509_privkey_t> handle{nullptr, nullptr};
   std::string pem;
@@ -49,7 +36,7 @@ struct Keys {
 /// From libsodium's random numbers, as all keys of agents.
 int make_ed25519(const tls::Gnutls& library, gnutls_x509_privkey_t key) {
   const tls::KeyPair pair = tls::KeyPair::make();
-  const gnutls_datum_t x = datum_of(base::as_text(pair.public_key())), k = datum_of(base::as_text(pair.seed()));
+  const gnutls_datum_t x = tls::datum_of(pair.public_key()), k = tls::datum_of(pair.seed());
   return library.x509_privkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_ED25519, &x, nullptr, &k);
 }
 
@@ -70,7 +57,7 @@ Result<Keys> make_keys(const tls::Gnutls& library, KeyKind kind) {
   Keys keys;
   HAWSER_TRY_ASSIGN(keys.handle, make_owned(library, library.x509_privkey_init, library.x509_privkey_deinit));
   gnutls_datum_t pem = {};
-  Steps steps;
+  tls::Steps steps;
   steps.then([&] { return make_key(library, keys.handle.get(), kind); }).then([&] {
     return library.x509_privkey_export2_pkcs8(keys.handle.get(), GNUTLS_X509_FMT_PEM, nullptr, GNUTLS_PKCS_PLAIN, &pem);
   });
@@ -90,7 +77,7 @@ Result<Certificate> begin_certificate(const tls::Gnutls& library, std::string_vi
   randombytes_buf(id.data(), id.size());
   gnutls_x509_crt_t crt = certificate.get();
   const std::string_view cn = common_name.substr(0, kCommonNameMax);
-  Steps steps;
+  tls::Steps steps;
   steps.then([&] { return library.x509_crt_set_version(crt, kX509Third); })
       .then([&] { return library.x509_crt_set_serial(crt, serial.data(), serial.size()); })
       .then([&] { return library.x509_crt_set_activation_time(crt, begins); })
@@ -122,12 +109,6 @@ Status check_dns(std::string_view name) {
 
 Result<std::string> read_text(const std::string& path) { return read_whole_file(path, kAuthorityFileMax); }
 
-std::string hex_of(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) text += base::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
 std::string bytes_of_hex(std::string_view hex) {
   std::string bytes(hex.size() / 2, '\0');
   std::size_t size = 0;
@@ -149,11 +130,14 @@ std::vector<unsigned char> big_endian(std::uint64_t number) {
   return bytes;
 }
 
-Status make_folder(const std::string& path, mode_t mode) {
+/// With the folders above it. A folder that is there keeps its mode: it may be anybody's, such as /tmp.
+Status make_private_folder(const std::string& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return base::errno_status("making the folder " + path, error.value());
-  if (mode == kSecret && ::chmod(path.c_str(), 0700) != 0) return base::errno_status("chmod " + path, errno);
+  const std::filesystem::path whole(path);
+  if (std::filesystem::is_directory(whole, error)) return {};
+  if (whole.has_parent_path()) std::filesystem::create_directories(whole.parent_path(), error);
+  if (error) return base::errno_status("making the folder " + whole.parent_path().string(), error.value());
+  if (::mkdir(path.c_str(), 0700) != 0) return base::errno_status("making the folder " + path, errno);
   return {};
 }
 
@@ -162,7 +146,7 @@ Status make_folder(const std::string& path, mode_t mode) {
 // ---- Issued
 
 Status Issued::write(const std::string& folder) const {
-  HAWSER_TRY(make_folder(folder, kSecret));
+  HAWSER_TRY(make_private_folder(folder));
   // An agent that looks meanwhile finds a key that does not fit, goes on with the old one, and looks again.
   HAWSER_TRY(write_whole_file(folder + "/ca.crt", authorities, kPublic));
   HAWSER_TRY(write_whole_file(folder + "/ca.crl", revoked, kPublic));
@@ -182,15 +166,15 @@ Result<Authority> Authority::init(const std::string& folder, std::string_view do
     return Status(Code::kInvalid, folder + " holds an authority already")
         .with_advice("choose another folder; who trusts the old authority does not trust a new one");
   }
-  HAWSER_TRY(make_folder(folder + "/issued", kPublic));
-  HAWSER_TRY(make_folder(folder, kSecret));
+  HAWSER_TRY(make_private_folder(folder));
+  HAWSER_TRY(make_private_folder(folder + "/issued"));
   Authority authority(*library, folder);
   HAWSER_TRY_ASSIGN(Keys keys, make_keys(*library, KeyKind::kEd25519));
   authority.key_ = std::move(keys.handle);
   HAWSER_TRY_ASSIGN(authority.certificate_, begin_certificate(*library, base::format("hawser authority of {}", domain),
                                                               begins, ends, authority.key_.get()));
   gnutls_x509_crt_t crt = authority.certificate_.get();
-  Steps steps;
+  tls::Steps steps;
   steps.then([&] { return library->x509_crt_set_basic_constraints(crt, 1, 0); })
       .then([&] { return library->x509_crt_set_key_usage(crt, GNUTLS_KEY_KEY_CERT_SIGN | GNUTLS_KEY_CRL_SIGN); })
       .then([&] { return add_name(*library, crt, GNUTLS_SAN_URI, id.text()); });
@@ -252,7 +236,7 @@ Result<Issued> Authority::issue(const IssueOptions& options) {
   HAWSER_TRY_ASSIGN(const Certificate certificate, begin_certificate(library_, options.name, options.begins,
                                                                      std::min(options.ends, ends_), keys.handle.get()));
   gnutls_x509_crt_t crt = certificate.get();
-  Steps steps;
+  tls::Steps steps;
   steps.then([&] { return library_.x509_crt_set_basic_constraints(crt, 0, -1); })
       .then([&] { return library_.x509_crt_set_key_usage(crt, GNUTLS_KEY_DIGITAL_SIGNATURE); })
       .then([&] { return library_.x509_crt_set_key_purpose_oid(crt, GNUTLS_KP_TLS_WWW_SERVER, 0); })
@@ -285,7 +269,7 @@ Result<std::vector<Entry>> Authority::issued() const {
     HAWSER_TRY_ASSIGN(const std::vector<Certificate> certificates, certificates_from_pem(library_, pem));
     HAWSER_TRY_ASSIGN(Holder holder, holder_of(library_, certificates.front().get()));
     const bool is_revoked =
-        std::ranges::any_of(revoked, [&](const Revoked& each) { return hex_of(each.serial) == holder.serial; });
+        std::ranges::any_of(revoked, [&](const Revoked& each) { return hex_text(each.serial) == holder.serial; });
     entries.push_back({std::move(holder), is_revoked});
   }
   if (error) return base::errno_status("reading " + folder_ + "/issued", error.value());
@@ -366,7 +350,7 @@ Status Authority::write_revoked(std::span<const Revoked> list, std::uint64_t num
   std::array<unsigned char, kKeyIdBytes> id;
   std::size_t id_size = id.size();
   const time_t begins = library_.x509_crt_get_activation_time(certificate_.get());
-  Steps steps;
+  tls::Steps steps;
   steps.then([&] { return library_.x509_crl_set_version(crl.get(), kCrlSecond); })
       .then([&] { return library_.x509_crl_set_this_update(crl.get(), begins); })
       .then([&] { return library_.x509_crl_set_next_update(crl.get(), ends_); })

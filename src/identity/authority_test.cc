@@ -30,10 +30,24 @@ TEST(Authority, KeepsItsKeyToItself) {
   }
 }
 
+TEST(Authority, AFolderThatIsThereKeepsItsMode) {
+  TestAuthority authority;
+  base::TestFolder folder;
+  const std::string shared = folder.path("shared");
+  ASSERT_EQ(::mkdir(shared.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(shared.c_str(), 01777), 0);  // As /tmp.
+  ASSERT_TRUE(authority.issue("store").write(shared).ok());
+  EXPECT_EQ(mode_of(shared), 01777u);
+  EXPECT_EQ(mode_of(shared + "/tls.key"), 0600u);
+  ASSERT_TRUE(authority.issue("store").write(folder.path("new/below")).ok());
+  EXPECT_EQ(mode_of(folder.path("new/below")), 0700u);
+  EXPECT_EQ(authority.issue("store").write(shared + "/tls.key/below").code(), Code::kInvalid);
+}
+
 TEST(Authority, TwoOfAFolderAreOne) {
   base::TestFolder folder;
-  ASSERT_TRUE(Authority::init(folder.path("ca"), "example.org", test_now(), test_now() + 100).has_value());
-  const auto again = Authority::init(folder.path("ca"), "example.org", test_now(), test_now() + 100);
+  ASSERT_TRUE(Authority::init(folder.path("ca"), "example.org", unix_seconds(), unix_seconds() + 100).has_value());
+  const auto again = Authority::init(folder.path("ca"), "example.org", unix_seconds(), unix_seconds() + 100);
   ASSERT_FALSE(again.has_value());
   EXPECT_EQ(again.error().code(), Code::kInvalid);
   EXPECT_EQ(Authority::open(folder.path("nowhere")).error().code(), Code::kNotFound);
@@ -47,7 +61,8 @@ TEST(Authority, OpensAgainAndGoesOn) {
   auto authority = Authority::open(made.folder());
   ASSERT_TRUE(authority.has_value()) << authority.error().to_string();
   EXPECT_EQ(authority->domain(), "example.org");
-  const auto after = authority->issue({.name = "reader", .dns = {}, .begins = test_now(), .ends = test_now() + 60});
+  const auto after =
+      authority->issue({.name = "reader", .dns = {}, .begins = unix_seconds(), .ends = unix_seconds() + 60});
   ASSERT_TRUE(after.has_value()) << after.error().to_string();
   EXPECT_NE(after->holder.serial, before.holder.serial);
   EXPECT_TRUE(made.trust()->verify(credential_of(*after)->chain()).has_value());
@@ -61,26 +76,40 @@ TEST(Authority, ACertificateEndsWithItsAuthorityAtTheLatest) {
 TEST(Authority, NamesThatCannotBeAreRefused) {
   TestAuthority authority;
   for (const char* name : {"", "a b", "a//b", "../a", "a*", "spiffe://x"}) {
-    EXPECT_FALSE(authority.get().issue({.name = name, .dns = {}, .begins = 0, .ends = test_now()}).has_value()) << name;
+    EXPECT_FALSE(authority.get().issue({.name = name, .dns = {}, .begins = 0, .ends = unix_seconds()}).has_value())
+        << name;
   }
   for (const std::string& dns : {std::string(), std::string("a b"), std::string("a,b"), std::string(256, 'a')}) {
-    const auto issued = authority.get().issue({.name = "x", .dns = {dns}, .begins = 0, .ends = test_now()});
+    const auto issued = authority.get().issue({.name = "x", .dns = {dns}, .begins = 0, .ends = unix_seconds()});
     ASSERT_FALSE(issued.has_value()) << dns;
     EXPECT_EQ(issued.error().code(), Code::kInvalid);
   }
   EXPECT_TRUE(authority.get()
-                  .issue({.name = "x", .dns = {std::string(255, 'a'), "worker-*"}, .begins = 0, .ends = test_now()})
+                  .issue({.name = "x", .dns = {std::string(255, 'a'), "worker-*"}, .begins = 0, .ends = unix_seconds()})
                   .has_value());
+}
+
+TEST(Authority, ACertificateHasABoundedNumberOfNames) {
+  TestAuthority authority;
+  const auto with = [&](unsigned names) {
+    const std::vector<std::string> dns(names - 1, "n");  // The URI is one, too.
+    return authority.get().issue({.name = "x", .dns = dns, .begins = 0, .ends = unix_seconds()});
+  };
+  EXPECT_TRUE(with(kNamesMax).has_value());
+  const auto beyond = with(kNamesMax + 1);
+  ASSERT_FALSE(beyond.has_value());
+  EXPECT_NE(beyond.error().message().find("more than 64 names"), std::string::npos) << beyond.error().to_string();
 }
 
 TEST(Authority, TakesBackByNameAndBySerial) {
   TestAuthority authority;
   const Issued first = authority.issue("store"), second = authority.issue("store"), other = authority.issue("reader");
   const Issued over = authority.issue("store", {}, -100, -10);
-  EXPECT_EQ(authority.get().revoke(first.holder.serial, test_now()).value_or(0), 1u);
-  EXPECT_EQ(authority.get().revoke(first.holder.serial, test_now()).value_or(9), 0u);
-  EXPECT_EQ(authority.get().revoke("store", test_now()).value_or(0), 1u);  // The second: one is over, one was revoked.
-  EXPECT_EQ(authority.get().revoke("nobody", test_now()).error().code(), Code::kNotFound);
+  EXPECT_EQ(authority.get().revoke(first.holder.serial, unix_seconds()).value_or(0), 1u);
+  EXPECT_EQ(authority.get().revoke(first.holder.serial, unix_seconds()).value_or(9), 0u);
+  EXPECT_EQ(authority.get().revoke("store", unix_seconds()).value_or(0),
+            1u);  // The second: one is over, one was revoked.
+  EXPECT_EQ(authority.get().revoke("nobody", unix_seconds()).error().code(), Code::kNotFound);
   const auto entries = authority.get().issued();
   ASSERT_TRUE(entries.has_value()) << entries.error().to_string();
   ASSERT_EQ(entries->size(), 4u);
@@ -95,7 +124,7 @@ TEST(Authority, ItsListGrowsWithoutAnEnd) {
   TestAuthority authority;
   for (int i = 0; i < 40; ++i) {
     const Issued issued = authority.issue("store");
-    ASSERT_EQ(authority.get().revoke(issued.holder.serial, test_now()).value_or(0), 1u);
+    ASSERT_EQ(authority.get().revoke(issued.holder.serial, unix_seconds()).value_or(0), 1u);
   }
   const Issued last = authority.issue("store");
   const auto entries = authority.get().issued();

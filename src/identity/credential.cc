@@ -32,6 +32,12 @@ Result<std::shared_ptr<const Credential>> Credential::make(std::string_view chai
   }
   std::shared_ptr<Credential> credential(new Credential(*library, std::move(handle)));
   HAWSER_TRY(credential->load_chain(chain));
+  HAWSER_TRY_ASSIGN(const Signature trial, credential->sign("a trial"));
+  if (trial.bytes.size() > kSignatureMax) {
+    return Status(Code::kUnsupported, base::format("the key makes signatures of {} bytes, at most {} are taken",
+                                                   trial.bytes.size(), kSignatureMax))
+        .with_advice("RSA keys may have up to 8192 bits");
+  }
   return std::shared_ptr<const Credential>(std::move(credential));
 }
 

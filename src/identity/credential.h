@@ -17,6 +17,8 @@
 
 namespace hawser::identity {
 
+inline constexpr std::size_t kSignatureMax = 1024;  ///< Bytes: those of RSA with 8192 bits.
+
 struct Signature {
   std::uint16_t scheme = 0;  ///< TLS 1.3's number; see signature.h.
   std::string bytes;

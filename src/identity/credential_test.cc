@@ -29,7 +29,7 @@ TEST(Credential, KeysOfOtherKindsDo) {
   TestAuthority authority;
   for (const auto& [kind, scheme] : {std::pair(KeyKind::kP256, 0x0403), {KeyKind::kRsa2048, 0x0804}}) {
     const auto issued = authority.get().issue(
-        {.name = "store", .dns = {}, .begins = test_now() - 1, .ends = test_now() + 60, .key = kind});
+        {.name = "store", .dns = {}, .begins = unix_seconds() - 1, .ends = unix_seconds() + 60, .key = kind});
     ASSERT_TRUE(issued.has_value()) << issued.error().to_string();
     const auto credential = credential_of(*issued);
     const auto signature = credential->sign("x");

@@ -1,10 +1,13 @@
 #include "identity/files.h"
 
+#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "base/format.h"
 #include "base/try.h"
@@ -69,13 +72,20 @@ Status in_file(const std::string& path, const Status& why) {
 
 }  // namespace
 
+IdentityFiles::IdentityFiles(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(folder, error);
+  folder_ = error ? folder : absolute.string();
+}
+
 Result<Snapshot> IdentityFiles::read() const {
   HAWSER_TRY_ASSIGN(const File certificate, read_kind(folder_, kCertificate));
-  HAWSER_TRY_ASSIGN(const File key, read_kind(folder_, kKey));
+  HAWSER_TRY_ASSIGN(File key, read_kind(folder_, kKey));
   HAWSER_TRY_ASSIGN(const File authorities, read_kind(folder_, kAuthorities));
   HAWSER_TRY_ASSIGN(const File revoked, read_kind(folder_, kRevoked));
   Snapshot snapshot;
   Result<std::shared_ptr<const Credential>> credential = Credential::make(certificate.text, key.text);
+  sodium_memzero(key.text.data(), key.text.size());
   if (!credential) return in_file(certificate.path, credential.error());
   snapshot.credential = *std::move(credential);
   Result<std::shared_ptr<const Trust>> trust =

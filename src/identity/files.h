@@ -32,7 +32,8 @@ struct Snapshot {
 
 class IdentityFiles {
  public:
-  explicit IdentityFiles(std::string folder) : folder_(std::move(folder)) {}
+  /// A relative path counts from where the process is now, also when it goes elsewhere.
+  explicit IdentityFiles(const std::string& folder);
 
   /// Errors: kNotFound (which file is missing), kDenied (others may read the key), kInvalid (what is in which file).
   Result<Snapshot> read() const;

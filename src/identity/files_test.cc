@@ -31,6 +31,16 @@ TEST(IdentityFiles, AreReadUnderAnyOfTheirNames) {
   }
 }
 
+TEST(IdentityFiles, ARelativePathStaysWhereItWas) {
+  TestAuthority authority;
+  const std::filesystem::path folder(authority.issue_to("store")), here = std::filesystem::current_path();
+  std::filesystem::current_path(folder.parent_path());
+  const IdentityFiles files(folder.filename().string());
+  std::filesystem::current_path(here);
+  EXPECT_EQ(files.folder(), folder.string());
+  EXPECT_TRUE(files.read().has_value());
+}
+
 TEST(IdentityFiles, ErrorsNameTheFile) {
   TestAuthority authority;
   for (const char* name : {"tls.crt", "tls.key", "ca.crt"}) {

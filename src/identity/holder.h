@@ -19,7 +19,4 @@ struct Holder {
   std::string serial;                 ///< Hexadecimal digits.
 };
 
-/// "2026-11-28 12:00:00 UTC".
-std::string time_text(std::int64_t seconds);
-
 }  // namespace hawser::identity

@@ -24,7 +24,6 @@ namespace hawser::identity {
 
 inline constexpr std::size_t kProofHead = 16;        ///< As much as there always is; it tells the size of all.
 inline constexpr std::size_t kProofMax = 16 * 1024;  ///< Bytes of the longest.
-inline constexpr std::size_t kSignatureMax = 1024;   ///< RSA's of 8192 bits.
 
 enum class Speaker : std::uint8_t { kOpener = 1, kAcceptor = 2 };
 enum class Occasion : std::uint8_t { kOpening = 1, kRenewal = 2 };

@@ -5,7 +5,6 @@
 // Thread rule: pure functions.
 
 #include <cstdint>
-#include <optional>
 
 #include "tls/gnutls_library.h"
 

@@ -22,7 +22,9 @@ class SpiffeId {
 
   SpiffeId() = default;
   const std::string& text() const { return text_; }
-  std::string_view domain() const { return std::string_view(text_).substr(kScheme.size(), domain_size_); }
+  std::string_view domain() const {
+    return text_.empty() ? std::string_view() : std::string_view(text_).substr(kScheme.size(), domain_size_);
+  }
   /// Without the slash before it; empty: the identity of the domain itself, which no agent has.
   std::string_view path() const;
 

@@ -22,6 +22,11 @@ TEST(SpiffeId, MayHaveNoPath) {
   EXPECT_EQ(id->path(), "");
 }
 
+TEST(SpiffeId, NoneHasNeither) {
+  EXPECT_EQ(SpiffeId().domain(), "");
+  EXPECT_EQ(SpiffeId().path(), "");
+}
+
 TEST(SpiffeId, RefusesWhatTheStandardDoesNotAllow) {
   for (const char* text :
        {"", "spiffe:", "spiffe://", "spiffe:///store", "https://example.org/store", "SPIFFE://example.org/store",

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -15,12 +14,9 @@
 #include "identity/authority.h"
 #include "identity/credential.h"
 #include "identity/trust.h"
+#include "identity/unix_time.h"
 
 namespace hawser::identity {
-
-inline std::int64_t test_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 class TestAuthority {
  public:
@@ -28,7 +24,7 @@ class TestAuthority {
 
   explicit TestAuthority(const std::string& domain = "example.org")
       : authority_(std::make_unique<Authority>(
-            *Authority::init(folder_.path("ca"), domain, test_now() - kHour, test_now() + 10 * kHour))) {}
+            *Authority::init(folder_.path("ca"), domain, unix_seconds() - kHour, unix_seconds() + 10 * kHour))) {}
 
   Authority& get() { return *authority_; }
   std::string folder() const { return folder_.path("ca"); }
@@ -38,7 +34,7 @@ class TestAuthority {
   /// Times from now on, seconds.
   Issued issue(const std::string& name, std::vector<std::string> dns, std::int64_t begins, std::int64_t ends) {
     auto issued = authority_->issue(
-        {.name = name, .dns = std::move(dns), .begins = test_now() + begins, .ends = test_now() + ends});
+        {.name = name, .dns = std::move(dns), .begins = unix_seconds() + begins, .ends = unix_seconds() + ends});
     EXPECT_TRUE(issued.has_value()) << issued.error().to_string();
     return *std::move(issued);
   }

@@ -1,19 +1,15 @@
 #include "identity/trust.h"
 
-#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
 #include "base/try.h"
 #include "identity/signature.h"
+#include "identity/unix_time.h"
 
 namespace hawser::identity {
 namespace {
-
-std::int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// GnuTLS's verdict in words.
 std::string_view words_of(unsigned verdict) {
@@ -87,7 +83,7 @@ Status Trust::add_revoked(std::string_view pem) {
 
 /// By the holder's own times, in words that show both clocks.
 Status Trust::check_now(const Holder& holder) const {
-  const std::int64_t now = seconds_now();
+  const std::int64_t now = unix_seconds();
   if (now < holder.begins) {
     return denied(holder, base::format("it is valid from {} on, and by this host's clock it is {}",
                                        time_text(holder.begins), time_text(now)))

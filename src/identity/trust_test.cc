@@ -54,7 +54,7 @@ TEST(Trust, DeniesWhatWasRevoked) {
   TestAuthority authority;
   const Issued bad = authority.issue("store"), good = authority.issue("store");
   EXPECT_TRUE(verdict(*authority.trust(), bad).ok());
-  ASSERT_TRUE(authority.get().revoke(bad.holder.serial, test_now()).has_value());
+  ASSERT_TRUE(authority.get().revoke(bad.holder.serial, unix_seconds()).has_value());
   const auto trust = authority.trust();
   expect_denied(verdict(*trust, bad), "revoked");
   EXPECT_TRUE(verdict(*trust, good).ok());

@@ -1,7 +1,6 @@
 #include "identity/x509.h"
 
 #include <array>
-#include <ctime>
 #include <span>
 
 #include "base/format.h"
@@ -12,20 +11,20 @@ namespace hawser::identity {
 namespace {
 
 constexpr std::size_t kSerialMax = 64;  ///< Bytes; the standard allows 20.
-/// Most names in one certificate that are looked at.
-constexpr unsigned kNamesMax = 64;
 
 struct Names {
   std::vector<std::string> uris, dns;
+  bool are_all = false;  ///< There are no more than kNamesMax.
 };
 
 Names names_of(const tls::Gnutls& library, gnutls_x509_crt_t certificate) {
   Names names;
-  for (unsigned i = 0; i < kNamesMax; ++i) {
+  for (unsigned i = 0; i <= kNamesMax; ++i) {
     std::array<char, kSpiffeIdMax + 1> text;
     std::size_t size = text.size();
     const int type = library.x509_crt_get_subject_alt_name(certificate, i, text.data(), &size, nullptr);
-    if (type == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE) break;
+    names.are_all = type == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE;
+    if (names.are_all) break;
     if (type == GNUTLS_SAN_URI) names.uris.emplace_back(text.data(), size);
     if (type == GNUTLS_E_SHORT_MEMORY_BUFFER) names.uris.emplace_back();  // Too long for a SPIFFE ID: it counts as bad.
     if (type == GNUTLS_SAN_DNSNAME) names.dns.emplace_back(text.data(), size);
@@ -57,11 +56,6 @@ Result<std::string> exported(const tls::Gnutls& library, gnutls_x509_crt_t certi
 }
 
 }  // namespace
-
-gnutls_datum_t datum_of(std::string_view bytes) {
-  return {.data = reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data())),
-          .size = static_cast<unsigned>(bytes.size())};
-}
 
 std::string take_datum(const tls::Gnutls& library, gnutls_datum_t& datum) {
   std::string bytes(reinterpret_cast<const char*>(datum.data), datum.size);
@@ -105,6 +99,7 @@ Result<std::string> pem_of(const tls::Gnutls& library, gnutls_x509_crt_t certifi
 Result<Holder> holder_of(const tls::Gnutls& library, gnutls_x509_crt_t certificate) {
   if (const std::string_view why = why_not_leaf(library, certificate); !why.empty()) return no_svid(why);
   Names names = names_of(library, certificate);
+  if (!names.are_all) return no_svid(base::format("it has more than {} names", kNamesMax));
   if (names.uris.size() != 1) return no_svid(base::format("it has {} URIs, and has to have one", names.uris.size()));
   Result<SpiffeId> id = SpiffeId::parse(names.uris.front());
   if (!id) return no_svid(id.error().message());
@@ -123,21 +118,17 @@ std::string domain_of(const tls::Gnutls& library, gnutls_x509_crt_t certificate)
   return id ? std::string(id->domain()) : std::string();
 }
 
-std::string serial_of(const tls::Gnutls& library, gnutls_x509_crt_t certificate) {
-  std::array<unsigned char, kSerialMax> bytes;
-  std::size_t size = bytes.size();
-  if (library.x509_crt_get_serial(certificate, bytes.data(), &size) < 0) return {};
+std::string hex_text(std::string_view bytes) {
   std::string text;
-  for (const unsigned char byte : std::span(bytes).first(size)) text += base::format("{:02x}", byte);
+  for (const char byte : bytes) text += base::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
 
-std::string time_text(std::int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm parts = {};
-  std::array<char, 40> text;
-  if (::gmtime_r(&time, &parts) == nullptr) return "an unknown time";
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts)};
+std::string serial_of(const tls::Gnutls& library, gnutls_x509_crt_t certificate) {
+  std::array<char, kSerialMax> bytes;
+  std::size_t size = bytes.size();
+  if (library.x509_crt_get_serial(certificate, bytes.data(), &size) < 0) return {};
+  return hex_text({bytes.data(), size});
 }
 
 }  // namespace hawser::identity

@@ -13,6 +13,7 @@
 
 #include <hawser/status.h>
 
+#include "base/bytes.h"
 #include "identity/holder.h"
 #include "tls/gnutls_library.h"
 
@@ -21,6 +22,7 @@ namespace hawser::identity {
 /// Most certificates from a leaf up to, and without, an authority that is trusted.
 inline constexpr std::size_t kChainMax = 4;
 inline constexpr std::size_t kChainBytesMax = 12 * 1024;  ///< Bytes of all of them in DER.
+inline constexpr unsigned kNamesMax = 64;                 ///< Of one certificate, its URI among them.
 
 template <typename Handle>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, void (*)(Handle)>;
@@ -35,8 +37,7 @@ Result<Owned<Handle>> make_owned(const tls::Gnutls& library, int (*init)(Handle*
   return Owned<Handle>(handle, deinit);
 }
 
-/// The bytes stay the caller's; GnuTLS takes them by a pointer that is not const and does not change them.
-gnutls_datum_t datum_of(std::string_view bytes);
+inline gnutls_datum_t datum_of(std::string_view bytes) { return tls::datum_of(base::as_bytes(bytes)); }
 /// Takes what GnuTLS allocated.
 std::string take_datum(const tls::Gnutls& library, gnutls_datum_t& datum);
 
@@ -53,6 +54,7 @@ Result<Holder> holder_of(const tls::Gnutls& library, gnutls_x509_crt_t certifica
 /// The domain that an authority's certificate is for; empty where it does not say (an authority of other software).
 std::string domain_of(const tls::Gnutls& library, gnutls_x509_crt_t certificate);
 /// Hexadecimal digits.
+std::string hex_text(std::string_view bytes);
 std::string serial_of(const tls::Gnutls& library, gnutls_x509_crt_t certificate);
 
 }  // namespace hawser::identity

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/try.h"
+#include "tls/steps.h"
 
 namespace hawser::tls {
 namespace {
@@ -19,11 +20,6 @@ constexpr unsigned kX509Version = 3;
 constexpr time_t kActivation = 0;
 constexpr time_t kExpiration = 253'402'300'799;  // 9999-12-31 23:59:59
 
-gnutls_datum_t datum(std::span<const std::byte> bytes) {
-  return {.data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data())),
-          .size = static_cast<unsigned>(bytes.size())};
-}
-
 /// A private key and a certificate while the credentials are made of them.
 struct Parts {
   explicit Parts(const Gnutls& gnutls) : library(gnutls) {}
@@ -35,25 +31,23 @@ struct Parts {
   Parts& operator=(const Parts&) = delete;
 
   int fill(const KeyPair& keys) {
-    const gnutls_datum_t x = datum(keys.public_key()), k = datum(keys.seed());
+    const gnutls_datum_t x = datum_of(keys.public_key()), k = datum_of(keys.seed());
     const unsigned char serial = 1;
-    int result = library.x509_privkey_init(&key);
-    const auto then = [&result](auto&& call) {
-      if (result >= 0) result = call();
-    };
-    then([&] { return library.x509_privkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_ED25519, &x, nullptr, &k); });
-    then([&] { return library.x509_crt_init(&certificate); });
-    then([&] { return library.x509_crt_set_version(certificate, kX509Version); });
-    then([&] { return library.x509_crt_set_serial(certificate, &serial, sizeof serial); });
-    then([&] { return library.x509_crt_set_activation_time(certificate, kActivation); });
-    then([&] { return library.x509_crt_set_expiration_time(certificate, kExpiration); });
-    then([&] {
-      return library.x509_crt_set_dn_by_oid(certificate, GNUTLS_OID_X520_COMMON_NAME, 0, kCommonName.data(),
-                                            static_cast<unsigned>(kCommonName.size()));
-    });
-    then([&] { return library.x509_crt_set_key(certificate, key); });
-    then([&] { return library.x509_crt_sign2(certificate, certificate, key, GNUTLS_DIG_SHA512, 0); });
-    return result;
+    Steps steps;
+    steps.then([&] { return library.x509_privkey_init(&key); })
+        .then([&] { return library.x509_privkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_ED25519, &x, nullptr, &k); })
+        .then([&] { return library.x509_crt_init(&certificate); })
+        .then([&] { return library.x509_crt_set_version(certificate, kX509Version); })
+        .then([&] { return library.x509_crt_set_serial(certificate, &serial, sizeof serial); })
+        .then([&] { return library.x509_crt_set_activation_time(certificate, kActivation); })
+        .then([&] { return library.x509_crt_set_expiration_time(certificate, kExpiration); })
+        .then([&] {
+          return library.x509_crt_set_dn_by_oid(certificate, GNUTLS_OID_X520_COMMON_NAME, 0, kCommonName.data(),
+                                                static_cast<unsigned>(kCommonName.size()));
+        })
+        .then([&] { return library.x509_crt_set_key(certificate, key); })
+        .then([&] { return library.x509_crt_sign2(certificate, certificate, key, GNUTLS_DIG_SHA512, 0); });
+    return steps.result();
   }
 
   const Gnutls& library;

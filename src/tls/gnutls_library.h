@@ -8,6 +8,8 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -113,6 +115,12 @@ namespace hawser::tls {
   X(x509_trust_list_deinit)           \
   X(x509_trust_list_init)             \
   X(x509_trust_list_verify_crt2)
+
+/// The bytes stay the caller's. GnuTLS takes them by a pointer that is not const, and does not change them.
+inline gnutls_datum_t datum_of(std::span<const std::byte> bytes) {
+  return {.data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data())),
+          .size = static_cast<unsigned>(bytes.size())};
+}
 
 struct Gnutls {
 #define HAWSER_GNUTLS_MEMBER(name) decltype(&gnutls_##name) name = nullptr;

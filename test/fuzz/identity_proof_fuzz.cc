@@ -3,13 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "base/test_folder.h"
 #include "identity/authority.h"
 #include "identity/proof.h"
 #include "identity/trust.h"
@@ -19,13 +19,11 @@ namespace {
 /// Of an authority whose key nobody has: made once, for what is checked has to be refused.
 const hawser::identity::Trust& some_trust() {
   static const std::shared_ptr<const hawser::identity::Trust> trust = [] {
-    char folder[] = "/tmp/hawser-fuzz-XXXXXX";
-    HAWSER_ASSERT(::mkdtemp(folder) != nullptr, "a folder for the authority");
-    auto authority = hawser::identity::Authority::init(std::string(folder) + "/ca", "example.org", 0, 4'000'000'000);
+    const hawser::base::TestFolder folder;
+    auto authority = hawser::identity::Authority::init(folder.path("ca"), "example.org", 0, 4'000'000'000);
     HAWSER_ASSERT(authority.has_value(), "an authority");
     const auto issued = authority->issue({.name = "store", .dns = {}, .begins = 0, .ends = 4'000'000'000});
     HAWSER_ASSERT(issued.has_value(), "a certificate");
-    std::filesystem::remove_all(folder);
     return *hawser::identity::Trust::make(issued->authorities, issued->revoked, "example.org");
   }();
   return *trust;

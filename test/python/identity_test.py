@@ -90,6 +90,8 @@ def ping(host, address=ADDRESS, **environment):
 def test_the_documented_commands_need_neither_card_nor_ticket(hosts, store, identities):  # noqa: F811
     code, said = ping(hosts[1], HAWSER_IDENTITY=identities("reader"))
     assert code == 0, said
+    log = log_of(store)
+    assert "has proven to be spiffe://example.org/reader until" in log, log
     assert [path["backend"] for path in said["paths"]] == ["tcp"]
 
 
@@ -112,6 +114,43 @@ def test_others_are_turned_away_and_the_log_says_who(hosts, store, identities, t
 
     log = log_of(store)
     assert "turned reader/ping" in log, log  # By the name that it claimed; it did not like the server's certificate.
+
+
+# 300 connections: silent ones, half a TLS record each, and TLS that goes through and shows nothing.
+STRANGERS = """
+import socket, ssl, sys, time
+kept = []
+for i in range(300):
+    connection = socket.create_connection(("10.78.0.1", 7000), timeout=10)
+    if i % 3 == 1:
+        connection.sendall(bytes([22, 3, 1, 2, 0, 1, 0]))
+    if i % 3 == 2:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        connection.setblocking(False)
+        wrapped = context.wrap_socket(connection, do_handshake_on_connect=False)
+        try:
+            wrapped.do_handshake()
+        except (OSError, ssl.SSLError):
+            pass
+        connection = wrapped
+    kept.append(connection)
+print("connected", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_strangers_take_no_place_from_those_with_an_identity(hosts, store, identities):  # noqa: F811
+    folder = identities("reader")
+    strangers = start_python(hosts[1], STRANGERS)
+    assert strangers.stdout.readline() == "connected\n", strangers.communicate()
+    try:
+        for _ in range(3):
+            code, said = ping(hosts[1], HAWSER_IDENTITY=folder)
+            assert code == 0, said
+    finally:
+        strangers.kill()
+        strangers.wait()
 
 
 def test_a_renewed_certificate_keeps_the_session_and_a_revoked_one_ends_it(hosts, store, identities, tmp_path):  # noqa: F811

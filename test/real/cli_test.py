@@ -163,6 +163,7 @@ def test_ca():
         finding = [one for one in run_json("doctor", env=env, expect=13)["checks"] if one["name"] == "network.identity"]
         assert finding[0]["verdict"] == "fail" and "revoked" in finding[0]["found"], finding
         assert "SPIFFE" in run("ca", "issue", "a b", *authority, expect=11).stderr
+        assert "--ttl is below 1s" in run("ca", "issue", "store", "--ttl", "0s", *authority, expect=11).stderr
         assert "wants a name" in run("ca", "issue", *authority, expect=11).stderr
         assert "nothing to 'nobody'" in run("ca", "revoke", "nobody", *authority, expect=12).stderr
         assert "ca init" in run("ca", "show", "--folder", f"{folder}/none", expect=12).stderr

@@ -170,7 +170,7 @@ TEST_F(Identified, WhoSitsBetweenTheEndsPassesNoProofOn) {
 
 TEST_F(Identified, ARevokedOneIsDenied) {
   const auto its = identity_from("friend", authority.issue_to("friend"));
-  ASSERT_TRUE(authority.get().revoke("friend", identity::test_now()).has_value());
+  ASSERT_TRUE(authority.get().revoke("friend", identity::unix_seconds()).has_value());
   ASSERT_TRUE(identity::write_whole_file(owner_folder + "/ca.crl", *authority.get().revoked(), 0644).ok());
   open(add_friend(its.get()));
   run(2ms);
@@ -244,7 +244,7 @@ TEST_F(Identified, AnotherUserOfThisHostDoes) {
 TEST_F(Identified, APathEndsOnceItsPeerIsRevoked) {
   const auto its = identity_from("friend", authority.issue_to("friend"));
   Path* path = come_in(add_friend(its.get()));
-  ASSERT_TRUE(authority.get().revoke("friend", identity::test_now()).has_value());
+  ASSERT_TRUE(authority.get().revoke("friend", identity::unix_seconds()).has_value());
   ASSERT_TRUE(identity::write_whole_file(owner_folder + "/ca.crl", *authority.get().revoked(), 0644).ok());
   run(kLookPeriod + 10ms, 1ms);
   ASSERT_EQ(owner->down.size(), 1u);
@@ -262,7 +262,7 @@ TEST_F(Identified, APathEndsWithItsPeersCertificate) {
   come_in(add_friend(its.get()));
   run(kLookPeriod + 10ms, 1ms);
   EXPECT_TRUE(owner->down.empty());
-  while (identity::test_now() < shortly.holder.ends) {
+  while (identity::unix_seconds() < shortly.holder.ends) {
     // The times of certificates are the system's.
   }
   run(kLookPeriod + 10ms, 1ms);
@@ -278,7 +278,7 @@ TEST_F(Identified, ARenewedCertificateKeepsThePath) {
   Path* path = come_in(add_friend(its.get()));
   ASSERT_TRUE(authority.issue("friend").write(folder).ok());
   run(kLookPeriod + 10ms, 1ms);
-  while (identity::test_now() < shortly.holder.ends) {
+  while (identity::unix_seconds() < shortly.holder.ends) {
     // The times of certificates are the system's.
   }
   run(2 * kLookPeriod, 1ms);

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/try.h"
+#include "identity/unix_time.h"
 
 namespace hawser::backend::stream {
 namespace {

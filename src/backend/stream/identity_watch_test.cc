@@ -67,7 +67,7 @@ TEST_F(IdentityWatchTest, IsLookedAtOnceAPeriod) {
 }
 
 TEST_F(IdentityWatchTest, ARevokedPeerIsDenied) {
-  ASSERT_TRUE(authority_.get().revoke("reader", identity::test_now()).has_value());
+  ASSERT_TRUE(authority_.get().revoke("reader", identity::unix_seconds()).has_value());
   ASSERT_TRUE(identity::write_whole_file(store_folder_ + "/ca.crl", *authority_.get().revoked(), 0644).ok());
   EXPECT_TRUE(watch_.turn(at(kWatchPeriod - 1ns), "reader").ok());
   const Status status = watch_.turn(at(kWatchPeriod), "reader");

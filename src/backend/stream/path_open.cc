@@ -285,6 +285,10 @@ void StreamPath::come_up(Instant now) {
   phase_ = Phase::kUp;
   shared_.parts.resize(kPartsMax);
   name_ = peer_.name;
+  if (identity_.is_on()) {
+    HAWSER_LOG(shared_.context.log, kInfo, "{}: {} has proven to be {}", shared_.options.backend, name_,
+               identity_.describe());
+  }
   if (race_ != nullptr) note_places(now);
   is_held_ = inbound_ && !is_known_peer_;
   deadline_ = is_held_ ? now + kFirstWordPatience : Instant::max();

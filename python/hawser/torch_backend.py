@@ -7,6 +7,7 @@ Written for the interface of torch 2.15 (torch/_C/_distributed_c10d.pyi).
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import threading
@@ -224,7 +225,7 @@ class HawserGroup(dist.ProcessGroup):
 
     def _gather_rows(self, rows: torch.Tensor, counts: torch.Tensor, timeout: float) -> torch.Tensor:
         whole = rows.new_empty((int(counts.sum()), *rows.shape[1:]))
-        row_bytes = rows[:1].numel() * rows.element_size() or rows.new_empty((1, *rows.shape[1:])).numel() * rows.element_size()
+        row_bytes = rows.element_size() * math.prod(rows.shape[1:])
         self.world.iall_gatherv(_bytes(whole), _bytes(rows), [int(count) * row_bytes for count in counts],
                                 timeout=timeout).wait()
         return whole
@@ -264,17 +265,19 @@ class HawserGroup(dist.ProcessGroup):
             return
         if patience <= 0:
             raise dist.DistBackendError(f"Rank 0 timed out in monitoredBarrier after {patience * 1e3:.0f} ms")
-        late = []
+        late: list[int] = []
+        why: Optional[Error] = None  # Of the first that is late: it may have failed.
         for rank in range(1, self.size()):
             try:
                 self.world.irecv(note, rank, tag, timeout=left()).wait()
-            except Error:
+            except Error as error:
                 late.append(rank)
+                why = why or error
                 if not wait_all_ranks:
                     break
         if late:
             who = f"Rank{'' if len(late) == 1 else 's'} {', '.join(map(str, late))}"
-            raise dist.DistBackendError(f"{who} failed to pass monitoredBarrier in {patience * 1e3:.0f} ms")
+            raise dist.DistBackendError(f"{who} failed to pass monitoredBarrier in {patience * 1e3:.0f} ms: {why}") from why
         for rank in range(1, self.size()):
             self.world.isend(note, rank, tag, timeout=patience).wait()
 

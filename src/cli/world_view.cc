@@ -12,6 +12,7 @@
 #include "base/shown.h"
 #include "cli/table.h"
 #include "cli/units.h"
+#include "schedule/collective.h"
 
 namespace hawser::cli {
 namespace {
@@ -37,8 +38,10 @@ std::string kind_text(const FlightEntry& entry) {
 
 bool is_under_way(const FlightEntry& entry) { return entry.state == FlightState::kBegun; }
 
-/// Under way, or given up: whoever it waited for did not come.
-bool is_unfinished(const FlightEntry& entry) { return is_under_way(entry) || entry.code != 0; }
+/// Under way. A rank that is dead may have given up before: nobody came. One that lives has gone on since.
+bool is_unfinished(const Flight& flight, const FlightEntry& entry) {
+  return is_under_way(entry) || (entry.code != 0 && !flight.is_alive);
+}
 
 std::string state_text(const Flight& flight) {
   return !flight.is_alive ? "dead" : flight.is_stopped ? "stopped" : "up";
@@ -96,7 +99,7 @@ const FlightEntry* newest_unfinished(const WorldLook& look, std::uint64_t world)
   const FlightEntry* newest = nullptr;
   for (const Flight& flight : look) {
     for (const FlightEntry& entry : flight.entries) {
-      if (entry.world != world || !is_unfinished(entry)) continue;
+      if (entry.world != world || !is_unfinished(flight, entry)) continue;
       if (newest == nullptr || entry.number > newest->number) newest = &entry;
     }
   }
@@ -118,7 +121,7 @@ void add_behind(const WorldLook& look, std::uint64_t world, std::vector<Behind>&
                 .since_ns = newest->begun_ns};
   for (const Flight& flight : look) {
     for (const FlightEntry& entry : flight.entries) {
-      if (entry.world != world || entry.number != one.number || !is_unfinished(entry)) continue;
+      if (entry.world != world || entry.number != one.number || !is_unfinished(flight, entry)) continue;
       one.waiting.push_back(entry.rank);
       one.since_ns = std::min(one.since_ns, entry.begun_ns);
     }
@@ -162,6 +165,11 @@ std::string behind_text(const Behind& one, Instant at) {
       one.rank, one.world, one.is_alive ? "has not" : "is dead and had not", one.operation, one.number, one.last,
       one.waiting.size() == 1 ? "" : "s", list_text(one.waiting), one.waiting.size() == 1 ? "s" : "",
       for_text(at, one.since_ns));
+}
+
+std::string algorithm_text(const FlightEntry& entry) {
+  if (entry.algorithm == 0 || entry.algorithm > schedule::kAlgorithms) return {};
+  return std::string(to_string(static_cast<schedule::Algorithm>(entry.algorithm - 1)));
 }
 
 /// As torch's flight recorder calls types.
@@ -233,6 +241,7 @@ Json torch_entry(const Flight& flight, const FlightEntry& entry, const Group& gr
                {"time_discovered_started_ns", flight.wall_ns(entry.begun_ns)},
                {"time_discovered_completed_ns", nullptr},
                {"retired", is_over},
+               {"algorithm", algorithm_text(entry)},
                {"timeout_ms", 0},
                {"is_p2p", false}};
   if (is_over) {
@@ -258,7 +267,7 @@ Json torch_json(const Flight& flight, const std::map<std::uint64_t, Group>& grou
     }
     Json& status = json["pg_status"][group.name];
     status["last_enqueued_collective"] = status["last_started_collective"] = entry.number;
-    if (!is_unfinished(entry)) status["last_completed_collective"] = entry.number;
+    if (!is_under_way(entry) && entry.code == 0) status["last_completed_collective"] = entry.number;
     json["entries"].push_back(torch_entry(flight, entry, group));
   }
   return json;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "schedule/collective.h"
+
 namespace hawser::cli {
 namespace {
 
@@ -38,6 +40,7 @@ void add(Flight& flight, std::uint64_t number, std::int64_t begun_ms, std::int64
   entry.state = ended_ms < 0 ? FlightState::kBegun : FlightState::kEnded;
   entry.count = entry.inputs = entry.outputs = count;
   entry.type = 2;
+  entry.algorithm = static_cast<std::uint32_t>(schedule::Algorithm::kTree) + 1;
   runtime::put_text(entry.operation, operation);
   runtime::put_text(entry.world_name, world == 9 ? "trainer" : "trainer/1.0");
   flight.entries.push_back(entry);
@@ -73,6 +76,10 @@ TEST(WorldView, WhoGaveUpHasWaitedToo) {
   FlightEntry& given_up = look[0].entries.back();
   given_up.state = FlightState::kEnded;
   given_up.code = static_cast<std::uint8_t>(Code::kDisconnected);
+  // Rank 0 lives: it went on in another world, and waits for nobody here.
+  ASSERT_EQ(behind(look).size(), 1u);
+  EXPECT_EQ(behind(look)[0].waiting, std::vector<std::uint32_t>{1});
+  look[0].is_alive = false;
   ASSERT_EQ(behind(look).size(), 1u);
   EXPECT_EQ(behind(look)[0].waiting, (std::vector<std::uint32_t>{0, 1}));
 }
@@ -143,6 +150,7 @@ TEST(WorldView, HasTheFormOfTorchsRecorder) {
   EXPECT_EQ(flight["pg_status"][group]["last_enqueued_collective"], 2);
   EXPECT_EQ(flight["pg_status"][group]["last_completed_collective"], 1);
   EXPECT_EQ(flight["entries"][0]["process_group"][0], group);
+  EXPECT_EQ(flight["entries"][0]["algorithm"], to_string(schedule::Algorithm::kTree));
   ASSERT_EQ(flight["entries"].size(), 2u);
   EXPECT_EQ(flight["entries"][0]["state"], "completed");
   EXPECT_EQ(flight["entries"][0]["duration_ms"], 10.0);

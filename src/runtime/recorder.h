@@ -1,7 +1,7 @@
 #pragma once
 
 // Recorder: writes down what a rank begins and ends, in a file that outlives its process (flight_file.h). It costs a
-// store of two cache lines for each operation, and no system call.
+// store of three cache lines for each operation, and no system call.
 //
 // Thread rule: under the lane's lock, but for disown_after_fork.
 

@@ -58,6 +58,7 @@ enum class Algorithm : std::uint8_t {
   kFixedTree,  ///< Each element is combined at one rank, in one tree over ranks.
   kDirect,
 };
+inline constexpr std::size_t kAlgorithms = 7;
 std::string_view to_string(Algorithm algorithm);
 
 /// What moving and combining costs. Defaults: measured between two processes of one host.

@@ -582,12 +582,12 @@ def test_c32_calls_that_differ_are_told_to_all(what):
     begun = time.monotonic()
     said = ranks(3, None, work)
     assert time.monotonic() - begun < 15, "found at once, not by the deadline"
-    assert any("differ" in text or "rank" in text for text in said), said
+    assert all("differ" in text for text in said), said
 
 
 @every_transport
 def test_c34_a_receiver_that_lags_costs_its_sender_little(transport):
-    """Nothing is judged by time here but a factor of what would be quadratic."""
+    """A cost that grows with what is unread grows in every round; what other programs take of the processors does not."""
 
     def work(world):
         def sent(count, unread):
@@ -610,10 +610,10 @@ def test_c34_a_receiver_that_lags_costs_its_sender_little(transport):
             return took
 
         sent(200, 0)
-        return sent(500, 0), sent(500, 1000)
+        return [(sent(500, 0), sent(500, 1000)) for _ in range(8)]
 
-    (idle, lagging), _ = ranks(2, transport, work)
-    assert lagging < 20 * idle + 0.5, (idle, lagging)
+    rounds, _ = ranks(2, transport, work)
+    assert min(lagging / idle for idle, lagging in rounds) < 3, rounds
 
 
 def test_c35_worlds_without_an_orderly_end_leave_nothing():

@@ -12,6 +12,7 @@ of Gloo's C++ are not expected.
 import argparse
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -126,6 +127,8 @@ def main():
         elif outcome == "failed":
             print(f"failed: {name}: {'no end' if status < 0 else status}, see {log}", flush=True)
     print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+    if not counts["failed"]:
+        shutil.rmtree(folder)
     return 1 if counts["failed"] or not counts["passed"] else 0
 
 

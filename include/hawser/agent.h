@@ -63,17 +63,17 @@ struct AgentLimits {
   std::uint32_t events = 4096;  ///< Peer events waiting; the oldest is dropped and counted.
 };
 
-/// Who the agent is by an authority's word; docs/security.md, "Identities by an authority".
+/// An authority vouches for the agent's identity by a certificate; docs/security.md, "Identities by an authority".
 struct IdentityOptions {
   /// A folder with the agent's certificate, its key, the authorities that are trusted and a list of revoked
-  /// certificates (tls.crt, tls.key, ca.crt, ca.crl, or the names that SPIRE's helper gives them). With one, the agent
-  /// lets in over TCP only who shows an identity of the same domain, and processes of its own user on its host. Empty:
-  /// it has none.
+  /// certificates (tls.crt, tls.key, ca.crt, ca.crl, or the names that SPIRE's helper gives them). With a
+  /// folder, the agent accepts over TCP only peers that prove an identity of the same domain, and processes of its own
+  /// user on its host. Empty: the agent has no identity.
   std::string folder = {};
-  /// Which agents' names an identity may have, beside those that its certificate says: "IDENTITY=NAMES", several by
-  /// commas, with * for any characters.
+  /// Rules for names of agents: an identity may use the names that its certificate allows, and those of the rules. A
+  /// rule is "IDENTITY=NAMES"; commas separate rules, and * stands for any characters.
   std::string names = {};
-  /// How often the files are looked at again, and so how long a revoked peer's sessions last after that.
+  /// The agent reads changed files again after this time at the latest. The sessions of revoked peers end then.
   Duration look = std::chrono::seconds(10);
 };
 

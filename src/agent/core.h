@@ -62,7 +62,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const Hooks hooks;
   const std::shared_ptr<const Clock> clock;
   std::optional<tls::KeyPair> keys;  ///< Of this incarnation; there once the core is open.
-  /// Who it is by an authority's word; null: by none's. Confined to the lane once the core is open.
+  /// The agent's identity by an authority; null: it has none. Confined to the lane once the core is open.
   std::unique_ptr<identity::Authenticator> authenticator;
   backend::Identity identity;  ///< `driven` changes under the lane's lock and `mutex_`.
   base::Logger log;

@@ -70,7 +70,7 @@ Result<LeftFile> LeftFile::create(const std::string& folder, std::string_view na
   struct flock lock = whole_file();
   if (::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return failed("locking", errno);
   if (::ftruncate(file.get(), static_cast<off_t>(shape.bytes)) != 0) return failed("sizing", errno);
-  // What is mapped has its place: a store where a full disk has none would end this process by SIGBUS.
+  // Blocks are allocated before they are mapped: a store into a hole of a full disk would end this process by SIGBUS.
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(shape.mapped)); error != 0) {
     return failed("allocating", error);
   }

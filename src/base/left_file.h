@@ -6,8 +6,8 @@
 // A lock on the file tells who lives: the kernel drops it with the process. A file that its process left behind stays
 // for an hour (where there are more than 64, a minute), so that somebody can look at what it did last.
 //
-// What is mapped is allocated, so a full disk costs no process its life; readers go by system calls, so they meet no
-// fault where somebody cuts the file.
+// The mapped part is allocated, so a full disk does not end the process. Readers use system calls, so a file that
+// somebody truncates does not end them.
 //
 // Thread rule: one thread at a time, but for what is stored in `memory`. Lifetime: destroying removes the file.
 
@@ -32,9 +32,9 @@ namespace hawser::base {
 class LeftFile {
  public:
   struct Shape {
-    std::string_view suffix;  ///< Of its name.
-    std::size_t bytes = 0;    ///< Of the file,
-    std::size_t mapped = 0;   ///< and of its beginning, which is mapped.
+    std::string_view suffix;  ///< The end of its name.
+    std::size_t bytes = 0;    ///< Size of the file.
+    std::size_t mapped = 0;   ///< Bytes of its beginning that are mapped.
     /// When its process was last at work, seconds since 1970; empty: when it was last written by a system call.
     std::function<std::time_t(int file, const struct stat& found)> touched = {};
   };

@@ -122,7 +122,7 @@ Finding encryption() {
           library ? "" : "sudo apt-get install libgnutls30   (Fedora, RHEL: sudo dnf install gnutls)"};
 }
 
-/// Of the variable alone: `backend` tells what an agent makes of the whole configuration.
+/// This check reads the variable alone. The check `backend` opens an agent by the whole configuration.
 void identity_here(Findings& findings) {
   const char* folder = std::getenv("HAWSER_IDENTITY");
   if (folder == nullptr || *folder == '\0') return;

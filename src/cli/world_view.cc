@@ -195,7 +195,7 @@ std::string torch_type(const FlightEntry& entry) {
 
 /// A world or a group, as all ranks that took part in it know it.
 struct Group {
-  std::size_t number = 0;  ///< The same in the dump of each rank.
+  std::size_t number = 0;  ///< Each rank's dump uses this number for the group.
   std::string name;        ///< Unique: two groups of one split have one name otherwise.
   std::string description;
   std::map<std::uint32_t, std::uint32_t> ranks;  ///< By rank in it: in the world that was opened.

@@ -25,11 +25,11 @@ std::vector<WorldLook> formations(std::vector<runtime::Flight> flights);
 
 /// One rank that is behind in one world or group.
 struct Behind {
-  std::string world;         ///< Its name.
-  std::uint64_t number = 0;  ///< Of the operation that it has not begun,
-  std::string operation;     ///< as the others call it.
-  std::uint32_t rank = 0;    ///< There.
-  std::uint64_t last = 0;    ///< The last number that it has begun.
+  std::string world;         ///< The world's or group's name.
+  std::uint64_t number = 0;  ///< The operation that the rank has not begun.
+  std::string operation;     ///< What the other ranks call by that number.
+  std::uint32_t rank = 0;    ///< The rank's number in that world or group.
+  std::uint64_t last = 0;    ///< The last number that the rank has begun.
   bool is_alive = false;
   std::vector<std::uint32_t> waiting;  ///< Ranks that have begun it, and not ended it well.
   std::int64_t since_ns = 0;           ///< When the first of them did.

@@ -1,4 +1,4 @@
-// Who comes in where agents have identities: as honest agents, as strangers, and as attackers between the two ends.
+// Ports with identities admit, or refuse, honest agents, strangers, and attackers between the two ends.
 
 #include <gtest/gtest.h>
 

@@ -146,7 +146,7 @@ void StreamPath::answer_news(Instant now) {
   if (news.bye && phase_ == Phase::kUp) take_goodbye(news);
 }
 
-// Whoever was let in once stays only as long as its certificate does. Nothing is in doubt of what it did before.
+// A path lasts as long as its peer's certificate. What the peer did before stays valid.
 void StreamPath::watch_identity(Instant now) {
   if (Status status = identity_.turn(now, name_); !status.ok()) {
     HAWSER_LOG(shared_.context.log, kWarn, "{}: the path to {} ends: {}", shared_.options.backend, name_,

@@ -50,8 +50,8 @@ class TlsSource {
 /// What an agent has for TLS: its keys, and the source made of them once it has a connection; most agents have none.
 struct OwnTls {
   const tls::KeyPair* keys = nullptr;
-  base::Id128 secret = {};    ///< Of the agent's card; zero: it has none.
-  bool has_identity = false;  ///< By an authority.
+  base::Id128 secret = {};    ///< The secret in the agent's card; zero: the card has none.
+  bool has_identity = false;  ///< The agent has an identity by an authority.
   std::shared_ptr<TlsSource> source = {};
 };
 

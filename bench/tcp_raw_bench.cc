@@ -1,13 +1,14 @@
 // The tcp backend against raw sockets that do the same, interleaved in one run: two processes, one per core.
 //
-//   tcp_raw_bench [--rounds N] [--only TEXT] [--param key=value]... [--tls 1]
+//   tcp_raw_bench [--rounds N] [--only TEXT] [--param key=value]... [--tls 1] [--quic 1] [--quic-param key=value]...
 //
 // Each row runs raw and hawser by turns, N times, and prints the medians and their ratio. `near` or `far` before a row
 // tells how the two cores share caches (round trip of one cache line below or above 260 ns); rows of different words do
 // not compare.
 //
 // --tls 1 runs the backend over TLS, too, in the same rounds. Its ceiling is the sum of the time that the backend takes
-// without it and of what GnuTLS alone takes for so many bytes, sealing on one core while the other opens.
+// without it and of what GnuTLS alone takes for so many bytes, sealing on one core while the other opens. --quic 1 runs
+// the backend quic in the same rounds, too, beside the same ceiling.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -29,6 +30,9 @@
 #include <string>
 #include <vector>
 
+#ifdef HAWSER_WITH_QUIC
+#include "backend/quic/factory.h"
+#endif
 #include "backend/tcp/factory.h"
 #include "base/id128.h"
 #include "tls/session.h"
@@ -219,9 +223,15 @@ std::vector<double> run_raw(const Shape& shape, std::byte* mine, std::byte* thei
 
 // ---- the backend ----
 
+/// What carries the bytes.
+struct Over {
+  backend::Factory factory = backend::tcp_factory();
+  Params params = {};
+  Security security = Security::kDefault;
+};
+
 struct End {
-  End(int number, Board& its_board, std::byte* memory, const Params& params, Security security)
-      : board(its_board), regions(16) {
+  End(int number, Board& its_board, std::byte* memory, const Over& over) : board(its_board), regions(16) {
     identity.name = number == 0 ? "a" : "b";
     identity.incarnation = board.incarnation[number];
     identity.driven = true;
@@ -230,11 +240,11 @@ struct End {
                                                                   .regions = regions,
                                                                   .log = log,
                                                                   .rng = base::Rng(7),
-                                                                  .security = security,
+                                                                  .security = over.security,
                                                                   .heartbeat = std::chrono::milliseconds(250),
                                                                   .clock = Clock::steady(),
                                                                   .keys = &keys});
-    backend = backend::tcp_factory().open(*context, params).value();
+    backend = over.factory.open(*context, over.params).value();
     port = backend->open_port().value();
     backend::RegionEntry entry;
     entry.key = board.key[number];
@@ -303,9 +313,9 @@ struct End {
   bool down = false;
 };
 
-void hawser_child(const Shape& shape, Board& board, std::byte* arena, const Params& params, Security security) {
+void hawser_child(const Shape& shape, Board& board, std::byte* arena, const Over& over) {
   pin(1);
-  End end(1, board, arena, params, security);
+  End end(1, board, arena, over);
   snprintf(board.address, sizeof(board.address), "%s", end.backend->address().c_str());
   board.ready = true;
   std::uint64_t answered = 0;
@@ -367,16 +377,15 @@ std::vector<Chunk> chunks_of(std::span<const Piece> pieces, const Shape& shape, 
   return chunks;
 }
 
-std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* theirs, const Params& params,
-                               Security security = Security::kDefault) {
+std::vector<double> run_hawser(const Shape& shape, std::byte* mine, std::byte* theirs, const Over& over) {
   auto* board = new (map_shared(sizeof(Board))) Board();
   for (int i = 0; i < 2; ++i) board->incarnation[i] = base::random_id128(), board->key[i] = base::random_id128();
   const pid_t child = fork();
-  if (child == 0) hawser_child(shape, *board, theirs, params, security);
+  if (child == 0) hawser_child(shape, *board, theirs, over);
   while (!board->ready) sched_yield();
   std::vector<double> times;
   {
-    End end(0, *board, mine, params, security);
+    End end(0, *board, mine, over);
     backend::PathTarget target;
     target.peer = "b";
     target.incarnation = board->incarnation[1];
@@ -485,33 +494,35 @@ double line_ns(Board& board) {
   return ns;
 }
 
-struct TlsTimes {
-  std::vector<double> p50, p99, ceiling;
+/// Another way for the same bytes, encrypted.
+struct Covered {
+  std::string name;
+  Over over;
+  std::vector<double> p50 = {}, p99 = {}, ceiling = {};
 
-  void add(const Shape& shape, std::byte* mine, std::byte* theirs, const Params& params, double our_p50) {
-    const Quantiles its = quantiles(run_hawser(shape, mine, theirs, params, Security::kEncrypt));
+  void add(const Shape& shape, std::byte* mine, std::byte* theirs, double our_p50) {
+    const Quantiles its = quantiles(run_hawser(shape, mine, theirs, over));
     p50.push_back(its.p50), p99.push_back(its.p99);
     const double bytes = shape.ping_pong ? 0 : static_cast<double>(shape.block * shape.blocks);
     ceiling.push_back(our_p50 + bytes * gnutls_ns_per_byte());
   }
   void print(const Shape& shape) const {
     const double own = quantiles(p50).p50, best = quantiles(ceiling).p50;
-    printf("%-5s %-26s tls p50 %9.1f us p99 %9.1f  GB/s %6.2f  ceiling %9.1f us  ceiling / tls %.2f\n", "",
-           shape.name.c_str(), own / 1e3, quantiles(p99).p50 / 1e3,
-           static_cast<double>(shape.block * shape.blocks) / own, best / 1e3, best / own);
+    printf("%-5s %-26s %s p50 %9.1f us p99 %9.1f  GB/s %6.2f  ceiling %9.1f us  ceiling / %s %.2f\n", "",
+           shape.name.c_str(), name.c_str(), own / 1e3, quantiles(p99).p50 / 1e3,
+           static_cast<double>(shape.block * shape.blocks) / own, best / 1e3, name.c_str(), best / own);
   }
 };
 
-void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std::byte* theirs, const Params& params,
-             bool has_tls) {
+void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std::byte* theirs, const Over& clear,
+             std::vector<Covered> covered) {
   std::vector<double> raw50, raw99, our50, our99;
-  TlsTimes tls;
   const double before = line_ns(board);
   for (int round = 0; round < rounds; ++round) {
     const Quantiles raw = quantiles(run_raw(shape, mine, theirs));
-    const Quantiles ours = quantiles(run_hawser(shape, mine, theirs, params));
+    const Quantiles ours = quantiles(run_hawser(shape, mine, theirs, clear));
     raw50.push_back(raw.p50), raw99.push_back(raw.p99), our50.push_back(ours.p50), our99.push_back(ours.p99);
-    if (has_tls) tls.add(shape, mine, theirs, params, ours.p50);
+    for (Covered& each : covered) each.add(shape, mine, theirs, ours.p50);
   }
   const double after = line_ns(board);
   const char* place = before < 260 && after < 260 ? "near" : before >= 260 && after >= 260 ? "far" : "moved";
@@ -521,22 +532,37 @@ void run_row(const Shape& shape, int rounds, Board& board, std::byte* mine, std:
   printf("%-5s %-26s raw p50 %9.1f us p99 %9.1f  hawser p50 %9.1f us p99 %9.1f  GB/s %6.2f %6.2f  ratio %.2f%s\n",
          place, shape.name.c_str(), r50 / 1e3, quantiles(raw99).p50 / 1e3, o50 / 1e3, quantiles(our99).p50 / 1e3,
          bytes / r50, bytes / o50, o50 / r50, good ? "" : "  BYTES DIFFER");
-  if (has_tls) tls.print(shape);
+  for (const Covered& each : covered) each.print(shape);
   fflush(stdout);
 }
 
 int run(int argc, char** argv) {
   int rounds = 5;
   std::string only;
-  Params params;
-  bool has_tls = false;
+  Params params, quic_params;
+  bool has_tls = false, has_quic = false;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string key = argv[i], value = argv[i + 1];
     if (key == "--rounds") rounds = std::atoi(value.c_str());
     if (key == "--only") only = value;
     if (key == "--tls") has_tls = value != "0";
+    if (key == "--quic") has_quic = value != "0";
+    if (key == "--quic-param") quic_params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
     if (key == "--param") params[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
   }
+  const Over clear = {.params = params};
+  std::vector<Covered> covered;
+  if (has_tls) covered.push_back({.name = "tls", .over = {.params = params, .security = Security::kEncrypt}});
+#ifdef HAWSER_WITH_QUIC
+  // Without a card both ends open to everybody: that costs one round trip more, once.
+  if (has_quic) {
+    covered.push_back(
+        {.name = "quic",
+         .over = {.factory = backend::quic_factory(), .params = quic_params, .security = Security::kNone}});
+  }
+#else
+  if (has_quic) fprintf(stderr, "this build has no QUIC\n");
+#endif
   pin(0);
   std::byte* mine = map_shared(kArena);
   std::byte* theirs = map_shared(kArena);
@@ -559,7 +585,7 @@ int run(int argc, char** argv) {
     shapes.push_back({.name = verb + "1000 x 64 KiB", .op = op, .block = 64 << 10, .blocks = 1000, .count = 8});
   }
   for (const Shape& shape : shapes) {
-    if (shape.name.find(only) != std::string::npos) run_row(shape, rounds, *board, mine, theirs, params, has_tls);
+    if (shape.name.find(only) != std::string::npos) run_row(shape, rounds, *board, mine, theirs, clear, covered);
   }
   return 0;
 }

@@ -45,6 +45,19 @@ find_path(HAWSER_GNUTLS_INCLUDE_DIR gnutls/gnutls.h REQUIRED)
 hawser_dependency(gnutls_headers)
 target_include_directories(dep_gnutls_headers SYSTEM INTERFACE "${HAWSER_GNUTLS_INCLUDE_DIR}")
 
+# The one optional part: ngtcp2 changed its interface with 1.0, and the code is written for 0.12, which Debian 12 has. A
+# build without it has no backend `quic`, and says so where it is asked for.
+find_path(HAWSER_NGTCP2_INCLUDE_DIR ngtcp2/ngtcp2_crypto_gnutls.h)
+if(HAWSER_NGTCP2_INCLUDE_DIR)
+  file(STRINGS "${HAWSER_NGTCP2_INCLUDE_DIR}/ngtcp2/version.h" ngtcp2_version REGEX "NGTCP2_VERSION \"0\\.12\\.")
+  if(ngtcp2_version)
+    hawser_dependency(ngtcp2_headers DEFINE HAWSER_WITH_QUIC)
+    target_include_directories(dep_ngtcp2_headers SYSTEM INTERFACE "${HAWSER_NGTCP2_INCLUDE_DIR}")
+  else()
+    message(STATUS "ngtcp2 is not of version 0.12: this build has no backend quic")
+  endif()
+endif()
+
 find_path(HAWSER_MICROHTTPD_INCLUDE_DIR microhttpd.h REQUIRED)
 hawser_dependency(microhttpd_headers)
 target_include_directories(dep_microhttpd_headers SYSTEM INTERFACE "${HAWSER_MICROHTTPD_INCLUDE_DIR}")

@@ -30,6 +30,7 @@ LAYERS = {
     "backend": 3,
     "fileio": 4,
     "backend/stream": 5,
+    "backend/places": 5,
     "backend/*": 6,
     "backend/verbs": 7,
     "plan": 7,
@@ -44,6 +45,7 @@ LAYERS = {
     "cli": 12,
 }
 # The headers of a backend/<name> that others may include: what makes it, and what the command line shows of its devices.
+SHARED_BACKENDS = ("backend/stream", "backend/places")  # What several backends stand on.
 BACKEND_DOORS = ("factory.h", "device_survey.h", "raw_loop.h")
 
 # The headers of the agent that layers which came through the inner door include; their tests may look behind it.
@@ -249,14 +251,14 @@ def check_includes(path: str, text: str) -> Iterator[Fault]:
         if other[1] >= own[1]:
             yield Fault(path, line, "upward-include",
                         f"{own[0]} must not include {target}: {other[0]} is not below it; move the code or invert it")
-        elif other[0].startswith("backend/") and other[0] != "backend/stream" and not door:
+        elif other[0].startswith("backend/") and other[0] not in SHARED_BACKENDS and not door:
             yield Fault(path, line, "backend-include",
                         f"{target}: only {other[0]}/{BACKEND_DOORS[0]} may be included from outside of it")
         elif (own[0] in BEHIND_THE_INNER_DOOR and other[0] == "agent" and target.rpartition("/")[2] not in AGENT_DOORS
               and not path.endswith("_test.cc")):
             yield Fault(path, line, "inner-door", f"{target}: {own[0]} sees the agent by agent/{AGENT_DOORS[0]} only")
-        elif other[0] == "backend/stream" and not own[0].startswith("backend/"):
-            yield Fault(path, line, "backend-include", f"{target}: backend/stream is for backends only")
+        elif other[0] in SHARED_BACKENDS and not own[0].startswith("backend/"):
+            yield Fault(path, line, "backend-include", f"{target}: {other[0]} is for backends only")
 
 
 def check_layer_known(path: str) -> Iterator[Fault]:

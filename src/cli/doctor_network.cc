@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "base/address.h"
+#include "base/dylib.h"
 #include "base/far_end.h"
 #include "base/fd.h"
 #include "base/format.h"
@@ -122,6 +123,17 @@ Finding encryption() {
           library ? "" : "sudo apt-get install libgnutls30   (Fedora, RHEL: sudo dnf install gnutls)"};
 }
 
+/// Good either way: nobody has the backend quic who did not ask for it.
+Finding quic() {
+  const auto core = base::Dylib::open({"libngtcp2.so.9"});
+  const auto binding = base::Dylib::open({"libngtcp2_crypto_gnutls.so.2"});
+  const bool is_here = core && binding;
+  return {"network.quic", Verdict::kOk,
+          is_here ? core->name() + ", " + binding->name() : "not here: " + (core ? binding : core).error().to_string(),
+          "the backend quic, for who asks for it by name; tcp is encrypted between hosts without it",
+          is_here ? "" : "sudo apt-get install libngtcp2-9 libngtcp2-crypto-gnutls2   (Debian 12)"};
+}
+
 /// This check reads the variable alone. The check `backend` opens an agent by the whole configuration.
 void identity_here(Findings& findings) {
   const char* folder = std::getenv("HAWSER_IDENTITY");
@@ -208,6 +220,7 @@ void check_network(Findings& findings) {
   findings.push_back(socket_owners());
   findings.push_back(security());
   findings.push_back(encryption());
+  findings.push_back(quic());
   identity_here(findings);
   findings.push_back(metrics_server());
   findings.push_back(buffers());

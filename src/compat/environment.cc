@@ -104,7 +104,7 @@ Result<AgentOptions> agent_options(std::string_view name, const AgentConfig& con
   if (config.log) options.log.sink = config.log;
   // NIXL's clients expect to be reached from other hosts with nothing set; their metadata, which travels by a way of
   // their own, is what TLS proves both ends by.
-  options.backend_params["tcp"].try_emplace("listen", "auto");
+  for (const char* const backend : {"tcp", "quic"}) options.backend_params[backend].try_emplace("listen", "auto");
   return options;
 }
 

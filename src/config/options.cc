@@ -161,14 +161,16 @@ bool set_directory(Draft& draft, std::string_view text) {
   return true;
 }
 
-/// For the tcp backend, where its own parameters do not say otherwise.
+/// For the backends of sockets, where their own parameters do not say otherwise.
 bool set_listen(Draft& draft, std::string_view text) {
   if (base::trim(text).empty()) return true;
   const auto split = base::split_listen(text);
   if (!split) return false;
-  Params& tcp = draft.config.options.backend_params["tcp"];
-  tcp.try_emplace("listen", split->places);
-  if (!split->ports.empty()) tcp.try_emplace("port", split->ports);
+  for (const char* const backend : {"tcp", "quic"}) {
+    Params& params = draft.config.options.backend_params[backend];
+    params.try_emplace("listen", split->places);
+    if (!split->ports.empty()) params.try_emplace("port", split->ports);
+  }
   draft.listen = std::string(base::trim(text));
   return true;
 }
@@ -246,8 +248,9 @@ constexpr Option kOptions[] = {
     {"listen", "HAWSER_LISTEN",
      "addresses (10.0.0.1), interfaces (eth0) or networks (10.0.0.0/8), several by commas, not those after a ^ "
      "(^docker0); with :PORT or :FIRST-LAST after it if wanted, such as eth0:7000-7100",
-     "Where tcp listens for peers of other hosts. backend.tcp.listen and .port win over it.", set_listen,
-     [](const Draft& draft) { return draft.listen; }},
+     "Where tcp and quic listen for peers of other hosts. backend.tcp.listen and .port win over it, as backend.quic's "
+     "do.",
+     set_listen, [](const Draft& draft) { return draft.listen; }},
     {"security", "HAWSER_SECURITY", "one of default, none, authenticate, encrypt",
      "default lets in who has the agent's card or ticket, or is the same user on this host; tcp to other hosts is TLS, "
      "and RDMA stays within the host. encrypt: tcp within the host is TLS, too. authenticate: as default, but RDMA may "

@@ -109,7 +109,9 @@ Result<World> World::open(WorldOptions options) {
     return Status(Code::kInvalid, "World::open: no directory, store or seed is given where the ranks find one another")
         .with_advice("set WorldOptions::agent.directory, store or seed");
   }
-  options.agent.backend_params["tcp"].try_emplace("listen", "auto");  // Ranks may be on other hosts.
+  for (const char* const backend : {"tcp", "quic"}) {  // Ranks may be on other hosts.
+    options.agent.backend_params[backend].try_emplace("listen", "auto");
+  }
   if (!options.seed.empty() && options.size > 1) {
     HAWSER_TRY_ASSIGN(const std::shared_ptr<runtime::SeedClient> client,
                       runtime::SeedClient::open(options.seed, options.agent, options.join_timeout));

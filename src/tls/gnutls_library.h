@@ -57,6 +57,7 @@ namespace hawser::tls {
   X(record_recv)                      \
   X(record_send)                      \
   X(session_get_desc)                 \
+  X(session_set_ptr)                  \
   X(strerror)                         \
   X(transport_set_errno)              \
   X(transport_set_ptr)                \

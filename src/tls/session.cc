@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "base/try.h"
+#include "tls/peer_key.h"
 
 namespace hawser::tls {
 namespace {
@@ -151,25 +152,15 @@ Status Session::learn() {
   return {};
 }
 
-// That the peer has the private key, GnuTLS has checked by the peer's signature over the handshake.
 Status Session::learn_key() {
-  unsigned count = 0;
-  const gnutls_datum_t* const shown = library_.certificate_get_peers(session_, &count);
-  if (shown == nullptr || count == 0) return broken("TLS handshake", GNUTLS_E_NO_CERTIFICATE_FOUND);
-  gnutls_x509_crt_t certificate = nullptr;
-  int result = library_.x509_crt_init(&certificate);
-  if (result < 0) return broken("the peer's certificate", result);
-  result = library_.x509_crt_import(certificate, &shown[0], GNUTLS_X509_FMT_DER);
-  gnutls_ecc_curve_t curve = GNUTLS_ECC_CURVE_INVALID;
-  gnutls_datum_t x = {};
-  if (result >= 0) result = library_.x509_crt_get_pk_ecc_raw(certificate, &curve, &x, nullptr);
-  library_.x509_crt_deinit(certificate);
-  const bool is_ours = result >= 0 && curve == GNUTLS_ECC_CURVE_ED25519 && x.size == peer_key_.size();
-  if (is_ours) std::memcpy(peer_key_.data(), x.data, x.size);
-  if (x.data != nullptr) (*library_.free)(x.data);
-  if (is_ours) return {};
-  return broken("the peer's certificate is not of Ed25519",
-                result < 0 ? result : GNUTLS_E_UNSUPPORTED_SIGNATURE_ALGORITHM);
+  Result<PublicKey> key = peer_key_of(library_, session_);
+  if (key) {
+    peer_key_ = *key;
+    return {};
+  }
+  failed_ = key.error().with_scope(Scope::kPath);
+  library_.alert_send_appropriate(session_, GNUTLS_E_NO_CERTIFICATE_FOUND);
+  return failed_;
 }
 
 // ---- Plain bytes.

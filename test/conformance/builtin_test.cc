@@ -12,6 +12,9 @@
 #ifdef HAWSER_WITH_TCP
 #include "backend/tcp/factory.h"
 #endif
+#ifdef HAWSER_WITH_QUIC
+#include "backend/quic/factory.h"
+#endif
 #ifdef HAWSER_WITH_FILE
 #include "backend/file/factory.h"
 #endif
@@ -42,6 +45,9 @@ std::vector<backend::Factory> factories() {
 #endif
 #ifdef HAWSER_WITH_TCP
   all.push_back(backend::tcp_factory());
+#endif
+#ifdef HAWSER_WITH_QUIC
+  all.push_back(backend::quic_factory());
 #endif
 #ifdef HAWSER_WITH_VERBS
   all.push_back(backend::verbs_factory());
@@ -158,6 +164,9 @@ std::vector<Setting> settings() {
 #ifdef HAWSER_WITH_FILE
   add_real(all, {.name = "tcp_files", .backend = tcp(), .allocated = false, .files = true, .skips = skips_of_files()});
 #endif
+#endif
+#ifdef HAWSER_WITH_QUIC
+  add_real(all, {.name = "quic", .backend = {"quic", {}}, .allocated = false});
 #endif
 #ifdef HAWSER_WITH_VERBS
   add_verbs(all);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "backend/tcp/locator.h"
+#include "backend/places/locator.h"
 #include "base/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -23,8 +23,8 @@
 #include <string>
 #include <vector>
 
+#include "backend/places/locator.h"
 #include "backend/tcp/factory.h"
-#include "backend/tcp/locator.h"
 #include "base/fd.h"
 #include "base/id128.h"
 #include "tcp_end.h"

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/tcp/locator.h"
+#include "backend/places/locator.h"
 #include "base/address.h"
 #include "base/fd.h"
 #include "base/format.h"

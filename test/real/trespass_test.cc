@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "backend/places/locator.h"
 #include "backend/tcp/factory.h"
-#include "backend/tcp/locator.h"
 #include "base/bytes.h"
 #include "base/far_end.h"
 #include "base/fd.h"

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <span>
 
+#include "backend/places/locator.h"
 #include "backend/stream/lobby.h"
-#include "backend/tcp/locator.h"
 #include "sim/stranger_hello.h"
 #include "wire/card.h"
 

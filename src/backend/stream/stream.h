@@ -1,7 +1,7 @@
 #pragma once
 
-// What the remote-memory protocol needs of a byte-stream transport: sockets (tcp), a simulated network (sim), later
-// QUIC streams. The protocol itself, its sessions and its lane-confined port are shared: see port.h.
+// What the remote-memory protocol needs of a byte-stream transport: sockets (tcp), QUIC streams (quic), a simulated
+// network (sim). The protocol itself, its sessions and its lane-confined port are shared: see port.h.
 //
 // Nothing here blocks. Time enters where it matters as `now`; a simulated network keeps its own virtual clock.
 //
@@ -151,6 +151,8 @@ class Network {
   /// Streams that changed since last asked, each at least once per change ("edges": a stream that was not read until it
   /// would block need not be told again). Fills `out`; more may be left when it is full.
   virtual std::size_t ready(std::span<Readiness> out, bool* acceptable) = 0;
+  /// When `ready` has to be asked although nothing came: a transport of its own sends lost bytes again.
+  virtual Instant next_deadline() const { return Instant::max(); }
   /// A descriptor that is readable when `ready` has news, once `arm` returned true; -1 when there is none.
   virtual int wait_fd() const = 0;
   /// False: `ready` has news already.

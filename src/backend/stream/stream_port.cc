@@ -92,7 +92,7 @@ std::size_t StreamPort::turn(Instant now, const TurnBudget& budget) {
 
 bool StreamPort::is_look_due(Instant now) {
   const Duration every = active_.empty() ? kLookEveryIdle : kLookEvery;
-  if (has_slept_ || now - last_look_ >= every) return true;
+  if (has_slept_ || now - last_look_ >= every || now >= network_->next_deadline()) return true;
   return options_.look_turns > 0 && ++turns_since_look_ >= options_.look_turns;
 }
 
@@ -180,7 +180,7 @@ void StreamPort::drop_silent_dead() {
 
 std::size_t StreamPort::poll(std::span<PortEvent> out) { return events_.poll(out); }
 
-Instant StreamPort::next_deadline() const { return shared_.next_due; }
+Instant StreamPort::next_deadline() const { return std::min(shared_.next_due, network_->next_deadline()); }
 
 bool StreamPort::prepare_sleep() {
   has_slept_ = true;  // Also when it comes to nothing: there is news then.

@@ -14,7 +14,7 @@
 #include <span>
 #include <string>
 
-#include "backend/tcp/handshake_share.h"
+#include "backend/stream/handshake_share.h"
 #include "backend/tcp/socket.h"
 #include "tls/preface.h"
 #include "tls/session.h"

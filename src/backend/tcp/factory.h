@@ -2,9 +2,9 @@
 
 // The tcp backend: works everywhere. The remote-memory protocol of backend/stream over sockets.
 //
-// Parameters: listen (addresses, networks, interfaces, by commas: backend/tcp/interfaces.h; `auto`: all addresses, if
-// bytes for other hosts can be covered by TLS; default 127.0.0.1 and ::1), port (0: any), connections, small, sndbuf,
-// rcvbuf, notsent, congestion. NOTES.md tells how the defaults were found.
+// Parameters: listen (addresses, networks, interfaces, by commas: backend/places/interfaces.h; `auto`: all addresses,
+// if bytes for other hosts can be covered by TLS; default 127.0.0.1 and ::1), port (0: any), connections, small,
+// sndbuf, rcvbuf, notsent, congestion. NOTES.md tells how the defaults were found.
 //
 // Thread rule: pure functions.
 

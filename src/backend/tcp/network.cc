@@ -66,22 +66,6 @@ Status cannot_prove(const std::string& candidate) {
       .with_scope(Scope::kPath);
 }
 
-/// Tells peers of the places of a listener; those beyond the bound are named in a warning.
-void tell_places(const base::SocketAddress& bound, const std::vector<InterfaceAddress>& here, TcpListeners& listeners) {
-  std::string beyond;
-  for (const base::SocketAddress& place : places_of(bound, here)) {
-    if (listeners.locator.places.size() < kPlacesMax) {
-      listeners.locator.places.push_back(place);
-    } else {
-      beyond += (beyond.empty() ? "" : ", ") + base::to_string(place);
-    }
-  }
-  if (beyond.empty()) return;
-  listeners.warnings.push_back(
-      base::format("tcp: peers are told {} places at most; not told are {} (name interfaces or networks in `listen`)",
-                   kPlacesMax, beyond));
-}
-
 /// All addresses at one port (0: any).
 Result<TcpListeners> listen_at_port(const TcpOptions& options, std::uint16_t port) {
   TcpListeners listeners;
@@ -103,7 +87,9 @@ Result<TcpListeners> listen_at_port(const TcpOptions& options, std::uint16_t por
     }
     port = address.port();
     listeners.chosen += (listeners.chosen.empty() ? "listens at " : ", ") + base::to_string(address);
-    tell_places(address, here, listeners);
+    if (const std::string beyond = add_places(listeners.locator, address, here); !beyond.empty()) {
+      listeners.warnings.push_back(too_many_places("tcp", beyond));
+    }
     listeners.fds.push_back(*std::move(fd));
   }
   if (listeners.fds.empty()) return failed;

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "backend/places/locator.h"
 #include "backend/stream/stream.h"
 #include "backend/tcp/covered_stream.h"
-#include "backend/tcp/locator.h"
 #include "backend/tcp/socket.h"
 #include "base/user_cookie.h"
 

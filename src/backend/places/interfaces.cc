@@ -1,4 +1,4 @@
-#include "backend/tcp/interfaces.h"
+#include "backend/places/interfaces.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -16,7 +16,7 @@
 
 #include <hawser/status.h>
 
-#include "backend/tcp/interfaces.h"
+#include "backend/places/interfaces.h"
 #include "base/address.h"
 
 namespace hawser::backend {
@@ -47,5 +47,11 @@ std::string left_out_from(const Locator& locator, std::uint64_t here);
 /// The places that a socket bound to `bound` can be reached at: itself, or, for a wildcard, each address of this host
 /// in the order of `here`.
 std::vector<base::SocketAddress> places_of(const base::SocketAddress& bound, const std::vector<InterfaceAddress>& here);
+
+/// Adds the places of a listener bound to `bound`, as far as there is room. Returns those for which there is none, for
+/// people; mostly empty.
+std::string add_places(Locator& locator, const base::SocketAddress& bound, const std::vector<InterfaceAddress>& here);
+/// What a backend warns of when add_places left something.
+std::string too_many_places(std::string_view backend, std::string_view beyond);
 
 }  // namespace hawser::backend

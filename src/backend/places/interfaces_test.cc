@@ -1,4 +1,4 @@
-#include "backend/tcp/interfaces.h"
+#include "backend/places/interfaces.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "backend/tcp/locator.h"
+#include "backend/places/locator.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ std::string to_string(const Locator& locator) {
 
 Result<Locator> parse_locator(std::string_view text) {
   Locator locator;
-  if (text.size() > kTextMax) return Status(Code::kInvalid, "a tcp address of more than 4 KiB");
+  if (text.size() > kTextMax) return Status(Code::kInvalid, "an address of more than 4 KiB");
   if (text.starts_with(kCovered)) {
     locator.is_covered = true;
     text.remove_prefix(kCovered.size());
@@ -71,7 +71,7 @@ Result<Locator> parse_locator(std::string_view text) {
   if (const std::size_t at = text.find('@'); at != std::string_view::npos) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + at, locator.host, 16);
     if (error != std::errc() || at != kHostDigits || end != text.data() + at) {
-      return Status(Code::kInvalid, base::format("tcp address '{}': no host id before the '@'", base::shown(text)));
+      return Status(Code::kInvalid, base::format("address '{}': no host id before the '@'", base::shown(text)));
     }
     text.remove_prefix(at + 1);
   }
@@ -79,13 +79,12 @@ Result<Locator> parse_locator(std::string_view text) {
     const std::size_t comma = text.find(',');
     HAWSER_TRY_ASSIGN(const base::HostPort place, base::parse_host_port(text.substr(0, comma)));
     HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
-    if (address.port() == 0)
-      return Status(Code::kInvalid, base::format("tcp address '{}' has port 0", base::shown(text)));
-    if (locator.places.size() == kPlacesMax) return Status(Code::kInvalid, "a tcp address of more than 64 places");
+    if (address.port() == 0) return Status(Code::kInvalid, base::format("address '{}' has port 0", base::shown(text)));
+    if (locator.places.size() == kPlacesMax) return Status(Code::kInvalid, "an address of more than 64 places");
     locator.places.push_back(address);
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
   }
-  if (locator.places.empty()) return Status(Code::kInvalid, "a tcp address without a place");
+  if (locator.places.empty()) return Status(Code::kInvalid, "an address without a place");
   return locator;
 }
 
@@ -130,6 +129,23 @@ std::vector<base::SocketAddress> places_of(const base::SocketAddress& bound,
     places.back().set_port(bound.port());
   }
   return places;
+}
+
+std::string add_places(Locator& locator, const base::SocketAddress& bound, const std::vector<InterfaceAddress>& here) {
+  std::string beyond;
+  for (const base::SocketAddress& place : places_of(bound, here)) {
+    if (locator.places.size() < kPlacesMax) {
+      locator.places.push_back(place);
+    } else {
+      beyond += (beyond.empty() ? "" : ", ") + base::to_string(place);
+    }
+  }
+  return beyond;
+}
+
+std::string too_many_places(std::string_view backend, std::string_view beyond) {
+  return base::format("{}: peers are told {} places at most; not told are {} (name interfaces or networks in `listen`)",
+                      backend, kPlacesMax, beyond);
 }
 
 }  // namespace hawser::backend

@@ -18,6 +18,7 @@ class HandshakeShare {
   static constexpr int kParts = 4;
 
   bool may_work(Instant now) const { return now >= next_; }
+  Instant next_at() const { return next_; }
   /// A step was made: it began then and ended now.
   void worked(Instant began, Instant ended) { next_ = ended + (kParts - 1) * (ended - began); }
 

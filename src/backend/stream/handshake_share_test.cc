@@ -1,4 +1,4 @@
-#include "backend/tcp/handshake_share.h"
+#include "backend/stream/handshake_share.h"
 
 #include <gtest/gtest.h>
 

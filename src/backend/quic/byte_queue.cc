@@ -1,0 +1,74 @@
+#include "backend/quic/byte_queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace hawser::backend::quic {
+
+void ByteQueue::append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const std::size_t end = (begin_ + size_) % kChunk;
+    if (begin_ + size_ == chunks_.size() * kChunk) {
+      chunks_.push_back(spare_ != nullptr ? std::exchange(spare_, nullptr)
+                                          : std::make_unique_for_overwrite<std::byte[]>(kChunk));
+    }
+    const std::size_t count = std::min(bytes.size(), kChunk - end);
+    std::memcpy(chunks_.back().get() + end, bytes.data(), count);
+    size_ += count;
+    bytes = bytes.subspan(count);
+  }
+}
+
+std::size_t ByteQueue::append(std::span<const iovec> parts, std::size_t most) {
+  const std::size_t before = size_;
+  for (const iovec& part : parts) {
+    const std::size_t count = std::min(part.iov_len, most - (size_ - before));
+    append({static_cast<const std::byte*>(part.iov_base), count});
+    if (count < part.iov_len) break;
+  }
+  return size_ - before;
+}
+
+std::span<const std::byte> ByteQueue::from(std::size_t at) const {
+  if (at >= size_) return {};
+  const std::size_t place = begin_ + at;
+  const std::size_t count = std::min(size_ - at, kChunk - place % kChunk);
+  return {chunks_[place / kChunk].get() + place % kChunk, count};
+}
+
+void ByteQueue::drop(std::size_t bytes) {
+  HAWSER_ASSERT(bytes <= size_, "more bytes are dropped than there are");
+  begin_ += bytes;
+  size_ -= bytes;
+  while (begin_ >= kChunk) {
+    spare_ = std::move(chunks_.front());
+    chunks_.pop_front();
+    begin_ -= kChunk;
+  }
+}
+
+std::size_t ByteQueue::take(std::span<const iovec> parts) {
+  std::size_t total = 0;
+  for (const iovec& part : parts) {
+    for (std::size_t at = 0; at < part.iov_len && size_ > 0;) {
+      const std::span<const std::byte> next = from(0);
+      const std::size_t count = std::min(next.size(), part.iov_len - at);
+      std::memcpy(static_cast<std::byte*>(part.iov_base) + at, next.data(), count);
+      drop(count);
+      at += count;
+      total += count;
+    }
+  }
+  return total;
+}
+
+void ByteQueue::clear() {
+  chunks_.clear();
+  spare_.reset();
+  begin_ = size_ = 0;
+}
+
+}  // namespace hawser::backend::quic

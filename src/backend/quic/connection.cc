@@ -1,0 +1,576 @@
+#include "backend/quic/connection.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/format.h"
+#include "base/shown.h"
+#include "base/try.h"
+
+namespace hawser::backend::quic {
+namespace {
+
+/// Codes that both ends know, of connections and streams.
+constexpr std::uint64_t kCodeOrderly = 0;
+constexpr std::uint64_t kCodeAborted = 1;
+/// What is taken from a stream's user at a time, before packets are made of it.
+constexpr std::size_t kTakeAtOnce = 256 * 1024;
+/// What the peer may send at first in one stream; four times that in all. It grows with what is read. An acceptor's is
+/// smaller: it knows nothing of its peer yet.
+constexpr std::uint64_t kOpenersWindow = 256 * 1024;
+constexpr std::uint64_t kAcceptorsWindow = 32 * 1024;
+constexpr std::size_t kFirstIdBytes = 18;  ///< Of the id that an opener makes up for the acceptor.
+
+std::uint8_t* raw(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
+const std::uint8_t* raw(const std::byte* bytes) { return reinterpret_cast<const std::uint8_t*>(bytes); }
+
+std::string_view text_of(const ngtcp2_cid& id) { return {reinterpret_cast<const char*>(id.data), id.datalen}; }
+
+ngtcp2_cid random_id(std::size_t bytes) {
+  ngtcp2_cid id = {};
+  id.datalen = bytes;
+  randombytes_buf(id.data, bytes);
+  return id;
+}
+
+ngtcp2_addr address_of(base::SocketAddress& address) { return {.addr = address.get(), .addrlen = address.size}; }
+
+ngtcp2_path path_of(Route& route) {
+  return {.local = address_of(route.local), .remote = address_of(route.remote), .user_data = nullptr};
+}
+
+base::SocketAddress address_from(const ngtcp2_addr& address) {
+  base::SocketAddress copy;
+  std::memcpy(&copy.storage, address.addr, address.addrlen);
+  copy.size = address.addrlen;
+  return copy;
+}
+
+ngtcp2_cc_algo algorithm(Congestion congestion) {
+  switch (congestion) {
+    case Congestion::kReno:
+      return NGTCP2_CC_ALGO_RENO;
+    case Congestion::kBbr:
+      return NGTCP2_CC_ALGO_BBR;
+    case Congestion::kCubic:
+      break;
+  }
+  return NGTCP2_CC_ALGO_CUBIC;
+}
+
+Status disconnected(std::string text) { return Status(Code::kDisconnected, std::move(text)).with_scope(Scope::kPath); }
+
+}  // namespace
+
+// ---- Making one.
+
+Connection::Connection(ConnectionSet& set, PacketSender& sender, const Route& route, const ConnectionOptions& options)
+    : set_(set), library_(set.library), options_(options), batch_(sender, set.spare), route_(route) {}
+
+Connection::~Connection() {
+  forget_ids();
+  if (connection_ != nullptr) library_.conn_del(connection_);
+}
+
+ngtcp2_callbacks Connection::callbacks(const Ngtcp2& library) {
+  const Ngtcp2::Crypto& crypto = library.crypto;
+  ngtcp2_callbacks table = {};
+  table.client_initial = crypto.client_initial_cb;
+  table.recv_client_initial = crypto.recv_client_initial_cb;
+  table.recv_crypto_data = crypto.recv_crypto_data_cb;
+  table.encrypt = crypto.encrypt_cb;
+  table.decrypt = crypto.decrypt_cb;
+  table.hp_mask = crypto.hp_mask_cb;
+  table.recv_retry = crypto.recv_retry_cb;
+  table.update_key = crypto.update_key_cb;
+  table.delete_crypto_aead_ctx = crypto.delete_crypto_aead_ctx_cb;
+  table.delete_crypto_cipher_ctx = crypto.delete_crypto_cipher_ctx_cb;
+  table.get_path_challenge_data = crypto.get_path_challenge_data_cb;
+  table.version_negotiation = crypto.version_negotiation_cb;
+  table.rand = [](std::uint8_t* to, std::size_t size, const ngtcp2_rand_ctx*) { randombytes_buf(to, size); };
+  table.handshake_completed = handshake_completed;
+  table.stream_open = stream_opened;
+  table.recv_stream_data = data_came;
+  table.acked_stream_data_offset = data_acked;
+  table.stream_close = stream_closed;
+  table.stream_reset = stream_reset;
+  table.stream_stop_sending = stop_sending;
+  table.get_new_connection_id = make_id;
+  table.remove_connection_id = drop_id;
+  return table;
+}
+
+ngtcp2_settings Connection::settings(Instant now) const {
+  ngtcp2_settings settings;
+  library_.settings_default_versioned(NGTCP2_SETTINGS_VERSION, &settings);
+  settings.initial_ts = stamp(now);
+  settings.cc_algo = algorithm(options_.congestion);
+  settings.max_tx_udp_payload_size = options_.datagram_max;
+  settings.no_tx_udp_payload_size_shaping = options_.is_probed ? 0 : 1;
+  settings.no_pmtud = options_.is_probed ? 0 : 1;
+  settings.handshake_timeout = static_cast<ngtcp2_duration>(options_.handshake_timeout.count());
+  settings.max_window = options_.window;
+  settings.max_stream_window = options_.window;
+  return settings;
+}
+
+ngtcp2_transport_params Connection::params() const {
+  ngtcp2_transport_params params;
+  library_.transport_params_default_versioned(NGTCP2_TRANSPORT_PARAMS_VERSION, &params);
+  const std::uint64_t first = is_opener_ ? kOpenersWindow : kAcceptorsWindow;
+  params.initial_max_stream_data_bidi_local = first;
+  params.initial_max_stream_data_bidi_remote = first;
+  params.initial_max_data = 4 * first;
+  params.initial_max_streams_bidi = is_opener_ ? 0 : kStreamsPerConnection;
+  params.initial_max_streams_uni = 0;
+  params.max_idle_timeout = static_cast<ngtcp2_duration>(options_.idle_timeout.count());
+  params.max_udp_payload_size = 65'527;
+  params.active_connection_id_limit = 2;
+  return params;
+}
+
+Result<std::unique_ptr<Connection>> Connection::open(ConnectionSet& set, PacketSender& sender, const Route& route,
+                                                     std::span<const std::byte> token, const ConnectionOptions& options,
+                                                     Instant now) {
+  std::unique_ptr<Connection> connection(new Connection(set, sender, route, options));
+  connection->is_opener_ = true;
+  HAWSER_TRY(connection->init_opener(token, now));
+  return connection;
+}
+
+Status Connection::init_opener(std::span<const std::byte> token, Instant now) {
+  HAWSER_TRY_ASSIGN(tls_, TlsEnd::open(set_.credentials, tls::End::kOpener));
+  ngtcp2_settings its = settings(now);
+  its.token = {.base = const_cast<std::uint8_t*>(raw(token.data())), .len = token.size()};  // It is copied.
+  const ngtcp2_transport_params given = params();
+  const ngtcp2_callbacks table = callbacks(library_);
+  // Its socket has no other connection, so it needs no id of its own.
+  const ngtcp2_cid acceptor = random_id(kFirstIdBytes), own = {};
+  const ngtcp2_path path = path_of(route_);
+  const int error = library_.conn_client_new_versioned(&connection_, &acceptor, &own, &path, NGTCP2_PROTO_VER_V1,
+                                                       NGTCP2_CALLBACKS_VERSION, &table, NGTCP2_SETTINGS_VERSION, &its,
+                                                       NGTCP2_TRANSPORT_PARAMS_VERSION, &given, nullptr, this);
+  if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
+  tls_->attach(connection_);
+  note_due();
+  return {};
+}
+
+Result<std::unique_ptr<Connection>> Connection::accept(ConnectionSet& set, PacketSender& sender, const Route& route,
+                                                       const First& first, const ConnectionOptions& options,
+                                                       Instant now) {
+  std::unique_ptr<Connection> connection(new Connection(set, sender, route, options));
+  HAWSER_TRY(connection->init_acceptor(first, now));
+  return connection;
+}
+
+Status Connection::init_acceptor(const First& first, Instant now) {
+  HAWSER_TRY_ASSIGN(tls_, TlsEnd::open(set_.credentials, tls::End::kAcceptor));
+  ngtcp2_settings its = settings(now);
+  if (first.asked_id) its.token = first.head.token;  // It has proven that the address is the opener's.
+  ngtcp2_transport_params given = params();
+  given.original_dcid = first.asked_id.value_or(first.head.dcid);
+  given.retry_scid_present = first.asked_id.has_value() ? 1 : 0;
+  if (first.asked_id) given.retry_scid = first.head.dcid;
+  const ngtcp2_callbacks table = callbacks(library_);
+  const ngtcp2_cid own = random_id(kIdBytes);
+  const ngtcp2_path path = path_of(route_);
+  const int error = library_.conn_server_new_versioned(&connection_, &first.head.scid, &own, &path, first.head.version,
+                                                       NGTCP2_CALLBACKS_VERSION, &table, NGTCP2_SETTINGS_VERSION, &its,
+                                                       NGTCP2_TRANSPORT_PARAMS_VERSION, &given, nullptr, this);
+  if (error != 0) return Status(Code::kUnsupported, base::format("a QUIC connection: {}", library_.strerror(error)));
+  tls_->attach(connection_);
+  add_id(own);
+  add_id(first.head.dcid);
+  note_due();
+  return {};
+}
+
+// ---- What comes.
+
+void Connection::take(const Route& route, std::span<const std::byte> datagram, Instant now) {
+  if (state_ == State::kEnded) return;
+  Route from = route;
+  const ngtcp2_path path = path_of(from);
+  const ngtcp2_pkt_info info = {};
+  const int error = library_.conn_read_pkt_versioned(connection_, &path, NGTCP2_PKT_INFO_VERSION, &info,
+                                                     raw(datagram.data()), datagram.size(), stamp(now));
+  is_dirty = true;
+  if (error != 0) fail_by(error, now);
+}
+
+void Connection::on_due(Instant now) {
+  if (state_ == State::kEnded) return;
+  const int error = library_.conn_handle_expiry(connection_, stamp(now));
+  if (error != 0) {
+    fail_by(error, now);
+  } else {
+    settle(now);
+  }
+}
+
+void Connection::on_writable(Instant now) {
+  if (batch_.flush()) settle(now);
+}
+
+int Connection::handshake_completed(ngtcp2_conn*, void* self) {
+  auto& connection = *static_cast<Connection*>(self);
+  const Status known = connection.tls_->learn();
+  if (!known.ok()) {
+    connection.why_ = known;
+    return NGTCP2_ERR_CALLBACK_FAILURE;
+  }
+  connection.state_ = State::kUp;
+  connection.set_.user.on_state(connection);
+  return 0;
+}
+
+Flow& Connection::add_flow(std::int64_t id) {
+  flows_.push_back(std::make_unique<Flow>());
+  flows_.back()->id = id;
+  return *flows_.back();
+}
+
+int Connection::stream_opened(ngtcp2_conn*, std::int64_t id, void* self) {
+  auto& connection = *static_cast<Connection*>(self);
+  Flow& flow = connection.add_flow(id);
+  connection.set_.user.on_opened(connection, flow);
+  return 0;
+}
+
+int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t id, std::uint64_t,
+                          const std::uint8_t* data, std::size_t size, void* self, void*) {
+  auto& connection = *static_cast<Connection*>(self);
+  const auto found = std::ranges::find_if(connection.flows_, [id](const auto& flow) { return flow->id == id; });
+  if (found == connection.flows_.end() || (*found)->is_left) {
+    connection.library_.conn_extend_max_offset(conn, size);  // Others' window must not shrink by it.
+    return 0;
+  }
+  Flow& flow = **found;
+  flow.in.append({reinterpret_cast<const std::byte*>(data), size});
+  if ((flags & NGTCP2_STREAM_DATA_FLAG_FIN) != 0) flow.has_ended = true;
+  flow.is_readable = true;
+  return 0;
+}
+
+int Connection::data_acked(ngtcp2_conn*, std::int64_t id, std::uint64_t, std::uint64_t size, void* self, void*) {
+  auto& connection = *static_cast<Connection*>(self);
+  for (const auto& flow : connection.flows_) {
+    if (flow->id != id) continue;
+    flow->out.drop(size);
+    flow->out_sent -= size;
+  }
+  return 0;
+}
+
+int Connection::stream_reset(ngtcp2_conn*, std::int64_t id, std::uint64_t, std::uint64_t, void* self, void*) {
+  auto& connection = *static_cast<Connection*>(self);
+  for (const auto& flow : connection.flows_) {
+    if (flow->id != id) continue;
+    flow->reset = disconnected("the peer has reset the stream");
+    flow->is_readable = flow->is_writable = true;
+  }
+  return 0;
+}
+
+int Connection::stop_sending(ngtcp2_conn*, std::int64_t id, std::uint64_t code, void* self, void*) {
+  auto& connection = *static_cast<Connection*>(self);
+  for (const auto& flow : connection.flows_) {
+    if (flow->id != id || code == kCodeOrderly) continue;
+    flow->reset = disconnected("the peer reads no more");
+    flow->is_readable = flow->is_writable = true;
+  }
+  return 0;
+}
+
+int Connection::stream_closed(ngtcp2_conn*, std::uint32_t, std::int64_t id, std::uint64_t, void* self, void*) {
+  auto& connection = *static_cast<Connection*>(self);
+  for (const auto& flow : connection.flows_) {
+    if (flow->id == id) flow->is_over = true;
+  }
+  return 0;
+}
+
+void Connection::drop_over() {
+  std::erase_if(flows_,
+                [this](const auto& flow) { return flow->is_left && (flow->is_over || state_ == State::kEnded); });
+}
+
+// ---- Ids.
+
+void Connection::add_id(const ngtcp2_cid& id) {
+  ids_.emplace_back(text_of(id));
+  set_.user.on_id(*this, ids_.back(), true);
+}
+
+void Connection::forget_ids() {
+  for (const std::string& id : ids_) set_.user.on_id(*this, id, false);
+  ids_.clear();
+}
+
+int Connection::make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self) {
+  *id = random_id(size);
+  randombytes_buf(token, NGTCP2_STATELESS_RESET_TOKENLEN);
+  static_cast<Connection*>(self)->add_id(*id);
+  return 0;
+}
+
+int Connection::drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self) {
+  auto& connection = *static_cast<Connection*>(self);
+  const auto found = std::ranges::find(connection.ids_, text_of(*id));
+  if (found == connection.ids_.end()) return 0;
+  connection.set_.user.on_id(connection, *found, false);
+  connection.ids_.erase(found);
+  return 0;
+}
+
+// ---- What goes.
+
+ngtcp2_ssize Connection::write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now) {
+  const std::span<const std::byte> next =
+      flow != nullptr ? flow->out.from(flow->out_sent) : std::span<const std::byte>();
+  const bool is_last = flow != nullptr && flow->is_ending && flow->out_sent + next.size() == flow->out.size();
+  const ngtcp2_vec part = {.base = const_cast<std::uint8_t*>(raw(next.data())), .len = next.size()};
+  ngtcp2_path_storage where = {};
+  where.path.local.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.local_addrbuf);
+  where.path.remote.addr = reinterpret_cast<ngtcp2_sockaddr*>(&where.remote_addrbuf);
+  ngtcp2_pkt_info info = {};
+  ngtcp2_ssize taken = -1;
+  const ngtcp2_ssize size = library_.conn_writev_stream_versioned(
+      connection_, &where.path, NGTCP2_PKT_INFO_VERSION, &info, raw(room.data()), room.size(), &taken,
+      is_last ? NGTCP2_WRITE_STREAM_FLAG_FIN : NGTCP2_WRITE_STREAM_FLAG_NONE, flow != nullptr ? flow->id : -1,
+      next.empty() ? nullptr : &part, next.empty() ? 0 : 1, stamp(now));
+  if (taken >= 0 && flow != nullptr) {
+    flow->out_sent += static_cast<std::size_t>(taken);
+    if (is_last && flow->out_sent == flow->out.size()) flow->is_end_sent = true;
+  }
+  if (size > 0) *route = {address_from(where.path.local), address_from(where.path.remote)};
+  return size;
+}
+
+/// Makes datagrams of what `flow` has (null: of what the connection has to say beside) until something holds it back.
+void Connection::pump(Flow* flow, Instant now) {
+  std::size_t left =
+      options_.is_paced ? std::max(library_.conn_get_send_quantum(connection_), options_.datagram_max) : SIZE_MAX;
+  while (state_ != State::kEnded) {
+    if (flow != nullptr && !flow->has_unsent()) break;
+    const std::span<std::byte> room = batch_.room(options_.datagram_max);
+    if (room.empty() || left == 0) break;
+    Route route;
+    const ngtcp2_ssize size = write_one(flow, room, &route, now);
+    if (size == NGTCP2_ERR_STREAM_DATA_BLOCKED || size == NGTCP2_ERR_STREAM_SHUT_WR ||
+        size == NGTCP2_ERR_STREAM_NOT_FOUND) {
+      break;
+    }
+    if (size < 0) return fail_by(static_cast<int>(size), now);
+    if (size == 0) break;
+    batch_.add(route, static_cast<std::size_t>(size));
+    left -= std::min(left, static_cast<std::size_t>(size));
+  }
+  if (options_.is_paced && connection_ != nullptr) library_.conn_update_pkt_tx_time(connection_, stamp(now));
+}
+
+void Connection::settle(Instant now) {
+  is_dirty = false;
+  if (state_ == State::kEnded) return;
+  for (std::size_t i = 0; i < flows_.size(); ++i) {
+    if (flows_[i]->has_unsent()) pump(flows_[i].get(), now);
+  }
+  pump(nullptr, now);
+  static_cast<void>(batch_.flush());
+  tell_room();
+  drop_over();
+  note_due();
+}
+
+void Connection::tell_room() {
+  if (state_ != State::kUp || batch_.is_blocked() || library_.conn_get_cwnd_left(connection_) == 0) return;
+  if (library_.conn_get_max_data_left(connection_) == 0) return;
+  for (const auto& flow : flows_) {
+    if (!flow->wants_room || flow->out_sent < flow->out.size() || flow->out.size() >= Flow::kUnackedMax) continue;
+    if (library_.conn_get_max_stream_data_left(connection_, flow->id) == 0) continue;
+    flow->wants_room = false;
+    flow->is_writable = true;
+  }
+}
+
+void Connection::note_due() {
+  const ngtcp2_tstamp at = state_ == State::kEnded ? UINT64_MAX : library_.conn_get_expiry(connection_);
+  due_ = at >= static_cast<ngtcp2_tstamp>(INT64_MAX) ? Instant::max() : Instant::from_ns(static_cast<std::int64_t>(at));
+}
+
+// ---- Streams.
+
+Flow* Connection::open_flow() {
+  if (state_ != State::kUp || library_.conn_get_streams_bidi_left(connection_) == 0) return nullptr;
+  std::int64_t id = -1;
+  if (library_.conn_open_bidi_stream(connection_, &id, nullptr) != 0) return nullptr;
+  return &add_flow(id);
+}
+
+std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant now) {
+  flow.wants_room = true;
+  if (flow.out_sent < flow.out.size()) pump(&flow, now);
+  std::size_t total = 0, wanted = 0;
+  for (const iovec& part : parts) wanted += part.iov_len;
+  std::size_t skip = 0;  // Of the first part.
+  while (total < wanted && flow.out_sent == flow.out.size() && flow.out.size() < Flow::kUnackedMax) {
+    if (state_ != State::kUp || library_.conn_get_cwnd_left(connection_) == 0) break;
+    std::size_t room = kTakeAtOnce;
+    while (!parts.empty() && room > 0) {
+      const std::span<const std::byte> rest{static_cast<const std::byte*>(parts[0].iov_base) + skip,
+                                            parts[0].iov_len - skip};
+      const std::size_t count = std::min(rest.size(), room);
+      flow.out.append(rest.first(count));
+      room -= count;
+      total += count;
+      skip += count;
+      if (skip < parts[0].iov_len) break;
+      parts = parts.subspan(1);
+      skip = 0;
+    }
+    pump(&flow, now);
+  }
+  static_cast<void>(batch_.flush());
+  if (total == wanted) flow.wants_room = false;
+  is_dirty = true;  // What it waits for, and when it has to send again, has changed.
+  return total;
+}
+
+std::size_t Connection::read(Flow& flow, std::span<const iovec> parts) {
+  const std::size_t bytes = flow.in.take(parts);
+  if (bytes == 0 || state_ == State::kEnded) return bytes;
+  if (!flow.is_over) static_cast<void>(library_.conn_extend_max_stream_offset(connection_, flow.id, bytes));
+  library_.conn_extend_max_offset(connection_, bytes);
+  is_dirty = true;
+  return bytes;
+}
+
+void Connection::leave(Flow& flow, bool abort, Instant now) {
+  has_left_ = true;
+  flow.is_left = true;
+  flow.user = nullptr;
+  if (state_ != State::kUp) return drop_over();
+  library_.conn_extend_max_offset(connection_, flow.in.size());
+  flow.in.clear();
+  if (abort) {
+    static_cast<void>(library_.conn_shutdown_stream(connection_, flow.id, kCodeAborted));
+    flow.is_end_sent = flow.is_ending = true;
+    flow.out_sent = flow.out.size();
+  } else {
+    flow.is_ending = true;
+    static_cast<void>(library_.conn_shutdown_stream_read(connection_, flow.id, kCodeOrderly));
+  }
+  settle(now);
+}
+
+bool Connection::is_unused() const {
+  return std::ranges::all_of(flows_, [](const auto& flow) { return flow->is_left; });
+}
+
+bool Connection::is_delivered() const {
+  return state_ == State::kEnded ||
+         std::ranges::all_of(flows_, [](const auto& flow) { return flow->is_delivered() || !flow->reset.ok(); });
+}
+
+// ---- The end.
+
+void Connection::end(const Status& why) {
+  if (state_ == State::kEnded) return;
+  state_ = State::kEnded;
+  why_ = why;
+  due_ = Instant::max();
+  for (const auto& flow : flows_) {
+    if (flow->reset.ok() && !flow->has_ended) flow->reset = why.ok() ? disconnected("the peer has closed") : why;
+    flow->is_readable = flow->is_writable = true;
+  }
+  forget_ids();
+  drop_over();
+  set_.user.on_state(*this);
+}
+
+void Connection::fail(const Status& why) { end(why); }
+
+void Connection::say_close(const ngtcp2_connection_close_error& error, Instant now) {
+  const std::span<std::byte> room = batch_.room(NGTCP2_MAX_UDP_PAYLOAD_SIZE);
+  if (room.empty()) return;
+  ngtcp2_pkt_info info = {};
+  const ngtcp2_ssize size = library_.conn_write_connection_close_versioned(
+      connection_, nullptr, NGTCP2_PKT_INFO_VERSION, &info, raw(room.data()), room.size(), &error, stamp(now));
+  if (size > 0) batch_.add(route_, static_cast<std::size_t>(size));
+  static_cast<void>(batch_.flush());
+}
+
+void Connection::close(Instant now, bool abort) {
+  if (state_ == State::kEnded) return;
+  ngtcp2_connection_close_error error;
+  library_.connection_close_error_default(&error);
+  library_.connection_close_error_set_application_error(&error, abort ? kCodeAborted : kCodeOrderly, nullptr, 0);
+  say_close(error, now);
+  end(Status());
+}
+
+Status Connection::why_closed() const {
+  ngtcp2_connection_close_error error;
+  library_.conn_get_connection_close_error(connection_, &error);
+  if (error.type == NGTCP2_CONNECTION_CLOSE_ERROR_CODE_TYPE_APPLICATION) {
+    return error.error_code == kCodeOrderly ? Status() : disconnected("the peer has aborted the connection");
+  }
+  const std::string_view reason(reinterpret_cast<const char*>(error.reason), error.reasonlen);
+  if ((error.error_code & ~0xffull) == NGTCP2_CRYPTO_ERROR) {
+    const char* const alert =
+        set_.credentials->gnutls().alert_get_name(static_cast<gnutls_alert_description_t>(error.error_code & 0xff));
+    return Status(Code::kDenied, base::format("QUIC handshake: the peer says '{}'", alert == nullptr ? "?" : alert))
+        .with_scope(Scope::kPath);
+  }
+  return disconnected(base::format("the peer has closed the QUIC connection: error {:#x}{}{}", error.error_code,
+                                   reason.empty() ? "" : ", ", base::shown(reason)));
+}
+
+void Connection::fail_by(int error, Instant now) {
+  if (state_ == State::kEnded) return;
+  if (error == NGTCP2_ERR_DRAINING) return end(why_closed());
+  if (error == NGTCP2_ERR_DROP_CONN || error == NGTCP2_ERR_RETRY) {
+    return end(disconnected("the opener's first datagram is no good"));
+  }
+  if (error == NGTCP2_ERR_IDLE_CLOSE) return end(disconnected("nothing came from the peer for the idle timeout"));
+  if (error == NGTCP2_ERR_HANDSHAKE_TIMEOUT) {
+    return end(Status(Code::kTimedOut, "nobody answered the QUIC handshake in time").with_scope(Scope::kPath));
+  }
+  ngtcp2_connection_close_error close;
+  library_.connection_close_error_default(&close);
+  Status why = why_;
+  if (error == NGTCP2_ERR_CRYPTO) {
+    const std::uint8_t alert = library_.conn_get_tls_alert(connection_);
+    library_.connection_close_error_set_transport_error_tls_alert(&close, alert, nullptr, 0);
+    const char* const name = set_.credentials->gnutls().alert_get_name(static_cast<gnutls_alert_description_t>(alert));
+    why = Status(Code::kDenied, base::format("QUIC handshake: {}", name == nullptr ? "it failed" : name));
+  } else {
+    library_.connection_close_error_set_transport_error_liberr(&close, error, nullptr, 0);
+    if (why.ok()) why = Status(Code::kCorrupt, base::format("QUIC: {}", library_.strerror(error)));
+  }
+  say_close(close, now);
+  end(why.with_scope(Scope::kPath));
+}
+
+// ---- For people.
+
+std::string Connection::describe() const {
+  return base::format("{} - {}{}", base::to_string(route_.local), base::to_string(route_.remote),
+                      state_ == State::kUp ? " (" + tls_->describe() + ")" : "");
+}
+
+std::string Connection::condition() const {
+  if (state_ != State::kUp) return {};
+  ngtcp2_conn_stat stat = {};
+  library_.conn_get_conn_stat_versioned(connection_, NGTCP2_CONN_STAT_VERSION, &stat);
+  return base::format("round trip {} us, {} bytes under way, {} allowed, datagrams of {} bytes",
+                      stat.smoothed_rtt / 1000, stat.bytes_in_flight, stat.cwnd, stat.max_tx_udp_payload_size);
+}
+
+}  // namespace hawser::backend::quic

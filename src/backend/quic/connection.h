@@ -1,0 +1,203 @@
+#pragma once
+
+// Connection: one QUIC connection (RFC 9000) without its socket: ngtcp2 in the shape that a network needs. Datagrams
+// come in by `take`; those to send go to a PacketSender; `due` says when it wants to be woken.
+//
+// What its streams have taken is copied, because their user may let go of its bytes before the peer has them all.
+//
+// Thread rule: one thread. Lifetime: environment and sender outlive it. Memory: for each stream what is unacknowledged
+// (kUnackedMax) and what came and was not read (the window), and some 40 KiB for ngtcp2 and GnuTLS.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+#include "backend/quic/byte_queue.h"
+#include "backend/quic/ngtcp2_library.h"
+#include "backend/quic/packet_batch.h"
+#include "backend/quic/route.h"
+#include "backend/quic/tls_end.h"
+
+namespace hawser::backend::quic {
+
+/// Streams that a peer may open in one connection.
+inline constexpr unsigned kStreamsPerConnection = 16;
+/// Bytes of an id that an acceptor gives its connections.
+inline constexpr std::size_t kIdBytes = 16;
+
+enum class Congestion : std::uint8_t { kCubic, kReno, kBbr };
+
+struct ConnectionOptions {
+  Congestion congestion = Congestion::kCubic;
+  std::size_t datagram_max = 1452;     ///< UDP bytes of a datagram: what the route surely takes, or is probed for.
+  bool is_probed = true;               ///< From 1,200 bytes up to datagram_max; else that at once.
+  bool is_paced = true;                ///< Spread over the round trip, as for networks; loopback needs it not.
+  std::uint64_t window = 16ull << 20;  ///< Bytes that the peer may send ahead of their reader, in all streams.
+  Duration handshake_timeout = std::chrono::seconds(10);
+  Duration idle_timeout = std::chrono::seconds(60);
+};
+
+/// One stream of a connection.
+struct Flow {
+  static constexpr std::size_t kUnackedMax = 8u << 20;
+
+  std::int64_t id = -1;
+  ByteQueue out;             ///< What is not acknowledged.
+  std::size_t out_sent = 0;  ///< So much of it was sent.
+  ByteQueue in;
+  bool is_ending = false;  ///< Its user sends no more: an end follows the last byte.
+  bool is_end_sent = false;
+  bool has_ended = false;  ///< The peer sends no more.
+  bool is_left = false;    ///< Its user is gone.
+  bool is_over = false;    ///< ngtcp2 knows it no more.
+  bool wants_room = false;
+  bool is_readable = false;  ///< News for its user.
+  bool is_writable = false;
+  Status reset;  ///< Why nothing moves any more; good: no reason.
+  void* user = nullptr;
+
+  bool has_unsent() const { return out_sent < out.size() || (is_ending && !is_end_sent); }
+  bool is_delivered() const { return out.empty() && (!is_ending || is_end_sent); }
+};
+
+class Connection;
+
+/// Who is told of what happens. Called from within `take`, `on_due` and the calls that send.
+class ConnectionUser {
+ public:
+  virtual ~ConnectionUser() = default;
+  /// The handshake is through, or the connection ended.
+  virtual void on_state(Connection& connection) = 0;
+  /// The peer opened a stream.
+  virtual void on_opened(Connection& connection, Flow& flow) = 0;
+  /// Acceptor's: datagrams to that id are of this connection, or not any more.
+  virtual void on_id(Connection& connection, std::string_view id, bool is_added) = 0;
+};
+
+/// What all connections of an agent share.
+struct ConnectionSet {
+  const Ngtcp2& library;
+  std::shared_ptr<const TlsCredentials> credentials;
+  ConnectionUser& user;
+  PacketBatch::Buffer spare = {};
+};
+
+class Connection {
+ public:
+  enum class State : std::uint8_t { kShaking, kUp, kEnded };
+
+  /// An opener's. `token`: of its first datagrams, for the acceptor to look at before it computes anything.
+  static Result<std::unique_ptr<Connection>> open(ConnectionSet& set, PacketSender& sender, const Route& route,
+                                                  std::span<const std::byte> token, const ConnectionOptions& options,
+                                                  Instant now);
+  /// What an acceptor's first datagram said.
+  struct First {
+    ngtcp2_pkt_hd head;
+    std::optional<ngtcp2_cid> asked_id;  ///< The opener's first choice, where it was told to come back.
+  };
+  static Result<std::unique_ptr<Connection>> accept(ConnectionSet& set, PacketSender& sender, const Route& route,
+                                                    const First& first, const ConnectionOptions& options, Instant now);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  State state() const { return state_; }
+  /// Once it ended: why; good for an end that both wanted.
+  const Status& why() const { return why_; }
+  bool is_opener() const { return is_opener_; }
+  const Route& route() const { return route_; }
+
+  void take(const Route& route, std::span<const std::byte> datagram, Instant now);
+  /// Sends what there is: acknowledgements, and what waited for room. To be called after some `take`s or `read`s.
+  void settle(Instant now);
+  Instant due() const { return due_; }
+  void on_due(Instant now);
+  /// The kernel takes datagrams again.
+  void on_writable(Instant now);
+  /// Something else than the peer says that it is gone.
+  void fail(const Status& why);
+
+  /// Null: the peer allows no more now.
+  Flow* open_flow();
+  /// Takes a prefix; 0: no room, and `is_writable` will tell.
+  std::size_t write(Flow& flow, std::span<const iovec> parts, Instant now);
+  /// What came, up to the size of `parts`.
+  std::size_t read(Flow& flow, std::span<const iovec> parts);
+  /// Its user goes. `abort`: what was not sent is dropped, and the peer sees a reset.
+  void leave(Flow& flow, bool abort, Instant now);
+  bool is_blocked() const { return batch_.is_blocked(); }
+  bool has_left() const { return has_left_; }
+  /// Nobody uses any of its streams.
+  bool is_unused() const;
+  /// What was to be delivered is acknowledged, or never will be.
+  bool is_delivered() const;
+  /// Says goodbye and ends.
+  void close(Instant now, bool abort);
+
+  std::span<std::unique_ptr<Flow>> flows() { return flows_; }
+  const TlsEnd& tls() const { return *tls_; }
+  std::string describe() const;
+  std::string condition() const;
+  /// Whether `settle` has to be called.
+  bool is_dirty = false;
+
+ private:
+  Connection(ConnectionSet& set, PacketSender& sender, const Route& route, const ConnectionOptions& options);
+  Status init_opener(std::span<const std::byte> token, Instant now);
+  Status init_acceptor(const First& first, Instant now);
+  ngtcp2_settings settings(Instant now) const;
+  ngtcp2_transport_params params() const;
+  void pump(Flow* flow, Instant now);
+  ngtcp2_ssize write_one(Flow* flow, std::span<std::byte> room, Route* route, Instant now);
+  void tell_room();
+  void note_due();
+  void end(const Status& why);
+  void fail_by(int error, Instant now);
+  void say_close(const ngtcp2_connection_close_error& error, Instant now);
+  Status why_closed() const;
+  void forget_ids();
+  void add_id(const ngtcp2_cid& id);
+  Flow& add_flow(std::int64_t id);
+  void drop_over();
+
+  // Callbacks of ngtcp2.
+  static ngtcp2_callbacks callbacks(const Ngtcp2& library);
+  static int handshake_completed(ngtcp2_conn*, void* self);
+  static int stream_opened(ngtcp2_conn*, std::int64_t id, void* self);
+  static int data_came(ngtcp2_conn*, std::uint32_t flags, std::int64_t id, std::uint64_t offset,
+                       const std::uint8_t* data, std::size_t size, void* self, void* flow);
+  static int data_acked(ngtcp2_conn*, std::int64_t id, std::uint64_t offset, std::uint64_t size, void* self,
+                        void* flow);
+  static int stream_closed(ngtcp2_conn*, std::uint32_t flags, std::int64_t id, std::uint64_t code, void* self,
+                           void* flow);
+  static int stream_reset(ngtcp2_conn*, std::int64_t id, std::uint64_t size, std::uint64_t code, void* self,
+                          void* flow);
+  static int stop_sending(ngtcp2_conn*, std::int64_t id, std::uint64_t code, void* self, void* flow);
+  static int make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self);
+  static int drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self);
+
+  ConnectionSet& set_;
+  const Ngtcp2& library_;
+  const ConnectionOptions options_;
+  PacketBatch batch_;
+  Route route_;
+  bool is_opener_ = false;
+  State state_ = State::kShaking;
+  Status why_;
+  std::unique_ptr<TlsEnd> tls_;
+  ngtcp2_conn* connection_ = nullptr;
+  std::vector<std::unique_ptr<Flow>> flows_;
+  std::vector<std::string> ids_;
+  Instant due_ = Instant::max();
+  bool has_left_ = false;  ///< One of its streams' users is gone.
+};
+
+}  // namespace hawser::backend::quic

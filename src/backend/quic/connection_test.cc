@@ -1,0 +1,288 @@
+#include "backend/quic/connection.h"
+
+#include <gtest/gtest.h>
+#include <sodium.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "backend/quic/test_pair.h"
+
+namespace hawser::backend::quic {
+namespace {
+
+using State = Connection::State;
+
+class QuicConnection : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_GE(sodium_init(), 0);
+    if (const auto library = ngtcp2(); !library) GTEST_SKIP() << library.error().to_string();
+  }
+};
+
+std::vector<std::byte> stream_bytes(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 2654435761u >> 11);
+  return bytes;
+}
+
+/// Writes as much of `bytes` from `at` as it takes.
+void write_some(TestPair& pair, TestPair::Side& side, Flow& flow, std::vector<std::byte>& bytes, std::size_t& at) {
+  if (at == bytes.size() || !flow.reset.ok()) return;
+  const iovec part = {bytes.data() + at, bytes.size() - at};
+  at += side.connection->write(flow, {&part, 1}, pair.now());
+}
+
+void read_some(TestPair::Side& side, Flow& flow, std::vector<std::byte>& bytes) {
+  std::array<std::byte, 5000> room;
+  const iovec part = {room.data(), room.size()};
+  while (const std::size_t count = side.connection->read(flow, {&part, 1})) {
+    bytes.insert(bytes.end(), room.begin(), room.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+}
+
+/// `bytes` go from the opener to the acceptor on a new stream. Whether all arrived, as they were.
+bool carry(TestPair& pair, std::vector<std::byte> bytes, Duration patience = std::chrono::seconds(60)) {
+  Flow* const flow = pair.opener.connection->open_flow();
+  if (flow == nullptr) return false;
+  const std::size_t known = pair.acceptor.opened.size();
+  std::size_t at = 0;
+  std::vector<std::byte> got;
+  const bool done = pair.run(
+      [&] {
+        write_some(pair, pair.opener, *flow, bytes, at);
+        if (pair.acceptor.opened.size() > known) read_some(pair.acceptor, *pair.acceptor.opened[known], got);
+        return got.size() >= bytes.size();
+      },
+      patience);
+  return done && got == bytes;
+}
+
+TEST_F(QuicConnection, BothEndsLearnTheOthersKeyAndShareANumberForEachStream) {
+  TestPair pair(1);
+  ASSERT_TRUE(pair.come_up());
+  EXPECT_EQ(pair.opener.connection->tls().peer_key(), pair.acceptor.keys.public_key());
+  EXPECT_EQ(pair.acceptor.connection->tls().peer_key(), pair.opener.keys.public_key());
+  const auto zero = pair.opener.connection->tls().binding(0), four = pair.opener.connection->tls().binding(4);
+  EXPECT_EQ(*zero, *pair.acceptor.connection->tls().binding(0));
+  EXPECT_NE(*zero, *four);
+  TestPair other(2);
+  ASSERT_TRUE(other.come_up());
+  EXPECT_NE(*zero, *other.opener.connection->tls().binding(0));
+  EXPECT_NE(pair.opener.connection->describe().find("QUIC v1"), std::string::npos);
+}
+
+TEST_F(QuicConnection, BytesArriveAsTheyWere) {
+  for (const std::size_t size : {1u, 100u, 40'000u, 3'000'000u}) {
+    TestPair pair(size);
+    ASSERT_TRUE(pair.come_up());
+    EXPECT_TRUE(carry(pair, stream_bytes(size))) << size;
+  }
+}
+
+TEST_F(QuicConnection, NothingTheWireDoesChangesWhatArrives) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    TestPair pair(seed, {.lost = 0.05, .doubled = 0.05, .changed = 0.03, .cut = 0.02, .late = 0.1});
+    ASSERT_TRUE(pair.come_up()) << "seed " << seed << ": " << pair.opener.connection->why().to_string();
+    EXPECT_TRUE(carry(pair, stream_bytes(400'000)))
+        << "seed " << seed << ": " << pair.opener.connection->why().to_string();
+  }
+}
+
+TEST_F(QuicConnection, AStreamThatNobodyReadsHoldsNoOtherBack) {
+  TestPair pair(3);
+  ASSERT_TRUE(pair.come_up());
+  Flow& stuck = *pair.opener.connection->open_flow();
+  std::vector<std::byte> much = stream_bytes(4'000'000);
+  std::size_t at = 0;
+  for (int i = 0; i < 20; ++i) {
+    write_some(pair, pair.opener, stuck, much, at);
+    pair.run([] { return false; }, std::chrono::milliseconds(5));
+  }
+  EXPECT_LT(at, much.size()) << "its window bounds what lies at a peer that does not read";
+  EXPECT_TRUE(carry(pair, stream_bytes(100'000)));
+}
+
+TEST_F(QuicConnection, WhatAStrangerSendsUnreadIsBounded) {
+  TestPair pair(4);
+  ASSERT_TRUE(pair.come_up());
+  std::vector<std::vector<std::byte>> much(kStreamsPerConnection, stream_bytes(2'000'000));
+  std::vector<std::size_t> at(kStreamsPerConnection);
+  std::vector<Flow*> flows;
+  for (unsigned i = 0; i < kStreamsPerConnection; ++i) {
+    flows.push_back(pair.opener.connection->open_flow());
+    ASSERT_NE(flows.back(), nullptr) << i;
+  }
+  EXPECT_EQ(pair.opener.connection->open_flow(), nullptr) << "one more than the peer allows";
+  for (int i = 0; i < 20; ++i) {
+    for (unsigned s = 0; s < kStreamsPerConnection; ++s) write_some(pair, pair.opener, *flows[s], much[s], at[s]);
+    pair.run([] { return false; }, std::chrono::milliseconds(5));
+  }
+  std::size_t held = 0;
+  for (const Flow* flow : pair.acceptor.opened) held += flow->in.size();
+  EXPECT_GT(held, 0u);
+  EXPECT_LE(held, 128u * 1024);
+}
+
+TEST_F(QuicConnection, AnEndAfterTheLastByteIsSeenBehindIt) {
+  TestPair pair(5, {.lost = 0.1});
+  ASSERT_TRUE(pair.come_up());
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> bytes = stream_bytes(50'000), got;
+  std::size_t at = 0;
+  ASSERT_TRUE(pair.run([&] {
+    write_some(pair, pair.opener, *flow, bytes, at);
+    return at == bytes.size();
+  }));
+  pair.opener.connection->leave(*flow, false, pair.now());
+  EXPECT_TRUE(pair.run([&] {
+    if (pair.acceptor.opened.empty()) return false;
+    read_some(pair.acceptor, *pair.acceptor.opened[0], got);
+    return pair.acceptor.opened[0]->has_ended && got.size() == bytes.size();
+  }));
+  EXPECT_EQ(got, bytes);
+  EXPECT_TRUE(pair.acceptor.opened[0]->reset.ok());
+  EXPECT_TRUE(pair.run([&] { return pair.opener.connection->is_delivered(); }));
+}
+
+TEST_F(QuicConnection, AnAbortedStreamIsResetAtTheOtherEndAndTheOthersGoOn) {
+  TestPair pair(6);
+  ASSERT_TRUE(pair.come_up());
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> bytes = stream_bytes(1000);
+  std::size_t at = 0;
+  write_some(pair, pair.opener, *flow, bytes, at);
+  ASSERT_TRUE(pair.run([&] { return !pair.acceptor.opened.empty(); }));
+  pair.opener.connection->leave(*flow, true, pair.now());
+  EXPECT_TRUE(pair.run([&] { return !pair.acceptor.opened[0]->reset.ok(); }));
+  EXPECT_EQ(pair.acceptor.opened[0]->reset.code(), Code::kDisconnected);
+  EXPECT_TRUE(carry(pair, stream_bytes(1000)));
+}
+
+TEST_F(QuicConnection, AClosedConnectionEndsAtBothEnds) {
+  TestPair pair(7);
+  ASSERT_TRUE(pair.come_up());
+  ASSERT_TRUE(carry(pair, stream_bytes(10)));
+  pair.opener.connection->close(pair.now(), true);
+  EXPECT_EQ(pair.opener.connection->state(), State::kEnded);
+  ASSERT_TRUE(pair.run([&] { return pair.acceptor.connection->state() == State::kEnded; }));
+  EXPECT_EQ(pair.acceptor.connection->why().code(), Code::kDisconnected);
+  EXPECT_FALSE(pair.acceptor.opened[0]->reset.ok());
+  EXPECT_EQ(pair.acceptor.ids, 0) << "an id was not given back";
+}
+
+TEST_F(QuicConnection, APeerThatFallsSilentIsGivenUpAfterTheIdleTimeout) {
+  TestPair pair(8, {}, {.idle_timeout = std::chrono::seconds(2)});
+  ASSERT_TRUE(pair.come_up());
+  pair.weather().lost = 1;
+  EXPECT_TRUE(pair.run([&] { return pair.opener.connection->state() == State::kEnded; }));
+  EXPECT_EQ(pair.opener.connection->why().code(), Code::kDisconnected);
+}
+
+TEST_F(QuicConnection, AHandshakeThatNobodyAnswersEndsInTime) {
+  TestPair pair(9, {.lost = 1}, {.handshake_timeout = std::chrono::seconds(3)});
+  ASSERT_TRUE(pair.run([&] { return pair.opener.connection->state() == State::kEnded; }));
+  EXPECT_EQ(pair.opener.connection->why().code(), Code::kTimedOut);
+}
+
+TEST_F(QuicConnection, WhatTheKernelDoesNotTakeNowGoesLater) {
+  TestPair pair(10);
+  ASSERT_TRUE(pair.come_up());
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> bytes = stream_bytes(20'000), got;
+  std::size_t at = 0;
+  pair.opener.is_full = true;
+  write_some(pair, pair.opener, *flow, bytes, at);
+  EXPECT_TRUE(pair.opener.connection->is_blocked());
+  pair.opener.is_full = false;
+  pair.opener.connection->on_writable(pair.now());
+  EXPECT_TRUE(pair.run([&] {
+    write_some(pair, pair.opener, *flow, bytes, at);
+    if (!pair.acceptor.opened.empty()) read_some(pair.acceptor, *pair.acceptor.opened[0], got);
+    return got == bytes;
+  }));
+}
+
+// ---- Before anything is proven.
+
+class QuicDoor : public QuicConnection {
+ protected:
+  Doorkeeper keeper(TestPair& pair, const base::Id128& secret, bool has_identity = false) {
+    return Doorkeeper(pair.acceptor.set.library,
+                      {.secret = secret, .key = pair.acceptor.keys.public_key(), .has_identity = has_identity});
+  }
+  const base::Id128 secret_ = base::random_id128();
+};
+
+TEST_F(QuicDoor, WhoeverDoesNotShowTheCardGetsNoAnswer) {
+  TestPair pair(11, {}, {.handshake_timeout = std::chrono::seconds(3)});
+  Doorkeeper door = keeper(pair, secret_);
+  pair.keeper = &door;
+  int answers = 0;
+  pair.tap = [&answers](int to, std::vector<std::byte>&) {
+    if (to == 0) ++answers;
+    return true;
+  };
+  ASSERT_TRUE(pair.run([&] { return pair.opener.connection->state() == State::kEnded; }));
+  EXPECT_EQ(answers, 0);
+  EXPECT_EQ(pair.acceptor.connection, nullptr);
+}
+
+TEST_F(QuicDoor, AStrangerWhoMayShowAnIdentityHasToProveItsAddressFirst) {
+  TestPair pair(12);
+  Doorkeeper door = keeper(pair, secret_, true);
+  pair.keeper = &door;
+  EXPECT_TRUE(pair.come_up());
+  EXPECT_TRUE(carry(pair, stream_bytes(1000)));
+}
+
+class QuicFirst : public QuicDoor {
+ protected:
+  /// A first datagram's head with that token.
+  ngtcp2_pkt_hd head(std::span<const std::byte> token) const {
+    ngtcp2_pkt_hd head = {};
+    head.version = NGTCP2_PROTO_VER_V1;
+    head.dcid.datalen = 18;
+    head.token = {.base = reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(token.data())), .len = token.size()};
+    return head;
+  }
+  const Route route_ = {.local = base::numeric_address({"10.0.0.2", 1}).value(),
+                        .remote = base::numeric_address({"10.0.0.1", 2}).value()};
+  const Instant now_ = Instant::from_ns(1'000'000'000);
+  const tls::KeyPair keys_ = tls::KeyPair::make();
+};
+
+TEST_F(QuicFirst, TheCardsSecretIsLetInAndInACrowdHasToProveItsAddress) {
+  Doorkeeper door(*ngtcp2().value(), {.secret = secret_, .key = keys_.public_key()});
+  const auto token = Doorkeeper::token(secret_, keys_.public_key());
+  EXPECT_EQ(door.judge(head(token), route_, false, now_).verdict, Verdict::kAccept);
+  EXPECT_EQ(door.judge(head(token), route_, true, now_).verdict, Verdict::kRetry);
+}
+
+TEST_F(QuicFirst, AnotherSecretAnotherKeyAndGarbageGetNothing) {
+  Doorkeeper door(*ngtcp2().value(), {.secret = secret_, .key = keys_.public_key()});
+  const auto other_secret = Doorkeeper::token(base::random_id128(), keys_.public_key());
+  const auto other_key = Doorkeeper::token(secret_, tls::KeyPair::make().public_key());
+  auto changed = Doorkeeper::token(secret_, keys_.public_key());
+  changed[40] ^= std::byte{1};
+  EXPECT_EQ(door.judge(head(other_secret), route_, false, now_).verdict, Verdict::kIgnore);
+  EXPECT_EQ(door.judge(head(other_key), route_, false, now_).verdict, Verdict::kIgnore);
+  EXPECT_EQ(door.judge(head(changed), route_, false, now_).verdict, Verdict::kIgnore);
+  EXPECT_EQ(door.judge(head({}), route_, false, now_).verdict, Verdict::kIgnore);
+  for (const std::size_t size : {63u, 65u, 1u, 200u}) {
+    std::vector<std::byte> garbage(size, std::byte{NGTCP2_CRYPTO_TOKEN_MAGIC_RETRY});
+    EXPECT_EQ(door.judge(head(garbage), route_, false, now_).verdict, Verdict::kIgnore) << size;
+    garbage[0] = std::byte{'T'};
+    EXPECT_EQ(door.judge(head(garbage), route_, false, now_).verdict, Verdict::kIgnore) << size;
+  }
+}
+
+TEST_F(QuicFirst, WithoutASecretEverybodyProvesAnAddressAndMayComeIn) {
+  Doorkeeper door(*ngtcp2().value(), {.secret = {}, .key = keys_.public_key()});
+  EXPECT_EQ(door.judge(head({}), route_, false, now_).verdict, Verdict::kRetry);
+}
+
+}  // namespace
+}  // namespace hawser::backend::quic

@@ -1,0 +1,164 @@
+#pragma once
+
+// Two connections joined by a wire in memory that may lose, double, delay, exchange and change datagrams, in virtual
+// time: everything follows from a seed, but for the keys.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "backend/quic/connection.h"
+#include "backend/quic/doorkeeper.h"
+#include "base/rng.h"
+#include "tls/key_pair.h"
+
+namespace hawser::backend::quic {
+
+/// Chances of a datagram, and what its way takes.
+struct Weather {
+  double lost = 0, doubled = 0, changed = 0, cut = 0, late = 0;
+  Duration latency = std::chrono::microseconds(50);
+  Duration lateness = std::chrono::milliseconds(2);
+};
+
+class TestPair {
+ public:
+  class Side final : public ConnectionUser, public PacketSender {
+   public:
+    Side(TestPair& pair, int index)
+        : pair_(pair),
+          index_(index),
+          keys(tls::KeyPair::make()),
+          set{.library = *ngtcp2().value(), .credentials = TlsCredentials::make(keys).value(), .user = *this} {}
+    void on_state(Connection&) override { ++states; }
+    void on_opened(Connection&, Flow& flow) override { opened.push_back(&flow); }
+    void on_id(Connection&, std::string_view, bool is_added) override { ids += is_added ? 1 : -1; }
+    bool send(const Route&, std::span<const std::byte> packets, std::size_t segment) override {
+      if (is_full) return false;
+      for (std::size_t at = 0; at < packets.size(); at += segment) {
+        pair_.post(1 - index_, packets.subspan(at, std::min(segment, packets.size() - at)));
+      }
+      return true;
+    }
+
+   private:
+    TestPair& pair_;
+    const int index_;
+
+   public:
+    const tls::KeyPair keys;
+    ConnectionSet set;
+    std::unique_ptr<Connection> connection;
+    std::vector<Flow*> opened;
+    int states = 0, ids = 0;
+    bool is_full = false;
+  };
+
+  explicit TestPair(std::uint64_t seed, const Weather& weather = {}, const ConnectionOptions& options = {})
+      : weather_(weather), options_(options), rng_(seed), opener(*this, 0), acceptor(*this, 1) {
+    now_ = Instant::from_ns(1'000'000'000);
+    route_.local = base::numeric_address({"10.0.0.1", 1000}).value();
+    route_.remote = base::numeric_address({"10.0.0.2", 2000}).value();
+    opener.connection = Connection::open(opener.set, opener, route_, {}, options_, now_).value();
+    opener.connection->settle(now_);
+  }
+
+  /// Goes on in virtual time until `done`, or for `patience`. Whether it is done.
+  bool run(const std::function<bool()>& done, Duration patience = std::chrono::seconds(20)) {
+    const Instant until = now_ + patience;
+    while (!done()) {
+      Instant next = until;
+      if (!wire_.empty()) next = std::min(next, wire_.begin()->first);
+      for (Side* side : {&opener, &acceptor}) {
+        if (side->connection != nullptr) next = std::min(next, side->connection->due());
+      }
+      if (next >= until) return done();
+      now_ = std::max(now_, next);
+      while (!wire_.empty() && wire_.begin()->first <= now_) {
+        const auto [index, bytes] = std::move(wire_.begin()->second);
+        wire_.erase(wire_.begin());
+        deliver(index, bytes);
+      }
+      for (Side* side : {&opener, &acceptor}) {
+        if (side->connection == nullptr) continue;
+        if (side->connection->due() <= now_) side->connection->on_due(now_);
+        if (side->connection->is_dirty) side->connection->settle(now_);
+      }
+    }
+    return true;
+  }
+  bool come_up() {
+    return run([&] {
+      return acceptor.connection != nullptr && acceptor.connection->state() == Connection::State::kUp &&
+             opener.connection->state() == Connection::State::kUp;
+    });
+  }
+  Instant now() const { return now_; }
+  Weather& weather() { return weather_; }
+  std::size_t delivered() const { return delivered_; }
+  /// Looks at, or changes, each datagram to that side (0: the opener); false loses it.
+  std::function<bool(int, std::vector<std::byte>&)> tap;
+  /// What decides about the first datagram; null: it is taken in.
+  Doorkeeper* keeper = nullptr;
+
+ private:
+  bool happens(double chance) { return chance > 0 && static_cast<double>(rng_.below(1'000'000)) < chance * 1e6; }
+
+  void post(int to, std::span<const std::byte> packet) {
+    std::vector<std::byte> bytes(packet.begin(), packet.end());
+    if (tap && !tap(to, bytes)) return;
+    if (happens(weather_.lost)) return;
+    if (happens(weather_.changed)) bytes[rng_.below(bytes.size())] ^= std::byte{1};
+    if (happens(weather_.cut)) bytes.resize(1 + rng_.below(bytes.size()));
+    const int times = happens(weather_.doubled) ? 2 : 1;
+    for (int i = 0; i < times; ++i) {
+      Duration way = weather_.latency;
+      if (happens(weather_.late))
+        way += Duration(static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(weather_.lateness.count()))));
+      wire_.emplace(now_ + way, std::make_pair(to, bytes));
+    }
+  }
+
+  void deliver(int to, const std::vector<std::byte>& bytes) {
+    ++delivered_;
+    if (to == 0) return opener.connection->take(route_, bytes, now_);
+    const Route back = {.local = route_.remote, .remote = route_.local};
+    if (acceptor.connection != nullptr) return acceptor.connection->take(back, bytes, now_);
+    ngtcp2_pkt_hd head = {};
+    const auto* const raw = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    if (acceptor.set.library.accept(&head, raw, bytes.size()) != 0) return;
+    std::optional<ngtcp2_cid> asked;
+    if (keeper != nullptr) {
+      const Doorkeeper::Judged judged = keeper->judge(head, back, false, now_);
+      if (judged.verdict == Verdict::kRetry) {
+        std::array<std::byte, 512> answer;
+        const std::size_t size = keeper->write_retry(head, back, answer, now_);
+        post(0, std::span(answer).first(size));
+      }
+      if (judged.verdict != Verdict::kAccept) return;
+      asked = judged.asked_id;
+    }
+    acceptor.connection =
+        Connection::accept(acceptor.set, acceptor, back, {.head = head, .asked_id = asked}, options_, now_).value();
+    acceptor.connection->take(back, bytes, now_);
+  }
+
+  Weather weather_;
+  const ConnectionOptions options_;
+  base::Rng rng_;
+  Instant now_;
+  Route route_;
+  std::multimap<Instant, std::pair<int, std::vector<std::byte>>> wire_;
+  std::size_t delivered_ = 0;
+
+ public:
+  Side opener, acceptor;
+};
+
+}  // namespace hawser::backend::quic

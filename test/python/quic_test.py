@@ -1,0 +1,273 @@
+"""The backend quic: between two agents, between two hosts with a bad cable, under ranks, and against strangers."""
+
+import glob
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy
+import pytest
+
+import hawser
+from two_hosts import hosts, start_python  # noqa: F401 (a fixture)
+
+from conftest import SCALE, eventually
+
+PATIENCE = 60 * SCALE
+SIZE = 4 << 20
+
+
+def is_here():
+    """Whether QUIC's libraries are; the reason if they are not."""
+    try:
+        with hawser.Agent("probe", backends=["quic"]):
+            return None
+    except hawser.UnsupportedError as error:
+        return str(error)
+
+
+WHY_NOT = is_here()
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
+
+
+def noise(size, seed):
+    return numpy.random.default_rng(seed).integers(0, 256, size, dtype=numpy.uint8)
+
+
+@pytest.fixture
+def two():
+    with hawser.Agent("a", backends=["quic"]) as a, hawser.Agent("b", backends=["quic"]) as b:
+        yield a, b
+
+
+def test_bytes_go_both_ways_and_explain_names_the_cipher(two):
+    a, b = two
+    mine, theirs = a.empty(SIZE, numpy.uint8, name="m"), b.empty(SIZE, numpy.uint8, name="m")
+    mine[:] = noise(SIZE, 1)
+    peer = a.add_peer(b.card())
+    a.write(peer, mine, peer.range("m", 0, SIZE), notify=b"there").wait(PATIENCE)
+    assert (theirs == mine).all()
+    assert eventually(b.take_notification).data == b"there"
+    theirs[:] = noise(SIZE, 2)
+    a.read(peer, peer.range("m", 0, SIZE), mine).wait(PATIENCE)
+    assert (theirs == mine).all()
+    told = a.explain(a.plan_write(peer, mine, peer.range("m", 0, SIZE)))
+    assert "QUIC v1" in told and "TLS1.3" in told, told
+
+
+def test_without_quic_at_the_other_agent_the_error_says_so(two):
+    a, _ = two
+    with hawser.Agent("c", backends=["tcp"]) as c:
+        c.empty(16, numpy.uint8, name="m")
+        peer = a.add_peer(c.card())
+        with pytest.raises(hawser.Error, match="quic|tcp"):
+            peer.connect(timeout=5 * SCALE)
+
+
+def ports_of_this_process():
+    """UDP ports of loopback on which this process listens."""
+    inodes = {os.readlink(link)[8:-1] for link in glob.glob("/proc/self/fd/*") if is_socket(link)}
+    rows = [line.split() for line in open("/proc/net/udp").readlines()[1:]]
+    return [int(row[1].rpartition(":")[2], 16) for row in rows if row[9] in inodes]
+
+
+def is_socket(link):
+    try:
+        return os.readlink(link).startswith("socket:")
+    except OSError:
+        return False
+
+
+def test_the_card_of_an_earlier_agent_leads_to_nobody(two):
+    """Another agent on the same port, of the same name, has another secret and key: the opener's token is no good there."""
+    a, _ = two
+    before = set(ports_of_this_process())
+    first = hawser.Agent("c", backends=["quic"])
+    old, port = first.card(), (set(ports_of_this_process()) - before).pop()
+    first.close()
+    with hawser.Agent("c", backends={"quic": {"port": str(port)}}):
+        with pytest.raises(hawser.Error):
+            a.add_peer(old).connect(timeout=5 * SCALE)
+
+
+def test_strangers_get_no_word_and_stop_nobody(two):
+    a, b = two
+    mine, theirs = a.empty(SIZE, numpy.uint8, name="m"), b.empty(SIZE, numpy.uint8, name="m")
+    ports = ports_of_this_process()
+    assert len(ports) == 2
+    dice = random.Random(3)
+    peer = a.add_peer(b.card())
+    a.write(peer, mine, peer.range("m", 0, SIZE)).wait(PATIENCE)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        for i in range(3000):
+            size = dice.choice((0, 1, 17, 300, 1200, 1500, 20000))
+            bytes_ = bytearray(dice.randbytes(size))
+            if size >= 1200:  # The head of a first datagram, with ids and a token that claim this and that.
+                token = dice.choice((b"", b"TLSH" + dice.randbytes(60), b"\xb6" + dice.randbytes(80), b"\xff" * 8))
+                bytes_[:] = (b"\xc3\x00\x00\x00\x01\x12" + dice.randbytes(18) + b"\x00" + bytes([0x40, len(token)]) + token +
+                             b"\x44\x00" + dice.randbytes(1200))[:1200]
+            for port in ports:
+                stranger.sendto(bytes_, ("127.0.0.1", port))
+            if i % 100 == 0:
+                mine[:] = noise(SIZE, i)
+                a.write(peer, mine, peer.range("m", 0, SIZE)).wait(PATIENCE)
+                assert (theirs == mine).all()
+        stranger.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stranger.recv(2000)
+
+
+# ---- Two hosts.
+
+SIDE = """
+import os, sys, time
+import numpy, hawser
+
+role, folder, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+other = {"a": "b", "b": "a"}[role]
+agent = hawser.Agent(role, backends=["quic"])
+own = agent.empty(size, numpy.uint8, name="m")
+own[:] = numpy.random.default_rng(ord(role)).integers(0, 256, size, dtype=numpy.uint8)
+with open(f"{folder}/{role}.part", "wb") as card:
+    card.write(agent.card())
+os.rename(f"{folder}/{role}.part", f"{folder}/{role}")
+while not os.path.exists(f"{folder}/{other}"):
+    time.sleep(0.02)
+if role == "a":
+    peer = agent.add_peer(open(f"{folder}/b", "rb").read())
+    got = agent.empty(size, numpy.uint8, name="got")
+    agent.read(peer, peer.range("m", 0, size), got).wait(60)
+    assert (got == numpy.random.default_rng(ord("b")).integers(0, 256, size, dtype=numpy.uint8)).all()
+    began = time.monotonic()
+    agent.write(peer, own, peer.range("m", 0, size), notify=b"there").wait(60)
+    print("wrote", agent.explain(agent.plan_write(peer, own, peer.range("m", 0, size))).replace("\\n", " "), flush=True)
+    if os.path.exists(f"{folder}/cut"):
+        open(f"{folder}/ready", "w").close()
+        try:
+            while time.monotonic() - began < 60:
+                agent.write(peer, own, peer.range("m", 0, size)).wait(60)
+            print("still there")
+        except hawser.Error as error:
+            print("error", type(error).__name__, flush=True)
+else:
+    while agent.take_notification() is None:
+        agent.wait(1)
+    right = (own == numpy.random.default_rng(ord("a")).integers(0, 256, size, dtype=numpy.uint8)).all()
+    print("right" if right else "wrong", flush=True)
+    while not os.path.exists(f"{folder}/over"):
+        time.sleep(0.02)
+"""
+
+
+def drop(host, chance):
+    """Of all packets that reach a host so many in a hundred are lost from now on."""
+    dice = "" if chance == 100 else f"numgen random mod 100 < {chance}"
+    rules = f"add table inet quic; flush table inet quic; add chain inet quic in {{ type filter hook input priority 0; }}; " \
+            f"add rule inet quic in meta l4proto udp {dice} drop"
+    subprocess.run(["ip", "netns", "exec", host, "nft", rules], check=True, capture_output=True, text=True)
+
+
+@pytest.fixture
+def bad_cable(hosts):  # noqa: F811
+    if not shutil.which("nft"):
+        pytest.skip("needs the program nft")
+    try:
+        drop(hosts[0], 1)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"nft cannot drop packets here: {error.stderr.strip()}")
+    return hosts
+
+
+def run_sides(hosts, tmp_path, size):  # noqa: F811
+    environment = {"HAWSER_LISTEN": "auto", "HAWSER_PEER_TIMEOUT": "3s"}
+    return [start_python(host, SIDE, role, str(tmp_path), str(size), **environment) for host, role in zip(hosts, "ab")]
+
+
+def test_a_cable_that_loses_packets_changes_nothing_but_time(bad_cable, tmp_path):
+    for host in bad_cable:
+        drop(host, 3)
+    a, b = run_sides(bad_cable, tmp_path, SIZE)
+    try:
+        out, err = a.communicate(timeout=2 * PATIENCE)
+        assert a.returncode == 0 and "wrote" in out and "10.78.0.2" in out and "QUIC v1" in out, out + err
+        assert b.stdout.readline() == "right\n"
+        (tmp_path / "over").touch()
+        assert b.wait(PATIENCE) == 0
+    finally:
+        a.kill(), b.kill()
+
+
+def test_a_cut_cable_ends_the_transfer_with_an_error(bad_cable, tmp_path):
+    (tmp_path / "cut").touch()
+    a, b = run_sides(bad_cable, tmp_path, SIZE)
+    try:
+        eventually((tmp_path / "ready").exists, 60)
+        for host in bad_cable:
+            drop(host, 100)
+        began = time.monotonic()
+        out, err = a.communicate(timeout=2 * PATIENCE)
+        assert "error" in out and "still there" not in out, out + err
+        assert time.monotonic() - began < 30 * SCALE
+    finally:
+        a.kill(), b.kill()
+
+
+# ---- A peer that dies, and ranks.
+
+DIES = """
+import sys
+import numpy, hawser
+agent = hawser.Agent("b", backends=["quic"])
+own = agent.empty(1 << 20, numpy.uint8, name="m")
+print(agent.card().hex(), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_killed_peer_is_noticed_at_once(two):
+    a, _ = two
+    process = subprocess.Popen([sys.executable, "-c", DIES], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        peer = a.add_peer(bytes.fromhex(process.stdout.readline().decode()))
+        mine = a.empty(1 << 20, numpy.uint8, name="m")
+        a.write(peer, mine, peer.range("m", 0, 1 << 20)).wait(PATIENCE)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        began = time.monotonic()
+        with pytest.raises(hawser.Error):
+            while time.monotonic() - began < 20 * SCALE:
+                a.write(peer, mine, peer.range("m", 0, 1 << 20)).wait(PATIENCE)
+        assert time.monotonic() - began < 5 * SCALE
+    finally:
+        process.kill()
+
+
+RANKS = """
+import sys, threading
+import numpy, hawser
+worlds = hawser.World.local(4)
+told = []
+def rank(world):
+    for count in (1, 1000, 300_000):
+        x = numpy.arange(count, dtype=numpy.float64) + world.rank
+        world.all_reduce(x)
+        assert (x == 4 * numpy.arange(count) + 6).all()
+    world.barrier()
+    told.append(world.rank)
+threads = [threading.Thread(target=rank, args=(world,)) for world in worlds]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(sorted(told))
+"""
+
+
+def test_ranks_go_over_quic():
+    done = subprocess.run([sys.executable, "-c", RANKS], capture_output=True, text=True, timeout=PATIENCE,
+                          env=os.environ | {"HAWSER_BACKENDS": "quic"})
+    assert done.returncode == 0 and done.stdout.strip() == "[0, 1, 2, 3]", done.stdout + done.stderr

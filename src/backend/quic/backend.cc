@@ -63,7 +63,11 @@ class QuicBackend final : public Backend {
     HAWSER_TRY_ASSIGN(auto network, QuicNetwork::open(options_, ledger_, std::move(listeners_), credentials_, rules));
     return stream::make_port(
         context_,
-        {.backend = "quic", .connections = options_.streams, .small_max = options_.small, .look_turns = kLookTurns},
+        {.backend = "quic",
+         .connections = options_.streams,
+         .small_max = options_.small,
+         .look_turns = kLookTurns,
+         .listen = locator_.places.empty() ? std::string() : base::to_string(locator_.places.front())},
         std::move(network));
   }
   Params params() const override { return options_.params; }

@@ -99,7 +99,6 @@ ngtcp2_callbacks Connection::callbacks(const Ngtcp2& library) {
   table.acked_stream_data_offset = data_acked;
   table.stream_close = stream_closed;
   table.stream_reset = stream_reset;
-  table.stream_stop_sending = stop_sending;
   table.get_new_connection_id = make_id;
   table.remove_connection_id = drop_id;
   return table;
@@ -248,7 +247,8 @@ int Connection::data_came(ngtcp2_conn* conn, std::uint32_t flags, std::int64_t i
   auto& connection = *static_cast<Connection*>(self);
   const auto found = std::ranges::find_if(connection.flows_, [id](const auto& flow) { return flow->id == id; });
   if (found == connection.flows_.end() || (*found)->is_left) {
-    connection.library_.conn_extend_max_offset(conn, size);  // Others' window must not shrink by it.
+    connection.library_.conn_extend_max_offset(conn, size);  // It is read past, so that the peer comes to its end.
+    static_cast<void>(connection.library_.conn_extend_max_stream_offset(conn, id, size));
     return 0;
   }
   Flow& flow = **found;
@@ -273,16 +273,6 @@ int Connection::stream_reset(ngtcp2_conn*, std::int64_t id, std::uint64_t, std::
   for (const auto& flow : connection.flows_) {
     if (flow->id != id) continue;
     flow->reset = disconnected("the peer has reset the stream");
-    flow->is_readable = flow->is_writable = true;
-  }
-  return 0;
-}
-
-int Connection::stop_sending(ngtcp2_conn*, std::int64_t id, std::uint64_t code, void* self, void*) {
-  auto& connection = *static_cast<Connection*>(self);
-  for (const auto& flow : connection.flows_) {
-    if (flow->id != id || code == kCodeOrderly) continue;
-    flow->reset = disconnected("the peer reads no more");
     flow->is_readable = flow->is_writable = true;
   }
   return 0;
@@ -463,8 +453,7 @@ void Connection::leave(Flow& flow, bool abort, Instant now) {
     flow.is_end_sent = flow.is_ending = true;
     flow.out_sent = flow.out.size();
   } else {
-    flow.is_ending = true;
-    static_cast<void>(library_.conn_shutdown_stream_read(connection_, flow.id, kCodeOrderly));
+    flow.is_ending = true;  // What still comes is read past.
   }
   settle(now);
 }
@@ -474,8 +463,7 @@ bool Connection::is_unused() const {
 }
 
 bool Connection::is_delivered() const {
-  return state_ == State::kEnded ||
-         std::ranges::all_of(flows_, [](const auto& flow) { return flow->is_delivered() || !flow->reset.ok(); });
+  return state_ == State::kEnded || std::ranges::all_of(flows_, [](const auto& flow) { return flow->is_delivered(); });
 }
 
 // ---- The end.

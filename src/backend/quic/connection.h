@@ -65,7 +65,9 @@ struct Flow {
   void* user = nullptr;
 
   bool has_unsent() const { return out_sent < out.size() || (is_ending && !is_end_sent); }
-  bool is_delivered() const { return out.empty() && (!is_ending || is_end_sent); }
+  /// The peer has all that it wants.
+  bool is_flushed() const { return !reset.ok() || out.empty(); }
+  bool is_delivered() const { return !reset.ok() || (out.empty() && (!is_ending || is_end_sent)); }
 };
 
 class Connection;
@@ -180,7 +182,6 @@ class Connection {
                            void* flow);
   static int stream_reset(ngtcp2_conn*, std::int64_t id, std::uint64_t size, std::uint64_t code, void* self,
                           void* flow);
-  static int stop_sending(ngtcp2_conn*, std::int64_t id, std::uint64_t code, void* self, void* flow);
   static int make_id(ngtcp2_conn*, ngtcp2_cid* id, std::uint8_t* token, std::size_t size, void* self);
   static int drop_id(ngtcp2_conn*, const ngtcp2_cid* id, void* self);
 

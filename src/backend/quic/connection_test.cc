@@ -147,6 +147,22 @@ TEST_F(QuicConnection, AnEndAfterTheLastByteIsSeenBehindIt) {
   EXPECT_TRUE(pair.run([&] { return pair.opener.connection->is_delivered(); }));
 }
 
+TEST_F(QuicConnection, WhoHasLeftReadsPastWhatComesSoThatTheOtherCanEnd) {
+  TestPair pair(13);
+  ASSERT_TRUE(pair.come_up());
+  Flow* const flow = pair.opener.connection->open_flow();
+  std::vector<std::byte> bytes = stream_bytes(300'000);
+  std::size_t at = 0;
+  write_some(pair, pair.opener, *flow, bytes, at);
+  ASSERT_TRUE(pair.run([&] { return !pair.acceptor.opened.empty(); }));
+  pair.acceptor.connection->leave(*pair.acceptor.opened[0], false, pair.now());
+  EXPECT_TRUE(pair.run([&] {
+    write_some(pair, pair.opener, *flow, bytes, at);
+    return at == bytes.size() && flow->is_flushed() && flow->has_ended;
+  }));
+  EXPECT_TRUE(flow->reset.ok());
+}
+
 TEST_F(QuicConnection, AnAbortedStreamIsResetAtTheOtherEndAndTheOthersGoOn) {
   TestPair pair(6);
   ASSERT_TRUE(pair.come_up());

@@ -170,6 +170,25 @@ Result<std::vector<std::string>> QuicNetwork::candidates(std::string_view addres
   return candidates;
 }
 
+bool QuicNetwork::is_here(std::string_view address) const {
+  const Result<Locator> locator = parse_locator(address);
+  return locator && locator->host == locator_.host;
+}
+
+bool QuicNetwork::is_beside(const stream::Stream& stream, std::string_view place) const {
+  const Member* const member = static_cast<const QuicStream&>(stream).member_;
+  if (member == nullptr || place.empty()) return false;
+  base::SocketAddress local = member->connection->route().local, remote = member->connection->route().remote;
+  local.set_port(0), remote.set_port(0);
+  if (!base::is_loopback(remote) && !is_same_address(local, remote)) return false;
+  const Result<base::HostPort> parts = base::parse_host_port(place);
+  if (!parts) return false;
+  Result<base::SocketAddress> address = base::numeric_address(*parts);
+  if (!address || address->port() == 0) return false;
+  address->set_port(0);
+  return base::is_loopback(*address) || is_same_address(*address, remote);
+}
+
 std::string QuicNetwork::left_out(std::string_view address) const {
   const Result<Locator> locator = parse_locator(address);
   return locator ? left_out_from(*locator, locator_.host) : std::string();
@@ -323,7 +342,7 @@ void QuicNetwork::poll_sockets(Instant now) {
   for (std::size_t i = 0; count && i < *count; ++i) {
     if (events[i].data.u64 == kWatchedMark) continue;
     auto& endpoint = *reinterpret_cast<Endpoint*>(static_cast<std::uintptr_t>(events[i].data.u64));
-    if ((events[i].events & EPOLLERR) != 0 && endpoint.opener == nullptr) hear_undelivered(endpoint);
+    endpoint.has_errors = endpoint.has_errors || (events[i].events & EPOLLERR) != 0;
     if ((events[i].events & (EPOLLIN | EPOLLERR)) != 0 && !endpoint.is_listed) {
       endpoint.is_listed = true;
       readable_.push_back(&endpoint);
@@ -350,14 +369,11 @@ void QuicNetwork::go_on(Endpoint& endpoint, Instant now) {
 void QuicNetwork::read_all(Endpoint& endpoint, Instant now) {
   for (int i = 0; i < kReceivesPerLook; ++i) {
     const auto received = endpoint.socket->receive({buffer_.get(), kReceiveBytesMax});
-    if (!received) {  // A connected socket's: nobody is there. On networks anybody may say so.
-      Connection& connection = *endpoint.opener->connection;
-      const bool is_believed =
-          base::is_loopback(endpoint.socket->route().remote) || connection.state() == Connection::State::kShaking;
-      if (is_believed) connection.fail(received.error());
+    if (!received) {
+      endpoint.refusal = received.error();
       continue;
     }
-    if (received->is_all) return;
+    if (received->is_all) return hear_errors(endpoint);
     std::span<const std::byte> rest = received->bytes;
     while (!rest.empty()) {
       const std::size_t size = std::min(std::max<std::size_t>(received->segment, 1), rest.size());
@@ -472,8 +488,18 @@ void QuicNetwork::take_in(const Knock& knock, Instant now) {
   take(kept, knock.route, knock.datagram, now);
 }
 
-// Only this host's kernel is believed: elsewhere anybody could say so.
-void QuicNetwork::hear_undelivered(Endpoint& endpoint) {
+/// What the kernel says of peers that are gone counts once all that they had sent is read, their goodbye last. Only
+/// this host's kernel is believed: elsewhere anybody could say so.
+void QuicNetwork::hear_errors(Endpoint& endpoint) {
+  if (endpoint.opener != nullptr) {
+    const Status refusal = std::exchange(endpoint.refusal, Status());
+    Connection& connection = *endpoint.opener->connection;
+    const bool is_believed =
+        base::is_loopback(endpoint.socket->route().remote) || connection.state() == Connection::State::kShaking;
+    if (!refusal.ok() && is_believed) connection.fail(refusal);
+    return;
+  }
+  if (!std::exchange(endpoint.has_errors, false)) return;
   for (int i = 0; i < kUndeliveredPerLook; ++i) {
     const auto news = endpoint.socket->take_undelivered();
     if (!news) return;

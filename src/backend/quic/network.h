@@ -61,6 +61,8 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
 
   Result<std::vector<std::string>> candidates(std::string_view address, bool is_guarded) const override;
   std::string left_out(std::string_view address) const override;
+  bool is_here(std::string_view address) const override;
+  bool is_beside(const stream::Stream& stream, std::string_view place) const override;
   Result<std::unique_ptr<stream::Stream>> connect(const std::string& candidate, const stream::Known& known) override;
   std::unique_ptr<stream::Stream> accept() override;
   Result<base::Id128> cookie() override;
@@ -81,6 +83,8 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
     std::unique_ptr<UdpSocket> socket;
     Member* opener = nullptr;  ///< Whose it is; null: it listens.
     bool is_listed = false;    ///< In readable_.
+    bool has_errors = false;   ///< The kernel has something to say.
+    Status refusal = {};       ///< An opener's: nobody listens where it leads.
   };
   /// A connection and what the network knows of it.
   struct Member {
@@ -122,7 +126,7 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
   void take_in(const Knock& knock, Instant now);
   void take_in_waiting(Instant now);
   void take(Member& member, const Route& route, std::span<const std::byte> datagram, Instant now);
-  void hear_undelivered(Endpoint& endpoint);
+  void hear_errors(Endpoint& endpoint);
   ConnectionOptions options_for(const UdpSocket& socket, const base::SocketAddress& peer) const;
   Member* find_reusable(const std::string& candidate, const stream::Known& known);
   void touch(Member& member);

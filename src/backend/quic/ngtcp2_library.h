@@ -38,7 +38,6 @@ namespace hawser::backend::quic {
   X(conn_server_new_versioned)                            \
   X(conn_set_tls_native_handle)                           \
   X(conn_shutdown_stream)                                 \
-  X(conn_shutdown_stream_read)                            \
   X(conn_update_pkt_tx_time)                              \
   X(conn_write_connection_close_versioned)                \
   X(conn_writev_stream_versioned)                         \

@@ -36,7 +36,10 @@ void PacketBatch::add(const Route& route, std::size_t bytes) {
 }
 
 bool PacketBatch::flush() {
-  if (count_ == 0) return true;
+  if (count_ == 0) {
+    if (bytes_ != nullptr) spare_ = std::move(bytes_);
+    return true;
+  }
   is_blocked_ = !sender_.send(route_, {bytes_.get(), used_}, segment_);
   if (is_blocked_) return false;
   spare_ = std::move(bytes_);

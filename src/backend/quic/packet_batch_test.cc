@@ -73,6 +73,19 @@ TEST(PacketBatch, ALongerOneAndOneOfAnotherRouteGoAlone) {
   EXPECT_EQ(recorder.calls[2].port, 8);
 }
 
+TEST(PacketBatch, WhatHasNothingToSendHoldsNoMemory) {
+  Recorder recorder;
+  PacketBatch::Buffer spare;
+  PacketBatch batch(recorder, spare);
+  EXPECT_EQ(batch.room(100).size(), 100u);
+  EXPECT_EQ(spare, nullptr);
+  EXPECT_TRUE(batch.flush());
+  EXPECT_NE(spare, nullptr) << "nothing was written there";
+  put(batch, to(7), "aaa");
+  EXPECT_TRUE(batch.flush());
+  EXPECT_NE(spare, nullptr);
+}
+
 TEST(PacketBatch, HoldsNoMoreThanTheKernelTakesAtOnce) {
   Recorder recorder;
   PacketBatch::Buffer spare;

@@ -31,7 +31,7 @@ class QuicStream final : public stream::Stream {
   std::span<const std::byte> peer_key() const override;
   std::span<const std::byte> binding() const override;
   /// The peer has it all.
-  bool is_flushed() const override { return flow_ == nullptr || flow_->out.empty(); }
+  bool is_flushed() const override { return flow_ == nullptr || flow_->is_flushed(); }
   std::string condition() const override;
 
   /// The handshake is through, and this is its stream; null: the peer allows none.

@@ -110,11 +110,9 @@ void UdpSocket::tune(int family, const Buffers& buffers) {
   if (family == AF_INET) {
     set(fd_.get(), IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     set(fd_.get(), IPPROTO_IP, IP_PKTINFO, 1);
-    set(fd_.get(), IPPROTO_IP, IP_RECVERR, 1);
   } else {
     set(fd_.get(), IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     set(fd_.get(), IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-    set(fd_.get(), IPPROTO_IPV6, IPV6_RECVERR, 1);
   }
 }
 
@@ -127,6 +125,11 @@ Result<std::unique_ptr<UdpSocket>> UdpSocket::listen(base::SocketAddress& addres
   if (::getsockname(fd.get(), address.get(), &address.size) != 0) return cannot_listen(address, errno);
   std::unique_ptr<UdpSocket> socket(new UdpSocket(std::move(fd), std::move(ledger)));
   socket->tune(address.family(), buffers);
+  if (address.family() == AF_INET) {
+    set(socket->fd(), IPPROTO_IP, IP_RECVERR, 1);
+  } else {
+    set(socket->fd(), IPPROTO_IPV6, IPV6_RECVERR, 1);
+  }
   socket->route_.local = address;
   return socket;
 }
@@ -186,9 +189,11 @@ bool UdpSocket::send(const Route& route, std::span<const std::byte> packets, std
   }
   if (is_many) add_control(message, room, IPPROTO_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(segment));
   ssize_t sent = 0;
-  do {
+  // A listener is told here of what it sent to another peer before, once.
+  for (int i = 0; i < 2; ++i) {
     sent = ::sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
+    if (sent >= 0 || (errno != EINTR && (is_connected() || errno != ECONNREFUSED))) break;
+  }
   if (sent >= 0) return true;
   if (errno == EAGAIN) {
     was_blocked_ = true;

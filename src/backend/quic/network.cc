@@ -204,8 +204,11 @@ const std::vector<InterfaceAddress>& QuicNetwork::interfaces() const {
 }
 
 ConnectionOptions QuicNetwork::options_for(const UdpSocket& socket, const base::SocketAddress& peer) const {
-  ConnectionOptions options = {.congestion = options_.congestion, .window = options_.window};
   const bool is_near = base::is_loopback(peer);
+  // cubic leaves its slow start when a round trip takes longer, which on loopback says that a process had to wait.
+  ConnectionOptions options = {
+      .congestion = options_.congestion.value_or(is_near ? Congestion::kReno : Congestion::kCubic),
+      .window = options_.window};
   options.datagram_max = options_.datagram > 0 ? options_.datagram : kNetworkDatagram;
   options.is_probed = !is_near && options_.datagram == 0;
   options.is_paced = !is_near;

@@ -13,8 +13,8 @@ constexpr std::uint64_t kBufferMax = 1u << 30;
 constexpr std::uint64_t kDatagramMin = 1200;  // RFC 9000, section 14.
 constexpr std::uint64_t kDatagramMax = 60'000;
 constexpr std::uint64_t kWindowMin = 1u << 20;
-constexpr Choice<Congestion> kCongestions[] = {
-    {"cubic", Congestion::kCubic}, {"reno", Congestion::kReno}, {"bbr", Congestion::kBbr}};
+constexpr Choice<std::optional<Congestion>> kCongestions[] = {
+    {"auto", std::nullopt}, {"cubic", Congestion::kCubic}, {"reno", Congestion::kReno}, {"bbr", Congestion::kBbr}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 // Thread rule: values.
 
 #include <cstdint>
+#include <optional>
 
 #include <hawser/backends.h>
 #include <hawser/status.h>
@@ -22,8 +23,8 @@ struct QuicOptions : ListenChoice {
   int sndbuf = 0, rcvbuf = 0;        ///< Bytes of a socket; 0: 4 MiB, as far as the system allows.
   std::uint64_t window = 16u << 20;  ///< Bytes that a peer may send ahead of their reader.
   std::uint64_t datagram = 0;  ///< UDP bytes of the largest datagram; 0: 1,452, and on loopback kLoopbackDatagram.
-  Congestion congestion = Congestion::kCubic;
-  Params params;  ///< In force.
+  std::optional<Congestion> congestion = {};  ///< Nothing: reno on loopback, elsewhere cubic.
+  Params params;                              ///< In force.
 };
 
 /// What of loopback's 65,536 bytes is used: longer ones cost less each, and overflow the receiver's buffer sooner.

@@ -3,8 +3,6 @@
 // Two connections joined by a wire in memory that may lose, double, delay, exchange and change datagrams, in virtual
 // time: everything follows from a seed, but for the keys.
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <functional>
 #include <map>

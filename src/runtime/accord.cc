@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/planted.h"
+
 namespace hawser::runtime {
+
+using base::planted;
+using base::Planted;
+
 namespace {
 
 constexpr int kBitsPerByte = 8;
@@ -76,13 +82,13 @@ void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Inst
   constexpr int kPart = 4;
   mailbox_.set_deadline(*call, call->until - std::min<Duration>(timeout / kPart, kTimeToAsk));
   // One that was given up may have been decided meanwhile.
-  const bool is_decided = unfinished_ != 0 && agreement_.decision(unfinished_) != nullptr;
+  const bool is_decided = unfinished_ != 0 && !planted(Planted::kAgreesAnew) && agreement_.decision(unfinished_) != nullptr;
   call->number = is_decided ? unfinished_ : agreement_.vote(call->value);
   end_if_decided();
 }
 
 void Accord::note_failed(std::uint32_t rank, Instant now) {
-  if (!stopped_.ok()) return;
+  if (!stopped_.ok() || planted(Planted::kAccordDeaf)) return;
   now_ = now;
   agreement_.note_failed(rank);
   end_if_decided();

@@ -41,7 +41,7 @@ class Matcher {
   Arrived& keep(std::unique_ptr<Arrived> arrived);
   void drop(Arrived& arrived);
 
-  /// A visit may end the one that it is given.
+  /// The oldest first. A visit may end the one that it is given.
   void for_each_waiting(const std::function<void(Receive&)>& visit);
   void for_each_kept(const std::function<void(Arrived&)>& visit);
   std::size_t waiting() const { return waiting_; }

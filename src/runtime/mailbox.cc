@@ -369,6 +369,13 @@ void Mailbox::forget_world(std::uint64_t world) {
   });
 }
 
+std::size_t Mailbox::kept_without_world() {
+  std::size_t count = 0;
+  matcher_.for_each_kept(
+      [&](const Arrived& arrived) { count += watchers_.contains(arrived.envelope.world) ? 0U : 1U; });
+  return count;
+}
+
 void Mailbox::run_jobs(Instant now) {
   if (std::exchange(runs_jobs_, true)) return;  // Below, on the same thread: it goes on there.
   while (!jobs_.empty()) {

@@ -87,6 +87,8 @@ class Mailbox final : public agent::Service {
   const Arrived* find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
     return matcher_.find_misfit(world, number, digest);
   }
+  /// Messages that are kept for worlds which are closed, or not entered yet.
+  std::size_t kept_without_world();
   /// Counts messages that nobody wanted when they came. Any thread.
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.

@@ -37,6 +37,11 @@ struct Part {
   std::vector<std::optional<bool>> votes, decisions;                      ///< By agreement.
 };
 
+/// What a shrink gave one rank: the new world's ranks, and which of them it held for failed then.
+struct Shrunk {
+  std::vector<std::size_t> actors, failed;
+};
+
 /// A world, the same for all its ranks.
 struct Realm {
   std::uint64_t uid = 0;
@@ -48,6 +53,7 @@ struct Realm {
   std::uint32_t epoch = 0;
   std::vector<std::size_t> actors;   ///< By rank.
   std::vector<Part> parts;           ///< By rank.
+  std::vector<std::optional<Shrunk>> shrunk;  ///< By rank.
   std::set<Code> disturbances;       ///< How its collectives may end though nobody failed.
   std::optional<Instant> doomed;     ///< When a collective first ended badly, or a rank died.
   std::uint32_t size() const { return static_cast<std::uint32_t>(actors.size()); }
@@ -123,6 +129,7 @@ struct Actor {
   std::deque<std::function<void()>> jobs;  ///< Handlers that have not run.
   Duration excused{};                      ///< How long it was stopped or slow.
   std::uint32_t turns_without_rest = 0;
+  std::uint32_t idle_acts = 0;  ///< In a row, since something of it ended.
 };
 
 Part& part_of(const Deed& deed);

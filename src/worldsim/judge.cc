@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/core.h"
 #include "wire/runtime.h"
 
 namespace hawser::worldsim {
@@ -18,6 +19,9 @@ constexpr Duration kSlack = milliseconds(300);
 constexpr Duration kNoticeMax = milliseconds(1500);
 /// So long a letter may be on its way.
 constexpr Duration kOnItsWay = milliseconds(500);
+
+/// A call's deadline counts from when it came; and so long its end may be on its way.
+constexpr Duration kCallSlack = milliseconds(200);
 
 }  // namespace
 
@@ -106,6 +110,15 @@ void WorldJudge::on_gone(const Actor& actor) {
   }
 }
 
+void WorldJudge::on_left(const Actor& actor) {
+  for (const auto& realm : realms_) {
+    const auto at = std::ranges::find(realm->actors, actor.number);
+    if (at == realm->actors.end()) continue;
+    realm->parts[static_cast<std::size_t>(at - realm->actors.begin())].is_left = true;
+    disturb(*realm, Code::kCancelled);
+  }
+}
+
 // ---- Statuses.
 
 bool WorldJudge::has_gone(const Realm& realm) const {
@@ -175,7 +188,10 @@ bool WorldJudge::letter_waits(const Deed& receive) const {
 void WorldJudge::check_timed_out(const Deed& deed, const Status& status) {
   const bool is_others = deed.kind == DeedKind::kCollective && deed.realm->disturbances.contains(Code::kTimedOut);
   if (universe_.world.now() < deed.due && !is_others) return wrong(deed, status, "before its deadline");
-  const bool is_calm = gone_.empty() && !may_accuse_ && deed.realm->disturbances.empty();
+  // Where the whole world broke, not all of its ranks may have made the group.
+  const Realm& whole = deed.realm->is_group ? *deed.realm->parent : *deed.realm;
+  const bool is_broken = !deed.realm->disturbances.empty() || (whole.doomed && deed.realm->is_group);
+  const bool is_calm = gone_.empty() && !may_accuse_ && !is_broken;
   const bool may_be_late = deed.kind != DeedKind::kCollective || !is_calm;
   if (!may_be_late) return wrong(deed, status, "though nothing held it up");
   if (deed.kind == DeedKind::kReceive && letter_waits(deed)) wrong(deed, status, "though a letter waits for it");
@@ -295,9 +311,9 @@ void WorldJudge::on_run(Realm& realm, std::uint32_t rank, std::uint64_t uid) {
     return fail(fmt::format("{} ran at rank {} of realm {}", name, rank, realm.uid));
   }
   if (++remote.runs > 1) return fail(name + " ran twice");
-  const Instant excused = std::max(now, troubled_until_) == now ? now : Instant::min();
-  if (excused > remote.due + kNoticeMax) return fail(name + " began after its deadline");
-  if (remote.taken_back && excused > *remote.taken_back + kNoticeMax) {
+  if (now < troubled_until_) return;
+  if (now > remote.due + kCallSlack) return fail(name + " began after its deadline");
+  if (remote.taken_back && now > *remote.taken_back + kCallSlack) {
     fail(name + " began after its caller had taken it back");
   }
 }
@@ -330,27 +346,42 @@ void WorldJudge::on_agreed(Deed& deed, bool flag) {
   check_vote(*deed.realm, agreement, flag, deed);
 }
 
-Realm* WorldJudge::on_shrunk(Deed& deed, std::span<const std::uint32_t> old_ranks, std::uint64_t last_good) {
+/// Two ranks of which neither holds the other for failed have the same world. Where nobody can be taken for failed that
+/// lives, all have.
+void WorldJudge::check_same(const Deed& deed, const Shrunk& mine) {
+  std::vector<std::optional<Shrunk>>& all = deed.realm->shrunk;
+  all.resize(deed.realm->size());
+  const auto sees = [&](const Shrunk& one, std::uint32_t rank) {
+    return std::ranges::find(one.failed, deed.realm->actors[rank]) == one.failed.end() &&
+           std::ranges::find(one.actors, deed.realm->actors[rank]) != one.actors.end();
+  };
+  for (std::uint32_t rank = 0; rank < deed.realm->size(); ++rank) {
+    if (!all[rank] || all[rank]->actors == mine.actors) continue;
+    const bool are_apart = may_accuse_ && !(sees(mine, rank) && sees(*all[rank], deed.rank));
+    if (!are_apart) return fail(fmt::format("{} gave other ranks than rank {} got", describe(deed), rank));
+  }
+  all[deed.rank] = mine;
+}
+
+Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
+  const std::uint64_t last_good = world.last_good();
   Realm& parent = *deed.realm;
   std::vector<std::size_t> actors;
-  for (const std::uint32_t old : old_ranks) {
+  for (std::uint32_t rank = 0; rank < world.size(); ++rank) {
+    const std::uint32_t old = world.old_rank(rank);
     const bool in_order = actors.empty() || parent.actors[old] > actors.back();
     if (!in_order) fail(describe(deed) + " gave ranks in another order than before");
     actors.push_back(parent.actors[old]);
   }
+  std::vector<std::size_t> failed;
+  for (const std::uint32_t rank : world.failed()) failed.push_back(actors[rank]);
   for (const std::size_t actor : parent.actors) {
     const bool is_in = std::ranges::find(actors, actor) != actors.end();
     if (!is_in && !gone_.contains(actor) && !may_accuse_) {
       fail(fmt::format("{} left out {}, which lives", describe(deed), (*actors_)[actor]->name));
     }
   }
-  for (const auto& realm : realms_) {
-    if (realm->parent != &parent || realm->is_group || realm->actors == actors) continue;
-    const bool overlaps = std::ranges::any_of(actors, [&](std::size_t actor) {
-      return std::ranges::find(realm->actors, actor) != realm->actors.end();
-    });
-    if (overlaps) fail(describe(deed) + " gave other ranks than another rank got");
-  }
+  check_same(deed, {.actors = actors, .failed = failed});
   const Part& part = part_of(deed);
   for (std::uint64_t number = parent.first_number; number <= last_good; ++number) {
     if (number == 0 || part.good.contains(number)) continue;
@@ -368,6 +399,14 @@ void WorldJudge::check_failed(const Actor& actor, const Membership& membership) 
     if (gone_.contains(other) || may_accuse_) continue;
     fail(fmt::format("{} holds {} for failed, which lives", actor.name, (*actors_)[other]->name));
   }
+}
+
+void WorldJudge::check_kept(const Actor& actor) {
+  const std::shared_ptr<runtime::RankSeat> seat = actor.seat.lock();
+  actor.core->lane.lock();
+  const std::size_t kept = seat->mailbox->kept_without_world();
+  actor.core->lane.unlock();
+  if (kept > 0) fail(fmt::format("{} keeps messages of worlds that it has left: {}", actor.name, kept));
 }
 
 void WorldJudge::observe(Actor& actor) {
@@ -415,7 +454,19 @@ void WorldJudge::check_lost_letters() {
   }
 }
 
+/// Of two roots each sends, and neither waits for the other.
+void WorldJudge::check_misfit(const Deed& deed) {
+  const Realm& realm = *deed.realm;
+  const bool is_begun = std::ranges::all_of(
+      realm.parts, [&](const Part& part) { return part.begun > deed.number - realm.first_number; });
+  if (deed.act.what != schedule::Operation::kBroadcast || !is_begun || has_gone(realm) || realm.doomed) return;
+  fail(describe(deed) + " and nobody noticed");
+}
+
 void WorldJudge::check_end() {
+  for (const Deed* const deed : misfits_) {
+    if (!may_accuse_) check_misfit(*deed);
+  }
   for (const auto& actor : *actors_) {
     for (const auto& deed : actor->deeds) {
       if (!deed->is_over && actor->is_alive) fail(describe(*deed) + " has not ended");

@@ -52,17 +52,22 @@ class WorldJudge {
   /// A handler of this rank begins with a call.
   void on_run(Realm& realm, std::uint32_t rank, std::uint64_t uid);
   void on_agreed(Deed& deed, bool flag);
-  /// `old_ranks` of the world that the shrink gave.
-  Realm* on_shrunk(Deed& deed, std::span<const std::uint32_t> old_ranks, std::uint64_t last_good);
+  /// The shrink gave this world.
+  Realm* on_shrunk(Deed& deed, const World& world);
   /// Something may end this realm's collectives with this code.
   void disturb(Realm& realm, Code code);
   void doom(Realm& realm);
   /// What an actor has under way may be late.
   void observe(Actor& actor);
   void check_failed(const Actor& actor, const Membership& membership);
+  /// Before a rank leaves its last world.
+  void check_kept(const Actor& actor);
+  void on_misfit(const Deed& deed) { misfits_.push_back(&deed); }
 
   /// The process is gone, or its rank closed without leaving.
   void on_gone(const Actor& actor);
+  /// The process ends after all that it called has ended well.
+  void on_left(const Actor& actor);
   /// From now on ranks may lose sight of each other though both live.
   void may_accuse() { may_accuse_ = true; }
   bool accuses() const { return may_accuse_; }
@@ -92,7 +97,9 @@ class WorldJudge {
   bool has_left(const Realm& realm) const;
   bool has_left_alive(const Realm& realm) const;
   void check_vote(const Realm& realm, std::size_t agreement, bool flag, const Deed& deed);
+  void check_same(const Deed& deed, const Shrunk& mine);
   void check_lost_letters();
+  void check_misfit(const Deed& deed);
 
   sim::Universe& universe_;
   std::string failure_;
@@ -100,6 +107,7 @@ class WorldJudge {
   const std::vector<std::unique_ptr<Actor>>* actors_ = nullptr;
   std::deque<std::unique_ptr<Realm>> realms_;
   std::deque<Remote> remotes_;
+  std::vector<const Deed*> misfits_;
   std::set<std::size_t> gone_;
   bool may_accuse_ = false;
   Instant troubled_until_ = Instant::min();

@@ -17,7 +17,7 @@ using What = schedule::Operation;
 constexpr std::uint64_t kTags = 3;
 constexpr std::uint64_t kLargeLetter = 180'000;
 constexpr std::uint32_t kEpochsMax = 3;  ///< From there on ranks vote for what is true.
-constexpr std::uint64_t kDeedsMax = 400;  ///< Of one rank: then it only finishes.
+constexpr std::uint64_t kDeedsMax = 150;  ///< Of one rank: then it only finishes.
 
 std::uint64_t letter_size(base::Rng& rng) {
   if (rng.chance(0.1)) return wire::kRuntimeBodyMax + rng.below(kLargeLetter - wire::kRuntimeBodyMax);
@@ -32,8 +32,8 @@ Player::Player(Stage& stage)
 void Player::begin() {
   for (const auto& actor : stage_.actors()) {
     register_handlers(*actor, actor->main);
-    enter(*actor, actor->main);
     actor->phase = Phase::kActing;
+    enter(*actor, actor->main);
     plan(*actor);
   }
 }
@@ -44,7 +44,11 @@ bool Player::are_all_out() const {
 
 /// A rank acts on its own, at random times.
 void Player::plan(Actor& actor) {
-  const Duration pause(rng_.range(1, settings_.pause_max.count()));
+  constexpr std::uint32_t kEagerActs = 16;
+  constexpr std::uint32_t kSlowest = 16;
+  // One that waits for long does less and less meanwhile.
+  const std::uint32_t slower = std::min(kSlowest, 1 + actor.idle_acts++ / kEagerActs);
+  const Duration pause(rng_.range(1, settings_.pause_max.count() * slower));
   stage_.universe().world.after(pause, [this, &actor] {
     if (!actor.is_alive || judge_.failed()) return;
     if (actor.host->running() && !actor.is_blocking) act(actor);
@@ -126,7 +130,7 @@ void Player::act_in_world(Actor& actor) {
     receive(actor);
   } else if (what < 17) {
     call(actor);
-  } else if (what < 18 && settings_.cancels) {
+  } else if (what < 19 && settings_.cancels) {
     cancel_one(actor);
   }
 }
@@ -145,6 +149,11 @@ bool Player::call_next(Actor& actor, Membership& membership) {
 
 Duration Player::timeout() {
   if (settings_.impatient && rng_.chance(0.05)) return Duration(rng_.range(10'000, 3'000'000));
+  return settings_.timeout;
+}
+
+Duration Player::patience() {
+  if (settings_.impatient && rng_.chance(0.5)) return Duration(rng_.range(10'000, 5'000'000));
   return settings_.timeout;
 }
 
@@ -181,6 +190,7 @@ void Player::begin_collective(Actor& actor, Membership& membership) {
     deed.act = misfit_of(deed.act);
     judge_.disturb(realm, Code::kInvalid);
     judge_.disturb(realm, Code::kTimedOut);  // Two ranks that both wait for the other say nothing.
+    judge_.on_misfit(deed);
   }
   if (limit != settings_.timeout) judge_.disturb(realm, Code::kTimedOut);
   judge_.on_begun(deed);
@@ -372,20 +382,22 @@ void Player::agree(Actor& actor) {
   actor.phase = Phase::kAgreeing;
   const Membership& main = actor.main;
   Part& part = main.realm->parts[main.rank];
-  Deed& deed = new_deed(actor, DeedKind::kAgree, main, settings_.timeout);
+  const Duration limit = patience();
+  Deed& deed = new_deed(actor, DeedKind::kAgree, main, limit);
   const bool dissents = settings_.dissents && main.realm->epoch < kEpochsMax && rng_.chance(0.3);
   if (part.votes.size() == part.decisions.size()) part.votes.emplace_back(!main.is_bad && !dissents);
   judge_.on_begun(deed);
-  deed.request = actor.main.world.iagree(*part.votes.back(), settings_.timeout);
+  deed.request = actor.main.world.iagree(*part.votes.back(), limit);
   begun(actor, deed);
 }
 
 void Player::shrink(Actor& actor) {
   actor.phase = Phase::kShrinking;
-  Deed& deed = new_deed(actor, DeedKind::kShrink, actor.main, settings_.timeout);
+  const Duration limit = patience();
+  Deed& deed = new_deed(actor, DeedKind::kShrink, actor.main, limit);
   judge_.disturb(*actor.main.realm, Code::kCancelled);
   judge_.on_begun(deed);
-  deed.request = actor.main.world.ishrink({}, settings_.timeout);
+  deed.request = actor.main.world.ishrink({}, limit);
   begun(actor, deed);
 }
 
@@ -427,9 +439,7 @@ void Player::go_on(Actor& actor, Deed& deed) {
     return;
   }
   if (!made) return judge_.fail(describe(deed) + " ended well, and says: " + made.error().to_string());
-  std::vector<std::uint32_t> old_ranks;
-  for (std::uint32_t rank = 0; rank < made->size(); ++rank) old_ranks.push_back(made->old_rank(rank));
-  Realm* const realm = judge_.on_shrunk(deed, old_ranks, made->last_good());
+  Realm* const realm = judge_.on_shrunk(deed, *made);
   if (judge_.failed()) return;
   const std::uint32_t rank = made->rank();
   if (rank >= realm->size() || realm->actors[rank] != actor.number || made->epoch() != realm->epoch) {
@@ -452,8 +462,8 @@ void Player::leave(Actor& actor) {
     actor.phase = Phase::kClosing;
     return;
   }
-  actor.main.realm->parts[actor.main.rank].is_left = true;
-  judge_.disturb(*actor.main.realm, Code::kCancelled);
+  if (!settings_.groups) judge_.check_kept(actor);  // Else there may be some of a group that was not made here.
+  judge_.on_left(actor);
   for (Deed* const deed : actor.pending) deed->is_cancelled = true;
   constexpr Duration kLeaveMax = std::chrono::seconds(2);
   stage_.end_by(actor, [&] { return actor.main.world.leave(kLeaveMax); }, [&] { observe(actor); });
@@ -494,6 +504,7 @@ void Player::on_collective(Actor& actor, const Deed& deed, const Status& status)
 void Player::on_end(Actor& actor, Deed& deed, const Status& status) {
   judge_.on_end(actor, deed, status);
   if (judge_.failed()) return;
+  actor.idle_acts = 0;
   if (deed.kind == DeedKind::kSend && !status.ok()) judge_.disturb(*deed.realm, Code::kCancelled);
   if (deed.kind == DeedKind::kCollective) on_collective(actor, deed, status);
   if (deed.kind == DeedKind::kAgree || deed.kind == DeedKind::kShrink) on_agreement(actor, deed, status);

@@ -55,6 +55,8 @@ class Player {
   bool is_idle(const Actor& actor, const Realm& realm) const;
   bool is_through(const Actor& actor, const Membership& membership) const;
   Duration timeout();
+  /// With which it waits for the others to agree.
+  Duration patience();
 
   Stage& stage_;
   WorldJudge& judge_;

@@ -20,7 +20,7 @@ constexpr Duration kLookAgain = microseconds(50);
 constexpr std::uint32_t kTurnsWithoutRestMax = 50'000;
 constexpr Duration kOpenMax = seconds(10);
 constexpr std::int64_t kJobPauseMax = 3'000'000;  ///< Nanoseconds until a handler runs,
-constexpr std::int64_t kLongJobPause = 4'000'000'000;  ///< or, rarely, so many.
+constexpr std::int64_t kLongJobPause = 600'000'000;  ///< or, rarely, so many.
 
 /// The handle lets go of its agent without closing it: its process is dead.
 void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(agent.core()).reset(); }

@@ -78,6 +78,7 @@ enum class Planted : std::uint8_t {
   kHearsTheDead,     ///< A verdict of failure is not final.
   // Worlds: messages.
   kMessagesOvertake,    ///< A message goes before those that wait in line.
+  kWorldsMixed,         ///< A receive with a wildcard gets a message of another world.
   kNewestTaken,         ///< A receive gets the newest of the messages that fit.
   kOlderReceivePassed,  ///< A receive with a wildcard goes before an older one without.
   kPartEndsReceive,     ///< A receive ends with the first part of its message.
@@ -93,14 +94,11 @@ enum class Planted : std::uint8_t {
   kRevokeUntold,     ///< A rank's collective ends badly, and the others are not told.
   kMisfitUnseen,     ///< A receive takes a message of another collective with the same number.
   kLedgerForgets,    ///< A rank does not remember what it called.
-  kEpochShared,      ///< A shrunk world has the message key of the world before.
   kLastGoodClaimed,  ///< A collective counts as good though one before it did not end well.
   kShrinksAsSeen,    ///< A shrunk world's ranks are those that this rank holds for alive.
   kAccordDeaf,       ///< An agreement waits for a rank that failed.
   kAgreesAnew,       ///< A call after one that timed out begins another agreement.
-  kExcludedGoesOn,   ///< A rank that the others hold for failed goes on.
   // Worlds: calls.
-  kCallRunsLate,    ///< A call begins after its deadline.
   kTakenBackRuns,   ///< A call runs though its caller has taken it back.
   kAnswerMistaken,  ///< A call takes the answer of another one.
   kCount

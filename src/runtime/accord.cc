@@ -82,7 +82,8 @@ void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Inst
   constexpr int kPart = 4;
   mailbox_.set_deadline(*call, call->until - std::min<Duration>(timeout / kPart, kTimeToAsk));
   // One that was given up may have been decided meanwhile.
-  const bool is_decided = unfinished_ != 0 && !planted(Planted::kAgreesAnew) && agreement_.decision(unfinished_) != nullptr;
+  const bool is_decided =
+      unfinished_ != 0 && !planted(Planted::kAgreesAnew) && agreement_.decision(unfinished_) != nullptr;
   call->number = is_decided ? unfinished_ : agreement_.vote(call->value);
   end_if_decided();
 }

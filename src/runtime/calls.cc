@@ -366,7 +366,7 @@ void Calls::run_apart(const std::shared_ptr<Job>& job) {
 Result<CallAnswer> Calls::run(const Job& job, Instant now) {
   const bool is_taken_back = job.cancelled.load(std::memory_order_relaxed) && !planted(Planted::kTakenBackRuns);
   if (is_taken_back) return Status(Code::kCancelled, "the call was taken back");
-  if (now >= job.deadline && !planted(Planted::kCallRunsLate)) return Status(Code::kTimedOut, "the deadline was over before it could begin");
+  if (now >= job.deadline) return Status(Code::kTimedOut, "the deadline was over before it could begin");
   const Receive& got = job.incoming->receive;
   const IncomingCall call = {.source = job.source,
                              .name = job.handler->name,

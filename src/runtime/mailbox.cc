@@ -92,11 +92,7 @@ void Mailbox::start(Send& send, Instant deadline, Instant now) {
                              .with_peer(send.to.name())
                              .with_advice("the receiver must take messages; retry after a pause"));
   }
-  if (planted(Planted::kMessagesOvertake)) {
-    desk.line.push_front(send);
-  } else {
-    desk.line.push_back(send);
-  }
+  planted(Planted::kMessagesOvertake) ? desk.line.push_front(send) : desk.line.push_back(send);
   carrier_.serve(*session, now);
 }
 
@@ -369,11 +365,25 @@ void Mailbox::forget_world(std::uint64_t world) {
   });
 }
 
-std::size_t Mailbox::kept_without_world() {
-  std::size_t count = 0;
-  matcher_.for_each_kept(
-      [&](const Arrived& arrived) { count += watchers_.contains(arrived.envelope.world) ? 0U : 1U; });
-  return count;
+/// Those that are not through, in a fixed order.
+std::vector<Send*> Mailbox::sends_of(std::uint64_t world, const Peer& to) {
+  std::vector<Send*> all;
+  const auto add = [&](Send* send) {
+    const bool is_its = send != nullptr && send->envelope.world == world;
+    if (is_its && send->envelope.use == wire::MessageUse::kUser) all.push_back(send);
+  };
+  if (to.is_self()) {
+    matcher_.for_each_kept([&](const Arrived& arrived) { add(arrived.own); });
+    return all;
+  }
+  Status gone;
+  const agent::Session* const session = carrier_.session_with(to, &gone);
+  Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+  if (desk == nullptr) return all;
+  for (const auto& [id, send] : desk->asked) add(send);
+  std::ranges::sort(all, {}, &Send::id);
+  for (Send& send : desk->line) add(&send);
+  return all;
 }
 
 void Mailbox::run_jobs(Instant now) {
@@ -465,11 +475,7 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
 
 void Mailbox::remove_watcher(std::uint64_t world) {
   if (watchers_.erase(world) == 0) return;
-  if (planted(Planted::kClosedForgotten)) return;
-  if (closed_.insert(world).second) closing_order_.push_back(world);
-  if (closing_order_.size() <= kClosedMax) return;
-  closed_.erase(closing_order_.front());
-  closing_order_.pop_front();
+  if (!planted(Planted::kClosedForgotten)) closed_.add(world);
 }
 
 void Mailbox::close_all(Instant now) {
@@ -528,6 +534,7 @@ Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& me
 }
 
 Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+  if (closed_.contains(message.envelope.world)) return {};
   const Peer from = agent::inner::peer_of(session);
   const bool is_call = message.envelope.use == wire::MessageUse::kCall;
   if (is_call && message.envelope.bytes > kOwnBufferMax) {

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "agent/inner.h"
+#include "runtime/closed_worlds.h"
 #include "runtime/matcher.h"
 #include "runtime/recorder.h"
 
@@ -88,7 +89,11 @@ class Mailbox final : public agent::Service {
     return matcher_.find_misfit(world, number, digest);
   }
   /// Messages that are kept for worlds which are closed, or not entered yet.
-  std::size_t kept_without_world();
+  std::size_t kept_without_world() {
+    std::size_t count = 0;
+    matcher_.for_each_kept([&](Arrived& one) { count += watchers_.contains(one.envelope.world) ? 0U : 1U; });
+    return count;
+  }
   /// Counts messages that nobody wanted when they came. Any thread.
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.
@@ -106,6 +111,12 @@ class Mailbox final : public agent::Service {
   /// Ends the user's receives of this world that wait for any source, or all that wait.
   void stop_any(std::uint64_t world, const Status& status);
   void stop_all(std::uint64_t world, const Status& status);
+  /// Ends the user's sends of this world to these ranks that have not come through. They are told.
+  void stop_sends(std::uint64_t world, std::span<const Peer> ranks, const Status& status, Instant now) {
+    for (const Peer& to : ranks) {
+      for (Send* const send : sends_of(world, to)) stop(*send, status, now);
+    }
+  }
 
   /// Tells it of this world, first what these said of it before.
   void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
@@ -168,6 +179,7 @@ class Mailbox final : public agent::Service {
   bool admit(Operation& operation);
   void end_one(Operation& operation, Status status);
   void send_to_self(Send& send);
+  std::vector<Send*> sends_of(std::uint64_t world, const Peer& to);
   void keep(std::unique_ptr<Arrived> arrived);
   void look_for_misfit(const Arrived& kept);
   /// Whether the message may go into the receive; else the receive has ended with the reason.
@@ -205,8 +217,7 @@ class Mailbox final : public agent::Service {
   Matcher matcher_;
   Deadlines deadlines_;
   std::map<std::uint64_t, Watcher*> watchers_;  ///< By world.
-  std::unordered_set<std::uint64_t> closed_;    ///< Worlds that were closed, the last kClosedMax of them,
-  std::deque<std::uint64_t> closing_order_;     ///< and in their order.
+  ClosedWorlds closed_{kClosedMax};
   std::vector<std::function<void(Instant now)>> jobs_;
   std::uint64_t next_id_ = 1;
   std::size_t under_way_ = 0;       ///< Sends and receives.

@@ -61,12 +61,23 @@ Arrived* Matcher::find(const Pattern& pattern) {
     if (bucket == buckets_.end()) return nullptr;
     return planted(Planted::kNewestTaken) ? bucket->second.messages.back() : bucket->second.messages.front();
   }
+  if (planted(Planted::kWorldsMixed)) return find_in_any_world(pattern);
   const auto use = uses_.find({pattern.world, pattern.use});
   if (use == uses_.end()) return nullptr;
   for (Arrived& arrived : use->second.messages) {
     if (fits(pattern, arrived.envelope, arrived.source)) return &arrived;
   }
   return nullptr;
+}
+
+Arrived* Matcher::find_in_any_world(const Pattern& pattern) {
+  Arrived* found = nullptr;
+  for_each_kept([&](Arrived& arrived) {
+    Pattern its = pattern;
+    its.world = arrived.envelope.world;
+    if (found == nullptr && fits(its, arrived.envelope, arrived.source)) found = &arrived;
+  });
+  return found;
 }
 
 const Arrived* Matcher::find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {

@@ -1,8 +1,6 @@
 #include "runtime/world_core.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <utility>
 
 #include "base/planted.h"
@@ -19,12 +17,6 @@ using What = schedule::Operation;
 
 /// Of all ranks together: sums of counts and sizes in bytes do not overflow.
 constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 56;
-
-std::uint64_t nonce_of(const Incarnation& incarnation) {
-  std::uint64_t halves[2] = {};
-  std::memcpy(halves, incarnation.bytes.data(), sizeof halves);
-  return halves[0] ^ std::rotl(halves[1], 32);
-}
 
 }  // namespace
 
@@ -200,6 +192,7 @@ void WorldCore::on_close(Instant now) {
   if (accord_ != nullptr) accord_->stop(status);
   if (calls_ != nullptr) calls_->stop(status, now);
   seat_->mailbox->stop_all(nonce_, status);
+  seat_->mailbox->stop_sends(nonce_, ranks_, status, now);
   seat_->mailbox->forget_world(nonce_);
   seat_->mailbox->remove_watcher(nonce_);
 }
@@ -619,8 +612,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operati
   }
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
-    const bool is_seen_failed = planted(Planted::kShrinksAsSeen) && failed_.contains(rank);
-    if (!decision.failed[rank] && !is_seen_failed) ranks.push_back(rank);
+    if (decision.failed[rank] || (planted(Planted::kShrinksAsSeen) && failed_.contains(rank))) continue;
+    ranks.push_back(rank);
   }
   const auto own = static_cast<std::uint32_t>(std::ranges::find(ranks, rank_) - ranks.begin());
   std::vector<Peer> peers;
@@ -634,7 +627,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operati
   digest.add(nonce_);
   digest.add(made->epoch_);
   for (const std::uint32_t rank : ranks) digest.add(rank);
-  HAWSER_TRY(made->begin_world(std::move(peers), planted(Planted::kEpochShared) ? nonce_ : digest.value()));
+  HAWSER_TRY(made->begin_world(std::move(peers), digest.value()));
   HAWSER_TRY(take_over_failures(*made, ranks));
   made->is_root_ = is_root_.exchange(false);  // The agent goes with the new one.
   return made;
@@ -710,7 +703,7 @@ void WorldCore::on_failed(const Peer& by, std::uint32_t rank) {
 
 /// The others go on without this rank. Who told it may die before it has told all of them, so this rank does.
 void WorldCore::exclude(const Status& why) {
-  if (!excluded_.ok() || planted(Planted::kExcludedGoesOn)) return;
+  if (!excluded_.ok()) return;
   excluded_ = why;
   const Instant now = agent::inner::now(seat_->agent);
   for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank_, now);

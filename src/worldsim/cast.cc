@@ -25,7 +25,8 @@ std::string describe(const Deed& deed) {
                          deed.letter.to, deed.letter.tag);
     case DeedKind::kReceive:
       return fmt::format("{}: receive {} from {} by tag {}", at, deed.posted,
-                         deed.source ? std::to_string(*deed.source) : "any", deed.tag ? std::to_string(*deed.tag) : "any");
+                         deed.source ? std::to_string(*deed.source) : "any",
+                         deed.tag ? std::to_string(*deed.tag) : "any");
     case DeedKind::kCall:
       return fmt::format("{}: call {} of '{}' at {}", at, deed.remote->uid, deed.handler, deed.remote->to);
     case DeedKind::kAgree:

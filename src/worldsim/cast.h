@@ -32,6 +32,7 @@ struct Part {
   std::uint64_t begun = 0;       ///< So many numbers, from the realm's first one on.
   std::set<std::uint64_t> good;  ///< Numbers that ended well.
   bool is_left = false;          ///< The rank gave up its view of the world.
+  std::optional<Instant> knows;  ///< Since when the rank knows of a failure there.
   LetterBook book;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> sent;  ///< Letters, by target and tag.
   std::vector<std::optional<bool>> votes, decisions;                      ///< By agreement.
@@ -51,11 +52,11 @@ struct Realm {
   Realm* parent = nullptr;
   bool is_group = false;
   std::uint32_t epoch = 0;
-  std::vector<std::size_t> actors;   ///< By rank.
-  std::vector<Part> parts;           ///< By rank.
+  std::vector<std::size_t> actors;            ///< By rank.
+  std::vector<Part> parts;                    ///< By rank.
   std::vector<std::optional<Shrunk>> shrunk;  ///< By rank.
-  std::set<Code> disturbances;       ///< How its collectives may end though nobody failed.
-  std::optional<Instant> doomed;     ///< When a collective first ended badly, or a rank died.
+  std::set<Code> disturbances;                ///< How its collectives may end though nobody failed.
+  std::optional<Instant> doomed;              ///< When a collective first ended badly, or a rank died.
   std::uint32_t size() const { return static_cast<std::uint32_t>(actors.size()); }
 };
 
@@ -80,7 +81,8 @@ struct Deed {
   Request request;
   Instant begun, due;
   bool is_cancelled = false;  ///< By us.
-  bool is_over = false;
+  bool is_over = false, is_good = false;
+  Instant ended;
   Loan* input = nullptr;
   Loan* output = nullptr;
 
@@ -115,10 +117,10 @@ struct Actor {
   std::size_t number = 0;
   std::string name;
   std::shared_ptr<sim::Host> host;
-  std::shared_ptr<agent::Core> core;       ///< Null once the process has ended.
+  std::shared_ptr<agent::Core> core;  ///< Null once the process has ended.
   std::weak_ptr<runtime::RankSeat> seat;
   bool is_alive = false;
-  bool is_blocking = false;                ///< In the midst of a call that waits.
+  bool is_blocking = false;  ///< In the midst of a call that waits.
   Phase phase = Phase::kEntering;
   Deed* shrunk = nullptr;  ///< A shrink that ended well, whose world was not taken yet.
   Membership main;

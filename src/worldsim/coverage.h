@@ -39,7 +39,9 @@ bool possible(sim::Mode mode, Fault fault);
 
 class Coverage {
  public:
-  void count(Fault fault, Moment moment) { ++cells_[static_cast<std::size_t>(fault)][static_cast<std::size_t>(moment)]; }
+  void count(Fault fault, Moment moment) {
+    ++cells_[static_cast<std::size_t>(fault)][static_cast<std::size_t>(moment)];
+  }
   std::uint64_t count_of(Fault fault, Moment moment) const {
     return cells_[static_cast<std::size_t>(fault)][static_cast<std::size_t>(moment)];
   }

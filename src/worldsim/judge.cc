@@ -18,7 +18,9 @@ constexpr Duration kSlack = milliseconds(300);
 /// All ranks' collectives of a world end so soon after one's ended badly, or a rank died: peer_timeout and then some.
 constexpr Duration kNoticeMax = milliseconds(1500);
 /// So long a letter may be on its way.
-constexpr Duration kOnItsWay = milliseconds(500);
+constexpr Duration kOnItsWay = milliseconds(20);
+/// A rank that knows of a failure ends all that the failure ends at once.
+constexpr Duration kAtOnce = milliseconds(20);
 
 /// A call's deadline counts from when it came; and so long its end may be on its way.
 constexpr Duration kCallSlack = milliseconds(200);
@@ -78,6 +80,8 @@ void WorldJudge::wrong(const Deed& deed, const Status& status, const std::string
 
 void WorldJudge::on_end(Actor& actor, Deed& deed, const Status& status) {
   deed.is_over = true;
+  deed.ended = universe_.world.now();
+  deed.is_good = status.ok();
   universe_.world.note("ended", describe(deed), deed.uid, static_cast<std::uint64_t>(status.code()));
   ++(status.ok() ? good_ : bad_);
   check_status(actor, deed, status);
@@ -98,6 +102,11 @@ void WorldJudge::doom(Realm& realm) {
 
 void WorldJudge::trouble(Duration span) {
   troubled_until_ = std::max(troubled_until_, universe_.world.now() + span);
+  delay(span);
+}
+
+void WorldJudge::delay(Duration span) {
+  delayed_until_ = std::max(delayed_until_, universe_.world.now() + span + kNoticeMax);
 }
 
 void WorldJudge::on_gone(const Actor& actor) {
@@ -169,17 +178,33 @@ void WorldJudge::check_disconnected(const Deed& deed, const Status& status) {
   }
 }
 
+bool WorldJudge::is_letter_for(const Deed& send, const Deed& receive) {
+  return send.kind == DeedKind::kSend && send.realm == receive.realm && send.letter.to == receive.rank &&
+         receive.source.value_or(send.rank) == send.rank && receive.tag.value_or(send.letter.tag) == send.letter.tag;
+}
+
+/// A large letter may be on its way to this receive, unless its sender had stopped it before.
+bool WorldJudge::may_be_landing(const Deed& receive) const {
+  const Part& part = receive.realm->parts[receive.rank];
+  for (const auto& actor : *actors_) {
+    for (const auto& deed : actor->deeds) {
+      const bool is_stopped = deed->is_over && !deed->is_good && deed->ended + kOnItsWay < receive.begun;
+      const bool is_large = is_letter_for(*deed, receive) && deed->letter.size > wire::kRuntimeBodyMax;
+      if (is_large && !is_stopped && !part.book.has(deed->letter)) return true;
+    }
+  }
+  return false;
+}
+
 bool WorldJudge::letter_waits(const Deed& receive) const {
   const Part& part = receive.realm->parts[receive.rank];
-  if (may_accuse_ || has_gone(*receive.realm) || universe_.world.now() < troubled_until_ + kNoticeMax) return false;
+  if (may_accuse_ || has_gone(*receive.realm) || universe_.world.now() < delayed_until_) return false;
+  if (may_be_landing(receive)) return false;
   for (const auto& actor : *actors_) {
     for (const auto& deed : actor->deeds) {
       const Letter& letter = deed->letter;
-      const bool is_sent = deed->kind == DeedKind::kSend && deed->realm == receive.realm && !deed->is_cancelled &&
-                           letter.to == receive.rank && deed->begun + kOnItsWay < receive.due &&
-                           deed->due > receive.due;
-      const bool fits = receive.source.value_or(deed->rank) == deed->rank && receive.tag.value_or(letter.tag) == letter.tag;
-      if (is_sent && fits && part.book.lost() == 0 && !part.book.has(letter)) return true;
+      const bool is_sent = deed->is_good && is_letter_for(*deed, receive) && deed->ended + kOnItsWay < receive.due;
+      if (is_sent && letter.size <= wire::kRuntimeBodyMax && !part.book.has(letter)) return true;
     }
   }
   return false;
@@ -202,7 +227,8 @@ void WorldJudge::check_cancelled(const Deed& deed, const Status& status) {
   const bool is_stopped = deed.kind == DeedKind::kReceive && deed.capacity == 0;
   const bool is_others = deed.realm->disturbances.contains(Code::kCancelled) &&
                          (deed.kind == DeedKind::kCollective || deed.kind == DeedKind::kReceive);
-  if (!is_ours && !is_stopped && !is_others) wrong(deed, status, "but nobody cancelled it");
+  const bool has_closed = deed.kind == DeedKind::kCall && deed.realm->parts[deed.remote->to].is_left;
+  if (!is_ours && !is_stopped && !is_others && !has_closed) wrong(deed, status, "but nobody cancelled it");
 }
 
 void WorldJudge::check_invalid(const Deed& deed, const Status& status) {
@@ -250,6 +276,8 @@ void WorldJudge::check_barrier(const Deed& deed) {
 void WorldJudge::check_collective(const Deed& deed, const Status& status) {
   if (!status.ok()) {
     if ((*actors_)[deed.realm->actors[deed.rank]]->is_alive) doom(*deed.realm);
+    const bool is_failure = status.code() == Code::kDisconnected && !has_left_alive(*deed.realm);
+    if (is_failure && !part_of(deed).knows) part_of(deed).knows = universe_.world.now();
     return;
   }
   part_of(deed).good.insert(deed.number);
@@ -258,8 +286,8 @@ void WorldJudge::check_collective(const Deed& deed, const Status& status) {
   if (deed.output != nullptr && deed.output->bytes != output_of(deed.act, deed.rank)) {
     fail(describe(deed) + " ended well and gave other bytes than it should");
   }
-  const bool is_input_whole = deed.input == nullptr || deed.input == deed.output ||
-                              deed.input->bytes == input_of(deed.act, deed.rank);
+  const bool is_input_whole =
+      deed.input == nullptr || deed.input == deed.output || deed.input->bytes == input_of(deed.act, deed.rank);
   if (!is_input_whole) fail(describe(deed) + " ended well and changed its input");
 }
 
@@ -305,8 +333,8 @@ void WorldJudge::on_run(Realm& realm, std::uint32_t rank, std::uint64_t uid) {
   universe_.world.note("runs", {}, uid);
   if (found == remotes_.end()) return fail(fmt::format("a handler got call {} that nobody made", uid));
   Remote& remote = *found;
-  const std::string name = fmt::format("call {} of rank {} at rank {} of realm {}", uid, remote.from, remote.to,
-                                       remote.realm->uid);
+  const std::string name =
+      fmt::format("call {} of rank {} at rank {} of realm {}", uid, remote.from, remote.to, remote.realm->uid);
   if (remote.realm != &realm || remote.to != rank) {
     return fail(fmt::format("{} ran at rank {} of realm {}", name, rank, realm.uid));
   }
@@ -423,8 +451,11 @@ void WorldJudge::observe(Actor& actor) {
     if (!realm.doomed || has_left_alive(realm)) continue;
     const bool is_any = deed->kind == DeedKind::kReceive && !deed->source && has_gone(realm);
     if (deed->kind != DeedKind::kCollective && !is_any) continue;
+    const std::optional<Instant> knows = realm.parts[deed->rank].knows;
+    const bool is_landing = is_any && may_be_landing(*deed);
+    const Instant told = knows && deed->begun < *knows && !is_landing ? *knows + kAtOnce : Instant::max();
     const Instant since = std::max(std::max(*realm.doomed, deed->begun), troubled_until_);
-    if (now > since + kNoticeMax + actor.excused) {
+    if (now > std::min(since + kNoticeMax + actor.excused, told + actor.excused)) {
       return fail(fmt::format("{} goes on, though a rank failed or a collective ended badly {:.1f} ms before",
                               describe(*deed), std::chrono::duration<double, std::milli>(now - since).count()));
     }
@@ -457,8 +488,8 @@ void WorldJudge::check_lost_letters() {
 /// Of two roots each sends, and neither waits for the other.
 void WorldJudge::check_misfit(const Deed& deed) {
   const Realm& realm = *deed.realm;
-  const bool is_begun = std::ranges::all_of(
-      realm.parts, [&](const Part& part) { return part.begun > deed.number - realm.first_number; });
+  const bool is_begun =
+      std::ranges::all_of(realm.parts, [&](const Part& part) { return part.begun > deed.number - realm.first_number; });
   if (deed.act.what != schedule::Operation::kBroadcast || !is_begun || has_gone(realm) || realm.doomed) return;
   fail(describe(deed) + " and nobody noticed");
 }

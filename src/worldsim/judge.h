@@ -73,6 +73,8 @@ class WorldJudge {
   bool accuses() const { return may_accuse_; }
   /// Links are cut, or processes stopped, until then.
   void trouble(Duration span);
+  /// What is on its way comes later until then.
+  void delay(Duration span);
   bool is_gone(std::size_t actor) const { return gone_.contains(actor); }
   void check_end();
 
@@ -91,6 +93,8 @@ class WorldJudge {
   void check_received(const Deed& deed, const Status& status);
   void check_answer(const Deed& deed, const Status& status);
   void check_barrier(const Deed& deed);
+  static bool is_letter_for(const Deed& send, const Deed& receive);
+  bool may_be_landing(const Deed& receive) const;
   bool letter_waits(const Deed& receive) const;
   bool has_gone(const Realm& realm) const;
   bool is_member(const Realm& realm, std::string_view name) const;
@@ -110,7 +114,7 @@ class WorldJudge {
   std::vector<const Deed*> misfits_;
   std::set<std::size_t> gone_;
   bool may_accuse_ = false;
-  Instant troubled_until_ = Instant::min();
+  Instant troubled_until_ = Instant::min(), delayed_until_ = Instant::min();
   std::uint64_t next_uid_ = 1;
   std::uint64_t deeds_ = 0, good_ = 0, bad_ = 0;
 };

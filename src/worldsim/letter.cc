@@ -20,9 +20,8 @@ std::optional<Letter> read_letter(std::span<const std::byte> bytes) {
   Letter letter;
   if (bytes.size() < kLetterMin) return std::nullopt;
   std::memcpy(&letter, bytes.data(), sizeof letter);
-  const bool is_whole =
-      letter.size == bytes.size() &&
-      simulation::has_pattern(bytes.subspan(kLetterMin), letter.realm + letter.tag, letter.number);
+  const bool is_whole = letter.size == bytes.size() &&
+                        simulation::has_pattern(bytes.subspan(kLetterMin), letter.realm + letter.tag, letter.number);
   return is_whole ? std::optional(letter) : std::nullopt;
 }
 

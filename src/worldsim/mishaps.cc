@@ -29,6 +29,8 @@ Mishaps::Mishaps(Stage& stage) : stage_(stage), rng_(stage.rng().fork()) {
   // The first aim walks through all cells as the seeds do, so that none is left to luck.
   for (std::size_t i = 0; i < settings.faults; ++i) {
     Aim aim = cells[i == 0 ? settings.seed % cells.size() : rng_.below(cells.size())];
+    if (settings.dissents && i > 0) aim.moment = rng_.chance(0.5) ? Moment::kShrink : Moment::kAgree;
+    if (settings.dissents && i > 0 && rng_.chance(0.5)) aim.fault = Fault::kCrash;
     if (i > 0) aim.not_before = now + Duration(rng_.range(0, 20'000'000));
     aims_.push_back(aim);
   }
@@ -89,6 +91,7 @@ void Mishaps::strike(const Aim& aim, Actor& actor) {
   if (!actor.is_alive || actor.is_blocking || stage_.judge().failed()) return;
   if (is_at(actor, aim.moment)) coverage_.count(aim.fault, aim.moment);
   ++struck_;
+  stage_.judge().delay(kMendMax);
   stage_.universe().world.note(to_string(aim.fault), actor.name, static_cast<std::uint64_t>(aim.moment));
   switch (aim.fault) {
     case Fault::kCrash:

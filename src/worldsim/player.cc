@@ -16,7 +16,7 @@ using What = schedule::Operation;
 
 constexpr std::uint64_t kTags = 3;
 constexpr std::uint64_t kLargeLetter = 180'000;
-constexpr std::uint32_t kEpochsMax = 3;  ///< From there on ranks vote for what is true.
+constexpr std::uint32_t kEpochsMax = 3;   ///< From there on ranks vote for what is true.
 constexpr std::uint64_t kDeedsMax = 150;  ///< Of one rank: then it only finishes.
 
 std::uint64_t letter_size(base::Rng& rng) {
@@ -97,8 +97,8 @@ void Player::observe(Actor& actor) {
 /// Nothing that all ranks do together is under way there.
 bool Player::is_idle(const Actor& actor, const Realm& realm) const {
   return std::ranges::none_of(actor.pending, [&](const Deed* deed) {
-    const bool is_common = deed->kind == DeedKind::kCollective || deed->kind == DeedKind::kAgree ||
-                           deed->kind == DeedKind::kShrink;
+    const bool is_common =
+        deed->kind == DeedKind::kCollective || deed->kind == DeedKind::kAgree || deed->kind == DeedKind::kShrink;
     return deed->realm == &realm && is_common;
   });
 }
@@ -111,8 +111,8 @@ bool Player::is_through(const Actor& actor, const Membership& membership) const 
 }
 
 void Player::act_in_world(Actor& actor) {
-  const bool are_groups_through = std::ranges::all_of(
-      actor.groups, [&](const Membership& group) { return is_through(actor, group); });
+  const bool are_groups_through =
+      std::ranges::all_of(actor.groups, [&](const Membership& group) { return is_through(actor, group); });
   if (is_through(actor, actor.main) && are_groups_through) {
     if (!actor.jobs.empty()) return;  // Closing waits for handlers.
     leave_groups(actor);
@@ -137,9 +137,8 @@ void Player::act_in_world(Actor& actor) {
 
 bool Player::call_next(Actor& actor, Membership& membership) {
   const Realm& realm = *membership.realm;
-  const auto running = std::ranges::count_if(actor.pending, [&](const Deed* deed) {
-    return deed->realm == &realm && deed->kind == DeedKind::kCollective;
-  });
+  const auto running = std::ranges::count_if(
+      actor.pending, [&](const Deed* deed) { return deed->realm == &realm && deed->kind == DeedKind::kCollective; });
   const Part& part = realm.parts[membership.rank];
   const bool has_more = realm.first_number + part.begun <= realm.acts;
   if (membership.is_bad || !has_more || running >= static_cast<std::ptrdiff_t>(settings_.at_once)) return false;
@@ -185,7 +184,7 @@ void Player::begin_collective(Actor& actor, Membership& membership) {
   deed.act = act_of(realm.seed, deed.number, realm.acts, realm.size());
   const bool may_err = settings_.errs && !has_erred_ && deed.number > 0 && deed.number <= realm.acts &&
                        realm.size() > 1 && realm.parent == nullptr;
-  if (may_err && rng_.chance(0.2)) {
+  if (may_err && rng_.chance(deed.act.what == What::kBroadcast ? 0.6 : 0.1)) {
     deed.is_misfit = has_erred_ = true;
     deed.act = misfit_of(deed.act);
     judge_.disturb(realm, Code::kInvalid);
@@ -265,14 +264,25 @@ void Player::make_group(Actor& actor) {
   register_handlers(actor, made);
 }
 
-/// What is under way in a world that is left ends here.
 void Player::leave_groups(Actor& actor) {
-  for (Membership& group : actor.groups) {
-    group.realm->parts[group.rank].is_left = true;
-    judge_.disturb(*group.realm, Code::kCancelled);
-  }
+  for (Membership& group : actor.groups) drop(actor, group);
   actor.groups.clear();
+}
+
+/// What is under way there ends, as the world is closed or as its requests are dropped.
+void Player::drop(Actor& actor, Membership& membership) {
+  Realm& realm = *membership.realm;
+  realm.parts[membership.rank].is_left = true;
+  judge_.disturb(realm, Code::kCancelled);
+  const bool closes = rng_.chance(0.5);
+  for (Deed* const deed : std::vector<Deed*>(actor.pending)) {
+    if (deed->realm != &realm) continue;
+    deed->is_cancelled = true;
+    if (!closes) deed->request.cancel();
+  }
+  if (closes) static_cast<void>(membership.world.close(Duration::zero()));
   observe(actor);
+  membership.world = World();
 }
 
 Membership& Player::pick(Actor& actor) {
@@ -302,7 +312,8 @@ void Player::send(Actor& actor) {
 
 void Player::receive(Actor& actor) {
   Membership& membership = pick(actor);
-  Deed& deed = new_deed(actor, DeedKind::kReceive, membership, timeout());
+  const Duration limit = rng_.chance(0.3) ? Duration(rng_.range(1'000'000, 60'000'000)) : timeout();
+  Deed& deed = new_deed(actor, DeedKind::kReceive, membership, limit);
   if (rng_.chance(0.6)) deed.source = static_cast<std::uint32_t>(rng_.below(membership.realm->size()));
   if (rng_.chance(0.6)) deed.tag = rng_.below(kTags);
   const bool has_buffer = rng_.chance(0.7);
@@ -362,8 +373,8 @@ void Player::register_handlers(Actor& actor, Membership& membership) {
       return Status(Code::kFailed, "torn");
     }
     judge_.on_run(*realm, rank, letter->number);
-    return write_letter({.realm = realm->uid, .from = rank, .to = letter->from, .number = letter->number,
-                         .size = letter->size / 2});
+    return write_letter(
+        {.realm = realm->uid, .from = rank, .to = letter->from, .number = letter->number, .size = letter->size / 2});
   };
   const auto refuse = [answer](const IncomingCall& call) -> Result<CallAnswer> {
     static_cast<void>(answer(call));
@@ -445,10 +456,9 @@ void Player::go_on(Actor& actor, Deed& deed) {
   if (rank >= realm->size() || realm->actors[rank] != actor.number || made->epoch() != realm->epoch) {
     return judge_.fail(describe(deed) + " gave this rank another number or epoch than it should have");
   }
-  judge_.disturb(*deed.realm, Code::kCancelled);
-  part_of(deed).is_left = true;
+  deed.request = Request();
+  drop(actor, actor.main);
   actor.main = {.realm = realm, .rank = rank, .world = std::move(*made)};
-  observe(actor);  // What was under way in the old world has ended with it.
   register_handlers(actor, actor.main);
   actor.has_grouped = false;
   actor.phase = Phase::kActing;
@@ -466,7 +476,8 @@ void Player::leave(Actor& actor) {
   judge_.on_left(actor);
   for (Deed* const deed : actor.pending) deed->is_cancelled = true;
   constexpr Duration kLeaveMax = std::chrono::seconds(2);
-  stage_.end_by(actor, [&] { return actor.main.world.leave(kLeaveMax); }, [&] { observe(actor); });
+  stage_.end_by(
+      actor, [&] { return actor.main.world.leave(kLeaveMax); }, [&] { observe(actor); });
 }
 
 void Player::close(Actor& actor) {
@@ -477,7 +488,8 @@ void Player::close(Actor& actor) {
   judge_.doom(*actor.main.realm);
   judge_.on_gone(actor);
   constexpr Duration kCloseMax = milliseconds(500);
-  stage_.end_by(actor, [&] { return actor.main.world.close(kCloseMax); }, [&] { observe(actor); });
+  stage_.end_by(
+      actor, [&] { return actor.main.world.close(kCloseMax); }, [&] { observe(actor); });
 }
 
 void Player::on_collective(Actor& actor, const Deed& deed, const Status& status) {
@@ -508,6 +520,7 @@ void Player::on_end(Actor& actor, Deed& deed, const Status& status) {
   if (deed.kind == DeedKind::kSend && !status.ok()) judge_.disturb(*deed.realm, Code::kCancelled);
   if (deed.kind == DeedKind::kCollective) on_collective(actor, deed, status);
   if (deed.kind == DeedKind::kAgree || deed.kind == DeedKind::kShrink) on_agreement(actor, deed, status);
+  if (actor.shrunk != &deed) deed.request = Request();  // It would keep its world.
 }
 
 }  // namespace hawser::worldsim

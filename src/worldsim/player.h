@@ -35,6 +35,7 @@ class Player {
   Request start(Membership& membership, Deed& deed, const CollectiveOptions& options);
   void make_group(Actor& actor);
   void leave_groups(Actor& actor);
+  void drop(Actor& actor, Membership& membership);
   Membership& pick(Actor& actor);
   void send(Actor& actor);
   void receive(Actor& actor);

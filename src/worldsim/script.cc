@@ -15,11 +15,10 @@ namespace {
 
 using What = schedule::Operation;
 
-constexpr std::array kActs = {What::kBarrier,   What::kBroadcast,     What::kReduce, What::kAllReduce,
-                              What::kAllReduce, What::kAllGather,     What::kReduceScatter,
-                              What::kGather,    What::kScatter,       What::kAllToAll,
-                              What::kScan,      What::kExclusiveScan};
-constexpr std::array kTypes = {DataType::kInt32, DataType::kInt64,   DataType::kUInt8,
+constexpr std::array kActs = {What::kBarrier,   What::kBroadcast, What::kReduce,        What::kAllReduce,
+                              What::kAllReduce, What::kAllGather, What::kReduceScatter, What::kGather,
+                              What::kScatter,   What::kAllToAll,  What::kScan,          What::kExclusiveScan};
+constexpr std::array kTypes = {DataType::kInt32,  DataType::kInt64,   DataType::kUInt8,
                                DataType::kUInt16, DataType::kFloat32, DataType::kFloat64};
 constexpr std::uint64_t kSmallMax = 40;
 constexpr std::uint64_t kLargeMax = 24'000;  ///< Of 8 bytes: past what goes eagerly.
@@ -39,8 +38,8 @@ bool has_counts(What what) {
 ReduceOp draw_op(base::Rng& rng, DataType type, What what) {
   constexpr std::array kOps = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax,
                                ReduceOp::kAnd, ReduceOp::kOr,   ReduceOp::kXor, ReduceOp::kAvg};
-  const bool may_average = (type == DataType::kInt32 || type == DataType::kInt64) && what != What::kScan &&
-                           what != What::kExclusiveScan;
+  const bool may_average =
+      (type == DataType::kInt32 || type == DataType::kInt64) && what != What::kScan && what != What::kExclusiveScan;
   return kOps[rng.below(is_float(type) ? 4 : may_average ? kOps.size() : kOps.size() - 1)];
 }
 

@@ -16,8 +16,13 @@ T at(const std::vector<std::byte>& bytes, std::size_t index) {
 }
 
 TEST(ScriptTest, AllReduceIsTheSumOfWhatTheRanksGive) {
-  Act act{.what = schedule::Operation::kAllReduce, .type = DataType::kInt32, .op = ReduceOp::kSum, .size = 3,
-          .count = 5, .counts = {}, .seed = 7};
+  Act act{.what = schedule::Operation::kAllReduce,
+          .type = DataType::kInt32,
+          .op = ReduceOp::kSum,
+          .size = 3,
+          .count = 5,
+          .counts = {},
+          .seed = 7};
   for (std::size_t i = 0; i < 5; ++i) {
     std::int32_t sum = 0;
     for (std::uint32_t rank = 0; rank < 3; ++rank) sum += at<std::int32_t>(input_of(act, rank), i);
@@ -29,8 +34,12 @@ TEST(ScriptTest, AllReduceIsTheSumOfWhatTheRanksGive) {
 }
 
 TEST(ScriptTest, AnExchangeGivesEachRankItsBlocks) {
-  const Act act{.what = schedule::Operation::kAllToAll, .type = DataType::kUInt8, .op = {}, .size = 3,
-                .counts = {2, 4, 6}, .seed = 7};
+  const Act act{.what = schedule::Operation::kAllToAll,
+                .type = DataType::kUInt8,
+                .op = {},
+                .size = 3,
+                .counts = {2, 4, 6},
+                .seed = 7};
   const std::vector<std::byte> out = output_of(act, 2);
   EXPECT_EQ(out.size(), output_count(act, 2));
   const std::vector<std::byte> of_one = input_of(act, 1);  // 3 for rank 0, 4 for itself, 5 for rank 2.

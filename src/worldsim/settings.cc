@@ -22,6 +22,7 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   settings.dissents = seed % 8 == 4;
   settings.groups = rng.chance(0.4);
   settings.reads = mode == sim::Mode::kMapped && rng.chance(0.5);
+  if (settings.dissents) settings.faults = 1 + rng.below(4);
   if (settings.cancels) settings.faults = std::min<std::size_t>(settings.faults, 1);
   // Some runs without faults: there every operation must end well.
   if (seed % 8 == 7) settings.faults = 0;

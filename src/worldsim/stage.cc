@@ -19,7 +19,7 @@ using std::chrono::seconds;
 constexpr Duration kLookAgain = microseconds(50);
 constexpr std::uint32_t kTurnsWithoutRestMax = 50'000;
 constexpr Duration kOpenMax = seconds(10);
-constexpr std::int64_t kJobPauseMax = 3'000'000;  ///< Nanoseconds until a handler runs,
+constexpr std::int64_t kJobPauseMax = 3'000'000;     ///< Nanoseconds until a handler runs,
 constexpr std::int64_t kLongJobPause = 600'000'000;  ///< or, rarely, so many.
 
 /// The handle lets go of its agent without closing it: its process is dead.
@@ -47,8 +47,7 @@ void Stage::open(Actor& actor) {
   options.agent.log.level = LogLevel::kOff;
   options.agent.clock = universe_.world.clock();
   options.agent.seed = rng().u64() | 1;
-  const sim::Seat place{
-      .host = actor.host, .mode = settings_.mode, .address = fmt::format("sim:{}", actor.name)};
+  const sim::Seat place{.host = actor.host, .mode = settings_.mode, .address = fmt::format("sim:{}", actor.name)};
   runtime::SeatHooks hooks;
   hooks.open = [this, place, host = actor.host.get()](AgentOptions agent, const runtime::SeatHooks::Tenant& tenant) {
     const Instant wall = universe_.world.now() + std::chrono::hours(1);

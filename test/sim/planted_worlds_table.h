@@ -22,11 +22,16 @@ struct PlantedBug {
 
 using base::Planted;
 inline constexpr PlantedBug kPlantedBugs[] = {
-    {Planted::kMessagesOvertake, "messages_overtake", sim::Mode::kStream, 500, {"overtaken"}},
+    {Planted::kMessagesOvertake,
+     "messages_overtake",
+     sim::Mode::kStream,
+     500,
+     {"overtaken", "nothing about it is invalid"}},
+    {Planted::kWorldsMixed, "worlds_mixed", sim::Mode::kStream, 500, {"got a letter of realm"}},
     {Planted::kNewestTaken, "newest_taken", sim::Mode::kStream, 500, {"overtaken", "other bytes"}},
     {Planted::kOlderReceivePassed, "older_receive_passed", sim::Mode::kStream, 500, {"overtaken"}},
     {Planted::kPartEndsReceive, "part_ends_receive", sim::Mode::kStream, 500, {"torn", "other bytes"}},
-    {Planted::kFetchedIsTaken, "fetched_is_taken", sim::Mode::kMapped, 500, {"torn bytes", "other bytes"}},
+    {Planted::kFetchedIsTaken, "fetched_is_taken", sim::Mode::kMapped, 500, {"torn", "other bytes"}},
     {Planted::kGoneUntold, "gone_untold", sim::Mode::kStream, 500, {"though a letter waits"}},
     {Planted::kAskedKept, "asked_kept", sim::Mode::kStream, 500, {"has not ended", "it was answered before"}},
     {Planted::kEarlyWordsLost, "early_words_lost", sim::Mode::kStream, 500, {"do not come to an end", "has not ended"}},
@@ -37,16 +42,17 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kRevokeUntold, "revoke_untold", sim::Mode::kStream, 500, {"goes on, though"}},
     {Planted::kMisfitUnseen, "misfit_unseen", sim::Mode::kStream, 500, {"other bytes"}},
     {Planted::kLedgerForgets, "ledger_forgets", sim::Mode::kStream, 500, {"nobody noticed"}},
-    {Planted::kEpochShared, "epoch_shared", sim::Mode::kStream, 500, {"do not come to an end", "got a letter of realm"}},
     {Planted::kLastGoodClaimed, "last_good_claimed", sim::Mode::kStream, 500, {"did not here"}},
     {Planted::kShrinksAsSeen, "shrinks_as_seen", sim::Mode::kStream, 500, {"other ranks"}},
     {Planted::kAccordDeaf, "accord_deaf", sim::Mode::kStream, 500, {"do not come to an end"}},
-    {Planted::kAgreesAnew, "agrees_anew", sim::Mode::kStream, 500, {"but rank"}},
-    {Planted::kExcludedGoesOn, "excluded_goes_on", sim::Mode::kStream, 500, {"do not come to an end"}},
-    {Planted::kCallRunsLate, "call_runs_late", sim::Mode::kStream, 500, {"after its deadline"}},
+    {Planted::kAgreesAnew, "agrees_anew", sim::Mode::kStream, 500, {"but rank", "though nothing held it up"}},
     {Planted::kTakenBackRuns, "taken_back_runs", sim::Mode::kStream, 500, {"taken it back"}},
     {Planted::kAnswerMistaken, "answer_mistaken", sim::Mode::kStream, 500, {"not its own"}},
-    {Planted::kProposesEarly, "proposes_early", sim::Mode::kStream, 500, {"do not come to an end", "voted false", "but rank"}},
+    {Planted::kProposesEarly,
+     "proposes_early",
+     sim::Mode::kStream,
+     500,
+     {"do not come to an end", "voted false", "but rank"}},
 };
 
 }  // namespace hawser::worldsim

@@ -74,8 +74,7 @@ bool parse(int count, char** words, Arguments& out) {
 int main(int count, char** words) {
   Arguments arguments;
   if (!parse(count, words, arguments)) {
-    fmt::print(stderr,
-               "usage: world_seeds --mode stream|mapped --first A --count N [--twice] [--cover] [--trace]\n");
+    fmt::print(stderr, "usage: world_seeds --mode stream|mapped --first A --count N [--twice] [--cover] [--trace]\n");
     return 2;
   }
   return run(arguments);

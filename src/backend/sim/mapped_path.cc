@@ -60,8 +60,9 @@ bool MappedPath::can_fetch() const {
   return state_ == PathState::kUp && !peer_gone() && port_.hub_.options().may_be_read;
 }
 
-/// The address is the peer's word, and what lay there may have gone meanwhile: the kernel looks. All simulated processes
-/// are this one. Whether the memory is still there must not decide what happens next: equal seeds take equal courses.
+/// The address is the peer's word, and what lay there may have gone meanwhile: the kernel looks. All simulated
+/// processes are this one. Whether the memory is still there must not decide what happens next: equal seeds take equal
+/// courses.
 bool MappedPath::fetch(std::uint64_t address, std::span<std::byte> into) {
   if (!can_fetch() || link_->hosts[1 - end_]->dead()) return false;
   const iovec local{.iov_base = into.data(), .iov_len = into.size()};

@@ -43,7 +43,7 @@ std::string list_of(const std::vector<std::uint32_t>& ranks) {
 Accord::Accord(std::uint64_t world, std::string name, std::uint32_t rank, std::span<const Peer> ranks, Mailbox& mailbox)
     : world_(world),
       name_(std::move(name)),
-      ranks_(ranks),
+      ranks_(ranks.begin(), ranks.end()),
       mailbox_(mailbox),
       agreement_(rank, static_cast<std::uint32_t>(ranks.size()),
                  [this](std::uint32_t to, const AgreementMessage& message) { tell(to, message); }) {}
@@ -66,10 +66,11 @@ void Accord::tell(std::uint32_t to, const AgreementMessage& message) {
 
 void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now) {
   now_ = now;
-  if (call_ != nullptr || !stopped_.ok()) {
+  const Status over = stopped_.ok() ? closed_ : stopped_;
+  if (call_ != nullptr || !over.ok()) {
     const Status busy = Status(Code::kBusy, "world '" + name_ + "': another agree or shrink of this rank is under way")
                             .with_advice("wait for it to end");
-    call->status = stopped_.ok() ? busy : stopped_;
+    call->status = over.ok() ? busy : over;
     return call->final.store(true, std::memory_order_release);
   }
   call_ = call;
@@ -130,6 +131,11 @@ void Accord::end_if_decided() {
 
 void Accord::stop(const Status& why) {
   if (stopped_.ok()) stopped_ = why;
+  if (call_ != nullptr) end(why);
+}
+
+void Accord::close(const Status& why) {
+  if (closed_.ok()) closed_ = why;
   if (call_ != nullptr) end(why);
 }
 

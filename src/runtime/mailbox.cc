@@ -454,6 +454,8 @@ Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& me
 void Mailbox::on_word(agent::Session& session, const wire::RuntimeMessage& message) {
   const auto watcher = watchers_.find(message.world);
   if (watcher != watchers_.end()) return pass_on(*watcher->second, agent::inner::peer_of(session), message);
+  const auto past = pasts_.find(message.world);
+  if (past != pasts_.end()) return pass_on(*past->second, agent::inner::peer_of(session), message);
   if (closed_.contains(message.world) || planted(Planted::kEarlyWordsLost)) return;
   Desk& desk = desk_of(session);
   if (desk.early.size() >= kEarlyWordsMax) desk.early.pop_front();
@@ -473,13 +475,10 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
   }
 }
 
-void Mailbox::remove_watcher(std::uint64_t world) {
-  if (watchers_.erase(world) == 0) return;
+bool Mailbox::remove_watcher(std::uint64_t world) {
+  if (watchers_.erase(world) == 0) return false;
   if (!planted(Planted::kClosedForgotten)) closed_.add(world);
-}
-
-void Mailbox::close_all(Instant now) {
-  while (!watchers_.empty()) watchers_.begin()->second->on_close(now);
+  return true;
 }
 
 void Mailbox::add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks) {
@@ -759,6 +758,7 @@ void Mailbox::end(agent::Session& session, const Status& status) {
   for (const auto& [world, watcher] : watchers) {
     if (watchers_.contains(world)) watcher->on_down(peer, status);
   }
+  for (const auto& [world, past] : pasts_) past->on_down(peer, status);
   run_jobs(carrier_.now());
 }
 

@@ -120,14 +120,20 @@ class Mailbox final : public agent::Service {
 
   /// Tells it of this world, first what these said of it before.
   void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
-  /// What still comes for this world is dropped.
-  void remove_watcher(std::uint64_t world);
+  /// What still comes for this world is dropped. False: it was removed before.
+  bool remove_watcher(std::uint64_t world);
+  /// Tells it what peers say of agreements of this world, which is closed here, and which of them go.
+  void add_past(std::uint64_t world, Watcher& watcher) { pasts_.insert_or_assign(world, &watcher); }
+  void remove_past(std::uint64_t world) { pasts_.erase(world); }
   /// All worlds end.
-  void close_all(Instant now);
+  void close_all(Instant now) {
+    while (!watchers_.empty()) watchers_.begin()->second->on_close(now);
+  }
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
   void run_jobs(Instant now);
   void note_end() { carrier_.note_end(); }
+  Instant now() const { return carrier_.now(); }
   /// What the rank does is written down there from now on.
   void record_by(Recorder recorder) { recorder_.emplace(std::move(recorder)); }
   /// Null: nothing is written down.
@@ -217,6 +223,7 @@ class Mailbox final : public agent::Service {
   Matcher matcher_;
   Deadlines deadlines_;
   std::map<std::uint64_t, Watcher*> watchers_;  ///< By world.
+  std::map<std::uint64_t, Watcher*> pasts_;     ///< Of closed worlds.
   ClosedWorlds closed_{kClosedMax};
   std::vector<std::function<void(Instant now)>> jobs_;
   std::uint64_t next_id_ = 1;

@@ -55,6 +55,11 @@ void RankSeat::run(std::function<void()> job) {
   }
 }
 
+void RankSeat::keep(std::unique_ptr<PastAccord> past) {
+  pasts_.push_back(std::move(past));
+  if (pasts_.size() > kPastsMax) pasts_.pop_front();
+}
+
 void RankSeat::record(const Recorder::Site& site, const LogOptions& log) {
   const std::filesystem::path page(agent::inner::status_page(agent));
   if (page.empty()) return;

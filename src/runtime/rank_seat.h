@@ -4,6 +4,7 @@
 //
 // Thread rule: thread-safe. Lifetime: the last world of the rank closes the agent.
 
+#include <deque>
 #include <functional>
 #include <memory>
 
@@ -11,12 +12,14 @@
 #include <hawser/driver.h>
 
 #include "runtime/mailbox.h"
+#include "runtime/past_accord.h"
 #include "runtime/recorder.h"
 #include "runtime/workers.h"
 
 namespace hawser::runtime {
 
 inline constexpr std::size_t kHandlersMax = 4;  ///< Of one rank that run at once.
+inline constexpr std::size_t kPastsMax = 64;    ///< Closed worlds that it still answers for.
 
 /// How a rank is run other than by threads of this library: for the simulator.
 struct SeatHooks {
@@ -44,10 +47,14 @@ class RankSeat {
   /// Handlers run by themselves, while the caller waits. Otherwise they run while the agent lets time pass.
   bool has_threads() const { return !hooks_.run; }
 
+  /// Under the lane. The oldest goes where there are too many.
+  void keep(std::unique_ptr<PastAccord> past);
+
   Agent agent;
   std::shared_ptr<Mailbox> mailbox;
 
  private:
+  std::deque<std::unique_ptr<PastAccord>> pasts_;
   SeatHooks hooks_;
   Workers workers_{kHandlersMax};
   std::shared_ptr<Driver> driver_;  ///< Null: whoever waits makes the progress.

@@ -68,7 +68,7 @@ Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
     nonce_ = nonce;
     ranks_ = std::move(ranks);
     for (const Peer& peer : ranks_) members_.insert(source_of(peer));
-    accord_ = std::make_unique<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
+    accord_ = std::make_shared<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
     calls_ = std::make_shared<Calls>(
         seat_, *seat_->mailbox,
         Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
@@ -189,12 +189,14 @@ void WorldCore::on_close(Instant now) {
   const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
   if (revoked_.ok()) revoked_ = status;
   end_collectives(status, now);
-  if (accord_ != nullptr) accord_->stop(status);
+  if (accord_ != nullptr) accord_->close(status);
   if (calls_ != nullptr) calls_->stop(status, now);
   seat_->mailbox->stop_all(nonce_, status);
   seat_->mailbox->stop_sends(nonce_, ranks_, status, now);
   seat_->mailbox->forget_world(nonce_);
-  seat_->mailbox->remove_watcher(nonce_);
+  const bool is_first = seat_->mailbox->remove_watcher(nonce_);
+  if (!is_first || is_root_ || !accord_->has_decided()) return;
+  seat_->keep(std::make_unique<PastAccord>(nonce_, rank_, ranks_, accord_, *seat_->mailbox));
 }
 
 Status WorldCore::close(Duration timeout) {

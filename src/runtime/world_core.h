@@ -160,7 +160,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   CallLedger ledger_;
   std::uint64_t last_good_ = 0;                    ///< It and all before it ended well here.
   std::set<std::uint64_t> good_ahead_;             ///< Numbers of later ones that did.
-  std::unique_ptr<Accord> accord_;                 ///< From the world's beginning on,
+  std::shared_ptr<Accord> accord_;                 ///< From the world's beginning on,
   std::shared_ptr<Calls> calls_;                   ///< and this.
   Status excluded_;                                ///< The others hold this rank for failed.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.

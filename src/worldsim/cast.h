@@ -122,7 +122,8 @@ struct Actor {
   bool is_alive = false;
   bool is_blocking = false;  ///< In the midst of a call that waits.
   Phase phase = Phase::kEntering;
-  Deed* shrunk = nullptr;  ///< A shrink that ended well, whose world was not taken yet.
+  Deed* shrunk = nullptr;  ///< A shrink that ended well, whose world was not taken yet,
+  Instant takes_at;        ///< and will not be before.
   Membership main;
   std::vector<Membership> groups;
   bool has_grouped = false;

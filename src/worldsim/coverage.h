@@ -28,9 +28,9 @@ enum class Fault : std::uint8_t {
 };
 inline constexpr std::size_t kFaults = 10;
 
-/// What a rank waits for when the fault strikes.
-enum class Moment : std::uint8_t { kCollective, kLetter, kCall, kAgree, kShrink, kLeave };
-inline constexpr std::size_t kMoments = 6;
+/// What a rank waits for when the fault strikes. kDecide: it knows what was agreed, and another rank does not yet.
+enum class Moment : std::uint8_t { kCollective, kLetter, kCall, kAgree, kShrink, kDecide, kLeave };
+inline constexpr std::size_t kMoments = 7;
 
 std::string_view to_string(Fault fault);
 std::string_view to_string(Moment moment);

@@ -18,7 +18,7 @@ constexpr Duration kSlack = milliseconds(300);
 /// All ranks' collectives of a world end so soon after one's ended badly, or a rank died: peer_timeout and then some.
 constexpr Duration kNoticeMax = milliseconds(1500);
 /// So long a letter may be on its way.
-constexpr Duration kOnItsWay = milliseconds(20);
+constexpr Duration kOnItsWay = milliseconds(100);
 /// A rank that knows of a failure ends all that the failure ends at once.
 constexpr Duration kAtOnce = milliseconds(20);
 

@@ -12,7 +12,8 @@ using std::chrono::milliseconds;
 
 /// After a fault that parts ranks: until sessions are up again or given up.
 constexpr Duration kMendMax = milliseconds(1000);
-constexpr std::int64_t kStrikeMax = 600'000;  ///< Nanoseconds from sight to strike.
+constexpr std::int64_t kStrikeMax = 600'000;     ///< Nanoseconds from sight to strike.
+constexpr std::int64_t kStrikeSoonMax = 30'000;  ///< The same of what is soon over.
 
 }  // namespace
 
@@ -29,14 +30,30 @@ Mishaps::Mishaps(Stage& stage) : stage_(stage), rng_(stage.rng().fork()) {
   // The first aim walks through all cells as the seeds do, so that none is left to luck.
   for (std::size_t i = 0; i < settings.faults; ++i) {
     Aim aim = cells[i == 0 ? settings.seed % cells.size() : rng_.below(cells.size())];
-    if (settings.dissents && i > 0) aim.moment = rng_.chance(0.5) ? Moment::kShrink : Moment::kAgree;
+    if (settings.dissents && i > 0) aim.moment = rng_.chance(0.5) ? Moment::kShrink : Moment::kDecide;
     if (settings.dissents && i > 0 && rng_.chance(0.5)) aim.fault = Fault::kCrash;
     if (i > 0) aim.not_before = now + Duration(rng_.range(0, 20'000'000));
     aims_.push_back(aim);
   }
 }
 
-bool Mishaps::is_at(const Actor& actor, Moment moment) {
+/// And some other rank has not, of the same agreement.
+bool Mishaps::has_decided(const Actor& actor) const {
+  for (const auto& other : stage_.actors()) {
+    for (const Deed* const deed : other->pending) {
+      const Realm& realm = *deed->realm;
+      const auto at = std::ranges::find(realm.actors, actor.number);
+      if (at == realm.actors.end()) continue;
+      const auto rank = static_cast<std::size_t>(at - realm.actors.begin());
+      const bool has_agreed = realm.parts[rank].decisions.size() > realm.parts[deed->rank].decisions.size();
+      if (deed->kind == DeedKind::kAgree && has_agreed) return true;
+      if (deed->kind == DeedKind::kShrink && rank < realm.shrunk.size() && realm.shrunk[rank]) return true;
+    }
+  }
+  return false;
+}
+
+bool Mishaps::is_at(const Actor& actor, Moment moment) const {
   if (!actor.is_alive || actor.is_blocking || !actor.host->running()) return false;
   const auto has = [&](DeedKind kind) {
     return std::ranges::any_of(actor.pending, [kind](const Deed* deed) { return deed->kind == kind; });
@@ -52,6 +69,8 @@ bool Mishaps::is_at(const Actor& actor, Moment moment) {
       return has(DeedKind::kAgree);
     case Moment::kShrink:
       return has(DeedKind::kShrink);
+    case Moment::kDecide:
+      return has_decided(actor);
     case Moment::kLeave:
       return actor.phase == Phase::kLeaving;
   }
@@ -82,7 +101,8 @@ void Mishaps::look() {
     Actor* const actor = find(aim.moment);
     if (actor == nullptr) continue;
     aims_.erase(aims_.begin() + static_cast<std::ptrdiff_t>(i));
-    stage_.universe().world.after(Duration(rng_.range(0, kStrikeMax)), [this, aim, actor] { strike(aim, *actor); });
+    const std::int64_t most = aim.moment == Moment::kDecide ? kStrikeSoonMax : kStrikeMax;
+    stage_.universe().world.after(Duration(rng_.range(0, most)), [this, aim, actor] { strike(aim, *actor); });
     return;
   }
 }
@@ -155,7 +175,8 @@ void Mishaps::strike_link(Fault fault, Actor& from, Actor& to) {
   const auto& one = connections[rng_.below(connections.size())];
   if (fault == Fault::kReset) {
     universe.net.reset(one);
-  } else {
+  } else {  // What agents make of it, their own simulator judges.
+    stage_.judge().may_accuse();
     universe.net.half_close(one, rng_.chance(0.5) ? a : b);
   }
 }

@@ -28,7 +28,8 @@ class Mishaps {
     Moment moment = Moment::kCollective;
     Instant not_before;
   };
-  static bool is_at(const Actor& actor, Moment moment);
+  bool is_at(const Actor& actor, Moment moment) const;
+  bool has_decided(const Actor& actor) const;
   Actor* find(Moment moment);
   Actor* other_than(const Actor& actor);
   bool may_die(const Actor& actor) const;

@@ -19,8 +19,9 @@ constexpr std::uint64_t kLargeLetter = 180'000;
 constexpr std::uint32_t kEpochsMax = 3;   ///< From there on ranks vote for what is true.
 constexpr std::uint64_t kDeedsMax = 150;  ///< Of one rank: then it only finishes.
 
-std::uint64_t letter_size(base::Rng& rng) {
-  if (rng.chance(0.1)) return wire::kRuntimeBodyMax + rng.below(kLargeLetter - wire::kRuntimeBodyMax);
+std::uint64_t letter_size(base::Rng& rng, bool often_large) {
+  if (rng.chance(often_large ? 0.3 : 0.1))
+    return wire::kRuntimeBodyMax + rng.below(kLargeLetter - wire::kRuntimeBodyMax);
   return kLetterMin + rng.below(rng.chance(0.2) ? 20'000 : 200);
 }
 
@@ -184,7 +185,7 @@ void Player::begin_collective(Actor& actor, Membership& membership) {
   deed.act = act_of(realm.seed, deed.number, realm.acts, realm.size());
   const bool may_err = settings_.errs && !has_erred_ && deed.number > 0 && deed.number <= realm.acts &&
                        realm.size() > 1 && realm.parent == nullptr;
-  if (may_err && rng_.chance(deed.act.what == What::kBroadcast ? 0.6 : 0.1)) {
+  if (may_err && rng_.chance(deed.act.what == What::kBroadcast ? 0.8 : 0.06)) {
     deed.is_misfit = has_erred_ = true;
     deed.act = misfit_of(deed.act);
     judge_.disturb(realm, Code::kInvalid);
@@ -303,7 +304,7 @@ void Player::send(Actor& actor) {
                  .to = to,
                  .tag = tag,
                  .number = ++part.sent[{to, tag}],
-                 .size = letter_size(rng_)};
+                 .size = letter_size(rng_, settings_.cancels)};
   deed.input = &judge_.vault().lend(deed.uid, write_letter(deed.letter));
   judge_.on_begun(deed);
   deed.request = membership.world.isend(deed.input->bytes, to, tag, {.timeout = deed.due - deed.begun});
@@ -312,7 +313,7 @@ void Player::send(Actor& actor) {
 
 void Player::receive(Actor& actor) {
   Membership& membership = pick(actor);
-  const Duration limit = rng_.chance(0.3) ? Duration(rng_.range(1'000'000, 60'000'000)) : timeout();
+  const Duration limit = rng_.chance(0.3) ? Duration(rng_.range(1'000'000, 250'000'000)) : timeout();
   Deed& deed = new_deed(actor, DeedKind::kReceive, membership, limit);
   if (rng_.chance(0.6)) deed.source = static_cast<std::uint32_t>(rng_.below(membership.realm->size()));
   if (rng_.chance(0.6)) deed.tag = rng_.below(kTags);
@@ -343,7 +344,7 @@ void Player::call(Actor& actor) {
                          .to = to,
                          .tag = 0,
                          .number = deed.remote->uid,
-                         .size = letter_size(rng_)};
+                         .size = letter_size(rng_, settings_.cancels)};
   deed.input = &judge_.vault().lend(deed.uid, write_letter(letter));
   judge_.on_begun(deed);
   deed.request = membership.world.icall(to, deed.handler, deed.input->bytes, {.timeout = limit});
@@ -352,7 +353,10 @@ void Player::call(Actor& actor) {
 
 void Player::cancel_one(Actor& actor) {
   if (actor.pending.empty()) return;
-  Deed& deed = *actor.pending[rng_.below(actor.pending.size())];
+  Deed* picked = actor.pending[rng_.below(actor.pending.size())];
+  const auto send = std::ranges::find(actor.pending, DeedKind::kSend, &Deed::kind);
+  if (send != actor.pending.end() && rng_.chance(0.6)) picked = *send;
+  Deed& deed = *picked;
   if (deed.kind == DeedKind::kAgree || deed.kind == DeedKind::kShrink) return;
   if (deed.kind == DeedKind::kCollective && rng_.chance(0.8)) return;
   deed.is_cancelled = true;
@@ -417,7 +421,8 @@ void Player::agree_on(Actor& actor) {
   if (!is_idle(actor, *actor.main.realm)) return;
   if (actor.phase == Phase::kAgreeing) return agree(actor);
   if (actor.shrunk == nullptr) return shrink(actor);
-  if (actor.jobs.empty()) go_on(actor, *std::exchange(actor.shrunk, nullptr));
+  if (actor.jobs.empty() && stage_.universe().world.now() >= actor.takes_at)
+    go_on(actor, *std::exchange(actor.shrunk, nullptr));
 }
 
 void Player::on_agreement(Actor& actor, Deed& deed, const Status& status) {
@@ -427,7 +432,10 @@ void Player::on_agreement(Actor& actor, Deed& deed, const Status& status) {
     return;
   }
   if (deed.kind == DeedKind::kShrink) {
+    constexpr std::int64_t kDawdleMax = 300'000'000;
     actor.shrunk = &deed;
+    // The world may be taken much later.
+    actor.takes_at = stage_.universe().world.now() + Duration(rng_.chance(0.15) ? rng_.range(0, kDawdleMax) : 0);
     return;
   }
   const Result<bool> flag = actor.main.world.agreed(deed.request);

@@ -95,6 +95,7 @@ void put_value(std::vector<std::byte>& bytes, DataType type, std::int64_t value)
       return put<std::int32_t>(bytes, value);
     case DataType::kInt64:
       return put<std::int64_t>(bytes, value);
+    case DataType::kInt16:
     case DataType::kUInt16:
       return put<std::uint16_t>(bytes, value);
     case DataType::kFloat32:
@@ -103,6 +104,24 @@ void put_value(std::vector<std::byte>& bytes, DataType type, std::int64_t value)
       return put<double>(bytes, value);
     default:
       return put<std::uint8_t>(bytes, value);
+  }
+}
+
+/// Another type, whose elements have the same size.
+DataType same_size(DataType type) {
+  switch (type) {
+    case DataType::kInt32:
+      return DataType::kFloat32;
+    case DataType::kFloat32:
+      return DataType::kInt32;
+    case DataType::kInt64:
+      return DataType::kFloat64;
+    case DataType::kFloat64:
+      return DataType::kInt64;
+    case DataType::kUInt16:
+      return DataType::kInt16;
+    default:
+      return DataType::kInt8;
   }
 }
 
@@ -180,10 +199,11 @@ Act misfit_of(const Act& act) {
     other.type = DataType::kInt32;
     other.op = ReduceOp::kSum;
     other.count = 3;
+  } else if (act.op) {
+    other.op = act.op == ReduceOp::kSum ? ReduceOp::kMax : ReduceOp::kSum;
   } else {
-    other.type = act.type == DataType::kInt32 ? DataType::kFloat32 : DataType::kInt32;
+    other.type = same_size(act.type);
   }
-  if (other.op && is_float(other.type)) other.op = ReduceOp::kMax;
   return other;
 }
 

@@ -20,6 +20,7 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   settings.impatient = seed % 8 == 2;
   settings.errs = seed % 8 == 3;
   settings.dissents = seed % 8 == 4;
+  if (settings.errs) settings.ranks = 2 + rng.below(3);
   settings.groups = rng.chance(0.4);
   settings.reads = mode == sim::Mode::kMapped && rng.chance(0.5);
   if (settings.dissents) settings.faults = 1 + rng.below(4);

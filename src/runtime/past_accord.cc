@@ -5,8 +5,8 @@
 
 namespace hawser::runtime {
 
-PastAccord::PastAccord(std::uint64_t world, std::uint32_t rank, std::vector<Peer> ranks,
-                       std::shared_ptr<Accord> accord, Mailbox& mailbox)
+PastAccord::PastAccord(std::uint64_t world, std::uint32_t rank, std::vector<Peer> ranks, std::shared_ptr<Accord> accord,
+                       Mailbox& mailbox)
     : world_(world), rank_(rank), ranks_(std::move(ranks)), accord_(std::move(accord)), mailbox_(mailbox) {
   mailbox_.add_past(world_, *this);
 }

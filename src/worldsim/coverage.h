@@ -28,7 +28,7 @@ enum class Fault : std::uint8_t {
 };
 inline constexpr std::size_t kFaults = 10;
 
-/// What a rank waits for when the fault strikes. kDecide: it knows what was agreed, and another rank does not yet.
+/// What a rank waits for when the fault strikes. kDecide: two ranks know what was agreed, and a third one does not yet.
 enum class Moment : std::uint8_t { kCollective, kLetter, kCall, kAgree, kShrink, kDecide, kLeave };
 inline constexpr std::size_t kMoments = 7;
 

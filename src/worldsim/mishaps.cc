@@ -37,17 +37,25 @@ Mishaps::Mishaps(Stage& stage) : stage_(stage), rng_(stage.rng().fork()) {
   }
 }
 
-/// And some other rank has not, of the same agreement.
+/// Whether the actor has heard what this deed of another one waits for.
+bool Mishaps::knows(const Actor& actor, const Deed& deed) {
+  const Realm& realm = *deed.realm;
+  const auto at = std::ranges::find(realm.actors, actor.number);
+  if (at == realm.actors.end() || !actor.is_alive) return false;
+  const auto rank = static_cast<std::size_t>(at - realm.actors.begin());
+  if (deed.kind == DeedKind::kAgree) {
+    return realm.parts[rank].decisions.size() > realm.parts[deed.rank].decisions.size();
+  }
+  const bool has_taken = rank < realm.shrunk.size() && realm.shrunk[rank];
+  return deed.kind == DeedKind::kShrink && (has_taken || (actor.shrunk != nullptr && actor.shrunk->realm == &realm));
+}
+
+/// With a second one, while a third has not.
 bool Mishaps::has_decided(const Actor& actor) const {
   for (const auto& other : stage_.actors()) {
     for (const Deed* const deed : other->pending) {
-      const Realm& realm = *deed->realm;
-      const auto at = std::ranges::find(realm.actors, actor.number);
-      if (at == realm.actors.end()) continue;
-      const auto rank = static_cast<std::size_t>(at - realm.actors.begin());
-      const bool has_agreed = realm.parts[rank].decisions.size() > realm.parts[deed->rank].decisions.size();
-      if (deed->kind == DeedKind::kAgree && has_agreed) return true;
-      if (deed->kind == DeedKind::kShrink && rank < realm.shrunk.size() && realm.shrunk[rank]) return true;
+      const auto count = std::ranges::count_if(stage_.actors(), [&](const auto& one) { return knows(*one, *deed); });
+      if (count >= 2 && knows(actor, *deed)) return true;
     }
   }
   return false;
@@ -82,7 +90,8 @@ Actor* Mishaps::find(Moment moment) {
   for (const auto& actor : stage_.actors()) {
     if (is_at(*actor, moment)) there.push_back(actor.get());
   }
-  return there.empty() ? nullptr : there[rng_.below(there.size())];
+  if (there.empty()) return nullptr;
+  return moment == Moment::kDecide ? there.front() : there[rng_.below(there.size())];  // The first one leads.
 }
 
 Actor* Mishaps::other_than(const Actor& actor) {

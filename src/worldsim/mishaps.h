@@ -29,6 +29,7 @@ class Mishaps {
     Instant not_before;
   };
   bool is_at(const Actor& actor, Moment moment) const;
+  static bool knows(const Actor& actor, const Deed& deed);
   bool has_decided(const Actor& actor) const;
   Actor* find(Moment moment);
   Actor* other_than(const Actor& actor);

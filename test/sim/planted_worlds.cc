@@ -66,7 +66,7 @@ int main(int count, char** words) {
   }
   if (name == "none" && seeds > 0) return run_clean(seeds);
   for (const auto& bug : worldsim::kPlantedBugs) {
-    if (bug.name == name) return find(bug, seeds > 0 ? seeds : bug.seeds);
+    if (bug.name == name) return find(bug, seeds > 0 ? seeds : worldsim::kPlantedSeedsMax);
   }
   fmt::print(stderr, "usage: planted_worlds --list | NAME [SEEDS] | none SEEDS\n");
   return 2;

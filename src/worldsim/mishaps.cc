@@ -54,6 +54,8 @@ bool Mishaps::knows(const Actor& actor, const Deed& deed) {
 bool Mishaps::has_decided(const Actor& actor) const {
   for (const auto& other : stage_.actors()) {
     for (const Deed* const deed : other->pending) {
+      // Every run has an agreement. Where ranks dissent there are shrinks, too: these are waited for.
+      if (stage_.settings().dissents && deed->kind == DeedKind::kAgree) continue;
       const auto count = std::ranges::count_if(stage_.actors(), [&](const auto& one) { return knows(*one, *deed); });
       if (count >= 2 && knows(actor, *deed)) return true;
     }
@@ -110,7 +112,9 @@ void Mishaps::look() {
     Actor* const actor = find(aim.moment);
     if (actor == nullptr) continue;
     aims_.erase(aims_.begin() + static_cast<std::ptrdiff_t>(i));
-    const std::int64_t most = aim.moment == Moment::kDecide ? kStrikeSoonMax : kStrikeMax;
+    const bool is_mapped = stage_.settings().mode == sim::Mode::kMapped;
+    const std::int64_t soon = is_mapped ? 0 : kStrikeSoonMax;  // Ranks that share memory hear at almost the same time.
+    const std::int64_t most = aim.moment == Moment::kDecide ? soon : kStrikeMax;
     stage_.universe().world.after(Duration(rng_.range(0, most)), [this, aim, actor] { strike(aim, *actor); });
     return;
   }
@@ -122,6 +126,8 @@ void Mishaps::strike(const Aim& aim, Actor& actor) {
   ++struck_;
   stage_.judge().delay(kMendMax);
   stage_.universe().world.note(to_string(aim.fault), actor.name, static_cast<std::uint64_t>(aim.moment));
+  const bool dies = (aim.fault == Fault::kCrash || aim.fault == Fault::kPowerLoss) && may_die(actor);
+  if (dies && aim.moment == Moment::kDecide) lose_last_words(actor);
   switch (aim.fault) {
     case Fault::kCrash:
     case Fault::kPowerLoss:
@@ -134,6 +140,14 @@ void Mishaps::strike(const Aim& aim, Actor& actor) {
       return strike_all(aim.fault);
     default:
       if (Actor* const other = other_than(actor)) strike_link(aim.fault, actor, *other);
+  }
+}
+
+/// What is on its way to those that have not decided never comes: it was lost, and nobody is there to send it again.
+void Mishaps::lose_last_words(const Actor& actor) {
+  for (const auto& other : stage_.actors()) {
+    const bool waits = std::ranges::any_of(other->pending, [&](const Deed* deed) { return knows(actor, *deed); });
+    if (waits) stage_.universe().net.fabric().cut(actor.host->number(), other->host->number());
   }
 }
 

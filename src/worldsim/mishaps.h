@@ -35,6 +35,7 @@ class Mishaps {
   Actor* other_than(const Actor& actor);
   bool may_die(const Actor& actor) const;
   void strike(const Aim& aim, Actor& actor);
+  void lose_last_words(const Actor& actor);
   void strike_process(Fault fault, Actor& actor);
   void strike_link(Fault fault, Actor& from, Actor& to);
   void strike_all(Fault fault);

@@ -485,12 +485,13 @@ void WorldJudge::check_lost_letters() {
   }
 }
 
-/// Of two roots each sends, and neither waits for the other.
+/// Of two roots each sends, unless there is nothing to send, and neither waits for the other.
 void WorldJudge::check_misfit(const Deed& deed) {
   const Realm& realm = *deed.realm;
   const bool is_begun =
       std::ranges::all_of(realm.parts, [&](const Part& part) { return part.begun > deed.number - realm.first_number; });
-  if (deed.act.what != schedule::Operation::kBroadcast || !is_begun || has_gone(realm) || realm.doomed) return;
+  const bool is_sent = deed.act.what == schedule::Operation::kBroadcast && deed.act.count > 0;
+  if (!is_sent || !is_begun || has_gone(realm) || realm.doomed) return;
   fail(describe(deed) + " and nobody noticed");
 }
 

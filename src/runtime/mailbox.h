@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "agent/inner.h"
+#include "runtime/closed_worlds.h"
 #include "runtime/matcher.h"
 #include "runtime/recorder.h"
 
@@ -87,6 +88,12 @@ class Mailbox final : public agent::Service {
   const Arrived* find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
     return matcher_.find_misfit(world, number, digest);
   }
+  /// Messages that are kept for worlds which are closed, or not entered yet.
+  std::size_t kept_without_world() {
+    std::size_t count = 0;
+    matcher_.for_each_kept([&](Arrived& one) { count += watchers_.contains(one.envelope.world) ? 0U : 1U; });
+    return count;
+  }
   /// Counts messages that nobody wanted when they came. Any thread.
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.
@@ -104,17 +111,29 @@ class Mailbox final : public agent::Service {
   /// Ends the user's receives of this world that wait for any source, or all that wait.
   void stop_any(std::uint64_t world, const Status& status);
   void stop_all(std::uint64_t world, const Status& status);
+  /// Ends the user's sends of this world to these ranks that have not come through. They are told.
+  void stop_sends(std::uint64_t world, std::span<const Peer> ranks, const Status& status, Instant now) {
+    for (const Peer& to : ranks) {
+      for (Send* const send : sends_of(world, to)) stop(*send, status, now);
+    }
+  }
 
   /// Tells it of this world, first what these said of it before.
   void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
-  /// What still comes for this world is dropped.
-  void remove_watcher(std::uint64_t world);
+  /// What still comes for this world is dropped. False: it was removed before.
+  bool remove_watcher(std::uint64_t world);
+  /// Tells it what peers say of agreements of this world, which is closed here, and which of them go.
+  void add_past(std::uint64_t world, Watcher& watcher) { pasts_.insert_or_assign(world, &watcher); }
+  void remove_past(std::uint64_t world) { pasts_.erase(world); }
   /// All worlds end.
-  void close_all(Instant now);
+  void close_all(Instant now) {
+    while (!watchers_.empty()) watchers_.begin()->second->on_close(now);
+  }
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
   void run_jobs(Instant now);
   void note_end() { carrier_.note_end(); }
+  Instant now() const { return carrier_.now(); }
   /// What the rank does is written down there from now on.
   void record_by(Recorder recorder) { recorder_.emplace(std::move(recorder)); }
   /// Null: nothing is written down.
@@ -166,6 +185,7 @@ class Mailbox final : public agent::Service {
   bool admit(Operation& operation);
   void end_one(Operation& operation, Status status);
   void send_to_self(Send& send);
+  std::vector<Send*> sends_of(std::uint64_t world, const Peer& to);
   void keep(std::unique_ptr<Arrived> arrived);
   void look_for_misfit(const Arrived& kept);
   /// Whether the message may go into the receive; else the receive has ended with the reason.
@@ -203,8 +223,8 @@ class Mailbox final : public agent::Service {
   Matcher matcher_;
   Deadlines deadlines_;
   std::map<std::uint64_t, Watcher*> watchers_;  ///< By world.
-  std::unordered_set<std::uint64_t> closed_;    ///< Worlds that were closed, the last kClosedMax of them,
-  std::deque<std::uint64_t> closing_order_;     ///< and in their order.
+  std::map<std::uint64_t, Watcher*> pasts_;     ///< Of closed worlds.
+  ClosedWorlds closed_{kClosedMax};
   std::vector<std::function<void(Instant now)>> jobs_;
   std::uint64_t next_id_ = 1;
   std::size_t under_way_ = 0;       ///< Sends and receives.

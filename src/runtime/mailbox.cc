@@ -405,6 +405,7 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kFailed:
     case wire::RuntimeKind::kRevoke:
     case wire::RuntimeKind::kAgree:
+    case wire::RuntimeKind::kTopology:
       on_word(session, message);
       return {};
   }
@@ -439,6 +440,8 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
       return watcher.on_failed(by, message.rank);
     case wire::RuntimeKind::kRevoke:
       return watcher.on_revoke(by, Status(message.code, std::string(base::as_text(message.body))));
+    case wire::RuntimeKind::kTopology:
+      return watcher.on_topology(by, base::as_text(message.body));
     default:
       return watcher.on_agreement(by, message);
   }
@@ -726,11 +729,20 @@ void Mailbox::end(agent::Session& session, const Status& status) {
   matcher_.for_each_waiting([&](Receive& receive) {
     if (receive.pattern.source == source_of(peer)) end_one(receive, status);
   });
+  tell_down(peer, status);
+}
+
+void Mailbox::tell_down(const Peer& peer, const Status& why) {
   const auto watchers = watchers_;  // They may go meanwhile.
   for (const auto& [world, watcher] : watchers) {
-    if (watchers_.contains(world)) watcher->on_down(peer, status);
+    if (watchers_.contains(world)) watcher->on_down(peer, why);
   }
   run_jobs(carrier_.now());
+}
+
+bool Mailbox::is_silent(const agent::Session& session) const {
+  const Desk* const desk = known_desk(session);
+  return desk == nullptr || (desk->words.empty() && desk->line.empty());
 }
 
 bool Mailbox::awaits(const agent::Session& session) const {

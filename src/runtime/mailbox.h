@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -60,6 +61,8 @@ class Watcher {
   /// Whether a message of a collective, which nobody wants, is of another one than this rank called by its number.
   virtual bool is_misfit(const wire::MessageEnvelope& envelope) const = 0;
   virtual void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) = 0;
+  /// `by` opens the world with this topology.
+  virtual void on_topology(const Peer& /*by*/, std::string_view /*topology*/) {}
 
  protected:
   ~Watcher() = default;
@@ -109,12 +112,20 @@ class Mailbox final : public agent::Service {
   void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
   /// What still comes for this world is dropped.
   void remove_watcher(std::uint64_t world);
+  /// Tells all worlds that the peer has failed, whatever there still is with it. Where the peer is this rank itself, the
+  /// others hold it for failed.
+  void tell_down(const Peer& peer, const Status& why);
+  /// From now on the session is pumped, though there is nothing to say yet.
+  void attend(agent::Session& session) { desk_of(session); }
+  /// All that was to be said to the peer has been given to its carrier, but for messages that it has not wanted yet.
+  bool is_silent(const agent::Session& session) const;
   /// All worlds end.
   void close_all(Instant now);
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
   void run_jobs(Instant now);
   void note_end() { carrier_.note_end(); }
+  Instant now() const { return carrier_.now(); }
   /// What the rank does is written down there from now on.
   void record_by(Recorder recorder) { recorder_.emplace(std::move(recorder)); }
   /// Null: nothing is written down.

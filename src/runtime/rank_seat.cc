@@ -26,16 +26,23 @@ Result<std::shared_ptr<Driver>> shared_driver() {
 
 }  // namespace
 
-Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options) {
+Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, std::optional<Relay::Site> relays) {
   auto seat = std::make_shared<RankSeat>();
   if (options.driven) {
     HAWSER_TRY_ASSIGN(seat->driver_, shared_driver());
   }
-  Result<Agent> agent = agent::inner::open(std::move(options), [&seat](agent::Carrier& carrier) {
+  using Tenant = std::shared_ptr<agent::Service>;
+  Result<Agent> agent = agent::inner::open(std::move(options), [&](agent::Carrier& carrier) -> Tenant {
+    if (relays) {
+      seat->relay = std::make_shared<Relay>(carrier, std::move(*relays));
+      seat->mailbox = seat->relay->mailbox();
+      return seat->relay;
+    }
     seat->mailbox = std::make_shared<Mailbox>(carrier);
     return seat->mailbox;
   });
   if (!agent) return agent.error();
+  if (seat->relay != nullptr) seat->relay->share_place();  // Nothing turns the agent yet: it has no sessions.
   seat->agent = std::move(*agent);
   if (seat->driver_ != nullptr) {
     HAWSER_TRY(seat->driver_->attach(seat->agent));

@@ -112,7 +112,7 @@ class Mailbox final : public agent::Service {
   void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
   /// What still comes for this world is dropped.
   void remove_watcher(std::uint64_t world);
-  /// Tells all worlds that the peer has failed, whatever there still is with it. Where the peer is this rank itself, the
+  /// Tells all worlds that the peer has failed, whatever there still is with it. Of this rank itself it means that the
   /// others hold it for failed.
   void tell_down(const Peer& peer, const Status& why);
   /// From now on the session is pumped, though there is nothing to say yet.

@@ -207,7 +207,6 @@ Status Relay::hear(std::uint32_t by, const RelayMessage& message, Instant now) {
 }
 
 Status Relay::on_frame(const RelayMessage& message, Instant now) {
-  if (message.source == site_.rank) return corrupt_relay("a frame came back to the rank that sent it");
   if (message.target == site_.rank) {
     const auto far = far_.find(message.source);
     if (far == far_.end()) return corrupt_relay("a neighbour's message came in a frame");
@@ -215,7 +214,7 @@ Status Relay::on_frame(const RelayMessage& message, Instant now) {
     if (!heard.ok()) lose(message.source, heard, now);
     return {};
   }
-  RelayMessage next = message;
+  RelayMessage next = message;  // It may come back even to its source, where the ways changed meanwhile.
   next.body = {};
   if (++next.hops > routes_.hops_max()) {
     ++dropped_;

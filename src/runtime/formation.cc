@@ -50,7 +50,8 @@ Status Formation::absent(const std::vector<std::uint32_t>& missing, const Status
       .because(cause);
 }
 
-/// A rank of a sparse world looks up now and then: its neighbour may have given up because their topologies differ.
+/// A rank of a sparse world looks up now and then: a neighbour may have given up because their topologies differ. Then
+/// it goes on for a while, to tell the others.
 Result<Peer> Formation::find(std::uint32_t rank, Instant until) {
   constexpr Duration kLook = std::chrono::seconds(1);
   const auto find_by = [&](Instant by) { return has_store() ? get_and_connect(rank, by) : find_and_connect(rank, by); };
@@ -59,6 +60,10 @@ Result<Peer> Formation::find(std::uint32_t rank, Instant until) {
     Result<Peer> peer = find_by(std::min(until, agent::inner::now(seat_.agent) + kLook));
     const bool may_come = !peer && peer.error().code() != Code::kUnsupported && peer.error().code() != Code::kInvalid;
     if (!may_come || watch_.has_failed() || left(until) == Duration::zero()) return peer;
+    if (peer.error().code() == Code::kTimedOut) continue;
+    constexpr Duration kPause = std::chrono::milliseconds(10);  // Before it is asked again where it is.
+    static_cast<void>(agent::inner::wait_until(
+        seat_.agent, [&] { return watch_.has_failed(); }, std::min(until, agent::inner::now(seat_.agent) + kPause)));
   }
 }
 
@@ -67,6 +72,7 @@ Result<std::vector<Peer>> Formation::find_all(Instant until) {
     HAWSER_TRY_ASSIGN(const std::string card, seat_.agent.card());
     HAWSER_TRY(options_.store.set(key_of(rank_), card));
   }
+  if (seat_.relay != nullptr) HAWSER_TRY(begin_relaying());
   std::vector<Peer> ranks(options_.size);
   std::vector<std::uint32_t> missing;
   Status cause;
@@ -75,6 +81,7 @@ Result<std::vector<Peer>> Formation::find_all(Instant until) {
     Result<Peer> peer = rank == rank_ ? Result<Peer>(seat_.agent.self()) : find(rank, until);
     if (peer) {
       ranks[rank] = std::move(*peer);
+      HAWSER_TRY(meet(rank, ranks[rank]));
     } else {
       missing.push_back(rank);
       cause = peer.error();
@@ -85,18 +92,25 @@ Result<std::vector<Peer>> Formation::find_all(Instant until) {
   return ranks;
 }
 
+/// Of a sparse world: cards go around before all neighbours are here: so every rank can name those that do not come.
+Status Formation::begin_relaying() {
+  HAWSER_TRY_ASSIGN(std::string own, seat_.agent.card());
+  return agent::inner::under_lane(seat_.agent, "World",
+                                  [&](Instant now) { seat_.relay->tell_card(rank_, std::move(own), now); });
+}
+
+Status Formation::meet(std::uint32_t rank, const Peer& peer) {
+  return agent::inner::under_lane(seat_.agent, "World", [&](Instant now) {
+    if (peer.is_self()) return;
+    watch_.know(peer);
+    if (seat_.relay == nullptr) return;
+    seat_.relay->meet(rank, peer, now);
+    watch_.tell(peer);
+  });
+}
+
 Status Formation::learn_others(std::vector<Peer>& ranks, Instant until) {
   Relay& relay = *seat_.relay;
-  HAWSER_TRY_ASSIGN(std::string own, seat_.agent.card());
-  HAWSER_TRY(agent::inner::under_lane(seat_.agent, "World", [&](Instant now) {
-    std::vector<Peer> neighbours;
-    for (const std::uint32_t rank : relay.neighbours()) {
-      neighbours.push_back(ranks[rank]);
-      relay.meet(rank, ranks[rank], now);
-    }
-    watch_.tell(neighbours);
-    relay.tell_card(rank_, std::move(own), now);
-  }));
   static_cast<void>(agent::inner::wait_until(
       seat_.agent, [&] { return relay.is_formed() || watch_.has_failed(); }, until));
   std::vector<std::string> cards;

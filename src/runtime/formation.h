@@ -33,6 +33,9 @@ class Formation {
   Result<Peer> find(std::uint32_t rank, Instant until);
   Result<Peer> find_and_connect(std::uint32_t rank, Instant until);
   Result<Peer> get_and_connect(std::uint32_t rank, Instant until);
+  Status meet(std::uint32_t rank, const Peer& peer);
+  // Of a sparse world.
+  Status begin_relaying();
   Status learn_others(std::vector<Peer>& ranks, Instant until);
   /// What a failed formation says.
   Status absent(const std::vector<std::uint32_t>& missing, const Status& cause) const;

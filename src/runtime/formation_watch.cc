@@ -37,9 +37,9 @@ void FormationWatch::say(const Peer& to, std::string_view topology) {
   mailbox_.tell(to, {.kind = wire::RuntimeKind::kTopology, .world = key_}, std::string(topology), mailbox_.now());
 }
 
-void FormationWatch::tell(std::span<const Peer> neighbours) {
-  neighbours_.assign(neighbours.begin(), neighbours.end());
-  for (const Peer& peer : neighbours_) say(peer, own_);
+void FormationWatch::know(const Peer& rank) {
+  known_.push_back(rank);
+  if (has_failed()) say(rank, other_);
 }
 
 void FormationWatch::on_topology(const Peer& by, std::string_view topology) {
@@ -49,7 +49,8 @@ void FormationWatch::on_topology(const Peer& by, std::string_view topology) {
                 .with_advice("give all ranks the same topology");
   has_failed_.store(true, std::memory_order_release);
   say(by, own_);
-  for (const Peer& peer : neighbours_) say(peer, topology);  // So that they fail with this reason, too.
+  other_ = topology;
+  for (const Peer& peer : known_) say(peer, other_);  // So that they fail with this reason, too.
   mailbox_.note_end();
   differs_(status_);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 // FormationWatch: finds out while a world forms whether all ranks open it with the same topology. A rank of a sparse
-// world says its topology to its neighbours; a rank that hears another one answers with its own. Where ranks differ,
-// some rank is told by one that differs from it, so it fails at once, and the reason with it.
+// world says its topology to its neighbours; a rank that hears another one answers with its own, and passes on what it
+// heard to all that it reaches. Where ranks differ some neighbours do, so all ranks hear of it.
 //
 // Thread rule: under the lane's lock, but for what says otherwise. Lifetime: that of the formation; it is made and
 // destroyed under the lane's lock.
@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +29,10 @@ class FormationWatch final : public Watcher {
   FormationWatch(const FormationWatch&) = delete;
   FormationWatch& operator=(const FormationWatch&) = delete;
 
-  /// Says this rank's topology to its neighbours, now and whatever it hears that differs.
-  void tell(std::span<const Peer> neighbours);
+  /// Says this rank's topology to a neighbour in a sparse world.
+  void tell(const Peer& neighbour) { say(neighbour, own_); }
+  /// The peer is a rank that is reached: it is told of what differs, now or later.
+  void know(const Peer& rank);
   /// Any thread.
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   /// Constant once it has failed.
@@ -54,7 +55,8 @@ class FormationWatch final : public Watcher {
   const std::uint64_t key_;
   const std::string own_;
   const std::function<void(const Status& why)> differs_;
-  std::vector<Peer> neighbours_;
+  std::vector<Peer> known_;
+  std::string other_;  ///< The topology that differs.
   Status status_;
   std::atomic<bool> has_failed_{false};
 };

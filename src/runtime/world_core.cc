@@ -108,8 +108,13 @@ Status WorldCore::find_and_join(Duration timeout) {
   options_.store = {};
   Status status = ranks ? enter(std::move(*ranks)) : Status(ranks.error());
   if (status.ok()) status = all_entered(until - agent::inner::now(seat_->agent)).wait(Duration::max());
+  constexpr Duration kPatience = std::chrono::seconds(1);
+  if (status.code() == Code::kDisconnected) {  // A rank is gone: maybe because of its topology. Another one may say so.
+    static_cast<void>(agent::inner::wait_until(
+        seat_->agent, [&] { return watch->has_failed(); },
+        std::min(until, agent::inner::now(seat_->agent) + kPatience)));
+  }
   if (watch->has_failed()) {  // The others are told why before this rank is gone.
-    constexpr Duration kPatience = std::chrono::seconds(1);
     static_cast<void>(agent::inner::flush(seat_->agent, agent::inner::now(seat_->agent) + kPatience));
     status = watch->status();
   }

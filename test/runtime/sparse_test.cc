@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
+#include <map>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -422,6 +425,97 @@ TEST(SparseOptions, NeighboursAreThoseOfTheGraph) {
   const std::vector<World> full = open_world("full", 2);
   EXPECT_FALSE(full[0].is_sparse());
   EXPECT_TRUE(full[0].has_direct_peer(1));
+}
+
+// ---- Formation of ranks that find one another.
+
+/// A store in memory.
+struct Shelf {
+  WorldStore store() {
+    return {.set =
+                [this](const std::string& key, const std::string& value) {
+                  const std::lock_guard lock(mutex);
+                  values[key] = value;
+                  news.notify_all();
+                  return Status();
+                },
+            .get = [this](const std::string& key, Duration timeout) -> Result<std::string> {
+              std::unique_lock lock(mutex);
+              if (!news.wait_for(lock, timeout, [&] { return values.contains(key); })) {
+                return Status(Code::kTimedOut, "nobody set it");
+              }
+              asked.insert(key);
+              return values[key];
+            }};
+  }
+  std::mutex mutex;
+  std::condition_variable news;
+  std::map<std::string, std::string> values;
+  std::set<std::string> asked;
+};
+
+struct Opened {
+  World world;
+  Status status;
+};
+
+std::vector<Opened> open_each(Shelf& shelf, const std::vector<std::string>& topologies, Duration patience = 20s) {
+  const auto size = static_cast<std::uint32_t>(topologies.size());
+  std::vector<Opened> made(size);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    if (topologies[rank].empty()) continue;  // It does not come.
+    threads.emplace_back([&, rank] {
+      WorldOptions options;
+      options.size = size;
+      options.rank = rank;
+      options.topology = parse_topology(topologies[rank]).value();
+      options.store = shelf.store();
+      options.join_timeout = patience;
+      Result<World> opened = World::open(std::move(options));
+      if (opened) made[rank].world = std::move(*opened);
+      if (!opened) made[rank].status = opened.error();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return made;
+}
+
+TEST(SparseFormation, RanksLearnOfOthersFromTheirNeighbours) {
+  Shelf shelf;
+  std::vector<World> worlds;
+  for (Opened& each : open_each(shelf, std::vector<std::string>(7, "regular:2"))) {
+    ASSERT_TRUE(each.status.ok()) << each.status.to_string();
+    worlds.push_back(std::move(each.world));
+  }
+  on_all(worlds, [](World& world) { expect_all_collectives(world, 100); });
+  expect_no_sessions_beyond_neighbours(worlds);
+  on_all(worlds, [](World& world) { EXPECT_TRUE(world.shutdown(20s).ok()); });
+}
+
+TEST(SparseFormation, RanksWithDifferentTopologiesAreAllToldSo) {
+  const std::vector<std::vector<std::string>> mixtures = {
+      {"hypercube", "hypercube", "hypercube", "regular:2", "hypercube"},
+      {"full", "full", "full", "hypercube", "full"},
+      {"hypercube", "hypercube", "full", "hypercube"},
+      {"edges:0-1,1-2,2-3", "edges:0-1,1-2,2-3", "edges:0-1,1-2,2-3", "edges:0-1,1-2,2-3,3-0"}};
+  for (const std::vector<std::string>& topologies : mixtures) {
+    Shelf shelf;
+    for (const Opened& each : open_each(shelf, topologies)) {
+      EXPECT_EQ(each.status.code(), Code::kInvalid) << topologies[0] << ": " << each.status.to_string();
+      EXPECT_NE(each.status.to_string().find("topology"), std::string::npos) << each.status.to_string();
+    }
+  }
+}
+
+TEST(SparseFormation, ARankThatDoesNotComeIsNamedByAll) {
+  Shelf shelf;
+  const std::vector<Opened> made = open_each(shelf, {"regular:2", "regular:2", "regular:2", "regular:2", ""}, 2s);
+  for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {
+    EXPECT_FALSE(made[rank].status.ok());
+    EXPECT_NE(made[rank].status.to_string().find("these did not come: 4;"), std::string::npos)
+        << made[rank].status.to_string();
+  }
 }
 
 }  // namespace

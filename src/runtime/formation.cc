@@ -123,7 +123,11 @@ Status Formation::learn_others(std::vector<Peer>& ranks, Instant until) {
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
     if (cards[rank].empty()) missing.push_back(rank);
   }
-  if (!missing.empty() || cause.code() != Code::kTimedOut) return absent(missing, cause);
+  if (!missing.empty()) return absent(missing, cause);
+  if (cause.code() != Code::kTimedOut) {
+    return Status(cause.code(), "World::open: a rank of world '" + options_.name + "' failed while the world formed")
+        .because(cause);
+  }
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
     if (rank == rank_ || relay.is_neighbour(rank)) continue;
     HAWSER_TRY_ASSIGN(ranks[rank], seat_.agent.add_peer(cards[rank]));

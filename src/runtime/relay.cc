@@ -50,12 +50,17 @@ Relay::Far* Relay::far_of(const agent::Session& session) const {
   return found == by_session_.end() ? nullptr : found->second;
 }
 
-/// Before the world is entered a neighbour is known by its agent's name: it may be here before this rank looks for it.
-std::uint32_t Relay::rank_of(const agent::Session& session) {
+std::uint32_t Relay::rank_of(const agent::Session& session) const {
+  const auto known = by_source_.find(source_of(agent::inner::peer_of(session)));
+  return known == by_source_.end() ? kNoRank : known->second;
+}
+
+/// Of a session that a message came by. Before the world is entered a neighbour is known by its agent's name: it may
+/// speak before this rank finds it.
+std::uint32_t Relay::rank_heard(const agent::Session& session) {
+  const std::uint32_t known = rank_of(session);
+  if (known != kNoRank || is_entered_) return known;
   const Peer peer = agent::inner::peer_of(session);
-  const auto known = by_source_.find(source_of(peer));
-  if (known != by_source_.end()) return known->second;
-  if (is_entered_) return kNoRank;
   const auto named = std::ranges::find_if(links_, [&](const auto& link) { return name_of(link.first) == peer.name(); });
   if (named == links_.end()) return kNoRank;
   note_peer(named->first, peer);
@@ -154,8 +159,7 @@ bool Relay::pump(agent::Session& session, std::size_t* work) {
 }
 
 std::size_t Relay::left(const agent::Session& session) const {
-  const auto known = by_source_.find(source_of(agent::inner::peer_of(session)));
-  const auto link = known == by_source_.end() ? links_.end() : links_.find(known->second);
+  const auto link = links_.find(rank_of(session));
   return mailbox_->left(session) + (link == links_.end() ? 0 : link->second.queue.size());
 }
 
@@ -177,7 +181,7 @@ Status Relay::on_message(agent::Session& session, std::uint32_t channel, std::sp
   const Result<RelayMessage> message = wire::decode_relay(bytes);
   if (!message) return message.error();
   // Of strangers, and of ranks with another topology, it is passed over: see FormationWatch.
-  const std::uint32_t by = rank_of(session);
+  const std::uint32_t by = rank_heard(session);
   Status status = by == kNoRank ? Status() : hear(by, *message, now);
   carrier_.release_message(session, channel, bytes.size());
   mailbox_->run_jobs(now);

@@ -130,7 +130,9 @@ class Relay final : public agent::Service, public agent::Carrier {
   };
 
   Far* far_of(const agent::Session& session) const;
-  std::uint32_t rank_of(const agent::Session& session);
+  /// kNoRank: it is no rank's, or of another incarnation, one of a dead run maybe.
+  std::uint32_t rank_of(const agent::Session& session) const;
+  std::uint32_t rank_heard(const agent::Session& session);
   std::string name_of(std::uint32_t rank) const { return site_.world + "." + std::to_string(rank); }
   void note_peer(std::uint32_t rank, const Peer& peer);
   void serve_link(Link& link, Instant now);

@@ -136,12 +136,12 @@ def test_c25_bad_topologies_are_told_of(topology, why):
         hawser.World.local(8, topology=topology)
 
 
-def rank_of_a_sparse_world(rank, size, folder, topology, results):
+def rank_of_a_sparse_world(rank, size, folder, topology, driven, results):
     """Rank 1, a relay, kills itself in the midst of messages that go by it. The others go on in both ways."""
     os.environ["HAWSER_TOPOLOGY"] = topology
     try:
-        world = hawser.World.open(size, rank, hawser.file_directory(folder), timeout=60)
-        assert world.is_sparse and world.has_direct_peer(rank ^ 1)
+        world = hawser.World.open(size, rank, hawser.file_directory(folder), driven=driven, timeout=60)
+        assert world.is_sparse and world.has_direct_peer((rank ^ 1) % size)
         check_collectives(world, 1000)
         alive = [r for r in range(size) if r != 1]
         after = alive[(alive.index(rank) + len(alive) // 2) % len(alive)] if rank != 1 else 1
@@ -170,11 +170,11 @@ def rank_of_a_sparse_world(rank, size, folder, topology, results):
         raise
 
 
-@pytest.mark.parametrize("topology, size", [("regular:2", 6), ("hypercube", 8)])
-def test_c25_a_relay_is_killed(tmp_path, topology, size):
+@pytest.mark.parametrize("topology, size, driven", [("regular:2", 6, True), ("regular:2", 5, False), ("hypercube", 8, True)])
+def test_c25_a_relay_is_killed(tmp_path, topology, size, driven):
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    processes = [context.Process(target=rank_of_a_sparse_world, args=(rank, size, str(tmp_path), topology, results))
+    processes = [context.Process(target=rank_of_a_sparse_world, args=(rank, size, str(tmp_path), topology, driven, results))
                  for rank in range(size)]
     for process in processes:
         process.start()
@@ -183,3 +183,69 @@ def test_c25_a_relay_is_killed(tmp_path, topology, size):
         process.join(60)
     assert told == [(rank, "went on", size - 1) for rank in range(size) if rank != 1]
     assert [process.exitcode for process in processes] == [-signal.SIGKILL if rank == 1 else 0 for rank in range(size)]
+
+
+def rank_of_a_ring(rank, folder, results):
+    """Rank 1 stops itself; the others go on by the other way round; once it runs again it is told so."""
+    world = hawser.World.open(5, rank, hawser.file_directory(folder), topology="regular:2", timeout=60)
+    x = numpy.ones(1000)
+    try:
+        while True:
+            world.all_reduce(x, "max", timeout=60)
+            if rank == 1 and world.last_number == 5:
+                os.kill(os.getpid(), signal.SIGSTOP)
+    except hawser.Error as error:
+        results.put((rank, type(error).__name__, str(error)))
+    if rank == 1:
+        return
+    if rank in (0, 2):
+        send = world.isend(b"round the ring", 2 - rank, tag=9)
+        assert world.recv(source=2 - rank, tag=9, timeout=40).data == b"round the ring"
+        send.wait(40)
+    smaller = world.shrink(timeout=60)
+    check_collectives(smaller, 100)
+    results.put((rank, "went on", world.failed))
+    smaller.shutdown(30)
+
+
+def test_c25_a_relay_is_stopped_and_runs_again(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=rank_of_a_ring, args=(rank, str(tmp_path), results)) for rank in range(5)]
+    for process in processes:
+        process.start()
+    try:
+        told = {(rank, what): detail for rank, what, detail in (results.get(timeout=90) for _ in range(8))}
+        for rank in (0, 2, 3, 4):
+            assert told[rank, "went on"] == [1] and "rank 1" in told[rank, "DisconnectedError"]
+        os.kill(processes[1].pid, signal.SIGCONT)
+        assert results.get(timeout=90)[:2] == (1, "DisconnectedError")
+    finally:
+        for process in processes:
+            if process.pid is not None and process.is_alive():
+                os.kill(process.pid, signal.SIGCONT)
+        for process in processes:
+            process.join(30)
+            process.kill()
+
+
+def die_together(rank, folder, results):
+    world = hawser.World.open(5, rank, hawser.file_directory(folder), topology="regular:2", timeout=60)
+    world.barrier()
+    results.put(rank)
+    results.close()
+    results.join_thread()
+    world.barrier()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_c25_a_dead_run_leaves_nothing_in_the_way(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    for _ in range(2):  # The second finds the cards of those that were killed.
+        results = context.Queue()
+        processes = [context.Process(target=die_together, args=(rank, str(tmp_path), results)) for rank in range(5)]
+        for process in processes:
+            process.start()
+        assert sorted(results.get(timeout=100) for _ in range(5)) == [0, 1, 2, 3, 4]
+        for process in processes:
+            process.join(60)

@@ -101,6 +101,12 @@ class Net {
     }
   }
 
+  ~Net() {  // Those of dead ranks have no end of their own.
+    for (const auto& [rank, operation] : operations) {
+      nodes[rank]->relay.mailbox()->stop(*operation, Status(Code::kCancelled, "the test is over"), kNetNow);
+    }
+  }
+
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
   bool lives(std::uint32_t rank) const { return !dead.contains(rank); }
 
@@ -170,6 +176,7 @@ class Net {
     made->envelope = {.world = 1, .use = wire::MessageUse::kUser, .tag = 7, .bytes = bytes.size()};
     made->data = bytes.data();
     made->self = made;
+    operations.emplace_back(from, made);
     nodes[from]->relay.mailbox()->start(*made, Instant::max(), kNetNow);
     return made;
   }
@@ -178,12 +185,14 @@ class Net {
     made->pattern = {.world = 1, .source = source_of(nodes[at]->peers[from]), .tag = 7};
     made->has_buffer = false;
     made->self = made;
+    operations.emplace_back(at, made);
     nodes[at]->relay.mailbox()->start(*made, Instant::max(), kNetNow);
     return made;
   }
 
   base::Rng rng;
   std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<std::pair<std::uint32_t, std::shared_ptr<Operation>>> operations;  ///< With their ranks.
   std::set<std::uint32_t> dead;
 };
 

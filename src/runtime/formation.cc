@@ -50,21 +50,8 @@ Status Formation::absent(const std::vector<std::uint32_t>& missing, const Status
       .because(cause);
 }
 
-/// A rank of a sparse world looks up now and then: a neighbour may have given up because their topologies differ. Then
-/// it goes on for a while, to tell the others.
 Result<Peer> Formation::find(std::uint32_t rank, Instant until) {
-  constexpr Duration kLook = std::chrono::seconds(1);
-  const auto find_by = [&](Instant by) { return has_store() ? get_and_connect(rank, by) : find_and_connect(rank, by); };
-  if (seat_.relay == nullptr) return find_by(until);
-  for (;;) {
-    Result<Peer> peer = find_by(std::min(until, agent::inner::now(seat_.agent) + kLook));
-    const bool may_come = !peer && peer.error().code() != Code::kUnsupported && peer.error().code() != Code::kInvalid;
-    if (!may_come || watch_.has_failed() || left(until) == Duration::zero()) return peer;
-    if (peer.error().code() == Code::kTimedOut) continue;
-    constexpr Duration kPause = std::chrono::milliseconds(10);  // Before it is asked again where it is.
-    static_cast<void>(agent::inner::wait_until(
-        seat_.agent, [&] { return watch_.has_failed(); }, std::min(until, agent::inner::now(seat_.agent) + kPause)));
-  }
+  return has_store() ? get_and_connect(rank, until) : find_and_connect(rank, until);
 }
 
 Result<std::vector<Peer>> Formation::find_all(Instant until) {
@@ -72,13 +59,18 @@ Result<std::vector<Peer>> Formation::find_all(Instant until) {
     HAWSER_TRY_ASSIGN(const std::string card, seat_.agent.card());
     HAWSER_TRY(options_.store.set(key_of(rank_), card));
   }
-  if (seat_.relay != nullptr) HAWSER_TRY(begin_relaying());
   std::vector<Peer> ranks(options_.size);
+  ranks[rank_] = seat_.agent.self();
+  HAWSER_TRY(seat_.relay == nullptr ? find_each(ranks, until) : find_neighbours(ranks, until));
+  return ranks;
+}
+
+Status Formation::find_each(std::vector<Peer>& ranks, Instant until) {
   std::vector<std::uint32_t> missing;
   Status cause;
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
-    if (rank != rank_ && !seat_.is_neighbour(rank)) continue;
-    Result<Peer> peer = rank == rank_ ? Result<Peer>(seat_.agent.self()) : find(rank, until);
+    if (rank == rank_) continue;
+    Result<Peer> peer = find(rank, until);
     if (peer) {
       ranks[rank] = std::move(*peer);
       HAWSER_TRY(meet(rank, ranks[rank]));
@@ -87,9 +79,36 @@ Result<std::vector<Peer>> Formation::find_all(Instant until) {
       cause = peer.error();
     }
   }
-  if (!missing.empty()) return absent(missing, cause);
-  if (seat_.relay != nullptr) HAWSER_TRY(learn_others(ranks, until));
-  return ranks;
+  return missing.empty() ? Status() : absent(missing, cause);
+}
+
+/// In turns: a rank that does not come keeps no other one from being met. Where topologies differ a neighbour may have
+/// given up, and this rank does so after one turn more, in which it tells the others.
+Status Formation::find_neighbours(std::vector<Peer>& ranks, Instant until) {
+  constexpr Duration kTurn = std::chrono::milliseconds(500), kPause = std::chrono::milliseconds(10);
+  HAWSER_TRY(begin_relaying());
+  std::vector<std::uint32_t> missing = seat_.relay->neighbours();
+  Status cause;
+  bool is_last = false;
+  while (!missing.empty() && !is_last) {
+    is_last = watch_.has_failed() || left(until) == Duration::zero();
+    for (const std::uint32_t rank : std::exchange(missing, {})) {
+      Result<Peer> peer = find(rank, std::min(until, agent::inner::now(seat_.agent) + kTurn));
+      if (peer) {
+        ranks[rank] = std::move(*peer);
+        HAWSER_TRY(meet(rank, ranks[rank]));
+        continue;
+      }
+      missing.push_back(rank);
+      cause = peer.error();
+      is_last = is_last || cause.code() == Code::kUnsupported || cause.code() == Code::kInvalid;
+    }
+    if (missing.empty() || cause.code() == Code::kTimedOut) continue;
+    // Its card is there, but it is not: before it is asked again where it is.
+    static_cast<void>(agent::inner::wait_until(
+        seat_.agent, [&] { return watch_.has_failed(); }, std::min(until, agent::inner::now(seat_.agent) + kPause)));
+  }
+  return missing.empty() ? learn_others(ranks, until) : absent(missing, cause);
 }
 
 /// Of a sparse world: cards go around before all neighbours are here: so every rank can name those that do not come.

@@ -34,7 +34,10 @@ class Formation {
   Result<Peer> find_and_connect(std::uint32_t rank, Instant until);
   Result<Peer> get_and_connect(std::uint32_t rank, Instant until);
   Status meet(std::uint32_t rank, const Peer& peer);
+  /// Of a full world: all others.
+  Status find_each(std::vector<Peer>& ranks, Instant until);
   // Of a sparse world.
+  Status find_neighbours(std::vector<Peer>& ranks, Instant until);
   Status begin_relaying();
   Status learn_others(std::vector<Peer>& ranks, Instant until);
   /// What a failed formation says.

@@ -38,7 +38,7 @@ class FormationWatch final : public Watcher {
   /// Constant once it has failed.
   const Status& status() const { return status_; }
 
-  void on_close(Instant) override {}
+  void on_close(Instant) override { mailbox_.remove_watcher(key_); }
   void on_down(const Peer&, const Status&) override {}
   void on_failed(const Peer&, std::uint32_t) override {}
   void on_left(const Peer&) override {}

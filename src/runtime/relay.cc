@@ -13,7 +13,7 @@ using agent::Sent;
 using wire::RelayKind;
 using wire::RelayMessage;
 
-constexpr std::uint32_t kRelayWindow = 256;  ///< Messages of one neighbour on their way to here.
+constexpr std::uint32_t kRelayWindow = 64;  ///< Messages of one neighbour on their way to here.
 
 constexpr std::array kRelayChannels = {agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow},
                                        agent::OwnChannel{.id = wire::kRelayChannel, .window = kRelayWindow}};
@@ -55,16 +55,22 @@ std::uint32_t Relay::rank_of(const agent::Session& session) const {
   return known == by_source_.end() ? kNoRank : known->second;
 }
 
-/// Of a session that a message came by. Before the world is entered a neighbour is known by its agent's name: it may
-/// speak before this rank finds it.
-std::uint32_t Relay::rank_heard(const agent::Session& session) {
-  const std::uint32_t known = rank_of(session);
-  if (known != kNoRank || is_entered_) return known;
-  const Peer peer = agent::inner::peer_of(session);
-  const auto named = std::ranges::find_if(links_, [&](const auto& link) { return name_of(link.first) == peer.name(); });
-  if (named == links_.end()) return kNoRank;
-  note_peer(named->first, peer);
-  return named->first;
+/// Only what is found under a rank's name is that rank. It may speak before it is found.
+void Relay::hold(const agent::Session& session, std::span<const std::byte> bytes) {
+  held_[source_of(agent::inner::peer_of(session))].emplace_back(base::as_text(bytes));
+}
+
+void Relay::hear_held(std::uint32_t rank, const Peer& peer, Instant now) {
+  const auto held = held_.extract(source_of(peer));
+  if (held.empty()) return;
+  for (const std::string& bytes : held.mapped()) {
+    const Result<RelayMessage> message = wire::decode_relay(base::as_bytes(bytes));
+    const Status heard = message ? hear(rank, *message, now) : message.error();
+    if (!heard.ok()) return lose(rank, heard, now);
+    Status gone;
+    agent::Session* const session = carrier_.session_with(peer, &gone);
+    if (session != nullptr) carrier_.release_message(*session, wire::kRelayChannel, bytes.size());
+  }
 }
 
 void Relay::note_peer(std::uint32_t rank, const Peer& peer) {
@@ -80,6 +86,7 @@ void Relay::note_peer(std::uint32_t rank, const Peer& peer) {
 void Relay::meet(std::uint32_t rank, const Peer& peer, Instant now) {
   note_peer(rank, peer);
   serve_links(now);
+  hear_held(rank, peer, now);
 }
 
 void Relay::tell_card(std::uint32_t rank, std::string card, Instant now) {
@@ -100,6 +107,7 @@ void Relay::enter(std::span<const Peer> ranks, Instant now) {
   for (std::uint32_t rank = 0; rank < site_.size; ++rank) note_peer(rank, peers_[rank]);
   is_entered_ = true;
   cards_.clear();
+  held_.clear();
   for (const auto& [rank, far] : far_) {
     far->session = agent::inner::session_apart(peers_[rank]);
     by_session_[far->session.get()] = far.get();
@@ -180,8 +188,12 @@ Status Relay::on_message(agent::Session& session, std::uint32_t channel, std::sp
   if (channel == wire::kRuntimeChannel) return mailbox_->on_message(session, channel, bytes, now);
   const Result<RelayMessage> message = wire::decode_relay(bytes);
   if (!message) return message.error();
-  // Of strangers, and of ranks with another topology, it is passed over: see FormationWatch.
-  const std::uint32_t by = rank_heard(session);
+  const std::uint32_t by = rank_of(session);
+  if (by == kNoRank && !is_entered_) {
+    hold(session, bytes);
+    return {};
+  }
+  // Of strangers it is passed over.
   Status status = by == kNoRank ? Status() : hear(by, *message, now);
   carrier_.release_message(session, channel, bytes.size());
   mailbox_->run_jobs(now);
@@ -348,6 +360,7 @@ bool Relay::fetch(agent::Session& session, std::uint64_t address, std::span<std:
 // ---- Ranks that are gone.
 
 void Relay::end(agent::Session& session, const Status& status) {
+  held_.erase(source_of(agent::inner::peer_of(session)));
   const std::uint32_t rank = rank_of(session);
   if (rank == kNoRank) return mailbox_->end(session, status);
   if (!links_.contains(rank)) return;  // A connection of the user's own: the rank's messages do not go by it.

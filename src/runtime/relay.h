@@ -57,7 +57,7 @@ class Relay final : public agent::Service, public agent::Carrier {
   void share_place() { mailbox_->take_place(place()); }
 
   // Formation: the cards of all ranks go from neighbour to neighbour.
-  /// The rank is reached; it is a neighbour.
+  /// The rank is reached; it is a neighbour. What it said before counts from now on.
   void meet(std::uint32_t rank, const Peer& peer, Instant now);
   void tell_card(std::uint32_t rank, std::string card, Instant now);
   /// Any thread: all cards are here, or will never be (see `broken`).
@@ -132,7 +132,8 @@ class Relay final : public agent::Service, public agent::Carrier {
   Far* far_of(const agent::Session& session) const;
   /// kNoRank: it is no rank's, or of another incarnation, one of a dead run maybe.
   std::uint32_t rank_of(const agent::Session& session) const;
-  std::uint32_t rank_heard(const agent::Session& session);
+  void hold(const agent::Session& session, std::span<const std::byte> bytes);
+  void hear_held(std::uint32_t rank, const Peer& peer, Instant now);
   std::string name_of(std::uint32_t rank) const { return site_.world + "." + std::to_string(rank); }
   void note_peer(std::uint32_t rank, const Peer& peer);
   void serve_link(Link& link, Instant now);
@@ -165,8 +166,10 @@ class Relay final : public agent::Service, public agent::Carrier {
   const Site site_;
   std::shared_ptr<Mailbox> mailbox_;
   Routes routes_;
-  std::vector<Peer> peers_;                                     ///< By rank, once they are known.
-  std::unordered_map<const void*, std::uint32_t> by_source_;    ///< Ranks.
+  std::vector<Peer> peers_;                                   ///< By rank, once they are known.
+  std::unordered_map<const void*, std::uint32_t> by_source_;  ///< Ranks.
+  /// Before the world is entered: what peers say that are not known to be ranks yet. Their credit bounds it.
+  std::unordered_map<const void*, std::deque<std::string>> held_;
   std::map<std::uint32_t, Link> links_;                         ///< By rank.
   std::map<std::uint32_t, std::unique_ptr<Far>> far_;           ///< By rank.
   std::unordered_map<const agent::Session*, Far*> by_session_;  ///< The sessions apart.

@@ -277,6 +277,45 @@ TEST(Relay, StreamsSurviveRelaysThatDie) {
   EXPECT_GT(received, 3000U);
 }
 
+TEST(Relay, CardsCountOnceTheirTellerIsFound) {
+  Node node(0, 4, Topology::regular(2));
+  node.relay.share_place();
+  const auto hear_card = [&](std::uint32_t by, std::uint32_t rank, std::string_view card) {
+    const RelayMessage message{.kind = RelayKind::kCard, .rank = rank, .body = base::as_bytes(card)};
+    const std::string bytes = wire::encode(message) + std::string(card);
+    Status why;
+    EXPECT_TRUE(node.relay
+                    .on_message(*node.session_with(node.peers[by], &why), wire::kRelayChannel, base::as_bytes(bytes),
+                                kNetNow)
+                    .ok());
+  };
+  hear_card(1, 1, "one");
+  hear_card(2, 3, "a stranger's");
+  EXPECT_EQ(node.relay.cards()[1], "");
+  node.relay.meet(1, node.peers[1], kNetNow);
+  EXPECT_EQ(node.relay.cards()[1], "one");
+  hear_card(1, 2, "two");
+  hear_card(3, 3, "three");
+  node.relay.tell_card(0, "own", kNetNow);
+  EXPECT_FALSE(node.relay.is_formed());
+  node.relay.meet(3, node.peers[3], kNetNow);
+  EXPECT_TRUE(node.relay.is_formed());
+  EXPECT_EQ(node.relay.cards(), (std::vector<std::string>{"own", "one", "two", "three"}));
+  EXPECT_TRUE(node.relay.broken().ok());
+}
+
+TEST(Relay, AFormationBreaksWithANeighbourThatWasFoundAndNoOther) {
+  Node node(0, 4, Topology::regular(2));
+  node.relay.share_place();
+  Status why;
+  node.relay.end(*node.session_with(node.peers[1], &why), Status(Code::kDisconnected, "of a dead run"));
+  EXPECT_TRUE(node.relay.broken().ok());
+  node.relay.meet(3, node.peers[3], kNetNow);
+  node.relay.end(*node.session_with(node.peers[3], &why), Status(Code::kDisconnected, "it died"));
+  EXPECT_EQ(node.relay.broken().code(), Code::kDisconnected);
+  EXPECT_TRUE(node.relay.is_formed());
+}
+
 class RelayRules : public testing::Test {
  protected:
   Status hear(std::uint32_t by, const RelayMessage& message) {

@@ -284,10 +284,10 @@ TEST(Relay, CardsCountOnceTheirTellerIsFound) {
     const RelayMessage message{.kind = RelayKind::kCard, .rank = rank, .body = base::as_bytes(card)};
     const std::string bytes = wire::encode(message) + std::string(card);
     Status why;
-    EXPECT_TRUE(node.relay
-                    .on_message(*node.session_with(node.peers[by], &why), wire::kRelayChannel, base::as_bytes(bytes),
-                                kNetNow)
-                    .ok());
+    EXPECT_TRUE(
+        node.relay
+            .on_message(*node.session_with(node.peers[by], &why), wire::kRelayChannel, base::as_bytes(bytes), kNetNow)
+            .ok());
   };
   hear_card(1, 1, "one");
   hear_card(2, 3, "a stranger's");

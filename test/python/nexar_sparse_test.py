@@ -18,9 +18,9 @@ SHAPES = [("regular:2", 3), ("regular:2", 6), ("regular:4", 7), ("regular:6", 9)
 every_shape = pytest.mark.parametrize("topology, size", SHAPES, ids=[f"{'line' if isinstance(t, list) else t}-{n}" for t, n in SHAPES])
 
 
-def ranks(topology, size, work):
+def ranks(topology, size, work, transport=None):
     """Runs `work(world)` by each rank at once; all leave together."""
-    worlds, errors = hawser.World.local(size, topology=topology, timeout=60), []
+    worlds, errors = hawser.World.local(size, topology=topology, backends=transport, timeout=60), []
 
     def run(world):
         try:
@@ -85,6 +85,17 @@ def test_c25_all_collectives(topology, size):
         check_collectives(world, 10_000)
 
     ranks(topology, size, work)
+
+
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_c25_over_each_transport(transport):
+    def work(world):
+        check_collectives(world, 5000)
+        large = world.isend(b"l" * 3_000_000, (world.rank + 3) % 7)
+        assert world.recv(source=(world.rank - 3) % 7).data == b"l" * 3_000_000
+        large.wait(30)
+
+    ranks("regular:2", 7, work, [transport])
 
 
 @every_shape

@@ -38,6 +38,7 @@ LAYERS = {
     "sim": 9,
     "config": 9,
     "runtime": 9,
+    "worldsim": 10,
     "compat": 10,
     "rdma": 10,
     "api": 11,

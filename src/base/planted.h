@@ -76,6 +76,32 @@ enum class Planted : std::uint8_t {
   kDecidesEarly,     ///< or not until all have accepted.
   kKeepsDecision,    ///< A rank does not tell the next leader what was decided.
   kHearsTheDead,     ///< A verdict of failure is not final.
+  // Worlds: messages.
+  kMessagesOvertake,    ///< A message goes before those that wait in line.
+  kWorldsMixed,         ///< A receive with a wildcard gets a message of another world.
+  kNewestTaken,         ///< A receive gets the newest of the messages that fit.
+  kOlderReceivePassed,  ///< A receive with a wildcard goes before an older one without.
+  kPartEndsReceive,     ///< A receive ends with the first part of its message.
+  kFetchedIsTaken,      ///< A receive ends before the sender has confirmed that the memory was the message's.
+  kGoneUntold,          ///< A sender stops a message, and the receiver is not told.
+  kAskedKept,           ///< A message that waits at its sender outlives the receiver.
+  kEarlyWordsLost,      ///< A rank drops what peers say of a world that it has not entered yet.
+  kClosedForgotten,     ///< A rank keeps what still comes for a closed world.
+  kUnwantedKept,        ///< A closed world keeps the messages that nobody wanted.
+  // Worlds: failure and agreement.
+  kPendingKept,      ///< A rank fails, and collectives that do not wait for it go on.
+  kAnySourceKept,    ///< A rank fails, and receives from any source go on.
+  kRevokeUntold,     ///< A rank's collective ends badly, and the others are not told.
+  kMisfitUnseen,     ///< A receive takes a message of another collective with the same number.
+  kLedgerForgets,    ///< A rank does not remember what it called.
+  kLastGoodClaimed,  ///< A collective counts as good though one before it did not end well.
+  kShrinksAsSeen,    ///< A shrunk world's ranks are those that this rank holds for alive.
+  kAccordDeaf,       ///< An agreement waits for a rank that failed.
+  kPastForgotten,    ///< A rank does not tell what was agreed in a world that it has closed.
+  kAgreesAnew,       ///< A call after one that timed out begins another agreement.
+  // Worlds: calls.
+  kTakenBackRuns,   ///< A call runs though its caller has taken it back.
+  kAnswerMistaken,  ///< A call takes the answer of another one.
   kCount
 };
 

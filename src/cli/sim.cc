@@ -1,4 +1,5 @@
-// hawser sim: real agents in a simulated universe, under faults, with a judge. All of a run follows from its seed.
+// hawser sim: real agents, or the ranks of a world, in a simulated universe, under faults, with a judge. All of a run
+// follows from its seed.
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/sim_report.h"
 #include "cli/status_exit.h"
+#include "cli/world_sim_report.h"
 
 namespace hawser::cli {
 namespace {
@@ -17,12 +19,14 @@ namespace {
 constexpr const char* kSimExamples =
     "  hawser sim --seed 42\n"
     "  hawser sim --seed 42 --mode mapped --trace\n"
-    "  hawser sim --seed 1 --count 2000 --json";
+    "  hawser sim --seed 1 --count 2000 --json\n"
+    "  hawser sim --what world --seed 1 --count 500";
 
 struct SimArguments {
   Common common;
   std::uint64_t seed = 1;
   std::uint64_t count = 1;
+  std::string what = "agents";
   std::string mode = "stream";
   bool trace = false;
 };
@@ -31,24 +35,30 @@ void print_trace(Instant at, std::string_view line) {
   fmt::print("{:.6f} {}\n", static_cast<double>(at.ns()) / 1e9, line);
 }
 
-int run_sim(const SimArguments& a) {
-  const Result<sim::Mode> mode = simulation::mode_of(a.mode);
-  if (!mode) return fail("sim", a.common.json, mode.error());
+/// Runs the seeds of one of the two simulators, and tells of those that fail as they come.
+template <typename Run, typename Options>
+auto run_seeds(const SimArguments& a, sim::Mode mode, Options options, auto run_batch, auto replay_command) {
   catch_interrupts();
   Progress progress("seeds", a.count, a.count > 1 && !a.common.json && !a.trace);
-  simulation::BatchOptions options{.first = a.seed, .count = a.count, .mode = *mode};
+  options.first = a.seed;
+  options.count = a.count;
+  options.mode = mode;
   if (a.trace) options.trace = print_trace;
-  options.on_run = [&](std::uint64_t seed, const simulation::Run& run) {
+  options.on_run = [&](std::uint64_t seed, const Run& run) {
     if (!run.ok) {
       progress.finish();
-      fmt::print(stderr, "seed {} failed {}\n  replay: {}\n", seed, run.failure,
-                 simulation::replay_command(seed, *mode));
+      fmt::print(stderr, "seed {} failed {}\n  replay: {}\n", seed, run.failure, replay_command(seed, mode));
     }
     progress.update(seed - a.seed + 1);
     return !interrupted();
   };
-  const SimReport report{.first = a.seed, .mode = *mode, .batch = simulation::run_batch(options)};
+  auto batch = run_batch(options);
   progress.finish();
+  return batch;
+}
+
+template <typename Report>
+int tell(const SimArguments& a, const Report& report) {
   if (const Status status = interrupt_status(); !status.ok()) return fail("sim", a.common.json, status);
   if (a.common.json) {
     print(to_json(report));
@@ -56,6 +66,21 @@ int run_sim(const SimArguments& a) {
     fmt::print("{}", to_text(report));
   }
   return exit_code(verdict(report));
+}
+
+int run_sim(const SimArguments& a) {
+  const Result<sim::Mode> mode = simulation::mode_of(a.mode);
+  if (!mode) return fail("sim", a.common.json, mode.error());
+  if (a.what == "world") {
+    return tell(a, WorldSimReport{.first = a.seed,
+                                  .mode = *mode,
+                                  .batch = run_seeds<worldsim::Run>(a, *mode, worldsim::BatchOptions(),
+                                                                    worldsim::run_batch, worldsim::replay_command)});
+  }
+  return tell(a, SimReport{.first = a.seed,
+                           .mode = *mode,
+                           .batch = run_seeds<simulation::Run>(a, *mode, simulation::BatchOptions(),
+                                                               simulation::run_batch, simulation::replay_command)});
 }
 
 }  // namespace
@@ -68,6 +93,9 @@ void add_sim(Shell& shell) {
       ->capture_default_str();
   command->add_option("--count", a->count, "How many seeds, one after another")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--what", a->what, "agents: users of agents; world: the ranks of a world")
+      ->check(CLI::IsMember({"agents", "world"}))
       ->capture_default_str();
   command->add_option("--mode", a->mode, "stream: over byte streams, as tcp; mapped: over shared memory, as shm")
       ->check(CLI::IsMember({"stream", "mapped"}))

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/planted.h"
 #include "runtime/rank_bitmap.h"
 #include "runtime/rank_list.h"
 
 namespace hawser::runtime {
 
+using base::planted;
+using base::Planted;
+
 Accord::Accord(std::uint64_t world, std::string name, std::uint32_t rank, std::span<const Peer> ranks, Mailbox& mailbox)
     : world_(world),
       name_(std::move(name)),
-      ranks_(ranks),
+      ranks_(ranks.begin(), ranks.end()),
       mailbox_(mailbox),
       agreement_(rank, static_cast<std::uint32_t>(ranks.size()),
                  [this](std::uint32_t to, const AgreementMessage& message) { tell(to, message); }) {}
@@ -34,10 +38,11 @@ void Accord::tell(std::uint32_t to, const AgreementMessage& message) {
 
 void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now) {
   now_ = now;
-  if (call_ != nullptr || !stopped_.ok()) {
+  const Status over = stopped_.ok() ? closed_ : stopped_;
+  if (call_ != nullptr || !over.ok()) {
     const Status busy = Status(Code::kBusy, "world '" + name_ + "': another agree or shrink of this rank is under way")
                             .with_advice("wait for it to end");
-    call->status = stopped_.ok() ? busy : stopped_;
+    call->status = over.ok() ? busy : over;
     return call->final.store(true, std::memory_order_release);
   }
   call_ = call;
@@ -50,13 +55,14 @@ void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Inst
   constexpr int kPart = 4;
   mailbox_.set_deadline(*call, call->until - std::min<Duration>(timeout / kPart, kTimeToAsk));
   // One that was given up may have been decided meanwhile.
-  const bool is_decided = unfinished_ != 0 && agreement_.decision(unfinished_) != nullptr;
+  const bool is_decided =
+      unfinished_ != 0 && !planted(Planted::kAgreesAnew) && agreement_.decision(unfinished_) != nullptr;
   call->number = is_decided ? unfinished_ : agreement_.vote(call->value);
   end_if_decided();
 }
 
 void Accord::note_failed(std::uint32_t rank, Instant now) {
-  if (!stopped_.ok()) return;
+  if (!stopped_.ok() || planted(Planted::kAccordDeaf)) return;
   now_ = now;
   agreement_.note_failed(rank);
   end_if_decided();
@@ -97,6 +103,11 @@ void Accord::end_if_decided() {
 
 void Accord::stop(const Status& why) {
   if (stopped_.ok()) stopped_ = why;
+  if (call_ != nullptr) end(why);
+}
+
+void Accord::close(const Status& why) {
+  if (closed_.ok()) closed_ = why;
   if (call_ != nullptr) end(why);
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/agreement.h"
 #include "runtime/mailbox.h"
@@ -31,7 +32,7 @@ struct Agreeing final : Operation, Listener {
 
 class Accord {
  public:
-  /// `ranks` and `mailbox` outlive it.
+  /// `mailbox` outlives it.
   Accord(std::uint64_t world, std::string name, std::uint32_t rank, std::span<const Peer> ranks, Mailbox& mailbox);
   ~Accord();
   Accord(const Accord&) = delete;
@@ -44,6 +45,10 @@ class Accord {
   void hear(std::uint32_t from, const wire::RuntimeMessage& message, Instant now);
   /// This rank takes part no more: ends the call that is under way, and all later ones.
   void stop(const Status& why);
+  /// This rank calls no more, and still answers the others: ends the call that is under way, and refuses later ones.
+  void close(const Status& why);
+  /// Others may still ask for what was decided.
+  bool has_decided() const { return agreement_.has_decided(); }
 
  private:
   void tell(std::uint32_t to, const AgreementMessage& message);
@@ -53,13 +58,13 @@ class Accord {
 
   const std::uint64_t world_;
   const std::string name_;
-  const std::span<const Peer> ranks_;
+  const std::vector<Peer> ranks_;
   Mailbox& mailbox_;
   Instant now_;  ///< When the present call or message came: `tell` needs it.
   Agreement agreement_;
   std::shared_ptr<Agreeing> call_;
   std::uint64_t unfinished_ = 0;  ///< The agreement that the last call gave up before it was decided. 0: it did not.
-  Status stopped_;
+  Status stopped_, closed_;
 };
 
 }  // namespace hawser::runtime

@@ -75,7 +75,7 @@ class Calls final : public std::enable_shared_from_this<Calls> {
   /// Ends all calls, drops those that have not begun to run here, and asks the others to end.
   void stop(const Status& why, Instant now);
   /// Not under the lane: waits until no handler runs, except for the one that this is called from.
-  bool wait_quiet(Instant deadline);
+  bool wait_quiet(Duration patience);
 
  private:
   friend struct Calling;
@@ -92,6 +92,7 @@ class Calls final : public std::enable_shared_from_this<Calls> {
   struct Parting;
   using JobKey = std::pair<const void*, std::uint64_t>;  ///< By whom, and the caller's number.
 
+  bool is_quiet();
   // The caller's side.
   void give_up(Calling& call, const Status& why, Instant now);
   void settle(CallFlight& flight, Instant now);

@@ -5,7 +5,11 @@
 //
 // Thread rule: one thread.
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
+
+#include <hawser/peer.h>
 
 namespace hawser::runtime {
 
@@ -20,5 +24,12 @@ class Digest {
  private:
   std::uint64_t hash_ = 0x243F6A8885A308D3ULL;
 };
+
+/// The number of the world whose rank 0 is this one.
+inline std::uint64_t nonce_of(const Incarnation& incarnation) {
+  std::uint64_t halves[2] = {};
+  std::memcpy(halves, incarnation.bytes.data(), sizeof halves);
+  return halves[0] ^ std::rotl(halves[1], 32);
+}
 
 }  // namespace hawser::runtime

@@ -7,11 +7,14 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/planted.h"
 
 namespace hawser::runtime {
 namespace {
 
 using agent::Sent;
+using base::planted;
+using base::Planted;
 
 constexpr std::array kChannels = {agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow}};
 
@@ -89,7 +92,7 @@ void Mailbox::start(Send& send, Instant deadline, Instant now) {
                              .with_peer(send.to.name())
                              .with_advice("the receiver must take messages; retry after a pause"));
   }
-  desk.line.push_back(send);
+  planted(Planted::kMessagesOvertake) ? desk.line.push_front(send) : desk.line.push_back(send);
   carrier_.serve(*session, now);
 }
 
@@ -150,7 +153,7 @@ bool Mailbox::accepts(Receive& receive, const wire::MessageEnvelope& envelope, c
     end_one(receive, Status(Code::kInvalid, text).with_peer(from.name()));
     return false;
   };
-  if (receive.digest && *receive.digest != envelope.digest) {
+  if (receive.digest && *receive.digest != envelope.digest && !planted(Planted::kMisfitUnseen)) {
     return refuse("number " + std::to_string(envelope.tag) + " at " + std::string(from.name()) +
                   " is another operation: the ranks differ in what they call");
   }
@@ -241,6 +244,10 @@ void Mailbox::fetch_part(agent::Session& session, Desk& desk, Receive& receive) 
   }
   const wire::RuntimeKind kind = is_read ? wire::RuntimeKind::kFetched : wire::RuntimeKind::kGrant;
   desk.words.push_back({{.kind = kind, .id = receive.asked_id, .landing = receive.landing}, {}});
+  if (is_read && planted(Planted::kFetchedIsTaken)) {
+    desk.landing.erase(receive.landing);
+    end_one(receive, {});
+  }
 }
 
 void Mailbox::drop_kept(Arrived& arrived) {
@@ -310,7 +317,7 @@ void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
   if (session != nullptr && send.is_asked) {
     Desk& desk = desk_of(*session);
     desk.asked.erase(send.id);
-    desk.words.push_back({{.kind = wire::RuntimeKind::kGone, .id = send.id}, {}});
+    if (!planted(Planted::kGoneUntold)) desk.words.push_back({{.kind = wire::RuntimeKind::kGone, .id = send.id}, {}});
     carrier_.serve(*session, now);
   }
   end_one(send, status);
@@ -352,9 +359,31 @@ void Mailbox::stop_all(std::uint64_t world, const Status& status) {
 }
 
 void Mailbox::forget_world(std::uint64_t world) {
+  if (planted(Planted::kUnwantedKept)) return;
   matcher_.for_each_kept([&](Arrived& arrived) {
     if (arrived.envelope.world == world && arrived.own == nullptr) drop_kept(arrived);
   });
+}
+
+/// Those that are not through, in a fixed order.
+std::vector<Send*> Mailbox::sends_of(std::uint64_t world, const Peer& to) {
+  std::vector<Send*> all;
+  const auto add = [&](Send* send) {
+    const bool is_its = send != nullptr && send->envelope.world == world;
+    if (is_its && send->envelope.use == wire::MessageUse::kUser) all.push_back(send);
+  };
+  if (to.is_self()) {
+    matcher_.for_each_kept([&](const Arrived& arrived) { add(arrived.own); });
+    return all;
+  }
+  Status gone;
+  const agent::Session* const session = carrier_.session_with(to, &gone);
+  Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+  if (desk == nullptr) return all;
+  for (const auto& [id, send] : desk->asked) add(send);
+  std::ranges::sort(all, {}, &Send::id);
+  for (Send& send : desk->line) add(&send);
+  return all;
 }
 
 void Mailbox::run_jobs(Instant now) {
@@ -426,7 +455,9 @@ Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& me
 void Mailbox::on_word(agent::Session& session, const wire::RuntimeMessage& message) {
   const auto watcher = watchers_.find(message.world);
   if (watcher != watchers_.end()) return pass_on(*watcher->second, agent::inner::peer_of(session), message);
-  if (closed_.contains(message.world)) return;
+  const auto past = pasts_.find(message.world);
+  if (past != pasts_.end()) return pass_on(*past->second, agent::inner::peer_of(session), message);
+  if (closed_.contains(message.world) || planted(Planted::kEarlyWordsLost)) return;
   Desk& desk = desk_of(session);
   if (desk.early.size() >= kEarlyWordsMax) desk.early.pop_front();
   desk.early.push_back({message, std::string(base::as_text(message.body))});
@@ -447,16 +478,10 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
   }
 }
 
-void Mailbox::remove_watcher(std::uint64_t world) {
-  if (watchers_.erase(world) == 0) return;
-  if (closed_.insert(world).second) closing_order_.push_back(world);
-  if (closing_order_.size() <= kClosedMax) return;
-  closed_.erase(closing_order_.front());
-  closing_order_.pop_front();
-}
-
-void Mailbox::close_all(Instant now) {
-  while (!watchers_.empty()) watchers_.begin()->second->on_close(now);
+bool Mailbox::remove_watcher(std::uint64_t world) {
+  if (watchers_.erase(world) == 0) return false;
+  if (!planted(Planted::kClosedForgotten)) closed_.add(world);
+  return true;
 }
 
 void Mailbox::add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks) {
@@ -511,6 +536,7 @@ Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& me
 }
 
 Status Mailbox::on_ask(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+  if (closed_.contains(message.envelope.world)) return {};
   const Peer from = agent::inner::peer_of(session);
   const bool is_call = message.envelope.use == wire::MessageUse::kCall;
   if (is_call && message.envelope.bytes > kOwnBufferMax) {
@@ -564,7 +590,7 @@ Status Mailbox::on_part(agent::Session& session, const wire::RuntimeMessage& mes
   }
   copy(receive.data + receive.received, message.body.data(), message.body.size());
   receive.received += message.body.size();
-  if (receive.received < receive.got.bytes) return {};
+  if (receive.received < receive.got.bytes && !planted(Planted::kPartEndsReceive)) return {};
   desk.landing.erase(found);
   end_one(receive, {});
   return {};
@@ -715,7 +741,9 @@ void Mailbox::end(agent::Session& session, const Status& status) {
   const Peer peer = agent::inner::peer_of(session);
   if (desk != nullptr) {
     while (Send* const send = desk->line.front()) end_one(*send, status);
-    for (const auto& [id, send] : std::exchange(desk->asked, {})) end_one(*send, status);
+    for (const auto& [id, send] : std::exchange(desk->asked, {})) {
+      if (!planted(Planted::kAskedKept)) end_one(*send, status);
+    }
     for (const auto& [landing, receive] : std::exchange(desk->landing, {})) end_one(*receive, status);
     desk->words.clear();
     desk->early.clear();
@@ -730,19 +758,6 @@ void Mailbox::end(agent::Session& session, const Status& status) {
     if (receive.pattern.source == source_of(peer)) end_one(receive, status);
   });
   tell_down(peer, status);
-}
-
-void Mailbox::tell_down(const Peer& peer, const Status& why) {
-  const auto watchers = watchers_;  // They may go meanwhile.
-  for (const auto& [world, watcher] : watchers) {
-    if (watchers_.contains(world)) watcher->on_down(peer, why);
-  }
-  run_jobs(carrier_.now());
-}
-
-bool Mailbox::is_silent(const agent::Session& session) const {
-  const Desk* const desk = known_desk(session);
-  return desk == nullptr || (desk->words.empty() && desk->line.empty());
 }
 
 bool Mailbox::awaits(const agent::Session& session) const {

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "agent/inner.h"
+#include "runtime/closed_worlds.h"
 #include "runtime/matcher.h"
 #include "runtime/recorder.h"
 
@@ -90,6 +91,12 @@ class Mailbox final : public agent::Service {
   const Arrived* find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
     return matcher_.find_misfit(world, number, digest);
   }
+  /// Messages that are kept for worlds which are closed, or not entered yet.
+  std::size_t kept_without_world() {
+    std::size_t count = 0;
+    matcher_.for_each_kept([&](Arrived& one) { count += watchers_.contains(one.envelope.world) ? 0U : 1U; });
+    return count;
+  }
   /// Counts messages that nobody wanted when they came. Any thread.
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.
@@ -107,20 +114,41 @@ class Mailbox final : public agent::Service {
   /// Ends the user's receives of this world that wait for any source, or all that wait.
   void stop_any(std::uint64_t world, const Status& status);
   void stop_all(std::uint64_t world, const Status& status);
+  /// Ends the user's sends of this world to these ranks that have not come through. They are told.
+  void stop_sends(std::uint64_t world, std::span<const Peer> ranks, const Status& status, Instant now) {
+    for (const Peer& to : ranks) {
+      for (Send* const send : sends_of(world, to)) stop(*send, status, now);
+    }
+  }
 
   /// Tells it of this world, first what these said of it before.
   void add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks);
-  /// What still comes for this world is dropped.
-  void remove_watcher(std::uint64_t world);
+  /// What still comes for this world is dropped. False: it was removed before.
+  bool remove_watcher(std::uint64_t world);
+  /// Tells it what peers say of agreements of this world, which is closed here, and which of them go.
+  void add_past(std::uint64_t world, Watcher& watcher) { pasts_.insert_or_assign(world, &watcher); }
+  void remove_past(std::uint64_t world) { pasts_.erase(world); }
   /// Tells all worlds that the peer has failed, whatever there still is with it. Of this rank itself it means that the
   /// others hold it for failed.
-  void tell_down(const Peer& peer, const Status& why);
+  void tell_down(const Peer& peer, const Status& why) {
+    const auto watchers = watchers_;  // They may go meanwhile.
+    for (const auto& [world, watcher] : watchers) {
+      if (watchers_.contains(world)) watcher->on_down(peer, why);
+    }
+    for (const auto& [world, past] : pasts_) past->on_down(peer, why);
+    run_jobs(carrier_.now());
+  }
   /// From now on the session is pumped, though there is nothing to say yet.
   void attend(agent::Session& session) { desk_of(session); }
   /// All that was to be said to the peer has been given to its carrier, but for messages that it has not wanted yet.
-  bool is_silent(const agent::Session& session) const;
+  bool is_silent(const agent::Session& session) const {
+    const Desk* const desk = known_desk(session);
+    return desk == nullptr || (desk->words.empty() && desk->line.empty());
+  }
   /// All worlds end.
-  void close_all(Instant now);
+  void close_all(Instant now) {
+    while (!watchers_.empty()) watchers_.begin()->second->on_close(now);
+  }
   /// Runs `job` before the lane is given up: ends of operations begin others by it.
   void run_soon(std::function<void(Instant now)> job) { jobs_.push_back(std::move(job)); }
   void run_jobs(Instant now);
@@ -177,6 +205,7 @@ class Mailbox final : public agent::Service {
   bool admit(Operation& operation);
   void end_one(Operation& operation, Status status);
   void send_to_self(Send& send);
+  std::vector<Send*> sends_of(std::uint64_t world, const Peer& to);
   void keep(std::unique_ptr<Arrived> arrived);
   void look_for_misfit(const Arrived& kept);
   /// Whether the message may go into the receive; else the receive has ended with the reason.
@@ -214,8 +243,8 @@ class Mailbox final : public agent::Service {
   Matcher matcher_;
   Deadlines deadlines_;
   std::map<std::uint64_t, Watcher*> watchers_;  ///< By world.
-  std::unordered_set<std::uint64_t> closed_;    ///< Worlds that were closed, the last kClosedMax of them,
-  std::deque<std::uint64_t> closing_order_;     ///< and in their order.
+  std::map<std::uint64_t, Watcher*> pasts_;     ///< Of closed worlds.
+  ClosedWorlds closed_{kClosedMax};
   std::vector<std::function<void(Instant now)>> jobs_;
   std::uint64_t next_id_ = 1;
   std::size_t under_way_ = 0;       ///< Sends and receives.

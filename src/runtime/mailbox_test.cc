@@ -266,6 +266,30 @@ TEST_F(MailboxTest, WordsOfWorldsThatAreNotKnownAreBounded) {
   }
 }
 
+struct SilentWatcher final : Watcher {
+  void on_close(Instant) override {}
+  void on_down(const Peer&, const Status&) override {}
+  void on_failed(const Peer&, std::uint32_t) override {}
+  void on_left(const Peer&) override {}
+  void on_revoke(const Peer&, const Status&) override {}
+  void on_agreement(const Peer&, const wire::RuntimeMessage&) override {}
+  bool is_misfit(const wire::MessageEnvelope&) const override { return false; }
+  void on_misfit(const Peer&, const wire::MessageEnvelope&, Instant) override {}
+};
+
+TEST_F(MailboxTest, NothingIsKeptForAClosedWorld) {
+  SilentWatcher watcher;
+  mailbox_.add_watcher(1, watcher, {});
+  ASSERT_TRUE(hear_eager(10).ok());
+  ASSERT_TRUE(hear_ask(4).ok());
+  mailbox_.forget_world(1);
+  mailbox_.remove_watcher(1);
+  EXPECT_EQ(mailbox_.kept_without_world(), 0U);
+  ASSERT_TRUE(hear_eager(10).ok());
+  ASSERT_TRUE(hear_ask(5).ok());
+  EXPECT_EQ(mailbox_.kept_without_world(), 0U);
+}
+
 TEST_F(MailboxTest, WhatASenderMayLeaveIsBounded) {
   constexpr std::size_t kSize = 1 << 15;
   for (std::size_t i = 0; i < kEagerWindow / kSize; ++i) ASSERT_TRUE(hear_eager(kSize).ok()) << i;

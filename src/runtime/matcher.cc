@@ -1,9 +1,16 @@
 #include "runtime/matcher.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "base/planted.h"
+
 namespace hawser::runtime {
+
+using base::planted;
+using base::Planted;
+
 namespace {
 
 constexpr std::size_t kEmptyMax = 4096;
@@ -38,7 +45,7 @@ Receive* Matcher::take_receive(const wire::MessageEnvelope& envelope, const void
   const auto use = uses_.find({envelope.world, envelope.use});
   if (use != uses_.end()) {
     for (Receive& receive : use->second.receives) {
-      if (oldest != nullptr && oldest->order < receive.order) break;
+      if (oldest != nullptr && oldest->order < receive.order && !planted(Planted::kOlderReceivePassed)) break;
       if (!fits(receive.pattern, envelope, source)) continue;
       oldest = &receive;
       break;
@@ -51,14 +58,26 @@ Receive* Matcher::take_receive(const wire::MessageEnvelope& envelope, const void
 Arrived* Matcher::find(const Pattern& pattern) {
   if (is_exact(pattern)) {
     const auto bucket = buckets_.find({pattern.world, *pattern.tag, pattern.source, pattern.use});
-    return bucket == buckets_.end() ? nullptr : bucket->second.messages.front();
+    if (bucket == buckets_.end()) return nullptr;
+    return planted(Planted::kNewestTaken) ? bucket->second.messages.back() : bucket->second.messages.front();
   }
+  if (planted(Planted::kWorldsMixed)) return find_in_any_world(pattern);
   const auto use = uses_.find({pattern.world, pattern.use});
   if (use == uses_.end()) return nullptr;
   for (Arrived& arrived : use->second.messages) {
     if (fits(pattern, arrived.envelope, arrived.source)) return &arrived;
   }
   return nullptr;
+}
+
+Arrived* Matcher::find_in_any_world(const Pattern& pattern) {
+  Arrived* found = nullptr;
+  for_each_kept([&](Arrived& arrived) {
+    Pattern its = pattern;
+    its.world = arrived.envelope.world;
+    if (found == nullptr && fits(its, arrived.envelope, arrived.source)) found = &arrived;
+  });
+  return found;
 }
 
 const Arrived* Matcher::find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
@@ -132,6 +151,7 @@ void Matcher::for_each_waiting(const std::function<void(Receive&)>& visit) {
   for (auto& [key, use] : uses_) {
     for (Receive& receive : use.receives) all.push_back(&receive);
   }
+  std::ranges::sort(all, {}, &Receive::order);  // The tables' order depends on addresses.
   for (Receive* const receive : all) visit(*receive);
 }
 
@@ -140,6 +160,7 @@ void Matcher::for_each_kept(const std::function<void(Arrived&)>& visit) {
   for (auto& [key, use] : uses_) {
     for (Arrived& arrived : use.messages) all.push_back(&arrived);
   }
+  std::ranges::sort(all, {}, &Arrived::order);
   for (Arrived* const arrived : all) visit(*arrived);
 }
 

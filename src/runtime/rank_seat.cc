@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/planted.h"
 #include "base/shown.h"
 #include "base/try.h"
 
@@ -26,13 +27,15 @@ Result<std::shared_ptr<Driver>> shared_driver() {
 
 }  // namespace
 
-Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, std::optional<Relay::Site> relays) {
+Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, std::optional<Relay::Site> relays,
+                                                   SeatHooks hooks) {
   auto seat = std::make_shared<RankSeat>();
-  if (options.driven) {
+  seat->hooks_ = std::move(hooks);
+  const bool is_ours = !seat->hooks_.open;
+  if (options.driven && is_ours) {
     HAWSER_TRY_ASSIGN(seat->driver_, shared_driver());
   }
-  using Tenant = std::shared_ptr<agent::Service>;
-  Result<Agent> agent = agent::inner::open(std::move(options), [&](agent::Carrier& carrier) -> Tenant {
+  const auto tenant = [&](agent::Carrier& carrier) -> std::shared_ptr<agent::Service> {
     if (relays) {
       seat->relay = std::make_shared<Relay>(carrier, std::move(*relays));
       seat->mailbox = seat->relay->mailbox();
@@ -40,7 +43,9 @@ Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, std::opti
     }
     seat->mailbox = std::make_shared<Mailbox>(carrier);
     return seat->mailbox;
-  });
+  };
+  Result<Agent> agent =
+      is_ours ? agent::inner::open(std::move(options), tenant) : seat->hooks_.open(std::move(options), tenant);
   if (!agent) return agent.error();
   if (seat->relay != nullptr) seat->relay->share_place();  // Nothing turns the agent yet: it has no sessions.
   seat->agent = std::move(*agent);
@@ -48,6 +53,20 @@ Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, std::opti
     HAWSER_TRY(seat->driver_->attach(seat->agent));
   }
   return seat;
+}
+
+void RankSeat::run(std::function<void()> job) {
+  if (hooks_.run) {
+    hooks_.run(std::move(job));
+  } else {
+    workers_.run(std::move(job));
+  }
+}
+
+void RankSeat::keep(std::unique_ptr<PastAccord> past) {
+  if (base::planted(base::Planted::kPastForgotten)) return;
+  pasts_.push_back(std::move(past));
+  if (pasts_.size() > kPastsMax) pasts_.pop_front();
 }
 
 void RankSeat::record(const Recorder::Site& site, const LogOptions& log) {
@@ -66,7 +85,8 @@ void RankSeat::record(const Recorder::Site& site, const LogOptions& log) {
 
 RankSeat::~RankSeat() {
   constexpr Duration kPatience = std::chrono::seconds(1);
-  if (mailbox != nullptr) static_cast<void>(agent.close(kPatience));
+  const bool is_open = mailbox != nullptr && agent.core() != nullptr;  // The simulator takes it from a dead process.
+  if (is_open) static_cast<void>(agent.close(kPatience));
 }
 
 }  // namespace hawser::runtime

@@ -4,6 +4,8 @@
 //
 // Thread rule: thread-safe. Lifetime: the last world of the rank closes the agent.
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -11,6 +13,7 @@
 #include <hawser/driver.h>
 
 #include "runtime/mailbox.h"
+#include "runtime/past_accord.h"
 #include "runtime/recorder.h"
 #include "runtime/relay.h"
 #include "runtime/workers.h"
@@ -18,12 +21,23 @@
 namespace hawser::runtime {
 
 inline constexpr std::size_t kHandlersMax = 4;  ///< Of one rank that run at once.
+inline constexpr std::size_t kPastsMax = 64;    ///< Closed worlds that it still answers for.
+
+/// How a rank is run other than by threads of this library: for the simulator.
+struct SeatHooks {
+  using Tenant = std::function<std::shared_ptr<agent::Service>(agent::Carrier& carrier)>;
+  /// Opens the agent, which somebody else turns. Empty: as agent::inner::open, with a driver where one is asked for.
+  std::function<Result<Agent>(AgentOptions options, Tenant tenant)> open = {};
+  /// Runs a handler's job, later, without the lane's lock. It may drop the job. Empty: the seat's workers run it.
+  std::function<void(std::function<void()> job)> run = {};
+};
 
 class RankSeat {
  public:
   /// An agent with these options, `options.driven` or not. Drivers are shared within the process.
   /// `relays`: where the rank is of a sparse world.
-  static Result<std::shared_ptr<RankSeat>> open(AgentOptions options, std::optional<Relay::Site> relays);
+  static Result<std::shared_ptr<RankSeat>> open(AgentOptions options, std::optional<Relay::Site> relays,
+                                                SeatHooks hooks = {});
   /// Writes down what the rank does, beside the agent's status page. Without a page it does not, and without room for
   /// the file it says so in the log.
   void record(const Recorder::Site& site, const LogOptions& log);
@@ -34,13 +48,22 @@ class RankSeat {
 
   /// Whether this rank has a session with that one, by their numbers in the world that was opened.
   bool is_neighbour(std::uint32_t rank) const { return relay == nullptr || relay->is_neighbour(rank); }
+  /// Runs a handler of a call.
+  void run(std::function<void()> job);
+  /// Handlers run by themselves, while the caller waits. Otherwise they run while the agent lets time pass.
+  bool has_threads() const { return !hooks_.run; }
+
+  /// Under the lane. The oldest goes where there are too many.
+  void keep(std::unique_ptr<PastAccord> past);
 
   Agent agent;
   std::shared_ptr<Relay> relay;  ///< Null in a full world.
   std::shared_ptr<Mailbox> mailbox;
-  Workers workers{kHandlersMax};  ///< For handlers of calls.
 
  private:
+  std::deque<std::unique_ptr<PastAccord>> pasts_;
+  SeatHooks hooks_;
+  Workers workers_{kHandlersMax};
   std::shared_ptr<Driver> driver_;  ///< Null: whoever waits makes the progress.
 };
 

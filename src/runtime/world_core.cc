@@ -1,10 +1,9 @@
 #include "runtime/world_core.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <utility>
 
+#include "base/planted.h"
 #include "base/shown.h"
 #include "base/try.h"
 #include "runtime/digest.h"
@@ -15,21 +14,17 @@
 namespace hawser::runtime {
 namespace {
 
+using base::planted;
+using base::Planted;
 using What = schedule::Operation;
 
 /// Of all ranks together: sums of counts and sizes in bytes do not overflow.
 constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 56;
 
-std::uint64_t nonce_of(const Incarnation& incarnation) {
-  std::uint64_t halves[2] = {};
-  std::memcpy(halves, incarnation.bytes.data(), sizeof halves);
-  return halves[0] ^ std::rotl(halves[1], 32);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& options, std::uint32_t rank,
-                                                         std::uint32_t size) {
+                                                         std::uint32_t size, SeatHooks hooks) {
   const auto invalid = [](const std::string& text) { return Status(Code::kInvalid, "World: " + text); };
   if (size == 0) return invalid("a world has one rank at least");
   if (rank >= size) {
@@ -48,7 +43,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   if (options.topology.kind != Topology::Kind::kFull) {
     relays = {.world = options.name, .rank = rank, .size = size, .topology = options.topology};
   }
-  HAWSER_TRY_ASSIGN(core->seat_, RankSeat::open(std::move(agent_options), std::move(relays)));
+  HAWSER_TRY_ASSIGN(core->seat_, RankSeat::open(std::move(agent_options), std::move(relays), std::move(hooks)));
   core->seat_->record({.world = options.name, .rank = rank, .size = size}, options.agent.log);
   return core;
 }
@@ -84,7 +79,7 @@ Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
     nonce_ = nonce;
     ranks_ = std::move(ranks);
     for (const Peer& peer : ranks_) members_.insert(source_of(peer));
-    accord_ = std::make_unique<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
+    accord_ = std::make_shared<Accord>(nonce_, options_.name, rank_, ranks_, *seat_->mailbox);
     calls_ = std::make_shared<Calls>(
         seat_, *seat_->mailbox,
         Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
@@ -163,26 +158,29 @@ bool WorldCore::leave(Duration patience, bool with_groups) {
     on_close(now);
     seat_->mailbox->run_jobs(now);
   }));
-  return calls_ == nullptr || calls_->wait_quiet(Clock::steady().now() + patience);
+  return calls_ == nullptr || calls_->wait_quiet(patience);
 }
 
 void WorldCore::on_close(Instant now) {
   const Status status(Code::kCancelled, "world '" + options_.name + "' was closed");
   if (revoked_.ok()) revoked_ = status;
   end_collectives(status, now);
-  if (accord_ != nullptr) accord_->stop(status);
+  if (accord_ != nullptr) accord_->close(status);
   if (calls_ != nullptr) calls_->stop(status, now);
   seat_->mailbox->stop_all(nonce_, status);
+  seat_->mailbox->stop_sends(nonce_, ranks_, status, now);
   seat_->mailbox->forget_world(nonce_);
-  seat_->mailbox->remove_watcher(nonce_);
+  const bool is_first = seat_->mailbox->remove_watcher(nonce_);
+  if (!is_first || is_root_ || !accord_->has_decided()) return;
+  seat_->keep(std::make_unique<PastAccord>(nonce_, rank_, ranks_, accord_, *seat_->mailbox));
 }
 
 Status WorldCore::close(Duration timeout) {
-  const Instant until = Clock::steady().now() + timeout;
+  const Instant until = agent::inner::now(seat_->agent) + timeout;
   const bool is_root = is_root_;
   const bool is_quiet = leave(timeout, is_root);
-  Status closed;
-  if (is_root) closed = seat_->agent.close(std::max(until - Clock::steady().now(), Duration::zero()));
+  const Duration left = std::max(until - agent::inner::now(seat_->agent), Duration::zero());
+  const Status closed = is_root ? seat_->agent.close(left) : Status();
   if (is_quiet) return closed;
   return Status(Code::kTimedOut, "World::close: a handler of world '" + options_.name + "' still runs");
 }
@@ -479,7 +477,7 @@ void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration ti
   under_way_.push_back(*collective);
   if (Status status = why_not(); !status.ok()) return collective->fail(status, now);
   seat_->mailbox->set_deadline(*collective, deadline(timeout, now));
-  ledger_.note(collective->number, collective->digest);
+  if (!planted(Planted::kLedgerForgets)) ledger_.note(collective->number, collective->digest);
   const Arrived* const misfit =
       seat_->mailbox->find_misfit(nonce_, collective->number, collective->digest);  // It came before.
   if (misfit != nullptr) return collective->fail(not_the_same(misfit->from, collective->number), now);
@@ -600,7 +598,8 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operati
   }
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
-    if (!decision.failed[rank]) ranks.push_back(rank);
+    if (decision.failed[rank] || (planted(Planted::kShrinksAsSeen) && failed_.contains(rank))) continue;
+    ranks.push_back(rank);
   }
   const auto own = static_cast<std::uint32_t>(std::ranges::find(ranks, rank_) - ranks.begin());
   std::vector<Peer> peers;
@@ -716,8 +715,8 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   if (first_failure_.ok()) first_failure_ = status;
   if (unacknowledged_.ok()) unacknowledged_ = status;
   for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank, now);
-  end_collectives(status, now);
-  seat_->mailbox->stop_any(nonce_, status);
+  if (!planted(Planted::kPendingKept)) end_collectives(status, now);
+  if (!planted(Planted::kAnySourceKept)) seat_->mailbox->stop_any(nonce_, status);
   accord_->note_failed(rank, now);
   seat_->mailbox->note_end();
 }
@@ -746,7 +745,7 @@ void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
   if (!revoked_.ok()) return;
   revoked_ = why;
   for (const Peer& peer : ranks_) {
-    if (tell) seat_->mailbox->revoke(peer, nonce_, why, now);
+    if (tell && !planted(Planted::kRevokeUntold)) seat_->mailbox->revoke(peer, nonce_, why, now);
   }
   end_collectives(why, now);
 }
@@ -770,6 +769,7 @@ void WorldCore::on_ended(Collective& collective, Instant now) {
   if (collective.status.ok()) {
     good_ahead_.insert(collective.number);
     while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
+    if (planted(Planted::kLastGoodClaimed)) last_good_ = std::max(last_good_, collective.number);
   }
   if (collective.status.ok()) return;
   for (const std::uint32_t rank : left_) {

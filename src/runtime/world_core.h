@@ -34,11 +34,12 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
  public:
   /// An agent of that rank, driven, with its mailbox. It knows nobody yet.
   static Result<std::shared_ptr<WorldCore>> open_agent(const WorldOptions& options, std::uint32_t rank,
-                                                       std::uint32_t size);
+                                                       std::uint32_t size, SeatHooks hooks = {});
   WorldCore() = default;
   ~WorldCore();
 
   Agent& agent() { return seat_->agent; }
+  const std::shared_ptr<RankSeat>& seat() const { return seat_; }
   /// Has paths to all of them, by rank; of a sparse world to the neighbours.
   Status connect(const std::vector<Peer>& ranks, Instant until) const;
   /// These are the world's ranks from now on.
@@ -157,7 +158,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   CallLedger ledger_;
   std::uint64_t last_good_ = 0;                    ///< It and all before it ended well here.
   std::set<std::uint64_t> good_ahead_;             ///< Numbers of later ones that did.
-  std::unique_ptr<Accord> accord_;                 ///< From the world's beginning on,
+  std::shared_ptr<Accord> accord_;                 ///< From the world's beginning on,
   std::shared_ptr<Calls> calls_;                   ///< and this.
   Status excluded_;                                ///< The others hold this rank for failed.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.

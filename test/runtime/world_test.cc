@@ -610,6 +610,21 @@ TEST_P(WorldTest, AGroupHearsOfItsOwnFailuresOnly) {
   EXPECT_EQ(worlds[2].group(right).value().barrier().code(), Code::kDisconnected);
 }
 
+TEST_P(WorldTest, AClosedGroupEndsWhatIsUnderWayInIt) {
+  std::vector<World> worlds = open(2);
+  std::vector<World> groups;
+  for (World& world : worlds) groups.push_back(world.duplicate().value());
+  std::vector<std::byte> large(200'000), buffer(200'000);
+  Request to_itself = groups[0].isend(large, 0, 1), to_other = groups[0].isend(large, 1, 2);
+  Request from_other = groups[0].ireceive(buffer, 1, 3);
+  EXPECT_TRUE(groups[0].close(10s).ok());
+  for (Request* const request : {&to_itself, &to_other, &from_other}) {
+    EXPECT_TRUE(request->done());
+    EXPECT_EQ(request->status().code(), Code::kCancelled);
+  }
+  EXPECT_FALSE(groups[1].receive(buffer, 0, 2, {.timeout = 50ms}).has_value());
+}
+
 TEST_P(WorldTest, ManyGroupsLeaveNothingBehind) {
   std::vector<World> worlds = open(2);
   for (int round = 0; round < 2000; ++round) {

@@ -32,6 +32,7 @@ struct MappedOptions {
   std::uint64_t inline_bytes = 256;     ///< Copied inside submit.
   Duration wake_latency = std::chrono::microseconds(2);
   Duration death_notice_max = std::chrono::milliseconds(20);  ///< Until others know of a death, at most.
+  bool may_be_read = false;  ///< Ends read memory of each other that is not registered.
 };
 
 /// Where an end is, inside the other's memory.

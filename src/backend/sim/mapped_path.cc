@@ -1,3 +1,6 @@
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -51,6 +54,22 @@ backend::Submitted MappedPath::submit(std::span<const Chunk> chunks, Instant) {
   }
   if (!queue_.empty()) port_.host_->wake();
   return result;
+}
+
+bool MappedPath::can_fetch() const {
+  return state_ == PathState::kUp && !peer_gone() && port_.hub_.options().may_be_read;
+}
+
+/// The address is the peer's word, and what lay there may have gone meanwhile: the kernel looks. All simulated
+/// processes are this one. Whether the memory is still there must not decide what happens next: equal seeds take equal
+/// courses.
+bool MappedPath::fetch(std::uint64_t address, std::span<std::byte> into) {
+  if (!can_fetch() || link_->hosts[1 - end_]->dead()) return false;
+  const iovec local{.iov_base = into.data(), .iov_len = into.size()};
+  const iovec remote{.iov_base = reinterpret_cast<void*>(address), .iov_len = into.size()};
+  const ssize_t count = ::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0);
+  if (count != static_cast<ssize_t>(into.size())) std::ranges::fill(into, std::byte{0});
+  return true;
 }
 
 bool MappedPath::move_at_once(const Chunk& chunk) {

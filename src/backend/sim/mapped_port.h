@@ -35,6 +35,8 @@ class MappedPath final : public backend::Path {
   backend::Submitted submit(std::span<const backend::Chunk> chunks, Instant now) override;
   bool move_at_once(const backend::Chunk& chunk) override;
   bool send(Priority priority, std::span<const std::byte> head, std::span<const std::byte> body) override;
+  bool can_fetch() const override;
+  bool fetch(std::uint64_t address, std::span<std::byte> into) override;
   void cancel(std::uint64_t transfer) override;
   void give_up(const Status& why) override;
   PathCounters counters() const override;

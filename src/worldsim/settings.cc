@@ -1,0 +1,57 @@
+#include "worldsim/settings.h"
+
+#include <fmt/format.h>
+
+namespace hawser::worldsim {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
+  Settings settings;
+  settings.seed = seed;
+  settings.mode = mode;
+  settings.ranks = 2 + rng.below(rng.chance(0.3) ? 7 : 4);
+  settings.acts = rng.below(rng.chance(0.3) ? 20 : 8);
+  settings.at_once = 1 + rng.below(3);
+  settings.pause_max = microseconds(rng.chance(0.5) ? 2000 : 100);
+  settings.faults = rng.chance(0.2) ? 0 : 1 + rng.below(3);
+  settings.cancels = seed % 8 == 1;
+  settings.impatient = seed % 8 == 2;
+  settings.errs = seed % 8 == 3;
+  settings.dissents = seed % 8 == 4;
+  if (settings.errs) settings.ranks = 2 + rng.below(3);
+  settings.groups = rng.chance(0.4);
+  settings.reads = mode == sim::Mode::kMapped && rng.chance(0.5);
+  if (settings.dissents) settings.faults = 1 + rng.below(4);
+  if (settings.cancels) settings.faults = std::min<std::size_t>(settings.faults, 1);
+  // Some runs without faults: there every operation must end well.
+  if (seed % 8 == 7) settings.faults = 0;
+  return settings;
+}
+
+void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& universe) {
+  sim::LinkOptions link;
+  link.latency = microseconds(rng.range(2, 200));
+  link.bytes_per_ns = rng.chance(0.2) ? 0.05 : 1.0;
+  link.jitter_max = rng.chance(0.5) ? Duration::zero() : Duration(link.latency.count() * rng.range(1, 5));
+  universe.net.fabric().set_default(link);
+  sim::NetOptions& net = universe.net.options();
+  net.pipe.by_reference = rng.chance(0.7);
+  net.pipe.capacity_bytes = rng.chance(0.2) ? 8000 : 256 * 1024;
+  net.pipe.short_chance = rng.chance(0.5) ? 0.1 : 0;
+  net.keep_arrived_on_reset = rng.chance(0.7);
+  net.connect_timeout = milliseconds(200);
+  universe.hub.options().may_be_read = settings.reads;
+  universe.hub.options().death_notice_max = milliseconds(rng.range(0, 40));
+}
+
+std::string describe(const Settings& settings) {
+  return fmt::format("{} ranks, {} acts, {} at once, {} faults{}{}{}{}{}{}", settings.ranks, settings.acts,
+                     settings.at_once, settings.faults, settings.cancels ? ", cancels" : "",
+                     settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
+                     settings.dissents ? ", dissents" : "", settings.groups ? ", groups" : "",
+                     settings.reads ? ", reads" : "");
+}
+
+}  // namespace hawser::worldsim

@@ -1,0 +1,37 @@
+#pragma once
+
+// Settings: what a seed decides of a run before it begins.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "backend/sim/factory.h"
+#include "base/rng.h"
+
+namespace hawser::worldsim {
+
+struct Settings {
+  std::uint64_t seed = 1;
+  sim::Mode mode = sim::Mode::kStream;
+  std::size_t ranks = 3;   ///< 2 to 8.
+  std::uint64_t acts = 8;  ///< Collectives of the first world.
+  Duration heartbeat = std::chrono::milliseconds(20);
+  Duration peer_timeout = std::chrono::milliseconds(400);
+  Duration timeout = std::chrono::seconds(5);         ///< Of operations.
+  Duration pause_max = std::chrono::milliseconds(2);  ///< Between two things that a rank does.
+  std::size_t at_once = 1;                            ///< Collectives of one world.
+  std::size_t faults = 0;
+  bool cancels = false;    ///< Ranks cancel what they began,
+  bool impatient = false;  ///< or give it little time.
+  bool errs = false;       ///< One rank calls something else than the others, once.
+  bool dissents = false;   ///< Ranks vote against going on though all is well.
+  bool groups = false;
+  bool reads = false;  ///< Receivers read large messages out of the sender's memory.
+};
+
+Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode);
+void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& universe);
+std::string describe(const Settings& settings);
+
+}  // namespace hawser::worldsim

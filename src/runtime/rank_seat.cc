@@ -28,7 +28,7 @@ Result<std::shared_ptr<Driver>> shared_driver() {
 }  // namespace
 
 Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, std::optional<Relay::Site> relays,
-                                                   SeatHooks hooks) {
+                                                 SeatHooks hooks) {
   auto seat = std::make_shared<RankSeat>();
   seat->hooks_ = std::move(hooks);
   const bool is_ours = !seat->hooks_.open;

@@ -45,6 +45,8 @@ typedef struct hawser_world_options {
   int64_t join_timeout_ns; /* 0: 30 s. */
   int64_t timeout_ns;      /* Of operations that are given none. 0: 30 min. */
   const char* seed;        /* The address of a seed where the ranks find one another. Null: HAWSER_SEED, if set. */
+  const char* topology;    /* "full", "regular:4", "hypercube", "edges:0-1,1-2". Null: HAWSER_TOPOLOGY, if set and the
+                              ranks are processes; else full. */
 } hawser_world_options;
 
 typedef struct hawser_world_info {
@@ -71,6 +73,10 @@ HAWSER_C_API int hawser_world_local(uint32_t ranks, const hawser_world_options* 
 HAWSER_C_API int hawser_world_open(const hawser_world_options* options, hawser_world* out);
 HAWSER_C_API int hawser_world_info_get(hawser_world world, hawser_world_info* out);
 HAWSER_C_API int hawser_world_peer(hawser_world world, uint32_t rank, hawser_peer* out);
+/* World::is_sparse. */
+HAWSER_C_API int hawser_world_is_sparse(hawser_world world, int* sparse);
+/* World::has_direct_peer. */
+HAWSER_C_API int hawser_world_has_direct_peer(hawser_world world, uint32_t rank, int* direct);
 HAWSER_C_API int hawser_world_shutdown(hawser_world world, int64_t timeout_ns); /* Once all ranks have called it. */
 HAWSER_C_API int hawser_world_leave(hawser_world world, int64_t timeout_ns);    /* Without waiting for them. */
 HAWSER_C_API int hawser_world_close(hawser_world world, int64_t timeout_ns);    /* To the others it has failed. */

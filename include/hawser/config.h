@@ -24,6 +24,7 @@
 
 HAWSER_NAMESPACE_BEGIN
 
+struct Topology;
 struct WorldOptions;
 
 struct ConfigSources {
@@ -77,8 +78,11 @@ struct LaunchedRank {
 HAWSER_API Result<LaunchedRank> launched_rank(const ConfigSources& sources);
 /// HAWSER_SEED, for WorldOptions::seed: `hawser run --hosts` sets it. A password. Empty: none is set.
 HAWSER_API std::string launched_seed(const ConfigSources& sources);
+/// HAWSER_TOPOLOGY, for WorldOptions::topology: a text of parse_topology. The full one where it is not set.
+HAWSER_API Result<Topology> launched_topology(const ConfigSources& sources);
 /// For World::open (include <hawser/world.h>): rank, size and seed as the launcher tells, a name that tells
-/// this run's world from others, and the agent's options of `sources`. Errors: those of launched_rank and load_config.
+/// this run's world from others, the topology, and the agent's options of `sources`. Errors: those of launched_rank,
+/// launched_topology and load_config.
 HAWSER_API Result<WorldOptions> launched_world(const ConfigSources& sources);
 
 HAWSER_NAMESPACE_END

@@ -18,6 +18,7 @@
 #include <hawser/seed.h>
 #include <hawser/status.h>
 #include <hawser/time.h>
+#include <hawser/topology.h>
 #include <hawser/transfer.h>
 #include <hawser/version.h>
 #include <hawser/world.h>

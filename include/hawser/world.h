@@ -4,7 +4,8 @@
 //
 // Collectives of a world match by the order in which each rank calls them. Messages match by world, source and tag, and
 // do not overtake one another; they are copied when they are small, and go straight into the receiver's buffer when
-// they are large. All ranks are connected when `open` and `local` return.
+// they are large. All ranks are connected when `open` and `local` return; with a sparse topology each rank to its
+// neighbours, which pass the messages of the others on.
 //
 // Failure: when a rank's process dies or does not answer for the agent's peer_timeout, every other rank's collectives
 // end with kDisconnected naming it, so do receives from it and from any source; messages between the others go on. A
@@ -31,6 +32,7 @@
 #include <hawser/export.h>
 #include <hawser/status.h>
 #include <hawser/time.h>
+#include <hawser/topology.h>
 
 namespace hawser::runtime {
 class WorldCore;
@@ -65,6 +67,8 @@ struct WorldOptions {
   /// A thread of the library makes all progress. Without it only calls of this rank that wait do: others wait for it
   /// while it computes, and a rank that hangs is not found out. For as many ranks as cores. `local` is always driven.
   bool driven = true;
+  /// Which ranks have sessions. All ranks are given the same one, else `open` ends with kInvalid on them.
+  Topology topology = {};
   Duration join_timeout = std::chrono::seconds(30);
   Duration timeout = std::chrono::minutes(30);  ///< Of operations that are given none.
 };
@@ -132,6 +136,11 @@ class HAWSER_API World {
   std::uint32_t size() const;
   /// The peer behind a rank; empty where there is no such rank.
   Peer peer(std::uint32_t rank) const;
+  /// Whether the world was opened with another topology than the full one.
+  bool is_sparse() const;
+  /// Whether the rank is a neighbour of this one in the topology, which has sessions with neighbours only. False for
+  /// this rank itself, and where there is no such rank.
+  bool has_direct_peer(std::uint32_t rank) const;
   /// Ranks that failed, in their order.
   std::vector<std::uint32_t> failed() const;
 

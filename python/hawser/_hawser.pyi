@@ -273,35 +273,47 @@ class World:
 
     @staticmethod
     def local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
-              timeout: Seconds = None) -> list[World]:
-        """All ranks in this process, by rank; each takes a thread, or the calls with an i."""
+              timeout: Seconds = None, topology: str | Iterable[tuple[int, int]] = "full") -> list[World]:
+        """
+        All ranks in this process, by rank; each takes a thread, or the calls with an i. `topology` is "full",
+        "regular:K", "hypercube", or a list of edges.
+        """
 
     @staticmethod
     def open(size: int | None = None, rank: int | None = None, directory: Directory | str | None = None, *,
              name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
-             timeout: Seconds = None, store: Any = None, seed: str | None = None) -> World:
+             timeout: Seconds = None, store: Any = None, seed: str | None = None,
+             topology: str | Iterable[tuple[int, int]] | None = None) -> World:
         """
         One rank of several processes, which find one another in a directory. Returns when all are ready. A value
         that the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls
         of this rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of
         a directory `store` may be a torch.distributed.Store, or what has its set, wait and get; or `seed` the address
-        of a seed (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it).
+        of a seed (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). `topology` is "full",
+        "regular:K", "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is given).
         """
 
     @staticmethod
     def _local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
-               timeout: Seconds = None) -> list[World]: ...
+               timeout: Seconds = None, topology: str = "full") -> list[World]: ...
 
     @staticmethod
     def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
               backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None,
-              store: Any = None, seed: str | None = None) -> World: ...
+              store: Any = None, seed: str | None = None, topology: str | None = None) -> World: ...
 
     @property
     def rank(self) -> int: ...
 
     @property
     def size(self) -> int: ...
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether ranks that are no neighbours reach one another by others."""
+
+    def has_direct_peer(self, rank: int) -> bool:
+        """Whether the rank is a neighbour in the world's topology."""
 
     @property
     def failed(self) -> list[int]:

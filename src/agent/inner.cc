@@ -55,4 +55,15 @@ void keep_tenancy(Session& session, const Service& service, std::unique_ptr<Tena
   session.has_tenancies = true;
 }
 
+std::shared_ptr<Session> session_apart(const Peer& peer) {
+  struct Apart {
+    explicit Apart(std::shared_ptr<PeerCore> core)
+        : inbox(1), session(std::move(core), proto::NotifyLimits{}, inbox, {}) {}
+    Inbox inbox;
+    Session session;
+  };
+  auto made = std::make_shared<Apart>(peer.core());
+  return {made, &made->session};
+}
+
 }  // namespace hawser::agent::inner

@@ -38,5 +38,8 @@ std::string status_page(const Agent& agent);
 Peer peer_of(const Session& session);
 Tenancy* tenancy(const Session& session, const Service& service);
 void keep_tenancy(Session& session, const Service& service, std::unique_ptr<Tenancy> tenancy);
+/// A session that the engine does not know. A service that reaches a peer by other peers keeps in it what it has with
+/// that peer. Nothing is sent by it, and it is not the peer's session.
+std::shared_ptr<Session> session_apart(const Peer& peer);
 
 }  // namespace hawser::agent::inner

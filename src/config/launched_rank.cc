@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <hawser/config.h>
+#include <hawser/topology.h>
 
 #include "base/format.h"
 
@@ -39,7 +40,7 @@ Result<std::uint32_t> number_of(const ConfigSources::Texts& environment, std::st
   return Status(Code::kInvalid, base::format("{} = '{}' is no number from 0 to {}", variable, text, UINT32_MAX));
 }
 
-constexpr std::string_view kSeed = "HAWSER_SEED";
+constexpr std::string_view kSeed = "HAWSER_SEED", kTopology = "HAWSER_TOPOLOGY";
 
 std::string run_of(const ConfigSources::Texts& environment, const Launcher& launcher) {
   std::string run(text_of(environment, launcher.run));
@@ -71,7 +72,7 @@ Result<LaunchedRank> read(const ConfigSources::Texts& environment, const Launche
 }  // namespace
 
 bool tells_of_rank(std::string_view variable) {
-  if (variable == kSeed) return true;
+  if (variable == kSeed || variable == kTopology) return true;
   for (const Launcher& each : kLaunchers) {
     for (const std::string_view name : {each.rank, each.size, each.local_rank, each.run, each.restart}) {
       if (!name.empty() && variable == name) return true;
@@ -95,6 +96,14 @@ Result<LaunchedRank> launched_rank(const ConfigSources& sources) {
 
 std::string launched_seed(const ConfigSources& sources) {
   return std::string(config::text_of(sources.environment, config::kSeed));
+}
+
+Result<Topology> launched_topology(const ConfigSources& sources) {
+  const std::string_view text = config::text_of(sources.environment, config::kTopology);
+  if (text.empty()) return Topology();
+  Result<Topology> topology = parse_topology(text);
+  if (topology) return topology;
+  return Status(Code::kInvalid, std::string(config::kTopology) + " is wrong").because(topology.error());
 }
 
 HAWSER_NAMESPACE_END

@@ -72,8 +72,9 @@ TEST(LaunchedRank, ASeedIsToldWithOrWithoutALauncher) {
 }
 
 TEST(LaunchedRank, ItsVariablesAreNoOptions) {
-  const Result<LoadedConfig> config =
-      load_config({.environment = {{"HAWSER_WORLD_RANK", "0"}, {"HAWSER_WORLD_SIZE", "1"}, {"HAWSER_SEED", "s"}}});
+  const Result<LoadedConfig> config = load_config(
+      {.environment = {
+           {"HAWSER_WORLD_RANK", "0"}, {"HAWSER_WORLD_SIZE", "1"}, {"HAWSER_SEED", "s"}, {"HAWSER_TOPOLOGY", "full"}}});
   ASSERT_TRUE(config.has_value());
   EXPECT_TRUE(config->warnings.empty()) << config->warnings.front();
 }

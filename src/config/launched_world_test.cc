@@ -9,6 +9,7 @@ TEST(LaunchedWorld, IsThatOfTheLauncher) {
   const Result<WorldOptions> options = launched_world({.environment = {{"HAWSER_WORLD_RANK", "2"},
                                                                        {"HAWSER_WORLD_SIZE", "3"},
                                                                        {"HAWSER_SEED", "seed@10.0.0.1:7000#ticket"},
+                                                                       {"HAWSER_TOPOLOGY", "regular:2"},
                                                                        {"HAWSER_DEADLINE", "7s"}}});
   ASSERT_TRUE(options) << options.error().to_string();
   EXPECT_EQ(options->rank, 2u);
@@ -16,6 +17,7 @@ TEST(LaunchedWorld, IsThatOfTheLauncher) {
   EXPECT_EQ(options->seed, "seed@10.0.0.1:7000#ticket");
   EXPECT_EQ(options->agent.default_deadline, std::chrono::seconds(7));
   EXPECT_EQ(options->name, "world");
+  EXPECT_EQ(options->topology, Topology::regular(2));
 }
 
 TEST(LaunchedWorld, EachRunHasAWorldOfItsOwn) {
@@ -35,6 +37,13 @@ TEST(LaunchedWorld, WithoutALauncherOrWithAWrongOptionThereIsNone) {
                 .error()
                 .code(),
             Code::kInvalid);
+}
+
+TEST(LaunchedWorld, AWrongTopologySaysWhereItIsSet) {
+  EXPECT_EQ(launched_topology({}).value(), Topology());
+  const Result<Topology> wrong = launched_topology({.environment = {{"HAWSER_TOPOLOGY", "cube"}}});
+  EXPECT_EQ(wrong.error().code(), Code::kInvalid);
+  EXPECT_NE(wrong.error().to_string().find("HAWSER_TOPOLOGY"), std::string::npos) << wrong.error().to_string();
 }
 
 }  // namespace

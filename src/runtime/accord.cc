@@ -4,41 +4,13 @@
 #include <utility>
 
 #include "base/planted.h"
+#include "runtime/rank_bitmap.h"
+#include "runtime/rank_list.h"
 
 namespace hawser::runtime {
 
 using base::planted;
 using base::Planted;
-
-namespace {
-
-constexpr int kBitsPerByte = 8;
-
-std::string bitmap_of(const std::vector<bool>& ranks) {
-  std::string bytes((ranks.size() + kBitsPerByte - 1) / kBitsPerByte, '\0');
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i]) bytes[i / kBitsPerByte] = static_cast<char>(bytes[i / kBitsPerByte] | 1 << (i % kBitsPerByte));
-  }
-  return bytes;
-}
-
-/// Empty: it is not of a world of that size.
-std::vector<bool> ranks_of(std::span<const std::byte> bitmap, std::size_t size) {
-  if (bitmap.size() != (size + kBitsPerByte - 1) / kBitsPerByte) return {};
-  std::vector<bool> ranks(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    ranks[i] = (std::to_integer<int>(bitmap[i / kBitsPerByte]) >> (i % kBitsPerByte) & 1) != 0;
-  }
-  return ranks;
-}
-
-std::string list_of(const std::vector<std::uint32_t>& ranks) {
-  std::string text;
-  for (const std::uint32_t rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
-  return text;
-}
-
-}  // namespace
 
 Accord::Accord(std::uint64_t world, std::string name, std::uint32_t rank, std::span<const Peer> ranks, Mailbox& mailbox)
     : world_(world),

@@ -434,6 +434,7 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kFailed:
     case wire::RuntimeKind::kRevoke:
     case wire::RuntimeKind::kAgree:
+    case wire::RuntimeKind::kTopology:
       on_word(session, message);
       return {};
   }
@@ -470,6 +471,8 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
       return watcher.on_failed(by, message.rank);
     case wire::RuntimeKind::kRevoke:
       return watcher.on_revoke(by, Status(message.code, std::string(base::as_text(message.body))));
+    case wire::RuntimeKind::kTopology:
+      return watcher.on_topology(by, base::as_text(message.body));
     default:
       return watcher.on_agreement(by, message);
   }
@@ -754,12 +757,7 @@ void Mailbox::end(agent::Session& session, const Status& status) {
   matcher_.for_each_waiting([&](Receive& receive) {
     if (receive.pattern.source == source_of(peer)) end_one(receive, status);
   });
-  const auto watchers = watchers_;  // They may go meanwhile.
-  for (const auto& [world, watcher] : watchers) {
-    if (watchers_.contains(world)) watcher->on_down(peer, status);
-  }
-  for (const auto& [world, past] : pasts_) past->on_down(peer, status);
-  run_jobs(carrier_.now());
+  tell_down(peer, status);
 }
 
 bool Mailbox::awaits(const agent::Session& session) const {

@@ -21,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -61,6 +62,8 @@ class Watcher {
   /// Whether a message of a collective, which nobody wants, is of another one than this rank called by its number.
   virtual bool is_misfit(const wire::MessageEnvelope& envelope) const = 0;
   virtual void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) = 0;
+  /// `by` opens the world with this topology.
+  virtual void on_topology(const Peer& /*by*/, std::string_view /*topology*/) {}
 
  protected:
   ~Watcher() = default;
@@ -125,6 +128,23 @@ class Mailbox final : public agent::Service {
   /// Tells it what peers say of agreements of this world, which is closed here, and which of them go.
   void add_past(std::uint64_t world, Watcher& watcher) { pasts_.insert_or_assign(world, &watcher); }
   void remove_past(std::uint64_t world) { pasts_.erase(world); }
+  /// Tells all worlds that the peer has failed, whatever there still is with it. Of this rank itself it means that the
+  /// others hold it for failed.
+  void tell_down(const Peer& peer, const Status& why) {
+    const auto watchers = watchers_;  // They may go meanwhile.
+    for (const auto& [world, watcher] : watchers) {
+      if (watchers_.contains(world)) watcher->on_down(peer, why);
+    }
+    for (const auto& [world, past] : pasts_) past->on_down(peer, why);
+    run_jobs(carrier_.now());
+  }
+  /// From now on the session is pumped, though there is nothing to say yet.
+  void attend(agent::Session& session) { desk_of(session); }
+  /// All that was to be said to the peer has been given to its carrier, but for messages that it has not wanted yet.
+  bool is_silent(const agent::Session& session) const {
+    const Desk* const desk = known_desk(session);
+    return desk == nullptr || (desk->words.empty() && desk->line.empty());
+  }
   /// All worlds end.
   void close_all(Instant now) {
     while (!watchers_.empty()) watchers_.begin()->second->on_close(now);

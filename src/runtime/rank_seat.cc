@@ -27,20 +27,27 @@ Result<std::shared_ptr<Driver>> shared_driver() {
 
 }  // namespace
 
-Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, SeatHooks hooks) {
+Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, std::optional<Relay::Site> relays,
+                                                 SeatHooks hooks) {
   auto seat = std::make_shared<RankSeat>();
   seat->hooks_ = std::move(hooks);
   const bool is_ours = !seat->hooks_.open;
   if (options.driven && is_ours) {
     HAWSER_TRY_ASSIGN(seat->driver_, shared_driver());
   }
-  const auto tenant = [&seat](agent::Carrier& carrier) {
+  const auto tenant = [&](agent::Carrier& carrier) -> std::shared_ptr<agent::Service> {
+    if (relays) {
+      seat->relay = std::make_shared<Relay>(carrier, std::move(*relays));
+      seat->mailbox = seat->relay->mailbox();
+      return seat->relay;
+    }
     seat->mailbox = std::make_shared<Mailbox>(carrier);
     return seat->mailbox;
   };
   Result<Agent> agent =
       is_ours ? agent::inner::open(std::move(options), tenant) : seat->hooks_.open(std::move(options), tenant);
   if (!agent) return agent.error();
+  if (seat->relay != nullptr) seat->relay->share_place();  // Nothing turns the agent yet: it has no sessions.
   seat->agent = std::move(*agent);
   if (seat->driver_ != nullptr) {
     HAWSER_TRY(seat->driver_->attach(seat->agent));

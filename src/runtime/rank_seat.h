@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include <hawser/agent.h>
 #include <hawser/driver.h>
@@ -14,6 +15,7 @@
 #include "runtime/mailbox.h"
 #include "runtime/past_accord.h"
 #include "runtime/recorder.h"
+#include "runtime/relay.h"
 #include "runtime/workers.h"
 
 namespace hawser::runtime {
@@ -33,7 +35,9 @@ struct SeatHooks {
 class RankSeat {
  public:
   /// An agent with these options, `options.driven` or not. Drivers are shared within the process.
-  static Result<std::shared_ptr<RankSeat>> open(AgentOptions options, SeatHooks hooks = {});
+  /// `relays`: where the rank is of a sparse world.
+  static Result<std::shared_ptr<RankSeat>> open(AgentOptions options, std::optional<Relay::Site> relays,
+                                                SeatHooks hooks = {});
   /// Writes down what the rank does, beside the agent's status page. Without a page it does not, and without room for
   /// the file it says so in the log.
   void record(const Recorder::Site& site, const LogOptions& log);
@@ -42,6 +46,8 @@ class RankSeat {
   RankSeat(const RankSeat&) = delete;
   RankSeat& operator=(const RankSeat&) = delete;
 
+  /// Whether this rank has a session with that one, by their numbers in the world that was opened.
+  bool is_neighbour(std::uint32_t rank) const { return relay == nullptr || relay->is_neighbour(rank); }
   /// Runs a handler of a call.
   void run(std::function<void()> job);
   /// Handlers run by themselves, while the caller waits. Otherwise they run while the agent lets time pass.
@@ -51,6 +57,7 @@ class RankSeat {
   void keep(std::unique_ptr<PastAccord> past);
 
   Agent agent;
+  std::shared_ptr<Relay> relay;  ///< Null in a full world.
   std::shared_ptr<Mailbox> mailbox;
 
  private:

@@ -126,6 +126,8 @@ Result<World> World::open(WorldOptions options) {
 std::uint32_t World::rank() const { return core_->rank(); }
 std::uint32_t World::size() const { return core_->size(); }
 Peer World::peer(std::uint32_t rank) const { return rank < size() ? core_->ranks()[rank] : Peer(); }
+bool World::is_sparse() const { return core_->is_sparse(); }
+bool World::has_direct_peer(std::uint32_t rank) const { return core_->has_direct_peer(rank); }
 std::vector<std::uint32_t> World::failed() const { return core_->failed(); }
 void World::revoke(const Status& why) { core_->revoke(why); }
 Status World::close(Duration timeout) { return core_->close(timeout); }

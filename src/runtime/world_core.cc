@@ -7,6 +7,9 @@
 #include "base/shown.h"
 #include "base/try.h"
 #include "runtime/digest.h"
+#include "runtime/formation.h"
+#include "runtime/graph.h"
+#include "runtime/relay_farewell.h"
 
 namespace hawser::runtime {
 namespace {
@@ -28,6 +31,7 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
     return invalid("rank " + std::to_string(rank) + " is not one of 0 to " + std::to_string(size - 1));
   }
   if (options.name.empty() || options.name.size() > 200) return invalid("its name is not 1 to 200 bytes long");
+  HAWSER_TRY(check_topology(options.topology, size));
   auto core = std::make_shared<WorldCore>();
   core->options_ = options;
   core->rank_ = rank;
@@ -35,7 +39,11 @@ Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& opt
   AgentOptions agent_options = options.agent;
   agent_options.name = options.name + "." + std::to_string(rank);
   agent_options.driven = options.driven;
-  HAWSER_TRY_ASSIGN(core->seat_, RankSeat::open(std::move(agent_options), std::move(hooks)));
+  std::optional<Relay::Site> relays;
+  if (options.topology.kind != Topology::Kind::kFull) {
+    relays = {.world = options.name, .rank = rank, .size = size, .topology = options.topology};
+  }
+  HAWSER_TRY_ASSIGN(core->seat_, RankSeat::open(std::move(agent_options), std::move(relays), std::move(hooks)));
   core->seat_->record({.world = options.name, .rank = rank, .size = size}, options.agent.log);
   return core;
 }
@@ -47,7 +55,7 @@ WorldCore::~WorldCore() {
 
 Status WorldCore::connect(const std::vector<Peer>& ranks, Instant until) const {
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank].is_self()) continue;
+    if (ranks[rank].is_self() || !seat_->is_neighbour(rank)) continue;
     const Status status = ranks[rank].connect(std::max(until - agent::inner::now(seat_->agent), Duration::zero()));
     if (status.ok()) continue;
     return Status(status.code(), "world '" + options_.name + "': rank " + std::to_string(rank) + " cannot be reached")
@@ -60,6 +68,9 @@ Status WorldCore::enter(std::vector<Peer> ranks) {
   const std::uint64_t nonce = nonce_of(ranks[0].incarnation());
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) root_ranks_.push_back(rank);
   next_number_ = 0;  // Of the barrier that all enter by: what the user calls begins with 1.
+  if (Relay* const relay = seat_->relay.get()) {
+    HAWSER_TRY(agent::inner::under_lane(seat_->agent, "World", [&](Instant now) { relay->enter(ranks, now); }));
+  }
   return begin_world(std::move(ranks), nonce);
 }
 
@@ -80,66 +91,30 @@ Status WorldCore::begin_world(std::vector<Peer> ranks, std::uint64_t nonce) {
   });
 }
 
-/// What is found may be the card of one that died before: then its successor is waited for.
-Result<Peer> WorldCore::find_and_connect(std::uint32_t rank, Instant until) {
-  const std::string name = options_.name + "." + std::to_string(rank);
-  for (;;) {
-    const auto left = [&] { return std::max(until - agent::inner::now(seat_->agent), Duration::zero()); };
-    Result<Peer> peer = seat_->agent.find_peer(name, left());
-    if (!peer) return peer;
-    const Status status = peer->connect(left());
-    if (status.ok()) return peer;
-    if (left() == Duration::zero() || status.code() == Code::kUnsupported) return status;
-  }
-}
-
-std::string WorldCore::key_of(std::uint32_t rank) const {
-  return "hawser/" + options_.name + "/" + std::to_string(rank);
-}
-
-Result<Peer> WorldCore::get_and_connect(std::uint32_t rank, Instant until) {
-  const auto left = [&] { return std::max(until - agent::inner::now(seat_->agent), Duration::zero()); };
-  HAWSER_TRY_ASSIGN(const std::string card, options_.store.get(key_of(rank), left()));
-  HAWSER_TRY_ASSIGN(Peer peer, seat_->agent.add_peer(card));
-  const std::string name = options_.name + "." + std::to_string(rank);
-  if (peer.name() != name) {
-    return Status(Code::kInvalid, "the store holds a card of '" + base::shown(peer.name()) + "' where that of '" +
-                                      base::shown(name) + "' should be");
-  }
-  HAWSER_TRY(peer.connect(left()));
-  return peer;
-}
-
-Status WorldCore::absent(const std::string& missing, const Status& cause) const {
-  return Status(cause.code(), "World::open: of the " + std::to_string(options_.size) + " ranks of world '" +
-                                  options_.name + "' these did not come: " + missing)
-      .because(cause);
-}
-
 Status WorldCore::find_and_join(Duration timeout) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
-  const bool has_store = static_cast<bool>(options_.store.get);
-  if (has_store) {
-    HAWSER_TRY_ASSIGN(const std::string card, seat_->agent.card());
-    HAWSER_TRY(options_.store.set(key_of(rank_), card));
-  }
-  std::vector<Peer> ranks;
-  std::string missing;
-  Status cause;
-  for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
-    const auto find = [&] { return has_store ? get_and_connect(rank, until) : find_and_connect(rank, until); };
-    Result<Peer> peer = rank == rank_ ? Result<Peer>(seat_->agent.self()) : find();
-    if (peer) {
-      ranks.push_back(std::move(*peer));
-      continue;
-    }
-    missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-    cause = peer.error();
-  }
+  std::optional<FormationWatch> watch;
+  HAWSER_TRY(agent::inner::under_lane(seat_->agent, "World", [&](Instant) {
+    watch.emplace(*seat_->mailbox, options_.name, options_.topology, [this](const Status& why) {
+      if (accord_ != nullptr) revoke_under_lane(why, true, agent::inner::now(seat_->agent));
+    });
+  }));
+  Result<std::vector<Peer>> ranks = Formation(*seat_, options_, rank_, *watch).find_all(until);
   options_.store = {};
-  if (!missing.empty()) return absent(missing, cause);
-  HAWSER_TRY(enter(std::move(ranks)));
-  return all_entered(until - agent::inner::now(seat_->agent)).wait(Duration::max());
+  Status status = ranks ? enter(std::move(*ranks)) : Status(ranks.error());
+  if (status.ok()) status = all_entered(until - agent::inner::now(seat_->agent)).wait(Duration::max());
+  constexpr Duration kPatience = std::chrono::seconds(1);
+  if (status.code() == Code::kDisconnected) {  // A rank is gone: maybe because of its topology. Another one may say so.
+    static_cast<void>(agent::inner::wait_until(
+        seat_->agent, [&] { return watch->has_failed(); },
+        std::min(until, agent::inner::now(seat_->agent) + kPatience)));
+  }
+  if (watch->has_failed()) {  // The others are told why before this rank is gone.
+    static_cast<void>(agent::inner::flush(seat_->agent, agent::inner::now(seat_->agent) + kPatience));
+    status = watch->status();
+  }
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "World", [&](Instant) { watch.reset(); }));
+  return status;
 }
 
 Request WorldCore::all_entered(Duration timeout) {
@@ -154,16 +129,17 @@ Status WorldCore::shutdown(Duration timeout) {
     static_cast<void>(close(left()));
     return status;
   }
-  return depart(left());
+  return depart(left(), true);
 }
 
-Status WorldCore::depart(Duration timeout) {
+Status WorldCore::depart(Duration timeout, bool waits) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
   static_cast<void>(agent::inner::under_lane(seat_->agent, "World::leave", [&](Instant now) {
     for (const Peer& peer : ranks_) seat_->mailbox->leave(peer, nonce_, now);
   }));
   Status status;
-  if (!agent::inner::flush(seat_->agent, until)) {
+  const bool is_said = seat_->relay == nullptr || say_farewell(*seat_, is_root_, is_root_ && waits, until);
+  if (!is_said || !agent::inner::flush(seat_->agent, until)) {
     status =
         Status(Code::kTimedOut, "World: not all ranks of world '" + options_.name + "' took in what this one sent");
   }
@@ -295,6 +271,14 @@ Result<std::shared_ptr<WorldCore>> WorldCore::split(std::optional<std::uint32_t>
 }
 
 // ---- Calls.
+
+bool WorldCore::has_direct_peer(std::uint32_t rank) const {
+  if (rank >= size() || rank == rank_) return false;
+  bool is_direct = true;
+  static_cast<void>(agent::inner::under_lane(seat_->agent, "has_direct_peer",
+                                             [&](Instant) { is_direct = seat_->is_neighbour(root_ranks_[rank]); }));
+  return is_direct;
+}
 
 Status WorldCore::check_rank(std::string_view call, std::uint32_t rank) const {
   if (rank < size()) return {};
@@ -631,6 +615,10 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operati
   for (const std::uint32_t rank : ranks) digest.add(rank);
   HAWSER_TRY(made->begin_world(std::move(peers), digest.value()));
   HAWSER_TRY(take_over_failures(*made, ranks));
+  if (is_root_ && seat_->relay != nullptr) {
+    HAWSER_TRY(agent::inner::under_lane(
+        seat_->agent, "shrink", [&](Instant now) { seat_->relay->adopt(made->epoch_, made->root_ranks_, now); }));
+  }
   made->is_root_ = is_root_.exchange(false);  // The agent goes with the new one.
   return made;
 }
@@ -688,7 +676,8 @@ Status WorldCore::failure_of(std::uint32_t rank, const Status& cause) const {
 
 void WorldCore::on_down(const Peer& peer, const Status& cause) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
-  if (!rank || peer.is_self()) return;
+  if (rank && peer.is_self()) return exclude(cause);
+  if (!rank) return;
   calls_->on_down(source_of(peer));
   note_failure(*rank, cause);
 }

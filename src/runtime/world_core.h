@@ -40,7 +40,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
 
   Agent& agent() { return seat_->agent; }
   const std::shared_ptr<RankSeat>& seat() const { return seat_; }
-  /// Has paths to all of them, by rank.
+  /// Has paths to all of them, by rank; of a sparse world to the neighbours.
   Status connect(const std::vector<Peer>& ranks, Instant until) const;
   /// These are the world's ranks from now on.
   Status enter(std::vector<Peer> ranks);
@@ -85,10 +85,13 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// All ranks call it; those of one color are a world, ordered by key, then by rank. No color: null.
   Result<std::shared_ptr<WorldCore>> split(std::optional<std::uint32_t> color, std::int64_t key);
   std::uint32_t root_rank(std::uint32_t rank) const { return root_ranks_[rank]; }
+  bool is_sparse() const { return seat_->relay != nullptr; }
+  bool has_direct_peer(std::uint32_t rank) const;
   /// Of a group only this view is given up, of the whole world the agent, too.
   Status close(Duration timeout);
-  /// Leaves without having failed, once the others have what this rank sent.
-  Status depart(Duration timeout);
+  /// Leaves without having failed, once the others have what this rank sent. `waits`: all ranks do so, and one of a
+  /// sparse world relays until then.
+  Status depart(Duration timeout, bool waits = false);
   /// The same, once all ranks have called it.
   Status shutdown(Duration timeout);
 
@@ -110,11 +113,6 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) override;
 
  private:
-  Result<Peer> find_and_connect(std::uint32_t rank, Instant until);
-  std::string key_of(std::uint32_t rank) const;
-  Result<Peer> get_and_connect(std::uint32_t rank, Instant until);
-  /// What a failed formation says.
-  Status absent(const std::string& missing, const Status& cause) const;
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
   /// A world of these of its ranks, over the same agent.
   std::shared_ptr<WorldCore> offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,

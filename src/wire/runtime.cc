@@ -74,6 +74,10 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
     case RuntimeKind::kLeft:
       message.world = in.u64();
       return true;
+    case RuntimeKind::kTopology:
+      message.world = in.u64();
+      message.body = in.rest();
+      return true;
     case RuntimeKind::kFailed:
       message.world = in.u64();
       message.rank = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
@@ -109,6 +113,7 @@ bool is_sane(const RuntimeMessage& message) {
     const bool is_phase = message.phase >= AgreementPhase::kVote && message.phase <= AgreementPhase::kAbsent;
     return is_phase && !message.body.empty() && message.body.size() <= kRankBitmapMax;
   }
+  if (message.kind == RuntimeKind::kTopology) return !message.body.empty() && message.body.size() <= kTopologyTextMax;
   if (message.kind != RuntimeKind::kRevoke) return message.body.size() <= kRuntimeBodyMax;
   const bool is_code = message.code != Code::kOk && message.code <= Code::kFailed;
   return is_code && message.body.size() <= kRevokeTextMax;
@@ -148,6 +153,7 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
       out.u64(message.id);
       break;
     case RuntimeKind::kLeft:
+    case RuntimeKind::kTopology:
       out.u64(message.world);
       break;
     case RuntimeKind::kFailed:
@@ -176,7 +182,8 @@ Result<RuntimeMessage> decode_runtime(std::span<const std::byte> bytes) {
   RuntimeMessage message{.kind = static_cast<RuntimeKind>(in.u8())};
   if (!read_rest(in, message)) return corrupt_runtime("a message of an unknown kind");
   const bool has_body = message.kind == RuntimeKind::kEager || message.kind == RuntimeKind::kPart ||
-                        message.kind == RuntimeKind::kRevoke || message.kind == RuntimeKind::kAgree;
+                        message.kind == RuntimeKind::kRevoke || message.kind == RuntimeKind::kAgree ||
+                        message.kind == RuntimeKind::kTopology;
   if (has_body ? !in.ok() : !in.finished()) return corrupt_runtime("a message is malformed or cut off");
   if (!is_sane(message)) return corrupt_runtime("a message's fields contradict each other");
   return message;

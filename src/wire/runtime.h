@@ -21,6 +21,8 @@
 //   agree  (10) world:u64, number:varint, phase:u8, ballot:varint, calls:u8, flag:u8, last_good:varint, bitmap
 //                                                a step of an agreement; the bitmap has a bit for each rank, that of
 //                                                rank 0 is the lowest of the first byte
+//   topology (13) world:u64, text               the sender opens the world of this number, which is that of its name,
+//                                                with this topology
 //   envelope = world:u64, use:u8, tag:u64, digest:u64, extra:varint, bytes:varint
 //
 // Thread rule: values and pure functions.
@@ -39,6 +41,7 @@ inline constexpr std::uint32_t kRuntimeChannel = 4;
 inline constexpr std::size_t kRuntimeHeadMax = 64;  ///< All but the bytes themselves.
 inline constexpr std::size_t kRuntimeBodyMax = 64 * 1024 - kRuntimeHeadMax;
 inline constexpr std::size_t kRevokeTextMax = 1024;
+inline constexpr std::size_t kTopologyTextMax = 256;
 inline constexpr std::size_t kRankBitmapMax = 8 * 1024;  ///< Bytes: worlds of 65,536 ranks.
 
 enum class RuntimeKind : std::uint8_t {
@@ -54,6 +57,7 @@ enum class RuntimeKind : std::uint8_t {
   kAgree = 10,
   kFetched = 11,
   kTaken = 12,
+  kTopology = 13,
 };
 
 /// What an agreement's message is about: see runtime/agreement.h.

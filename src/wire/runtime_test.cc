@@ -38,7 +38,8 @@ std::vector<RuntimeMessage> one_of_each() {
            .flag = true,
            .body = base::as_bytes("\x05")},
           {.kind = RuntimeKind::kFetched, .id = 5, .landing = 6},
-          {.kind = RuntimeKind::kTaken, .landing = 6}};
+          {.kind = RuntimeKind::kTaken, .landing = 6},
+          {.kind = RuntimeKind::kTopology, .world = 7, .body = base::as_bytes("full")}};
 }
 
 TEST(WireRuntime, GoldenVectors) {
@@ -57,7 +58,8 @@ TEST(WireRuntime, GoldenVectors) {
       "0a0700000000000000ac0204020101"
       "0505",
       "0b05000000000000000600000000000000",
-      "0c0600000000000000"};
+      "0c0600000000000000",
+      "0d070000000000000066756c6c"};
   const std::vector<RuntimeMessage> all = one_of_each();
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
 }
@@ -117,7 +119,7 @@ TEST(WireRuntime, WhatContradictsItselfIsCorrupt) {
   std::string flag = bytes_of(one_of_each()[9]);
   flag[14] = 2;
   EXPECT_FALSE(decode_runtime(base::as_bytes(flag)).has_value());
-  EXPECT_FALSE(decode_runtime(base::as_bytes("\x0d")).has_value());
+  EXPECT_FALSE(decode_runtime(base::as_bytes("\x0e")).has_value());
   EXPECT_FALSE(decode_runtime({}).has_value());
 }
 

@@ -269,6 +269,37 @@ static void test_one_thread(void) {
   }
 }
 
+static void* leave_together(void* world) {
+  int64_t value = 1;
+  MUST(hawser_world_all_reduce(*(hawser_world*)world, &value, &value, 1, HAWSER_I64, HAWSER_SUM, NULL));
+  CHECK(value == RANKS);
+  MUST(hawser_world_shutdown(*(hawser_world*)world, PATIENCE));
+  MUST(hawser_world_release(*(hawser_world*)world));
+  return NULL;
+}
+
+/* Ranks that are no neighbours reach one another by others. */
+static void test_sparse(void) {
+  hawser_world worlds[RANKS];
+  hawser_world_options options = HAWSER_INIT(hawser_world_options);
+  int is = 0;
+  options.topology = "hypercube";
+  MUST(hawser_world_local(RANKS, &options, worlds));
+  MUST(hawser_world_is_sparse(worlds[0], &is));
+  CHECK(is == 1);
+  MUST(hawser_world_has_direct_peer(worlds[0], 1, &is));
+  CHECK(is == 1);
+  MUST(hawser_world_has_direct_peer(worlds[0], 3, &is));
+  CHECK(is == 0);
+  REFUSED(hawser_world_has_direct_peer(worlds[0], 3, NULL), HAWSER_INVALID, "direct is null");
+  REFUSED(hawser_world_is_sparse(worlds[0], NULL), HAWSER_INVALID, "sparse is null");
+  pthread_t threads[RANKS];
+  for (int i = 0; i < RANKS; ++i) CHECK(pthread_create(&threads[i], NULL, leave_together, &worlds[i]) == 0);
+  for (int i = 0; i < RANKS; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+  options.topology = "cube";
+  REFUSED(hawser_world_local(RANKS, &options, worlds), HAWSER_INVALID, "no topology");
+}
+
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "rank") == 0) {
     hawser_world world;
@@ -278,5 +309,6 @@ int main(int argc, char** argv) {
   }
   test_local();
   test_one_thread();
+  test_sparse();
   return checks_failed == 0 ? 0 : 1;
 }

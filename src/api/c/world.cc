@@ -91,15 +91,23 @@ Result<WorldOptions> world_options(const char* call, const hawser_world_options&
     options.agent.directory = directory->directory;
   }
   if (given.seed != nullptr) options.seed = given.seed;
+  if (given.topology != nullptr) {
+    HAWSER_TRY_ASSIGN(options.topology, parse_topology(given.topology));
+  }
   options.size = given.ranks;
   options.rank = given.rank;
   return options;
 }
 
-/// The seed that the environment names, where the caller says nothing of a place.
-void ask_environment(const hawser_world_options& given, WorldOptions& options) {
-  if (given.seed != nullptr || given.directory.id != 0 || (given.flags & HAWSER_WORLD_NO_ENVIRONMENT) != 0) return;
-  options.seed = launched_seed(ConfigSources::from_process());
+/// The topology that the environment names, and the seed where the caller says nothing of a place.
+Status ask_environment(const hawser_world_options& given, WorldOptions& options) {
+  if ((given.flags & HAWSER_WORLD_NO_ENVIRONMENT) != 0) return {};
+  const ConfigSources sources = ConfigSources::from_process();
+  if (given.topology == nullptr) {
+    HAWSER_TRY_ASSIGN(options.topology, launched_topology(sources));
+  }
+  if (given.seed == nullptr && given.directory.id == 0) options.seed = launched_seed(sources);
+  return {};
 }
 
 /// Which rank of how many, where the caller does not say.
@@ -144,7 +152,7 @@ Status open_one(const char* call, const hawser_world_options* options, hawser_wo
   HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options));
   HAWSER_TRY_ASSIGN(WorldOptions with, world_options(call, given));
   HAWSER_TRY(ask_launcher(call, given, with));
-  ask_environment(given, with);
+  HAWSER_TRY(ask_environment(given, with));
   HAWSER_TRY_ASSIGN(World made, World::open(std::move(with)));
   return give_world(call, std::move(made), out);
 }
@@ -199,6 +207,24 @@ int hawser_world_peer(hawser_world world, uint32_t rank, hawser_peer* out) {
           call, "there is no rank " + std::to_string(rank) + " in a world of " + std::to_string(its->world.size()));
     }
     return give_handle(call, out, std::make_unique<PeerObject>(std::move(peer)));
+  });
+}
+
+int hawser_world_is_sparse(hawser_world world, int* sparse) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, sparse, "sparse"));
+    HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+    *sparse = its->world.is_sparse() ? 1 : 0;
+    return {};
+  });
+}
+
+int hawser_world_has_direct_peer(hawser_world world, uint32_t rank, int* direct) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, direct, "direct"));
+    HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+    *direct = its->world.has_direct_peer(rank) ? 1 : 0;
+    return {};
   });
 }
 

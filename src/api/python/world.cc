@@ -422,8 +422,10 @@ WorldOptions world_options(const std::string& name, nb::handle directory, nb::ha
   return options;
 }
 
-nb::list local(std::uint32_t size, const std::string& name, nb::handle backends, nb::handle timeout) {
-  const WorldOptions options = world_options(name, nb::none(), backends, timeout);
+nb::list local(std::uint32_t size, const std::string& name, nb::handle backends, nb::handle timeout,
+               const std::string& topology) {
+  WorldOptions options = world_options(name, nb::none(), backends, timeout);
+  options.topology = take(parse_topology(topology));
   nb::list all;
   for (World& world : take(outside([&] { return World::local(size, options); }))) {
     all.append(WorldHandle{std::make_shared<WorldState>(std::move(world))});
@@ -468,7 +470,8 @@ WorldStore store_of(nb::handle store) {
 
 WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uint32_t> rank, nb::handle directory,
                        const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout,
-                       nb::handle store, const std::optional<std::string>& seed) {
+                       nb::handle store, const std::optional<std::string>& seed,
+                       const std::optional<std::string>& topology) {
   if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
   if (!size) check(launched.error());
@@ -482,6 +485,7 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
   } else if (!is_found_elsewhere) {
     options.seed = launched_seed(ConfigSources::from_process());
   }
+  options.topology = take(topology ? parse_topology(*topology) : launched_topology(ConfigSources::from_process()));
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
@@ -671,13 +675,20 @@ void bind_worlds(nb::module_& module) {
                                 "One rank of a number of ranks that send messages and run collective operations.");
   world
       .def_static("_local", &local, nb::arg("size"), nb::kw_only(), nb::arg("name") = "world",
-                  nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none())
+                  nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("topology") = "full")
       .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
                   nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
                   nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none(),
-                  nb::arg("store") = nb::none(), nb::arg("seed") = nb::none())
+                  nb::arg("store") = nb::none(), nb::arg("seed") = nb::none(), nb::arg("topology") = nb::none())
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
+      .def_prop_ro(
+          "is_sparse", [](const WorldHandle& self) { return self.state->world.is_sparse(); },
+          "Whether ranks that are no neighbours reach one another by others.")
+      .def(
+          "has_direct_peer",
+          [](const WorldHandle& self, std::uint32_t rank) { return self.state->world.has_direct_peer(rank); },
+          nb::arg("rank"), "Whether the rank is a neighbour in the world's topology.")
       .def("split", &split, nb::keep_alive<0, 1>(), nb::arg("color").none(), nb::arg("key") = 0,
            "All ranks call it. Those of one color are a world, in the order of their keys, then of their ranks; "
            "without a "

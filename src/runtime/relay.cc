@@ -1,0 +1,501 @@
+#include "runtime/relay.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/bytes.h"
+#include "runtime/rank_bitmap.h"
+
+namespace hawser::runtime {
+namespace {
+
+using agent::Sent;
+using wire::RelayKind;
+using wire::RelayMessage;
+
+constexpr std::uint32_t kRelayWindow = 64;  ///< Messages of one neighbour on their way to here.
+
+constexpr std::array kRelayChannels = {agent::OwnChannel{.id = wire::kRuntimeChannel, .window = kMailboxWindow},
+                                       agent::OwnChannel{.id = wire::kRelayChannel, .window = kRelayWindow}};
+
+constexpr const char* kUnreachable = "it cannot be reached any more: every way leads by ranks that are gone";
+
+Status corrupt_relay(const char* what) { return {Code::kCorrupt, std::string("relay: ") + what}; }
+
+}  // namespace
+
+Relay::Relay(agent::Carrier& carrier, Site site)
+    : carrier_(carrier),
+      site_(std::move(site)),
+      mailbox_(std::make_shared<Mailbox>(*this)),
+      routes_(site_.topology, site_.rank, site_.size),
+      ended_(site_.size),
+      cards_(site_.size) {
+  for (std::uint32_t rank = 0; rank < site_.size; ++rank) {
+    if (rank == site_.rank) continue;
+    if (routes_.is_neighbour(rank)) {
+      links_[rank];
+    } else {
+      (far_[rank] = std::make_unique<Far>())->rank = rank;
+    }
+  }
+}
+
+Relay::~Relay() = default;
+
+// ---- Who is who.
+
+Relay::Far* Relay::far_of(const agent::Session& session) const {
+  const auto found = by_session_.find(&session);
+  return found == by_session_.end() ? nullptr : found->second;
+}
+
+std::uint32_t Relay::rank_of(const agent::Session& session) const {
+  const auto known = by_source_.find(source_of(agent::inner::peer_of(session)));
+  return known == by_source_.end() ? kNoRank : known->second;
+}
+
+/// Only what is found under a rank's name is that rank. It may speak before it is found.
+void Relay::hold(const agent::Session& session, std::span<const std::byte> bytes) {
+  held_[source_of(agent::inner::peer_of(session))].emplace_back(base::as_text(bytes));
+}
+
+void Relay::hear_held(std::uint32_t rank, const Peer& peer, Instant now) {
+  const auto held = held_.extract(source_of(peer));
+  if (held.empty()) return;
+  for (const std::string& bytes : held.mapped()) {
+    const Result<RelayMessage> message = wire::decode_relay(base::as_bytes(bytes));
+    const Status heard = message ? hear(rank, *message, now) : message.error();
+    if (!heard.ok()) return lose(rank, heard, now);
+    Status gone;
+    agent::Session* const session = carrier_.session_with(peer, &gone);
+    if (session != nullptr) carrier_.release_message(*session, wire::kRelayChannel, bytes.size());
+  }
+}
+
+void Relay::note_peer(std::uint32_t rank, const Peer& peer) {
+  by_source_[source_of(peer)] = rank;
+  const auto link = links_.find(rank);
+  if (link == links_.end()) return;
+  link->second.peer = peer;
+  link->second.is_met = true;
+}
+
+// ---- Formation.
+
+void Relay::meet(std::uint32_t rank, const Peer& peer, Instant now) {
+  note_peer(rank, peer);
+  serve_links(now);
+  hear_held(rank, peer, now);
+}
+
+void Relay::tell_card(std::uint32_t rank, std::string card, Instant now) {
+  if (is_entered_ || !cards_[rank].empty()) return;
+  cards_[rank] = std::move(card);
+  tell_all({.kind = RelayKind::kCard, .rank = rank}, std::make_shared<const std::string>(cards_[rank]), now);
+  look_at_formation();
+}
+
+void Relay::look_at_formation() {
+  if (is_entered_ || (broken_.ok() && std::ranges::any_of(cards_, &std::string::empty))) return;
+  is_formed_.store(true, std::memory_order_release);
+  carrier_.note_end();
+}
+
+void Relay::enter(std::span<const Peer> ranks, Instant now) {
+  peers_.assign(ranks.begin(), ranks.end());
+  for (std::uint32_t rank = 0; rank < site_.size; ++rank) note_peer(rank, peers_[rank]);
+  is_entered_ = true;
+  cards_.clear();
+  held_.clear();
+  for (const auto& [rank, far] : far_) {
+    far->session = agent::inner::session_apart(peers_[rank]);
+    by_session_[far->session.get()] = far.get();
+  }
+  serve_links(now);
+  for (const auto& [rank, far] : far_) {
+    for (const std::string& message : std::exchange(far->early, {})) {
+      const Status heard = mailbox_->on_message(*far->session, wire::kRuntimeChannel, base::as_bytes(message), now);
+      if (!heard.ok()) lose(rank, heard, now);
+    }
+    if (far->window.received() > 0) send_acknowledgement(*far, false, now);
+  }
+}
+
+// ---- What waits for neighbours.
+
+void Relay::serve_link(Link& link, Instant now) {
+  if (!link.is_met || link.queue.size() == 0) return;
+  Status gone;
+  agent::Session* const session = carrier_.session_with(link.peer, &gone);
+  if (session == nullptr) return;
+  mailbox_->attend(*session);
+  carrier_.serve(*session, now);
+}
+
+void Relay::serve_links(Instant now) {
+  for (auto& [rank, link] : links_) serve_link(link, now);
+}
+
+void Relay::tell_all(const RelayMessage& message, const std::shared_ptr<const std::string>& body, Instant now) {
+  for (auto& [rank, link] : links_) link.queue.push_word({.message = message, .body = body});
+  serve_links(now);
+}
+
+bool Relay::drain_queue(agent::Session& session, Link& link, std::size_t* work) {
+  while (const RelayItem* const item = link.queue.front()) {
+    const std::string head = wire::encode(item->message);
+    const auto body = item->body == nullptr ? std::span<const std::byte>() : base::as_bytes(*item->body);
+    const Sent sent = carrier_.carry(session, wire::kRelayChannel, base::as_bytes(head), body);
+    if (sent != Sent::kYes) return sent != Sent::kNoRoom;
+    link.queue.pop();
+    ++*work;
+  }
+  return true;
+}
+
+bool Relay::pump(agent::Session& session, std::size_t* work) {
+  bool has_room = mailbox_->pump(session, work);
+  for (const std::uint32_t rank : std::exchange(wanting_, {})) {
+    Far& far = *far_.at(rank);
+    far.wants_pump = false;
+    static_cast<void>(mailbox_->pump(*far.session, work));
+  }
+  const auto link = links_.find(rank_of(session));
+  if (link != links_.end()) has_room = drain_queue(session, link->second, work) && has_room;
+  return has_room;
+}
+
+std::size_t Relay::left(const agent::Session& session) const {
+  const auto link = links_.find(rank_of(session));
+  return mailbox_->left(session) + (link == links_.end() ? 0 : link->second.queue.size());
+}
+
+void Relay::describe(const agent::Visitor& visitor) const {
+  mailbox_->describe(visitor);
+  for (const auto& [rank, link] : links_) {
+    if (link.queue.size() == 0) continue;
+    visitor({.who = "relay", .what = "a neighbour's credit", .peer = name_of(rank), .count = link.queue.size()});
+  }
+}
+
+// ---- What comes.
+
+std::span<const agent::OwnChannel> Relay::channels() const { return kRelayChannels; }
+
+Status Relay::on_message(agent::Session& session, std::uint32_t channel, std::span<const std::byte> bytes,
+                         Instant now) {
+  if (channel == wire::kRuntimeChannel) return mailbox_->on_message(session, channel, bytes, now);
+  const Result<RelayMessage> message = wire::decode_relay(bytes);
+  if (!message) return message.error();
+  const std::uint32_t by = rank_of(session);
+  if (by == kNoRank && !is_entered_) {
+    hold(session, bytes);
+    return {};
+  }
+  // Of strangers it is passed over.
+  Status status = by == kNoRank ? Status() : hear(by, *message, now);
+  carrier_.release_message(session, channel, bytes.size());
+  mailbox_->run_jobs(now);
+  return status;
+}
+
+Status Relay::hear(std::uint32_t by, const RelayMessage& message, Instant now) {
+  if (std::max({message.rank, message.source, message.target}) >= site_.size) {
+    return corrupt_relay("a message speaks of a rank that is not there");
+  }
+  switch (message.kind) {
+    case RelayKind::kFrame:
+      return on_frame(message, now);
+    case RelayKind::kGone:
+      on_gone(by, message.rank, now);
+      return {};
+    case RelayKind::kLeaving:
+      on_leaving(message.rank, now);
+      return {};
+    case RelayKind::kGraph:
+      return on_graph(message, now);
+    case RelayKind::kCard:
+      tell_card(message.rank, std::string(base::as_text(message.body)), now);
+      return {};
+  }
+  return {};
+}
+
+Status Relay::on_frame(const RelayMessage& message, Instant now) {
+  if (message.target == site_.rank) {
+    const auto far = far_.find(message.source);
+    if (far == far_.end()) return corrupt_relay("a neighbour's message came in a frame");
+    const Status heard = deliver(*far->second, message, now);
+    if (!heard.ok()) lose(message.source, heard, now);
+    return {};
+  }
+  RelayMessage next = message;  // It may come back even to its source, where the ways changed meanwhile.
+  next.body = {};
+  if (++next.hops > routes_.hops_max()) {
+    ++dropped_;
+    return {};
+  }
+  send_frame(next, std::make_shared<const std::string>(base::as_text(message.body)), now);
+  return {};
+}
+
+Status Relay::deliver(Far& far, const RelayMessage& message, Instant now) {
+  if (!ended_[far.rank].ok()) return {};
+  const std::size_t kept = far.window.unacknowledged().size();
+  if (!far.window.acknowledge(message.acknowledged)) return corrupt_relay("a rank acknowledges what it was not sent");
+  if (far.window.unacknowledged().size() < kept) want_pump(far, now);
+  bool is_again = false;
+  if (message.sequence != 0) {
+    const RelayWindow::Taken taken = far.window.take(message.sequence, message.has_more, message.body);
+    if (taken == RelayWindow::Taken::kBad) return corrupt_relay("a message is too long");
+    is_again = taken == RelayWindow::Taken::kAgain;
+    if (taken == RelayWindow::Taken::kWhole) {
+      if (Status heard = receive(far, now); !heard.ok()) return heard;
+    }
+  }
+  // What was not given to the mailbox yet is not acknowledged: so the window bounds it.
+  const bool tells = is_again || message.asks_at_once || far.window.owes();
+  if (tells && far.session != nullptr) send_acknowledgement(far, false, now);
+  return {};
+}
+
+Status Relay::receive(Far& far, Instant now) {
+  if (far.session != nullptr) {
+    const auto bytes = base::as_bytes(far.window.message());
+    return mailbox_->on_message(*far.session, wire::kRuntimeChannel, bytes, now);
+  }
+  far.early.push_back(std::move(far.window.message()));
+  return {};
+}
+
+// ---- What goes.
+
+void Relay::send_frame(RelayMessage message, std::shared_ptr<const std::string> piece, Instant now) {
+  const auto link = links_.find(routes_.hop_to(message.target));
+  if (link == links_.end()) return;  // No way leads there: the source finds out, too.
+  if (!link->second.queue.push_frame({.message = message, .body = std::move(piece)}, routes_.changes() + 1)) {
+    ++dropped_;
+    return;
+  }
+  serve_link(link->second, now);
+}
+
+void Relay::send_piece(Far& far, const RelayWindow::Piece& piece, Instant now) {
+  far.window.note_told();
+  send_frame({.has_more = piece.has_more,
+              .source = site_.rank,
+              .target = far.rank,
+              .sequence = piece.sequence,
+              .acknowledged = far.window.received()},
+             piece.bytes, now);
+}
+
+void Relay::send_acknowledgement(Far& far, bool asks_at_once, Instant now) {
+  far.window.note_told();
+  send_frame(
+      {.asks_at_once = asks_at_once, .source = site_.rank, .target = far.rank, .acknowledged = far.window.received()},
+      nullptr, now);
+}
+
+void Relay::send_again(Instant now) {
+  for (const auto& [rank, far] : far_) {
+    if (!ended_[rank].ok()) continue;
+    for (const RelayWindow::Piece& piece : far->window.unacknowledged()) send_piece(*far, piece, now);
+    want_pump(*far, now);
+  }
+}
+
+Sent Relay::carry(agent::Session& session, std::uint32_t channel, std::span<const std::byte> head,
+                  std::span<const std::byte> body) {
+  Far* const far = far_of(session);
+  if (far == nullptr) return carrier_.carry(session, channel, head, body);
+  if (!far->window.has_room(head.size() + body.size())) return Sent::kNoCredit;
+  const std::size_t count = far->window.push(head, body);
+  const auto& kept = far->window.unacknowledged();
+  for (std::size_t i = kept.size() - count; i < kept.size(); ++i) send_piece(*far, kept[i], carrier_.now());
+  return Sent::kYes;
+}
+
+void Relay::release_message(agent::Session& session, std::uint32_t channel, std::size_t bytes) {
+  if (far_of(session) == nullptr) carrier_.release_message(session, channel, bytes);
+}
+
+void Relay::want_pump(Far& far, Instant now) {
+  if (far.session == nullptr) return;
+  const auto link = links_.find(routes_.hop_to(far.rank));
+  if (link == links_.end()) return;
+  if (!std::exchange(far.wants_pump, true)) wanting_.push_back(far.rank);
+  Status gone;
+  agent::Session* const session = carrier_.session_with(link->second.peer, &gone);
+  if (session == nullptr) return;
+  mailbox_->attend(*session);
+  carrier_.serve(*session, now);
+}
+
+void Relay::serve(agent::Session& session, Instant now) {
+  Far* const far = far_of(session);
+  if (far == nullptr) return carrier_.serve(session, now);
+  carrier_.note_deadline();
+  want_pump(*far, now);
+}
+
+agent::Session* Relay::session_with(const Peer& peer, Status* why) {
+  const auto known = by_source_.find(source_of(peer));
+  const auto far = known == by_source_.end() ? far_.end() : far_.find(known->second);
+  if (far == far_.end()) return carrier_.session_with(peer, why);
+  if (ended_[far->first].ok()) return far->second->session.get();
+  *why = ended_[far->first];
+  return nullptr;
+}
+
+bool Relay::can_fetch(agent::Session& session) const {
+  return far_of(session) == nullptr && carrier_.can_fetch(session);
+}
+
+bool Relay::fetch(agent::Session& session, std::uint64_t address, std::span<std::byte> into) {
+  return far_of(session) == nullptr && carrier_.fetch(session, address, into);
+}
+
+// ---- Ranks that are gone.
+
+void Relay::end(agent::Session& session, const Status& status) {
+  held_.erase(source_of(agent::inner::peer_of(session)));
+  const std::uint32_t rank = rank_of(session);
+  if (rank == kNoRank) return mailbox_->end(session, status);
+  if (!links_.contains(rank)) return;  // A connection of the user's own: the rank's messages do not go by it.
+  if (!far_.contains(rank)) {
+    if (ended_[rank].ok()) ended_[rank] = status;
+    mailbox_->end(session, status);
+  }
+  lose(rank, status, carrier_.now());
+}
+
+void Relay::lose(std::uint32_t rank, const Status& why, Instant now) {
+  if (rank == site_.rank) return exclude_self(why, now);
+  if (!routes_.exclude(rank)) return;
+  const auto link = links_.find(rank);
+  if (link != links_.end()) link->second.queue.drop_frames();  // Their sources send them again.
+  // Before anything is sent by the new ways; the rank itself, too, if it can hear.
+  tell_all({.kind = RelayKind::kGone, .rank = rank}, nullptr, now);
+  if (!is_entered_ && broken_.ok()) broken_ = why;
+  end_rank(rank, why);
+  end_unreachable();
+  send_again(now);
+  look_at_formation();
+  look_at_leaving();
+}
+
+/// Nothing more can be said to the rank, or heard of it.
+void Relay::end_rank(std::uint32_t rank, const Status& why) {
+  if (!ended_[rank].ok()) return;
+  ended_[rank] = why;
+  if (!is_entered_) return;
+  const auto far = far_.find(rank);
+  if (far == far_.end()) return mailbox_->tell_down(peers_[rank], why);
+  mailbox_->end(*far->second->session, why);
+}
+
+void Relay::end_unreachable() {
+  for (const auto& [rank, far] : far_) {
+    if (!ended_[rank].ok() || routes_.hop_to(rank) != kNoRank) continue;
+    const char* const text = left_out_.contains(rank) ? "was left out of the world" : kUnreachable;
+    end_rank(rank, Status(Code::kDisconnected, text).with_peer(name_of(rank)));
+  }
+}
+
+void Relay::on_gone(std::uint32_t by, std::uint32_t rank, Instant now) {
+  const std::string teller = "rank " + std::to_string(by);
+  if (rank != site_.rank) {
+    return lose(rank, Status(Code::kDisconnected, teller + " found so").with_peer(name_of(rank)), now);
+  }
+  exclude_self(Status(Code::kDisconnected, teller + " of world '" + site_.world + "' holds this rank, " +
+                                               std::to_string(rank) + ", for failed"),
+               now);
+}
+
+/// The others go on without this rank.
+void Relay::exclude_self(const Status& why, Instant now) {
+  if (!ended_[site_.rank].ok()) return;
+  ended_[site_.rank] = why;
+  for (const auto& [rank, far] : far_) end_rank(rank, why);
+  if (is_entered_) mailbox_->tell_down(peers_[site_.rank], why);
+  serve_links(now);
+}
+
+// ---- A world that was shrunk.
+
+void Relay::adopt(std::uint64_t generation, std::span<const std::uint32_t> members, Instant now) {
+  if (!routes_.adopt(generation, members)) return;
+  std::vector<bool> is_member(site_.size);
+  for (const std::uint32_t rank : members) is_member[rank] = true;
+  for (std::uint32_t rank = 0; rank < site_.size; ++rank) {
+    if (!is_member[rank]) left_out_.insert(rank);
+  }
+  for (const std::uint32_t rank : routes_.neighbours()) {
+    Link& link = links_[rank];
+    link.peer = peers_[rank];
+    link.is_met = true;
+  }
+  tell_all({.kind = RelayKind::kGraph, .generation = generation},
+           std::make_shared<const std::string>(bitmap_of(is_member)), now);
+  if (!is_member[site_.rank]) {
+    return exclude_self(Status(Code::kDisconnected, "this rank, " + std::to_string(site_.rank) +
+                                                        ", was left out of world '" + site_.world + "'"),
+                        now);
+  }
+  end_unreachable();
+  send_again(now);
+  look_at_leaving();
+}
+
+Status Relay::on_graph(const RelayMessage& message, Instant now) {
+  const std::vector<bool> is_member = ranks_of(message.body, site_.size);
+  if (is_member.empty()) return corrupt_relay("a graph is of a world of another size");
+  if (!is_entered_) return corrupt_relay("a graph is of a world that was not entered");
+  std::vector<std::uint32_t> members;
+  for (std::uint32_t rank = 0; rank < site_.size; ++rank) {
+    if (is_member[rank]) members.push_back(rank);
+  }
+  adopt(message.generation, members, now);
+  return {};
+}
+
+// ---- The end.
+
+bool Relay::drain(Instant now) {
+  bool is_drained = true;
+  for (const auto& [rank, far] : far_) {
+    if (!ended_[rank].ok() || far->session == nullptr) continue;
+    const auto& kept = far->window.unacknowledged();
+    is_drained = is_drained && kept.empty() && mailbox_->is_silent(*far->session);
+    if (kept.empty() || kept.back().sequence <= far->asked) continue;
+    far->asked = kept.back().sequence;
+    send_acknowledgement(*far, true, now);
+  }
+  return is_drained;
+}
+
+void Relay::say_leaving(Instant now) { on_leaving(site_.rank, now); }
+
+void Relay::on_leaving(std::uint32_t rank, Instant now) {
+  if (!leaving_.insert(rank).second) return;
+  tell_all({.kind = RelayKind::kLeaving, .rank = rank}, nullptr, now);
+  look_at_leaving();
+}
+
+void Relay::look_at_leaving() {
+  for (std::uint32_t rank = 0; rank < site_.size; ++rank) {
+    const bool is_lost = rank != site_.rank && (routes_.is_gone(rank) || !ended_[rank].ok());
+    if (!is_lost && !leaving_.contains(rank) && !left_out_.contains(rank)) return;
+  }
+  all_leave_.store(true, std::memory_order_release);
+  carrier_.note_end();
+}
+
+bool Relay::is_idle() const {
+  return std::ranges::all_of(
+      links_, [&](const auto& link) { return routes_.is_gone(link.first) || link.second.queue.size() == 0; });
+}
+
+}  // namespace hawser::runtime

@@ -1,0 +1,428 @@
+// Relays by hand: a net of them whose messages go when the test says, in an order by chance, and whose ranks die.
+
+#include "runtime/relay.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/peer_core.h"
+#include "agent/session.h"
+#include "base/bytes.h"
+#include "base/rng.h"
+#include "runtime/rank_bitmap.h"
+
+namespace hawser::runtime {
+namespace {
+
+using agent::Sent;
+using wire::RelayKind;
+using wire::RelayMessage;
+
+constexpr Instant kNetNow = Instant::from_ns(1'000'000);
+constexpr std::size_t kCredit = 8;  ///< Messages from one rank to a neighbour that it has not taken.
+
+/// One rank: its relay, and what it knows of the others.
+class Node final : public agent::Carrier {
+ public:
+  Node(std::uint32_t rank, std::uint32_t size, const Topology& topology)
+      : relay(*this, {.world = "w", .rank = rank, .size = size, .topology = topology}), to(size) {
+    for (std::uint32_t each = 0; each < size; ++each) {
+      const base::Id128 id{1, each};
+      cores.push_back(std::make_shared<agent::PeerCore>(std::weak_ptr<agent::Core>(), "w." + std::to_string(each), id));
+      cores.back()->is_self = each == rank;
+      peers.emplace_back(cores.back());
+    }
+  }
+  ~Node() {
+    for (const auto& core : cores) core->session.reset();
+  }
+
+  Sent carry(agent::Session& session, std::uint32_t channel, std::span<const std::byte> head,
+             std::span<const std::byte> body) override {
+    auto& queue = to[rank_of(session)];
+    if (queue.size() >= kCredit) return Sent::kNoCredit;
+    queue.push_back({channel, std::string(base::as_text(head)) + std::string(base::as_text(body))});
+    return Sent::kYes;
+  }
+  void release_message(agent::Session&, std::uint32_t, std::size_t) override {}
+  void serve(agent::Session&, Instant) override {}
+  agent::Session* session_with(const Peer& peer, Status* why) override {
+    const std::shared_ptr<agent::PeerCore>& core = peer.core();
+    if (down.contains(static_cast<std::uint32_t>(core->incarnation.lo))) {
+      *why = Status(Code::kDisconnected, "down");
+      return nullptr;
+    }
+    if (core->session == nullptr) {
+      core->session = std::make_unique<agent::Session>(core, proto::NotifyLimits{}, inbox, services);
+    }
+    return core->session.get();
+  }
+  bool can_fetch(agent::Session&) const override { return false; }
+  bool fetch(agent::Session&, std::uint64_t, std::span<std::byte>) override { return false; }
+  Instant now() const override { return kNetNow; }
+  void note_deadline() override {}
+  void note_end() override {}
+
+  static std::uint32_t rank_of(const agent::Session& session) {
+    return static_cast<std::uint32_t>(session.peer->incarnation.lo);
+  }
+
+  struct Message {
+    std::uint32_t channel = 0;
+    std::string bytes;
+  };
+  agent::Inbox inbox{16};
+  Relay relay;
+  std::array<agent::Service*, 1> services{&relay};
+  std::vector<std::shared_ptr<agent::PeerCore>> cores;  ///< By rank.
+  std::vector<Peer> peers;
+  std::vector<std::deque<Message>> to;  ///< By rank: on their way.
+  std::set<std::uint32_t> down;
+};
+
+class Net {
+ public:
+  Net(std::uint32_t size, const Topology& topology, std::uint64_t seed) : rng(seed) {
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      nodes.push_back(std::make_unique<Node>(rank, size, topology));
+      nodes.back()->relay.share_place();
+    }
+    for (const auto& node : nodes) {
+      Status why;
+      for (const std::uint32_t rank : node->relay.neighbours()) (void)node->session_with(node->peers[rank], &why);
+      node->relay.enter(node->peers, kNetNow);
+    }
+  }
+
+  ~Net() {  // Those of dead ranks have no end of their own.
+    for (const auto& [rank, operation] : operations) {
+      nodes[rank]->relay.mailbox()->stop(*operation, Status(Code::kCancelled, "the test is over"), kNetNow);
+    }
+  }
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(nodes.size()); }
+  bool lives(std::uint32_t rank) const { return !dead.contains(rank); }
+
+  /// The rank says all that it can.
+  void pump(std::uint32_t rank) {
+    for (std::uint32_t other = 0; other < size(); ++other) {
+      agent::Session* const session = nodes[rank]->cores[other]->session.get();
+      std::size_t work = 0;
+      if (session != nullptr && lives(other)) (void)nodes[rank]->relay.pump(*session, &work);
+    }
+  }
+  void deliver(std::uint32_t from, std::uint32_t to) {
+    auto& queue = nodes[from]->to[to];
+    if (queue.empty() || !lives(to)) return;
+    const Node::Message message = std::move(queue.front());
+    queue.pop_front();
+    Status why;
+    agent::Session* const session = nodes[to]->session_with(nodes[to]->peers[from], &why);
+    if (session == nullptr) return;
+    const Status heard = nodes[to]->relay.on_message(*session, message.channel, base::as_bytes(message.bytes), kNetNow);
+    EXPECT_TRUE(heard.ok()) << heard.to_string();
+  }
+  /// One thing by chance: a message comes, a rank speaks, or a neighbour finds out that one is dead.
+  void step() {
+    const auto rank = static_cast<std::uint32_t>(rng.below(size()));
+    const auto other = static_cast<std::uint32_t>(rng.below(size()));
+    if (!lives(rank)) return;
+    if (lives(other)) return rng.chance(0.5) ? pump(rank) : deliver(rank, other);
+    if (!nodes[other]->to[rank].empty() && rng.chance(0.5)) return find_dead_word(other, rank);
+    find(rank, other);
+  }
+  /// What the dead one had sent to the kernel may still come.
+  void find_dead_word(std::uint32_t from, std::uint32_t to) {
+    auto& queue = nodes[from]->to[to];
+    if (!nodes[to]->down.contains(from)) deliver(from, to);
+    if (nodes[to]->down.contains(from)) queue.clear();
+  }
+  void find(std::uint32_t rank, std::uint32_t other) {
+    Node& node = *nodes[rank];
+    agent::Session* const session = node.cores[other]->session.get();
+    if (session == nullptr || !node.down.insert(other).second) return;
+    node.relay.end(*session, Status(Code::kDisconnected, "it died"));
+  }
+  bool is_lost(std::uint32_t at, std::uint32_t other) {
+    Status why;
+    return nodes[at]->relay.session_with(nodes[at]->peers[other], &why) == nullptr;
+  }
+  void kill(std::uint32_t rank) { dead.insert(rank); }
+  /// Until nothing happens any more.
+  void settle() {
+    for (int quiet = 0; quiet < 2; ++quiet) {
+      for (std::uint32_t rank = 0; rank < size(); ++rank) {
+        if (!lives(rank)) continue;
+        for (const std::uint32_t other : dead) find(rank, other);
+        pump(rank);
+        for (std::uint32_t other = 0; other < size(); ++other) {
+          if (!nodes[rank]->to[other].empty() && lives(other)) quiet = 0;
+          while (!nodes[rank]->to[other].empty() && lives(other)) deliver(rank, other);
+        }
+      }
+    }
+  }
+
+  std::shared_ptr<Send> send(std::uint32_t from, std::uint32_t to, std::span<const std::byte> bytes) {
+    auto made = std::make_shared<Send>();
+    made->to = nodes[from]->peers[to];
+    made->envelope = {.world = 1, .use = wire::MessageUse::kUser, .tag = 7, .bytes = bytes.size()};
+    made->data = bytes.data();
+    made->self = made;
+    operations.emplace_back(from, made);
+    nodes[from]->relay.mailbox()->start(*made, Instant::max(), kNetNow);
+    return made;
+  }
+  std::shared_ptr<Receive> receive(std::uint32_t at, std::uint32_t from) {
+    auto made = std::make_shared<Receive>();
+    made->pattern = {.world = 1, .source = source_of(nodes[at]->peers[from]), .tag = 7};
+    made->has_buffer = false;
+    made->self = made;
+    operations.emplace_back(at, made);
+    nodes[at]->relay.mailbox()->start(*made, Instant::max(), kNetNow);
+    return made;
+  }
+
+  base::Rng rng;
+  std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<std::pair<std::uint32_t, std::shared_ptr<Operation>>> operations;  ///< With their ranks.
+  std::set<std::uint32_t> dead;
+};
+
+std::string numbered(std::uint32_t number, std::size_t size) {
+  std::string text = std::to_string(number) + " ";
+  text.resize(std::max(size, text.size()), 'x');
+  return text;
+}
+
+TEST(Relay, MessagesComeByNeighboursAndOnlyThem) {
+  Net net(6, Topology::regular(2), 1);
+  const std::string small = numbered(1, 10), large = numbered(2, 300'000);
+  const auto first = net.send(0, 3, base::as_bytes(small)), second = net.send(0, 3, base::as_bytes(large));
+  const auto got = net.receive(3, 0), more = net.receive(3, 0);
+  net.settle();
+  ASSERT_TRUE(got->final && more->final);
+  EXPECT_EQ(base::as_text(got->made_bytes()), small);
+  EXPECT_EQ(base::as_text(more->made_bytes()), large);
+  EXPECT_TRUE(first->status.ok() && second->status.ok());
+  for (std::uint32_t rank = 0; rank < net.size(); ++rank) {
+    for (std::uint32_t other = 0; other < net.size(); ++other) {
+      EXPECT_EQ(net.nodes[rank]->cores[other]->session != nullptr, net.nodes[rank]->relay.is_neighbour(other));
+    }
+  }
+}
+
+/// Streams between pairs by chance, while ranks die by chance: each message that its pair survives comes once and in
+/// order, all others end with an error, and nothing is dropped as a defect's.
+TEST(Relay, StreamsSurviveRelaysThatDie) {
+  std::size_t received = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(seed);
+    base::Rng rng(seed);
+    const auto size = static_cast<std::uint32_t>(6 + rng.below(8));
+    Net net(size, rng.chance(0.5) ? Topology::hypercube() : Topology::regular(4), seed);
+    struct Stream {
+      std::uint32_t from, to;
+      std::deque<std::string> texts;  ///< They stay where they are.
+      std::vector<std::shared_ptr<Send>> sends;
+      std::vector<std::shared_ptr<Receive>> receives;
+      bool is_over = false;
+    };
+    std::vector<Stream> streams(6);
+    for (Stream& stream : streams) {
+      stream.from = static_cast<std::uint32_t>(rng.below(size));
+      do stream.to = static_cast<std::uint32_t>(rng.below(size));
+      while (stream.to == stream.from);
+    }
+    for (std::uint32_t round = 0; round < 40; ++round) {
+      for (Stream& stream : streams) {
+        stream.texts.push_back(numbered(round, rng.chance(0.1) ? 100'000 : rng.below(2000)));
+      }
+      for (int i = 0; i < 40; ++i) net.step();
+      if (round % 12 == 11) net.kill(static_cast<std::uint32_t>(rng.below(size)));
+      for (Stream& stream : streams) {
+        if (!net.lives(stream.from) || !net.lives(stream.to)) continue;
+        stream.is_over = stream.is_over || net.is_lost(stream.to, stream.from);  // A world begins no receive then.
+        if (stream.is_over) continue;
+        stream.sends.push_back(net.send(stream.from, stream.to, base::as_bytes(stream.texts[round])));
+        stream.receives.push_back(net.receive(stream.to, stream.from));
+      }
+    }
+    net.settle();
+    for (const Stream& stream : streams) {
+      if (!net.lives(stream.from) || !net.lives(stream.to)) continue;
+      const bool is_whole = !net.is_lost(stream.to, stream.from) && !net.is_lost(stream.from, stream.to);
+      for (std::size_t i = 0; i < stream.receives.size(); ++i) {
+        const Receive& receive = *stream.receives[i];
+        ASSERT_TRUE(receive.final) << stream.from << " to " << stream.to << " number " << i;
+        if (is_whole || receive.status.ok()) {
+          ASSERT_TRUE(receive.status.ok()) << receive.status.to_string();
+          ASSERT_EQ(base::as_text(receive.made_bytes()), stream.texts[i]);
+          ++received;
+        } else {
+          ASSERT_EQ(receive.status.code(), Code::kDisconnected);
+        }
+      }
+    }
+    for (const std::uint32_t dead : net.dead) net.nodes[dead]->to.assign(size, {});
+    for (const auto& node : net.nodes) EXPECT_EQ(node->relay.dropped(), 0U);
+  }
+  EXPECT_GT(received, 3000U);
+}
+
+TEST(Relay, CardsCountOnceTheirTellerIsFound) {
+  Node node(0, 4, Topology::regular(2));
+  node.relay.share_place();
+  const auto hear_card = [&](std::uint32_t by, std::uint32_t rank, std::string_view card) {
+    const RelayMessage message{.kind = RelayKind::kCard, .rank = rank, .body = base::as_bytes(card)};
+    const std::string bytes = wire::encode(message) + std::string(card);
+    Status why;
+    EXPECT_TRUE(
+        node.relay
+            .on_message(*node.session_with(node.peers[by], &why), wire::kRelayChannel, base::as_bytes(bytes), kNetNow)
+            .ok());
+  };
+  hear_card(1, 1, "one");
+  hear_card(2, 3, "a stranger's");
+  EXPECT_EQ(node.relay.cards()[1], "");
+  node.relay.meet(1, node.peers[1], kNetNow);
+  EXPECT_EQ(node.relay.cards()[1], "one");
+  hear_card(1, 2, "two");
+  hear_card(3, 3, "three");
+  node.relay.tell_card(0, "own", kNetNow);
+  EXPECT_FALSE(node.relay.is_formed());
+  node.relay.meet(3, node.peers[3], kNetNow);
+  EXPECT_TRUE(node.relay.is_formed());
+  EXPECT_EQ(node.relay.cards(), (std::vector<std::string>{"own", "one", "two", "three"}));
+  EXPECT_TRUE(node.relay.broken().ok());
+}
+
+TEST(Relay, AFormationBreaksWithANeighbourThatWasFoundAndNoOther) {
+  Node node(0, 4, Topology::regular(2));
+  node.relay.share_place();
+  Status why;
+  node.relay.end(*node.session_with(node.peers[1], &why), Status(Code::kDisconnected, "of a dead run"));
+  EXPECT_TRUE(node.relay.broken().ok());
+  node.relay.meet(3, node.peers[3], kNetNow);
+  node.relay.end(*node.session_with(node.peers[3], &why), Status(Code::kDisconnected, "it died"));
+  EXPECT_EQ(node.relay.broken().code(), Code::kDisconnected);
+  EXPECT_TRUE(node.relay.is_formed());
+}
+
+class RelayRules : public testing::Test {
+ protected:
+  Status hear(std::uint32_t by, const RelayMessage& message) {
+    Status why;
+    Node& node = *net_.nodes[0];
+    const std::string bytes = wire::encode(message) + std::string(base::as_text(message.body));
+    return node.relay.on_message(*node.session_with(node.peers[by], &why), wire::kRelayChannel, base::as_bytes(bytes),
+                                 kNetNow);
+  }
+  Relay& relay() { return net_.nodes[0]->relay; }
+  /// What rank 0 says to that neighbour next.
+  RelayMessage said(std::uint32_t to) {
+    net_.pump(0);
+    auto& queue = net_.nodes[0]->to[to];
+    if (queue.empty()) return {};
+    last_ = queue.front().bytes;
+    queue.pop_front();
+    return wire::decode_relay(base::as_bytes(last_)).value();
+  }
+  static RelayMessage frame(std::uint32_t source, std::uint32_t target, std::uint64_t sequence) {
+    return {.source = source, .target = target, .sequence = sequence, .body = base::as_bytes("piece")};
+  }
+
+  Net net_{6, Topology::regular(2), 1};
+  std::string last_;
+};
+
+TEST_F(RelayRules, AFrameIsPassedOnWithOneHopMore) {
+  ASSERT_TRUE(hear(5, frame(5, 2, 9)).ok());
+  const RelayMessage passed = said(1);
+  EXPECT_EQ(passed.kind, RelayKind::kFrame);
+  EXPECT_EQ(passed.hops, 1U);
+  EXPECT_EQ(passed.sequence, 9U);
+  EXPECT_EQ(base::as_text(passed.body), "piece");
+}
+
+TEST_F(RelayRules, AFrameThatGoesInCirclesIsDropped) {
+  RelayMessage looping = frame(5, 2, 9);
+  looping.hops = 6;
+  ASSERT_TRUE(hear(5, looping).ok());
+  EXPECT_EQ(relay().dropped(), 1U);
+  EXPECT_EQ(said(1).sequence, 0U) << "nothing";
+}
+
+TEST_F(RelayRules, ARankThatSendsMoreThanItsWindowIsStopped) {
+  net_.nodes[0]->to[1].resize(kCredit);  // The next neighbour takes nothing.
+  for (std::uint64_t i = 1; i <= 2 * kWindowPieces + 5; ++i) ASSERT_TRUE(hear(5, frame(5, 2, i)).ok());
+  EXPECT_EQ(relay().dropped(), 5U);
+}
+
+TEST_F(RelayRules, WhatNoRankSaysIsCorrupt) {
+  EXPECT_EQ(hear(5, frame(9, 2, 1)).code(), Code::kCorrupt) << "there is no rank 9";
+  EXPECT_EQ(hear(5, frame(1, 0, 1)).code(), Code::kCorrupt) << "a neighbour needs no frames";
+  EXPECT_EQ(hear(5, {.kind = RelayKind::kGraph, .generation = 1, .body = base::as_bytes("toolong")}).code(),
+            Code::kCorrupt);
+}
+
+TEST_F(RelayRules, ARankThatAcknowledgesWhatItWasNotSentHasFailed) {
+  RelayMessage lie = frame(3, 0, 1);
+  lie.acknowledged = 1;
+  ASSERT_TRUE(hear(5, lie).ok()) << "the neighbour is not to blame";
+  EXPECT_EQ(said(1).kind, RelayKind::kGone);
+  Status why;
+  EXPECT_EQ(relay().session_with(net_.nodes[0]->peers[3], &why), nullptr);
+  EXPECT_EQ(why.code(), Code::kCorrupt);
+}
+
+TEST_F(RelayRules, NewsGoToAllNeighboursBeforeFrames) {
+  ASSERT_TRUE(hear(5, frame(5, 2, 9)).ok());
+  ASSERT_TRUE(hear(5, {.kind = RelayKind::kGone, .rank = 4}).ok());
+  const RelayMessage first = said(1);
+  EXPECT_EQ(first.kind, RelayKind::kGone);
+  EXPECT_EQ(first.rank, 4U);
+  EXPECT_EQ(said(1).kind, RelayKind::kFrame);
+  ASSERT_TRUE(hear(1, {.kind = RelayKind::kGone, .rank = 4}).ok());
+  EXPECT_EQ(said(1).sequence, 0U) << "it was known";
+}
+
+TEST_F(RelayRules, ARankHearsThatItIsHeldForGone) {
+  ASSERT_TRUE(hear(5, {.kind = RelayKind::kGone, .rank = 0}).ok());
+  Status why;
+  EXPECT_EQ(relay().session_with(net_.nodes[0]->peers[3], &why), nullptr);
+  EXPECT_NE(why.to_string().find("holds this rank, 0, for failed"), std::string::npos) << why.to_string();
+}
+
+TEST_F(RelayRules, ASmallerWorldHasAGraphOfItsOwn) {
+  const std::string members = bitmap_of({true, false, true, true, false, true});
+  ASSERT_TRUE(hear(5, {.kind = RelayKind::kGraph, .generation = 1, .body = base::as_bytes(members)}).ok());
+  EXPECT_TRUE(relay().is_neighbour(2));
+  const RelayMessage told = said(2);
+  EXPECT_EQ(told.kind, RelayKind::kGraph) << "the new neighbour, too";
+  EXPECT_EQ(told.generation, 1U);
+  Status why;
+  EXPECT_EQ(relay().session_with(net_.nodes[0]->peers[4], &why), nullptr);
+  EXPECT_NE(why.to_string().find("left out"), std::string::npos) << why.to_string();
+}
+
+TEST_F(RelayRules, LeavingIsKnownOnceAllSaidIt) {
+  relay().say_leaving(kNetNow);
+  EXPECT_EQ(said(1).kind, RelayKind::kLeaving);
+  for (const std::uint32_t rank : {1U, 2U, 3U, 4U}) {
+    ASSERT_TRUE(hear(1, {.kind = RelayKind::kLeaving, .rank = rank}).ok());
+    EXPECT_FALSE(relay().all_leave());
+  }
+  ASSERT_TRUE(hear(1, {.kind = RelayKind::kGone, .rank = 5}).ok());
+  EXPECT_TRUE(relay().all_leave()) << "the last one is gone";
+}
+
+}  // namespace
+}  // namespace hawser::runtime

@@ -1,0 +1,56 @@
+#pragma once
+
+// Routes: what one rank of a sparse world knows of the ways to the others. It knows more and more: ranks are gone, and
+// the world is shrunk. Nothing of that is ever taken back.
+//
+// No circle: before a rank sends a frame by what it knows, it has told the neighbour that it sends the frame to (see
+// Relay). So along a frame's way each rank knows what the ranks before it knew. While two ranks know the same, each hop
+// leads one nearer (see Graph); so there are less than `size` hops for each thing that is learnt on the way, and
+// hops_max says how many there can be by what is known here. A frame with more hops comes from a defective rank.
+//
+// Thread rule: one thread at a time.
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "runtime/graph.h"
+
+namespace hawser::runtime {
+
+class Routes {
+ public:
+  /// `topology` was checked for `size`.
+  Routes(Topology topology, std::uint32_t rank, std::uint32_t size);
+
+  std::uint32_t rank() const { return rank_; }
+  std::uint32_t size() const { return graph_.size(); }
+  const Topology& topology() const { return topology_; }
+  /// Neighbours of this rank, gone or not.
+  const std::vector<std::uint32_t>& neighbours() const { return graph_.neighbours(rank_); }
+  bool is_neighbour(std::uint32_t rank) const { return graph_.has_edge(rank_, rank); }
+  /// The neighbour that a message for `target` goes to; kNoRank: no way leads there.
+  std::uint32_t hop_to(std::uint32_t target) const { return hops_[target]; }
+  std::uint64_t hops_max() const;
+  /// How often the ways changed.
+  std::uint64_t changes() const { return gone_.size() + generation_; }
+
+  bool is_gone(std::uint32_t rank) const { return gone_.contains(rank); }
+  const std::set<std::uint32_t>& gone() const { return gone_; }
+  /// No way leads by it any more. False: that was known.
+  bool exclude(std::uint32_t rank);
+  std::uint64_t generation() const { return generation_; }
+  /// The graph is that of these members from now on. False: this generation, or a later one, was known.
+  bool adopt(std::uint64_t generation, std::span<const std::uint32_t> members);
+
+ private:
+  const Topology topology_;
+  const std::uint32_t rank_;
+  Graph graph_;
+  std::set<std::uint32_t> gone_;
+  std::uint64_t generation_ = 0;
+  std::vector<std::uint32_t> hops_;
+};
+
+}  // namespace hawser::runtime

@@ -279,7 +279,7 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
   Result<std::string> resolved = resolve_address(typed.address, deadline);
   if (!resolved) return resolved.error().with_peer(name);
   lane.lock();
-  Result<std::uint64_t> number = engine.open_stranger("tcp", *resolved, name, typed.ticket, deadline, now());
+  Result<std::uint64_t> number = engine.open_stranger(*resolved, name, typed.ticket, deadline, now());
   lane.unlock();
   lane.wake();
   if (!number) return number.error();

@@ -128,8 +128,8 @@ class Engine final : public Carrier {
   /// sockets cost more than all else, and the caller does not wait for them.
   void invalidate(Session& session, const Status& cause, Instant now);
   /// Opens a path to whoever listens there; `take_stranger` tells later what came of it.
-  Result<std::uint64_t> open_stranger(std::string_view backend, std::string_view address, std::string_view name,
-                                      const AdmissionTicket& ticket, Instant deadline, Instant now);
+  Result<std::uint64_t> open_stranger(std::string_view address, std::string_view name, const AdmissionTicket& ticket,
+                                      Instant deadline, Instant now);
   /// Null peer with good status: not yet.
   Result<std::shared_ptr<PeerCore>> take_stranger(std::uint64_t number);
   void drop_stranger(std::uint64_t number);

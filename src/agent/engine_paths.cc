@@ -540,28 +540,32 @@ std::size_t Engine::on_timer(Session& session, SessionTimer which, Instant now) 
   return 0;
 }
 
-Result<std::uint64_t> Engine::open_stranger(std::string_view backend, std::string_view address, std::string_view name,
+/// The first of them that is open speaks to addresses that people type.
+constexpr std::string_view kTypedBackends[] = {"tcp", "quic"};
+
+Result<std::uint64_t> Engine::open_stranger(std::string_view address, std::string_view name,
                                             const AdmissionTicket& ticket, Instant deadline, Instant now) {
-  for (std::size_t i = 0; i < backends_.size(); ++i) {
-    if (backends_[i].name != backend) continue;
-    Result<backend::Path*> path = backends_[i].port->open_path({.peer = name,
-                                                                .incarnation = {},
-                                                                .address = address,
-                                                                .supersedes = {},
-                                                                .deadline = deadline,
-                                                                .admission = ticket.admission,
-                                                                .public_key = ticket.public_key},
-                                                               now);
+  for (const std::string_view backend : kTypedBackends) {
+    const auto found = std::ranges::find(backends_, backend, &OpenBackend::name);
+    if (found == backends_.end()) continue;
+    Result<backend::Path*> path = found->port->open_path({.peer = name,
+                                                          .incarnation = {},
+                                                          .address = address,
+                                                          .supersedes = {},
+                                                          .deadline = deadline,
+                                                          .admission = ticket.admission,
+                                                          .public_key = ticket.public_key},
+                                                         now);
     if (!path) return path.error();
     strangers_.push_back({.number = next_stranger_++,
-                          .backend = i,
+                          .backend = static_cast<std::size_t>(found - backends_.begin()),
                           .path = *path,
                           .name = std::string(name),
                           .peer = {},
                           .failure = {}});
     return strangers_.back().number;
   }
-  return Status(Code::kUnsupported, "backend '" + std::string(backend) + "' is not open in this agent");
+  return Status(Code::kUnsupported, "an address is asked over tcp or quic, and neither is open in this agent");
 }
 
 Result<std::shared_ptr<PeerCore>> Engine::take_stranger(std::uint64_t number) {

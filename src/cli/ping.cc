@@ -238,10 +238,10 @@ void print_json(const PingReport& r) {
 
 int run_ping(PingArguments& a) {
   catch_interrupts();
-  // An address is asked over tcp, whatever moves the bytes afterwards.
+  // An address is asked over tcp or quic, whatever moves the bytes afterwards.
   std::vector<std::string>& backends = a.reach.backends;
-  if (!backends.empty() && a.target.find('@') != std::string::npos &&
-      std::find(backends.begin(), backends.end(), "tcp") == backends.end()) {
+  const auto is_typed = [](const std::string& name) { return name == "tcp" || name == "quic"; };
+  if (!backends.empty() && a.target.find('@') != std::string::npos && std::ranges::none_of(backends, is_typed)) {
     backends.emplace_back("tcp");
   }
   Result<AgentOptions> options = agent_options(a.reach, a.common.config);

@@ -57,10 +57,11 @@ Result<AgentOptions> agent_options(const Reach& reach, const std::string& config
       return Status(Code::kInvalid, base::format("--listen {} is no place to listen at", base::shown(reach.listen)))
           .with_advice("write 10.0.0.5:7000, [::]:7000, eth0:7000-7100 or 10.0.0.0/8,^docker0:7000");
     }
-    // An address names tcp, so tcp must open; shm stays beside it for peers on this host.
+    // An address names tcp, or quic where that is asked for, so it must open. shm stays beside it for peers on this
+    // host.
     if (options.backends.empty()) options.backends = {shm(), tcp()};
     for (BackendSpec& spec : options.backends) {
-      if (!base::equal_ignoring_case(spec.name, "tcp")) continue;
+      if (!base::equal_ignoring_case(spec.name, "tcp") && !base::equal_ignoring_case(spec.name, "quic")) continue;
       spec.params["listen"] = where->places;
       if (!where->ports.empty()) spec.params["port"] = where->ports;
     }

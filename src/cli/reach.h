@@ -13,7 +13,7 @@ namespace hawser::cli {
 
 struct Reach {
   std::string name;
-  std::string listen;                 ///< Where tcp listens (base/listen_text.h); empty: its default.
+  std::string listen;                 ///< Where tcp and quic listen (base/listen_text.h); empty: its default.
   std::string directory;              ///< A folder, or etcd://...; empty: that of the configuration.
   std::string security = "default";   ///< "none" must be asked for.
   std::vector<std::string> backends;  ///< Empty: all that work.

@@ -110,13 +110,18 @@ void Server::announce() {
     json["backends"].push_back({{"name", report.name}, {"open", report.open}, {"address", report.address}});
     text += report.open ? fmt::format("  {} at {}\n", report.name, report.address)
                         : fmt::format("  {} is not open: {}\n", report.name, report.cause.to_string());
-    if (report.open && report.name == "tcp")
-      target = fmt::format("{}@{}", agent_.name(), typed_address(first_address(report.address), agent_.ticket()));
+    const bool is_typed = report.name == "tcp" || (report.name == "quic" && target.empty());
+    if (!report.open || !is_typed) continue;
+    const std::string address = first_address(report.address);
+    // Over UDP this host's kernel does not tell who is of the same user, so the ticket is needed always.
+    target =
+        fmt::format("{}@{}", agent_.name(),
+                    report.name == "quic" ? address + "#" + agent_.ticket() : typed_address(address, agent_.ticket()));
   }
   if (!a_.reach.directory.empty()) target = fmt::format("{} --directory {}", agent_.name(), a_.reach.directory);
   json["target"] = target;
   if (files_) json["folder"] = {{"path", a_.folder}, {"writable", !a_.read_only}};
-  say(json, text + (target.empty() ? "  no way to reach it: give --directory, or let tcp open"
+  say(json, text + (target.empty() ? "  no way to reach it: give --directory, or let tcp or quic open"
                     : files_       ? fmt::format("try: hawser cp {}:FILE .", target)
                                    : fmt::format("try: hawser ping {}", target)));
 }
@@ -227,7 +232,7 @@ void add_serve(Shell& shell) {
   command->add_option("--name", a->reach.name, "Name of the agent (default: the configuration's, or serve)");
   command->add_option(
       "--listen", a->reach.listen,
-      "Where tcp listens: addresses, interfaces or networks, not those after a ^, and :PORT or :FIRST-LAST "
+      "Where tcp and quic listen: addresses, interfaces or networks, not those after a ^, and :PORT or :FIRST-LAST "
       "(eth0:7000, 10.0.0.0/8,^docker0:7000; default: loopback, any free port)");
   add_reach(command, a->reach);
   command->add_option("--dir", a->folder, "Folder whose files `hawser cp` may read and write");

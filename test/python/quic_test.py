@@ -1,6 +1,7 @@
 """The backend quic: between two agents, between two hosts with a bad cable, under ranks, and against strangers."""
 
 import glob
+import json
 import os
 import random
 import shutil
@@ -93,6 +94,40 @@ def test_the_card_of_an_earlier_agent_leads_to_nobody(two):
     with hawser.Agent("c", backends={"quic": {"port": str(port)}}):
         with pytest.raises(hawser.Error):
             a.add_peer(old).connect(timeout=5 * SCALE)
+
+
+def test_a_typed_address_with_its_ticket_goes_over_quic(two):
+    a, b = two
+    theirs = b.empty(64, numpy.uint8, name="m")
+    theirs[:] = 9
+    for port in ports_of_this_process():
+        try:
+            peer = a.find_peer(f"b@127.0.0.1:{port}#{b.ticket}", timeout=5 * SCALE)
+        except hawser.Error:  # Its own port.
+            continue
+        got = a.empty(64, numpy.uint8, name="got")
+        a.read(peer, peer.range("m", 0, 64), got).wait(PATIENCE)
+        assert (got == 9).all()
+        break
+    else:
+        pytest.fail("neither port is b's")
+    with pytest.raises(hawser.Error, match="card|ticket"):
+        a.find_peer(f"b@127.0.0.1:{port}", timeout=2 * SCALE)
+
+
+def test_serve_and_ping_speak_quic(tmp_path):
+    command = [os.path.join(os.environ["TEST_BUILD"], "bin", "hawser")]
+    server = subprocess.Popen([*command, "serve", "--name", "s", "--backend", "quic", "--json", "--size", "1MiB"],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        target = json.loads(server.stdout.readline())["target"]
+        done = subprocess.run([*command, "ping", target, "--backend", "quic", "--json", "-c", "3"], capture_output=True,
+                              text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert [path["backend"] for path in json.loads(done.stdout)["paths"]] == ["quic"]
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_strangers_get_no_word_and_stop_nobody(two):

@@ -39,7 +39,10 @@ bool is_same(const stream::Known& a, const stream::Known& b) { return a.secret =
 
 Status cannot_prove(const std::string& candidate) {
   return Status(Code::kDenied, base::format("without its card nothing can be proven to an agent at {}", candidate))
-      .with_advice("load the peer's card, or find it in a directory")
+      .with_advice(
+          "give the address with its ticket (ADDRESS#TICKET, as `hawser serve` prints it), load the peer's card, or "
+          "find "
+          "it in a directory")
       .with_scope(Scope::kPath);
 }
 

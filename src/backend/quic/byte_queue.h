@@ -38,7 +38,7 @@ class ByteQueue {
 
   std::deque<Chunk> chunks_;
   Chunk spare_;
-  std::size_t begin_ = 0;  ///< Of the first byte, in the first chunk.
+  std::size_t begin_ = 0;  ///< Where the first byte is in the first chunk.
   std::size_t size_ = 0;
 };
 

@@ -18,13 +18,13 @@ namespace {
 /// Codes that both ends know, of connections and streams.
 constexpr std::uint64_t kCodeOrderly = 0;
 constexpr std::uint64_t kCodeAborted = 1;
-/// What is taken from a stream's user at a time, before packets are made of it.
+/// `write` copies so many bytes of its caller's before it makes packets of them.
 constexpr std::size_t kTakeAtOnce = 256 * 1024;
 /// What the peer may send at first in one stream; four times that in all. It grows with what is read. An acceptor's is
 /// smaller: it knows nothing of its peer yet.
 constexpr std::uint64_t kOpenersWindow = 256 * 1024;
 constexpr std::uint64_t kAcceptorsWindow = 32 * 1024;
-constexpr std::size_t kFirstIdBytes = 18;  ///< Of the id that an opener makes up for the acceptor.
+constexpr std::size_t kFirstIdBytes = 18;  ///< An opener makes up an id of this size for the acceptor.
 
 std::uint8_t* raw(std::byte* bytes) { return reinterpret_cast<std::uint8_t*>(bytes); }
 const std::uint8_t* raw(const std::byte* bytes) { return reinterpret_cast<const std::uint8_t*>(bytes); }
@@ -408,7 +408,7 @@ std::size_t Connection::write(Flow& flow, std::span<const iovec> parts, Instant 
   if (flow.out_sent < flow.out.size()) pump(&flow, now);
   std::size_t total = 0, wanted = 0;
   for (const iovec& part : parts) wanted += part.iov_len;
-  std::size_t skip = 0;  // Of the first part.
+  std::size_t skip = 0;  // So much of the first part is taken.
   while (total < wanted && flow.out_sent == flow.out.size() && flow.out.size() < Flow::kUnackedMax) {
     if (state_ != State::kUp || library_.conn_get_cwnd_left(connection_) == 0) break;
     std::size_t room = kTakeAtOnce;

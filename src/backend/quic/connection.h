@@ -50,7 +50,7 @@ struct Flow {
   static constexpr std::size_t kUnackedMax = 8u << 20;
 
   std::int64_t id = -1;
-  ByteQueue out;             ///< What is not acknowledged.
+  ByteQueue out;             ///< The peer has not acknowledged these bytes.
   std::size_t out_sent = 0;  ///< So much of it was sent.
   ByteQueue in;
   bool is_ending = false;  ///< Its user sends no more: an end follows the last byte.
@@ -72,7 +72,7 @@ struct Flow {
 
 class Connection;
 
-/// Who is told of what happens. Called from within `take`, `on_due` and the calls that send.
+/// A connection tells its user what happens, from within `take`, `on_due` and the calls that send.
 class ConnectionUser {
  public:
   virtual ~ConnectionUser() = default;

@@ -27,7 +27,7 @@ enum class Verdict : std::uint8_t { kIgnore, kRetry, kAccept };
 class Doorkeeper {
  public:
   struct Rules {
-    base::Id128 secret = {};    ///< Of the agent's card; zero: everybody may come in.
+    base::Id128 secret = {};    ///< The card's secret; zero: everybody may come in.
     tls::PublicKey key = {};    ///< In the agent's card.
     bool has_identity = false;  ///< Strangers may come in and show an identity.
   };

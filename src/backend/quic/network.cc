@@ -1,11 +1,9 @@
 #include "backend/quic/network.h"
 
-#include <netinet/in.h>
-
 #include <algorithm>
 #include <array>
-#include <cstring>
 
+#include "backend/places/source.h"
 #include "backend/quic/quic_stream.h"
 #include "base/format.h"
 #include "base/try.h"
@@ -14,7 +12,7 @@
 namespace hawser::backend::quic {
 namespace {
 
-/// Of a socket of ours in epoll's cookie, and of a descriptor that only wakes.
+/// In epoll's cookie: this descriptor only wakes. A socket's cookie is the address of its endpoint.
 constexpr std::uint64_t kWatchedMark = 0;
 constexpr std::size_t kEventsMax = 64;
 /// What one look reads of one socket before others have their turn.
@@ -31,12 +29,6 @@ constexpr std::uint64_t kLoopbackShare = 3;
 constexpr std::uint64_t kLoopbackWindowMin = 128 * 1024;
 constexpr Duration kInterfacesAge = std::chrono::seconds(1);
 
-bool is_anything_known(const stream::Known& known) {
-  return !known.secret.is_zero() || std::ranges::any_of(known.key, [](std::byte each) { return each != std::byte{0}; });
-}
-
-bool is_same(const stream::Known& a, const stream::Known& b) { return a.secret == b.secret && a.key == b.key; }
-
 Status cannot_prove(const std::string& candidate) {
   return Status(Code::kDenied, base::format("without its card nothing can be proven to an agent at {}", candidate))
       .with_advice(
@@ -44,23 +36,6 @@ Status cannot_prove(const std::string& candidate) {
           "find "
           "it in a directory")
       .with_scope(Scope::kPath);
-}
-
-/// As TcpStream::source: whoever owns an address of IPv6 owns its 64 lower bits.
-std::uint64_t source_of(const base::SocketAddress& peer) {
-  constexpr std::uint64_t kLoopback = 1;
-  if (base::is_loopback(peer)) return kLoopback;
-  std::uint64_t source = 0;
-  if (peer.family() == AF_INET) {
-    sockaddr_in in;
-    std::memcpy(&in, &peer.storage, sizeof in);
-    source = in.sin_addr.s_addr;
-  } else {
-    sockaddr_in6 in6;
-    std::memcpy(&in6, &peer.storage, sizeof in6);
-    std::memcpy(&source, &in6.sin6_addr, sizeof source);
-  }
-  return source + kLoopback + 1;
 }
 
 Result<std::unique_ptr<UdpSocket>> listen_at(const QuicOptions& options, base::SocketAddress& address,
@@ -233,13 +208,13 @@ ConnectionOptions QuicNetwork::options_for(const UdpSocket& socket, const base::
 
 QuicNetwork::Member* QuicNetwork::find_reusable(const std::string& candidate, const stream::Known& known) {
   const auto found = by_place_.find(candidate);
-  if (found == by_place_.end() || !is_same(found->second->known, known)) return nullptr;
+  if (found == by_place_.end() || found->second->known != known) return nullptr;
   const Connection& connection = *found->second->connection;
   return connection.state() == Connection::State::kUp && !connection.has_left() ? found->second : nullptr;
 }
 
 Result<std::unique_ptr<stream::Stream>> QuicNetwork::connect(const std::string& candidate, const stream::Known& known) {
-  const bool can_prove = is_anything_known(known) || rules_.has_identity || options_.security == Security::kNone;
+  const bool can_prove = known.is_anything() || rules_.has_identity || options_.security == Security::kNone;
   if (!can_prove) return cannot_prove(candidate);
   if (Member* member = find_reusable(candidate, known)) {
     if (Flow* flow = member->connection->open_flow()) {

@@ -50,7 +50,7 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
   /// Connections that have proven nothing, and those of them that come from one source.
   static constexpr std::size_t kStrangersMax = 64;
   static constexpr std::size_t kStrangersPerSource = 16;
-  /// First datagrams that wait, of 1,500 bytes at most, or of 60,000 from this host.
+  /// First datagrams that wait, of 64 KiB at most each: 4 MiB, for those who showed the card or proved an address.
   static constexpr std::size_t kKnocksMax = 64;
 
   static Result<std::unique_ptr<QuicNetwork>> open(const QuicOptions& options, std::shared_ptr<FdLedger> ledger,

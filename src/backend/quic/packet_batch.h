@@ -36,7 +36,7 @@ class PacketBatch {
   Buffer& spare_;
   Buffer bytes_;
   std::size_t used_ = 0;
-  std::size_t segment_ = 0;  ///< Of the first datagram.
+  std::size_t segment_ = 0;  ///< The size of the first datagram.
   std::size_t count_ = 0;
   bool is_last_short_ = false;  ///< Nothing may follow it.
   bool is_blocked_ = false;

@@ -183,7 +183,7 @@ bool UdpSocket::send(const Route& route, std::span<const std::byte> packets, std
   if (is_many && !may_segment_) {
     for (std::size_t at = 0; at < packets.size(); at += segment) {
       const auto one = packets.subspan(at, std::min(segment, packets.size() - at));
-      if (!send(route, one, one.size())) return at > 0;  // What is lost is sent again.
+      if (!send(route, one, one.size())) return at > 0;  // QUIC sends the rest again.
     }
     return true;
   }

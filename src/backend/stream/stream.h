@@ -104,6 +104,10 @@ struct Readiness {
 struct Known {
   base::Id128 secret = {};
   std::array<std::byte, 32> key = {};
+
+  bool has_key() const { return key != std::array<std::byte, 32>{}; }
+  bool is_anything() const { return !secret.is_zero() || has_key(); }
+  friend bool operator==(const Known&, const Known&) = default;
 };
 
 /// Where streams come from.

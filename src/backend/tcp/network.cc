@@ -54,10 +54,6 @@ Result<base::Fd> listen_at(base::SocketAddress& address, const TcpOptions& optio
   return fd;
 }
 
-bool is_anything_known(const stream::Known& known) {
-  return !known.secret.is_zero() || std::ranges::any_of(known.key, [](std::byte each) { return each != std::byte{0}; });
-}
-
 Status cannot_prove(const std::string& candidate) {
   return Status(Code::kDenied, base::format("without its card nothing can be proven to an agent at {}", candidate))
       .with_advice(
@@ -194,7 +190,7 @@ Result<std::unique_ptr<stream::Stream>> TcpNetwork::connect(const std::string& c
   HAWSER_TRY_ASSIGN(const base::HostPort place, base::parse_host_port(typed));
   HAWSER_TRY_ASSIGN(const base::SocketAddress address, base::numeric_address(place));
   std::unique_ptr<tls::Session> session;
-  const bool can_prove = base::is_loopback(address) || is_anything_known(known) || own_tls_.has_identity;
+  const bool can_prove = base::is_loopback(address) || known.is_anything() || own_tls_.has_identity;
   if (is_covered && !can_prove) return cannot_prove(candidate);
   if (is_covered) {
     HAWSER_TRY_ASSIGN(session, tls()->open(tls::End::kOpener));

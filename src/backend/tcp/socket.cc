@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "backend/places/source.h"
 #include "base/format.h"
 
 namespace hawser::backend {
@@ -138,22 +139,7 @@ std::string TcpStream::describe() const {
   return base::format("{} - {}", base::to_string(local), base::to_string(peer_));
 }
 
-/// Whoever owns an address of IPv6 owns its 64 lower bits, and every process of this host all of 127.0.0.0/8.
-std::uint64_t TcpStream::source() const {
-  constexpr std::uint64_t kLoopback = 1;
-  if (base::is_loopback(peer_)) return kLoopback;
-  std::uint64_t source = 0;
-  if (peer_.family() == AF_INET) {
-    sockaddr_in in;
-    std::memcpy(&in, &peer_.storage, sizeof in);
-    source = in.sin_addr.s_addr;
-  } else {
-    sockaddr_in6 in6;
-    std::memcpy(&in6, &peer_.storage, sizeof in6);
-    std::memcpy(&source, &in6.sin6_addr, sizeof source);
-  }
-  return source + kLoopback + 1;
-}
+std::uint64_t TcpStream::source() const { return source_of(peer_); }
 
 std::string TcpStream::condition() const {
   tcp_info info = {};

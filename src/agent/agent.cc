@@ -72,7 +72,7 @@ Result<Region> Agent::allocate(const AllocateOptions& options) { return core_->a
 
 Result<std::string> Agent::card() const {
   HAWSER_TRY(core_->not_forked("card"));
-  return core_->card();
+  return core_->own_card.full();
 }
 std::string Agent::ticket() const {
   if (!core_ || core_->identity.admission.is_zero()) return {};
@@ -80,11 +80,11 @@ std::string Agent::ticket() const {
 }
 Result<std::string> Agent::partial_card(std::span<const std::uint32_t> regions) const {
   HAWSER_TRY(core_->not_forked("partial_card"));
-  return core_->partial_card(regions);
+  return core_->own_card.partial(regions);
 }
 Result<std::string> Agent::card_delta(std::uint64_t since_revision) const {
   HAWSER_TRY(core_->not_forked("card_delta"));
-  return core_->card_since(since_revision);
+  return core_->own_card.since(since_revision);
 }
 std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
 
@@ -216,7 +216,7 @@ Result<CompletionQueue> Agent::make_queue(std::size_t capacity) {
   if (Status status = core_->usable("make_queue"); !status.ok()) return status;
   Result<std::shared_ptr<agent::QueueCore>> queue = agent::QueueCore::make(core_, capacity);
   if (!queue) return queue.error();
-  core_->add_queue(*queue);
+  core_->queues.add(*queue);
   return CompletionQueue(std::move(*queue));
 }
 

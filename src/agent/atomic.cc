@@ -35,7 +35,7 @@ Status check_atomic_word(const std::string& call, const RemoteRange& word) {
   return {};
 }
 
-Status take_in(Core& core, const std::shared_ptr<AtomicCore>& op, Instant now) HAWSER_REQUIRES(core.lane) {
+Status take_in(Core& core, const std::shared_ptr<AtomicCore>& op, Instant now) HAWSER_REQUIRES(in_lane) {
   if (core.engine.is_closing()) {
     return Status(Code::kInvalid, "atomic: agent '" + core.identity.name + "' is closing");
   }

@@ -1,14 +1,13 @@
 #include "agent/core.h"
 
 #include <sodium.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
 
-#include "agent/flow_sums.h"
+#include "agent/agent_counters.h"
 #include "agent/fork_guard.h"
 #include "agent/metrics_source.h"
 #include "agent/peer_names.h"
@@ -103,13 +102,6 @@ std::uint64_t wall_clock() {
 
 }  // namespace
 
-void PastFlow::add(const Session& session) {
-  add_flow(flow, session.flow);
-  if (session.latency.count() == 0) return;
-  if (latency == nullptr) latency = std::make_unique<base::Histogram>();
-  latency->merge(session.latency);
-}
-
 Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks)
     : options(std::move(its_options)),
       hooks(std::move(its_hooks)),
@@ -121,8 +113,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       lane(*this, *clock),
       engine(*this, base::Rng(seed_of(options))),
       presence(*this),
-      factories_(std::move(factories)),
-      opener_(::getpid()) {
+      factories_(std::move(factories)) {
   engine.add_service(atomics);
   if (hooks.tenant) {
     tenant = hooks.tenant(engine);
@@ -164,32 +155,13 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   core->slots->core = core;
   if (Status status = core->lane.open(); !status.ok()) return status;
   core->status_teller.open();
-  core->self_ = std::make_shared<PeerCore>(core, core->options.name, core->identity.incarnation);
-  core->self_->is_self = true;
+  core->peer_book.open(std::make_shared<PeerCore>(core, core->options.name, core->identity.incarnation));
+  core->own_card.open(core->identity);
   if (Status status = core->open_backends(); !status.ok()) return status;
-  {
-    const base::MutexLock lock(core->mutex_);
-    core->peers_.emplace(core->identity.incarnation, core->self_);
-  }
   remember_core(core.get());
   core->await_presence(published_by);
   core->metrics = serve_metrics(*core);
   return core;
-}
-
-Status Core::not_forked(std::string_view call) const {
-  if (!disowned()) return {};
-  return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' was opened by process " +
-                                    std::to_string(opener_) + ", this is a forked child")
-      .with_advice("open an agent in the child");
-}
-
-Status Core::usable(std::string_view call) const {
-  HAWSER_TRY(not_forked(call));
-  if (closing_.load(std::memory_order_acquire)) {
-    return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' is closed");
-  }
-  return {};
 }
 
 void Core::disown_after_fork() {
@@ -203,19 +175,21 @@ void Core::disown_after_fork() {
   if (tenant != nullptr) tenant->disown_after_fork();
 }
 
-void Core::add_queue(const std::shared_ptr<QueueCore>& queue) {
-  const base::MutexLock lock(mutex_);
-  std::erase_if(queues_, [](const auto& weak) { return weak.expired(); });
-  queues_.push_back(queue);
-  has_queues_.store(true, std::memory_order_release);
+void Core::forget(const PeerCore& peer) {
+  peer_book.forget(peer);
+  inbox.let_go_of(peer);
 }
 
-void Core::hint(CompletionKind kind, std::uint64_t cookie) {
-  if (!has_queues_.load(std::memory_order_acquire)) return;
-  const base::MutexLock lock(mutex_);
-  for (const auto& weak : queues_) {
-    if (const auto queue = weak.lock()) queue->hint(kind, cookie);
-  }
+void Core::tell_of_card() {
+  engine.card_changed();
+  presence.ask();
+}
+
+void Core::say_driven(bool driven) {
+  const InLaneGuard guard(lane);
+  if (std::exchange(identity.driven, driven) == driven) return;
+  own_card.say_driven(driven);
+  tell_of_card();
 }
 
 void Core::release(const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
@@ -234,50 +208,13 @@ AgentCounters Core::counters() {
   result.agent = options.name;
   result.incarnation = base::to_hex(identity.incarnation);
   if (disowned()) return result;
-  lane.lock();
-  result.total = past.flow;
-  base::Histogram all;
-  if (past.latency != nullptr) all.merge(*past.latency);
-  for (const Session* session : engine.sessions_) {
-    PeerCounters peer{.peer = session->peer->name,
-                      .incarnation = base::to_hex(session->peer->incarnation),
-                      .state = std::string(name_of(session->machine.public_state())),
-                      .wire_version = session->wire_version,
-                      .flow = session->flow};
-    peer.flow.latency = summary_of(session->latency);
-    all.merge(session->latency);
-    add_flow(result.total, session->flow);
-    for (const PathEntry& entry : session->paths) {
-      PathCounters& path = result.paths.emplace_back(entry.path->counters());
-      path.errors = entry.errors;
-      path.retries = entry.retries;
-      if (entry.times != nullptr) path.latency = summary_of(entry.times->latency);
-    }
-    result.peers.push_back(std::move(peer));
+  {
+    const InLaneGuard guard(lane);
+    count_traffic(past, engine.sessions(), engine.backends(), &result);
+    result.transfers_in_flight_gauge = engine.in_flight();
   }
-  for (const OpenBackend& open : engine.backends()) {
-    for (DeviceCounters& device : open.port->devices()) {
-      device.backend = open.name;
-      result.devices.push_back(std::move(device));
-    }
-    if (std::optional<AdmissionCounters> admissions = open.port->admissions()) {
-      admissions->backend = open.name;
-      result.admissions.push_back(*std::move(admissions));
-    }
-  }
-  result.transfers_in_flight_gauge = engine.in_flight();
-  lane.unlock();
-  result.total.latency = summary_of(all);
-  result.events_dropped = inbox.events_dropped();
-  result.notification_bytes_gauge = inbox.notification_bytes();
-  for (const auto& entry : regions.all()) {
-    ++result.regions_gauge;
-    result.region_bytes_gauge += entry->size;
-    if (!entry->pages || !entry->pages->was_asked()) continue;
-    const bool is_adopted = entry->pages->file().has_value();
-    ++(is_adopted ? result.regions_adopted_gauge : result.regions_not_adopted_gauge);
-    if (is_adopted) result.region_bytes_adopted_gauge += entry->size;
-  }
+  count_inbox(inbox, &result);
+  count_regions(regions, &result);
   return result;
 }
 

@@ -73,15 +73,11 @@ void Core::note_told(Arriving& arriving, const LocalRegion& region) {
   arriving.extras[{region.entry->index, region.entry->generation}] = std::move(arriving.fresh);
 }
 
-std::vector<std::shared_ptr<LocalRegion>> Core::untold(const Arriving& arriving) const {
-  std::vector<std::shared_ptr<LocalRegion>> all;
-  const base::MutexLock lock(mutex_);
-  for (const BookedRegion& each : booked_) {
-    std::shared_ptr<LocalRegion> region = each.region.lock();
-    if (!each.is_there || region == nullptr || region->state.load(std::memory_order_relaxed) != RegionState::kOpen)
-      continue;
-    if (!arriving.extras.contains({region->entry->index, region->entry->generation})) all.push_back(std::move(region));
-  }
+RegionBook::Regions Core::untold(const Arriving& arriving) const {
+  RegionBook::Regions all = region_book.open();
+  std::erase_if(all, [&](const auto& region) {
+    return arriving.extras.contains({region->entry->index, region->entry->generation});
+  });
   return all;
 }
 
@@ -114,37 +110,25 @@ Status Core::seat(Arriving& arriving, std::vector<std::shared_ptr<LocalRegion>>*
   HAWSER_TRY_ASSIGN(open.port, open.backend->open_port());
   open.traits = &open.backend->traits();
   HAWSER_TRY(lane.watch_port(open.port->wait_fd()));
-  {
-    const base::MutexLock lock(mutex_);
-    card_backends_.push_back({open.number, open.name, open.backend->address()});
-    for (const auto& [id, extra] : arriving.extras) {
-      const std::shared_ptr<LocalRegion> region = booked(id.first).region.lock();
-      const bool is_it = region != nullptr && region->entry->generation == id.second &&
-                         region->state.load(std::memory_order_relaxed) == RegionState::kOpen;
-      if (is_it && !extra.empty()) booked(id.first).extras.add(open.number, extra);
-    }
-    arriving.extras.clear();  // The lane's own ports tell it of what is closed from here on.
-    changes_.clear();  // Deltas tell of changed regions only, and all may have extras of the new one: full cards do.
+  std::vector<OwnCard::Extra> extras;
+  for (auto& [id, extra] : arriving.extras) {
+    extras.emplace_back(backend::RegionId{id.first, id.second}, std::move(extra));
   }
+  arriving.extras.clear();  // The lane's own ports tell it of what is closed from here on.
+  own_card.add_backend(open.number, open.name, open.backend->address(), extras);
   engine.add_backend(std::move(open));
   opened_backends_.fetch_add(1, std::memory_order_acq_rel);
-  revision_.fetch_add(1, std::memory_order_acq_rel);
   return {};
 }
 
 void Core::renew_extras(OpenBackend& open) {
-  ++open.renewals;  // For regions that are being added: they are in no book yet.
-  {
-    const base::MutexLock lock(mutex_);
-    for (BookedRegion& each : booked_) {
-      const std::shared_ptr<LocalRegion> region = each.region.lock();
-      if (!each.is_there || region == nullptr || region->state.load(std::memory_order_relaxed) != RegionState::kOpen)
-        continue;
-      each.extras.replace(open.number, open.backend->told(*region->entry));
-    }
-    changes_.clear();  // As when a backend is added.
+  ++open.renewals;   // For regions that are being added: they are in no book yet.
+  assume_in_lane();  // The engine calls this in its turns.
+  std::vector<OwnCard::Extra> extras;
+  for (const auto& entry : region_book.open_entries()) {
+    extras.emplace_back(backend::RegionId{entry->index, entry->generation}, open.backend->told(*entry));
   }
-  revision_.fetch_add(1, std::memory_order_acq_rel);
+  own_card.renew_extras(open.number, extras);
   presence.ask();
 }
 
@@ -255,8 +239,7 @@ Status Core::open_backends() {
                                                              "' did not open (" + report.cause.to_string() + ")")
                                      .because(failures.cause());
     }
-    const base::MutexLock lock(mutex_);
-    reports_.push_back(std::move(report));
+    backend_reports.add(std::move(report));
   }
   if (strict && !failures.ok()) return failures;
   if (open == 0 && !failures.ok()) return failures;
@@ -276,18 +259,8 @@ Status Core::add_backend(const BackendSpec& spec) {
   }
   report.cause = status;
   lane.wake();  // The new port was not armed for this sleep.
-  const base::MutexLock lock(mutex_);
-  std::erase_if(reports_, [&](const BackendReport& each) { return each.name == report.name && !each.open; });
-  const bool known =
-      std::any_of(reports_.begin(), reports_.end(), [&](const auto& each) { return each.name == report.name; });
-  if (!known) reports_.push_back(std::move(report));
+  backend_reports.add(std::move(report));
   return status;
-}
-
-std::vector<BackendReport> Core::reports() const {
-  if (disowned()) return {};
-  const base::MutexLock lock(mutex_);
-  return reports_;
 }
 
 }  // namespace hawser::agent

@@ -12,7 +12,6 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::size_t kChangesMax = 4096;  ///< Kept for deltas; who is further behind gets a full card.
 /// Closed together, while the lane is held.
 constexpr std::size_t kRegionsAtOnce = 64;
 /// Between two looks at regions that were dropped while something used them; twice as long after each.
@@ -85,19 +84,9 @@ void Core::finish_regions(std::span<const std::shared_ptr<LocalRegion>> quiet) {
       if (was_told) each->open.backend->remove_region(*region->entry);
     }
   }
-  {
-    const base::MutexLock lock(mutex_);
-    // Not before: an agent that closes waits for all that are there.
-    for (const auto& region : quiet) booked(region->entry->index) = {};
-  }
-  regions.remove(ids_of(quiet));
-}
-
-void Core::changed(std::uint32_t index, std::uint32_t generation, bool removed) {
-  const std::uint64_t revision = revision_.fetch_add(1, std::memory_order_acq_rel) + 1;
-  changes_.push_back({.revision = revision, .index = index, .generation = generation, .removed = removed});
-  if (changes_.size() > kChangesMax) changes_.pop_front();
-  presence.ask();
+  const Few<backend::RegionId> ids = ids_of(quiet);
+  region_book.remove(ids);  // Not before: an agent that closes waits for all that are there.
+  regions.remove(ids);
 }
 
 void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) {
@@ -118,15 +107,10 @@ void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) 
     engine.cancel_region(*region, at);
     engine.on_own_region_closed(region->entry->index, region->entry->generation, at);
   }
-  {
-    const base::MutexLock lock(mutex_);
-    for (const auto& region : begun) {
-      if (!region->entry->name.empty()) region_names_.erase(region->entry->name);
-      booked(region->entry->index).extras.clear();
-      changed(region->entry->index, region->entry->generation, true);
-    }
-  }
-  engine.card_changed();
+  region_book.close(ids);
+  own_card.remove_regions(ids);
+  for (const auto& region : begun) region_names.give_back(region->entry->name);
+  tell_of_card();
   const bool is_watched = std::ranges::any_of(begun, [](const auto& region) { return region->watchers > 0; });
   if (is_watched) lane.news_from_outside();  // Its closing is what those who wait for a word look for, too.
 }

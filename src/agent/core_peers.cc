@@ -23,86 +23,6 @@ constexpr Duration kServerUnpublishMax = std::chrono::seconds(2);
 
 }  // namespace
 
-Result<std::shared_ptr<PeerCore>> Core::meet(const backend::Identity& who) {
-  const base::MutexLock lock(mutex_);
-  const auto found = peers_.find(who.incarnation);
-  if (found != peers_.end()) {
-    found->second->note_born(who.born);
-    return found->second;
-  }
-  if (peers_.size() >= options.limits.peers) {
-    return Status(Code::kBusy, "agent '" + options.name +
-                                   "' knows limits.peers = " + std::to_string(options.limits.peers) +
-                                   " peers already; " + who.name + " is not taken in")
-        .with_advice("raise limits.peers, or invalidate peers that are not needed");
-  }
-  auto peer = std::make_shared<PeerCore>(weak_from_this(), who.name, who.incarnation);
-  peer->note_born(who.born);
-  peers_.emplace(who.incarnation, peer);
-  return peer;
-}
-
-std::shared_ptr<PeerCore> Core::known_peer(const base::Id128& incarnation) const {
-  const base::MutexLock lock(mutex_);
-  const auto found = peers_.find(incarnation);
-  return found != peers_.end() ? found->second : nullptr;
-}
-
-std::vector<std::shared_ptr<PeerCore>> Core::peers() const {
-  if (disowned()) return {};
-  const base::MutexLock lock(mutex_);
-  std::vector<std::shared_ptr<PeerCore>> all;
-  for (const auto& [incarnation, peer] : peers_) {
-    if (!peer->is_self) all.push_back(peer);
-  }
-  return all;
-}
-
-void Core::forget(const PeerCore& peer) {
-  const base::MutexLock lock(mutex_);
-  const auto found = peers_.find(peer.incarnation);
-  if (found != peers_.end() && found->second.get() == &peer) peers_.erase(found);
-  inbox.let_go_of(peer);
-}
-
-Status Core::gone_status(const PeerCore& peer, const Status& cause) {
-  // To find it again does not help who cannot talk to it: what would comes first.
-  if (cause.code() == Code::kUnsupported) {
-    return Status(Code::kUnsupported, "peer '" + peer.name + "' cannot be talked to: " + std::string(cause.message()))
-        .with_scope(Scope::kPeer)
-        .with_peer(peer.name)
-        .with_advice(cause.advice())
-        .because(cause.cause());
-  }
-  // Silence, time that is over, and bytes that make no sense prove no death.
-  const bool is_proven = cause.code() == Code::kDisconnected && cause.scope() != Scope::kPath;
-  const bool is_forgotten = cause.code() == Code::kCancelled;
-  return Status(Code::kDisconnected, "peer '" + peer.name +
-                                         (is_proven      ? "' is gone"
-                                          : is_forgotten ? "' was forgotten"
-                                                         : "' was given up"))
-      .with_scope(Scope::kPeer)
-      .with_peer(peer.name)
-      .with_advice("find the peer again and plan again")
-      .because(cause);
-}
-
-Status Core::down_status(PeerCore& peer) const {
-  const base::MutexLock lock(peer.mutex);
-  return gone_status(peer, peer.down_cause).with_buffer(BufferState::kUntouched);
-}
-
-void Core::note_death(const PeerCore& peer, const Status& why) {
-  if (peer.is_self) return;
-  const base::MutexLock lock(mutex_);
-  departed_.add(peer.incarnation, why);
-}
-
-void Core::note_life(const PeerCore& peer) {
-  const base::MutexLock lock(mutex_);
-  departed_.remove(peer.incarnation);
-}
-
 Result<std::shared_ptr<PeerCore>> Core::find_peer(std::string_view name, std::span<const std::string_view> wanted,
                                                   Instant deadline) {
   for (;;) {
@@ -165,14 +85,11 @@ Result<std::shared_ptr<PeerCore>> Core::look_in_directory(std::string_view name,
   const DirectoryEntry& entry = answer->entries.front();
   const Result<wire::CardSummary> card = wire::check_card(base::as_bytes(entry.value));
   if (!card) return card.error();
-  {
-    const base::MutexLock lock(mutex_);
-    if (const std::optional<Status> death = departed_.judge(card->incarnation, entry.version)) {
-      *why_not = Status(Code::kNotFound, "the card in the directory is that of incarnation " +
-                                             to_hex(card->incarnation) + ", which has died")
-                     .because(*death);
-      return std::shared_ptr<PeerCore>();
-    }
+  if (const std::optional<Status> death = peer_book.judge(card->incarnation, entry.version)) {
+    *why_not = Status(Code::kNotFound, "the card in the directory is that of incarnation " + to_hex(card->incarnation) +
+                                           ", which has died")
+                   .because(*death);
+    return std::shared_ptr<PeerCore>();
   }
   Result<std::shared_ptr<PeerCore>> peer = take_card(base::as_bytes(entry.value));
   if (!peer || (*peer)->state.load(std::memory_order_acquire) != PeerState::kDown) return peer;

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "agent/core.h"
+#include "base/small_vector.h"
 #include "base/try.h"
 #include "fileio/file.h"
-#include "wire/limits.h"
 
 namespace hawser::agent {
 namespace {
@@ -54,7 +54,7 @@ Status Core::add_regions(std::span<const RegionOptions> wanted, std::vector<Regi
     entry->name = region.name;
     if (region.device.kind == DeviceKind::kHost) {
       // Peers map memory that this agent allocated wherever a region begins in it. It stays as long as one does.
-      entry->arena = arena_of(region.bytes, region.rights);
+      entry->arena = arenas.find(region.bytes, region.rights);
       if (!entry->arena) entry->pages = hold_pages(region);
     }
     entries.push_back(std::move(entry));
@@ -70,33 +70,6 @@ Result<Region> Core::add_region(const RegionOptions& wanted) {
   std::size_t wrong = 0;
   HAWSER_TRY(add_regions(std::span(&wanted, 1), &made, &wrong));
   return std::move(made.front());
-}
-
-std::shared_ptr<backend::Arena> Core::arena_of(std::span<const std::byte> bytes, Rights rights) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
-  std::shared_ptr<backend::Arena> arena;  // Let go without the lock: it may be the last one.
-  const base::MutexLock lock(mutex_);
-  for (auto place = arenas_.upper_bound(begin); place != arenas_.begin();) {
-    --place;
-    arena = place->second.lock();
-    if (!arena) {
-      place = arenas_.erase(place);
-      continue;
-    }
-    const bool is_inside = backend::in_bounds(begin - place->first, bytes.size(), arena->bytes().size());
-    const bool fits = !allows(rights, Rights::kWrite) || !arena->is_read_only();
-    return is_inside && fits ? arena : nullptr;  // Those that live do not overlap.
-  }
-  return nullptr;
-}
-
-void Core::note_arena(const std::shared_ptr<backend::Arena>& arena) {
-  const base::MutexLock lock(mutex_);
-  if (arenas_.size() >= arenas_max_) {
-    std::erase_if(arenas_, [](const auto& each) { return each.second.expired(); });
-    arenas_max_ = std::max<std::size_t>(64, 2 * arenas_.size());
-  }
-  arenas_.insert_or_assign(reinterpret_cast<std::uintptr_t>(arena->bytes().data()), arena);
 }
 
 std::shared_ptr<backend::ForeignPages> Core::hold_pages(const RegionOptions& region) {
@@ -174,33 +147,9 @@ Result<Region> Core::allocate(const AllocateOptions& wanted) {
   entry.rights = wanted.rights;
   entry.name = wanted.name;
   entry.arena = *arena;
-  note_arena(*arena);
+  arenas.note(*arena);
   constexpr std::size_t kSmallPage = 4096;
   return register_one("allocate", std::move(entry), (*arena)->page_size() > kSmallPage);
-}
-
-Status Core::take_names(std::string_view call, std::span<const FreshEntry> entries, std::size_t* wrong) {
-  const base::MutexLock lock(mutex_);
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const std::string& name = entries[i]->name;
-    if (name.empty()) continue;
-    const bool is_long = name.size() > wire::kNameMax;
-    if (!is_long && region_names_.insert(name).second) continue;
-    *wrong = i;
-    give_names_back(entries.first(i));
-    if (is_long) {
-      return bad_region(call, "the name has " + std::to_string(name.size()) + " bytes; at most 255 are allowed");
-    }
-    return bad_region(call, "there is a region '" + name + "' already")
-        .with_advice("names are unique in an agent; the same memory may be registered again under another or no name");
-  }
-  return {};
-}
-
-void Core::give_names_back(std::span<const FreshEntry> entries) {
-  for (const auto& entry : entries) {
-    if (!entry->name.empty()) region_names_.erase(entry->name);
-  }
 }
 
 Status Core::enter_table(std::string_view call, std::span<const FreshEntry> entries,
@@ -218,8 +167,7 @@ Status Core::enter_table(std::string_view call, std::span<const FreshEntry> entr
   lane.unlock();
   if (added.ok()) return added;
   *wrong = std::min<std::size_t>(regions.room(), entries.size() - 1);  // The first that had no place.
-  const base::MutexLock lock(mutex_);
-  give_names_back(entries);
+  region_names.give_back(entries);
   return Status(added.code(), std::string(call) + ": " + std::string(added.message())).with_advice(added.advice());
 }
 
@@ -241,18 +189,14 @@ Status Core::tell_backends(std::span<const NamedBackend> backends, Joining* join
 }
 
 void Core::book(std::span<Joining> joining) {
-  {
-    const base::MutexLock lock(mutex_);
-    for (Joining& each : joining) {
-      const backend::RegionEntry& entry = *each.region->entry;
-      BookedRegion& booked = this->booked(entry.index);
-      booked.region = each.region;
-      booked.is_there = true;
-      booked.extras = std::move(each.extras);
-      changed(entry.index, entry.generation, false);
-    }
+  base::SmallVector<OwnCard::Told, 4> told;
+  told.reserve(joining.size());
+  for (Joining& each : joining) {
+    region_book.add(each.region);
+    told.push_back({.entry = each.region->entry, .extras = std::move(each.extras)});
   }
-  engine.card_changed();
+  own_card.add_regions(told);
+  tell_of_card();
 }
 
 void Core::ask_again(std::span<Joining> joining, std::span<const NamedBackend> backends) {
@@ -269,10 +213,7 @@ void Core::drop_unbooked(std::span<const FreshEntry> entries, std::span<const Jo
     for (std::size_t i = 0; i < each.told; ++i) backends[i].backend->remove_region(*each.region->entry);
   }
   lane.lock();
-  {
-    const base::MutexLock lock(mutex_);
-    give_names_back(entries);
-  }
+  region_names.give_back(entries);
   for (const auto& entry : entries) {
     regions.close(entry->index, entry->generation);
     regions.remove(entry->index, entry->generation);
@@ -300,7 +241,7 @@ bool Core::book_if_all_are_told(std::string_view call, std::span<Joining> joinin
 Core::Registered Core::register_regions(std::string_view call, std::span<const FreshEntry> entries, bool huge_pages) {
   Registered made;
   if (sweep.next_deadline() != Instant::max()) sweep_dropped();  // Nobody may turn the lane of an agent that is polled.
-  made.status = take_names(call, entries, &made.wrong);
+  made.status = region_names.take(call, entries, &made.wrong);
   if (!made.status.ok()) return made;
   std::vector<NamedBackend> backends;
   made.status = enter_table(call, entries, &backends, &made.wrong);
@@ -332,15 +273,6 @@ Result<Region> Core::register_one(std::string_view call, backend::RegionEntry en
   Registered made = register_regions(call, std::span(&one, 1), huge_pages);
   if (!made.status.ok()) return made.status;
   return Region(std::move(made.regions.front()));
-}
-
-std::vector<std::shared_ptr<const backend::RegionEntry>> Core::registered() const {
-  std::vector<std::shared_ptr<const backend::RegionEntry>> booked;
-  const base::MutexLock lock(mutex_);
-  for (auto& entry : regions.all()) {
-    if (is_booked(entry->index)) booked.push_back(std::move(entry));
-  }
-  return booked;
 }
 
 }  // namespace hawser::agent

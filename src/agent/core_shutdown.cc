@@ -20,7 +20,7 @@ void Core::close_for_good(Duration timeout) {
 
 Status Core::close(Duration timeout, Leave leave) {
   if (disowned()) return usable("close");
-  closing_.store(true, std::memory_order_release);
+  life.begin_to_close();
   const Instant deadline = now() + timeout;
   const auto is_free = [this] { return !is_being_closed_.load(std::memory_order_acquire); };
   while (!is_closed() || !is_unpublished_.load(std::memory_order_acquire)) {
@@ -50,7 +50,7 @@ Status Core::close_now(Instant deadline, Leave leave) {
     lane.unlock();
   }
   Status status = release_everything(deadline);
-  const std::vector<std::shared_ptr<LocalRegion>> booked = booked_regions();
+  const RegionBook::Regions booked = region_book.all();
   const bool is_used = std::ranges::any_of(
       booked, [](const auto& region) { return region->state.load(std::memory_order_acquire) != RegionState::kClosed; });
   if (is_used && leave == Leave::kNothing) return status;
@@ -58,18 +58,9 @@ Status Core::close_now(Instant deadline, Leave leave) {
   return status;
 }
 
-std::vector<std::shared_ptr<LocalRegion>> Core::booked_regions() {
-  std::vector<std::shared_ptr<LocalRegion>> there;
-  const base::MutexLock lock(mutex_);
-  for (const BookedRegion& each : booked_) {
-    if (auto region = each.region.lock()) there.push_back(std::move(region));
-  }
-  return there;
-}
-
 void Core::shut_down() {
   metrics = metrics::Entry();  // Before the lane's lock: a scrape that is under way takes it.
-  const std::vector<std::shared_ptr<LocalRegion>> booked = booked_regions();
+  const RegionBook::Regions booked = region_book.all();
   std::vector<std::shared_ptr<LocalRegion>> quiet;
   lane.lock();
   for (const auto& region : booked) {
@@ -85,7 +76,7 @@ void Core::shut_down() {
   engine.shut_down(now());
   status_teller.close();
   lingering_.clear();  // They hold this core; `booked` has them.
-  closed_.store(true, std::memory_order_seq_cst);
+  life.end();
   refuse_what_is_left();
   lane.unlock();
   if (Runner* const runner = lane.runner()) runner->let_go(*this);
@@ -98,8 +89,7 @@ void Core::shut_down() {
   lane.wake();  // For who waits for what never comes now.
   lane.news();
   forget_core(this);
-  const base::MutexLock lock(mutex_);
-  peers_.clear();
+  peer_book.forget_all();
 }
 
 /// Of one who closes and one who leaves a submission, one sees the other.
@@ -109,7 +99,7 @@ void Core::refuse_what_is_left() {
 }
 
 Status Core::release_everything(Instant deadline) {
-  const Status status = close_regions(booked_regions(), std::max(Duration::zero(), deadline - now()));
+  const Status status = close_regions(region_book.all(), std::max(Duration::zero(), deadline - now()));
   bool quiet = false;
   while (!quiet) {
     lane.lock();

@@ -268,7 +268,7 @@ void Engine::drop_sessions() {
   for (Session* session : std::exchange(sessions_, {})) {
     const std::shared_ptr<PeerCore> peer = session->peer;
     end_services(*session, Status(Code::kCancelled, "the agent was closed"));
-    core_.past.add(*session);
+    core_.past.add(session->flow, session->latency);
     clear_alarms(*session);
     peer->session.reset();
   }

@@ -20,6 +20,7 @@
 #include <hawser/agent.h>
 
 #include "agent/admission_ticket.h"
+#include "agent/open_backend.h"
 #include "agent/peer_core.h"
 #include "agent/session.h"
 #include "backend/backend.h"
@@ -41,15 +42,6 @@ inline constexpr Duration kHeldPause = std::chrono::microseconds(50);
 inline constexpr Duration kHeldPauseMax = std::chrono::milliseconds(1);
 
 inline constexpr std::uint64_t kPlainBit = std::uint64_t{1} << 63;  ///< Set in ids of transfers that nothing covers.
-
-struct OpenBackend {
-  std::string name;
-  std::uint32_t number = 0;  ///< Of no other backend of this agent, not even of one that failed to open.
-  std::shared_ptr<backend::Backend> backend;  ///< Shared with who tells it of a region, without the lane's lock.
-  std::unique_ptr<backend::Port> port;
-  const backend::Traits* traits = nullptr;
-  std::uint32_t renewals = 0;  ///< How often what it says of regions has changed.
-};
 
 class Engine final : public Carrier {
  public:

@@ -390,7 +390,7 @@ void Engine::bury(Instant now) {
     } else {
       core_.forget(*peer);
     }
-    core_.past.add(*session);
+    core_.past.add(session->flow, session->latency);
     clear_alarms(*session);
     peer->session.reset();
     return true;

@@ -147,13 +147,13 @@ RemoteRange whole(std::shared_ptr<const RemoteRegion> region) {
 }
 
 /// Only a session that has to be opened needs it.
-Instant time_for(Core& core, const Session& session) HAWSER_REQUIRES(core.lane) {
+Instant time_for(Core& core, const Session& session) HAWSER_REQUIRES(in_lane) {
   return session.control_serial != 0 ? Instant() : core.lane.now();
 }
 
 /// Where a ring took a message there is nothing left to do; but only a turn finds what goes to the agent itself. A turn
 /// while transfers are under way may copy for milliseconds: a driver does that, not who sends a message.
-void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(core.lane) {
+void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(in_lane) {
   const bool is_drivers = core.lane.driven() && core.engine.in_flight() > 0;
   if (to.is_self || (core.engine.has_work() && !is_drivers)) core.lane.turn(core.lane.now());
 }

@@ -103,7 +103,7 @@ void Presence::read() {
 }
 
 void Presence::write(Instant now) {
-  const Result<std::string> bytes = core_.card();
+  const Result<std::string> bytes = core_.own_card.full();
   is_due_ = false;
   if (!bytes) return;
   PutOptions how = claim_.condition();

@@ -137,7 +137,7 @@ std::optional<std::uint64_t> StatusTeller::stamp() const {
   core_.sweep.describe(count);
   if (waiting > 0) return std::nullopt;
   Mixer mixer;
-  mixer.add_flow(core_.past.flow);
+  mixer.add_flow(core_.past.flow());
   for (const Session* session : engine.sessions()) {
     mixer.add_flow(session->flow);
     mixer.add(static_cast<std::uint64_t>(session->machine.public_state()));
@@ -159,7 +159,7 @@ std::string StatusTeller::text(Instant now) const {
 std::string StatusTeller::text(Instant now, std::size_t explained) const {
   const Engine& engine = core_.engine;
   std::vector<const Session*> most(engine.sessions().begin(), engine.sessions().end());
-  FlowCounters total = core_.past.flow;
+  FlowCounters total = core_.past.flow();
   for (const Session* session : most) add_flow(total, session->flow);
   const std::size_t rows = std::min(most.size(), kRowsMax);
   std::ranges::partial_sort(most, most.begin() + static_cast<std::ptrdiff_t>(rows),

@@ -66,9 +66,20 @@ std::string_view Agent::name() const { return core_->options.name; }
 Incarnation Agent::incarnation() const { return self().incarnation(); }
 Status Agent::close(Duration timeout) { return core_->close(timeout); }
 
-Result<Region> Agent::add_region(const RegionOptions& options) { return core_->add_region(options); }
-Result<Region> Agent::add_file(const FileOptions& options) { return core_->add_file(options); }
-Result<Region> Agent::allocate(const AllocateOptions& options) { return core_->allocate(options); }
+Result<Region> Agent::add_region(const RegionOptions& options) {
+  std::vector<std::shared_ptr<agent::LocalRegion>> made;
+  std::size_t wrong = 0;
+  HAWSER_TRY(core_->region_maker.add(std::span(&options, 1), &made, &wrong));
+  return Region(std::move(made.front()));
+}
+Result<Region> Agent::add_file(const FileOptions& options) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::LocalRegion> made, core_->region_maker.add_file(options));
+  return Region(std::move(made));
+}
+Result<Region> Agent::allocate(const AllocateOptions& options) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::LocalRegion> made, core_->region_maker.allocate(options));
+  return Region(std::move(made));
+}
 
 Result<std::string> Agent::card() const {
   HAWSER_TRY(core_->not_forked("card"));
@@ -148,7 +159,7 @@ Result<std::size_t> Agent::end(std::uint64_t label, const Status& status) {
 
 Peer Agent::self() const { return Peer(core_->self()); }
 
-Status Agent::add_backend(const BackendSpec& spec) { return core_->add_backend(spec); }
+Status Agent::add_backend(const BackendSpec& spec) { return core_->backend_opener.add(spec); }
 std::vector<BackendReport> Agent::backends() const { return core_->reports(); }
 bool Agent::has_backend(std::string_view name) const { return require_backend(name).ok(); }
 

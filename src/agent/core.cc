@@ -102,6 +102,41 @@ std::uint64_t wall_clock() {
 
 }  // namespace
 
+class Core::Rest final : public BackendOpener::Host, public RegionCloser::Users, public RegionRegistrar::Host {
+ public:
+  explicit Rest(Core& core) : core_(core) {}
+
+  void take_submissions(Instant now) override HAWSER_REQUIRES(in_lane) {
+    core_.lane.take_submissions(kSubmissionsMax, now);
+  }
+  void end_use(const LocalRegion& region, Instant now) override {
+    core_.engine.cancel_region(region, now);
+    core_.engine.on_own_region_closed(region.entry->index, region.entry->generation, now);
+  }
+  void forget(const backend::RegionEntry& region) override HAWSER_REQUIRES(in_lane) {
+    core_.backend_opener.forget(region);
+  }
+  void card_changed() override HAWSER_REQUIRES(in_lane) { core_.tell_of_card(); }
+  std::uint64_t draw() override { return core_.engine.rng_.u64(); }
+  Status watch_port(int fd) override { return core_.lane.watch_port(fd); }
+  void take_in(OpenBackend&& backend) override { core_.engine.add_backend(std::move(backend)); }
+  void has_more_ways() override HAWSER_REQUIRES(in_lane) {
+    core_.engine.bury(core_.now());  // What no backend led to may be reached by this one.
+    core_.tell_of_card();
+  }
+  std::shared_ptr<LocalRegion> make(const RegionRegistrar::Entry& entry, bool has_huge_pages) override {
+    return std::make_shared<LocalRegion>(core_.shared_from_this(), entry, has_huge_pages);
+  }
+  base::Id128 make_key() override HAWSER_REQUIRES(in_lane) {
+    // Two words of the agent's own randomness are as good as the system's only when no seed was set.
+    if (core_.options.seed == 0) return core_.region_keys_.take();
+    return base::Id128{core_.engine.rng_.u64(), core_.engine.rng_.u64()};
+  }
+
+ private:
+  Core& core_;
+};
+
 Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks)
     : options(std::move(its_options)),
       hooks(std::move(its_hooks)),
@@ -113,14 +148,60 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       lane(*this, *clock),
       engine(*this, base::Rng(seed_of(options))),
       presence(*this),
-      factories_(std::move(factories)) {
+      rest_(std::make_unique<Rest>(*this)),
+      backend_opener({.lane = lane,
+                      .clock = *clock,
+                      .options = options,
+                      .log = log,
+                      .life = life,
+                      .identity = identity,
+                      .keys = keys,
+                      .authenticator = authenticator,
+                      .table = regions,
+                      .book = region_book,
+                      .card = own_card,
+                      .reports = backend_reports,
+                      .backends = engine.backends(),
+                      .host = *rest_},
+                     std::move(factories)),
+      region_closer({.lane = lane,
+                     .clock = *clock,
+                     .log = log,
+                     .agent = options.name,
+                     .life = life,
+                     .table = regions,
+                     .book = region_book,
+                     .names = region_names,
+                     .card = own_card,
+                     .backends = engine.backends(),
+                     .users = *rest_}),
+      region_registrar({.lane = lane,
+                        .log = log,
+                        .agent = options.name,
+                        .life = life,
+                        .table = regions,
+                        .book = region_book,
+                        .names = region_names,
+                        .card = own_card,
+                        .backends = engine.backends(),
+                        .host = *rest_,
+                        .must_all_serve = !options.backends.empty()}),
+      region_maker({.lane = lane,
+                    .life = life,
+                    .options = options,
+                    .log = log,
+                    .backends = engine.backends(),
+                    .arenas = arenas,
+                    .registrar = region_registrar,
+                    .closer = region_closer,
+                    .add_backend = [this](const BackendSpec& spec) { return backend_opener.add(spec); }}) {
   engine.add_service(atomics);
   if (hooks.tenant) {
     tenant = hooks.tenant(engine);
     engine.add_service(*tenant);
   }
   lane.add_part(presence);
-  lane.add_part(sweep);
+  lane.add_part(region_closer);
   lane.add_part(status_teller);
 }
 
@@ -157,7 +238,7 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   core->status_teller.open();
   core->peer_book.open(std::make_shared<PeerCore>(core, core->options.name, core->identity.incarnation));
   core->own_card.open(core->identity);
-  if (Status status = core->open_backends(); !status.ok()) return status;
+  if (Status status = core->backend_opener.open_all(); !status.ok()) return status;
   remember_core(core.get());
   core->await_presence(published_by);
   core->metrics = serve_metrics(*core);
@@ -167,9 +248,7 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
 void Core::disown_after_fork() {
   keep_ = shared_from_this();  // The child's copy is never destroyed: its destructors would speak for the parent.
   for (OpenBackend& backend : engine.backends()) backend.backend->disown_after_fork();
-  for (Arriving* each : arriving_) {
-    if (each->open.backend) each->open.backend->disown_after_fork();
-  }
+  backend_opener.disown_after_fork();
   lane.disown_after_fork();
   status_teller.disown_after_fork();
   if (tenant != nullptr) tenant->disown_after_fork();
@@ -182,6 +261,12 @@ void Core::forget(const PeerCore& peer) {
 
 void Core::tell_of_card() {
   engine.card_changed();
+  presence.ask();
+}
+
+void Core::renew_extras(OpenBackend& open) {
+  assume_in_lane();
+  backend_opener.renew_extras(open);
   presence.ask();
 }
 

@@ -22,6 +22,7 @@
 
 #include "agent/arena_book.h"
 #include "agent/atomic_service.h"
+#include "agent/backend_opener.h"
 #include "agent/backend_reports.h"
 #include "agent/engine.h"
 #include "agent/inbox.h"
@@ -39,8 +40,11 @@
 #include "agent/queue.h"
 #include "agent/queue_list.h"
 #include "agent/region_book.h"
+#include "agent/region_closer.h"
 #include "agent/region_extras.h"
+#include "agent/region_maker.h"
 #include "agent/region_names.h"
+#include "agent/region_registrar.h"
 #include "agent/slot.h"
 #include "agent/status_teller.h"
 #include "backend/backend.h"
@@ -87,21 +91,17 @@ class Core : public std::enable_shared_from_this<Core> {
   OwnCard own_card;
   BackendReports backend_reports;
   QueueList queues;
-  /// Regions that were dropped while something used them, as a part of the lane.
-  struct Sweep final : Part {
-    explicit Sweep(Core& its_core) : core(its_core) {}
-    std::size_t turn(Instant) override {
-      set_jobs(true);  // It stays due until somebody has done them.
-      return 0;
-    }
-    void run_jobs(Instant) override {
-      if (take_jobs()) core.sweep_dropped();
-    }
-    void look_at(Instant when) { set_next(when); }
-    void describe(const Visitor& visitor) const override;
-    Core& core;
-  } sweep{*this};
 
+ private:
+  /// What members ask of each other and of the engine, each by an interface of its own.
+  class Rest;
+  const std::unique_ptr<Rest> rest_;
+
+ public:
+  BackendOpener backend_opener;
+  RegionCloser region_closer;
+  RegionRegistrar region_registrar;
+  RegionMaker region_maker;
   Instant now() const { return clock->now(); }
   // See Life.
   Status not_forked(std::string_view call) const { return life.not_forked(call); }
@@ -120,32 +120,13 @@ class Core : public std::enable_shared_from_this<Core> {
   /// For the last handle: the same, but what is in use then is let go of, and nobody will know when that ends.
   void close_for_good(Duration timeout);
 
-  // core_backends.cc
-  Status open_backends();
-  Status add_backend(const BackendSpec& spec);
+  // See BackendOpener.
   std::vector<BackendReport> reports() const {
     return disowned() ? std::vector<BackendReport>() : backend_reports.all();
   }
-  /// How many there are. It only grows.
-  std::uint32_t opened_backends() const { return opened_backends_.load(std::memory_order_acquire); }
-
-  /// What this one says of regions has changed. Under the lane's lock.
+  std::uint32_t opened_backends() const { return backend_opener.opened(); }
+  /// Under the lane's lock: the engine calls it in its turns, and tells sessions itself.
   void renew_extras(OpenBackend& open);
-
-  // core_regions.cc
-  Result<Region> add_region(const RegionOptions& options);
-  /// All of them, or none and `wrong` is the one that the error is about.
-  Status add_regions(std::span<const RegionOptions> wanted, std::vector<Region>* made, std::size_t* wrong);
-  Result<Region> allocate(const AllocateOptions& options);
-  Result<Region> add_file(const FileOptions& options);
-  /// Those that are open, and that all backends know.
-  RegionBook::Entries registered() const { return region_book.open_entries(); }
-  Status close_region(const std::shared_ptr<LocalRegion>& region, Duration timeout);
-  /// The first error, after all that can be closed are; the rest may be closed again.
-  Status close_regions(std::span<const std::shared_ptr<LocalRegion>> closing, Duration timeout);
-  void drop_region(std::shared_ptr<LocalRegion> region);
-  /// Ends the close of those that nobody uses any more. May wait for a device, but not under the lane's lock.
-  void sweep_dropped();
 
   // words.cc
   /// Good once the word, which lies in a region of this agent, is at least so much; kInvalid when the region is closed.
@@ -196,83 +177,6 @@ class Core : public std::enable_shared_from_this<Core> {
  private:
   Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks);
 
-  // core_backends.cc
-  /// A backend that is being opened, and is not among the lane's yet.
-  struct Arriving {
-    OpenBackend open;
-    base::Rng rng{0};
-    std::string fresh;  ///< What it said of the region that it was told of last.
-    /// The same of all that it was told of, by index and generation. Under the lane's lock.
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> extras;
-  };
-  Status open_one(const BackendSpec& spec, BackendReport* report);
-  Status announce(Arriving& arriving);
-  Status open_announced(const backend::Factory& factory, const BackendSpec& spec, Arriving& arriving,
-                        BackendReport* report);
-  Status let_in(Arriving& arriving);
-  /// Those in `rest` it has to be told of first; else it is among the lane's now.
-  Status seat(Arriving& arriving, std::vector<std::shared_ptr<LocalRegion>>* rest) HAWSER_REQUIRES(in_lane);
-  static Status tell_of(Arriving& arriving, const LocalRegion& region);
-  static void note_told(Arriving& arriving, const LocalRegion& region);
-  Status tell_of_all(Arriving& arriving, std::span<const std::shared_ptr<LocalRegion>> all);
-  bool end_arriving(Arriving& arriving);
-  std::vector<std::shared_ptr<LocalRegion>> untold(const Arriving& arriving) const HAWSER_REQUIRES(in_lane);
-
-  // core_regions.cc
-  using FreshEntry = std::shared_ptr<backend::RegionEntry>;  ///< Nobody else's until the table has it.
-  /// What became of regions that were to be registered together: all of them, or why not, and which one is wrong.
-  struct Registered {
-    std::vector<std::shared_ptr<LocalRegion>> regions;
-    Status status;
-    std::size_t wrong = 0;
-  };
-  struct NamedBackend {
-    std::string name;
-    std::uint32_t number = 0;
-    std::shared_ptr<backend::Backend> backend;  ///< Outlives the lane's own if the agent is closed meanwhile.
-    std::uint32_t renewals = 0;                 ///< When it was listed: before it was told of the region.
-  };
-  /// A region that backends serve, and that is not in the books yet.
-  struct Joining {
-    std::shared_ptr<LocalRegion> region;
-    std::size_t told = 0;  ///< Backends that serve it, or said that they do not: the first so many.
-    RegionExtras extras;   ///< What they want in the card.
-  };
-  Registered register_regions(std::string_view call, std::span<const FreshEntry> entries, bool huge_pages);
-  Result<Region> register_one(std::string_view call, backend::RegionEntry entry, bool huge_pages);
-  Status check_region(const RegionOptions& region);
-  /// Gives them keys, indices and generations; `backends` are those that are open now.
-  Status enter_table(std::string_view call, std::span<const FreshEntry> entries, std::vector<NamedBackend>* backends,
-                     std::size_t* wrong);
-  /// An error when one refuses that must serve it.
-  Status tell_backends(std::span<const NamedBackend> backends, Joining* joining);
-  void book(std::span<Joining> joining) HAWSER_REQUIRES(in_lane);
-  /// Whose word of regions has changed since it was listed: what it said of these may be old.
-  void ask_again(std::span<Joining> joining, std::span<const NamedBackend> backends) HAWSER_REQUIRES(in_lane);
-  /// False: backends opened since `backends` were listed, and are in it now; they have to be told first.
-  bool book_if_all_are_told(std::string_view call, std::span<Joining> joining, std::vector<NamedBackend>* backends,
-                            Status* status);
-  void drop_unbooked(std::span<const FreshEntry> entries, std::span<const Joining> joining,
-                     std::span<const NamedBackend> backends);
-  Status need_file_backend();
-
-  // core_closing.cc
-  /// Nobody begins to use them any more.
-  void begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) HAWSER_REQUIRES(in_lane);
-  /// Begins to close them, and ends it for those that nobody uses.
-  void close_the_quiet(std::span<const std::shared_ptr<LocalRegion>> closing);
-  /// Has those of them that no transfer uses let go by backends to which that takes long, without the lane's lock
-  /// meanwhile.
-  void let_go(std::span<const std::shared_ptr<LocalRegion>> closing) HAWSER_REQUIRES(in_lane);
-  Status finish_closing(const std::shared_ptr<LocalRegion>& region, Instant deadline);
-  bool region_quiet(const LocalRegion& region, std::string* holder) HAWSER_REQUIRES(in_lane);
-  void finish_regions(std::span<const std::shared_ptr<LocalRegion>> quiet) HAWSER_REQUIRES(in_lane);
-  /// Nobody touches this memory any more. It may move pages, so no lock is held.
-  void release_pages(const LocalRegion& region);
-  std::shared_ptr<backend::ForeignPages> hold_pages(const RegionOptions& region);
-  bool has_open(std::string_view backend);
-  /// Whether some backend here can reach memory of that device.
-  bool is_reached(Device device);
   /// Sessions and the directory hear of the card's new revision.
   void tell_of_card() HAWSER_REQUIRES(in_lane);
   Result<std::shared_ptr<PeerCore>> find_once(std::string_view name, Instant deadline);
@@ -298,19 +202,12 @@ class Core : public std::enable_shared_from_this<Core> {
   bool unpublish(Instant deadline);
   void await_presence(Instant deadline);
 
-  std::vector<backend::Factory> factories_;
   std::shared_ptr<Core> keep_;                ///< Itself, in a forked child.
   std::atomic<bool> is_being_closed_{false};  ///< By one call of `close`, which alone touches the next one.
   bool has_begun_to_close_ = false;
   std::atomic<bool> is_unpublished_{false};  ///< Nothing is left to be taken from the directory, or it had its time.
 
-  std::vector<std::shared_ptr<LocalRegion>> lingering_;  ///< Dropped but not quiet. Under the lane's lock.
-  Duration sweep_pause_{};                               ///< Of the next sweep. Under the lane's lock.
-  KeyPool keys_;                                         ///< Of regions. Under the lane's lock.
-  std::atomic<std::uint32_t> opened_backends_{0};
-  std::uint32_t backends_tried_ = 0;  ///< Under the lane's lock.
-  std::vector<Arriving*> arriving_;   ///< Under the lane's lock.
-  std::atomic<std::uint32_t> arrivals_ended_{0};
+  KeyPool region_keys_ HAWSER_GUARDED_BY(in_lane);
 };
 
 /// "host:port" with the host's name resolved. Blocks at most until `deadline`.

@@ -60,32 +60,15 @@ Status Core::close_now(Instant deadline, Leave leave) {
 
 void Core::shut_down() {
   metrics = metrics::Entry();  // Before the lane's lock: a scrape that is under way takes it.
-  const RegionBook::Regions booked = region_book.all();
-  std::vector<std::shared_ptr<LocalRegion>> quiet;
   lane.lock();
-  for (const auto& region : booked) {
-    if (region->state.load(std::memory_order_relaxed) == RegionState::kClosed) continue;
-    std::string holder;
-    if (region_quiet(*region, &holder)) {
-      quiet.push_back(region);
-    } else {
-      region->left_to = holder.empty() ? "somebody" : holder;
-    }
-  }
-  finish_regions(quiet);
+  const RegionCloser::Abandoned abandoned = region_closer.abandon();
   engine.shut_down(now());
   status_teller.close();
-  lingering_.clear();  // They hold this core; `booked` has them.
   life.end();
   refuse_what_is_left();
   lane.unlock();
   if (Runner* const runner = lane.runner()) runner->let_go(*this);
-  for (const auto& region : quiet) release_pages(*region);
-  for (const auto& region : booked) {
-    if (region->left_to.empty()) continue;
-    if (region->entry->arena) region->entry->arena->abandon();
-    if (region->entry->pages) region->entry->pages->keep();
-  }
+  region_closer.release(abandoned);
   lane.wake();  // For who waits for what never comes now.
   lane.news();
   forget_core(this);
@@ -99,7 +82,7 @@ void Core::refuse_what_is_left() {
 }
 
 Status Core::release_everything(Instant deadline) {
-  const Status status = close_regions(region_book.all(), std::max(Duration::zero(), deadline - now()));
+  const Status status = region_closer.close(region_book.all(), std::max(Duration::zero(), deadline - now()));
   bool quiet = false;
   while (!quiet) {
     lane.lock();

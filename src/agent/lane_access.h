@@ -24,7 +24,7 @@ class HAWSER_CAPABILITY("lane") InLane {};
 /// them at a time, and Clang cannot know that two members refer to the same lane.
 inline InLane in_lane;
 
-/// For code that is under the lock by its caller's rule, where Clang cannot see it: a test without a lane, a destructor.
+/// For code that is under the lock by the rule of its caller, where Clang cannot see it: a test without a lane, a turn.
 inline void assume_in_lane() HAWSER_ASSERT_HELD(in_lane) {}
 
 class LaneAccess {

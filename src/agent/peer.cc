@@ -95,7 +95,7 @@ template <typename Match>
 RegionResult own_region(const std::shared_ptr<PeerCore>& self, const Match& match, const Status& missing) {
   const auto core = self->core.lock();
   if (!core) return missing;
-  for (const auto& entry : core->registered()) {
+  for (const auto& entry : core->region_book.open_entries()) {
     if (match(*entry)) return make_own(self, *entry);
   }
   return missing;
@@ -321,7 +321,7 @@ std::vector<std::string> Peer::region_names() const {
   };
   if (core_->is_self) {
     if (const auto core = core_->core.lock()) {
-      for (const auto& entry : core->registered()) add(entry->name, entry->index);
+      for (const auto& entry : core->region_book.open_entries()) add(entry->name, entry->index);
     }
     return names;
   }

@@ -134,7 +134,7 @@ std::optional<std::uint64_t> StatusTeller::stamp() const {
   const Visitor count = [&](const Waiting& one) { waiting += one.count; };
   engine.describe(count);
   core_.presence.describe(count);
-  core_.sweep.describe(count);
+  core_.region_closer.describe(count);
   if (waiting > 0) return std::nullopt;
   Mixer mixer;
   mixer.add_flow(core_.past.flow());
@@ -199,7 +199,7 @@ std::string StatusTeller::text(Instant now, std::size_t explained) const {
   };
   engine.describe(add);
   core_.presence.describe(add);
-  core_.sweep.describe(add);
+  core_.region_closer.describe(add);
   json["waiting_in_all"] = waiting;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -35,6 +35,18 @@ void release_taken(Core& core, std::uint32_t channel, std::span<const Message> t
   }
 }
 
+/// The same for a notification.
+void release_taken(Core& core, const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
+  const Released::Sum all = peer->released.add(bytes);
+  // The lane is kept out of most calls, unless the sender may be waiting.
+  const bool may_wait = peer->is_pinched.load(std::memory_order_seq_cst);
+  if (!may_wait && all.bytes + all.messages * wire::kNotificationCost < kUntoldMax) return;
+  core.lane.lock();
+  core.engine.release_notifications(peer);
+  core.lane.unlock();
+  core.lane.wake();
+}
+
 }  // namespace
 }  // namespace hawser::agent
 
@@ -59,12 +71,12 @@ Agent::~Agent() {
   if (!core_ || core_->disowned()) return;
   // What is not quiet by then is reported to nobody: close() is there for those who want to know.
   constexpr Duration kPatience = std::chrono::milliseconds(200);
-  core_->close_for_good(kPatience);
+  core_->shutdown.close_for_good(kPatience);
 }
 
 std::string_view Agent::name() const { return core_->options.name; }
 Incarnation Agent::incarnation() const { return self().incarnation(); }
-Status Agent::close(Duration timeout) { return core_->close(timeout); }
+Status Agent::close(Duration timeout) { return core_->shutdown.close(timeout); }
 
 Result<Region> Agent::add_region(const RegionOptions& options) {
   std::vector<std::shared_ptr<agent::LocalRegion>> made;
@@ -102,7 +114,7 @@ std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
 Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
   HAWSER_TRY(core_->usable("add_peer"));
   HAWSER_TRY_ASSIGN(wire::Card decoded, wire::decode_card(card));
-  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> peer, core_->add_peer(std::move(decoded)));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> peer, core_->card_intake.take_anew(std::move(decoded)));
   return Peer(std::move(peer));
 }
 
@@ -111,7 +123,7 @@ Result<Peer> Agent::find_peer(std::string_view name, Duration timeout) {
 }
 
 Result<Peer> Agent::find_peer(std::string_view name, std::span<const std::string_view> regions, Duration timeout) {
-  Result<std::shared_ptr<agent::PeerCore>> peer = core_->find_peer(name, regions, core_->now() + timeout);
+  Result<std::shared_ptr<agent::PeerCore>> peer = core_->peer_finder.find(name, regions, core_->now() + timeout);
   if (!peer) return peer.error();
   return Peer(std::move(*peer));
 }
@@ -187,7 +199,7 @@ std::optional<Notification> Agent::take_notification() {
 std::size_t Agent::take_notifications(std::span<Notification> out) {
   if (core_->disowned()) return 0;
   const std::size_t taken = core_->inbox.take_notifications(out);
-  for (std::size_t i = 0; i < taken; ++i) core_->release(out[i].peer.core(), out[i].text.size());
+  for (std::size_t i = 0; i < taken; ++i) agent::release_taken(*core_, out[i].peer.core(), out[i].text.size());
   return taken;
 }
 

@@ -15,6 +15,9 @@
 
 namespace hawser::agent {
 
+PeerCore::PeerCore(std::weak_ptr<Core> owner, std::string its_name, base::Id128 its_incarnation)
+    : core(std::move(owner)), name(std::move(its_name)), incarnation(its_incarnation) {}
+
 PeerCore::~PeerCore() = default;
 
 bool PeerCore::outranks(const PeerCore& other) const {
@@ -352,7 +355,7 @@ Status Peer::await_regions(std::span<const std::string_view> names, Duration tim
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::await_regions: this handle is empty or its agent is gone");
   HAWSER_TRY(core->usable("Peer::await_regions"));
-  return core->await_regions(core_, names, core->now() + timeout);
+  return core->peer_finder.await_regions(core_, names, core->now() + timeout);
 }
 
 RangeTable Peer::table(std::string_view region, std::uint64_t block_bytes, Duration timeout) const {

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "agent/session.h"
-
 namespace hawser::agent {
 
 void PeerBook::open(std::shared_ptr<PeerCore> self) {

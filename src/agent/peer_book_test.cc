@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/session.h"
 
 namespace hawser::agent {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "agent/session.h"
 
 namespace hawser::agent {
 

@@ -59,6 +59,25 @@ void Presence::open() {
   ask();
 }
 
+void Presence::open_and_wait(Instant deadline) {
+  core_.lane.lock();
+  open();
+  bool is_over = !is_open();
+  core_.lane.unlock();
+  while (!is_over && core_.now() < deadline) {
+    core_.lane.lock();
+    look(core_.now());
+    is_over = is_settled();
+    core_.lane.unlock();
+    if (is_over) break;
+    if (core_.options.directory->runs_itself()) {
+      (void)core_.options.directory->run_job(core_.now(), deadline);  // Waits a little.
+    } else {
+      run_jobs(core_.now());
+    }
+  }
+}
+
 void Presence::ask() {
   is_due_ = true;
   if (is_open() && !runs_itself_) set_next(std::min(next_deadline(), not_before_));

@@ -103,7 +103,7 @@ Result<std::string> AgentCore::load(std::string_view bytes, const std::function<
         .with_advice("load its metadata first, or have it send this part with the connection's data");
   }
   HAWSER_TRY(agent_->core()->usable("add_peer"));
-  Result<std::shared_ptr<agent::PeerCore>> peer = agent_->core()->add_peer(*std::move(card));
+  Result<std::shared_ptr<agent::PeerCore>> peer = agent_->core()->card_intake.take_anew(*std::move(card));
   if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());
   HAWSER_TRY_ASSIGN(Remote* const remote, place_of(kCall, blob.agent, Peer(*std::move(peer))));
   remote->enter(copy, label);

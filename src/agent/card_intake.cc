@@ -1,8 +1,7 @@
-// Cards of peers, taken in.
+#include "agent/card_intake.h"
 
 #include <utility>
 
-#include "agent/core.h"
 #include "base/try.h"
 
 namespace hawser::agent {
@@ -16,13 +15,18 @@ backend::Identity identity_of(const wire::Card& card) {
           .driven = card.driven};
 }
 
-Result<Core::Loaded> Core::load_card(std::span<const std::byte> bytes) {
-  HAWSER_TRY_ASSIGN(wire::Card card, wire::decode_card(bytes));
-  return load_card(std::move(card));
+std::uint64_t known_revision(PeerCore& peer) {
+  const base::MutexLock lock(peer.mutex);
+  return peer.card && peer.card->complete() ? peer.card->revision() : 0;
 }
 
-Result<Core::Loaded> Core::load_card(wire::Card card) {
-  HAWSER_TRY_ASSIGN(std::shared_ptr<PeerCore> peer, meet(identity_of(card)));
+Result<CardIntake::Loaded> CardIntake::load(std::span<const std::byte> bytes) {
+  HAWSER_TRY_ASSIGN(wire::Card card, wire::decode_card(bytes));
+  return load(std::move(card));
+}
+
+Result<CardIntake::Loaded> CardIntake::load(wire::Card card) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<PeerCore> peer, peers_.meet(identity_of(card)));
   if (peer->is_self) return Loaded{.peer = std::move(peer), .change = {}};  // Its own books are fresher than any card.
   const base::MutexLock lock(peer->mutex);
   peer->ticket = {.public_key = card.public_key, .admission = card.admission};  // One incarnation has one.
@@ -35,31 +39,27 @@ Result<Core::Loaded> Core::load_card(wire::Card card) {
   return Loaded{.peer = peer, .change = *std::move(change)};
 }
 
-Result<std::shared_ptr<PeerCore>> Core::take_card(std::span<const std::byte> bytes) {
+Result<std::shared_ptr<PeerCore>> CardIntake::take(std::span<const std::byte> bytes) {
   HAWSER_TRY_ASSIGN(wire::Card card, wire::decode_card(bytes));
-  return take_card(std::move(card));
+  return take(std::move(card));
 }
 
-Result<std::shared_ptr<PeerCore>> Core::take_card(wire::Card card) {
-  HAWSER_TRY_ASSIGN(Loaded loaded, load_card(std::move(card)));
+Result<std::shared_ptr<PeerCore>> CardIntake::take(wire::Card card) {
+  HAWSER_TRY_ASSIGN(Loaded loaded, load(std::move(card)));
   if (!loaded.change.any) return std::move(loaded.peer);  // Clients load the same card again at each request.
-  lane.lock();
-  engine.on_card_loaded(*loaded.peer, loaded.change, now());
-  lane.unlock();
-  lane.wake();
+  {
+    const InLaneGuard guard(lane_);
+    host_.on_card_loaded(*loaded.peer, loaded.change);
+  }
+  lane_.wake();
   return std::move(loaded.peer);
 }
 
-Result<std::shared_ptr<PeerCore>> Core::add_peer(wire::Card card) {
-  const std::shared_ptr<PeerCore> known = peer_book.known(card.incarnation);
+Result<std::shared_ptr<PeerCore>> CardIntake::take_anew(wire::Card card) {
+  const std::shared_ptr<PeerCore> known = peers_.known(card.incarnation);
   // Not buried yet. A caller that loads its card again wants to begin anew with it.
-  if (known && known->state.load(std::memory_order_acquire) == PeerState::kDown) forget(*known);
-  return take_card(std::move(card));
-}
-
-std::uint64_t Core::known_revision(PeerCore& peer) const {
-  const base::MutexLock lock(peer.mutex);
-  return peer.card && peer.card->complete() ? peer.card->revision() : 0;
+  if (known && known->state.load(std::memory_order_acquire) == PeerState::kDown) host_.forget(*known);
+  return take(std::move(card));
 }
 
 }  // namespace hawser::agent

@@ -71,11 +71,11 @@ class Core : public std::enable_shared_from_this<Core> {
   Inbox inbox;
   Lane lane;
   Engine engine;
-  AtomicService atomics{engine, regions, inbox};  ///< Under the lane's lock, as the engine.
-  std::shared_ptr<Service> tenant;                ///< Of a layer above (Hooks::tenant); may be null.
-  Presence presence;                              ///< Under the lane's lock.
-  StatusTeller status_teller{*this};              ///< Under the lane's lock.
-  metrics::Entry metrics;                         ///< Where AgentOptions::metrics asked for one.
+  AtomicService atomics{engine.carrier(), regions, inbox};  ///< Under the lane's lock, as the engine.
+  std::shared_ptr<Service> tenant;                          ///< Of a layer above (Hooks::tenant); may be null.
+  Presence presence;                                        ///< Under the lane's lock.
+  StatusTeller status_teller{*this};                        ///< Under the lane's lock.
+  metrics::Entry metrics;                                   ///< Where AgentOptions::metrics asked for one.
   PastFlow past;
   /// Regions that were dropped while something used them, as a part of the lane.
   struct Sweep final : Part {

@@ -44,7 +44,8 @@ class SessionTable {
   Instant blocked_until() const { return blocked_until_; }
   /// Something moved, or `now` says that the pause is over.
   void unblock(bool has_moved, Instant now);
-  /// Calls `serve(session)` for each that has work. What one leaves over puts it into the list again, for the next turn.
+  /// Calls `serve(session)` for each that has work. What one leaves over puts it into the list again, for the next
+  /// turn.
   template <typename Serve>
   void serve_all(Serve&& serve) {
     if (work_.empty()) return;

@@ -11,7 +11,7 @@
 
 #include "agent/inbox.h"
 #include "agent/lane_access.h"
-#include "agent/open_backend.h"
+#include "agent/engine/open_backend.h"
 #include "agent/past_flow.h"
 #include "backend/region_table.h"
 

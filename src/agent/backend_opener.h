@@ -20,7 +20,7 @@
 #include "agent/backend_reports.h"
 #include "agent/lane_access.h"
 #include "agent/life.h"
-#include "agent/open_backend.h"
+#include "agent/engine/open_backend.h"
 #include "agent/own_card.h"
 #include "agent/region.h"
 #include "agent/region_book.h"

@@ -63,11 +63,11 @@ class Core::Rest final : public BackendOpener::Host,
   explicit Rest(Core& core) : core_(core) {}
 
   // Of backends that are being opened.
-  std::uint64_t draw() override { return core_.engine.rng_.u64(); }
+  std::uint64_t draw() override { return core_.engine.rng().u64(); }
   Status watch_port(int fd) override { return core_.lane.watch_port(fd); }
-  void take_in(OpenBackend&& backend) override { core_.engine.add_backend(std::move(backend)); }
+  void take_in(OpenBackend&& backend) override { core_.engine.ports().add(std::move(backend)); }
   void has_more_ways() override HAWSER_REQUIRES(in_lane) {
-    core_.engine.bury(core_.now());  // What no backend led to may be reached by this one.
+    core_.engine.graveyard().bury();  // What no backend led to may be reached by this one.
     core_.tell_of_card();
   }
 
@@ -76,8 +76,8 @@ class Core::Rest final : public BackendOpener::Host,
     core_.lane.take_submissions(kSubmissionsMax, now);
   }
   void end_use(const LocalRegion& region, Instant now) override {
-    core_.engine.cancel_region(region, now);
-    core_.engine.on_own_region_closed(region.entry->index, region.entry->generation, now);
+    core_.engine.transfers().cancel_region(region, now);
+    core_.engine.bindings().on_own_region_closed(*core_.self(), region.entry->index, region.entry->generation, now);
   }
   void forget(const backend::RegionEntry& region) override HAWSER_REQUIRES(in_lane) {
     core_.backend_opener.forget(region);
@@ -89,34 +89,34 @@ class Core::Rest final : public BackendOpener::Host,
   base::Id128 make_key() override HAWSER_REQUIRES(in_lane) {
     // Two words of the agent's own randomness are as good as the system's only when no seed was set.
     if (core_.options.seed == 0) return core_.region_keys_.take();
-    return base::Id128{core_.engine.rng_.u64(), core_.engine.rng_.u64()};
+    return base::Id128{core_.engine.rng().u64(), core_.engine.rng().u64()};
   }
 
   // Of peers.
   void on_card_loaded(PeerCore& peer, const CardStore::Change& change) override {
-    core_.engine.on_card_loaded(peer, change, core_.now());
+    core_.engine.exchange().on_loaded(peer, change, core_.now());
   }
   void forget(const PeerCore& peer) override { core_.forget(peer); }
   void want(const std::shared_ptr<PeerCore>& peer) override {
-    core_.engine.want(core_.engine.session(peer), core_.now());
+    core_.engine.connector().want(core_.engine.sessions().of(peer), core_.now());
   }
   Result<std::string> resolve(std::string_view address, Instant deadline) override {
     return resolve_address(address, deadline);
   }
   Result<std::uint64_t> open(std::string_view address, std::string_view name, const AdmissionTicket& ticket,
                              Instant deadline) override {
-    return core_.engine.open_stranger(address, name, ticket, deadline, core_.now());
+    return core_.engine.strangers().open(address, name, ticket, deadline, core_.now());
   }
-  AddressFinder::Found take(std::uint64_t number) override { return core_.engine.take_stranger(number); }
-  void drop(std::uint64_t number) override { core_.engine.drop_stranger(number); }
+  AddressFinder::Found take(std::uint64_t number) override { return core_.engine.strangers().take(number); }
+  void drop(std::uint64_t number) override { core_.engine.strangers().drop(number); }
   void want_card(const std::shared_ptr<PeerCore>& peer) override {
-    core_.engine.want_card(core_.engine.session(peer), core_.now());
+    core_.engine.exchange().want(core_.engine.sessions().of(peer), core_.now());
   }
   std::uint64_t open_better_path(const std::shared_ptr<PeerCore>& peer, Instant deadline) override {
-    return core_.engine.open_better_path(core_.engine.session(peer), deadline, core_.now());
+    return core_.engine.better().open(core_.engine.sessions().of(peer), deadline, core_.now());
   }
   bool is_opening(const std::shared_ptr<PeerCore>& peer, std::uint64_t serial) override {
-    return core_.engine.is_opening(core_.engine.session(peer), serial);
+    return core_.engine.better().is_opening(core_.engine.sessions().of(peer), serial);
   }
 
   // Of the end.
@@ -213,7 +213,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
                       .book = region_book,
                       .card = own_card,
                       .reports = backend_reports,
-                      .backends = engine.backends(),
+                      .backends = engine.ports().all(),
                       .host = *rest_},
                      std::move(factories)),
       region_closer({.lane = lane,
@@ -225,7 +225,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
                      .book = region_book,
                      .names = region_names,
                      .card = own_card,
-                     .backends = engine.backends(),
+                     .backends = engine.ports().all(),
                      .users = *rest_}),
       region_registrar({.lane = lane,
                         .log = log,
@@ -235,14 +235,14 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
                         .book = region_book,
                         .names = region_names,
                         .card = own_card,
-                        .backends = engine.backends(),
+                        .backends = engine.ports().all(),
                         .host = *rest_,
                         .must_all_serve = !options.backends.empty()}),
       region_maker({.lane = lane,
                     .life = life,
                     .options = options,
                     .log = log,
-                    .backends = engine.backends(),
+                    .backends = engine.ports().all(),
                     .arenas = arenas,
                     .registrar = region_registrar,
                     .closer = region_closer,
@@ -264,10 +264,10 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
                    .addresses = address_finder,
                    .host = *rest_}),
       shutdown(lane, *clock, options.name, life, *rest_) {
-  engine.add_service(atomics);
+  engine.services().add(atomics);
   if (hooks.tenant) {
-    tenant = hooks.tenant(engine);
-    engine.add_service(*tenant);
+    tenant = hooks.tenant(engine.carrier());
+    engine.services().add(*tenant);
   }
   lane.add_part(presence);
   lane.add_part(region_closer);
@@ -327,7 +327,7 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
 
 void Core::disown_after_fork() {
   keep_ = shared_from_this();  // The child's copy is never destroyed: its destructors would speak for the parent.
-  for (OpenBackend& backend : engine.backends()) backend.backend->disown_after_fork();
+  for (OpenBackend& backend : engine.ports().all()) backend.backend->disown_after_fork();
   backend_opener.disown_after_fork();
   lane.disown_after_fork();
   status_teller.disown_after_fork();
@@ -354,7 +354,7 @@ void Core::forget(const PeerCore& peer) {
 }
 
 void Core::tell_of_card() {
-  engine.card_changed();
+  engine.exchange().on_own_change();
   presence.ask();
 }
 
@@ -378,8 +378,8 @@ AgentCounters Core::counters() {
   if (disowned()) return result;
   {
     const InLaneGuard guard(lane);
-    count_traffic(past, engine.sessions(), engine.backends(), &result);
-    result.transfers_in_flight_gauge = engine.in_flight();
+    count_traffic(past, engine.sessions().all(), engine.ports().all(), &result);
+    result.transfers_in_flight_gauge = engine.transfers().in_flight();
   }
   count_inbox(inbox, &result);
   count_regions(regions, &result);

@@ -80,7 +80,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Inbox inbox;
   Lane lane;
   Engine engine;
-  AtomicService atomics{engine, regions, inbox};  ///< Under the lane's lock, as the engine.
+  AtomicService atomics{engine.carrier(), regions, inbox};  ///< Under the lane's lock, as the engine.
   std::shared_ptr<Service> tenant;                ///< Of a layer above (Hooks::tenant); may be null.
   Presence presence;                              ///< Under the lane's lock.
   StatusTeller status_teller{*this};              ///< Under the lane's lock.

@@ -16,7 +16,7 @@
 
 #include "agent/lane_access.h"
 #include "agent/life.h"
-#include "agent/open_backend.h"
+#include "agent/engine/open_backend.h"
 #include "agent/own_card.h"
 #include "agent/part.h"
 #include "agent/region.h"

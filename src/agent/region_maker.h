@@ -16,7 +16,7 @@
 #include "agent/arena_book.h"
 #include "agent/lane_access.h"
 #include "agent/life.h"
-#include "agent/open_backend.h"
+#include "agent/engine/open_backend.h"
 #include "agent/region.h"
 #include "agent/region_closer.h"
 #include "agent/region_registrar.h"

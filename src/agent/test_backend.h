@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/open_backend.h"
+#include "agent/engine/open_backend.h"
 
 namespace hawser::agent {
 

@@ -1,8 +1,6 @@
 #pragma once
 
-// A backend that an agent has open, with its port on the agent's lane.
-//
-// Thread rule: under the lane's lock.
+// An open backend with its port, as the lane keeps it.
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,8 @@
-// Small transfers that are over before submit returns, with their notification: no slot, no list, nothing to give back.
+#include "agent/engine/at_once.h"
 
-#include "agent/core.h"
-#include "agent/engine.h"
+#include "agent/engine/router.h"
+#include "agent/engine/transfer_table.h"
+#include "agent/peer_core.h"
 
 namespace hawser::agent {
 namespace {
@@ -24,45 +25,41 @@ backend::Chunk only_chunk(const PlanCore& plan, std::uint64_t transfer) {
 
 }  // namespace
 
-bool Engine::is_timed_at_once(const FlowCounters& flow, std::uint64_t bytes) {
-  constexpr std::uint64_t kAllAbove = 64 * 1024;
-  constexpr std::uint64_t kOneIn = 8;
-  return bytes > kAllAbove || (flow.writes + flow.reads + 1) % kOneIn == 0;
-}
-
-Session* Engine::free_session(const PlanCore& plan) {
+Session* AtOnce::free_session(const PlanCore& plan) const {
   Session* session = plan.peer->session.get();
-  if (closing_ || session == nullptr || session->control_serial == 0 || !session->lost.empty()) return nullptr;
+  if (session == nullptr || session->control_serial == 0 || !session->lost.empty() || sessions_.is_closing()) {
+    return nullptr;
+  }
   for (const auto& waiting : session->pending) {
     if (!waiting.empty()) return nullptr;
   }
   return session;
 }
 
-bool Engine::move_at_once(PlanCore& plan, const std::optional<std::string_view>& notify) {
+bool AtOnce::move(PlanCore& plan, const std::optional<std::string_view>& notify) const {
   Session* session = free_session(plan);
   if (session == nullptr || !all_open(plan.locals)) return false;
-  PathEntry* entry = route_in_force(plan.route, *session);
+  PathEntry* entry = Router::in_force(plan.route, *session);
   if (entry == nullptr) return false;
   FlowCounters& flow = session->flow;
-  const bool timed = is_timed_at_once(flow, plan.pieces.bytes);
-  const Instant begin = timed ? core_.now() : Instant();
+  const bool timed = TransferTimes::is_timed_at_once(flow, plan.pieces.bytes);
+  const Instant begin = timed ? clock_.now() : Instant();
   if (!(notify ? move_and_tell(plan, *session, *entry, *notify) : move_alone(plan, *session, *entry))) return false;
   const bool is_write = plan.operation == Operation::kWrite;
   (is_write ? flow.bytes_written : flow.bytes_read) += plan.pieces.bytes;
   ++(is_write ? flow.writes : flow.reads);
-  if (timed) note_time(*session, entry, plan.pieces, core_.now() - begin, session->slots == 0);
+  if (timed) times_.note(*session, entry, plan.pieces, clock_.now() - begin, session->slots == 0);
   return true;
 }
 
-bool Engine::move_alone(const PlanCore& plan, Session& session, const PathEntry& entry) {
+bool AtOnce::move_alone(const PlanCore& plan, Session& session, const PathEntry& entry) {
   if (!entry.path->move_at_once(only_chunk(plan, session.next_plain | kPlainBit))) return false;
   ++session.next_plain;
   return true;
 }
 
 /// With a notification, where no other covered transfer and no message is before it.
-bool Engine::move_and_tell(const PlanCore& plan, Session& session, const PathEntry& entry, std::string_view notify) {
+bool AtOnce::move_and_tell(const PlanCore& plan, Session& session, const PathEntry& entry, std::string_view notify) {
   PeerCore& peer = *session.peer;
   if (!session.covered.empty() || !session.link_out.can_pass() || entry.serial != session.control_serial) return false;
   if (!peer.notify_out.try_take(notify.size())) return false;
@@ -70,7 +67,7 @@ bool Engine::move_and_tell(const PlanCore& plan, Session& session, const PathEnt
   backend::Chunk chunk = only_chunk(plan, id);
   chunk.read_next = true;
   // Where the bytes were moved and the ring of messages has no room, a slot moves them again: nobody was told of them.
-  if (!entry.path->move_at_once(chunk) || !tell_at_once(session, entry, id, notify)) {
+  if (!entry.path->move_at_once(chunk) || !tell(session, entry, id, notify)) {
     peer.notify_out.give_back(notify.size());
     return false;
   }
@@ -79,11 +76,11 @@ bool Engine::move_and_tell(const PlanCore& plan, Session& session, const PathEnt
   return true;
 }
 
-bool Engine::tell_at_once(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify) {
+bool AtOnce::tell(Session& session, const PathEntry& entry, std::uint64_t id, std::string_view notify) {
   const std::span<const std::byte> body = std::as_bytes(std::span(notify));
   // Finished with this message, and there is no other: the peer need not remember it.
   const wire::Arrive arrive{.seq = session.link_out.next_seq(), .transfer = id, .oldest = id + 1, .notify = body};
-  std::array<std::byte, wire::kHeadMax> head;
+  HeadArray head;
   if (!entry.path->send(Priority::kRealtime, wire::encode(arrive, head), body)) return false;
   session.link_out.pass();
   return true;

@@ -19,8 +19,7 @@ bool is_down(const PeerCore& peer) { return peer.state.load(std::memory_order_ac
 
 Status not_reached(std::string_view name, const std::string& where, const Status& why) {
   if (why.code() == Code::kUnsupported) {
-    return Status(Code::kUnsupported,
-                  "find_peer: '" + where + "' cannot be talked to: " + std::string(why.message()))
+    return Status(Code::kUnsupported, "find_peer: '" + where + "' cannot be talked to: " + std::string(why.message()))
         .with_peer(name)
         .with_advice(why.advice())
         .because(why.cause());

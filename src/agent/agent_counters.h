@@ -9,9 +9,9 @@
 
 #include <hawser/counters.h>
 
+#include "agent/engine/open_backend.h"
 #include "agent/inbox.h"
 #include "agent/lane_access.h"
-#include "agent/engine/open_backend.h"
 #include "agent/past_flow.h"
 #include "backend/region_table.h"
 

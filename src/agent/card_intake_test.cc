@@ -21,7 +21,8 @@ class CardIntakeTest : public testing::Test, public CardIntake::Host {
   }
   void forget(const PeerCore& peer) override { peers_.forget(peer); }
 
-  static wire::Card make_card(std::uint64_t number, std::uint64_t revision, wire::CardKind kind = wire::CardKind::kFull) {
+  static wire::Card make_card(std::uint64_t number, std::uint64_t revision,
+                              wire::CardKind kind = wire::CardKind::kFull) {
     wire::Card card;
     card.name = "p" + std::to_string(number);
     card.incarnation = {0, number};

@@ -81,10 +81,10 @@ class Core : public std::enable_shared_from_this<Core> {
   Lane lane;
   Engine engine;
   AtomicService atomics{engine.carrier(), regions, inbox};  ///< Under the lane's lock, as the engine.
-  std::shared_ptr<Service> tenant;                ///< Of a layer above (Hooks::tenant); may be null.
-  Presence presence;                              ///< Under the lane's lock.
-  StatusTeller status_teller{*this};              ///< Under the lane's lock.
-  metrics::Entry metrics;                         ///< Where AgentOptions::metrics asked for one.
+  std::shared_ptr<Service> tenant;                          ///< Of a layer above (Hooks::tenant); may be null.
+  Presence presence;                                        ///< Under the lane's lock.
+  StatusTeller status_teller{*this};                        ///< Under the lane's lock.
+  metrics::Entry metrics;                                   ///< Where AgentOptions::metrics asked for one.
 
   // Books: each keeps one kind of things, under a lock of its own.
   PastFlow past;  ///< Under the lane's lock.

@@ -43,12 +43,8 @@ class DirectoryFinderTest : public testing::Test, public CardIntake::Host {
   PeerBook peers_{"self", 10};
   CardIntake intake_{lane_, peers_, *this};
   Status why_;
-  DirectoryFinder finder_{{.lane = lane_,
-                           .clock = lane_.clock,
-                           .options = options_,
-                           .life = life_,
-                           .peers = peers_,
-                           .intake = intake_}};
+  DirectoryFinder finder_{
+      {.lane = lane_, .clock = lane_.clock, .options = options_, .life = life_, .peers = peers_, .intake = intake_}};
 };
 
 TEST_F(DirectoryFinderTest, TakesInTheCardUnderThePrefix) {

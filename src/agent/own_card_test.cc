@@ -10,8 +10,6 @@
 namespace hawser::agent {
 namespace {
 
-using Id = backend::RegionId;
-
 std::shared_ptr<const backend::RegionEntry> make_entry(std::uint32_t index, std::uint32_t generation,
                                                        std::string name = "") {
   auto entry = std::make_shared<backend::RegionEntry>();
@@ -26,6 +24,8 @@ std::shared_ptr<const backend::RegionEntry> make_entry(std::uint32_t index, std:
 
 class OwnCardTest : public testing::Test {
  protected:
+  using Id = backend::RegionId;
+
   void SetUp() override { card_.open({.name = "a", .incarnation = {1, 2}, .born = 5, .driven = false}); }
 
   void add(std::uint32_t index, std::uint32_t generation, std::string extra = "") {

@@ -32,9 +32,7 @@ class NoStrangers final : public AddressFinder::Strangers {
 
 class PeerFinderTest : public testing::Test, public CardIntake::Host, public PeerFinder::Host {
  protected:
-  void SetUp() override {
-    peers_.open(std::make_shared<PeerCore>(std::weak_ptr<Core>(), "self", base::Id128{1, 1}));
-  }
+  void SetUp() override { peers_.open(std::make_shared<PeerCore>(std::weak_ptr<Core>(), "self", base::Id128{1, 1})); }
   void open_directory() {
     options_.directory = inproc_directory(testing::UnitTest::GetInstance()->current_test_info()->name());
   }
@@ -78,12 +76,8 @@ class PeerFinderTest : public testing::Test, public CardIntake::Host, public Pee
   PeerBook peers_{name_, 10};
   NoStrangers strangers_;
   CardIntake intake_{lane_, peers_, *this};
-  DirectoryFinder directory_{{.lane = lane_,
-                              .clock = lane_.clock,
-                              .options = options_,
-                              .life = life_,
-                              .peers = peers_,
-                              .intake = intake_}};
+  DirectoryFinder directory_{
+      {.lane = lane_, .clock = lane_.clock, .options = options_, .life = life_, .peers = peers_, .intake = intake_}};
   AddressFinder addresses_{lane_, lane_.clock, strangers_};
   int wanted_ = 0;
   PeerFinder finder_{{.lane = lane_,

@@ -2,7 +2,6 @@
 
 #include <string>
 
-
 namespace hawser::agent {
 
 Status gone_status(const PeerCore& peer, const Status& cause) {

@@ -93,7 +93,8 @@ std::uint64_t changes_of(const PeerCore& peer) HAWSER_REQUIRES(peer.mutex) {
 
 /// The same, found out once: asking each backend about the peer's address costs more than a small plan.
 plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
-  const std::uint32_t opened = core.backend_opener.opened();  // Looked at first: one that opens meanwhile is asked next time.
+  const std::uint32_t opened =
+      core.backend_opener.opened();  // Looked at first: one that opens meanwhile is asked next time.
   std::uint64_t changes = 0;
   {
     const base::MutexLock lock(peer.mutex);

@@ -14,9 +14,9 @@
 
 #include <hawser/status.h>
 
+#include "agent/engine/open_backend.h"
 #include "agent/lane_access.h"
 #include "agent/life.h"
-#include "agent/engine/open_backend.h"
 #include "agent/own_card.h"
 #include "agent/part.h"
 #include "agent/region.h"

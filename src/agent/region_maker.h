@@ -14,9 +14,9 @@
 #include <hawser/agent.h>
 
 #include "agent/arena_book.h"
+#include "agent/engine/open_backend.h"
 #include "agent/lane_access.h"
 #include "agent/life.h"
-#include "agent/engine/open_backend.h"
 #include "agent/region.h"
 #include "agent/region_closer.h"
 #include "agent/region_registrar.h"

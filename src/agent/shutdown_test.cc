@@ -11,10 +11,11 @@ namespace hawser::agent {
 namespace {
 
 using std::chrono::milliseconds;
-using Log = std::vector<std::string>;
 
 class ShutdownTest : public testing::Test, public Shutdown::Steps {
  protected:
+  using Log = std::vector<std::string>;
+
   // As the agent.
   bool unpublish(Instant deadline) override {
     done_.emplace_back("unpublish");

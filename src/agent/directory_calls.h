@@ -22,8 +22,8 @@ std::optional<DirectoryEvent> ask_directory(Directory& directory, Ticket ticket,
 /// For a time when no lane turns: before the agent is open, or after.
 std::optional<DirectoryEvent> ask_alone(Directory& directory, Ticket ticket, const Clock& clock, Instant deadline);
 
-/// Takes the agent's card out of the directory, unless that under its key is of another incarnation. Waits for 200 ms at
-/// most, at a server 2 s. False: `deadline` came before that, and it may be tried again.
+/// Takes the agent's card out of the directory, unless that under its key is of another incarnation. Waits for 200 ms
+/// at most, at a server 2 s. False: `deadline` came before that, and it may be tried again.
 bool unpublish(Directory& directory, const std::string& key, const base::Id128& incarnation, const Clock& clock,
                Instant deadline);
 

@@ -109,7 +109,7 @@ Result<std::string> Agent::card_delta(std::uint64_t since_revision) const {
   HAWSER_TRY(core_->not_forked("card_delta"));
   return core_->own_card.since(since_revision);
 }
-std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
+std::uint64_t Agent::card_revision() const { return core_->own_card.revision(); }
 
 Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
   HAWSER_TRY(core_->usable("add_peer"));
@@ -169,7 +169,7 @@ Result<std::size_t> Agent::end(std::uint64_t label, const Status& status) {
   return ended;
 }
 
-Peer Agent::self() const { return Peer(core_->self()); }
+Peer Agent::self() const { return Peer(core_->peer_book.self()); }
 
 Status Agent::add_backend(const BackendSpec& spec) { return core_->backend_opener.add(spec); }
 std::vector<BackendReport> Agent::backends() const { return core_->reports(); }

@@ -39,7 +39,7 @@ Status take_in(Core& core, const std::shared_ptr<AtomicCore>& op, Instant now) H
   if (core.engine.is_closing()) {
     return Status(Code::kInvalid, "atomic: agent '" + core.identity.name + "' is closing");
   }
-  if (op->peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core.down_status(*op->peer);
+  if (op->peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return agent::down_status(*op->peer);
   return core.atomics.start(core.engine.sessions().of(op->peer), op, now);
 }
 

@@ -127,25 +127,14 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Only system calls: runs in a forked child.
   void disown_after_fork();
 
-  // What the engine asks of the members, in its turns.
-  using Loaded = CardIntake::Loaded;
-  Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who) { return peer_book.meet(who); }
+  // Of several members at once.
   /// None in a forked child.
   std::vector<std::shared_ptr<PeerCore>> peers() const;
-  const std::shared_ptr<PeerCore>& self() const { return peer_book.self(); }
-  void forget(const PeerCore& peer);
-  void note_death(const PeerCore& peer, const Status& why) { peer_book.note_death(peer, why); }
-  void note_life(const PeerCore& peer) { peer_book.note_life(peer); }
-  Status down_status(PeerCore& peer) const { return agent::down_status(peer); }
-  static Status gone_status(const PeerCore& peer, const Status& cause) { return agent::gone_status(peer, cause); }
-  std::uint64_t card_revision() const { return own_card.revision(); }
-  Result<std::string> card_since(std::uint64_t revision) const { return own_card.since(revision); }
-  Result<Loaded> load_card(std::span<const std::byte> bytes) { return card_intake.load(bytes); }
-  std::uint64_t known_revision(PeerCore& peer) const { return agent::known_revision(peer); }
-  void renew_extras(OpenBackend& open);
-  /// None in a forked child.
+  /// The same.
   std::vector<BackendReport> reports() const;
-  void hint(CompletionKind kind, std::uint64_t cookie) { queues.hint(kind, cookie); }
+  void forget(const PeerCore& peer);
+  /// What the backend says of regions has changed. The engine calls this in its turns, and tells sessions by itself.
+  void renew_extras(OpenBackend& open);
 
  private:
   Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks);

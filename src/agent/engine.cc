@@ -13,26 +13,26 @@ class Engine::Around final : public PeerRegister, public Cards, public Hints {
  public:
   explicit Around(Core& core) : core_(core) {}
 
-  Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who) override { return core_.meet(who); }
+  Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who) override { return core_.peer_book.meet(who); }
   void forget(const PeerCore& peer) override { core_.forget(peer); }
-  void note_death(const PeerCore& peer, const Status& why) override { core_.note_death(peer, why); }
-  void note_life(const PeerCore& peer) override { core_.note_life(peer); }
-  Status down_status(PeerCore& peer) const override { return core_.down_status(peer); }
+  void note_death(const PeerCore& peer, const Status& why) override { core_.peer_book.note_death(peer, why); }
+  void note_life(const PeerCore& peer) override { core_.peer_book.note_life(peer); }
+  Status down_status(PeerCore& peer) const override { return agent::down_status(peer); }
   Status gone_status(const PeerCore& peer, const Status& cause) const override {
-    return Core::gone_status(peer, cause);
+    return agent::gone_status(peer, cause);
   }
   void keep_totals(const Session& session) override { core_.past.add(session.flow, session.latency); }
 
-  std::uint64_t own_revision() const override { return core_.card_revision(); }
-  Result<std::string> own_since(std::uint64_t revision) const override { return core_.card_since(revision); }
-  std::uint64_t known_revision(PeerCore& peer) const override { return core_.known_revision(peer); }
+  std::uint64_t own_revision() const override { return core_.own_card.revision(); }
+  Result<std::string> own_since(std::uint64_t revision) const override { return core_.own_card.since(revision); }
+  std::uint64_t known_revision(PeerCore& peer) const override { return agent::known_revision(peer); }
   Result<LoadedCard> load(std::span<const std::byte> bytes) override {
-    Result<Core::Loaded> loaded = core_.load_card(bytes);
+    Result<CardIntake::Loaded> loaded = core_.card_intake.load(bytes);
     if (!loaded) return loaded.error();
     return LoadedCard{.peer = std::move(loaded->peer), .change = std::move(loaded->change)};
   }
 
-  void hint(CompletionKind kind, std::uint64_t cookie) override { core_.hint(kind, cookie); }
+  void hint(CompletionKind kind, std::uint64_t cookie) override { core_.queues.hint(kind, cookie); }
 
  private:
   Core& core_;

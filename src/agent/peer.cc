@@ -248,7 +248,7 @@ Status await_greeting(Core& core, const std::shared_ptr<PeerCore>& peer, Instant
   core.lane.wake();
   core.lane.wait_until([&] { return is_up() || is_down() || is_unreached(); }, deadline);
   if (is_up()) return {};
-  if (is_down()) return core.down_status(*peer);
+  if (is_down()) return agent::down_status(*peer);
   if (is_unreached()) return unreached_status(*peer);
   return Status(Code::kTimedOut, "Peer::connect: no path to '" + peer->name + "' came up in time")
       .with_peer(peer->name);
@@ -389,7 +389,7 @@ Status Peer::connect(Duration timeout) const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::connect: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::connect"); !status.ok()) return status;
-  if (state() == PeerState::kDown) return core->down_status(*core_);
+  if (state() == PeerState::kDown) return agent::down_status(*core_);
   return agent::await_greeting(*core, core_, core->now() + timeout);
 }
 
@@ -397,7 +397,7 @@ Status Peer::reconnect() const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::reconnect: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::reconnect"); !status.ok()) return status;
-  if (state() == PeerState::kDown) return core->down_status(*core_);
+  if (state() == PeerState::kDown) return agent::down_status(*core_);
   core->lane.lock();
   core->engine.connector().reconnect(core->engine.sessions().of(core_), core->now());
   core->lane.turn(core->now());
@@ -414,7 +414,7 @@ Status Peer::notify(std::string_view text) const {
     return Status(Code::kInvalid,
                   "Peer::notify: " + std::to_string(text.size()) + " bytes are more than kMessageMax, 65536");
   }
-  if (state() == PeerState::kDown) return core->down_status(*core_);
+  if (state() == PeerState::kDown) return agent::down_status(*core_);
   return agent::notify_now(*core, core_, text);
 }
 
@@ -436,7 +436,7 @@ Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes, Durat
     HAWSER_TRY(agent::await_greeting(*core, core_, deadline));
   }
   for (;;) {
-    if (state() == PeerState::kDown) return core->down_status(*core_);
+    if (state() == PeerState::kDown) return agent::down_status(*core_);
     const std::uint32_t seen = core_->news.load(std::memory_order_acquire);
     const std::uint32_t unreached = core_->unreached.load(std::memory_order_acquire);
     const Status status = agent::send_now(*core, core_, channel, bytes);

@@ -209,8 +209,8 @@ void Presence::tell_displaced() {
                           core_.options.name, to_hex(holder.incarnation), directory_->kind()))
           .with_advice("close this agent, or give each its own name");
   HAWSER_LOG(core_.log, kWarn, "{}: displaced: {}", core_.options.name, cause.to_string());
-  core_.inbox.push_event({.kind = PeerEvent::Kind::kDisplaced, .peer = Peer(core_.self()), .cause = cause});
-  core_.hint(CompletionKind::kPeer, 0);
+  core_.inbox.push_event({.kind = PeerEvent::Kind::kDisplaced, .peer = Peer(core_.peer_book.self()), .cause = cause});
+  core_.queues.hint(CompletionKind::kPeer, 0);
 }
 
 void Presence::run_jobs(Instant now) {

@@ -132,7 +132,7 @@ void discard(Slot* slot) {
 /// What can be known without the lane's lock. The lane looks again.
 Status check_alive(const Core& core, const Slot& slot) {
   PeerCore& peer = *slot.plan->peer;
-  if (peer.state.load(std::memory_order_acquire) == PeerState::kDown) return core.down_status(peer);
+  if (peer.state.load(std::memory_order_acquire) == PeerState::kDown) return agent::down_status(peer);
   return check_locals(slot);
 }
 

@@ -7,17 +7,17 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::uint32_t kChannel = wire::kUserChannelMin;
+constexpr std::uint32_t kFirstUserChannel = wire::kUserChannelMin;
 
 class MessageDeskTest : public ::testing::Test {
  protected:
   MessageDeskTest() { path_.sent.clear(); }
   Session& session() { return *peer_->session; }
   Status send(std::string_view text) {
-    return desk_.send(session(), kChannel, base::as_bytes(text), rig_.now());
+    return desk_.send(session(), kFirstUserChannel, base::as_bytes(text), rig_.now());
   }
   void give_credit(std::uint64_t messages) {
-    EXPECT_TRUE(desk_.on_credit(session(), {.channel = kChannel, .limits = channel_window(messages)}).ok());
+    EXPECT_TRUE(desk_.on_credit(session(), {.channel = kFirstUserChannel, .limits = channel_window(messages)}).ok());
   }
 
   Rig rig_;
@@ -50,26 +50,27 @@ TEST_F(MessageDeskTest, MoreRoomIsNewsAndTheSameIsNot) {
 
 TEST_F(MessageDeskTest, CreditForMoreChannelsThanAnyMayOpenIsThePeersError) {
   for (std::uint32_t i = 0; i < kChannelsMax; ++i) {
-    ASSERT_TRUE(desk_.on_credit(session(), {.channel = kChannel + i, .limits = channel_window(1)}).ok()) << i;
+    ASSERT_TRUE(desk_.on_credit(session(), {.channel = kFirstUserChannel + i, .limits = channel_window(1)}).ok()) << i;
   }
-  EXPECT_EQ(desk_.on_credit(session(), {.channel = kChannel + kChannelsMax, .limits = channel_window(1)}).code(),
-            Code::kCorrupt);
+  EXPECT_EQ(
+      desk_.on_credit(session(), {.channel = kFirstUserChannel + kChannelsMax, .limits = channel_window(1)}).code(),
+      Code::kCorrupt);
 }
 
 TEST_F(MessageDeskTest, WhatComesGoesToTheInboxWithinTheCreditThatWasGiven) {
-  ASSERT_TRUE(desk_.open_channel(kChannel, 2).ok());
+  ASSERT_TRUE(desk_.open_channel(kFirstUserChannel, 2).ok());
   rig_.turn();
   EXPECT_EQ(path_.kinds_sent(), std::vector{wire::SessionKind::kCredit});
-  const wire::Send message{.channel = kChannel, .bytes = base::as_bytes(std::string_view("hello"))};
+  const wire::Send message{.channel = kFirstUserChannel, .bytes = base::as_bytes(std::string_view("hello"))};
   EXPECT_TRUE(desk_.on_send(session(), message, rig_.now()).ok());
   EXPECT_TRUE(desk_.on_send(session(), message, rig_.now()).ok());
   EXPECT_EQ(desk_.on_send(session(), message, rig_.now()).code(), Code::kCorrupt);
   Message taken[4];
-  EXPECT_EQ(rig_.inbox.take_messages(kChannel, taken), 2u);
-  desk_.release(session(), kChannel, 2, 10);
+  EXPECT_EQ(rig_.inbox.take_messages(kFirstUserChannel, taken), 2u);
+  desk_.release(session(), kFirstUserChannel, 2, 10);
   rig_.turn();  // The peer is told.
   EXPECT_TRUE(desk_.on_send(session(), message, rig_.now()).ok()) << "its places are free";
-  EXPECT_EQ(desk_.on_send(session(), {.channel = kChannel + 1}, rig_.now()).code(), Code::kCorrupt);
+  EXPECT_EQ(desk_.on_send(session(), {.channel = kFirstUserChannel + 1}, rig_.now()).code(), Code::kCorrupt);
 }
 
 TEST_F(MessageDeskTest, WhatThreadsLeftGoesBeforeWhatIsSentLater) {
@@ -79,7 +80,7 @@ TEST_F(MessageDeskTest, WhatThreadsLeftGoesBeforeWhatIsSentLater) {
   LeftOver left;
   left.kind = LeftOver::Kind::kMessage;
   left.peer = peer_;
-  left.channel = kChannel;
+  left.channel = kFirstUserChannel;
   left.bytes = "left";
   left.epoch = peer_->channels.epoch();
   desk_.take_left_over(std::move(left), rig_.now());
@@ -92,7 +93,7 @@ TEST_F(MessageDeskTest, WhatBelongsToAnEarlierSessionIsDropped) {
   LeftOver left;
   left.kind = LeftOver::Kind::kMessage;
   left.peer = peer_;
-  left.channel = kChannel;
+  left.channel = kFirstUserChannel;
   left.epoch = peer_->channels.epoch() + 1;
   desk_.take_left_over(std::move(left), rig_.now());
   EXPECT_TRUE(path_.sent.empty());

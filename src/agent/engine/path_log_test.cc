@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 
 TEST(PathLog, OneLineASecondForEachBackendAndLevel) {
   std::vector<std::string> lines;
-  base::Logger logger({.level = LogLevel::kInfo,
-                       .sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }});
+  base::Logger logger(
+      {.level = LogLevel::kInfo, .sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }});
   PathLog log(logger, "here");
   const Instant now = Instant::from_ns(1'000'000'000);
   for (int i = 0; i < 5; ++i) log.tell(LogLevel::kInfo, "there", 0, "tcp", "is up", now);
@@ -31,8 +31,8 @@ TEST(PathLog, OneLineASecondForEachBackendAndLevel) {
 
 TEST(PathLog, APeerThatIsDroppedIsNamedWithTheReason) {
   std::vector<std::string> lines;
-  base::Logger logger({.level = LogLevel::kInfo,
-                       .sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }});
+  base::Logger logger(
+      {.level = LogLevel::kInfo, .sink = [&](LogLevel, std::string_view line) { lines.emplace_back(line); }});
   PathLog log(logger, "here");
   for (int i = 0; i < 3; ++i) log.tell_dropped("there", Status(Code::kCorrupt, "garbage"), Instant::from_ns(1));
   ASSERT_EQ(lines.size(), 1u);

@@ -44,7 +44,8 @@ TEST_F(SessionReaderTest, EachKindReachesItsMember) {
 
 TEST_F(SessionReaderTest, AMessageThatComesTwiceIsReadOnce) {
   ASSERT_TRUE(rig_.engine.messages().open_channel(20, 4).ok());
-  for (int i = 0; i < 2; ++i) rig_.receive(rig_.first, path_, wire::Send{.seq = 1, .channel = 20, .bytes = {}}, "hello");
+  for (int i = 0; i < 2; ++i)
+    rig_.receive(rig_.first, path_, wire::Send{.seq = 1, .channel = 20, .bytes = {}}, "hello");
   EXPECT_EQ(peer_->session->flow.messages_received, 1u);
   EXPECT_FALSE(is_dropped());
 }

@@ -299,9 +299,8 @@ class Rig {
     turn();
   }
   void be_welcomed(const Hand& hand, HandPath& path, std::uint64_t number = 77, std::uint64_t of_session = 0) {
-    const wire::Welcome welcome{.session = number,
-                                .peer_session = of_session,
-                                .notify = {.messages = wire::kNoMessageLimit, .bytes = 1 << 20}};
+    const wire::Welcome welcome{
+        .session = number, .peer_session = of_session, .notify = {.messages = wire::kNoMessageLimit, .bytes = 1 << 20}};
     receive(hand, path, welcome, wire::encode_credits({}));
   }
   void end_chunk(const Hand& hand, HandPath& path, const backend::Chunk& chunk, Status status = {}) {
@@ -337,7 +336,8 @@ class Rig {
     plan->remotes.push_back(std::move(remote));
     plan->pieces.groups.push_back({});
     plan->pieces.bytes = bytes * chunks;
-    for (std::uint32_t i = 0; i < chunks; ++i) plan->chunks.chunks.push_back({.pieces = {}, .bytes = bytes, .group = 0});
+    for (std::uint32_t i = 0; i < chunks; ++i)
+      plan->chunks.chunks.push_back({.pieces = {}, .bytes = bytes, .group = 0});
     return plan;
   }
   Slot& slot_of(std::shared_ptr<PlanCore> plan) {

@@ -26,6 +26,7 @@
 #include "agent/card_intake.h"
 #include "agent/directory_finder.h"
 #include "agent/engine.h"
+#include "agent/engine_host.h"
 #include "agent/inbox.h"
 #include "agent/key_pool.h"
 #include "agent/lane.h"
@@ -79,6 +80,7 @@ class Core : public std::enable_shared_from_this<Core> {
   SlotPool* const slots;
   Inbox inbox;
   Lane lane;
+  EngineHost host{*this};
   Engine engine;
   AtomicService atomics{engine.carrier(), regions, inbox};  ///< Under the lane's lock, as the engine.
   std::shared_ptr<Service> tenant;                          ///< Of a layer above (Hooks::tenant); may be null.

@@ -4,49 +4,18 @@
 #include <string>
 #include <utility>
 
-#include "agent/core.h"
 #include "base/planted.h"
 
 namespace hawser::agent {
 
-class Engine::Around final : public PeerRegister, public Cards, public Hints {
- public:
-  explicit Around(Core& core) : core_(core) {}
-
-  Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who) override { return core_.peer_book.meet(who); }
-  void forget(const PeerCore& peer) override { core_.forget(peer); }
-  void note_death(const PeerCore& peer, const Status& why) override { core_.peer_book.note_death(peer, why); }
-  void note_life(const PeerCore& peer) override { core_.peer_book.note_life(peer); }
-  Status down_status(PeerCore& peer) const override { return agent::down_status(peer); }
-  Status gone_status(const PeerCore& peer, const Status& cause) const override {
-    return agent::gone_status(peer, cause);
-  }
-  void keep_totals(const Session& session) override { core_.past.add(session.flow, session.latency); }
-
-  std::uint64_t own_revision() const override { return core_.own_card.revision(); }
-  Result<std::string> own_since(std::uint64_t revision) const override { return core_.own_card.since(revision); }
-  std::uint64_t known_revision(PeerCore& peer) const override { return agent::known_revision(peer); }
-  Result<LoadedCard> load(std::span<const std::byte> bytes) override {
-    Result<CardIntake::Loaded> loaded = core_.card_intake.load(bytes);
-    if (!loaded) return loaded.error();
-    return LoadedCard{.peer = std::move(loaded->peer), .change = std::move(loaded->change)};
-  }
-
-  void hint(CompletionKind kind, std::uint64_t cookie) override { core_.queues.hint(kind, cookie); }
-
- private:
-  Core& core_;
-};
-
-Engine::Engine(Core& core, base::Rng rng)
-    : core_(core),
-      rng_(rng),
-      around_(std::make_unique<Around>(core)),
+Engine::Engine(const Uses& uses)
+    : uses_(uses),
+      rng_(uses.rng),
       ports_(*this),
-      news_(core.inbox, *around_),
+      news_(uses.inbox, uses.waiters),
       services_(channels_),
-      sessions_({.share = core.options.limits.notification_bytes}, core.inbox, rng_, services_, channels_),
-      path_log_(core.log, core.options.name),
+      sessions_({.share = uses.options.limits.notification_bytes}, uses.inbox, rng_, services_, channels_),
+      path_log_(uses.log, uses.options.name),
       reach_(ports_),
       opener_(ports_, paths_, reach_),
       fences_({.ports = ports_,
@@ -54,13 +23,13 @@ Engine::Engine(Core& core, base::Rng rng)
                .opener = opener_,
                .timers = timers_,
                .rng = rng_,
-               .peer_timeout = core.options.peer_timeout}),
+               .peer_timeout = uses.options.peer_timeout}),
       better_({.sessions = sessions_,
                .reach = reach_,
                .opener = opener_,
                .timers = timers_,
                .rng = rng_,
-               .peer_timeout = core.options.peer_timeout}),
+               .peer_timeout = uses.options.peer_timeout}),
       strangers_(ports_),
       connector_({.sessions = sessions_,
                   .ports = ports_,
@@ -71,15 +40,16 @@ Engine::Engine(Core& core, base::Rng rng)
                   .better = better_,
                   .strangers = strangers_,
                   .timers = timers_,
-                  .peers = *around_,
+                  .peers = uses.peers,
                   .news = news_,
                   .log = path_log_,
                   .rng = rng_,
-                  .options = core.options,
-                  .identity = core.identity,
+                  .options = uses.options,
+                  .identity = uses.identity,
                   .listener = *this}),
-      graveyard_({.sessions = sessions_, .services = services_, .paths = paths_, .timers = timers_, .peers = *around_}),
-      router_(ports_, reach_, connector_, *core.clock),
+      graveyard_(
+          {.sessions = sessions_, .services = services_, .paths = paths_, .timers = timers_, .peers = uses.peers}),
+      router_(ports_, reach_, connector_, uses.clock),
       bindings_(sessions_, timers_),
       link_(sessions_, ports_),
       messages_({.sessions = sessions_,
@@ -87,20 +57,20 @@ Engine::Engine(Core& core, base::Rng rng)
                  .channels = channels_,
                  .services = services_,
                  .connector = connector_,
-                 .peers = *around_,
+                 .peers = uses.peers,
                  .news = news_}),
       arrivals_({.sessions = sessions_,
                  .news = news_,
-                 .inbox = core.inbox,
-                 .regions = core.regions,
-                 .notification_bytes_total = core.options.limits.notification_bytes_total,
-                 .agent = core.options.name,
-                 .log = core.log}),
+                 .inbox = uses.inbox,
+                 .regions = uses.regions,
+                 .notification_bytes_total = uses.options.limits.notification_bytes_total,
+                 .agent = uses.options.name,
+                 .log = uses.log}),
       exchange_({.sessions = sessions_,
                  .link = link_,
                  .connector = connector_,
                  .bindings = bindings_,
-                 .cards = *around_,
+                 .cards = uses.cards,
                  .news = news_}),
       greeter_({.sessions = sessions_,
                 .ports = ports_,
@@ -111,7 +81,7 @@ Engine::Engine(Core& core, base::Rng rng)
                 .messages = messages_,
                 .arrivals = arrivals_,
                 .exchange = exchange_,
-                .cards = *around_,
+                .cards = uses.cards,
                 .news = news_}),
       reader_({.paths = paths_,
                .link = link_,
@@ -125,10 +95,10 @@ Engine::Engine(Core& core, base::Rng rng)
                 .link = link_,
                 .connector = connector_,
                 .messages = messages_,
-                .peers = *around_,
+                .peers = uses.peers,
                 .news = news_,
-                .clock = *core.clock,
-                .agent = core.options.name}),
+                .clock = uses.clock,
+                .agent = uses.options.name}),
       arrives_(sessions_, link_),
       times_(ports_),
       transfers_({.sessions = sessions_,
@@ -136,10 +106,10 @@ Engine::Engine(Core& core, base::Rng rng)
                   .arrives = arrives_,
                   .times = times_,
                   .news = news_,
-                  .slots = *core.slots,
-                  .clock = *core.clock,
-                  .agent = core.options.name}),
-      at_once_(sessions_, times_, *core.clock),
+                  .slots = uses.slots,
+                  .clock = uses.clock,
+                  .agent = uses.options.name}),
+      at_once_(sessions_, times_, uses.clock),
       dispatcher_({.sessions = sessions_,
                    .ports = ports_,
                    .paths = paths_,
@@ -150,8 +120,8 @@ Engine::Engine(Core& core, base::Rng rng)
                    .connector = connector_,
                    .fences = fences_,
                    .at_once = at_once_,
-                   .slots = *core.slots,
-                   .peers = *around_}) {}
+                   .slots = uses.slots,
+                   .peers = uses.peers}) {}
 
 Engine::~Engine() = default;
 
@@ -166,7 +136,7 @@ std::size_t Engine::turn(Instant now) {
   if (now >= timers_.next()) work += run_timers(now);
   work = serve_sessions(work, now);
   if (sessions_.has_retired()) graveyard_.bury();
-  if (news_.take()) core_.lane.news();
+  news_.wake_waiters();
   return work;
 }
 
@@ -202,7 +172,7 @@ void Engine::on_event(std::size_t backend, const backend::PortEvent& event, Inst
       }
       return;
     case backend::PortEvent::Kind::kRegions:
-      core_.renew_extras(ports_[backend]);
+      uses_.cards.renew(ports_[backend]);
       return exchange_.on_own_change();
     case backend::PortEvent::Kind::kUncounted:
       if (Session* const session = paths_.find(event.path)) arrives_.on_uncounted(*session, event.transfer);
@@ -223,7 +193,7 @@ void Engine::on_paths_gone(Session& session) {
   ArrivalDesk::forget(session);
   MessageDesk::forget(session);
   CardExchange::forget(session);
-  transfers_.on_paths_gone(session, core_.now());
+  transfers_.on_paths_gone(session, uses_.clock.now());
 }
 
 std::size_t Engine::expire(Instant now) {
@@ -323,10 +293,10 @@ bool Engine::is_flushed() const {
 void Engine::begin_close(Instant now) {
   sessions_.begin_close();
   ports_.releases().part();
-  const Status ended(Code::kCancelled, "agent '" + core_.options.name + "' was closed");
+  const Status ended(Code::kCancelled, "agent '" + uses_.options.name + "' was closed");
   transfers_.end_all(ended, now);
   for (Session* const session : sessions_.all()) services_.end(*session, ended);
-  const Status cause(Code::kDisconnected, "agent '" + core_.options.name + "' was closed");
+  const Status cause(Code::kDisconnected, "agent '" + uses_.options.name + "' was closed");
   // First those that reach the agent itself: nobody need hear of it, and what the kernel has of files outlives paths.
   for (OpenBackend& backend : ports_.all()) {
     if (backend.traits->self_only) backend.port->begin_close(now);
@@ -351,7 +321,7 @@ void Engine::shut_down(Instant now) {
   for (Session* const session : sessions_.all()) session->paths.clear();
   transfers_.shut_down(now);
   graveyard_.bury_all();
-  core_.lane.news();
+  uses_.waiters.wake();
 }
 
 }  // namespace hawser::agent

@@ -13,11 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string_view>
-#include <vector>
 
 #include <hawser/agent.h>
 
@@ -58,11 +53,23 @@
 
 namespace hawser::agent {
 
-class Core;
-
 class Engine final : private PortListener, private SessionListener {
  public:
-  Engine(Core& core, base::Rng rng);
+  /// What it works with; all of it outlives the engine.
+  struct Uses {
+    const AgentOptions& options;
+    const backend::Identity& identity;  ///< May be filled in later, before the first path.
+    base::Logger& log;
+    Inbox& inbox;
+    const backend::RegionTable& regions;
+    SlotPool& slots;
+    const Clock& clock;
+    PeerRegister& peers;
+    Cards& cards;
+    Waiters& waiters;
+    base::Rng rng;
+  };
+  explicit Engine(const Uses& uses);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
@@ -112,8 +119,6 @@ class Engine final : private PortListener, private SessionListener {
   void shut_down(Instant now);
 
  private:
-  class Around;  // What it asks of the core.
-
   // PortListener
   void on_event(std::size_t backend, const backend::PortEvent& event, Instant now) override;
   // SessionListener
@@ -127,9 +132,8 @@ class Engine final : private PortListener, private SessionListener {
   std::size_t run_timers(Instant now);
   std::size_t on_timer(Session& session, SessionTimer which, Instant now);
 
-  Core& core_;
+  const Uses uses_;
   base::Rng rng_;
-  const std::unique_ptr<Around> around_;
   SessionTimers timers_;
   Instant turned_;  ///< The last turn.
 

@@ -18,6 +18,7 @@
 
 namespace hawser::agent {
 
+struct OpenBackend;
 struct PeerCore;
 struct Session;
 
@@ -56,18 +57,23 @@ class Cards {
   virtual std::uint64_t known_revision(PeerCore& peer) const = 0;
   /// kNotFound: a delta on a card that is not here.
   virtual Result<LoadedCard> load(std::span<const std::byte> bytes) = 0;
+  /// What this backend says of regions in this agent's card has changed.
+  virtual void renew(OpenBackend& backend) = 0;
 
  protected:
   ~Cards() = default;
 };
 
-/// Completion queues hear of what else happened.
-class Hints {
+/// Who waits outside of the lane.
+class Waiters {
  public:
+  /// Completion queues hear of what else happened.
   virtual void hint(CompletionKind kind, std::uint64_t cookie) = 0;
+  /// Something ended or changed that threads may wait for.
+  virtual void wake() = 0;
 
  protected:
-  ~Hints() = default;
+  ~Waiters() = default;
 };
 
 }  // namespace hawser::agent

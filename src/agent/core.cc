@@ -295,6 +295,7 @@ Status Core::identify(Instant deadline) {
   identity.name = options.name;
   identity.incarnation = draw();
   identity.driven = options.driven;
+  const std::uint64_t clock_ns = hooks.wall ? hooks.wall() : wall_clock();
   std::optional<DirectoryEvent> own_key;
   if (options.directory) {
     const Ticket ticket = options.directory->get(options.directory_prefix + options.name);
@@ -302,7 +303,7 @@ Status Core::identify(Instant deadline) {
   }
   {
     const InLaneGuard guard(lane);
-    identity.born = presence.begin(own_key, hooks.wall ? hooks.wall() : wall_clock());
+    identity.born = presence.begin(own_key, clock_ns);
   }
   if (options.security != Security::kNone) identity.admission = draw();
   identity.version_min = hooks.versions.min;

@@ -15,12 +15,13 @@ void OwnCard::open(const backend::Identity& who) {
 }
 
 void OwnCard::note_change(const backend::RegionId& region, bool is_removal) {
-  changes_.push_back({.revision = new_revision(), .region = region, .is_removal = is_removal});
-  if (changes_.size() > kChangesMax) changes_.pop_front();
+  if (changes_ == nullptr) changes_ = std::make_unique<std::deque<Change>>();
+  changes_->push_back({.revision = new_revision(), .region = region, .is_removal = is_removal});
+  if (changes_->size() > kChangesMax) changes_->pop_front();
 }
 
 void OwnCard::end_deltas() {
-  changes_.clear();
+  changes_.reset();
   new_revision();
 }
 
@@ -161,13 +162,14 @@ OwnCard::Chosen OwnCard::all_regions() const {
 bool OwnCard::has_changes_since(std::uint64_t revision) const {
   if (revision == 0 || revision > this->revision()) return false;  // It never was.
   if (revision == this->revision()) return true;                   // There are none.
-  return !changes_.empty() && changes_.front().revision <= revision + 1;
+  return changes_ != nullptr && changes_->front().revision <= revision + 1;
 }
 
 // What this costs is up to what changed: each session is told of each change, of however many regions there are.
 OwnCard::Chosen OwnCard::changes_since(std::uint64_t revision, wire::Card* card) const {
+  if (changes_ == nullptr) return {};
   std::set<std::uint32_t> fresh;
-  for (auto change = std::ranges::upper_bound(changes_, revision, {}, &Change::revision); change != changes_.end();
+  for (auto change = std::ranges::upper_bound(*changes_, revision, {}, &Change::revision); change != changes_->end();
        ++change) {
     if (change->is_removal) {
       card->removed.push_back({.index = change->region.index, .generation = change->region.generation});

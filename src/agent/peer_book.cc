@@ -63,17 +63,18 @@ void PeerBook::forget_all() {
 void PeerBook::note_death(const PeerCore& peer, const Status& why) {
   if (peer.is_self) return;
   const base::MutexLock lock(mutex_);
-  departed_.add(peer.incarnation, why);
+  if (departed_ == nullptr) departed_ = std::make_unique<Departed>();
+  departed_->add(peer.incarnation, why);
 }
 
 void PeerBook::note_life(const PeerCore& peer) {
   const base::MutexLock lock(mutex_);
-  departed_.remove(peer.incarnation);
+  if (departed_ != nullptr) departed_->remove(peer.incarnation);
 }
 
 std::optional<Status> PeerBook::judge(const base::Id128& incarnation, std::uint64_t version) {
   const base::MutexLock lock(mutex_);
-  return departed_.judge(incarnation, version);
+  return departed_ != nullptr ? departed_->judge(incarnation, version) : std::nullopt;
 }
 
 }  // namespace hawser::agent

@@ -54,7 +54,7 @@ class PeerBook {
   std::shared_ptr<PeerCore> self_;
   mutable base::Mutex mutex_;
   Peers peers_ HAWSER_GUARDED_BY(mutex_);
-  Departed departed_ HAWSER_GUARDED_BY(mutex_);
+  std::unique_ptr<Departed> departed_ HAWSER_GUARDED_BY(mutex_);  ///< Null until one died: it takes 0.7 KiB.
 };
 
 }  // namespace hawser::agent

@@ -68,8 +68,7 @@ TEST_F(DirectoryFinderTest, OneThatDoesNotComeIsNotFoundAtTheDeadline) {
   const Instant deadline = lane_.clock.now() + milliseconds(50);
   const Status missing = finder_.find("p", deadline).error();
   EXPECT_EQ(missing.code(), Code::kNotFound);
-  EXPECT_NE(missing.to_string().find("did not appear in the test directory"), std::string::npos)
-      << missing.to_string();
+  EXPECT_NE(missing.to_string().find("did not appear in the test directory"), std::string::npos) << missing.to_string();
   EXPECT_EQ(lane_.clock.now(), deadline);
 }
 

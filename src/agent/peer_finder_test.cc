@@ -34,9 +34,7 @@ class NoStrangers final : public AddressFinder::Strangers {
 class PeerFinderTest : public testing::Test, public CardIntake::Host, public PeerFinder::Host {
  protected:
   void SetUp() override { peers_.open(std::make_shared<PeerCore>(std::weak_ptr<Core>(), "self", base::Id128{1, 1})); }
-  void open_directory() {
-    options_.directory = std::make_shared<TestDirectory>();
-  }
+  void open_directory() { options_.directory = std::make_shared<TestDirectory>(); }
 
   // As the agent.
   void on_card_loaded(PeerCore&, const CardStore::Change&) override {}

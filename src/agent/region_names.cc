@@ -5,6 +5,7 @@
 namespace hawser::agent {
 
 Status RegionNames::take(std::string_view call, Entries entries, std::size_t* wrong) {
+  if (entries.size() == 1 && entries.front()->name.empty()) return {};  // Most have none.
   const base::MutexLock lock(mutex_);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::string& name = entries[i]->name;
@@ -29,6 +30,7 @@ void RegionNames::give_back(Entries entries) {
 }
 
 void RegionNames::give_back(const std::string& name) {
+  if (name.empty()) return;
   const base::MutexLock lock(mutex_);
   drop(name);
 }

@@ -50,7 +50,11 @@ Status check_limits(const AgentLimits& limits) {
        {Limit{"transfers", limits.transfers, 1, 1u << 24}, Limit{"peers", limits.peers, 1, kAny},
         Limit{"regions", limits.regions, 1, kAny}, Limit{"events", limits.events, 1, kAny},
         Limit{"notification_bytes", limits.notification_bytes, proto::kNotificationCostMax, kAny},
-        Limit{"notification_bytes_total", limits.notification_bytes_total, proto::kNotificationCostMax, kAny}}) {
+        Limit{"notification_bytes_total", limits.notification_bytes_total, proto::kNotificationCostMax, kAny},
+        Limit{"peer_connections", limits.peer_connections, 1, kAny},
+        Limit{"peer_operations", limits.peer_operations, 1, kAny},
+        Limit{"peer_bytes", limits.peer_bytes, wire::kPayloadMax, kAny},
+        Limit{"peer_regions", limits.peer_regions, 1, kAny}}) {
     if (limit.value >= limit.least && limit.value <= limit.most) continue;
     return Status(Code::kInvalid, "Agent::open: limits." + std::string(limit.name) + " = " +
                                       std::to_string(limit.value) + " must be from " + std::to_string(limit.least) +
@@ -95,6 +99,10 @@ Result<std::unique_ptr<identity::Authenticator>> open_identity(const AgentOption
       .with_advice(std::string(why.advice()));
 }
 
+backend::PeerQuotas quotas_of(const AgentLimits& limits) {
+  return {.connections = limits.peer_connections, .operations = limits.peer_operations, .bytes = limits.peer_bytes};
+}
+
 std::uint64_t wall_clock() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
@@ -115,6 +123,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       hooks(std::move(its_hooks)),
       clock(options.clock ? options.clock : std::shared_ptr<const Clock>(&Clock::steady(), [](const Clock*) {})),
       log(options.log),
+      guard(std::make_shared<backend::PeerGuard>(quotas_of(options.limits), &log)),
       regions(options.limits.regions),
       slots(new SlotPool(options.limits.transfers)),
       inbox(options.limits.events),
@@ -266,6 +275,7 @@ AgentCounters Core::counters() {
     }
   }
   result.transfers_in_flight_gauge = engine.in_flight();
+  result.quota_refusals = guard->refusals();
   lane.unlock();
   result.total.latency = summary_of(all);
   result.events_dropped = inbox.events_dropped();

@@ -66,6 +66,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unique_ptr<identity::Authenticator> authenticator;
   backend::Identity identity;  ///< `driven` changes under the lane's lock and `mutex_`.
   base::Logger log;
+  const std::shared_ptr<backend::PeerGuard> guard;  ///< Under the lane's lock.
   backend::RegionTable regions;
   SlotPool* const slots;
   Inbox inbox;
@@ -156,6 +157,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Any thread; `take_card` also lets go of what the card names no more, and so must not be called under the lane.
   Result<Loaded> load_card(std::span<const std::byte> bytes);
   Result<Loaded> load_card(wire::Card card);
+  Status check_regions(const CardStore& store, const wire::Card& card, std::string_view peer) const;
   Result<std::shared_ptr<PeerCore>> take_card(std::span<const std::byte> bytes);
   Result<std::shared_ptr<PeerCore>> take_card(wire::Card card);
   /// take_card, but a peer that is down begins anew.

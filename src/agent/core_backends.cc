@@ -175,7 +175,8 @@ Status Core::open_announced(const backend::Factory& factory, const BackendSpec& 
                                  .clock = *clock,
                                  .segments = options.segments,
                                  .keys = keys ? &*keys : nullptr,
-                                 .authenticator = authenticator.get()};
+                                 .authenticator = authenticator.get(),
+                                 .guard = guard};
   Params params = spec.params;  // What the caller named for this backend goes before what is set for all of its name.
   if (const auto set = options.backend_params.find(report->name); set != options.backend_params.end()) {
     params.insert(set->second.begin(), set->second.end());

@@ -67,6 +67,13 @@ void Core::forget(const PeerCore& peer) {
 
 Status Core::gone_status(const PeerCore& peer, const Status& cause) {
   // To find it again does not help who cannot talk to it: what would comes first.
+  if (cause.code() == Code::kBusy) {
+    return Status(Code::kBusy, "peer '" + peer.name + "' has no place for this agent: " + std::string(cause.message()))
+        .with_scope(Scope::kPeer)
+        .with_peer(peer.name)
+        .with_advice("mend what it names, find the peer again and plan again")
+        .because(cause.cause());
+  }
   if (cause.code() == Code::kUnsupported) {
     return Status(Code::kUnsupported, "peer '" + peer.name + "' cannot be talked to: " + std::string(cause.message()))
         .with_scope(Scope::kPeer)

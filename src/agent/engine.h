@@ -255,6 +255,11 @@ class Engine final : public Carrier {
   // engine_paths.cc
   void on_path_up(std::size_t backend, const backend::PortEvent& event, Instant now);
   void on_path_down(std::size_t backend, const backend::PortEvent& event, Instant now);
+
+  // engine_quotas.cc
+  void turn_away(std::size_t backend, const backend::PortEvent& event, const Status& why, Instant now);
+  Status over_quota(Session& session, const Status& why, Instant now);
+  bool speaks_for(PeerCore& peer, const backend::Identity& who, Instant now);
   void on_stranger_down(Stranger& stranger, const backend::PortEvent& event);
   void feed(Session& session, proto::SessionEvent event, const Status& cause, Instant now);
   void act(Session& session, proto::SessionAction action, const Status& cause, Instant now);

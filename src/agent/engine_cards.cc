@@ -65,13 +65,19 @@ Status Engine::on_card_part(Session& session, const wire::CardPart& part, Instan
   const std::string bytes = std::move(session.card_in->bytes);
   session.card_in.reset();
   session.card_asker.came();
-  const Result<Core::Loaded> loaded = core_.load_card(base::as_bytes(bytes));
+  Result<wire::Card> card = wire::decode_card(base::as_bytes(bytes));
+  if (!card) return card.error();
+  // Before anything is taken from it: nobody changes what is known of another.
+  if (card->incarnation != session.peer->incarnation) {
+    return Status(Code::kCorrupt, "the peer sent a card that is not its own");
+  }
+  const Result<Core::Loaded> loaded = core_.load_card(*std::move(card));
   if (!loaded && loaded.error().code() == Code::kNotFound) {  // A delta on what we do not have: ask for all of it.
     want_card(session, now);
     return {};
   }
-  if (!loaded) return loaded.error();
-  if (loaded->peer != session.peer) return Status(Code::kCorrupt, "the peer sent a card that is not its own");
+  if (!loaded) return loaded.error().code() == Code::kBusy ? over_quota(session, loaded.error(), now) : loaded.error();
+  if (loaded->peer != session.peer) return Status(Code::kCorrupt, "the peer's session is over");
   on_card_loaded(*session.peer, loaded->change, now);
   ++finalized_;
   core_.inbox.push_event({.kind = PeerEvent::Kind::kCardChanged, .peer = Peer(session.peer), .cause = {}});

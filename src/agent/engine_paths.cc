@@ -37,6 +37,8 @@ void Engine::feed(Session& session, SessionEvent event, const Status& cause, Ins
   for (const SessionAction action : session.machine.on(event)) act(session, action, cause, now);
   const PeerState state = session.machine.public_state();
   session.peer->state.store(state, std::memory_order_release);
+  const bool is_live = state == PeerState::kUp || state == PeerState::kSuspect;
+  if (!session.peer->is_self) core_.guard->note_session(session.peer->incarnation, session.peer->name, is_live);
 }
 
 void Engine::act(Session& session, SessionAction action, const Status& cause, Instant now) {
@@ -169,6 +171,10 @@ void Engine::on_path_up(std::size_t backend, const backend::PortEvent& event, In
     peer = core_.meet(*event.peer);
   }
   if (!peer) {
+    turn_away(backend, event, peer.error(), now);
+    return;
+  }
+  if (!speaks_for(**peer, *event.peer, now)) {
     release(backend, event.path);
     return;
   }

@@ -110,6 +110,17 @@ void add_admissions(Exposition& to, std::string_view agent, const AdmissionCount
   }
 }
 
+void add_quotas(Exposition& to, std::string_view agent, const AgentCounters& counters) {
+  constexpr std::string_view kHelp = "What peers were refused because it was beyond a quota";
+  const std::array<Label, 1> labels{Label{"agent", agent}};
+  for (std::size_t quota = 0; quota < backend::kQuotas; ++quota) {
+    const std::string_view name = to_string(static_cast<backend::Quota>(quota));
+    const auto known = std::ranges::find(counters.quota_refusals, name, [](const auto& each) { return each.first; });
+    const std::uint64_t times = known == counters.quota_refusals.end() ? 0 : known->second;
+    to.counter("hawser_quota_refusals_total", kHelp, with(labels, {"quota", name}), times);
+  }
+}
+
 void add_gauges(Exposition& to, Labels labels, const AgentCounters& counters) {
   const auto gauge = [&](std::string_view name, std::string_view help, std::uint64_t value) {
     to.gauge(name, help, labels, static_cast<double>(value));
@@ -160,6 +171,7 @@ void add_metrics(const AgentCounters& counters, Exposition& to) {
   }
   for (const DeviceCounters& device : counters.devices) add_device(to, counters.agent, device);
   for (const AdmissionCounters& each : counters.admissions) add_admissions(to, counters.agent, each);
+  add_quotas(to, counters.agent, counters);
 }
 
 metrics::Entry serve_metrics(Core& core) {

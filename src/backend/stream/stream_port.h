@@ -66,6 +66,7 @@ class StreamPort final : public Port {
   Status join(Knock& knock, Instant now);
   wire::Hello answer_to(const wire::Hello& hello) const;
   void log_turned_away(const Knock& knock, const Status& why, Instant now);
+  PeerClaim claim_of(Handshake& shake) const;
   Status open_session(Knock& knock, Instant now);
   Status attach_stream(Knock& knock, Instant now);
   bool supersede(const wire::Hello& hello);

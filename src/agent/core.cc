@@ -14,6 +14,7 @@
 #include "agent/peer_names.h"
 #include "base/try.h"
 #include "wire/limits.h"
+#include "wire/stream_frames.h"
 
 namespace hawser::agent {
 namespace {

@@ -23,7 +23,8 @@ constexpr Duration kStep = std::chrono::microseconds(10);
 
 /// An agent's worth of things around a port, and what the port reported.
 struct Side {
-  Side(MemorySwitch& network, const std::string& name, unsigned connections, std::uint64_t seed)
+  Side(MemorySwitch& network, const std::string& name, unsigned connections, std::uint64_t seed,
+       const PeerQuotas& quotas = {})
       : memory(8 << 20, std::byte{0xee}), regions(1024) {
     identity.name = name;
     identity.incarnation = {seed, seed};
@@ -34,7 +35,8 @@ struct Side {
                                                 .rng = base::Rng(seed),
                                                 .security = Security::kNone,
                                                 .heartbeat = std::chrono::milliseconds(250),
-                                                .clock = Clock::steady()});
+                                                .clock = Clock::steady(),
+                                                .guard = std::make_shared<PeerGuard>(quotas)});
     port = make_port(*context, {.backend = "memory", .connections = connections, .listen = name},
                      std::make_unique<MemoryNetwork>(network, name));
   }
@@ -97,10 +99,10 @@ struct Side {
 };
 
 struct Pair {
-  explicit Pair(unsigned connections = 2, std::uint64_t seed = 1) {
+  explicit Pair(unsigned connections = 2, std::uint64_t seed = 1, const PeerQuotas& quotas = {}) {
     network.rng = base::Rng(seed);
-    a = std::make_unique<Side>(network, "a", connections, 11);
-    b = std::make_unique<Side>(network, "b", connections, 22);
+    a = std::make_unique<Side>(network, "a", connections, 11, quotas);
+    b = std::make_unique<Side>(network, "b", connections, 22, quotas);
   }
   void connect() {
     to_b = open("b");
@@ -164,6 +166,7 @@ struct Pair {
   Path* to_b = nullptr;
   std::shared_ptr<const RegionEntry> region;
   Binding* binding = nullptr;
+  std::vector<Piece> kept;  ///< Of chunks that outlive their test's locals.
 };
 
 void fill(std::span<std::byte> bytes, std::uint64_t seed) {
@@ -742,9 +745,12 @@ void open_many(Pair& pair, std::size_t count, Each&& each) {
   for (Path* path : paths) each(path);
 }
 
+/// For peers of which one has many sessions.
+constexpr PeerQuotas kPlenty{.connections = 1000, .operations = 1u << 20, .bytes = 1ull << 40};
+
 // 100 stalled readers of 16 MiB each: to close the region took 1.46 s in one turn and 1.34 GB.
 TEST(Trials, StalledReadersCostACloseNothing) {
-  Pair pair;
+  Pair pair(2, 1, kPlenty);
   pair.network.capacity = 10000;
   constexpr std::size_t kSessions = 100;
   const Piece piece{pair.a->memory.data(), 0, 8 << 20};
@@ -771,9 +777,112 @@ TEST(Trials, StalledReadersCostACloseNothing) {
   EXPECT_TRUE(pair.a->down.empty() && pair.b->down.empty());
 }
 
+/// Reads of 64 KiB until no path of `pair` takes any.
+std::size_t ask_for_all(Pair& pair, std::size_t sessions) {
+  pair.kept = {Piece{pair.a->memory.data(), 0, 64 * 1024}};  // They outlive the chunks.
+  Chunk chunk = pair.chunk(Operation::kRead, pair.kept, 1);
+  std::size_t asked = 0;
+  open_many(pair, sessions, [&](Path* path) {
+    RemoteRegionRef ref;
+    ref.index = pair.region->index;
+    ref.generation = pair.region->generation;
+    ref.key = pair.region->key;
+    chunk.target = *path->bind(ref);
+    while (path->submit({&chunk, 1}, pair.now).taken == 1) ++asked;
+  });
+  return asked;
+}
+
+std::size_t count_busy(const Side& side, std::string_view quota) {
+  return static_cast<std::size_t>(std::ranges::count_if(side.done, [&](const auto& each) {
+    const Status& status = each.second;
+    return status.code() == Code::kBusy && status.buffer() == BufferState::kUntouched &&
+           status.message().find(quota) != std::string_view::npos && !status.advice().empty();
+  }));
+}
+
+std::uint64_t refusals(const Side& side, std::string_view quota) {
+  for (const auto& [name, count] : side.context->guard->refusals()) {
+    if (name == quota) return count;
+  }
+  return 0;
+}
+
+/// Reads of 64 KiB under way at b while a reads nothing of what comes: with the quota that many, none is refused.
+void expect_reads(const PeerQuotas& quotas, std::size_t refused, std::string_view text) {
+  Pair pair(2, 1, quotas);
+  pair.network.capacity = 10000;
+  const std::size_t asked = ask_for_all(pair, 2);
+  ASSERT_EQ(asked, 2 * 56u) << "each path leaves 8 of 64 to small ones";
+  for (int i = 0; i < 50; ++i) pair.a->collect(pair.now);
+  for (int i = 0; i < 50; ++i) pair.b->collect(pair.now);
+  ASSERT_TRUE(pair.run([&] { return pair.a->done.size() == asked; }));
+  EXPECT_EQ(count_busy(*pair.a, text), refused);
+  const auto is_good = [](const auto& each) { return each.second.ok(); };
+  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count_if(pair.a->done, is_good)), asked - refused);
+  EXPECT_EQ(refusals(*pair.b, "peer_operations") + refusals(*pair.b, "peer_bytes"), refused);
+  EXPECT_TRUE(pair.a->down.empty() && pair.b->down.empty()) << "the paths go on";
+}
+
+TEST(Quotas, ReadsUpToTheQuotaOfOperationsAreServed) {
+  expect_reads({.operations = 112}, 0, "");
+  expect_reads({.operations = 111}, 1, "its limits.peer_operations = 111 is in use by this peer");
+}
+
+TEST(Quotas, ReadsUpToTheQuotaOfBytesAreServed) {
+  expect_reads({.bytes = 112 * 64 * 1024}, 0, "");
+  expect_reads({.bytes = 112 * 64 * 1024 - 1}, 1, "its limits.peer_bytes = 7340031 is in use by this peer");
+}
+
+// A write of which the first bytes came holds its place until its last has come.
+TEST(Quotas, AWriteBeyondTheQuotaTouchesNothing) {
+  Pair pair(3, 1, {.bytes = 1 << 20});
+  pair.connect();
+  pair.network.capacity = 64 * 1024;
+  const Piece first{pair.a->memory.data(), 0, 1 << 20};
+  const Piece second{pair.a->memory.data(), 2 << 20, 1 << 20};
+  std::fill_n(pair.a->memory.begin(), 1 << 20, std::byte{0x11});
+  Chunk chunk = pair.chunk(Operation::kWrite, {&first, 1}, 1);
+  chunk.target = pair.binding;
+  ASSERT_EQ(pair.to_b->submit({&chunk, 1}, pair.now).taken, 1u);
+  for (int i = 0; i < 20 && pair.b->context->guard->account({11, 11})->operations() == 0; ++i) pair.step();
+  ASSERT_EQ(pair.b->context->guard->account({11, 11})->bytes(), 1u << 20);
+  Chunk other = pair.chunk(Operation::kWrite, {&second, 1}, 2);
+  other.target = pair.binding;
+  ASSERT_EQ(pair.to_b->submit({&other, 1}, pair.now).taken, 1u);
+  ASSERT_TRUE(pair.run([&] { return pair.a->done.size() == 2; }));
+  EXPECT_EQ(count_busy(*pair.a, "limits.peer_bytes = 1048576"), 1u);
+  EXPECT_EQ(pair.b->memory[0], std::byte{0x11});
+  EXPECT_EQ(pair.b->memory[2 << 20], std::byte{0xee});
+  EXPECT_EQ(pair.b->context->guard->account({11, 11})->operations(), 0u);
+}
+
+TEST(Quotas, AConnectionBeyondTheQuotaIsRefusedAndTheOthersGoOn) {
+  Pair pair(2, 1, {.connections = 2});
+  open_many(pair, 2, [](Path*) {});
+  pair.open("b");
+  ASSERT_TRUE(pair.run([&] { return !pair.a->down.empty(); }));
+  EXPECT_EQ(pair.a->down[0].code(), Code::kBusy);
+  EXPECT_NE(pair.a->down[0].message().find("limits.peer_connections = 2"), std::string_view::npos)
+      << pair.a->down[0].to_string();
+  EXPECT_EQ(refusals(*pair.b, "peer_connections"), 1u);
+  pair.to_b->give_up(Status(Code::kDisconnected, "enough"));
+  ASSERT_TRUE(pair.run([&] { return !pair.b->down.empty(); }));
+  Path* const again = pair.open("b");
+  EXPECT_TRUE(pair.run([&] { return pair.a->up == again; })) << "a place is free";
+}
+
+// A session that its opener replaces gives its place first.
+TEST(Quotas, ASessionInPlaceOfAnotherNeedsNoFurtherPlace) {
+  Pair pair(2, 1, {.connections = 1});
+  pair.connect();
+  Path* const next = pair.open("b", {}, pair.a->session);
+  EXPECT_TRUE(pair.run([&] { return pair.a->up == next; }));
+}
+
 // However many sessions have much to say at once, a turn does no more than its bound, and each has its turn.
 TEST(Trials, NoTurnIsLongerThanItsBound) {
-  Pair pair;
+  Pair pair(2, 1, kPlenty);
   constexpr std::size_t kSessions = 300;
   const Piece piece{pair.a->memory.data(), 0, 16 * 1024};
   Chunk chunk = pair.chunk(Operation::kWrite, {&piece, 1}, 1);

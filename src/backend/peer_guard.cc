@@ -82,12 +82,13 @@ Status PeerGuard::check(const PeerClaim& claim, Instant now) {
   const PeerAccount* const holder = holder_in_the_way(claim);
   if (holder == nullptr) return {};
   refused(Quota::kName, claim.name, "another incarnation of that name is connected", now);
-  const std::string as = holder->identity_.empty() ? "" : base::format(" ({})", holder->identity_);
-  return Status(Code::kBusy, base::format("the name '{}' is held by the live incarnation {}{}", base::shown(claim.name),
-                                          to_hex(holder->incarnation_), as))
-      .with_scope(Scope::kPath)
-      .with_advice("give this agent another name, or wait until the other one is down (after a restart that takes "
-                   "seconds)");
+  // Whoever is refused is told the message alone.
+  const std::string as = holder->identity_.empty() ? "" : base::format(" ({})", base::shown(holder->identity_, 60));
+  return Status(Code::kBusy,
+                base::format("the name '{}' is held by the live incarnation {}{}: take another name, or wait until it "
+                             "is down",
+                             base::shown(claim.name, 40), to_hex(holder->incarnation_), as))
+      .with_scope(Scope::kPath);
 }
 
 Result<PeerSeat> PeerGuard::admit(const PeerClaim& claim, Instant now) {
@@ -96,10 +97,9 @@ Result<PeerSeat> PeerGuard::admit(const PeerClaim& claim, Instant now) {
   if (seat.account_->connections_ >= quotas_.connections) {
     const std::string why = base::format("limits.peer_connections = {} is in use", quotas_.connections);
     refused(Quota::kConnections, claim.name, why, now);
-    return Status(Code::kBusy, base::format("{} has {} connections here, and {}", base::shown(claim.name),
-                                            seat.account_->connections_, why))
-        .with_scope(Scope::kPath)
-        .with_advice("close connections, or raise limits.peer_connections (HAWSER_LIMITS_PEER_CONNECTIONS) there");
+    return Status(Code::kBusy, base::format("{} for {}: close some, or raise HAWSER_LIMITS_PEER_CONNECTIONS there", why,
+                                            base::shown(claim.name, 40)))
+        .with_scope(Scope::kPath);
   }
   learn(*seat.account_, claim);
   ++seat.account_->connections_;

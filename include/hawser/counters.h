@@ -81,6 +81,8 @@ struct AdmissionCounters {
   std::uint64_t let_in = 0;       ///< Sessions that peers opened here.
   std::uint64_t turned_away = 0;  ///< Connections that were refused, or did not prove themselves in time.
   std::uint64_t gave_way = 0;     ///< Unproven connections that were ended for newer ones, since too many waited.
+  /// Of quic: first datagrams without an answer, since too many answers to unproven addresses had gone already.
+  std::uint64_t unanswered = 0;
   /// Of those that were turned away: the code ("denied": no proof, or a wrong one) and how often.
   std::vector<std::pair<std::string, std::uint64_t>> by_code;
 };

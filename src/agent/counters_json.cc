@@ -112,6 +112,7 @@ std::string to_json(const AgentCounters& counters) {
                                   {"let_in", each.let_in},
                                   {"turned_away", each.turned_away},
                                   {"gave_way", each.gave_way},
+                                  {"unanswered", each.unanswered},
                                   {"by_code", nlohmann::json::object()}});
     for (const auto& [code, times] : each.by_code) json["admissions"].back()["by_code"][code] = times;
   }

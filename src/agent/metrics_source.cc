@@ -100,6 +100,8 @@ void add_admissions(Exposition& to, std::string_view agent, const AdmissionCount
   to.counter("hawser_admissions_total", "Sessions that peers opened at this agent", labels, admissions.let_in);
   to.counter("hawser_admissions_gave_way_total", "Unproven connections that were ended for newer ones", labels,
              admissions.gave_way);
+  to.counter("hawser_admissions_unanswered_total", "First datagrams of strangers that were not answered", labels,
+             admissions.unanswered);
   // Those that did not happen yet are told, too: a counter that appears with 1 has no rate.
   for (const Code code : {Code::kDenied, Code::kTimedOut, Code::kCorrupt, Code::kUnsupported, Code::kDisconnected}) {
     to.counter("hawser_refusals_total", "Connections that were turned away, by reason",

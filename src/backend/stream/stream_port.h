@@ -36,7 +36,11 @@ class StreamPort final : public Port {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
-  std::optional<AdmissionCounters> admissions() const override { return admissions_.counters(); }
+  std::optional<AdmissionCounters> admissions() const override {
+    AdmissionCounters counters = admissions_.counters();
+    counters.unanswered = network_->unanswered();
+    return counters;
+  }
   /// How long turns were; see TurnWatch.
   const TurnWatch::Work& longest_turn() const { return shared_.watch.longest(); }
 

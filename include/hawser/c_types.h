@@ -268,6 +268,7 @@ typedef struct hawser_etcd_options { /* Null texts and zeros: the defaults of do
   const char *ca, *cert, *key; /* PEM files. */
   int64_t lease_ns;            /* Of values that are tied; whole seconds. */
   int64_t timeout_ns;          /* Of one request, with all its tries. */
+  const char* identity;        /* A folder that gives what is null of ca, cert and key. */
 } hawser_etcd_options;
 
 typedef struct hawser_put_options {

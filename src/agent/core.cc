@@ -169,6 +169,10 @@ Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backe
   core->identity.version_min = core->hooks.versions.min;
   core->identity.version_max = core->hooks.versions.max;
   core->keys = core->options.seed != 0 ? repeatable_keys(rng) : tls::KeyPair::make();
+  if (const std::optional<OwnSecrets>& given = core->hooks.secrets) {
+    core->keys = tls::KeyPair::from(given->key);
+    core->identity.admission = given->admission;
+  }
   core->identity.public_key = core->keys->public_key();
   HAWSER_TRY_ASSIGN(core->authenticator, open_identity(core->options, core->log));
   core->slots->core = core;

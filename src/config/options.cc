@@ -244,6 +244,9 @@ constexpr Option kOptions[] = {
                            "Authorities that etcd's certificate may be of; empty: the system's."),
     text<&EtcdOptions::cert>("etcd.cert", "HAWSER_ETCD_CERT", kPem, "The certificate that proves us to etcd."),
     text<&EtcdOptions::key>("etcd.key", "HAWSER_ETCD_KEY", kPem, "The key of that certificate."),
+    text<&EtcdOptions::identity>("etcd.identity", "HAWSER_ETCD_IDENTITY", "the path of a folder, or none",
+                                 "A folder with an identity for etcd over TLS: it gives etcd.cert, etcd.key and etcd.ca "
+                                 "where these are empty; empty: the agent's own identity."),
     duration<&EtcdOptions::lease>("etcd.lease", "HAWSER_ETCD_LEASE",
                                   "How long a dead agent's card stays in etcd; whole seconds."),
     duration<&EtcdOptions::timeout>("etcd.timeout", "HAWSER_ETCD_TIMEOUT",

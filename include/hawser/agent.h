@@ -89,7 +89,7 @@ struct IdentityOptions {
 };
 
 struct AgentOptions {
-  std::string name = {};                   ///< 1 to 255 bytes, no control characters. Need not be unique.
+  std::string name = {};  ///< 1 to 255 bytes, no control characters. Two of one name: docs/security.md, "Names".
   std::vector<BackendSpec> backends = {};  ///< In order of preference; empty: all that work here.
   /// By backend name, named in `backends` or not; a spec's own parameters overlay them.
   std::map<std::string, Params, std::less<>> backend_params = {};

@@ -100,10 +100,10 @@ struct AgentCounters {
   std::vector<PathCounters> paths;
   std::vector<DeviceCounters> devices;
   std::vector<AdmissionCounters> admissions;  ///< Of backends that have a listener.
-  /// What peers were refused because it was beyond a quota (AgentLimits::peer_*; "name": another peer holds it), and how
-  /// often. Those that never happened are left out.
+  /// What peers were refused because it was beyond a quota (AgentLimits::peer_*; "name": another peer holds it), and
+  /// how often. Those that never happened are left out.
   std::vector<std::pair<std::string, std::uint64_t>> quota_refusals;
-  std::uint64_t events_dropped = 0;           ///< The oldest peer events, since nobody took them (AgentLimits::events).
+  std::uint64_t events_dropped = 0;  ///< The oldest peer events, since nobody took them (AgentLimits::events).
   std::uint64_t notification_bytes_gauge = 0;  ///< Held for the user, as AgentLimits::notification_bytes counts them.
   std::uint64_t regions_gauge = 0, region_bytes_gauge = 0, transfers_in_flight_gauge = 0;
   /// Of regions of foreign memory, where AgentOptions::adopt is set: whose pages were adopted, and whose could not be.

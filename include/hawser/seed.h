@@ -3,9 +3,9 @@
 // A seed is an agent where the ranks of a world on several hosts find one another: each leaves its card there and reads
 // the cards of the others. It needs neither a shared folder nor an etcd.
 //
-// The address of a seed holds a ticket, unless the ranks have a token (WorldOptions::token_file), and the seed admits only agents that prove it (see Agent::ticket): treat the
-// address as a password. Between hosts the ranks and the seed speak TLS. A seed keeps values until it is closed: 65,536
-// keys, 60 KiB a value, 64 MiB in all.
+// The address of a seed holds a ticket, unless the ranks have a token (WorldOptions::token_file), and the seed admits
+// only agents that prove it (see Agent::ticket): treat the address as a password. Between hosts the ranks and the seed
+// speak TLS. A seed keeps values until it is closed: 65,536 keys, 60 KiB a value, 64 MiB in all.
 //
 // Thread rule: thread-safe; a thread of its own serves. Lifetime: closing ends the waits of its clients.
 

@@ -168,6 +168,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The peer of that incarnation, made if it was unknown. kBusy at limits.peers.
   Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who);
   /// Null: unknown.
+  /// Whether the card of that incarnation is here, and has that key.
+  bool expects(const backend::PeerClaim& claim) const;
   std::shared_ptr<PeerCore> known_peer(const base::Id128& incarnation) const;
   std::vector<std::shared_ptr<PeerCore>> peers() const;
   void forget(const PeerCore& peer);

@@ -207,9 +207,10 @@ Status Core::check_regions(const CardStore& store, const wire::Card& card, std::
                                  " regions, and agent '" + options.name +
                                  "' keeps limits.peer_regions = " + std::to_string(quota))
       .with_peer(peer)
-      .with_advice("register fewer regions there, tell of some by a partial card, or raise limits.peer_regions "
-                   "(HAWSER_LIMITS_PEER_REGIONS) at agent '" +
-                   options.name + "'");
+      .with_advice(
+          "register fewer regions there, tell of some by a partial card, or raise limits.peer_regions "
+          "(HAWSER_LIMITS_PEER_REGIONS) at agent '" +
+          options.name + "'");
 }
 
 Result<Core::Loaded> Core::load_card(wire::Card card) {

@@ -48,6 +48,13 @@ std::shared_ptr<PeerCore> Core::known_peer(const base::Id128& incarnation) const
   return found != peers_.end() ? found->second : nullptr;
 }
 
+bool Core::expects(const backend::PeerClaim& claim) const {
+  const std::shared_ptr<PeerCore> peer = known_peer(claim.incarnation);
+  if (peer == nullptr) return false;
+  const base::MutexLock lock(peer->mutex);
+  return peer->ticket.public_key == claim.public_key;
+}
+
 std::vector<std::shared_ptr<PeerCore>> Core::peers() const {
   if (disowned()) return {};
   const base::MutexLock lock(mutex_);

@@ -326,12 +326,11 @@ Status Engine::on_plain(Session& session, const backend::Path* path, const wire:
       const Result<wire::Bye> bye = wire::decode_bye(envelope);
       if (!bye) return bye.error();
       const bool is_refusal = bye->code == Code::kBusy;
-      const Status cause =
-          Status(is_refusal ? Code::kBusy : Code::kDisconnected,
-                 (is_refusal ? "the peer refuses this agent: " : "the peer said goodbye: ") +
-                     base::shown(bye->text, is_refusal ? wire::kByeTextMax : base::kShownMax))
-              .with_scope(Scope::kPeer)
-              .with_peer(session.peer->name);
+      const Status cause = Status(is_refusal ? Code::kBusy : Code::kDisconnected,
+                                  (is_refusal ? "the peer refuses this agent: " : "the peer said goodbye: ") +
+                                      base::shown(bye->text, is_refusal ? wire::kByeTextMax : base::kShownMax))
+                               .with_scope(Scope::kPeer)
+                               .with_peer(session.peer->name);
       feed(session, proto::SessionEvent::kBye, cause, now);
       return {};
     }

@@ -38,7 +38,8 @@ bool Engine::speaks_for(PeerCore& peer, const backend::Identity& who, Instant no
     in_card = peer.ticket.public_key;
   }
   if (in_card == kNone || who.public_key == kNone || in_card == who.public_key) return true;
-  core_.guard->refused(backend::Quota::kName, who.name, "its incarnation has another key in the card that is here", now);
+  core_.guard->refused(backend::Quota::kName, who.name, "its incarnation has another key in the card that is here",
+                       now);
   return false;
 }
 

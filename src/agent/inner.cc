@@ -14,7 +14,8 @@ Result<Agent> open(AgentOptions options, std::function<std::shared_ptr<Service>(
 
 Result<Agent> open_as(AgentOptions options, const OwnSecrets& secrets) {
   if (options.security == Security::kNone) {
-    return Status(Code::kInvalid, "Agent::open: with security `none` nobody proves anything, and a token counts for nothing")
+    return Status(Code::kInvalid,
+                  "Agent::open: with security `none` nobody proves anything, and a token counts for nothing")
         .with_advice("leave security as it is, or the token out");
   }
   std::vector<backend::Factory> factories = all_backends(options.plugin_paths, base::Logger(options.log));

@@ -80,7 +80,7 @@ Status PeerGuard::check(const PeerClaim& claim, Instant now) {
         .with_scope(Scope::kPath);
   }
   const PeerAccount* const holder = holder_in_the_way(claim);
-  if (holder == nullptr) return {};
+  if (holder == nullptr || (is_expected_ && is_expected_(claim))) return {};
   refused(Quota::kName, claim.name, "another incarnation of that name is connected", now);
   // Whoever is refused is told the message alone.
   const std::string as = holder->identity_.empty() ? "" : base::format(" ({})", base::shown(holder->identity_, 60));

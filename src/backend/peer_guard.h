@@ -7,8 +7,8 @@
 // be an incarnation's is the only one that may use it.
 //
 // A name belongs to the incarnation that has a session under it. Another incarnation that proves itself by its key (TLS
-// or QUIC) and claims the name is refused with kBusy until the holder is down. Incarnations whose certificates have the
-// same identity are replicas: they may share a name.
+// or QUIC) and claims the name is refused with kBusy until the holder is down, unless this agent has its card.
+// Incarnations whose certificates have the same identity are replicas: they may share a name.
 //
 // Thread rule: confined to the agent's lane. Lifetime: accounts may outlive the guard. Memory: an account for each peer
 // that has a path or a session.
@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -166,8 +167,12 @@ class PeerSeat {
 
 class PeerGuard : public std::enable_shared_from_this<PeerGuard> {
  public:
+  /// Whether this agent has looked for the peer itself: its user gave it the card that has this key.
+  using IsExpected = std::function<bool(const PeerClaim& claim)>;
+
   /// Without a logger refusals are counted only.
-  explicit PeerGuard(const PeerQuotas& quotas = {}, const base::Logger* log = nullptr) : quotas_(quotas), log_(log) {}
+  explicit PeerGuard(const PeerQuotas& quotas = {}, const base::Logger* log = nullptr, IsExpected is_expected = {})
+      : quotas_(quotas), log_(log), is_expected_(std::move(is_expected)) {}
 
   const PeerQuotas& quotas() const { return quotas_; }
 
@@ -176,7 +181,8 @@ class PeerGuard : public std::enable_shared_from_this<PeerGuard> {
   Status check(const PeerClaim& claim, Instant now);
   /// A path that the peer opens, after `check`. kBusy: it has limits.peer_connections of them.
   Result<PeerSeat> admit(const PeerClaim& claim, Instant now);
-  /// A path that this agent opened: it counts for no quota of connections. `claim.is_key_proven`: the key is the card's.
+  /// A path that this agent opened: it counts for no quota of connections. `claim.is_key_proven`: the key is the
+  /// card's.
   PeerSeat seat(const PeerClaim& claim);
   std::shared_ptr<PeerAccount> account(const base::Id128& incarnation);
 
@@ -199,6 +205,7 @@ class PeerGuard : public std::enable_shared_from_this<PeerGuard> {
 
   const PeerQuotas quotas_;
   const base::Logger* const log_;
+  const IsExpected is_expected_;                                          ///< May be empty: nobody is.
   std::unordered_map<base::Id128, std::weak_ptr<PeerAccount>> accounts_;  ///< By incarnation.
   Names names_;  ///< Of peers with a session; keeps their accounts.
   std::array<std::uint64_t, kQuotas> refusals_ = {};

@@ -129,6 +129,15 @@ TEST(PeerGuardTest, ReplicasShareAName) {
   EXPECT_NE(other.message().find("(spiffe://x/a)"), std::string_view::npos) << other.to_string();
 }
 
+TEST(PeerGuardTest, WhoseCardTheAgentHasMayComeUnderATakenName) {
+  const auto is_second = [](const PeerClaim& each) { return each.incarnation == kSecond && each.public_key == key(2); };
+  const auto guard = std::make_shared<PeerGuard>(PeerQuotas(), nullptr, is_second);
+  guard->note_session(kFirst, "a", true);
+  EXPECT_TRUE(guard->check(claim(kSecond, 2, "a"), kNow).ok());
+  EXPECT_FALSE(guard->check(claim(kSecond, 3, "a"), kNow).ok()) << "another key";
+  EXPECT_FALSE(guard->check(claim(kThird, 3, "a"), kNow).ok());
+}
+
 TEST(PeerGuardTest, AnIncarnationBelongsToTheFirstKeyThatProvedIt) {
   const auto guard = guard_with();
   const PeerSeat seat = *guard->admit(claim(kFirst, 1, "a"), kNow);

@@ -20,7 +20,7 @@
 namespace hawser::cli {
 namespace {
 
-constexpr int kSliceMs = 100;
+constexpr int kSeedSliceMs = 100;
 
 constexpr const char* kSeedExamples =
     "  hawser seed --listen 10.0.0.5:7000 --token-file ~/job.token\n"
@@ -52,7 +52,7 @@ Status serve_seed(const SeedArguments& a) {
   HAWSER_TRY_ASSIGN(const WorldSeed seed, WorldSeed::open(std::move(options), a.token_file));
   tell_ready(a, seed.address(a.address));
   const Instant end = a.lifetime > Duration::zero() ? Clock::steady().now() + a.lifetime : Instant::max();
-  while (!interrupted() && Clock::steady().now() < end) (void)::poll(nullptr, 0, kSliceMs);
+  while (!interrupted() && Clock::steady().now() < end) (void)::poll(nullptr, 0, kSeedSliceMs);
   return {};
 }
 
@@ -60,8 +60,8 @@ Status serve_seed(const SeedArguments& a) {
 
 void add_seed(Shell& shell) {
   auto a = std::make_shared<SeedArguments>();
-  CLI::App* command = add_command(shell, "seed", "Run a seed, where the ranks of worlds find one another",
-                                  kSeedExamples, a->common);
+  CLI::App* command =
+      add_command(shell, "seed", "Run a seed, where the ranks of worlds find one another", kSeedExamples, a->common);
   command->add_option("--name", a->reach.name, "Name of its agent (default: the configuration's, or seed)");
   command->add_option("--listen", a->reach.listen,
                       "Where it listens, as `hawser serve --listen` takes it (default: all addresses, any free port)");

@@ -20,8 +20,7 @@ Result<WorldSeed> WorldSeed::open(AgentOptions options, const std::string& token
   if (!token_file.empty()) {
     HAWSER_TRY_ASSIGN(token, identity::WorldToken::read(token_file));
   }
-  Result<std::unique_ptr<runtime::SeedServer>> server =
-      runtime::SeedServer::open(std::move(options), std::move(token));
+  Result<std::unique_ptr<runtime::SeedServer>> server = runtime::SeedServer::open(std::move(options), std::move(token));
   if (!server) return server.error();
   return WorldSeed(std::move(*server));
 }

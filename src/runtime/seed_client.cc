@@ -73,8 +73,9 @@ Result<std::shared_ptr<SeedClient>> SeedClient::open(std::string_view address, A
         .with_advice("leave out the '#' and what follows it");
   }
   if (token && options.security == Security::kNone) {
-    return Status(Code::kInvalid, "the world's seed: with security `none` nobody proves anything, and a token counts "
-                                  "for nothing")
+    return Status(Code::kInvalid,
+                  "the world's seed: with security `none` nobody proves anything, and a token counts "
+                  "for nothing")
         .with_advice("leave security as it is, or the token out");
   }
   std::string typed(address.find('@') == std::string_view::npos ? "@" : "");  // Whatever its name is.
@@ -105,7 +106,8 @@ Status SeedClient::prove(const identity::WorldToken& token, Duration timeout) {
   const std::string_view proof(reinterpret_cast<const char*>(mac.data()), mac.size());
   const Result<std::string> answer = ask({.kind = wire::SeedKind::kProve, .key = "token", .value = proof}, timeout);
   if (!answer) {
-    return answer.error().code() == Code::kDenied ? another_token(seed_.name()).because(answer.error()) : answer.error();
+    return answer.error().code() == Code::kDenied ? another_token(seed_.name()).because(answer.error())
+                                                  : answer.error();
   }
   const auto shown = std::as_bytes(std::span(answer->data(), answer->size()));
   if (token.is_proof(shown, identity::WorldToken::Role::kSeed, rank, seed)) return {};

@@ -42,9 +42,9 @@ Result<std::unique_ptr<SeedServer>> SeedServer::open(AgentOptions options, std::
   options.driven = true;  // Its thread turns it all the time, as a driver would.
   options.directory = nullptr;
   options.backend_params["tcp"].try_emplace("listen", "auto");
-  Result<Agent> opened = token ? agent::inner::open_as(std::move(options),
-                                                       {.key = token->seed_key(), .admission = token->admission()})
-                               : Agent::open(std::move(options));
+  Result<Agent> opened =
+      token ? agent::inner::open_as(std::move(options), {.key = token->seed_key(), .admission = token->admission()})
+            : Agent::open(std::move(options));
   if (!opened) return opened.error();
   Agent agent = std::move(*opened);
   HAWSER_TRY(agent.require_backend("tcp"));

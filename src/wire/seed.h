@@ -5,8 +5,8 @@
 // Grammar (little-endian; varint is LEB128):
 //   set    (1) id:u64, key:string, value:string    string = length:varint, bytes
 //   get    (2) id:u64, key:string                  answered once somebody has set the key
-//   prove  (4) id:u64, key:string, mac:string      that the rank has the world's token (identity/world_token.h); the key
-//                                               is "token". Answered by the seed's own proof
+//   prove  (4) id:u64, key:string, mac:string      that it has the world's token (identity/world_token.h); the
+//                                               key is "token". Answered by the seed's own proof
 //   answer (3) id:u64, code:u8, text:string        of set: empty; of get: the value; of an error: why
 //
 // Thread rule: values and pure functions. Lifetime: what is decoded views the bytes.

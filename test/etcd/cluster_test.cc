@@ -151,7 +151,7 @@ TEST(EtcdAccess, AnAgentsIdentityIsShownAndItsAuthorityTrusted) {
   EXPECT_EQ(get(*told, "k"), "secret") << "files of its own go before";
 }
 
-// A certificate that etcd does not take any more is replaced in the folder: the same directory goes on with the new one.
+// A certificate that etcd does not take any more is replaced in the folder: the directory goes on with the new one.
 TEST(EtcdAccess, ARenewedIdentityIsShownFromTheNextConnectionOn) {
   identity::TestAuthority authority;
   const auto server = guarded_by(authority);

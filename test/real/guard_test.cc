@@ -48,7 +48,8 @@ struct Driven {
   Peer meet(const Driven& other) { return must(agent.add_peer(must(other.agent.card()))); }
   /// Reads `size` bytes of the peer's first region.
   Status read(const Peer& peer, std::size_t size) {
-    const auto plan = agent.plan_read(peer, std::vector{peer.range("kv0", 0, size)}, std::vector{held[0].range(0, size)});
+    const auto plan =
+        agent.plan_read(peer, std::vector{peer.range("kv0", 0, size)}, std::vector{held[0].range(0, size)});
     if (!plan) return plan.error();
     auto sent = plan->submit();
     return sent ? sent->wait(10s) : sent.error();
@@ -105,8 +106,8 @@ TEST(Guard, ANameBelongsToItsFirstKeyUntilThatIsDown) {
     Driven impostor("worker");
     const Status refused = impostor.meet(store).connect(3s);
     ASSERT_FALSE(refused.ok());
-    EXPECT_TRUE(says(refused, "the name 'worker' is held by the live incarnation " +
-                                  worker->agent.counters().incarnation))
+    EXPECT_TRUE(
+        says(refused, "the name 'worker' is held by the live incarnation " + worker->agent.counters().incarnation))
         << refused.to_string();
     EXPECT_TRUE(says(refused, "take another name, or wait until it is down")) << refused.to_string();
     EXPECT_TRUE(worker->read(from_worker, 1 << 20).ok()) << "its holder is served meanwhile";
@@ -117,6 +118,14 @@ TEST(Guard, ANameBelongsToItsFirstKeyUntilThatIsDown) {
   const Peer again = successor.meet(store);
   EXPECT_TRUE(again.connect(5s).ok()) << "a restart under the name";
   EXPECT_TRUE(successor.read(again, 1 << 20).ok());
+}
+
+// Its own user told it of the second, as NIXL's clients do when they load the metadata of an agent that was restarted.
+TEST(Guard, WhoseCardIsLoadedMayComeUnderATakenName) {
+  Driven store("store"), worker("worker"), second("worker");
+  must(worker.meet(store).connect(5s));
+  store.meet(second);
+  EXPECT_TRUE(second.meet(store).connect(5s).ok());
 }
 
 // An early restart waits: its tries go on until its predecessor is down.

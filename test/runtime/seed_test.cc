@@ -137,9 +137,8 @@ class TokenTest : public testing::TestWithParam<Security> {
   std::vector<std::future<Result<World>>> open(std::uint32_t size, const WorldSeed& seed) {
     std::vector<std::future<Result<World>>> opening;
     for (std::uint32_t rank = 0; rank < size; ++rank) {
-      opening.push_back(std::async(std::launch::async, [options = with_token(rank, size, seed, token_)] {
-        return World::open(options);
-      }));
+      opening.push_back(std::async(std::launch::async,
+                                   [options = with_token(rank, size, seed, token_)] { return World::open(options); }));
     }
     return opening;
   }

@@ -1,11 +1,11 @@
 #pragma once
 
 // AnswerBudget: how many answers may go to addresses that have proven nothing: Retry and version negotiation. A sender
-// may write any address into its datagrams, so an answer may go to a victim. Token buckets bound them: one over all, and
-// one for each source (places/source.h) outside of this host.
+// may write any address into its datagrams, so an answer may go to a victim. Token buckets bound them: one over all,
+// and one for each source (places/source.h) outside of this host.
 //
-// A flood from invented addresses may use up the bucket over all. Then honest newcomers that need such an answer have to
-// ask again; their QUIC does so by itself.
+// A flood from invented addresses may use up the bucket over all. Then honest newcomers that need such an answer have
+// to ask again; their QUIC does so by itself.
 //
 // Thread rule: one thread. Memory: fixed, kSources buckets. A source that is not among them begins with a full bucket,
 // and takes the place of the source with the fullest bucket of those that share its place.
@@ -20,10 +20,10 @@ namespace hawser::backend::quic {
 
 class AnswerBudget {
  public:
-  static constexpr std::uint32_t kBurst = 512;          ///< Answers at once,
-  static constexpr std::uint32_t kPerSecond = 1000;     ///< and in each second,
-  static constexpr std::uint32_t kSourceBurst = 64;     ///< to one source at once,
-  static constexpr std::uint32_t kSourcePerSecond = 50; ///< and in each second.
+  static constexpr std::uint32_t kBurst = 512;           ///< Answers at once,
+  static constexpr std::uint32_t kPerSecond = 1000;      ///< and in each second,
+  static constexpr std::uint32_t kSourceBurst = 64;      ///< to one source at once,
+  static constexpr std::uint32_t kSourcePerSecond = 50;  ///< and in each second.
   static constexpr std::size_t kSources = 256;
 
   /// `salt`: random, so that nobody can choose which sources share a place.

@@ -87,10 +87,9 @@ TEST_F(QuicNetworkTest, ProbesWithoutEndGetNoMoreAnswersThanTheBudgetHas) {
   probe[0] = std::byte{0xc0};
   for (std::size_t i = 1; i <= 4; ++i) probe[i] = std::byte{0x1a};  // A version that nobody has.
   probe[5] = probe[14] = std::byte{8};                              // Sizes of two ids.
-  const auto asker =
-      UdpSocket::connect(base::numeric_address(base::parse_host_port(acceptor_.place).value()).value(), {},
-                         std::make_shared<FdLedger>())
-          .value();
+  const auto asker = UdpSocket::connect(base::numeric_address(base::parse_host_port(acceptor_.place).value()).value(),
+                                        {}, std::make_shared<FdLedger>())
+                         .value();
   std::vector<std::byte> buffer(kReceiveBytesMax);
   std::uint32_t answers = 0;
   const Instant began = Clock::steady().now();

@@ -171,7 +171,7 @@ class Initiator {
   EventQueue& events_;
   Path* path_;
   Options options_;
-  wire::Quotas quotas_;  ///< The peer's, as it told them: for errors.
+  wire::Quotas quotas_;      ///< The peer's, as it told them: for errors.
   std::vector<Slot> slots_;  ///< Grows to kChunksMax.
   std::vector<std::uint32_t> free_;
   Ring<std::uint32_t> bulk_;   ///< Slots in kQueued.

@@ -31,10 +31,10 @@
 namespace hawser::backend::stream {
 
 struct MachineOptions {
-  std::string peer;                     ///< Name, for errors.
-  unsigned streams = 1;                 ///< 1..kStreamsMax.
-  std::uint64_t small_max = 16 * 1024;  ///< Larger chunks are bulk.
-  bool has_identity = false;            ///< The peer may tell of a renewed one.
+  std::string peer;                                ///< Name, for errors.
+  unsigned streams = 1;                            ///< 1..kStreamsMax.
+  std::uint64_t small_max = 16 * 1024;             ///< Larger chunks are bulk.
+  bool has_identity = false;                       ///< The peer may tell of a renewed one.
   std::shared_ptr<PeerAccount> account = nullptr;  ///< See Target.
 };
 

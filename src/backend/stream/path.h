@@ -211,7 +211,7 @@ class StreamPath final : public Path {
   unsigned streams_ = 1;
   unsigned next_bulk_ = 0;  ///< Lane that goes first.
   unsigned ack_turns_ = 0;  ///< Turns that acknowledgements have waited.
-  PeerSeat seat_;  ///< From when the peer is known.
+  PeerSeat seat_;           ///< From when the peer is known.
   std::array<Lane, kStreamsMax> lanes_;
   std::optional<Machine> machine_;
   std::optional<proto::Detector> detector_;

@@ -169,7 +169,7 @@ class Target {
   FileDesk* files_;
   const std::string peer_;
   std::uint64_t small_max_;
-  const std::shared_ptr<PeerAccount> account_;  ///< Outlives the charges below.
+  const std::shared_ptr<PeerAccount> account_;      ///< Outlives the charges below.
   bool owes_quotas_ = false, told_quotas_ = false;  ///< The peer is to be told its quotas; it was.
   std::unordered_map<std::uint32_t, Bound> bindings_;
   std::array<Landing, kStreamsMax> landings_;

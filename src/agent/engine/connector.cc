@@ -146,7 +146,10 @@ void Connector::on_path_up(std::size_t backend, const backend::PortEvent& event,
 }
 
 void Connector::adopt_stranger(std::size_t backend, const backend::PortEvent& event, Instant now) {
-  const Result<std::shared_ptr<PeerCore>> met = uses_.peers.meet(*event.peer);
+  Result<std::shared_ptr<PeerCore>> met = uses_.peers.meet(*event.peer);
+  if (met && !uses_.peers.speaks_for(**met, *event.peer)) {
+    met = Status(Code::kDenied, "who answers there has another key than the card of " + event.peer->name + " tells");
+  }
   uses_.strangers.on_up(event.path, met);
   if (!met) return uses_.ports.releases().release(backend, event.path);
   adopt(uses_.sessions.of(*met), backend, event, now);

@@ -47,6 +47,8 @@ typedef struct hawser_world_options {
   const char* seed;        /* The address of a seed where the ranks find one another. Null: HAWSER_SEED, if set. */
   const char* topology;    /* "full", "regular:4", "hypercube", "edges:0-1,1-2". Null: HAWSER_TOPOLOGY, if set and the
                               ranks are processes; else full. */
+  const char* token_file;  /* A file with a secret that the seed has, too; `seed` needs no ticket then. Null:
+                              HAWSER_TOKEN_FILE, if set, where the seed is the environment's. */
 } hawser_world_options;
 
 typedef struct hawser_world_info {

@@ -64,6 +64,12 @@ struct WorldOptions {
   WorldStore store = {};
   /// The address of a seed (see seed.h) where the ranks find one another, in the place of a store or a directory.
   std::string seed = {};
+  /// A secret that the seed and all ranks were given: the path of a file of mode 0600, or "fd:N", a descriptor that is
+  /// read to its end. At least 128 random bits as text: 22 characters of base64. It is never sent and never logged.
+  /// With it `seed` needs no ticket ("10.0.0.5:7000"): ranks and seed prove to each other that they have the token.
+  /// Empty: none. `open` ends with kDenied on a rank whose token is another than the seed's; other ranks notice
+  /// nothing.
+  std::string token_file = {};
   /// A thread of the library makes all progress. Without it only calls of this rank that wait do: others wait for it
   /// while it computes, and a rank that hangs is not found out. For as many ranks as cores. `local` is always driven.
   bool driven = true;

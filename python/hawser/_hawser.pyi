@@ -282,15 +282,17 @@ class World:
     @staticmethod
     def open(size: int | None = None, rank: int | None = None, directory: Directory | str | None = None, *,
              name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
-             timeout: Seconds = None, store: Any = None, seed: str | None = None,
+             timeout: Seconds = None, store: Any = None, seed: str | None = None, token_file: str | None = None,
              topology: str | Iterable[tuple[int, int]] | None = None) -> World:
         """
         One rank of several processes, which find one another in a directory. Returns when all are ready. A value
         that the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls
         of this rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of
         a directory `store` may be a torch.distributed.Store, or what has its set, wait and get; or `seed` the address
-        of a seed (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). `topology` is "full",
-        "regular:K", "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is given).
+        of a seed (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). With `token_file`
+        (HAWSER_TOKEN_FILE), the path of a secret that the seed has, too, the address needs no ticket. `topology` is
+        "full", "regular:K", "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is
+        given).
         """
 
     @staticmethod
@@ -300,7 +302,8 @@ class World:
     @staticmethod
     def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
               backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None,
-              store: Any = None, seed: str | None = None, topology: str | None = None) -> World: ...
+              store: Any = None, seed: str | None = None, token_file: str | None = None,
+              topology: str | None = None) -> World: ...
 
     @property
     def rank(self) -> int: ...
@@ -766,8 +769,8 @@ def file_directory(path: str | bytes | os.PathLike[str]) -> Directory:
     """A folder shared by processes of one host or of a shared file system."""
 
 def etcd_directory(endpoints: str | Iterable[str] | None = None, *, prefix: str = "", user: str = "",
-                   password: str = "", ca: str = "", cert: str = "", key: str = "", lease: Seconds = None,
-                   timeout: Seconds = None) -> Directory:
+                   password: str = "", ca: str = "", cert: str = "", key: str = "", identity: str = "",
+                   lease: Seconds = None, timeout: Seconds = None) -> Directory:
     """An etcd, by the client addresses of its members: a list, or a text with commas."""
 
 class Driver:

@@ -203,17 +203,19 @@ def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any
 
 def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any = None, *,
           name: Optional[str] = None, backends: Any = None, driven: bool = True, timeout: Any = None,
-          store: Any = None, seed: Optional[str] = None, topology: Any = None) -> _hawser.World:
+          store: Any = None, seed: Optional[str] = None, token_file: Optional[str] = None,
+          topology: Any = None) -> _hawser.World:
     """
     One rank of several processes, which find one another in a directory. Returns when all are ready. A value that
     the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls of this
     rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of a directory
     `store` may be a torch.distributed.Store, or what has its set, wait and get; or `seed` the address of a seed
-    (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). `topology` is "full", "regular:K",
+    (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). With `token_file` (HAWSER_TOKEN_FILE), the path
+    of a secret that the seed has, too, the address needs no ticket. `topology` is "full", "regular:K",
     "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is given).
     """
     made = _hawser.World._open(size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout,
-                               store=store, seed=seed,
+                               store=store, seed=seed, token_file=token_file,
                                topology=None if topology is None else _topology_text(topology))
     _worlds.add(made)
     return made

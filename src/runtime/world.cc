@@ -3,10 +3,12 @@
 #include <hawser/world.h>
 
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "agent/inner.h"
 #include "base/try.h"
+#include "identity/world_token.h"
 #include "runtime/seed_client.h"
 #include "runtime/world_core.h"
 
@@ -105,6 +107,10 @@ Result<World> World::open(WorldOptions options) {
   if (has_store && !options.seed.empty()) {
     return Status(Code::kInvalid, "World::open: a store and a seed are given; the ranks find one another in one place");
   }
+  if (!options.token_file.empty() && options.seed.empty()) {
+    return Status(Code::kInvalid, "World::open: a token is given, but no seed to which it is proven")
+        .with_advice("set WorldOptions::seed or HAWSER_SEED to the seed's HOST:PORT");
+  }
   if (!options.agent.directory && !has_store && options.seed.empty() && options.size > 1) {
     return Status(Code::kInvalid, "World::open: no directory, store or seed is given where the ranks find one another")
         .with_advice("set WorldOptions::agent.directory, store or seed");
@@ -113,8 +119,12 @@ Result<World> World::open(WorldOptions options) {
     options.agent.backend_params[backend].try_emplace("listen", "auto");
   }
   if (!options.seed.empty() && options.size > 1) {
+    std::optional<identity::WorldToken> token;
+    if (!options.token_file.empty()) {
+      HAWSER_TRY_ASSIGN(token, identity::WorldToken::read(options.token_file));
+    }
     HAWSER_TRY_ASSIGN(const std::shared_ptr<runtime::SeedClient> client,
-                      runtime::SeedClient::open(options.seed, options.agent, options.join_timeout));
+                      runtime::SeedClient::open(options.seed, options.agent, options.join_timeout, token));
     options.store = runtime::SeedClient::store_of(client);
   }
   Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(options, options.rank, options.size);

@@ -55,6 +55,9 @@ Status give_ranks(const char* call, const std::vector<std::uint32_t>& from, std:
 
 namespace {
 
+/// Of the first version that had worlds.
+constexpr std::size_t kLeastOptions = offsetof(hawser_world_options, token_file);
+
 Result<LoadedConfig> configuration(const char* call, const hawser_world_options& given) {
   ConfigSources sources;
   if ((given.flags & HAWSER_WORLD_NO_ENVIRONMENT) == 0) sources = ConfigSources::from_process();
@@ -91,6 +94,7 @@ Result<WorldOptions> world_options(const char* call, const hawser_world_options&
     options.agent.directory = directory->directory;
   }
   if (given.seed != nullptr) options.seed = given.seed;
+  if (given.token_file != nullptr) options.token_file = given.token_file;
   if (given.topology != nullptr) {
     HAWSER_TRY_ASSIGN(options.topology, parse_topology(given.topology));
   }
@@ -106,7 +110,10 @@ Status ask_environment(const hawser_world_options& given, WorldOptions& options)
   if (given.topology == nullptr) {
     HAWSER_TRY_ASSIGN(options.topology, launched_topology(sources));
   }
-  if (given.seed == nullptr && given.directory.id == 0) options.seed = launched_seed(sources);
+  if (given.seed == nullptr && given.directory.id == 0) {
+    options.seed = launched_seed(sources);
+    if (given.token_file == nullptr) options.token_file = launched_token_file(sources);
+  }
   return {};
 }
 
@@ -130,7 +137,7 @@ Status give_world(const char* call, World made, hawser_world* out) {
 
 Status make_local(const char* call, std::uint32_t ranks, const hawser_world_options* options, hawser_world* out) {
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options));
+  HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options, kLeastOptions));
   if (given.ranks != 0 || given.rank != 0) return invalid(call, "the options' ranks and rank are for processes");
   HAWSER_TRY_ASSIGN(const WorldOptions with, world_options(call, given));
   HAWSER_TRY_ASSIGN(std::vector<World> all, World::local(ranks, with));
@@ -149,7 +156,7 @@ Status make_local(const char* call, std::uint32_t ranks, const hawser_world_opti
 
 Status open_one(const char* call, const hawser_world_options* options, hawser_world* out) {
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options));
+  HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options, kLeastOptions));
   HAWSER_TRY_ASSIGN(WorldOptions with, world_options(call, given));
   HAWSER_TRY(ask_launcher(call, given, with));
   HAWSER_TRY(ask_environment(given, with));

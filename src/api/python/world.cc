@@ -471,7 +471,7 @@ WorldStore store_of(nb::handle store) {
 WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uint32_t> rank, nb::handle directory,
                        const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout,
                        nb::handle store, const std::optional<std::string>& seed,
-                       const std::optional<std::string>& topology) {
+                       const std::optional<std::string>& token_file, const std::optional<std::string>& topology) {
   if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
   if (!size) check(launched.error());
@@ -484,7 +484,9 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
     options.seed = *seed;
   } else if (!is_found_elsewhere) {
     options.seed = launched_seed(ConfigSources::from_process());
+    options.token_file = launched_token_file(ConfigSources::from_process());
   }
+  if (token_file) options.token_file = *token_file;
   options.topology = take(topology ? parse_topology(*topology) : launched_topology(ConfigSources::from_process()));
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
@@ -679,7 +681,8 @@ void bind_worlds(nb::module_& module) {
       .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
                   nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
                   nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none(),
-                  nb::arg("store") = nb::none(), nb::arg("seed") = nb::none(), nb::arg("topology") = nb::none())
+                  nb::arg("store") = nb::none(), nb::arg("seed") = nb::none(), nb::arg("token_file") = nb::none(),
+                  nb::arg("topology") = nb::none())
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
       .def_prop_ro(

@@ -155,6 +155,16 @@ class HAWSER_API World {
               const MessageOptions& options = {});
   Result<Received> receive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
                            const MessageOptions& options = {});
+  // One message of several spans, one behind the other: at most 65,536 of them, empty ones too. The other side may
+  // divide it otherwise, or not at all. The list of spans is the caller's again when the call returns.
+  Request isend_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                      const MessageOptions& options = {});
+  Request ireceive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                         std::optional<std::uint64_t> tag, const MessageOptions& options = {});
+  Status send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                    const MessageOptions& options = {});
+  Result<Received> receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                                 std::optional<std::uint64_t> tag, const MessageOptions& options = {});
   /// The oldest message that fits and has come, without receiving it; waits up to `timeout` for one.
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag,
                                 Duration timeout = Duration::zero()) const;

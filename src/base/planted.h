@@ -94,6 +94,7 @@ enum class Planted : std::uint8_t {
   kRevokeUntold,     ///< A rank's collective ends badly, and the others are not told.
   kMisfitUnseen,     ///< A receive takes a message of another collective with the same number.
   kLedgerForgets,    ///< A rank does not remember what it called.
+  kNeverChecks,      ///< A rank that waits long does not ask whether the others called the same.
   kLastGoodClaimed,  ///< A collective counts as good though one before it did not end well.
   kShrinksAsSeen,    ///< A shrunk world's ranks are those that this rank holds for alive.
   kAccordDeaf,       ///< An agreement waits for a rank that failed.

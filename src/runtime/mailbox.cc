@@ -22,6 +22,32 @@ void copy(std::byte* to, const std::byte* from, std::size_t size) {
   if (size != 0) std::memcpy(to, from, size);
 }
 
+/// `from` is what the message has from `offset` on.
+void put(const Receive& receive, std::uint64_t offset, std::span<const std::byte> from) {
+  while (!from.empty()) {
+    const std::span<std::byte> into = receive.run(offset);
+    const std::size_t size = std::min(into.size(), from.size());
+    std::memcpy(into.data(), from.data(), size);
+    offset += size;
+    from = from.subspan(size);
+  }
+}
+
+/// The message's bytes from `offset` on, as many as there is room for.
+void take(const Send& send, std::uint64_t offset, std::span<std::byte> into) {
+  if (send.pieces != nullptr) return send.pieces->gather(offset, into);
+  copy(into.data(), send.data + offset, into.size());
+}
+
+/// All of the message.
+void put(const Receive& receive, const Send& send) {
+  for (std::uint64_t at = 0; at < send.envelope.bytes;) {
+    const std::span<const std::byte> from = send.run(at);
+    put(receive, at, from);
+    at += from.size();
+  }
+}
+
 std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 }  // namespace
@@ -100,7 +126,7 @@ void Mailbox::send_to_self(Send& send) {
   Receive* const receive = receive_for(send.envelope, send.to);
   if (receive != nullptr) {
     prepare(*receive, send.envelope, send.to);
-    copy(receive->data, send.data, send.envelope.bytes);
+    put(*receive, send);
     receive->received = send.envelope.bytes;
     end_one(*receive, {});
     return end_one(send, {});
@@ -114,7 +140,7 @@ void Mailbox::send_to_self(Send& send) {
   if (is_small) {
     own_kept_bytes_ += cost;
     arrived->bytes = std::make_unique<std::byte[]>(send.envelope.bytes);
-    copy(arrived->bytes.get(), send.data, send.envelope.bytes);
+    take(send, 0, {arrived->bytes.get(), send.envelope.bytes});
   } else {
     arrived->own = &send;
     send.kept = arrived.get();
@@ -200,7 +226,11 @@ void Mailbox::take_kept(Receive& receive, Arrived& arrived, Instant now) {
   if (arrived.bytes != nullptr || arrived.own != nullptr) {
     Send* const own = arrived.own;
     if (own != nullptr) own->kept = nullptr;
-    copy(receive.data, own != nullptr ? own->data : arrived.bytes.get(), arrived.envelope.bytes);
+    if (own != nullptr) {
+      put(receive, *own);
+    } else {
+      put(receive, 0, {arrived.bytes.get(), arrived.envelope.bytes});
+    }
     receive.received = arrived.envelope.bytes;
     drop_kept(arrived);
     if (own != nullptr) end_one(*own, {});
@@ -232,8 +262,10 @@ void Mailbox::want(agent::Session& session, Receive& receive, std::uint64_t id, 
 
 /// What cannot be read is granted, and comes in parts.
 void Mailbox::fetch_part(agent::Session& session, Desk& desk, Receive& receive) {
-  const std::uint64_t size = std::min<std::uint64_t>(receive.got.bytes - receive.received, kFetchPart);
-  const std::span into(receive.data + receive.received, size);
+  const std::span<std::byte> free = receive.run(receive.received);
+  const std::uint64_t left = std::min<std::uint64_t>(receive.got.bytes - receive.received, kFetchPart);
+  const std::size_t size = std::min<std::uint64_t>(left, free.size());
+  const std::span<std::byte> into = free.first(size);
   const bool is_read = carrier_.fetch(session, receive.address + receive.received, into);
   receive.fetch_hook.unlink();
   if (is_read) receive.received += size;
@@ -344,6 +376,18 @@ void Mailbox::leave(const Peer& peer, std::uint64_t world, Instant now) {
   say_soon(peer, {.kind = wire::RuntimeKind::kLeft, .world = world}, {}, now);
 }
 
+void Mailbox::check(const Peer& peer, std::uint64_t world, std::uint64_t number, std::uint64_t digest, Instant now) {
+  Status gone;
+  const agent::Session* const session = carrier_.session_with(peer, &gone);
+  const Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
+  if (desk != nullptr && desk->words.size() >= kChecksMax) return;  // It reads nothing. It is asked again later.
+  say_soon(peer, {.kind = wire::RuntimeKind::kCheck, .world = world, .number = number, .digest = digest}, {}, now);
+}
+
+void Mailbox::tell_over(const Peer& peer, std::uint64_t world, std::uint64_t number, Code code, Instant now) {
+  say_soon(peer, {.kind = wire::RuntimeKind::kOver, .world = world, .code = code, .number = number}, {}, now);
+}
+
 void Mailbox::stop_any(std::uint64_t world, const Status& status) {
   matcher_.for_each_waiting([&](Receive& receive) {
     const Pattern& pattern = receive.pattern;
@@ -435,7 +479,11 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kRevoke:
     case wire::RuntimeKind::kAgree:
     case wire::RuntimeKind::kTopology:
+    case wire::RuntimeKind::kOver:
       on_word(session, message);
+      return {};
+    case wire::RuntimeKind::kCheck:
+      on_check(session, message, now);
       return {};
   }
   return {};
@@ -449,6 +497,14 @@ Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& me
   desk.eager_bytes -= message.bytes;
   desk.eager_messages -= message.messages;
   return {};
+}
+
+/// Of a world that is not known yet nothing can be said: the peer asks again.
+void Mailbox::on_check(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
+  const Peer by = agent::inner::peer_of(session);
+  const auto watcher = watchers_.find(message.world);
+  if (watcher != watchers_.end()) return watcher->second->on_check(by, message.number, message.digest, now);
+  if (closed_.contains(message.world)) tell_over(by, message.world, message.number, Code::kDisconnected, now);
 }
 
 /// A peer may have entered a world before this rank has: what it says is kept until then.
@@ -471,6 +527,8 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
       return watcher.on_failed(by, message.rank);
     case wire::RuntimeKind::kRevoke:
       return watcher.on_revoke(by, Status(message.code, std::string(base::as_text(message.body))));
+    case wire::RuntimeKind::kOver:
+      return watcher.on_over(by, message.number, message.code, carrier_.now());
     case wire::RuntimeKind::kTopology:
       return watcher.on_topology(by, base::as_text(message.body));
     default:
@@ -513,7 +571,7 @@ Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& me
   }
   if (Receive* const receive = receive_for(message.envelope, from)) {
     prepare(*receive, message.envelope, from);
-    copy(receive->data, message.body.data(), message.body.size());
+    put(*receive, 0, message.body);
     receive->received = message.body.size();
     note_freed(desk, message.body.size());
     if (desk.freed_bytes > kEagerWindow / 4 || desk.freed_messages > kEagerMessages / 4) carrier_.serve(session, now);
@@ -588,7 +646,7 @@ Status Mailbox::on_part(agent::Session& session, const wire::RuntimeMessage& mes
   if (message.offset != receive.received || message.body.size() > receive.got.bytes - receive.received) {
     return Status(Code::kCorrupt, "parts of a message do not follow each other");
   }
-  copy(receive.data + receive.received, message.body.data(), message.body.size());
+  put(receive, receive.received, message.body);
   receive.received += message.body.size();
   if (receive.received < receive.got.bytes && !planted(Planted::kPartEndsReceive)) return {};
   desk.landing.erase(found);
@@ -649,18 +707,27 @@ Sent Mailbox::say(agent::Session& session, const wire::RuntimeMessage& message) 
   return carrier_.carry(session, wire::kRuntimeChannel, wire::encode(message, buffer), message.body);
 }
 
+/// Small pieces are copied together.
+std::span<const std::byte> Mailbox::together(const Send& send, std::uint64_t offset, std::size_t size) {
+  const std::span<const std::byte> first = send.run(offset);
+  if (first.size() >= size) return first.first(size);
+  gathered_.resize(kEagerMax);
+  take(send, offset, std::span(gathered_).first(size));
+  return std::span(gathered_).first(size);
+}
+
 Sent Mailbox::announce(agent::Session& session, Desk& desk, Send& send) {
   const std::uint64_t bytes = send.envelope.bytes;
   const bool is_eager =
       bytes <= kEagerMax && desk.eager_bytes + bytes <= kEagerWindow && desk.eager_messages < kEagerMessages;
   wire::RuntimeMessage message{.kind = wire::RuntimeKind::kEager, .envelope = send.envelope};
   if (is_eager) {
-    message.body = {send.data, bytes};
+    message.body = together(send, 0, bytes);
   } else {
     message.kind = wire::RuntimeKind::kAsk;
     if (send.id == 0) send.id = next_id_++;
     message.id = send.id;
-    send.is_readable = bytes != 0 && carrier_.can_fetch(session);
+    send.is_readable = bytes != 0 && send.pieces == nullptr && carrier_.can_fetch(session);
     message.address = send.is_readable ? reinterpret_cast<std::uintptr_t>(send.data) : 0;
   }
   const Sent sent = say(session, message);
@@ -678,11 +745,13 @@ Sent Mailbox::announce(agent::Session& session, Desk& desk, Send& send) {
 }
 
 Sent Mailbox::send_part(agent::Session& session, Desk& desk, Send& send) {
-  const std::uint64_t size = std::min<std::uint64_t>(send.envelope.bytes - send.sent, wire::kRuntimeBodyMax);
+  std::uint64_t size = std::min<std::uint64_t>(send.envelope.bytes - send.sent, wire::kRuntimeBodyMax);
+  const std::size_t lies_together = send.run(send.sent).size();
+  if (lies_together >= kPieceMin) size = std::min<std::uint64_t>(size, lies_together);  // It is not copied.
   const Sent sent = say(session, {.kind = wire::RuntimeKind::kPart,
                                   .landing = send.landing,
                                   .offset = send.sent,
-                                  .body = {send.data + send.sent, size}});
+                                  .body = together(send, send.sent, size)});
   if (sent != Sent::kYes) return sent;
   send.sent += size;
   send.hook.unlink();

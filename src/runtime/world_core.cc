@@ -21,6 +21,11 @@ using What = schedule::Operation;
 /// Of all ranks together: sums of counts and sizes in bytes do not overflow.
 constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 56;
 
+Status too_many_parts(const char* call, std::size_t parts) {
+  return Status(Code::kInvalid, std::string(call) + ": the message has " + std::to_string(parts) + " parts, " +
+                                    std::to_string(kPiecesMax) + " are the most");
+}
+
 }  // namespace
 
 Result<std::shared_ptr<WorldCore>> WorldCore::open_agent(const WorldOptions& options, std::uint32_t rank,
@@ -303,10 +308,29 @@ Request WorldCore::request(std::shared_ptr<runtime::Operation> operation, const 
 Request WorldCore::send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
                         const MessageOptions& options) {
   auto operation = std::make_shared<Send>();
+  operation->envelope.bytes = bytes.size();
+  operation->data = bytes.data();
+  return begin_send(std::move(operation), to, tag, options);
+}
+
+Request WorldCore::send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                              const MessageOptions& options) {
+  auto operation = std::make_shared<Send>();
+  if (parts.size() > kPiecesMax) return request(operation, too_many_parts("send", parts.size()));
+  auto pieces = std::make_unique<Pieces>();
+  for (const std::span<const std::byte> part : parts) pieces->add(part);
+  operation->envelope.bytes = pieces->bytes();
+  operation->data = pieces->run(0).data();
+  if (pieces->count() > 1) operation->pieces = std::move(pieces);
+  return begin_send(std::move(operation), to, tag, options);
+}
+
+Request WorldCore::begin_send(std::shared_ptr<Send> operation, std::uint32_t to, std::uint64_t tag,
+                              const MessageOptions& options) {
   if (Status bad = check_rank("send", to); !bad.ok()) return request(operation, bad);
   operation->to = ranks_[to];
-  operation->envelope = {.world = nonce_, .tag = tag, .bytes = bytes.size()};
-  operation->data = bytes.data();
+  operation->envelope.world = nonce_;
+  operation->envelope.tag = tag;
   operation->self = operation;
   const Status status = agent::inner::under_lane(seat_->agent, "send", [&](Instant now) {
     seat_->mailbox->start(*operation, deadline(options.timeout, now), now);
@@ -318,15 +342,32 @@ Request WorldCore::send(std::span<const std::byte> bytes, std::uint32_t to, std:
 Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32_t from,
                            std::optional<std::uint64_t> tag, const MessageOptions& options) {
   auto operation = std::make_shared<Receive>();
-  if (from != kAnySource) {
-    if (Status bad = check_rank("receive", from); !bad.ok()) return request(operation, bad);
-  }
-  operation->pattern = pattern_of(from, tag);
   operation->has_buffer = into.has_value();
   if (into) {
     operation->data = into->data();
     operation->capacity = into->size();
   }
+  return begin_receive(std::move(operation), from, tag, options);
+}
+
+Request WorldCore::receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                                 std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  auto operation = std::make_shared<Receive>();
+  if (parts.size() > kPiecesMax) return request(operation, too_many_parts("receive", parts.size()));
+  auto pieces = std::make_unique<Pieces>();
+  for (const std::span<std::byte> part : parts) pieces->add(part);
+  operation->capacity = pieces->bytes();
+  operation->data = const_cast<std::byte*>(pieces->run(0).data());  // The caller's span says that it may be written.
+  if (pieces->count() > 1) operation->pieces = std::move(pieces);
+  return begin_receive(std::move(operation), from, tag, options);
+}
+
+Request WorldCore::begin_receive(std::shared_ptr<Receive> operation, std::uint32_t from,
+                                 std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  if (from != kAnySource) {
+    if (Status bad = check_rank("receive", from); !bad.ok()) return request(operation, bad);
+  }
+  operation->pattern = pattern_of(from, tag);
   operation->is_exact = options.exact;
   operation->self = operation;
   const Status status = agent::inner::under_lane(seat_->agent, "receive", [&](Instant now) {
@@ -468,6 +509,7 @@ void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration ti
     for (const std::uint32_t rank : over.awaited()) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     over.fail(Status(Code::kTimedOut, over.name + " did not end by its deadline; it waits for rank " + missing), at);
   };
+  collective->checking = [this](Collective& waiting, Instant at) { check_awaited(waiting, at); };
   collective->self = collective;
   if (Recorder* const recorder = seat_->mailbox->recorder()) {
     collective->flight.world = nonce_;
@@ -476,7 +518,7 @@ void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration ti
   }
   under_way_.push_back(*collective);
   if (Status status = why_not(); !status.ok()) return collective->fail(status, now);
-  seat_->mailbox->set_deadline(*collective, deadline(timeout, now));
+  collective->set_deadline(deadline(timeout, now), now);
   if (!planted(Planted::kLedgerForgets)) ledger_.note(collective->number, collective->digest);
   const Arrived* const misfit =
       seat_->mailbox->find_misfit(nonce_, collective->number, collective->digest);  // It came before.
@@ -492,14 +534,60 @@ Status WorldCore::not_the_same(const Peer& by, std::uint64_t number) const {
       .with_peer(by.name());
 }
 
-/// Whether this rank's call is still under way or has ended: what it gave, or will give, is not what was meant.
-void WorldCore::on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) {
-  if (!why_not().ok()) return;
-  const Status why = not_the_same(by, envelope.tag);
+Collective* WorldCore::under_way(std::uint64_t number) {
   for (Collective& each : under_way_) {
-    if (each.number == envelope.tag) return each.fail(why, now);
+    if (each.number == number) return &each;
   }
+  return nullptr;
+}
+
+bool WorldCore::is_past(std::uint64_t number) {
+  return number < next_number_ && under_way(number) == nullptr;
+}
+
+void WorldCore::on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) {
+  if (why_not().ok()) end_misfit(by, envelope.tag, now);
+}
+
+/// Whether this rank's call is still under way or has ended: what it gave, or will give, is not what was meant.
+void WorldCore::end_misfit(const Peer& by, std::uint64_t number, Instant now) {
+  const Status why = not_the_same(by, number);
+  if (Collective* const its = under_way(number)) return its->fail(why, now);
   revoke_under_lane(why, true, now);
+}
+
+/// Ranks that differ in what they call may each wait for a message that nobody sends.
+void WorldCore::check_awaited(const Collective& collective, Instant now) {
+  if (planted(Planted::kNeverChecks)) return;
+  for (const std::uint32_t rank : collective.awaited()) {
+    seat_->mailbox->check(ranks_[rank], nonce_, collective.number, collective.digest, now);
+  }
+}
+
+/// What this rank sent for the number is on its way before the answer. So a rank that still waits then waits in vain.
+void WorldCore::on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) {
+  if (!rank_of(by) || number >= next_number_) return;  // It may still call the same.
+  const Status why = why_not();
+  if (why.ok() && ledger_.differs(number, digest)) return end_misfit(by, number, now);
+  const Collective* const its = under_way(number);
+  if (its != nullptr && its->digest != digest) return end_misfit(by, number, now);  // It is no more in the ledger.
+  if (its != nullptr) return;
+  if (why.ok()) return seat_->mailbox->tell_over(by, nonce_, number, Code::kInvalid, now);
+  for (const auto& [rank, status] : failed_) seat_->mailbox->tell_failed(by, nonce_, rank, now);
+  if (failed_.empty()) seat_->mailbox->revoke(by, nonce_, why, now);
+}
+
+void WorldCore::on_over(const Peer& by, std::uint64_t number, Code code, Instant now) {
+  const std::optional<std::uint32_t> rank = rank_of(by);
+  Collective* const its = under_way(number);
+  const std::vector<std::uint32_t> awaited = its == nullptr ? std::vector<std::uint32_t>() : its->awaited();
+  if (!rank || std::ranges::find(awaited, *rank) == awaited.end()) return;
+  const bool has_closed = code == Code::kDisconnected;
+  const Status gone = Status(Code::kDisconnected, its->name + " waits for rank " + std::to_string(*rank) +
+                                                      ", which has closed the world")
+                          .with_peer(by.name());
+  its->fail(has_closed ? gone : not_the_same(by, number), now);
+  if (has_closed) revoke_under_lane(gone, true, now);
 }
 
 void WorldCore::revoke(const Status& why) {
@@ -770,8 +858,11 @@ void WorldCore::on_ended(Collective& collective, Instant now) {
     good_ahead_.insert(collective.number);
     while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
     if (planted(Planted::kLastGoodClaimed)) last_good_ = std::max(last_good_, collective.number);
+    // Each rank has counts of its own for an all_to_all: the digest does not hold them.
+    const Arrived* const left = seat_->mailbox->find_any(nonce_, collective.number);
+    if (left != nullptr && why_not().ok()) end_misfit(left->from, collective.number, now);
+    return;
   }
-  if (collective.status.ok()) return;
   for (const std::uint32_t rank : left_) {
     const bool is_its = collective.status.code() == Code::kDisconnected;
     if (is_its && ranks_[rank].name() == collective.status.peer()) collective.status = departed(rank);

@@ -23,6 +23,12 @@
 //                                                rank 0 is the lowest of the first byte
 //   topology (13) world:u64, text               the sender opens the world of this number, which is that of its name,
 //                                                with this topology
+//   check   (14) world:u64, number:varint, digest:u64
+//                                                the sender, who called this collective by that number, has waited long
+//                                                for a message of the receiver's
+//   over    (15) world:u64, number:varint, code:u8
+//                                                answer to check: nothing comes any more. disconnected: the world is
+//                                                closed at the sender; invalid: its call of that number has ended
 //   envelope = world:u64, use:u8, tag:u64, digest:u64, extra:varint, bytes:varint
 //
 // Thread rule: values and pure functions.
@@ -58,6 +64,8 @@ enum class RuntimeKind : std::uint8_t {
   kFetched = 11,
   kTaken = 12,
   kTopology = 13,
+  kCheck = 14,
+  kOver = 15,
 };
 
 /// What an agreement's message is about: see runtime/agreement.h.
@@ -98,7 +106,7 @@ struct RuntimeMessage {
   std::uint64_t world = 0;
   std::uint32_t rank = 0;
   Code code = Code::kOk;
-  std::uint64_t number = 0, last_good = 0;
+  std::uint64_t number = 0, last_good = 0, digest = 0;
   AgreementPhase phase = AgreementPhase::kVote;
   std::uint32_t ballot = 0;
   std::uint8_t calls = 0;

@@ -39,7 +39,9 @@ std::vector<RuntimeMessage> one_of_each() {
            .body = base::as_bytes("\x05")},
           {.kind = RuntimeKind::kFetched, .id = 5, .landing = 6},
           {.kind = RuntimeKind::kTaken, .landing = 6},
-          {.kind = RuntimeKind::kTopology, .world = 7, .body = base::as_bytes("full")}};
+          {.kind = RuntimeKind::kTopology, .world = 7, .body = base::as_bytes("full")},
+          {.kind = RuntimeKind::kCheck, .world = 7, .number = 300, .digest = 0x0102030405060708},
+          {.kind = RuntimeKind::kOver, .world = 7, .code = Code::kInvalid, .number = 300}};
 }
 
 TEST(WireRuntime, GoldenVectors) {
@@ -59,7 +61,9 @@ TEST(WireRuntime, GoldenVectors) {
       "0505",
       "0b05000000000000000600000000000000",
       "0c0600000000000000",
-      "0d070000000000000066756c6c"};
+      "0d070000000000000066756c6c",
+      "0e0700000000000000ac020807060504030201",
+      "0f0700000000000000ac0201"};
   const std::vector<RuntimeMessage> all = one_of_each();
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
 }
@@ -108,6 +112,13 @@ TEST(WireRuntime, WhatContradictsItselfIsCorrupt) {
   EXPECT_TRUE(is_corrupt(good));
   good.code = static_cast<Code>(static_cast<int>(Code::kFailed) + 1);
   EXPECT_TRUE(is_corrupt(good));
+  RuntimeMessage over = one_of_each()[14];
+  for (const Code code : {Code::kOk, Code::kTimedOut, Code::kFailed}) {
+    over.code = code;
+    EXPECT_TRUE(is_corrupt(over));
+  }
+  over.code = Code::kDisconnected;
+  EXPECT_FALSE(is_corrupt(over));
   RuntimeMessage agree = one_of_each()[9];
   agree.body = {};
   EXPECT_TRUE(is_corrupt(agree));

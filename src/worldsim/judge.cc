@@ -485,13 +485,15 @@ void WorldJudge::check_lost_letters() {
   }
 }
 
-/// Of two roots each sends, unless there is nothing to send, and neither waits for the other.
+/// Each rank sends something or waits for something, unless there are no elements.
 void WorldJudge::check_misfit(const Deed& deed) {
   const Realm& realm = *deed.realm;
   const bool is_begun =
       std::ranges::all_of(realm.parts, [&](const Part& part) { return part.begun > deed.number - realm.first_number; });
-  const bool is_sent = deed.act.what == schedule::Operation::kBroadcast && deed.act.count > 0;
-  if (!is_sent || !is_begun || has_gone(realm) || realm.doomed) return;
+  const Act& act = deed.act;
+  const bool is_whole = act.what == schedule::Operation::kBarrier || act.count >= act.size ||
+                        (!act.counts.empty() && std::ranges::find(act.counts, 0U) == act.counts.end());
+  if (!is_whole || !is_begun || has_gone(realm) || realm.doomed) return;
   fail(describe(deed) + " and nobody noticed");
 }
 

@@ -185,11 +185,10 @@ void Player::begin_collective(Actor& actor, Membership& membership) {
   deed.act = act_of(realm.seed, deed.number, realm.acts, realm.size());
   const bool may_err = settings_.errs && !has_erred_ && deed.number > 0 && deed.number <= realm.acts &&
                        realm.size() > 1 && realm.parent == nullptr;
-  if (may_err && rng_.chance(deed.act.what == What::kBroadcast ? 0.8 : 0.06)) {
+  if (may_err && rng_.chance(is_rooted(deed.act.what) ? 0.6 : 0.1)) {
     deed.is_misfit = has_erred_ = true;
     deed.act = misfit_of(deed.act);
     judge_.disturb(realm, Code::kInvalid);
-    judge_.disturb(realm, Code::kTimedOut);  // Two ranks that both wait for the other say nothing.
     judge_.on_misfit(deed);
   }
   if (limit != settings_.timeout) judge_.disturb(realm, Code::kTimedOut);

@@ -42,6 +42,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kRevokeUntold, "revoke_untold", sim::Mode::kStream, {"goes on, though"}},
     {Planted::kMisfitUnseen, "misfit_unseen", sim::Mode::kStream, {"other bytes"}},
     {Planted::kLedgerForgets, "ledger_forgets", sim::Mode::kStream, {"nobody noticed"}},
+    {Planted::kNeverChecks, "never_checks", sim::Mode::kStream, {"though nothing held it up", "goes on, though"}},
     {Planted::kLastGoodClaimed, "last_good_claimed", sim::Mode::kStream, {"did not here"}},
     {Planted::kShrinksAsSeen, "shrinks_as_seen", sim::Mode::kStream, {"other ranks"}},
     {Planted::kAccordDeaf, "accord_deaf", sim::Mode::kStream, {"do not come to an end"}},

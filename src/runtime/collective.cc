@@ -128,6 +128,9 @@ Status Collective::error_of(const Operation& operation) const {
 }
 
 void Collective::on_end(Operation& operation) {
+  const bool was_stopped =
+      operation.kind == OperationKind::kReceive && operation.status.code() == Code::kCancelled && !is_over_;
+  if (was_stopped) return;  // The sender's collective has ended. Why is on its way: the rank still awaits that.
   operation.final.store(true, std::memory_order_relaxed);
   --pending_;
   if (!operation.status.ok() && first_error_.ok()) first_error_ = error_of(operation);
@@ -168,7 +171,8 @@ void Collective::go_on(Instant now) {
       ++round_;
     }
     if (round_ == schedule.rounds()) {
-      if (elements.finish) elements.finish();
+      Status last = elements.finish ? elements.finish() : Status();
+      if (!last.ok()) return fail(Status(last.code(), name + ": " + std::string(last.message())), now);
       return finish({}, now);
     }
     begin_round(now);
@@ -201,6 +205,7 @@ void Collective::finish(Status result, Instant now) {
   status = std::move(result);
   const std::shared_ptr<Operation> keep = std::move(self);
   hook.unlink();
+  elements = {};  // What it holds for the time of the collective goes now, not with the user's handle.
   if (ended) ended(*this, now);
   final.store(true, std::memory_order_release);
   mailbox->note_end();

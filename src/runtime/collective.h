@@ -32,7 +32,7 @@ struct Elements {
   /// out[i] = first[i] op second[i]; see reduce::Combine. Empty where nothing is combined.
   std::function<void(void* out, const void* first, const void* second, std::size_t count)> combine;
   /// What is left to do with the output once all is combined. May be empty.
-  std::function<void()> finish;
+  std::function<Status()> finish;
 };
 
 class Collective final : public Operation, public Listener {

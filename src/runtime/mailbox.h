@@ -264,8 +264,8 @@ class Mailbox final : public agent::Service {
   std::vector<std::function<void(Instant now)>> jobs_;
   std::uint64_t next_id_ = 1;
   std::vector<std::byte> gathered_;  ///< Of one message in pieces, while it is said.
-  std::size_t under_way_ = 0;       ///< Sends and receives.
-  std::size_t own_kept_bytes_ = 0;  ///< Copies of messages to this rank itself that wait unwanted.
+  std::size_t under_way_ = 0;        ///< Sends and receives.
+  std::size_t own_kept_bytes_ = 0;   ///< Copies of messages to this rank itself that wait unwanted.
   std::atomic<std::uint64_t> kept_so_far_{0};
   bool runs_jobs_ = false;
 };

@@ -73,9 +73,9 @@ struct Send final : Operation {
 
   const std::byte* data = nullptr;
   std::unique_ptr<const Pieces> pieces;  ///< Where the bytes lie, if not all at `data`.
-  std::uint64_t id = 0;       ///< Names it at the receiver, once it asked.
-  std::uint64_t landing = 0;  ///< Where the receiver wants it.
-  std::uint64_t sent = 0;     ///< Bytes.
+  std::uint64_t id = 0;                  ///< Names it at the receiver, once it asked.
+  std::uint64_t landing = 0;             ///< Where the receiver wants it.
+  std::uint64_t sent = 0;                ///< Bytes.
   bool is_asked = false;
   bool is_readable = false;  ///< The receiver was told where it lies.
   Arrived* kept = nullptr;   ///< To oneself, and nobody wants it yet.

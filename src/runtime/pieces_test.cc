@@ -16,7 +16,8 @@ TEST(Pieces, RunsAreWhatLiesTogether) {
   Pieces pieces;
   EXPECT_EQ(pieces.bytes(), 0U);
   EXPECT_TRUE(pieces.run(0).empty());
-  for (const std::string_view part : {std::string_view(a), std::string_view(), std::string_view(b), std::string_view(c)}) {
+  for (const std::string_view part :
+       {std::string_view(a), std::string_view(), std::string_view(b), std::string_view(c)}) {
     pieces.add(base::as_bytes(part));
   }
   EXPECT_EQ(pieces.count(), 3U);

@@ -304,6 +304,21 @@ Request World::iall_reduce(const void* in, void* out, std::size_t count, DataTyp
                            options);
 }
 
+std::vector<Request> World::iall_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                                                 std::size_t bucket_bytes, const CollectiveOptions& options) {
+  return core_->all_reduce_bucketed(tensors, type, op, bucket_bytes, options);
+}
+
+Status World::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op, std::size_t bucket_bytes,
+                                  const CollectiveOptions& options) {
+  Status first;
+  for (Request& request : iall_reduce_bucketed(tensors, type, op, bucket_bytes, options)) {
+    const Status status = request.wait(Duration::max());
+    if (first.ok()) first = status;
+  }
+  return first;
+}
+
 Request World::iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                            const CollectiveOptions& options) {
   return core_->collective({.call = {.operation = What::kAllGather, .counts = {counts.begin(), counts.end()}},

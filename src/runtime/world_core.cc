@@ -1,11 +1,13 @@
 #include "runtime/world_core.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/planted.h"
 #include "base/shown.h"
 #include "base/try.h"
+#include "reduce/compressor.h"
 #include "runtime/digest.h"
 #include "runtime/formation.h"
 #include "runtime/graph.h"
@@ -18,8 +20,11 @@ using base::planted;
 using base::Planted;
 using What = schedule::Operation;
 
-/// Of all ranks together: sums of counts and sizes in bytes do not overflow.
-constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 56;
+/// Of a peer that is gone. Silence proves nothing.
+bool proves_death(const Status& gone) {
+  const Status why = gone.cause();
+  return why.code() == Code::kDisconnected && why.scope() != Scope::kPath;
+}
 
 Status too_many_parts(const char* call, std::size_t parts) {
   return Status(Code::kInvalid, std::string(call) + ": the message has " + std::to_string(parts) + " parts, " +
@@ -434,162 +439,6 @@ Request WorldCore::call(std::uint32_t to, std::string_view name, std::span<const
   return request(made, status);
 }
 
-Status WorldCore::check_collective(const CollectiveCall& call) const {
-  const schedule::Call& what = call.call;
-  const std::string name(schedule::to_string(what.operation));
-  const auto invalid = [&](const std::string& text) { return Status(Code::kInvalid, name + ": " + text); };
-  HAWSER_TRY(check_rank(name, what.root));
-  if (size_of(call.type) == 0) return invalid("there is no such type of elements");
-  if (call.op && !is_accepted(call.type, *call.op)) {
-    return invalid(std::string(to_string(*call.op)) + " of " + std::string(to_string(call.type)) + " is not defined");
-  }
-  const bool is_scan = what.operation == What::kScan || what.operation == What::kExclusiveScan;
-  if (is_scan && *call.op == ReduceOp::kAvg) return invalid("there is no average of a prefix; sum and divide");
-  const std::uint64_t least = kElementsMax / size();
-  const auto is_huge = [&](std::uint64_t count) { return count > least; };
-  if (is_huge(what.count) || std::ranges::any_of(what.counts, is_huge) ||
-      std::ranges::any_of(what.in_counts, is_huge)) {
-    return invalid("a count is above " + std::to_string(least));
-  }
-  const bool has_blocks = !what.counts.empty();
-  if (has_blocks && (what.counts.size() != size() || (!what.in_counts.empty() && what.in_counts.size() != size()))) {
-    return invalid("there must be a count for each of the " + std::to_string(size()) + " ranks");
-  }
-  return {};
-}
-
-std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, const CollectiveOptions& options) {
-  schedule::Call& what = call.call;
-  const std::uint64_t bytes = size_of(call.type);
-  what.element_bytes = bytes;
-  what.reproducible = options.reproducible;
-  const schedule::Algorithm algorithm = schedule::choices(what, schedule::CostModel())[0].algorithm;
-  auto made = std::make_shared<Collective>();
-  made->name = schedule::to_string(what.operation);
-  made->world = nonce_;
-  made->flight = flight_of(call, algorithm);
-  put_text(made->flight.world_name, options_.name);
-  made->digest = digest_of(call, algorithm);
-  made->schedule = schedule::make_schedule(what, algorithm);
-  made->ranks = ranks_;
-  made->mailbox = seat_->mailbox.get();
-  made->elements.input = static_cast<const std::byte*>(call.input);
-  made->elements.output = static_cast<std::byte*>(call.output);
-  made->elements.bytes = bytes;
-  if (call.op) {
-    made->elements.combine = reduce::combine_for(call.type, *call.op);
-    const std::uint64_t count = output_count(what);
-    made->elements.finish = [call, count, ranks = size()] {
-      reduce::finish(call.type, *call.op, call.output, count, ranks);
-    };
-  }
-  return made;
-}
-
-Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& options) {
-  call.call.rank = rank_;
-  call.call.size = size();
-  if (Status bad = check_collective(call); !bad.ok()) return request(std::make_shared<Collective>(), bad);
-  const std::shared_ptr<Collective> made = make_collective(std::move(call), options);
-  if (Status bad = made->check_buffers(); !bad.ok()) return request(made, bad);
-  const Status status = agent::inner::under_lane(seat_->agent, made->name, [&](Instant now) {
-    begin(made, options.timeout, now);
-    seat_->mailbox->run_jobs(now);
-  });
-  return request(made, status);
-}
-
-void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration timeout, Instant now) {
-  collective->number = next_number_++;
-  collective->name += " number " + std::to_string(collective->number) + " of world '" + options_.name + "'";
-  collective->ended = [this](Collective& over, Instant at) { on_ended(over, at); };
-  collective->failing = [this](const Status& why, Instant at) { on_failing(why, at); };
-  collective->late = [](Collective& over, Instant at) {
-    std::string missing;
-    for (const std::uint32_t rank : over.awaited()) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-    over.fail(Status(Code::kTimedOut, over.name + " did not end by its deadline; it waits for rank " + missing), at);
-  };
-  collective->checking = [this](Collective& waiting, Instant at) { check_awaited(waiting, at); };
-  collective->self = collective;
-  if (Recorder* const recorder = seat_->mailbox->recorder()) {
-    collective->flight.world = nonce_;
-    collective->flight.number = collective->number;
-    collective->recorded = recorder->begin(collective->flight, now);
-  }
-  under_way_.push_back(*collective);
-  if (Status status = why_not(); !status.ok()) return collective->fail(status, now);
-  collective->set_deadline(deadline(timeout, now), now);
-  if (!planted(Planted::kLedgerForgets)) ledger_.note(collective->number, collective->digest);
-  const Arrived* const misfit =
-      seat_->mailbox->find_misfit(nonce_, collective->number, collective->digest);  // It came before.
-  if (misfit != nullptr) return collective->fail(not_the_same(misfit->from, collective->number), now);
-  collective->begin(now);
-}
-
-Status WorldCore::not_the_same(const Peer& by, std::uint64_t number) const {
-  const std::optional<std::uint32_t> rank = rank_of(by);
-  return Status(Code::kInvalid, "number " + std::to_string(number) + " of world '" + options_.name +
-                                    "' is another operation at rank " + (rank ? std::to_string(*rank) : "?") +
-                                    ": the ranks differ in what they call")
-      .with_peer(by.name());
-}
-
-Collective* WorldCore::under_way(std::uint64_t number) {
-  for (Collective& each : under_way_) {
-    if (each.number == number) return &each;
-  }
-  return nullptr;
-}
-
-bool WorldCore::is_past(std::uint64_t number) {
-  return number < next_number_ && under_way(number) == nullptr;
-}
-
-void WorldCore::on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) {
-  if (why_not().ok()) end_misfit(by, envelope.tag, now);
-}
-
-/// Whether this rank's call is still under way or has ended: what it gave, or will give, is not what was meant.
-void WorldCore::end_misfit(const Peer& by, std::uint64_t number, Instant now) {
-  const Status why = not_the_same(by, number);
-  if (Collective* const its = under_way(number)) return its->fail(why, now);
-  revoke_under_lane(why, true, now);
-}
-
-/// Ranks that differ in what they call may each wait for a message that nobody sends.
-void WorldCore::check_awaited(const Collective& collective, Instant now) {
-  if (planted(Planted::kNeverChecks)) return;
-  for (const std::uint32_t rank : collective.awaited()) {
-    seat_->mailbox->check(ranks_[rank], nonce_, collective.number, collective.digest, now);
-  }
-}
-
-/// What this rank sent for the number is on its way before the answer. So a rank that still waits then waits in vain.
-void WorldCore::on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) {
-  if (!rank_of(by) || number >= next_number_) return;  // It may still call the same.
-  const Status why = why_not();
-  if (why.ok() && ledger_.differs(number, digest)) return end_misfit(by, number, now);
-  const Collective* const its = under_way(number);
-  if (its != nullptr && its->digest != digest) return end_misfit(by, number, now);  // It is no more in the ledger.
-  if (its != nullptr) return;
-  if (why.ok()) return seat_->mailbox->tell_over(by, nonce_, number, Code::kInvalid, now);
-  for (const auto& [rank, status] : failed_) seat_->mailbox->tell_failed(by, nonce_, rank, now);
-  if (failed_.empty()) seat_->mailbox->revoke(by, nonce_, why, now);
-}
-
-void WorldCore::on_over(const Peer& by, std::uint64_t number, Code code, Instant now) {
-  const std::optional<std::uint32_t> rank = rank_of(by);
-  Collective* const its = under_way(number);
-  const std::vector<std::uint32_t> awaited = its == nullptr ? std::vector<std::uint32_t>() : its->awaited();
-  if (!rank || std::ranges::find(awaited, *rank) == awaited.end()) return;
-  const bool has_closed = code == Code::kDisconnected;
-  const Status gone = Status(Code::kDisconnected, its->name + " waits for rank " + std::to_string(*rank) +
-                                                      ", which has closed the world")
-                          .with_peer(by.name());
-  its->fail(has_closed ? gone : not_the_same(by, number), now);
-  if (has_closed) revoke_under_lane(gone, true, now);
-}
-
 void WorldCore::revoke(const Status& why) {
   static_cast<void>(agent::inner::under_lane(seat_->agent, "revoke", [&](Instant now) {
     revoke_under_lane(why.ok() ? Status(Code::kCancelled, "the world was revoked") : why, true, now);
@@ -634,7 +483,7 @@ std::uint64_t WorldCore::last_number() const {
 Request WorldCore::agreement(std::uint8_t calls, bool flag, Duration timeout) {
   auto call = std::make_shared<Agreeing>();
   const Status status = agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
-    call->value = {.calls = calls, .flag = flag, .last_good = last_good_};
+    call->value = {.calls = calls, .flag = flag, .last_good = last_good_, .dead = dead()};
     accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now);
     seat_->mailbox->run_jobs(now);
   });
@@ -671,17 +520,46 @@ Request WorldCore::begin_shrink(std::span<const std::uint32_t> without, Duration
       return refuse(Status(Code::kInvalid, "shrink: this rank cannot leave itself out; close the world"));
     }
   }
+  Status no_quorum;
   const Status status = agent::inner::under_lane(seat_->agent, "shrink", [&](Instant now) {
+    no_quorum = check_left_without(without);  // Before it harms the others.
+    if (!no_quorum.ok()) return;
     for (const std::uint32_t rank : without) note_failure(rank, Status(Code::kCancelled, "it was left out by shrink"));
     revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), true, now);
     seat_->mailbox->run_jobs(now);
   });
-  return status.ok() ? agreement(kCallsShrink, true, timeout) : refuse(status);
+  if (!status.ok() || !no_quorum.ok()) return refuse(status.ok() ? no_quorum : status);
+  const bool by_majority = options_.quorum == Quorum::kMajority;
+  return agreement(by_majority ? kCallsShrinkByMajority : kCallsShrink, true, timeout);
+}
+
+std::vector<bool> WorldCore::dead() const {
+  std::vector<bool> all(size());
+  for (const std::uint32_t rank : dead_) all[rank] = true;
+  return all;
+}
+
+/// Under the lane. Who calls it may know of fewer failures than the agreement will.
+Status WorldCore::check_left_without(std::span<const std::uint32_t> without) const {
+  std::set<std::uint32_t> gone(without.begin(), without.end());
+  for (const auto& [rank, why] : failed_) gone.insert(rank);
+  gone.insert(left_.begin(), left_.end());
+  return check_quorum(size() - static_cast<std::uint32_t>(gone.size()), static_cast<std::uint32_t>(dead_.size()));
+}
+
+Status WorldCore::check_quorum(std::uint32_t left, std::uint32_t dead) const {
+  const std::uint32_t counted = size() - dead;
+  if (options_.quorum == Quorum::kNone || left > counted / 2 || planted(Planted::kQuorumIgnored)) return {};
+  return Status(Code::kDenied, "shrink: world '" + options_.name + "' has no quorum: " + std::to_string(left) +
+                                   " ranks are left of " + std::to_string(counted) +
+                                   " that are not proven dead, and more than half are needed")
+      .with_advice("the others may go on without this rank: end it, and start it anew if they do not");
 }
 
 Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operation) {
   HAWSER_TRY_ASSIGN(const AgreementValue decision, outcome(operation));
-  if (decision.calls != kCallsShrink || std::exchange(static_cast<Agreeing*>(operation)->is_taken, true)) {
+  const bool has_shrunk = decision.calls == kCallsShrink || decision.calls == kCallsShrinkByMajority;
+  if (!has_shrunk || std::exchange(static_cast<Agreeing*>(operation)->is_taken, true)) {
     return Status(Code::kInvalid, "shrunk: this request is none of ishrink, or its world was taken before");
   }
   std::vector<std::uint32_t> ranks;
@@ -689,6 +567,11 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operati
     if (decision.failed[rank] || (planted(Planted::kShrinksAsSeen) && failed_.contains(rank))) continue;
     ranks.push_back(rank);
   }
+  std::uint32_t dead = 0;
+  for (std::uint32_t rank = 0; rank < decision.dead.size(); ++rank) {
+    dead += decision.failed[rank] && decision.dead[rank] ? 1 : 0;
+  }
+  HAWSER_TRY(check_quorum(static_cast<std::uint32_t>(ranks.size()), dead));
   const auto own = static_cast<std::uint32_t>(std::ranges::find(ranks, rank_) - ranks.begin());
   std::vector<Peer> peers;
   std::shared_ptr<WorldCore> made = offspring(ranks, own, peers);
@@ -767,6 +650,7 @@ void WorldCore::on_down(const Peer& peer, const Status& cause) {
   if (rank && peer.is_self()) return exclude(cause);
   if (!rank) return;
   calls_->on_down(source_of(peer));
+  if (proves_death(cause)) dead_.insert(*rank);
   note_failure(*rank, cause);
 }
 
@@ -812,6 +696,7 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
 void WorldCore::on_left(const Peer& peer) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
   if (!rank || !left_.insert(*rank).second || failed_.contains(*rank)) return;
+  dead_.insert(*rank);
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
 }
 
@@ -840,41 +725,6 @@ void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
 
 void WorldCore::end_collectives(const Status& status, Instant now) {
   while (Collective* const next = under_way_.front()) next->fail(status, now);
-}
-
-/// The others wait for what this rank will not send any more, unless they found out by themselves. Of a peer that is
-/// gone they hear from its session.
-void WorldCore::on_failing(const Status& why, Instant now) {
-  if (why.code() != Code::kDisconnected && why_not().ok()) revoke_under_lane(why, true, now);
-}
-
-void WorldCore::on_ended(Collective& collective, Instant now) {
-  if (collective.recorded != 0) {
-    if (Recorder* const recorder = seat_->mailbox->recorder()) {
-      recorder->end(collective.recorded, collective.status.code(), now);
-    }
-  }
-  if (collective.status.ok()) {
-    good_ahead_.insert(collective.number);
-    while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
-    if (planted(Planted::kLastGoodClaimed)) last_good_ = std::max(last_good_, collective.number);
-    // Each rank has counts of its own for an all_to_all: the digest does not hold them.
-    const Arrived* const left = seat_->mailbox->find_any(nonce_, collective.number);
-    if (left != nullptr && why_not().ok()) end_misfit(left->from, collective.number, now);
-    return;
-  }
-  for (const std::uint32_t rank : left_) {
-    const bool is_its = collective.status.code() == Code::kDisconnected;
-    if (is_its && ranks_[rank].name() == collective.status.peer()) collective.status = departed(rank);
-  }
-  if (!why_not().ok()) return;
-  if (collective.status.code() == Code::kDisconnected) {  // A peer was found gone before its session told so.
-    for (std::uint32_t rank = 0; rank < size(); ++rank) {
-      if (ranks_[rank].name() == collective.status.peer()) collective.status = failure_of(rank, collective.status);
-    }
-    return;
-  }
-  revoke_under_lane(collective.status, true, now);
 }
 
 }  // namespace hawser::runtime

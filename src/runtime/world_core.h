@@ -63,6 +63,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
                   const MessageOptions& options);
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const;
   Request collective(CollectiveCall call, const CollectiveOptions& options);
+  std::vector<Request> all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                                           std::size_t bucket_bytes, const CollectiveOptions& options);
   Status register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options);
   Request call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
                const CallOptions& options);
@@ -137,6 +139,11 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status check_rank(std::string_view call, std::uint32_t rank) const;
   Status check_collective(const CollectiveCall& call) const;
   std::shared_ptr<Collective> make_collective(CollectiveCall call, const CollectiveOptions& options);
+  Request begin_collective(const std::shared_ptr<Collective>& made, const CollectiveOptions& options);
+  Request all_reduce_alone(const Tensor& tensor, DataType type, ReduceOp op, const CollectiveOptions& options);
+  Request all_reduce_together(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                              const CollectiveOptions& options);
+  Request compressed(const CollectiveCall& call, const CollectiveOptions& options);
   Instant deadline(Duration timeout, Instant now) const;
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
   // Under the lane.
@@ -154,6 +161,9 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
   void note_failure(std::uint32_t rank, const Status& cause);
+  std::vector<bool> dead() const;
+  Status check_quorum(std::uint32_t left, std::uint32_t dead) const;
+  Status check_left_without(std::span<const std::uint32_t> without) const;
   Status failure_of(std::uint32_t rank, const Status& cause) const;
 
   WorldOptions options_;
@@ -179,6 +189,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
   base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;
+  std::set<std::uint32_t> dead_;         ///< Whose end is proven, or who left.
   std::vector<std::uint32_t> failures_;  ///< The same ranks in the order in which it was found.
   std::atomic<std::size_t> failures_so_far_{0};
   Status first_failure_;

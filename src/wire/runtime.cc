@@ -121,7 +121,7 @@ bool is_sane(const RuntimeMessage& message) {
   if (message.kind == RuntimeKind::kPart && message.body.empty()) return false;
   if (message.kind == RuntimeKind::kAgree) {
     const bool is_phase = message.phase >= AgreementPhase::kVote && message.phase <= AgreementPhase::kAbsent;
-    return is_phase && !message.body.empty() && message.body.size() <= kRankBitmapMax;
+    return is_phase && !message.body.empty() && message.body.size() % 2 == 0 && message.body.size() <= kRankBitmapsMax;
   }
   if (message.kind == RuntimeKind::kOver) return message.code == Code::kInvalid || message.code == Code::kDisconnected;
   if (message.kind == RuntimeKind::kTopology) return !message.body.empty() && message.body.size() <= kTopologyTextMax;

@@ -36,7 +36,7 @@ std::vector<RuntimeMessage> one_of_each() {
            .ballot = 2,
            .calls = 1,
            .flag = true,
-           .body = base::as_bytes("\x05")},
+           .body = base::as_bytes("\x05\x01")},
           {.kind = RuntimeKind::kFetched, .id = 5, .landing = 6},
           {.kind = RuntimeKind::kTaken, .landing = 6},
           {.kind = RuntimeKind::kTopology, .world = 7, .body = base::as_bytes("full")},
@@ -58,7 +58,7 @@ TEST(WireRuntime, GoldenVectors) {
       "080700000000000000",
       "090700000000000000ac02",
       "0a0700000000000000ac0204020101"
-      "0505",
+      "050501",
       "0b05000000000000000600000000000000",
       "0c0600000000000000",
       "0d070000000000000066756c6c",
@@ -142,7 +142,7 @@ TEST(WireRuntime, LimitsAtTheirValueAndOneBeyond) {
     const RuntimeMessage revoke = {
         .kind = RuntimeKind::kRevoke, .world = 7, .code = Code::kFailed, .body = base::as_bytes(text)};
     EXPECT_EQ(decode_runtime(base::as_bytes(bytes_of(revoke))).has_value(), more == 0);
-    const std::string bitmap(kRankBitmapMax + more, '\0');
+    const std::string bitmap(kRankBitmapsMax + more, '\0');
     const RuntimeMessage agree = {.kind = RuntimeKind::kAgree, .world = 7, .body = base::as_bytes(bitmap)};
     EXPECT_EQ(decode_runtime(base::as_bytes(bytes_of(agree))).has_value(), more == 0);
   }

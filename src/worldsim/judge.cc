@@ -211,11 +211,13 @@ bool WorldJudge::letter_waits(const Deed& receive) const {
 }
 
 void WorldJudge::check_timed_out(const Deed& deed, const Status& status) {
-  const bool is_others = deed.kind == DeedKind::kCollective && deed.realm->disturbances.contains(Code::kTimedOut);
-  if (universe_.world.now() < deed.due && !is_others) return wrong(deed, status, "before its deadline");
   // Where the whole world broke, not all of its ranks may have made the group.
   const Realm& whole = deed.realm->is_group ? *deed.realm->parent : *deed.realm;
-  const bool is_broken = !deed.realm->disturbances.empty() || (whole.doomed && deed.realm->is_group);
+  const bool may_lack_ranks = deed.realm->is_group && whole.doomed;
+  const bool is_others =
+      deed.kind == DeedKind::kCollective && (deed.realm->disturbances.contains(Code::kTimedOut) || may_lack_ranks);
+  if (universe_.world.now() < deed.due && !is_others) return wrong(deed, status, "before its deadline");
+  const bool is_broken = !deed.realm->disturbances.empty() || may_lack_ranks;
   const bool is_calm = gone_.empty() && !may_accuse_ && !is_broken;
   const bool may_be_late = deed.kind != DeedKind::kCollective || !is_calm;
   if (!may_be_late) return wrong(deed, status, "though nothing held it up");

@@ -32,9 +32,8 @@ struct What {
   std::uint64_t extra = 0;  ///< all_to_all: so many more elements for each rank.
 };
 
-constexpr std::array kNames = {"barrier",        "broadcast", "reduce",  "all_reduce", "all_gather",
-                               "reduce_scatter", "gather",    "scatter", "all_to_all", "scan",
-                               "exclusive_scan"};
+constexpr std::array kNames = {"barrier", "broadcast", "reduce",     "all_reduce", "all_gather",    "reduce_scatter",
+                               "gather",  "scatter",   "all_to_all", "scan",       "exclusive_scan"};
 
 bool has_root(const std::string& name) {
   return name == "broadcast" || name == "reduce" || name == "gather" || name == "scatter";

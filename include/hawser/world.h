@@ -157,8 +157,8 @@ class HAWSER_API World {
               const MessageOptions& options = {});
   Result<Received> receive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
                            const MessageOptions& options = {});
-  // One message of several spans, one behind the other: at most 65,536 of them, empty ones too. The other side may
-  // divide it otherwise, or not at all. The list of spans is the caller's again when the call returns.
+  // One message of several spans, one behind the other: at most 65,536. The other side may divide it otherwise. The
+  // list of spans is the caller's again when the call returns.
   Request isend_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
                       const MessageOptions& options = {});
   Request ireceive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
@@ -167,7 +167,7 @@ class HAWSER_API World {
                     const MessageOptions& options = {});
   Result<Received> receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
                                  std::optional<std::uint64_t> tag, const MessageOptions& options = {});
-  /// The oldest message that fits and has come, without receiving it; waits up to `timeout` for one.
+  /// The oldest message that fits and has come; it stays. Waits up to `timeout` for one.
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag,
                                 Duration timeout = Duration::zero()) const;
 
@@ -261,9 +261,8 @@ class HAWSER_API World {
   /// kDisconnected where the others hold this rank for failed. `timeout` zero: the world's.
   Result<bool> agree(bool flag, Duration timeout = Duration::zero());
   /// Makes a world of the ranks that have not failed, in the same order; all of them call it. This world is revoked;
-  /// groups of it stay as they are, and the agent
-  /// closes with the new world. Ranks in `without` count as failed. Waits for all others: nobody is left out for
-  /// being late. Errors: those of `agree`; kDenied without WorldOptions::quorum, for all that are left.
+  /// groups of it stay as they are. The agent closes with the new world. Ranks in `without` count as failed. Waits for
+  /// all others: nobody is left out for being late. Errors: those of `agree`; kDenied without WorldOptions::quorum.
   Result<World> shrink(std::span<const std::uint32_t> without = {}, Duration timeout = Duration::zero());
   /// `iagree` and `ishrink` do not wait. When their request has ended, `agreed` or `shrunk` gives the outcome; before
   /// that kInvalid. A program calls `shrunk` once for each request.

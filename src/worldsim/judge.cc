@@ -258,6 +258,7 @@ void WorldJudge::check_status(const Actor& actor, const Deed& deed, const Status
       return;
     }
     case Code::kDenied:
+      if (deed.kind == DeedKind::kShrink && may_refuse(*deed.realm)) return;
       if (deed.kind != DeedKind::kCall || deed.handler != "refuse") wrong(deed, status, "but nobody denied it");
       return;
     default:
@@ -393,6 +394,21 @@ void WorldJudge::check_same(const Deed& deed, const Shrunk& mine) {
   all[deed.rank] = mine;
 }
 
+bool WorldJudge::may_refuse(const Realm& realm) const {
+  const auto lost = std::ranges::count_if(realm.actors, [&](std::size_t actor) { return gone_.contains(actor); });
+  const auto left = std::ranges::count_if(realm.parts, [](const Part& part) { return part.is_left; });
+  return has_majority_ && (may_accuse_ || 2 * (lost + left) >= static_cast<std::ptrdiff_t>(realm.size()));
+}
+
+/// Of two worlds that follow one, one has nobody left.
+void WorldJudge::check_alone(const Deed& deed, const Shrunk& mine) {
+  for (const std::optional<Shrunk>& other : deed.realm->shrunk) {
+    if (!other || other->actors == mine.actors) continue;
+    const bool lives = std::ranges::any_of(other->actors, [&](std::size_t actor) { return !gone_.contains(actor); });
+    if (lives) return fail(describe(deed) + " made a second world, which both cannot have a majority");
+  }
+}
+
 Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
   const std::uint64_t last_good = world.last_good();
   Realm& parent = *deed.realm;
@@ -411,6 +427,7 @@ Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
       fail(fmt::format("{} left out {}, which lives", describe(deed), (*actors_)[actor]->name));
     }
   }
+  if (has_majority_) check_alone(deed, {.actors = actors, .failed = failed});
   check_same(deed, {.actors = actors, .failed = failed});
   const Part& part = part_of(deed);
   for (std::uint64_t number = parent.first_number; number <= last_good; ++number) {

@@ -452,7 +452,9 @@ void Player::on_agreement(Actor& actor, Deed& deed, const Status& status) {
 /// The old world is dropped; the new one takes its place.
 void Player::go_on(Actor& actor, Deed& deed) {
   Result<World> made = actor.main.world.shrunk(deed.request);
-  if (!made && made.error().code() == Code::kDisconnected && judge_.accuses()) {
+  const bool is_excluded = !made && made.error().code() == Code::kDisconnected && judge_.accuses();
+  const bool is_refused = !made && made.error().code() == Code::kDenied && judge_.may_refuse(*deed.realm);
+  if (is_excluded || is_refused) {
     actor.phase = Phase::kClosing;
     return;
   }

@@ -48,6 +48,7 @@ inline constexpr PlantedBug kPlantedBugs[] = {
      {"though nothing held it up", "goes on, though", "before its deadline"}},
     {Planted::kLastGoodClaimed, "last_good_claimed", sim::Mode::kStream, {"did not here"}},
     {Planted::kShrinksAsSeen, "shrinks_as_seen", sim::Mode::kStream, {"other ranks"}},
+    {Planted::kQuorumIgnored, "quorum_ignored", sim::Mode::kStream, {"made a second world"}},
     {Planted::kAccordDeaf, "accord_deaf", sim::Mode::kStream, {"do not come to an end"}},
     {Planted::kPastForgotten, "past_forgotten", sim::Mode::kStream, {"do not come to an end"}},
     {Planted::kAgreesAnew,

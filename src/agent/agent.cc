@@ -29,7 +29,7 @@ void release_taken(Core& core, std::uint32_t channel, std::span<const Message> t
       if (core.lane.driven() && core.lane.leave(std::move(left))) continue;
       core.lane.lock();
     }
-    core.engine.take_left_over(std::move(left), core.lane.now());
+    core.engine.messages().take_left_over(std::move(left), core.lane.now());
     core.lane.unlock();
     core.lane.wake();
   }
@@ -121,9 +121,9 @@ Status Agent::invalidate(const Peer& peer) {
   const Status cause = Status(Code::kCancelled, "the peer was invalidated").with_peer(peer.name());
   core_->lane.lock();
   core_->lane.take_left_over(core_->now());  // What was sent to it before goes out first.
-  agent::Session& session = core_->engine.session(peer.core());
+  agent::Session& session = core_->engine.sessions().of(peer.core());
   const bool is_idle = session.slots == 0;
-  core_->engine.invalidate(session, cause, core_->now());
+  core_->engine.connector().invalidate(session, cause, core_->now());
   if (!is_idle) core_->lane.turn(core_->now());
   core_->lane.unlock();
   if (is_idle) core_->lane.news();
@@ -138,7 +138,7 @@ Result<std::size_t> Agent::end(std::uint64_t label, const Status& status) {
   core_->lane.lock();
   const Instant now = core_->now();
   core_->lane.take_submissions(agent::kSubmissionsMax, now);  // What was submitted before this call is in there.
-  const std::size_t ended = core_->engine.end_label(label, status, now);
+  const std::size_t ended = core_->engine.transfers().end_label(label, status, now);
   core_->lane.turn(now);
   core_->lane.unlock();
   core_->lane.news();
@@ -193,7 +193,7 @@ Status Agent::open_channel(std::uint32_t channel, std::uint32_t credit) {
                                       " must be at least 16 and credit " + std::to_string(credit) + " in 1..2^20");
   }
   core_->lane.lock();
-  const Status opened = core_->engine.open_channel(channel, credit);
+  const Status opened = core_->engine.messages().open_channel(channel, credit);
   core_->lane.unlock();
   core_->lane.wake();
   return opened;

@@ -40,7 +40,7 @@ Status take_in(Core& core, const std::shared_ptr<AtomicCore>& op, Instant now) H
     return Status(Code::kInvalid, "atomic: agent '" + core.identity.name + "' is closing");
   }
   if (op->peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core.down_status(*op->peer);
-  return core.atomics.start(core.engine.session(op->peer), op, now);
+  return core.atomics.start(core.engine.sessions().of(op->peer), op, now);
 }
 
 Result<AtomicOp> start(const std::string& call, const Agent& agent, const RemoteRange& word, wire::AtomicAsk ask,
@@ -134,7 +134,7 @@ void AtomicOp::cancel() {
   if (!core || core->disowned() || core->is_closed()) return;
   core->lane.lock();
   if (!core_->final.load(std::memory_order_relaxed)) {
-    core->atomics.cancel(core->engine.session(core_->peer), *core_, core->now());
+    core->atomics.cancel(core->engine.sessions().of(core_->peer), *core_, core->now());
   }
   core->lane.unlock();
   core->lane.news();

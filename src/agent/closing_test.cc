@@ -71,8 +71,8 @@ TEST(Closing, ASessionThatIsMadeForAPeerThatIsGoneIsBuriedOnce) {
   while (!here.counters().peers.empty()) static_cast<void>(here.poll());
   Core& core = *here.core();
   core.lane.lock();
-  Session& late = core.engine.session(peer.core());
-  core.engine.invalidate(late, Status(Code::kDisconnected, "told once more"), core.now());
+  Session& late = core.engine.sessions().of(peer.core());
+  core.engine.connector().invalidate(late, Status(Code::kDisconnected, "told once more"), core.now());
   core.lane.unlock();
   EXPECT_TRUE(here.close(20s).ok());
   EXPECT_TRUE(here.counters().peers.empty());

@@ -119,14 +119,24 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       slots(new SlotPool(options.limits.transfers)),
       inbox(options.limits.events),
       lane(*this, *clock),
-      engine(*this, base::Rng(seed_of(options))),
+      engine({.options = options,
+              .identity = identity,
+              .log = log,
+              .inbox = inbox,
+              .regions = regions,
+              .slots = *slots,
+              .clock = *clock,
+              .peers = host,
+              .cards = host,
+              .waiters = host,
+              .rng = base::Rng(seed_of(options))}),
       presence(*this),
       factories_(std::move(factories)),
       opener_(::getpid()) {
-  engine.add_service(atomics);
+  engine.services().add(atomics);
   if (hooks.tenant) {
-    tenant = hooks.tenant(engine);
-    engine.add_service(*tenant);
+    tenant = hooks.tenant(engine.carrier());
+    engine.services().add(*tenant);
   }
   lane.add_part(presence);
   lane.add_part(sweep);
@@ -194,7 +204,7 @@ Status Core::usable(std::string_view call) const {
 
 void Core::disown_after_fork() {
   keep_ = shared_from_this();  // The child's copy is never destroyed: its destructors would speak for the parent.
-  for (OpenBackend& backend : engine.backends()) backend.backend->disown_after_fork();
+  for (OpenBackend& backend : engine.ports().all()) backend.backend->disown_after_fork();
   for (Arriving* each : arriving_) {
     if (each->open.backend) each->open.backend->disown_after_fork();
   }
@@ -224,7 +234,7 @@ void Core::release(const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
   const bool may_wait = peer->is_pinched.load(std::memory_order_seq_cst);
   if (!may_wait && all.bytes + all.messages * wire::kNotificationCost < kUntoldMax) return;
   lane.lock();
-  engine.release_notifications(peer);
+  engine.arrivals().release(*peer);
   lane.unlock();
   lane.wake();
 }
@@ -238,7 +248,7 @@ AgentCounters Core::counters() {
   result.total = past.flow;
   base::Histogram all;
   if (past.latency != nullptr) all.merge(*past.latency);
-  for (const Session* session : engine.sessions_) {
+  for (const Session* session : engine.sessions().all()) {
     PeerCounters peer{.peer = session->peer->name,
                       .incarnation = base::to_hex(session->peer->incarnation),
                       .state = std::string(name_of(session->machine.public_state())),
@@ -255,7 +265,7 @@ AgentCounters Core::counters() {
     }
     result.peers.push_back(std::move(peer));
   }
-  for (const OpenBackend& open : engine.backends()) {
+  for (const OpenBackend& open : engine.ports().all()) {
     for (DeviceCounters& device : open.port->devices()) {
       device.backend = open.name;
       result.devices.push_back(std::move(device));
@@ -265,7 +275,7 @@ AgentCounters Core::counters() {
       result.admissions.push_back(*std::move(admissions));
     }
   }
-  result.transfers_in_flight_gauge = engine.in_flight();
+  result.transfers_in_flight_gauge = engine.transfers().in_flight();
   lane.unlock();
   result.total.latency = summary_of(all);
   result.events_dropped = inbox.events_dropped();

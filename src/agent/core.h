@@ -24,6 +24,7 @@
 #include "agent/atomic_service.h"
 #include "agent/departed.h"
 #include "agent/engine.h"
+#include "agent/engine_host.h"
 #include "agent/inbox.h"
 #include "agent/key_pool.h"
 #include "agent/lane.h"
@@ -70,12 +71,13 @@ class Core : public std::enable_shared_from_this<Core> {
   SlotPool* const slots;
   Inbox inbox;
   Lane lane;
+  EngineHost host{*this};
   Engine engine;
-  AtomicService atomics{engine, regions, inbox};  ///< Under the lane's lock, as the engine.
-  std::shared_ptr<Service> tenant;                ///< Of a layer above (Hooks::tenant); may be null.
-  Presence presence;                              ///< Under the lane's lock.
-  StatusTeller status_teller{*this};              ///< Under the lane's lock.
-  metrics::Entry metrics;                         ///< Where AgentOptions::metrics asked for one.
+  AtomicService atomics{engine.carrier(), regions, inbox};  ///< Under the lane's lock, as the engine.
+  std::shared_ptr<Service> tenant;                          ///< Of a layer above (Hooks::tenant); may be null.
+  Presence presence;                                        ///< Under the lane's lock.
+  StatusTeller status_teller{*this};                        ///< Under the lane's lock.
+  metrics::Entry metrics;                                   ///< Where AgentOptions::metrics asked for one.
   PastFlow past;
   /// Regions that were dropped while something used them, as a part of the lane.
   struct Sweep final : Part {

@@ -33,12 +33,12 @@ Status Core::announce(Arriving& arriving) {
   for (;;) {
     const auto is_its = [&](const auto& name) { return name == arriving.open.name; };
     lane.lock();
-    const bool is_open = std::ranges::any_of(engine.backends(), is_its, &OpenBackend::name);
+    const bool is_open = std::ranges::any_of(engine.ports().all(), is_its, &OpenBackend::name);
     const bool is_coming = std::ranges::any_of(arriving_, is_its, [](const Arriving* each) { return each->open.name; });
     const std::uint32_t seen = arrivals_ended_.load(std::memory_order_acquire);
     if (!is_open && !is_coming) {
       arriving.open.number = ++backends_tried_;
-      arriving.rng = base::Rng(engine.rng_.u64());
+      arriving.rng = base::Rng(engine.rng().u64());
       arriving_.push_back(&arriving);
     }
     lane.unlock();
@@ -126,7 +126,7 @@ Status Core::seat(Arriving& arriving, std::vector<std::shared_ptr<LocalRegion>>*
     arriving.extras.clear();  // The lane's own ports tell it of what is closed from here on.
     changes_.clear();  // Deltas tell of changed regions only, and all may have extras of the new one: full cards do.
   }
-  engine.add_backend(std::move(open));
+  engine.ports().add(std::move(open));
   opened_backends_.fetch_add(1, std::memory_order_acq_rel);
   revision_.fetch_add(1, std::memory_order_acq_rel);
   return {};
@@ -269,8 +269,8 @@ Status Core::add_backend(const BackendSpec& spec) {
   Status status = open_one(spec, &report);
   if (status.ok()) {
     lane.lock();
-    engine.bury(now());  // What no backend led to may be reached by this one.
-    engine.card_changed();
+    engine.graveyard().bury();  // What no backend led to may be reached by this one.
+    engine.exchange().on_own_change();
     presence.ask();
     lane.unlock();
   }

@@ -45,7 +45,7 @@ void Core::say_driven(bool driven) {
       identity.driven = driven;
     }
     revision_.fetch_add(1, std::memory_order_acq_rel);
-    engine.card_changed();
+    engine.exchange().on_own_change();
     presence.ask();
   }
   lane.unlock();
@@ -210,7 +210,7 @@ Result<std::shared_ptr<PeerCore>> Core::take_card(wire::Card card) {
   HAWSER_TRY_ASSIGN(Loaded loaded, load_card(std::move(card)));
   if (!loaded.change.any) return std::move(loaded.peer);  // Clients load the same card again at each request.
   lane.lock();
-  engine.on_card_loaded(*loaded.peer, loaded.change, now());
+  engine.exchange().on_loaded(*loaded.peer, loaded.change, now());
   lane.unlock();
   lane.wake();
   return std::move(loaded.peer);

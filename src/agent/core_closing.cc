@@ -69,7 +69,7 @@ bool Core::region_quiet(const LocalRegion& region, std::string* holder) {
     return false;
   }
   bool quiet = true;
-  for (OpenBackend& open : engine.backends()) {
+  for (OpenBackend& open : engine.ports().all()) {
     quiet = open.port->region_quiet(region.entry->index, region.entry->generation, holder) && quiet;
   }
   return quiet;
@@ -79,7 +79,7 @@ void Core::finish_regions(std::span<const std::shared_ptr<LocalRegion>> quiet) {
   if (quiet.empty()) return;
   for (const auto& region : quiet) {
     region->state.store(RegionState::kClosed, std::memory_order_release);
-    for (OpenBackend& open : engine.backends()) open.backend->remove_region(*region->entry);
+    for (OpenBackend& open : engine.ports().all()) open.backend->remove_region(*region->entry);
     for (Arriving* each : arriving_) {
       const bool was_told = each->extras.erase({region->entry->index, region->entry->generation}) > 0;
       if (was_told) each->open.backend->remove_region(*region->entry);
@@ -112,11 +112,11 @@ void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) 
   if (begun.empty()) return;
   const Few<backend::RegionId> ids = ids_of(begun);
   regions.close(ids);
-  for (OpenBackend& open : engine.backends()) open.port->regions_closing(ids);
+  for (OpenBackend& open : engine.ports().all()) open.port->regions_closing(ids);
   const Instant at = now();
   for (const auto& region : begun) {
-    engine.cancel_region(*region, at);
-    engine.on_own_region_closed(region->entry->index, region->entry->generation, at);
+    engine.transfers().cancel_region(*region, at);
+    engine.bindings().on_own_region_closed(*self_, region->entry->index, region->entry->generation, at);
   }
   {
     const base::MutexLock lock(mutex_);
@@ -126,14 +126,14 @@ void Core::begin_closing(std::span<const std::shared_ptr<LocalRegion>> closing) 
       changed(region->entry->index, region->entry->generation, true);
     }
   }
-  engine.card_changed();
+  engine.exchange().on_own_change();
   const bool is_watched = std::ranges::any_of(begun, [](const auto& region) { return region->watchers > 0; });
   if (is_watched) lane.news_from_outside();  // Its closing is what those who wait for a word look for, too.
 }
 
 void Core::let_go(std::span<const std::shared_ptr<LocalRegion>> closing) {
   Few<std::shared_ptr<backend::Backend>> slow;
-  for (const OpenBackend& open : engine.backends()) {
+  for (const OpenBackend& open : engine.ports().all()) {
     if (open.traits->lets_go_slowly) slow.push_back(open.backend);
   }
   if (slow.empty()) return;

@@ -264,7 +264,7 @@ Status Core::await_regions(const std::shared_ptr<PeerCore>& peer, std::span<cons
       if (there && *there != nullptr && *there != peer) return succeeded_status(*peer);
     } else if (state() == PeerState::kKnown && !peer->is_self) {
       lane.lock();
-      engine.want(engine.session(peer), now());
+      engine.connector().want(engine.sessions().of(peer), now());
       lane.unlock();
       lane.wake();
     }
@@ -279,21 +279,21 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
   Result<std::string> resolved = resolve_address(typed.address, deadline);
   if (!resolved) return resolved.error().with_peer(name);
   lane.lock();
-  Result<std::uint64_t> number = engine.open_stranger(*resolved, name, typed.ticket, deadline, now());
+  Result<std::uint64_t> number = engine.strangers().open(*resolved, name, typed.ticket, deadline, now());
   lane.unlock();
   lane.wake();
   if (!number) return number.error();
   Result<std::shared_ptr<PeerCore>> found = std::shared_ptr<PeerCore>();
   while (now() < deadline) {
     lane.lock();
-    found = engine.take_stranger(*number);
+    found = engine.strangers().take(*number);
     lane.unlock();
     if (!found || *found != nullptr) break;
     lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(200)));
   }
   lane.lock();
-  engine.drop_stranger(*number);
-  if (found && *found != nullptr) engine.want_card(engine.session(*found), now());
+  engine.strangers().drop(*number);
+  if (found && *found != nullptr) engine.exchange().want(engine.sessions().of(*found), now());
   lane.unlock();
   lane.wake();
   const std::string where = (name.empty() ? "" : std::string(name) + "@") + std::string(typed.address);
@@ -321,13 +321,13 @@ Result<std::shared_ptr<PeerCore>> Core::find_at_address(std::string_view name, s
 void Core::seek_better_path(const std::shared_ptr<PeerCore>& peer, Instant deadline) {
   const auto is_down = [&] { return peer->state.load(std::memory_order_acquire) == PeerState::kDown; };
   lane.lock();
-  const std::uint64_t serial = is_down() ? 0 : engine.open_better_path(engine.session(peer), deadline, now());
+  const std::uint64_t serial = is_down() ? 0 : engine.better().open(engine.sessions().of(peer), deadline, now());
   lane.unlock();
   lane.wake();
   for (bool is_opening = serial != 0; is_opening && now() < deadline;) {
     lane.wait_until([] { return false; }, std::min(deadline, now() + std::chrono::microseconds(200)));
     lane.lock();
-    is_opening = !is_down() && engine.is_opening(engine.session(peer), serial);
+    is_opening = !is_down() && engine.better().is_opening(engine.sessions().of(peer), serial);
     lane.unlock();
   }
 }

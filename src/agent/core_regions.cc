@@ -118,7 +118,7 @@ std::shared_ptr<backend::ForeignPages> Core::hold_pages(const RegionOptions& reg
 bool Core::is_reached(Device device) {
   if (device.kind == DeviceKind::kHost) return true;
   lane.lock();
-  const auto& open = engine.backends();
+  const auto& open = engine.ports().all();
   const bool is_reached = std::any_of(open.begin(), open.end(), [&](const auto& each) {
     return device.kind == DeviceKind::kCuda && each.traits->reaches_gpus;
   });
@@ -128,7 +128,7 @@ bool Core::is_reached(Device device) {
 
 bool Core::has_open(std::string_view backend) {
   lane.lock();
-  const auto& open = engine.backends();
+  const auto& open = engine.ports().all();
   const bool is_open = std::any_of(open.begin(), open.end(), [&](const auto& each) { return each.name == backend; });
   lane.unlock();
   return is_open;
@@ -208,11 +208,11 @@ Status Core::enter_table(std::string_view call, std::span<const FreshEntry> entr
   lane.lock();
   // Two words of the agent's own randomness are as good as the system's only when no seed was set.
   for (const auto& entry : entries) {
-    entry->key = options.seed != 0 ? base::Id128{engine.rng_.u64(), engine.rng_.u64()} : keys_.take();
+    entry->key = options.seed != 0 ? base::Id128{engine.rng().u64(), engine.rng().u64()} : keys_.take();
   }
   Status added = regions.add(entries);
-  backends->reserve(engine.backends().size());
-  for (const OpenBackend& open : engine.backends()) {
+  backends->reserve(engine.ports().size());
+  for (const OpenBackend& open : engine.ports().all()) {
     backends->push_back({open.name, open.number, open.backend, open.renewals});
   }
   lane.unlock();
@@ -252,13 +252,13 @@ void Core::book(std::span<Joining> joining) {
       changed(entry.index, entry.generation, false);
     }
   }
-  engine.card_changed();
+  engine.exchange().on_own_change();
 }
 
 void Core::ask_again(std::span<Joining> joining, std::span<const NamedBackend> backends) {
   for (std::size_t i = 0; i < backends.size(); ++i) {
     const NamedBackend& its = backends[i];
-    if (engine.backends()[i].renewals == its.renewals) continue;
+    if (engine.ports()[i].renewals == its.renewals) continue;
     for (Joining& each : joining) each.extras.replace(its.number, its.backend->told(*each.region->entry));
   }
 }
@@ -284,7 +284,8 @@ bool Core::book_if_all_are_told(std::string_view call, std::span<Joining> joinin
                                 Status* status) {
   lane.lock();
   if (status->ok()) *status = usable(call);  // It may have been closed meanwhile.
-  const std::span<const OpenBackend> fresh = std::span(engine.backends()).subspan(status->ok() ? backends->size() : 0);
+  const std::span<const OpenBackend> fresh =
+      std::span(engine.ports().all()).subspan(status->ok() ? backends->size() : 0);
   const bool is_over = !status->ok() || fresh.empty();
   if (status->ok() && is_over) {
     ask_again(joining, *backends);

@@ -1,283 +1,327 @@
 #include "agent/engine.h"
 
 #include <algorithm>
-#include <array>
+#include <string>
 #include <utility>
 
-#include "agent/core.h"
+#include "base/planted.h"
 
 namespace hawser::agent {
-namespace {
 
-constexpr std::size_t kEventRoundsMax = 32;                       ///< Per port and turn.
-constexpr Duration kBlockedPause = std::chrono::milliseconds(1);  ///< A full ring of a peer has no bell for room.
-constexpr std::uint32_t kTurnsAlone = 16;                         ///< Turns that may leave something out, in a row.
+Engine::Engine(const Uses& uses)
+    : uses_(uses),
+      rng_(uses.rng),
+      ports_(*this),
+      news_(uses.inbox, uses.waiters),
+      services_(channels_),
+      sessions_({.share = uses.options.limits.notification_bytes}, uses.inbox, rng_, services_, channels_),
+      path_log_(uses.log, uses.options.name),
+      reach_(ports_),
+      opener_(ports_, paths_, reach_),
+      fences_({.ports = ports_,
+               .reach = reach_,
+               .opener = opener_,
+               .timers = timers_,
+               .rng = rng_,
+               .peer_timeout = uses.options.peer_timeout}),
+      better_({.sessions = sessions_,
+               .reach = reach_,
+               .opener = opener_,
+               .timers = timers_,
+               .rng = rng_,
+               .peer_timeout = uses.options.peer_timeout}),
+      strangers_(ports_),
+      connector_({.sessions = sessions_,
+                  .ports = ports_,
+                  .paths = paths_,
+                  .reach = reach_,
+                  .opener = opener_,
+                  .fences = fences_,
+                  .better = better_,
+                  .strangers = strangers_,
+                  .timers = timers_,
+                  .peers = uses.peers,
+                  .news = news_,
+                  .log = path_log_,
+                  .rng = rng_,
+                  .options = uses.options,
+                  .identity = uses.identity,
+                  .listener = *this}),
+      graveyard_(
+          {.sessions = sessions_, .services = services_, .paths = paths_, .timers = timers_, .peers = uses.peers}),
+      router_(ports_, reach_, connector_, uses.clock),
+      bindings_(sessions_, timers_),
+      link_(sessions_, ports_),
+      messages_({.sessions = sessions_,
+                 .link = link_,
+                 .channels = channels_,
+                 .services = services_,
+                 .connector = connector_,
+                 .peers = uses.peers,
+                 .news = news_}),
+      arrivals_({.sessions = sessions_,
+                 .news = news_,
+                 .inbox = uses.inbox,
+                 .regions = uses.regions,
+                 .notification_bytes_total = uses.options.limits.notification_bytes_total,
+                 .agent = uses.options.name,
+                 .log = uses.log}),
+      exchange_({.sessions = sessions_,
+                 .link = link_,
+                 .connector = connector_,
+                 .bindings = bindings_,
+                 .cards = uses.cards,
+                 .news = news_}),
+      greeter_({.sessions = sessions_,
+                .ports = ports_,
+                .services = services_,
+                .connector = connector_,
+                .fences = fences_,
+                .better = better_,
+                .messages = messages_,
+                .arrivals = arrivals_,
+                .exchange = exchange_,
+                .cards = uses.cards,
+                .news = news_}),
+      reader_({.paths = paths_,
+               .link = link_,
+               .connector = connector_,
+               .greeter = greeter_,
+               .messages = messages_,
+               .arrivals = arrivals_,
+               .exchange = exchange_}),
+      carrier_({.sessions = sessions_,
+                .services = services_,
+                .link = link_,
+                .connector = connector_,
+                .messages = messages_,
+                .peers = uses.peers,
+                .news = news_,
+                .clock = uses.clock,
+                .agent = uses.options.name}),
+      arrives_(sessions_, link_),
+      times_(ports_),
+      transfers_({.sessions = sessions_,
+                  .held = held_,
+                  .arrives = arrives_,
+                  .times = times_,
+                  .news = news_,
+                  .slots = uses.slots,
+                  .clock = uses.clock,
+                  .agent = uses.options.name}),
+      at_once_(sessions_, times_, uses.clock),
+      dispatcher_({.sessions = sessions_,
+                   .ports = ports_,
+                   .paths = paths_,
+                   .transfers = transfers_,
+                   .held = held_,
+                   .arrives = arrives_,
+                   .router = router_,
+                   .connector = connector_,
+                   .fences = fences_,
+                   .at_once = at_once_,
+                   .slots = uses.slots,
+                   .peers = uses.peers}) {}
 
-}  // namespace
-
-Engine::~Engine() {
-  for (Slot& slot : in_flight_) slot.flight_hook.unlink();
-}
-
-void Engine::add_backend(OpenBackend backend) { backends_.push_back(std::move(backend)); }
+Engine::~Engine() = default;
 
 std::size_t Engine::turn(Instant now) {
   now = std::max(now, turned_);  // Who turns by the clock itself may have been a little ahead of the lane's own.
   turned_ = now;
-  std::size_t work = turn_ports(now);
-  part();  // After what came on them was read: a socket that is closed before loses its farewell.
+  std::size_t work = ports_.turn(now, transfers_.in_flight() > 0);
+  ports_.releases().part();  // After what came on them was read: a socket that is closed before loses its farewell.
   work += expire(now);
-  if (!called_.empty()) work += serve_called(now);
-  if (!held_.empty()) work += check_held(now);
+  if (held_.has_called()) work += dispatcher_.serve_called(now);
+  if (held_.has_waiting()) work += dispatcher_.check_held(now);
   if (now >= timers_.next()) work += run_timers(now);
   work = serve_sessions(work, now);
-  if (!gone_.empty()) bury(now);
-  if (finalized_ > 0) {
-    finalized_ = 0;
-    core_.lane.news();
-  }
+  if (sessions_.has_retired()) graveyard_.bury();
+  news_.wake_waiters();
   return work;
-}
-
-/// An idle turn is what a message is found by, so it looks where the last one came from, and at the other ports only
-/// when that was a little ago. While anything is in flight each turn is for all.
-bool Engine::favours_one(Instant now) const {
-  constexpr Duration kOthersRest = std::chrono::nanoseconds(500);
-  return favourite_ < backends_.size() && in_flight_count_ == 0 && turns_alone_ < kTurnsAlone &&
-         now - others_turned_ < kOthersRest;
 }
 
 bool Engine::nothing_new(Instant now) {
-  if (turns_alone_ >= kTurnsAlone || finalized_ > 0) return false;
-  if (!work_.empty() || !parting_.empty() || !blocked_.empty() || !held_.empty() || !called_.empty()) {
-    return false;
-  }
-  if (now >= std::min(earliest_deadline_, timers_.next())) return false;
-  const auto has_news = [now](const OpenBackend& backend) { return backend.port->has_news(now); };
-  const bool alone = favours_one(now);
-  if (alone ? has_news(backends_[favourite_]) : std::ranges::any_of(backends_, has_news)) return false;
-  if (!alone) others_turned_ = now;
-  ++turns_alone_;
-  return true;
-}
-
-std::size_t Engine::turn_ports(Instant now) {
-  if (favours_one(now)) {
-    ++turns_alone_;
-    return turn_port(favourite_, now);
-  }
-  turns_alone_ = 0;
-  others_turned_ = now;
-  std::size_t work = 0;
-  for (std::size_t i = 0; i < backends_.size(); ++i) work += turn_port(i, now);
-  return work;
-}
-
-std::size_t Engine::turn_port(std::size_t backend, Instant now) {
-  const std::size_t work = backends_[backend].port->turn(now, backend::TurnBudget());
-  return work + poll_events(backend, now);
-}
-
-std::size_t Engine::serve_sessions(std::size_t work, Instant now) {
-  if (!blocked_.empty() && (work > 0 || now >= blocked_until_)) {
-    for (Session* session : blocked_) {
-      session->in_blocked_list = false;
-      enlist(*session);
-    }
-    blocked_.clear();
-    blocked_until_ = Instant::max();
-  }
-  if (work_.empty()) return work;
-  // What a session leaves over puts it into the list again.
-  std::vector<Session*> round;
-  round.swap(work_);
-  for (Session* session : round) {
-    session->in_work_list = false;
-    work += offer(*session, now);
-    work += pump_messages(*session, now);
-  }
-  if (work_.empty()) {
-    round.clear();
-    work_.swap(round);  // Keeps the room.
-  }
-  return work;
-}
-
-void Engine::block(Session& session, Instant now) {
-  if (session.in_blocked_list) return;
-  session.in_blocked_list = true;
-  blocked_.push_back(&session);
-  blocked_until_ = std::min(blocked_until_, now + kBlockedPause);
-}
-
-std::size_t Engine::poll_events(std::size_t backend, Instant now) {
-  std::size_t work = 0;
-  for (std::size_t round = 0; round < kEventRoundsMax; ++round) {
-    const std::size_t count = backends_[backend].port->poll(events_);
-    if (count != 0) favourite_ = backend;
-    in_events_ = true;
-    for (std::size_t i = 0; i < count; ++i) {
-      backend::PortEvent& event = events_[i];
-      switch (event.kind) {
-        case backend::PortEvent::Kind::kChunkDone:
-          on_chunk_done(event, now);
-          break;
-        case backend::PortEvent::Kind::kMessage:
-          on_message(event, now);
-          break;
-        case backend::PortEvent::Kind::kArrival:
-          on_arrival(event, now);
-          break;
-        case backend::PortEvent::Kind::kRegions:
-          core_.renew_extras(backends_[backend]);
-          card_changed();
-          break;
-        case backend::PortEvent::Kind::kUncounted:
-          on_uncounted(event);
-          break;
-        case backend::PortEvent::Kind::kPathUp:
-          on_path_up(backend, event, now);
-          break;
-        case backend::PortEvent::Kind::kPathDown:
-          on_path_down(backend, event, now);
-          break;
-      }
-      event = backend::PortEvent();  // Ports fill in what differs from an empty one.
-    }
-    in_events_ = false;
-    if (!to_release_.empty()) release_now();
-    work += count;
-    if (count < events_.size()) break;
-  }
-  return work;
+  const bool has_work = news_.any() || sessions_.has_work() || sessions_.has_blocked() ||
+                        ports_.releases().has_parting() || held_.has_waiting() || held_.has_called();
+  if (has_work) return false;
+  if (now >= std::min({transfers_.next_deadline(), services_.next_deadline(), timers_.next()})) return false;
+  return ports_.nothing_new(now, transfers_.in_flight() > 0);
 }
 
 Instant Engine::next_deadline() const {
-  Instant next = std::min({earliest_deadline_, timers_.next(), blocked_until_});
-  if (!held_.empty()) next = std::min(next, look_at_held_);
-  for (const OpenBackend& backend : backends_) next = std::min(next, backend.port->next_deadline());
-  return next;
+  return std::min({transfers_.next_deadline(), services_.next_deadline(), timers_.next(), sessions_.blocked_until(),
+                   held_.look_again(), ports_.next_deadline()});
 }
 
 bool Engine::prepare_sleep() {
-  if (!work_.empty() || !parting_.empty() || !called_.empty()) return false;
-  put_off_held();
-  bool idle = true;
-  for (OpenBackend& backend : backends_) idle = backend.port->prepare_sleep() && idle;
-  return idle;
+  if (sessions_.has_work() || ports_.releases().has_parting() || held_.has_called()) return false;
+  held_.put_off(turned_);
+  return ports_.prepare_sleep();
 }
 
-void Engine::enlist(Session& session) {
-  if (session.in_work_list) return;
-  session.in_work_list = true;
-  work_.push_back(&session);
-}
-
-/// What was sent is gone from the path, which cannot see that somebody waits for the peer. Told of it, the path judges
-/// a stopped one in three heartbeats.
-void Engine::tell_awaited(Session& session, Instant now) {
-  PathEntry* const entry = session.awaits_peer() ? session.awaited() : nullptr;
-  const std::uint64_t serial = entry == nullptr ? 0 : entry->serial;
-  if (serial == session.awaited_serial) return;
-  if (PathEntry* const told = session.find(session.awaited_serial)) told->path->set_awaited(false, now);
-  session.awaited_serial = serial;
-  if (entry != nullptr) entry->path->set_awaited(true, now);
-}
-
-Session& Engine::make_session(const std::shared_ptr<PeerCore>& peer) {
-  peer->session = std::make_unique<Session>(peer, proto::NotifyLimits{.share = core_.options.limits.notification_bytes},
-                                            core_.inbox, services_);
-  peer->session->number = rng_.u64() | 1;
-  sessions_.push_back(peer->session.get());
-  // For who looks once more at what was planned, or whose submission is refused.
-  if (peer->state.load(std::memory_order_relaxed) == PeerState::kDown) bury_soon(*peer->session);
-  for (const auto& [channel, credit] : open_channels_) {
-    peer->session->channels[channel].in.emplace(channel_window(credit));
-    peer->session->channels[channel].credit_owed = true;
+void Engine::on_event(std::size_t backend, const backend::PortEvent& event, Instant now) {
+  switch (event.kind) {
+    case backend::PortEvent::Kind::kChunkDone:
+      return dispatcher_.on_chunk_done(event, now);
+    case backend::PortEvent::Kind::kMessage:
+      return reader_.on_message(event, now);
+    case backend::PortEvent::Kind::kArrival:
+      if (Session* const session = paths_.find(event.path)) {
+        const Status bad = arrivals_.on_chunk(*session, event.transfer, event.chunk);
+        if (!bad.ok()) connector_.drop(*session, bad, now);
+      }
+      return;
+    case backend::PortEvent::Kind::kRegions:
+      uses_.cards.renew(ports_[backend]);
+      return exchange_.on_own_change();
+    case backend::PortEvent::Kind::kUncounted:
+      if (Session* const session = paths_.find(event.path)) arrives_.on_uncounted(*session, event.transfer);
+      return;
+    case backend::PortEvent::Kind::kPathUp:
+      return connector_.on_path_up(backend, event, now);
+    case backend::PortEvent::Kind::kPathDown:
+      return connector_.on_path_down(backend, event, now);
   }
-  return *peer->session;
 }
 
-Session* Engine::session_of(const backend::Path* path) {
-  if (path == last_path_) return last_session_;
-  const auto found = by_path_.find(path);
-  last_path_ = path;
-  last_session_ = found == by_path_.end() ? nullptr : found->second;
-  return last_session_;
+void Engine::on_failed(Session& session, const Status& told, Instant now) {
+  services_.end(session, told);
+  transfers_.end_of(session, told, now);
 }
 
-void Engine::forget_path(const backend::Path* path) {
-  by_path_.erase(path);
-  last_path_ = nullptr;
-  last_session_ = nullptr;
+void Engine::on_paths_gone(Session& session) {
+  ArrivalDesk::forget(session);
+  MessageDesk::forget(session);
+  CardExchange::forget(session);
+  transfers_.on_paths_gone(session, uses_.clock.now());
+}
+
+std::size_t Engine::expire(Instant now) {
+  if (now < std::min(transfers_.next_deadline(), services_.next_deadline())) return 0;
+  if (base::planted(base::Planted::kDeadlineIgnored)) return 0;
+  return transfers_.expire(now) + services_.expire(now);
+}
+
+std::size_t Engine::serve_sessions(std::size_t work, Instant now) {
+  sessions_.unblock(work > 0, now);
+  sessions_.serve_all([&](Session& session) {
+    work += dispatcher_.offer(session, now);
+    work += pump(session, now);
+  });
+  return work;
+}
+
+/// What the session has to tell its peer, in this order: greetings, what was not sent before, and then the new.
+std::size_t Engine::pump(Session& session, Instant now) {
+  greeter_.greet_all(session, now);
+  Greeter::tell_awaited(session, now);
+  if (session.control() == nullptr) return 0;
+  std::size_t work = 0;
+  const bool all = SessionLink::pump(session, &work) && arrivals_.pump_credit(session, &work) &&
+                   MessageDesk::pump_credits(session, &work) && messages_.pump_unsent(session, &work) &&
+                   arrives_.pump(session, &work) && exchange_.pump(session, &work) && services_.pump(session, &work) &&
+                   SessionLink::pump_ack(session, now, &work);
+  if (!all) {
+    sessions_.block(session, now);
+  } else if (session.link_in.ack_due(true)) {
+    sessions_.enlist(session);  // It waits for company, but not for long.
+  }
+  return work;
+}
+
+/// Of those that are set meanwhile none comes in this turn.
+std::size_t Engine::run_timers(Instant now) {
+  std::size_t work = 0;
+  for (std::size_t left = timers_.size(); left > 0; --left) {
+    SessionAlarm* const alarm = timers_.take(now);
+    if (alarm == nullptr) break;
+    work += on_timer(*alarm->session, alarm->which, now);
+  }
+  return work;
+}
+
+std::size_t Engine::on_timer(Session& session, SessionTimer which, Instant now) {
+  switch (which) {
+    case SessionTimer::kRetry:
+      connector_.on_pause_over(session, now);
+      return 1;
+    case SessionTimer::kConnect:
+      return connector_.on_connect_deadline(session, now);
+    case SessionTimer::kBetter:
+      better_.seek(session, now);
+      return 1;
+    case SessionTimer::kLetGo:
+      return bindings_.let_go(session, now);
+    case SessionTimer::kFence:
+      if (const Status late = fences_.fence(session, now); !late.ok()) connector_.drop(session, late, now);
+      return 1;
+    case SessionTimer::kCount:
+      break;
+  }
+  return 0;
+}
+
+void Engine::describe(const Visitor& visitor) const {
+  for (Session* const session : sessions_.all()) {
+    if (session->slots == 0) continue;
+    Waiting transfers{.who = "transfers",
+                      .what = session->control_serial == 0 ? "a path" : "their chunks",
+                      .peer = session->peer->name,
+                      .count = session->slots,
+                      .since = Instant::max()};
+    for (const Slot& slot : session->in_flight) {
+      transfers.since = std::min(transfers.since, slot.submitted);
+      transfers.until = std::min(transfers.until, slot.deadline);
+    }
+    visitor(transfers);
+  }
+  services_.describe(visitor);
 }
 
 std::uint64_t Engine::peers_up() const {
-  std::uint64_t count = 0;
-  for (const Session* session : sessions_) count += session->control_serial != 0 ? 1 : 0;
-  return count;
+  const auto is_up = [](const Session* session) { return session->control_serial != 0; };
+  return static_cast<std::uint64_t>(std::ranges::count_if(sessions_.all(), is_up));
 }
 
 bool Engine::is_flushed() const {
-  return std::ranges::all_of(sessions_, [](const Session* session) {
+  return std::ranges::all_of(sessions_.all(), [](const Session* session) {
     const bool is_down = session->machine.state() == proto::SessionState::kDown;
     return is_down || (session->link_out.kept() == 0 && session->unsent.empty());
   });
 }
 
 void Engine::begin_close(Instant now) {
-  closing_ = true;
-  part();
-  end_all(Status(Code::kCancelled, "agent '" + core_.identity.name + "' was closed"), now);
-  const Status cause(Code::kDisconnected, "agent '" + core_.identity.name + "' was closed");
+  sessions_.begin_close();
+  ports_.releases().part();
+  const Status ended(Code::kCancelled, "agent '" + uses_.options.name + "' was closed");
+  transfers_.end_all(ended, now);
+  for (Session* const session : sessions_.all()) services_.end(*session, ended);
+  const Status cause(Code::kDisconnected, "agent '" + uses_.options.name + "' was closed");
   // First those that reach the agent itself: nobody need hear of it, and what the kernel has of files outlives paths.
-  for (OpenBackend& backend : backends_) {
+  for (OpenBackend& backend : ports_.all()) {
     if (backend.traits->self_only) backend.port->begin_close(now);
   }
-  for (Session* session : sessions_) feed(*session, proto::SessionEvent::kInvalidate, cause, now);
-  for (Stranger& stranger : strangers_) {
-    if (stranger.path != nullptr) backends_[stranger.backend].port->release_path(stranger.path);
+  for (Session* const session : sessions_.all()) {
+    connector_.feed(*session, proto::SessionEvent::kInvalidate, cause, now);
   }
-  strangers_.clear();
-  for (OpenBackend& backend : backends_) {
+  strangers_.drop_all();
+  for (OpenBackend& backend : ports_.all()) {
     if (!backend.traits->self_only) backend.port->begin_close(now);
   }
 }
 
-void Engine::shut_down(Instant now) {
-  part();
-  backends_.clear();
-  by_path_.clear();
-  last_path_ = nullptr;
-  for (Session* session : sessions_) session->paths.clear();
-  for (Slot& slot : in_flight_) {
-    if (slot.outcome.ok()) slot.outcome = Status(Code::kCancelled, "the agent was closed");
-    end_quiet(slot, now);
-  }
-  drop_sessions();
-  core_.lane.news();
-}
-
-/// A session and its peer own each other: one of them has to let go.
-void Engine::drop_sessions() {
-  work_.clear();
-  blocked_.clear();
-  blocked_until_ = Instant::max();
-  gone_.clear();
-  last_session_ = nullptr;
-  for (Session* session : std::exchange(sessions_, {})) {
-    const std::shared_ptr<PeerCore> peer = session->peer;
-    end_services(*session, Status(Code::kCancelled, "the agent was closed"));
-    core_.past.add(*session);
-    clear_alarms(*session);
-    peer->session.reset();
-  }
-}
-
 bool Engine::closed() const {
-  if (in_flight_count_ > 0) return false;
-  return std::all_of(backends_.begin(), backends_.end(),
-                     [](const OpenBackend& backend) { return backend.port->idle(); });
+  return transfers_.in_flight() == 0 &&
+         std::ranges::all_of(ports_.all(), [](const OpenBackend& backend) { return backend.port->idle(); });
+}
+
+void Engine::shut_down(Instant now) {
+  ports_.releases().part();
+  ports_.all().clear();
+  for (Session* const session : sessions_.all()) session->paths.clear();
+  transfers_.shut_down(now);
+  graveyard_.bury_all();
+  uses_.waiters.wake();
 }
 
 }  // namespace hawser::agent

@@ -69,7 +69,7 @@ std::size_t Lane::take_left_over(Instant now) {
   std::size_t taken = 0;
   LeftOver left;
   while (taken < kLeftOverMax && left_over_.try_pop(left)) {
-    core_.engine.take_left_over(std::move(left), now);
+    core_.engine.messages().take_left_over(std::move(left), now);
     ++taken;
   }
   return taken;
@@ -80,10 +80,10 @@ std::size_t Lane::take_submissions(std::size_t most, Instant now) {
   Slot* slot = nullptr;
   while (taken < most && submissions_.try_pop(slot)) {
     PeerCore& peer = *slot->plan->peer;
-    if (Status refused = core_.engine.accept(*slot, now); refused.ok()) {
-      core_.engine.serve_soon(peer);
+    if (Status refused = core_.engine.dispatcher().accept(*slot, now); refused.ok()) {
+      core_.engine.dispatcher().serve_soon(peer);
     } else {
-      core_.engine.refuse(*slot, std::move(refused), now);
+      core_.engine.transfers().refuse(*slot, std::move(refused), now);
     }
     ++taken;
   }
@@ -93,10 +93,10 @@ std::size_t Lane::take_submissions(std::size_t most, Instant now) {
 std::size_t Lane::take_cancels(Instant now) {
   std::size_t ended = 0;
   Slot* slot = nullptr;
-  while (cancels_.try_pop(slot)) ended += core_.engine.apply_cancel(*slot, now) ? 1 : 0;
+  while (cancels_.try_pop(slot)) ended += core_.engine.transfers().apply_cancel(*slot, now) ? 1 : 0;
   const bool must_look =
       must_look_at_all_.load(std::memory_order_relaxed) && must_look_at_all_.exchange(false, std::memory_order_acq_rel);
-  return must_look ? ended + core_.engine.apply_cancels(now) : ended;
+  return must_look ? ended + core_.engine.transfers().apply_cancels(now) : ended;
 }
 
 std::size_t Lane::take_what_was_left(Instant now) {

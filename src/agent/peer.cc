@@ -154,8 +154,8 @@ Instant time_for(Core& core, const Session& session) HAWSER_REQUIRES(core.lane) 
 /// Where a ring took a message there is nothing left to do; but only a turn finds what goes to the agent itself. A turn
 /// while transfers are under way may copy for milliseconds: a driver does that, not who sends a message.
 void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(core.lane) {
-  const bool is_drivers = core.lane.driven() && core.engine.in_flight() > 0;
-  if (to.is_self || (core.engine.has_work() && !is_drivers)) core.lane.turn(core.lane.now());
+  const bool is_drivers = core.lane.driven() && core.engine.transfers().in_flight() > 0;
+  if (to.is_self || (core.engine.sessions().has_work() && !is_drivers)) core.lane.turn(core.lane.now());
 }
 
 /// Room in the queue of messages is not told; what is said of it is looked at again after so long.
@@ -184,7 +184,7 @@ Left leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint3
   if (!may_leave(core, *peer)) return std::nullopt;
   LeftOver left{.peer = peer, .kind = LeftOver::Kind::kMessage, .channel = channel};
   if (peer->channels.try_take(channel, bytes.size(), &left.epoch) != ChannelCredits::Taken::kYes) {
-    return Engine::no_room(*peer, channel);
+    return MessageDesk::no_room(*peer, channel);
   }
   left.bytes.assign(base::as_text(bytes));
   if (core.lane.leave(std::move(left))) return Status();
@@ -194,7 +194,7 @@ Left leave_message(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint3
 
 Left leave_notification(Core& core, const std::shared_ptr<PeerCore>& peer, std::string_view text) {
   if (!may_leave(core, *peer)) return std::nullopt;
-  if (!peer->notify_out.try_take(text.size())) return Engine::no_room_to_notify(*peer);
+  if (!peer->notify_out.try_take(text.size())) return MessageDesk::no_room_to_notify(*peer);
   LeftOver left{.peer = peer, .bytes = std::string(text), .kind = LeftOver::Kind::kNotification};
   if (core.lane.leave(std::move(left))) return Status();
   peer->notify_out.give_back(text.size());
@@ -208,8 +208,8 @@ Status send_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::uint32_t
     core.lane.lock();
   }
   core.lane.take_left_over(core.lane.now());
-  Session& session = core.engine.session(peer);
-  const Status status = core.engine.send(session, channel, bytes, time_for(core, session));
+  Session& session = core.engine.sessions().of(peer);
+  const Status status = core.engine.messages().send(session, channel, bytes, time_for(core, session));
   turn_if_needed(core, *peer);
   core.lane.unlock();
   core.lane.wake();
@@ -222,8 +222,8 @@ Status notify_now(Core& core, const std::shared_ptr<PeerCore>& peer, std::string
     core.lane.lock();
   }
   core.lane.take_left_over(core.lane.now());
-  Session& session = core.engine.session(peer);
-  const Status status = core.engine.notify(session, text, time_for(core, session));
+  Session& session = core.engine.sessions().of(peer);
+  const Status status = core.engine.messages().notify(session, text, time_for(core, session));
   turn_if_needed(core, *peer);
   core.lane.unlock();
   core.lane.wake();
@@ -240,7 +240,7 @@ Status await_greeting(Core& core, const std::shared_ptr<PeerCore>& peer, Instant
   };
   const auto is_unreached = [&] { return peer->unreached.load(std::memory_order_acquire) != unreached; };
   core.lane.lock();
-  core.engine.want(core.engine.session(peer), core.now());
+  core.engine.connector().want(core.engine.sessions().of(peer), core.now());
   core.lane.unlock();
   core.lane.wake();
   core.lane.wait_until([&] { return is_up() || is_down() || is_unreached(); }, deadline);
@@ -396,7 +396,7 @@ Status Peer::reconnect() const {
   if (Status status = core->usable("Peer::reconnect"); !status.ok()) return status;
   if (state() == PeerState::kDown) return core->down_status(*core_);
   core->lane.lock();
-  core->engine.reconnect(core->engine.session(core_), core->now());
+  core->engine.connector().reconnect(core->engine.sessions().of(core_), core->now());
   core->lane.turn(core->now());
   core->lane.unlock();
   core->lane.wake();

@@ -78,8 +78,8 @@ std::uint32_t place_of(Regions& all, const typename Regions::value_type& region)
 plan::ChunkLimits find_chunk_limits(Core& core, PeerCore& peer) {
   plan::ChunkLimits limits{.bytes_max = 1u << 20, .pieces_max = 1024};
   core.lane.lock();
-  for (const std::size_t i : core.engine.candidates(peer)) {
-    const backend::Traits& traits = *core.engine.backends()[i].traits;
+  for (const std::size_t i : core.engine.reach().candidates(peer)) {
+    const backend::Traits& traits = *core.engine.ports()[i].traits;
     limits.bytes_max = std::min(limits.bytes_max, traits.chunk_bytes_max);
     limits.pieces_max = std::min(limits.pieces_max, traits.chunk_pieces_max);
   }
@@ -237,11 +237,11 @@ plan::Route route_of(Core& core, const PlanCore& plan) {
   request.strict_order = true;
   std::vector<plan::Candidate> candidates;
   core.lane.lock();
-  Session& session = core.engine.session(plan.peer);
+  Session& session = core.engine.sessions().of(plan.peer);
   std::vector<Status> why;
-  core.engine.candidates(*plan.peer, &why);
+  core.engine.reach().candidates(*plan.peer, &why);
   for (std::size_t i = 0; i < why.size(); ++i) {
-    const OpenBackend& open = core.engine.backends()[i];
+    const OpenBackend& open = core.engine.ports()[i];
     plan::Candidate candidate{.backend = open.name, .traits = open.traits};
     candidate.readiness = readiness_of(session, i);
     candidate.health = health_of(session, i);
@@ -266,9 +266,9 @@ plan::Route route_of(Core& core, const PlanCore& plan) {
 std::string describe_paths(Core& core, const PlanCore& plan) {
   std::string text;
   core.lane.lock();
-  const Session& session = core.engine.session(plan.peer);
+  const Session& session = core.engine.sessions().of(plan.peer);
   for (const PathEntry& entry : session.paths) {
-    if (entry.up) text += "  " + core.engine.backends()[entry.backend].name + ": " + entry.path->describe() + "\n";
+    if (entry.up) text += "  " + core.engine.ports()[entry.backend].name + ": " + entry.path->describe() + "\n";
   }
   if (!text.empty()) text += "  wire version " + std::to_string(session.wire_version) + "\n";
   core.lane.unlock();
@@ -366,9 +366,9 @@ std::vector<Way> ways_to(Core& core, PeerCore& peer) {
 std::vector<Way> ways_of(Core& core, PeerCore& peer) {
   std::vector<Way> ways;
   std::vector<Status> why;
-  (void)core.engine.candidates(peer, &why);
+  (void)core.engine.reach().candidates(peer, &why);
   for (std::size_t i = 0; i < why.size(); ++i) {
-    ways.push_back({.backend = core.engine.backends()[i].name, .why = why[i]});
+    ways.push_back({.backend = core.engine.ports()[i].name, .why = why[i]});
     if (peer.session == nullptr || !why[i].ok()) continue;
     const auto failed = peer.session->failed.find(i);
     if (failed != peer.session->failed.end()) ways.back().why = failed->second;
@@ -380,8 +380,8 @@ bool moves_in_submit(PlanCore& plan) {
   Core& core = *plan.core;
   Status why;
   core.lane.lock();
-  const PathEntry* const entry = core.engine.route(plan, core.engine.session(plan.peer), &why);
-  const bool moves = entry != nullptr && core.engine.backends()[entry->backend].traits->moves_in_submit;
+  const PathEntry* const entry = core.engine.router().route(plan, core.engine.sessions().of(plan.peer), &why);
+  const bool moves = entry != nullptr && core.engine.ports()[entry->backend].traits->moves_in_submit;
   core.lane.unlock();
   return moves;
 }
@@ -391,7 +391,7 @@ Result<backend::QueuePairView> queue_pair_of(PlanCore& plan, const backend::Piec
   Status why = Status(Code::kDisconnected, "no path to " + plan.peer->name + " is up").with_peer(plan.peer->name);
   Result<backend::QueuePairView> view = why.with_advice("connect to the peer, or move something first");
   core.lane.lock();
-  const PathEntry* entry = core.engine.route(plan, core.engine.session(plan.peer), &why);
+  const PathEntry* entry = core.engine.router().route(plan, core.engine.sessions().of(plan.peer), &why);
   if (entry != nullptr) {
     view = entry->path->queue_pair(*plan.route.bindings.front(), piece);
   } else if (why.code() != Code::kDisconnected) {
@@ -406,7 +406,7 @@ std::vector<QueuePairCounters> queue_pairs_of(PlanCore& plan) {
   Status why;
   std::vector<QueuePairCounters> pairs;
   core.lane.lock();
-  const PathEntry* entry = core.engine.route(plan, core.engine.session(plan.peer), &why);
+  const PathEntry* entry = core.engine.router().route(plan, core.engine.sessions().of(plan.peer), &why);
   if (entry != nullptr) pairs = entry->path->counters().queue_pairs;
   core.lane.unlock();
   return pairs;

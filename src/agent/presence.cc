@@ -276,8 +276,8 @@ void Presence::give_up(const std::string& name, Instant now) {
   for (const auto& peer : core_.peers()) {
     const PeerState state = peer->state.load(std::memory_order_acquire);
     if (peer->name != name || state == PeerState::kDown || state == PeerState::kUp) continue;
-    core_.engine.invalidate(
-        core_.engine.session(peer),
+    core_.engine.connector().invalidate(
+        core_.engine.sessions().of(peer),
         Status(Code::kDisconnected, "its card is gone from the directory: it closed, or its lease ended")
             .with_scope(Scope::kPeer)
             .with_peer(name),

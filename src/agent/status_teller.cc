@@ -130,7 +130,7 @@ std::size_t StatusTeller::turn(Instant now) {
 
 std::optional<std::uint64_t> StatusTeller::stamp() const {
   const Engine& engine = core_.engine;
-  std::size_t waiting = engine.in_flight();
+  std::size_t waiting = engine.transfers().in_flight();
   const Visitor count = [&](const Waiting& one) { waiting += one.count; };
   engine.describe(count);
   core_.presence.describe(count);
@@ -138,7 +138,7 @@ std::optional<std::uint64_t> StatusTeller::stamp() const {
   if (waiting > 0) return std::nullopt;
   Mixer mixer;
   mixer.add_flow(core_.past.flow);
-  for (const Session* session : engine.sessions()) {
+  for (const Session* session : engine.sessions().all()) {
     mixer.add_flow(session->flow);
     mixer.add(static_cast<std::uint64_t>(session->machine.public_state()));
     for (const PathEntry& entry : session->paths) {
@@ -158,7 +158,7 @@ std::string StatusTeller::text(Instant now) const {
 
 std::string StatusTeller::text(Instant now, std::size_t explained) const {
   const Engine& engine = core_.engine;
-  std::vector<const Session*> most(engine.sessions().begin(), engine.sessions().end());
+  std::vector<const Session*> most(engine.sessions().all().begin(), engine.sessions().all().end());
   FlowCounters total = core_.past.flow;
   for (const Session* session : most) add_flow(total, session->flow);
   const std::size_t rows = std::min(most.size(), kRowsMax);
@@ -170,8 +170,8 @@ std::string StatusTeller::text(Instant now, std::size_t explained) const {
                {"is_driven", core_.identity.driven},
                {"opened_at_ns", opened_at_ns_},
                {"at_ns", now.ns()},
-               {"sessions", engine.sessions().size()},
-               {"in_flight", engine.in_flight()},
+               {"sessions", engine.sessions().all().size()},
+               {"in_flight", engine.transfers().in_flight()},
                {"bytes_written", total.bytes_written},
                {"bytes_read", total.bytes_read},
                {"transfers", total.writes + total.reads},

@@ -81,7 +81,8 @@ bool Judge::idle(const Course& course) const {
 Duration Judge::allowance(const Life& life) const {
   const auto excused = excused_.find(&life);
   Duration quiesce{};
-  for (const auto& open : life.agent.core()->engine.backends()) quiesce = std::max(quiesce, open.traits->quiesce_max);
+  for (const auto& open : life.agent.core()->engine.ports().all())
+    quiesce = std::max(quiesce, open.traits->quiesce_max);
   return kSlack + quiesce + 100 * life.host->pace() + (excused == excused_.end() ? Duration::zero() : excused->second);
 }
 

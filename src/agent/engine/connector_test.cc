@@ -1,0 +1,153 @@
+// Sessions and their paths: opened, adopted, lost, opened again, given up.
+
+#include "agent/engine/connector.h"
+
+#include "agent/engine/test_rig.h"
+
+namespace hawser::agent {
+namespace {
+
+class ConnectorTest : public ::testing::Test {
+ protected:
+  ConnectorTest() {
+    constexpr std::string_view kBoth[] = {"first", "second"};
+    Rig::give_card(*peer_, kBoth);
+    rig_.host.known[peer_->incarnation] = peer_;
+  }
+  PeerState state() const { return peer_->state.load(); }
+  Session& session() { return rig_.session_with(peer_); }
+  void pass_until_pause_is_over() {
+    rig_.clock.now_ = std::max(rig_.now(), session().alarms.at(SessionTimer::kRetry));
+    rig_.turn();
+  }
+  static Status lost() { return Status(Code::kDisconnected, "the cable").with_scope(Scope::kPath); }
+
+  Rig rig_;
+  Connector& connector_ = rig_.engine.connector();
+  const std::shared_ptr<PeerCore> peer_ = hand_peer("there");
+};
+
+TEST_F(ConnectorTest, AtFirstUseThePreferredBackendIsOpenedAndThenTheNext) {
+  connector_.want(session(), rig_.now());
+  connector_.want(session(), rig_.now());
+  ASSERT_EQ(rig_.first.port->opened.size(), 1u);
+  rig_.go_down(rig_.first, rig_.first.port->last(), lost());
+  EXPECT_EQ(rig_.second.port->opened.size(), 1u);
+  rig_.come_up(rig_.second, rig_.second.port->last(), *peer_);
+  EXPECT_EQ(state(), PeerState::kUp);
+  EXPECT_EQ(rig_.host.alive, 1);
+}
+
+TEST_F(ConnectorTest, WhereNoneWorksItIsTriedAgainAfterAPauseUntilTheTimeIsOver) {
+  for (const Hand* hand : {&rig_.first, &rig_.second}) {
+    hand->port->open_answer = Status(Code::kDisconnected, "nobody there").with_scope(Scope::kPath);
+  }
+  connector_.want(session(), rig_.now());
+  EXPECT_EQ(rig_.first.port->opened.size(), 1u);
+  EXPECT_TRUE(session().alarms.is_set(SessionTimer::kRetry));
+  pass_until_pause_is_over();
+  EXPECT_EQ(rig_.first.port->opened.size(), 2u);
+  rig_.pass(rig_.options.peer_timeout);
+  while (peer_->session != nullptr && session().alarms.is_set(SessionTimer::kRetry)) pass_until_pause_is_over();
+  rig_.turn();
+  EXPECT_EQ(state(), PeerState::kDown);
+  EXPECT_EQ(rig_.host.forgotten, std::vector<std::string>{"there"});
+  EXPECT_EQ(peer_->session, nullptr) << "nothing is left behind";
+}
+
+TEST_F(ConnectorTest, APathThatAPeerOpensIsAdopted) {
+  HandPath& path = *rig_.first.port->make();
+  rig_.come_up(rig_.first, path, *peer_);
+  EXPECT_EQ(state(), PeerState::kUp);
+  EXPECT_EQ(path.kinds_sent(), std::vector{wire::SessionKind::kWelcome});
+  EXPECT_TRUE(rig_.inbox.take_event().has_value());
+}
+
+TEST_F(ConnectorTest, WhoOpensAPathInPlaceOfAnotherBackendsHasThatOneGivenUpFirst) {
+  HandPath& path = *rig_.first.port->make();
+  rig_.come_up(rig_.first, path, *peer_, 1);
+  HandPath& other = *rig_.second.port->make();
+  rig_.come_up(rig_.second, other, *peer_, 2, base::Id128{5, 1});
+  EXPECT_EQ(path.given_up.code(), Code::kDisconnected);
+}
+
+TEST_F(ConnectorTest, ThePathForMessagesIsLostAndTheOtherIsGreetedAnew) {
+  HandPath& path = rig_.connect(peer_);
+  HandPath& other = *rig_.second.port->make();
+  rig_.come_up(rig_.second, other, *peer_, 2);
+  rig_.be_welcomed(rig_.second, other);
+  const std::size_t before = other.sent.size();
+  rig_.go_down(rig_.first, path, lost());
+  EXPECT_EQ(session().control_serial, 0u);
+  EXPECT_FALSE(peer_->is_greeted.load());
+  EXPECT_GT(other.sent.size(), before);
+  EXPECT_EQ(rig_.first.port->released, std::vector<backend::Path*>{&path});
+  rig_.be_welcomed(rig_.second, other);
+  EXPECT_NE(session().control_serial, 0u);
+}
+
+TEST_F(ConnectorTest, AProvenDeathEndsTheSession) {
+  HandPath& path = rig_.connect(peer_);
+  rig_.go_down(rig_.first, path, Status(Code::kDisconnected, "its process has ended").with_scope(Scope::kPeer));
+  EXPECT_EQ(state(), PeerState::kDown);
+  EXPECT_EQ(peer_->session, nullptr);
+}
+
+TEST_F(ConnectorTest, APeerThatBreaksTheRulesIsDropped) {
+  rig_.connect(peer_);
+  connector_.drop(session(), Status(Code::kCorrupt, "garbage"), rig_.now());
+  EXPECT_EQ(state(), PeerState::kDown);
+  EXPECT_EQ(rig_.first.port->released.size(), 1u);
+}
+
+TEST_F(ConnectorTest, WhatIsInvalidatedPartsWithTheNextTurn) {
+  HandPath& path = rig_.connect(peer_);
+  connector_.invalidate(session(), Status(Code::kDisconnected, "not wanted"), rig_.now());
+  EXPECT_TRUE(rig_.first.port->released.empty());
+  EXPECT_EQ(rig_.host.forgotten, std::vector<std::string>{"there"});
+  EXPECT_EQ(path.kinds_sent().back(), wire::SessionKind::kBye);
+  rig_.turn();
+  EXPECT_EQ(rig_.first.port->released.size(), 1u);
+}
+
+TEST_F(ConnectorTest, OneThatIsRefusedForThreeHeartbeatsIsDead) {
+  const auto refuse = [&](const Hand& hand) {
+    backend::PortEvent event;
+    event.kind = backend::PortEvent::Kind::kPathDown;
+    event.path = &hand.port->last();
+    event.refused = true;
+    event.status = Status(Code::kDisconnected, "refused").with_scope(Scope::kPath);
+    hand.port->events.push_back(std::move(event));
+    rig_.turn();
+  };
+  connector_.want(session(), rig_.now());
+  const Instant begun = rig_.now();
+  while (state() != PeerState::kDown && rig_.now() < begun + rig_.options.peer_timeout) {
+    refuse(rig_.first);
+    if (state() == PeerState::kDown) break;
+    refuse(rig_.second);
+    if (state() == PeerState::kDown) break;
+    pass_until_pause_is_over();
+  }
+  EXPECT_EQ(state(), PeerState::kDown);
+  EXPECT_EQ(rig_.now() - begun, 3 * rig_.options.heartbeat);
+}
+
+TEST_F(ConnectorTest, ReconnectTriesAtOnce) {
+  HandPath& path = rig_.connect(peer_);
+  connector_.reconnect(session(), rig_.now());
+  EXPECT_EQ(path.reconnected, 1);
+  rig_.engine.sessions().begin_close();
+  connector_.reconnect(session(), rig_.now());
+  EXPECT_EQ(path.reconnected, 1);
+}
+
+TEST_F(ConnectorTest, ThereIsNoRoomForMorePeers) {
+  rig_.host.meet_answer = Status(Code::kBusy, "too many peers");
+  HandPath& path = *rig_.first.port->make();
+  rig_.come_up(rig_.first, path, *hand_peer("another", 9));
+  EXPECT_EQ(rig_.first.port->released, std::vector<backend::Path*>{&path});
+}
+
+}  // namespace
+}  // namespace hawser::agent

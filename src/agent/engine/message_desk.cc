@@ -1,0 +1,192 @@
+#include "agent/engine/message_desk.h"
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace hawser::agent {
+
+Status MessageDesk::notify(Session& session, std::string_view text, Instant now) {
+  PeerCore& peer = *session.peer;
+  if (peer.state.load(std::memory_order_relaxed) == PeerState::kDown) return uses_.peers.down_status(peer);
+  if (!session.unreached.ok()) {  // Not taken for what may never leave. But it is tried again.
+    const Status unreached = session.unreached;
+    uses_.connector.want(session, now);
+    return unreached;
+  }
+  if (!peer.notify_out.try_take(text.size())) return no_room_to_notify(peer);
+  wire::Arrive arrive{.seq = session.link_out.next_seq()};
+  arrive.notify = base::as_bytes(text);
+  HeadArray buffer;
+  if (!session.unsent.empty() || !uses_.link.push(session, wire::encode(arrive, buffer), *arrive.notify)) {
+    peer.notify_out.give_back(text.size());
+    return Status(Code::kBusy, "notify: the queue of messages to " + peer.name + " is full");
+  }
+  ++session.flow.notifications_sent;
+  uses_.connector.want(session, now);
+  return {};
+}
+
+Status MessageDesk::no_room_to_notify(const PeerCore& peer) {
+  return Status(Code::kBusy, "notify: the inbox of " + peer.name + " has no room for another notification")
+      .with_peer(peer.name)
+      .with_advice("the peer must take notifications; retry after a pause");
+}
+
+Status MessageDesk::no_room(const PeerCore& peer, std::uint32_t channel) {
+  const std::string number = std::to_string(channel);
+  if (!peer.is_self && !peer.is_greeted.load(std::memory_order_acquire)) {
+    return Status(Code::kBusy,
+                  "send: " + peer.name + " has not greeted yet, so it is not known to have opened channel " + number)
+        .with_peer(peer.name)
+        .with_advice("connect to the peer first, or give `send` a timeout");
+  }
+  const bool is_open = peer.channels.is_open(channel);
+  return Status(Code::kBusy,
+                "send: " + peer.name + (is_open ? " has no room on channel " : " has not opened channel ") + number)
+      .with_peer(peer.name)
+      .with_advice(is_open ? "the peer must take messages; retry after a pause, or give `send` a timeout"
+                           : "the peer must open it (open_channel)");
+}
+
+Status MessageDesk::send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now) {
+  PeerCore& peer = *session.peer;
+  if (peer.state.load(std::memory_order_relaxed) == PeerState::kDown) return uses_.peers.down_status(peer);
+  const Status unreached = session.unreached;
+  uses_.connector.want(session, now);
+  if (!unreached.ok()) return unreached;
+  if (peer.channels.try_take(channel, bytes.size()) != ChannelCredits::Taken::kYes) return no_room(peer, channel);
+  const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = bytes};
+  HeadArray buffer;
+  if (!session.unsent.empty() || !uses_.link.push(session, wire::encode(message, buffer), bytes)) {
+    peer.channels.give_back(channel, bytes.size());
+    return Status(Code::kBusy, "send: the queue of messages to " + peer.name + " is full");
+  }
+  ++session.flow.messages_sent;
+  return {};
+}
+
+void MessageDesk::take_left_over(LeftOver left, Instant now) {
+  PeerCore& peer = *left.peer;
+  if (peer.state.load(std::memory_order_relaxed) == PeerState::kDown || uses_.sessions.is_closing()) return;
+  // The session to which it belongs is over, and so is what was sent in it.
+  if (left.kind != LeftOver::Kind::kNotification && left.epoch != peer.channels.epoch()) return;
+  Session& session = uses_.sessions.of(left.peer);
+  if (left.kind == LeftOver::Kind::kRelease) return release(session, left.channel, left.messages, left.freed);
+  if (session.unsent.empty() && push_left_over(session, left)) return;
+  session.unsent.push_back(std::move(left));
+  uses_.connector.want(session, now);
+  uses_.sessions.enlist(session);
+}
+
+bool MessageDesk::push_left_over(Session& session, const LeftOver& left) {
+  const auto bytes = base::as_bytes(left.bytes);
+  HeadArray buffer;
+  if (left.kind == LeftOver::Kind::kNotification) {
+    wire::Arrive arrive{.seq = session.link_out.next_seq()};
+    arrive.notify = bytes;
+    if (!uses_.link.push(session, wire::encode(arrive, buffer), bytes)) return false;
+    ++session.flow.notifications_sent;
+    return true;
+  }
+  const wire::Send message{.seq = session.link_out.next_seq(), .channel = left.channel, .bytes = bytes};
+  if (!uses_.link.push(session, wire::encode(message, buffer), bytes)) return false;
+  ++session.flow.messages_sent;
+  return true;
+}
+
+bool MessageDesk::pump_unsent(Session& session, std::size_t* work) {
+  while (!session.unsent.empty()) {
+    if (!push_left_over(session, session.unsent.front())) return false;
+    session.unsent.pop_front();
+    ++*work;
+  }
+  return true;
+}
+
+Status MessageDesk::open_channel(std::uint32_t channel, std::uint32_t credit) {
+  const Result<bool> is_new = uses_.channels.open(channel, credit);
+  if (!is_new || !*is_new) return is_new.error();
+  for (Session* const session : uses_.sessions.all()) {
+    if (session->machine.state() == proto::SessionState::kDown) continue;
+    ChannelBook::give(*session, channel, credit);
+    uses_.sessions.enlist(*session);
+  }
+  return {};
+}
+
+void MessageDesk::release(Session& session, std::uint32_t channel, std::uint32_t messages, std::uint64_t bytes) {
+  const auto found = session.channels.find(channel);
+  if (found == session.channels.end() || !found->second.in) return;
+  if (!found->second.in->on_release(messages, bytes)) return;
+  found->second.credit_owed = true;
+  uses_.sessions.enlist(session);
+}
+
+std::vector<wire::Credit> MessageDesk::take_credits(Session& session) {
+  std::vector<wire::Credit> credits;
+  for (auto& [id, channel] : session.channels) {
+    if (channel.in) credits.push_back({.channel = id, .limits = channel.in->take_limits()});
+  }
+  return credits;
+}
+
+void MessageDesk::credits_told(Session& session) {
+  for (auto& [id, channel] : session.channels) channel.credit_owed = false;
+}
+
+bool MessageDesk::pump_credits(Session& session, std::size_t* work) {
+  HeadArray buffer;
+  for (auto& [id, channel] : session.channels) {
+    if (!channel.credit_owed || !channel.in) continue;
+    const wire::Credit credit{.channel = id, .limits = channel.in->take_limits()};
+    if (!SessionLink::send_plain(session, wire::encode(credit, buffer), {})) return false;
+    channel.credit_owed = false;
+    ++*work;
+  }
+  return true;
+}
+
+Status MessageDesk::on_credit(Session& session, const wire::Credit& credit) {
+  PeerCore& peer = *session.peer;
+  bool is_more = false;
+  if (credit.channel == wire::kNotifyChannel) {
+    is_more = peer.notify_out.on_credit(credit.limits);
+  } else if (uses_.services.of(credit.channel) != nullptr) {
+    if (peer.channels.on_credit(credit.channel, credit.limits).value_or(false)) uses_.sessions.enlist(session);
+    return {};
+  } else if (credit.channel >= wire::kUserChannelMin) {
+    // A hostile peer must not make us keep any number.
+    const std::optional<bool> taken = peer.channels.on_credit(credit.channel, credit.limits);
+    if (!taken) return Status(Code::kCorrupt, "credit for more than " + std::to_string(kChannelsMax) + " channels");
+    is_more = *taken;
+  }
+  if (!is_more) return {};
+  peer.news.fetch_add(1, std::memory_order_release);
+  uses_.news.room();
+  return {};
+}
+
+Status MessageDesk::on_send(Session& session, const wire::Send& message, Instant now) {
+  const auto found = session.channels.find(message.channel);
+  if (found == session.channels.end() || !found->second.in || !found->second.in->on_receive(message.bytes.size())) {
+    return Status(Code::kCorrupt, "a message on a channel that is not open or beyond its credit");
+  }
+  if (Service* const service = uses_.services.of(message.channel)) {
+    return service->on_message(session, message.channel, message.bytes, now);
+  }
+  ++session.flow.messages_received;
+  uses_.news.message(session.peer, message.channel, base::as_text(message.bytes));
+  return {};
+}
+
+void MessageDesk::forget(Session& session) {
+  session.channels.clear();
+  session.peer->channels.clear();
+  session.unsent.clear();
+}
+
+}  // namespace hawser::agent

@@ -1,0 +1,75 @@
+#pragma once
+
+// MessageDesk: what users send one another: notifications and messages on channels, with their credit.
+//
+// Thread rule: confined to the lane, but for the static functions.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+#include "agent/engine/channel_book.h"
+#include "agent/engine/connector.h"
+#include "agent/engine/news.h"
+#include "agent/engine/service_table.h"
+#include "agent/engine/session_link.h"
+#include "agent/engine/session_table.h"
+#include "agent/left_over.h"
+#include "wire/session.h"
+
+namespace hawser::agent {
+
+class MessageDesk {
+ public:
+  /// What it works with; all of it outlives the desk.
+  struct Uses {
+    SessionTable& sessions;
+    SessionLink& link;
+    ChannelBook& channels;
+    const ServiceTable& services;
+    Connector& connector;
+    PeerRegister& peers;
+    News& news;
+  };
+  explicit MessageDesk(const Uses& uses) : uses_(uses) {}
+
+  // Out.
+  Status notify(Session& session, std::string_view text, Instant now);
+  Status send(Session& session, std::uint32_t channel, std::span<const std::byte> bytes, Instant now);
+  /// What a thread left that did not get the lane's lock.
+  void take_left_over(LeftOver left, Instant now);
+  /// Why there is no place at the peer. Any thread.
+  static Status no_room_to_notify(const PeerCore& peer);
+  static Status no_room(const PeerCore& peer, std::uint32_t channel);
+
+  // Channels.
+  Status open_channel(std::uint32_t channel, std::uint32_t credit);
+  /// The user, or a service, is done with messages that came.
+  void release(Session& session, std::uint32_t channel, std::uint32_t messages, std::uint64_t bytes);
+  /// What the peer may send on all channels, for a greeting, which tells it.
+  static std::vector<wire::Credit> take_credits(Session& session);
+  static void credits_told(Session& session);
+
+  // In. An error is the peer's.
+  Status on_send(Session& session, const wire::Send& message, Instant now);
+  Status on_credit(Session& session, const wire::Credit& credit);
+
+  /// These answer false when there is no room now: the session is looked at again after a pause, or when something
+  /// moved.
+  static bool pump_credits(Session& session, std::size_t* work);
+  bool pump_unsent(Session& session, std::size_t* work);
+  /// The session's paths are gone, and what was under way on them.
+  static void forget(Session& session);
+
+ private:
+  bool push_left_over(Session& session, const LeftOver& left);
+
+  const Uses uses_;
+};
+
+}  // namespace hawser::agent

@@ -1,0 +1,113 @@
+// Notifications and messages of users, with their credit.
+
+#include "agent/engine/message_desk.h"
+
+#include "agent/engine/test_rig.h"
+
+namespace hawser::agent {
+namespace {
+
+constexpr std::uint32_t kFirstUserChannel = wire::kUserChannelMin;
+
+class MessageDeskTest : public ::testing::Test {
+ protected:
+  MessageDeskTest() { path_.sent.clear(); }
+  Session& session() { return *peer_->session; }
+  Status send(std::string_view text) {
+    return desk_.send(session(), kFirstUserChannel, base::as_bytes(text), rig_.now());
+  }
+  void give_credit(std::uint64_t messages) {
+    EXPECT_TRUE(desk_.on_credit(session(), {.channel = kFirstUserChannel, .limits = channel_window(messages)}).ok());
+  }
+
+  Rig rig_;
+  MessageDesk& desk_ = rig_.engine.messages();
+  const std::shared_ptr<PeerCore> peer_ = hand_peer("there");
+  HandPath& path_ = rig_.connect(peer_);
+};
+
+TEST_F(MessageDeskTest, AMessageNeedsAnOpenChannelAndAPlaceThere) {
+  EXPECT_NE(send("one").to_string().find("has not opened channel"), std::string::npos);
+  give_credit(2);
+  EXPECT_TRUE(send("one").ok());
+  EXPECT_TRUE(send("two").ok());
+  const Status full = send("three");
+  EXPECT_EQ(full.code(), Code::kBusy);
+  EXPECT_NE(full.to_string().find("has no room on channel"), std::string::npos);
+  give_credit(3);
+  EXPECT_TRUE(send("three").ok());
+  EXPECT_EQ(path_.sent.size(), 3u);
+  EXPECT_EQ(session().flow.messages_sent, 3u);
+}
+
+TEST_F(MessageDeskTest, MoreRoomIsNewsAndTheSameIsNot) {
+  rig_.host.hints.clear();
+  give_credit(2);
+  give_credit(2);
+  EXPECT_EQ(rig_.host.hints, std::vector{CompletionKind::kRoom});
+  EXPECT_EQ(peer_->news.load(), 1u);
+}
+
+TEST_F(MessageDeskTest, CreditForMoreChannelsThanAnyMayOpenIsThePeersError) {
+  for (std::uint32_t i = 0; i < kChannelsMax; ++i) {
+    ASSERT_TRUE(desk_.on_credit(session(), {.channel = kFirstUserChannel + i, .limits = channel_window(1)}).ok()) << i;
+  }
+  EXPECT_EQ(
+      desk_.on_credit(session(), {.channel = kFirstUserChannel + kChannelsMax, .limits = channel_window(1)}).code(),
+      Code::kCorrupt);
+}
+
+TEST_F(MessageDeskTest, WhatComesGoesToTheInboxWithinTheCreditThatWasGiven) {
+  ASSERT_TRUE(desk_.open_channel(kFirstUserChannel, 2).ok());
+  rig_.turn();
+  EXPECT_EQ(path_.kinds_sent(), std::vector{wire::SessionKind::kCredit});
+  const wire::Send message{.channel = kFirstUserChannel, .bytes = base::as_bytes(std::string_view("hello"))};
+  EXPECT_TRUE(desk_.on_send(session(), message, rig_.now()).ok());
+  EXPECT_TRUE(desk_.on_send(session(), message, rig_.now()).ok());
+  EXPECT_EQ(desk_.on_send(session(), message, rig_.now()).code(), Code::kCorrupt);
+  Message taken[4];
+  EXPECT_EQ(rig_.inbox.take_messages(kFirstUserChannel, taken), 2u);
+  desk_.release(session(), kFirstUserChannel, 2, 10);
+  rig_.turn();  // The peer is told.
+  EXPECT_TRUE(desk_.on_send(session(), message, rig_.now()).ok()) << "its places are free";
+  EXPECT_EQ(desk_.on_send(session(), {.channel = kFirstUserChannel + 1}, rig_.now()).code(), Code::kCorrupt);
+}
+
+TEST_F(MessageDeskTest, WhatThreadsLeftGoesBeforeWhatIsSentLater) {
+  give_credit(8);
+  session().control_serial = 0;
+  while (session().link_out.push({}, base::as_bytes(std::string_view("full")))) continue;
+  LeftOver left;
+  left.kind = LeftOver::Kind::kMessage;
+  left.peer = peer_;
+  left.channel = kFirstUserChannel;
+  left.bytes = "left";
+  left.epoch = peer_->channels.epoch();
+  desk_.take_left_over(std::move(left), rig_.now());
+  EXPECT_EQ(session().unsent.size(), 1u);
+  EXPECT_EQ(send("later").code(), Code::kBusy);
+}
+
+TEST_F(MessageDeskTest, WhatBelongsToAnEarlierSessionIsDropped) {
+  give_credit(8);
+  LeftOver left;
+  left.kind = LeftOver::Kind::kMessage;
+  left.peer = peer_;
+  left.channel = kFirstUserChannel;
+  left.epoch = peer_->channels.epoch() + 1;
+  desk_.take_left_over(std::move(left), rig_.now());
+  EXPECT_TRUE(path_.sent.empty());
+  EXPECT_TRUE(session().unsent.empty());
+}
+
+TEST_F(MessageDeskTest, ANotificationToAPeerThatIsDownOrNotReachedIsNotTaken) {
+  EXPECT_TRUE(desk_.notify(session(), "hello", rig_.now()).ok());
+  rig_.engine.connector().set_unreached(session(), Status(Code::kDisconnected, "no path"));
+  EXPECT_EQ(desk_.notify(session(), "hello", rig_.now()).message(), "no path");
+  peer_->state = PeerState::kDown;
+  EXPECT_EQ(desk_.notify(session(), "hello", rig_.now()).message(), "there is down");
+  EXPECT_EQ(session().flow.notifications_sent, 1u);
+}
+
+}  // namespace
+}  // namespace hawser::agent

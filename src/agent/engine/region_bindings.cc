@@ -1,0 +1,52 @@
+#include "agent/engine/region_bindings.h"
+
+#include "agent/bound_regions.h"
+
+namespace hawser::agent {
+namespace {
+
+/// Between two looks whether the last handle of a closed region is gone.
+constexpr Duration kLetGoPause = std::chrono::seconds(1);
+
+bool is_named(const CardStore* card, const BoundRegions::Id& id) {
+  const wire::CardRegion* const region = card == nullptr ? nullptr : card->find(id.first);
+  return region != nullptr && region->generation == id.second;
+}
+
+}  // namespace
+
+std::size_t RegionBindings::let_go(Session& session, Instant now) {
+  std::size_t work = 0;
+  session.bound.let_go([&](const BoundRegions::Id& id) {
+    for (PathEntry& entry : session.paths) entry.path->unbind(id.first, id.second);
+    ++work;
+  });
+  // Regions come and go many times in a second: an alarm that is set stays, and may find nothing to do.
+  SessionAlarm& alarm = session.alarms[SessionTimer::kLetGo];
+  if (session.bound.is_waiting() && !alarm.hook.is_set()) timers_.set(alarm, now + kLetGoPause);
+  return work;
+}
+
+void RegionBindings::on_card(PeerCore& peer, const CardStore::Change& change, Instant now) {
+  Session& session = *peer.session;
+  for (const CardStore::Id& id : change.gone) session.bound.condemn(id);
+  // Regions that no card named, only a handle, are found by a look at all: each card pays for a part of one.
+  if (session.bound.is_look_due(change.is_whole ? session.bound.size() : 1 + change.gone.size())) {
+    const base::MutexLock lock(peer.mutex);
+    const CardStore* const card = peer.card.get();
+    session.bound.condemn_unless([card](const BoundRegions::Id& id) { return is_named(card, id); });
+  }
+  static_cast<void>(let_go(session, now));
+  bool any = false;
+  for (PathEntry& entry : session.paths) any = entry.refused.forget_all() || any;
+  if (any) ++session.paths_agreed;  // Plans choose anew.
+}
+
+void RegionBindings::on_own_region_closed(PeerCore& self, std::uint32_t index, std::uint32_t generation, Instant now) {
+  Session* const session = self.session.get();
+  if (session == nullptr || sessions_.is_closing()) return;
+  session->bound.condemn({index, generation});
+  static_cast<void>(let_go(*session, now));
+}
+
+}  // namespace hawser::agent

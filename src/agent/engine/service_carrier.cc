@@ -1,0 +1,61 @@
+#include "agent/engine/service_carrier.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+
+namespace hawser::agent {
+
+Sent ServiceCarrier::carry(Session& session, std::uint32_t channel, std::span<const std::byte> head,
+                           std::span<const std::byte> body) {
+  ChannelCredits& credits = session.peer->channels;
+  const std::size_t size = head.size() + body.size();
+  if (credits.try_take(channel, size) != ChannelCredits::Taken::kYes) return Sent::kNoCredit;
+  const wire::Send message{.seq = session.link_out.next_seq(), .channel = channel, .bytes = {}};
+  HeadArray buffer;
+  const std::size_t envelope = wire::encode(message, buffer).size();
+  std::span<const std::byte> first(buffer.data(), envelope);
+  if (!body.empty()) {  // The service's head goes behind the envelope, so that the body is not copied.
+    HAWSER_ASSERT(envelope + head.size() <= buffer.size(), "a service's head fits behind the envelope");
+    std::ranges::copy(head, buffer.begin() + static_cast<std::ptrdiff_t>(envelope));
+    first = {buffer.data(), envelope + head.size()};
+  }
+  if (uses_.link.push(session, first, body.empty() ? head : body)) return Sent::kYes;
+  credits.give_back(channel, size);
+  return Sent::kNoRoom;
+}
+
+void ServiceCarrier::release_message(Session& session, std::uint32_t channel, std::size_t bytes) {
+  uses_.messages.release(session, channel, 1, bytes);
+}
+
+void ServiceCarrier::serve(Session& session, Instant now) {
+  note_deadline();
+  uses_.connector.want(session, now);
+  uses_.sessions.enlist(session);
+}
+
+Session* ServiceCarrier::session_with(const Peer& peer, Status* why) {
+  if (uses_.sessions.is_closing()) {
+    *why = Status(Code::kInvalid, "agent '" + std::string(uses_.agent) + "' is closing");
+    return nullptr;
+  }
+  if (peer.core()->state.load(std::memory_order_relaxed) == PeerState::kDown) {
+    *why = uses_.peers.down_status(*peer.core());
+    return nullptr;
+  }
+  return &uses_.sessions.of(peer.core());
+}
+
+bool ServiceCarrier::can_fetch(Session& session) const {
+  const PathEntry* const control = session.control();
+  return control != nullptr && control->path->can_fetch();
+}
+
+bool ServiceCarrier::fetch(Session& session, std::uint64_t address, std::span<std::byte> into) {
+  PathEntry* const control = session.control();
+  return control != nullptr && control->path->fetch(address, into);
+}
+
+}  // namespace hawser::agent

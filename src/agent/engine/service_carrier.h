@@ -1,0 +1,54 @@
+#pragma once
+
+// ServiceCarrier: what sessions do for services (agent/service.h).
+//
+// Thread rule: confined to the lane.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "agent/engine/connector.h"
+#include "agent/engine/message_desk.h"
+#include "agent/engine/news.h"
+#include "agent/engine/service_table.h"
+#include "agent/engine/session_link.h"
+#include "agent/engine/session_table.h"
+#include "agent/engine/surroundings.h"
+#include "agent/service.h"
+
+namespace hawser::agent {
+
+class ServiceCarrier final : public Carrier {
+ public:
+  /// What it works with; all of it outlives it.
+  struct Uses {
+    SessionTable& sessions;
+    ServiceTable& services;
+    SessionLink& link;
+    Connector& connector;
+    MessageDesk& messages;
+    const PeerRegister& peers;
+    News& news;
+    const Clock& clock;
+    std::string_view agent;  ///< Its name, for errors.
+  };
+  explicit ServiceCarrier(const Uses& uses) : uses_(uses) {}
+
+  Sent carry(Session& session, std::uint32_t channel, std::span<const std::byte> head,
+             std::span<const std::byte> body) override;
+  void release_message(Session& session, std::uint32_t channel, std::size_t bytes) override;
+  void serve(Session& session, Instant now) override;
+  Session* session_with(const Peer& peer, Status* why) override;
+  bool can_fetch(Session& session) const override;
+  bool fetch(Session& session, std::uint64_t address, std::span<std::byte> into) override;
+  Instant now() const override { return uses_.clock.now(); }
+  void note_deadline() override { uses_.services.note_deadline(); }
+  void note_end() override { uses_.news.note(); }
+
+ private:
+  const Uses uses_;
+};
+
+}  // namespace hawser::agent

@@ -1,0 +1,51 @@
+#pragma once
+
+// SessionLink: how a session's messages leave, and which of those that come are to be read.
+//
+// Messages go by the session's control path, in order, each once: proto/link.h keeps them until the peer has them.
+//
+// Thread rule: confined to the lane.
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include <hawser/status.h>
+#include <hawser/time.h>
+
+#include "agent/engine/ports.h"
+#include "agent/engine/session_table.h"
+#include "agent/session.h"
+#include "wire/session.h"
+
+namespace hawser::agent {
+
+using HeadArray = std::array<std::byte, wire::kHeadMax>;
+
+class SessionLink {
+ public:
+  SessionLink(SessionTable& sessions, Ports& ports) : sessions_(sessions), ports_(ports) {}
+
+  /// Sends a reliable message, or keeps it until there is a path with room. False: too many wait.
+  bool push(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
+  /// Sends one that is not kept. False: there is no path with room now.
+  static bool send_plain(Session& session, std::span<const std::byte> head, std::span<const std::byte> body);
+  /// Sends what was kept. False: no room for all of it.
+  static bool pump(Session& session, std::size_t* work);
+  /// Sends an acknowledgement that has waited for company long enough. False: no room.
+  static bool pump_ack(Session& session, Instant now, std::size_t* work);
+
+  /// Whether a reliable message that came on this path (null: it is gone) is to be read, or an error of the peer's.
+  Result<bool> receive(Session& session, PathEntry* entry, const wire::Envelope& envelope, std::size_t size);
+  /// After it was read: whether an acknowledgement is owed.
+  void note_read(Session& session, Instant now);
+
+ private:
+  static bool send_pending(Session& session, backend::Path& path);
+  static void acknowledged(Session& session);
+
+  SessionTable& sessions_;
+  Ports& ports_;
+};
+
+}  // namespace hawser::agent

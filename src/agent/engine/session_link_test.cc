@@ -1,0 +1,93 @@
+// A session's messages: by its control path, in order, each once.
+
+#include "agent/engine/session_link.h"
+
+#include "agent/engine/test_rig.h"
+
+namespace hawser::agent {
+namespace {
+
+class SessionLinkTest : public ::testing::Test {
+ protected:
+  bool push(std::string_view text) {
+    const wire::Send message{.seq = session_.link_out.next_seq(), .channel = 20, .bytes = base::as_bytes(text)};
+    HeadArray buffer;
+    return link_.push(session_, wire::encode(message, buffer), base::as_bytes(text));
+  }
+  std::string text_of(const std::string& message) {
+    return std::string(base::as_text(wire::decode_send(*wire::open_envelope(base::as_bytes(message)))->bytes));
+  }
+
+  Rig rig_;
+  SessionLink link_{rig_.engine.sessions(), rig_.engine.ports()};
+  const std::shared_ptr<PeerCore> peer_ = hand_peer("there");
+  HandPath& path_ = rig_.connect(peer_);
+  Session& session_ = *peer_->session;
+  std::size_t work_ = 0;
+};
+
+TEST_F(SessionLinkTest, WhatFindsNoRoomIsKeptAndSentInOrder) {
+  path_.sent.clear();
+  path_.message_room = 1;
+  for (const std::string_view text : {"one", "two", "three"}) EXPECT_TRUE(push(text));
+  EXPECT_EQ(path_.sent.size(), 1u);
+  EXPECT_TRUE(rig_.engine.sessions().has_work());
+  EXPECT_FALSE(SessionLink::pump(session_, &work_));
+  path_.message_room = 10;
+  EXPECT_TRUE(SessionLink::pump(session_, &work_));
+  EXPECT_EQ(work_, 2u);
+  ASSERT_EQ(path_.sent.size(), 3u);
+  EXPECT_EQ(text_of(path_.sent[0]) + text_of(path_.sent[1]) + text_of(path_.sent[2]), "onetwothree");
+}
+
+TEST_F(SessionLinkTest, WithoutAPathMessagesWaitUntilTooManyDo) {
+  session_.control_serial = 0;
+  int taken = 0;
+  while (push("waits") && taken < 10'000) ++taken;
+  EXPECT_EQ(taken, 4096);
+  EXPECT_FALSE(SessionLink::send_plain(session_, {}, {}));
+}
+
+TEST_F(SessionLinkTest, AMessageIsReadOnceAndAGapIsThePeersError) {
+  HeadArray buffer;
+  const auto receive = [&](std::uint64_t seq) {
+    const auto bytes = wire::encode(wire::Send{.seq = seq, .channel = 20, .bytes = {}}, buffer);
+    return link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size());
+  };
+  const std::uint64_t carried = session_.control()->carried;
+  EXPECT_TRUE(*receive(1));
+  EXPECT_FALSE(*receive(1));
+  EXPECT_EQ(receive(3).error().code(), Code::kCorrupt);
+  EXPECT_EQ(session_.control()->carried, carried + 3);
+}
+
+TEST_F(SessionLinkTest, AnAcknowledgementWaitsFiftyMicrosecondsForCompany) {
+  HeadArray buffer;
+  const auto bytes = wire::encode(wire::Send{.seq = 1, .channel = 20, .bytes = {}}, buffer);
+  ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
+  link_.note_read(session_, rig_.now());
+  path_.sent.clear();
+  EXPECT_TRUE(SessionLink::pump_ack(session_, rig_.now() + 50us - 1ns, &work_));
+  EXPECT_TRUE(path_.sent.empty());
+  EXPECT_TRUE(SessionLink::pump_ack(session_, rig_.now() + 50us, &work_));
+  EXPECT_EQ(path_.kinds_sent(), std::vector{wire::SessionKind::kAck});
+  EXPECT_TRUE(SessionLink::pump_ack(session_, rig_.now() + 1s, &work_));
+  EXPECT_EQ(path_.sent.size(), 1u) << "one is enough";
+}
+
+TEST_F(SessionLinkTest, AnAcknowledgementRidesWithWhatWaited) {
+  HeadArray buffer;
+  path_.message_room = 0;
+  EXPECT_TRUE(push("waits"));
+  const auto bytes = wire::encode(wire::Send{.seq = 1, .channel = 20, .bytes = {}}, buffer);
+  ASSERT_TRUE(*link_.receive(session_, session_.control(), *wire::open_envelope(bytes), bytes.size()));
+  path_.sent.clear();
+  path_.message_room = 1;
+  EXPECT_TRUE(SessionLink::pump(session_, &work_));
+  const auto sent = wire::open_envelope(base::as_bytes(path_.sent.front()));
+  EXPECT_EQ(sent->acked, 1u);
+  EXPECT_FALSE(session_.link_in.ack_due(true));
+}
+
+}  // namespace
+}  // namespace hawser::agent

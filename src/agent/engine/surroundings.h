@@ -1,0 +1,79 @@
+#pragma once
+
+// What the engine's members ask of the agent around them. The core answers; tests have answers of their own.
+//
+// Thread rule: called under the lane's lock.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <hawser/completion.h>
+#include <hawser/status.h>
+
+#include "agent/card_store.h"
+#include "backend/backend.h"
+
+namespace hawser::agent {
+
+struct OpenBackend;
+struct PeerCore;
+struct Session;
+
+/// The book of peers.
+class PeerRegister {
+ public:
+  /// The peer of that incarnation, made if it was unknown. kBusy when there are too many.
+  virtual Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who) = 0;
+  virtual void forget(const PeerCore& peer) = 0;
+  /// It died, by what its path said; or it is there.
+  virtual void note_death(const PeerCore& peer, const Status& why) = 0;
+  virtual void note_life(const PeerCore& peer) = 0;
+  /// What a call about a peer that is down answers.
+  virtual Status down_status(PeerCore& peer) const = 0;
+  /// The same where `cause` puts it down now.
+  virtual Status gone_status(const PeerCore& peer, const Status& cause) const = 0;
+  /// The session ends: what went over it stays in the agent's totals.
+  virtual void keep_totals(const Session& session) = 0;
+
+ protected:
+  ~PeerRegister() = default;
+};
+
+/// A card that was taken in: whose it is, and what it changed.
+struct LoadedCard {
+  std::shared_ptr<PeerCore> peer;
+  CardStore::Change change;
+};
+
+/// This agent's card, and those of peers.
+class Cards {
+ public:
+  virtual std::uint64_t own_revision() const = 0;
+  /// What changed in this agent's card since that revision; all of it since 0.
+  virtual Result<std::string> own_since(std::uint64_t revision) const = 0;
+  virtual std::uint64_t known_revision(PeerCore& peer) const = 0;
+  /// kNotFound: a delta on a card that is not here.
+  virtual Result<LoadedCard> load(std::span<const std::byte> bytes) = 0;
+  /// What this backend says of regions in this agent's card has changed.
+  virtual void renew(OpenBackend& backend) = 0;
+
+ protected:
+  ~Cards() = default;
+};
+
+/// Who waits outside of the lane.
+class Waiters {
+ public:
+  /// Completion queues hear of what else happened.
+  virtual void hint(CompletionKind kind, std::uint64_t cookie) = 0;
+  /// Something ended or changed that threads may wait for.
+  virtual void wake() = 0;
+
+ protected:
+  ~Waiters() = default;
+};
+
+}  // namespace hawser::agent

@@ -735,6 +735,37 @@ def test_c32_calls_that_differ_are_told_to_all(what):
 
 
 @every_transport
+def test_c23_of_two_parts_only_the_larger_one_goes_on(transport):
+    worlds = hawser.World.local(5, backends=transport, timeout=60, quorum="majority")
+    others = {0: [2, 3, 4], 1: [2, 3, 4], 2: [0, 1], 3: [0, 1], 4: [0, 1]}
+    ended = [None] * 5
+
+    def run(rank):
+        try:
+            ended[rank] = worlds[rank].shrink(without=others[rank], timeout=30)
+        except hawser.Error as error:
+            ended[rank] = error
+
+    for part in ([0, 1], [2, 3, 4]):
+        threads = [threading.Thread(target=run, args=(rank,)) for rank in part]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for rank in (0, 1):
+        assert isinstance(ended[rank], hawser.DeniedError) and "has no quorum" in str(ended[rank]), ended[rank]
+    assert [ended[rank].size for rank in (2, 3, 4)] == [3, 3, 3]
+    for request in [ended[rank].ibarrier() for rank in (2, 3, 4)]:
+        request.wait(20)
+    for rank in (2, 3, 4):
+        ended[rank].close(10)
+    for rank in (0, 1):
+        worlds[rank].close(10)
+    with pytest.raises(hawser.InvalidError, match="quorum 'most'"):
+        hawser.World.local(2, quorum="most")
+
+
+@every_transport
 def test_c34_a_receiver_that_lags_costs_its_sender_little(transport):
     """A cost that grows with what is unread grows in every round; what other programs take of the processors does not."""
 

@@ -134,10 +134,10 @@ std::optional<std::uint64_t> StatusTeller::stamp() const {
   const Visitor count = [&](const Waiting& one) { waiting += one.count; };
   engine.describe(count);
   core_.presence.describe(count);
-  core_.sweep.describe(count);
+  core_.region_closer.describe(count);
   if (waiting > 0) return std::nullopt;
   Mixer mixer;
-  mixer.add_flow(core_.past.flow);
+  mixer.add_flow(core_.past.flow());
   for (const Session* session : engine.sessions().all()) {
     mixer.add_flow(session->flow);
     mixer.add(static_cast<std::uint64_t>(session->machine.public_state()));
@@ -159,7 +159,7 @@ std::string StatusTeller::text(Instant now) const {
 std::string StatusTeller::text(Instant now, std::size_t explained) const {
   const Engine& engine = core_.engine;
   std::vector<const Session*> most(engine.sessions().all().begin(), engine.sessions().all().end());
-  FlowCounters total = core_.past.flow;
+  FlowCounters total = core_.past.flow();
   for (const Session* session : most) add_flow(total, session->flow);
   const std::size_t rows = std::min(most.size(), kRowsMax);
   std::ranges::partial_sort(most, most.begin() + static_cast<std::ptrdiff_t>(rows),
@@ -199,7 +199,7 @@ std::string StatusTeller::text(Instant now, std::size_t explained) const {
   };
   engine.describe(add);
   core_.presence.describe(add);
-  core_.sweep.describe(add);
+  core_.region_closer.describe(add);
   json["waiting_in_all"] = waiting;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -77,7 +77,8 @@ class Core::Rest final : public BackendOpener::Host,
   }
   void end_use(const LocalRegion& region, Instant now) override {
     core_.engine.transfers().cancel_region(region, now);
-    core_.engine.bindings().on_own_region_closed(*core_.peer_book.self(), region.entry->index, region.entry->generation, now);
+    core_.engine.bindings().on_own_region_closed(*core_.peer_book.self(), region.entry->index, region.entry->generation,
+                                                 now);
   }
   void forget(const backend::RegionEntry& region) override HAWSER_REQUIRES(in_lane) {
     core_.backend_opener.forget(region);

@@ -217,6 +217,28 @@ Request World::ireceive(std::span<std::byte> into, std::uint32_t from, std::opti
   return core_->receive(into, from, tag, options);
 }
 
+Request World::isend_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                           const MessageOptions& options) {
+  return core_->send_parts(parts, to, tag, options);
+}
+
+Request World::ireceive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                              std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  return core_->receive_parts(parts, from, tag, options);
+}
+
+Status World::send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                         const MessageOptions& options) {
+  return isend_parts(parts, to, tag, options).wait(Duration::max());
+}
+
+Result<Received> World::receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                                      std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  Request request = ireceive_parts(parts, from, tag, options);
+  if (Status status = request.wait(Duration::max()); !status.ok()) return status;
+  return request.received();
+}
+
 Request World::ireceive_any_size(std::uint32_t from, std::optional<std::uint64_t> tag, const MessageOptions& options) {
   return core_->receive(std::nullopt, from, tag, options);
 }
@@ -290,6 +312,21 @@ Request World::iall_reduce(const void* in, void* out, std::size_t count, DataTyp
                             .type = type,
                             .op = op},
                            options);
+}
+
+std::vector<Request> World::iall_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                                                 std::size_t bucket_bytes, const CollectiveOptions& options) {
+  return core_->all_reduce_bucketed(tensors, type, op, bucket_bytes, options);
+}
+
+Status World::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op, std::size_t bucket_bytes,
+                                  const CollectiveOptions& options) {
+  Status first;
+  for (Request& request : iall_reduce_bucketed(tensors, type, op, bucket_bytes, options)) {
+    const Status status = request.wait(Duration::max());
+    if (first.ok()) first = status;
+  }
+  return first;
 }
 
 Request World::iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,

@@ -1,6 +1,7 @@
 // The C ABI of worlds: opening and leaving them, requests, groups, and what is done after a failure.
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,8 @@ RequestObject::~RequestObject() {
 }
 
 Result<hawser_operation_options> operation_options(const char* call, const hawser_operation_options* options) {
-  HAWSER_TRY_ASSIGN(const auto given, options_of(call, "hawser_operation_options", options));
+  HAWSER_TRY_ASSIGN(const auto given, options_of(call, "hawser_operation_options", options,
+                                                 offsetof(hawser_operation_options, compressor)));
   if (given.timeout_ns < 0) return invalid(call, "timeout_ns is negative");
   return given;
 }
@@ -79,13 +81,14 @@ Result<LoadedConfig> configuration(const char* call, const hawser_world_options&
 }
 
 Result<WorldOptions> world_options(const char* call, const hawser_world_options& given) {
-  constexpr std::uint32_t kFlags = HAWSER_WORLD_UNDRIVEN | HAWSER_WORLD_NO_ENVIRONMENT;
+  constexpr std::uint32_t kFlags = HAWSER_WORLD_UNDRIVEN | HAWSER_WORLD_NO_ENVIRONMENT | HAWSER_WORLD_MAJORITY;
   if ((given.flags & ~kFlags) != 0) return invalid(call, "flags " + std::to_string(given.flags) + " has unknown bits");
   if (given.join_timeout_ns < 0 || given.timeout_ns < 0) return invalid(call, "a timeout is negative");
   HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(call, given));
   WorldOptions options;
   options.agent = std::move(config.options);
   options.driven = (given.flags & HAWSER_WORLD_UNDRIVEN) == 0;
+  if ((given.flags & HAWSER_WORLD_MAJORITY) != 0) options.quorum = Quorum::kMajority;
   if (given.name != nullptr) options.name = given.name;
   if (given.join_timeout_ns > 0) options.join_timeout = Duration(given.join_timeout_ns);
   if (given.timeout_ns > 0) options.timeout = Duration(given.timeout_ns);

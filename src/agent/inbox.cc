@@ -63,20 +63,21 @@ std::size_t Inbox::take_messages(std::uint32_t channel, std::span<Message> out) 
 void Inbox::push_event(PeerEvent event) {
   {
     const base::SpinGuard guard(lock_);
-    if (events_.size() == events_limit_) {
-      events_.pop_front();
+    if (events_ == nullptr) events_ = std::make_unique<std::deque<PeerEvent>>();
+    if (events_->size() == events_limit_) {
+      events_->pop_front();
       events_dropped_.fetch_add(1, std::memory_order_relaxed);
     }
-    events_.push_back(std::move(event));
+    events_->push_back(std::move(event));
   }
   count_arrival();
 }
 
 std::optional<PeerEvent> Inbox::take_event() {
   const base::SpinGuard guard(lock_);
-  if (events_.empty()) return std::nullopt;
-  PeerEvent event = std::move(events_.front());
-  events_.pop_front();
+  if (events_ == nullptr || events_->empty()) return std::nullopt;
+  PeerEvent event = std::move(events_->front());
+  events_->pop_front();
   return event;
 }
 

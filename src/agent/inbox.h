@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -53,7 +54,8 @@ class Inbox {
   base::SpinLock lock_;
   WaitingQueue notifications_ HAWSER_GUARDED_BY(lock_);
   std::map<std::uint32_t, WaitingQueue> messages_ HAWSER_GUARDED_BY(lock_);  ///< By channel, once one was used.
-  std::deque<PeerEvent> events_ HAWSER_GUARDED_BY(lock_);
+  /// Null until there was one: an empty deque takes half a kilobyte.
+  std::unique_ptr<std::deque<PeerEvent>> events_ HAWSER_GUARDED_BY(lock_);
   std::atomic<std::size_t> notifications_waiting_{0};
   std::atomic<std::uint64_t> notification_bytes_{0};
   std::atomic<std::size_t> messages_waiting_{0};  ///< On all channels.

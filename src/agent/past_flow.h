@@ -18,13 +18,13 @@ class PastFlow {
   void add(const FlowCounters& flow, const base::Histogram& latency);
 
   /// Without its latency.
-  const FlowCounters& flow() const { return flow_; }
+  const FlowCounters& flow() const;
   void merge_latency_into(base::Histogram& all) const {
     if (latency_ != nullptr) all.merge(*latency_);
   }
 
  private:
-  FlowCounters flow_;
+  std::unique_ptr<FlowCounters> flow_;        ///< Null: no session ended yet.
   std::unique_ptr<base::Histogram> latency_;  ///< From the first one on: it takes 4 KiB.
 };
 

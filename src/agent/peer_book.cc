@@ -7,18 +7,17 @@ namespace hawser::agent {
 void PeerBook::open(std::shared_ptr<PeerCore> self) {
   self->is_self = true;
   self_ = std::move(self);
-  const base::MutexLock lock(mutex_);
-  peers_.emplace(self_->incarnation, self_);
 }
 
 Result<std::shared_ptr<PeerCore>> PeerBook::meet(const backend::Identity& who) {
+  if (who.incarnation == self_->incarnation) return self_;
   const base::MutexLock lock(mutex_);
   const auto found = peers_.find(who.incarnation);
   if (found != peers_.end()) {
     found->second->note_born(who.born);
     return found->second;
   }
-  if (peers_.size() >= limit_) {
+  if (peers_.size() + 1 >= limit_) {
     return Status(Code::kBusy, "agent '" + agent_ + "' knows limits.peers = " + std::to_string(limit_) +
                                    " peers already; " + who.name + " is not taken in")
         .with_advice("raise limits.peers, or invalidate peers that are not needed");
@@ -30,6 +29,7 @@ Result<std::shared_ptr<PeerCore>> PeerBook::meet(const backend::Identity& who) {
 }
 
 std::shared_ptr<PeerCore> PeerBook::known(const base::Id128& incarnation) const {
+  if (incarnation == self_->incarnation) return self_;
   const base::MutexLock lock(mutex_);
   const auto found = peers_.find(incarnation);
   return found != peers_.end() ? found->second : nullptr;
@@ -46,9 +46,7 @@ std::vector<std::shared_ptr<PeerCore>> PeerBook::all() const {
   std::vector<std::shared_ptr<PeerCore>> all;
   const base::MutexLock lock(mutex_);
   all.reserve(peers_.size());
-  for (const auto& [incarnation, peer] : peers_) {
-    if (!peer->is_self) all.push_back(peer);
-  }
+  for (const auto& [incarnation, peer] : peers_) all.push_back(peer);
   return all;
 }
 

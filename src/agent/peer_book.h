@@ -56,7 +56,7 @@ class PeerBook {
   const std::uint32_t limit_;
   std::shared_ptr<PeerCore> self_;
   mutable base::Mutex mutex_;
-  Peers peers_ HAWSER_GUARDED_BY(mutex_);
+  Peers peers_ HAWSER_GUARDED_BY(mutex_);                         ///< Without the agent itself.
   std::unique_ptr<Departed> departed_ HAWSER_GUARDED_BY(mutex_);  ///< Null until one died: it takes 0.7 KiB.
 };
 

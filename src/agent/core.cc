@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "agent/agent_counters.h"
 #include "agent/flow_sums.h"
 #include "agent/fork_guard.h"
 #include "agent/metrics_source.h"
@@ -240,55 +241,13 @@ void Core::release(const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
 }
 
 AgentCounters Core::counters() {
-  AgentCounters result;
-  result.agent = options.name;
-  result.incarnation = base::to_hex(identity.incarnation);
-  if (disowned()) return result;
+  if (disowned()) return {.agent = options.name, .incarnation = base::to_hex(identity.incarnation)};
+  CounterSnapshot snapshot;
   lane.lock();
-  result.total = past.flow;
-  base::Histogram all;
-  if (past.latency != nullptr) all.merge(*past.latency);
-  for (const Session* session : engine.sessions().all()) {
-    PeerCounters peer{.peer = session->peer->name,
-                      .incarnation = base::to_hex(session->peer->incarnation),
-                      .state = std::string(name_of(session->machine.public_state())),
-                      .wire_version = session->wire_version,
-                      .flow = session->flow};
-    peer.flow.latency = summary_of(session->latency);
-    all.merge(session->latency);
-    add_flow(result.total, session->flow);
-    for (const PathEntry& entry : session->paths) {
-      PathCounters& path = result.paths.emplace_back(entry.path->counters());
-      path.errors = entry.errors;
-      path.retries = entry.retries;
-      if (entry.times != nullptr) path.latency = summary_of(entry.times->latency);
-    }
-    result.peers.push_back(std::move(peer));
-  }
-  for (const OpenBackend& open : engine.ports().all()) {
-    for (DeviceCounters& device : open.port->devices()) {
-      device.backend = open.name;
-      result.devices.push_back(std::move(device));
-    }
-    if (std::optional<AdmissionCounters> admissions = open.port->admissions()) {
-      admissions->backend = open.name;
-      result.admissions.push_back(*std::move(admissions));
-    }
-  }
-  result.transfers_in_flight_gauge = engine.transfers().in_flight();
+  snapshot.begin(*this);
+  for (const Session* session : engine.sessions().all()) snapshot.add(*session, true);
   lane.unlock();
-  result.total.latency = summary_of(all);
-  result.events_dropped = inbox.events_dropped();
-  result.notification_bytes_gauge = inbox.notification_bytes();
-  for (const auto& entry : regions.all()) {
-    ++result.regions_gauge;
-    result.region_bytes_gauge += entry->size;
-    if (!entry->pages || !entry->pages->was_asked()) continue;
-    const bool is_adopted = entry->pages->file().has_value();
-    ++(is_adopted ? result.regions_adopted_gauge : result.regions_not_adopted_gauge);
-    if (is_adopted) result.region_bytes_adopted_gauge += entry->size;
-  }
-  return result;
+  return snapshot.finish(*this);
 }
 
 Result<Agent> open_with(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks) {

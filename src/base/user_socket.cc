@@ -18,9 +18,10 @@
 namespace hawser::base {
 namespace {
 
-constexpr std::size_t kManySockets = 64;    ///< Beyond, a newcomer looks at a slice of them, as for left files.
-constexpr std::size_t kSocketSliceDigits = 2;     ///< Of names.
-constexpr std::time_t kYoungSocketSeconds = 60;   ///< Between its file and its `listen` a socket refuses connections, too.
+constexpr std::size_t kManySockets = 64;       ///< Beyond, a newcomer looks at a slice of them, as for left files.
+constexpr std::size_t kSocketSliceDigits = 2;  ///< Of names.
+constexpr std::time_t kYoungSocketSeconds =
+    60;  ///< Between its file and its `listen` a socket refuses connections, too.
 
 Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{};

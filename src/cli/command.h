@@ -52,6 +52,7 @@ void add_cp(Shell& shell);
 void add_sim(Shell& shell);
 void add_top(Shell& shell);
 void add_explain(Shell& shell);
+void add_metrics_command(Shell& shell);
 void add_ca(Shell& shell);
 
 }  // namespace hawser::cli

@@ -70,6 +70,8 @@ Json explain_rows(const AgentLook& agent, const std::string& peer) {
     if (!is_wanted(row, peer)) continue;
     Json one = {{"agent", text(agent.status, "agent")}, {"process", agent.reading.process}};
     for (const auto& [key, value] : row.items()) one[key] = Json::parse(value.dump());
+    if (agent.is_live || !agent.not_live.empty()) one["live"] = agent.is_live;
+    if (!agent.not_live.empty()) one["not_live"] = agent.not_live;
     one["closed_backends"] = Json::parse(rows(agent.status, "closed_backends").dump());
     all.push_back(std::move(one));
   }

@@ -15,7 +15,7 @@ namespace {
 Fd any_fd() { return Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 bool has_fd(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
-/// Whether a forked child has the descriptor.
+/// True where a forked child has the descriptor.
 bool child_has(int fd) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(has_fd(fd) ? 1 : 0);

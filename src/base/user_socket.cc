@@ -19,7 +19,7 @@ namespace hawser::base {
 namespace {
 
 constexpr std::size_t kManySockets = 64;       ///< Beyond, a newcomer looks at a slice of them, as for left files.
-constexpr std::size_t kSocketSliceDigits = 2;  ///< Of names.
+constexpr std::size_t kSocketSliceDigits = 2;  ///< At the beginning of names.
 constexpr std::time_t kYoungSocketSeconds =
     60;  ///< Between its file and its `listen` a socket refuses connections, too.
 
@@ -43,7 +43,7 @@ Result<Fd> open_socket() {
   return socket;
 }
 
-/// Whether the process at the other end is of this user.
+/// True where the process at the other end is of this user.
 bool is_of_this_user(int socket) {
   ucred found{};
   socklen_t size = sizeof found;

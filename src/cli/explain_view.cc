@@ -18,7 +18,7 @@ std::string times_of(const Fields& peer) {
                      short_duration(Duration(static_cast<std::int64_t>(p99))));
 }
 
-/// What a path's state, or the reason that there is none, reads like.
+/// The text for a path, or for the reason that there is none.
 std::string reason_of(const Fields& way, const Fields* path) {
   if (path != nullptr) return text(*path, "about");
   const std::string why = text(way, "why");

@@ -19,7 +19,7 @@
 namespace hawser::cli {
 namespace {
 
-/// Of more agents of one process, all that it has are asked for at once.
+/// Beyond, one question asks for all agents of a process.
 constexpr std::size_t kOneByOneMax = 4;
 constexpr Duration kCallAgain = std::chrono::milliseconds(10);  ///< Where too many callers wait.
 constexpr Duration kLookForCtrlC = std::chrono::milliseconds(100);
@@ -129,7 +129,7 @@ std::vector<Question> questions_for(const std::map<std::string, Process>& proces
   return questions;
 }
 
-/// What a process said in all its answers.
+/// All answers of one process.
 struct Heard {
   Described described;
   Status failure;

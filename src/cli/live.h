@@ -28,7 +28,7 @@ struct Question {
 };
 struct Reply {
   Status status;     ///< Good: the process ended its answer.
-  std::string text;  ///< What came.
+  std::string text;  ///< The bytes that came.
 };
 /// Asks all at once. Errors: kTimedOut (no byte for `patience`), kCancelled (Ctrl-C), and those of connecting.
 std::vector<Reply> ask(std::span<const Question> questions, Duration patience = kLivePatience);
@@ -45,7 +45,7 @@ struct Described {
 };
 Described parse_described(const std::string& text);
 
-/// The same agents, each with what its process says now. Where it says nothing the page stays, and `not_live` says why.
+/// Asks for each agent what it does now. Where its process says nothing the page stays, and `not_live` says why.
 Look ask_live(Look pages);
 /// A line for each agent that did not answer, with the age of its page.
 std::string not_live_text(const Look& look, Instant at);

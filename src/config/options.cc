@@ -12,7 +12,8 @@ namespace hawser::config {
 namespace {
 
 constexpr std::string_view kCount = "a whole number from 1 to 4294967295, such as 1024";
-// What opening an agent refuses is refused here, where the variable or the line is known. A test of cli opens agents.
+// Options that an agent would refuse are refused here, where the variable or the line is known. A test of cli opens
+// agents with all of them.
 constexpr std::uint32_t kTransfersMax = 1u << 24;
 constexpr std::uint32_t kNotificationBytesMin = 64 * 1024 + 64;  // One of the largest, and its cost.
 constexpr std::string_view kTransfers = "a whole number from 1 to 16777216, such as 1024";

@@ -71,11 +71,19 @@ Instant StatusDesk::serve(Instant now) {
   const auto has_event = [&](std::uint64_t number) {
     return std::ranges::any_of(news, [&](const epoll_event& each) { return each.data.u64 == number; });
   };
+  may_make_piece_ = true;
+  Callers served;  // They come after the others in the next round.
   for (auto at = callers_.begin(); at != callers_.end();) {
     const auto caller = at++;
     const bool is_due = has_event(caller->number) || now >= caller->due;
-    if (is_late(*caller, now) || (is_due && !advance(*caller, now))) drop(caller);
+    const bool may_make = may_make_piece_;
+    if (is_late(*caller, now) || (is_due && !advance(*caller, now))) {
+      drop(caller);
+    } else if (may_make != may_make_piece_) {
+      served.splice(served.end(), callers_, caller);
+    }
   }
+  callers_.splice(callers_.end(), served);
   if (has_event(kListener)) accept(now);
   Instant next = is_muted_ ? muted_until_ : Instant::max();
   for (const Caller& caller : callers_) next = std::min({next, caller.due, deadline_of(caller)});
@@ -112,7 +120,7 @@ bool StatusDesk::is_called() const {
   return ::poll(&listener, 1, 0) == 1;
 }
 
-/// Callers are in the order in which they came.
+/// Those that asked nothing are in the order in which they came.
 void StatusDesk::make_room() {
   const auto silent = std::ranges::find_if(callers_, [](const Caller& each) { return each.answer == nullptr; });
   if (silent != callers_.end()) drop(silent);
@@ -126,12 +134,16 @@ void StatusDesk::mute(bool muted) {
 }
 
 bool StatusDesk::advance(Caller& caller, Instant now) {
-  caller.due = Instant::max();
   if (caller.answer == nullptr) {
     if (!read_request(caller, now)) return false;
     if (caller.answer == nullptr) return true;
   }
   if (caller.sent == caller.out.size() && !caller.has_ended) {
+    if (!std::exchange(may_make_piece_, false)) {
+      caller.due = now;  // In the next round.
+      return true;
+    }
+    caller.due = Instant::max();
     caller.out.clear();
     caller.sent = 0;
     const StatusAnswer::Step step = caller.answer->next(caller.out, now);

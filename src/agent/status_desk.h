@@ -3,7 +3,9 @@
 // StatusDesk: the connections of one status socket. A caller sends one line, the request, and gets the answer to it
 // piece by piece, until the desk ends the connection.
 //
-// It never waits: each call of `serve` does what can be done now and a bounded amount of it, one piece for each caller.
+// It never waits: each call of `serve` does what can be done now and a bounded amount of it. It makes one piece of one
+// answer, and the callers take turns.
+//
 // A caller that sends no request, reads nothing or stays too long is dropped, and of too many callers the one that
 // asked nothing for the longest time makes room. So a caller costs its answer's state, one piece, and one descriptor.
 //
@@ -100,6 +102,7 @@ class StatusDesk {
   const Opener opener_;
   Callers callers_;
   std::uint64_t next_number_ = 1;
+  bool may_make_piece_ = false;           ///< In this round.
   bool is_muted_ = false;                 ///< Nobody is accepted,
   Instant muted_until_ = Instant::max();  ///< until a caller goes, or for lack of descriptors until then.
 };

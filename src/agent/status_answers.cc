@@ -24,11 +24,11 @@ namespace {
 using Json = nlohmann::json;
 using Step = StatusAnswer::Step;
 
-constexpr std::size_t kPeersAtOnce = 16;      // Each with why backends do not lead there: some 50 us.
-constexpr std::size_t kSessionsAtOnce = 128;  // Counted in.
+constexpr std::size_t kPeersAtOnce = 16;     // Each with why backends do not lead there: some 50 us.
+constexpr std::size_t kSessionsAtOnce = 32;  // Counted in.
 constexpr std::size_t kRowsAtOnce = 256;
-constexpr std::size_t kSamplesAtOnce = 32;  // Peers or paths, of 45 samples or fewer.
-constexpr std::size_t kTextAtOnce = 64 * 1024;
+constexpr std::size_t kSamplesAtOnce = 4;  // Peers or paths, of 45 samples or fewer.
+constexpr std::size_t kTextAtOnce = 32 * 1024;
 
 /// The agents that an answer is about, one after the other, and tries for the current one's lane.
 class Walk {

@@ -93,11 +93,8 @@ Instant StatusDesk::serve(Instant now) {
 void StatusDesk::accept(Instant now) {
   for (int i = 0; i < kAcceptsMax; ++i) {
     if (callers_.size() >= kCallersMax && !is_called()) return;
-    if (callers_.size() >= kCallersMax) make_room();
-    if (callers_.size() >= kCallersMax) {
-      muted_until_ = Instant::max();
-      return mute(true);
-    }
+    if (callers_.size() >= kCallersMax) muted_until_ = make_room(now);
+    if (callers_.size() >= kCallersMax) return mute(true);
     Result<std::optional<base::UserSocket::Caller>> accepted = socket_.accept();
     if (!accepted) {
       muted_until_ = now + kShortagePause;
@@ -121,9 +118,12 @@ bool StatusDesk::is_called() const {
 }
 
 /// Those that asked nothing are in the order in which they came.
-void StatusDesk::make_room() {
+Instant StatusDesk::make_room(Instant now) {
   const auto silent = std::ranges::find_if(callers_, [](const Caller& each) { return each.answer == nullptr; });
-  if (silent != callers_.end()) drop(silent);
+  if (silent == callers_.end()) return Instant::max();
+  if (now < silent->came + kGrace) return silent->came + kGrace;
+  drop(silent);
+  return now;
 }
 
 void StatusDesk::mute(bool muted) {

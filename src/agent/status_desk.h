@@ -46,6 +46,8 @@ class StatusDesk {
   static constexpr std::size_t kCallersMax = 16;
   static constexpr std::size_t kRequestMax = 256;  ///< Bytes, its newline counted.
   static constexpr Duration kRequestTime = std::chrono::seconds(1);
+  /// So long a caller need not make room, though it has asked nothing yet: its process may wait for a processor.
+  static constexpr Duration kGrace = std::chrono::milliseconds(100);
   static constexpr Duration kStallTime = std::chrono::seconds(1);    ///< Without a byte read by the caller.
   static constexpr Duration kAnswerTime = std::chrono::seconds(30);  ///< For the whole answer.
   static constexpr Duration kLookAgain = std::chrono::milliseconds(1);
@@ -86,7 +88,8 @@ class StatusDesk {
   void accept(Instant now);
   /// Somebody waits to be accepted.
   bool is_called() const;
-  void make_room();
+  /// The oldest that asked nothing goes, if its grace is over. Returns when to try again.
+  Instant make_room(Instant now);
   void mute(bool muted);
   /// False: the caller goes.
   bool advance(Caller& caller, Instant now);

@@ -205,8 +205,27 @@ TEST_F(StatusDeskTest, OfTooManyWhoSayNothingTheOldestMakesRoom) {
     silent.push_back(call());
     serve();
     EXPECT_LE(desk_->callers(), StatusDesk::kCallersMax);
+    now_ = now_ + StatusDesk::kGrace / StatusDesk::kCallersMax;
   }
   const base::Fd caller = call("hello\n");
+  serve();
+  EXPECT_EQ(read(caller), "hello back\n");
+}
+
+TEST_F(StatusDeskTest, ACallerThatHasJustComeNeedNotMakeRoom) {
+  std::vector<base::Fd> silent;
+  for (std::size_t i = 0; i < StatusDesk::kCallersMax; ++i) silent.push_back(call());
+  serve();
+  const base::Fd caller = call("hello\n");
+  EXPECT_EQ(serve(), now_ + StatusDesk::kGrace);
+  EXPECT_FALSE(desk_->has_news()) << "nothing is to be done before";
+  now_ = now_ + StatusDesk::kGrace - 1ns;
+  serve();
+  EXPECT_EQ(read(caller), "");
+  say(silent.front(), "hello\n");
+  serve();
+  EXPECT_EQ(read(silent.front()), "hello back\n") << "it had time to ask";
+  now_ = now_ + 1ns;
   serve();
   EXPECT_EQ(read(caller), "hello back\n");
 }

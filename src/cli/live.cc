@@ -28,7 +28,7 @@ constexpr Duration kLookForCtrlC = std::chrono::milliseconds(100);
 class Call {
  public:
   Call(const Question& question, Duration patience, Instant now)
-      : question_(question), patience_(patience), moved_(now) {
+      : question_(question), patience_(patience), began_(now), moved_(now) {
     connect(now);
   }
 
@@ -77,18 +77,25 @@ class Call {
     std::array<char, 65536> bytes;
     const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) {
-      is_done_ = true;
-      return;
-    }
+    if (got <= 0) return end(now);
     moved_ = now;
     reply_.text.append(bytes.data(), static_cast<std::size_t>(got));
     if (reply_.text.size() > kReplyMax) fail(Status(Code::kFailed, "its answer is longer than 256 MiB"));
   }
 
+  /// A desk that has too many callers may hang up on one before it answers anything.
+  void end(Instant now) {
+    is_done_ = !reply_.text.empty() || now >= began_ + patience_;
+    if (is_done_) return;
+    socket_.reset();
+    sent_ = 0;
+    again_ = now + kCallAgain;
+  }
+
   const Question& question_;
   const std::string line_ = question_.request + "\n";
   const Duration patience_;
+  const Instant began_;
   Instant moved_;                   ///< When something was sent or came last.
   Instant again_ = Instant::min();  ///< When to connect again.
   base::Fd socket_;

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Checks what no compiler checks: layering, lengths, banned calls, files that belong to no target, links to nothing.
+"""Checks what no compiler checks: layering, banned calls, files that belong to no target, links to nothing.
 
-usage: tools/tidy.py [--shrink] [--root FOLDER]
+usage: tools/tidy.py [--root FOLDER]
 
 Prints one line per fault, `file:line: rule: what and what to do`, and exits with 1 when there is any.
-Lengths are ratcheted: tools/tidy_exceptions.json lists the files and functions that are too long today. An entry may
-only shrink: when the code got shorter, the entry must follow (`--shrink` does it), and a new one is a reviewer's choice.
+It also prints the longest files, functions and classes. No length is a fault: a limit is met by slicing a class over
+files, which helps nobody. A reader decides what should be taken apart.
 A single line is excused by a comment on it or on the line above:  // tidy: allow(<rule>) <reason>
 """
 
 import argparse
-import json
+import collections
 import pathlib
 import re
 import sys
@@ -53,15 +53,12 @@ BACKEND_DOORS = ("factory.h", "device_survey.h", "raw_loop.h")
 AGENT_DOORS = ("inner.h", "service.h", "describe.h", "open.h")
 BEHIND_THE_INNER_DOOR = ("runtime",)
 
-FILE_LIMIT = 800
-PUBLIC_HEADER_LIMIT = 300
-FUNCTION_LIMIT = 70
 LINE_LIMIT = 120
+LONGEST_SHOWN = 5  # Of files, of functions and of classes.
 
 CODE_FOLDERS = ("include", "src", "test", "bench", "examples")
 SOURCE_SUFFIXES = (".cc", ".c")
 SUFFIXES = SOURCE_SUFFIXES + (".h",)
-EXCEPTIONS_FILE = "tools/tidy_exceptions.json"
 
 
 class Ban(NamedTuple):
@@ -312,47 +309,40 @@ def check_shadows(files: dict) -> Iterator[Fault]:
                             f"{match.group('name')} is a type of {public[match.group('name')]}: choose another name")
 
 
-def lengths(path: str, text: str) -> Iterator[tuple]:
-    """(kind, key, line, length, limit) of all that has a ratcheted length."""
-    limit = PUBLIC_HEADER_LIMIT if path.startswith("include/") else FILE_LIMIT
-    yield "files", path, 1, text.count("\n"), limit
-    longest = {}
-    for function in functions(text):  # overloads share a name: the longest counts
-        if function.length > longest.get(function.name, (0, 0))[1]:
-            longest[function.name] = (function.line, function.length)
-    for name, (line, length) in longest.items():
-        yield "functions", f"{path}:{name}", line, length, FUNCTION_LIMIT
+CLASS = re.compile(r"^[ ]*(?:class|struct)\s+(?:[A-Z][A-Z0-9_]*(?:\(.*?\))?\s+)?(?P<name>\w+)[^;{}()]*\{", re.MULTILINE)
 
 
-def check_lengths(files: dict, exceptions: dict) -> Iterator[Fault]:
-    used = set()
+def class_bodies(text: str) -> Iterator[Function]:
+    """Every class, also within another one, with the lines from its name to its closing brace."""
+    code = without_directives(strip(text))
+    for match in CLASS.finditer(code):
+        depth = 0
+        for i in range(match.end() - 1, len(code)):
+            depth += {"{": 1, "}": -1}.get(code[i], 0)
+            if depth == 0:
+                line = code.count("\n", 0, match.start("name")) + 1
+                yield Function(match.group("name"), line, code.count("\n", match.start("name"), i) + 1)
+                break
+
+
+def longest(files: dict) -> dict:
+    """By kind: (lines, what and where) of the longest. A class counts with its functions, whatever files they are in."""
+    found = {"files": [], "functions": [], "classes": []}
+    classes = collections.Counter()
     for path, text in files.items():
-        for kind, key, line, length, limit in lengths(path, text):
-            known = exceptions.get(kind, {}).get(key)
-            what = "file" if kind == "files" else key.rsplit(":", 1)[-1] if "::" not in key else key.split(":", 1)[1]
-            if known is not None:
-                used.add((kind, key))
-            if length > (known or limit):
-                bound = f"its exception is {known}" if known else f"the limit is {limit}"
-                yield Fault(path, line, f"{kind[:-1]}-length", f"{what} has {length} lines, {bound}; split it")
-            elif known is not None and length < known:
-                yield Fault(path, line, "ratchet",
-                            f"{what} shrank to {length} lines, its exception says {known}: run tools/tidy.py --shrink")
-    for kind in ("files", "functions"):
-        for key in exceptions.get(kind, {}):
-            if (kind, key) not in used:
-                yield Fault(EXCEPTIONS_FILE, 1, "ratchet", f"{key} is gone: run tools/tidy.py --shrink")
-
-
-def shrink(files: dict, exceptions: dict) -> dict:
-    """The exceptions without those no longer needed, each as small as it can be; nothing grows, nothing is added."""
-    result = {"files": {}, "functions": {}}
-    for path, text in files.items():
-        for kind, key, _, length, limit in lengths(path, text):
-            known = exceptions.get(kind, {}).get(key)
-            if known is not None and length > limit:
-                result[kind][key] = min(known, length)
-    return {kind: dict(sorted(entries.items())) for kind, entries in result.items()}
+        if path.startswith("third_party/") or not path.startswith(("src/", "include/", "bench/", "examples/", "test/")):
+            continue
+        found["files"].append((text.count("\n"), path))
+        layer = (layer_of(path) or (path.split("/")[0],))[0]
+        for body in class_bodies(text):
+            classes[layer, body.name] += body.length
+        for function in functions(text):
+            found["functions"].append((function.length, f"{function.name} ({path}:{function.line})"))
+            owner = function.name.split("::")[-2] if "::" in function.name else ""
+            if owner:
+                classes[layer, owner] += function.length
+    found["classes"] = [(length, f"{name} (src/{layer})") for (layer, name), length in classes.items()]
+    return {kind: sorted(each, reverse=True)[:LONGEST_SHOWN] for kind, each in found.items()}
 
 
 def check_targets(files: dict, cmake: dict) -> Iterator[Fault]:
@@ -508,14 +498,13 @@ def read_tree(root: pathlib.Path) -> tuple:
     return files, cmake
 
 
-def check_tree(files: dict, cmake: dict, exceptions: dict) -> list:
+def check_tree(files: dict, cmake: dict) -> list:
     faults = []
     for path, text in files.items():
         for check in (check_includes, check_banned, check_lines, check_header):
             faults += check(path, text)
         faults += check_layer_known(path)
     faults += check_shadows(files)
-    faults += check_lengths(files, exceptions)
     faults += check_targets(files, cmake)
     faults += check_unity(files, cmake)
     return sorted(faults)
@@ -524,20 +513,15 @@ def check_tree(files: dict, cmake: dict, exceptions: dict) -> list:
 def main(arguments: list) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
-    parser.add_argument("--shrink", action="store_true", help="lower or remove exceptions that are larger than needed")
     options = parser.parse_args(arguments)
     files, cmake = read_tree(options.root)
-    listed = options.root / EXCEPTIONS_FILE
-    exceptions = json.loads(listed.read_text()) if listed.exists() else {}
-    if options.shrink:
-        exceptions = shrink(files, exceptions)
-        listed.write_text(json.dumps(exceptions, indent=2) + "\n")
-    faults = check_tree(files, cmake, exceptions)
+    faults = check_tree(files, cmake)
     faults += check_documents(files, cmake, read_documents(options.root), lambda path: (options.root / path).exists())
     for fault in faults:
         print(fault)
-    count = sum(len(entries) for entries in exceptions.values())
-    print(f"tidy: {len(files)} files, {len(faults)} faults, {count} length exceptions")
+    for kind, each in longest(files).items():
+        print(f"tidy: longest {kind}: " + ", ".join(f"{length} {what}" for length, what in each))
+    print(f"tidy: {len(files)} files, {len(faults)} faults")
     return 1 if faults else 0
 
 

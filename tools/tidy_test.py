@@ -9,9 +9,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import tidy
 
 
-def rules(files, cmake=None, exceptions=None):
+def rules(files, cmake=None):
     names = " ".join(f"${{PROJECT_SOURCE_DIR}}/{path}" for path in files if not path.endswith(".h"))
-    return [fault.rule for fault in tidy.check_tree(files, cmake or {"CMakeLists.txt": names}, exceptions or {})]
+    return [fault.rule for fault in tidy.check_tree(files, cmake or {"CMakeLists.txt": names})]
 
 
 def header(text):
@@ -63,7 +63,7 @@ class Includes(unittest.TestCase):
         self.assertEqual(rules({"src/helpers/a.cc": ""}), ["unknown-layer"])
 
     def test_line_is_named(self):
-        fault = tidy.check_tree({"src/base/a.cc": '\n\n#include "wire/a.h"\n'}, {"c": "/src/base/a.cc"}, {})[0]
+        fault = tidy.check_tree({"src/base/a.cc": '\n\n#include "wire/a.h"\n'}, {"c": "/src/base/a.cc"})[0]
         self.assertTrue(str(fault).startswith("src/base/a.cc:3: upward-include: "), fault)
 
 
@@ -99,29 +99,25 @@ class Banned(unittest.TestCase):
 
 
 class Lengths(unittest.TestCase):
-    def test_function(self):
-        self.assertEqual(rules({"src/base/a.cc": body(70)}), [])
-        self.assertEqual(rules({"src/base/a.cc": body(71)}), ["function-length"])
+    def test_no_length_is_a_fault(self):
+        self.assertEqual(rules({"src/base/a.cc": body(2000)}), [])
+        self.assertEqual(rules({"include/hawser/a.h": header("\n" * 2000)}), [])
 
-    def test_ratchet(self):
-        key = "src/base/a.cc:f"
-        known = {"functions": {key: 80}}
-        self.assertEqual(rules({"src/base/a.cc": body(80)}, exceptions=known), [])
-        self.assertEqual(rules({"src/base/a.cc": body(81)}, exceptions=known), ["function-length"])
-        self.assertEqual(rules({"src/base/a.cc": body(79)}, exceptions=known), ["ratchet"])
-        self.assertEqual(rules({"src/base/b.cc": ""}, exceptions=known), ["ratchet"])
+    def test_the_longest_are_told(self):
+        files = {f"src/base/{name}.cc": body(10 + at) for at, name in enumerate("abcdefg")}
+        told = tidy.longest(files)
+        self.assertEqual(told["files"][0], (16, "src/base/g.cc"))
+        self.assertEqual(len(told["files"]), tidy.LONGEST_SHOWN)
+        self.assertEqual(told["functions"][0], (16, "f (src/base/g.cc:1)"))
 
-    def test_shrink_never_grows(self):
-        known = {"functions": {"src/base/a.cc:f": 80, "src/base/gone.cc:f": 90}}
-        for lines, left in ((75, 75), (85, 80)):
-            shrunk = tidy.shrink({"src/base/a.cc": body(lines)}, known)
-            self.assertEqual(shrunk["functions"], {"src/base/a.cc:f": left})
-        self.assertEqual(tidy.shrink({"src/base/a.cc": body(60)}, known)["functions"], {})
-
-    def test_files(self):
-        self.assertEqual(rules({"src/base/a.h": header("\n" * 799)}), [])
-        self.assertEqual(rules({"src/base/a.h": header("\n" * 800)}), ["file-length"])
-        self.assertEqual(rules({"include/hawser/a.h": header("\n" * 300)}), ["file-length"])
+    def test_a_class_counts_with_its_functions_in_all_files(self):
+        files = {
+            "src/agent/a.h": header("class HAWSER_CAPABILITY(\"x\") A final : public B {\n  void f();\n};\nclass Later;\n"),
+            "src/agent/a.cc": "void A::f() {\n  g();\n}\n",
+            "src/agent/a_more.cc": "void A::h() {\n  g();\n  g();\n}\n",
+            "src/wire/a.h": header("struct A {\n};\n"),
+        }
+        self.assertEqual(tidy.longest(files)["classes"], [(10, "A (src/agent)"), (2, "A (src/wire)")])
 
     def test_lines(self):
         self.assertEqual(rules({"src/base/a.cc": "x" * tidy.LINE_LIMIT + "\n"}), [])
@@ -181,7 +177,7 @@ class Tree(unittest.TestCase):
         files = {"src/base/a.cc": "", "src/base/b.cc": "", "test/real/c.cc": ""}
         cmake = {"src/base/CMakeLists.txt": "hawser_layer(base SOURCES a.cc # b.cc\n)",
                  "test/CMakeLists.txt": "x(SOURCES real/c.cc)"}
-        faults = tidy.check_tree(files, cmake, {})
+        faults = tidy.check_tree(files, cmake)
         self.assertEqual([(f.path, f.rule) for f in faults], [("src/base/b.cc", "no-target")])
 
     def test_pragma_once(self):

@@ -35,6 +35,18 @@ void release_taken(Core& core, std::uint32_t channel, std::span<const Message> t
   }
 }
 
+/// The same for a notification.
+void release_taken(Core& core, const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
+  const Released::Sum all = peer->released.add(bytes);
+  // The lane is kept out of most calls, unless the sender may be waiting.
+  const bool may_wait = peer->is_pinched.load(std::memory_order_seq_cst);
+  if (!may_wait && all.bytes + all.messages * wire::kNotificationCost < kUntoldMax) return;
+  core.lane.lock();
+  core.engine.arrivals().release(*peer);
+  core.lane.unlock();
+  core.lane.wake();
+}
+
 }  // namespace
 }  // namespace hawser::agent
 
@@ -59,20 +71,31 @@ Agent::~Agent() {
   if (!core_ || core_->disowned()) return;
   // What is not quiet by then is reported to nobody: close() is there for those who want to know.
   constexpr Duration kPatience = std::chrono::milliseconds(200);
-  core_->close_for_good(kPatience);
+  core_->shutdown.close_for_good(kPatience);
 }
 
 std::string_view Agent::name() const { return core_->options.name; }
 Incarnation Agent::incarnation() const { return self().incarnation(); }
-Status Agent::close(Duration timeout) { return core_->close(timeout); }
+Status Agent::close(Duration timeout) { return core_->shutdown.close(timeout); }
 
-Result<Region> Agent::add_region(const RegionOptions& options) { return core_->add_region(options); }
-Result<Region> Agent::add_file(const FileOptions& options) { return core_->add_file(options); }
-Result<Region> Agent::allocate(const AllocateOptions& options) { return core_->allocate(options); }
+Result<Region> Agent::add_region(const RegionOptions& options) {
+  std::vector<std::shared_ptr<agent::LocalRegion>> made;
+  std::size_t wrong = 0;
+  HAWSER_TRY(core_->region_maker.add(std::span(&options, 1), &made, &wrong));
+  return Region(std::move(made.front()));
+}
+Result<Region> Agent::add_file(const FileOptions& options) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::LocalRegion> made, core_->region_maker.add_file(options));
+  return Region(std::move(made));
+}
+Result<Region> Agent::allocate(const AllocateOptions& options) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::LocalRegion> made, core_->region_maker.allocate(options));
+  return Region(std::move(made));
+}
 
 Result<std::string> Agent::card() const {
   HAWSER_TRY(core_->not_forked("card"));
-  return core_->card();
+  return core_->own_card.full();
 }
 std::string Agent::ticket() const {
   if (!core_ || core_->identity.admission.is_zero()) return {};
@@ -80,18 +103,18 @@ std::string Agent::ticket() const {
 }
 Result<std::string> Agent::partial_card(std::span<const std::uint32_t> regions) const {
   HAWSER_TRY(core_->not_forked("partial_card"));
-  return core_->partial_card(regions);
+  return core_->own_card.partial(regions);
 }
 Result<std::string> Agent::card_delta(std::uint64_t since_revision) const {
   HAWSER_TRY(core_->not_forked("card_delta"));
-  return core_->card_since(since_revision);
+  return core_->own_card.since(since_revision);
 }
-std::uint64_t Agent::card_revision() const { return core_->card_revision(); }
+std::uint64_t Agent::card_revision() const { return core_->own_card.revision(); }
 
 Result<Peer> Agent::add_peer(std::span<const std::byte> card) {
   HAWSER_TRY(core_->usable("add_peer"));
   HAWSER_TRY_ASSIGN(wire::Card decoded, wire::decode_card(card));
-  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> peer, core_->add_peer(std::move(decoded)));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> peer, core_->card_intake.take_anew(std::move(decoded)));
   return Peer(std::move(peer));
 }
 
@@ -100,7 +123,7 @@ Result<Peer> Agent::find_peer(std::string_view name, Duration timeout) {
 }
 
 Result<Peer> Agent::find_peer(std::string_view name, std::span<const std::string_view> regions, Duration timeout) {
-  Result<std::shared_ptr<agent::PeerCore>> peer = core_->find_peer(name, regions, core_->now() + timeout);
+  Result<std::shared_ptr<agent::PeerCore>> peer = core_->peer_finder.find(name, regions, core_->now() + timeout);
   if (!peer) return peer.error();
   return Peer(std::move(*peer));
 }
@@ -146,9 +169,9 @@ Result<std::size_t> Agent::end(std::uint64_t label, const Status& status) {
   return ended;
 }
 
-Peer Agent::self() const { return Peer(core_->self()); }
+Peer Agent::self() const { return Peer(core_->peer_book.self()); }
 
-Status Agent::add_backend(const BackendSpec& spec) { return core_->add_backend(spec); }
+Status Agent::add_backend(const BackendSpec& spec) { return core_->backend_opener.add(spec); }
 std::vector<BackendReport> Agent::backends() const { return core_->reports(); }
 bool Agent::has_backend(std::string_view name) const { return require_backend(name).ok(); }
 
@@ -176,7 +199,7 @@ std::optional<Notification> Agent::take_notification() {
 std::size_t Agent::take_notifications(std::span<Notification> out) {
   if (core_->disowned()) return 0;
   const std::size_t taken = core_->inbox.take_notifications(out);
-  for (std::size_t i = 0; i < taken; ++i) core_->release(out[i].peer.core(), out[i].text.size());
+  for (std::size_t i = 0; i < taken; ++i) agent::release_taken(*core_, out[i].peer.core(), out[i].text.size());
   return taken;
 }
 
@@ -216,7 +239,7 @@ Result<CompletionQueue> Agent::make_queue(std::size_t capacity) {
   if (Status status = core_->usable("make_queue"); !status.ok()) return status;
   Result<std::shared_ptr<agent::QueueCore>> queue = agent::QueueCore::make(core_, capacity);
   if (!queue) return queue.error();
-  core_->add_queue(*queue);
+  core_->queues.add(*queue);
   return CompletionQueue(std::move(*queue));
 }
 

@@ -1,31 +1,30 @@
 #pragma once
 
-// An agent's counters, taken session by session: all at once for its user, in slices for the status socket, which must
-// not hold the lane for long.
+// The agent's counters, put together from those who count.
 //
-// Thread rule: under the lane's lock, but for `finish`. Lifetime: one object for one snapshot.
+// Thread rule: as each says.
+
+#include <cstdint>
+#include <span>
 
 #include <hawser/counters.h>
 
-#include "base/histogram.h"
+#include "agent/engine/open_backend.h"
+#include "agent/inbox.h"
+#include "agent/lane_access.h"
+#include "agent/past_flow.h"
+#include "backend/region_table.h"
 
 namespace hawser::agent {
 
-class Core;
 struct Session;
 
-class CounterSnapshot {
- public:
-  /// Who it is, the flow of peers that are gone, devices and listeners.
-  void begin(Core& core);
-  /// Counts the session in; with `is_listed` it and its paths have rows of their own.
-  void add(const Session& session, bool is_listed);
-  /// What needs no lock of the lane: the sum of all latencies, and gauges.
-  AgentCounters finish(const Core& core);
-
- private:
-  AgentCounters counters_;
-  base::Histogram latency_;
-};
+/// Peers, paths, devices, strangers, and the totals of all sessions that there are and were.
+void count_traffic(const PastFlow& past, std::span<Session* const> sessions, std::span<const OpenBackend> backends,
+                   AgentCounters* counters) HAWSER_REQUIRES(in_lane);
+/// What the user has not taken, and what was dropped. Any thread.
+void count_inbox(const Inbox& inbox, AgentCounters* counters);
+/// Any thread.
+void count_regions(const backend::RegionTable& regions, AgentCounters* counters);
 
 }  // namespace hawser::agent

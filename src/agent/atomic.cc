@@ -35,11 +35,11 @@ Status check_atomic_word(const std::string& call, const RemoteRange& word) {
   return {};
 }
 
-Status take_in(Core& core, const std::shared_ptr<AtomicCore>& op, Instant now) HAWSER_REQUIRES(core.lane) {
+Status take_in(Core& core, const std::shared_ptr<AtomicCore>& op, Instant now) HAWSER_REQUIRES(in_lane) {
   if (core.engine.is_closing()) {
     return Status(Code::kInvalid, "atomic: agent '" + core.identity.name + "' is closing");
   }
-  if (op->peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return core.down_status(*op->peer);
+  if (op->peer->state.load(std::memory_order_relaxed) == PeerState::kDown) return agent::down_status(*op->peer);
   return core.atomics.start(core.engine.sessions().of(op->peer), op, now);
 }
 

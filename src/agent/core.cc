@@ -1,20 +1,18 @@
 #include "agent/core.h"
 
 #include <sodium.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <utility>
 
 #include "agent/agent_counters.h"
-#include "agent/flow_sums.h"
+#include "agent/check_options.h"
+#include "agent/default_backends.h"
+#include "agent/directory_calls.h"
 #include "agent/fork_guard.h"
 #include "agent/metrics_source.h"
-#include "agent/peer_names.h"
 #include "base/try.h"
-#include "wire/limits.h"
 
 namespace hawser::agent {
 namespace {
@@ -30,56 +28,6 @@ tls::KeyPair repeatable_keys(base::Rng& rng) {
 
 std::uint64_t seed_of(const AgentOptions& options) {
   return options.seed != 0 ? options.seed : base::random_id128().lo;
-}
-
-/// A name for an error: what cannot be printed is a question mark, and no more than a line of it is.
-std::string printable(std::string_view name) {
-  constexpr std::size_t kShown = 60;
-  std::string text(name.substr(0, kShown));
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return "'" + text + (name.size() > kShown ? "'..." : "'");
-}
-
-Status check_limits(const AgentLimits& limits) {
-  struct Limit {
-    std::string_view name;
-    std::uint32_t value, least, most;
-  };
-  constexpr std::uint32_t kAny = std::numeric_limits<std::uint32_t>::max();
-  for (const Limit& limit :
-       {Limit{"transfers", limits.transfers, 1, 1u << 24}, Limit{"peers", limits.peers, 1, kAny},
-        Limit{"regions", limits.regions, 1, kAny}, Limit{"events", limits.events, 1, kAny},
-        Limit{"notification_bytes", limits.notification_bytes, proto::kNotificationCostMax, kAny},
-        Limit{"notification_bytes_total", limits.notification_bytes_total, proto::kNotificationCostMax, kAny}}) {
-    if (limit.value >= limit.least && limit.value <= limit.most) continue;
-    return Status(Code::kInvalid, "Agent::open: limits." + std::string(limit.name) + " = " +
-                                      std::to_string(limit.value) + " must be from " + std::to_string(limit.least) +
-                                      " to " + std::to_string(limit.most));
-  }
-  return {};
-}
-
-Status check_options(const AgentOptions& options) {
-  if (!wire::is_agent_name(options.name)) {
-    return Status(Code::kInvalid, "Agent::open: name " + printable(options.name) + " of " +
-                                      std::to_string(options.name.size()) +
-                                      " bytes is not 1 to 255 bytes without control characters");
-  }
-  const std::pair<std::string_view, Duration> times[] = {{"heartbeat", options.heartbeat},
-                                                         {"peer_timeout", options.peer_timeout},
-                                                         {"default_deadline", options.default_deadline},
-                                                         {"identity.look", options.identity.look}};
-  for (const auto& [name, value] : times) {
-    if (value > Duration::zero()) continue;
-    return Status(Code::kInvalid,
-                  "Agent::open: " + std::string(name) + " = " + std::to_string(value.count()) + " ns must be positive");
-  }
-  if (!options.identity.folder.empty() && options.security == Security::kNone) {
-    return Status(Code::kInvalid, "Agent::open: an identity is shown over TLS, and security `none` has none")
-        .with_advice("leave out one of the two options");
-  }
-  return check_limits(options.limits);
 }
 
 /// Null: the agent has no identity.
@@ -104,11 +52,141 @@ std::uint64_t wall_clock() {
 
 }  // namespace
 
-void PastFlow::add(const Session& session) {
-  add_flow(flow, session.flow);
-  if (session.latency.count() == 0) return;
-  if (latency == nullptr) latency = std::make_unique<base::Histogram>();
-  latency->merge(session.latency);
+class Core::Rest final : public BackendOpener::Host,
+                         public RegionCloser::Users,
+                         public RegionRegistrar::Host,
+                         public CardIntake::Host,
+                         public AddressFinder::Strangers,
+                         public PeerFinder::Host,
+                         public Shutdown::Steps {
+ public:
+  explicit Rest(Core& core) : core_(core) {}
+
+  // Of backends that are being opened.
+  std::uint64_t draw() override { return core_.engine.rng().u64(); }
+  Status watch_port(int fd) override { return core_.lane.watch_port(fd); }
+  void take_in(OpenBackend&& backend) override { core_.engine.ports().add(std::move(backend)); }
+  void has_more_ways() override HAWSER_REQUIRES(in_lane) {
+    core_.engine.graveyard().bury();  // What no backend led to may be reached by this one.
+    core_.tell_of_card();
+  }
+
+  // Of regions.
+  void take_submissions(Instant now) override HAWSER_REQUIRES(in_lane) {
+    core_.lane.take_submissions(kSubmissionsMax, now);
+  }
+  void end_use(const LocalRegion& region, Instant now) override {
+    core_.engine.transfers().cancel_region(region, now);
+    core_.engine.bindings().on_own_region_closed(*core_.peer_book.self(), region.entry->index, region.entry->generation,
+                                                 now);
+  }
+  void forget(const backend::RegionEntry& region) override HAWSER_REQUIRES(in_lane) {
+    core_.backend_opener.forget(region);
+  }
+  void card_changed() override HAWSER_REQUIRES(in_lane) { core_.tell_of_card(); }
+  std::shared_ptr<LocalRegion> make(const RegionRegistrar::Entry& entry, bool has_huge_pages) override {
+    return std::make_shared<LocalRegion>(core_.shared_from_this(), entry, has_huge_pages);
+  }
+  base::Id128 make_key() override HAWSER_REQUIRES(in_lane) {
+    // Two words of the agent's own randomness are as good as the system's only when no seed was set.
+    if (core_.options.seed == 0) return core_.region_keys_.take();
+    return base::Id128{core_.engine.rng().u64(), core_.engine.rng().u64()};
+  }
+
+  // Of peers.
+  void on_card_loaded(PeerCore& peer, const CardStore::Change& change) override {
+    core_.engine.exchange().on_loaded(peer, change, core_.now());
+  }
+  void forget(const PeerCore& peer) override { core_.forget(peer); }
+  void want(const std::shared_ptr<PeerCore>& peer) override {
+    core_.engine.connector().want(core_.engine.sessions().of(peer), core_.now());
+  }
+  Result<std::string> resolve(std::string_view address, Instant deadline) override {
+    return resolve_address(address, deadline);
+  }
+  Result<std::uint64_t> open(std::string_view address, std::string_view name, const AdmissionTicket& ticket,
+                             Instant deadline) override {
+    return core_.engine.strangers().open(address, name, ticket, deadline, core_.now());
+  }
+  AddressFinder::Found take(std::uint64_t number) override { return core_.engine.strangers().take(number); }
+  void drop(std::uint64_t number) override { core_.engine.strangers().drop(number); }
+  void want_card(const std::shared_ptr<PeerCore>& peer) override {
+    core_.engine.exchange().want(core_.engine.sessions().of(peer), core_.now());
+  }
+  std::uint64_t open_better_path(const std::shared_ptr<PeerCore>& peer, Instant deadline) override {
+    return core_.engine.better().open(core_.engine.sessions().of(peer), deadline, core_.now());
+  }
+  bool is_opening(const std::shared_ptr<PeerCore>& peer, std::uint64_t serial) override {
+    return core_.engine.better().is_opening(core_.engine.sessions().of(peer), serial);
+  }
+
+  // Of the end.
+  bool unpublish(Instant deadline) override;
+  void begin() override;
+  Status release(Instant deadline) override;
+  bool is_used() override;
+  void finish() override;
+
+ private:
+  Core& core_;
+};
+
+bool Core::Rest::unpublish(Instant deadline) {
+  if (!core_.options.directory) return true;
+  {
+    const InLaneGuard guard(core_.lane);
+    core_.presence.close();
+  }
+  const std::string key = core_.options.directory_prefix + core_.options.name;
+  return agent::unpublish(*core_.options.directory, key, core_.identity.incarnation, *core_.clock, deadline);
+}
+
+void Core::Rest::begin() {
+  const InLaneGuard guard(core_.lane);
+  const Instant now = core_.now();
+  core_.lane.take_left_over(now);  // What was sent and submitted before the agent closes is in there.
+  core_.lane.take_submissions(kSubmissionsMax, now);
+  core_.engine.begin_close(now);
+}
+
+Status Core::Rest::release(Instant deadline) {
+  const Duration left = std::max(Duration::zero(), deadline - core_.now());
+  const Status status = core_.region_closer.close(core_.region_book.all(), left);
+  for (;;) {
+    core_.lane.lock();
+    core_.lane.turn(core_.now());
+    const bool is_quiet = core_.engine.closed();
+    core_.lane.unlock();
+    if (is_quiet) return status;
+    if (core_.now() >= deadline) break;
+    core_.lane.pause(std::min(deadline, core_.now() + std::chrono::milliseconds(1)));
+  }
+  if (!status.ok()) return status;
+  return Status(Code::kTimedOut, "close: backends of agent '" + core_.options.name + "' were not quiet by the deadline")
+      .with_advice("nobody touches its memory any more; peers may not have heard of its end");
+}
+
+bool Core::Rest::is_used() {
+  return std::ranges::any_of(core_.region_book.all(), [](const auto& region) {
+    return region->state.load(std::memory_order_acquire) != RegionState::kClosed;
+  });
+}
+
+void Core::Rest::finish() {
+  core_.metrics = metrics::Entry();  // Before the lane's lock: a scrape that is under way takes it.
+  core_.lane.lock();
+  const RegionCloser::Abandoned abandoned = core_.region_closer.abandon();
+  core_.engine.shut_down(core_.now());
+  core_.status_teller.close();
+  core_.life.end();
+  core_.refuse_what_is_left();
+  core_.lane.unlock();
+  if (Runner* const runner = core_.lane.runner()) runner->let_go(core_);
+  core_.region_closer.release(abandoned);
+  core_.lane.wake();  // For threads that wait for what never comes now.
+  core_.lane.news();
+  forget_core(&core_);
+  core_.peer_book.forget_all();
 }
 
 Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Hooks its_hooks)
@@ -116,6 +194,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       hooks(std::move(its_hooks)),
       clock(options.clock ? options.clock : std::shared_ptr<const Clock>(&Clock::steady(), [](const Clock*) {})),
       log(options.log),
+      life(options.name),
       regions(options.limits.regions),
       slots(new SlotPool(options.limits.transfers)),
       inbox(options.limits.events),
@@ -132,122 +211,187 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
               .waiters = host,
               .rng = base::Rng(seed_of(options))}),
       presence(*this),
-      factories_(std::move(factories)),
-      opener_(::getpid()) {
+      rest_(std::make_unique<Rest>(*this)),
+      backend_opener({.lane = lane,
+                      .clock = *clock,
+                      .options = options,
+                      .log = log,
+                      .life = life,
+                      .identity = identity,
+                      .keys = keys,
+                      .authenticator = authenticator,
+                      .table = regions,
+                      .book = region_book,
+                      .card = own_card,
+                      .reports = backend_reports,
+                      .backends = engine.ports().all(),
+                      .host = *rest_},
+                     std::move(factories)),
+      region_closer({.lane = lane,
+                     .clock = *clock,
+                     .log = log,
+                     .agent = options.name,
+                     .life = life,
+                     .table = regions,
+                     .book = region_book,
+                     .names = region_names,
+                     .card = own_card,
+                     .backends = engine.ports().all(),
+                     .users = *rest_}),
+      region_registrar({.lane = lane,
+                        .log = log,
+                        .agent = options.name,
+                        .life = life,
+                        .table = regions,
+                        .book = region_book,
+                        .names = region_names,
+                        .card = own_card,
+                        .backends = engine.ports().all(),
+                        .host = *rest_,
+                        .must_all_serve = !options.backends.empty()}),
+      region_maker({.lane = lane,
+                    .life = life,
+                    .options = options,
+                    .log = log,
+                    .backends = engine.ports().all(),
+                    .arenas = arenas,
+                    .registrar = region_registrar,
+                    .closer = region_closer,
+                    .add_backend = [this](const BackendSpec& spec) { return backend_opener.add(spec); }}),
+      card_intake(lane, peer_book, *rest_),
+      directory_finder(
+          {.lane = lane, .clock = *clock, .options = options, .life = life, .peers = peer_book, .intake = card_intake}),
+      address_finder(lane, *clock, *rest_),
+      peer_finder({.lane = lane,
+                   .clock = *clock,
+                   .agent = options.name,
+                   .life = life,
+                   .peers = peer_book,
+                   .directory = directory_finder,
+                   .addresses = address_finder,
+                   .host = *rest_}),
+      shutdown(lane, *clock, options.name, life, *rest_) {
   engine.services().add(atomics);
   if (hooks.tenant) {
     tenant = hooks.tenant(engine.carrier());
     engine.services().add(*tenant);
   }
   lane.add_part(presence);
-  lane.add_part(sweep);
+  lane.add_part(region_closer);
   lane.add_part(status_teller);
 }
 
 Core::~Core() {
   forget_core(this);
   if (!disowned()) {
-    lane.lock();
+    const InLaneGuard guard(lane);
     engine.shut_down(now());
-    lane.unlock();
   }
   slots->orphan();
 }
 
+Status Core::identify(Instant deadline) {
+  base::Rng rng(seed_of(options));
+  const auto draw = [&] { return options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128(); };
+  identity.name = options.name;
+  identity.incarnation = draw();
+  identity.driven = options.driven;
+  const std::uint64_t clock_ns = hooks.wall ? hooks.wall() : wall_clock();
+  std::optional<DirectoryEvent> own_key;
+  if (options.directory) {
+    const Ticket ticket = options.directory->get(options.directory_prefix + options.name);
+    own_key = ask_alone(*options.directory, ticket, *clock, deadline);
+  }
+  {
+    const InLaneGuard guard(lane);
+    identity.born = presence.begin(own_key, clock_ns);
+  }
+  if (options.security != Security::kNone) identity.admission = draw();
+  identity.version_min = hooks.versions.min;
+  identity.version_max = hooks.versions.max;
+  keys = options.seed != 0 ? repeatable_keys(rng) : tls::KeyPair::make();
+  identity.public_key = keys->public_key();
+  HAWSER_TRY_ASSIGN(authenticator, open_identity(options, log));
+  return {};
+}
+
 Result<std::shared_ptr<Core>> Core::open(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks) {
-  if (Status bad = check_options(options); !bad.ok()) return bad;
+  HAWSER_TRY(check_options(options));
   if (sodium_init() < 0) return Status(Code::kFailed, "Agent::open: libsodium could not be initialised");
   std::shared_ptr<Core> core(new Core(std::move(options), std::move(factories), std::move(hooks)));
-  base::Rng rng(seed_of(core->options));
-  core->identity.name = core->options.name;
-  core->identity.incarnation = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
-  core->identity.driven = core->options.driven;
   const Instant published_by = core->now() + kPublishMax;
-  core->identity.born = core->learn_born(core->hooks.wall ? core->hooks.wall() : wall_clock(), published_by);
-  if (core->options.security != Security::kNone) {
-    core->identity.admission = core->options.seed != 0 ? base::Id128{rng.u64(), rng.u64()} : base::random_id128();
-  }
-  core->identity.version_min = core->hooks.versions.min;
-  core->identity.version_max = core->hooks.versions.max;
-  core->keys = core->options.seed != 0 ? repeatable_keys(rng) : tls::KeyPair::make();
-  core->identity.public_key = core->keys->public_key();
-  HAWSER_TRY_ASSIGN(core->authenticator, open_identity(core->options, core->log));
+  HAWSER_TRY(core->identify(published_by));
   core->slots->core = core;
-  if (Status status = core->lane.open(); !status.ok()) return status;
+  HAWSER_TRY(core->lane.open());
   core->status_teller.open();
-  core->self_ = std::make_shared<PeerCore>(core, core->options.name, core->identity.incarnation);
-  core->self_->is_self = true;
-  if (Status status = core->open_backends(); !status.ok()) return status;
-  {
-    const base::MutexLock lock(core->mutex_);
-    core->peers_.emplace(core->identity.incarnation, core->self_);
-  }
+  core->peer_book.open(std::make_shared<PeerCore>(core, core->options.name, core->identity.incarnation));
+  core->own_card.open(core->identity);
+  HAWSER_TRY(core->backend_opener.open_all());
   remember_core(core.get());
-  core->await_presence(published_by);
+  core->presence.open_and_wait(published_by);
   core->metrics = serve_metrics(*core);
   return core;
-}
-
-Status Core::not_forked(std::string_view call) const {
-  if (!disowned()) return {};
-  return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' was opened by process " +
-                                    std::to_string(opener_) + ", this is a forked child")
-      .with_advice("open an agent in the child");
-}
-
-Status Core::usable(std::string_view call) const {
-  HAWSER_TRY(not_forked(call));
-  if (closing_.load(std::memory_order_acquire)) {
-    return Status(Code::kInvalid, std::string(call) + ": agent '" + options.name + "' is closed");
-  }
-  return {};
 }
 
 void Core::disown_after_fork() {
   keep_ = shared_from_this();  // The child's copy is never destroyed: its destructors would speak for the parent.
   for (OpenBackend& backend : engine.ports().all()) backend.backend->disown_after_fork();
-  for (Arriving* each : arriving_) {
-    if (each->open.backend) each->open.backend->disown_after_fork();
-  }
+  backend_opener.disown_after_fork();
   lane.disown_after_fork();
   status_teller.disown_after_fork();
   if (tenant != nullptr) tenant->disown_after_fork();
 }
 
-void Core::add_queue(const std::shared_ptr<QueueCore>& queue) {
-  const base::MutexLock lock(mutex_);
-  std::erase_if(queues_, [](const auto& weak) { return weak.expired(); });
-  queues_.push_back(queue);
-  has_queues_.store(true, std::memory_order_release);
+/// Of a thread that closes and one that leaves a submission, one sees the other.
+void Core::refuse_what_is_left() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  lane.take_submissions(kSubmissionsMax, now());
 }
 
-void Core::hint(CompletionKind kind, std::uint64_t cookie) {
-  if (!has_queues_.load(std::memory_order_acquire)) return;
-  const base::MutexLock lock(mutex_);
-  for (const auto& weak : queues_) {
-    if (const auto queue = weak.lock()) queue->hint(kind, cookie);
-  }
+std::vector<std::shared_ptr<PeerCore>> Core::peers() const {
+  return disowned() ? std::vector<std::shared_ptr<PeerCore>>() : peer_book.all();
 }
 
-void Core::release(const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
-  const Released::Sum all = peer->released.add(bytes);
-  // The lane is kept out of most calls, unless the sender may be waiting.
-  const bool may_wait = peer->is_pinched.load(std::memory_order_seq_cst);
-  if (!may_wait && all.bytes + all.messages * wire::kNotificationCost < kUntoldMax) return;
-  lane.lock();
-  engine.arrivals().release(*peer);
-  lane.unlock();
-  lane.wake();
+std::vector<BackendReport> Core::reports() const {
+  return disowned() ? std::vector<BackendReport>() : backend_reports.all();
+}
+
+void Core::forget(const PeerCore& peer) {
+  peer_book.forget(peer);
+  inbox.let_go_of(peer);
+}
+
+void Core::tell_of_card() {
+  engine.exchange().on_own_change();
+  presence.ask();
+}
+
+void Core::renew_extras(OpenBackend& open) {
+  assume_in_lane();  // The engine calls this in its turns, and tells sessions itself.
+  backend_opener.renew_extras(open);
+  presence.ask();
+}
+
+void Core::say_driven(bool driven) {
+  const InLaneGuard guard(lane);
+  if (std::exchange(identity.driven, driven) == driven) return;
+  own_card.say_driven(driven);
+  tell_of_card();
 }
 
 AgentCounters Core::counters() {
-  if (disowned()) return {.agent = options.name, .incarnation = base::to_hex(identity.incarnation)};
-  CounterSnapshot snapshot;
-  lane.lock();
-  snapshot.begin(*this);
-  for (const Session* session : engine.sessions().all()) snapshot.add(*session, true);
-  lane.unlock();
-  return snapshot.finish(*this);
+  AgentCounters result;
+  result.agent = options.name;
+  result.incarnation = base::to_hex(identity.incarnation);
+  if (disowned()) return result;
+  {
+    const InLaneGuard guard(lane);
+    count_traffic(past, engine.sessions().all(), engine.ports().all(), &result);
+    result.transfers_in_flight_gauge = engine.transfers().in_flight();
+  }
+  count_inbox(inbox, &result);
+  count_regions(regions, &result);
+  return result;
 }
 
 Result<Agent> open_with(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks) {

@@ -42,9 +42,9 @@ struct End {
   Agent agent;
 };
 
-class Fences : public testing::Test {
+class FencedAgents : public testing::Test {
  protected:
-  Fences() {
+  FencedAgents() {
     from_ = here_.agent.add_region({.name = "source", .bytes = source_}).value();
     to_ = there_.agent.add_region({.name = "target", .bytes = target_}).value();
     peer_ = here_.agent.add_peer(there_.agent.card().value()).value();
@@ -72,7 +72,7 @@ class Fences : public testing::Test {
   Peer peer_;
 };
 
-TEST_F(Fences, OfTwoThatAreLostTogetherEachIsFencedOnceAPathIsThereAgain) {
+TEST_F(FencedAgents, OfTwoThatAreLostTogetherEachIsFencedOnceAPathIsThereAgain) {
   here_.better->is_away = true;
   Transfer first = write(4096);
   ASSERT_TRUE(pass_until([&] { return first.done(); }));

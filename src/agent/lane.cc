@@ -50,7 +50,7 @@ void Lane::disown_after_fork() {
   timer_.reset();
 }
 
-void Lane::lock() {
+void Lane::lock() HAWSER_NO_THREAD_SAFETY_ANALYSIS {
   if (mutex_.try_lock()) return;
   contenders_.fetch_add(1, std::memory_order_relaxed);
   mutex_.lock();

@@ -23,6 +23,7 @@
 #include <hawser/status.h>
 #include <hawser/time.h>
 
+#include "agent/lane_access.h"
 #include "agent/left_over.h"
 #include "agent/part.h"
 #include "base/events.h"
@@ -74,7 +75,7 @@ class Runner {
   ~Runner() = default;
 };
 
-class HAWSER_CAPABILITY("lane") Lane {
+class Lane final : public LaneAccess {
  public:
   Lane(Core& core, const Clock& clock)
       : core_(core), clock_(clock), submissions_(kSubmissionsMax), cancels_(kCancelsMax), left_over_(kLeftOverMax) {}
@@ -87,16 +88,16 @@ class HAWSER_CAPABILITY("lane") Lane {
   void add_part(Part& part) { parts_.push_back(&part); }
 
   // The lock. `lock` asks a spinning driver to give way.
-  bool try_lock() HAWSER_TRY_ACQUIRE(true) { return mutex_.try_lock(); }
-  void lock() HAWSER_ACQUIRE();
-  void unlock() HAWSER_RELEASE() { mutex_.unlock(); }
+  bool try_lock() HAWSER_TRY_ACQUIRE(true, in_lane) HAWSER_NO_THREAD_SAFETY_ANALYSIS { return mutex_.try_lock(); }
+  void lock() override HAWSER_ACQUIRE(in_lane);
+  void unlock() override HAWSER_RELEASE(in_lane) HAWSER_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
 
   /// The time of a turn: at most a microsecond old, and cheap.
-  Instant now() HAWSER_REQUIRES(this) { return clock_.now(); }
+  Instant now() HAWSER_REQUIRES(in_lane) { return clock_.now(); }
   /// One bounded round of work. Returns how much was done.
-  std::size_t turn(Instant now) HAWSER_REQUIRES(this);
+  std::size_t turn(Instant now) HAWSER_REQUIRES(in_lane);
   /// Takes in what submitters left, at most so many; a turn does so by itself.
-  std::size_t take_submissions(std::size_t most, Instant now) HAWSER_REQUIRES(this);
+  std::size_t take_submissions(std::size_t most, Instant now) HAWSER_REQUIRES(in_lane);
   /// One turn if nobody else holds the lane.
   std::size_t try_turn();
 
@@ -105,7 +106,7 @@ class HAWSER_CAPABILITY("lane") Lane {
   /// Leaves a message or freed room. The next thread that sends under the lock takes it in first, so the messages of
   /// one thread keep their order. False: full.
   bool leave(LeftOver&& left);
-  std::size_t take_left_over(Instant now) HAWSER_REQUIRES(this);
+  std::size_t take_left_over(Instant now) HAWSER_REQUIRES(in_lane);
   /// That slot's `cancel_asked` is set. It may be over, and used anew, when the lane looks.
   void ask_cancel(Slot* slot) {
     if (!cancels_.try_push(std::move(slot))) must_look_at_all_.store(true, std::memory_order_release);
@@ -114,14 +115,14 @@ class HAWSER_CAPABILITY("lane") Lane {
   }
 
   /// Ends the leader's sleep. Cheap when nobody sleeps.
-  void wake() {
+  void wake() override {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (sleeping_.load(std::memory_order_relaxed)) wake_.signal();
   }
 
   /// Makes progress (or waits for the driver to) until `reached` is true or `deadline` passed. Returns what `reached`
   /// says last. `reached` must be cheap, thread-safe, and become true only by what a lane does or by `news`.
-  bool wait_until(const std::function<bool()>& reached, Instant deadline);
+  bool wait_until(const std::function<bool()>& reached, Instant deadline) override HAWSER_EXCLUDES(in_lane);
 
   // For drivers.
   /// Ordered with `Core::is_closed`: of one who closes and one who attaches, one sees the other.
@@ -150,9 +151,9 @@ class HAWSER_CAPABILITY("lane") Lane {
   void disown_after_fork();
 
   /// Something that waiters may wait for happened.
-  void news();
+  void news() override;
   /// The same, by no turn of the lane: a leader that sleeps, or is about to, looks again, too.
-  void news_from_outside() {
+  void news_from_outside() override {
     asked_.store(true, std::memory_order_release);
     wake();
     news();
@@ -162,19 +163,19 @@ class HAWSER_CAPABILITY("lane") Lane {
 
  private:
   bool is_asked() const { return asked_.load(std::memory_order_relaxed); }
-  std::size_t take_what_was_left(Instant now) HAWSER_REQUIRES(this);
-  std::size_t take_cancels(Instant now) HAWSER_REQUIRES(this);
-  bool nothing_new(Instant now) HAWSER_REQUIRES(this);
-  bool may_sleep() HAWSER_REQUIRES(this);
+  std::size_t take_what_was_left(Instant now) HAWSER_REQUIRES(in_lane);
+  std::size_t take_cancels(Instant now) HAWSER_REQUIRES(in_lane);
+  bool nothing_new(Instant now) HAWSER_REQUIRES(in_lane);
+  bool may_sleep() HAWSER_REQUIRES(in_lane);
   /// From now on `wake` signals. `disarm` ends it.
-  void fall_asleep() HAWSER_REQUIRES(this);
+  void fall_asleep() HAWSER_REQUIRES(in_lane);
   bool wait_in_pauses(const std::function<bool()>& reached, Instant deadline);
   /// Leads a driven lane. Jobs are left to the driver, and end it.
   void lead_beside_driver(const std::function<bool()>& reached, Instant deadline);
   void wait_as_follower(const std::function<bool()>& reached, Instant deadline);
-  void arm_event_fd() HAWSER_REQUIRES(this);
+  void arm_event_fd() HAWSER_REQUIRES(in_lane);
   /// When there is something to do though nothing comes.
-  Instant next_moment() HAWSER_REQUIRES(this);
+  Instant next_moment() HAWSER_REQUIRES(in_lane);
   bool has_jobs() const;
   /// The runner's thread looks at this lane now, not at the next time that it would.
   void call_runner();

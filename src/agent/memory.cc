@@ -132,7 +132,7 @@ Region& Region::operator=(Region&& other) noexcept {
 }
 
 Region::~Region() {
-  if (core_) core_->core->drop_region(core_);
+  if (core_) core_->core->region_closer.drop(core_);
 }
 
 std::string_view Region::name() const { return core_->entry->name; }
@@ -162,7 +162,7 @@ RangeTable Region::table(std::span<const StridedRange> ranges) const { return ag
 Status Region::close(Duration timeout) {
   if (!core_) return Status(Code::kInvalid, "Region::close: this handle is empty");
   if (core_->core->disowned()) return core_->core->usable("Region::close");
-  return core_->core->close_region(core_, timeout);
+  return core_->core->region_closer.close(std::span(&core_, 1), timeout);
 }
 
 HAWSER_NAMESPACE_END

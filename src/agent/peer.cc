@@ -15,6 +15,9 @@
 
 namespace hawser::agent {
 
+PeerCore::PeerCore(std::weak_ptr<Core> owner, std::string its_name, base::Id128 its_incarnation)
+    : core(std::move(owner)), name(std::move(its_name)), incarnation(its_incarnation) {}
+
 PeerCore::~PeerCore() = default;
 
 bool PeerCore::outranks(const PeerCore& other) const {
@@ -95,7 +98,7 @@ template <typename Match>
 RegionResult own_region(const std::shared_ptr<PeerCore>& self, const Match& match, const Status& missing) {
   const auto core = self->core.lock();
   if (!core) return missing;
-  for (const auto& entry : core->registered()) {
+  for (const auto& entry : core->region_book.open_entries()) {
     if (match(*entry)) return make_own(self, *entry);
   }
   return missing;
@@ -147,13 +150,13 @@ RemoteRange whole(std::shared_ptr<const RemoteRegion> region) {
 }
 
 /// Only a session that has to be opened needs it.
-Instant time_for(Core& core, const Session& session) HAWSER_REQUIRES(core.lane) {
+Instant time_for(Core& core, const Session& session) HAWSER_REQUIRES(in_lane) {
   return session.control_serial != 0 ? Instant() : core.lane.now();
 }
 
 /// Where a ring took a message there is nothing left to do; but only a turn finds what goes to the agent itself. A turn
 /// while transfers are under way may copy for milliseconds: a driver does that, not who sends a message.
-void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(core.lane) {
+void turn_if_needed(Core& core, const PeerCore& to) HAWSER_REQUIRES(in_lane) {
   const bool is_drivers = core.lane.driven() && core.engine.transfers().in_flight() > 0;
   if (to.is_self || (core.engine.sessions().has_work() && !is_drivers)) core.lane.turn(core.lane.now());
 }
@@ -245,7 +248,7 @@ Status await_greeting(Core& core, const std::shared_ptr<PeerCore>& peer, Instant
   core.lane.wake();
   core.lane.wait_until([&] { return is_up() || is_down() || is_unreached(); }, deadline);
   if (is_up()) return {};
-  if (is_down()) return core.down_status(*peer);
+  if (is_down()) return agent::down_status(*peer);
   if (is_unreached()) return unreached_status(*peer);
   return Status(Code::kTimedOut, "Peer::connect: no path to '" + peer->name + "' came up in time")
       .with_peer(peer->name);
@@ -321,7 +324,7 @@ std::vector<std::string> Peer::region_names() const {
   };
   if (core_->is_self) {
     if (const auto core = core_->core.lock()) {
-      for (const auto& entry : core->registered()) add(entry->name, entry->index);
+      for (const auto& entry : core->region_book.open_entries()) add(entry->name, entry->index);
     }
     return names;
   }
@@ -352,7 +355,7 @@ Status Peer::await_regions(std::span<const std::string_view> names, Duration tim
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::await_regions: this handle is empty or its agent is gone");
   HAWSER_TRY(core->usable("Peer::await_regions"));
-  return core->await_regions(core_, names, core->now() + timeout);
+  return core->peer_finder.await_regions(core_, names, core->now() + timeout);
 }
 
 RangeTable Peer::table(std::string_view region, std::uint64_t block_bytes, Duration timeout) const {
@@ -386,7 +389,7 @@ Status Peer::connect(Duration timeout) const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::connect: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::connect"); !status.ok()) return status;
-  if (state() == PeerState::kDown) return core->down_status(*core_);
+  if (state() == PeerState::kDown) return agent::down_status(*core_);
   return agent::await_greeting(*core, core_, core->now() + timeout);
 }
 
@@ -394,7 +397,7 @@ Status Peer::reconnect() const {
   const auto core = core_ ? core_->core.lock() : nullptr;
   if (!core) return Status(Code::kInvalid, "Peer::reconnect: this handle is empty or its agent is gone");
   if (Status status = core->usable("Peer::reconnect"); !status.ok()) return status;
-  if (state() == PeerState::kDown) return core->down_status(*core_);
+  if (state() == PeerState::kDown) return agent::down_status(*core_);
   core->lane.lock();
   core->engine.connector().reconnect(core->engine.sessions().of(core_), core->now());
   core->lane.turn(core->now());
@@ -411,7 +414,7 @@ Status Peer::notify(std::string_view text) const {
     return Status(Code::kInvalid,
                   "Peer::notify: " + std::to_string(text.size()) + " bytes are more than kMessageMax, 65536");
   }
-  if (state() == PeerState::kDown) return core->down_status(*core_);
+  if (state() == PeerState::kDown) return agent::down_status(*core_);
   return agent::notify_now(*core, core_, text);
 }
 
@@ -433,7 +436,7 @@ Status Peer::send(std::uint32_t channel, std::span<const std::byte> bytes, Durat
     HAWSER_TRY(agent::await_greeting(*core, core_, deadline));
   }
   for (;;) {
-    if (state() == PeerState::kDown) return core->down_status(*core_);
+    if (state() == PeerState::kDown) return agent::down_status(*core_);
     const std::uint32_t seen = core_->news.load(std::memory_order_acquire);
     const std::uint32_t unreached = core_->unreached.load(std::memory_order_acquire);
     const Status status = agent::send_now(*core, core_, channel, bytes);

@@ -96,12 +96,11 @@ class Released {
 /// What chunks for a peer may hold, while its card and the agent's backends are the same.
 struct KnownChunkLimits {
   plan::ChunkLimits limits;
-  std::uint32_t opened = 0;  ///< Core::opened_backends.
+  std::uint32_t opened = 0;  ///< BackendOpener::opened.
 };
 
 struct PeerCore {
-  PeerCore(std::weak_ptr<Core> owner, std::string its_name, base::Id128 its_incarnation)
-      : core(std::move(owner)), name(std::move(its_name)), incarnation(its_incarnation) {}
+  PeerCore(std::weak_ptr<Core> owner, std::string its_name, base::Id128 its_incarnation);
   ~PeerCore();
 
   /// A card or a hello told it.

@@ -93,7 +93,8 @@ std::uint64_t changes_of(const PeerCore& peer) HAWSER_REQUIRES(peer.mutex) {
 
 /// The same, found out once: asking each backend about the peer's address costs more than a small plan.
 plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
-  const std::uint32_t opened = core.opened_backends();  // Looked at first: one that opens meanwhile is asked next time.
+  const std::uint32_t opened =
+      core.backend_opener.opened();  // Looked at first: one that opens meanwhile is asked next time.
   std::uint64_t changes = 0;
   {
     const base::MutexLock lock(peer.mutex);
@@ -139,7 +140,7 @@ Result<std::shared_ptr<PlanCore>> begin(std::string_view call, const std::shared
                               core->options.name + "'")
         .with_advice("each agent has its own handles: use what its add_peer or find_peer gave");
   }
-  if (peer.state() == PeerState::kDown) return core->down_status(*peer.core());
+  if (peer.state() == PeerState::kDown) return agent::down_status(*peer.core());
   auto plan = std::make_shared<PlanCore>();
   plan->core = core;
   plan->peer = peer.core();
@@ -349,7 +350,7 @@ Result<Plan> plan_pieces(std::string_view call, const std::shared_ptr<Core>& cor
 }
 
 Result<RouteCost> route_cost(const PlanCore& plan) {
-  if (Peer(plan.peer).state() == PeerState::kDown) return plan.core->down_status(*plan.peer);
+  if (Peer(plan.peer).state() == PeerState::kDown) return agent::down_status(*plan.peer);
   const plan::Route route = route_of(*plan.core, plan);
   if (Status status = route.status(); !status.ok()) return status;
   const plan::RouteRow& row = route.rows[*route.chosen()];
@@ -440,7 +441,7 @@ std::string Agent::explain(const Plan& plan) const {
   if (!plan.core()) return "an empty plan: it was never made\n";
   if (const Status forked = core_->not_forked("explain"); !forked.ok()) return forked.to_string() + "\n";
   if (Peer(plan.core()->peer).state() == PeerState::kDown) {
-    return core_->down_status(*plan.core()->peer).to_string() + "\n";
+    return agent::down_status(*plan.core()->peer).to_string() + "\n";
   }
   return plan::explain(agent::route_of(*core_, *plan.core())) + agent::describe_paths(*core_, *plan.core());
 }

@@ -59,6 +59,25 @@ void Presence::open() {
   ask();
 }
 
+void Presence::open_and_wait(Instant deadline) {
+  core_.lane.lock();
+  open();
+  bool is_over = !is_open();
+  core_.lane.unlock();
+  while (!is_over && core_.now() < deadline) {
+    core_.lane.lock();
+    look(core_.now());
+    is_over = is_settled();
+    core_.lane.unlock();
+    if (is_over) break;
+    if (core_.options.directory->runs_itself()) {
+      (void)core_.options.directory->run_job(core_.now(), deadline);  // Waits a little.
+    } else {
+      run_jobs(core_.now());
+    }
+  }
+}
+
 void Presence::ask() {
   is_due_ = true;
   if (is_open() && !runs_itself_) set_next(std::min(next_deadline(), not_before_));
@@ -103,7 +122,7 @@ void Presence::read() {
 }
 
 void Presence::write(Instant now) {
-  const Result<std::string> bytes = core_.card();
+  const Result<std::string> bytes = core_.own_card.full();
   is_due_ = false;
   if (!bytes) return;
   PutOptions how = claim_.condition();
@@ -190,8 +209,8 @@ void Presence::tell_displaced() {
                           core_.options.name, to_hex(holder.incarnation), directory_->kind()))
           .with_advice("close this agent, or give each its own name");
   HAWSER_LOG(core_.log, kWarn, "{}: displaced: {}", core_.options.name, cause.to_string());
-  core_.inbox.push_event({.kind = PeerEvent::Kind::kDisplaced, .peer = Peer(core_.self()), .cause = cause});
-  core_.hint(CompletionKind::kPeer, 0);
+  core_.inbox.push_event({.kind = PeerEvent::Kind::kDisplaced, .peer = Peer(core_.peer_book.self()), .cause = cause});
+  core_.queues.hint(CompletionKind::kPeer, 0);
 }
 
 void Presence::run_jobs(Instant now) {

@@ -37,8 +37,9 @@ class Presence final : public Part {
   /// What the directory said about our key before the agent began (nothing: it did not answer). Gives when the agent
   /// was born, by a clock that says `clock_ns`.
   std::uint64_t begin(const std::optional<DirectoryEvent>& answer, std::uint64_t clock_ns);
-  /// Before this is called nothing happens.
-  void open();
+  /// Before this is called nothing happens. Waits until the card was published or refused, or the deadline; later that
+  /// goes on in turns. Not under the lane's lock.
+  void open_and_wait(Instant deadline);
   bool is_open() const { return directory_ != nullptr; }
   /// The card has changed. A thread that arms the lane for a sleep afterwards sees it in `next_deadline`.
   void ask();
@@ -55,6 +56,7 @@ class Presence final : public Part {
   void close();
 
  private:
+  void open();
   void step(Instant now);
   void take_answer(Instant now);
   void read();

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/agent_counters.h"
 #include "agent/core.h"
+#include "agent/counter_snapshot.h"
 #include "agent/metrics_source.h"
 #include "agent/status_rows.h"
 #include "base/shown.h"
@@ -82,7 +82,7 @@ class SessionList {
   template <typename Look>
   void slice(const Core& core, std::size_t most, std::vector<std::shared_ptr<PeerCore>>* held, const Look& look) {
     for (const std::size_t end = std::min(at_ + most, ids_.size()); at_ < end; ++at_) {
-      std::shared_ptr<PeerCore> peer = core.known_peer(ids_[at_]);
+      std::shared_ptr<PeerCore> peer = core.peer_book.known(ids_[at_]);
       if (peer == nullptr) continue;
       if (peer->session != nullptr) look(*peer->session);
       held->push_back(std::move(peer));
@@ -160,7 +160,7 @@ class Describe final : public StatusAnswer {
     std::vector<std::shared_ptr<PeerCore>> held;
     const Walk::Got got = walk_.under_lane(*core, now, [&] {
       sessions_.slice(*core, kPeersAtOnce, &held,
-                      [&](const Session& session) { rows.push_back(status_row(*core, session, true)); });
+                      [&](Session& session) { rows.push_back(status_row(*core, session, true)); });
     });
     if (got != Walk::Got::kIt) return without_lane(got, *core, out);
     for (Json& row : rows) add(out, {{"peer", std::move(row)}});
@@ -234,6 +234,7 @@ class Metrics final : public StatusAnswer {
     Core* const core = walk_.current();
     if (core == nullptr) return next_agent();
     const Walk::Got got = walk_.under_lane(*core, now, [&] {
+      assume_in_lane();
       snapshot_.begin(*core);
       sessions_.begin(*core);
       choose(*core);
@@ -260,7 +261,8 @@ class Metrics final : public StatusAnswer {
     if (core == nullptr) return next_agent();
     std::vector<std::shared_ptr<PeerCore>> held;
     const Walk::Got got = walk_.under_lane(*core, now, [&] {
-      sessions_.slice(*core, kSessionsAtOnce, &held, [&](const Session& session) {
+      sessions_.slice(*core, kSessionsAtOnce, &held, [&](Session& session) {
+        assume_in_lane();
         snapshot_.add(session, listed_.contains(session.peer->incarnation));
       });
     });

@@ -27,7 +27,7 @@ Json ways_json(Core& core, PeerCore& peer) {
 
 Json status_head(Core& core, std::int64_t opened_at_ns, Instant now) {
   const Engine& engine = core.engine;
-  FlowCounters total = core.past.flow;
+  FlowCounters total = core.past.flow();
   for (const Session* session : engine.sessions().all()) add_flow(total, session->flow);
   Json json = {{"schema", "hawser.status/1"},
                {"agent", core.options.name},
@@ -85,7 +85,7 @@ Json json_of(const WaitingRow& row) {
 void describe_all(const Core& core, const Visitor& visitor) {
   core.engine.describe(visitor);
   core.presence.describe(visitor);
-  core.sweep.describe(visitor);
+  core.region_closer.describe(visitor);
 }
 
 std::string one_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }

@@ -105,7 +105,7 @@ std::optional<std::uint64_t> StatusTeller::stamp() const {
   describe_all(core_, [&](const Waiting& one) { waiting += one.count; });
   if (waiting > 0) return std::nullopt;
   Mixer mixer;
-  mixer.add_flow(core_.past.flow);
+  mixer.add_flow(core_.past.flow());
   for (const Session* session : engine.sessions().all()) {
     mixer.add_flow(session->flow);
     mixer.add(static_cast<std::uint64_t>(session->machine.public_state()));

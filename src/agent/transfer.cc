@@ -130,9 +130,9 @@ void discard(Slot* slot) {
 }
 
 /// What can be known without the lane's lock. The lane looks again.
-Status check_alive(const Core& core, const Slot& slot) {
+Status check_alive(const Slot& slot) {
   PeerCore& peer = *slot.plan->peer;
-  if (peer.state.load(std::memory_order_acquire) == PeerState::kDown) return core.down_status(peer);
+  if (peer.state.load(std::memory_order_acquire) == PeerState::kDown) return agent::down_status(peer);
   return check_locals(slot);
 }
 
@@ -140,7 +140,7 @@ Status check_alive(const Core& core, const Slot& slot) {
 /// the transfer.
 Status leave(Core& core, Slot* slot) {
   PeerCore& peer = *slot->plan->peer;
-  if (Status dead = check_alive(core, *slot); !dead.ok()) return dead;
+  if (Status dead = check_alive(*slot); !dead.ok()) return dead;
   if (Status full = take_place(*slot, peer); !full.ok()) return full;
   if (core.lane.leave(slot)) {
     if (core.is_closed()) {  // Its last turn may be over.

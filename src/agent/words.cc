@@ -1,4 +1,4 @@
-// Words of this agent's regions that signals come to: looking at them, and waiting for them.
+#include "agent/words.h"
 
 #include <hawser/agent.h>
 
@@ -18,8 +18,8 @@ Status closed_word(std::string_view call, const LocalRegion& region) {
 
 }  // namespace
 
-/// The region stays in use while anybody looks at the word; closing it ends that.
-Status Core::wait_for_word(LocalRegion& region, std::uint64_t offset, std::uint64_t at_least, Instant deadline) {
+Status wait_for_word(LaneAccess& lane, LocalRegion& region, std::uint64_t offset, std::uint64_t at_least,
+                     Instant deadline) {
   const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(region.entry->base + offset));
   lane.lock();
   const bool began = is_open(region);
@@ -67,7 +67,7 @@ Status Agent::wait_signal(const LocalRange& word, std::uint64_t at_least, Durati
     return Status(Code::kInvalid, "wait_signal: region '" + word.region->entry->name + "' is another agent's");
   }
   if (*first >= at_least) return {};
-  return core_->wait_for_word(*word.region, word.offset, at_least, core_->now() + timeout);
+  return agent::wait_for_word(core_->lane, *word.region, word.offset, at_least, core_->now() + timeout);
 }
 
 HAWSER_NAMESPACE_END

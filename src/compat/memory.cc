@@ -80,7 +80,9 @@ Status AgentCore::add_regions(std::span<const RegDesc> list, Making* making, std
   for (const RegDesc& desc : list) {
     if (desc.len != 0) wanted.push_back(region_options(making->type, desc));
   }
-  const Status status = agent_->core()->add_regions(wanted, made, wrong);
+  std::vector<std::shared_ptr<agent::LocalRegion>> regions;
+  const Status status = agent_->core()->region_maker.add(wanted, &regions, wrong);
+  for (auto& region : regions) made->emplace_back(std::move(region));
   for (std::size_t at = 0; at < list.size() && at <= *wrong; ++at) *wrong += list[at].len == 0 ? 1 : 0;
   return status;
 }
@@ -234,7 +236,7 @@ Status AgentCore::close_all(std::span<LocalSpot> closing, std::string_view call)
     if (spot.region) regions.push_back(std::move(spot.region));
   }
   if (regions.empty()) return {};
-  const Status status = agent_->core()->close_regions(regions, kRegionCloseTimeout);
+  const Status status = agent_->core()->region_closer.close(regions, kRegionCloseTimeout);
   return status.ok() ? status : refusal(NixlCode::kBackend, call, "the memory is in use", status);
 }
 

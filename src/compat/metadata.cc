@@ -53,7 +53,8 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
       if ((entry.backends & mask) == 0 || !entry.range.region) continue;
       entries.add({.type = type, .region = entry.range.index, .desc = {.addr = addr, .len = entry.len, .dev = dev}});
     }
-    return encode_blob(name_, true, entries, [&](std::string* out) { return agent_->core()->append_card(out); });
+    return encode_blob(name_, true, entries,
+                       [&](std::string* out) { return agent_->core()->own_card.append_since(0, out); });
   }
   std::vector<std::uint32_t> indices;
   indices.reserve(only->size());
@@ -75,7 +76,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   // As in NIXL: a part of no descriptors is the connection's data; one of some has it where that was asked for.
   const bool introduces = only->empty() || (opt != nullptr && opt->include_connection);
   return encode_blob(name_, introduces, entries,
-                     [&](std::string* out) { return agent_->core()->append_partial_card(indices, out); });
+                     [&](std::string* out) { return agent_->core()->own_card.append_partial(indices, out); });
 }
 
 Result<std::string> AgentCore::load(std::string_view bytes, const std::function<bool()>* is_wanted,
@@ -102,7 +103,7 @@ Result<std::string> AgentCore::load(std::string_view bytes, const std::function<
         .with_advice("load its metadata first, or have it send this part with the connection's data");
   }
   HAWSER_TRY(agent_->core()->usable("add_peer"));
-  Result<std::shared_ptr<agent::PeerCore>> peer = agent_->core()->add_peer(*std::move(card));
+  Result<std::shared_ptr<agent::PeerCore>> peer = agent_->core()->card_intake.take_anew(*std::move(card));
   if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());
   HAWSER_TRY_ASSIGN(Remote* const remote, place_of(kCall, blob.agent, Peer(*std::move(peer))));
   remote->enter(copy, label);

@@ -218,7 +218,7 @@ Result<Found> Engine::meet(const BufferCore& core) {
   if (card.regions.size() != 1 || card.regions.front().name != region_name_of(core.token)) {
     return untouched(Code::kCorrupt, "the handle of buffer " + std::to_string(core.id) + " names another region");
   }
-  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> known, agent_.core()->meet(agent::identity_of(card)));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> known, agent_.core()->peer_book.meet(agent::identity_of(card)));
   bool has_card = false;
   {
     const base::MutexLock lock(known->mutex);

@@ -68,7 +68,7 @@ void Engine::request(const std::shared_ptr<BatchCore>& batch, std::size_t index,
 /// Of a request that got no answer: what is known of it.
 Status Engine::end_of(const Request& request, bool is_dead) {
   if (is_dead) {
-    const Status why = agent_.core()->down_status(*request.peer.core());
+    const Status why = agent::down_status(*request.peer.core());
     return Status(Code::kDisconnected, "the buffer's owner is gone").with_peer(request.peer.name()).because(why);
   }
   const std::string_view what = request.sent ? "the buffer's owner was asked and did not answer in time"

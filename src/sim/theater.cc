@@ -247,7 +247,7 @@ Status Theater::close(Life& life) {
   for (Move* move : life.in_flight) move->ended_by_us = true;
   for (AtomicCall* call : life.atomics) call->ended_by_us = true;
   const Status status = life.agent.close(std::chrono::milliseconds(300));
-  if (!status.ok()) life.agent.core()->close_for_good(Duration::zero());  // As its last handle would.
+  if (!status.ok()) life.agent.core()->shutdown.close_for_good(Duration::zero());  // As its last handle would.
   closing_one_ = false;
   if (judge_.failed()) return status;
   judge_.observe(life);

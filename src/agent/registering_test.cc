@@ -151,9 +151,11 @@ TEST(AgentRegions, SeveralAreRegisteredTogetherOrNotAtAll) {
   Agent agent = *open_with({.name = "a", .limits = {.regions = 3}}, {backend::loopback_factory()});
   std::vector<std::byte> memory(4096);
   const auto named = [&](std::string name) { return RegionOptions{.name = std::move(name), .bytes = memory}; };
-  std::vector<Region> made;
+  std::vector<std::shared_ptr<LocalRegion>> made;
   std::size_t wrong = 9;
-  const auto add = [&](std::vector<RegionOptions> wanted) { return agent.core()->add_regions(wanted, &made, &wrong); };
+  const auto add = [&](std::vector<RegionOptions> wanted) {
+    return agent.core()->region_maker.add(wanted, &made, &wrong);
+  };
   EXPECT_EQ(add({named("a"), named("b"), named("a")}).code(), Code::kInvalid);
   EXPECT_EQ(wrong, 2u);
   EXPECT_EQ(add({named("a"), {.name = "b", .bytes = {}}}).code(), Code::kInvalid);
@@ -163,7 +165,7 @@ TEST(AgentRegions, SeveralAreRegisteredTogetherOrNotAtAll) {
   EXPECT_TRUE(made.empty());
   ASSERT_TRUE(add({named("a"), named(""), named("b")}).ok()) << "names and places are free again";
   EXPECT_EQ(made.size(), 3u);
-  EXPECT_NE(made[0].index(), made[2].index());
+  EXPECT_NE(made[0]->entry->index, made[2]->entry->index);
   EXPECT_TRUE(agent.self().region("b"));
 }
 

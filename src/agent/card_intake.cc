@@ -1,0 +1,65 @@
+#include "agent/card_intake.h"
+
+#include <utility>
+
+#include "base/try.h"
+
+namespace hawser::agent {
+
+backend::Identity identity_of(const wire::Card& card) {
+  return {.name = card.name,
+          .incarnation = card.incarnation,
+          .public_key = card.public_key,
+          .born = card.born,
+          .admission = card.admission,
+          .driven = card.driven};
+}
+
+std::uint64_t known_revision(PeerCore& peer) {
+  const base::MutexLock lock(peer.mutex);
+  return peer.card && peer.card->complete() ? peer.card->revision() : 0;
+}
+
+Result<CardIntake::Loaded> CardIntake::load(std::span<const std::byte> bytes) {
+  HAWSER_TRY_ASSIGN(wire::Card card, wire::decode_card(bytes));
+  return load(std::move(card));
+}
+
+Result<CardIntake::Loaded> CardIntake::load(wire::Card card) {
+  HAWSER_TRY_ASSIGN(std::shared_ptr<PeerCore> peer, peers_.meet(identity_of(card)));
+  if (peer->is_self) return Loaded{.peer = std::move(peer), .change = {}};  // Its own books are fresher than any card.
+  const base::MutexLock lock(peer->mutex);
+  peer->ticket = {.public_key = card.public_key, .admission = card.admission};  // One incarnation has one.
+  std::unique_ptr<CardStore> first = peer->card ? nullptr : std::make_unique<CardStore>();
+  Result<CardStore::Change> change = (first ? first : peer->card)->take(std::move(card));
+  if (!change) return change.error().with_peer(peer->name);
+  if (first) peer->card = std::move(first);
+  if (change->any) peer->chunk_limits.reset();
+  if (change->is_whole || !change->gone.empty()) peer->regions_gone.fetch_add(1, std::memory_order_acq_rel);
+  return Loaded{.peer = peer, .change = *std::move(change)};
+}
+
+Result<std::shared_ptr<PeerCore>> CardIntake::take(std::span<const std::byte> bytes) {
+  HAWSER_TRY_ASSIGN(wire::Card card, wire::decode_card(bytes));
+  return take(std::move(card));
+}
+
+Result<std::shared_ptr<PeerCore>> CardIntake::take(wire::Card card) {
+  HAWSER_TRY_ASSIGN(Loaded loaded, load(std::move(card)));
+  if (!loaded.change.any) return std::move(loaded.peer);  // Clients load the same card again at each request.
+  {
+    const InLaneGuard guard(lane_);
+    host_.on_card_loaded(*loaded.peer, loaded.change);
+  }
+  lane_.wake();
+  return std::move(loaded.peer);
+}
+
+Result<std::shared_ptr<PeerCore>> CardIntake::take_anew(wire::Card card) {
+  const std::shared_ptr<PeerCore> known = peers_.known(card.incarnation);
+  // Not buried yet. A caller that loads its card again wants to begin anew with it.
+  if (known && known->state.load(std::memory_order_acquire) == PeerState::kDown) host_.forget(*known);
+  return take(std::move(card));
+}
+
+}  // namespace hawser::agent

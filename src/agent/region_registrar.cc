@@ -1,0 +1,119 @@
+#include "agent/region_registrar.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/small_vector.h"
+
+namespace hawser::agent {
+
+void RegionRegistrar::list_backends(std::size_t from, std::vector<Serving>* backends) const {
+  for (const OpenBackend& open : std::span(its_.backends).subspan(from)) {
+    backends->push_back({open.name, open.number, open.backend, open.renewals});
+  }
+}
+
+Status RegionRegistrar::enter_table(std::string_view call, Entries entries, std::vector<Serving>* backends,
+                                    std::size_t* wrong) {
+  Status added;
+  {
+    const InLaneGuard guard(its_.lane);
+    for (const Entry& entry : entries) entry->key = its_.host.make_key();
+    added = its_.table.add(entries);
+    backends->reserve(its_.backends.size());
+    list_backends(0, backends);
+  }
+  if (added.ok()) return added;
+  *wrong = std::min<std::size_t>(its_.table.room(), entries.size() - 1);  // The first that had no place.
+  its_.names.give_back(entries);
+  return Status(added.code(), std::string(call) + ": " + std::string(added.message())).with_advice(added.advice());
+}
+
+Status RegionRegistrar::tell(std::span<const Serving> backends, Joining* joining) {
+  const backend::RegionEntry& entry = *joining->region->entry;
+  for (const Serving& each : backends.subspan(joining->told)) {
+    Result<std::string> extra = each.backend->add_region(entry);
+    if (!extra && its_.must_all_serve) return extra.error();
+    ++joining->told;
+    if (!extra) {
+      HAWSER_LOG(its_.log, kWarn, "{}: region '{}' is not reached by {}: {}", its_.agent, entry.name, each.name,
+                 extra.error().to_string());
+    } else if (!extra->empty()) {
+      joining->extras.add(each.number, *extra);
+    }
+  }
+  return {};
+}
+
+void RegionRegistrar::book(std::span<Joining> joining) {
+  base::SmallVector<OwnCard::Told, 4> told;
+  told.reserve(joining.size());
+  for (Joining& each : joining) {
+    its_.book.add(each.region);
+    told.push_back({.entry = each.region->entry, .extras = std::move(each.extras)});
+  }
+  its_.card.add_regions(told);
+  its_.host.card_changed();
+}
+
+void RegionRegistrar::ask_again(std::span<Joining> joining, std::span<const Serving> backends) {
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    const Serving& its = backends[i];
+    if (its_.backends[i].renewals == its.renewals) continue;
+    for (Joining& each : joining) each.extras.replace(its.number, its.backend->told(*each.region->entry));
+  }
+}
+
+bool RegionRegistrar::book_if_all_are_told(std::string_view call, std::span<Joining> joining,
+                                           std::vector<Serving>* backends, Status* status) {
+  const InLaneGuard guard(its_.lane);
+  if (status->ok()) *status = its_.life.usable(call);  // The agent may have been closed meanwhile.
+  if (!status->ok()) return true;
+  if (its_.backends.size() > backends->size()) {
+    list_backends(backends->size(), backends);
+    return false;
+  }
+  ask_again(joining, *backends);
+  book(joining);
+  return true;
+}
+
+void RegionRegistrar::drop_unbooked(Entries entries, std::span<const Joining> joining,
+                                    std::span<const Serving> backends) {
+  for (const Joining& each : joining) {
+    for (std::size_t i = 0; i < each.told; ++i) backends[i].backend->remove_region(*each.region->entry);
+  }
+  const InLaneGuard guard(its_.lane);
+  its_.names.give_back(entries);
+  for (const Entry& entry : entries) {
+    its_.table.close(entry->index, entry->generation);
+    its_.table.remove(entry->index, entry->generation);
+  }
+}
+
+RegionRegistrar::Registered RegionRegistrar::add(std::string_view call, Entries entries, bool has_huge_pages) {
+  Registered made;
+  made.status = its_.names.take(call, entries, &made.wrong);
+  if (!made.status.ok()) return made;
+  std::vector<Serving> backends;
+  made.status = enter_table(call, entries, &backends, &made.wrong);
+  if (!made.status.ok()) return made;
+  std::vector<Joining> joining(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) joining[i].region = its_.host.make(entries[i], has_huge_pages);
+  do {  // Once more for each backend that opens meanwhile.
+    for (std::size_t i = 0; i < entries.size() && made.status.ok(); ++i) {
+      made.status = tell(backends, &joining[i]);
+      made.wrong = i;
+    }
+  } while (!book_if_all_are_told(call, joining, &backends, &made.status));
+  if (!made.status.ok()) {
+    drop_unbooked(entries, joining, backends);
+    return made;
+  }
+  its_.lane.wake();
+  made.regions.reserve(joining.size());
+  for (Joining& each : joining) made.regions.push_back(std::move(each.region));
+  return made;
+}
+
+}  // namespace hawser::agent

@@ -34,7 +34,7 @@ namespace hawser::agent {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
+using Line = nlohmann::json;
 
 class ProcessStatusTest : public testing::Test {
  protected:
@@ -87,15 +87,15 @@ class ProcessStatusTest : public testing::Test {
     }
     return answer;
   }
-  static std::vector<json> lines_of(const std::string& answer) {
-    std::vector<json> lines;
+  static std::vector<Line> lines_of(const std::string& answer) {
+    std::vector<Line> lines;
     for (std::size_t at = 0, end = 0; (end = answer.find('\n', at)) != std::string::npos; at = end + 1) {
-      lines.push_back(json::parse(answer.substr(at, end - at)));
+      lines.push_back(Line::parse(answer.substr(at, end - at)));
     }
     return lines;
   }
-  static std::size_t count(const std::vector<json>& lines, const char* key) {
-    return static_cast<std::size_t>(std::ranges::count_if(lines, [&](const json& line) { return line.contains(key); }));
+  static std::size_t count(const std::vector<Line>& lines, const char* key) {
+    return static_cast<std::size_t>(std::ranges::count_if(lines, [&](const Line& line) { return line.contains(key); }));
   }
   /// Eight bytes from one to the other.
   static void write_once(Agent& from, Agent& to) {
@@ -115,7 +115,7 @@ class ProcessStatusTest : public testing::Test {
   bool is_asleep(const std::string& name) const {
     for (const std::string& page : base::list_status_pages(folder_.path())) {
       const base::StatusReading reading = base::read_status_page(page).value();
-      if (json::parse(reading.text)["agent"] == name) return reading.is_asleep;
+      if (Line::parse(reading.text)["agent"] == name) return reading.is_asleep;
     }
     return false;
   }
@@ -136,7 +136,7 @@ TEST_F(ProcessStatusTest, AProcessHasOneSocketWhichGoesWithItsLastAgent) {
     std::vector<Agent> agents;
     for (int i = 0; i < 20; ++i) agents.push_back(open("agent" + std::to_string(i)));
     EXPECT_EQ(sockets().size(), 1u);
-    const std::vector<json> lines = lines_of(ask("describe", {&agents[0]}));
+    const std::vector<Line> lines = lines_of(ask("describe", {&agents[0]}));
     EXPECT_EQ(lines.at(0)["schema"], "hawser.describe/1");
     EXPECT_EQ(lines.at(0)["process"], ::getpid());
     EXPECT_EQ(lines.at(0)["agents"], 20u);
@@ -149,13 +149,13 @@ TEST_F(ProcessStatusTest, AProcessHasOneSocketWhichGoesWithItsLastAgent) {
 TEST_F(ProcessStatusTest, ThePageNamesTheSocket) {
   const Agent agent = open("a");
   const auto page = base::read_status_page(base::list_status_pages(folder_.path()).at(0)).value();
-  EXPECT_EQ(folder_.path(json::parse(page.text)["socket"].get<std::string>()), sockets().at(0));
+  EXPECT_EQ(folder_.path(Line::parse(page.text)["socket"].get<std::string>()), sockets().at(0));
 }
 
 TEST_F(ProcessStatusTest, AnAgentWithoutASocketIsNotToldOf) {
   Agent a = open("a"), quiet = open("quiet", false);
   EXPECT_EQ(count(lines_of(ask("describe", {&a})), "agent"), 1u);
-  const std::vector<json> lines = lines_of(ask("describe " + incarnation(quiet), {&a}));
+  const std::vector<Line> lines = lines_of(ask("describe " + incarnation(quiet), {&a}));
   EXPECT_EQ(lines.at(0)["agents"], 0u);
   EXPECT_TRUE(lines.back().contains("end"));
 }
@@ -183,9 +183,9 @@ TEST_F(ProcessStatusTest, ItTellsOfAllPeersAndAllThatWaits) {
     const Plan plan = here.plan_write(peer, {&local, 1}, {&remote, 1}).value();
     sent.push_back(plan.submit({.deadline = 100s, .after = &never}).value());
   }
-  const std::vector<json> lines = lines_of(ask("describe " + incarnation(here), {&here}));
+  const std::vector<Line> lines = lines_of(ask("describe " + incarnation(here), {&here}));
   std::set<std::string> peers, waiting;
-  for (const json& line : lines) {
+  for (const Line& line : lines) {
     if (line.contains("peer")) {
       EXPECT_TRUE(line["peer"].contains("ways"));
       peers.insert(line["peer"]["peer"]);
@@ -283,7 +283,7 @@ TEST_F(ProcessStatusTest, AnAgentThatIsTurnedTakesOverFromOneThatIsNot) {
 TEST_F(ProcessStatusTest, AnAgentWhoseLaneIsHeldIsToldAsBusy) {
   Agent host = open("host"), held = open("held");
   held.core()->lane.lock();
-  std::vector<json> lines;
+  std::vector<Line> lines;
   std::string figures;
   std::thread([&] {  // A thread that has a lock may not try it again.
     lines = lines_of(ask("describe", {&host}));
@@ -293,7 +293,7 @@ TEST_F(ProcessStatusTest, AnAgentWhoseLaneIsHeldIsToldAsBusy) {
   held.core()->lane.unlock();
   EXPECT_EQ(count(lines, "agent"), 1u);
   ASSERT_EQ(count(lines, "busy"), 1u);
-  const auto busy = std::ranges::find_if(lines, [](const json& line) { return line.contains("busy"); });
+  const auto busy = std::ranges::find_if(lines, [](const Line& line) { return line.contains("busy"); });
   EXPECT_EQ((*busy)["busy"]["agent"], "held");
   EXPECT_EQ((*busy)["busy"]["incarnation"], incarnation(held));
   EXPECT_TRUE(figures.starts_with("# busy held\n")) << figures;
@@ -313,7 +313,7 @@ TEST_F(ProcessStatusTest, ADriverAnswersForAnAgentThatSleeps) {
 
 TEST_F(ProcessStatusTest, OneWhoWaitsAnswersMeanwhile) {
   Agent a = open("a");
-  std::vector<json> lines;
+  std::vector<Line> lines;
   std::atomic<bool> done = false;
   std::thread caller([&] {
     lines = lines_of(ask_driven("describe"));

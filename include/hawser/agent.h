@@ -61,6 +61,17 @@ struct AgentLimits {
   /// Notifications of all peers together. When this is full each peer may still have one of the largest size waiting.
   std::uint32_t notification_bytes_total = 256u << 20;
   std::uint32_t events = 4096;  ///< Peer events waiting; the oldest is dropped and counted.
+
+  // What one peer may use of this agent at once, over tcp and quic together. The agent refuses the peer what is beyond,
+  // with kBusy and the name of the limit, and goes on serving it and others. docs/security.md, "Quotas".
+  /// Connections (paths) that the peer has opened. An agent needs one for each backend.
+  std::uint32_t peer_connections = 16;
+  /// Chunks that the peer reads or writes at the moment. An agent keeps within 72 on each connection.
+  std::uint32_t peer_operations = 1024;
+  /// Bytes of those chunks, at least 16 MiB. An agent keeps within 65 MiB on each connection.
+  std::uint32_t peer_bytes = 512u << 20;
+  /// Regions that a peer's card may tell of.
+  std::uint32_t peer_regions = 1u << 20;
 };
 
 /// An authority vouches for the agent's identity by a certificate; docs/security.md, "Identities by an authority".
@@ -78,7 +89,7 @@ struct IdentityOptions {
 };
 
 struct AgentOptions {
-  std::string name = {};                   ///< 1 to 255 bytes, no control characters. Need not be unique.
+  std::string name = {};  ///< 1 to 255 bytes, no control characters. Two of one name: docs/security.md, "Names".
   std::vector<BackendSpec> backends = {};  ///< In order of preference; empty: all that work here.
   /// By backend name, named in `backends` or not; a spec's own parameters overlay them.
   std::map<std::string, Params, std::less<>> backend_params = {};

@@ -265,9 +265,9 @@ typedef struct hawser_etcd_options { /* Null texts and zeros: the defaults of do
   uint32_t size, reserved;
   const char* endpoints; /* Client addresses with commas between them: "10.0.0.1:2379,10.0.0.2:2379". */
   const char *prefix, *user, *password;
-  const char *ca, *cert, *key; /* PEM files. */
-  int64_t lease_ns;            /* Of values that are tied; whole seconds. */
-  int64_t timeout_ns;          /* Of one request, with all its tries. */
+  const char *ca, *cert, *key;  /* PEM files. */
+  int64_t lease_ns, timeout_ns; /* Of values that are tied, whole seconds; of one request, with all its tries. */
+  const char* identity;         /* A folder that gives what is null of ca, cert and key. */
 } hawser_etcd_options;
 
 typedef struct hawser_put_options {

@@ -21,6 +21,7 @@ extern "C" {
 typedef struct hawser_world { uint64_t id; } hawser_world;
 typedef struct hawser_request { uint64_t id; } hawser_request;
 typedef struct hawser_answer { uint64_t id; } hawser_answer;
+typedef struct hawser_compressor { uint64_t id; } hawser_compressor;
 
 #define HAWSER_ANY_SOURCE UINT32_MAX
 #define HAWSER_NO_COLOR INT64_MIN
@@ -30,7 +31,10 @@ enum { HAWSER_F64 = 0, HAWSER_F32 = 1, HAWSER_F16 = 2, HAWSER_BF16 = 3, HAWSER_F
 enum { HAWSER_SUM = 0, HAWSER_PROD = 1, HAWSER_MIN = 2, HAWSER_MAX = 3, HAWSER_AVG = 4, HAWSER_AND = 5, HAWSER_OR = 6,
        HAWSER_XOR = 7 };
 enum { HAWSER_WORLD_UNDRIVEN = 1,        /* No thread: only calls of this rank that wait make progress. */
-       HAWSER_WORLD_NO_ENVIRONMENT = 2   /* HAWSER_ variables and the launcher's are not read. */ };
+       HAWSER_WORLD_NO_ENVIRONMENT = 2,  /* HAWSER_ variables and the launcher's are not read. */
+       HAWSER_WORLD_MAJORITY = 4         /* hawser_world_shrink needs more than half of those not proven dead. */ };
+enum { HAWSER_TOP_K = 1, HAWSER_RANDOM_K = 2, HAWSER_INT8 = 3, HAWSER_FP8_E4M3 = 4, HAWSER_FP8_E5M2 = 5 };
+enum { HAWSER_COMPRESSOR_FORGETS = 1 /* What packing leaves out is lost, not added to the next call's elements. */ };
 enum { HAWSER_HANDLER_INLINE = 1         /* Runs within the world's progress: it must not block or call the world. */ };
 /* clang-format on */
 
@@ -47,6 +51,8 @@ typedef struct hawser_world_options {
   const char* seed;        /* The address of a seed where the ranks find one another. Null: HAWSER_SEED, if set. */
   const char* topology;    /* "full", "regular:4", "hypercube", "edges:0-1,1-2". Null: HAWSER_TOPOLOGY, if set and the
                               ranks are processes; else full. */
+  const char* token_file;  /* A file with a secret that the seed has, too; `seed` needs no ticket then. Null:
+                              HAWSER_TOKEN_FILE, if set, where the seed is the environment's. */
 } hawser_world_options;
 
 typedef struct hawser_world_info {
@@ -61,11 +67,27 @@ typedef struct hawser_received {
   uint64_t tag, bytes;
 } hawser_received;
 
+/* A part of a message. It is written by receives only. */
+typedef struct hawser_part {
+  void* data;
+  size_t size;
+} hawser_part;
+
 typedef struct hawser_operation_options {
   uint32_t size;
   uint32_t flag;      /* A receive: refuses a shorter message (exact). A reduction: gives equal bits in each run. */
   int64_t timeout_ns; /* 0: the world's. */
+  hawser_compressor compressor; /* Of an all_reduce: packs its elements. 0: none. */
 } hawser_operation_options;
+
+/* See hawser/compress.h. */
+typedef struct hawser_compressor_options {
+  uint32_t size, kind; /* HAWSER_TOP_K and so on. */
+  uint32_t flags;      /* HAWSER_COMPRESSOR_*. */
+  uint32_t reserved;   /* 0 */
+  double ratio;        /* Of HAWSER_TOP_K and HAWSER_RANDOM_K: how much of the elements is sent; above 0, up to 1. */
+  uint64_t seed;       /* Of HAWSER_RANDOM_K: the same on all ranks. */
+} hawser_compressor_options;
 
 /* Worlds. */
 /* `ranks` ranks in this process: fills `out` with as many handles, by rank. */
@@ -106,6 +128,17 @@ HAWSER_C_API int hawser_world_irecv(hawser_world world, void* into, size_t size,
 /* The oldest message that fits, without receiving it. `present` is 0 where none came in time. */
 HAWSER_C_API int hawser_world_probe(hawser_world world, uint32_t source, const uint64_t* tag, int64_t timeout_ns,
                                     int* present, hawser_received* out);
+
+/* One message of `count` parts, one behind the other, at most 65,536; the other side may divide it otherwise. */
+HAWSER_C_API int hawser_world_sendv(hawser_world world, const hawser_part* parts, size_t count, uint32_t dest,
+                                    uint64_t tag, const hawser_operation_options* options);
+HAWSER_C_API int hawser_world_isendv(hawser_world world, const hawser_part* parts, size_t count, uint32_t dest,
+                                     uint64_t tag, const hawser_operation_options* options, hawser_request* request);
+HAWSER_C_API int hawser_world_recvv(hawser_world world, const hawser_part* parts, size_t count, uint32_t source,
+                                    const uint64_t* tag, const hawser_operation_options* options, hawser_received* out);
+HAWSER_C_API int hawser_world_irecvv(hawser_world world, const hawser_part* parts, size_t count, uint32_t source,
+                                     const uint64_t* tag, const hawser_operation_options* options,
+                                     hawser_request* request);
 
 /* Calls. A handler returns 0, or what hawser_answer_fail gave; it runs on threads of the library, several at once. */
 typedef int (*hawser_handler)(void* context, uint32_t source, const void* arguments, size_t size, hawser_answer answer);
@@ -174,6 +207,21 @@ HAWSER_C_API int hawser_world_iscan(hawser_world world, const void* in, void* ou
                                     const hawser_operation_options* options, hawser_request* request);
 HAWSER_C_API int hawser_world_iexclusive_scan(hawser_world world, const void* in, void* out, size_t count, int type,
                                               int op, const hawser_operation_options* options, hawser_request* request);
+
+/* In place, of `count` parts, which are elements of `type`: World::all_reduce_bucketed. `bucket_bytes` 0: 25 MiB. */
+HAWSER_C_API int hawser_world_all_reduce_bucketed(hawser_world world, const hawser_part* parts, size_t count, int type,
+                                                  int op, size_t bucket_bytes, const hawser_operation_options* options);
+/* Gives a request for each bucket, `begun` of them. There is room for `capacity`; `count` is always enough. */
+HAWSER_C_API int hawser_world_iall_reduce_bucketed(hawser_world world, const hawser_part* parts, size_t count, int type,
+                                                   int op, size_t bucket_bytes, const hawser_operation_options* options,
+                                                   hawser_request* requests, size_t capacity, size_t* begun);
+
+/* Compressors: a rank's, each for one tensor. One that is released lives on in the collective that uses it. */
+HAWSER_C_API int hawser_compressor_open(const hawser_compressor_options* options, hawser_compressor* out);
+/* What was left out so far: up to `capacity` elements are written, `count` is how many there are. */
+HAWSER_C_API int hawser_compressor_residual(hawser_compressor compressor, float* out, size_t capacity, size_t* count);
+HAWSER_C_API int hawser_compressor_reset(hawser_compressor compressor); /* HAWSER_BUSY: a collective uses it. */
+HAWSER_C_API int hawser_compressor_release(hawser_compressor compressor);
 
 /* Groups. */
 /* A rank with HAWSER_NO_COLOR gets the handle 0. */

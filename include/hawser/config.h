@@ -78,6 +78,8 @@ struct LaunchedRank {
 HAWSER_API Result<LaunchedRank> launched_rank(const ConfigSources& sources);
 /// HAWSER_SEED, for WorldOptions::seed: `hawser run --hosts` sets it. A password. Empty: none is set.
 HAWSER_API std::string launched_seed(const ConfigSources& sources);
+/// HAWSER_TOKEN_FILE, for WorldOptions::token_file. Empty: none is set, or HAWSER_SEED is not, or has a ticket.
+HAWSER_API std::string launched_token_file(const ConfigSources& sources);
 /// HAWSER_TOPOLOGY, for WorldOptions::topology: a text of parse_topology. The full one where it is not set.
 HAWSER_API Result<Topology> launched_topology(const ConfigSources& sources);
 /// For World::open (include <hawser/world.h>): rank, size and seed as the launcher tells, a name that tells

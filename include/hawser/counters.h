@@ -81,6 +81,8 @@ struct AdmissionCounters {
   std::uint64_t let_in = 0;       ///< Sessions that peers opened here.
   std::uint64_t turned_away = 0;  ///< Connections that were refused, or did not prove themselves in time.
   std::uint64_t gave_way = 0;     ///< Unproven connections that were ended for newer ones, since too many waited.
+  /// Of quic: first datagrams without an answer, since too many answers to unproven addresses had gone already.
+  std::uint64_t unanswered = 0;
   /// Of those that were turned away: the code ("denied": no proof, or a wrong one) and how often.
   std::vector<std::pair<std::string, std::uint64_t>> by_code;
 };
@@ -98,7 +100,10 @@ struct AgentCounters {
   std::vector<PathCounters> paths;
   std::vector<DeviceCounters> devices;
   std::vector<AdmissionCounters> admissions;  ///< Of backends that have a listener.
-  std::uint64_t events_dropped = 0;           ///< The oldest peer events, since nobody took them (AgentLimits::events).
+  /// What peers were refused because it was beyond a quota (AgentLimits::peer_*; "name": another peer holds it), and
+  /// how often. Those that never happened are left out.
+  std::vector<std::pair<std::string, std::uint64_t>> quota_refusals;
+  std::uint64_t events_dropped = 0;  ///< The oldest peer events, since nobody took them (AgentLimits::events).
   std::uint64_t notification_bytes_gauge = 0;  ///< Held for the user, as AgentLimits::notification_bytes counts them.
   std::uint64_t regions_gauge = 0, region_bytes_gauge = 0, transfers_in_flight_gauge = 0;
   /// Of regions of foreign memory, where AgentOptions::adopt is set: whose pages were adopted, and whose could not be.

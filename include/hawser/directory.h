@@ -104,6 +104,10 @@ struct EtcdOptions {
   std::string ca = {};        ///< PEM file with the authorities to trust; empty: the system's.
   std::string cert = {};      ///< PEM file that proves who we are; `key` belongs to it.
   std::string key = {};
+  /// A folder with an identity (IdentityOptions::folder). Of members that are asked by https it gives `cert` with
+  /// `key`, and `ca`, where these are empty. Its files are read for each new connection; when they change, the next
+  /// request opens one. Empty: none. load_config sets it to the agent's identity.
+  std::string identity = {};
   Duration lease = std::chrono::seconds(15);   ///< Of values that are `tied`; whole seconds, etcd has a minimum.
   Duration timeout = std::chrono::seconds(5);  ///< Of one request, with all its tries; 100 ms to 1 h.
 };

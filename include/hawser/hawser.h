@@ -5,7 +5,9 @@
 #include <hawser/agent.h>
 #include <hawser/atomic.h>
 #include <hawser/backends.h>
+#include <hawser/collective.h>
 #include <hawser/completion.h>
+#include <hawser/compress.h>
 #include <hawser/config.h>
 #include <hawser/counters.h>
 #include <hawser/datatype.h>

@@ -28,6 +28,7 @@
 
 #include <hawser/agent.h>
 #include <hawser/call.h>
+#include <hawser/collective.h>
 #include <hawser/datatype.h>
 #include <hawser/export.h>
 #include <hawser/status.h>
@@ -53,6 +54,12 @@ struct WorldStore {
   std::function<Result<std::string>(const std::string& key, Duration timeout)> get;
 };
 
+/// Which ranks that are left may go on without the others. The same on all ranks, else shrinking is kInvalid.
+enum class Quorum : std::uint8_t {
+  kNone,      ///< Any: where a network falls into two halves, each may go on.
+  kMajority,  ///< More than half of the members that are not proven dead: at most one part of a network goes on.
+};
+
 struct WorldOptions {
   std::string name = "world";  ///< Separates worlds that share a directory: 1 to 200 bytes.
   std::uint32_t size = 0;      ///< How many ranks there are; `local` is given it.
@@ -64,11 +71,18 @@ struct WorldOptions {
   WorldStore store = {};
   /// The address of a seed (see seed.h) where the ranks find one another, in the place of a store or a directory.
   std::string seed = {};
+  /// A secret that the seed and all ranks were given: the path of a file of mode 0600, or "fd:N", a descriptor that is
+  /// read to its end. At least 128 random bits as text: 22 characters of base64. It is never sent and never logged.
+  /// With it `seed` needs no ticket ("10.0.0.5:7000"): ranks and seed prove to each other that they have the token.
+  /// Empty: none. `open` ends with kDenied on a rank whose token is another than the seed's; other ranks notice
+  /// nothing.
+  std::string token_file = {};
   /// A thread of the library makes all progress. Without it only calls of this rank that wait do: others wait for it
   /// while it computes, and a rank that hangs is not found out. For as many ranks as cores. `local` is always driven.
   bool driven = true;
   /// Which ranks have sessions. All ranks are given the same one, else `open` ends with kInvalid on them.
   Topology topology = {};
+  Quorum quorum = Quorum::kNone;  ///< Of `shrink`.
   Duration join_timeout = std::chrono::seconds(30);
   Duration timeout = std::chrono::minutes(30);  ///< Of operations that are given none.
 };
@@ -111,12 +125,6 @@ struct MessageOptions {
   bool exact = false;                   ///< A receive refuses a shorter message, too.
 };
 
-struct CollectiveOptions {
-  Duration timeout = Duration::zero();  ///< Zero: the world's. All ranks' collectives end when one's is over.
-  /// Each run gives the same bits, whatever the sizes are and wherever the ranks run.
-  bool reproducible = false;
-};
-
 class HAWSER_API World {
  public:
   World() = default;
@@ -155,7 +163,17 @@ class HAWSER_API World {
               const MessageOptions& options = {});
   Result<Received> receive(std::span<std::byte> into, std::uint32_t from, std::optional<std::uint64_t> tag,
                            const MessageOptions& options = {});
-  /// The oldest message that fits and has come, without receiving it; waits up to `timeout` for one.
+  // One message of several spans, one behind the other: at most 65,536. The other side may divide it otherwise. The
+  // list of spans is the caller's again when the call returns.
+  Request isend_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                      const MessageOptions& options = {});
+  Request ireceive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                         std::optional<std::uint64_t> tag, const MessageOptions& options = {});
+  Status send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                    const MessageOptions& options = {});
+  Result<Received> receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                                 std::optional<std::uint64_t> tag, const MessageOptions& options = {});
+  /// The oldest message that fits and has come; it stays. Waits up to `timeout` for one.
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag,
                                 Duration timeout = Duration::zero()) const;
 
@@ -181,6 +199,12 @@ class HAWSER_API World {
   /// `in` may be `out`.
   Request iall_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                       const CollectiveOptions& options = {});
+  /// In place, of several tensors at once: those that follow one another go together, as copies, in collectives of up
+  /// to `bucket_bytes`; a larger one goes alone, where it lies. All ranks give the same counts. The requests are of
+  /// the buckets, in their order; a tensor is the sum once its own bucket's has ended.
+  std::vector<Request> iall_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                                            std::size_t bucket_bytes = kBucketBytes,
+                                            const CollectiveOptions& options = {});
   /// Rank r's elements, counts[r] of them, come behind those of the ranks before it.
   Request iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                       const CollectiveOptions& options = {});
@@ -206,6 +230,8 @@ class HAWSER_API World {
                 const CollectiveOptions& options = {});
   Status all_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                     const CollectiveOptions& options = {});
+  Status all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                             std::size_t bucket_bytes = kBucketBytes, const CollectiveOptions& options = {});
   Status all_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,
                     const CollectiveOptions& options = {});
   Status reduce_scatter(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type, ReduceOp op,
@@ -241,9 +267,8 @@ class HAWSER_API World {
   /// kDisconnected where the others hold this rank for failed. `timeout` zero: the world's.
   Result<bool> agree(bool flag, Duration timeout = Duration::zero());
   /// Makes a world of the ranks that have not failed, in the same order; all of them call it. This world is revoked;
-  /// groups of it stay as they are, and the agent
-  /// closes with the new world. Ranks in `without` count as failed. Waits for all others: nobody is left out for
-  /// being late. Errors: those of `agree`.
+  /// groups of it stay as they are. The agent closes with the new world. Ranks in `without` count as failed. Waits for
+  /// all others: nobody is left out for being late. Errors: those of `agree`; kDenied without WorldOptions::quorum.
   Result<World> shrink(std::span<const std::uint32_t> without = {}, Duration timeout = Duration::zero());
   /// `iagree` and `ishrink` do not wait. When their request has ended, `agreed` or `shrunk` gives the outcome; before
   /// that kInvalid. A program calls `shrunk` once for each request.

@@ -22,14 +22,14 @@ import weakref as _weakref
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
 from . import _aio, _hawser, _text, _world
-from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Directory, DirectoryEntry, DirectoryEvent, Driver,
+from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Compressor, Directory, DirectoryEntry, DirectoryEvent, Driver,
                       FileInfo, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Request,
                       Table, Transfer, Watch, World, __version__, etcd_directory, file_directory, inproc_directory, query_file)
 from ._world import Call, Received
 from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
                      InvalidError, NotFoundError, RemoteError, TimedOutError, UnsupportedError)
 
-__all__ = ["ANY", "Agent", "AtomicOp", "BusyError", "Call", "CancelledError", "Code", "CompletionQueue", "CorruptError",
+__all__ = ["ANY", "Agent", "AtomicOp", "BusyError", "Call", "CancelledError", "Code", "CompletionQueue", "Compressor", "CorruptError",
            "DeniedError",
            "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Driver", "Error", "FailedError",
            "FileInfo", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",

@@ -268,12 +268,47 @@ class Request:
 
     def __await__(self) -> Generator[Any, None, Received | None]: ...
 
+class Compressor:
+    """
+    Packs the elements of one tensor for an all_reduce, and keeps what packing left out for the next one. Each rank makes
+    one for each tensor, all in the same way.
+    """
+
+    @staticmethod
+    def top_k(ratio: float, *, feedback: bool = True) -> Compressor:
+        """The elements of the largest magnitude, that part of them."""
+
+    @staticmethod
+    def random_k(ratio: float, seed: int = 0, *, feedback: bool = True) -> Compressor:
+        """That part of the elements, drawn by the seed, which is the same on all ranks."""
+
+    @staticmethod
+    def int8(*, feedback: bool = True) -> Compressor:
+        """8 bits for each element, and a scale for each 256 of them."""
+
+    @staticmethod
+    def fp8(type: str = "e4m3", *, feedback: bool = True) -> Compressor:
+        """The same with floating point."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def residual(self) -> memoryview:
+        """What was left out so far, as floats: numpy.asarray(c.residual)."""
+
+    def _residual(self) -> bytes: ...
+
+    def reset(self) -> None:
+        """Forgets what was left out, and how many calls there were; all ranks at the same place."""
+
 class World:
     """One rank of a number of ranks that send messages and run collective operations."""
 
     @staticmethod
     def local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
-              timeout: Seconds = None, topology: str | Iterable[tuple[int, int]] = "full") -> list[World]:
+              timeout: Seconds = None, topology: str | Iterable[tuple[int, int]] = "full",
+              quorum: str = "none") -> list[World]:
         """
         All ranks in this process, by rank; each takes a thread, or the calls with an i. `topology` is "full",
         "regular:K", "hypercube", or a list of edges.
@@ -282,25 +317,28 @@ class World:
     @staticmethod
     def open(size: int | None = None, rank: int | None = None, directory: Directory | str | None = None, *,
              name: str | None = None, backends: Iterable[str] | None = None, driven: bool = True,
-             timeout: Seconds = None, store: Any = None, seed: str | None = None,
-             topology: str | Iterable[tuple[int, int]] | None = None) -> World:
+             timeout: Seconds = None, store: Any = None, seed: str | None = None, token_file: str | None = None,
+             topology: str | Iterable[tuple[int, int]] | None = None, quorum: str = "none") -> World:
         """
         One rank of several processes, which find one another in a directory. Returns when all are ready. A value
         that the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls
         of this rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of
         a directory `store` may be a torch.distributed.Store, or what has its set, wait and get; or `seed` the address
-        of a seed (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). `topology` is "full",
-        "regular:K", "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is given).
+        of a seed (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). With `token_file`
+        (HAWSER_TOKEN_FILE), the path of a secret that the seed has, too, the address needs no ticket. `topology` is
+        "full", "regular:K", "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is
+        given).
         """
 
     @staticmethod
     def _local(size: int, *, name: str = "world", backends: Iterable[str] | None = None,
-               timeout: Seconds = None, topology: str = "full") -> list[World]: ...
+               timeout: Seconds = None, topology: str = "full", quorum: str = "none") -> list[World]: ...
 
     @staticmethod
     def _open(size: int | None, rank: int | None, directory: Directory | str | None = None, *, name: str | None,
               backends: Iterable[str] | None = None, driven: bool, timeout: Seconds = None,
-              store: Any = None, seed: str | None = None, topology: str | None = None) -> World: ...
+              store: Any = None, seed: str | None = None, token_file: str | None = None,
+              topology: str | None = None, quorum: str = "none") -> World: ...
 
     @property
     def rank(self) -> int: ...
@@ -423,7 +461,10 @@ class World:
 
     def recv(self, x: Any = None, source: int | None = None, tag: int | None = None, exact: bool = False, *,
              timeout: Seconds = None) -> Received:
-        """A message from `source`, or from any rank, into `x`, or into bytes of its size."""
+        """
+        A message from `source`, or from any rank, into `x`, or into bytes of its size. `x` may be a list of arrays, which
+        are filled one behind the other.
+        """
 
     def irecv(self, x: Any = None, source: int | None = None, tag: int | None = None, exact: bool = False, *,
               timeout: Seconds = None) -> Request: ...
@@ -496,7 +537,9 @@ class World:
     def iexclusive_scan(self, x: Any, op: str = "sum", *, timeout: Seconds = None) -> Request: ...
 
     def send(self, x: Any, dest: int, tag: int = 0, *, timeout: Seconds = None) -> None:
-        """Ends when `x` may be used again: small ones are copied."""
+        """
+        Ends when `x` may be used again: small ones are copied. `x` may be a list of arrays: one message of all of them.
+        """
 
     def isend(self, x: Any, dest: int, tag: int = 0, *, timeout: Seconds = None) -> Request: ...
 
@@ -505,12 +548,22 @@ class World:
 
     def ibarrier(self, *, timeout: Seconds = None) -> Request: ...
 
-    def all_reduce(self, x: Any, op: str = "sum", out: Any = None, *, reproducible: bool = False, timeout:
-                   Seconds = None) -> None:
+    def all_reduce(self, x: Any, op: str = "sum", out: Any = None, *, reproducible: bool = False,
+                   compress: Compressor | None = None, timeout: Seconds = None) -> None:
         """`x` of all ranks, combined, in `out`, or in `x`."""
 
     def iall_reduce(self, x: Any, op: str = "sum", out: Any = None, *, reproducible: bool = False,
-                    timeout: Seconds = None) -> Request: ...
+                    compress: Compressor | None = None, timeout: Seconds = None) -> Request: ...
+
+    def all_reduce_bucketed(self, x: Sequence[Any], op: str = "sum", bucket: int = ..., *, reproducible: bool = False,
+                            timeout: Seconds = None) -> None:
+        """
+        Each array of all ranks, combined, in its place: those of one type that follow one another go together, in
+        collectives of up to `bucket` bytes.
+        """
+
+    def iall_reduce_bucketed(self, x: Sequence[Any], op: str = "sum", bucket: int = ..., *, reproducible: bool = False,
+                             timeout: Seconds = None) -> list[Request]: ...
 
     def reduce(self, x: Any, root: int = 0, op: str = "sum", *, timeout: Seconds = None) -> None:
         """The same at the root alone."""
@@ -766,8 +819,8 @@ def file_directory(path: str | bytes | os.PathLike[str]) -> Directory:
     """A folder shared by processes of one host or of a shared file system."""
 
 def etcd_directory(endpoints: str | Iterable[str] | None = None, *, prefix: str = "", user: str = "",
-                   password: str = "", ca: str = "", cert: str = "", key: str = "", lease: Seconds = None,
-                   timeout: Seconds = None) -> Directory:
+                   password: str = "", ca: str = "", cert: str = "", key: str = "", identity: str = "",
+                   lease: Seconds = None, timeout: Seconds = None) -> Directory:
     """An etcd, by the client addresses of its members: a list, or a text with commas."""
 
 class Driver:

@@ -107,8 +107,20 @@ def _barrier(self: _hawser.World, *, timeout: Any = None) -> None:
 
 
 def _all_reduce(self: _hawser.World, x: Any, op: str = "sum", out: Any = None, *, reproducible: bool = False,
-                timeout: Any = None) -> None:
-    self.iall_reduce(x, op, out, reproducible=reproducible, timeout=timeout).wait()
+                compress: Optional[_hawser.Compressor] = None, timeout: Any = None) -> None:
+    self.iall_reduce(x, op, out, reproducible=reproducible, compress=compress, timeout=timeout).wait()
+
+
+def _all_reduce_bucketed(self: _hawser.World, x: Sequence[Any], op: str = "sum", bucket: int = 25 << 20, *,
+                         reproducible: bool = False, timeout: Any = None) -> None:
+    first: Optional[BaseException] = None
+    for request in self.iall_reduce_bucketed(x, op, bucket, reproducible=reproducible, timeout=timeout):
+        try:
+            request.wait()
+        except Error as error:
+            first = first or error
+    if first is not None:
+        raise first
 
 
 def _reduce(self: _hawser.World, x: Any, root: int = 0, op: str = "sum", *, timeout: Any = None) -> None:
@@ -190,31 +202,34 @@ def _topology_text(topology: Any) -> str:
 
 
 def _local(size: int, *, name: str = "world", backends: Any = None, timeout: Any = None,
-           topology: Any = "full") -> list[_hawser.World]:
+           topology: Any = "full", quorum: str = "none") -> list[_hawser.World]:
     """
     All ranks in this process, by rank; each takes a thread, or the calls with an i. `topology` is "full", "regular:K",
     "hypercube", or a list of edges.
     """
     made = _hawser.World._local(size, name=name, backends=backends, timeout=timeout,
-                                topology=_topology_text(topology))
+                                topology=_topology_text(topology), quorum=quorum)
     _worlds.update(made)
     return made
 
 
 def _open(size: Optional[int] = None, rank: Optional[int] = None, directory: Any = None, *,
           name: Optional[str] = None, backends: Any = None, driven: bool = True, timeout: Any = None,
-          store: Any = None, seed: Optional[str] = None, topology: Any = None) -> _hawser.World:
+          store: Any = None, seed: Optional[str] = None, token_file: Optional[str] = None,
+          topology: Any = None, quorum: str = "none") -> _hawser.World:
     """
     One rank of several processes, which find one another in a directory. Returns when all are ready. A value that
     the caller leaves out is read from the environment of `hawser run`, mpirun, torchrun or srun. `driven=False`: only calls of this
     rank that wait make progress, without a thread of the library; for as many ranks as cores. Instead of a directory
     `store` may be a torch.distributed.Store, or what has its set, wait and get; or `seed` the address of a seed
-    (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). `topology` is "full", "regular:K",
-    "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is given).
+    (HAWSER_SEED, where nothing is given: `hawser run --hosts` sets it). With `token_file` (HAWSER_TOKEN_FILE), the path
+    of a secret that the seed has, too, the address needs no ticket. `topology` is "full", "regular:K",
+    "hypercube", or a list of edges, the same on all ranks (HAWSER_TOPOLOGY, where nothing is given). With `quorum`
+    "majority" only more than half of the ranks that are not proven dead may shrink the world.
     """
     made = _hawser.World._open(size, rank, directory, name=name, backends=backends, driven=driven, timeout=timeout,
-                               store=store, seed=seed,
-                               topology=None if topology is None else _topology_text(topology))
+                               store=store, seed=seed, token_file=token_file,
+                               topology=None if topology is None else _topology_text(topology), quorum=quorum)
     _worlds.add(made)
     return made
 
@@ -271,6 +286,10 @@ def attach() -> None:
     world.recv, world.probe = _recv, _probe
     world.__enter__, world.__exit__ = lambda self: self, _exit
     world.send, world.barrier, world.all_reduce = _send, _barrier, _all_reduce
+    world.all_reduce_bucketed = _all_reduce_bucketed
+    compressor: Any = _hawser.Compressor
+    compressor.residual = property(lambda self: memoryview(self._residual()).cast("f"),
+                                   doc="What was left out so far, as floats: numpy.asarray(c.residual).")
     world.reduce, world.broadcast = _reduce, _broadcast
     world.register, world.call, world.icall = _register, _call, _icall
     world.agree, world.shrink, world.failures = _agree, _shrink, _failures

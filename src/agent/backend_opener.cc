@@ -152,7 +152,8 @@ Status BackendOpener::open_announced(const backend::Factory& factory, const Back
                                  .clock = its_.clock,
                                  .segments = its_.options.segments,
                                  .keys = its_.keys ? &*its_.keys : nullptr,
-                                 .authenticator = its_.authenticator.get()};
+                                 .authenticator = its_.authenticator.get(),
+                                 .guard = its_.guard};
   HAWSER_TRY_ASSIGN(std::shared_ptr<backend::Backend> made, factory.open(context, params_of(spec, report->name)));
   its_.lane.lock();
   arriving.open.backend = made;

@@ -46,6 +46,7 @@ class BackendOpenerTest : public testing::Test, public BackendOpener::Host {
                                                                    .identity = identity_,
                                                                    .keys = keys_,
                                                                    .authenticator = authenticator_,
+                                                                   .guard = guard_,
                                                                    .table = table_,
                                                                    .book = book_,
                                                                    .card = card_,
@@ -110,6 +111,7 @@ class BackendOpenerTest : public testing::Test, public BackendOpener::Host {
   backend::Identity identity_{.name = "a"};
   std::optional<tls::KeyPair> keys_;
   std::unique_ptr<identity::Authenticator> authenticator_;
+  const std::shared_ptr<backend::PeerGuard> guard_ = std::make_shared<backend::PeerGuard>();
   backend::RegionTable table_{100};
   RegionBook book_;
   OwnCard card_;

@@ -1,5 +1,6 @@
 #include "agent/card_intake.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/try.h"
@@ -25,13 +26,39 @@ Result<CardIntake::Loaded> CardIntake::load(std::span<const std::byte> bytes) {
   return load(std::move(card));
 }
 
+Status CardIntake::check_regions(const CardStore& store, const wire::Card& card, std::string_view peer) const {
+  const bool is_full = card.kind == wire::CardKind::kFull;
+  std::size_t after = card.regions.size() + (is_full ? 0 : store.count());
+  if (after <= bound_.regions) return {};
+  if (!is_full) {  // Regions that are told anew take no further place, and some may go.
+    after -= static_cast<std::size_t>(std::ranges::count_if(
+        card.regions, [&](const wire::CardRegion& region) { return store.find(region.index) != nullptr; }));
+    after -= static_cast<std::size_t>(std::ranges::count_if(card.removed, [&](const wire::CardRemoval& removal) {
+      const wire::CardRegion* const known = store.find(removal.index);
+      const bool is_there = known != nullptr && known->generation == removal.generation;
+      return is_there && !std::ranges::binary_search(card.regions, removal.index, {}, &wire::CardRegion::index);
+    }));
+    if (after <= bound_.regions) return {};
+  }
+  return Status(Code::kBusy, "the card of " + std::string(peer) + " tells of " + std::to_string(after) +
+                                 " regions, and agent '" + bound_.agent +
+                                 "' keeps limits.peer_regions = " + std::to_string(bound_.regions))
+      .with_peer(peer)
+      .with_advice(
+          "register fewer regions there, tell of some by a partial card, or raise limits.peer_regions "
+          "(HAWSER_LIMITS_PEER_REGIONS) at agent '" +
+          bound_.agent + "'");
+}
+
 Result<CardIntake::Loaded> CardIntake::load(wire::Card card) {
   HAWSER_TRY_ASSIGN(std::shared_ptr<PeerCore> peer, peers_.meet(identity_of(card)));
   if (peer->is_self) return Loaded{.peer = std::move(peer), .change = {}};  // Its own books are fresher than any card.
   const base::MutexLock lock(peer->mutex);
   peer->ticket = {.public_key = card.public_key, .admission = card.admission};  // One incarnation has one.
   std::unique_ptr<CardStore> first = peer->card ? nullptr : std::make_unique<CardStore>();
-  Result<CardStore::Change> change = (first ? first : peer->card)->take(std::move(card));
+  CardStore& store = first ? *first : *peer->card;
+  HAWSER_TRY(check_regions(store, card, peer->name));
+  Result<CardStore::Change> change = store.take(std::move(card));
   if (!change) return change.error().with_peer(peer->name);
   if (first) peer->card = std::move(first);
   if (change->any) peer->chunk_limits.reset();

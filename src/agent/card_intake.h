@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <hawser/status.h>
 
@@ -38,13 +41,21 @@ class CardIntake {
     ~Host() = default;
   };
 
-  CardIntake(LaneAccess& lane, PeerBook& peers, Host& host) : lane_(lane), peers_(peers), host_(host) {}
+  /// What the card of one peer may tell of, and whose bound that is.
+  struct Bound {
+    std::string agent = {};
+    std::uint32_t regions = 1u << 20;
+  };
+  CardIntake(LaneAccess& lane, PeerBook& peers, Host& host, Bound bound)
+      : lane_(lane), peers_(peers), host_(host), bound_(std::move(bound)) {}
+  CardIntake(LaneAccess& lane, PeerBook& peers, Host& host) : CardIntake(lane, peers, host, Bound()) {}
 
   struct Loaded {
     std::shared_ptr<PeerCore> peer;
     CardStore::Change change;
   };
-  /// With or without the lane's lock. The caller tells the engine of the change.
+  /// With or without the lane's lock. The caller tells the engine of the change. kBusy: it tells of more regions than a
+  /// peer's card may.
   Result<Loaded> load(std::span<const std::byte> bytes);
   Result<Loaded> load(wire::Card card);
   /// The same, and tells the engine. Not under the lane.
@@ -54,9 +65,12 @@ class CardIntake {
   Result<std::shared_ptr<PeerCore>> take_anew(wire::Card card) HAWSER_EXCLUDES(in_lane);
 
  private:
+  Status check_regions(const CardStore& store, const wire::Card& card, std::string_view peer) const;
+
   LaneAccess& lane_;
   PeerBook& peers_;
   Host& host_;
+  const Bound bound_;
 };
 
 }  // namespace hawser::agent

@@ -68,6 +68,39 @@ TEST_F(CardIntakeTest, LoadingTellsTheCallerAlone) {
   EXPECT_EQ(told_, 0);
 }
 
+/// A card of so many regions from `first` on.
+wire::Card with_regions(wire::Card card, std::uint32_t first, std::uint32_t count, std::uint32_t generation = 1) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    card.regions.push_back({.index = first + i, .generation = generation, .size = 8, .key = {1, first + i}});
+  }
+  return card;
+}
+
+TEST_F(CardIntakeTest, ACardTellsOfAsManyRegionsAsItMayAndNoneMore) {
+  CardIntake bounded(lane_, peers_, *this, {.agent = "self", .regions = 3});
+  ASSERT_TRUE(bounded.take(with_regions(make_card(7, 4), 0, 3)));
+  const Status full = bounded.take(with_regions(make_card(7, 5), 0, 4)).error();
+  EXPECT_EQ(full.code(), Code::kBusy);
+  EXPECT_NE(full.message().find("limits.peer_regions = 3"), std::string_view::npos) << full.to_string();
+  const auto delta = [&](std::uint32_t first, std::uint32_t count) {
+    return bounded.take(with_regions(make_card(7, 5, wire::CardKind::kDelta), first, count, 2)).error();
+  };
+  EXPECT_EQ(delta(3, 1).code(), Code::kBusy) << "one more";
+  EXPECT_TRUE(delta(0, 3).ok()) << "the same, told anew";
+}
+
+// An index that goes and comes again in one delta counts once.
+TEST_F(CardIntakeTest, ADeltaThatTakesAwayMakesRoom) {
+  CardIntake bounded(lane_, peers_, *this, {.agent = "self", .regions = 3});
+  ASSERT_TRUE(bounded.take(with_regions(make_card(7, 4), 0, 3)));
+  wire::Card again = with_regions(make_card(7, 5, wire::CardKind::kDelta), 2, 2, 2);
+  again.removed = {{.index = 2, .generation = 1}};
+  EXPECT_EQ(bounded.take(std::move(again)).error().code(), Code::kBusy);
+  wire::Card moved = with_regions(make_card(7, 5, wire::CardKind::kDelta), 3, 1);
+  moved.removed = {{.index = 2, .generation = 1}};
+  EXPECT_TRUE(bounded.take(std::move(moved)));
+}
+
 TEST_F(CardIntakeTest, APeerIsNotKnownInFullByAPartOfItsCard) {
   const auto peer = *intake_.take(make_card(7, 4, wire::CardKind::kPartial));
   EXPECT_EQ(known_revision(*peer), 0u);

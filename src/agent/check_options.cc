@@ -9,6 +9,7 @@
 
 #include "proto/notify_credit.h"
 #include "wire/limits.h"
+#include "wire/stream_frames.h"
 
 namespace hawser::agent {
 namespace {
@@ -32,7 +33,11 @@ Status check_limits(const AgentLimits& limits) {
        {Limit{"transfers", limits.transfers, 1, 1u << 24}, Limit{"peers", limits.peers, 1, kAny},
         Limit{"regions", limits.regions, 1, kAny}, Limit{"events", limits.events, 1, kAny},
         Limit{"notification_bytes", limits.notification_bytes, proto::kNotificationCostMax, kAny},
-        Limit{"notification_bytes_total", limits.notification_bytes_total, proto::kNotificationCostMax, kAny}}) {
+        Limit{"notification_bytes_total", limits.notification_bytes_total, proto::kNotificationCostMax, kAny},
+        Limit{"peer_connections", limits.peer_connections, 1, kAny},
+        Limit{"peer_operations", limits.peer_operations, 1, kAny},
+        Limit{"peer_bytes", limits.peer_bytes, wire::kPayloadMax, kAny},
+        Limit{"peer_regions", limits.peer_regions, 1, kAny}}) {
     if (limit.value >= limit.least && limit.value <= limit.most) continue;
     return Status(Code::kInvalid, "Agent::open: limits." + std::string(limit.name) + " = " +
                                       std::to_string(limit.value) + " must be from " + std::to_string(limit.least) +

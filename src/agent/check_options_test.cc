@@ -46,6 +46,11 @@ TEST(CheckOptions, LimitsLieWithinTheirBounds) {
   EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.peers = 0; }).find("limits.peers"), std::string::npos);
   EXPECT_EQ(refusal_of([](AgentOptions& its) { its.limits.notification_bytes = proto::kNotificationCostMax; }), "");
   EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.notification_bytes = proto::kNotificationCostMax - 1; }), "");
+  EXPECT_EQ(refusal_of([](AgentOptions& its) { its.limits.peer_bytes = 16u << 20; }), "") << "the largest chunk";
+  EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.peer_bytes = (16u << 20) - 1; }), "");
+  EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.peer_connections = 0; }), "");
+  EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.peer_operations = 0; }), "");
+  EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.peer_regions = 0; }), "");
 }
 
 TEST(CheckOptions, AnIdentityNeedsTls) {

@@ -30,6 +30,10 @@ std::uint64_t seed_of(const AgentOptions& options) {
   return options.seed != 0 ? options.seed : base::random_id128().lo;
 }
 
+backend::PeerQuotas quotas_of(const AgentLimits& limits) {
+  return {.connections = limits.peer_connections, .operations = limits.peer_operations, .bytes = limits.peer_bytes};
+}
+
 /// Null: the agent has no identity.
 Result<std::unique_ptr<identity::Authenticator>> open_identity(const AgentOptions& options, const base::Logger& log) {
   if (options.identity.folder.empty()) return std::unique_ptr<identity::Authenticator>();
@@ -194,6 +198,9 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
       hooks(std::move(its_hooks)),
       clock(options.clock ? options.clock : std::shared_ptr<const Clock>(&Clock::steady(), [](const Clock*) {})),
       log(options.log),
+      peer_guard(std::make_shared<backend::PeerGuard>(
+          quotas_of(options.limits), &log,
+          [this](const backend::PeerClaim& claim) { return peer_book.expects(claim); })),
       life(options.name),
       regions(options.limits.regions),
       slots(new SlotPool(options.limits.transfers)),
@@ -220,6 +227,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
                       .identity = identity,
                       .keys = keys,
                       .authenticator = authenticator,
+                      .guard = peer_guard,
                       .table = regions,
                       .book = region_book,
                       .card = own_card,
@@ -258,7 +266,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
                     .registrar = region_registrar,
                     .closer = region_closer,
                     .add_backend = [this](const BackendSpec& spec) { return backend_opener.add(spec); }}),
-      card_intake(lane, peer_book, *rest_),
+      card_intake(lane, peer_book, *rest_, {.agent = options.name, .regions = options.limits.peer_regions}),
       directory_finder(
           {.lane = lane, .clock = *clock, .options = options, .life = life, .peers = peer_book, .intake = card_intake}),
       address_finder(lane, *clock, *rest_),
@@ -310,6 +318,10 @@ Status Core::identify(Instant deadline) {
   identity.version_min = hooks.versions.min;
   identity.version_max = hooks.versions.max;
   keys = options.seed != 0 ? repeatable_keys(rng) : tls::KeyPair::make();
+  if (hooks.secrets) {
+    keys = tls::KeyPair::from(hooks.secrets->key);
+    identity.admission = hooks.secrets->admission;
+  }
   identity.public_key = keys->public_key();
   HAWSER_TRY_ASSIGN(authenticator, open_identity(options, log));
   return {};
@@ -388,6 +400,7 @@ AgentCounters Core::counters() {
     const InLaneGuard guard(lane);
     count_traffic(past, engine.sessions().all(), engine.ports().all(), &result);
     result.transfers_in_flight_gauge = engine.transfers().in_flight();
+    result.quota_refusals = peer_guard->refusals();
   }
   count_inbox(inbox, &result);
   count_regions(regions, &result);

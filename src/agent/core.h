@@ -73,6 +73,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unique_ptr<identity::Authenticator> authenticator;
   backend::Identity identity;  ///< `driven` changes under the lane's lock.
   base::Logger log;
+  const std::shared_ptr<backend::PeerGuard> peer_guard;  ///< Under the lane's lock.
   Life life;
 
   // What moves bytes.

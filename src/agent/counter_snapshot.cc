@@ -27,6 +27,7 @@ void CounterSnapshot::begin(Core& core) {
   counters_.incarnation = base::to_hex(core.identity.incarnation);
   core.past.merge_latency_into(latency_);
   counters_.transfers_in_flight_gauge = core.engine.transfers().in_flight();
+  counters_.quota_refusals = core.peer_guard->refusals();
 }
 
 void CounterSnapshot::add(Session& session, bool is_listed) {

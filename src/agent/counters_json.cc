@@ -89,6 +89,7 @@ std::string to_json(const AgentCounters& counters) {
                          {"peers", nlohmann::json::array()},
                          {"paths", nlohmann::json::array()},
                          {"devices", nlohmann::json::array()},
+                         {"quota_refusals", nlohmann::json::object()},
                          {"admissions", nlohmann::json::array()}};
   for (const PeerCounters& peer : counters.peers) {
     json["peers"].push_back({{"peer", peer.peer},
@@ -111,9 +112,11 @@ std::string to_json(const AgentCounters& counters) {
                                   {"let_in", each.let_in},
                                   {"turned_away", each.turned_away},
                                   {"gave_way", each.gave_way},
+                                  {"unanswered", each.unanswered},
                                   {"by_code", nlohmann::json::object()}});
     for (const auto& [code, times] : each.by_code) json["admissions"].back()["by_code"][code] = times;
   }
+  for (const auto& [quota, times] : counters.quota_refusals) json["quota_refusals"][quota] = times;
   // Names come from peers and may not be UTF-8; a bad byte must not make the whole answer fail.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "agent/test_directory.h"
 #include "base/test_clock.h"
 #include "wire/card.h"
 
@@ -32,8 +33,7 @@ class DirectoryCallsTest : public testing::Test {
   bool is_there() { return get()->status.ok(); }
 
   base::TestClock clock_;
-  std::shared_ptr<Directory> directory_ =
-      inproc_directory(testing::UnitTest::GetInstance()->current_test_info()->name());
+  std::shared_ptr<Directory> directory_ = std::make_shared<TestDirectory>();
 };
 
 /// Never answers.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/directory_calls.h"
+#include "agent/test_directory.h"
 #include "agent/test_lane.h"
 #include "wire/card.h"
 
@@ -15,7 +16,7 @@ class DirectoryFinderTest : public testing::Test, public CardIntake::Host {
  protected:
   void SetUp() override {
     peers_.open(std::make_shared<PeerCore>(std::weak_ptr<Core>(), "self", base::Id128{1, 1}));
-    options_.directory = inproc_directory(testing::UnitTest::GetInstance()->current_test_info()->name());
+    options_.directory = std::make_shared<TestDirectory>();
     options_.directory_prefix = "team/";
   }
 
@@ -67,8 +68,7 @@ TEST_F(DirectoryFinderTest, OneThatDoesNotComeIsNotFoundAtTheDeadline) {
   const Instant deadline = lane_.clock.now() + milliseconds(50);
   const Status missing = finder_.find("p", deadline).error();
   EXPECT_EQ(missing.code(), Code::kNotFound);
-  EXPECT_NE(missing.to_string().find("did not appear in the inproc directory"), std::string::npos)
-      << missing.to_string();
+  EXPECT_NE(missing.to_string().find("did not appear in the test directory"), std::string::npos) << missing.to_string();
   EXPECT_EQ(lane_.clock.now(), deadline);
 }
 

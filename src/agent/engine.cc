@@ -71,6 +71,7 @@ Engine::Engine(const Uses& uses)
                  .connector = connector_,
                  .bindings = bindings_,
                  .cards = uses.cards,
+                 .peers = uses.peers,
                  .news = news_}),
       greeter_({.sessions = sessions_,
                 .ports = ports_,

@@ -19,6 +19,9 @@ class EngineHost final : public PeerRegister, public Cards, public Waiters {
   void forget(const PeerCore& peer) override;
   void note_death(const PeerCore& peer, const Status& why) override;
   void note_life(const PeerCore& peer) override;
+  bool speaks_for(PeerCore& peer, const backend::Identity& who) override;
+  void note_state(const PeerCore& peer, PeerState state) override;
+  void note_refusal(backend::Quota quota, std::string_view peer, const Status& why) override;
   Status down_status(PeerCore& peer) const override;
   Status gone_status(const PeerCore& peer, const Status& cause) const override;
   void keep_totals(const Session& session) override;
@@ -27,7 +30,7 @@ class EngineHost final : public PeerRegister, public Cards, public Waiters {
   std::uint64_t own_revision() const override;
   Result<std::string> own_since(std::uint64_t revision) const override;
   std::uint64_t known_revision(PeerCore& peer) const override;
-  Result<LoadedCard> load(std::span<const std::byte> bytes) override;
+  Result<LoadedCard> load(std::span<const std::byte> bytes, const PeerCore& owner) override;
   void renew(OpenBackend& backend) override;
 
   // Waiters

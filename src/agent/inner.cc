@@ -12,6 +12,24 @@ Result<Agent> open(AgentOptions options, std::function<std::shared_ptr<Service>(
   return open_with(std::move(options), std::move(factories), {.tenant = std::move(tenant)});
 }
 
+Result<Agent> open_as(AgentOptions options, const OwnSecrets& secrets) {
+  if (options.security == Security::kNone) {
+    return Status(Code::kInvalid,
+                  "Agent::open: with security `none` nobody proves anything, and a token counts for nothing")
+        .with_advice("leave security as it is, or the token out");
+  }
+  std::vector<backend::Factory> factories = all_backends(options.plugin_paths, base::Logger(options.log));
+  return open_with(std::move(options), std::move(factories), {.secrets = secrets});
+}
+
+std::string address_with(std::string_view address, const OwnSecrets& secrets) {
+  const AdmissionTicket ticket{.public_key = tls::KeyPair::from(secrets.key).public_key(),
+                               .admission = secrets.admission};
+  return std::string(address) + "#" + to_string(ticket);
+}
+
+Result<std::string> resolve(std::string_view address, Instant deadline) { return resolve_address(address, deadline); }
+
 Status under_lane(const Agent& agent, std::string_view what, const std::function<void(Instant now)>& call) {
   const std::shared_ptr<Core>& core = agent.core();
   if (!core) return Status(Code::kInvalid, std::string(what) + ": the agent is empty");

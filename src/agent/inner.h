@@ -20,6 +20,13 @@ namespace hawser::agent::inner {
 
 /// Agent::open with the backends of this build and this service.
 Result<Agent> open(AgentOptions options, std::function<std::shared_ptr<Service>(Carrier& carrier)> tenant);
+/// Agent::open with keys and an admission secret that are not its own alone. kInvalid: security `none` proves nothing.
+Result<Agent> open_as(AgentOptions options, const OwnSecrets& secrets);
+/// How somebody who has `secrets` types the address of the agent that was opened so: "10.0.0.5:7000#TICKET".
+std::string address_with(std::string_view address, const OwnSecrets& secrets);
+
+/// "host:port" with the host's name resolved; several have commas between them.
+Result<std::string> resolve(std::string_view address, Instant deadline);
 
 /// Runs `call` under the lane's lock, then a turn for what it began. Not called where the agent is closed, or belongs
 /// to the process that this one was forked from: that is the error.

@@ -101,6 +101,8 @@ void add_admissions(Exposition& to, std::string_view agent, const AdmissionCount
   to.counter("hawser_admissions_total", "Sessions that peers opened at this agent", labels, admissions.let_in);
   to.counter("hawser_admissions_gave_way_total", "Unproven connections that were ended for newer ones", labels,
              admissions.gave_way);
+  to.counter("hawser_admissions_unanswered_total", "First datagrams of strangers that were not answered", labels,
+             admissions.unanswered);
   // Those that did not happen yet are told, too: a counter that appears with 1 has no rate.
   for (const Code code : {Code::kDenied, Code::kTimedOut, Code::kCorrupt, Code::kUnsupported, Code::kDisconnected}) {
     to.counter("hawser_refusals_total", "Connections that were turned away, by reason",
@@ -108,6 +110,17 @@ void add_admissions(Exposition& to, std::string_view agent, const AdmissionCount
   }
   for (const auto& [code, times] : admissions.by_code) {
     to.counter("hawser_refusals_total", "", with(labels, {"code", word_of(code)}), times);
+  }
+}
+
+void add_quotas(Exposition& to, std::string_view agent, const AgentCounters& counters) {
+  constexpr std::string_view kHelp = "What peers were refused because it was beyond a quota";
+  const std::array<Label, 1> labels{Label{"agent", agent}};
+  for (std::size_t quota = 0; quota < backend::kQuotas; ++quota) {
+    const std::string_view name = to_string(static_cast<backend::Quota>(quota));
+    const auto known = std::ranges::find(counters.quota_refusals, name, [](const auto& each) { return each.first; });
+    const std::uint64_t times = known == counters.quota_refusals.end() ? 0 : known->second;
+    to.counter("hawser_quota_refusals_total", kHelp, with(labels, {"quota", name}), times);
   }
 }
 
@@ -151,6 +164,7 @@ void add_agent_metrics(const AgentCounters& counters, std::size_t peers, Exposit
            static_cast<double>(peers - std::min({peers, counters.peers.size(), kMetricPeersMax})));
   for (const DeviceCounters& device : counters.devices) add_device(to, counters.agent, device);
   for (const AdmissionCounters& each : counters.admissions) add_admissions(to, counters.agent, each);
+  add_quotas(to, counters.agent, counters);
 }
 
 void add_peer_metrics(std::string_view agent, std::span<const PeerCounters> peers, Exposition& to) {

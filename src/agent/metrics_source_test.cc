@@ -86,6 +86,13 @@ TEST(AgentMetrics, RefusalsAreToldByReasonAlsoThoseThatNeverHappened) {
   EXPECT_TRUE(has(page, "hawser_refusals_total{agent=\"a\",backend=\"tcp\",code=\"denied\"} 0\n")) << page;
 }
 
+TEST(AgentMetrics, EachQuotaHasACounter) {
+  const AgentCounters counters{.agent = "a", .incarnation = "1", .quota_refusals = {{"peer_bytes", 3}}};
+  const std::string page = page_of(counters);
+  EXPECT_TRUE(has(page, "hawser_quota_refusals_total{agent=\"a\",quota=\"peer_bytes\"} 3\n")) << page;
+  EXPECT_TRUE(has(page, "hawser_quota_refusals_total{agent=\"a\",quota=\"name\"} 0\n")) << page;
+}
+
 TEST(AgentMetrics, TwoSessionsWithOneNameAreOneSeries) {
   AgentCounters counters{.agent = "a", .incarnation = "1"};
   counters.peers = {{.peer = "b", .state = "down"}, {.peer = "b", .state = "up"}};

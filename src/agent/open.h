@@ -5,15 +5,24 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <hawser/agent.h>
 
 #include "agent/service.h"
 #include "backend/backend.h"
+#include "base/id128.h"
+#include "tls/key_pair.h"
 #include "wire/hello.h"
 
 namespace hawser::agent {
+
+/// What proves who an agent is, and lets others in.
+struct OwnSecrets {
+  tls::KeyPair::Seed key = {};  ///< From which the key pair is made.
+  base::Id128 admission;
+};
 
 struct Hooks {
   /// What a waiting call does instead of sleeping in the kernel: let time pass until something may have happened for
@@ -23,6 +32,8 @@ struct Hooks {
   std::function<std::uint64_t()> wall = {};
   /// Makes a service of a layer above, told of what sessions do from the first one on. Empty: none.
   std::function<std::shared_ptr<Service>(Carrier& carrier)> tenant = {};
+  /// Keys and admission secret that others can derive, too. Empty: random ones, as every agent has.
+  std::optional<OwnSecrets> secrets = {};
   /// What the agent says that it speaks; the bytes stay those of this build.
   wire::Versions versions = {};
 };

@@ -35,6 +35,13 @@ std::shared_ptr<PeerCore> PeerBook::known(const base::Id128& incarnation) const 
   return found != peers_.end() ? found->second : nullptr;
 }
 
+bool PeerBook::expects(const backend::PeerClaim& claim) const {
+  const std::shared_ptr<PeerCore> peer = known(claim.incarnation);
+  if (peer == nullptr) return false;
+  const base::MutexLock lock(peer->mutex);
+  return peer->ticket.public_key == claim.public_key;
+}
+
 std::vector<std::shared_ptr<PeerCore>> PeerBook::all() const {
   std::vector<std::shared_ptr<PeerCore>> all;
   const base::MutexLock lock(mutex_);

@@ -17,6 +17,7 @@
 #include "agent/departed.h"
 #include "agent/peer_core.h"
 #include "backend/backend.h"
+#include "backend/peer_guard.h"
 #include "base/mutex.h"
 
 namespace hawser::agent {
@@ -33,6 +34,8 @@ class PeerBook {
   Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who);
   /// Null: unknown.
   std::shared_ptr<PeerCore> known(const base::Id128& incarnation) const;
+  /// Whether the card of that incarnation is here, and has that key.
+  bool expects(const backend::PeerClaim& claim) const;
   /// Without the agent itself.
   std::vector<std::shared_ptr<PeerCore>> all() const;
   /// Another peer of that incarnation may have been met meanwhile; it stays.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "agent/directory_calls.h"
+#include "agent/test_directory.h"
 #include "agent/test_lane.h"
 #include "wire/card.h"
 
@@ -33,9 +34,7 @@ class NoStrangers final : public AddressFinder::Strangers {
 class PeerFinderTest : public testing::Test, public CardIntake::Host, public PeerFinder::Host {
  protected:
   void SetUp() override { peers_.open(std::make_shared<PeerCore>(std::weak_ptr<Core>(), "self", base::Id128{1, 1})); }
-  void open_directory() {
-    options_.directory = inproc_directory(testing::UnitTest::GetInstance()->current_test_info()->name());
-  }
+  void open_directory() { options_.directory = std::make_shared<TestDirectory>(); }
 
   // As the agent.
   void on_card_loaded(PeerCore&, const CardStore::Change&) override {}
@@ -62,7 +61,7 @@ class PeerFinderTest : public testing::Test, public CardIntake::Host, public Pee
   std::shared_ptr<PeerCore> know(wire::Card card) { return *intake_.take(std::move(card)); }
   void publish(const wire::Card& card) {
     Directory& directory = *options_.directory;
-    const Ticket ticket = directory.put("p", wire::encode(card).value(), {});
+    const Ticket ticket = directory.put(options_.directory_prefix + "p", wire::encode(card).value(), {});
     (void)ask_alone(directory, ticket, lane_.clock, lane_.clock.now() + milliseconds(9));
   }
   PeerFinder::Found find(PeerFinder::Names regions = {}, std::string_view name = "p") {

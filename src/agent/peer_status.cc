@@ -5,6 +5,13 @@
 namespace hawser::agent {
 
 Status gone_status(const PeerCore& peer, const Status& cause) {
+  if (cause.code() == Code::kBusy) {
+    return Status(Code::kBusy, "peer '" + peer.name + "' has no place for this agent: " + std::string(cause.message()))
+        .with_scope(Scope::kPeer)
+        .with_peer(peer.name)
+        .with_advice("mend what it names, find the peer again and plan again")
+        .because(cause.cause());
+  }
   // Finding the peer again does not help a user who cannot talk to it: the advice is the cause's.
   if (cause.code() == Code::kUnsupported) {
     return Status(Code::kUnsupported, "peer '" + peer.name + "' cannot be talked to: " + std::string(cause.message()))

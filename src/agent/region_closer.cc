@@ -189,12 +189,12 @@ Status RegionCloser::close(Regions closing, Duration timeout) {
 void RegionCloser::drop(std::shared_ptr<LocalRegion> region) {
   if (its_.life.disowned() || region->state.load(std::memory_order_acquire) == RegionState::kClosed) return;
   // Adopted memory is given back while its user waits, not some time later: a copy that is under way is over soon.
-  constexpr Duration kPatience = std::chrono::milliseconds(100);
+  constexpr Duration kPatienceForAdopted = std::chrono::milliseconds(100);
   const bool is_adopted = region->entry->pages && region->entry->pages->file();
-  if (close(std::span(&region, 1), is_adopted ? kPatience : Duration::zero()).ok()) return;
+  if (close(std::span(&region, 1), is_adopted ? kPatienceForAdopted : Duration::zero()).ok()) return;
   its_.lane.lock();
-  if (!its_.life.is_closed() &&
-      !base::planted(base::Planted::kDropsForgotten)) {  // A closed one swept for the last time.
+  // An agent that is closed has swept for the last time.
+  if (!its_.life.is_closed() && !base::planted(base::Planted::kDropsForgotten)) {
     dropped_.push_back(std::move(region));
     pause_ = kSweepPause;
     set_next(its_.clock.now() + pause_);

@@ -25,7 +25,8 @@ class AdmissionCount {
 
   /// Without the backend's name.
   AdmissionCounters counters() const {
-    AdmissionCounters all{.backend = {}, .let_in = let_in_, .turned_away = 0, .gave_way = gave_way_, .by_code = {}};
+    AdmissionCounters all{
+        .backend = {}, .let_in = let_in_, .turned_away = 0, .gave_way = gave_way_, .unanswered = 0, .by_code = {}};
     for (std::size_t code = 0; code < by_code_.size(); ++code) {
       if (by_code_[code] == 0) continue;
       all.turned_away += by_code_[code];

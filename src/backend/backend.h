@@ -40,6 +40,7 @@
 #include <hawser/time.h>
 #include <hawser/transfer.h>
 
+#include "backend/peer_guard.h"
 #include "backend/region_table.h"
 #include "base/id128.h"
 #include "base/log.h"
@@ -320,6 +321,8 @@ struct Context {
   const tls::KeyPair* keys = nullptr;  ///< To the identity's public key. Null: nothing can be covered by TLS.
   /// The agent's identity by an authority; null: it has none. Confined to the lane.
   identity::Authenticator* authenticator = nullptr;
+  /// What peers may use, and the names they hold: one for all of the agent's backends.
+  std::shared_ptr<PeerGuard> guard = std::make_shared<PeerGuard>();
 };
 
 class Backend {

@@ -94,8 +94,10 @@ enum class Planted : std::uint8_t {
   kRevokeUntold,     ///< A rank's collective ends badly, and the others are not told.
   kMisfitUnseen,     ///< A receive takes a message of another collective with the same number.
   kLedgerForgets,    ///< A rank does not remember what it called.
+  kNeverChecks,      ///< A rank that waits long does not ask whether the others called the same.
   kLastGoodClaimed,  ///< A collective counts as good though one before it did not end well.
   kShrinksAsSeen,    ///< A shrunk world's ranks are those that this rank holds for alive.
+  kQuorumIgnored,    ///< Ranks without a quorum go on.
   kAccordDeaf,       ///< An agreement waits for a rank that failed.
   kPastForgotten,    ///< A rank does not tell what was agreed in a world that it has closed.
   kAgreesAnew,       ///< A call after one that timed out begins another agreement.

@@ -46,6 +46,7 @@ void add_topo(Shell& shell);
 void add_demo(Shell& shell);
 void add_bench(Shell& shell);
 void add_serve(Shell& shell);
+void add_seed(Shell& shell);
 void add_ping(Shell& shell);
 void add_run(Shell& shell);
 void add_cp(Shell& shell);

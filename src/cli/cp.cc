@@ -215,7 +215,7 @@ Result<Json> run_cp(CpArguments& a) {
   std::string server;
   HAWSER_TRY_ASSIGN(Copy copy, parse(a, &server));
   HAWSER_TRY_ASSIGN(AgentOptions options, agent_options(a.reach, a.common.config));
-  options.name = identity::name_beneath(options.identity.folder, fmt::format("cp-{}", getpid()));
+  options.name = identity::name_beneath(options.identity.folder, identity::one_of_many("cp"));
   options.driven = true;
   HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
   HAWSER_TRY_ASSIGN(Driver driver, Driver::start());

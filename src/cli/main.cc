@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   add_demo(shell);
   add_bench(shell);
   add_serve(shell);
+  add_seed(shell);
   add_ping(shell);
   add_cp(shell);
   add_run(shell);

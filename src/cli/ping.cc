@@ -246,7 +246,7 @@ int run_ping(PingArguments& a) {
   }
   Result<AgentOptions> options = agent_options(a.reach, a.common.config);
   if (!options) return fail("ping", a.common.json, options.error());
-  options->name = identity::name_beneath(options->identity.folder, fmt::format("ping-{}", getpid()));
+  options->name = identity::name_beneath(options->identity.folder, identity::one_of_many("ping"));
   Result<Agent> agent = Agent::open(*std::move(options));
   if (!agent) return fail("ping", a.common.json, agent.error());
   const Result<PingReport> report = Pinger(a, *std::move(agent)).run();

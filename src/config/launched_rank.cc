@@ -40,7 +40,7 @@ Result<std::uint32_t> number_of(const ConfigSources::Texts& environment, std::st
   return Status(Code::kInvalid, base::format("{} = '{}' is no number from 0 to {}", variable, text, UINT32_MAX));
 }
 
-constexpr std::string_view kSeed = "HAWSER_SEED", kTopology = "HAWSER_TOPOLOGY";
+constexpr std::string_view kSeed = "HAWSER_SEED", kTopology = "HAWSER_TOPOLOGY", kTokenFile = "HAWSER_TOKEN_FILE";
 
 std::string run_of(const ConfigSources::Texts& environment, const Launcher& launcher) {
   std::string run(text_of(environment, launcher.run));
@@ -72,7 +72,7 @@ Result<LaunchedRank> read(const ConfigSources::Texts& environment, const Launche
 }  // namespace
 
 bool tells_of_rank(std::string_view variable) {
-  if (variable == kSeed || variable == kTopology) return true;
+  if (variable == kSeed || variable == kTopology || variable == kTokenFile) return true;
   for (const Launcher& each : kLaunchers) {
     for (const std::string_view name : {each.rank, each.size, each.local_rank, each.run, each.restart}) {
       if (!name.empty() && variable == name) return true;
@@ -96,6 +96,12 @@ Result<LaunchedRank> launched_rank(const ConfigSources& sources) {
 
 std::string launched_seed(const ConfigSources& sources) {
   return std::string(config::text_of(sources.environment, config::kSeed));
+}
+
+std::string launched_token_file(const ConfigSources& sources) {
+  const std::string_view seed = config::text_of(sources.environment, config::kSeed);
+  const bool has_use = !seed.empty() && seed.find('#') == std::string_view::npos;
+  return has_use ? std::string(config::text_of(sources.environment, config::kTokenFile)) : std::string();
 }
 
 Result<Topology> launched_topology(const ConfigSources& sources) {

@@ -68,6 +68,12 @@ TEST(LaunchedRank, WhatIsWrongIsNamed) {
 TEST(LaunchedRank, ASeedIsToldWithOrWithoutALauncher) {
   EXPECT_EQ(launched_seed({.environment = {{"HAWSER_SEED", "seed@10.0.0.1:7000#ticket"}}}),
             "seed@10.0.0.1:7000#ticket");
+  EXPECT_EQ(launched_token_file({.environment = {{"HAWSER_SEED", "10.0.0.1:7000"}, {"HAWSER_TOKEN_FILE", "/t"}}}),
+            "/t");
+  EXPECT_EQ(launched_token_file({.environment = {{"HAWSER_SEED", "10.0.0.1:7000#x"}, {"HAWSER_TOKEN_FILE", "/t"}}}),
+            "");
+  EXPECT_EQ(launched_token_file({.environment = {{"HAWSER_TOKEN_FILE", "/t"}}}), "")
+      << "there is no seed to prove it to";
   EXPECT_EQ(launched_seed({.environment = {{"HAWSER_WORLD_RANK", "0"}}}), "");
 }
 

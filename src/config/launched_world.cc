@@ -15,6 +15,7 @@ Result<WorldOptions> launched_world(const ConfigSources& sources) {
   options.rank = launched.rank;
   options.agent = std::move(config.options);
   options.seed = launched_seed(sources);
+  options.token_file = launched_token_file(sources);
   HAWSER_TRY_ASSIGN(options.topology, launched_topology(sources));
   if (!launched.run.empty()) options.name += "." + launched.run;  // Two runs may share a directory.
   return options;

@@ -124,6 +124,13 @@ Result<std::shared_ptr<Directory>> open_etcd(const Draft& draft) {
   return etcd(std::move(options));
 }
 
+/// An agent's identity is the one that it shows to etcd, too, unless it is told another or none.
+void settle_etcd_identity(Draft& draft) {
+  std::string& identity = draft.config.etcd.identity;
+  if (identity.empty()) identity = draft.config.options.identity.folder;
+  if (identity == "none") identity.clear();
+}
+
 Status open_directory(const Settings& settings, Draft& draft) {
   const std::string_view text = draft.directory;
   if (text == "none") return {};
@@ -164,8 +171,9 @@ Result<LoadedConfig> load_config(const ConfigSources& sources) {
     HAWSER_TRY_ASSIGN(const std::string file, config::read_file(draft.etcd_password_file, "etcd.password_file"));
     draft.config.etcd.password = file.substr(0, file.find_first_of("\r\n"));
   }
-  HAWSER_TRY(config::open_directory(settings, draft));
   config::list_values(settings, draft);
+  config::settle_etcd_identity(draft);
+  HAWSER_TRY(config::open_directory(settings, draft));
   draft.config.warnings = std::move(findings.warnings);
   return std::move(draft.config);
 }

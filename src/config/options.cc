@@ -17,6 +17,8 @@ constexpr std::string_view kCount = "a whole number from 1 to 4294967295, such a
 constexpr std::uint32_t kTransfersMax = 1u << 24;
 constexpr std::uint32_t kNotificationBytesMin = 64 * 1024 + 64;  // One of the largest, and its cost.
 constexpr std::string_view kTransfers = "a whole number from 1 to 16777216, such as 1024";
+constexpr std::uint32_t kPeerBytesMin = 16u << 20;  // The largest chunk.
+constexpr std::string_view kPeerBytes = "a size from 16777216 to 4294967295 bytes, such as 1GiB";
 constexpr std::string_view kNotificationBytes = "a size from 65600 to 4294967295 bytes, such as 1MiB";
 constexpr std::string_view kDuration = "a duration of at least 1ms with its unit, such as 500ms, 1.5s or 2min";
 constexpr Duration kDurationMin = std::chrono::milliseconds(1);
@@ -119,10 +121,11 @@ constexpr Option limit(std::string_view name, std::string_view variable, std::st
 }
 
 template <auto kMember, std::uint32_t kLeast>
-constexpr Option size_limit(std::string_view name, std::string_view variable, std::string_view meaning) {
+constexpr Option size_limit(std::string_view name, std::string_view variable, std::string_view meaning,
+                            std::string_view allowed = kNotificationBytes) {
   return {name,
           variable,
-          kNotificationBytes,
+          allowed,
           meaning,
           [](Draft& draft, std::string_view text) {
             return set_limit(member<kMember>(draft), base::parse_size(text), kLeast, UINT32_MAX);
@@ -242,6 +245,10 @@ constexpr Option kOptions[] = {
                            "Authorities that etcd's certificate may be of; empty: the system's."),
     text<&EtcdOptions::cert>("etcd.cert", "HAWSER_ETCD_CERT", kPem, "The certificate that proves us to etcd."),
     text<&EtcdOptions::key>("etcd.key", "HAWSER_ETCD_KEY", kPem, "The key of that certificate."),
+    text<&EtcdOptions::identity>(
+        "etcd.identity", "HAWSER_ETCD_IDENTITY", "the path of a folder, or none",
+        "A folder with an identity for etcd over TLS: it gives etcd.cert, etcd.key and etcd.ca "
+        "where these are empty; empty: the agent's own identity."),
     duration<&EtcdOptions::lease>("etcd.lease", "HAWSER_ETCD_LEASE",
                                   "How long a dead agent's card stays in etcd; whole seconds."),
     duration<&EtcdOptions::timeout>("etcd.timeout", "HAWSER_ETCD_TIMEOUT",
@@ -321,6 +328,15 @@ constexpr Option kOptions[] = {
         "limits.notification_bytes_total", "HAWSER_LIMITS_NOTIFICATION_BYTES_TOTAL",
         "Notifications of all peers that wait in the inbox."),
     limit<&AgentLimits::events>("limits.events", "HAWSER_LIMITS_EVENTS", "Peer events waiting to be taken."),
+    limit<&AgentLimits::peer_connections>(
+        "limits.peer_connections", "HAWSER_LIMITS_PEER_CONNECTIONS",
+        "Connections that one peer may have opened here, over tcp and quic together."),
+    limit<&AgentLimits::peer_operations>("limits.peer_operations", "HAWSER_LIMITS_PEER_OPERATIONS",
+                                         "Chunks that one peer may read and write here at once."),
+    size_limit<&AgentLimits::peer_bytes, kPeerBytesMin>("limits.peer_bytes", "HAWSER_LIMITS_PEER_BYTES",
+                                                        "Bytes of those chunks.", kPeerBytes),
+    limit<&AgentLimits::peer_regions>("limits.peer_regions", "HAWSER_LIMITS_PEER_REGIONS",
+                                      "Regions that the card of one peer may tell of."),
 };
 
 }  // namespace

@@ -51,7 +51,8 @@ Status check_private(const std::string& path, const struct stat& facts) {
       .with_advice("chmod 600 " + path + "   (in a Kubernetes volume: defaultMode 0440 with fsGroup)");
 }
 
-Result<File> read_kind(const std::string& folder, const Kind& kind) {
+/// Its path is empty where it may be missing and is.
+Result<File> find_kind(const std::string& folder, const Kind& kind) {
   File file = {.path = path_of(folder, kind)};
   if (file.path.empty() && kind.may_be_missing) return file;
   if (file.path.empty()) {
@@ -61,6 +62,12 @@ Result<File> read_kind(const std::string& folder, const Kind& kind) {
   }
   struct stat facts = {};
   if (kind.is_secret && ::stat(file.path.c_str(), &facts) == 0) HAWSER_TRY(check_private(file.path, facts));
+  return file;
+}
+
+Result<File> read_kind(const std::string& folder, const Kind& kind) {
+  HAWSER_TRY_ASSIGN(File file, find_kind(folder, kind));
+  if (file.path.empty()) return file;
   HAWSER_TRY_ASSIGN(file.text, read_whole_file(file.path, kIdentityFileMax));
   return file;
 }
@@ -76,6 +83,15 @@ IdentityFiles::IdentityFiles(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(folder, error);
   folder_ = error ? folder : absolute.string();
+}
+
+Result<IdentityPaths> IdentityFiles::paths() const {
+  HAWSER_TRY_ASSIGN(File certificate, find_kind(folder_, kCertificate));
+  HAWSER_TRY_ASSIGN(File key, find_kind(folder_, kKey));
+  HAWSER_TRY_ASSIGN(File authorities, find_kind(folder_, kAuthorities));
+  return IdentityPaths{.certificate = std::move(certificate.path),
+                       .key = std::move(key.path),
+                       .authorities = std::move(authorities.path)};
 }
 
 Result<Snapshot> IdentityFiles::read() const {
@@ -115,6 +131,10 @@ bool IdentityFiles::have_changed() {
   if (now == seen_) return false;
   seen_ = std::move(now);
   return true;
+}
+
+std::string one_of_many(std::string_view kind) {
+  return base::format("{}-{}-{:08x}", kind, ::getpid(), randombytes_random());
 }
 
 std::string name_beneath(const std::string& folder, const std::string& automatic) {

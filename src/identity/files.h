@@ -15,6 +15,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <hawser/status.h>
@@ -30,6 +31,11 @@ struct Snapshot {
   std::shared_ptr<const Trust> trust;
 };
 
+/// Where the files of an identity are.
+struct IdentityPaths {
+  std::string certificate, key, authorities;
+};
+
 class IdentityFiles {
  public:
   /// A relative path counts from where the process is now, also when it goes elsewhere.
@@ -37,6 +43,9 @@ class IdentityFiles {
 
   /// Errors: kNotFound (which file is missing), kDenied (others may read the key), kInvalid (what is in which file).
   Result<Snapshot> read() const;
+  /// For programs that read PEM files themselves. Errors: kNotFound (which file is missing), kDenied (others may read
+  /// the key). What is in the files is not looked at.
+  Result<IdentityPaths> paths() const;
   /// Whether a file is another, or has been written, since this was asked last. Some µs.
   bool have_changed();
   const std::string& folder() const { return folder_; }
@@ -57,5 +66,8 @@ class IdentityFiles {
 /// The name of an agent to which nobody gave one: `automatic`, or, where `folder` holds an identity, beneath the path
 /// of that, which always may have it ("store/ping-17"). What is wrong with the files, opening the agent tells.
 std::string name_beneath(const std::string& folder, const std::string& automatic);
+/// An automatic name for one of many, of whatever host: "ping-17-3fa2c901". Two of one name would be in each other's
+/// way.
+std::string one_of_many(std::string_view kind);
 
 }  // namespace hawser::identity

@@ -86,6 +86,8 @@ TEST(IdentityFiles, ChangesAreSeenOnce) {
 
 TEST(NameBeneath, IsOneThatTheIdentityMayHave) {
   TestAuthority authority;
+  EXPECT_NE(one_of_many("ping"), one_of_many("ping"));
+  EXPECT_TRUE(one_of_many("ping").starts_with("ping-"));
   EXPECT_EQ(name_beneath("", "ping-1"), "ping-1");
   EXPECT_EQ(name_beneath("/nowhere", "ping-1"), "ping-1");
   EXPECT_EQ(name_beneath(authority.issue_to("store"), "ping-1"), "store/ping-1");

@@ -24,6 +24,8 @@ Accord::~Accord() { stop(Status(Code::kCancelled, "world '" + name_ + "' was clo
 
 void Accord::tell(std::uint32_t to, const AgreementMessage& message) {
   const AgreementValue& value = message.value;
+  std::vector<bool> dead = value.dead;
+  dead.resize(ranks_.size());
   mailbox_.tell(ranks_[to],
                 {.kind = wire::RuntimeKind::kAgree,
                  .world = world_,
@@ -33,7 +35,7 @@ void Accord::tell(std::uint32_t to, const AgreementMessage& message) {
                  .ballot = message.ballot,
                  .calls = value.calls,
                  .flag = value.flag},
-                bitmap_of(value.failed), now_);
+                bitmap_of(value.failed) + bitmap_of(dead), now_);
 }
 
 void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now) {
@@ -71,13 +73,15 @@ void Accord::note_failed(std::uint32_t rank, Instant now) {
 void Accord::hear(std::uint32_t from, const wire::RuntimeMessage& message, Instant now) {
   if (!stopped_.ok()) return;
   now_ = now;
+  const std::size_t half = message.body.size() / 2;
   agreement_.hear(from, {.number = message.number,
                          .phase = message.phase,
                          .ballot = message.ballot,
                          .value = {.calls = message.calls,
                                    .flag = message.flag,
                                    .last_good = message.last_good,
-                                   .failed = ranks_of(message.body, ranks_.size())}});
+                                   .failed = ranks_of(message.body.first(half), ranks_.size()),
+                                   .dead = ranks_of(message.body.subspan(half), ranks_.size())}});
   end_if_decided();
 }
 
@@ -98,7 +102,9 @@ void Accord::end_if_decided() {
   if (decision == nullptr) return;
   call_->value = *decision;
   const bool differ = (decision->calls & (decision->calls - 1)) != 0;
-  end(differ ? Status(Code::kInvalid, "world '" + name_ + "': some ranks called agree, others shrink") : Status());
+  end(differ ? Status(Code::kInvalid,
+                      "world '" + name_ + "': some ranks called agree, others shrink, or their quorums differ")
+             : Status());
 }
 
 void Accord::stop(const Status& why) {

@@ -18,6 +18,8 @@ void add(AgreementValue& sum, const AgreementValue& value) {
   sum.flag = sum.flag && value.flag;
   sum.last_good = std::min(sum.last_good, value.last_good);
   for (std::size_t i = 0; i < sum.failed.size(); ++i) sum.failed[i] = sum.failed[i] || value.failed[i];
+  if (sum.dead.size() < value.dead.size()) sum.dead.resize(value.dead.size());
+  for (std::size_t i = 0; i < value.dead.size(); ++i) sum.dead[i] = sum.dead[i] || value.dead[i];
 }
 
 }  // namespace

@@ -29,10 +29,11 @@ struct AgreementValue {
   bool flag = true;               ///< The AND of all votes.
   std::uint64_t last_good = 0;    ///< The least of all votes.
   std::vector<bool> failed = {};  ///< By rank: what anyone knew of.
+  std::vector<bool> dead = {};    ///< By rank: whose end anyone had proof of, or who had left. Empty: of none.
   friend bool operator==(const AgreementValue&, const AgreementValue&) = default;
 };
 
-enum AgreementCall : std::uint8_t { kCallsAgree = 1, kCallsShrink = 2 };
+enum AgreementCall : std::uint8_t { kCallsAgree = 1, kCallsShrink = 2, kCallsShrinkByMajority = 4 };
 
 struct AgreementMessage {
   std::uint64_t number = 0;

@@ -56,6 +56,18 @@ Status Collective::check_buffers() const {
   return overlap ? refuse("the input and the output overlap") : Status();
 }
 
+void Collective::set_deadline(Instant deadline, Instant now) {
+  deadline_ = deadline;
+  mailbox->set_deadline(*this, std::min(deadline, now + kCheckEvery));
+}
+
+void Collective::on_late(Operation&, Instant now) {
+  if (now >= deadline_) return late(*this, now);
+  const std::shared_ptr<Operation> keep = self;  // What is found out may end it.
+  checking(*this, now);
+  if (!is_over_) mailbox->set_deadline(*this, std::min(deadline_, now + kCheckEvery));
+}
+
 void Collective::begin(Instant now) {
   if (schedule.scratch() > 0) {
     const std::uint64_t size = schedule.scratch() * elements.bytes;
@@ -101,10 +113,27 @@ void Collective::begin_round(Instant now) {
   for (Send& send : sends_) mailbox->start(send, Instant::max(), now);
 }
 
+/// A message that a receive refuses is of another call, or of another size.
+Status Collective::error_of(const Operation& operation) const {
+  const Status& its_end = operation.status;
+  if (operation.kind != OperationKind::kReceive || its_end.code() != Code::kInvalid) return its_end;
+  std::string its;
+  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    const bool is_it = source_of(ranks[rank]) == static_cast<const Receive&>(operation).pattern.source;
+    if (is_it) its = std::to_string(rank);
+  }
+  return Status(Code::kInvalid, name + " is another operation at rank " + its + ": the ranks differ in what they call")
+      .with_peer(its_end.peer())
+      .because(its_end);
+}
+
 void Collective::on_end(Operation& operation) {
+  const bool was_stopped =
+      operation.kind == OperationKind::kReceive && operation.status.code() == Code::kCancelled && !is_over_;
+  if (was_stopped) return;  // The sender's collective has ended. Why is on its way: the rank still awaits that.
   operation.final.store(true, std::memory_order_relaxed);
   --pending_;
-  if (!operation.status.ok() && first_error_.ok()) first_error_ = operation.status;
+  if (!operation.status.ok() && first_error_.ok()) first_error_ = error_of(operation);
   const bool has_news = pending_ == 0 || !first_error_.ok();
   if (!has_news || is_over_ || std::exchange(is_waiting_, true)) return;
   mailbox->run_soon([this, keep = self](Instant now) {
@@ -142,7 +171,8 @@ void Collective::go_on(Instant now) {
       ++round_;
     }
     if (round_ == schedule.rounds()) {
-      if (elements.finish) elements.finish();
+      Status last = elements.finish ? elements.finish() : Status();
+      if (!last.ok()) return fail(Status(last.code(), name + ": " + std::string(last.message())), now);
       return finish({}, now);
     }
     begin_round(now);
@@ -175,6 +205,7 @@ void Collective::finish(Status result, Instant now) {
   status = std::move(result);
   const std::shared_ptr<Operation> keep = std::move(self);
   hook.unlink();
+  elements = {};  // What it holds for the time of the collective goes now, not with the user's handle.
   if (ended) ended(*this, now);
   final.store(true, std::memory_order_release);
   mailbox->note_end();

@@ -4,6 +4,7 @@
 //
 // Thread rule: under the lane's lock, but for `final` of the operation, and for what is constant once it is true.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -20,6 +21,9 @@
 
 namespace hawser::runtime {
 
+/// How often a rank asks those that it waits for whether they called the same. A rank that waits so long has time to.
+inline constexpr Duration kCheckEvery = std::chrono::seconds(1);
+
 /// Where the elements are, and how two are combined.
 struct Elements {
   const std::byte* input = nullptr;
@@ -28,7 +32,7 @@ struct Elements {
   /// out[i] = first[i] op second[i]; see reduce::Combine. Empty where nothing is combined.
   std::function<void(void* out, const void* first, const void* second, std::size_t count)> combine;
   /// What is left to do with the output once all is combined. May be empty.
-  std::function<void()> finish;
+  std::function<Status()> finish;
 };
 
 class Collective final : public Operation, public Listener {
@@ -50,19 +54,23 @@ class Collective final : public Operation, public Listener {
   std::function<void(Collective&, Instant now)> ended;
   /// Told when its deadline has come.
   std::function<void(Collective&, Instant now)> late;
+  /// Told each kCheckEvery while it is under way.
+  std::function<void(Collective&, Instant now)> checking;
   base::ListHook hook;  ///< Among those of its world that are under way.
 
   /// kInvalid where a buffer that the schedule uses is null, or what comes would land in what is still to be sent.
   Status check_buffers() const;
+  /// Before it begins.
+  void set_deadline(Instant deadline, Instant now);
   void begin(Instant now);
   /// Ends it with `why`, unless it is over. Its messages are stopped first, so nothing touches the buffers afterwards.
   void fail(const Status& why, Instant now);
   void on_end(Operation& operation) override;
-  void on_late(Operation&, Instant now) override { late(*this, now); }
+  void on_late(Operation&, Instant now) override;
   void on_cancel(Operation&, const Status& why, Instant now) override {
     fail(Status(why.code(), name + ": " + std::string(why.message())), now);
   }
-  /// Ranks of whom the round still waits for a message, in errors.
+  /// Ranks of whom the round still waits for a message.
   std::vector<std::uint32_t> awaited() const;
   bool is_over() const { return is_over_; }
 
@@ -73,8 +81,10 @@ class Collective final : public Operation, public Listener {
   void act(const schedule::Step& step);
   void go_on(Instant now);
   void finish(Status status, Instant now);
+  Status error_of(const Operation& operation) const;
 
   std::unique_ptr<std::byte[]> scratch_;
+  Instant deadline_ = Instant::max();
   std::size_t round_ = 0;
   std::size_t pending_ = 0;
   Status first_error_;

@@ -24,6 +24,7 @@ std::uint64_t digest_of(const CollectiveCall& call, schedule::Algorithm algorith
   digest.add(call.call.root);
   digest.add(call.call.count);
   digest.add(call.call.reproducible ? 1 : 0);
+  digest.add(call.how);
   const bool is_each_its_own = call.call.operation == schedule::Operation::kAllToAll;
   for (const std::uint64_t count : call.call.counts) digest.add(is_each_its_own ? 0 : count);
   return digest.value();

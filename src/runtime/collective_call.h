@@ -21,6 +21,8 @@ struct CollectiveCall {
   void* output = nullptr;
   DataType type = DataType::kUInt8;
   std::optional<ReduceOp> op;  ///< Of those that combine.
+  /// What else the ranks must agree upon, as a number: how elements are packed.
+  std::uint64_t how = 0;
 };
 
 /// Of all that the ranks must agree upon.

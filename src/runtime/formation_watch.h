@@ -44,7 +44,7 @@ class FormationWatch final : public Watcher {
   void on_left(const Peer&) override {}
   void on_revoke(const Peer&, const Status&) override {}
   void on_agreement(const Peer&, const wire::RuntimeMessage&) override {}
-  bool is_misfit(const wire::MessageEnvelope&) const override { return false; }
+  bool is_misfit(const wire::MessageEnvelope&) override { return false; }
   void on_misfit(const Peer&, const wire::MessageEnvelope&, Instant) override {}
   void on_topology(const Peer& by, std::string_view topology) override;
 

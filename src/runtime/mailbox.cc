@@ -22,6 +22,32 @@ void copy(std::byte* to, const std::byte* from, std::size_t size) {
   if (size != 0) std::memcpy(to, from, size);
 }
 
+/// `from` is what the message has from `offset` on.
+void put(const Receive& receive, std::uint64_t offset, std::span<const std::byte> from) {
+  while (!from.empty()) {
+    const std::span<std::byte> into = receive.run(offset);
+    const std::size_t size = std::min(into.size(), from.size());
+    std::memcpy(into.data(), from.data(), size);
+    offset += size;
+    from = from.subspan(size);
+  }
+}
+
+/// The message's bytes from `offset` on, as many as there is room for.
+void take(const Send& send, std::uint64_t offset, std::span<std::byte> into) {
+  if (send.pieces != nullptr) return send.pieces->gather(offset, into);
+  copy(into.data(), send.data + offset, into.size());
+}
+
+/// All of the message.
+void put(const Receive& receive, const Send& send) {
+  for (std::uint64_t at = 0; at < send.envelope.bytes;) {
+    const std::span<const std::byte> from = send.run(at);
+    put(receive, at, from);
+    at += from.size();
+  }
+}
+
 std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 }  // namespace
@@ -100,7 +126,7 @@ void Mailbox::send_to_self(Send& send) {
   Receive* const receive = receive_for(send.envelope, send.to);
   if (receive != nullptr) {
     prepare(*receive, send.envelope, send.to);
-    copy(receive->data, send.data, send.envelope.bytes);
+    put(*receive, send);
     receive->received = send.envelope.bytes;
     end_one(*receive, {});
     return end_one(send, {});
@@ -114,7 +140,7 @@ void Mailbox::send_to_self(Send& send) {
   if (is_small) {
     own_kept_bytes_ += cost;
     arrived->bytes = std::make_unique<std::byte[]>(send.envelope.bytes);
-    copy(arrived->bytes.get(), send.data, send.envelope.bytes);
+    take(send, 0, {arrived->bytes.get(), send.envelope.bytes});
   } else {
     arrived->own = &send;
     send.kept = arrived.get();
@@ -200,7 +226,11 @@ void Mailbox::take_kept(Receive& receive, Arrived& arrived, Instant now) {
   if (arrived.bytes != nullptr || arrived.own != nullptr) {
     Send* const own = arrived.own;
     if (own != nullptr) own->kept = nullptr;
-    copy(receive.data, own != nullptr ? own->data : arrived.bytes.get(), arrived.envelope.bytes);
+    if (own != nullptr) {
+      put(receive, *own);
+    } else {
+      put(receive, 0, {arrived.bytes.get(), arrived.envelope.bytes});
+    }
     receive.received = arrived.envelope.bytes;
     drop_kept(arrived);
     if (own != nullptr) end_one(*own, {});
@@ -232,8 +262,10 @@ void Mailbox::want(agent::Session& session, Receive& receive, std::uint64_t id, 
 
 /// What cannot be read is granted, and comes in parts.
 void Mailbox::fetch_part(agent::Session& session, Desk& desk, Receive& receive) {
-  const std::uint64_t size = std::min<std::uint64_t>(receive.got.bytes - receive.received, kFetchPart);
-  const std::span into(receive.data + receive.received, size);
+  const std::span<std::byte> free = receive.run(receive.received);
+  const std::uint64_t left = std::min<std::uint64_t>(receive.got.bytes - receive.received, kFetchPart);
+  const std::size_t size = std::min<std::uint64_t>(left, free.size());
+  const std::span<std::byte> into = free.first(size);
   const bool is_read = carrier_.fetch(session, receive.address + receive.received, into);
   receive.fetch_hook.unlink();
   if (is_read) receive.received += size;
@@ -321,27 +353,6 @@ void Mailbox::stop(Operation& operation, const Status& status, Instant now) {
     carrier_.serve(*session, now);
   }
   end_one(send, status);
-}
-
-void Mailbox::say_soon(const Peer& peer, wire::RuntimeMessage message, std::string text, Instant now) {
-  Status gone;
-  agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
-  if (session == nullptr) return;
-  desk_of(*session).words.push_back({message, std::move(text)});
-  carrier_.serve(*session, now);
-}
-
-void Mailbox::revoke(const Peer& peer, std::uint64_t world, const Status& why, Instant now) {
-  std::string text(why.message().substr(0, wire::kRevokeTextMax));
-  say_soon(peer, {.kind = wire::RuntimeKind::kRevoke, .world = world, .code = why.code()}, std::move(text), now);
-}
-
-void Mailbox::tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, Instant now) {
-  say_soon(peer, {.kind = wire::RuntimeKind::kFailed, .world = world, .rank = rank}, {}, now);
-}
-
-void Mailbox::leave(const Peer& peer, std::uint64_t world, Instant now) {
-  say_soon(peer, {.kind = wire::RuntimeKind::kLeft, .world = world}, {}, now);
 }
 
 void Mailbox::stop_any(std::uint64_t world, const Status& status) {
@@ -435,7 +446,11 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kRevoke:
     case wire::RuntimeKind::kAgree:
     case wire::RuntimeKind::kTopology:
+    case wire::RuntimeKind::kOver:
       on_word(session, message);
+      return {};
+    case wire::RuntimeKind::kCheck:
+      on_check(session, message, now);
       return {};
   }
   return {};
@@ -451,59 +466,6 @@ Status Mailbox::on_freed(agent::Session& session, const wire::RuntimeMessage& me
   return {};
 }
 
-/// A peer may have entered a world before this rank has: what it says is kept until then.
-void Mailbox::on_word(agent::Session& session, const wire::RuntimeMessage& message) {
-  const auto watcher = watchers_.find(message.world);
-  if (watcher != watchers_.end()) return pass_on(*watcher->second, agent::inner::peer_of(session), message);
-  const auto past = pasts_.find(message.world);
-  if (past != pasts_.end()) return pass_on(*past->second, agent::inner::peer_of(session), message);
-  if (closed_.contains(message.world) || planted(Planted::kEarlyWordsLost)) return;
-  Desk& desk = desk_of(session);
-  if (desk.early.size() >= kEarlyWordsMax) desk.early.pop_front();
-  desk.early.push_back({message, std::string(base::as_text(message.body))});
-}
-
-void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessage& message) {
-  switch (message.kind) {
-    case wire::RuntimeKind::kLeft:
-      return watcher.on_left(by);
-    case wire::RuntimeKind::kFailed:
-      return watcher.on_failed(by, message.rank);
-    case wire::RuntimeKind::kRevoke:
-      return watcher.on_revoke(by, Status(message.code, std::string(base::as_text(message.body))));
-    case wire::RuntimeKind::kTopology:
-      return watcher.on_topology(by, base::as_text(message.body));
-    default:
-      return watcher.on_agreement(by, message);
-  }
-}
-
-bool Mailbox::remove_watcher(std::uint64_t world) {
-  if (watchers_.erase(world) == 0) return false;
-  if (!planted(Planted::kClosedForgotten)) closed_.add(world);
-  return true;
-}
-
-void Mailbox::add_watcher(std::uint64_t world, Watcher& watcher, std::span<const Peer> ranks) {
-  watchers_.emplace(world, &watcher);
-  for (const Peer& peer : ranks) {
-    Status gone;
-    agent::Session* const session = peer.is_self() ? nullptr : carrier_.session_with(peer, &gone);
-    Desk* const desk = session == nullptr ? nullptr : known_desk(*session);
-    if (desk == nullptr) continue;
-    std::deque<Desk::Word> others;
-    for (Desk::Word& word : std::exchange(desk->early, {})) {
-      if (word.message.world != world) {
-        others.push_back(std::move(word));
-        continue;
-      }
-      word.message.body = base::as_bytes(word.text);
-      pass_on(watcher, peer, word.message);
-    }
-    desk->early = std::move(others);
-  }
-}
-
 Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& message, Instant now) {
   const Peer from = agent::inner::peer_of(session);
   Desk& desk = desk_of(session);
@@ -513,7 +475,7 @@ Status Mailbox::on_eager(agent::Session& session, const wire::RuntimeMessage& me
   }
   if (Receive* const receive = receive_for(message.envelope, from)) {
     prepare(*receive, message.envelope, from);
-    copy(receive->data, message.body.data(), message.body.size());
+    put(*receive, 0, message.body);
     receive->received = message.body.size();
     note_freed(desk, message.body.size());
     if (desk.freed_bytes > kEagerWindow / 4 || desk.freed_messages > kEagerMessages / 4) carrier_.serve(session, now);
@@ -588,7 +550,7 @@ Status Mailbox::on_part(agent::Session& session, const wire::RuntimeMessage& mes
   if (message.offset != receive.received || message.body.size() > receive.got.bytes - receive.received) {
     return Status(Code::kCorrupt, "parts of a message do not follow each other");
   }
-  copy(receive.data + receive.received, message.body.data(), message.body.size());
+  put(receive, receive.received, message.body);
   receive.received += message.body.size();
   if (receive.received < receive.got.bytes && !planted(Planted::kPartEndsReceive)) return {};
   desk.landing.erase(found);
@@ -649,18 +611,27 @@ Sent Mailbox::say(agent::Session& session, const wire::RuntimeMessage& message) 
   return carrier_.carry(session, wire::kRuntimeChannel, wire::encode(message, buffer), message.body);
 }
 
+/// Small pieces are copied together.
+std::span<const std::byte> Mailbox::together(const Send& send, std::uint64_t offset, std::size_t size) {
+  const std::span<const std::byte> first = send.run(offset);
+  if (first.size() >= size) return first.first(size);
+  gathered_.resize(kEagerMax);
+  take(send, offset, std::span(gathered_).first(size));
+  return std::span(gathered_).first(size);
+}
+
 Sent Mailbox::announce(agent::Session& session, Desk& desk, Send& send) {
   const std::uint64_t bytes = send.envelope.bytes;
   const bool is_eager =
       bytes <= kEagerMax && desk.eager_bytes + bytes <= kEagerWindow && desk.eager_messages < kEagerMessages;
   wire::RuntimeMessage message{.kind = wire::RuntimeKind::kEager, .envelope = send.envelope};
   if (is_eager) {
-    message.body = {send.data, bytes};
+    message.body = together(send, 0, bytes);
   } else {
     message.kind = wire::RuntimeKind::kAsk;
     if (send.id == 0) send.id = next_id_++;
     message.id = send.id;
-    send.is_readable = bytes != 0 && carrier_.can_fetch(session);
+    send.is_readable = bytes != 0 && send.pieces == nullptr && carrier_.can_fetch(session);
     message.address = send.is_readable ? reinterpret_cast<std::uintptr_t>(send.data) : 0;
   }
   const Sent sent = say(session, message);
@@ -678,11 +649,13 @@ Sent Mailbox::announce(agent::Session& session, Desk& desk, Send& send) {
 }
 
 Sent Mailbox::send_part(agent::Session& session, Desk& desk, Send& send) {
-  const std::uint64_t size = std::min<std::uint64_t>(send.envelope.bytes - send.sent, wire::kRuntimeBodyMax);
+  std::uint64_t size = std::min<std::uint64_t>(send.envelope.bytes - send.sent, wire::kRuntimeBodyMax);
+  const std::size_t lies_together = send.run(send.sent).size();
+  if (lies_together >= kPieceMin) size = std::min<std::uint64_t>(size, lies_together);  // It is not copied.
   const Sent sent = say(session, {.kind = wire::RuntimeKind::kPart,
                                   .landing = send.landing,
                                   .offset = send.sent,
-                                  .body = {send.data + send.sent, size}});
+                                  .body = together(send, send.sent, size)});
   if (sent != Sent::kYes) return sent;
   send.sent += size;
   send.hook.unlink();

@@ -41,6 +41,8 @@ inline constexpr std::uint64_t kOwnBufferMax = std::uint64_t{1} << 30;  ///< Mad
 inline constexpr std::size_t kOperationsMax = std::size_t{1} << 20;     ///< Sends and receives of one rank under way.
 inline constexpr std::size_t kFetchPart = 256 * 1024;                   ///< Read of one message in one go.
 inline constexpr std::size_t kWordsMax = 4096;                          ///< For one peer, not sent yet.
+inline constexpr std::size_t kPieceMin = 16 * 1024;                     ///< Smaller pieces are sent together.
+inline constexpr std::size_t kChecksMax = 256;                          ///< Words that wait; no more checks then.
 inline constexpr std::size_t kEarlyWordsMax = 256;                      ///< Of one peer, about worlds not known yet.
 inline constexpr std::size_t kClosedMax = 16'384;                       ///< Closed worlds that are remembered.
 inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
@@ -60,8 +62,12 @@ class Watcher {
   virtual void on_revoke(const Peer& by, const Status& why) = 0;
   virtual void on_agreement(const Peer& by, const wire::RuntimeMessage& message) = 0;
   /// Whether a message of a collective, which nobody wants, is of another one than this rank called by its number.
-  virtual bool is_misfit(const wire::MessageEnvelope& envelope) const = 0;
+  virtual bool is_misfit(const wire::MessageEnvelope& envelope) = 0;
   virtual void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) = 0;
+  /// `by`, who called by this number what has this digest, waits for a message of this rank's.
+  virtual void on_check(const Peer& /*by*/, std::uint64_t /*number*/, std::uint64_t /*digest*/, Instant /*now*/) {}
+  /// `by` sends nothing more for this number: kInvalid, it is past it; kDisconnected, it has closed the world.
+  virtual void on_over(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
   /// `by` opens the world with this topology.
   virtual void on_topology(const Peer& /*by*/, std::string_view /*topology*/) {}
 
@@ -91,6 +97,10 @@ class Mailbox final : public agent::Service {
   const Arrived* find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
     return matcher_.find_misfit(world, number, digest);
   }
+  /// A message of this collective, which nobody wants. Null: there is none.
+  const Arrived* find_any(std::uint64_t world, std::uint64_t number) {
+    return matcher_.find_misfit(world, number, std::nullopt);
+  }
   /// Messages that are kept for worlds which are closed, or not entered yet.
   std::size_t kept_without_world() {
     std::size_t count = 0;
@@ -105,6 +115,10 @@ class Mailbox final : public agent::Service {
   void tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, Instant now);
   /// Tells the peer that this rank has done all that it called, and leaves.
   void leave(const Peer& peer, std::uint64_t world, Instant now);
+  /// Asks the peer whether it called the same by this number.
+  void check(const Peer& peer, std::uint64_t world, std::uint64_t number, std::uint64_t digest, Instant now);
+  /// Answers that: nothing comes any more.
+  void tell_over(const Peer& peer, std::uint64_t world, std::uint64_t number, Code code, Instant now);
   /// Tells the peer a step of an agreement; `body` is its bitmap.
   void tell(const Peer& peer, const wire::RuntimeMessage& message, std::string body, Instant now) {
     say_soon(peer, message, std::move(body), now);
@@ -230,10 +244,12 @@ class Mailbox final : public agent::Service {
   Status on_taken(agent::Session& session, const wire::RuntimeMessage& message);
   Status handle(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
   Status on_freed(agent::Session& session, const wire::RuntimeMessage& message);
+  void on_check(agent::Session& session, const wire::RuntimeMessage& message, Instant now);
   void on_word(agent::Session& session, const wire::RuntimeMessage& message);
-  static void pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessage& message);
+  void pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessage& message);
 
   agent::Sent say(agent::Session& session, const wire::RuntimeMessage& message);
+  std::span<const std::byte> together(const Send& send, std::uint64_t offset, std::size_t size);
   agent::Sent announce(agent::Session& session, Desk& desk, Send& send);
   agent::Sent send_part(agent::Session& session, Desk& desk, Send& send);
   agent::Sent pump_desk(agent::Session& session, Desk& desk, std::size_t* work);
@@ -247,8 +263,9 @@ class Mailbox final : public agent::Service {
   ClosedWorlds closed_{kClosedMax};
   std::vector<std::function<void(Instant now)>> jobs_;
   std::uint64_t next_id_ = 1;
-  std::size_t under_way_ = 0;       ///< Sends and receives.
-  std::size_t own_kept_bytes_ = 0;  ///< Copies of messages to this rank itself that wait unwanted.
+  std::vector<std::byte> gathered_;  ///< Of one message in pieces, while it is said.
+  std::size_t under_way_ = 0;        ///< Sends and receives.
+  std::size_t own_kept_bytes_ = 0;   ///< Copies of messages to this rank itself that wait unwanted.
   std::atomic<std::uint64_t> kept_so_far_{0};
   bool runs_jobs_ = false;
 };

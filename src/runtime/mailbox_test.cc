@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/peer_core.h"
@@ -273,9 +274,47 @@ struct SilentWatcher final : Watcher {
   void on_left(const Peer&) override {}
   void on_revoke(const Peer&, const Status&) override {}
   void on_agreement(const Peer&, const wire::RuntimeMessage&) override {}
-  bool is_misfit(const wire::MessageEnvelope&) const override { return false; }
+  bool is_misfit(const wire::MessageEnvelope&) override { return false; }
   void on_misfit(const Peer&, const wire::MessageEnvelope&, Instant) override {}
+  void on_check(const Peer&, std::uint64_t number, std::uint64_t digest, Instant) override {
+    checks.emplace_back(number, digest);
+  }
+  void on_over(const Peer&, std::uint64_t number, Code code, Instant) override { overs.emplace_back(number, code); }
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> checks;
+  std::vector<std::pair<std::uint64_t, Code>> overs;
 };
+
+TEST_F(MailboxTest, AChecksAnswerIsTheWorldsUntilItIsClosed) {
+  const wire::RuntimeMessage check = {.kind = RuntimeKind::kCheck, .world = 1, .number = 5, .digest = 6};
+  ASSERT_TRUE(hear(check).ok());
+  pump();
+  EXPECT_TRUE(carrier_.said.empty()) << "the world is not known yet";
+  SilentWatcher watcher;
+  mailbox_.add_watcher(1, watcher, std::array{Peer(peer_)});
+  EXPECT_TRUE(watcher.checks.empty()) << "what was asked before is asked again";
+  ASSERT_TRUE(hear(check).ok());
+  ASSERT_TRUE(hear({.kind = RuntimeKind::kOver, .world = 1, .code = Code::kInvalid, .number = 3}).ok());
+  EXPECT_EQ(watcher.checks, (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{5, 6}}));
+  EXPECT_EQ(watcher.overs, (std::vector<std::pair<std::uint64_t, Code>>{{3, Code::kInvalid}}));
+  pump();
+  EXPECT_TRUE(carrier_.said.empty());
+  mailbox_.remove_watcher(1);
+  ASSERT_TRUE(hear(check).ok());
+  pump();
+  ASSERT_EQ(carrier_.said.size(), 1U);
+  EXPECT_EQ(last().kind, RuntimeKind::kOver);
+  EXPECT_EQ(last().number, 5U);
+  EXPECT_EQ(last().code, Code::kDisconnected);
+}
+
+TEST_F(MailboxTest, ChecksForAPeerThatReadsNothingAreBounded) {
+  mailbox_.attend(*peer_->session);
+  for (std::size_t i = 0; i < 2 * kChecksMax; ++i) mailbox_.check(Peer(peer_), 1, i, 6, kNow);
+  EXPECT_EQ(mailbox_.left(*peer_->session), kChecksMax);
+  pump();
+  EXPECT_EQ(carrier_.said.size(), kChecksMax);
+  EXPECT_EQ(last().number, kChecksMax - 1);
+}
 
 TEST_F(MailboxTest, NothingIsKeptForAClosedWorld) {
   SilentWatcher watcher;

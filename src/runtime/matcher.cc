@@ -80,7 +80,7 @@ Arrived* Matcher::find_in_any_world(const Pattern& pattern) {
   return found;
 }
 
-const Arrived* Matcher::find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest) {
+const Arrived* Matcher::find_misfit(std::uint64_t world, std::uint64_t number, std::optional<std::uint64_t> digest) {
   const auto use = uses_.find({world, wire::MessageUse::kCollective});
   if (use == uses_.end()) return nullptr;
   for (const Arrived& arrived : use->second.messages) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -30,9 +31,9 @@ class Matcher {
   Receive* take_receive(const wire::MessageEnvelope& envelope, const void* source);
   /// The oldest message that fits. Null: there is none. It stays until `drop`.
   Arrived* find(const Pattern& pattern);
-  /// A message of the world's collective of that number that has another digest. Null: there is none. Looks at the
-  /// kept messages of the world's collectives.
-  const Arrived* find_misfit(std::uint64_t world, std::uint64_t number, std::uint64_t digest);
+  /// A message of the world's collective of that number that has another digest, or any one. Null: there is none.
+  /// Looks at the kept messages of the world's collectives.
+  const Arrived* find_misfit(std::uint64_t world, std::uint64_t number, std::optional<std::uint64_t> digest);
   /// From now on it waits for a message.
   void wait(Receive& receive);
   /// It waits no more. Nothing where it did not.

@@ -68,6 +68,8 @@ TEST(Matcher, FindsAMessageOfAnotherCollectiveByItsNumber) {
   EXPECT_EQ(matcher.find_misfit(1, 7, 5), nullptr);
   const Arrived* const other = keep(1, 7, 6);
   EXPECT_EQ(matcher.find_misfit(1, 7, 5), other);
+  EXPECT_NE(matcher.find_misfit(1, 7, std::nullopt), nullptr);
+  EXPECT_EQ(matcher.find_misfit(1, 9, std::nullopt), nullptr);
 }
 
 TEST(Matcher, TheOldestMessageThatFitsIsGiven) {

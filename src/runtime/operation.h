@@ -17,6 +17,7 @@
 
 #include "base/intrusive_list.h"
 #include "base/timer_heap.h"
+#include "runtime/pieces.h"
 #include "wire/runtime.h"
 
 namespace hawser::runtime {
@@ -64,10 +65,17 @@ struct Send final : Operation {
 
   Peer to;
   wire::MessageEnvelope envelope;
+  /// What lies together from `offset` on.
+  std::span<const std::byte> run(std::uint64_t offset) const {
+    if (pieces != nullptr) return pieces->run(offset);
+    return {data + offset, static_cast<std::size_t>(envelope.bytes - offset)};
+  }
+
   const std::byte* data = nullptr;
-  std::uint64_t id = 0;       ///< Names it at the receiver, once it asked.
-  std::uint64_t landing = 0;  ///< Where the receiver wants it.
-  std::uint64_t sent = 0;     ///< Bytes.
+  std::unique_ptr<const Pieces> pieces;  ///< Where the bytes lie, if not all at `data`.
+  std::uint64_t id = 0;                  ///< Names it at the receiver, once it asked.
+  std::uint64_t landing = 0;             ///< Where the receiver wants it.
+  std::uint64_t sent = 0;                ///< Bytes.
   bool is_asked = false;
   bool is_readable = false;  ///< The receiver was told where it lies.
   Arrived* kept = nullptr;   ///< To oneself, and nobody wants it yet.
@@ -87,8 +95,16 @@ struct Receive final : Operation {
   Receive() : Operation(OperationKind::kReceive) {}
   std::span<const std::byte> made_bytes() const override { return {own.get(), own == nullptr ? 0 : received}; }
 
+  /// Where bytes from `offset` on can go together.
+  std::span<std::byte> run(std::uint64_t offset) const {
+    if (pieces == nullptr) return {data + offset, static_cast<std::size_t>(capacity - offset)};
+    const std::span<const std::byte> its = pieces->run(offset);
+    return {const_cast<std::byte*>(its.data()), its.size()};  // The user gave them to be written.
+  }
+
   Pattern pattern;
   std::byte* data = nullptr;
+  std::unique_ptr<const Pieces> pieces;  ///< Where the bytes go, if not all to `data`.
   std::uint64_t capacity = 0;
   bool has_buffer = true;               ///< Otherwise one is made of the message's size.
   bool is_exact = false;                ///< A shorter message is an error, too.

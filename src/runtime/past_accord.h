@@ -30,7 +30,7 @@ class PastAccord final : public Watcher {
   void on_left(const Peer& peer) override;
   void on_revoke(const Peer&, const Status&) override {}
   void on_agreement(const Peer& by, const wire::RuntimeMessage& message) override;
-  bool is_misfit(const wire::MessageEnvelope&) const override { return false; }
+  bool is_misfit(const wire::MessageEnvelope&) override { return false; }
   void on_misfit(const Peer&, const wire::MessageEnvelope&, Instant) override {}
 
  private:

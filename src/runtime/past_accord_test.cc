@@ -55,7 +55,7 @@ class PastAccordTest : public testing::Test {
     for (const auto& core : cores_) core->session.reset();  // A session and its peer own each other.
   }
   static wire::RuntimeMessage word(AgreementPhase phase) {
-    static const std::string none(1, '\0');
+    static const std::string none(2, '\0');
     return {.kind = wire::RuntimeKind::kAgree,
             .world = kWorld,
             .number = 1,

@@ -2,8 +2,10 @@
 
 #include <hawser/seed.h>
 
+#include <optional>
 #include <utility>
 
+#include "base/try.h"
 #include "runtime/seed_server.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -13,8 +15,12 @@ WorldSeed::WorldSeed(WorldSeed&&) noexcept = default;
 WorldSeed& WorldSeed::operator=(WorldSeed&&) noexcept = default;
 WorldSeed::~WorldSeed() = default;
 
-Result<WorldSeed> WorldSeed::open(AgentOptions options) {
-  Result<std::unique_ptr<runtime::SeedServer>> server = runtime::SeedServer::open(std::move(options));
+Result<WorldSeed> WorldSeed::open(AgentOptions options, const std::string& token_file) {
+  std::optional<identity::WorldToken> token;
+  if (!token_file.empty()) {
+    HAWSER_TRY_ASSIGN(token, identity::WorldToken::read(token_file));
+  }
+  Result<std::unique_ptr<runtime::SeedServer>> server = runtime::SeedServer::open(std::move(options), std::move(token));
   if (!server) return server.error();
   return WorldSeed(std::move(*server));
 }

@@ -1,9 +1,16 @@
 #include "runtime/seed_client.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
+#include "agent/inner.h"
+#include "base/address.h"
+#include "base/fd.h"
 #include "base/try.h"
 #include "identity/files.h"
 
@@ -20,10 +27,61 @@ Status not_reached(const Status& why) {
       .because(why);
 }
 
+Status another_token(std::string_view where) {
+  return Status(Code::kDenied, "the world's seed " + std::string(where) + " does not have the token of this rank")
+      .with_advice("give the seed and all ranks the same token (WorldOptions::token_file, HAWSER_TOKEN_FILE)");
+}
+
+bool takes_connections(const base::SocketAddress& place, Duration patience) {
+  const base::Fd fd(::socket(place.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return false;
+  if (::connect(fd.get(), place.get(), place.size) == 0) return true;
+  pollfd one = {.fd = fd.get(), .events = POLLOUT, .revents = 0};
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+  if (errno != EINPROGRESS || ::poll(&one, 1, static_cast<int>(ms)) != 1) return false;
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+}
+
+/// Somebody listens there. An agent to which the token cannot be proven answers nothing at all.
+bool is_listening(std::string_view address) {
+  constexpr Duration kPatience = std::chrono::seconds(1);  // It was there a moment ago.
+  address.remove_prefix(std::min(address.find('@') + 1, address.size()));
+  const Result<std::string> resolved = agent::inner::resolve(address, Clock::steady().now() + kPatience);
+  if (!resolved) return false;
+  for (std::string_view rest = *resolved; !rest.empty();) {
+    const std::size_t comma = rest.find(',');
+    const Result<base::HostPort> place = base::parse_host_port(rest.substr(0, comma));
+    const auto numeric = place ? base::numeric_address(*place) : Result<base::SocketAddress>(place.error());
+    if (numeric && takes_connections(*numeric, kPatience)) return true;
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return false;
+}
+
+Status not_let_in(std::string_view address, const Status& why) {
+  return is_listening(address) ? another_token(address).because(why) : not_reached(why);
+}
+
 }  // namespace
 
-Result<std::shared_ptr<SeedClient>> SeedClient::open(std::string_view address, AgentOptions options, Duration timeout) {
-  options.name = identity::name_beneath(options.identity.folder, "seed-client");
+Result<std::shared_ptr<SeedClient>> SeedClient::open(std::string_view address, AgentOptions options, Duration timeout,
+                                                     const std::optional<identity::WorldToken>& token) {
+  if (token && address.find('#') != std::string_view::npos) {
+    return Status(Code::kInvalid, "the world's seed: its address has a ticket, and a token is given, too")
+        .with_advice("leave out the '#' and what follows it");
+  }
+  if (token && options.security == Security::kNone) {
+    return Status(Code::kInvalid,
+                  "the world's seed: with security `none` nobody proves anything, and a token counts "
+                  "for nothing")
+        .with_advice("leave security as it is, or the token out");
+  }
+  std::string typed(address.find('@') == std::string_view::npos ? "@" : "");  // Whatever its name is.
+  typed += address;
+  if (token) typed = agent::inner::address_with(typed, {.key = token->seed_key(), .admission = token->admission()});
+  options.name = identity::name_beneath(options.identity.folder, identity::one_of_many("seed-client"));
   options.directory = nullptr;
   options.driven = false;
   options.status_page = "off";
@@ -31,11 +89,29 @@ Result<std::shared_ptr<SeedClient>> SeedClient::open(std::string_view address, A
   const Instant until = Clock::steady().now() + timeout;
   HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
   HAWSER_TRY(agent.open_channel(wire::kSeedChannel, kCredit));
-  Result<Peer> seed = agent.find_peer(address, timeout);
-  if (!seed) return not_reached(seed.error());
+  Result<Peer> seed = agent.find_peer(typed, timeout);
+  if (!seed) return token ? not_let_in(address, seed.error()) : not_reached(seed.error());
   const Duration left = std::max(until - Clock::steady().now(), Duration::zero());
   if (Status status = seed->connect(left); !status.ok()) return not_reached(status);
-  return std::shared_ptr<SeedClient>(new SeedClient(std::move(agent), std::move(*seed)));
+  std::shared_ptr<SeedClient> client(new SeedClient(std::move(agent), std::move(*seed)));
+  if (token) HAWSER_TRY(client->prove(*token, std::max(until - Clock::steady().now(), Duration::zero())));
+  return client;
+}
+
+/// Both ends show that they have it: whoever answers on this host as the same user was asked for nothing else.
+Status SeedClient::prove(const identity::WorldToken& token, Duration timeout) {
+  const Incarnation own = agent_.incarnation(), its = seed_.incarnation();
+  const auto rank = std::as_bytes(std::span(own.bytes)), seed = std::as_bytes(std::span(its.bytes));
+  const identity::WorldToken::Mac mac = token.prove(identity::WorldToken::Role::kRank, rank, seed);
+  const std::string_view proof(reinterpret_cast<const char*>(mac.data()), mac.size());
+  const Result<std::string> answer = ask({.kind = wire::SeedKind::kProve, .key = "token", .value = proof}, timeout);
+  if (!answer) {
+    return answer.error().code() == Code::kDenied ? another_token(seed_.name()).because(answer.error())
+                                                  : answer.error();
+  }
+  const auto shown = std::as_bytes(std::span(answer->data(), answer->size()));
+  if (token.is_proof(shown, identity::WorldToken::Role::kSeed, rank, seed)) return {};
+  return another_token(seed_.name());
 }
 
 Status SeedClient::set(std::string_view key, std::string_view value) {

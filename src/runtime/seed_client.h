@@ -5,12 +5,14 @@
 // Thread rule: one thread at a time. Lifetime: closes its agent with it.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <hawser/agent.h>
 #include <hawser/world.h>
 
+#include "identity/world_token.h"
 #include "wire/seed.h"
 
 namespace hawser::runtime {
@@ -18,7 +20,9 @@ namespace hawser::runtime {
 class SeedClient {
  public:
   /// Connects to the seed at `address` (WorldSeed::address) by an agent of its own, which is made by `options`.
-  static Result<std::shared_ptr<SeedClient>> open(std::string_view address, AgentOptions options, Duration timeout);
+  /// With a token the address has no ticket. kDenied: the seed there has another token, or none.
+  static Result<std::shared_ptr<SeedClient>> open(std::string_view address, AgentOptions options, Duration timeout,
+                                                  const std::optional<identity::WorldToken>& token = std::nullopt);
 
   Status set(std::string_view key, std::string_view value);
   /// Waits until somebody has set it. kTimedOut, kDisconnected (the seed is gone).
@@ -28,6 +32,7 @@ class SeedClient {
 
  private:
   SeedClient(Agent agent, Peer seed) : agent_(std::move(agent)), seed_(std::move(seed)) {}
+  Status prove(const identity::WorldToken& token, Duration timeout);
   Result<std::string> ask(wire::SeedMessage question, Duration timeout);
 
   Agent agent_;

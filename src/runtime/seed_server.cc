@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "agent/inner.h"
 #include "base/address.h"
 #include "base/try.h"
 #include "identity/files.h"
@@ -36,15 +37,19 @@ bool leaves_host(const std::string& place) {
 
 }  // namespace
 
-Result<std::unique_ptr<SeedServer>> SeedServer::open(AgentOptions options) {
+Result<std::unique_ptr<SeedServer>> SeedServer::open(AgentOptions options, std::optional<identity::WorldToken> token) {
   if (options.name.empty()) options.name = identity::name_beneath(options.identity.folder, "seed");
   options.driven = true;  // Its thread turns it all the time, as a driver would.
   options.directory = nullptr;
   options.backend_params["tcp"].try_emplace("listen", "auto");
-  HAWSER_TRY_ASSIGN(Agent agent, Agent::open(std::move(options)));
+  Result<Agent> opened =
+      token ? agent::inner::open_as(std::move(options), {.key = token->seed_key(), .admission = token->admission()})
+            : Agent::open(std::move(options));
+  if (!opened) return opened.error();
+  Agent agent = std::move(*opened);
   HAWSER_TRY(agent.require_backend("tcp"));
   HAWSER_TRY(agent.open_channel(wire::kSeedChannel, kServeCredit));
-  std::unique_ptr<SeedServer> server(new SeedServer(std::move(agent)));
+  std::unique_ptr<SeedServer> server(new SeedServer(std::move(agent), std::move(token)));
   server->thread_ = std::thread([its = server.get()] { its->run(); });
   return server;
 }
@@ -69,7 +74,7 @@ std::string SeedServer::address(const std::string& host) const {
       const Result<base::HostPort> split = base::parse_host_port(place);
       if (split) place = base::to_string(base::HostPort{.host = host, .port = split->port});
     }
-    const std::string ticket = agent_.ticket();
+    const std::string ticket = token_ ? std::string() : agent_.ticket();  // Ranks make it from the token.
     return std::string(agent_.name()) + "@" + place + (ticket.empty() ? "" : "#" + ticket);
   }
   return {};
@@ -83,6 +88,7 @@ void SeedServer::run() {
       if (event->kind != PeerEvent::Kind::kDown) continue;
       table_.forget(event->peer.incarnation());
       peers_.erase(event->peer.incarnation());
+      proven_.erase(event->peer.incarnation());
     }
     send_waiting();
   }
@@ -94,6 +100,10 @@ void SeedServer::serve(const Message& message) {
   if (!request || request->kind == wire::SeedKind::kAnswer) return;  // Nobody whom an answer would help.
   const Incarnation from = message.peer.incarnation();
   peers_[from] = message.peer;
+  if (request->kind == wire::SeedKind::kProve) return answer(from, request->id, check_proof(from, request->value));
+  if (token_ && !proven_.contains(from)) {
+    return answer(from, request->id, Status(Code::kDenied, "this seed serves ranks that prove its token"));
+  }
   if (request->kind == wire::SeedKind::kGet) {
     Result<std::optional<std::string>> value = table_.get(request->key, {from, request->id});
     if (!value) return answer(from, request->id, value.error());
@@ -104,6 +114,21 @@ void SeedServer::serve(const Message& message) {
   const Status set = table_.set(request->key, request->value, &waiters);
   answer(from, request->id, set.ok() ? Result<std::string>(std::string()) : Result<std::string>(set));
   for (const SeedWaiter& each : waiters) answer(each.peer, each.id, std::string(request->value));
+}
+
+/// Its own proof in return. kDenied: the rank has another token.
+Result<std::string> SeedServer::check_proof(const Incarnation& rank, std::string_view proof) {
+  if (!token_) return Status(Code::kDenied, "this seed has no token");
+  const auto its = std::as_bytes(std::span(rank.bytes));
+  const Incarnation own = agent_.incarnation();
+  const auto ours = std::as_bytes(std::span(own.bytes));
+  const auto shown = std::as_bytes(std::span(proof.data(), proof.size()));
+  if (!token_->is_proof(shown, identity::WorldToken::Role::kRank, its, ours)) {
+    return Status(Code::kDenied, "this rank's token is not the seed's");
+  }
+  proven_.insert(rank);
+  const identity::WorldToken::Mac answer = token_->prove(identity::WorldToken::Role::kSeed, its, ours);
+  return std::string(reinterpret_cast<const char*>(answer.data()), answer.size());
 }
 
 void SeedServer::answer(const Incarnation& peer, std::uint64_t id, const Result<std::string>& value) {

@@ -9,12 +9,17 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include <hawser/agent.h>
 
+#include "identity/world_token.h"
 #include "runtime/seed_table.h"
 #include "wire/seed.h"
 
@@ -22,7 +27,9 @@ namespace hawser::runtime {
 
 class SeedServer {
  public:
-  static Result<std::unique_ptr<SeedServer>> open(AgentOptions options);
+  /// With a token it serves only ranks that prove it, and its address needs no ticket.
+  static Result<std::unique_ptr<SeedServer>> open(AgentOptions options,
+                                                  std::optional<identity::WorldToken> token = std::nullopt);
   ~SeedServer();
   SeedServer(const SeedServer&) = delete;
   SeedServer& operator=(const SeedServer&) = delete;
@@ -30,15 +37,19 @@ class SeedServer {
   std::string address(const std::string& host) const;
 
  private:
-  explicit SeedServer(Agent agent) : agent_(std::move(agent)) {}
+  SeedServer(Agent agent, std::optional<identity::WorldToken> token)
+      : agent_(std::move(agent)), token_(std::move(token)) {}
   void run();
   void serve(const Message& message);
+  Result<std::string> check_proof(const Incarnation& rank, std::string_view proof);
   void answer(const Incarnation& peer, std::uint64_t id, const Result<std::string>& value);
   void send_waiting();
 
   Agent agent_;
+  const std::optional<identity::WorldToken> token_;
   SeedTable table_;                                          ///< Of the thread, as what follows.
   std::map<Incarnation, Peer> peers_;                        ///< That have asked, and are not gone.
+  std::set<Incarnation> proven_;                             ///< Of those: that have shown to have the token.
   std::deque<std::pair<Incarnation, std::string>> waiting_;  ///< Answers that found no room; at most kAnswersMax.
   const int process_ = ::getpid();
   std::atomic<bool> ends_{false};

@@ -3,10 +3,12 @@
 #include <hawser/world.h>
 
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "agent/inner.h"
 #include "base/try.h"
+#include "identity/world_token.h"
 #include "runtime/seed_client.h"
 #include "runtime/world_core.h"
 
@@ -105,6 +107,10 @@ Result<World> World::open(WorldOptions options) {
   if (has_store && !options.seed.empty()) {
     return Status(Code::kInvalid, "World::open: a store and a seed are given; the ranks find one another in one place");
   }
+  if (!options.token_file.empty() && options.seed.empty()) {
+    return Status(Code::kInvalid, "World::open: a token is given, but no seed to which it is proven")
+        .with_advice("set WorldOptions::seed or HAWSER_SEED to the seed's HOST:PORT");
+  }
   if (!options.agent.directory && !has_store && options.seed.empty() && options.size > 1) {
     return Status(Code::kInvalid, "World::open: no directory, store or seed is given where the ranks find one another")
         .with_advice("set WorldOptions::agent.directory, store or seed");
@@ -113,8 +119,12 @@ Result<World> World::open(WorldOptions options) {
     options.agent.backend_params[backend].try_emplace("listen", "auto");
   }
   if (!options.seed.empty() && options.size > 1) {
+    std::optional<identity::WorldToken> token;
+    if (!options.token_file.empty()) {
+      HAWSER_TRY_ASSIGN(token, identity::WorldToken::read(options.token_file));
+    }
     HAWSER_TRY_ASSIGN(const std::shared_ptr<runtime::SeedClient> client,
-                      runtime::SeedClient::open(options.seed, options.agent, options.join_timeout));
+                      runtime::SeedClient::open(options.seed, options.agent, options.join_timeout, token));
     options.store = runtime::SeedClient::store_of(client);
   }
   Result<std::shared_ptr<WorldCore>> core = WorldCore::open_agent(options, options.rank, options.size);
@@ -207,6 +217,28 @@ Request World::ireceive(std::span<std::byte> into, std::uint32_t from, std::opti
   return core_->receive(into, from, tag, options);
 }
 
+Request World::isend_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                           const MessageOptions& options) {
+  return core_->send_parts(parts, to, tag, options);
+}
+
+Request World::ireceive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                              std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  return core_->receive_parts(parts, from, tag, options);
+}
+
+Status World::send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                         const MessageOptions& options) {
+  return isend_parts(parts, to, tag, options).wait(Duration::max());
+}
+
+Result<Received> World::receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                                      std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  Request request = ireceive_parts(parts, from, tag, options);
+  if (Status status = request.wait(Duration::max()); !status.ok()) return status;
+  return request.received();
+}
+
 Request World::ireceive_any_size(std::uint32_t from, std::optional<std::uint64_t> tag, const MessageOptions& options) {
   return core_->receive(std::nullopt, from, tag, options);
 }
@@ -280,6 +312,21 @@ Request World::iall_reduce(const void* in, void* out, std::size_t count, DataTyp
                             .type = type,
                             .op = op},
                            options);
+}
+
+std::vector<Request> World::iall_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                                                 std::size_t bucket_bytes, const CollectiveOptions& options) {
+  return core_->all_reduce_bucketed(tensors, type, op, bucket_bytes, options);
+}
+
+Status World::all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op, std::size_t bucket_bytes,
+                                  const CollectiveOptions& options) {
+  Status first;
+  for (Request& request : iall_reduce_bucketed(tensors, type, op, bucket_bytes, options)) {
+    const Status status = request.wait(Duration::max());
+    if (first.ok()) first = status;
+  }
+  return first;
 }
 
 Request World::iall_gather(const void* in, void* out, std::span<const std::uint64_t> counts, DataType type,

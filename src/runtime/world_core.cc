@@ -1,11 +1,13 @@
 #include "runtime/world_core.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/planted.h"
 #include "base/shown.h"
 #include "base/try.h"
+#include "reduce/compressor.h"
 #include "runtime/digest.h"
 #include "runtime/formation.h"
 #include "runtime/graph.h"
@@ -18,8 +20,16 @@ using base::planted;
 using base::Planted;
 using What = schedule::Operation;
 
-/// Of all ranks together: sums of counts and sizes in bytes do not overflow.
-constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 56;
+/// Of a peer that is gone. Silence proves nothing.
+bool proves_death(const Status& gone) {
+  const Status why = gone.cause();
+  return why.code() == Code::kDisconnected && why.scope() != Scope::kPath;
+}
+
+Status too_many_parts(const char* call, std::size_t parts) {
+  return Status(Code::kInvalid, std::string(call) + ": the message has " + std::to_string(parts) + " parts, " +
+                                    std::to_string(kPiecesMax) + " are the most");
+}
 
 }  // namespace
 
@@ -303,10 +313,29 @@ Request WorldCore::request(std::shared_ptr<runtime::Operation> operation, const 
 Request WorldCore::send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag,
                         const MessageOptions& options) {
   auto operation = std::make_shared<Send>();
+  operation->envelope.bytes = bytes.size();
+  operation->data = bytes.data();
+  return begin_send(std::move(operation), to, tag, options);
+}
+
+Request WorldCore::send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                              const MessageOptions& options) {
+  auto operation = std::make_shared<Send>();
+  if (parts.size() > kPiecesMax) return request(operation, too_many_parts("send", parts.size()));
+  auto pieces = std::make_unique<Pieces>();
+  for (const std::span<const std::byte> part : parts) pieces->add(part);
+  operation->envelope.bytes = pieces->bytes();
+  operation->data = pieces->run(0).data();
+  if (pieces->count() > 1) operation->pieces = std::move(pieces);
+  return begin_send(std::move(operation), to, tag, options);
+}
+
+Request WorldCore::begin_send(std::shared_ptr<Send> operation, std::uint32_t to, std::uint64_t tag,
+                              const MessageOptions& options) {
   if (Status bad = check_rank("send", to); !bad.ok()) return request(operation, bad);
   operation->to = ranks_[to];
-  operation->envelope = {.world = nonce_, .tag = tag, .bytes = bytes.size()};
-  operation->data = bytes.data();
+  operation->envelope.world = nonce_;
+  operation->envelope.tag = tag;
   operation->self = operation;
   const Status status = agent::inner::under_lane(seat_->agent, "send", [&](Instant now) {
     seat_->mailbox->start(*operation, deadline(options.timeout, now), now);
@@ -318,15 +347,32 @@ Request WorldCore::send(std::span<const std::byte> bytes, std::uint32_t to, std:
 Request WorldCore::receive(std::optional<std::span<std::byte>> into, std::uint32_t from,
                            std::optional<std::uint64_t> tag, const MessageOptions& options) {
   auto operation = std::make_shared<Receive>();
-  if (from != kAnySource) {
-    if (Status bad = check_rank("receive", from); !bad.ok()) return request(operation, bad);
-  }
-  operation->pattern = pattern_of(from, tag);
   operation->has_buffer = into.has_value();
   if (into) {
     operation->data = into->data();
     operation->capacity = into->size();
   }
+  return begin_receive(std::move(operation), from, tag, options);
+}
+
+Request WorldCore::receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                                 std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  auto operation = std::make_shared<Receive>();
+  if (parts.size() > kPiecesMax) return request(operation, too_many_parts("receive", parts.size()));
+  auto pieces = std::make_unique<Pieces>();
+  for (const std::span<std::byte> part : parts) pieces->add(part);
+  operation->capacity = pieces->bytes();
+  operation->data = const_cast<std::byte*>(pieces->run(0).data());  // The caller's span says that it may be written.
+  if (pieces->count() > 1) operation->pieces = std::move(pieces);
+  return begin_receive(std::move(operation), from, tag, options);
+}
+
+Request WorldCore::begin_receive(std::shared_ptr<Receive> operation, std::uint32_t from,
+                                 std::optional<std::uint64_t> tag, const MessageOptions& options) {
+  if (from != kAnySource) {
+    if (Status bad = check_rank("receive", from); !bad.ok()) return request(operation, bad);
+  }
+  operation->pattern = pattern_of(from, tag);
   operation->is_exact = options.exact;
   operation->self = operation;
   const Status status = agent::inner::under_lane(seat_->agent, "receive", [&](Instant now) {
@@ -393,115 +439,6 @@ Request WorldCore::call(std::uint32_t to, std::string_view name, std::span<const
   return request(made, status);
 }
 
-Status WorldCore::check_collective(const CollectiveCall& call) const {
-  const schedule::Call& what = call.call;
-  const std::string name(schedule::to_string(what.operation));
-  const auto invalid = [&](const std::string& text) { return Status(Code::kInvalid, name + ": " + text); };
-  HAWSER_TRY(check_rank(name, what.root));
-  if (size_of(call.type) == 0) return invalid("there is no such type of elements");
-  if (call.op && !is_accepted(call.type, *call.op)) {
-    return invalid(std::string(to_string(*call.op)) + " of " + std::string(to_string(call.type)) + " is not defined");
-  }
-  const bool is_scan = what.operation == What::kScan || what.operation == What::kExclusiveScan;
-  if (is_scan && *call.op == ReduceOp::kAvg) return invalid("there is no average of a prefix; sum and divide");
-  const std::uint64_t least = kElementsMax / size();
-  const auto is_huge = [&](std::uint64_t count) { return count > least; };
-  if (is_huge(what.count) || std::ranges::any_of(what.counts, is_huge) ||
-      std::ranges::any_of(what.in_counts, is_huge)) {
-    return invalid("a count is above " + std::to_string(least));
-  }
-  const bool has_blocks = !what.counts.empty();
-  if (has_blocks && (what.counts.size() != size() || (!what.in_counts.empty() && what.in_counts.size() != size()))) {
-    return invalid("there must be a count for each of the " + std::to_string(size()) + " ranks");
-  }
-  return {};
-}
-
-std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, const CollectiveOptions& options) {
-  schedule::Call& what = call.call;
-  const std::uint64_t bytes = size_of(call.type);
-  what.element_bytes = bytes;
-  what.reproducible = options.reproducible;
-  const schedule::Algorithm algorithm = schedule::choices(what, schedule::CostModel())[0].algorithm;
-  auto made = std::make_shared<Collective>();
-  made->name = schedule::to_string(what.operation);
-  made->world = nonce_;
-  made->flight = flight_of(call, algorithm);
-  put_text(made->flight.world_name, options_.name);
-  made->digest = digest_of(call, algorithm);
-  made->schedule = schedule::make_schedule(what, algorithm);
-  made->ranks = ranks_;
-  made->mailbox = seat_->mailbox.get();
-  made->elements.input = static_cast<const std::byte*>(call.input);
-  made->elements.output = static_cast<std::byte*>(call.output);
-  made->elements.bytes = bytes;
-  if (call.op) {
-    made->elements.combine = reduce::combine_for(call.type, *call.op);
-    const std::uint64_t count = output_count(what);
-    made->elements.finish = [call, count, ranks = size()] {
-      reduce::finish(call.type, *call.op, call.output, count, ranks);
-    };
-  }
-  return made;
-}
-
-Request WorldCore::collective(CollectiveCall call, const CollectiveOptions& options) {
-  call.call.rank = rank_;
-  call.call.size = size();
-  if (Status bad = check_collective(call); !bad.ok()) return request(std::make_shared<Collective>(), bad);
-  const std::shared_ptr<Collective> made = make_collective(std::move(call), options);
-  if (Status bad = made->check_buffers(); !bad.ok()) return request(made, bad);
-  const Status status = agent::inner::under_lane(seat_->agent, made->name, [&](Instant now) {
-    begin(made, options.timeout, now);
-    seat_->mailbox->run_jobs(now);
-  });
-  return request(made, status);
-}
-
-void WorldCore::begin(const std::shared_ptr<Collective>& collective, Duration timeout, Instant now) {
-  collective->number = next_number_++;
-  collective->name += " number " + std::to_string(collective->number) + " of world '" + options_.name + "'";
-  collective->ended = [this](Collective& over, Instant at) { on_ended(over, at); };
-  collective->failing = [this](const Status& why, Instant at) { on_failing(why, at); };
-  collective->late = [](Collective& over, Instant at) {
-    std::string missing;
-    for (const std::uint32_t rank : over.awaited()) missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-    over.fail(Status(Code::kTimedOut, over.name + " did not end by its deadline; it waits for rank " + missing), at);
-  };
-  collective->self = collective;
-  if (Recorder* const recorder = seat_->mailbox->recorder()) {
-    collective->flight.world = nonce_;
-    collective->flight.number = collective->number;
-    collective->recorded = recorder->begin(collective->flight, now);
-  }
-  under_way_.push_back(*collective);
-  if (Status status = why_not(); !status.ok()) return collective->fail(status, now);
-  seat_->mailbox->set_deadline(*collective, deadline(timeout, now));
-  if (!planted(Planted::kLedgerForgets)) ledger_.note(collective->number, collective->digest);
-  const Arrived* const misfit =
-      seat_->mailbox->find_misfit(nonce_, collective->number, collective->digest);  // It came before.
-  if (misfit != nullptr) return collective->fail(not_the_same(misfit->from, collective->number), now);
-  collective->begin(now);
-}
-
-Status WorldCore::not_the_same(const Peer& by, std::uint64_t number) const {
-  const std::optional<std::uint32_t> rank = rank_of(by);
-  return Status(Code::kInvalid, "number " + std::to_string(number) + " of world '" + options_.name +
-                                    "' is another operation at rank " + (rank ? std::to_string(*rank) : "?") +
-                                    ": the ranks differ in what they call")
-      .with_peer(by.name());
-}
-
-/// Whether this rank's call is still under way or has ended: what it gave, or will give, is not what was meant.
-void WorldCore::on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) {
-  if (!why_not().ok()) return;
-  const Status why = not_the_same(by, envelope.tag);
-  for (Collective& each : under_way_) {
-    if (each.number == envelope.tag) return each.fail(why, now);
-  }
-  revoke_under_lane(why, true, now);
-}
-
 void WorldCore::revoke(const Status& why) {
   static_cast<void>(agent::inner::under_lane(seat_->agent, "revoke", [&](Instant now) {
     revoke_under_lane(why.ok() ? Status(Code::kCancelled, "the world was revoked") : why, true, now);
@@ -546,7 +483,7 @@ std::uint64_t WorldCore::last_number() const {
 Request WorldCore::agreement(std::uint8_t calls, bool flag, Duration timeout) {
   auto call = std::make_shared<Agreeing>();
   const Status status = agent::inner::under_lane(seat_->agent, "agree", [&](Instant now) {
-    call->value = {.calls = calls, .flag = flag, .last_good = last_good_};
+    call->value = {.calls = calls, .flag = flag, .last_good = last_good_, .dead = dead()};
     accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now);
     seat_->mailbox->run_jobs(now);
   });
@@ -583,17 +520,46 @@ Request WorldCore::begin_shrink(std::span<const std::uint32_t> without, Duration
       return refuse(Status(Code::kInvalid, "shrink: this rank cannot leave itself out; close the world"));
     }
   }
+  Status no_quorum;
   const Status status = agent::inner::under_lane(seat_->agent, "shrink", [&](Instant now) {
+    no_quorum = check_left_without(without);  // Before it harms the others.
+    if (!no_quorum.ok()) return;
     for (const std::uint32_t rank : without) note_failure(rank, Status(Code::kCancelled, "it was left out by shrink"));
     revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), true, now);
     seat_->mailbox->run_jobs(now);
   });
-  return status.ok() ? agreement(kCallsShrink, true, timeout) : refuse(status);
+  if (!status.ok() || !no_quorum.ok()) return refuse(status.ok() ? no_quorum : status);
+  const bool by_majority = options_.quorum == Quorum::kMajority;
+  return agreement(by_majority ? kCallsShrinkByMajority : kCallsShrink, true, timeout);
+}
+
+std::vector<bool> WorldCore::dead() const {
+  std::vector<bool> all(size());
+  for (const std::uint32_t rank : dead_) all[rank] = true;
+  return all;
+}
+
+/// Under the lane. Who calls it may know of fewer failures than the agreement will.
+Status WorldCore::check_left_without(std::span<const std::uint32_t> without) const {
+  std::set<std::uint32_t> gone(without.begin(), without.end());
+  for (const auto& [rank, why] : failed_) gone.insert(rank);
+  gone.insert(left_.begin(), left_.end());
+  return check_quorum(size() - static_cast<std::uint32_t>(gone.size()), static_cast<std::uint32_t>(dead_.size()));
+}
+
+Status WorldCore::check_quorum(std::uint32_t left, std::uint32_t dead) const {
+  const std::uint32_t counted = size() - dead;
+  if (options_.quorum == Quorum::kNone || left > counted / 2 || planted(Planted::kQuorumIgnored)) return {};
+  return Status(Code::kDenied, "shrink: world '" + options_.name + "' has no quorum: " + std::to_string(left) +
+                                   " ranks are left of " + std::to_string(counted) +
+                                   " that are not proven dead, and more than half are needed")
+      .with_advice("the others may go on without this rank: end it, and start it anew if they do not");
 }
 
 Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operation) {
   HAWSER_TRY_ASSIGN(const AgreementValue decision, outcome(operation));
-  if (decision.calls != kCallsShrink || std::exchange(static_cast<Agreeing*>(operation)->is_taken, true)) {
+  const bool has_shrunk = decision.calls == kCallsShrink || decision.calls == kCallsShrinkByMajority;
+  if (!has_shrunk || std::exchange(static_cast<Agreeing*>(operation)->is_taken, true)) {
     return Status(Code::kInvalid, "shrunk: this request is none of ishrink, or its world was taken before");
   }
   std::vector<std::uint32_t> ranks;
@@ -601,6 +567,11 @@ Result<std::shared_ptr<WorldCore>> WorldCore::shrunk(runtime::Operation* operati
     if (decision.failed[rank] || (planted(Planted::kShrinksAsSeen) && failed_.contains(rank))) continue;
     ranks.push_back(rank);
   }
+  std::uint32_t dead = 0;
+  for (std::uint32_t rank = 0; rank < decision.dead.size(); ++rank) {
+    dead += decision.failed[rank] && decision.dead[rank] ? 1 : 0;
+  }
+  HAWSER_TRY(check_quorum(static_cast<std::uint32_t>(ranks.size()), dead));
   const auto own = static_cast<std::uint32_t>(std::ranges::find(ranks, rank_) - ranks.begin());
   std::vector<Peer> peers;
   std::shared_ptr<WorldCore> made = offspring(ranks, own, peers);
@@ -679,6 +650,7 @@ void WorldCore::on_down(const Peer& peer, const Status& cause) {
   if (rank && peer.is_self()) return exclude(cause);
   if (!rank) return;
   calls_->on_down(source_of(peer));
+  if (proves_death(cause)) dead_.insert(*rank);
   note_failure(*rank, cause);
 }
 
@@ -724,6 +696,7 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
 void WorldCore::on_left(const Peer& peer) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
   if (!rank || !left_.insert(*rank).second || failed_.contains(*rank)) return;
+  dead_.insert(*rank);
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
 }
 
@@ -752,38 +725,6 @@ void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
 
 void WorldCore::end_collectives(const Status& status, Instant now) {
   while (Collective* const next = under_way_.front()) next->fail(status, now);
-}
-
-/// The others wait for what this rank will not send any more, unless they found out by themselves. Of a peer that is
-/// gone they hear from its session.
-void WorldCore::on_failing(const Status& why, Instant now) {
-  if (why.code() != Code::kDisconnected && why_not().ok()) revoke_under_lane(why, true, now);
-}
-
-void WorldCore::on_ended(Collective& collective, Instant now) {
-  if (collective.recorded != 0) {
-    if (Recorder* const recorder = seat_->mailbox->recorder()) {
-      recorder->end(collective.recorded, collective.status.code(), now);
-    }
-  }
-  if (collective.status.ok()) {
-    good_ahead_.insert(collective.number);
-    while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
-    if (planted(Planted::kLastGoodClaimed)) last_good_ = std::max(last_good_, collective.number);
-  }
-  if (collective.status.ok()) return;
-  for (const std::uint32_t rank : left_) {
-    const bool is_its = collective.status.code() == Code::kDisconnected;
-    if (is_its && ranks_[rank].name() == collective.status.peer()) collective.status = departed(rank);
-  }
-  if (!why_not().ok()) return;
-  if (collective.status.code() == Code::kDisconnected) {  // A peer was found gone before its session told so.
-    for (std::uint32_t rank = 0; rank < size(); ++rank) {
-      if (ranks_[rank].name() == collective.status.peer()) collective.status = failure_of(rank, collective.status);
-    }
-    return;
-  }
-  revoke_under_lane(collective.status, true, now);
 }
 
 }  // namespace hawser::runtime

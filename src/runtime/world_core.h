@@ -53,12 +53,18 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   const std::vector<Peer>& ranks() const { return ranks_; }
   const WorldOptions& options() const { return options_; }
 
+  Request send_parts(std::span<const std::span<const std::byte>> parts, std::uint32_t to, std::uint64_t tag,
+                     const MessageOptions& options);
+  Request receive_parts(std::span<const std::span<std::byte>> parts, std::uint32_t from,
+                        std::optional<std::uint64_t> tag, const MessageOptions& options);
   Request send(std::span<const std::byte> bytes, std::uint32_t to, std::uint64_t tag, const MessageOptions& options);
   /// Without `into` a buffer is made.
   Request receive(std::optional<std::span<std::byte>> into, std::uint32_t from, std::optional<std::uint64_t> tag,
                   const MessageOptions& options);
   std::optional<Received> probe(std::uint32_t from, std::optional<std::uint64_t> tag, Duration timeout) const;
   Request collective(CollectiveCall call, const CollectiveOptions& options);
+  std::vector<Request> all_reduce_bucketed(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                                           std::size_t bucket_bytes, const CollectiveOptions& options);
   Status register_handler(std::string_view name, CallHandler handler, const HandlerOptions& options);
   Request call(std::uint32_t to, std::string_view name, std::span<const std::byte> arguments,
                const CallOptions& options);
@@ -107,10 +113,12 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_left(const Peer& peer) override;
   void on_revoke(const Peer& by, const Status& why) override;
   void on_agreement(const Peer& by, const wire::RuntimeMessage& message) override;
-  bool is_misfit(const wire::MessageEnvelope& envelope) const override {
-    return ledger_.differs(envelope.tag, envelope.digest);
+  bool is_misfit(const wire::MessageEnvelope& envelope) override {
+    return ledger_.differs(envelope.tag, envelope.digest) || is_past(envelope.tag);
   }
   void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) override;
+  void on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) override;
+  void on_over(const Peer& by, std::uint64_t number, Code code, Instant now) override;
 
  private:
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
@@ -123,10 +131,19 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
                                            std::uint64_t number);
   bool leave(Duration patience, bool with_groups);
   Request request(std::shared_ptr<Operation> operation, const Status& refused);
+  Request begin_send(std::shared_ptr<Send> operation, std::uint32_t to, std::uint64_t tag,
+                     const MessageOptions& options);
+  Request begin_receive(std::shared_ptr<Receive> operation, std::uint32_t from, std::optional<std::uint64_t> tag,
+                        const MessageOptions& options);
   Pattern pattern_of(std::uint32_t from, std::optional<std::uint64_t> tag) const;
   Status check_rank(std::string_view call, std::uint32_t rank) const;
   Status check_collective(const CollectiveCall& call) const;
   std::shared_ptr<Collective> make_collective(CollectiveCall call, const CollectiveOptions& options);
+  Request begin_collective(const std::shared_ptr<Collective>& made, const CollectiveOptions& options);
+  Request all_reduce_alone(const Tensor& tensor, DataType type, ReduceOp op, const CollectiveOptions& options);
+  Request all_reduce_together(std::span<const Tensor> tensors, DataType type, ReduceOp op,
+                              const CollectiveOptions& options);
+  Request compressed(const CollectiveCall& call, const CollectiveOptions& options);
   Instant deadline(Duration timeout, Instant now) const;
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
   // Under the lane.
@@ -135,10 +152,18 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_ended(Collective& collective, Instant now);
   void revoke_under_lane(const Status& why, bool tell, Instant now);
   void end_collectives(const Status& status, Instant now);
+  Collective* under_way(std::uint64_t number);
+  /// This rank's call of the number has ended: it has received all that it wanted.
+  bool is_past(std::uint64_t number);
+  void end_misfit(const Peer& by, std::uint64_t number, Instant now);
+  void check_awaited(const Collective& collective, Instant now);
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
   void note_failure(std::uint32_t rank, const Status& cause);
+  std::vector<bool> dead() const;
+  Status check_quorum(std::uint32_t left, std::uint32_t dead) const;
+  Status check_left_without(std::span<const std::uint32_t> without) const;
   Status failure_of(std::uint32_t rank, const Status& cause) const;
 
   WorldOptions options_;
@@ -164,6 +189,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
   base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;
+  std::set<std::uint32_t> dead_;         ///< Whose end is proven, or who left.
   std::vector<std::uint32_t> failures_;  ///< The same ranks in the order in which it was found.
   std::atomic<std::size_t> failures_so_far_{0};
   Status first_failure_;

@@ -78,6 +78,16 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
       message.world = in.u64();
       message.body = in.rest();
       return true;
+    case RuntimeKind::kCheck:
+      message.world = in.u64();
+      message.number = in.varint();
+      message.digest = in.u64();
+      return true;
+    case RuntimeKind::kOver:
+      message.world = in.u64();
+      message.number = in.varint();
+      message.code = static_cast<Code>(in.u8());
+      return true;
     case RuntimeKind::kFailed:
       message.world = in.u64();
       message.rank = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
@@ -111,8 +121,9 @@ bool is_sane(const RuntimeMessage& message) {
   if (message.kind == RuntimeKind::kPart && message.body.empty()) return false;
   if (message.kind == RuntimeKind::kAgree) {
     const bool is_phase = message.phase >= AgreementPhase::kVote && message.phase <= AgreementPhase::kAbsent;
-    return is_phase && !message.body.empty() && message.body.size() <= kRankBitmapMax;
+    return is_phase && !message.body.empty() && message.body.size() % 2 == 0 && message.body.size() <= kRankBitmapsMax;
   }
+  if (message.kind == RuntimeKind::kOver) return message.code == Code::kInvalid || message.code == Code::kDisconnected;
   if (message.kind == RuntimeKind::kTopology) return !message.body.empty() && message.body.size() <= kTopologyTextMax;
   if (message.kind != RuntimeKind::kRevoke) return message.body.size() <= kRuntimeBodyMax;
   const bool is_code = message.code != Code::kOk && message.code <= Code::kFailed;
@@ -159,6 +170,16 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
     case RuntimeKind::kFailed:
       out.u64(message.world);
       out.varint(message.rank);
+      break;
+    case RuntimeKind::kCheck:
+      out.u64(message.world);
+      out.varint(message.number);
+      out.u64(message.digest);
+      break;
+    case RuntimeKind::kOver:
+      out.u64(message.world);
+      out.varint(message.number);
+      out.u8(static_cast<std::uint8_t>(message.code));
       break;
     case RuntimeKind::kRevoke:
       out.u64(message.world);

@@ -18,11 +18,18 @@
 //   left    (8) world:u64                        the sender leaves: it has done all that it called
 //   failed  (9) world:u64, rank:varint           the sender found that this rank has failed; where it is the receiver's
 //                                                own, the others have left it out
-//   agree  (10) world:u64, number:varint, phase:u8, ballot:varint, calls:u8, flag:u8, last_good:varint, bitmap
-//                                                a step of an agreement; the bitmap has a bit for each rank, that of
-//                                                rank 0 is the lowest of the first byte
+//   agree  (10) world:u64, number:varint, phase:u8, ballot:varint, calls:u8, flag:u8, last_good:varint, bitmap, bitmap
+//                                                a step of an agreement. The bitmaps, of the failed and of those proven
+//                                                dead, have a bit for each rank; that of rank 0 is the lowest of the
+//                                                first byte
 //   topology (13) world:u64, text               the sender opens the world of this number, which is that of its name,
 //                                                with this topology
+//   check   (14) world:u64, number:varint, digest:u64
+//                                                the sender, who called this collective by that number, has waited long
+//                                                for a message of the receiver's
+//   over    (15) world:u64, number:varint, code:u8
+//                                                answer to check: nothing comes any more. disconnected: the world is
+//                                                closed at the sender; invalid: its call of that number has ended
 //   envelope = world:u64, use:u8, tag:u64, digest:u64, extra:varint, bytes:varint
 //
 // Thread rule: values and pure functions.
@@ -42,7 +49,7 @@ inline constexpr std::size_t kRuntimeHeadMax = 64;  ///< All but the bytes thems
 inline constexpr std::size_t kRuntimeBodyMax = 64 * 1024 - kRuntimeHeadMax;
 inline constexpr std::size_t kRevokeTextMax = 1024;
 inline constexpr std::size_t kTopologyTextMax = 256;
-inline constexpr std::size_t kRankBitmapMax = 8 * 1024;  ///< Bytes: worlds of 65,536 ranks.
+inline constexpr std::size_t kRankBitmapsMax = 2 * 8 * 1024;  ///< Bytes: worlds of 65,536 ranks.
 
 enum class RuntimeKind : std::uint8_t {
   kEager = 1,
@@ -58,6 +65,8 @@ enum class RuntimeKind : std::uint8_t {
   kFetched = 11,
   kTaken = 12,
   kTopology = 13,
+  kCheck = 14,
+  kOver = 15,
 };
 
 /// The subject of an agreement's message: see runtime/agreement.h.
@@ -98,12 +107,12 @@ struct RuntimeMessage {
   std::uint64_t world = 0;
   std::uint32_t rank = 0;
   Code code = Code::kOk;
-  std::uint64_t number = 0, last_good = 0;
+  std::uint64_t number = 0, last_good = 0, digest = 0;
   AgreementPhase phase = AgreementPhase::kVote;
   std::uint32_t ballot = 0;
   std::uint8_t calls = 0;
   bool flag = false;
-  std::span<const std::byte> body;  ///< Bytes, a text, or a bitmap.
+  std::span<const std::byte> body;  ///< Bytes, a text, or bitmaps.
 };
 
 using RuntimeBuffer = std::array<std::byte, kRuntimeHeadMax>;

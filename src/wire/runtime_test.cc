@@ -36,10 +36,12 @@ std::vector<RuntimeMessage> one_of_each() {
            .ballot = 2,
            .calls = 1,
            .flag = true,
-           .body = base::as_bytes("\x05")},
+           .body = base::as_bytes("\x05\x01")},
           {.kind = RuntimeKind::kFetched, .id = 5, .landing = 6},
           {.kind = RuntimeKind::kTaken, .landing = 6},
-          {.kind = RuntimeKind::kTopology, .world = 7, .body = base::as_bytes("full")}};
+          {.kind = RuntimeKind::kTopology, .world = 7, .body = base::as_bytes("full")},
+          {.kind = RuntimeKind::kCheck, .world = 7, .number = 300, .digest = 0x0102030405060708},
+          {.kind = RuntimeKind::kOver, .world = 7, .code = Code::kInvalid, .number = 300}};
 }
 
 TEST(WireRuntime, GoldenVectors) {
@@ -56,10 +58,12 @@ TEST(WireRuntime, GoldenVectors) {
       "080700000000000000",
       "090700000000000000ac02",
       "0a0700000000000000ac0204020101"
-      "0505",
+      "050501",
       "0b05000000000000000600000000000000",
       "0c0600000000000000",
-      "0d070000000000000066756c6c"};
+      "0d070000000000000066756c6c",
+      "0e0700000000000000ac020807060504030201",
+      "0f0700000000000000ac0201"};
   const std::vector<RuntimeMessage> all = one_of_each();
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(hex(bytes_of(all[i])), golden[i]) << i;
 }
@@ -108,6 +112,13 @@ TEST(WireRuntime, WhatContradictsItselfIsCorrupt) {
   EXPECT_TRUE(is_corrupt(good));
   good.code = static_cast<Code>(static_cast<int>(Code::kFailed) + 1);
   EXPECT_TRUE(is_corrupt(good));
+  RuntimeMessage over = one_of_each()[14];
+  for (const Code code : {Code::kOk, Code::kTimedOut, Code::kFailed}) {
+    over.code = code;
+    EXPECT_TRUE(is_corrupt(over));
+  }
+  over.code = Code::kDisconnected;
+  EXPECT_FALSE(is_corrupt(over));
   RuntimeMessage agree = one_of_each()[9];
   agree.body = {};
   EXPECT_TRUE(is_corrupt(agree));
@@ -131,7 +142,7 @@ TEST(WireRuntime, LimitsAtTheirValueAndOneBeyond) {
     const RuntimeMessage revoke = {
         .kind = RuntimeKind::kRevoke, .world = 7, .code = Code::kFailed, .body = base::as_bytes(text)};
     EXPECT_EQ(decode_runtime(base::as_bytes(bytes_of(revoke))).has_value(), more == 0);
-    const std::string bitmap(kRankBitmapMax + more, '\0');
+    const std::string bitmap(kRankBitmapsMax + more, '\0');
     const RuntimeMessage agree = {.kind = RuntimeKind::kAgree, .world = 7, .body = base::as_bytes(bitmap)};
     EXPECT_EQ(decode_runtime(base::as_bytes(bytes_of(agree))).has_value(), more == 0);
   }

@@ -32,7 +32,8 @@ Result<SeedMessage> decode_seed(std::span<const std::byte> bytes) {
     const std::uint8_t code = reader.u8();
     if (code > static_cast<std::uint8_t>(Code::kFailed)) return corrupt("its code is none");
     message.code = static_cast<Code>(code);
-  } else if (kind == static_cast<std::uint8_t>(SeedKind::kSet) || kind == static_cast<std::uint8_t>(SeedKind::kGet)) {
+  } else if (kind == static_cast<std::uint8_t>(SeedKind::kSet) || kind == static_cast<std::uint8_t>(SeedKind::kGet) ||
+             kind == static_cast<std::uint8_t>(SeedKind::kProve)) {
     message.key = reader.string(kSeedKeyMax);
     if (reader.ok() && message.key.empty()) return corrupt("its key is empty");
   } else {

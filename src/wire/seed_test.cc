@@ -20,6 +20,10 @@ TEST(SeedMessages, GoThereAndBack) {
   EXPECT_EQ(got.value, "value");
   const std::string get = encode(SeedMessage{.kind = SeedKind::kGet, .id = UINT64_MAX, .key = "k"});
   EXPECT_EQ(decoded(get).value().id, UINT64_MAX);
+  const std::string prove = encode(SeedMessage{.kind = SeedKind::kProve, .id = 8, .key = "token", .value = "mac"});
+  EXPECT_EQ(prove, std::string("\x04\x08\0\0\0\0\0\0\0\x05token\x03mac", 19));
+  EXPECT_EQ(decoded(prove).value().kind, SeedKind::kProve);
+  EXPECT_EQ(decoded(prove).value().value, "mac");
   const std::string answer =
       encode(SeedMessage{.kind = SeedKind::kAnswer, .id = 1, .value = "why", .code = Code::kFailed});
   EXPECT_EQ(decoded(answer).value().code, Code::kFailed);
@@ -37,7 +41,7 @@ TEST(SeedMessages, WrongOnesAreRefused) {
   EXPECT_FALSE(decoded(set + "x"));
   EXPECT_FALSE(decoded(encode(SeedMessage{.kind = SeedKind::kGet, .key = ""})));
   EXPECT_FALSE(decoded(encode(SeedMessage{.kind = static_cast<SeedKind>(0), .key = "k"})));
-  EXPECT_FALSE(decoded(encode(SeedMessage{.kind = static_cast<SeedKind>(4), .key = "k"})));
+  EXPECT_FALSE(decoded(encode(SeedMessage{.kind = static_cast<SeedKind>(5), .key = "k"})));
   std::string answer = encode(SeedMessage{.kind = SeedKind::kAnswer, .code = Code::kFailed});
   answer[9] = static_cast<char>(static_cast<int>(Code::kFailed) + 1);
   EXPECT_FALSE(decoded(answer));

@@ -28,6 +28,7 @@ constexpr Shape kShapes[] = {
     {0, kMetaMax, kPayloadMax},
     {kVoidSize, kVoidSize, 0},
     {0, 0, kIdentityPayloadMax},
+    {kQuotasSize, kQuotasSize, 0},
 };
 static_assert(kMetaMax <= UINT16_MAX && 4 * kAcksMax <= kMetaMax && 12 * kLandedMax <= kMetaMax);
 
@@ -113,6 +114,17 @@ bool decode_void(base::ByteReader& in, VoidWrite* write) {
   write->stream = in.u32();
   write->frame = in.u64();
   return in.finished() && write->tag <= kTagMax;
+}
+
+void encode_quotas(base::ByteWriter& out, const Quotas& quotas) {
+  out.u32(quotas.operations);
+  out.u64(quotas.bytes);
+}
+
+bool decode_quotas(base::ByteReader& in, Quotas* quotas) {
+  quotas->operations = in.u32();
+  quotas->bytes = in.u64();
+  return in.finished();
 }
 
 bool decode_ack(std::uint32_t entry, std::uint32_t* tag, Outcome* outcome) {

@@ -23,6 +23,8 @@
 //   PING    : meta = number:u64. PONG: the same number.
 //   BYE     : meta = code:u8, reason:string
 //   IDENTITY: no meta; payload = an identity's proof (identity/proof.h): the speaker's certificate was renewed.
+//   QUOTAS  : meta = operations:u32, bytes:u64: what the speaker lets its peer have under way there; ahead of the first
+//             ACK with kTooManyOperations or kTooManyBytes.
 //   SKIP    : a frame that was withdrawn; meta and payload mean nothing.
 //   chunk   = transfer:u64, index:u32, tag:u32, binding:u32
 //   pieces  = form:u8, count:u16, list. form 0: offset:u64 each, all of the same size (total / count);
@@ -64,6 +66,7 @@ enum class FrameType : std::uint8_t {
   kSkip = 12,
   kVoid = 13,
   kIdentity = 14,
+  kQuotas = 15,
 };
 
 /// How a chunk fared at its target.
@@ -81,8 +84,11 @@ enum class Outcome : std::uint8_t {
   kVoid = 8,           ///< The end of a void write: it did not arrive; what of it landed is unknown.
   kVoidedClean = 9,    ///< Answers VOID: nothing has landed, and nothing will. The chunk's own ACK is still to come.
   kVoidedMidway = 10,  ///< Answers VOID: something has landed, and nothing more will. Its own ACK is still to come.
+  // Beyond what the target lets one peer have under way (QUOTAS). Nothing was touched.
+  kTooManyOperations = 11,
+  kTooManyBytes = 12,
 };
-inline constexpr std::uint8_t kOutcomeLast = 10;
+inline constexpr std::uint8_t kOutcomeLast = 12;
 
 inline constexpr std::size_t kFrameHeadSize = 8;
 inline constexpr std::size_t kFrameAlign = 16;
@@ -151,6 +157,13 @@ struct VoidWrite {
 };
 inline constexpr std::size_t kVoidSize = 16;
 
+/// What its speaker lets the peer have under way there.
+struct Quotas {
+  std::uint32_t operations = 0;
+  std::uint64_t bytes = 0;
+};
+inline constexpr std::size_t kQuotasSize = 12;
+
 void encode_head(base::ByteWriter& out, const FrameHead& head);
 /// A frame of which nothing was sent says nothing any more; `following` bytes are still behind its meta's pad.
 void make_skip(std::byte* head, std::uint32_t following);
@@ -167,6 +180,8 @@ bool decode_bind(base::ByteReader& in, Bind* bind);
 
 void encode_void(base::ByteWriter& out, const VoidWrite& write);
 bool decode_void(base::ByteReader& in, VoidWrite* write);
+void encode_quotas(base::ByteWriter& out, const Quotas& quotas);
+bool decode_quotas(base::ByteReader& in, Quotas* quotas);
 
 constexpr std::uint32_t ack_entry(std::uint32_t tag, Outcome outcome) {
   return tag | static_cast<std::uint32_t>(outcome) << 24;

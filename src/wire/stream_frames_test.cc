@@ -98,8 +98,8 @@ TEST(StreamFrames, SmallMessagesRoundTrip) {
   EXPECT_TRUE(decode_ack(ack_entry(77, Outcome::kClosedMidway), &tag, &outcome));
   EXPECT_EQ(tag, 77u);
   EXPECT_EQ(outcome, Outcome::kClosedMidway);
-  EXPECT_TRUE(decode_ack(ack_entry(kTagMax, Outcome::kVoidedMidway), &tag, &outcome));
-  EXPECT_EQ(outcome, Outcome::kVoidedMidway);
+  EXPECT_TRUE(decode_ack(ack_entry(kTagMax, Outcome::kTooManyBytes), &tag, &outcome));
+  EXPECT_EQ(outcome, Outcome::kTooManyBytes);
   EXPECT_FALSE(decode_ack((kOutcomeLast + 1u) << 24, &tag, &outcome));
 }
 
@@ -121,6 +121,26 @@ TEST(StreamFrames, AVoidNamesOneFrame) {
   text[3] = 1;  // A tag of more than 24 bits.
   base::ByteReader large(text);
   EXPECT_FALSE(decode_void(large, &write));
+}
+
+// The golden bytes of docs/wire-stream.md: QUOTAS.
+TEST(StreamFrames, QuotasAreTwelveBytes) {
+  std::string text;
+  base::ByteWriter out(&text);
+  encode_quotas(out, {.operations = 0x01020304, .bytes = 1ull << 40});
+  EXPECT_EQ(text, std::string("\x04\x03\x02\x01\0\0\0\0\0\x01\0\0", kQuotasSize));
+  Quotas quotas;
+  base::ByteReader in(text);
+  ASSERT_TRUE(decode_quotas(in, &quotas));
+  EXPECT_EQ(quotas.operations, 0x01020304u);
+  EXPECT_EQ(quotas.bytes, 1ull << 40);
+  for (std::size_t cut = 0; cut < text.size(); ++cut) {
+    base::ByteReader part(std::string_view(text).substr(0, cut));
+    EXPECT_FALSE(decode_quotas(part, &quotas)) << cut;
+  }
+  text += '\0';
+  base::ByteReader longer(text);
+  EXPECT_FALSE(decode_quotas(longer, &quotas));
 }
 
 TEST(StreamFrames, ATrailerSaysWhatItsFrameMay) {

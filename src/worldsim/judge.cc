@@ -211,11 +211,13 @@ bool WorldJudge::letter_waits(const Deed& receive) const {
 }
 
 void WorldJudge::check_timed_out(const Deed& deed, const Status& status) {
-  const bool is_others = deed.kind == DeedKind::kCollective && deed.realm->disturbances.contains(Code::kTimedOut);
-  if (universe_.world.now() < deed.due && !is_others) return wrong(deed, status, "before its deadline");
   // Where the whole world broke, not all of its ranks may have made the group.
   const Realm& whole = deed.realm->is_group ? *deed.realm->parent : *deed.realm;
-  const bool is_broken = !deed.realm->disturbances.empty() || (whole.doomed && deed.realm->is_group);
+  const bool may_lack_ranks = deed.realm->is_group && whole.doomed;
+  const bool is_others =
+      deed.kind == DeedKind::kCollective && (deed.realm->disturbances.contains(Code::kTimedOut) || may_lack_ranks);
+  if (universe_.world.now() < deed.due && !is_others) return wrong(deed, status, "before its deadline");
+  const bool is_broken = !deed.realm->disturbances.empty() || may_lack_ranks;
   const bool is_calm = gone_.empty() && !may_accuse_ && !is_broken;
   const bool may_be_late = deed.kind != DeedKind::kCollective || !is_calm;
   if (!may_be_late) return wrong(deed, status, "though nothing held it up");
@@ -256,6 +258,7 @@ void WorldJudge::check_status(const Actor& actor, const Deed& deed, const Status
       return;
     }
     case Code::kDenied:
+      if (deed.kind == DeedKind::kShrink && may_refuse(*deed.realm)) return;
       if (deed.kind != DeedKind::kCall || deed.handler != "refuse") wrong(deed, status, "but nobody denied it");
       return;
     default:
@@ -391,6 +394,21 @@ void WorldJudge::check_same(const Deed& deed, const Shrunk& mine) {
   all[deed.rank] = mine;
 }
 
+bool WorldJudge::may_refuse(const Realm& realm) const {
+  const auto lost = std::ranges::count_if(realm.actors, [&](std::size_t actor) { return gone_.contains(actor); });
+  const auto left = std::ranges::count_if(realm.parts, [](const Part& part) { return part.is_left; });
+  return has_majority_ && (may_accuse_ || 2 * (lost + left) >= static_cast<std::ptrdiff_t>(realm.size()));
+}
+
+/// Of two worlds that follow one, one has nobody left.
+void WorldJudge::check_alone(const Deed& deed, const Shrunk& mine) {
+  for (const std::optional<Shrunk>& other : deed.realm->shrunk) {
+    if (!other || other->actors == mine.actors) continue;
+    const bool lives = std::ranges::any_of(other->actors, [&](std::size_t actor) { return !gone_.contains(actor); });
+    if (lives) return fail(describe(deed) + " made a second world, which both cannot have a majority");
+  }
+}
+
 Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
   const std::uint64_t last_good = world.last_good();
   Realm& parent = *deed.realm;
@@ -409,6 +427,7 @@ Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
       fail(fmt::format("{} left out {}, which lives", describe(deed), (*actors_)[actor]->name));
     }
   }
+  if (has_majority_) check_alone(deed, {.actors = actors, .failed = failed});
   check_same(deed, {.actors = actors, .failed = failed});
   const Part& part = part_of(deed);
   for (std::uint64_t number = parent.first_number; number <= last_good; ++number) {
@@ -485,13 +504,15 @@ void WorldJudge::check_lost_letters() {
   }
 }
 
-/// Of two roots each sends, unless there is nothing to send, and neither waits for the other.
+/// Each rank sends something or waits for something, unless there are no elements.
 void WorldJudge::check_misfit(const Deed& deed) {
   const Realm& realm = *deed.realm;
   const bool is_begun =
       std::ranges::all_of(realm.parts, [&](const Part& part) { return part.begun > deed.number - realm.first_number; });
-  const bool is_sent = deed.act.what == schedule::Operation::kBroadcast && deed.act.count > 0;
-  if (!is_sent || !is_begun || has_gone(realm) || realm.doomed) return;
+  const Act& act = deed.act;
+  const bool is_whole = act.what == schedule::Operation::kBarrier || act.count >= act.size ||
+                        (!act.counts.empty() && std::ranges::find(act.counts, 0U) == act.counts.end());
+  if (!is_whole || !is_begun || has_gone(realm) || realm.doomed) return;
   fail(describe(deed) + " and nobody noticed");
 }
 

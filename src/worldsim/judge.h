@@ -70,6 +70,10 @@ class WorldJudge {
   void on_left(const Actor& actor);
   /// From now on ranks may lose sight of each other though both live.
   void may_accuse() { may_accuse_ = true; }
+  /// Only more than half of a realm's ranks that are not proven dead may go on.
+  void set_majority(bool majority) { has_majority_ = majority; }
+  /// Whether a shrink of this realm may find that it has none.
+  bool may_refuse(const Realm& realm) const;
   bool accuses() const { return may_accuse_; }
   /// Links are cut, or processes stopped, until then.
   void trouble(Duration span);
@@ -104,6 +108,7 @@ class WorldJudge {
   void check_same(const Deed& deed, const Shrunk& mine);
   void check_lost_letters();
   void check_misfit(const Deed& deed);
+  void check_alone(const Deed& deed, const Shrunk& mine);
 
   sim::Universe& universe_;
   std::string failure_;
@@ -113,6 +118,7 @@ class WorldJudge {
   std::deque<Remote> remotes_;
   std::vector<const Deed*> misfits_;
   std::set<std::size_t> gone_;
+  bool has_majority_ = false;
   bool may_accuse_ = false;
   Instant troubled_until_ = Instant::min(), delayed_until_ = Instant::min();
   std::uint64_t next_uid_ = 1;

@@ -185,11 +185,10 @@ void Player::begin_collective(Actor& actor, Membership& membership) {
   deed.act = act_of(realm.seed, deed.number, realm.acts, realm.size());
   const bool may_err = settings_.errs && !has_erred_ && deed.number > 0 && deed.number <= realm.acts &&
                        realm.size() > 1 && realm.parent == nullptr;
-  if (may_err && rng_.chance(deed.act.what == What::kBroadcast ? 0.8 : 0.06)) {
+  if (may_err && rng_.chance(is_rooted(deed.act.what) ? 0.6 : 0.1)) {
     deed.is_misfit = has_erred_ = true;
     deed.act = misfit_of(deed.act);
     judge_.disturb(realm, Code::kInvalid);
-    judge_.disturb(realm, Code::kTimedOut);  // Two ranks that both wait for the other say nothing.
     judge_.on_misfit(deed);
   }
   if (limit != settings_.timeout) judge_.disturb(realm, Code::kTimedOut);
@@ -453,7 +452,9 @@ void Player::on_agreement(Actor& actor, Deed& deed, const Status& status) {
 /// The old world is dropped; the new one takes its place.
 void Player::go_on(Actor& actor, Deed& deed) {
   Result<World> made = actor.main.world.shrunk(deed.request);
-  if (!made && made.error().code() == Code::kDisconnected && judge_.accuses()) {
+  const bool is_excluded = !made && made.error().code() == Code::kDisconnected && judge_.accuses();
+  const bool is_refused = !made && made.error().code() == Code::kDenied && judge_.may_refuse(*deed.realm);
+  if (is_excluded || is_refused) {
     actor.phase = Phase::kClosing;
     return;
   }

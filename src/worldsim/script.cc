@@ -129,10 +129,6 @@ std::uint64_t sum_of(const std::vector<std::uint64_t>& counts, std::size_t befor
   return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(before), std::uint64_t{0});
 }
 
-bool is_rooted(What what) {
-  return what == What::kBroadcast || what == What::kReduce || what == What::kGather || what == What::kScatter;
-}
-
 /// What the element `index` of this rank's output is.
 std::int64_t output_value(const Act& act, std::uint32_t rank, std::uint64_t index) {
   switch (act.what) {
@@ -168,6 +164,10 @@ std::vector<std::byte> gathered(const Act& act, std::uint32_t rank) {
 }
 
 }  // namespace
+
+bool is_rooted(What what) {
+  return what == What::kBroadcast || what == What::kReduce || what == What::kGather || what == What::kScatter;
+}
 
 Act act_of(std::uint64_t world_seed, std::uint64_t number, std::uint64_t last, std::uint32_t size) {
   Act act;

@@ -37,6 +37,7 @@ Act act_of(std::uint64_t world_seed, std::uint64_t number, std::uint64_t last, s
 /// The same call with another root, type or operation: what a rank calls that errs.
 Act misfit_of(const Act& act);
 
+bool is_rooted(schedule::Operation what);
 /// Elements that this rank gives and gets.
 std::uint64_t input_count(const Act& act, std::uint32_t rank);
 std::uint64_t output_count(const Act& act, std::uint32_t rank);

@@ -20,6 +20,7 @@ Settings draw_settings(base::Rng& rng, std::uint64_t seed, sim::Mode mode) {
   settings.impatient = seed % 8 == 2;
   settings.errs = seed % 8 == 3;
   settings.dissents = seed % 8 == 4;
+  settings.majority = seed % 8 == 5 || seed % 8 == 6;
   if (settings.errs) settings.ranks = 2 + rng.below(3);
   settings.groups = rng.chance(0.4);
   settings.reads = mode == sim::Mode::kMapped && rng.chance(0.5);
@@ -47,11 +48,11 @@ void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& unive
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format("{} ranks, {} acts, {} at once, {} faults{}{}{}{}{}{}", settings.ranks, settings.acts,
+  return fmt::format("{} ranks, {} acts, {} at once, {} faults{}{}{}{}{}{}{}", settings.ranks, settings.acts,
                      settings.at_once, settings.faults, settings.cancels ? ", cancels" : "",
                      settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
-                     settings.dissents ? ", dissents" : "", settings.groups ? ", groups" : "",
-                     settings.reads ? ", reads" : "");
+                     settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "",
+                     settings.groups ? ", groups" : "", settings.reads ? ", reads" : "");
 }
 
 }  // namespace hawser::worldsim

@@ -25,6 +25,7 @@ struct Settings {
   bool cancels = false;    ///< Ranks cancel what they began,
   bool impatient = false;  ///< or give it little time.
   bool errs = false;       ///< One rank calls something else than the others, once.
+  bool majority = false;   ///< Only more than half of the ranks go on.
   bool dissents = false;   ///< Ranks vote against going on though all is well.
   bool groups = false;
   bool reads = false;  ///< Receivers read large messages out of the sender's memory.

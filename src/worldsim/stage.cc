@@ -41,6 +41,7 @@ void Stage::open(Actor& actor) {
   options.name = "world";
   options.size = static_cast<std::uint32_t>(settings_.ranks);
   options.timeout = settings_.timeout;
+  if (settings_.majority) options.quorum = Quorum::kMajority;
   options.agent.backends.push_back({"sim", {}});
   options.agent.heartbeat = settings_.heartbeat;
   options.agent.peer_timeout = settings_.peer_timeout;
@@ -92,6 +93,7 @@ void Stage::introduce() {
 }
 
 bool Stage::open() {
+  judge_.set_majority(settings_.majority);
   std::vector<std::size_t> numbers;
   for (std::size_t number = 0; number < settings_.ranks; ++number) numbers.push_back(number);
   Realm& realm = judge_.open_realm(numbers, settings_.seed);

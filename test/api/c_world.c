@@ -70,6 +70,49 @@ static void test_collectives(hawser_world world, uint32_t rank, uint32_t ranks) 
   free(out);
 }
 
+static void test_compressed(hawser_world world, uint32_t rank, uint32_t ranks) {
+  hawser_compressor_options how = HAWSER_INIT(hawser_compressor_options);
+  hawser_compressor top = {0};
+  REFUSED(hawser_compressor_open(&how, &top), HAWSER_INVALID, "kind = 0");
+  how.kind = HAWSER_TOP_K;
+  REFUSED(hawser_compressor_open(&how, &top), HAWSER_INVALID, "ratio");
+  how.ratio = 0.25;
+  MUST(hawser_compressor_open(&how, &top));
+  hawser_operation_options options = HAWSER_INIT(hawser_operation_options);
+  options.compressor = top;
+  /* Each rank sends the largest of four, and keeps the rest. */
+  const float values[4] = {1, 2, (float)rank, 9};
+  float sum[4], left[4];
+  size_t count = 99;
+  MUST(hawser_compressor_residual(top, NULL, 0, &count));
+  CHECK(count == 0);
+  MUST(hawser_world_all_reduce(world, values, sum, 4, HAWSER_F32, HAWSER_SUM, &options));
+  CHECK(sum[0] == 0 && sum[1] == 0 && sum[2] == 0 && sum[3] == 9.0F * (float)ranks);
+  MUST(hawser_compressor_residual(top, left, 4, &count));
+  CHECK(count == 4 && left[0] == 1 && left[1] == 2 && left[2] == (float)rank && left[3] == 0);
+  REFUSED(hawser_world_all_reduce(world, values, sum, 4, HAWSER_I32, HAWSER_SUM, &options), HAWSER_INVALID, "i32");
+  REFUSED(hawser_world_broadcast(world, sum, 4, HAWSER_F32, 0, &options), HAWSER_INVALID, "only an all_reduce");
+  MUST(hawser_compressor_reset(top));
+  MUST(hawser_compressor_release(top));
+  REFUSED(hawser_world_all_reduce(world, values, sum, 4, HAWSER_F32, HAWSER_SUM, &options), HAWSER_INVALID,
+          "compressor");
+  /* Several tensors in two collectives. */
+  uint64_t a[2] = {rank, 1}, b[1] = {2}, c[3] = {3, 4, 5};
+  const hawser_part parts[4] = {{a, sizeof a}, {NULL, 0}, {b, sizeof b}, {c, sizeof c}};
+  MUST(hawser_world_all_reduce_bucketed(world, parts, 4, HAWSER_U64, HAWSER_SUM, 24, NULL));
+  CHECK(a[0] == (uint64_t)ranks * (ranks - 1) / 2 && a[1] == ranks && b[0] == 2 * (uint64_t)ranks);
+  hawser_request requests[4];
+  REFUSED(hawser_world_iall_reduce_bucketed(world, parts, 4, HAWSER_U64, HAWSER_MAX, 24, NULL, requests, 3, &count),
+          HAWSER_INVALID, "room for 3");
+  MUST(hawser_world_iall_reduce_bucketed(world, parts, 4, HAWSER_U64, HAWSER_MAX, 24, NULL, requests, 4, &count));
+  CHECK(count == 2);
+  for (size_t i = 0; i < count; ++i) {
+    MUST(hawser_request_wait(requests[i], PATIENCE));
+    MUST(hawser_request_release(requests[i]));
+  }
+  CHECK(c[2] == 5 * (uint64_t)ranks);
+}
+
 static void test_messages(hawser_world world, uint32_t rank, uint32_t ranks) {
   const uint32_t next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
   const uint64_t tag = UINT64_C(1) << 63;
@@ -94,6 +137,24 @@ static void test_messages(hawser_world world, uint32_t rank, uint32_t ranks) {
   MUST(hawser_request_received(got, &what));
   CHECK(what.tag == 3);
   MUST(hawser_request_release(got));
+  /* One message of several parts, which the other side divides otherwise. */
+  char text[] = "hello, world", into[13] = {0};
+  const hawser_part out_parts[3] = {{text, 5}, {NULL, 0}, {text + 5, 7}};
+  const hawser_part in_parts[2] = {{into, 1}, {into + 1, 12}};
+  const uint64_t five = 5;
+  MUST(hawser_world_isendv(world, out_parts, 3, next, five, NULL, &sent));
+  MUST(hawser_world_recvv(world, in_parts, 2, before, &five, NULL, &what));
+  CHECK(what.bytes == 12 && memcmp(into, text, 12) == 0);
+  MUST(hawser_request_wait(sent, PATIENCE));
+  MUST(hawser_request_release(sent));
+  MUST(hawser_world_irecvv(world, in_parts, 2, before, &five, NULL, &got));
+  MUST(hawser_world_sendv(world, out_parts, 1, next, five, NULL));
+  MUST(hawser_request_wait(got, PATIENCE));
+  MUST(hawser_request_received(got, &what));
+  CHECK(what.bytes == 5);
+  MUST(hawser_request_release(got));
+  const hawser_part bad = {NULL, 4};
+  REFUSED(hawser_world_sendv(world, &bad, 1, next, five, NULL), HAWSER_INVALID, "data is null");
   /* Nothing is on its way: it times out, and is cancelled. */
   hawser_operation_options soon = HAWSER_INIT(hawser_operation_options);
   soon.timeout_ns = 1000000;
@@ -208,6 +269,7 @@ static void test_all(hawser_world world) {
   CHECK(info.failed == 0 && info.epoch == 0);
   test_misuse(world);
   test_collectives(world, info.rank, info.ranks);
+  test_compressed(world, info.rank, info.ranks);
   test_messages(world, info.rank, info.ranks);
   test_calls(world, info.rank, info.ranks);
   test_groups(world, info.rank, info.ranks);

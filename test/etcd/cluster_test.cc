@@ -16,6 +16,7 @@
 #include "base/test_folder.h"
 #include "directory/etcd/http.h"
 #include "etcd_server.h"
+#include "identity/test_authority.h"
 
 namespace hawser::etcd_test {
 namespace {
@@ -105,6 +106,83 @@ TEST(EtcdAccess, TlsBothWays) {
   other.timeout = 500ms;
   const auto plain = etcd(other).value();
   EXPECT_FALSE(await(*plain, plain->get("k")).status.ok());
+}
+
+/// An etcd that lets in who has a certificate of the authority, at a name that its own certificate is for.
+std::unique_ptr<EtcdServer> guarded_by(identity::TestAuthority& authority) {
+  const std::string folder = authority.issue_to("etcd", {"localhost"});
+  auto server = std::make_unique<EtcdServer>(
+      EtcdServerOptions{.arguments = {"--cert-file=" + folder + "/tls.crt", "--key-file=" + folder + "/tls.key",
+                                      "--trusted-ca-file=" + folder + "/ca.crt", "--client-cert-auth"},
+                        .scheme = "https",
+                        .host = "localhost"});
+  server->start();
+  return server;
+}
+
+EtcdOptions with_identity(const EtcdServer& server, const std::string& folder) {
+  EtcdOptions options{.endpoints = {server.url()}, .identity = folder, .timeout = kPatience};
+  return options;
+}
+
+TEST(EtcdAccess, AnAgentsIdentityIsShownAndItsAuthorityTrusted) {
+  identity::TestAuthority authority, stranger;
+  const auto server = guarded_by(authority);
+  const std::string folder = authority.issue_to("worker");
+  ASSERT_TRUE(server->await_ready(with_identity(*server, folder)));
+  const auto good = etcd(with_identity(*server, folder)).value();
+  const Status stored = put(*good, "k", "secret");
+  ASSERT_TRUE(stored.ok()) << stored.to_string() << server->log_tail();
+
+  EtcdOptions other = with_identity(*server, stranger.issue_to("worker"));
+  other.timeout = 500ms;
+  const auto distrustful = etcd(other).value();
+  EXPECT_EQ(await(*distrustful, distrustful->get("k")).status.code(), Code::kDenied) << "etcd is of another authority";
+  other.ca = folder + "/ca.crt";
+  const auto distrusted = etcd(other).value();
+  EXPECT_FALSE(await(*distrusted, distrusted->get("k")).status.ok()) << "etcd knows another authority";
+  other.identity.clear();
+  const auto nobody = etcd(other).value();
+  EXPECT_FALSE(await(*nobody, nobody->get("k")).status.ok()) << "it shows nothing";
+  other.cert = folder + "/tls.crt";
+  other.key = folder + "/tls.key";
+  other.timeout = kPatience;
+  const auto told = etcd(other).value();
+  EXPECT_EQ(get(*told, "k"), "secret") << "files of its own go before";
+}
+
+// A certificate that etcd does not take any more is replaced in the folder: the directory goes on with the new one.
+TEST(EtcdAccess, ARenewedIdentityIsShownFromTheNextConnectionOn) {
+  identity::TestAuthority authority;
+  const auto server = guarded_by(authority);
+  const std::string folder = authority.issue_to("worker");
+  ASSERT_TRUE(server->await_ready(with_identity(*server, folder)));
+  ASSERT_TRUE(authority.issue("worker", {}, -3600, 3).write(folder).ok());
+  const auto directory = etcd(with_identity(*server, folder)).value();
+  ASSERT_TRUE(put(*directory, "k", "before").ok());
+  nap(3500ms);
+  EtcdOptions late = with_identity(*server, folder);
+  late.timeout = 500ms;
+  const auto expired = etcd(late).value();
+  EXPECT_FALSE(await(*expired, expired->get("k")).status.ok()) << "it has expired";
+  ASSERT_TRUE(authority.issue("worker").write(folder).ok());
+  server->kill();  // No connection of before is left.
+  server->start();
+  ASSERT_TRUE(server->await_ready(with_identity(*server, folder)));
+  EXPECT_TRUE(put(*directory, "k", "after").ok());
+  EXPECT_EQ(get(*directory, "k"), "after");
+}
+
+TEST(EtcdAccess, AFolderWithoutAnIdentityIsAnErrorWhereItCounts) {
+  const base::TestFolder empty("hawser-identity");
+  EtcdOptions options{.endpoints = {"https://localhost:1"}, .identity = empty.path()};
+  const auto refused = etcd(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kInvalid);
+  EXPECT_NE(refused.error().message().find("no certificate is there"), std::string_view::npos)
+      << refused.error().to_string();
+  options.endpoints = {"http://localhost:1"};
+  EXPECT_TRUE(etcd(options)) << "in clear nobody shows one";
 }
 
 TEST(EtcdAccess, ALoginIsRenewed) {

@@ -78,7 +78,7 @@ std::vector<std::string> EtcdServer::command() const {
   std::vector<std::string> words = {kProgram,
                                     "--name=" + options_.name,
                                     "--data-dir=" + folder_.path("data"),
-                                    "--listen-client-urls=" + url(),
+                                    "--listen-client-urls=" + options_.scheme + "://" + endpoint(),
                                     "--advertise-client-urls=" + url(),
                                     "--listen-peer-urls=" + peer_url(),
                                     "--initial-advertise-peer-urls=" + peer_url(),

@@ -36,6 +36,7 @@ struct EtcdServerOptions {
   std::string name = "one";
   std::vector<std::string> arguments = {};  ///< Further ones.
   std::string scheme = "http";              ///< Of the clients' side.
+  std::string host = "127.0.0.1";           ///< As clients call it.
 };
 
 class EtcdServer {
@@ -58,7 +59,7 @@ class EtcdServer {
   bool await_ready(const EtcdOptions& options = {});
 
   std::string endpoint() const { return "127.0.0.1:" + std::to_string(client_port_); }
-  std::string url() const { return options_.scheme + "://" + endpoint(); }
+  std::string url() const { return options_.scheme + "://" + options_.host + ":" + std::to_string(client_port_); }
   /// What its log says last.
   std::string log_tail() const;
 

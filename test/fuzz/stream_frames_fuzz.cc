@@ -44,6 +44,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   wire::VoidWrite given_up;
   base::ByteReader void_in(rest.first(std::min(rest.size(), wire::kVoidSize)));
   if (wire::decode_void(void_in, &given_up)) check(given_up.tag <= wire::kTagMax);
+  wire::Quotas quotas;
+  base::ByteReader quotas_in(rest.first(std::min(rest.size(), wire::kQuotasSize)));
+  check(wire::decode_quotas(quotas_in, &quotas) == (rest.size() >= wire::kQuotasSize));
   wire::Bind bind;
   base::ByteReader bind_in(rest);
   static_cast<void>(wire::decode_bind(bind_in, &bind));

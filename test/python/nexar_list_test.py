@@ -320,6 +320,146 @@ def test_c12_a_receive_from_any_source_is_fair(transport):
 
 
 @every_transport
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_c09_buckets_give_what_each_tensor_would_have(transport, size):
+    rng = random.Random(size)
+    lists = [[1], [0], [0, 0, 0], [5, 0, 7], [rng.randrange(200) for _ in range(1000)], [100_000, 3, 2, 200_000, 1]]
+
+    def work(world):
+        for counts in lists:
+            for bucket in (0, 1000, 25 << 20):
+                tensors = [distinct(world.rank + i, count, "int64") for i, count in enumerate(counts)]
+                world.all_reduce_bucketed(tensors, "sum", bucket, timeout=60)
+                for i, (tensor, count) in enumerate(zip(tensors, counts)):
+                    right = sum(distinct(rank + i, count, "int64") for rank in range(size))
+                    assert numpy.array_equal(tensor, right), (counts, bucket, i)
+        # Of several types: one collective at least for each run of them.
+        mixed = [numpy.ones(3, "float32"), numpy.ones(2, "float32"), numpy.ones(4, "int32"), numpy.ones(1, "float32")]
+        requests = world.iall_reduce_bucketed(mixed)
+        assert len(requests) == 3
+        for request in requests:
+            request.wait(20)
+        assert all((x == size).all() for x in mixed)
+        world.all_reduce_bucketed([])
+
+    ranks(size, transport, work)
+
+
+def ways():
+    yield lambda: hawser.Compressor.top_k(0.1)
+    yield lambda: hawser.Compressor.random_k(0.1, seed=5)
+    yield lambda: hawser.Compressor.int8()
+    yield lambda: hawser.Compressor.fp8()
+    yield lambda: hawser.Compressor.fp8("e5m2")
+
+
+@every_transport
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 7, 8, 9])
+def test_c10_compressed_sums_lose_nothing(transport, size):
+    count, steps = 997, 6
+
+    def inputs(rank, step):
+        return (distinct(rank + step, count, "float32") - 6) * (1 + step % 3)
+
+    def work(world):
+        # All of it: exactly the plain sum.
+        for make in (hawser.Compressor.top_k, hawser.Compressor.random_k):
+            x = inputs(world.rank, 0)
+            world.all_reduce(x, compress=make(1.0), timeout=60)
+            assert numpy.array_equal(x, sum(inputs(rank, 0) for rank in range(size)))
+        # The largest of six, at another place in each rank.
+        x = numpy.ones(6, "float32")
+        x[world.rank % 6] = 10
+        top = hawser.Compressor.top_k(1 / 6)
+        world.all_reduce(x, compress=top, timeout=60)
+        assert x.tolist() == [10.0 * len([r for r in range(size) if r % 6 == i]) for i in range(6)]
+        assert numpy.asarray(top.residual).tolist() == [0.0 if i == world.rank % 6 else 1.0 for i in range(6)]
+        # What came and what is left out are what was given.
+        got = []
+        for make in ways():
+            compressor = make()
+            come = numpy.zeros(count)
+            for step in range(steps):
+                x = inputs(world.rank, step)
+                kept, out = x.copy(), numpy.empty_like(x)
+                world.all_reduce(x, out=out, compress=compressor, timeout=60)
+                assert numpy.array_equal(x, kept), "the input stays as it is"
+                got.append(out.tobytes())
+                come += out
+            left = numpy.array(compressor.residual, dtype="float64")
+            world.all_reduce(left, timeout=60)
+            given = sum(inputs(rank, step).astype("float64") for rank in range(size) for step in range(steps))
+            numpy.testing.assert_allclose(come + left, given, atol=0.02, err_msg=compressor.name)
+        # What cannot be compressed is refused by name, on each rank alone, and nothing else ends by it.
+        for dtype in ("float64", "int32", "uint8"):
+            with pytest.raises(hawser.InvalidError, match="does not pack"):
+                world.all_reduce(numpy.zeros(4, dtype), compress=hawser.Compressor.int8())
+        with pytest.raises(hawser.InvalidError, match="max is not compressed"):
+            world.all_reduce(numpy.zeros(4, "float32"), "max", compress=hawser.Compressor.int8())
+        half = numpy.full(5, 1 / 3, "float16")
+        world.all_reduce(half, "avg", compress=hawser.Compressor.top_k(1.0), timeout=60)
+        assert (half == numpy.float16(1 / 3)).all()
+        return got
+
+    everywhere = ranks(size, transport, work)
+    assert all(got == everywhere[0] for got in everywhere), "the same bits on all ranks"
+
+
+def cut(array, sizes):
+    """Views of these many bytes of the array, one behind the other."""
+    ends = numpy.cumsum(sizes)
+    assert ends[-1] == array.size
+    return [array[end - size:end] for end, size in zip(ends, sizes)]
+
+
+@every_transport
+def test_c13_messages_of_several_parts(transport):
+    # Total, parts of the sender, parts of the receiver.
+    cases = [([1, 2, 3], [6]), ([6], [1, 2, 3]), ([0, 4, 0, 2, 0], [3, 3]), ([0, 0], [0]), ([10] * 1000, [2500] * 4),
+             ([50_000, 0, 20_000, 30_000], [99_999, 1]), ([300] * 1000, [3000] * 100), ([100_000] * 10, [1_000_000]),
+             ([1_000_000], [1] * 1000 + [999_000])]
+
+    def work(world):
+        other = 1 - world.rank
+        for tag, (out, into) in enumerate(cases):
+            size = sum(out)
+            data = (numpy.arange(size) * 7 + world.rank + tag).astype("uint8")
+            got = numpy.zeros(size, "uint8")
+            for x, y in ((cut(data, out), cut(got, into)), (data, cut(got, into)), (tuple(cut(data, out)), got)):
+                got[:] = 0
+                request = world.isend(x, other, tag)
+                received = world.recv(y, other, tag, timeout=20)
+                assert received[:3] == (other, tag, size)
+                assert received.data is y
+                assert numpy.array_equal(got, (numpy.arange(size) * 7 + other + tag).astype("uint8")), (out, into)
+                request.wait(20)
+        # To oneself, and without a buffer.
+        world.isend([b"to ", b"", b"myself"], world.rank, 99).wait(20)
+        assert world.recv(None, world.rank, 99, timeout=20).data == b"to myself"
+        own = numpy.zeros(300_000, "uint8")
+        request = world.isend([numpy.full(100_000, 3, "uint8"), numpy.full(200_000, 4, "uint8")], world.rank, 98)
+        world.recv(cut(own, [200_000, 100_000]), world.rank, 98, timeout=20)
+        request.wait(20)
+        assert (own[:100_000] == 3).all() and (own[100_000:] == 4).all()
+        # Another total: a shorter message is told, a longer one is refused and stays first.
+        world.send([b"abc", b"de"], other, 97, timeout=20)
+        parts = [bytearray(2), bytearray(2)]
+        with pytest.raises(hawser.InvalidError, match="5 bytes"):
+            world.recv(parts, other, 97, timeout=20)
+        parts.append(bytearray(4))
+        with pytest.raises(hawser.InvalidError, match="5 bytes"):
+            world.recv(parts, other, 97, exact=True, timeout=20)
+        assert world.recv(parts, other, 97, timeout=20).bytes == 5
+        assert b"".join(parts) == b"abcde" + bytes(3)
+        with pytest.raises(hawser.InvalidError, match="65536 are the most"):
+            world.send([b""] * 65_537, other, 96)
+        world.send([b""] * 65_536, other, 96, timeout=20)
+        assert world.recv([bytearray(1)] * 65_536, other, 96, timeout=20).bytes == 0
+
+    ranks(2, transport, work)
+
+
+@every_transport
 def test_c14_many_collectives_in_flight_with_delays(transport):
     def work(world):
         rng = random.Random(world.rank)
@@ -564,13 +704,22 @@ def test_c31_a_bulk_send_that_its_deadline_cut_harms_no_later_call(transport):
     ranks(2, transport, work)
 
 
-@pytest.mark.parametrize("what", ["count", "type", "op", "collective", "root"])
+@pytest.mark.parametrize("what", ["count", "type", "op", "collective", "root", "gather", "reduce", "scatter"])
 def test_c32_calls_that_differ_are_told_to_all(what):
     def work(world):
         odd = world.rank == 1
         x = numpy.ones(11 if odd and what == "count" else 10, "int32" if odd and what == "type" else "float32")
         with pytest.raises(hawser.Error) as told:
             if what == "collective" and odd:
+                world.barrier(timeout=20)
+            elif what == "gather":
+                world.gather(numpy.empty(30, "float32"), x, 1 if odd else 0, timeout=20)
+                world.barrier(timeout=20)
+            elif what == "reduce":
+                world.reduce(x, 1 if odd else 0, timeout=20)
+                world.barrier(timeout=20)
+            elif what == "scatter":
+                world.scatter(x, numpy.empty(30, "float32"), 1 if odd else 0, timeout=20)
                 world.barrier(timeout=20)
             elif what == "root":
                 world.broadcast(x, 1 if odd else 0, timeout=20)
@@ -583,6 +732,37 @@ def test_c32_calls_that_differ_are_told_to_all(what):
     said = ranks(3, None, work)
     assert time.monotonic() - begun < 15, "found at once, not by the deadline"
     assert all("differ" in text for text in said), said
+
+
+@every_transport
+def test_c23_of_two_parts_only_the_larger_one_goes_on(transport):
+    worlds = hawser.World.local(5, backends=transport, timeout=60, quorum="majority")
+    others = {0: [2, 3, 4], 1: [2, 3, 4], 2: [0, 1], 3: [0, 1], 4: [0, 1]}
+    ended = [None] * 5
+
+    def run(rank):
+        try:
+            ended[rank] = worlds[rank].shrink(without=others[rank], timeout=30)
+        except hawser.Error as error:
+            ended[rank] = error
+
+    for part in ([0, 1], [2, 3, 4]):
+        threads = [threading.Thread(target=run, args=(rank,)) for rank in part]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for rank in (0, 1):
+        assert isinstance(ended[rank], hawser.DeniedError) and "has no quorum" in str(ended[rank]), ended[rank]
+    assert [ended[rank].size for rank in (2, 3, 4)] == [3, 3, 3]
+    for request in [ended[rank].ibarrier() for rank in (2, 3, 4)]:
+        request.wait(20)
+    for rank in (2, 3, 4):
+        ended[rank].close(10)
+    for rank in (0, 1):
+        worlds[rank].close(10)
+    with pytest.raises(hawser.InvalidError, match="quorum 'most'"):
+        hawser.World.local(2, quorum="most")
 
 
 @every_transport

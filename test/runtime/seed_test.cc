@@ -1,17 +1,20 @@
 // Worlds whose ranks find one another at a seed. Between processes: test/python/world_test.py.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <hawser/seed.h>
 #include <hawser/world.h>
 
 #include <chrono>
+#include <fstream>
 #include <future>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "runtime/seed_client.h"
 
 namespace hawser {
@@ -110,6 +113,103 @@ TEST(WorldSeedTest, ASeedThatIsGoneEndsTheWait) {
   { const WorldSeed gone = std::move(*seed); }
   EXPECT_EQ(waits.get().error().code(), Code::kDisconnected);
 }
+
+/// A token in a file, and how the agents of a test meet: on loopback in clear, or by TLS.
+class TokenTest : public testing::TestWithParam<Security> {
+ protected:
+  std::string file(std::string_view text) {
+    const std::string path = folder_.path("token-" + std::to_string(++files_));
+    std::ofstream(path) << text << "\n";
+    EXPECT_EQ(::chmod(path.c_str(), 0600), 0);
+    return path;
+  }
+  AgentOptions agent() const {
+    AgentOptions options;
+    options.security = GetParam();
+    return options;
+  }
+  WorldOptions with_token(std::uint32_t rank, std::uint32_t size, const WorldSeed& seed, const std::string& token) {
+    WorldOptions options = rank_of(rank, size, seed.address("127.0.0.1"));
+    options.agent = agent();
+    options.token_file = token;
+    return options;
+  }
+  std::vector<std::future<Result<World>>> open(std::uint32_t size, const WorldSeed& seed) {
+    std::vector<std::future<Result<World>>> opening;
+    for (std::uint32_t rank = 0; rank < size; ++rank) {
+      opening.push_back(std::async(std::launch::async,
+                                   [options = with_token(rank, size, seed, token_)] { return World::open(options); }));
+    }
+    return opening;
+  }
+
+  const base::TestFolder folder_{"hawser-token"};
+  int files_ = 0;
+  const std::string token_ = file("Jc7p1q0wX9bTzR4nUe2LkA==");
+};
+
+TEST_P(TokenTest, RanksThatHaveItFindOneAnotherWithoutATicket) {
+  const Result<WorldSeed> seed = WorldSeed::open(agent(), token_);
+  ASSERT_TRUE(seed.has_value()) << seed.error().to_string();
+  EXPECT_EQ(seed->address().find('#'), std::string::npos);
+  expect_barrier(open(3, *seed));
+}
+
+TEST_P(TokenTest, AnotherTokenIsDeniedOnItsRankAloneAndDisturbsNobody) {
+  const Result<WorldSeed> seed = WorldSeed::open(agent(), token_);
+  ASSERT_TRUE(seed.has_value()) << seed.error().to_string();
+  const std::string wrong = file("Jc7p1q0wX9bTzR4nUe2LkB==");
+  auto opening = open(2, *seed);
+  const Result<World> intruder = World::open(with_token(1, 2, *seed, wrong));
+  ASSERT_FALSE(intruder.has_value());
+  EXPECT_EQ(intruder.error().code(), Code::kDenied) << intruder.error().to_string();
+  EXPECT_NE(intruder.error().to_string().find("does not have the token of this rank"), std::string::npos);
+  EXPECT_EQ(intruder.error().to_string().find("Jc7p"), std::string::npos) << "no error holds a token";
+  expect_barrier(std::move(opening));
+}
+
+TEST_P(TokenTest, WithoutItNobodyIsServed) {
+  const Result<WorldSeed> seed = WorldSeed::open(agent(), token_);
+  ASSERT_TRUE(seed.has_value()) << seed.error().to_string();
+  auto client = runtime::SeedClient::open(seed->address("127.0.0.1"), agent(), 3s);
+  if (!client) return;  // Over TLS it does not even come in.
+  EXPECT_EQ((*client)->set("hawser/world/0", "a card").code(), Code::kDenied);
+  EXPECT_EQ((*client)->get("hawser/world/0", 1s).error().code(), Code::kDenied);
+}
+
+TEST_P(TokenTest, ASeedThatHasNoneIsNoSeedOfThisWorld) {
+  const Result<WorldSeed> seed = WorldSeed::open(agent());
+  ASSERT_TRUE(seed.has_value()) << seed.error().to_string();
+  std::string address = seed->address("127.0.0.1");
+  WorldOptions options = with_token(0, 2, *seed, token_);
+  options.seed = address.substr(0, address.find('#'));
+  EXPECT_EQ(World::open(std::move(options)).error().code(), Code::kDenied);
+}
+
+TEST_P(TokenTest, NobodyListensIsAnotherError) {
+  WorldOptions options = rank_of(0, 2, "127.0.0.1:1");
+  options.agent = agent();
+  options.token_file = token_;
+  options.join_timeout = 2s;
+  const Result<World> world = World::open(std::move(options));
+  ASSERT_FALSE(world.has_value());
+  EXPECT_NE(world.error().to_string().find("cannot be reached"), std::string::npos) << world.error().to_string();
+}
+
+TEST_P(TokenTest, ItStandsInForATicketAndNeedsASeed) {
+  WorldOptions options = rank_of(0, 2, "seed@127.0.0.1:1#ticket");
+  options.token_file = token_;
+  EXPECT_EQ(World::open(options).error().code(), Code::kInvalid);
+  options.seed.clear();
+  EXPECT_EQ(World::open(options).error().code(), Code::kInvalid);
+  options.seed = "127.0.0.1:1";
+  options.agent.security = Security::kNone;
+  EXPECT_EQ(World::open(options).error().code(), Code::kInvalid);
+  EXPECT_EQ(WorldSeed::open(options.agent, token_).error().code(), Code::kInvalid);
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, TokenTest, testing::Values(Security::kDefault, Security::kEncrypt),
+                         [](const auto& level) { return level.param == Security::kDefault ? "clear" : "tls"; });
 
 TEST(WorldSeedTest, OnePlaceOnlyIsNamed) {
   WorldOptions options = rank_of(0, 2, "seed@127.0.0.1:1#x");

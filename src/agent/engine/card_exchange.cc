@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/engine/farewell.h"
 #include "base/bytes.h"
 
 namespace hawser::agent {
@@ -47,10 +48,14 @@ Status CardExchange::on_part(Session& session, const wire::CardPart& part, Insta
   const std::string bytes = std::move(session.card_in->bytes);
   session.card_in.reset();
   session.card_asker.came();
-  const Result<LoadedCard> loaded = uses_.cards.load(base::as_bytes(bytes));
+  const Result<LoadedCard> loaded = uses_.cards.load(base::as_bytes(bytes), *session.peer);
   if (!loaded && loaded.error().code() == Code::kNotFound) {  // A delta on what is not here: ask for all of it.
     want(session, now);
     return {};
+  }
+  if (!loaded && loaded.error().code() == Code::kBusy) {
+    uses_.peers.note_refusal(backend::Quota::kRegions, session.peer->name, loaded.error());
+    say_refused(session, loaded.error());
   }
   if (!loaded) return loaded.error();
   if (loaded->peer != session.peer) return Status(Code::kCorrupt, "the peer sent a card that is not its own");

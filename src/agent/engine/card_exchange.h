@@ -29,6 +29,7 @@ class CardExchange {
     Connector& connector;
     RegionBindings& bindings;
     Cards& cards;
+    PeerRegister& peers;
     News& news;
   };
   explicit CardExchange(const Uses& uses) : uses_(uses) {}

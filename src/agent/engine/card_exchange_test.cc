@@ -71,5 +71,13 @@ TEST_F(CardExchangeTest, ACardOfSomebodyElseIsThePeersErrorAndADeltaOnNothingIsA
   EXPECT_EQ(path_.kinds_sent(), std::vector{wire::SessionKind::kCardRequest});
 }
 
+TEST_F(CardExchangeTest, OfMoreThanItMayTellThePeerHears) {
+  rig_.host.load_answer = Status(Code::kBusy, "too many regions").with_advice("tell of fewer");
+  EXPECT_EQ(exchange_.on_part(session(), part("ab", 0, 2), rig_.now()).code(), Code::kBusy);
+  EXPECT_EQ(rig_.host.refusals, std::vector{backend::Quota::kRegions});
+  ASSERT_EQ(path_.kinds_sent(), std::vector{wire::SessionKind::kBye});
+  EXPECT_NE(path_.sent[0].find("too many regions; tell of fewer"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace hawser::agent

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/engine/farewell.h"
 #include "agent/engine/path_trials.h"
 #include "agent/engine/session_link.h"
 #include "agent/verdict.h"
@@ -36,6 +37,7 @@ void Connector::feed(Session& session, SessionEvent event, const Status& cause, 
   if (event == SessionEvent::kPathUp) uses_.peers.note_life(*session.peer);
   for (const SessionAction action : session.machine.on(event)) act(session, action, cause, now);
   session.peer->state.store(session.machine.public_state(), std::memory_order_release);
+  uses_.peers.note_state(*session.peer, session.machine.public_state());
 }
 
 void Connector::act(Session& session, SessionAction action, const Status& cause, Instant now) {
@@ -134,12 +136,20 @@ void Connector::on_path_up(std::size_t backend, const backend::PortEvent& event,
     uses_.peers.forget(**peer);
     peer = uses_.peers.meet(*event.peer);
   }
-  if (!peer) return uses_.ports.releases().release(backend, event.path);
+  if (!peer) {
+    uses_.peers.note_refusal(backend::Quota::kPeers, event.peer->name, peer.error());
+    say_refused(*event.path, peer.error());
+    return uses_.ports.releases().release(backend, event.path);
+  }
+  if (!uses_.peers.speaks_for(**peer, *event.peer)) return uses_.ports.releases().release(backend, event.path);
   adopt(uses_.sessions.of(*peer), backend, event, now);
 }
 
 void Connector::adopt_stranger(std::size_t backend, const backend::PortEvent& event, Instant now) {
-  const Result<std::shared_ptr<PeerCore>> met = uses_.peers.meet(*event.peer);
+  Result<std::shared_ptr<PeerCore>> met = uses_.peers.meet(*event.peer);
+  if (met && !uses_.peers.speaks_for(**met, *event.peer)) {
+    met = Status(Code::kDenied, "who answers there has another key than the card of " + event.peer->name + " tells");
+  }
   uses_.strangers.on_up(event.path, met);
   if (!met) return uses_.ports.releases().release(backend, event.path);
   adopt(uses_.sessions.of(*met), backend, event, now);

@@ -147,6 +147,26 @@ TEST_F(ConnectorTest, ThereIsNoRoomForMorePeers) {
   HandPath& path = *rig_.first.port->make();
   rig_.come_up(rig_.first, path, *hand_peer("another", 9));
   EXPECT_EQ(rig_.first.port->released, std::vector<backend::Path*>{&path});
+  EXPECT_EQ(rig_.host.refusals, std::vector{backend::Quota::kPeers});
+  ASSERT_EQ(path.kinds_sent(), std::vector{wire::SessionKind::kBye}) << "it is told why";
+  EXPECT_NE(path.sent[0].find("too many peers"), std::string::npos);
+}
+
+TEST_F(ConnectorTest, WhoHasAnotherKeyThanThePeersCardIsNotThePeer) {
+  rig_.host.is_the_peer = false;
+  HandPath& path = *rig_.first.port->make();
+  rig_.come_up(rig_.first, path, *hand_peer("another", 9));
+  EXPECT_EQ(rig_.first.port->released, std::vector<backend::Path*>{&path});
+  EXPECT_TRUE(path.sent.empty());
+}
+
+TEST_F(ConnectorTest, TheBookOfNamesHearsOfUpAndDown) {
+  const std::shared_ptr<PeerCore> peer = hand_peer("another", 9);
+  rig_.come_up(rig_.first, *rig_.first.port->make(), *peer);
+  EXPECT_EQ(rig_.host.noted, PeerState::kUp);
+  Session& session = rig_.session_with(rig_.host.known.at(peer->incarnation));
+  rig_.engine.connector().drop(session, Status(Code::kCorrupt, "garbage"), rig_.now());
+  EXPECT_EQ(rig_.host.noted, PeerState::kDown);
 }
 
 }  // namespace

@@ -65,9 +65,10 @@ Status Greeter::on_welcome(Session& session, PathEntry& entry, const wire::Welco
   // Or it is an old session of the peer, which is over there, too: a late word of it ends nothing here.
   if (means_another && (session.peer_number == 0 || began_anew)) return {};
   if (means_another || began_anew) {
+    // It lives: that is no proof of a death, and so not of Scope::kPeer.
     uses_.connector.feed(session, proto::SessionEvent::kRestarted,
                          Status(Code::kDisconnected, "the peer forgot this session and began another one")
-                             .with_scope(Scope::kPeer)
+                             .with_scope(Scope::kPath)
                              .with_peer(session.peer->name),
                          now);
     return {};

@@ -46,6 +46,8 @@ TEST_F(GreeterTest, APeerThatBeganAnewEndsTheSession) {
   rig_.be_welcomed(rig_.first, path_, 77);
   rig_.be_welcomed(rig_.first, path_, 78);
   EXPECT_EQ(peer_->state.load(), PeerState::kDown);
+  const base::MutexLock lock(peer_->mutex);
+  EXPECT_EQ(peer_->down_cause.scope(), Scope::kPath) << "it lives, so this proves no death";
 }
 
 TEST_F(GreeterTest, AWelcomeThatMeansASessionWhichIsOverEndsNothing) {

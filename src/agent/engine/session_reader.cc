@@ -1,5 +1,7 @@
 #include "agent/engine/session_reader.h"
 
+#include <string>
+
 #include "base/shown.h"
 
 namespace hawser::agent {
@@ -54,7 +56,10 @@ Status SessionReader::read_plain(Session& session, const backend::Path* path, co
 }
 
 Status SessionReader::on_bye(Session& session, const wire::Bye& bye, Instant now) {
-  const Status cause = Status(Code::kDisconnected, "the peer said goodbye: " + base::shown(bye.text))
+  const bool is_refusal = bye.code == Code::kBusy;
+  const std::string text = base::shown(bye.text, is_refusal ? wire::kByeTextMax : base::kShownMax);
+  const Status cause = (is_refusal ? Status(Code::kBusy, "the peer refuses this agent: " + text)
+                                   : Status(Code::kDisconnected, "the peer said goodbye: " + text))
                            .with_scope(Scope::kPeer)
                            .with_peer(session.peer->name);
   uses_.connector.feed(session, proto::SessionEvent::kBye, cause, now);

@@ -56,6 +56,16 @@ TEST_F(SessionReaderTest, AGoodbyeEndsTheSession) {
   EXPECT_TRUE(is_dropped());
 }
 
+TEST_F(SessionReaderTest, ARefusalEndsItAndIsToldAsSuch) {
+  constexpr std::string_view kWhy = "limits.peers = 1";
+  rig_.receive(rig_.first, path_, wire::Bye{.code = Code::kBusy, .text = kWhy}, kWhy);
+  EXPECT_TRUE(is_dropped());
+  Status cause;
+  while (const auto event = rig_.inbox.take_event()) cause = event->cause;
+  EXPECT_EQ(cause.code(), Code::kBusy) << cause.to_string();
+  EXPECT_NE(cause.message().find(kWhy), std::string_view::npos) << cause.to_string();
+}
+
 TEST_F(SessionReaderTest, GarbageEndsIt) {
   receive_raw("\xff\xff\xff garbage");
   EXPECT_TRUE(is_dropped());

@@ -9,12 +9,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <hawser/completion.h>
+#include <hawser/peer.h>
 #include <hawser/status.h>
 
 #include "agent/card_store.h"
 #include "backend/backend.h"
+#include "backend/peer_guard.h"
 
 namespace hawser::agent {
 
@@ -31,6 +34,12 @@ class PeerRegister {
   /// It died, by what its path said; or it is there.
   virtual void note_death(const PeerCore& peer, const Status& why) = 0;
   virtual void note_life(const PeerCore& peer) = 0;
+  /// Whether the key that a path has proven is the one in the card of the incarnation that it claims to be.
+  virtual bool speaks_for(PeerCore& peer, const backend::Identity& who) = 0;
+  /// The peer's session is in that state now: while it is up or suspect, its name is its own.
+  virtual void note_state(const PeerCore& peer, PeerState state) = 0;
+  /// It was refused because of a bound: for the counters and the log.
+  virtual void note_refusal(backend::Quota quota, std::string_view peer, const Status& why) = 0;
   /// What a call about a peer that is down answers.
   virtual Status down_status(PeerCore& peer) const = 0;
   /// The same where `cause` puts it down now.
@@ -55,8 +64,9 @@ class Cards {
   /// What changed in this agent's card since that revision; all of it since 0.
   virtual Result<std::string> own_since(std::uint64_t revision) const = 0;
   virtual std::uint64_t known_revision(PeerCore& peer) const = 0;
-  /// kNotFound: a delta on a card that is not here.
-  virtual Result<LoadedCard> load(std::span<const std::byte> bytes) = 0;
+  /// A card that `owner` sent. kNotFound: a delta on a card that is not here. kCorrupt: it is another's, and was not
+  /// taken in. kBusy: it tells of more than a peer may.
+  virtual Result<LoadedCard> load(std::span<const std::byte> bytes, const PeerCore& owner) = 0;
   /// What this backend says of regions in this agent's card has changed.
   virtual void renew(OpenBackend& backend) = 0;
 

@@ -196,6 +196,9 @@ class HandHost final : public PeerRegister, public Cards, public Waiters {
   }
   void note_death(const PeerCore& peer, const Status&) override { dead.push_back(peer.name); }
   void note_life(const PeerCore&) override { ++alive; }
+  bool speaks_for(PeerCore&, const backend::Identity&) override { return is_the_peer; }
+  void note_state(const PeerCore&, PeerState state) override { noted = state; }
+  void note_refusal(backend::Quota quota, std::string_view, const Status&) override { refusals.push_back(quota); }
   Status down_status(PeerCore& peer) const override { return Status(Code::kDisconnected, peer.name + " is down"); }
   Status gone_status(const PeerCore& peer, const Status& cause) const override {
     return Status(cause.code(), peer.name + " is gone: " + std::string(cause.message()));
@@ -205,7 +208,7 @@ class HandHost final : public PeerRegister, public Cards, public Waiters {
   std::uint64_t own_revision() const override { return revision; }
   Result<std::string> own_since(std::uint64_t since) const override { return "card since " + std::to_string(since); }
   std::uint64_t known_revision(PeerCore&) const override { return known_card; }
-  Result<LoadedCard> load(std::span<const std::byte> bytes) override {
+  Result<LoadedCard> load(std::span<const std::byte> bytes, const PeerCore&) override {
     loaded.emplace_back(base::as_text(bytes));
     if (!load_answer.ok()) return load_answer;
     return LoadedCard{.peer = card_of, .change = {}};
@@ -219,6 +222,9 @@ class HandHost final : public PeerRegister, public Cards, public Waiters {
   std::map<base::Id128, std::shared_ptr<PeerCore>> known;
   std::vector<std::string> forgotten, dead, loaded, renewed;
   int alive = 0, kept = 0, wakes = 0;
+  bool is_the_peer = true;  ///< Who comes has the key of whom it claims to be.
+  PeerState noted = PeerState::kKnown;
+  std::vector<backend::Quota> refusals;
   std::uint64_t revision = 1, known_card = 0;
   std::shared_ptr<PeerCore> card_of;
   std::vector<CompletionKind> hints;

@@ -31,7 +31,8 @@ Result<EtcdOptions> etcd_options(const char* call, const hawser_etcd_options& gi
                       .password = std::string(text_of(given.password)),
                       .ca = std::string(text_of(given.ca)),
                       .cert = std::string(text_of(given.cert)),
-                      .key = std::string(text_of(given.key))};
+                      .key = std::string(text_of(given.key)),
+                      .identity = std::string(text_of(given.identity))};
   if (given.endpoints != nullptr) options.endpoints = endpoints_of(given.endpoints);
   if (given.lease_ns != 0) options.lease = Duration(given.lease_ns);
   if (given.timeout_ns != 0) options.timeout = Duration(given.timeout_ns);
@@ -144,7 +145,8 @@ int hawser_directory_folder(const char* path, hawser_directory* out) {
 int hawser_directory_etcd(const hawser_etcd_options* options, hawser_directory* out) {
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, out, "out"));
-    HAWSER_TRY_ASSIGN(const hawser_etcd_options given, options_of(call, "hawser_etcd_options", options));
+    constexpr std::size_t kLeast = offsetof(hawser_etcd_options, identity);  // Of version 1 of the C ABI.
+    HAWSER_TRY_ASSIGN(const hawser_etcd_options given, options_of(call, "hawser_etcd_options", options, kLeast));
     HAWSER_TRY_ASSIGN(EtcdOptions with, etcd_options(call, given));
     return give_directory(call, out, etcd(std::move(with)));
   });

@@ -1,6 +1,7 @@
 // The C ABI of worlds: opening and leaving them, requests, groups, and what is done after a failure.
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,8 @@ RequestObject::~RequestObject() {
 }
 
 Result<hawser_operation_options> operation_options(const char* call, const hawser_operation_options* options) {
-  HAWSER_TRY_ASSIGN(const auto given, options_of(call, "hawser_operation_options", options));
+  HAWSER_TRY_ASSIGN(const auto given, options_of(call, "hawser_operation_options", options,
+                                                 offsetof(hawser_operation_options, compressor)));
   if (given.timeout_ns < 0) return invalid(call, "timeout_ns is negative");
   return given;
 }
@@ -55,6 +57,9 @@ Status give_ranks(const char* call, const std::vector<std::uint32_t>& from, std:
 
 namespace {
 
+/// Of the first version that had worlds.
+constexpr std::size_t kLeastOptions = offsetof(hawser_world_options, token_file);
+
 Result<LoadedConfig> configuration(const char* call, const hawser_world_options& given) {
   ConfigSources sources;
   if ((given.flags & HAWSER_WORLD_NO_ENVIRONMENT) == 0) sources = ConfigSources::from_process();
@@ -76,13 +81,14 @@ Result<LoadedConfig> configuration(const char* call, const hawser_world_options&
 }
 
 Result<WorldOptions> world_options(const char* call, const hawser_world_options& given) {
-  constexpr std::uint32_t kFlags = HAWSER_WORLD_UNDRIVEN | HAWSER_WORLD_NO_ENVIRONMENT;
+  constexpr std::uint32_t kFlags = HAWSER_WORLD_UNDRIVEN | HAWSER_WORLD_NO_ENVIRONMENT | HAWSER_WORLD_MAJORITY;
   if ((given.flags & ~kFlags) != 0) return invalid(call, "flags " + std::to_string(given.flags) + " has unknown bits");
   if (given.join_timeout_ns < 0 || given.timeout_ns < 0) return invalid(call, "a timeout is negative");
   HAWSER_TRY_ASSIGN(LoadedConfig config, configuration(call, given));
   WorldOptions options;
   options.agent = std::move(config.options);
   options.driven = (given.flags & HAWSER_WORLD_UNDRIVEN) == 0;
+  if ((given.flags & HAWSER_WORLD_MAJORITY) != 0) options.quorum = Quorum::kMajority;
   if (given.name != nullptr) options.name = given.name;
   if (given.join_timeout_ns > 0) options.join_timeout = Duration(given.join_timeout_ns);
   if (given.timeout_ns > 0) options.timeout = Duration(given.timeout_ns);
@@ -91,6 +97,7 @@ Result<WorldOptions> world_options(const char* call, const hawser_world_options&
     options.agent.directory = directory->directory;
   }
   if (given.seed != nullptr) options.seed = given.seed;
+  if (given.token_file != nullptr) options.token_file = given.token_file;
   if (given.topology != nullptr) {
     HAWSER_TRY_ASSIGN(options.topology, parse_topology(given.topology));
   }
@@ -106,7 +113,10 @@ Status ask_environment(const hawser_world_options& given, WorldOptions& options)
   if (given.topology == nullptr) {
     HAWSER_TRY_ASSIGN(options.topology, launched_topology(sources));
   }
-  if (given.seed == nullptr && given.directory.id == 0) options.seed = launched_seed(sources);
+  if (given.seed == nullptr && given.directory.id == 0) {
+    options.seed = launched_seed(sources);
+    if (given.token_file == nullptr) options.token_file = launched_token_file(sources);
+  }
   return {};
 }
 
@@ -130,7 +140,7 @@ Status give_world(const char* call, World made, hawser_world* out) {
 
 Status make_local(const char* call, std::uint32_t ranks, const hawser_world_options* options, hawser_world* out) {
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options));
+  HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options, kLeastOptions));
   if (given.ranks != 0 || given.rank != 0) return invalid(call, "the options' ranks and rank are for processes");
   HAWSER_TRY_ASSIGN(const WorldOptions with, world_options(call, given));
   HAWSER_TRY_ASSIGN(std::vector<World> all, World::local(ranks, with));
@@ -149,7 +159,7 @@ Status make_local(const char* call, std::uint32_t ranks, const hawser_world_opti
 
 Status open_one(const char* call, const hawser_world_options* options, hawser_world* out) {
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options));
+  HAWSER_TRY_ASSIGN(const hawser_world_options given, options_of(call, "hawser_world_options", options, kLeastOptions));
   HAWSER_TRY_ASSIGN(WorldOptions with, world_options(call, given));
   HAWSER_TRY(ask_launcher(call, given, with));
   HAWSER_TRY(ask_environment(given, with));

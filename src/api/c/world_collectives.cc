@@ -35,10 +35,13 @@ Result<Collective> collective(const char* call, hawser_world world, int type, in
   HAWSER_TRY_ASSIGN(const ReduceOp how, op_of(call, op));
   HAWSER_TRY_ASSIGN(const hawser_operation_options given, operation_options(call, options));
   HAWSER_TRY_ASSIGN(auto its, find<WorldObject>(call, world));
-  return Collective{.world = std::move(its),
-                    .type = elements,
-                    .op = how,
-                    .options = {.timeout = Duration(given.timeout_ns), .reproducible = given.flag != 0}};
+  HAWSER_TRY_ASSIGN(Compressor compress, compressor_of(call, given));
+  return Collective{
+      .world = std::move(its),
+      .type = elements,
+      .op = how,
+      .options = {
+          .timeout = Duration(given.timeout_ns), .reproducible = given.flag != 0, .compress = std::move(compress)}};
 }
 
 /// One for each rank: the caller's, or `count` for all.
@@ -79,6 +82,25 @@ Result<Request> all_reduce(const char* call, hawser_world world, const void* in,
   HAWSER_TRY(not_null(call, out, count, "out"));
   HAWSER_TRY_ASSIGN(Collective its, collective(call, world, type, op, options));
   return its.world->world.iall_reduce(in, out, count, its.type, its.op, its.options);
+}
+
+Result<std::vector<Request>> all_reduce_bucketed(const char* call, hawser_world world, const hawser_part* parts,
+                                                 std::size_t count, int type, int op, std::size_t bucket_bytes,
+                                                 const hawser_operation_options* options) {
+  HAWSER_TRY(not_null(call, parts, count, "parts"));
+  HAWSER_TRY_ASSIGN(Collective its, collective(call, world, type, op, options));
+  const std::size_t bytes = size_of(its.type);
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < count; ++i) {
+    HAWSER_TRY(not_null(call, parts[i].data, parts[i].size, "a part's data"));
+    if (parts[i].size % bytes != 0) {
+      return invalid(call, "part " + std::to_string(i) + " has " + std::to_string(parts[i].size) +
+                               " bytes, which are no whole elements");
+    }
+    tensors.push_back({parts[i].data, parts[i].size / bytes});
+  }
+  return its.world->world.iall_reduce_bucketed(tensors, its.type, its.op,
+                                               bucket_bytes == 0 ? kBucketBytes : bucket_bytes, its.options);
 }
 
 Result<Request> all_gather(const char* call, hawser_world world, const void* in, void* out, std::size_t count,
@@ -200,6 +222,40 @@ int hawser_world_iall_reduce(hawser_world world, const void* in, void* out, size
                              const Options* options, hawser_request* request) {
   return api::later(__func__, request,
                     [&](const char* call) { return api::all_reduce(call, world, in, out, count, type, op, options); });
+}
+
+int hawser_world_all_reduce_bucketed(hawser_world world, const hawser_part* parts, size_t count, int type, int op,
+                                     size_t bucket_bytes, const Options* options) {
+  return api::run(__func__, [&](const char* call) -> hawser::Status {
+    HAWSER_TRY_ASSIGN(std::vector<hawser::Request> begun,
+                      api::all_reduce_bucketed(call, world, parts, count, type, op, bucket_bytes, options));
+    hawser::Status first;
+    for (hawser::Request& request : begun) {
+      const hawser::Status status = request.wait(hawser::Duration::max());
+      if (first.ok()) first = status;
+    }
+    return first;
+  });
+}
+int hawser_world_iall_reduce_bucketed(hawser_world world, const hawser_part* parts, size_t count, int type, int op,
+                                      size_t bucket_bytes, const Options* options, hawser_request* requests,
+                                      size_t capacity, size_t* begun) {
+  return api::run(__func__, [&](const char* call) -> hawser::Status {
+    HAWSER_TRY(api::not_null(call, requests, capacity, "requests"));
+    HAWSER_TRY(api::not_null(call, begun, "begun"));
+    if (capacity < count) {
+      return api::invalid(
+          call, "there is room for " + std::to_string(capacity) + " requests; the parts are " + std::to_string(count));
+    }
+    HAWSER_TRY_ASSIGN(std::vector<hawser::Request> all,
+                      api::all_reduce_bucketed(call, world, parts, count, type, op, bucket_bytes, options));
+    *begun = 0;
+    for (hawser::Request& request : all) {
+      HAWSER_TRY(api::hand_out(call, std::move(request), &requests[*begun]));
+      ++*begun;
+    }
+    return {};
+  });
 }
 
 int hawser_world_all_gather(hawser_world world, const void* in, void* out, size_t count, const uint64_t* counts,

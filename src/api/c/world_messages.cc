@@ -1,7 +1,9 @@
 // The C ABI of worlds: messages and calls.
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "api/c/world_objects.h"
 
@@ -34,6 +36,34 @@ Result<Request> receive(const char* call, hawser_world world, void* into, std::s
     return its->world.ireceive_any_size(source, tag_of(tag), with);
   }
   return its->world.ireceive({static_cast<std::byte*>(into), size}, source, tag_of(tag), with);
+}
+
+/// `Byte` is const where the parts are sent.
+template <typename Byte>
+Result<std::vector<std::span<Byte>>> parts_of(const char* call, const hawser_part* parts, std::size_t count) {
+  HAWSER_TRY(not_null(call, parts, count, "parts"));
+  std::vector<std::span<Byte>> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    HAWSER_TRY(not_null(call, parts[i].data, parts[i].size, "a part's data"));
+    all.emplace_back(static_cast<Byte*>(parts[i].data), parts[i].size);
+  }
+  return all;
+}
+
+Result<Request> sendv(const char* call, hawser_world world, const hawser_part* parts, std::size_t count,
+                      std::uint32_t dest, std::uint64_t tag, const hawser_operation_options* options) {
+  HAWSER_TRY_ASSIGN(const auto all, parts_of<const std::byte>(call, parts, count));
+  HAWSER_TRY_ASSIGN(const MessageOptions with, message_options(call, options));
+  HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+  return its->world.isend_parts(all, dest, tag, with);
+}
+
+Result<Request> receivev(const char* call, hawser_world world, const hawser_part* parts, std::size_t count,
+                         std::uint32_t source, const uint64_t* tag, const hawser_operation_options* options) {
+  HAWSER_TRY_ASSIGN(const auto all, parts_of<std::byte>(call, parts, count));
+  HAWSER_TRY_ASSIGN(const MessageOptions with, message_options(call, options));
+  HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+  return its->world.ireceive_parts(all, source, tag_of(tag), with);
 }
 
 Result<Request> begin_call(const char* call, hawser_world world, std::uint32_t dest, const char* name,
@@ -105,6 +135,37 @@ int hawser_world_irecv(hawser_world world, void* into, size_t size, uint32_t sou
   return run(__func__, [&](const char* call) -> Status {
     HAWSER_TRY(not_null(call, request, "request"));
     return hand_out(call, receive(call, world, into, size, source, tag, options), request);
+  });
+}
+
+int hawser_world_sendv(hawser_world world, const hawser_part* parts, size_t count, uint32_t dest, uint64_t tag,
+                       const hawser_operation_options* options) {
+  return run(__func__,
+             [&](const char* call) -> Status { return finish(sendv(call, world, parts, count, dest, tag, options)); });
+}
+
+int hawser_world_isendv(hawser_world world, const hawser_part* parts, size_t count, uint32_t dest, uint64_t tag,
+                        const hawser_operation_options* options, hawser_request* request) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, request, "request"));
+    return hand_out(call, sendv(call, world, parts, count, dest, tag, options), request);
+  });
+}
+
+int hawser_world_recvv(hawser_world world, const hawser_part* parts, size_t count, uint32_t source, const uint64_t* tag,
+                       const hawser_operation_options* options, hawser_received* out) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY_ASSIGN(Request begun, receivev(call, world, parts, count, source, tag, options));
+    HAWSER_TRY(begun.wait(Duration::max()));
+    return out == nullptr ? Status() : give(call, "hawser_received", out, received_of(begun.received()));
+  });
+}
+
+int hawser_world_irecvv(hawser_world world, const hawser_part* parts, size_t count, uint32_t source,
+                        const uint64_t* tag, const hawser_operation_options* options, hawser_request* request) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, request, "request"));
+    return hand_out(call, receivev(call, world, parts, count, source, tag, options), request);
   });
 }
 

@@ -46,6 +46,16 @@ struct AnswerObject final : OwnObject {
   Status failure HAWSER_GUARDED_BY(mutex);
 };
 
+struct CompressorObject final : OwnObject {
+  static constexpr std::uint8_t kKind = 15;
+  static constexpr std::string_view kName = "compressor";
+  explicit CompressorObject(Compressor its) : compressor(std::move(its)) {}
+
+  Compressor compressor;
+};
+
+/// The one that an option names; none for the handle 0.
+Result<Compressor> compressor_of(const char* call, const hawser_operation_options& options);
 Result<hawser_operation_options> operation_options(const char* call, const hawser_operation_options* options);
 
 /// Waits for what was begun.

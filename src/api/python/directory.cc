@@ -197,8 +197,9 @@ std::vector<std::string> endpoints_of(nb::handle from) {
 
 DirectoryHandle open_etcd(nb::handle endpoints, const std::string& prefix, const std::string& user,
                           const std::string& password, const std::string& ca, const std::string& cert,
-                          const std::string& key, nb::handle lease, nb::handle timeout) {
-  EtcdOptions options{.prefix = prefix, .user = user, .password = password, .ca = ca, .cert = cert, .key = key};
+                          const std::string& key, const std::string& identity, nb::handle lease, nb::handle timeout) {
+  EtcdOptions options{
+      .prefix = prefix, .user = user, .password = password, .ca = ca, .cert = cert, .key = key, .identity = identity};
   if (!endpoints.is_none()) options.endpoints = endpoints_of(endpoints);
   options.lease = duration_of(lease, "lease", options.lease);
   options.timeout = duration_of(timeout, "timeout", options.timeout);
@@ -282,7 +283,8 @@ void bind_openers(nb::module_& module) {
       nb::arg("path"), "A folder shared by processes of one host or of a shared file system.");
   module.def("etcd_directory", &open_etcd, nb::arg("endpoints") = nb::none(), nb::kw_only(), nb::arg("prefix") = "",
              nb::arg("user") = "", nb::arg("password") = "", nb::arg("ca") = "", nb::arg("cert") = "",
-             nb::arg("key") = "", nb::arg("lease") = nb::none(), nb::arg("timeout") = nb::none(),
+             nb::arg("key") = "", nb::arg("identity") = "", nb::arg("lease") = nb::none(),
+             nb::arg("timeout") = nb::none(),
              "An etcd, by the client addresses of its members: a list, or a text with commas.");
 }
 

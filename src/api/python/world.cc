@@ -201,6 +201,12 @@ CollectiveOptions options_of(nb::handle timeout, bool reproducible = false) {
   return {.timeout = duration_of(timeout, "timeout", Duration::zero()), .reproducible = reproducible};
 }
 
+Compressor compressor_of(nb::handle given) {
+  if (given.is_none()) return {};
+  if (nb::isinstance<Compressor>(given)) return nb::cast<Compressor>(given);
+  raise_invalid("all_reduce: compress is no hawser.Compressor");
+}
+
 template <typename Begin>
 RequestHandle fly(const WorldHandle& self, std::vector<Source> arrays, Begin begin) {
   World& world = world_of(self);
@@ -210,9 +216,28 @@ RequestHandle fly(const WorldHandle& self, std::vector<Source> arrays, Begin beg
 
 // ---- Calls that begin something.
 
+bool is_list(nb::handle x) { return nb::isinstance<nb::list>(x) || nb::isinstance<nb::tuple>(x); }
+
+/// Of a message that is a list of arrays. `arrays` keeps them.
+template <typename Kind, typename Byte>
+std::vector<std::span<Byte>> parts_of(nb::handle x, const char* call, std::vector<Source>& arrays) {
+  std::vector<std::span<Byte>> parts;
+  for (const nb::handle each : x) {
+    const auto array = array_of<Kind>(each, call, "an element of x");
+    parts.emplace_back(static_cast<Byte*>(array.data()), array.nbytes());
+    arrays.emplace_back(array);
+  }
+  return parts;
+}
+
 RequestHandle isend(const WorldHandle& self, nb::handle x, std::uint32_t dest, std::uint64_t tag, nb::handle timeout) {
-  const auto array = array_of<Source>(x, "send", "x");
   const MessageOptions options{.timeout = duration_of(timeout, "timeout", Duration::zero())};
+  if (is_list(x)) {
+    std::vector<Source> arrays;
+    const auto parts = parts_of<Source, const std::byte>(x, "send", arrays);
+    return fly(self, std::move(arrays), [&](World& world) { return world.isend_parts(parts, dest, tag, options); });
+  }
+  const auto array = array_of<Source>(x, "send", "x");
   const std::span bytes(static_cast<const std::byte*>(array.data()), array.nbytes());
   return fly(self, {array}, [&](World& world) { return world.isend(bytes, dest, tag, options); });
 }
@@ -224,6 +249,12 @@ RequestHandle irecv(const WorldHandle& self, nb::handle x, std::optional<std::ui
   const auto begin = [&]() -> RequestHandle {
     if (x.is_none()) {
       return fly(self, {}, [&](World& world) { return world.ireceive_any_size(from, tag, options); });
+    }
+    if (is_list(x)) {
+      std::vector<Source> arrays;
+      const auto parts = parts_of<Array, std::byte>(x, "recv", arrays);
+      return fly(self, std::move(arrays),
+                 [&](World& world) { return world.ireceive_parts(parts, from, tag, options); });
     }
     const auto array = array_of<Array>(x, "recv", "x");
     const std::span bytes(static_cast<std::byte*>(array.data()), array.nbytes());
@@ -240,7 +271,7 @@ RequestHandle ibarrier(const WorldHandle& self, nb::handle timeout) {
 }
 
 RequestHandle iall_reduce(const WorldHandle& self, nb::handle x, const std::string& op, nb::handle out,
-                          bool reproducible, nb::handle timeout) {
+                          bool reproducible, nb::handle compress, nb::handle timeout) {
   const char* const call = "all_reduce";
   const Source from = out.is_none() ? readable(array_of<Array>(x, call, "x")) : array_of<Source>(x, call, "x");
   const Source to = out.is_none() ? from : readable(array_of<Array>(out, call, "out"));
@@ -248,10 +279,38 @@ RequestHandle iall_reduce(const WorldHandle& self, nb::handle x, const std::stri
   same_type(input, output, call);
   has_count(output, input.count, call, "out");
   const ReduceOp kind = op_of(op, call);
-  const CollectiveOptions options = options_of(timeout, reproducible);
+  CollectiveOptions options = options_of(timeout, reproducible);
+  options.compress = compressor_of(compress);
   return fly(self, {from, to}, [&](World& world) {
     return world.iall_reduce(input.data, writable(output), input.count, input.type, kind, options);
   });
+}
+
+/// Arrays of one type that follow one another; a request for each bucket.
+std::vector<RequestHandle> iall_reduce_bucketed(const WorldHandle& self, nb::handle arrays, const std::string& op,
+                                                std::size_t bucket, bool reproducible, nb::handle timeout) {
+  const char* const call = "all_reduce";
+  const ReduceOp kind = op_of(op, call);
+  const CollectiveOptions options = options_of(timeout, reproducible);
+  std::vector<Source> all;
+  for (const nb::handle each : arrays) all.push_back(readable(array_of<Array>(each, call, "an element of x")));
+  std::vector<RequestHandle> handles;
+  World& world = world_of(self);
+  for (std::size_t begin = 0; begin < all.size();) {
+    std::vector<hawser::Tensor> tensors;
+    const DataType type = Elements(all[begin], call).type;
+    const std::size_t first = begin;
+    for (; begin < all.size() && Elements(all[begin], call).type == type; ++begin) {
+      const Elements elements(all[begin], call);
+      tensors.push_back({writable(elements), elements.count});
+    }
+    const std::vector<Source> keep(all.begin() + static_cast<std::ptrdiff_t>(first),
+                                   all.begin() + static_cast<std::ptrdiff_t>(begin));
+    std::vector<Request> requests =
+        outside([&] { return world.iall_reduce_bucketed(tensors, type, kind, bucket, options); });
+    for (Request& request : requests) handles.emplace_back(self.state, Flight{std::move(request), keep, {}});
+  }
+  return handles;
 }
 
 RequestHandle ireduce(const WorldHandle& self, nb::handle x, std::uint32_t root, const std::string& op,
@@ -422,10 +481,17 @@ WorldOptions world_options(const std::string& name, nb::handle directory, nb::ha
   return options;
 }
 
+Quorum quorum_of(const std::string& name) {
+  if (name == "majority") return Quorum::kMajority;
+  if (name == "none") return Quorum::kNone;
+  raise_invalid("World: quorum '" + name + "' is none of none and majority");
+}
+
 nb::list local(std::uint32_t size, const std::string& name, nb::handle backends, nb::handle timeout,
-               const std::string& topology) {
+               const std::string& topology, const std::string& quorum) {
   WorldOptions options = world_options(name, nb::none(), backends, timeout);
   options.topology = take(parse_topology(topology));
+  options.quorum = quorum_of(quorum);
   nb::list all;
   for (World& world : take(outside([&] { return World::local(size, options); }))) {
     all.append(WorldHandle{std::make_shared<WorldState>(std::move(world))});
@@ -471,7 +537,8 @@ WorldStore store_of(nb::handle store) {
 WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uint32_t> rank, nb::handle directory,
                        const std::optional<std::string>& name, nb::handle backends, bool driven, nb::handle timeout,
                        nb::handle store, const std::optional<std::string>& seed,
-                       const std::optional<std::string>& topology) {
+                       const std::optional<std::string>& token_file, const std::optional<std::string>& topology,
+                       const std::string& quorum) {
   if (size.has_value() != rank.has_value()) raise_invalid("World.open: size and rank are given together, or neither");
   const Result<LaunchedRank> launched = launched_rank(ConfigSources::from_process());
   if (!size) check(launched.error());
@@ -484,8 +551,11 @@ WorldHandle open_world(std::optional<std::uint32_t> size, std::optional<std::uin
     options.seed = *seed;
   } else if (!is_found_elsewhere) {
     options.seed = launched_seed(ConfigSources::from_process());
+    options.token_file = launched_token_file(ConfigSources::from_process());
   }
+  if (token_file) options.token_file = *token_file;
   options.topology = take(topology ? parse_topology(*topology) : launched_topology(ConfigSources::from_process()));
+  options.quorum = quorum_of(quorum);
   options.size = size ? *size : launched->size;
   options.rank = rank ? *rank : launched->rank;
   return {std::make_shared<WorldState>(take(outside([&] { return World::open(std::move(options)); })))};
@@ -634,7 +704,10 @@ void bind_messages(nb::class_<WorldHandle>& world) {
 void bind_collectives(nb::class_<WorldHandle>& world) {
   world.def("ibarrier", &ibarrier, nb::kw_only(), nb::arg("timeout") = nb::none())
       .def("iall_reduce", &iall_reduce, nb::arg("x"), nb::arg("op") = "sum", nb::arg("out") = nb::none(), nb::kw_only(),
-           nb::arg("reproducible") = false, nb::arg("timeout") = nb::none())
+           nb::arg("reproducible") = false, nb::arg("compress") = nb::none(), nb::arg("timeout") = nb::none())
+      .def("iall_reduce_bucketed", &iall_reduce_bucketed, nb::arg("x"), nb::arg("op") = "sum",
+           nb::arg("bucket") = kBucketBytes, nb::kw_only(), nb::arg("reproducible") = false,
+           nb::arg("timeout") = nb::none(), "As all_reduce_bucketed; a request for each bucket, in their order.")
       .def("ireduce", &ireduce, nb::arg("x"), nb::arg("root") = 0, nb::arg("op") = "sum", nb::kw_only(),
            nb::arg("timeout") = nb::none())
       .def("ibroadcast", &ibroadcast, nb::arg("x"), nb::arg("root") = 0, nb::kw_only(), nb::arg("timeout") = nb::none())
@@ -675,11 +748,13 @@ void bind_worlds(nb::module_& module) {
                                 "One rank of a number of ranks that send messages and run collective operations.");
   world
       .def_static("_local", &local, nb::arg("size"), nb::kw_only(), nb::arg("name") = "world",
-                  nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("topology") = "full")
+                  nb::arg("backends") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("topology") = "full",
+                  nb::arg("quorum") = "none")
       .def_static("_open", &open_world, nb::arg("size").none(), nb::arg("rank").none(),
                   nb::arg("directory") = nb::none(), nb::kw_only(), nb::arg("name").none(),
                   nb::arg("backends") = nb::none(), nb::arg("driven"), nb::arg("timeout") = nb::none(),
-                  nb::arg("store") = nb::none(), nb::arg("seed") = nb::none(), nb::arg("topology") = nb::none())
+                  nb::arg("store") = nb::none(), nb::arg("seed") = nb::none(), nb::arg("token_file") = nb::none(),
+                  nb::arg("topology") = nb::none(), nb::arg("quorum") = "none")
       .def_prop_ro("rank", [](const WorldHandle& self) { return self.state->world.rank(); })
       .def_prop_ro("size", [](const WorldHandle& self) { return self.state->world.size(); })
       .def_prop_ro(

@@ -39,7 +39,9 @@ Doorkeeper::Judged Doorkeeper::judge(const ngtcp2_pkt_hd& first, const Route& ro
                                            &first.dcid, static_cast<ngtcp2_duration>(kRetryLife.count()), stamp(now));
     return error == 0 ? Judged{Verdict::kAccept, asked} : Judged{};
   }
-  if (!rules_.secret.is_zero() && is_preface(token)) return {is_crowded ? Verdict::kRetry : Verdict::kAccept};
+  if (!rules_.secret.is_zero() && is_preface(token)) {
+    return {.verdict = is_crowded ? Verdict::kRetry : Verdict::kAccept, .has_card = true};
+  }
   return {rules_.secret.is_zero() || rules_.has_identity ? Verdict::kRetry : Verdict::kIgnore};
 }
 

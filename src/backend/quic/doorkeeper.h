@@ -36,6 +36,7 @@ class Doorkeeper {
   struct Judged {
     Verdict verdict = Verdict::kIgnore;
     std::optional<ngtcp2_cid> asked_id = {};  ///< See Connection::First.
+    bool has_card = false;                    ///< It showed the card's secret, or somebody who copied its datagram.
   };
   /// `is_crowded`: many are about who have proven nothing.
   Judged judge(const ngtcp2_pkt_hd& first, const Route& route, bool is_crowded, Instant now);

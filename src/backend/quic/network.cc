@@ -103,6 +103,8 @@ QuicNetwork::QuicNetwork(const QuicOptions& options, std::shared_ptr<FdLedger> l
       rules_(rules),
       set_{.library = credentials->library(), .credentials = credentials, .user = *this},
       doorkeeper_(credentials->library(), rules),
+      strangers_budget_(base::random_id128().lo),
+      crowd_budget_(base::random_id128().lo),
       buffer_(std::make_unique_for_overwrite<std::byte[]>(kReceiveBytesMax)) {}
 
 Result<std::unique_ptr<QuicNetwork>> QuicNetwork::open(const QuicOptions& options, std::shared_ptr<FdLedger> ledger,
@@ -376,7 +378,7 @@ void QuicNetwork::dispatch(Endpoint& endpoint, const Route& route, std::span<con
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(datagram.data());
   const int error = set_.library.pkt_decode_version_cid(&ids, bytes, datagram.size(), kIdBytes);
   if (error == NGTCP2_ERR_VERSION_NEGOTIATION && datagram.size() >= kFirstDatagramMin) {
-    answer_version(endpoint, route, ids);
+    if (may_answer(strangers_budget_, route, now)) answer_version(endpoint, route, ids);
   }
   if (error != 0) return;
   const auto found = by_id_.find(std::string(reinterpret_cast<const char*>(ids.dcid), ids.dcidlen));
@@ -394,6 +396,10 @@ void QuicNetwork::take(Member& member, const Route& route, std::span<const std::
   member.connection->take(route, datagram, now);
   touch(member);
   if (is_shaking) share_.worked(began, Clock::steady().now());
+}
+
+bool QuicNetwork::may_answer(AnswerBudget& budget, const Route& route, Instant now) const {
+  return budget.take(source_of(route.remote), base::is_loopback(route.remote), now);
 }
 
 void QuicNetwork::answer_version(Endpoint& endpoint, const Route& route, const ngtcp2_version_cid& asked) {
@@ -418,7 +424,8 @@ void QuicNetwork::first_datagram(Endpoint& endpoint, const Route& route, std::sp
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(datagram.data());
   if (set_.library.accept(&head, bytes, datagram.size()) != 0) return;
   const Doorkeeper::Judged judged = doorkeeper_.judge(head, route, strangers_ >= kCrowd, now);
-  if (judged.verdict == Verdict::kRetry) {
+  AnswerBudget& budget = judged.has_card ? crowd_budget_ : strangers_budget_;
+  if (judged.verdict == Verdict::kRetry && may_answer(budget, route, now)) {
     std::array<std::byte, 512> answer;
     const std::size_t size = doorkeeper_.write_retry(head, route, answer, now);
     if (size > 0) static_cast<void>(endpoint.socket->send(route, std::span(answer).first(size), size));

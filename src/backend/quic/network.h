@@ -22,6 +22,7 @@
 
 #include "backend/places/interfaces.h"
 #include "backend/places/locator.h"
+#include "backend/quic/answer_budget.h"
 #include "backend/quic/connection.h"
 #include "backend/quic/doorkeeper.h"
 #include "backend/quic/options.h"
@@ -72,6 +73,7 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
   bool arm() override;
   Status watch(int fd) override;
   Instant next_deadline() const override;
+  std::uint64_t unanswered() const override { return strangers_budget_.held_back() + crowd_budget_.held_back(); }
 
  private:
   friend class QuicStream;
@@ -122,6 +124,7 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
   void read_all(Endpoint& endpoint, Instant now);
   void dispatch(Endpoint& endpoint, const Route& route, std::span<const std::byte> datagram, Instant now);
   void first_datagram(Endpoint& endpoint, const Route& route, std::span<const std::byte> datagram, Instant now);
+  bool may_answer(AnswerBudget& budget, const Route& route, Instant now) const;
   void answer_version(Endpoint& endpoint, const Route& route, const ngtcp2_version_cid& asked);
   void take_in(const Knock& knock, Instant now);
   void take_in_waiting(Instant now);
@@ -150,6 +153,8 @@ class QuicNetwork final : public stream::Network, private ConnectionUser {
   const Doorkeeper::Rules rules_;
   ConnectionSet set_;
   Doorkeeper doorkeeper_;
+  AnswerBudget strangers_budget_;  ///< Of answers to those who showed nothing,
+  AnswerBudget crowd_budget_;      ///< and of a Retry to those who showed the card where many are about.
   std::vector<std::unique_ptr<Endpoint>> listeners_;
   std::unordered_map<Member*, std::unique_ptr<Member>> members_;
   std::unordered_map<std::string, Member*> by_id_;

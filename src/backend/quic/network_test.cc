@@ -80,6 +80,36 @@ TEST_F(QuicNetworkTest, AnotherSecretComesToNothing) {
   EXPECT_EQ(stream->state(), StreamState::kConnecting);
 }
 
+// A probe of unknown versions costs its sender nothing, and its answer may go to somebody else.
+TEST_F(QuicNetworkTest, ProbesWithoutEndGetNoMoreAnswersThanTheBudgetHas) {
+  constexpr std::uint32_t kProbes = 2 * AnswerBudget::kBurst;
+  std::vector<std::byte> probe(1200);
+  probe[0] = std::byte{0xc0};
+  for (std::size_t i = 1; i <= 4; ++i) probe[i] = std::byte{0x1a};  // A version that nobody has.
+  probe[5] = probe[14] = std::byte{8};                              // Sizes of two ids.
+  const auto asker = UdpSocket::connect(base::numeric_address(base::parse_host_port(acceptor_.place).value()).value(),
+                                        {}, std::make_shared<FdLedger>())
+                         .value();
+  std::vector<std::byte> buffer(kReceiveBytesMax);
+  std::uint32_t answers = 0;
+  const Instant began = Clock::steady().now();
+  for (std::uint32_t i = 0; i < kProbes; ++i) {
+    ASSERT_TRUE(asker->send(asker->route(), probe, probe.size()));
+    acceptor_.turn();
+    if (i % 16 != 15) continue;
+    for (auto got = asker->receive(buffer).value(); !got.is_all; got = asker->receive(buffer).value()) {
+      answers += static_cast<std::uint32_t>((got.bytes.size() + got.segment - 1) / got.segment);
+    }
+  }
+  const double took = std::chrono::duration<double>(Clock::steady().now() - began).count();
+  EXPECT_GE(answers, AnswerBudget::kBurst / 2) << "they are answered at first";
+  EXPECT_LE(answers, AnswerBudget::kBurst + static_cast<std::uint32_t>(took * AnswerBudget::kPerSecond) + 1);
+  EXPECT_GT(acceptor_.network->unanswered(), 0u);
+  const auto streams = connect(1);
+  EXPECT_TRUE(turn_until([&] { return count_open(streams) == 1; }, std::chrono::seconds(8)))
+      << "who has the card comes in meanwhile";
+}
+
 TEST_F(QuicNetworkTest, WithoutACardNothingIsSaid) {
   const auto stream = opener_.network->connect(acceptor_.place, {});
   ASSERT_FALSE(stream);

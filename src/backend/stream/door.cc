@@ -175,6 +175,16 @@ Status StreamPort::join(Knock& knock, Instant now) {
   return knock.shake->hello().stream == 0 ? open_session(knock, now) : attach_stream(knock, now);
 }
 
+/// What the opener of a session has said and proven.
+PeerClaim StreamPort::claim_of(Handshake& shake) const {
+  const wire::Hello& hello = shake.hello();
+  const std::shared_ptr<identity::PeerIdentity>& shown = shake.identity().peer;
+  PeerClaim claim{.incarnation = hello.incarnation, .public_key = hello.public_key, .name = hello.name};
+  if (shown != nullptr) claim.identity = shown->holder.id.text();
+  claim.is_key_proven = shake.stream().cover() == Cover::kTls && context_.security != Security::kNone;
+  return claim;
+}
+
 Status StreamPort::open_session(Knock& knock, Instant now) {
   const wire::Hello& hello = knock.shake->hello();
   if (closing_) return Status(Code::kDisconnected, "the agent is closing");
@@ -185,14 +195,17 @@ Status StreamPort::open_session(Knock& knock, Instant now) {
   for (const auto& path : paths_) {
     if (path->is_session(hello.session)) return Status(Code::kInvalid, "a session of that number exists");
   }
+  const PeerClaim claim = claim_of(*knock.shake);
+  HAWSER_TRY(context_.guard->check(claim, now));
   // What the new session replaces must not land any more when the answer leaves (B6).
   // Who names a session that stands here is its peer: the agent hears of the new one together with the old one's end.
   const bool is_known_peer = !hello.supersedes.is_zero() && supersede(hello);
+  HAWSER_TRY_ASSIGN(PeerSeat seat, context_.guard->admit(claim, now));
   auto path = std::make_unique<StreamPath>(shared_);
   const bool is_unproven = knock.shake->admission() == wire::Admission::kNone && !is_known_peer;
   if (is_unproven) lobby_.rename(&knock, path.get());
   if (knock.shake->has_proof()) knock.shake->say_verdict(Status());
-  path->accept(std::move(knock.shake), is_known_peer, now);
+  path->accept(std::move(knock.shake), is_known_peer, std::move(seat), now);
   admissions_.let_in();
   shared_.next_due = std::min(shared_.next_due, path->next_deadline());
   paths_.push_back(std::move(path));

@@ -56,6 +56,7 @@ class Handshake {
   std::unique_ptr<Stream> take_stream() { return std::move(stream_); }
   /// What the peer has proven of its identity.
   ShownIdentity take_identity() { return std::exchange(identity_, ShownIdentity()); }
+  const ShownIdentity& identity() const { return identity_; }
   /// The acceptor is let go of because it did not prove its identity.
   bool is_identity_doubted() const { return is_identity_doubted_; }
   /// The bytes said: the stream may refer to them until it released so many.

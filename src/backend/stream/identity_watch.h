@@ -41,6 +41,10 @@ class IdentityWatch {
   void note_told();
   /// The peer was given a new certificate. Errors: kCorrupt; kDenied: it is not as good as the old one.
   Status renewed(std::span<const std::byte> proof, std::string_view peer_name);
+  /// The peer's SPIFFE ID; empty: nothing is watched.
+  std::string_view peer_id() const {
+    return is_on() ? std::string_view(shown_.peer->holder.id.text()) : std::string_view();
+  }
   /// For people; empty: nothing is watched.
   std::string describe() const;
 

@@ -198,7 +198,8 @@ bool Initiator::on_ack(std::uint32_t tag, wire::Outcome outcome, std::span<Outle
   Slot* slot = find(tag);
   if (slot == nullptr || (slot->state != State::kFramed && slot->state != State::kEnded)) return false;
   const Outlet& outlet = outlets[slot->stream];
-  if (outcome > wire::Outcome::kVoid) return on_voided(*slot, outcome, outlet);
+  const bool is_void_answer = outcome == wire::Outcome::kVoidedClean || outcome == wire::Outcome::kVoidedMidway;
+  if (is_void_answer) return on_voided(*slot, outcome, outlet);
   if (outlet.sent_end() < slot->end || slot->landing != kNowhere) return false;
   if (slot->op == Operation::kRead && outcome == wire::Outcome::kOk) return false;
   if (outcome == wire::Outcome::kVoid && !slot->voided && !slot->void_said) return false;

@@ -104,6 +104,8 @@ class Initiator {
   /// Ends every chunk; `outlets` tell how far each got.
   void fail(const Status& why, std::span<Outlet> outlets);
 
+  void note_quotas(const wire::Quotas& quotas) { quotas_ = quotas; }
+
  private:
   enum class State : std::uint8_t { kFree, kQueued, kFramed, kAcked, kEnded };
   struct Slot {
@@ -155,6 +157,7 @@ class Initiator {
   bool on_voided(Slot& slot, wire::Outcome outcome, const Outlet& outlet);
   void end_voided(Slot& slot, Status status);
   static BufferState state_of_void(const Slot& slot);
+  Status over_quota(const Slot& slot) const;
   void end_stray(Slot& slot);
   void stage_voids(Outlet& outlet);
   void tell_stray(Slot& slot);
@@ -168,6 +171,7 @@ class Initiator {
   EventQueue& events_;
   Path* path_;
   Options options_;
+  wire::Quotas quotas_;      ///< The peer's, as it told them: for errors.
   std::vector<Slot> slots_;  ///< Grows to kChunksMax.
   std::vector<std::uint32_t> free_;
   Ring<std::uint32_t> bulk_;   ///< Slots in kQueued.

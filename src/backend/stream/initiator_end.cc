@@ -30,6 +30,8 @@ std::string_view reason_of(wire::Outcome outcome) {
     case wire::Outcome::kVoidedClean:
     case wire::Outcome::kVoidedMidway:
       return "it was given up";
+    case wire::Outcome::kTooManyOperations:
+    case wire::Outcome::kTooManyBytes:  // Initiator::over_quota says it.
     case wire::Outcome::kOk:
       break;
   }
@@ -42,6 +44,8 @@ Code code_of(wire::Outcome outcome) {
       return Code::kInvalid;
     case wire::Outcome::kNoRoom:
     case wire::Outcome::kFileFull:
+    case wire::Outcome::kTooManyOperations:
+    case wire::Outcome::kTooManyBytes:
       return Code::kBusy;
     case wire::Outcome::kFileFailed:
       return Code::kFailed;
@@ -82,11 +86,28 @@ Status Initiator::status_of(const Slot& slot) const {
     return Status(Code::kCancelled, "cancelled while on its way").with_peer(options_.peer).with_buffer(state);
   }
   if (slot.outcome == wire::Outcome::kOk) return Status();
+  const bool is_over_quota =
+      slot.outcome == wire::Outcome::kTooManyOperations || slot.outcome == wire::Outcome::kTooManyBytes;
+  if (is_over_quota) return over_quota(slot);
   return Status(code_of(slot.outcome),
                 base::format("{} refused to {} {} bytes {} its region #{}: {}", options_.peer, write ? "write" : "read",
                              slot.bytes, write ? "into" : "from", slot.target->bind.index, reason_of(slot.outcome)))
       .with_peer(options_.peer)
       .with_buffer(state);
+}
+
+Status Initiator::over_quota(const Slot& slot) const {
+  const bool is_bytes = slot.outcome == wire::Outcome::kTooManyBytes;
+  const std::string_view option = is_bytes ? "limits.peer_bytes" : "limits.peer_operations";
+  const std::string_view variable = is_bytes ? "HAWSER_LIMITS_PEER_BYTES" : "HAWSER_LIMITS_PEER_OPERATIONS";
+  const std::uint64_t value = is_bytes ? quotas_.bytes : quotas_.operations;
+  return Status(code_of(slot.outcome),
+                base::format("{} refused to {} {} bytes {} its region #{}: its {} = {} is in use by this peer",
+                             options_.peer, slot.op == Operation::kWrite ? "write" : "read", slot.bytes,
+                             slot.op == Operation::kWrite ? "into" : "from", slot.target->bind.index, option, value))
+      .with_peer(options_.peer)
+      .with_buffer(BufferState::kUntouched)
+      .with_advice(base::format("wait until what is under way has ended, or raise {} ({}) there", option, variable));
 }
 
 void Initiator::tell(Slot& slot, Status status) {

@@ -13,7 +13,7 @@ Machine::Machine(RegionTable& regions, EventQueue& events, Path* path, MachineOp
       path_(path),
       options_(std::move(options)),
       initiator_(events, path, {.peer = options_.peer, .small_max = options_.small_max}),
-      target_(regions, events, path, files, options_.peer, options_.small_max) {
+      target_(regions, events, path, files, options_.peer, options_.small_max, options_.account) {
   HAWSER_ASSERT(options_.streams >= 1 && options_.streams <= kStreamsMax, "a path has 1 to 8 streams");
 }
 

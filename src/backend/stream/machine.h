@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,10 +31,11 @@
 namespace hawser::backend::stream {
 
 struct MachineOptions {
-  std::string peer;                     ///< Name, for errors.
-  unsigned streams = 1;                 ///< 1..kStreamsMax.
-  std::uint64_t small_max = 16 * 1024;  ///< Larger chunks are bulk.
-  bool has_identity = false;            ///< The peer may tell of a renewed one.
+  std::string peer;                                ///< Name, for errors.
+  unsigned streams = 1;                            ///< 1..kStreamsMax.
+  std::uint64_t small_max = 16 * 1024;             ///< Larger chunks are bulk.
+  bool has_identity = false;                       ///< The peer may tell of a renewed one.
+  std::shared_ptr<PeerAccount> account = nullptr;  ///< See Target.
 };
 
 /// What the driver of a machine must act on, beside events.
@@ -146,6 +148,7 @@ class Machine {
   bool on_identity(unsigned stream, Inlet& inlet);
   bool on_data(unsigned stream, Inlet& inlet);
   bool on_acks(Inlet& inlet);
+  bool on_quotas(const Inlet& inlet);
   bool on_control(Inlet& inlet);
   Status corrupt(unsigned stream, const wire::FrameHead& head) const;
 

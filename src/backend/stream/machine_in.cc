@@ -73,6 +73,8 @@ bool Machine::on_frame(unsigned stream, Inlet& inlet) {
       return stream == 0 && target_.on_void(inlet.meta(), inlets());
     case wire::FrameType::kIdentity:
       return on_identity(stream, inlet);
+    case wire::FrameType::kQuotas:
+      return stream == 0 && on_quotas(inlet);
     case wire::FrameType::kSkip:
       return true;
   }
@@ -135,6 +137,14 @@ bool Machine::on_acks(Inlet& inlet) {
     wire::Outcome outcome = wire::Outcome::kOk;
     if (!wire::decode_ack(in.u32(), &tag, &outcome) || !initiator_.on_ack(tag, outcome, outlets())) return false;
   }
+  return true;
+}
+
+bool Machine::on_quotas(const Inlet& inlet) {
+  base::ByteReader in(inlet.meta());
+  wire::Quotas quotas;
+  if (!wire::decode_quotas(in, &quotas)) return false;
+  initiator_.note_quotas(quotas);
   return true;
 }
 

@@ -141,6 +141,7 @@ void StreamPath::begin_close(Instant now) {
 void StreamPath::go_down(const Status& why, bool abort) {
   if (phase_ == Phase::kDown) return;
   phase_ = Phase::kDown;
+  seat_.end();
   is_held_ = is_held_ && shared_.events.is_held(this);  // What came in this turn may have told of it.
   shared_.lobby.leave(this);
   close_streams(abort);

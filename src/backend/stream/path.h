@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/peer_guard.h"
 #include "backend/stream/connect_race.h"
 #include "backend/stream/handshake.h"
 #include "backend/stream/identity_watch.h"
@@ -97,7 +98,8 @@ class StreamPath final : public Path {
   Status open(const PathTarget& target, Instant now);
   /// A peer's hello on stream 0 that was let in; what has still to be sent is sent from here on.
   /// `is_known_peer`: it goes on from a session that stood here, and need not say anything to be told of.
-  void accept(std::unique_ptr<Handshake> shake, bool is_known_peer, Instant now);
+  /// `seat`: counts as one of its peer's connections until the path is down.
+  void accept(std::unique_ptr<Handshake> shake, bool is_known_peer, PeerSeat seat, Instant now);
   /// Whether there is a place for that stream.
   Status can_attach(unsigned index) const;
   /// A further stream that was let in and names this session.
@@ -163,6 +165,7 @@ class StreamPath final : public Path {
   bool is_the_peer(const wire::Hello& hello) const;
   Status check_answer(const wire::Hello& hello) const;
   void learn(const wire::Hello& hello);
+  PeerClaim claim() const;
   void come_up(Instant now);
   void open_further(Instant now);
 
@@ -208,6 +211,7 @@ class StreamPath final : public Path {
   unsigned streams_ = 1;
   unsigned next_bulk_ = 0;  ///< Lane that goes first.
   unsigned ack_turns_ = 0;  ///< Turns that acknowledgements have waited.
+  PeerSeat seat_;           ///< From when the peer is known.
   std::array<Lane, kStreamsMax> lanes_;
   std::optional<Machine> machine_;
   std::optional<proto::Detector> detector_;

@@ -109,7 +109,8 @@ wire::Hello StreamPath::our_hello(unsigned index) const {
   return hello;
 }
 
-void StreamPath::accept(std::unique_ptr<Handshake> shake, bool is_known_peer, Instant now) {
+void StreamPath::accept(std::unique_ptr<Handshake> shake, bool is_known_peer, PeerSeat seat, Instant now) {
+  seat_ = std::move(seat);
   const wire::Hello& hello = shake->hello();
   is_known_peer_ = is_known_peer;
   inbound_ = true;
@@ -281,6 +282,15 @@ void StreamPath::note_places(Instant now) {
              places_note_);
 }
 
+/// What the peer that this agent looked for has proven.
+PeerClaim StreamPath::claim() const {
+  return {.incarnation = peer_.incarnation,
+          .public_key = peer_.public_key,
+          .name = peer_.name,
+          .identity = identity_.peer_id(),
+          .is_key_proven = lanes_[0].stream->cover() == Cover::kTls && !is_open()};
+}
+
 void StreamPath::come_up(Instant now) {
   phase_ = Phase::kUp;
   shared_.parts.resize(kPartsMax);
@@ -290,13 +300,15 @@ void StreamPath::come_up(Instant now) {
                identity_.describe());
   }
   if (race_ != nullptr) note_places(now);
+  if (seat_.account() == nullptr) seat_ = shared_.context.guard->seat(claim());
   is_held_ = inbound_ && !is_known_peer_;
   deadline_ = is_held_ ? now + kFirstWordPatience : Instant::max();
   machine_.emplace(shared_.context.regions, shared_.events, this,
                    MachineOptions{.peer = name_,
                                   .streams = streams_,
                                   .small_max = shared_.options.small_max,
-                                  .has_identity = identity_.is_on()},
+                                  .has_identity = identity_.is_on(),
+                                  .account = seat_.account()},
                    &shared_.files);
   detector_.emplace(
       proto::DetectorOptions{

@@ -149,6 +149,9 @@ class Network {
   virtual void set_refusal(std::string hello) { static_cast<void>(hello); }
   /// Peers turned away so. It only grows.
   virtual std::uint64_t turned_away() const { return 0; }
+  /// Strangers that got no answer, because an answer might have gone to somebody else and many had gone already. It
+  /// only grows.
+  virtual std::uint64_t unanswered() const { return 0; }
   /// New peers are turned away from now on.
   virtual void stop_listening() = 0;
 

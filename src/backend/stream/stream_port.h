@@ -36,7 +36,11 @@ class StreamPort final : public Port {
   bool region_quiet(std::uint32_t index, std::uint32_t generation, std::string* holder) override;
   void begin_close(Instant now) override;
   bool idle() const override;
-  std::optional<AdmissionCounters> admissions() const override { return admissions_.counters(); }
+  std::optional<AdmissionCounters> admissions() const override {
+    AdmissionCounters counters = admissions_.counters();
+    counters.unanswered = network_->unanswered();
+    return counters;
+  }
   /// How long turns were; see TurnWatch.
   const TurnWatch::Work& longest_turn() const { return shared_.watch.longest(); }
 
@@ -66,6 +70,7 @@ class StreamPort final : public Port {
   Status join(Knock& knock, Instant now);
   wire::Hello answer_to(const wire::Hello& hello) const;
   void log_turned_away(const Knock& knock, const Status& why, Instant now);
+  PeerClaim claim_of(Handshake& shake) const;
   Status open_session(Knock& knock, Instant now);
   Status attach_stream(Knock& knock, Instant now);
   bool supersede(const wire::Hello& hello);

@@ -8,11 +8,23 @@
 namespace hawser::backend::stream {
 namespace {
 
+std::shared_ptr<PeerAccount> own_account() { return std::make_shared<PeerGuard>()->account({}); }
+
 /// Answers that streams may hold on to after they were sent.
 constexpr std::uint32_t kReadsHeldMax = 16 * kReadsMax;
 constexpr std::uint32_t kAcksWaitingMax = 2 * kChunksMax;
 
 }  // namespace
+
+Target::Target(RegionTable& regions, EventQueue& events, Path* path, FileDesk* files, std::string peer,
+               std::uint64_t small_max, std::shared_ptr<PeerAccount> account)
+    : regions_(regions),
+      events_(events),
+      path_(path),
+      files_(files),
+      peer_(std::move(peer)),
+      small_max_(small_max),
+      account_(account != nullptr ? std::move(account) : own_account()) {}
 
 bool Target::on_bind(unsigned stream, std::span<const std::byte> meta) {
   base::ByteReader in(meta);
@@ -94,6 +106,15 @@ bool Target::acknowledge(std::uint32_t tag, wire::Outcome outcome) {
   return true;
 }
 
+/// What the peer has under way here, by all of its paths, stays within its quotas.
+wire::Outcome Target::charge(OperationCharge& charge, std::uint64_t bytes) {
+  Quota over = Quota::kOperations;
+  if (charge.take(*account_, bytes, &over)) return wire::Outcome::kOk;
+  account_->refused(over, peer_, Clock::steady().now());
+  owes_quotas_ = !told_quotas_;
+  return over == Quota::kBytes ? wire::Outcome::kTooManyBytes : wire::Outcome::kTooManyOperations;
+}
+
 bool Target::on_write(unsigned stream, Inlet& inlet) {
   base::ByteReader in(inlet.meta());
   Landing& landing = landings_[stream];
@@ -106,6 +127,7 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
       resolve(landing.chunk.binding, Rights::kWrite, std::span(pieces).first(count), landing.pieces, &bound);
   landing.frame = inlet.frames() - 1;
   if (is_void(stream, landing.frame)) landing.outcome = wire::Outcome::kVoid;
+  if (landing.outcome == wire::Outcome::kOk) landing.outcome = charge(landing.charge, inlet.head().payload_size);
   landing.covered = (inlet.head().flags & wire::kFlagCovered) != 0;
   landing.region = bound.index;
   landing.generation = bound.generation;
@@ -126,6 +148,7 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
 bool Target::on_write_end(unsigned stream, const Inlet& inlet) {
   Landing& landing = landings_[stream];
   landing.active = false;
+  landing.charge.release();
   const bool counts = inlet.trailer() == 0 || base::planted(base::Planted::kVoidCounted);
   if (!counts && landing.outcome == wire::Outcome::kOk) landing.outcome = wire::Outcome::kVoid;
   if (landing.file != nullptr && landing.outcome == wire::Outcome::kOk) {
@@ -205,6 +228,8 @@ bool Target::on_read(std::span<const std::byte> meta, std::span<const Outlet> ou
   const wire::Outcome outcome =
       resolve(chunk.binding, Rights::kRead, std::span(pieces).first(count), reply.pieces, &bound);
   if (outcome != wire::Outcome::kOk) return acknowledge(chunk.tag, outcome);
+  const wire::Outcome charged = charge(reply.charge, total);
+  if (charged != wire::Outcome::kOk) return acknowledge(chunk.tag, charged);
   reply.stopped = reply.quiet = false;
   reply.outcome = wire::Outcome::kOk;
   reply.frames = 0;
@@ -233,6 +258,13 @@ bool Target::on_landed(std::span<const std::byte> meta) {
 }
 
 void Target::stage_acks(Outlet& control) {
+  if (owes_quotas_ && control.has_room(kFrameRoom)) {
+    FrameWriter frame(control, {.type = wire::FrameType::kQuotas, .meta_size = wire::kQuotasSize});
+    const PeerQuotas& ours = account_->quotas();
+    wire::encode_quotas(frame.meta(), {.operations = ours.operations, .bytes = ours.bytes});
+    owes_quotas_ = false;
+    told_quotas_ = true;
+  }
   while (!acks_.empty() && control.has_room(kFrameRoom)) {
     const std::size_t count = std::min(acks_.count(), wire::kAcksMax);
     FrameWriter frame(control, {.type = wire::FrameType::kAck, .meta_size = static_cast<std::uint16_t>(count * 4)});
@@ -279,10 +311,11 @@ void Target::clear() {
   if (files_ != nullptr) files_->abandon(this);
   for (Landing& landing : landings_) {
     landing.active = false;
+    landing.charge.release();
     unstage(landing.staged);
   }
   for (Reply& reply : reads_) unstage(reply.staged);
-  staged_ = 0;  // What jobs still hold goes back to the desk with them.
+  account_->staged -= std::exchange(staged_, 0);  // What jobs still hold goes back to the desk with them.
   reads_.clear();
   reads_used_ = kept_ = 0;
   for (auto& replies : replies_) replies.clear();

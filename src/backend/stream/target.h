@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/peer_guard.h"
 #include "backend/stream/events.h"
 #include "backend/stream/file_desk.h"
 #include "backend/stream/initiator.h"
@@ -37,10 +39,10 @@ inline constexpr std::size_t kBindingsFree = 64;
 
 class Target {
  public:
-  /// `peer` is a name, for the log. Without `files` regions in files are none.
+  /// `peer` is a name, for the log. Without `files` regions in files are none. Without an `account` the path has one of
+  /// its own, with the default quotas.
   Target(RegionTable& regions, EventQueue& events, Path* path, FileDesk* files, std::string peer,
-         std::uint64_t small_max)
-      : regions_(regions), events_(events), path_(path), files_(files), peer_(std::move(peer)), small_max_(small_max) {}
+         std::uint64_t small_max, std::shared_ptr<PeerAccount> account = nullptr);
   ~Target() { clear(); }
 
   // Frames that came in on `stream`. False: malformed, or beyond what a peer may have outstanding.
@@ -113,6 +115,7 @@ class Target {
     std::vector<Piece> pieces;
     std::shared_ptr<fileio::File> file;  ///< Then the payload comes to `staged`, as the one piece `whole`.
     Staged staged;
+    OperationCharge charge;  ///< While it lands.
     Piece whole;
     Patience patience;
   };
@@ -130,7 +133,8 @@ class Target {
     std::uint64_t begin = 0, end = 0;  ///< Positions of its first and last frame.
     PieceCursor place;                 ///< Of the next frame.
     std::vector<Piece> pieces;
-    Staged staged;  ///< Holds what was read from a file.
+    OperationCharge charge;  ///< Until it is free.
+    Staged staged;           ///< Holds what was read from a file.
     Patience patience;
   };
 
@@ -146,6 +150,7 @@ class Target {
   bool has_patience(Patience& patience, std::uint64_t position) const;
   void take_back_staged(std::span<Inlet> inlets, std::span<Outlet> outlets);
   bool acknowledge(std::uint32_t tag, wire::Outcome outcome);
+  wire::Outcome charge(OperationCharge& charge, std::uint64_t bytes);
   wire::Outcome resolve(std::uint32_t binding, Rights right, std::span<const wire::RemotePiece> pieces,
                         std::vector<Piece>& out, Bound* found);
   Staged stage(std::uint64_t bytes);
@@ -164,6 +169,8 @@ class Target {
   FileDesk* files_;
   const std::string peer_;
   std::uint64_t small_max_;
+  const std::shared_ptr<PeerAccount> account_;      ///< Outlives the charges below.
+  bool owes_quotas_ = false, told_quotas_ = false;  ///< The peer is to be told its quotas; it was.
   std::unordered_map<std::uint32_t, Bound> bindings_;
   std::array<Landing, kStreamsMax> landings_;
   std::vector<Reply> reads_;  ///< Grows to kReadsMax, more where streams hold on to what was sent.
@@ -173,7 +180,7 @@ class Target {
   std::vector<std::pair<unsigned, std::uint64_t>> voids_;  ///< Frames to come that nothing may land of.
   Ring<std::uint32_t> acks_;
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
-  std::uint64_t staged_ = 0;  ///< At the desk, for this peer; kStagedPerPeer at most.
+  std::uint64_t staged_ = 0;  ///< At the desk, for this path. A peer's paths together hold kStagedPerPeer at most.
 };
 
 }  // namespace hawser::backend::stream

@@ -7,15 +7,18 @@
 namespace hawser::backend::stream {
 
 Staged Target::stage(std::uint64_t bytes) {
-  if (staged_ >= kStagedPerPeer) return {};
-  Staged staged = files_->stage(bytes, staged_);
-  if (staged) staged_ += staged.capacity();
+  if (account_->staged >= kStagedPerPeer) return {};
+  Staged staged = files_->stage(bytes, account_->staged);
+  if (!staged) return {};
+  staged_ += staged.capacity();
+  account_->staged += staged.capacity();
   return staged;
 }
 
 void Target::unstage(Staged& staged) {
   if (!staged) return;
   staged_ -= staged.capacity();
+  account_->staged -= staged.capacity();
   staged.reset();
 }
 
@@ -76,7 +79,10 @@ bool Target::load(std::uint32_t number, const wire::ChunkHead& chunk, const Boun
   Reply& reply = reads_[number];
   FileJob job = file_job(hawser::Operation::kRead, bound, chunk, reply.bytes);
   job.memory = stage(reply.bytes);
-  if (!job.memory) return acknowledge(chunk.tag, wire::Outcome::kNoRoom);
+  if (!job.memory) {
+    reply.charge.release();
+    return acknowledge(chunk.tag, wire::Outcome::kNoRoom);
+  }
   reply.state = Reply::State::kLoading;
   ++reads_used_;
   job.target = this;

@@ -91,6 +91,7 @@ void Target::free_reply(std::uint32_t number) {
   if (reply.stopped && !reply.quiet) --kept_;
   reply.stopped = false;
   reply.state = Reply::State::kFree;
+  reply.charge.release();
   unstage(reply.staged);
   --reads_used_;
 }

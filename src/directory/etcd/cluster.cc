@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/try.h"
 #include "directory/etcd/clock.h"
+#include "identity/files.h"
 
 namespace hawser::directory::etcd {
 namespace {
@@ -49,6 +50,16 @@ Status check_file(std::string_view option, const std::string& path) {
   return wrong(base::format("{} = \"{}\" cannot be read", option, path), "give the path of a PEM file");
 }
 
+/// It counts where a member is asked by https.
+Status check_identity(const EtcdOptions& options) {
+  const auto is_https = [](const std::string& endpoint) { return endpoint.starts_with("https://"); };
+  const bool is_tls = !options.ca.empty() || !options.cert.empty() || std::ranges::any_of(options.endpoints, is_https);
+  if (options.identity.empty() || !is_tls) return {};
+  const auto paths = identity::IdentityFiles(options.identity).paths();
+  if (paths) return {};
+  return wrong("identity: " + std::string(paths.error().message()), std::string(paths.error().advice()));
+}
+
 Status check(const EtcdOptions& options) {
   if (options.endpoints.empty() || options.endpoints.size() > kEndpointsMax) {
     return wrong(base::format("{} endpoints", options.endpoints.size()),
@@ -68,6 +79,7 @@ Status check(const EtcdOptions& options) {
   if (options.lease < std::chrono::seconds(1) || options.lease > kHour * 24) {
     return wrong(base::format("a lease of {} ns", options.lease.count()), "it is 1 s to 24 h");
   }
+  HAWSER_TRY(check_identity(options));
   HAWSER_TRY(check_file("ca", options.ca));
   HAWSER_TRY(check_file("cert", options.cert));
   return check_file("key", options.key);
@@ -90,7 +102,7 @@ Result<std::unique_ptr<Cluster>> Cluster::open(const EtcdOptions& options) {
     HAWSER_TRY_ASSIGN(std::string url, url_of(endpoint, !options.ca.empty() || !options.cert.empty()));
     cluster->urls_.push_back(std::move(url));
   }
-  cluster->tls_ = {options.ca, options.cert, options.key};
+  cluster->tls_ = {options.ca, options.cert, options.key, options.identity};
   cluster->user_ = options.user;
   cluster->password_ = options.password;
   const auto members = static_cast<std::int64_t>(cluster->urls_.size());

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "base/format.h"
 #include "base/try.h"
 #include "directory/etcd/clock.h"
 #include "directory/etcd/curl_library.h"
+#include "identity/files.h"
 
 namespace hawser::directory::etcd {
 namespace {
@@ -58,6 +61,7 @@ struct Transfer {
   std::size_t limit = 0;
   bool has_overflowed = false;
   bool is_running = false;
+  std::uint64_t renewals = 0;  ///< That its last connection knew.
   CURLcode result = CURLE_OK;
   std::array<char, CURL_ERROR_SIZE> error{};
 };
@@ -80,8 +84,14 @@ struct HttpClient::Curl {
   const Tls tls;
   CURLM* multi = nullptr;
   Transfer unary, stream;
+  std::optional<identity::IdentityFiles> identity;
+  std::uint64_t renewals = 0;  ///< Of the identity's files.
 
-  Curl(const CurlLibrary& its_lib, Tls its_tls) : lib(its_lib), tls(std::move(its_tls)) {}
+  Curl(const CurlLibrary& its_lib, Tls its_tls) : lib(its_lib), tls(std::move(its_tls)) {
+    if (tls.identity.empty()) return;
+    identity.emplace(tls.identity);
+    static_cast<void>(identity->have_changed());
+  }
   ~Curl() {
     for (Transfer* transfer : {&unary, &stream}) {
       finish(*transfer);
@@ -98,6 +108,7 @@ struct HttpClient::Curl {
   }
 
   void begin(Transfer& transfer, const HttpRequest& request, std::size_t limit);
+  void set_tls(Transfer& transfer);
   /// Takes it off; a connection whose answer is not whole is closed.
   void finish(Transfer& transfer);
   void collect();
@@ -135,11 +146,34 @@ void HttpClient::Curl::begin(Transfer& transfer, const HttpRequest& request, std
   set(CURLOPT_SOCKOPTFUNCTION, &set_up_socket);
   set(CURLOPT_BUFFERSIZE, 65536L);
   set(CURLOPT_TCP_NODELAY, 1L);
-  if (!tls.ca.empty()) set(CURLOPT_CAINFO, tls.ca.c_str());
-  if (!tls.cert.empty()) set(CURLOPT_SSLCERT, tls.cert.c_str());
-  if (!tls.key.empty()) set(CURLOPT_SSLKEY, tls.key.c_str());
+  if (request.url.starts_with("https")) set_tls(transfer);
   lib.multi_add(multi, easy);
   transfer.is_running = true;
+}
+
+void HttpClient::Curl::set_tls(Transfer& transfer) {
+  const auto set = [&](CURLoption option, auto value) { (void)lib.set_option(transfer.easy, option, value); };
+  Tls files = tls;
+  if (identity) {
+    if (identity->have_changed()) ++renewals;
+    // A connection, a session and authorities of before a renewal stand for what is not there any more.
+    if (transfer.renewals != renewals) set(CURLOPT_FRESH_CONNECT, 1L);
+    transfer.renewals = renewals;
+    set(CURLOPT_SSL_SESSIONID_CACHE, 0L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+    set(CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
+    // Without them the handshake fails, and curl says which file is missing.
+    const identity::IdentityPaths there = identity->paths().value_or(identity::IdentityPaths());
+    if (files.ca.empty()) files.ca = there.authorities;
+    if (files.cert.empty()) {
+      files.cert = there.certificate;
+      files.key = there.key;
+    }
+  }
+  if (!files.ca.empty()) set(CURLOPT_CAINFO, files.ca.c_str());
+  if (!files.cert.empty()) set(CURLOPT_SSLCERT, files.cert.c_str());
+  if (!files.key.empty()) set(CURLOPT_SSLKEY, files.key.c_str());
 }
 
 void HttpClient::Curl::finish(Transfer& transfer) {

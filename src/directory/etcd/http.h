@@ -22,8 +22,10 @@ inline constexpr std::size_t kAnswerMax = std::size_t{96} << 20;
 /// Bound on one line of a stream: etcd cuts what it tells to about the largest request (1.5 MiB by default).
 inline constexpr std::size_t kLineMax = std::size_t{32} << 20;
 
+/// PEM files; empty: none.
 struct Tls {
   std::string ca, cert, key;
+  std::string identity = {};  ///< A folder, for those of the three that are empty; see EtcdOptions::identity.
 };
 
 struct HttpRequest {

@@ -120,6 +120,11 @@ struct AgentOptions {
   /// XDG_RUNTIME_DIR or /run/user/<uid>, else /tmp/hawser-<uid>), a folder of this user's own, or "off". The page is
   /// readable by this user alone. An agent with a `clock` has none.
   std::string status_page = "auto";
+  /// Whether the agent is told of by the status socket of this process, which answers `hawser top --live`, `hawser
+  /// explain --live` and `hawser metrics`. There is one in each folder of status pages, of mode 0600, for processes of
+  /// this user alone. Whichever thread makes progress for an agent answers, a little at a time. An agent without a
+  /// status page has no part in it.
+  bool status_socket = true;
   /// Where this process serves its figures for Prometheus, at /metrics: "ADDRESS:PORT", or "ADDRESS:FIRST-LAST" of
   /// which each process takes a free port (the log tells which). Agents of a process that name one place share a page.
   /// Everybody who reaches the port can read the page. Empty: nowhere. If the page cannot be served, the agent opens

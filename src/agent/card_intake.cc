@@ -44,9 +44,10 @@ Status CardIntake::check_regions(const CardStore& store, const wire::Card& card,
                                  " regions, and agent '" + bound_.agent +
                                  "' keeps limits.peer_regions = " + std::to_string(bound_.regions))
       .with_peer(peer)
-      .with_advice("register fewer regions there, tell of some by a partial card, or raise limits.peer_regions "
-                   "(HAWSER_LIMITS_PEER_REGIONS) at agent '" +
-                   bound_.agent + "'");
+      .with_advice(
+          "register fewer regions there, tell of some by a partial card, or raise limits.peer_regions "
+          "(HAWSER_LIMITS_PEER_REGIONS) at agent '" +
+          bound_.agent + "'");
 }
 
 Result<CardIntake::Loaded> CardIntake::load(wire::Card card) {

@@ -25,7 +25,7 @@ bool EngineHost::speaks_for(PeerCore& peer, const backend::Identity& who) {
   }
   if (in_card == kNone || who.public_key == kNone || in_card == who.public_key) return true;
   core_.peer_guard->refused(backend::Quota::kName, who.name, "its incarnation has another key in the card that is here",
-                       core_.now());
+                            core_.now());
   return false;
 }
 

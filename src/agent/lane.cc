@@ -9,6 +9,7 @@
 #include "agent/core.h"
 #include "agent/engine.h"
 #include "agent/slot.h"
+#include "agent/status_seat.h"
 
 namespace hawser::agent {
 namespace {
@@ -33,6 +34,11 @@ Status Lane::open() {
   epoll_ = std::make_unique<base::Epoll>(std::move(*epoll));
   wake_ = std::move(*wake);
   return epoll_->add(wake_.fd(), EPOLLIN, 0);
+}
+
+void Lane::answer_on(StatusSeat& seat) {
+  seat_ = &seat;
+  add_part(seat);
 }
 
 Status Lane::watch_port(int fd) { return fd < 0 ? Status() : epoll_->add(fd, EPOLLIN, 1); }
@@ -117,6 +123,7 @@ std::size_t Lane::turn(Instant now) {
     if (work == 0) {
       arm_event_fd();
     } else if (std::exchange(event_armed_, false)) {
+      if (seat_ != nullptr) seat_->woke();
       wake_.signal();  // Until a poll finds nothing to do, no doorbell tells of what comes.
     }
   }
@@ -164,7 +171,7 @@ void Lane::run_jobs() {
 /// Arms the doorbells, unless there is something to do that rings none. Who leaves something from now on rings.
 bool Lane::may_sleep() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return !is_asked() && core_.engine.prepare_sleep();
+  return !is_asked() && core_.engine.prepare_sleep() && (seat_ == nullptr || seat_->may_sleep());
 }
 
 void Lane::fall_asleep() {
@@ -175,6 +182,7 @@ void Lane::fall_asleep() {
 void Lane::disarm() {
   sleeping_.store(false, std::memory_order_relaxed);
   if (page_ != nullptr) page_->sleeps(false);
+  if (seat_ != nullptr) seat_->woke();
   if (event_wanted_.load(std::memory_order_relaxed)) wake_.signal();  // Nobody rings now: a poll has to arm it again.
 }
 

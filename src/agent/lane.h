@@ -38,6 +38,7 @@
 namespace hawser::agent {
 
 class Core;
+class StatusSeat;
 struct Slot;
 
 inline constexpr std::size_t kSubmissionsMax = 8192;  ///< Slots waiting for the lane's holder; beyond: kBusy.
@@ -81,6 +82,8 @@ class Lane final : public LaneAccess {
   Status open();
   /// Before the first turn: where turns and sleeps are shown. It outlives the lane's turns.
   void show_on(base::StatusPage& page) { page_ = &page; }
+  /// Before the first turn: the agent's place at the status socket of its process. It outlives the lane's turns.
+  void answer_on(StatusSeat& seat);
   /// Before the first turn. The part outlives the lane's turns.
   void add_part(Part& part) { parts_.push_back(&part); }
 
@@ -143,6 +146,7 @@ class Lane final : public LaneAccess {
   /// A descriptor for the user's own loop; from its first use on the lane arms itself whenever it has nothing to do.
   Result<int> event_fd();
   Status watch_port(int fd);
+  void unwatch(int fd) const { (void)epoll_->remove(fd); }
   /// Only system calls: runs in a forked child.
   void disown_after_fork();
 
@@ -180,6 +184,7 @@ class Lane final : public LaneAccess {
 
   Core& core_;
   base::StatusPage* page_ = nullptr;
+  StatusSeat* seat_ = nullptr;
   std::vector<Part*> parts_;
   base::Mutex mutex_;
   base::RecentClock clock_;  ///< Of turns. Under the lock.

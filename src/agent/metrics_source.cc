@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -123,11 +124,11 @@ void add_quotas(Exposition& to, std::string_view agent, const AgentCounters& cou
   }
 }
 
-void add_gauges(Exposition& to, Labels labels, const AgentCounters& counters) {
+void add_gauges(Exposition& to, Labels labels, const AgentCounters& counters, std::size_t peers) {
   const auto gauge = [&](std::string_view name, std::string_view help, std::uint64_t value) {
     to.gauge(name, help, labels, static_cast<double>(value));
   };
-  gauge("hawser_agent_peers", "Peers with a session", counters.peers.size());
+  gauge("hawser_agent_peers", "Peers with a session", peers);
   gauge("hawser_agent_regions", "Regions that are registered", counters.regions_gauge);
   gauge("hawser_agent_region_bytes", "Bytes of regions that are registered", counters.region_bytes_gauge);
   gauge("hawser_agent_transfers_in_flight", "Transfers in flight", counters.transfers_in_flight_gauge);
@@ -137,43 +138,58 @@ void add_gauges(Exposition& to, Labels labels, const AgentCounters& counters) {
              counters.events_dropped);
 }
 
-/// The peers that have samples: those that moved most, where there are many.
-std::vector<const PeerCounters*> shown_peers(const AgentCounters& counters) {
-  std::vector<const PeerCounters*> peers;
-  for (const PeerCounters& peer : counters.peers) peers.push_back(&peer);
+/// The places of the peers that have samples: those that moved most, where there are many.
+std::vector<std::size_t> shown_peers(const AgentCounters& counters) {
+  std::vector<std::size_t> peers(counters.peers.size());
+  std::iota(peers.begin(), peers.end(), std::size_t{0});
   if (peers.size() <= kMetricPeersMax) return peers;
-  const auto moved = [](const PeerCounters* peer) { return peer->flow.bytes_written + peer->flow.bytes_read; };
+  const auto moved = [&](std::size_t at) {
+    return counters.peers[at].flow.bytes_written + counters.peers[at].flow.bytes_read;
+  };
   std::ranges::nth_element(peers, peers.begin() + kMetricPeersMax,
-                           [&](const auto* a, const auto* b) { return moved(a) > moved(b); });
+                           [&](std::size_t a, std::size_t b) { return moved(a) > moved(b); });
   peers.resize(kMetricPeersMax);
   return peers;
 }
 
 }  // namespace
 
-void add_metrics(const AgentCounters& counters, Exposition& to) {
+void add_agent_metrics(const AgentCounters& counters, std::size_t peers, Exposition& to) {
   const std::array<Label, 1> agent{Label{"agent", counters.agent}};
   to.gauge("hawser_agent_info", "1; its labels tell which incarnation runs",
            with(agent, {"incarnation", counters.incarnation}), 1);
   add_flow(to, "hawser_agent_", ", all peers together, those that are gone too", agent, counters.total);
-  add_gauges(to, agent, counters);
-  const std::vector<const PeerCounters*> peers = shown_peers(counters);
+  add_gauges(to, agent, counters, peers);
   to.gauge("hawser_peers_omitted", "Peers without samples of their own, for there are too many", agent,
-           static_cast<double>(counters.peers.size() - peers.size()));
-  std::set<std::string_view> names;
-  for (const PeerCounters* peer : peers) {
-    names.insert(peer->peer);
-    const auto labels = with(agent, {"peer", peer->peer});
-    add_flow(to, "hawser_peer_", ", by peer", labels, peer->flow);
-    to.gauge("hawser_peer_sessions_up", "Sessions with agents of this name that stand", labels,
-             peer->state == "up" ? 1 : 0);
-  }
-  for (const PathCounters& path : counters.paths) {
-    if (names.contains(path.peer)) add_path(to, counters.agent, path);
-  }
+           static_cast<double>(peers - std::min({peers, counters.peers.size(), kMetricPeersMax})));
   for (const DeviceCounters& device : counters.devices) add_device(to, counters.agent, device);
   for (const AdmissionCounters& each : counters.admissions) add_admissions(to, counters.agent, each);
   add_quotas(to, counters.agent, counters);
+}
+
+void add_peer_metrics(std::string_view agent, std::span<const PeerCounters> peers, Exposition& to) {
+  for (const PeerCounters& peer : peers) {
+    const std::array<Label, 2> labels{Label{"agent", agent}, Label{"peer", peer.peer}};
+    add_flow(to, "hawser_peer_", ", by peer", labels, peer.flow);
+    to.gauge("hawser_peer_sessions_up", "Sessions with agents of this name that stand", labels,
+             peer.state == "up" ? 1 : 0);
+  }
+}
+
+void add_path_metrics(std::string_view agent, std::span<const PathCounters> paths, Exposition& to) {
+  for (const PathCounters& path : paths) add_path(to, agent, path);
+}
+
+void add_metrics(const AgentCounters& counters, Exposition& to) {
+  add_agent_metrics(counters, counters.peers.size(), to);
+  std::set<std::string_view> names;
+  for (const std::size_t at : shown_peers(counters)) {
+    names.insert(counters.peers[at].peer);
+    add_peer_metrics(counters.agent, {&counters.peers[at], 1}, to);
+  }
+  for (const PathCounters& path : counters.paths) {
+    if (names.contains(path.peer)) add_path_metrics(counters.agent, {&path, 1}, to);
+  }
 }
 
 metrics::Entry serve_metrics(Core& core) {

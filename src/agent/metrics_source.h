@@ -4,6 +4,9 @@
 //
 // Thread rule: pure functions, but for serve_metrics. Lifetime: what serve_metrics gives must go before its core.
 
+#include <span>
+#include <string_view>
+
 #include <hawser/counters.h>
 
 #include "metrics/exposition.h"
@@ -17,6 +20,11 @@ class Core;
 inline constexpr std::size_t kMetricPeersMax = 1000;
 
 void add_metrics(const AgentCounters& counters, metrics::Exposition& to);
+
+// The same in parts. `peers`: how many there are, of which `counters` lists some.
+void add_agent_metrics(const AgentCounters& counters, std::size_t peers, metrics::Exposition& to);
+void add_peer_metrics(std::string_view agent, std::span<const PeerCounters> peers, metrics::Exposition& to);
+void add_path_metrics(std::string_view agent, std::span<const PathCounters> paths, metrics::Exposition& to);
 
 /// Where AgentOptions::metrics says; empty where it is, or where nothing can be served; the log says why.
 metrics::Entry serve_metrics(Core& core);

@@ -7,18 +7,13 @@
 #include <vector>
 
 #include "agent/core.h"
-#include "agent/flow_sums.h"
-#include "agent/peer_names.h"
-#include "agent/plan.h"
-#include "base/format.h"
+#include "agent/status_rows.h"
 #include "base/home.h"
 #include "base/log.h"
 #include "base/shown.h"
 
 namespace hawser::agent {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Where shm's sockets are: of its parameters one names the user's folder for such things.
 Result<std::string> folder_of(const AgentOptions& options) {
@@ -37,40 +32,6 @@ Result<std::string> folder_of(const AgentOptions& options) {
 }
 
 std::uint64_t bytes_of(const Session& session) { return session.flow.bytes_written + session.flow.bytes_read; }
-
-/// Each backend that opened, and why it does not lead to the peer; an empty reason: it does, or was not tried yet.
-Json ways_json(Core& core, PeerCore& peer) {
-  Json ways = Json::array();
-  for (const Way& way : ways_of(core, peer)) {
-    Json row = {{"backend", way.backend}};
-    if (!way.why.ok()) row["why"] = base::shown(way.why.to_string());
-    ways.push_back(std::move(row));
-  }
-  return ways;
-}
-
-Json json_of(const Session& session) {
-  const LatencySummary latency = summary_of(session.latency);
-  Json json = {{"peer", session.peer->name},
-               {"state", name_of(session.machine.public_state())},
-               {"wire_version", session.wire_version},
-               {"bytes_written", session.flow.bytes_written},
-               {"bytes_read", session.flow.bytes_read},
-               {"errors", session.flow.errors},
-               {"p50_ns", latency.p50_ns},
-               {"p99_ns", latency.p99_ns},
-               {"paths", Json::array()}};
-  for (const PathEntry& entry : session.paths) {
-    const PathCounters path = entry.path->counters();
-    json["paths"].push_back({{"backend", path.backend},
-                             {"state", path.state},
-                             {"bytes_out", path.bytes_out},
-                             {"bytes_in", path.bytes_in},
-                             {"errors", entry.errors},
-                             {"about", base::shown(entry.path->describe())}});
-  }
-  return json;
-}
 
 /// Makes one number of many (FNV-1a, by 64-bit words).
 class Mixer {
@@ -105,16 +66,26 @@ void StatusTeller::open() {
   opened_at_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
   core_.lane.show_on(*page_);
   page_->worked(core_.now());
+  if (core_.options.status_socket) open_socket(*folder);
   (void)turn(core_.now());  // So that it has its name from the beginning.
+}
+
+void StatusTeller::open_socket(const std::string& folder) {
+  const Status status = seat_.open(folder);
+  if (status.ok()) return;
+  HAWSER_LOG(core_.log, kWarn, "agent '{}' answers at no status socket, so `hawser top --live` cannot ask it: {}",
+             base::shown(core_.options.name), status.to_string());
 }
 
 void StatusTeller::close() {
   set_next(Instant::max());
+  seat_.close();
   if (page_) page_->withdraw();
 }
 
 std::size_t StatusTeller::turn(Instant now) {
   set_next(now + kPeriod);
+  seat_.beat(now);
   const std::optional<std::uint64_t> stamp_now = stamp();
   if (stamp_now && stamp_now == stamp_ && now < told_at_ + kQuietPeriod) return 0;
   const Status status = page_->publish(text(now));
@@ -131,10 +102,7 @@ std::size_t StatusTeller::turn(Instant now) {
 std::optional<std::uint64_t> StatusTeller::stamp() const {
   const Engine& engine = core_.engine;
   std::size_t waiting = engine.transfers().in_flight();
-  const Visitor count = [&](const Waiting& one) { waiting += one.count; };
-  engine.describe(count);
-  core_.presence.describe(count);
-  core_.region_closer.describe(count);
+  describe_all(core_, [&](const Waiting& one) { waiting += one.count; });
   if (waiting > 0) return std::nullopt;
   Mixer mixer;
   mixer.add_flow(core_.past.flow());
@@ -159,49 +127,20 @@ std::string StatusTeller::text(Instant now) const {
 std::string StatusTeller::text(Instant now, std::size_t explained) const {
   const Engine& engine = core_.engine;
   std::vector<const Session*> most(engine.sessions().all().begin(), engine.sessions().all().end());
-  FlowCounters total = core_.past.flow();
-  for (const Session* session : most) add_flow(total, session->flow);
   const std::size_t rows = std::min(most.size(), kRowsMax);
   std::ranges::partial_sort(most, most.begin() + static_cast<std::ptrdiff_t>(rows),
                             [](const Session* a, const Session* b) { return bytes_of(*a) > bytes_of(*b); });
-  Json json = {{"schema", "hawser.status/1"},
-               {"agent", core_.options.name},
-               {"incarnation", base::to_hex(core_.identity.incarnation)},
-               {"is_driven", core_.identity.driven},
-               {"opened_at_ns", opened_at_ns_},
-               {"at_ns", now.ns()},
-               {"sessions", engine.sessions().all().size()},
-               {"in_flight", engine.transfers().in_flight()},
-               {"bytes_written", total.bytes_written},
-               {"bytes_read", total.bytes_read},
-               {"transfers", total.writes + total.reads},
-               {"errors", total.errors},
-               {"messages_sent", total.messages_sent},
-               {"messages_received", total.messages_received},
-               {"peers", Json::array()},
-               {"waiting", Json::array()}};
-  for (std::size_t i = 0; i < rows; ++i) {
-    json["peers"].push_back(json_of(*most[i]));
-    if (i < explained) json["peers"].back()["ways"] = ways_json(core_, *most[i]->peer);
-  }
-  json["closed_backends"] = Json::array();
-  for (const BackendReport& report : core_.reports()) {
-    if (report.open) continue;
-    json["closed_backends"].push_back({{"backend", report.name}, {"why", base::shown(report.cause.to_string())}});
-  }
+  nlohmann::json json = status_head(core_, opened_at_ns_, now);
+  if (std::string socket = seat_.socket_name(); !socket.empty()) json["socket"] = std::move(socket);
+  json["peers"] = nlohmann::json::array();
+  json["waiting"] = nlohmann::json::array();
+  for (std::size_t i = 0; i < rows; ++i) json["peers"].push_back(status_row(core_, *most[i], i < explained));
   std::size_t waiting = 0;
-  const Visitor add = [&](const Waiting& one) {
-    if (++waiting > kRowsMax) return;
-    Json row = {{"who", one.who}, {"what", one.what}, {"peer", one.peer}, {"count", one.count}};
-    if (one.since != Instant::min()) row["since_ns"] = one.since.ns();
-    if (one.until != Instant::max()) row["until_ns"] = one.until.ns();
-    json["waiting"].push_back(std::move(row));
-  };
-  engine.describe(add);
-  core_.presence.describe(add);
-  core_.region_closer.describe(add);
+  describe_all(core_, [&](const Waiting& one) {
+    if (++waiting <= kRowsMax) json["waiting"].push_back(json_of(WaitingRow(one)));
+  });
   json["waiting_in_all"] = waiting;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return one_line(json);
 }
 
 }  // namespace hawser::agent

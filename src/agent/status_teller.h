@@ -4,6 +4,8 @@
 // totals, the peers that moved most and their paths, why no better path leads to them, and who waits for whom since
 // when. `hawser top` and `hawser explain` read it.
 //
+// It also keeps the agent's place at the status socket of its process, which tells all that a page has no room for.
+//
 // The text is made in a turn, so it is short: kRowsMax peers, kRowsMax rows of those that wait. Where it would not fit
 // the page, peers that moved less have no reasons. While nothing changes, a new text comes every kQuietPeriod only: a
 // hundred idle agents would else take a percent of a core.
@@ -14,6 +16,7 @@
 #include <string>
 
 #include "agent/part.h"
+#include "agent/status_seat.h"
 #include "base/status_page.h"
 
 namespace hawser::agent {
@@ -26,18 +29,20 @@ class StatusTeller final : public Part {
   static constexpr Duration kPeriod = std::chrono::seconds(1);
   static constexpr Duration kQuietPeriod = std::chrono::seconds(10);
 
-  explicit StatusTeller(Core& core) : core_(core) {}
+  explicit StatusTeller(Core& core) : core_(core), seat_(core) {}
 
   /// Before the first turn, by the thread that opens the agent. Where there can be no page, the log says why, and there
   /// is none.
   void open();
-  /// The page goes. The lane may show its turns on.
+  /// The page goes, and the place at the process's status socket. The lane may show its turns on.
   void close();
   std::size_t turn(Instant now) override;
   void run_jobs(Instant) override {}
   void describe(const Visitor&) const override {}
   /// The path of the page; empty: there is none.
   std::string path() const { return page_ ? page_->path() : std::string(); }
+  std::int64_t opened_at_ns() const { return opened_at_ns_; }
+  StatusSeat& seat() { return seat_; }
   void disown_after_fork() {
     if (page_) page_->disown_after_fork();
   }
@@ -48,8 +53,10 @@ class StatusTeller final : public Part {
   std::optional<std::uint64_t> stamp() const;
   std::string text(Instant now) const;
   std::string text(Instant now, std::size_t explained) const;
+  void open_socket(const std::string& folder);
 
   Core& core_;
+  StatusSeat seat_;
   std::optional<base::StatusPage> page_;
   std::int64_t opened_at_ns_ = 0;       ///< Since 1970.
   std::optional<std::uint64_t> stamp_;  ///< At the last text,

@@ -52,7 +52,7 @@ class Exit {
     PyEval_RestoreThread(thread);
   }
 
-  /// Whether this thread, while the interpreter leaves, is another than the one that ends it.
+  /// True where the interpreter ends, and this is not the thread that ends it.
   bool is_left_behind() const {
     return asked_.load(std::memory_order_acquire) && std::this_thread::get_id() != leaving_thread_;
   }
@@ -162,7 +162,7 @@ auto outside(Work&& work) {
   return work();
 }
 
-/// The same where `count` numbers are gone over: a few are done before the lock could be given up and had again.
+/// As above, where `count` numbers are gone over. A few take less time than giving the lock up and taking it again.
 template <typename Work>
 auto outside_for(std::size_t count, Work&& work) {
   constexpr std::size_t kFew = 1024;

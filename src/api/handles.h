@@ -23,7 +23,7 @@ namespace hawser::api {
 /// A word beside a handle's object that is read without a pin. It outlives the object.
 using Note = std::atomic<std::uint64_t>;
 
-/// What a handle names. Derived types have `kKind` (1 to 255, unique in their table) and `kName`, for messages.
+/// The object of a handle. Derived types have `kKind` (1 to 255, unique in their table) and `kName`, for messages.
 class Object {
  public:
   Object() = default;
@@ -83,7 +83,7 @@ class Handles {
     if (object == nullptr) return refusal(call, T::kName, T::kKind, id);
     return Ref<T>(this, index_of(id), static_cast<T*>(object));
   }
-  /// Whether the live object behind `id` noted the handle `owner`, which is live, too. Cheap: nothing is pinned, and
+  /// True where the live object behind `id` noted the handle `owner`, which is live, too. Cheap: nothing is pinned, and
   /// what the object wrote before its note (release) is seen.
   template <typename T>
   bool has_noted(std::uint64_t id, std::uint64_t owner) {
@@ -92,7 +92,7 @@ class Handles {
     return its != nullptr && owners != nullptr && kind_of(id) == T::kKind && owner != 0 &&
            has_noted(*its, id, *owners, owner);
   }
-  /// Whether `id` names a live object of that kind now. For what is only checked: nothing is pinned.
+  /// True where `id` names a live object of that kind now. For mere checks: nothing is pinned.
   template <typename T>
   bool names(std::uint64_t id) {
     const Slot* const its = slot(index_of(id));
@@ -109,7 +109,7 @@ class Handles {
   Status release(std::string_view call, std::uint64_t id) {
     return kill(T::kKind, id) ? Status() : refusal(call, T::kName, T::kKind, id);
   }
-  /// The same, unless `refuse(object)` gives an error, which is the answer then.
+  /// As above, unless `refuse(object)` gives an error, which is the answer then.
   template <typename T, typename Refuse>
   Status release_unless(std::string_view call, std::uint64_t id, Refuse refuse) {
     Object* const object = pin(T::kKind, id);
@@ -138,7 +138,7 @@ class Handles {
   static std::uint32_t index_of(std::uint64_t id) { return static_cast<std::uint32_t>(id) & 0xffffff; }
   static std::uint8_t kind_of(std::uint64_t id) { return static_cast<std::uint8_t>(id >> 24); }
   static bool has_noted(const Slot& its, std::uint64_t id, const Slot& owners, std::uint64_t owner) {
-    // Who asks had `id` before, so the note is this object's or a later one's; that the handle still lives tells which.
+    // The caller had `id` before, so the note is this object's or a later one's. A handle that still lives tells which.
     return its.note.load(std::memory_order_acquire) == owner && is_live(its, id) && is_live(owners, owner);
   }
   Result<std::uint64_t> add(std::string_view call, std::uint8_t kind, std::unique_ptr<Object> object);
@@ -146,7 +146,7 @@ class Handles {
     Slot* const chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
     return chunk == nullptr ? nullptr : &chunk[index % kChunk];
   }
-  /// Of a slot that was made.
+  /// For a slot that was made.
   Slot& at(std::uint32_t index) { return chunks_[index / kChunk].load(std::memory_order_acquire)[index % kChunk]; }
   static bool is_live(const Slot& its, std::uint64_t id) {
     const std::uint64_t state = its.state.load(std::memory_order_acquire);
@@ -170,7 +170,7 @@ class Handles {
   std::uint32_t made_ = 0;
 };
 
-/// What has_noted answered of one pair of handles, for who asks it again and again: slots are never freed, so they are
+/// The answer of has_noted for one pair of handles, for callers that ask often: slots are never freed, so they are
 /// found once. Trivial, so that a thread can have one at no cost.
 class Noted {
  public:

@@ -180,7 +180,7 @@ class ByteReader {
     nested.failed_ = failed_;
     return nested;
   }
-  /// The same for a part written between open_block() and close_block().
+  /// A part that was written between open_block() and close_block().
   ByteReader block(std::size_t size_max) {
     const std::uint32_t size = u32();
     if (size > size_max) fail();

@@ -14,7 +14,7 @@
 namespace hawser::base {
 namespace {
 
-/// Of a file read here, and of groups above each other.
+/// Bounds on a file that is read here, and on groups above each other.
 constexpr std::size_t kFileMax = 64 * 1024;
 constexpr int kGroupsMax = 32;
 /// Version 1 writes "no limit" as the largest multiple of a page.
@@ -43,7 +43,7 @@ std::uint64_t field_of(const std::string& text, std::string_view key) {
   return 0;
 }
 
-/// Of a controller: where its tree is mounted, and this process's group in it.
+/// A controller's tree: where it is mounted, and this process's group in it.
 struct Place {
   std::string mount, group;
 };

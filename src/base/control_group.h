@@ -1,7 +1,7 @@
 #pragma once
 
-// What the control group of this process, or one above it, leaves to it: a container's limits. Version 2 and version 1.
-// What goes beyond such a limit does not fail, the kernel kills the process.
+// A container's limits: those of this process's control group and of the groups above it, of version 2 and version 1.
+// A process that goes beyond such a limit gets no error: the kernel kills it.
 //
 // Thread rule: any thread; reads a few small files.
 
@@ -16,7 +16,7 @@ namespace hawser::base {
 
 struct GroupMemory {
   std::uint64_t limit = 0;  ///< Bytes.
-  std::uint64_t left = 0;   ///< Of it, counting what of files the kernel can drop.
+  std::uint64_t left = 0;   ///< Still free, with the pages of files that the kernel can drop.
   std::string file;         ///< Where the limit stands.
 };
 

@@ -18,10 +18,10 @@
 
 namespace hawser::base {
 
-/// What a copy belongs to. The sum over a transfer says more than one piece does: a thousand small pieces outgrow a
+/// The transfer of a copy. The sum over a transfer says more than one piece does: a thousand small pieces outgrow a
 /// cache as one large piece does.
 struct CopyHint {
-  std::uint64_t total_bytes = 0;  ///< Of all copies of this transfer; 0: this one is all.
+  std::uint64_t total_bytes = 0;  ///< Sum of all copies of this transfer; 0: this one is all.
   bool scattered = false;         ///< The pieces lie far apart in large memory, so they are probably in no cache.
   bool read_elsewhere = false;    ///< Another core reads the target next, and its speed counts more than this copy's.
 };
@@ -66,10 +66,10 @@ struct CopyKernels {
   bool copy_pieces(std::span<const CopyPiece> pieces, CopyHint hint) const;
 };
 
-/// Whether a piece of `size` bytes goes past the caches.
+/// True where a piece of `size` bytes goes past the caches.
 bool streams(std::size_t size, CopyHint hint);
 
-/// Whether `rep movsb` copies pieces that outgrow a first-level cache (kStringMoveMin) faster than the loops here, and
+/// `rep movsb` copies pieces that outgrow a first-level cache (kStringMoveMin) faster than the loops here, and
 /// has no bad case. By the processor's family: on Zen 5 it copies 64 KiB a third faster and at worst as fast, Zen 4
 /// loses nearly all speed where addresses collide (bench/copy_bench.cc). False where nobody has measured.
 bool string_moves_pay() noexcept;

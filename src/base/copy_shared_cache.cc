@@ -51,7 +51,7 @@ bool one_cache_for_all(const char* root) noexcept {
 }
 
 bool shared_cache_pays() noexcept {
-  // The same family, of which both were measured.
+  // Both were measured on one family of processors.
   static const bool pays = string_moves_pay() && one_cache_for_all("/sys/devices/system/cpu");
   return pays;
 }

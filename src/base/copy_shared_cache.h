@@ -1,12 +1,12 @@
 #pragma once
 
-// Whether bytes that another core reads next are best left in the caches.
+// Tells whether bytes that another core reads next are best left in the caches.
 //
 // Thread rule: any thread.
 
 namespace hawser::base {
 
-/// Whether one last-level cache serves all processors that are online, by the files below `root`, on this machine
+/// True where one last-level cache serves all processors that are online, by the files below `root`, on this machine
 /// /sys/devices/system/cpu: `online`, `cpuN/cache/indexM/level` and `shared_cpu_list` (Linux,
 /// Documentation/ABI/testing/sysfs-devices-system-cpu). False where they cannot be read.
 bool one_cache_for_all(const char* root) noexcept;

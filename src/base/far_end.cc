@@ -41,7 +41,7 @@ struct Pair {
   Pair turned() const { return {.family = family, .own = other, .other = own}; }
 };
 
-/// What the kernel says of a socket.
+/// The kernel's word on a socket.
 struct Owner {
   bool found = false;
   bool is_established = false;
@@ -173,7 +173,7 @@ std::optional<Owner> ask(const Pair& pair) {
   return receive_answer(netlink.get(), pair);
 }
 
-/// What a user of another user namespace looks like here; all such users look alike.
+/// The number that users of other user namespaces have here. All such users look alike.
 std::uint32_t overflow_user() {
   constexpr std::uint32_t kUsual = 65534;
   const Fd fd(::open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC));
@@ -184,7 +184,7 @@ std::uint32_t overflow_user() {
   return user;
 }
 
-/// Whether what the kernel says of our own end is true: else its word on the other one means nothing.
+/// True where the kernel tells the truth of our own end. Else its word on the other end means nothing.
 bool is_trusted(int fd, const Pair& pair) {
   struct stat status = {};
   const auto own = ask(pair);

@@ -21,7 +21,7 @@ enum class FarEnd : unsigned char {
 
 inline constexpr Duration kAskTime = std::chrono::milliseconds(20);
 
-/// Of the connected TCP socket `fd`. `why` gets what is known beyond the answer, for people.
+/// Asks of the connected TCP socket `fd`. `why` gets what is known beyond the answer, for people.
 FarEnd far_end_of(int fd, std::string* why = nullptr);
 
 }  // namespace hawser::base

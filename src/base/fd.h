@@ -43,13 +43,13 @@ Status set_nonblocking(int fd, bool on = true);
 
 /// "what: text of the error (errno 111)".
 Status errno_status(Code code, std::string_view what, int error);
-/// The same, with code_of_errno(error).
+/// As above, with code_of_errno(error).
 Status errno_status(std::string_view what, int error);
 /// It says what this process or system lacks, and so nothing of whoever was to be reached.
 inline bool is_shortage(const Status& status) {
   return status.code() == Code::kBusy && status.scope() == Scope::kAgent;
 }
-/// What a caller should do about a system call's error, when the call site knows no better.
+/// The code for a system call's error, where the call site knows no better.
 Code code_of_errno(int error);
 
 }  // namespace hawser::base

@@ -15,7 +15,7 @@ namespace hawser::base {
 /// Good when a file may be `end` bytes long; else kBusy, naming the limit. `what`: "writing /srv/model", "an arena".
 /// The limit of a memory file, too, is this one.
 Status check_file_limit(std::string_view what, std::uint64_t end);
-/// The same without words.
+/// As above, without a message.
 bool is_within_file_limit(std::uint64_t end);
 
 }  // namespace hawser::base

@@ -15,7 +15,7 @@ inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 /// Smaller memory would waste most of a huge page, and clearing it costs more than the faults it saves.
 inline constexpr std::size_t kLargeFrom = std::size_t{1} << 20;
 
-/// Of memory that is not written yet. Only advice: contents stay, and it does nothing for less than kLargeFrom, nor
+/// For memory that is not written yet. Only advice: contents stay, and it does nothing for less than kLargeFrom, nor
 /// where the kernel refuses.
 void prefer_huge_pages(void* memory, std::size_t bytes) noexcept;
 

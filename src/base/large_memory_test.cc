@@ -16,7 +16,7 @@ long faults() {
   return used.ru_minflt;
 }
 
-/// Whether the kernel gives huge pages, and nobody (an emulator, a sanitizer with pages of its own) comes between.
+/// True where the kernel gives huge pages, and nobody (an emulator, a sanitizer with pages of its own) comes between.
 bool has_huge_pages() {
   constexpr std::size_t kSize = 4 * kHugePage;
   void* const memory = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

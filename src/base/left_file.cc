@@ -23,7 +23,7 @@ constexpr int kNamesMax = 32768;            ///< Names read of a folder.
 constexpr std::time_t kKeepSeconds = 3600;  ///< The file of a process that died.
 constexpr std::time_t kYoungSeconds = 60;   ///< Between making and locking a file less time passes.
 constexpr std::size_t kFilesMax = 64;       ///< Beyond, those of the dead go as soon as they are not young.
-constexpr std::size_t kSliceDigits = 2;     ///< Of names: where there are more, a newcomer looks at those alone.
+constexpr std::size_t kSliceDigits = 2;     ///< Where there are more, a newcomer looks at names that begin as its own.
 
 /// A lock of the open file, which ends with its last descriptor. Asking for it takes none, so readers are in nobody's
 /// way.

@@ -28,7 +28,7 @@ class LineGate {
  public:
   static constexpr std::size_t kKinds = 64;
 
-  /// Whether this line may be written: how many of its kind were not since the last one that was. Nothing: it may not.
+  /// Nothing: this line is not written. Else it is, and the number says how many of its kind were not since the last.
   std::optional<std::uint64_t> pass(std::string_view text, Instant now) { return pass_kind(kind_of(text), now); }
   std::optional<std::uint64_t> pass_kind(std::uint64_t kind, Instant now) {
     const MutexLock lock(mutex_);

@@ -1,8 +1,8 @@
 #pragma once
 
 // ListenText: where to listen as a user types it, in one text: "10.0.0.1", "eth0:7000", "[::]:7000-7100",
-// "10.0.0.0/8,^docker0:7000". Places with commas between them, and a port or a range of ports after one of them. What a
-// place may be is not judged here.
+// "10.0.0.0/8,^docker0:7000". Places with commas between them, and a port or a range of ports after one of them. This
+// layer does not judge places.
 //
 // Thread rule: pure function.
 

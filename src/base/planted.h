@@ -26,7 +26,7 @@ enum class Planted : std::uint8_t {
   kStrangerKept,         ///< The port sets no time limit for a connection that says no hello.
   kTimerForgotten,       ///< A path says that it has no deadline.
   kWakeupLost,           ///< A path that was given a message, or is awaited, is not looked at.
-  kFenceForgotten,       ///< What was lost with a path goes by another one at once.
+  kFenceForgotten,       ///< Chunks that were lost with a path go by another one at once.
   kSupersededLands,      ///< Bytes of a session still land when another has come up in its place.
   // Mapped memory.
   kPinSkipped,
@@ -40,9 +40,9 @@ enum class Planted : std::uint8_t {
   kMessageReordered,
   kWelcomeAnswered,   ///< Each Welcome is answered by another one.
   kRestartUnnoticed,  ///< A peer that began anew is taken for the one before.
-  kOldCardRevives,    ///< What an old card lists is taken for what is there now.
+  kOldCardRevives,    ///< An old card's list is taken for what is there now.
   kDeadOutranks,      ///< Any of two incarnations of a name is taken for the living one.
-  kCreditLost,        ///< What will never arrive keeps its place.
+  kCreditLost,        ///< A message that will never arrive keeps its place.
   kSignalCreditLost,  ///< A signal keeps its place.
   kPlaceKept,         ///< A place taken for what was never announced is not given back.
   kCancelUntold,      ///< The peer waits for a transfer that ended badly.
@@ -56,16 +56,16 @@ enum class Planted : std::uint8_t {
   kUntouchedClaimed,  ///< A write that ended badly says that it touched nothing.
   kBufferGuessed,     ///< A write whose bytes were under way says that it is partly written.
   kBlockedForgotten,  ///< A session that found no room is never tried again.
-  kBetterForgotten,   ///< Who lost a better path never tries it again.
+  kBetterForgotten,   ///< An agent that lost a better path never tries it again.
   kFollowerRuns,      ///< A transfer begins before the one that it follows has ended.
   kFollowerLeft,      ///< A transfer's end calls none of those that follow it.
   kLeaderTrusted,     ///< A transfer begins though the one that it follows ended badly.
   // Atomic operations.
-  kAtomicAskedTwice,       ///< What has no answer when its path is lost is asked once more on the next one.
+  kAtomicAskedTwice,       ///< An operation without an answer is asked once more on the next path.
   kAtomicAnswerMistaken,   ///< An answer is taken for that of the oldest operation.
   kAtomicRightsUnchecked,  ///< By the owner.
   kAtomicBoundsUnchecked,
-  kAtomicOutcomeClaimed,  ///< What ended without an answer says that the word is untouched.
+  kAtomicOutcomeClaimed,  ///< An operation that ended without an answer says that the word is untouched.
   kAtomicNotCompared,     ///< A compare-swap stores whatever it finds.
   kAtomicsNotEnded,       ///< A peer goes, and what it was asked stays in flight.
   kAtomicAnswerCreditLost,

@@ -9,7 +9,7 @@
 
 namespace hawser::base {
 
-/// Whether the system keeps its time by the processor's counter, so that reading it is cheap and it does not stop.
+/// True where the system keeps its time by the processor's counter: reading it is cheap, and it does not stop.
 bool counter_keeps_time() noexcept;
 
 /// The processor's counter; 0 where none is used.
@@ -22,7 +22,7 @@ inline std::uint64_t counter_ticks() { return 0; }
 class ShortWhile {
  public:
   ShortWhile() = default;
-  /// Of so many ticks of the counter; none runs slower than 1 GHz, so they are at most as many nanoseconds.
+  /// It lasts so many ticks of the counter. None runs slower than 1 GHz, so they are at most as many nanoseconds.
   explicit ShortWhile(std::uint64_t length_ticks) : length_(counter_keeps_time() ? length_ticks : 0) {}
 
   /// Begins now.
@@ -31,7 +31,7 @@ class ShortWhile {
     began_ = counter_ticks();
     asked_ = 0;
   }
-  /// Whether it began, and has not ended.
+  /// True where it began, and has not ended.
   bool lasts() {
     if (length_ == 0 || asked_ == kAskedMax || counter_ticks() - began_ >= length_) return false;
     ++asked_;

@@ -77,7 +77,7 @@ class SmallVector {
     size_ = size;
     capacity_ = capacity;
   }
-  /// Of one that holds nothing.
+  /// This one holds nothing.
   void take(SmallVector& other) noexcept {
     if (other.is_inside()) {
       data_ = inside();

@@ -11,7 +11,7 @@
 
 namespace hawser::base {
 
-/// Of x86 and of the arm64 servers we know. A constant, not std::hardware_destructive_interference_size, whose value
+/// On x86 and on the arm64 servers we know. A constant, not std::hardware_destructive_interference_size, whose value
 /// may change with a compiler flag and so break the layout of shared memory.
 inline constexpr std::size_t kCacheLine = 64;
 

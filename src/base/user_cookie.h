@@ -16,7 +16,7 @@ namespace hawser::base {
 /// Made if it is not there, in the first usable of /run/user/UID/hawser and /tmp/hawser-UID. The
 /// error, kDenied, says what is wrong with each: a folder or file of another user, open to others, or a link.
 Result<Id128> user_cookie();
-/// The same in `folder`.
+/// As above, in `folder`.
 Result<Id128> user_cookie_in(const std::string& folder);
 
 }  // namespace hawser::base

@@ -1,9 +1,9 @@
 #pragma once
 
-// What the machine itself can do with the demo's blocks, by raw loops without Hawser: the ceiling of its figures.
+// The ceiling of the demo's figures: raw loops, without Hawser, that move the demo's blocks on this machine.
 //
 // Both loops move blocks from random places to other random places, with pages touched before, in the same run as what
-// they are compared with. Of several ways the fastest counts; one way to copy is Hawser's own, without all around it.
+// they are compared with. The fastest of several ways counts. One way to copy is Hawser's own, without all around it.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 namespace hawser::cli {
 
 struct Ceiling {
-  std::string how;  ///< What won: "non-temporal stores", "2 sockets".
+  std::string how;  ///< The way that won: "non-temporal stores", "2 sockets".
   double gb_per_s = 0;
 };
 

@@ -36,7 +36,7 @@ struct Pair {
   base::Fd sender, receiver;
 };
 
-// What may be chosen differs by system; bbr paces and halves loopback, so the others are tried first.
+// Systems offer different algorithms. bbr paces and halves loopback, so the others are tried first.
 void choose_congestion_control(int fd) {
   for (const std::string_view name : {"cubic", "reno"}) {
     if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0) return;

@@ -15,12 +15,12 @@ namespace hawser::cli {
 
 struct Shell {
   CLI::App& root;
-  int exit_code = 0;  ///< What main returns.
+  int exit_code = 0;  ///< The value that main returns.
   /// Of `run`: what follows the first --, which is no concern of the parser.
   std::vector<std::string> behind_dashes = {};
 };
 
-/// What every command has.
+/// Options of every command.
 struct Common {
   bool json = false;
   std::string config;  ///< A TOML file; empty: the one that HAWSER_CONFIG names.
@@ -53,6 +53,7 @@ void add_cp(Shell& shell);
 void add_sim(Shell& shell);
 void add_top(Shell& shell);
 void add_explain(Shell& shell);
+void add_metrics_command(Shell& shell);
 void add_ca(Shell& shell);
 
 }  // namespace hawser::cli

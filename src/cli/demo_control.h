@@ -32,7 +32,7 @@ class Control {
   /// The next message, which must be of `kind`. kDisconnected when the other end closed; an error that it reported is
   /// returned as that error.
   Result<Json> receive(std::string_view kind, Duration timeout, const Idle& idle);
-  /// Whether the other end said something (or hung up) that `receive` has not taken.
+  /// True where the other end said something (or hung up) that `receive` has not taken.
   bool pending() const;
 
  private:

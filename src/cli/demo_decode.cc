@@ -160,7 +160,7 @@ Status Decode::acknowledge(const Peer& peer, const Ack& ack) {
   }
 }
 
-// What is in memory now against what the prefill side summed in its own.
+// Compares the memory's sums with those that the prefill side made of its own.
 Status Decode::verify() {
   const Instant start = Clock::steady().now();
   Json answer = control_message("verified");

@@ -18,7 +18,7 @@ struct Geometry {
   std::string model;
   std::uint32_t layers = 0;
   std::uint32_t planes = 2;
-  std::uint64_t token_bytes = 0;  ///< Of one token in one plane of one layer.
+  std::uint64_t token_bytes = 0;  ///< For one token in one plane of one layer.
   std::uint32_t block_tokens = 16;
 
   std::uint64_t block_bytes() const { return token_bytes * block_tokens; }

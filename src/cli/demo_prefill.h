@@ -24,7 +24,7 @@
 
 namespace hawser::cli {
 
-/// What one pass over one wave took.
+/// The times of one pass over one wave.
 struct PassTimes {
   std::int64_t wall_ns = 0;    ///< First submit to last acknowledgement.
   std::int64_t moving_ns = 0;  ///< While at least one transfer was under way.
@@ -52,7 +52,7 @@ class Prefill {
   std::vector<std::uint32_t> differing(std::uint32_t request, std::uint32_t layer,
                                        const std::vector<std::uint64_t>& sums) const;
 
-  /// Of the first layer that moved.
+  /// Explains the plan of the first layer that moved.
   std::string explain() const { return first_plan_ ? agent_.explain(*first_plan_) : std::string(); }
   bool huge_pages() const { return cache_.huge_pages(); }
   Status close(Duration timeout);

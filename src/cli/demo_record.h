@@ -1,6 +1,6 @@
 #pragma once
 
-// What the demo's two agents tell each other by notifications: the record that rides on a request's last transfer, and
+// The demo's two notifications: the record that rides on a request's last transfer, and
 // its acknowledgement. Bytes from a peer: decoding is bounded and checks everything.
 
 #include <cstdint>

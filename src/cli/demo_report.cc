@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kNearNs = 260;  // between two cores that share a last-level cache
 constexpr double kSteadyShare = 1.25;  // two measurements of one ceiling that differ more are of a busy machine
 
-// What stands in one row: the cold pass, or the middle one of the warm passes with the latencies of all of them.
+// The figures of one row: the cold pass, or the middle one of the warm passes with the latencies of all of them.
 struct Figures {
   std::string pass;
   PassTimes times;

@@ -35,7 +35,7 @@ class Run {
   Status verify(std::size_t requests);
   Status finish();
   Status alive();
-  /// What the child said, or how it ended, is worth more than that its line is closed.
+  /// The child's last words, or how it ended, say more than a closed line does.
   Status blame(const Status& status);
   Control::Idle idle();
 

@@ -44,7 +44,7 @@ struct RunReport {
   std::int64_t verify_ns = 0;  ///< In the decode process, for all passes.
   std::int64_t connect_ns = 0;
   bool huge_pages = false;
-  std::vector<std::string> faults;  ///< What was found different, the first few.
+  std::vector<std::string> faults;  ///< The first few differences that were found.
   Ceiling ceiling;                  ///< The better of the two below.
   Ceiling ceiling_before, ceiling_after;
   std::int64_t core_ns_before = 0, core_ns_after = 0;  ///< See core_round_trip_ns.

@@ -1,6 +1,6 @@
 #pragma once
 
-// What both sides of the demo must agree on; the parent sends it to its child.
+// The settings on which both sides of the demo must agree. The parent sends them to its child.
 
 #include <cstdint>
 #include <string>

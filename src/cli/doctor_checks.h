@@ -14,7 +14,7 @@ struct Finding {
   std::string name;  ///< Stable: "memory.memlock".
   Verdict verdict = Verdict::kOk;
   std::string found;
-  std::string why;     ///< What Hawser needs it for.
+  std::string why;     ///< Why Hawser needs it.
   std::string remedy;  ///< A command, or empty when there is nothing to mend.
 };
 
@@ -26,7 +26,7 @@ void check_machine(Findings& findings);
 void check_network(Findings& findings);
 void check_rdma(Findings& findings);
 void check_devices(Findings& findings);
-/// What the configuration in force says, and each backend opened with it.
+/// Reads the configuration in force and opens each backend with it.
 void check_configuration(const std::string& file, Findings& findings);
 
 std::string to_string(Verdict verdict);

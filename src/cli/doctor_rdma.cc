@@ -75,7 +75,7 @@ Finding device_finding(const RdmaFacts& facts, const verbs::SurveyedDevice& devi
 
 std::string interface_of(const verbs::PortInfo& port) { return port.netdev.empty() ? "INTERFACE" : port.netdev; }
 
-// What is wrong with the addresses of a port that works otherwise.
+// Finds faults in the addresses of a port that works otherwise.
 void judge_gids(const verbs::PortInfo& port, const std::vector<verbs::GidScore>& table, Finding& finding) {
   if (port.link_layer != verbs::LinkLayer::kEthernet) return;
   const std::string add_address = fmt::format("sudo ip address add A.B.C.D/24 dev {}", interface_of(port));

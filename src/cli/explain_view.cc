@@ -18,7 +18,7 @@ std::string times_of(const Fields& peer) {
                      short_duration(Duration(static_cast<std::int64_t>(p99))));
 }
 
-/// What a path's state, or the reason that there is none, reads like.
+/// The text for a path, or for the reason that there is none.
 std::string reason_of(const Fields& way, const Fields* path) {
   if (path != nullptr) return text(*path, "about");
   const std::string why = text(way, "why");
@@ -70,6 +70,8 @@ Json explain_rows(const AgentLook& agent, const std::string& peer) {
     if (!is_wanted(row, peer)) continue;
     Json one = {{"agent", text(agent.status, "agent")}, {"process", agent.reading.process}};
     for (const auto& [key, value] : row.items()) one[key] = Json::parse(value.dump());
+    if (agent.is_live || !agent.not_live.empty()) one["live"] = agent.is_live;
+    if (!agent.not_live.empty()) one["not_live"] = agent.not_live;
     one["closed_backends"] = Json::parse(rows(agent.status, "closed_backends").dump());
     all.push_back(std::move(one));
   }

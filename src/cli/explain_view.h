@@ -13,7 +13,7 @@
 
 namespace hawser::cli {
 
-/// Of each peer that the page tells of, or of `peer` alone. `is_found` tells whether there was one. Lines end with
+/// Explains each peer of the page, or `peer` alone. `is_found` tells whether there was one. Lines end with
 /// newlines and have no other control characters, whatever names there are.
 std::string explain_text(const AgentLook& agent, const std::string& peer, Instant at, bool* is_found);
 /// As explain_text, in the rows that --json prints.

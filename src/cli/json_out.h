@@ -1,6 +1,6 @@
 #pragma once
 
-// What a command prints with --json: one object per run (one per line where a command goes on), with a "schema" that
+// The output of --json: one object per run (one per line where a command goes on), with a "schema" that
 // names its shape, such as "hawser.info/1". Fields are only added within one version of a schema.
 
 #include <string>

@@ -74,6 +74,7 @@ int run(int argc, char** argv) {
   add_sim(shell);
   add_top(shell);
   add_explain(shell);
+  add_metrics_command(shell);
   add_ca(shell);
   try {
     app.parse(take_behind_dashes(argc, argv, shell), argv);

@@ -15,7 +15,7 @@ namespace hawser::cli {
 struct PluginFolder {
   std::string path;
   std::string error;               ///< Why it cannot be read, else empty.
-  std::vector<std::string> names;  ///< Of backends in it, sorted.
+  std::vector<std::string> names;  ///< Names of backends in it, sorted.
 };
 std::vector<PluginFolder> plugin_folders(std::span<const std::string> paths);
 

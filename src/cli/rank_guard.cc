@@ -24,7 +24,7 @@ constexpr int kGuardSliceMs = 20;
 constexpr std::size_t kGuardLineMax = 1 << 20;
 constexpr Duration kOrderPatience = std::chrono::seconds(30);
 
-/// What comes on standard input: a line, then nothing, then its end.
+/// Standard input: a line, then nothing, then its end.
 class Input {
  public:
   /// Waits so long. False: nothing came.

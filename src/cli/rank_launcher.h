@@ -29,7 +29,7 @@ struct LaunchOptions {
   std::string directory;         ///< Empty: a folder, or a seed.
   std::vector<RankHost> hosts;   ///< Empty: this one.
   std::vector<std::string> ssh;  ///< The command, by words, that takes a host and what to run there.
-  std::string address;           ///< Of this host, for the others. Empty: its first.
+  std::string address;           ///< This host's, for the others. Empty: its first.
   std::string remote_hawser;     ///< The program on other hosts. Empty: where it is here.
   Duration grace = std::chrono::seconds(5);
 };
@@ -56,8 +56,8 @@ class RankLauncher {
   Result<RankProcess> start_far(std::uint32_t rank, RankProcess::Lines lines) const;
 
   LaunchOptions options_;
-  std::vector<std::size_t> place_;  ///< Of each rank: a place in options_.hosts.
-  std::vector<bool> remote_;        ///< Of each host.
+  std::vector<std::size_t> place_;  ///< For each rank its place in options_.hosts.
+  std::vector<bool> remote_;        ///< For each host.
   bool has_remote_ = false;
   std::string folder_here_;  ///< In which all ranks work.
   std::string directory_;
@@ -65,7 +65,7 @@ class RankLauncher {
   std::optional<WorldSeed> seed_;
 };
 
-/// Whether a name in --hosts is this host: localhost, a loopback address, or the name that the kernel knows it by.
+/// True where a name in --hosts is this host: localhost, a loopback address, or the name that the kernel knows it by.
 bool is_this_host(std::string_view name, std::string_view own_name);
 /// The word as a shell reads it back: ssh gives the far shell one line.
 std::string shell_word(std::string_view word);

@@ -23,11 +23,11 @@ namespace hawser::cli {
 
 class RankProcess {
  public:
-  static constexpr std::size_t kInputMax = 60 * 1024;  ///< What a pipe takes at once.
+  static constexpr std::size_t kInputMax = 60 * 1024;  ///< A pipe takes so much at once.
   using Environment = std::vector<std::pair<std::string, std::string>>;
   /// Told of each line of its output (0) or its errors (1), without the end of the line.
   using Lines = std::function<void(std::uint32_t rank, int which, std::string_view line)>;
-  /// The program is looked for in PATH. What keeps it from starting ends the process with exit code 127. It reads
+  /// The program is looked for in PATH. If it cannot start, the process ends with exit code 127. It reads
   /// `input` first, at most kInputMax bytes, and then nothing until end_input; without it, this process's own input.
   static Result<RankProcess> start(std::uint32_t rank, const std::vector<std::string>& command,
                                    const Environment& environment, Lines lines,
@@ -44,7 +44,7 @@ class RankProcess {
   int fd(int which) const { return pipes_[which].get(); }
   /// Tells of what came, by whole lines; of what is left of a line when the pipe is closed, too.
   void pass_on(int which);
-  /// Whether it has ended. Then `end` says how.
+  /// True where it has ended. Then `end` says how.
   bool has_ended();
   /// Good, or how it failed: its exit code, or the signal that killed it.
   const Status& end() const { return *ended_; }

@@ -12,7 +12,7 @@
 
 namespace hawser::cli {
 
-/// What is known of the devices themselves, for ports_by_place.
+/// The facts about the devices themselves, for ports_by_place.
 std::vector<backend::verbs::DeviceInfo> infos_of(const backend::verbs::Survey& survey);
 
 /// A row for each port: state, link, speed, MTU, the GID that would be used, whether the device opens. Empty without

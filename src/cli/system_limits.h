@@ -1,6 +1,6 @@
 #pragma once
 
-// What the system allows this process: limits, memory, kernel settings. Read from /proc and /sys; what cannot be read
+// The limits of this process: resource limits, memory, kernel settings. Read from /proc and /sys; what cannot be read
 // is absent, never guessed.
 //
 // Thread rule: pure reads.

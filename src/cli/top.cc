@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/json_out.h"
+#include "cli/live.h"
 #include "cli/pages.h"
 #include "cli/status_exit.h"
 #include "cli/top_view.h"
@@ -23,6 +24,7 @@ constexpr const char* kTopExamples =
     "  hawser top --once\n"
     "  hawser top --once --json | jq '.agents[] | select(.state == \"stuck\")'\n"
     "  hawser top --dead prefill-0\n"
+    "  hawser top --live prefill-0\n"
     "  hawser top trainer\n"
     "  hawser top trainer --post-mortem --json > ranks.json";
 
@@ -31,7 +33,9 @@ constexpr const char* kTopNote =
     "others wait for. Recorders of ranks that died stay an hour (--post-mortem where all have).\n"
     "\nShown are agents of this user whose pages are in a folder that this process sees: those of other\n"
     "containers are not. A page tells an agent's state once a second while the agent works; that of an\n"
-    "agent that died stays an hour (--dead). States: up; asleep (it waits for work); stopped (its process\n"
+    "agent that died stays an hour (--dead). With --live each agent's process is asked, by a socket that\n"
+    "this user alone can reach: then all peers and all that waits are shown, and not 16 of each. States: up; asleep "
+    "(it waits for work); stopped (its process\n"
     "is, by a signal); stuck (for 3 s it neither worked nor slept); unpolled (the same, and it has no\n"
     "driver: nobody polls it); dead.\n";
 
@@ -44,6 +48,7 @@ struct TopWanted {
   Duration interval = std::chrono::seconds(1);
   bool once = false;
   bool dead = false;
+  bool live = false;
   bool post_mortem = false;
 };
 
@@ -69,7 +74,7 @@ void show(const Look& now, const Look& before, const TopWanted& wanted) {
     }
     return;
   }
-  std::string text = top_text(now, before, at);
+  std::string text = top_text(now, before, at) + not_live_text(now, at);
   if (now.empty()) text += "no agent runs here\n";
   // Home, the text, and nothing below it: what was there before does not flicker.
   const bool redraws = !wanted.once && ::isatty(STDOUT_FILENO) == 1;
@@ -91,6 +96,11 @@ void show_worlds(const std::vector<WorldLook>& worlds, const TopWanted& wanted) 
   if (redraws) fmt::print("\x1b[H\x1b[2J");
   for (const WorldLook& look : worlds) fmt::print("{}\n", world_text(wanted.name, look, at));
   std::fflush(stdout);
+}
+
+Look look_now(const TopWanted& wanted, const std::vector<std::string>& places) {
+  Look pages = look_at(places, wanted.name, wanted.dead);
+  return wanted.live ? ask_live(std::move(pages)) : pages;
 }
 
 /// Nothing: there is no world of that name.
@@ -124,12 +134,12 @@ int run_top(const TopWanted& wanted) {
                     .with_advice("give the world's name; recorders stay an hour after a rank died, in the folder of "
                                  "its status page"));
   }
-  Look before = look_at(*places, wanted.name, wanted.dead);
+  Look before = look_now(wanted, *places);
   do {
     // Pages change once a second, so a shorter look sees no rates.
     pause(wanted.interval);
     if (interrupted()) break;
-    Look now = look_at(*places, wanted.name, wanted.dead);
+    Look now = look_now(wanted, *places);
     show(now, before, wanted);
     before = std::move(now);
   } while (!wanted.once);
@@ -149,6 +159,7 @@ void add_top(Shell& shell) {
                                   kTopExamples, wanted->common);
   command->add_option("name", wanted->name, "Show the ranks of this world, or the agents of this name only");
   command->add_flag("--once", wanted->once, "Look twice, an interval apart, print, and end");
+  command->add_flag("--live", wanted->live, "Ask the agents' processes instead of reading their pages");
   command->add_flag("--dead", wanted->dead, "Show agents that died within the last hour, too");
   command->add_flag("--post-mortem", wanted->post_mortem,
                     "What the ranks of a world did last, also where all of them are dead");

@@ -119,7 +119,7 @@ std::string waiting_rows(const AgentLook& agent, Instant at, const std::string& 
 }
 
 AgentLook agent_look(std::string page, base::StatusReading reading) {
-  AgentLook look{.page = std::move(page), .reading = std::move(reading), .status = nullptr};
+  AgentLook look{.page = std::move(page), .reading = std::move(reading), .status = nullptr, .not_live = {}};
   Fields status = Fields::parse(look.reading.text, nullptr, false);
   if (status.is_object() && text(status, "schema") == "hawser.status/1") look.status = std::move(status);
   return look;
@@ -183,6 +183,8 @@ Json top_rows(const Look& now, const Look& before, Instant at) {
     };
     row["bytes_written_per_s"] = rate("bytes_written");
     row["bytes_read_per_s"] = rate("bytes_read");
+    if (agent.is_live || !agent.not_live.empty()) row["live"] = agent.is_live;
+    if (!agent.not_live.empty()) row["not_live"] = agent.not_live;
     all.push_back(std::move(row));
   }
   return all;

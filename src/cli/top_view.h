@@ -21,6 +21,8 @@ struct AgentLook {
   std::string page;  ///< The path of its page.
   base::StatusReading reading;
   nlohmann::json status;  ///< Its text, parsed; null: nothing was published yet, or it cannot be read.
+  bool is_live = false;   ///< The status is what its process said when it was asked.
+  std::string not_live;   ///< Why it is not, though its process was asked.
 };
 using Look = std::vector<AgentLook>;
 

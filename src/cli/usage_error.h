@@ -1,6 +1,6 @@
 #pragma once
 
-// What a call with wrong words is answered: which word is wrong, and what was probably meant.
+// The answer to a call with wrong words: it names the wrong word, and what was probably meant.
 //
 // Thread rule: pure functions.
 

@@ -27,7 +27,7 @@ std::vector<WorldLook> formations(std::vector<runtime::Flight> flights);
 struct Behind {
   std::string world;         ///< The world's or group's name.
   std::uint64_t number = 0;  ///< The operation that the rank has not begun.
-  std::string operation;     ///< What the other ranks call by that number.
+  std::string operation;     ///< The other ranks' operation of that number.
   std::uint32_t rank = 0;    ///< The rank's number in that world or group.
   std::uint64_t last = 0;    ///< The last number that the rank has begun.
   bool is_alive = false;
@@ -40,7 +40,7 @@ std::vector<Behind> behind(const WorldLook& look);
 std::vector<std::string> differing(const WorldLook& look);
 
 std::string world_text(const std::string& name, const WorldLook& look, Instant at);
-/// The same for programs. Each rank has `flight_recorder`, in the form that torch's flight recorder dumps.
+/// As JSON. Each rank has `flight_recorder`, in the form that torch's flight recorder dumps.
 Json world_json(const std::string& name, const WorldLook& look, Instant at);
 
 }  // namespace hawser::cli

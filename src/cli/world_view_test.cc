@@ -120,7 +120,7 @@ TEST(WorldView, FormationsOfOneNameAreApart) {
   add(flights[0], 1, 10, 20), add(flights[1], 1, 10, 20);
   add(flights[2], 1, 50, 60, 4, "barrier", 8);
   add(flights[3], 1, 11, 20, 4, "barrier", 7);
-  add(flights[3], 2, 12, 20);  // Of the first formation by its other world.
+  add(flights[3], 2, 12, 20);  // Its other world is in the first formation.
   const std::vector<WorldLook> all = formations(flights);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].size(), 1u);  // At work last.

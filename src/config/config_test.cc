@@ -100,6 +100,7 @@ directory_prefix = "x/"
 security = "none"
 deadline = "1.5s"
 adopt = true
+status_socket = "off"
 heartbeat = "100ms"
 peer_timeout = "1min"
 log = "debug"
@@ -127,6 +128,7 @@ share = 0.5
   EXPECT_EQ(options.security, Security::kNone);
   EXPECT_EQ(options.default_deadline, 1500ms);
   EXPECT_TRUE(options.adopt);
+  EXPECT_FALSE(options.status_socket);
   EXPECT_EQ(options.heartbeat, 100ms);
   EXPECT_EQ(options.peer_timeout, 1min);
   EXPECT_EQ(options.log.level, LogLevel::kDebug);
@@ -138,7 +140,7 @@ share = 0.5
             (Params{{"interface", "eth0"}, {"lanes", "4"}, {"share", "0.5"}, {"zero_copy", "true"}}));
   EXPECT_EQ(value(config, "deadline").value, "1500ms");
   EXPECT_EQ(value(config, "deadline").origin, folder_ + "/hawser.toml:8");
-  EXPECT_EQ(value(config, "backend.tcp.lanes").origin, folder_ + "/hawser.toml:21");
+  EXPECT_EQ(value(config, "backend.tcp.lanes").origin, folder_ + "/hawser.toml:22");
 }
 
 TEST_F(ConfigTest, LaterSourcesWin) {

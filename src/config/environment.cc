@@ -12,9 +12,9 @@ namespace hawser::config {
 namespace {
 
 constexpr std::string_view kPrefix = "HAWSER_";
-/// What belongs to the compat layer, which looks at it itself.
+/// Variables of the compat layer, which reads them itself.
 constexpr std::string_view kNixlPrefix = "HAWSER_NIXL_";
-/// Of systems that Hawser stands in for: the layers that do so look at them.
+/// Variables of systems that Hawser stands in for. The layers that do so read them.
 constexpr std::string_view kForeignPrefixes[] = {"NIXL_", "DYN_KVBM_NIXL_"};
 constexpr std::string_view kBackendVariable = "HAWSER_BACKEND_";
 /// Where a user's sockets belong, by the XDG base directory specification. An absolute path, or it does not count.

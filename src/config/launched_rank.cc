@@ -1,4 +1,4 @@
-// What whoever started this process says of its rank.
+// This process's rank, as its launcher tells it.
 
 #include <array>
 #include <charconv>

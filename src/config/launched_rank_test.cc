@@ -5,7 +5,7 @@
 namespace hawser {
 namespace {
 
-/// What each launcher sets, as recorded from it.
+/// The variables of each launcher, as recorded from it.
 TEST(LaunchedRank, OfEachLauncher) {
   const std::vector<std::pair<std::string, ConfigSources::Texts>> recorded = {
       {"hawser run",

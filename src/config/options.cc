@@ -12,7 +12,8 @@ namespace hawser::config {
 namespace {
 
 constexpr std::string_view kCount = "a whole number from 1 to 4294967295, such as 1024";
-// What opening an agent refuses is refused here, where the variable or the line is known. A test of cli opens agents.
+// Options that an agent would refuse are refused here, where the variable or the line is known. A test of cli opens
+// agents with all of them.
 constexpr std::uint32_t kTransfersMax = 1u << 24;
 constexpr std::uint32_t kNotificationBytesMin = 64 * 1024 + 64;  // One of the largest, and its cost.
 constexpr std::string_view kTransfers = "a whole number from 1 to 16777216, such as 1024";
@@ -305,6 +306,15 @@ constexpr Option kOptions[] = {
     {"status_page", "HAWSER_STATUS_PAGE", "auto, off, or the path of a folder",
      "Where the page is that `hawser top` shows of this agent; this user alone can read it.", set_status_page,
      [](const Draft& draft) { return draft.config.options.status_page; }},
+    {"status_socket", "HAWSER_STATUS_SOCKET", "a switch: true or false (on, off, yes, no, 1, 0)",
+     "Whether `hawser top --live`, `hawser explain --live` and `hawser metrics` may ask this agent, by a socket beside "
+     "its page; this user alone can.",
+     [](Draft& draft, std::string_view text) {
+       const std::optional<bool> value = base::parse_switch(text);
+       if (value) draft.config.options.status_socket = *value;
+       return value.has_value();
+     },
+     [](const Draft& draft) { return std::string(draft.config.options.status_socket ? "true" : "false"); }},
     {"plugin_path", "HAWSER_PLUGIN_PATH", "folders with colons between them",
      "Where out-of-tree backends are looked for.", set_plugin_path, get_plugin_path},
     limit<&AgentLimits::transfers, 1, kTransfersMax>("limits.transfers", "HAWSER_LIMITS_TRANSFERS",

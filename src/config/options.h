@@ -23,7 +23,7 @@ struct Draft {
 struct Option {
   std::string_view name;
   std::string_view variable;  ///< In the environment.
-  std::string_view form;      ///< What is allowed: "a duration ...". Follows "is not" in errors.
+  std::string_view form;      ///< The allowed form: "a duration ...". Follows "is not" in errors.
   std::string_view meaning;
   bool (*set)(Draft& draft, std::string_view text);  ///< False: not of the form.
   std::string (*get)(const Draft& draft);            ///< In canonical spelling; set() takes it.

@@ -27,7 +27,7 @@ using Settings = std::map<std::string, Setting, std::less<>>;
 /// Begins the names of backends' parameters; the parameter follows the last dot.
 inline constexpr std::string_view kBackendPrefix = "backend.";
 
-/// What is wrong or not understood, each with its place; collected so that a user mends all at once.
+/// Faults and unknown words, each with its place. They are collected so that a user mends all at once.
 struct Findings {
   std::vector<std::string> errors;
   std::vector<std::string> warnings;

@@ -68,7 +68,7 @@ class Desk {
     bool is_watch = false;
     bool is_open = false;    ///< Counted in open_: accepted and not yet answered.
     bool begun = false;      ///< A watch whose first answer was made.
-    std::string prefix;      ///< Of a watch.
+    std::string prefix;      ///< A watch's.
     std::uint64_t told = 0;  ///< Revision up to which a watch was told.
   };
   void settle(State& state) HAWSER_REQUIRES(mutex_);

@@ -1,4 +1,4 @@
-// What the suite of test/conformance cannot see: files that are broken, locked, left over, or changed by others.
+// Cases that the suite of test/conformance cannot make: files that are broken, locked, left over, or changed by others.
 
 #include "directory/file_directory.h"
 
@@ -146,7 +146,7 @@ TEST_F(FileDirectoryTest, AWriterThatDiedInAChangeHarmsNobody) {
   const Ticket watch = directory_->watch("");
   await(watch);
   {
-    // What a process leaves that died after it marked its change, before it renamed.
+    // As a process leaves it that died after it marked its change, before it renamed.
     const base::Fd lock(::open((folder() + "/.lock").c_str(), O_RDWR | O_CLOEXEC));
     ASSERT_EQ(pwrite(lock.get(), "00000000000000ff\n", 17, 0), 17);
   }

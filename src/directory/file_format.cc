@@ -14,7 +14,7 @@ constexpr std::string_view kMagic = "hawser-value 1 ";
 /// Magic, four numbers of up to 20 digits, the checksum, blanks and the newline.
 constexpr std::size_t kHeaderMax = 128;
 constexpr std::size_t kNameMax = 200;
-constexpr std::size_t kPlainNameMax = 160;  ///< What is kept of a name that ends in a hash.
+constexpr std::size_t kPlainNameMax = 160;  ///< The part of a name that is kept before a hash.
 
 Status corrupt(std::string_view what) {
   return Status(Code::kCorrupt, base::format("not a directory value: {}", what));

@@ -51,7 +51,7 @@ bool same_file(const struct stat& a, const struct stat& b) { return a.st_ino == 
 
 std::int64_t to_ns(const timespec& at) { return at.tv_sec * 1'000'000'000 + at.tv_nsec; }
 
-/// Of the system, like the times of files, whatever clock leases run on.
+/// The system's clock, like the times of files, whatever clock leases run on.
 std::int64_t system_now_ns() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();

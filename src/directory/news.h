@@ -15,7 +15,7 @@ struct NewsFd {
   int fd = -1;                  ///< -1: nobody rings, so look from time to time. Else an eventfd.
   std::shared_ptr<void> owner;  ///< Closes it.
 };
-/// One of the caller's own. What comes from now on rings it.
+/// A descriptor of the caller's own. Events from now on ring it.
 HAWSER_API NewsFd news_of(Directory& directory);
 
 /// What `news_of` asks: a directory that can ring is one of these, too.

@@ -110,7 +110,7 @@ void Picture::end_scan(std::uint64_t wall_ns) {
 
 void Picture::sweep(std::uint64_t wall_ns) {
   if (stale_.empty() && expired_.empty()) return;
-  // Who cannot have the lock leaves it to the next scan, here or in another process.
+  // Without the lock this is left to the next scan, here or in another process.
   Result<std::optional<FolderLock>> lock = folder_.try_lock();
   if (!lock || !*lock) return;
   // Temporary files live only under the lock, so one that was met before we had it has no owner any more.

@@ -62,10 +62,10 @@ class Store {
   void bury(std::string_view key);
 
   std::map<std::string, Record, std::less<>> records_;
-  std::map<std::uint64_t, std::string> by_revision_;          ///< Of the records.
+  std::map<std::uint64_t, std::string> by_revision_;          ///< The records' keys.
   std::map<std::string, std::uint64_t, std::less<>> erased_;  ///< Tombstones, at most kTombstonesMax.
   std::map<std::uint64_t, std::string> erased_by_revision_;
-  std::set<std::pair<Instant, std::string>> expiries_;  ///< Of records with a lease.
+  std::set<std::pair<Instant, std::string>> expiries_;  ///< For records with a lease.
   std::uint64_t revision_ = 0;
   std::uint64_t forgotten_ = 0;  ///< Newest tombstone that was dropped.
 };
@@ -75,10 +75,10 @@ struct SharedStore {
   Store store HAWSER_GUARDED_BY(mutex);
 };
 
-/// What a put must answer before anything is changed: good, or kBusy because of create_only or if_version. `version` is
+/// A put's answer before anything is changed: good, or kBusy because of create_only or if_version. `version` is
 /// 0 when the key is not there.
 Status check_put(std::string_view key, const PutOptions& options, std::uint64_t version);
-/// The same for an erase of a key that is there: good, or kBusy because of if_version.
+/// An erase's answer for a key that is there: good, or kBusy because of if_version.
 Status check_erase(std::string_view key, const EraseOptions& options, std::uint64_t version);
 
 }  // namespace hawser::directory

@@ -20,7 +20,7 @@ namespace hawser::fileio {
 namespace {
 
 constexpr std::uint32_t kPageMost = 4096;  // No file system that we know of asks for more.
-/// Of a descriptor's flags, those that a file keeps that is opened again: what it may do, and that what is written is
+/// Flags that a file keeps when it is opened again: its access mode, and that what is written is
 /// on the device when the write ends (O_SYNC, and O_DSYNC, which is a part of it).
 constexpr int kKept = O_ACCMODE | O_SYNC;
 
@@ -51,8 +51,8 @@ bool can_read_aligned(int fd, std::uint32_t align) {
   return got >= 0 || error != EINVAL;
 }
 
-/// A file system's block is never smaller than its device's. What network file systems call a block is a size they
-/// like.
+/// A file system's block is never smaller than its device's. A network file system's block is a size that it
+/// prefers.
 std::uint32_t block_of(int fd) {
   constexpr std::uint32_t kLargest = 65536;
   struct stat is {};

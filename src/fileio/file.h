@@ -17,10 +17,10 @@
 
 namespace hawser::fileio {
 
-/// What direct I/O on a file asks for, bytes. Zeros: there is none.
+/// The alignment that direct I/O on a file needs, in bytes. Zeros: there is no direct I/O.
 struct Alignment {
   std::uint32_t memory = 0;
-  std::uint32_t offset = 0;  ///< Of offsets and sizes.
+  std::uint32_t offset = 0;  ///< For offsets and sizes.
 };
 
 class File {
@@ -52,9 +52,9 @@ class File {
   std::atomic<bool> direct_failed_{false};
 };
 
-/// What the kernel says of direct I/O on this descriptor (since Linux 6.1), else try_alignment. Zeros: there is none.
+/// The kernel's word on direct I/O for this descriptor (since Linux 6.1), else try_alignment. Zeros: there is none.
 Alignment find_alignment(int direct_fd);
-/// What a trial read shows, and where the descriptor is for writing only a block of its file system or device. An empty
+/// The result of a trial read; for a descriptor that only writes, a block of its file system or device. An empty
 /// file shows nothing wrong.
 Alignment try_alignment(int direct_fd);
 

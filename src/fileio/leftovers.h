@@ -1,7 +1,7 @@
 #pragma once
 
-// What was closed while the kernel still had operations of it, and would not end them: kept, with the memory they use,
-// until they ended. A file system that hangs keeps nobody from closing, and nothing is written to freed memory.
+// Queues that were closed while the kernel still had operations of them. They are kept, with the memory that they use,
+// until these have ended. A file system that hangs keeps nobody from closing, and nothing is written to freed memory.
 //
 // Thread rule: any thread. Lifetime: of the process.
 

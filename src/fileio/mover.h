@@ -69,7 +69,7 @@ class Mover {
   /// Waits until nothing at all is in flight, for this long at most; all tasks must have been stopped. False: the
   /// kernel still has some, and touches their memory.
   bool quiet_within(Duration patience);
-  /// Whether the kernel has an operation on any of these bytes.
+  /// True where the kernel has an operation on any of these bytes.
   bool touches(const std::byte* memory, std::uint64_t size) const;
 
   bool idle() const { return tasks_.empty() && ended_.empty(); }

@@ -23,7 +23,7 @@ enum class Engine : std::uint8_t { kAuto, kUring, kThreads };
 struct QueueOptions {
   Engine engine = Engine::kAuto;
   std::uint32_t depth = 128;  ///< Operations in flight, at most.
-  std::uint32_t threads = 4;  ///< Of the engine kThreads.
+  std::uint32_t threads = 4;  ///< For the engine kThreads.
 };
 
 struct Operation {

@@ -79,7 +79,7 @@ Status ThreadQueue::start_threads(std::uint32_t count) {
 
 ThreadQueue::~ThreadQueue() {
   mutex_.lock();
-  is_closing_ = true;  // What waits is still done: its memory was promised to be touched no longer than this.
+  is_closing_ = true;  // Operations that wait are still done: their memory is not touched after this.
   mutex_.unlock();
   wake_.notify_all();
   for (std::thread& thread : threads_) thread.join();

@@ -88,7 +88,7 @@ bool UringQueue::start(const Operation& operation) {
 
 bool UringQueue::flush() {
   if (::io_uring_sq_ready(&ring_) == 0) return true;
-  ::io_uring_submit(&ring_);  // What it could not take stays for the next time.
+  ::io_uring_submit(&ring_);  // Operations that it could not take stay for the next time.
   return ::io_uring_sq_ready(&ring_) == 0;
 }
 

@@ -78,16 +78,35 @@ void Exposition::histogram(std::string_view name, std::string_view help, Labels 
   to.add(series_of(base::format("{}_count", name), labels), count);
 }
 
+void Exposition::add_head(std::string& out, std::string_view name, const Family& family) {
+  out += base::format("# HELP {} {}\n# TYPE {} {}\n", name, escaped(family.help, false), name, family.type);
+}
+
+void Exposition::add_sample(std::string& out, const Sample& sample) {
+  out += sample.series;
+  std::visit([&](auto value) { out += base::format(" {}\n", value); }, sample.value);
+}
+
 std::string Exposition::text() const {
   std::string all;
   for (const auto& [name, family] : families_) {
-    all += base::format("# HELP {} {}\n# TYPE {} {}\n", name, escaped(family.help, false), name, family.type);
-    for (const Sample& sample : family.samples) {
-      all += sample.series;
-      std::visit([&](auto value) { all += base::format(" {}\n", value); }, sample.value);
-    }
+    add_head(all, name, family);
+    for (const Sample& sample : family.samples) add_sample(all, sample);
   }
   return all;
+}
+
+bool Exposition::drain(std::string& out, std::size_t about) {
+  const std::size_t end = out.size() + about;
+  while (!families_.empty() && out.size() < end) {
+    const auto& [name, family] = *families_.begin();
+    if (drained_ == 0) add_head(out, name, family);
+    for (; drained_ < family.samples.size() && out.size() < end; ++drained_) add_sample(out, family.samples[drained_]);
+    if (drained_ < family.samples.size()) break;
+    families_.erase(families_.begin());
+    drained_ = 0;
+  }
+  return !families_.empty();
 }
 
 }  // namespace hawser::metrics

@@ -48,6 +48,9 @@ class Exposition {
                  std::uint64_t count, double sum);
 
   std::string text() const;
+  /// Appends the next piece of the text, of about so many bytes, and forgets what is in it. False: that was the end.
+  /// Nothing may be added once it was called.
+  bool drain(std::string& out, std::size_t about);
 
  private:
   /// Whole numbers stay whole: a double has 53 bits of them.
@@ -64,8 +67,11 @@ class Exposition {
     void add(std::string series, Value value);
   };
   Family& family(std::string_view name, std::string_view type, std::string_view help);
+  static void add_head(std::string& out, std::string_view name, const Family& family);
+  static void add_sample(std::string& out, const Sample& sample);
 
   std::map<std::string, Family, std::less<>> families_;
+  std::size_t drained_ = 0;  ///< Samples of the first family.
 };
 
 }  // namespace hawser::metrics

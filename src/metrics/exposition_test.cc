@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <utility>
 
 namespace hawser::metrics {
 namespace {
@@ -55,6 +56,26 @@ TEST(Exposition, OneSeriesIsToldOnceAndIsTheSum) {
   }
   EXPECT_NE(to.text().find("a_total{agent=\"same name\"} 18446744073709551614\n"), std::string::npos) << to.text();
   EXPECT_NE(to.text().find("b 3\n"), std::string::npos) << to.text();
+}
+
+TEST(Exposition, DrainedPieceByPieceItIsTheSameText) {
+  for (const std::size_t about : {1u, 100u, 1'000'000u}) {
+    Exposition to;
+    for (const char* const peer : {"x", "y", "z"}) {
+      to.counter("a_total", "How many", {{"peer", peer}}, 3);
+      to.gauge("b", "Level", {{"peer", peer}}, 1.5);
+    }
+    const std::string all = to.text();
+    std::string drained, piece;
+    int pieces = 0;
+    for (bool more = true; more; ++pieces, drained += std::exchange(piece, {})) {
+      more = to.drain(piece, about);
+      EXPECT_LE(piece.size(), about + 200) << "a piece ends with the line that fills it";
+    }
+    EXPECT_EQ(drained, all);
+    EXPECT_GE(pieces, about < 1000 ? 2 : 1);
+    EXPECT_EQ(to.text(), "");
+  }
 }
 
 TEST(Exposition, NamesOfPeersCannotWriteSamples) {

@@ -1,10 +1,8 @@
 #include "metrics/server.h"
 
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -14,6 +12,7 @@
 
 #include "base/address.h"
 #include "base/fd.h"
+#include "base/forked_fds.h"
 #include "base/format.h"
 #include "base/listen_text.h"
 #include "base/shown.h"
@@ -58,37 +57,6 @@ class Listener {
 };
 
 namespace {
-
-/// The listening sockets of this process, which a forked child closes: its copies would keep the ports taken once the
-/// parent is gone. What does not fit is kept by children.
-class ForkedSockets {
- public:
-  static void add(int fd) {
-    static const int registered = ::pthread_atfork(nullptr, nullptr, &ForkedSockets::close_all);
-    (void)registered;
-    replace(kNone, fd + 1);
-  }
-  static void remove(int fd) { replace(fd + 1, kNone); }
-
- private:
-  static constexpr std::size_t kMost = 64;
-  static constexpr int kNone = 0;  ///< Others are one more than a descriptor.
-
-  static void replace(int from, int to) {
-    for (std::atomic<int>& each : all_) {
-      int expected = from;
-      if (each.compare_exchange_strong(expected, to)) return;
-    }
-  }
-  /// In the child, where only system calls may be made.
-  static void close_all() {
-    for (std::atomic<int>& each : all_) {
-      if (const int fd = each.exchange(kNone) - 1; fd >= 0) ::close(fd);
-    }
-  }
-
-  inline static std::array<std::atomic<int>, kMost> all_{};
-};
 
 struct Wanted {
   std::string host;
@@ -186,13 +154,13 @@ Status Listener::start(base::Fd socket) {
                             kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes, MHD_OPTION_END);
   if (daemon_ == nullptr) return Status(Code::kFailed, "metrics: libmicrohttpd did not start on " + address_);
   socket_ = socket.release();  // stop_daemon closes it.
-  ForkedSockets::add(socket_);
+  base::ForkedFds::add(socket_);
   return {};
 }
 
 Listener::~Listener() {
   if (daemon_ == nullptr) return;
-  ForkedSockets::remove(socket_);  // Before its number is another's.
+  base::ForkedFds::remove(socket_);  // Before its number is another's.
   library_.stop_daemon(daemon_);
 }
 

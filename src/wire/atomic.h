@@ -29,7 +29,7 @@ enum class AtomicKind : std::uint8_t { kFetchAdd = 1, kCompareSwap = 2 };
 
 struct AtomicAsk {
   AtomicKind kind = AtomicKind::kFetchAdd;
-  std::uint64_t id = 0;  ///< Of the asker's session.
+  std::uint64_t id = 0;  ///< In the asker's session.
   std::uint32_t region = 0;
   std::uint32_t generation = 0;
   base::Id128 key;

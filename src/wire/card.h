@@ -114,7 +114,7 @@ struct Card {
   int find_backend(std::string_view backend_name) const;
 };
 
-/// What check_card tells without building a Card.
+/// The facts that check_card tells without building a Card.
 struct CardSummary {
   std::uint16_t version_min = 0, version_max = 0;
   CardKind kind = CardKind::kFull;
@@ -134,7 +134,7 @@ struct CardSummary {
 Result<std::string> encode(const Card& card);
 /// kCorrupt tells what is wrong at which byte; kUnsupported tells both ranges of versions.
 Result<Card> decode_card(std::span<const std::byte> bytes);
-/// The same checks and errors, without building.
+/// Makes the checks of decoding, with the same errors, without building.
 Result<CardSummary> check_card(std::span<const std::byte> bytes);
 
 }  // namespace hawser::wire

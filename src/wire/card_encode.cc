@@ -156,7 +156,7 @@ class OwnRegions final : public CardSource {
   std::size_t count() const override { return card_.regions.size(); }
   const CardRegion& next(std::span<const CardExtra>* extras) override {
     const CardRegion& region = card_.regions[at_++];
-    // Of extras that are not there none are given, which is told.
+    // Extras that are missing are left out, and the card says so.
     const std::size_t end = std::size_t{region.extra_first} + region.extra_count;
     *extras = end > card_.extras.size() ? std::span<const CardExtra>() : card_.extras_of(region);
     return region;

@@ -45,7 +45,7 @@ void put_body(const Hello& hello, ByteWriter& out) {
   out.string(hello.listen.size() <= kHelloListenMax ? std::string_view(hello.listen) : std::string_view());
 }
 
-// What bytes cannot rule out; the tail of a newer form is left unread.
+// Checks that the grammar does not make. The tail of a newer form is left unread.
 Status check(const Hello& hello, std::uint8_t status, std::uint8_t admission) {
   if (hello.security > kSecurityMax) return corrupt(base::format("unknown security level {}", hello.security));
   if (hello.streams == 0 || hello.stream >= hello.streams) {

@@ -63,7 +63,7 @@ struct Hello {
   base::Id128 nonce;       ///< Random for each hello, so that no proof fits another connection.
   std::uint64_t born = 0;  ///< As in the card: orders the incarnations of one name.
   Admission admission = Admission::kNotSaid;
-  Proof proof{};  ///< Of an acceptor that names kCard or kCookie.
+  Proof proof{};  ///< An acceptor's, where it names kCard or kCookie.
   std::array<std::byte, 32> public_key{};
   std::string name;
   Code status = Code::kOk;

@@ -108,7 +108,7 @@ TEST(Hello, EveryCutIsCorrupt) {
     const Result<Hello> got = decode_hello(bytes);
     ASSERT_FALSE(got);
     EXPECT_EQ(got.error().code(), Code::kCorrupt);
-    // The same with a size that fits the cut, so that the fields themselves run out.
+    // With a size that fits the cut, the fields themselves run out.
     if (bytes.size() < kHelloPrefix + 4) return;
     std::string patched(base::as_text(bytes));
     base::store_little_endian(patched.data() + 4, static_cast<std::uint16_t>(patched.size() - kHelloPrefix));

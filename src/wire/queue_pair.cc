@@ -188,26 +188,26 @@ Result<QueuePairMessage> take_ports(ByteReader& in) {
     if (!in.ok() || !is_mtu(port.mtu)) return corrupt_handshake("bad port");
     message.ports.push_back(std::move(port));
   }
-  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
+  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // From an earlier release.
   message.receives = in.u16();
   message.receive_bytes = in.u32();
   const bool holds = message.receive_bytes > kMessageHeadSize && message.receive_bytes <= kReceiveBytesMax;
   if (!in.ok() || message.receives > kReceivesMax || (message.receives > 0 && !holds))
     return corrupt_handshake("bad receives");
-  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
+  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // From an earlier release.
   message.immediates = in.u16();
   if (!in.ok() || message.immediates > kReceivesMax) return corrupt_handshake("bad receives for immediates");
-  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
+  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // From an earlier release.
   message.host = in.u64();
   if (!in.ok()) return corrupt_handshake("bad host");
-  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // Of an earlier release.
+  if (in.remaining() == 0) return QueuePairMessage(std::move(message));  // From an earlier release.
   for (RdmaPort& port : message.ports) {
     if (!take_gids(in, &port)) return corrupt_handshake("bad GIDs");
   }
   return QueuePairMessage(std::move(message));
 }
 
-/// What every message of one queue pair begins with.
+/// The beginning of every message of one queue pair.
 template <typename Message>
 bool take_head(ByteReader& in, Message* message) {
   message->pair = in.u8();

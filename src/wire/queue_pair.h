@@ -1,6 +1,6 @@
 #pragma once
 
-// What the two ends of an RDMA path tell each other over its control stream: which ports they have, and the handshake
+// Messages of the two ends of an RDMA path on its control stream: the ports that they have, and the handshake
 // of each queue pair (proto/queue_pair.h).
 //
 // Grammar (little-endian):
@@ -53,14 +53,14 @@ namespace hawser::wire {
 
 inline constexpr std::uint8_t kAgentMessage = 0;  ///< First byte of what is not for the queue pairs.
 inline constexpr std::uint8_t kNumberedMessage = 6;
-inline constexpr std::size_t kMessageHeadSize = 1 + 8 + 8;  ///< Of a numbered message.
+inline constexpr std::size_t kMessageHeadSize = 1 + 8 + 8;  ///< The head of a numbered message.
 inline constexpr std::uint32_t kReceivesMax = 1024;
 inline constexpr std::uint32_t kReceiveBytesMax = 128 * 1024;
 inline constexpr std::uint8_t kPortsVersion = 1;
 inline constexpr std::size_t kPortsMax = 16;   ///< Ports of one agent.
 inline constexpr std::uint8_t kPairsMax = 64;  ///< Queue pairs of one path.
 inline constexpr std::size_t kDeviceNameMax = 64;
-inline constexpr std::size_t kGidsMax = 8;  ///< Of a port that are told.
+inline constexpr std::size_t kGidsMax = 8;  ///< A port's GIDs that are told.
 inline constexpr std::uint8_t kMtuCodeMax = 5;
 inline constexpr std::uint32_t k24BitMax = (1u << 24) - 1;
 
@@ -76,7 +76,7 @@ struct RdmaGid {
 /// A port as its agent tells of it. The codes mean something to the backend, not here.
 struct RdmaPort {
   std::string device;
-  std::uint8_t number = 1;     ///< Of the port on its device.
+  std::uint8_t number = 1;     ///< The port's, on its device.
   std::uint8_t transport = 0;  ///< 0 unknown, 1 InfiniBand and RoCE, 2 iWARP, 3 EFA.
   std::uint8_t layer = 0;      ///< 0 unknown, 1 InfiniBand, 2 Ethernet.
   std::uint8_t mtu = 0;
@@ -91,12 +91,12 @@ struct RdmaPort {
 struct RdmaPorts {
   std::vector<RdmaPort> ports;
   std::uint32_t receives = 0;       ///< Receives posted on the first queue pair; 0: none, and no numbered messages.
-  std::uint32_t receive_bytes = 0;  ///< Of each, the message's head included.
+  std::uint32_t receive_bytes = 0;  ///< Size of each, the message's head included.
   std::uint32_t immediates = 0;     ///< Receives for writes with immediate, on each queue pair; 0: it takes none.
   std::uint64_t host = 0;           ///< 0: not told.
 };
 
-/// What a numbered message begins with.
+/// The beginning of a numbered message.
 struct MessageHead {
   std::uint64_t sequence = 0;
   std::uint64_t received = 0;
@@ -116,7 +116,7 @@ struct QueuePairEndpoint {
   std::uint8_t mtu = 0;
   std::uint8_t reads_in = 0;   ///< Reads and atomics that it answers at a time.
   std::uint8_t reads_out = 0;  ///< Those that it would like to have under way.
-  std::uint32_t qkey = 0;      ///< Of datagrams; 0: a reliable connection.
+  std::uint32_t qkey = 0;      ///< For datagrams; 0: a reliable connection.
   std::uint64_t proof_address = 0;
   std::uint32_t proof_key = 0;
 };

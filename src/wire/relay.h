@@ -1,7 +1,7 @@
 #pragma once
 
-// What the neighbours of a sparse world say to one another, as bytes. Each is the body of a session message Send on
-// kRelayChannel. What a rank says to one that is not its neighbour (a message of wire/runtime.h) goes in frames, one or
+// Messages between neighbours of a sparse world, as bytes. Each is the body of a session message Send on
+// kRelayChannel. A message to a rank that is no neighbour (a message of wire/runtime.h) goes in frames, one or
 // several, from neighbour to neighbour; the other kinds go from each rank that hears them first to all its neighbours.
 //
 // Grammar (little-endian; varint is LEB128; ranks are those of the world that was opened):

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the ranks of a world say to one another, as bytes. Each is the body of a session message Send on
-// kRuntimeChannel; who belongs to no world grants no credit there.
+// Messages between the ranks of a world, as bytes. Each is the body of a session message Send on
+// kRuntimeChannel. An agent of no world grants no credit there.
 //
 // Grammar (little-endian; varint is LEB128):
 //   message = kind:u8, ...
@@ -69,7 +69,7 @@ enum class RuntimeKind : std::uint8_t {
   kOver = 15,
 };
 
-/// What an agreement's message is about: see runtime/agreement.h.
+/// The subject of an agreement's message: see runtime/agreement.h.
 enum class AgreementPhase : std::uint8_t {
   kVote = 1,
   kProposal = 2,
@@ -92,9 +92,9 @@ inline constexpr std::uint64_t kCallOff = 0;  ///< The digest of a call that tak
 struct MessageEnvelope {
   std::uint64_t world = 0;  ///< The nonce of its formation.
   MessageUse use = MessageUse::kUser;
-  std::uint64_t tag = 0;     ///< Of a collective its number; of a call and its answer the caller's number of it.
-  std::uint64_t digest = 0;  ///< Of a collective or a call what was called; of an answer its code; others: 0.
-  std::uint64_t extra = 0;   ///< Of a call: so many microseconds the caller waits, 0: without end; others: 0.
+  std::uint64_t tag = 0;     ///< A collective's number; in a call and its answer the caller's number of it.
+  std::uint64_t digest = 0;  ///< What was called, in a collective or a call; an answer's code; others: 0.
+  std::uint64_t extra = 0;   ///< In a call the caller's patience, microseconds, 0: without end; others: 0.
   std::uint64_t bytes = 0;
 };
 

@@ -80,7 +80,7 @@ TEST(WireRuntime, RoundTrips) {
 
 TEST(WireRuntime, CutOnesAreCorrupt) {
   for (const RuntimeMessage& message : one_of_each()) {
-    // What has a text or a part of bytes cannot know that some of it is missing; its head can.
+    // A message with a text or with bytes cannot know that some of them are missing. Its head can.
     RuntimeBuffer buffer;
     const std::string head(base::as_text(encode(message, buffer)));
     feed_every_cut(head, [](auto bytes) { EXPECT_EQ(decode_runtime(bytes).error().code(), Code::kCorrupt); });

@@ -1,6 +1,6 @@
 #pragma once
 
-// What ranks and their seed say to one another, as bytes: bodies of messages on kSeedChannel of the seed's agent.
+// Messages between ranks and their seed, as bytes: bodies of messages on kSeedChannel of the seed's agent.
 //
 // Grammar (little-endian; varint is LEB128):
 //   set    (1) id:u64, key:string, value:string    string = length:varint, bytes
@@ -30,9 +30,9 @@ enum class SeedKind : std::uint8_t { kSet = 1, kGet = 2, kAnswer = 3, kProve = 4
 struct SeedMessage {
   SeedKind kind = SeedKind::kGet;
   std::uint64_t id = 0;
-  std::string_view key;    ///< Of set, get and prove: 1 to kSeedKeyMax bytes.
-  std::string_view value;  ///< Of set: the value. Of prove: the proof. Of an answer: the value, or why there is none.
-  Code code = Code::kOk;   ///< Of an answer.
+  std::string_view key;    ///< In set, get and prove: 1 to kSeedKeyMax bytes.
+  std::string_view value;  ///< In set: the value. In prove: the proof. In an answer: the value, or why there is none.
+  Code code = Code::kOk;   ///< In an answer.
 };
 
 std::string encode(const SeedMessage& message);

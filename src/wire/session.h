@@ -1,6 +1,6 @@
 #pragma once
 
-// What agents tell each other over Path::send. A message is a head, which encode() writes into the caller's buffer,
+// Messages of agents over Path::send. A message is a head, which encode() writes into the caller's buffer,
 // and a body, which stays where it is: Path::send takes both, so payload is not copied here.
 //
 // Grammar (little-endian; varint is LEB128; the body is all that follows the head):
@@ -62,7 +62,7 @@ enum class SessionKind : std::uint8_t {
   kAcked = 9,  ///< Never in an envelope: what rides in it is.
 };
 std::string_view to_string(SessionKind kind);
-/// Whether messages of this kind carry a sequence number and pass through proto/link.h.
+/// True where messages of this kind carry a sequence number and pass through proto/link.h.
 constexpr bool is_reliable(SessionKind kind) { return kind <= SessionKind::kCardPart; }
 
 /// Adds `add` to a word of the target.
@@ -110,7 +110,7 @@ struct Ack {
   std::uint64_t up_to = 0;
 };
 
-/// What a channel may carry in all since the session began. Totals, so that a repeated one does no harm.
+/// A channel's credit, counted since the session began. They are totals, so a repeated one does no harm.
 struct CreditLimits {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
@@ -126,7 +126,7 @@ struct Credit {
 struct Welcome {
   std::uint64_t session = 0;       ///< The sender's number for what it keeps of us; another one: it began anew.
   std::uint64_t peer_session = 0;  ///< The number that it last heard from us. 0: none yet.
-  std::uint64_t revision = 0;      ///< Of the sender's own card.
+  std::uint64_t revision = 0;      ///< The sender's own card's.
   std::uint64_t received = 0;      ///< Number of the last message taken: what follows it is to be sent again.
   CreditLimits notify;             ///< Credit of kNotifyChannel.
   /// The body: encode_credits of the channels that the sender has opened. decode_welcome has looked through it.
@@ -155,7 +155,7 @@ std::string encode_credits(std::span<const Credit> credits);
 /// In front of a whole message that is reliable: an Ack that costs no message of its own.
 std::span<const std::byte> encode_acked(const Ack& ack, HeadBuffer out);
 
-/// What the link needs before the message itself is looked at: a duplicate is dropped without decoding.
+/// The part that the link needs before the message itself is looked at: a duplicate is dropped without decoding.
 struct Envelope {
   SessionKind kind = SessionKind::kArrive;
   std::uint64_t seq = 0;    ///< From 1. 0 for those that are not reliable.

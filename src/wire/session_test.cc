@@ -27,7 +27,7 @@ std::string acked(std::uint64_t up_to, std::string_view message) {
 
 Envelope envelope_of(std::string_view bytes) { return open_envelope(base::as_bytes(bytes)).value(); }
 
-// Any decoder, by the envelope's kind. What came of it, as a code.
+// Runs the decoder of the envelope's kind. The outcome is a code.
 Code decode_any(Bytes bytes) {
   const Result<Envelope> envelope = open_envelope(bytes);
   if (!envelope) return envelope.error().code();

@@ -1,13 +1,13 @@
 #pragma once
 
-// Frames of the remote-memory protocol over byte streams, and their bytes. What they mean is told in
+// Frames of the remote-memory protocol over byte streams, and their bytes. Their meaning is told in
 // docs/wire-stream.md; who sends them when, in backend/stream/machine.h.
 //
 // Grammar (little-endian):
 //   frame   = head, meta[meta_size], pad, payload[payload_size], pad, trailer (with flag bit 2 of WRITE and DATA)
 //   head    = type:u8, flags:u8, meta_size:u16, payload_size:u32
 //   pad     = zeros up to the next multiple of 16 bytes of the frame; none after SKIP's payload
-//   trailer = outcome:u8, zeros:15. What the payload turned out to be, which its head could not know.
+//   trailer = outcome:u8, zeros:15. The payload's outcome, which its head could not know.
 //   WRITE   : meta = chunk, pieces; payload = the pieces' bytes in order. Flag bit 0: covered,
 //             bit 1: durable (regions in files: acknowledged once it is on the device), bit 2: has a trailer.
 //   READ    : meta = chunk, total:u32, pieces; no payload. Flag bit 0: covered.
@@ -76,11 +76,11 @@ enum class Outcome : std::uint8_t {
   kOutOfBounds = 2,   ///< A piece lies outside the region. Nothing was touched.
   kClosed = 3,        ///< The region closed before any byte landed.
   kClosedMidway = 4,  ///< The region closed while bytes landed: partly written.
-  // Of regions in files:
+  // For regions in files:
   kNoRoom = 5,      ///< No memory to stage it in. Nothing was touched.
   kFileFull = 6,    ///< Disk full, a quota, or RLIMIT_FSIZE. A write may have got some of its bytes into the file.
-  kFileFailed = 7,  ///< Shorter than the read, or an error of the device. The same.
-  // Of chunks that their initiator gave up:
+  kFileFailed = 7,  ///< Shorter than the read, or an error of the device. A write may have left some of its bytes.
+  // For chunks that their initiator gave up:
   kVoid = 8,           ///< The end of a void write: it did not arrive; what of it landed is unknown.
   kVoidedClean = 9,    ///< Answers VOID: nothing has landed, and nothing will. The chunk's own ACK is still to come.
   kVoidedMidway = 10,  ///< Answers VOID: something has landed, and nothing more will. Its own ACK is still to come.
@@ -100,8 +100,8 @@ constexpr std::size_t lead_size(std::size_t meta_size) {
 }
 inline constexpr std::uint8_t kFlagCovered = 1;
 inline constexpr std::uint8_t kFlagDurable = 2;
-inline constexpr std::uint8_t kFlagLast = 1;     ///< Of DATA.
-inline constexpr std::uint8_t kFlagTrailer = 4;  ///< Of WRITE and DATA.
+inline constexpr std::uint8_t kFlagLast = 1;     ///< In DATA.
+inline constexpr std::uint8_t kFlagTrailer = 4;  ///< In WRITE and DATA.
 inline constexpr std::size_t kTrailerSize = 16;
 inline constexpr std::uint32_t kPiecesMax = 256;         ///< Pieces in one WRITE or READ.
 inline constexpr std::uint32_t kPayloadMax = 16u << 20;  ///< Bytes of one WRITE or READ.
@@ -167,7 +167,7 @@ inline constexpr std::size_t kQuotasSize = 12;
 void encode_head(base::ByteWriter& out, const FrameHead& head);
 /// A frame of which nothing was sent says nothing any more; `following` bytes are still behind its meta's pad.
 void make_skip(std::byte* head, std::uint32_t following);
-/// Whether a trailer behind such a frame may say so.
+/// True where a trailer behind such a frame may say so.
 bool is_trailer_of(FrameType type, std::uint8_t outcome);
 /// False: no frame may look like this (type, sizes).
 bool decode_head(std::span<const std::byte, kFrameHeadSize> bytes, FrameHead* head);
@@ -207,8 +207,8 @@ void encode_pieces(base::ByteWriter& out, std::span<const Piece> pieces, bool eq
     if (!equal) out.u32(static_cast<std::uint32_t>(piece.size));
   }
 }
-/// Number of pieces put into `out` (of kPiecesMax); 0 when they are malformed or do not add up to `total`. Whether they
-/// lie in the region is for the caller to check.
+/// Number of pieces put into `out` (of kPiecesMax); 0 when they are malformed or do not add up to `total`. The caller
+/// checks that they lie in the region.
 std::size_t decode_pieces(base::ByteReader& in, std::uint64_t total, std::span<RemotePiece, kPiecesMax> out);
 
 }  // namespace hawser::wire

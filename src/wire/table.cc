@@ -32,7 +32,7 @@ bool end_of(const StridedRange& range, std::uint64_t& end) {
          !__builtin_add_overflow(last, range.offset, &last) && !__builtin_add_overflow(last, range.size, &end);
 }
 
-// What is wrong with a range; null when nothing is. Adds its blocks to `blocks`.
+// The fault of a range; null when it has none. Adds its blocks to `blocks`.
 const char* fault_of(const StridedRange& range, std::uint64_t& blocks, std::uint64_t& end) {
   if (range.count == 0 || range.size == 0) return "has no blocks or no bytes";
   if (range.count > kTableBlocksMax - blocks) return "brings too many blocks";

@@ -33,12 +33,12 @@ struct TableShape {
   std::uint32_t region = 0;  ///< Index in the owner's card.
   std::uint32_t generation = 0;
   std::vector<StridedRange> ranges;
-  std::uint64_t mark = 0;  ///< Of the region's key, which it does not tell: see agent::mark_of.
+  std::uint64_t mark = 0;  ///< Made of the region's key, which it does not tell: see agent::mark_of.
 };
 
 /// kInvalid for too many ranges or blocks, a range without blocks or bytes, or one whose end passes 2^64.
 Result<std::string> encode(const TableShape& table);
-/// kCorrupt tells what is wrong at which byte. Whether the ranges lie in the region is for the caller to check.
+/// kCorrupt tells what is wrong at which byte. The caller checks that the ranges lie in the region.
 Result<TableShape> decode_table(std::span<const std::byte> bytes);
 
 }  // namespace hawser::wire

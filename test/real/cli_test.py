@@ -10,9 +10,11 @@ import pathlib
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 PROGRAM = sys.argv[1]
@@ -38,7 +40,7 @@ def run_json(command, *arguments, expect=0, env=None, timeout=60):
 
 
 def test_usage():
-    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim", "top", "explain", "ca"]
+    commands = ["info", "doctor", "topo", "demo", "bench", "serve", "ping", "cp", "sim", "top", "explain", "metrics", "ca"]
     for command in commands:
         text = run(command, "--help").stdout
         assert text.count(f"hawser {command}") >= 2, text  # examples
@@ -446,7 +448,9 @@ def test_top():
 
         assert shown() == [] and "no agent" in run("top", "--once", env=env).stdout
         servers = [Serve("--name", name, "--size", "1MiB", env=env) for name in ("one", "two")]
-        assert [path.stat().st_mode & 0o777 for path in pathlib.Path(folder).iterdir()] == [0o600, 0o600]
+        files = list(pathlib.Path(folder).iterdir())
+        assert sorted(path.suffix for path in files) == [".ask", ".ask", ".status", ".status"], files
+        assert all(path.stat().st_mode & 0o777 == 0o600 for path in files), files
         run("ping", servers[0].ready["target"], env=env)
         one, two = shown()
         assert (one["status"]["agent"], two["status"]["agent"]) == ("one", "two")
@@ -500,6 +504,128 @@ def test_explain():
         server.end()
         run("explain", "served", env=env, expect=12)
         run("explain", env=env, expect=2)
+
+
+class Rude:
+    """Callers of a status socket that do all that they should not, for as long as they are asked to."""
+
+    def __init__(self, path):
+        self.path, self.threads, self.stop = path, [], threading.Event()
+        for manner in (self.garbage, self.never_reads, self.says_nothing, self.crowd):
+            self.threads.append(threading.Thread(target=self.go_on, args=(manner,)))
+            self.threads[-1].start()
+
+    def go_on(self, manner):
+        while not self.stop.is_set():
+            try:
+                manner()
+            except (BlockingIOError, ConnectionError, BrokenPipeError, FileNotFoundError, TimeoutError):
+                pass  # As it should be: the desk is full, or has hung up.
+
+    def call(self):
+        caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        caller.settimeout(2)
+        caller.connect(self.path)
+        return caller
+
+    def garbage(self):
+        with self.call() as caller:
+            caller.sendall(os.urandom(100_000))
+
+    def never_reads(self):
+        with self.call() as caller:
+            caller.sendall(b"describe\n")
+            self.stop.wait(1)
+
+    def says_nothing(self):
+        with self.call() as caller:
+            assert caller.recv(1) == b"", "the desk hangs up"
+
+    def crowd(self):
+        callers = []
+        for _ in range(100):
+            caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            caller.setblocking(False)
+            callers.append(caller)
+            try:
+                caller.connect(self.path)
+            except BlockingIOError:
+                pass
+        self.stop.wait(0.2)
+        for caller in callers:
+            caller.close()
+
+    def end(self):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(30)
+
+
+def test_live():
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"HAWSER_STATUS_PAGE": folder}
+        server = Serve("--name", "served", "--size", "1MiB", env=env)
+        pinger = subprocess.Popen([PROGRAM, "ping", server.ready["target"], "-c", "10000000"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, env=dict(os.environ, **env))
+        try:
+            deadline = time.monotonic() + 60
+            while subprocess.run([PROGRAM, "explain", "served", "--live"], capture_output=True, env=dict(os.environ, **env),
+                                 check=False).returncode != 0:
+                assert time.monotonic() < deadline
+            told = run_json("explain", "served", "--live", env=env)["peers"]
+            assert [peer["live"] for peer in told] == [True] and told[0]["state"] == "up" and told[0]["ways"], told
+            agents = run_json("top", "--once", "--live", "--interval", "50ms", env=env)["agents"]
+            assert len(agents) == 2 and all(agent["live"] for agent in agents), agents
+            figures = run("metrics", "served", env=env).stdout
+            assert 'hawser_peer_sessions_up{agent="served",peer="' in figures and figures.endswith("\n# EOF\n"), figures
+            assert run_json("metrics", "served", env=env)["text"].count("# TYPE") == figures.count("# TYPE")
+            pages = run_json("top", "--once", "--interval", "50ms", env=env)["agents"]
+            served_socket = next(each["status"]["socket"] for each in pages if each["status"]["agent"] == "served")
+            # Whatever callers do, others are answered and transfers go on.
+            rude = Rude(f"{folder}/{served_socket}")
+            try:
+                def moved():
+                    while True:
+                        done = subprocess.run([PROGRAM, "metrics", "served"], capture_output=True, text=True,
+                                              env=dict(os.environ, **env), check=False)
+                        assert done.returncode in (0, 16), done  # Good, or too many callers for a second.
+                        if done.returncode == 0:
+                            return sum(int(number) for number in re.findall(
+                                r"^hawser_agent_(?:notifications|messages|transfers)_total\{.*\} (\d+)$", done.stdout, re.M))
+
+                before = moved()
+                for _ in range(5):
+                    now = moved()
+                    assert now > before, (before, now)
+                    before = now
+                assert server.process.poll() is None and pinger.poll() is None
+            finally:
+                rude.end()
+            # Stopped: that is said within a second, and its page is shown.
+            server.process.send_signal(signal.SIGSTOP)
+            before = time.monotonic()
+            text = run("explain", "served", "--live", env=env).stdout
+            assert time.monotonic() - before < 10
+            assert "did not answer within 1.00 s. Shown is its page, " in text and "to ping-" in text, text
+            told = run_json("explain", "served", "--live", env=env)["peers"][0]
+            assert told["live"] is False and "did not answer" in told["not_live"], told
+            assert "did not answer" in run("top", "--once", "--live", "served", "--interval", "50ms", env=env).stdout
+            assert "did not answer" in run("metrics", "served", env=env, expect=16).stderr
+            server.process.send_signal(signal.SIGCONT)
+            assert run("metrics", "served", env=env).stdout.endswith("\n# EOF\n"), "and it answers again"
+        finally:
+            pinger.kill()
+            pinger.wait()
+        server.end()
+        run("metrics", "served", env=env, expect=12)
+        twins = [Serve("--name", "twin", "--size", "1MiB", env=env) for _ in range(2)]
+        assert "--process" in run("metrics", "twin", env=env, expect=11).stderr
+        assert run("metrics", "twin", "--process", str(twins[1].process.pid), env=env).stdout.endswith("# EOF\n")
+        for twin in twins:
+            twin.end()
+        mute = Serve("--name", "mute", "--size", "1MiB", env=dict(env, HAWSER_STATUS_SOCKET="off"))
+        assert "HAWSER_STATUS_SOCKET" in run("metrics", "mute", env=env, expect=13).stderr
+        mute.end()
 
 
 def same_file(one, other):

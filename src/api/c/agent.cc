@@ -97,7 +97,7 @@ Result<std::shared_ptr<SharedDriver>> driver_of(const char* call, const hawser_a
 }
 
 Status open(const char* call, const hawser_agent_options* options, hawser_agent* out) {
-  constexpr std::size_t kLeast = offsetof(hawser_agent_options, config_file);  // Of version 1 of the C ABI.
+  constexpr std::size_t kLeast = offsetof(hawser_agent_options, config_file);  // As in version 1 of the C ABI.
   HAWSER_TRY(not_null(call, out, "out"));
   HAWSER_TRY_ASSIGN(const hawser_agent_options given, options_of(call, "hawser_agent_options", options, kLeast));
   constexpr std::uint32_t kFlags = HAWSER_AGENT_POLLED | HAWSER_AGENT_LOOP | HAWSER_AGENT_NO_ENVIRONMENT;

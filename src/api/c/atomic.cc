@@ -7,7 +7,7 @@
 namespace hawser::api {
 namespace {
 
-/// What AtomicOptions points to, beside it.
+/// AtomicOptions, and the values that it points to.
 struct AtomicRequest {
   AtomicOptions options;
   std::optional<Handles::Ref<QueueObject>> queue;

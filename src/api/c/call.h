@@ -1,6 +1,6 @@
 #pragma once
 
-// What every function of the C ABI is made of: handles, the last error, structs with a size, buffers.
+// The parts of every function of the C ABI: handles, the last error, structs with a size, buffers.
 //
 // Thread rule: thread-safe; the last error is each thread's own.
 

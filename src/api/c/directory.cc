@@ -51,7 +51,7 @@ Result<PutOptions> put_options(const char* call, const hawser_put_options* optio
   return with;
 }
 
-/// Of a request: the key or the prefix, and which of them it is.
+/// A request's key or prefix, and which of them it is.
 struct KeyArgument {
   const char* text;
   const char* what;

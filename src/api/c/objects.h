@@ -1,6 +1,6 @@
 #pragma once
 
-// What the handles of the C ABI name: the door's objects.
+// The objects behind the handles of the C ABI: those of the public headers.
 //
 // Thread rule: a handle may be used by several threads at once. That Region and Transfer are for one thread at a time
 // is about moving and destroying them, which happens here while nobody uses them (see Handles).
@@ -18,7 +18,7 @@
 
 namespace hawser::api {
 
-/// What this process made. In a forked child it is the parent's, and only good to be released.
+/// An object that this process made. In a forked child it is the parent's, and can only be released.
 struct OwnObject : Object {
   bool is_parents() const { return forks_ != agent::forks_so_far(); }
 
@@ -112,7 +112,7 @@ struct AtomicObject final : OwnObject {
   AtomicOp op;
 };
 
-/// What a user's function was asked for, while it runs.
+/// The question to a user's function, while it runs.
 struct SegmentsObject final : OwnObject {
   static constexpr std::uint8_t kKind = 11;
   static constexpr std::string_view kName = "segments";

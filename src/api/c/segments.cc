@@ -28,7 +28,7 @@ Result<std::vector<MemorySegment>> ask(int (*tell)(void*, hawser_segments), void
   HAWSER_TRY_ASSIGN(const std::uint64_t id, handles().add(kCall, std::make_unique<SegmentsObject>()));
   HAWSER_TRY_ASSIGN(const auto object, handles().find<SegmentsObject>(kCall, id));
   const int code = tell(context, {id});
-  HAWSER_TRY(handles().release<SegmentsObject>(kCall, id));  // What comes later is told nobody.
+  HAWSER_TRY(handles().release<SegmentsObject>(kCall, id));  // Nobody is told what comes later.
   if (code != HAWSER_OK) {
     const bool is_known = code > 0 && code <= HAWSER_FAILED;
     return Status(is_known ? static_cast<Code>(code) : Code::kFailed,

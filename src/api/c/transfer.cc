@@ -48,7 +48,7 @@ Result<RangePairs> pairs_of(const char* call, const Peer& peer, const hawser_loc
   return pairs;
 }
 
-/// What SubmitOptions points to, beside it.
+/// SubmitOptions, and the values that it points to.
 struct Submission {
   SubmitOptions options;
   SignalTarget signal;
@@ -99,7 +99,7 @@ Status submit(const char* call, hawser_plan plan, const hawser_submit_options* o
   HAWSER_TRY_ASSIGN(const auto its, find<PlanObject>(call, plan));
   Submission with;
   if (options != nullptr) {
-    constexpr std::size_t kLeast = offsetof(hawser_submit_options, durable);  // Of version 1 of the C ABI.
+    constexpr std::size_t kLeast = offsetof(hawser_submit_options, durable);  // As in version 1 of the C ABI.
     HAWSER_TRY_ASSIGN(const hawser_submit_options given, options_of(call, "hawser_submit_options", options, kLeast));
     HAWSER_TRY(prepare(call, its->peer, given, with));
   }

@@ -19,7 +19,7 @@ Result<ReduceOp> op_of(const char* call, int number) {
   return invalid(call, "op = " + std::to_string(number) + " is none of HAWSER_SUM to HAWSER_XOR");
 }
 
-/// What every collective is given: the world, what to combine and how, and the options.
+/// Arguments of every collective: the world, what to combine and how, and the options.
 struct Collective {
   Handles::Ref<WorldObject> world;
   DataType type;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the handles of the C ABI of worlds name, and what its functions share.
+// The objects behind the handles of the C ABI of worlds, and what its functions share.
 //
 // Thread rule: as objects.h.
 
@@ -37,7 +37,7 @@ struct RequestObject final : OwnObject {
   Request request;
 };
 
-/// What a handler answers, while it runs.
+/// A handler's answer, while it runs.
 struct AnswerObject final : OwnObject {
   static constexpr std::uint8_t kKind = 14;
   static constexpr std::string_view kName = "answer";

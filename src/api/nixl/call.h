@@ -1,6 +1,6 @@
 #pragma once
 
-// What every function of the NIXL face is made of: handles, codes, and a line on stderr for what went wrong, because
+// The parts of every function of the NIXL face: handles, codes, and a line on stderr for what went wrong, because
 // NIXL's codes say so little.
 //
 // Thread rule: thread-safe.
@@ -77,7 +77,7 @@ nixl_capi_status_t destroy(const char* call, Handle handle) {
   ::hawser::nixl::Type& name = **name##_found;                                        \
   (void)name
 
-/// The same where the object itself is not needed.
+/// As above, where the object itself is not needed.
 #define NIXL_NAMES(Type, handle)                                                                              \
   if (const auto number = reinterpret_cast<std::uintptr_t>(handle);                                           \
       !::hawser::nixl::handles().names<::hawser::nixl::Type>(number)) {                                       \

@@ -8,7 +8,7 @@
 namespace hawser::nixl {
 namespace {
 
-constexpr std::size_t kDescsMax = std::size_t{1} << 28;  // What a list may be resized to: 6 GiB of descriptors.
+constexpr std::size_t kDescsMax = std::size_t{1} << 28;  // A list may be resized to 6 GiB of descriptors.
 
 template <typename List, typename Handle>
 nixl_capi_status_t make_list(const char* name, nixl_capi_mem_type_t type, Handle* out) {

@@ -12,7 +12,7 @@
 namespace hawser::nixl {
 namespace {
 
-/// Of functions that know one error only.
+/// For functions that know one error only.
 nixl_capi_status_t backend_error(const char* call, const Status& status) {
   return refuse(call, NIXL_CAPI_ERROR_BACKEND, status.to_string());
 }

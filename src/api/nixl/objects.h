@@ -1,6 +1,6 @@
 #pragma once
 
-// What the handles of the NIXL face name: agents, prepared lists and requests of the compat layer, and the small lists,
+// Objects behind handles of the NIXL face: agents, prepared lists and requests of the compat layer, and small lists,
 // maps and options that clients fill and read.
 //
 // Thread rule: the small ones belong to one thread at a time, as in NIXL. Lifetime: what is lent ("borrowed") lives as

@@ -38,7 +38,7 @@ class Spin {
  public:
   static constexpr std::uint32_t kRun = 31;
 
-  /// Whether `request` is known to be finished, and its agent need not be asked.
+  /// True where `request` is known to be finished, and its agent need not be asked.
   bool takes(std::uint64_t agent, std::uint64_t request) {
     if (left_ == 0 || agent != agent_) return false;
     --left_;

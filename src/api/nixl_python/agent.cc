@@ -233,7 +233,7 @@ std::uint64_t query_backend(AgentObject& self, std::uint64_t handle) {
 
 NixlCode release_request(AgentObject& self, std::uint64_t handle) {
   const std::shared_ptr<Request> its = self.requests.find(handle, "request");
-  // What cannot be ended in time keeps its handle, and may be released again.
+  // A request that cannot be ended in time keeps its handle, and may be released again.
   check(outside([&] { return its->request.release(); }));
   self.requests.remove(handle);
   return NixlCode::kSuccess;

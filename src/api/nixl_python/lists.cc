@@ -66,7 +66,7 @@ void fill(compat::RegDescList& list, std::span<const std::uint64_t> rows) {
   for (std::size_t i = 0; i + 2 < rows.size(); i += 3) list.add(RegDesc(rows[i], rows[i + 1], rows[i + 2]));
 }
 
-/// What constructors take after the memory type: nothing, a count, tuples, or an array of rows.
+/// Arguments of constructors after the memory type: none, a count, tuples, or an array of rows.
 template <typename List>
 void fill_from(List& list, nb::handle from) {
   if (from.is_none()) return;
@@ -186,7 +186,7 @@ void bind_pickling(nb::class_<Holder>& type) {
   });
 }
 
-/// What both typed lists have.
+/// Methods of both typed lists.
 template <typename Holder>
 nb::class_<Holder> bind_list(nb::module_& module, const char* name, const char* doc) {
   using List = decltype(Holder::list);

@@ -9,7 +9,7 @@ NB_MODULE(_bindings, module) {
   bind_errors(module);
   bind_lists(module);
   bind_agent(module);
-  // What a thread still holds that is left behind at the end is no fault.
+  // A thread that is left behind at the end may still hold objects, which is no fault.
   nb::set_leak_warnings(false);
   module.def("_wait_at_exit", [] { Exit::of_module().wait(); });
 }

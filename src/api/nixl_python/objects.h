@@ -1,6 +1,6 @@
 #pragma once
 
-// What NIXL's Python classes hold: lists by value, everything that has a handle in a table.
+// The contents of NIXL's Python classes: lists by value, everything that has a handle in a table.
 //
 // Handles are numbers that are never used again, so a released or invented one is told from a good one.
 // Thread rule: used with Python's global lock held; calls that may take long give it up (see gil.h).
@@ -25,10 +25,10 @@ namespace nb = nanobind;
 
 /// Makes NIXL's twelve exception classes.
 void bind_errors(nb::module_& module);
-/// Raises the class of NIXL's code of `status`; its text is the code's name, as clients match it. What really happened
+/// Raises the class of NIXL's code of `status`; its text is the code's name, as clients match it. The whole story
 /// is in its attribute `details` and, from Python 3.11 on, a note.
 [[noreturn]] void raise(const Status& status);
-/// The same for a code without a status.
+/// As above, for a code without a status.
 [[noreturn]] void raise(compat::NixlCode code, const std::string& details);
 inline void check(const Status& status) {
   if (!status.ok()) raise(status);

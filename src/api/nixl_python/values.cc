@@ -48,7 +48,7 @@ template <typename From>
 void narrow(const From* from, std::int64_t stride, std::vector<std::int32_t>& to) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     const From wide = from[static_cast<std::int64_t>(i) * stride];
-    // What no list can have becomes -1, which make_xfer_req refuses.
+    // A number that no list can have becomes -1, which make_xfer_req refuses.
     const bool fits = wide >= 0 && static_cast<std::uint64_t>(wide) <= std::numeric_limits<std::int32_t>::max();
     to[i] = fits ? static_cast<std::int32_t>(wide) : -1;
   }
@@ -134,7 +134,7 @@ nb::str str_of(std::string_view text) {
 }
 
 Indices::Indices(nb::handle from, const char* what) {
-  // Others that can be gone over are ranges, sets, generators. What has a buffer, or lends it, is an array.
+  // Other iterables are ranges, sets, generators. An object that has a buffer, or lends it, is an array.
   const auto is_array = [&] { return PyObject_CheckBuffer(from.ptr()) || nb::hasattr(from, "__dlpack__"); };
   const auto has_items = [&] { return !PyUnicode_Check(from.ptr()) && nb::hasattr(from, "__iter__"); };
   if (PyList_Check(from.ptr()) || PyTuple_Check(from.ptr()) || (!is_array() && has_items())) {

@@ -15,7 +15,7 @@
 namespace hawser::api::python {
 
 AgentState::~AgentState() {
-  const nb::error_scope raised;  // What goes with the function may run Python code.
+  const nb::error_scope raised;  // Objects that go with the function may run Python code.
   if (segments) segments->forget();
   if (forked()) return;
   outside([&] {
@@ -106,7 +106,7 @@ Texts settings_of(nb::handle backends, nb::handle settings) {
   return texts;
 }
 
-/// What the caller wrote is meant for us, so a warning about it is an error; a variable may be meant for another.
+/// The caller's own settings are meant for us, so a warning about one is an error. A variable may be meant for others.
 void tell_warnings(const LoadedConfig& config, const Texts& settings) {
   for (const std::string& warning : config.warnings) {
     for (const auto& [key, value] : settings) {

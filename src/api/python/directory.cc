@@ -38,7 +38,7 @@ struct TicketHandle {
 struct WatchHandle : TicketHandle {
   WatchHandle(std::shared_ptr<Directory> its, std::string_view prefix) : TicketHandle(its, its->watch(prefix)) {}
 };
-/// What an event loop asked, which looks for the answer from time to time.
+/// A question of an event loop, which looks for the answer from time to time.
 struct AskedHandle : TicketHandle {
   using TicketHandle::TicketHandle;
 };

@@ -33,7 +33,7 @@ class LetGo {
     list.more.notify_one();
   }
 
-  /// Whoever sees an operation's end has the memory to himself: what it kept goes now.
+  /// A caller that sees an operation's end owns the memory again: what the operation kept goes now.
   static void now() {
     List& list = of_module();
     while (PyObject* object = list.take()) Py_DECREF(object);  // May run Python code, and so come back here.

@@ -8,11 +8,12 @@
 namespace hawser::api::python {
 
 RegionState::~RegionState() {
-  const nb::error_scope raised;  // Who lent the memory may run Python code when it has it back, also while one unwinds.
+  const nb::error_scope
+      raised;  // The memory's lender may run Python code when it gets it back, also while one unwinds.
   constexpr Duration kPatience = std::chrono::seconds(5);
   bool quiet = true;
   if (agent && !agent->forked()) {
-    // The same memory may be registered again, under this address.
+    // This memory may be registered again, under this address.
     const auto [begin, end] = agent->regions.equal_range(reinterpret_cast<std::uintptr_t>(region.bytes().data()));
     for (auto next = begin; next != end;) next = next->second.expired() ? agent->regions.erase(next) : std::next(next);
     quiet = outside([&] { return region.close(kPatience).ok(); });
@@ -71,7 +72,7 @@ Rights default_rights(const std::optional<std::string>& wanted, bool writable) {
   return rights;
 }
 
-/// Whether items of that format of the buffer protocol hold objects of Python. Names of fields stand between colons.
+/// True where items of that format of the buffer protocol hold objects of Python. Names of fields stand between colons.
 bool has_objects(std::string_view format) {
   bool in_name = false;
   for (const char letter : format) {

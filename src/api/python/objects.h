@@ -1,6 +1,6 @@
 #pragma once
 
-// What the classes of the Python package hold.
+// The contents of the Python package's classes.
 //
 // Lifetime: a transfer holds its plan, a plan the regions it touches, a region the memory's owner in Python and its
 // agent. So memory that Hawser may touch cannot go, in whatever order a program drops things.
@@ -43,7 +43,7 @@ T take(Result<T> result) {
 /// The exception for `status`, not raised; None when it is good.
 nb::object error_object(const Status& status);
 
-/// What is said in words, such as "timed out", as a name: timed_out.
+/// Words, such as "timed out", as a name: timed_out.
 std::string name_of(std::string_view words);
 /// Text that may hold any bytes.
 nb::str text_of(std::string_view text);
@@ -78,7 +78,7 @@ struct DriverHandle {
   ~DriverHandle();
   DriverRef state;
 };
-/// What Agent(driver=) says: none, one of its own, a shared one.
+/// The driver that Agent(driver=) asks for: none, one of its own, a shared one.
 DriverRef driver_of(nb::handle driver, nb::handle spin);
 
 /// A function in Python that tells an allocator's segments. Asked by the thread that registers, whether it has the lock
@@ -87,7 +87,7 @@ class SegmentTeller {
  public:
   explicit SegmentTeller(nb::object function) : function_(std::move(function)) {}
   Result<std::vector<MemorySegment>> ask();
-  /// With the lock held, before the last reference goes: it may go without. What the function refers to can go, then.
+  /// With the lock held, before the last reference goes: it may go without. The function's objects can go, then.
   void forget() { function_.reset(); }
 
  private:
@@ -131,14 +131,14 @@ struct RegionState {
 
   AgentRef agent;
   Region region;
-  bool writable = true;   ///< Whether its own memory may be written, by reads from peers.
+  bool writable = true;   ///< Reads from peers may write its memory.
   bool is_lent = false;   ///< The memory is somebody else's in Python.
   bool has_view = false;  ///< `view` is to be released.
   bool closing = false;   ///< Somebody closed it: it takes no new uses.
   bool closed = false;    ///< And it was over.
   long exports = 0;       ///< Views of it by the buffer protocol.
   Py_buffer view{};
-  Tensor tensor;  ///< What came by DLPack.
+  Tensor tensor;  ///< The array that came by DLPack.
 };
 using RegionRef = std::shared_ptr<RegionState>;
 

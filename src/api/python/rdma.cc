@@ -93,7 +93,7 @@ rdma::Op op_of(nb::handle from, std::vector<Bytes>& texts) {
   rdma::Op op{.type = static_cast<rdma::OpType>(nb::cast<int>(fields[0]))};
   if (!fields[1].is_none()) {
     const rdma::LocalMemory& memory = nb::cast<const RdmaMemoryHandle&>(fields[1]).memory;
-    // What its bytes belong to goes after the registration: members end in the order of last to first.
+    // The owner of the bytes goes after the registration: members end in the order of last to first.
     using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<rdma::MemoryCore>>;
     auto kept = std::make_shared<Kept>(keeper_of(fields[6]), memory.core());
     rdma::MemoryCore* const core = kept->second.get();
@@ -117,7 +117,7 @@ rdma::Batch submit(RdmaHandle& self, const nb::list& ops, nb::handle timeout) {
   for (nb::handle each : ops) all.push_back(op_of(each, texts));
   Result<rdma::Batch> made = outside([&] {
     Result<rdma::Batch> one = backend.submit(all, patience);
-    all.clear();  // What is over is let go without the lock held twice.
+    all.clear();  // Operations that are over go without the lock held twice.
     return one;
   });
   LetGo::now();

@@ -48,7 +48,7 @@ std::string text_of_error(const nb::python_error& error) {
   return data == nullptr ? "?" : std::string(data, static_cast<std::size_t>(size));
 }
 
-/// What was raised is told to Python's hook for what nobody catches: registering goes on without segments.
+/// Tells the exception to Python's hook for those that nobody catches. Registering goes on without segments.
 Status tell_raised(nb::python_error& error, nb::handle function) {
   Status status(Code::kFailed, "segments: " + text_of_error(error));
   if (error.matches(PyExc_KeyboardInterrupt)) {

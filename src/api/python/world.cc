@@ -38,7 +38,7 @@ struct WorldState {
       return 0;
     });
   }
-  /// What nobody holds any more and is under way keeps its arrays; its error comes at the next call.
+  /// An operation under way that nobody holds any more keeps its arrays. Its error comes at the next call.
   void look_after() {
     Status first;
     for (auto at = left.begin(); at != left.end();) {
@@ -499,7 +499,7 @@ nb::list local(std::uint32_t size, const std::string& name, nb::handle backends,
   return all;
 }
 
-/// What holds values under keys, as torch.distributed.Store does: set(key, bytes), wait([keys], timedelta), get(key).
+/// Holds values under keys, as torch.distributed.Store does: set(key, bytes), wait([keys], timedelta), get(key).
 WorldStore store_of(nb::handle store) {
   const auto held = std::make_shared<PythonHandler>(store);
   const auto failed = [](const char* what, const std::exception& error) {

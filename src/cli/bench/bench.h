@@ -15,7 +15,7 @@ namespace hawser::cli::bench {
 struct BenchOptions {
   std::string config;  ///< A TOML file, or empty.
   std::size_t rounds = 5;
-  Duration slice = std::chrono::milliseconds(30);  ///< Of one contender in one round.
+  Duration slice = std::chrono::milliseconds(30);  ///< That one contender gets in one round.
   std::uint64_t arena_bytes = 512u << 20;          ///< That scattered blocks are taken from, on each side.
   bool quick = false;
 };

@@ -12,7 +12,7 @@
 namespace hawser::cli::bench {
 
 std::vector<Row> all_rows(const BenchOptions& options);
-/// Whether `id` matches a pattern with * and ?; several may be given, separated by commas.
+/// True where `id` matches a pattern with * and ?. Several patterns may be given, separated by commas.
 bool matches(std::string_view id, std::string_view patterns);
 
 void add_shm_rows(std::vector<Row>& rows, const BenchOptions& options);

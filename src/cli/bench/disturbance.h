@@ -1,6 +1,6 @@
 #pragma once
 
-// What others did to the machine while a row ran: their processor time, read from /proc (proc(5)).
+// Processor time that other processes took while a row ran, read from /proc (proc(5)).
 //
 // Thread rule: pure reads.
 
@@ -14,7 +14,7 @@ namespace hawser::cli::bench {
 /// Processor time since the system's start, in clock ticks of all cores together.
 struct CpuTicks {
   std::uint64_t all = 0;   ///< Idle time too.
-  std::uint64_t busy = 0;  ///< Of any process, of the kernel, and what the owner of a virtual machine took away.
+  std::uint64_t busy = 0;  ///< Ticks of all processes, of the kernel, and those that a virtual machine's host took.
 };
 
 struct ProcessTicks {
@@ -26,7 +26,7 @@ struct ProcessTicks {
 /// Of /proc/stat and of /proc/PID/stat; nothing when the text is not of that form.
 std::optional<CpuTicks> cpu_ticks_of(std::string_view text);
 std::optional<ProcessTicks> process_ticks_of(std::string_view text);
-/// Of process `root` and all below it, those that ended included.
+/// Ticks of process `root` and of all below it, those that ended included.
 std::uint64_t family_ticks(const std::vector<ProcessTicks>& processes, int root);
 
 /// One reading: the machine's time, and that of this process with all below it.

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a row of the bench is, and what comes of it.
+// A row of the bench, its target and its result.
 
 #include <cstdint>
 #include <functional>
@@ -20,7 +20,7 @@ std::string to_string(Placement placement);
 
 enum class Better { kHigher, kLower };
 
-/// What a row should reach. Reported only: no target fails a run.
+/// The value that a row should reach. It is reported only: no target fails a run.
 struct Target {
   enum class Kind { kNone, kRatioMin, kRatioMax, kValueMax, kValueBelow };
   Kind kind = Kind::kNone;
@@ -42,15 +42,15 @@ struct Comparison {
 };
 
 struct Figure {
-  Comparison best = {};                     ///< Of the placement with the most rounds.
+  Comparison best = {};                     ///< In the placement with the most rounds.
   std::vector<Comparison> placements = {};  ///< Each that was seen.
   std::size_t discarded = 0;                ///< Rounds in which the placement changed.
   std::int64_t core_round_trip_ns = 0;      ///< Median of the probes.
-  std::uint64_t p50_ns = 0, p99_ns = 0;     ///< Of single operations; 0: not taken.
+  std::uint64_t p50_ns = 0, p99_ns = 0;     ///< For single operations; 0: not taken.
   std::optional<double> cold = {};          ///< The first pass, in the row's unit.
   std::uint64_t verified_bytes = 0;
   std::optional<double> cpu_s_per_gb = {};          ///< Both processes together.
-  std::optional<double> ceiling_cpu_s_per_gb = {};  ///< The same of the raw loop.
+  std::optional<double> ceiling_cpu_s_per_gb = {};  ///< As above, for the raw loop.
   std::string note = {};
 };
 
@@ -76,7 +76,7 @@ inline bool is_failed(const Outcome& outcome) {
   return !outcome.status.ok() && outcome.status.code() != Code::kUnsupported;
 }
 
-/// Whether the target was met; nothing when there is no target or no figure.
+/// True where the target was met. Nothing when there is no target or no figure.
 std::optional<bool> is_met(const Row& row, const Figure& figure);
 /// "≥ 0.95", "≤ 35 ns".
 std::string to_string(const Target& target, const std::string& unit);

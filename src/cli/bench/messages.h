@@ -1,6 +1,6 @@
 #pragma once
 
-// What an application sends as a message: on a channel up to kMessageMax bytes; beyond that as a write with a
+// A message as an application sends it: on a channel up to kMessageMax bytes; beyond that as a write with a
 // notification, which is how large messages go in Hawser.
 
 #include "cli/bench/flow.h"

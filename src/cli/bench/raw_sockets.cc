@@ -30,7 +30,7 @@ Result<base::Fd> raw_socket() {
   setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
   setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof(kBuffer));
   setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &kBuffer, sizeof(kBuffer));
-  // What may be chosen differs by system; bbr paces and halves loopback, so the others are tried first.
+  // Systems offer different algorithms. bbr paces and halves loopback, so the others are tried first.
   for (const std::string_view name : {"cubic", "reno"}) {
     if (setsockopt(fd.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0) break;
   }

@@ -67,7 +67,7 @@ class Share {
   std::uint64_t within_ = 0;  ///< Bytes of block next_ that went already.
 };
 
-// What one thread moves: the shares of one or of all sockets.
+// The work of one thread: the shares of one or of all sockets.
 class Group {
  public:
   Group(std::vector<Share> shares, const RawWay& way, RawSide side)

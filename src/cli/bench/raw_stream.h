@@ -18,10 +18,10 @@
 
 namespace hawser::cli::bench {
 
-/// What one side moves in each pass.
+/// The blocks that one side moves in each pass.
 struct RawPass {
   std::byte* base = nullptr;
-  std::vector<std::uint64_t> offsets;  ///< Of its blocks, in order.
+  std::vector<std::uint64_t> offsets;  ///< Where its blocks begin, in order.
   std::uint64_t block_bytes = 0;
 
   std::uint64_t bytes() const { return block_bytes * offsets.size(); }

@@ -14,13 +14,13 @@
 
 namespace hawser::cli::bench {
 
-/// What all rows ran with: configuration, backends, machine.
+/// The surroundings of all rows: configuration, backends, machine.
 struct Surroundings {
   std::string version;
   std::string copy_kernel;
   std::array<int, 2> cores = {-1, -1};
-  bool huge_pages = false;              ///< Whether `allocate` got them.
-  std::vector<BackendReport> backends;  ///< Of an agent in the default configuration.
+  bool huge_pages = false;              ///< True where `allocate` got them.
+  std::vector<BackendReport> backends;  ///< As an agent in the default configuration reports them.
   std::vector<ConfigValue> changed;     ///< Options that are not at their defaults.
   std::string ucx;                      ///< Path of ucx_perftest, or empty.
 };

@@ -22,7 +22,7 @@
     const sign = signs[row.target.kind];
     return sign ? `${sign} ${row.target.bound} ${row.target.kind.startsWith("ratio") ? "×" : row.unit}` : "";
   };
-  // Of all sizes: "write of 64 KiB, allocated".
+  // One title for all sizes of a row such as "write of 64 KiB, allocated".
   const ofAllSizes = (what) => what.replace(/\d+ (KiB|MiB|B)\b/, "each size");
   const isPeer = (row) => row.id.startsWith("ucx.");
 

@@ -21,7 +21,7 @@ Result<Ping> make_ping(Stage& stage);
 Status notify_round_trip(Agent& agent, const Plan& plan, Notification& room, const SubmitOptions& options);
 /// As many as fit into `budget`. Returns the median, ns; each time is added to `singles`.
 Result<double> notify_round_trips(Stage& stage, const Plan& plan, Duration budget, std::vector<std::uint64_t>& singles);
-/// The same of notifications of 8 bytes, without a write.
+/// As above, by notifications of 8 bytes without a write.
 Result<double> message_round_trips(Stage& stage, Duration budget, std::vector<std::uint64_t>& singles);
 
 }  // namespace hawser::cli::bench

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<const char*, kConsumeSlots> kSlotNames = {"0", "1"};
 
-// What the parent holds of the row: one source, two slots at the child, a plan for each.
+// The parent's part of the row: one source, two slots at the child, a plan for each.
 struct Slots {
   Region source;
   RemoteMemory memory;

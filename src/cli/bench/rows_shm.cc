@@ -40,7 +40,7 @@ Slice raw(Stage& stage, std::uint64_t bytes, Op op) {
 
 using Pieces = std::vector<std::vector<base::CopyPiece>>;
 
-// The same blocks as the load's, between its local memory and the board: a memory file mapped by both processes.
+// The load's blocks, between its local memory and the board: a memory file that both processes map.
 Pieces mapped_pieces(Stage& stage, const Load& load) {
   Pieces all;
   const bool write = load.shape().operation == Operation::kWrite;

@@ -60,7 +60,7 @@ Result<Figure> run_notify_rtt(Bench& bench) {
   return figure;
 }
 
-// What one pays who polls for a message that does not come: the agent has all default backends and a peer.
+// The price of a poll that finds no message. The agent has all default backends and a peer.
 Result<Figure> run_poll_idle(Bench& bench) {
   HAWSER_TRY_ASSIGN(Stage* const stage, bench.stage(default_stage()));
   HAWSER_TRY_ASSIGN(const auto load, Load::prepare(*stage, {.block_bytes = 8}));

@@ -22,8 +22,8 @@ constexpr std::uint64_t kPassBytes = 16u << 20;  // of a raw pass, at least
 
 struct TcpRow {
   LoadShape shape;
-  Params params;            ///< Of the tcp backend.
-  std::size_t sockets = 1;  ///< Of the raw ceiling.
+  Params params;            ///< For the tcp backend.
+  std::size_t sockets = 1;  ///< For the raw ceiling.
   bool threads = false;     ///< The ceiling may use a thread per socket.
   bool driven = false;      ///< Hawser by drivers, raw sockets blocking: for processor time.
 };

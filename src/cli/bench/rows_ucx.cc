@@ -39,9 +39,9 @@ struct UcxRow {
   bool copies_on_the_spot() const { return over == Over::kShm && kind != Kind::kTag; }
 };
 
-/// Of many small ones in flight each end is work for a thread that would have to be woken for it, so both sides spin,
-/// as UCX's do in all rows. Of few large ones the kernel's copies are the work: where Soft-RoCE does them, it wants the
-/// processors that spinning takes.
+/// With many small ones in flight, each end is work for a thread that would have to be woken, so both sides spin,
+/// as UCX's do in all rows. With few large ones the kernel's copies are the work. Where Soft-RoCE does them, it needs
+/// the processors that spinning takes.
 constexpr Turns turns_of(const UcxRow& row) {
   constexpr std::uint64_t kSpinBelow = 64 * 1024;
   return row.over == Over::kVerbs && row.size >= kSpinBelow ? Turns::kSleeping : Turns::kSpinning;

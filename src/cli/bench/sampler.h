@@ -21,7 +21,7 @@ inline std::int64_t now_ns() {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-/// What one pair of looks at the clock adds to what lies between.
+/// The time that one pair of looks at the clock adds to the work between them.
 inline std::int64_t clock_cost_ns() {
   static const std::int64_t cost = [] {
     std::int64_t least = 1'000'000;

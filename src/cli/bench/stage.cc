@@ -129,7 +129,7 @@ Status Stage::alive() {
   HAWSER_TRY(interrupt_status());
   const Status running = child_->running();
   if (running.ok()) return running;
-  // What it said before it ended is worth more.
+  // Its last words say more than its end.
   const Status words = control_->next(kLastWords, {}).status();
   return words.ok() || words.code() == Code::kDisconnected ? running : running.because(words);
 }

@@ -26,12 +26,12 @@ struct StageSpec {
   std::string key;                                ///< Names the specification: rows with the same key share a stage.
   std::vector<BackendSpec> backends;              ///< Empty: the default configuration.
   bool driven = false;                            ///< Both agents have a driver; else both are polled.
-  std::vector<BackendSpec> target_backends = {};  ///< Of the child's agent, where they differ.
+  std::vector<BackendSpec> target_backends = {};  ///< For the child's agent, where they differ.
 };
 
 struct StageSetup {
   std::string config;                            ///< A TOML file, or empty.
-  std::uint64_t arena_bytes = 0;                 ///< Of the board.
+  std::uint64_t arena_bytes = 0;                 ///< Size of the board.
   Duration patience = std::chrono::seconds(60);  ///< For each answer of the child.
 };
 
@@ -62,7 +62,7 @@ class Stage {
   Result<Json> ask(const Json& command);
   /// Runs `body` while the child is in `mode` ("serve", "echo", ...). Returns what the child tells at the end.
   Result<Json> during(Json mode, const std::function<Status()>& body);
-  /// The same for a body with a figure.
+  /// As above, for a body that gives a figure.
   Result<double> measure(Json mode, const std::function<Result<double>()>& body);
 
   /// Memory of the child: registered, touched, and known here.

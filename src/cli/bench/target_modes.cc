@@ -1,4 +1,4 @@
-// What the bench's second process does while something is measured. See target.h.
+// The modes of the bench's second process while something is measured. See target.h.
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ constexpr int kDrivenLookMs = 1;
 constexpr int kRestLookMs = 100;
 constexpr Duration kAnswerPatience = std::chrono::seconds(10);
 
-/// Whether the phase is over costs a line that both processes use, so it is asked now and then only.
+/// Asking for the end of the phase touches a cache line that both processes use, so it is done now and then only.
 bool is_time_to_ask(std::uint32_t polls) { return polls % 64 == 0; }
 
 }  // namespace

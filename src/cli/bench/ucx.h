@@ -23,7 +23,7 @@ struct UcxTest {
   std::uint64_t size = 8;  ///< Bytes of one message.
   std::uint64_t iterations = 1000;
   std::map<std::string, std::string> env;              ///< UCX_TLS and so on.
-  std::map<std::string, std::string> server_env = {};  ///< What the server has instead.
+  std::map<std::string, std::string> server_env = {};  ///< The server's, where it differs.
   bool by_median = false;                              ///< The median time of one; else the mean over all.
 };
 

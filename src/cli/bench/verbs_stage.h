@@ -10,7 +10,7 @@
 
 namespace hawser::cli::bench {
 
-inline constexpr double kVerbsWeight = 3;  ///< Of a slice's time: software devices are slow.
+inline constexpr double kVerbsWeight = 3;  ///< Slices are so much longer: software devices are slow.
 
 struct VerbsStage {
   StageSpec spec;

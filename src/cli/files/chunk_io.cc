@@ -49,7 +49,7 @@ Result<ReadChunk> read_chunk(int fd, std::string_view name, std::uint64_t offset
 
 namespace {
 
-/// The same file past the page cache; none where its file system has no such way. Opened again, as the flag would
+/// The file past the page cache; none where its file system has no such way. It is opened again, as the flag would
 /// belong to all who share the descriptor.
 base::Fd open_direct(int fd, fileio::Alignment* alignment) {
   base::Fd direct(::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
@@ -59,7 +59,7 @@ base::Fd open_direct(int fd, fileio::Alignment* alignment) {
   return direct;
 }
 
-/// What of a chunk goes past the page cache: [begin, end) of it.
+/// The part of a chunk that goes past the page cache: [begin, end).
 struct DirectPart {
   std::size_t begin = 0, end = 0;
 };

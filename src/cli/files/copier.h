@@ -1,6 +1,6 @@
 #pragma once
 
-// Copier: moves files between this host and a file server, chunk by chunk, several at a time. What is not complete is
+// Copier: moves files between this host and a file server, chunk by chunk, several at a time. An incomplete file is
 // called NAME.part; chunks of it that have the sum of the source's are kept, so a broken copy goes on where it stopped.
 //
 // Thread rule: one thread calls; it starts others for the time of a copy. Lifetime: agent and peer outlive it.
@@ -21,7 +21,7 @@ namespace hawser::cli {
 
 struct CopyTotals {
   std::uint64_t files = 0, bytes = 0;
-  std::uint64_t bytes_kept = 0;  ///< Of those, found complete in a .part file.
+  std::uint64_t bytes_kept = 0;  ///< Those among them that a .part file had already.
 };
 
 struct RemoteFile {

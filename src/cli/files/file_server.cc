@@ -203,7 +203,7 @@ Result<Json> FileServer::list(const Peer& who, const Json& request) {
     bytes += listed.back().dump().size();
   }
   const bool more = at < files->size();
-  // Of one that went while its folder was walked nobody else lets go.
+  // Nobody else drops the listing of a client that went while its folder was walked.
   if (!more || peer.state() == PeerState::kDown) listings_.drop(peer.incarnation(), path);
   return Json{{"files", std::move(listed)}, {"more", more}};
 }

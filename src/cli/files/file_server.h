@@ -88,7 +88,7 @@ class FileServer {
     std::shared_ptr<PartFile> part;
   };
   base::Mutex uploads_mutex_;                                                ///< Held while a part is opened.
-  std::map<Incarnation, Upload> uploads_ HAWSER_GUARDED_BY(uploads_mutex_);  ///< Of clients, so as many at most.
+  std::map<Incarnation, Upload> uploads_ HAWSER_GUARDED_BY(uploads_mutex_);  ///< One for each client.
   std::atomic<std::size_t> uploads_open_{0};                                 ///< As many as `uploads_` has.
   std::atomic<std::uint64_t> requests_{0}, refused_{0}, bytes_read_{0}, bytes_written_{0}, files_written_{0};
   std::vector<std::thread> threads_;

@@ -19,7 +19,7 @@ Result<std::vector<ListedFile>> walk_folder(int folder, std::string_view name, s
   };
   std::vector<ListedFile> files;
   std::error_code error;
-  fs::path last = root;  // What the walk enters next, where that is a folder.
+  fs::path last = root;  // The walk enters it next, where it is a folder.
   for (fs::recursive_directory_iterator at(root, error); !error && at != fs::end(at); at.increment(error)) {
     last = at->path();
     std::error_code wrong;

@@ -38,7 +38,7 @@ class Listings {
   static constexpr std::size_t kKept = 8;
   using Walk = std::function<Result<std::vector<ListedFile>>()>;
 
-  /// What the client is told of `path` from its `from`th file on. The first page walks; later ones, too, if what the
+  /// The page for the client: files of `path` from the `from`th on. The first page walks; later ones, too, if what the
   /// first found is kept no more.
   Result<Listing> get(const Incarnation& client, const std::string& path, std::size_t from, const Walk& walk);
   /// The client has the last page.

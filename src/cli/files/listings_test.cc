@@ -106,7 +106,7 @@ TEST(WalkFolder, AFolderThatCannotBeReadIsNamed) {
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
   std::filesystem::permissions(folder.path() + "/a/closed", std::filesystem::perms::none);
   const base::Fd fd(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  constexpr uid_t kNobody = 65534;  // Who runs the tests may be one who may read everything.
+  constexpr uid_t kNobody = 65534;  // The tests may run as a user who may read everything.
   if (::geteuid() == 0) ::setfsuid(kNobody);
   const auto walked = walk_folder(fd.get(), "served");
   ::setfsuid(::geteuid());

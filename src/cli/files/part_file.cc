@@ -22,7 +22,7 @@ Status taken_away(const std::string& path) {
       .with_advice("run the command again");
 }
 
-/// Of a folder, whose entries are its data.
+/// Syncs a folder: its entries are its data.
 Status sync_folder(int folder, const std::string& path) {
   if (::fsync(folder) == 0 || errno == EINVAL) return {};  // EINVAL: this file system has none for folders.
   return base::errno_status(fmt::format("writing the folder of '{}' to its device", path), errno);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What an argument of `hawser cp` names: a file here, or one at a server.
+// An argument of `hawser cp`: it names a file here, or one at a server.
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace hawser::cli {
 
 struct FilePlace {
-  std::string server;  ///< What find_peer takes: "name@host:port", or a name in a directory. Empty: here.
+  std::string server;  ///< As find_peer takes it: "name@host:port", or a name in a directory. Empty: here.
   std::string path;
   bool is_remote() const { return !server.empty(); }
 };

@@ -35,13 +35,13 @@ inline constexpr std::uint32_t kFileCredit = 256;        ///< Requests of one cl
 inline constexpr std::uint64_t kFileChunk = 4ull << 20;  ///< Bytes moved by one request.
 inline constexpr std::string_view kFileRegion = "cp";    ///< The client's.
 inline constexpr std::string_view kPartSuffix = ".part";
-inline constexpr std::size_t kListBytes = 32 * 1024;  ///< Of paths in one answer.
+inline constexpr std::size_t kListBytes = 32 * 1024;  ///< The paths in one answer.
 inline constexpr std::uint64_t kFileSizeMax = 1ull << 60;
 
 /// XXH3 in hex, as JSON has no 64-bit numbers that every reader keeps.
 std::string sum_of(std::span<const std::byte> bytes);
 
-/// The same of bytes that come one part after the other.
+/// The sum of bytes that come one part after the other.
 class Summer {
  public:
   Summer();

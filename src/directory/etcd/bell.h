@@ -1,6 +1,6 @@
 #pragma once
 
-// Bell: tells sleepers that something happened. What rang before they slept is not missed: they say how often they
+// Bell: tells sleepers that something happened. A ring before they slept is not missed: they say how often they
 // had heard it, or the bell remembers it for each thread (`attend`, `wait_for_news`), so that what one thread is told
 // is not lost for another. Once closed it lets nobody sleep.
 //

@@ -54,7 +54,7 @@ class EtcdDirectory final : public Directory, public DirectoryRinger {
   void cancel(Ticket ticket) override {
     desk_.cancel(ticket);
     watcher_.look_again();
-    ring();  // Who waits for it need not any more.
+    ring();  // Nobody needs to wait for it any more.
   }
   std::optional<DirectoryEvent> poll(Ticket ticket) override {
     answered_.attend();

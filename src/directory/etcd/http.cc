@@ -260,7 +260,7 @@ Status HttpClient::open_stream(const HttpRequest& request) {
 
 std::optional<std::string> HttpClient::next_line(Instant until) {
   Transfer& stream = curl_->stream;
-  std::size_t searched = 0;  // What has no end of line need not be looked through again.
+  std::size_t searched = 0;  // Bytes without an end of line need not be searched again.
   for (;;) {
     if (const std::size_t end = stream.received.find('\n', searched); end != std::string::npos) {
       std::string line = stream.received.substr(0, end);

@@ -17,9 +17,9 @@
 
 namespace hawser::directory::etcd {
 
-/// Of one answer. A page of 32 values of 1 MiB in base64 is 43 MiB.
+/// Bound on one answer. A page of 32 values of 1 MiB in base64 is 43 MiB.
 inline constexpr std::size_t kAnswerMax = std::size_t{96} << 20;
-/// Of one line of a stream: etcd cuts what it tells to about the largest request (1.5 MiB by default).
+/// Bound on one line of a stream: etcd cuts what it tells to about the largest request (1.5 MiB by default).
 inline constexpr std::size_t kLineMax = std::size_t{32} << 20;
 
 /// PEM files; empty: none.

@@ -18,7 +18,7 @@
 
 namespace hawser::directory::etcd {
 
-/// What etcd's error codes (those of gRPC) ask for.
+/// The reaction that etcd's error codes (those of gRPC) ask for.
 enum class Fault : std::uint8_t {
   kNone = 0,
   kTransient,  ///< Ask again, another member perhaps.
@@ -38,7 +38,7 @@ struct Header {
 struct KeyValue {
   std::string key;
   std::string value;
-  std::int64_t revision = 0;  ///< Of its last change.
+  std::int64_t revision = 0;  ///< When it changed last.
   std::int64_t lease = 0;
 };
 
@@ -50,7 +50,7 @@ struct RangeAnswer {
 struct PutAnswer {
   Header header;
   bool is_put = false;             ///< Or erased. False: a condition did not hold.
-  std::optional<KeyValue> holder;  ///< What is there instead.
+  std::optional<KeyValue> holder;  ///< The value that is there instead.
 };
 struct LeaseAnswer {
   std::int64_t id = 0;
@@ -105,10 +105,10 @@ std::string encode_watch(std::string_view prefix, std::int64_t from_revision, st
 Result<RangeAnswer> decode_range(std::string_view text);
 Result<PutAnswer> decode_put(std::string_view text);        ///< And of an erase with a condition.
 Result<std::uint64_t> decode_erase(std::string_view text);  ///< How many were there.
-Result<LeaseAnswer> decode_lease(std::string_view text);    ///< Of a grant or a keep-alive.
+Result<LeaseAnswer> decode_lease(std::string_view text);    ///< For a grant or a keep-alive.
 Result<std::string> decode_login(std::string_view text);    ///< The token.
 Result<WatchAnswer> decode_watch(std::string_view line);
-/// Of an answer whose HTTP status is not 200; never fails.
+/// For an answer whose HTTP status is not 200. It never fails.
 ErrorAnswer decode_error(std::string_view text, long http_status);
 
 }  // namespace hawser::directory::etcd

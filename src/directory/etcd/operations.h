@@ -14,7 +14,7 @@
 
 namespace hawser::directory::etcd {
 
-/// What became of a question, and its answer when `reply` is good.
+/// The outcome of a question, and its answer when `reply` is good.
 template <typename T>
 struct Outcome {
   Reply reply;

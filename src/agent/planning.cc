@@ -248,11 +248,6 @@ plan::Route route_of(Core& core, const PlanCore& plan) {
     candidate.health = health_of(session, i);
     candidate.refusal = why[i].ok() ? refusal_for(session, plan, i) : why[i];
     if (open.traits->same_host_only && why[i].ok()) request.same_host = true;
-    if (open.traits->reaches_files) candidate.devices.push_back(DeviceKind::kFile);
-    if (open.traits->reaches_gpus) candidate.devices.push_back(DeviceKind::kCuda);
-    if (!open.traits->reaches_memory && request.remote.kind == DeviceKind::kHost && candidate.refusal.ok()) {
-      candidate.refusal = Status(Code::kUnsupported, "reaches regions of files only");
-    }
     candidates.push_back(std::move(candidate));
   }
   core.lane.unlock();

@@ -86,10 +86,10 @@ std::shared_ptr<backend::ForeignPages> RegionMaker::hold_pages(const RegionOptio
 
 bool RegionMaker::is_reached(Device device) {
   if (device.kind == DeviceKind::kHost) return true;
+  if (device.kind == DeviceKind::kFile) return false;  // There are no bytes of it: add_file has its regions.
   const InLaneGuard guard(its_.lane);
-  return std::ranges::any_of(its_.backends, [&](const OpenBackend& each) {
-    return device.kind == DeviceKind::kCuda && each.traits->reaches_gpus;
-  });
+  return std::ranges::any_of(its_.backends,
+                             [&](const OpenBackend& each) { return each.traits->reaches.has(device.kind); });
 }
 
 bool RegionMaker::has_open(std::string_view backend) {

@@ -115,7 +115,7 @@ TEST_F(RegionMakerTest, MemoryOfADeviceNeedsABackendThatReachesIt) {
   EXPECT_EQ(refused.code(), Code::kUnsupported);
   EXPECT_NE(refused.to_string().find("cuda:1"), std::string::npos) << refused.to_string();
   const auto reaching = std::make_shared<TestBackend>();
-  reaching->its_traits.reaches_gpus = true;
+  reaching->its_traits.reaches.add(DeviceKind::kCuda);
   open("gpus", reaching);
   const auto region = add(wanted);
   ASSERT_TRUE(region) << region.error().to_string();

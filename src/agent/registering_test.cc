@@ -107,7 +107,7 @@ class OfGpus final : public backend::WrappedBackend {
  public:
   explicit OfGpus(std::unique_ptr<backend::Backend> inner)
       : WrappedBackend(std::move(inner)), traits_(WrappedBackend::traits()) {
-    traits_.reaches_gpus = true;
+    traits_.reaches.add(DeviceKind::kCuda);
   }
   const backend::Traits& traits() const override { return traits_; }
   Status reachable(std::string_view) const override { return Status(Code::kUnsupported, "leads to nobody"); }

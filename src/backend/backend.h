@@ -40,6 +40,7 @@
 #include <hawser/time.h>
 #include <hawser/transfer.h>
 
+#include "backend/device_kinds.h"
 #include "backend/peer_guard.h"
 #include "backend/region_table.h"
 #include "base/id128.h"
@@ -72,9 +73,8 @@ struct Traits {
   std::string_view name;
   bool same_host_only = false;  ///< Reaches processes of this host only.
   bool self_only = false;       ///< Reaches this agent only.
-  bool reaches_memory = true;   ///< Regions in host memory.
-  bool reaches_files = false;   ///< Regions of files.
-  bool reaches_gpus = false;    ///< Regions in GPU memory, of any GPU of this host.
+  /// Regions in memory of these kinds; of several devices of a kind all.
+  DeviceKinds reaches{DeviceKind::kHost};
   bool direct = false;          ///< The initiator copies by itself: a chunk that is done is visible at the target.
   /// Covered chunks yield kArrival at the target (else the agent tells it when all are done).
   bool carries_arrivals = false;

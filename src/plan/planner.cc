@@ -24,9 +24,7 @@ std::string device_text(Device device) {
   return device.kind == DeviceKind::kCuda || kind >= kKinds.size() ? base::format("{}:{}", name, device.ordinal) : name;
 }
 
-Status refuse_device(const Candidate& candidate, std::string_view side, Device device) {
-  const auto& reach = candidate.devices;
-  if (std::find(reach.begin(), reach.end(), device.kind) != reach.end()) return {};
+Status refuse_device(std::string_view side, Device device) {
   return Status(Code::kUnsupported, base::format("does not reach {} memory ({})", side, device_text(device)));
 }
 
@@ -40,8 +38,12 @@ Status refuse(const Request& request, const Candidate& candidate) {
   if (candidate.traits->same_host_only && !request.same_host && !request.self) {
     return Status(Code::kUnsupported, "reaches processes of this host only, and the peer is on another");
   }
-  if (Status refused = refuse_device(candidate, "local", request.local); !refused.ok()) return refused;
-  return refuse_device(candidate, "remote", request.remote);
+  const backend::DeviceKinds reaches = candidate.traits->reaches;
+  // A path takes bytes of this process from host memory, whatever it reaches at the other end.
+  if (request.local.kind != DeviceKind::kHost && !reaches.has(request.local.kind)) {
+    return refuse_device("local", request.local);
+  }
+  return reaches.has(request.remote.kind) ? Status() : refuse_device("remote", request.remote);
 }
 
 }  // namespace

@@ -49,8 +49,7 @@ struct Candidate {
   const backend::Traits* traits = nullptr;  ///< Null when the backend is not open; then `refusal` says why.
   Readiness readiness = Readiness::kUnopened;
   Health health;
-  Status refusal;                                      ///< Not good: cannot be used, for this reason.
-  std::vector<DeviceKind> devices{DeviceKind::kHost};  ///< Memory that it can reach.
+  Status refusal;  ///< Not good: cannot be used, for this reason.
 };
 
 /// What became of a candidate.

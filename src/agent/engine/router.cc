@@ -14,8 +14,7 @@ namespace {
 
 /// Whether a path may be handed this memory. Regions of files and of peers' hosts are the path's own to refuse.
 bool reaches(const backend::Traits& traits, Device device) {
-  if (device.kind == DeviceKind::kCuda) return traits.reaches_gpus;
-  return device.kind == DeviceKind::kHost || device.kind == DeviceKind::kFile;
+  return device.kind == DeviceKind::kHost || device.kind == DeviceKind::kFile || traits.reaches.has(device.kind);
 }
 
 Status not_reached(const backend::Traits& traits, std::string_view side, Device device) {

@@ -20,8 +20,7 @@ class FileBackend final : public SelfBackend {
         depth_(depth),
         queue_(std::move(queue)),
         open_queue_(queue_.get()) {
-    traits_.reaches_memory = false;
-    traits_.reaches_files = true;
+    traits_.reaches = {DeviceKind::kFile};
     traits_.quiesce_max = std::chrono::seconds(30);  // What a device may take for what it has; the kernel knows no end.
     traits_.latency_ns = 50'000;
     traits_.bytes_per_ns = 1.5;

@@ -22,7 +22,7 @@ constexpr unsigned kLookTurns = 2;
 
 Traits quic_traits() {
   Traits traits = stream::stream_traits("quic");
-  traits.reaches_files = true;  // Those of peers, which move them: see backend/stream/file_desk.h.
+  traits.reaches.add(DeviceKind::kFile);  // Those of peers, which move them: see backend/stream/file_desk.h.
   traits.latency_ns = kLatencyNs;
   traits.bytes_per_ns = kBytesPerNs;
   traits.piece_ns = kPieceNs;

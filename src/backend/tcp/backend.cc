@@ -18,7 +18,7 @@ constexpr double kPieceNs = 60;
 
 Traits tcp_traits() {
   Traits traits = stream::stream_traits("tcp");
-  traits.reaches_files = true;  // Those of peers, which move them: see backend/stream/file_desk.h.
+  traits.reaches.add(DeviceKind::kFile);  // Those of peers, which move them: see backend/stream/file_desk.h.
   traits.latency_ns = kLatencyNs;
   traits.bytes_per_ns = kBytesPerNs;
   traits.piece_ns = kPieceNs;

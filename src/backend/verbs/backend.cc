@@ -28,7 +28,9 @@ Traits make_traits(const VerbsOptions& options, const std::vector<std::shared_pt
   traits.name = "verbs";
   traits.direct = true;
   traits.lets_go_slowly = true;
-  traits.reaches_gpus = std::ranges::all_of(nics, [](const auto& nic) { return nic->memory.refusal().ok(); });
+  if (std::ranges::all_of(nics, [](const auto& nic) { return nic->memory.refusal().ok(); })) {
+    traits.reaches.add(DeviceKind::kCuda);
+  }
   traits.carries_arrivals =
       options.pair.immediates > 0 && std::ranges::none_of(nics, [](const auto& nic) { return nic->is_srd(); });
   traits.chunk_bytes_max = options.stripe;

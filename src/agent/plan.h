@@ -18,6 +18,7 @@
 #include "agent/refusals.h"
 #include "agent/region.h"
 #include "backend/backend.h"
+#include "backend/queue_pair_source.h"
 #include "base/small_vector.h"
 #include "plan/pieces.h"
 #include "plan/row_table.h"

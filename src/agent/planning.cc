@@ -14,6 +14,10 @@
 namespace hawser::agent {
 namespace {
 
+Result<backend::QueuePairView> no_queue_pairs() {
+  return Status(Code::kUnsupported, "this path has no queue pairs").with_scope(Scope::kPath);
+}
+
 Status bad_plan(std::string_view call, const std::string& what) {
   return Status(Code::kInvalid, std::string(call) + ": " + what);
 }
@@ -389,7 +393,8 @@ Result<backend::QueuePairView> queue_pair_of(PlanCore& plan, const backend::Piec
   core.lane.lock();
   const PathEntry* entry = core.engine.router().route(plan, core.engine.sessions().of(plan.peer), &why);
   if (entry != nullptr) {
-    view = entry->path->queue_pair(*plan.route.bindings.front(), piece);
+    const backend::QueuePairSource* const pairs = entry->path->queue_pairs();
+    view = pairs != nullptr ? pairs->queue_pair(*plan.route.bindings.front(), piece) : no_queue_pairs();
   } else if (why.code() != Code::kDisconnected) {
     view = why;
   }

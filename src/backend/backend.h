@@ -75,7 +75,7 @@ struct Traits {
   bool self_only = false;       ///< Reaches this agent only.
   /// Regions in memory of these kinds; of several devices of a kind all.
   DeviceKinds reaches{DeviceKind::kHost};
-  bool direct = false;          ///< The initiator copies by itself: a chunk that is done is visible at the target.
+  bool direct = false;  ///< The initiator copies by itself: a chunk that is done is visible at the target.
   /// Covered chunks yield kArrival at the target (else the agent tells it when all are done).
   bool carries_arrivals = false;
   bool lossless = false;  ///< A message is lost only with the peer: nothing needs to be kept for sending again.
@@ -138,17 +138,6 @@ struct Chunk {
   std::uint64_t bytes = 0;  ///< Sum of the pieces' sizes.
 };
 
-/// A queue pair as who posts on it by himself must know it (hawser/rdma.h has the meaning of each).
-struct QueuePairView {
-  QueuePairCounters state;
-  std::uint32_t local_key = 0, remote_key = 0;
-  std::uint64_t local_address = 0, remote_address = 0;
-  void* send_queue = nullptr;
-  std::uint32_t send_queue_entries = 0, send_queue_stride = 0;
-  void* doorbell_record = nullptr;
-  void* doorbell = nullptr;
-};
-
 /// Result of Path::submit: of the chunks given, the first `taken` are accepted, the first `done` of those have ended
 /// well already. taken < given is back-pressure: offer the rest again in a later turn.
 struct Submitted {
@@ -157,6 +146,7 @@ struct Submitted {
 };
 
 class Path;
+class QueuePairSource;
 
 struct PortEvent {
   enum class Kind : std::uint8_t {
@@ -246,11 +236,8 @@ class Path {
   /// Somebody waits for the peer beyond what this path itself has in flight: until told otherwise, a failure detector
   /// judges the peer at the pace of a busy path. Said by the agent, and of a control stream by the path that it serves.
   virtual void set_awaited(bool awaited, Instant now) { static_cast<void>(awaited), static_cast<void>(now); }
-  /// The queue pair that would take `piece` now. kUnsupported: this kind of path has none; kNotFound: none is ready.
-  virtual Result<QueuePairView> queue_pair(const Binding& target, const Piece& piece) const {
-    static_cast<void>(target), static_cast<void>(piece);
-    return Status(Code::kUnsupported, "this path has no queue pairs").with_scope(Scope::kPath);
-  }
+  /// Null: this kind of path has no queue pairs.
+  virtual const QueuePairSource* queue_pairs() const { return nullptr; }
   /// For the error of what did not end in time: what stands against the path's work, as far as is known here (a queue
   /// pair that is not ready, a bound that is full, how long the peer has said nothing). Good: nothing is known.
   virtual Status condition(Instant now) const {

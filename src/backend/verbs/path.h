@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/queue_pair_source.h"
 #include "backend/stream/events.h"
 #include "backend/verbs/messages.h"
 #include "backend/verbs/queue_pair.h"
@@ -51,7 +52,7 @@ class VerbsBinding final : public Binding {
   bool has_key(std::uint32_t port) const { return port < keys.size() && keys[port] != RemoteKey(); }
 };
 
-class VerbsPath final : public Path {
+class VerbsPath final : public Path, public QueuePairSource {
  public:
   VerbsPath(PortShared& shared, std::string peer_name) : shared_(shared), name_(std::move(peer_name)) {}
   ~VerbsPath() override = default;
@@ -69,6 +70,7 @@ class VerbsPath final : public Path {
   void give_up(const Status& why) override { go_down(why); }
   void reconnect(Instant now) override;
   void set_awaited(bool awaited, Instant now) override;
+  const QueuePairSource* queue_pairs() const override { return this; }
   Result<QueuePairView> queue_pair(const Binding& target, const Piece& piece) const override;
   PathCounters counters() const override;
   std::string describe() const override;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/queue_pair_source.h"
 #include "backend/verbs/cq_pool.h"
 #include "backend/verbs/nic.h"
 #include "backend/verbs/queue_pair_object.h"

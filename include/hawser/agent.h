@@ -246,9 +246,8 @@ class HAWSER_API Agent {
 
   AgentCounters counters() const;
 
-  const std::shared_ptr<agent::Core>& core() const { return core_; }
-
  private:
+  friend struct Inside;
   std::shared_ptr<agent::Core> core_;
 };
 

@@ -50,9 +50,8 @@ class HAWSER_API CompletionQueue {
   int event_fd() const;
   std::size_t capacity() const;
 
-  const std::shared_ptr<agent::QueueCore>& core() const { return core_; }
-
  private:
+  friend struct Inside;
   std::shared_ptr<agent::QueueCore> core_;
 };
 

@@ -126,9 +126,8 @@ class HAWSER_API RangeTable {
   /// The table's shape as bytes (<= 1 KiB for a strided table of any count), for Peer::import_table at a peer.
   Result<std::string> encode() const;
 
-  const std::shared_ptr<const agent::TableCore>& core() const { return core_; }
-
  private:
+  friend struct Inside;
   std::shared_ptr<const agent::TableCore> core_;
 };
 
@@ -162,9 +161,8 @@ class HAWSER_API Region {
   /// means that. kTimedOut names who still holds it; call again to wait further.
   Status close(Duration timeout);
 
-  const std::shared_ptr<agent::LocalRegion>& core() const { return core_; }
-
  private:
+  friend struct Inside;
   std::shared_ptr<agent::LocalRegion> core_;
 };
 

@@ -89,9 +89,8 @@ class HAWSER_API Peer {
   /// True once the peer has told that the channel is open. False before it greeted.
   bool opened(std::uint32_t channel) const;
 
-  const std::shared_ptr<agent::PeerCore>& core() const { return core_; }
-
  private:
+  friend struct Inside;
   std::shared_ptr<agent::PeerCore> core_;
 };
 

@@ -40,6 +40,8 @@
 #include <hawser/time.h>
 
 HAWSER_NAMESPACE_BEGIN
+
+struct Inside;
 namespace rdma {
 
 class Engine;
@@ -87,10 +89,10 @@ class HAWSER_API LocalMemory {
   /// kInvalid when it leaves this memory.
   Result<LocalMemory> slice(std::uint64_t offset, std::uint64_t size) const;
 
-  const std::shared_ptr<MemoryCore>& core() const { return core_; }
   std::uint64_t offset() const { return offset_; }
 
  private:
+  friend struct hawser::Inside;
   std::shared_ptr<MemoryCore> core_;
   std::uint64_t offset_ = 0, size_ = 0;
 };
@@ -120,9 +122,8 @@ class HAWSER_API RemoteBuffer {
     return decode(std::as_bytes(std::span<const char>(bytes.data(), bytes.size())));
   }
 
-  const std::shared_ptr<BufferCore>& core() const { return core_; }
-
  private:
+  friend struct hawser::Inside;
   std::shared_ptr<BufferCore> core_;
   std::uint64_t offset_ = 0, size_ = 0;
 };
@@ -160,9 +161,9 @@ class HAWSER_API Bell {
   int fd() const;  ///< Readable while there is something to take. Owned by the bell.
   /// Cookies of batches that ended, each once.
   std::vector<std::uint64_t> take();
-  const std::shared_ptr<BellCore>& core() const { return core_; }
 
  private:
+  friend struct hawser::Inside;
   explicit Bell(std::shared_ptr<BellCore> core) : core_(std::move(core)) {}
   std::shared_ptr<BellCore> core_;
 };

@@ -105,9 +105,8 @@ class HAWSER_API Transfer {
   Status status() const;
   std::uint64_t bytes() const;  ///< Bytes moved so far.
 
-  agent::Slot* slot() const { return slot_; }
-
  private:
+  friend struct Inside;
   static constexpr std::uint64_t kNotEnded = ~std::uint64_t{0};
   void drop();
   bool is_final() const;
@@ -140,9 +139,8 @@ class HAWSER_API Plan {
   std::uint64_t range_count() const;  ///< Pairs of ranges as given.
   std::uint64_t piece_count() const;  ///< Pieces after merging neighbours.
 
-  const std::shared_ptr<agent::PlanCore>& core() const { return core_; }
-
  private:
+  friend struct Inside;
   std::shared_ptr<agent::PlanCore> core_;
 };
 

@@ -11,6 +11,7 @@
 #include "agent/core.h"
 #include "agent/default_backends.h"
 #include "agent/fork_guard.h"
+#include "base/inside.h"
 #include "base/try.h"
 
 namespace hawser::agent {
@@ -19,9 +20,9 @@ namespace {
 /// The user took these: their places go back to the senders, by whoever holds the lane.
 void release_taken(Core& core, std::uint32_t channel, std::span<const Message> taken) {
   for (std::size_t i = 0; i < taken.size();) {
-    const std::shared_ptr<PeerCore>& peer = taken[i].peer.core();
+    const std::shared_ptr<PeerCore>& peer = core_of(taken[i].peer);
     LeftOver left{.peer = peer, .kind = LeftOver::Kind::kRelease, .channel = channel, .epoch = peer->channels.epoch()};
-    for (; i < taken.size() && taken[i].peer.core() == peer; ++i) {
+    for (; i < taken.size() && core_of(taken[i].peer) == peer; ++i) {
       ++left.messages;
       left.freed += taken[i].bytes.size();
     }
@@ -136,7 +137,7 @@ std::vector<Peer> Agent::peers() const {
 
 Status Agent::invalidate(const Peer& peer) {
   HAWSER_TRY(core_->not_forked("invalidate"));
-  if (!peer.valid() || peer.core()->core.lock() != core_) {
+  if (!peer.valid() || core_of(peer)->core.lock() != core_) {
     return Status(Code::kInvalid, "invalidate: the peer handle is empty or of another agent");
   }
   if (peer.is_self()) return Status(Code::kInvalid, "invalidate: an agent cannot forget itself");
@@ -144,7 +145,7 @@ Status Agent::invalidate(const Peer& peer) {
   const Status cause = Status(Code::kCancelled, "the peer was invalidated").with_peer(peer.name());
   core_->lane.lock();
   core_->lane.take_left_over(core_->now());  // What was sent to it before goes out first.
-  agent::Session& session = core_->engine.sessions().of(peer.core());
+  agent::Session& session = core_->engine.sessions().of(core_of(peer));
   const bool is_idle = session.slots == 0;
   core_->engine.connector().invalidate(session, cause, core_->now());
   if (!is_idle) core_->lane.turn(core_->now());
@@ -199,7 +200,7 @@ std::optional<Notification> Agent::take_notification() {
 std::size_t Agent::take_notifications(std::span<Notification> out) {
   if (core_->disowned()) return 0;
   const std::size_t taken = core_->inbox.take_notifications(out);
-  for (std::size_t i = 0; i < taken; ++i) agent::release_taken(*core_, out[i].peer.core(), out[i].text.size());
+  for (std::size_t i = 0; i < taken; ++i) agent::release_taken(*core_, core_of(out[i].peer), out[i].text.size());
   return taken;
 }
 
@@ -275,7 +276,7 @@ std::size_t CompletionQueue::capacity() const { return core_->capacity(); }
 
 std::size_t CompletionQueue::wait(std::span<Completion> out, Duration timeout) {
   if (const std::size_t taken = core_->poll(out); taken > 0 || out.empty()) return taken;
-  const auto core = core_->core();
+  const auto core = core_->agent_core();
   if (!core || !core->usable("CompletionQueue::wait").ok()) return core_->poll(out);
   core->lane.wait_until([&] { return !core_->empty() || core->is_closed(); }, core->now() + timeout);
   return core_->poll(out);

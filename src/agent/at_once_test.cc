@@ -15,6 +15,7 @@
 #include "agent/core.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -74,7 +75,7 @@ TEST_F(AtOnce, HandlesOutliveTheAgent) {
 
 TEST_F(AtOnce, WhatATurnEndsIsTimedHoweverOldTheTurnsClockIs) {
   const Plan write = plan();
-  Core& core = *agent_.core();
+  Core& core = *core_of(agent_);
   const std::uint64_t before = agent_.counters().total.latency.count;
   constexpr std::uint64_t kTimes = 7;  // Of those that are over within submit one in eight is timed.
   for (std::uint64_t i = 0; i < kTimes; ++i) {

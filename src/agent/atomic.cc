@@ -6,6 +6,7 @@
 
 #include "agent/core.h"
 #include "agent/queue.h"
+#include "base/inside.h"
 #include "base/shown.h"
 
 namespace hawser::agent {
@@ -45,7 +46,7 @@ Status take_in(Core& core, const std::shared_ptr<AtomicCore>& op, Instant now) H
 
 Result<AtomicOp> start(const std::string& call, const Agent& agent, const RemoteRange& word, wire::AtomicAsk ask,
                        const AtomicOptions& options) {
-  const std::shared_ptr<Core>& core = agent.core();
+  const std::shared_ptr<Core>& core = core_of(agent);
   if (!core) return Status(Code::kInvalid, call + ": the agent is empty");
   if (Status status = core->usable(call); !status.ok()) return status;
   if (Status bad = check_atomic_word(call, word); !bad.ok()) return bad;
@@ -70,7 +71,7 @@ Result<AtomicOp> start(const std::string& call, const Agent& agent, const Remote
   op->submitted = now;
   op->deadline = now + (options.deadline == Duration::zero() ? core->options.default_deadline : options.deadline);
   if (options.queue != nullptr) {
-    const std::shared_ptr<QueueCore>& queue = options.queue->core();
+    const std::shared_ptr<QueueCore>& queue = core_of(*options.queue);
     if (!queue) return Status(Code::kInvalid, call + ": the completion queue is empty: it was never made");
     if (!queue->reserve()) {
       return Status(Code::kBusy, call + ": the completion queue is full").with_advice("poll it; a kRoom entry follows");

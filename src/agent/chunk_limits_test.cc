@@ -17,6 +17,7 @@
 #include "backend/loopback/factory.h"
 #include "backend/tcp/factory.h"
 #include "backend/test_wrapped.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -56,7 +57,7 @@ class ChunkLimits : public testing::Test {
   std::size_t chunks_to(Agent& agent, const Region& from, const Peer& peer) {
     const LocalRange source = from.range(0, kMoved);
     const RemoteRange target = peer.range("target", 0, kMoved);
-    return agent.plan_write(peer, {&source, 1}, {&target, 1})->core()->chunk_count();
+    return core_of(*agent.plan_write(peer, {&source, 1}, {&target, 1}))->chunk_count();
   }
   std::vector<std::byte> source_ = std::vector<std::byte>(kMoved), target_ = std::vector<std::byte>(kMoved);
 };

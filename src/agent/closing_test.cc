@@ -20,6 +20,7 @@
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
 #include "backend/tcp/factory.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -38,7 +39,7 @@ TEST(Closing, WhoWaitsForAQueueIsLetGo) {
     std::array<Completion, 4> out;
     taken = queue.wait(out, Duration::max());
   });
-  while (!agent.core()->lane.led()) std::this_thread::yield();
+  while (!core_of(agent)->lane.led()) std::this_thread::yield();
   EXPECT_TRUE(agent.close(30s).ok());
   waiting.join();
   EXPECT_EQ(taken, 0u);
@@ -57,7 +58,7 @@ TEST(Closing, APeerThatIsGoneGetsNoSessionByALookAtItsPlans) {
   static_cast<void>(here.poll());
   ASSERT_TRUE(here.counters().peers.empty());
   EXPECT_NE(here.explain(plan).find("peer 'there' was forgotten"), std::string::npos) << here.explain(plan);
-  EXPECT_FALSE(moves_in_submit(*plan.core()));
+  EXPECT_FALSE(moves_in_submit(*core_of(plan)));
   constexpr int kTurns = 32;  // One that finds nothing may be cut short.
   for (int i = 0; i < kTurns; ++i) static_cast<void>(here.poll());
   EXPECT_TRUE(here.counters().peers.empty());
@@ -69,9 +70,9 @@ TEST(Closing, ASessionThatIsMadeForAPeerThatIsGoneIsBuriedOnce) {
   const Peer peer = here.add_peer(there.card().value()).value();
   ASSERT_TRUE(here.invalidate(peer).ok());
   while (!here.counters().peers.empty()) static_cast<void>(here.poll());
-  Core& core = *here.core();
+  Core& core = *core_of(here);
   core.lane.lock();
-  Session& late = core.engine.sessions().of(peer.core());
+  Session& late = core.engine.sessions().of(core_of(peer));
   core.engine.connector().invalidate(late, Status(Code::kDisconnected, "told once more"), core.now());
   core.lane.unlock();
   EXPECT_TRUE(here.close(20s).ok());

@@ -12,6 +12,7 @@
 #include "agent/directory_calls.h"
 #include "agent/fork_guard.h"
 #include "agent/metrics_source.h"
+#include "base/inside.h"
 #include "base/try.h"
 
 namespace hawser::agent {
@@ -414,7 +415,7 @@ Result<Agent> open_with(AgentOptions options, std::vector<backend::Factory> fact
 }
 
 std::size_t turn(Agent& agent, Instant* next) {
-  Core& core = *agent.core();
+  Core& core = *core_of(agent);
   if (core.is_closed()) return 0;
   const std::size_t work = core.lane.try_turn();
   if (work > 0) return work;

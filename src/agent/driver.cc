@@ -19,6 +19,7 @@
 #include "agent/core.h"
 #include "agent/fork_guard.h"
 #include "base/events.h"
+#include "base/inside.h"
 #include "base/try.h"
 
 namespace hawser::agent {
@@ -307,24 +308,24 @@ Result<Driver> Driver::start(const DriverOptions& options) {
 }
 
 Status Driver::attach(Agent& agent) {
-  if (!agent.core()) return Status(Code::kInvalid, "Driver::attach: the agent is empty");
+  if (!core_of(agent)) return Status(Code::kInvalid, "Driver::attach: the agent is empty");
   HAWSER_TRY(impl_->not_forked("Driver::attach"));
-  HAWSER_TRY(agent.core()->usable("Driver::attach"));
-  if (agent.core()->lane.driven()) {
+  HAWSER_TRY(core_of(agent)->usable("Driver::attach"));
+  if (core_of(agent)->lane.driven()) {
     return Status(Code::kInvalid, "Driver::attach: agent '" + std::string(agent.name()) + "' has a driver already");
   }
   const auto least = std::min_element(impl_->workers.begin(), impl_->workers.end(),
                                       [](const auto& a, const auto& b) { return a->load() < b->load(); });
-  return (*least)->attach(agent.core());
+  return (*least)->attach(core_of(agent));
 }
 
 Status Driver::detach(Agent& agent) {
-  if (!agent.core()) return Status(Code::kInvalid, "Driver::detach: the agent is empty");
+  if (!core_of(agent)) return Status(Code::kInvalid, "Driver::detach: the agent is empty");
   HAWSER_TRY(impl_->not_forked("Driver::detach"));
   for (const auto& worker : impl_->workers) {
-    if (worker->detach(*agent.core())) return {};
+    if (worker->detach(*core_of(agent))) return {};
   }
-  if (agent.core()->is_closed()) return {};  // That detached it.
+  if (core_of(agent)->is_closed()) return {};  // That detached it.
   return Status(Code::kNotFound,
                 "Driver::detach: agent '" + std::string(agent.name()) + "' is not attached to this driver");
 }

@@ -18,6 +18,7 @@
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
 #include "backend/test_wrapped.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -41,7 +42,7 @@ TEST(Driver, KeepsNothingOfAgentsThatWereClosed) {
     if (round == 5) descriptors = open_descriptors();
     Agent agent = open_alone("guest");
     ASSERT_TRUE(driver.attach(agent).ok());
-    const std::weak_ptr<Core> core = agent.core();
+    const std::weak_ptr<Core> core = core_of(agent);
     ASSERT_TRUE(agent.close(1s).ok());
     agent = Agent();
     EXPECT_TRUE(core.expired()) << "in round " << round;
@@ -69,7 +70,7 @@ class Errand final : public Part {
 /// Nothing but the errand gives the lane anything to do.
 Agent open_with_errand(Errand& errand) {
   Agent agent = open_with({.name = "waits", .status_page = "off"}, {backend::loopback_factory()}).value();
-  agent.core()->lane.add_part(errand);
+  core_of(agent)->lane.add_part(errand);
   return agent;
 }
 
@@ -82,7 +83,7 @@ TEST(Driver, IsCalledForTheJobsOfALaneThatAWaiterLeads) {
   } runner;
   Errand errand;
   Agent agent = open_with_errand(errand);
-  Lane& lane = agent.core()->lane;
+  Lane& lane = core_of(agent)->lane;
   const auto bell = std::make_shared<RunnerBell>(base::EventFd::open().value());
   lane.set_runner(&runner, bell);
   errand.ask();
@@ -96,7 +97,7 @@ TEST(Driver, DoesTheJobsOfALaneThatAWaiterLeads) {
   constexpr int kJobs = 5;
   Errand errand;
   Agent agent = open_with_errand(errand);
-  Lane& lane = agent.core()->lane;
+  Lane& lane = core_of(agent)->lane;
   std::optional<Driver> driver = Driver::start({.threads = 1, .spin = 1us}).value();
   ASSERT_TRUE(driver->attach(agent).ok());
   std::atomic<bool> is_over = false;
@@ -156,7 +157,7 @@ TEST(Driver, AgentsThatOutliveItAreRunByWhoeverWaits) {
   Agent agent = open_alone("a");
   ASSERT_TRUE(driver->attach(agent).ok());
   driver.reset();
-  EXPECT_FALSE(agent.core()->lane.driven());
+  EXPECT_FALSE(core_of(agent)->lane.driven());
   Driver next = Driver::start().value();
   EXPECT_TRUE(next.attach(agent).ok());
 }

@@ -17,6 +17,7 @@
 #include "agent/core.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -46,13 +47,13 @@ class Forked : public testing::Test {
   template <typename Calls>
   int in_child(Calls calls) {
     constexpr unsigned kPatience = 20;
-    agent_.core()->lane.lock();
+    core_of(agent_)->lane.lock();
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::alarm(kPatience);
       ::_exit(calls());
     }
-    agent_.core()->lane.unlock();
+    core_of(agent_)->lane.unlock();
     int status = 0;
     ::waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);

@@ -6,6 +6,7 @@
 
 #include "agent/peer_core.h"
 #include "agent/session.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -44,7 +45,7 @@ TEST(Inbox, APeerThatIsForgottenIsNotKeptByPlacesThatItHadFilled) {
   EXPECT_FALSE(watch.expired());  // One of its notifications still waits.
   ASSERT_EQ(inbox.take_notifications({&out, 1}), 1u);
   EXPECT_EQ(out.peer.name(), "p");
-  inbox.let_go_of(*out.peer.core());
+  inbox.let_go_of(*core_of(out.peer));
   out = {};
   EXPECT_TRUE(watch.expired());
 }

@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "agent/default_backends.h"
+#include "base/inside.h"
 
 namespace hawser::agent::inner {
 
@@ -31,7 +32,7 @@ std::string address_with(std::string_view address, const OwnSecrets& secrets) {
 Result<std::string> resolve(std::string_view address, Instant deadline) { return resolve_address(address, deadline); }
 
 Status under_lane(const Agent& agent, std::string_view what, const std::function<void(Instant now)>& call) {
-  const std::shared_ptr<Core>& core = agent.core();
+  const std::shared_ptr<Core>& core = core_of(agent);
   if (!core) return Status(Code::kInvalid, std::string(what) + ": the agent is empty");
   if (Status status = core->usable(what); !status.ok()) return status;
   core->lane.lock();
@@ -44,14 +45,15 @@ Status under_lane(const Agent& agent, std::string_view what, const std::function
 }
 
 bool wait_until(const Agent& agent, const std::function<bool()>& reached, Instant deadline) {
-  return agent.core()->lane.wait_until(reached, deadline);
+  return core_of(agent)->lane.wait_until(reached, deadline);
 }
 
 bool flush(const Agent& agent, Instant deadline) {
   constexpr Duration kPause = std::chrono::microseconds(100);
   for (;;) {
     bool is_flushed = false;
-    const Status status = under_lane(agent, "flush", [&](Instant) { is_flushed = agent.core()->engine.is_flushed(); });
+    const Status status =
+        under_lane(agent, "flush", [&](Instant) { is_flushed = core_of(agent)->engine.is_flushed(); });
     if (!status.ok() || is_flushed) return is_flushed;
     const Instant at = now(agent);
     if (at >= deadline) return false;
@@ -60,9 +62,9 @@ bool flush(const Agent& agent, Instant deadline) {
   }
 }
 
-Instant now(const Agent& agent) { return agent.core()->now(); }
+Instant now(const Agent& agent) { return core_of(agent)->now(); }
 
-std::string status_page(const Agent& agent) { return agent.core()->status_teller.path(); }
+std::string status_page(const Agent& agent) { return core_of(agent)->status_teller.path(); }
 
 Peer peer_of(const Session& session) { return Peer(session.peer); }
 
@@ -80,7 +82,7 @@ std::shared_ptr<Session> session_apart(const Peer& peer) {
     Inbox inbox;
     Session session;
   };
-  auto made = std::make_shared<Apart>(peer.core());
+  auto made = std::make_shared<Apart>(core_of(peer));
   return {made, &made->session};
 }
 

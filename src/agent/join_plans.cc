@@ -6,6 +6,7 @@
 
 #include "agent/core.h"
 #include "agent/plan.h"
+#include "base/inside.h"
 #include "base/try.h"
 #include "plan/join.h"
 
@@ -17,9 +18,9 @@ Status bad_join(std::string_view call, std::size_t number, const std::string& wh
 }
 
 Status check_like_first(std::string_view call, std::span<const Plan> plans, std::size_t number) {
-  const PlanCore* const one = plans[number].core().get();
+  const PlanCore* const one = core_of(plans[number]).get();
   if (one == nullptr) return bad_join(call, number, "is empty: it was never made");
-  const PlanCore& first = *plans.front().core();
+  const PlanCore& first = *core_of(plans.front());
   if (one->core != first.core) {
     return bad_join(
         call, number,
@@ -56,13 +57,13 @@ Result<Plan> join(std::string_view call, std::span<const Plan> plans) {
   std::vector<std::vector<std::uint32_t>> places;
   std::vector<plan::JoinPart> parts;
   for (const Plan& plan : plans) {
-    (void)places_in(made.locals, plan.core()->locals);
-    places.push_back(places_in(made.remotes, plan.core()->remotes));
-    parts.push_back({.pieces = &plan.core()->pieces, .regions = places.back()});
+    (void)places_in(made.locals, core_of(plan)->locals);
+    places.push_back(places_in(made.remotes, core_of(plan)->remotes));
+    parts.push_back({.pieces = &core_of(plan)->pieces, .regions = places.back()});
   }
   HAWSER_TRY_ASSIGN(made.pieces, plan::join_pieces(call, parts, static_cast<std::uint32_t>(made.remotes.size())));
   // A group's region is the place in the list of those that it came from; the plan's own list is in order of first use.
-  const PlanCore& first = *plans.front().core();
+  const PlanCore& first = *core_of(plans.front());
   return plan_pieces(call, first.core, Peer(first.peer), first.operation, std::move(made));
 }
 

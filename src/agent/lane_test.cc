@@ -19,6 +19,7 @@
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
 #include "backend/test_wrapped.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -153,11 +154,11 @@ TEST_F(Sleeping, WhatIsLeftToALaneThatClosesEndsWithoutAWait) {
   constexpr std::size_t kCount = 1000;  // More than a few turns take in.
   std::vector<Transfer> left;
   CompletionQueue queue = agent_.make_queue(kCount).value();
-  agent_.core()->lane.lock();
+  core_of(agent_)->lane.lock();
   std::thread([&] {
     for (std::size_t i = 0; i < kCount; ++i) left.push_back(plan_.submit({.queue = &queue}).value());
   }).join();
-  agent_.core()->lane.unlock();
+  core_of(agent_)->lane.unlock();
   ASSERT_TRUE(agent_.close(10s).ok());
   for (const Transfer& each : left) {
     ASSERT_TRUE(each.done());
@@ -169,7 +170,7 @@ TEST_F(Sleeping, WhatIsLeftToALaneThatClosesEndsWithoutAWait) {
   left.clear();
   plan_ = Plan();
   region_ = Region();
-  const std::weak_ptr<Core> core = agent_.core();
+  const std::weak_ptr<Core> core = core_of(agent_);
   agent_ = Agent();
   EXPECT_TRUE(core.expired()) << "a submission that nobody took holds it";
 }

@@ -19,6 +19,7 @@
 #include "agent/session.h"
 #include "backend/tcp/factory.h"
 #include "backend/test_wrapped.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -73,7 +74,7 @@ class LateBackend : public testing::Test {
 
   /// What the card that is known of `there` says of its region for the backend.
   std::string extra(std::string_view backend) {
-    PeerCore& peer = *peer_.core();
+    PeerCore& peer = *core_of(peer_);
     const base::MutexLock lock(peer.mutex);
     const wire::CardRegion* region = peer.card->find_name("kv");
     return region == nullptr ? "no region" : std::string(peer.card->extra(*region, backend));

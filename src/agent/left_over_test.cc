@@ -19,6 +19,7 @@
 #include "agent/open.h"
 #include "backend/shm/factory.h"
 #include "backend/tcp/factory.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -62,14 +63,14 @@ class LeftOverTest : public testing::TestWithParam<const char*> {
     options.log.level = LogLevel::kError;
     return std::move(open_with(std::move(options), {backend::shm_factory(), backend::tcp_factory()}).value());
   }
-  Lane& lane() { return here_.core()->lane; }
+  Lane& lane() { return core_of(here_)->lane; }
   Status send(std::uint64_t number) { return peer_.send(kChannel, std::as_bytes(std::span(&number, 1))); }
   /// The next one that comes there.
   std::optional<std::uint64_t> next() {
     const Instant end = Clock::steady().now() + 10s;
     while (Clock::steady().now() < end) {
       if (const auto message = there_.take_message(kChannel)) return number_of(*message);
-      if (!here_.core()->is_closed()) (void)here_.poll();
+      if (!core_of(here_)->is_closed()) (void)here_.poll();
       (void)there_.wait(1ms);
     }
     return std::nullopt;
@@ -184,7 +185,7 @@ TEST_P(LeftOverTest, RoomIsGivenBackWhileTheLaneIsHeld) {
     (void)here_.poll();
     if (there_.counters().total.messages_received == kPlaces) break;
   }
-  Lane& theirs = there_.core()->lane;
+  Lane& theirs = core_of(there_)->lane;
   theirs.lock();
   std::array<Message, 2 * kPlaces> messages;
   std::size_t taken = 0;
@@ -204,13 +205,13 @@ TEST_P(LeftOverTest, TheEngineTellsWhoWaitsForWhom) {
   const LocalRange local = from.range(0, sizeof source);
   const RemoteRange remote = peer_.range("to", 0, sizeof target);
   Plan plan = here_.plan_write(peer_, {&local, 1}, {&remote, 1}).value();
-  std::optional<Stalled> theirs(there_.core()->lane);  // From now on it answers nothing.
+  std::optional<Stalled> theirs(core_of(there_)->lane);  // From now on it answers nothing.
   AtomicOp op = fetch_add(here_, peer_.range("to", 0, sizeof(std::uint64_t)), 1, {.deadline = 10s}).value();
   Transfer sent = plan.submit({.deadline = 10s}).value();
   std::string told;
   lane().lock();
-  lane().turn(here_.core()->now());
-  here_.core()->engine.describe(
+  lane().turn(core_of(here_)->now());
+  core_of(here_)->engine.describe(
       [&](const Waiting& each) { told += std::string(each.who) + " wait for " + std::string(each.peer) + "; "; });
   lane().unlock();
   theirs.reset();

@@ -9,6 +9,7 @@
 #include "agent/core.h"
 #include "agent/fork_guard.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 #include "base/shown.h"
 #include "base/try.h"
 #include "wire/table.h"
@@ -112,7 +113,7 @@ const wire::CardRegion* known_region(const PeerCore& peer, const RegionId& id) H
 
 RegionResult find_region(const Peer& peer, std::string_view name) {
   if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
-  const std::shared_ptr<PeerCore>& core = peer.core();
+  const std::shared_ptr<PeerCore>& core = core_of(peer);
   HAWSER_TRY(not_forked(*core));
   if (core->is_self) {
     return own_region(
@@ -129,7 +130,7 @@ RegionResult find_region(const Peer& peer, std::string_view name) {
 
 RegionResult find_region(const Peer& peer, std::uint32_t index) {
   if (!peer.valid()) return Status(Code::kInvalid, "Peer::region: this handle is empty");
-  const std::shared_ptr<PeerCore>& core = peer.core();
+  const std::shared_ptr<PeerCore>& core = core_of(peer);
   HAWSER_TRY(not_forked(*core));
   if (core->is_self) {
     return own_region(

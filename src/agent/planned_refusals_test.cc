@@ -12,6 +12,7 @@
 #include "agent/open.h"
 #include "agent/plan.h"
 #include "backend/loopback/factory.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -36,7 +37,7 @@ class PlannedRefusals : public testing::Test {
     return *agent_.plan_write(agent_.self(), from, to);
   }
   Refusals::Id local(std::size_t at) const {
-    return {locals_[at].core()->entry->index, locals_[at].core()->entry->generation};
+    return {core_of(locals_[at])->entry->index, core_of(locals_[at])->entry->generation};
   }
   Refusals::Id remote(const char* name) const {
     const RemoteRange range = agent_.self().range(name, 0, kSize);
@@ -46,7 +47,7 @@ class PlannedRefusals : public testing::Test {
   bool is_refused(const Plan& plan, Refusals::Id remote, std::vector<Refusals::Id> locals) const {
     Refusals refusals;
     refusals.add(remote, std::move(locals), Status(Code::kUnsupported, "not registered"));
-    return plan.core()->refused_by(refusals) != nullptr;
+    return core_of(plan)->refused_by(refusals) != nullptr;
   }
 
   std::vector<std::vector<std::byte>> memory_;
@@ -77,7 +78,7 @@ TEST_F(PlannedRefusals, OneOfOtherRegionsIsNotRefused) {
 
 TEST_F(PlannedRefusals, SeveralInOneChunkAreRefusedTogether) {
   const Plan both = plan({{0, "one"}, {1, "one", 2048}});
-  ASSERT_EQ(both.core()->chunk_count(), 1u);
+  ASSERT_EQ(core_of(both)->chunk_count(), 1u);
   EXPECT_TRUE(is_refused(both, remote("one"), {local(0), local(1)}));
   EXPECT_TRUE(is_refused(both, remote("one"), {local(1)}));
   const Plan apart = plan({{0, "one"}, {1, "two"}});

@@ -6,6 +6,7 @@
 
 #include "agent/core.h"
 #include "agent/plan.h"
+#include "base/inside.h"
 #include "base/shown.h"
 #include "fileio/file.h"
 #include "plan/pair_rows.h"
@@ -55,7 +56,7 @@ bool is_of(const std::weak_ptr<T>& weak, const std::shared_ptr<T>& owner) {
 }
 
 Status check_remote(std::string_view call, const RemoteRegion& region, const Peer& peer, Operation operation) {
-  if (!is_of(region.peer, peer.core())) {
+  if (!is_of(region.peer, core_of(peer))) {
     return bad_plan(
         call, "region '" + base::shown(region.name) + "' does not belong to peer '" + std::string(peer.name()) + "'");
   }
@@ -139,15 +140,15 @@ Result<std::shared_ptr<PlanCore>> begin(std::string_view call, const std::shared
   if (!peer.valid()) {
     return bad_plan(call, "the peer handle is empty").with_advice("use what add_peer, find_peer or self gave");
   }
-  if (!is_of(peer.core()->core, core)) {
+  if (!is_of(core_of(peer)->core, core)) {
     return bad_plan(call, "peer '" + std::string(peer.name()) + "' is known to another agent, not to '" +
                               core->options.name + "'")
         .with_advice("each agent has its own handles: use what its add_peer or find_peer gave");
   }
-  if (peer.state() == PeerState::kDown) return agent::down_status(*peer.core());
+  if (peer.state() == PeerState::kDown) return agent::down_status(*core_of(peer));
   auto plan = std::make_shared<PlanCore>();
   plan->core = core;
-  plan->peer = peer.core();
+  plan->peer = core_of(peer);
   plan->operation = operation;
   return plan;
 }
@@ -199,12 +200,12 @@ Result<Plan> plan_tables(std::string_view call, const std::shared_ptr<Core>& cor
   if (local.is_remote() || !remote.is_remote()) {
     return bad_plan(call, "one table must be of this agent's region and the other of the peer's");
   }
-  if (Status bad = check_region(call, *core, *local.core()->local); !bad.ok()) return bad;
-  if (Status bad = check_remote(call, *remote.core()->remote, peer, operation); !bad.ok()) return bad;
-  (*plan)->locals.push_back(local.core()->local);
-  (*plan)->remotes.push_back(remote.core()->remote);
+  if (Status bad = check_region(call, *core, *core_of(local)->local); !bad.ok()) return bad;
+  if (Status bad = check_remote(call, *core_of(remote)->remote, peer, operation); !bad.ok()) return bad;
+  (*plan)->locals.push_back(core_of(local)->local);
+  (*plan)->remotes.push_back(core_of(remote)->remote);
   return finish(call, std::move(*plan),
-                plan::pair_tables(call, local.core()->shape, local_index, remote.core()->shape, remote_index));
+                plan::pair_tables(call, core_of(local)->shape, local_index, core_of(remote)->shape, remote_index));
 }
 
 plan::Readiness readiness_of(const Session& session, std::size_t backend) {
@@ -438,12 +439,12 @@ Result<Plan> Agent::plan_read(const Peer& peer, const RangeTable& source, std::s
 }
 
 std::string Agent::explain(const Plan& plan) const {
-  if (!plan.core()) return "an empty plan: it was never made\n";
+  if (!core_of(plan)) return "an empty plan: it was never made\n";
   if (const Status forked = core_->not_forked("explain"); !forked.ok()) return forked.to_string() + "\n";
-  if (Peer(plan.core()->peer).state() == PeerState::kDown) {
-    return agent::down_status(*plan.core()->peer).to_string() + "\n";
+  if (Peer(core_of(plan)->peer).state() == PeerState::kDown) {
+    return agent::down_status(*core_of(plan)->peer).to_string() + "\n";
   }
-  return plan::explain(agent::route_of(*core_, *plan.core())) + agent::describe_paths(*core_, *plan.core());
+  return plan::explain(agent::route_of(*core_, *core_of(plan))) + agent::describe_paths(*core_, *core_of(plan));
 }
 
 HAWSER_NAMESPACE_END

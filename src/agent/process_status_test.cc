@@ -26,6 +26,7 @@
 #include "agent/open.h"
 #include "agent/status_answers.h"
 #include "backend/shm/factory.h"
+#include "base/inside.h"
 #include "base/left_file.h"
 #include "base/test_folder.h"
 #include "base/user_socket.h"
@@ -45,7 +46,7 @@ class ProcessStatusTest : public testing::Test {
   }
   std::vector<std::string> sockets() const { return base::list_left_files(folder_.path(), ".ask"); }
   std::string socket_of(const Agent& agent) const {
-    return folder_.path(agent.core()->status_teller.seat().socket_name());
+    return folder_.path(core_of(agent)->status_teller.seat().socket_name());
   }
   base::Fd call(const std::string& request, const std::string& socket = {}) const {
     const std::string path = socket.empty() ? sockets().at(0) : socket;
@@ -125,8 +126,8 @@ class ProcessStatusTest : public testing::Test {
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
   }
-  static std::string incarnation(const Agent& agent) { return base::to_hex(agent.core()->identity.incarnation); }
-  static bool is_host(const Agent& agent) { return agent.core()->status_teller.seat().is_host(); }
+  static std::string incarnation(const Agent& agent) { return base::to_hex(core_of(agent)->identity.incarnation); }
+  static bool is_host(const Agent& agent) { return core_of(agent)->status_teller.seat().is_host(); }
 
   const base::TestFolder folder_;
 };
@@ -209,7 +210,7 @@ TEST_F(ProcessStatusTest, NoPieceHoldsItsThreadForLong) {
     write_once(here, others.back());
   }
   StatusRoster roster;
-  roster.add(here.core()->identity.incarnation, *here.core());
+  roster.add(core_of(here)->identity.incarnation, *core_of(here));
   for (const char* const request : {"describe", "metrics"}) {
     constexpr int kTries = 10;
     Duration best = Duration::max();
@@ -266,7 +267,7 @@ TEST_F(ProcessStatusTest, AnotherAgentAnswersWhenTheHostCloses) {
 TEST_F(ProcessStatusTest, AnAgentThatIsTurnedTakesOverFromOneThatIsNot) {
   Agent still = open("still"), turned = open("turned");
   EXPECT_TRUE(is_host(still));
-  Core& core = *turned.core();
+  Core& core = *core_of(turned);
   const auto beat = [&](Duration later) {
     core.lane.lock();
     core.status_teller.seat().beat(core.now() + later);
@@ -282,7 +283,7 @@ TEST_F(ProcessStatusTest, AnAgentThatIsTurnedTakesOverFromOneThatIsNot) {
 
 TEST_F(ProcessStatusTest, AnAgentWhoseLaneIsHeldIsToldAsBusy) {
   Agent host = open("host"), held = open("held");
-  held.core()->lane.lock();
+  core_of(held)->lane.lock();
   std::vector<Line> lines;
   std::string figures;
   std::thread([&] {  // A thread that has a lock may not try it again.
@@ -290,7 +291,7 @@ TEST_F(ProcessStatusTest, AnAgentWhoseLaneIsHeldIsToldAsBusy) {
     figures = ask("metrics", {&host});
   })
       .join();
-  held.core()->lane.unlock();
+  core_of(held)->lane.unlock();
   EXPECT_EQ(count(lines, "agent"), 1u);
   ASSERT_EQ(count(lines, "busy"), 1u);
   const auto busy = std::ranges::find_if(lines, [](const Line& line) { return line.contains("busy"); });

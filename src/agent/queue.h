@@ -40,7 +40,7 @@ class QueueCore {
 
   int event_fd();
   std::size_t capacity() const { return capacity_; }
-  std::shared_ptr<Core> core() const { return core_.lock(); }
+  std::shared_ptr<Core> agent_core() const { return core_.lock(); }
 
  private:
   QueueCore(std::weak_ptr<Core> core, std::size_t capacity, base::EventFd event)

@@ -9,6 +9,7 @@
 #include "agent/core.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -27,7 +28,7 @@ class CoreClosing : public testing::Test {
   }
   /// Submitted while somebody else holds the lane, so that it waits for who holds it next.
   Transfer left_for_the_lane(const Plan& plan) {
-    Lane& lane = agent_.core()->lane;
+    Lane& lane = core_of(agent_)->lane;
     lane.lock();
     Transfer sent;
     std::thread([&] { sent = plan.submit().value(); }).join();

@@ -16,6 +16,7 @@
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
 #include "backend/test_wrapped.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -154,7 +155,7 @@ TEST(AgentRegions, SeveralAreRegisteredTogetherOrNotAtAll) {
   std::vector<std::shared_ptr<LocalRegion>> made;
   std::size_t wrong = 9;
   const auto add = [&](std::vector<RegionOptions> wanted) {
-    return agent.core()->region_maker.add(wanted, &made, &wrong);
+    return core_of(agent)->region_maker.add(wanted, &made, &wrong);
   };
   EXPECT_EQ(add({named("a"), named("b"), named("a")}).code(), Code::kInvalid);
   EXPECT_EQ(wrong, 2u);

@@ -17,6 +17,7 @@
 #include "agent/core.h"
 #include "agent/open.h"
 #include "backend/shm/factory.h"
+#include "base/inside.h"
 #include "base/test_folder.h"
 
 namespace hawser::agent {
@@ -45,7 +46,7 @@ class StatusTellerTest : public testing::Test {
   }
   /// As if so much time had passed.
   static void tell(Agent& agent, Duration later = StatusTeller::kPeriod) {
-    Core& core = *agent.core();
+    Core& core = *core_of(agent);
     core.lane.lock();
     core.status_teller.turn(core.now() + later);
     core.lane.unlock();

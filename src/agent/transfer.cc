@@ -7,6 +7,7 @@
 #include "agent/plan.h"
 #include "agent/queue.h"
 #include "agent/slot.h"
+#include "base/inside.h"
 #include "base/shown.h"
 
 namespace hawser::agent {
@@ -62,14 +63,14 @@ Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* t
 /// A leader that has ended is taken too: the lane looks at how it ended.
 Status take_leader(const Transfer* from, SlotPool& pool, Slot& slot) {
   if (from == nullptr) return {};
-  if (from->slot() == nullptr) {
+  if (slot_of(*from) == nullptr) {
     return from->done() ? Status() : bad_submit("after_transfer is an empty handle: it was never submitted");
   }
-  if (from->slot()->pool != &pool) {
+  if (slot_of(*from)->pool != &pool) {
     return bad_submit("after_transfer is a transfer of another agent")
         .with_advice("wait for it, or let it set a word of this agent (done, after)");
   }
-  pool.follow(slot, *from->slot());
+  pool.follow(slot, *slot_of(*from));
   return {};
 }
 
@@ -208,7 +209,7 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
   }
   agent::fill(*slot, core_, options, now);
   if (options.queue != nullptr) {
-    slot->queue = options.queue->core();
+    slot->queue = core_of(*options.queue);
     if (!slot->queue || !slot->queue->reserve()) {
       const bool full = slot->queue != nullptr;
       slot->queue.reset();  // Nothing was reserved there.

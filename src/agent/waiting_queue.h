@@ -17,6 +17,8 @@
 
 #include <hawser/peer.h>
 
+#include "base/inside.h"
+
 namespace hawser::agent {
 
 class WaitingQueue {
@@ -41,7 +43,7 @@ class WaitingQueue {
   /// The oldest; there must be one. `bytes` leaves its buffer behind.
   void take(Peer* from, std::string* bytes) {
     Place& place = head_->places[begin_++];
-    if (from->core() != place.from) *from = Peer(place.from);
+    if (core_of(*from) != place.from) *from = Peer(place.from);
     std::swap(*bytes, place.bytes);
     if (place.bytes.capacity() > kBufferKept) std::string().swap(place.bytes);  // Assigning would keep the buffer.
     --count_;

@@ -13,6 +13,7 @@
 #include "agent/core.h"
 #include "agent/open.h"
 #include "backend/loopback/factory.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 namespace {
@@ -76,9 +77,9 @@ TEST_F(Words, OfAClosedRegionAreRefused) {
 TEST_F(Words, AreCountedOnceForEachTransfer) {
   const SignalWord after = word(0, 1), done = word(1, 1);
   Transfer held = plan_.submit({.after = &after, .done = &done}).value();
-  agent_.core()->lane.lock();
-  const std::uint32_t users = words_.core()->users;
-  agent_.core()->lane.unlock();
+  core_of(agent_)->lane.lock();
+  const std::uint32_t users = core_of(words_)->users;
+  core_of(agent_)->lane.unlock();
   EXPECT_EQ(users, 1u);
   word_[0] = 1;
   ASSERT_TRUE(held.wait(10s).ok());
@@ -90,9 +91,9 @@ TEST_F(Words, WhoWaitsForOneIsToldThatItsRegionIsClosed) {
   Status told;
   std::thread waiting([&] { told = agent_.wait_signal(word(0, 1).word, 1, 60s); });
   const auto is_watched = [&] {
-    agent_.core()->lane.lock();
-    const bool is = words_.core()->watchers > 0;
-    agent_.core()->lane.unlock();
+    core_of(agent_)->lane.lock();
+    const bool is = core_of(words_)->watchers > 0;
+    core_of(agent_)->lane.unlock();
     return is;
   };
   while (!is_watched()) std::this_thread::yield();

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "base/format.h"
+#include "base/inside.h"
 #include "base/try.h"
 #include "compat/core.h"
 #include "compat/environment.h"
@@ -22,8 +23,8 @@ Status empty_handle(std::string_view call) {
 
 /// The request, if it is one of this agent's.
 Status check_request(std::string_view call, const Agent& agent, const TransferRequest& request) {
-  if (!agent.core() || request.core() == nullptr) return empty_handle(call);
-  if (request.core()->core == agent.core()) return {};
+  if (!core_of(agent) || core_of(request) == nullptr) return empty_handle(call);
+  if (core_of(request)->core == core_of(agent)) return {};
   return refusal(NixlCode::kInvalidParam, call, "the request is another agent's");
 }
 
@@ -264,13 +265,13 @@ Result<TransferRequest> Agent::make_xfer_req(XferOp op, const PreparedList& loca
                                              std::span<const std::int32_t> local_index, const PreparedList& remote,
                                              std::span<const std::int32_t> remote_index, const OptArgs* opt) {
   constexpr std::string_view kCall = "make_xfer_req";
-  if (!core_ || !local.core() || !remote.core()) return empty_handle(kCall);
-  if (!local.is_local() || remote.is_local() || local.core()->core != core_ || remote.core()->core != core_) {
+  if (!core_ || !core_of(local) || !core_of(remote)) return empty_handle(kCall);
+  if (!local.is_local() || remote.is_local() || core_of(local)->core != core_ || core_of(remote)->core != core_) {
     return refusal(NixlCode::kInvalidParam, kCall, "the lists must be one local and one remote, of this agent");
   }
-  HAWSER_TRY(core_->current(kCall, *remote.core()->peer));
+  HAWSER_TRY(core_->current(kCall, *core_of(remote)->peer));
   HAWSER_TRY_ASSIGN(auto request,
-                    make_request(kCall, op, *local.core(), local_index, *remote.core(), remote_index, opt));
+                    make_request(kCall, op, *core_of(local), local_index, *core_of(remote), remote_index, opt));
   return TransferRequest(std::move(request));
 }
 
@@ -297,22 +298,22 @@ Result<TransferRequest> Agent::create_xfer_req(XferOp op, const XferDescList& lo
 
 Result<CostEstimate> Agent::estimate_xfer_cost(const TransferRequest& request, const OptArgs*) const {
   HAWSER_TRY(check_request("estimate_xfer_cost", *this, request));
-  return request.core()->estimate();
+  return core_of(request)->estimate();
 }
 
 Result<bool> Agent::post_xfer_req(TransferRequest& request, const OptArgs* opt) {
   HAWSER_TRY(check_request("post_xfer_req", *this, request));
-  return request.core()->post(opt);
+  return core_of(request)->post(opt);
 }
 
 Result<bool> Agent::in_progress(TransferRequest& request) {
   HAWSER_TRY(check_request("get_xfer_status", *this, request));
-  return request.core()->look();
+  return core_of(request)->look();
 }
 
 std::optional<bool> Agent::in_progress_at_once(const TransferRequest& request) const {
   if (!check_request("get_xfer_status", *this, request).ok()) return std::nullopt;
-  return request.core()->look_at_once();
+  return core_of(request)->look_at_once();
 }
 
 Result<XferStatus> Agent::get_xfer_status(TransferRequest& request) {
@@ -322,12 +323,12 @@ Result<XferStatus> Agent::get_xfer_status(TransferRequest& request) {
 
 Result<std::optional<XferTelemetry>> Agent::get_xfer_telemetry(TransferRequest& request) {
   HAWSER_TRY(check_request("get_xfer_telemetry", *this, request));
-  return request.core()->telemetry();
+  return core_of(request)->telemetry();
 }
 
 Result<Backend> Agent::query_xfer_backend(const TransferRequest& request) const {
   HAWSER_TRY(check_request("query_xfer_backend", *this, request));
-  return request.core()->backend;
+  return core_of(request)->backend;
 }
 
 Status Agent::get_notifications(NotificationMap& into, const OptArgs* opt) {
@@ -355,7 +356,7 @@ std::vector<PluginNote> plugin_notes(const ConfigSources::Texts& environment) {
   return notes;
 }
 
-std::string to_string(const Agent& agent) { return agent.core() ? agent.core()->describe() : "no agent"; }
+std::string to_string(const Agent& agent) { return core_of(agent) ? core_of(agent)->describe() : "no agent"; }
 
 std::ostream& operator<<(std::ostream& out, const Agent& agent) { return out << to_string(agent); }
 

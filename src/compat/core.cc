@@ -8,6 +8,7 @@
 #include "agent/core.h"
 #include "agent/fork_guard.h"
 #include "base/format.h"
+#include "base/inside.h"
 #include "base/quantity.h"
 #include "base/try.h"
 #include "compat/environment.h"
@@ -120,7 +121,7 @@ Status AgentCore::open_exchange() {
       .metadata = [this] { return metadata("get_local_md", nullptr, nullptr); },
       .self = [this]() -> std::optional<Exchange::Self> {
         if (!has_backend()) return std::nullopt;
-        const backend::Identity& us = agent_->core()->identity;
+        const backend::Identity& us = core_of(*agent_)->identity;
         return Exchange::Self{.incarnation = us.incarnation, .born = us.born};
       },
   };

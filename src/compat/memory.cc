@@ -9,6 +9,7 @@
 #include "agent/core.h"
 #include "backend/address_space.h"
 #include "base/format.h"
+#include "base/inside.h"
 #include "base/small_vector.h"
 #include "base/try.h"
 #include "compat/core.h"
@@ -59,7 +60,7 @@ Result<Region> AgentCore::add_file(const RegDesc& desc, Making* making) {
   HAWSER_TRY_ASSIGN(const FileOptions options, file_options(making->call, desc));
   HAWSER_TRY(making->check_file(desc, named_file(desc)));  // Before one is made.
   HAWSER_TRY_ASSIGN(Region region, agent_->add_file(options));
-  const FileId file = id_of(*region.core()->entry->file);
+  const FileId file = id_of(*core_of(region)->entry->file);
   HAWSER_TRY(making->check_file(desc, file));
   making->files.emplace(desc.dev, file);
   return region;
@@ -81,7 +82,7 @@ Status AgentCore::add_regions(std::span<const RegDesc> list, Making* making, std
     if (desc.len != 0) wanted.push_back(region_options(making->type, desc));
   }
   std::vector<std::shared_ptr<agent::LocalRegion>> regions;
-  const Status status = agent_->core()->region_maker.add(wanted, &regions, wrong);
+  const Status status = core_of(*agent_)->region_maker.add(wanted, &regions, wrong);
   for (auto& region : regions) made->emplace_back(std::move(region));
   for (std::size_t at = 0; at < list.size() && at <= *wrong; ++at) *wrong += list[at].len == 0 ? 1 : 0;
   return status;
@@ -236,7 +237,7 @@ Status AgentCore::close_all(std::span<LocalSpot> closing, std::string_view call)
     if (spot.region) regions.push_back(std::move(spot.region));
   }
   if (regions.empty()) return {};
-  const Status status = agent_->core()->region_closer.close(regions, kRegionCloseTimeout);
+  const Status status = core_of(*agent_)->region_closer.close(regions, kRegionCloseTimeout);
   return status.ok() ? status : refusal(NixlCode::kBackend, call, "the memory is in use", status);
 }
 

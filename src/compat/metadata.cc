@@ -7,6 +7,7 @@
 #include "agent/session.h"
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/inside.h"
 #include "base/try.h"
 #include "compat/blob.h"
 #include "compat/core.h"
@@ -54,7 +55,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
       entries.add({.type = type, .region = entry.range.index, .desc = {.addr = addr, .len = entry.len, .dev = dev}});
     }
     return encode_blob(name_, true, entries,
-                       [&](std::string* out) { return agent_->core()->own_card.append_since(0, out); });
+                       [&](std::string* out) { return core_of(*agent_)->own_card.append_since(0, out); });
   }
   std::vector<std::uint32_t> indices;
   indices.reserve(only->size());
@@ -76,7 +77,7 @@ Result<std::string> AgentCore::metadata(std::string_view call, const RegDescList
   // As in NIXL: a part of no descriptors is the connection's data; one of some has it where that was asked for.
   const bool introduces = only->empty() || (opt != nullptr && opt->include_connection);
   return encode_blob(name_, introduces, entries,
-                     [&](std::string* out) { return agent_->core()->own_card.append_partial(indices, out); });
+                     [&](std::string* out) { return core_of(*agent_)->own_card.append_partial(indices, out); });
 }
 
 Result<std::string> AgentCore::load(std::string_view bytes, const std::function<bool()>* is_wanted,
@@ -102,8 +103,8 @@ Result<std::string> AgentCore::load(std::string_view bytes, const std::function<
                    base::format("agent '{}' is not known, and this part has no connection", blob.agent))
         .with_advice("load its metadata first, or have it send this part with the connection's data");
   }
-  HAWSER_TRY(agent_->core()->usable("add_peer"));
-  Result<std::shared_ptr<agent::PeerCore>> peer = agent_->core()->card_intake.take_anew(*std::move(card));
+  HAWSER_TRY(core_of(*agent_)->usable("add_peer"));
+  Result<std::shared_ptr<agent::PeerCore>> peer = core_of(*agent_)->card_intake.take_anew(*std::move(card));
   if (!peer) return refusal(NixlCode::kMismatch, kCall, "the card is refused", peer.error());
   HAWSER_TRY_ASSIGN(Remote* const remote, place_of(kCall, blob.agent, Peer(*std::move(peer))));
   remote->enter(copy, label);

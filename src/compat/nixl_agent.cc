@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/format.h"
+#include "base/inside.h"
 #include "base/try.h"
 #include "compat/core.h"
 
@@ -91,7 +92,7 @@ Status NixlAgent::add_backend_with_params(std::string_view name, const Params& p
     return found == in_force.params.end() || found->second != wanted.second;
   });
   if (differs) {
-    HAWSER_LOG(agent_.core()->log(), kWarn, "add_backend: {} is there with {}; {} changes nothing", there->name(),
+    HAWSER_LOG(core_of(agent_)->log(), kWarn, "add_backend: {} is there with {}; {} changes nothing", there->name(),
                text_of(in_force.params), text_of(params));
   }
   return {};

@@ -5,6 +5,7 @@
 
 #include "agent/core.h"
 #include "base/format.h"
+#include "base/inside.h"
 #include "base/try.h"
 #include "compat/core.h"
 #include "compat/request.h"
@@ -105,7 +106,7 @@ Status AgentCore::check_length(std::string_view call, std::string_view text) {
 }
 
 void AgentCore::take_marked(const Notification& one, NotificationMap& into) {
-  const void* const key = one.peer.core().get();
+  const void* const key = core_of(one.peer).get();
   const auto at = incoming_.try_emplace(key, one.peer, &incoming_budget_).first;
   Assembler::Taken taken = at->second.assembler.take(one.text);
   if (taken.text) into[std::string(one.peer.name())].push_back(std::move(*taken.text));
@@ -130,7 +131,7 @@ void AgentCore::forget_parts(std::span<const void* const> gone) {
 
 bool AgentCore::may_have_notifications() const {
   if (!need_backend("get_notifs").ok() || !is_at_rest()) return true;
-  return agent_->core()->inbox.has_notifications() || has_incoming_.load(std::memory_order_acquire);
+  return core_of(*agent_)->inbox.has_notifications() || has_incoming_.load(std::memory_order_acquire);
 }
 
 Status AgentCore::take_notifications(NotificationMap& into) {
@@ -138,7 +139,7 @@ Status AgentCore::take_notifications(NotificationMap& into) {
   poll();
   advance();
   // Most calls find nothing, and should cost no more than that.
-  if (!agent_->core()->inbox.has_notifications() && !has_incoming_.load(std::memory_order_acquire)) return {};
+  if (!core_of(*agent_)->inbox.has_notifications() && !has_incoming_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(incoming_mutex_);
   std::vector<const void*> gone;
   for (const auto& [key, from] : incoming_) {

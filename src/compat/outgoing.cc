@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/inside.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -13,7 +14,7 @@ std::uint64_t Outgoing::begin(const Peer& peer, std::size_t bytes) {
     const Flow& old = each.second;
     return old.peer.state() == PeerState::kDown && old.owed.size() == old.bodies.size();
   });
-  Flow& flow = flows_.try_emplace(peer.core().get(), Flow{.peer = peer}).first->second;
+  Flow& flow = flows_.try_emplace(core_of(peer).get(), Flow{.peer = peer}).first->second;
   if (bytes > kBytesMax - flow.bytes) return 0;
   flow.bytes += bytes;
   flow.bodies.emplace(next_, bytes);
@@ -22,7 +23,7 @@ std::uint64_t Outgoing::begin(const Peer& peer, std::size_t bytes) {
 
 void Outgoing::end(const Peer& peer, std::uint64_t id) {
   const base::MutexLock lock(mutex_);
-  const auto found = flows_.find(peer.core().get());
+  const auto found = flows_.find(core_of(peer).get());
   if (found == flows_.end()) return;
   const auto body = found->second.bodies.find(id);
   if (body == found->second.bodies.end()) return;
@@ -35,14 +36,14 @@ void Outgoing::drop(const Peer& peer, std::uint64_t id) {
   const Status status = peer.notify(encode_part({.kind = NotificationPart::Kind::kDrop, .id = id}));
   if (status.code() != Code::kBusy) return end(peer, id);
   const base::MutexLock lock(mutex_);
-  if (const auto found = flows_.find(peer.core().get()); found != flows_.end()) found->second.owed.push_back(id);
+  if (const auto found = flows_.find(core_of(peer).get()); found != flows_.end()) found->second.owed.push_back(id);
 }
 
 void Outgoing::pay(const Peer& peer) {
   std::vector<std::uint64_t> owed;
   {
     const base::MutexLock lock(mutex_);
-    const auto found = flows_.find(peer.core().get());
+    const auto found = flows_.find(core_of(peer).get());
     if (found == flows_.end()) return;
     owed.swap(found->second.owed);
   }

@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "base/format.h"
+#include "base/inside.h"
 #include "base/try.h"
 #include "compat/core.h"
 
@@ -33,7 +34,7 @@ bool has_all(const Book<Range>& book, const XferDescList* list) {
 }  // namespace
 
 bool AgentCore::settle(Remote& remote) {
-  if (remote.rival && remote.rival->peer.core()->outranks(*remote.peer.core())) {
+  if (remote.rival && core_of(remote.rival->peer)->outranks(*core_of(remote.peer))) {
     std::unique_ptr<Remote> winner = std::move(remote.rival);
     auto loser = std::make_unique<Remote>(std::move(remote));
     remote = std::move(*winner);
@@ -41,7 +42,7 @@ bool AgentCore::settle(Remote& remote) {
   }
   const auto is_reached = [&] {
     return remote.peer.state() == PeerState::kUp &&
-           remote.peer.core()->born.load() > remote.rival->peer.core()->born.load();
+           core_of(remote.peer)->born.load() > core_of(remote.rival->peer)->born.load();
   };
   if (remote.rival && (remote.rival->peer.state() == PeerState::kDown || is_reached())) forget_rival(remote);
   return remote.peer.state() != PeerState::kDown;
@@ -57,12 +58,12 @@ void AgentCore::await_end(std::string_view name, const wire::Card& younger) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = remotes_.find(name);
-    if (found != remotes_.end()) known = found->second.peer.core();
+    if (found != remotes_.end()) known = core_of(found->second.peer);
   }
   const auto is_up = [&] { return known->state.load(std::memory_order_acquire) == PeerState::kUp; };
   const bool is_older = known && known->incarnation != younger.incarnation && known->born.load() < younger.born;
   if (!is_older || !is_up()) return;
-  agent::Core& core = *agent_->core();
+  agent::Core& core = *core_of(*agent_);
   core.lane.wait_until([&] { return !is_up(); }, core.now() + kNoticeMax);
 }
 
@@ -70,16 +71,16 @@ Result<Remote*> AgentCore::place_of(std::string_view call, std::string_view name
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return &remotes_.emplace(name, Remote(std::move(peer))).first->second;
   Remote& known = found->second;
-  const agent::PeerCore* const core = peer.core().get();
+  const agent::PeerCore* const core = core_of(peer).get();
   if (!settle(known)) known = Remote(std::move(peer));  // A successor of one that is gone begins anew.
-  if (known.peer.core().get() == core) return &known;
-  if (known.rival && known.rival->peer.core().get() != core) {
-    if (known.rival->peer.core()->outranks(*core)) return outranked(call, known.peer);
+  if (core_of(known.peer).get() == core) return &known;
+  if (known.rival && core_of(known.rival->peer).get() != core) {
+    if (core_of(known.rival->peer)->outranks(*core)) return outranked(call, known.peer);
     forget_rival(known);
   }
   if (!known.rival) known.rival = std::make_unique<Remote>(std::move(peer));
   (void)settle(known);
-  if (known.peer.core().get() == core) return &known;
+  if (core_of(known.peer).get() == core) return &known;
   return known.rival ? Result<Remote*>(known.rival.get()) : outranked(call, known.peer);
 }
 
@@ -115,7 +116,7 @@ Status AgentCore::current(std::string_view call, const Peer& peer) {
   if (peer.is_self()) return {};
   const std::lock_guard lock(mutex_);
   const auto found = remotes_.find(peer.name());
-  if (found == remotes_.end() || found->second.peer.core() != peer.core()) {
+  if (found == remotes_.end() || core_of(found->second.peer) != core_of(peer)) {
     return refusal(NixlCode::kNotFound, call,
                    base::format("agent '{}' is gone, or its metadata was loaded anew since", peer.name()))
         .with_advice("prepare the list again");
@@ -151,8 +152,8 @@ Status AgentCore::invalidate_one(std::string_view name, const base::Id128& incar
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return unknown_agent(kCall, name);
   Remote& known = found->second;
-  if (known.rival && known.rival->peer.core()->incarnation == incarnation) forget_rival(known);
-  if (known.peer.core()->incarnation != incarnation) return {};
+  if (known.rival && core_of(known.rival->peer)->incarnation == incarnation) forget_rival(known);
+  if (core_of(known.peer)->incarnation != incarnation) return {};
   if (!known.rival) return let_go(kCall, name);
   const Peer gone = known.peer;
   const std::unique_ptr<Remote> successor = std::move(known.rival);

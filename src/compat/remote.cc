@@ -5,6 +5,7 @@
 
 #include "agent/peer_core.h"
 #include "agent/session.h"
+#include "base/inside.h"
 
 HAWSER_NAMESPACE_BEGIN
 namespace compat {
@@ -12,14 +13,14 @@ namespace {
 
 constexpr std::size_t kEnteredMin = 64;  ///< Between two sweeps, at least.
 
-std::uint64_t regions_gone(const Peer& peer) { return peer.core()->regions_gone.load(std::memory_order_acquire); }
+std::uint64_t regions_gone(const Peer& peer) { return core_of(peer)->regions_gone.load(std::memory_order_acquire); }
 
 }  // namespace
 
 const std::shared_ptr<const agent::RemoteRegion>* region_of(const RemoteSpot& spot, const Peer& peer) {
   const std::uint64_t gone = regions_gone(peer);
   if (spot.region && spot.looked == gone) return &spot.region;
-  spot.region = agent::find_remote(peer.core(), spot.id);
+  spot.region = agent::find_remote(core_of(peer), spot.id);
   spot.looked = gone;
   return spot.region ? &spot.region : nullptr;
 }
@@ -28,7 +29,7 @@ void Remote::enter(const RemoteCopy& copy, std::string_view label) {
   const bool is_main = label.empty();
   if (is_main) has_main = true;
   Brought* const brought = is_main ? nullptr : &labels[std::string(label)];
-  const std::vector<bool> open = agent::are_known(*peer.core(), copy.ids);
+  const std::vector<bool> open = agent::are_known(*core_of(peer), copy.ids);
   for (std::size_t i = 0; i < copy.entries.size(); ++i) {
     const auto& [type, region, desc] = copy.entries[i];
     enter_one(copy.entries[i], copy.ids[i], open[i], copy.revision, is_main);
@@ -72,7 +73,7 @@ void Remote::sweep() {
   std::vector<agent::RegionId> ids;
   ids.reserve(book.entries().size());
   for (const auto& [key, entry] : book.entries()) ids.push_back(entry.range.id);
-  const std::vector<bool> open = agent::are_known(*peer.core(), ids);
+  const std::vector<bool> open = agent::are_known(*core_of(peer), ids);
   std::size_t at = 0;
   book.erase_if([&](const Book<RemoteSpot>::Key& key, const Book<RemoteSpot>::Entry& entry) {
     if (open[at++]) return false;

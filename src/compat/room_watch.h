@@ -14,6 +14,7 @@
 #include <hawser/peer.h>
 #include <hawser/time.h>
 
+#include "base/inside.h"
 #include "base/mutex.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -25,7 +26,7 @@ class RoomWatch {
   Instant no_room(const Peer& peer, Instant now) {
     const base::MutexLock lock(mutex_);
     std::erase_if(full_, [](const auto& each) { return each.second.peer.state() == PeerState::kDown; });
-    const Instant since = full_.try_emplace(peer.core().get(), Full{.peer = peer, .since = now}).first->second.since;
+    const Instant since = full_.try_emplace(core_of(peer).get(), Full{.peer = peer, .since = now}).first->second.since;
     count_.store(full_.size(), std::memory_order_release);
     return since;
   }
@@ -33,7 +34,7 @@ class RoomWatch {
   void room(const Peer& peer) {
     if (count_.load(std::memory_order_acquire) == 0) return;
     const base::MutexLock lock(mutex_);
-    full_.erase(peer.core().get());
+    full_.erase(core_of(peer).get());
     count_.store(full_.size(), std::memory_order_release);
   }
 

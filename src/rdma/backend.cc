@@ -1,5 +1,6 @@
 // The door's classes.
 
+#include "base/inside.h"
 #include "rdma/batch.h"
 #include "rdma/engine.h"
 #include "rdma/rules.h"
@@ -47,7 +48,7 @@ std::size_t Batch::size() const { return core_ ? core_->size() : 0; }
 void Batch::cancel() const {
   if (core_) core_->cancel();
 }
-bool Batch::tell(const Bell& bell, std::uint64_t cookie) const { return core_ && core_->tell(bell.core(), cookie); }
+bool Batch::tell(const Bell& bell, std::uint64_t cookie) const { return core_ && core_->tell(core_of(bell), cookie); }
 
 Result<Backend> Backend::open(Agent& agent, const BackendOptions& options) {
   Result<std::shared_ptr<Engine>> engine = Engine::open(agent, options);

@@ -11,6 +11,7 @@
 #include "agent/core.h"
 #include "agent/plan.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 #include "base/spin.h"
 #include "base/spin_window.h"
 #include "base/try.h"
@@ -50,8 +51,8 @@ Result<std::shared_ptr<Engine>> Engine::open(Agent& agent, const BackendOptions&
   static std::byte scratch[sizeof(std::uint64_t)];
   HAWSER_TRY_ASSIGN(made->scratch_, made->local_memory(scratch, {}, true, {}));
   // Who drives it says so: its peers take its silence for its death then, and do not wait out their operations' time.
-  if (options.thread && !agent.core()->identity.driven) {
-    agent.core()->say_driven(true);
+  if (options.thread && !core_of(agent)->identity.driven) {
+    core_of(agent)->say_driven(true);
     made->said_driven_ = true;
   }
   if (options.thread) made->thread_ = std::thread([its = made.get()] { its->run(); });
@@ -70,7 +71,7 @@ Engine::Engine(Agent& agent, const BackendOptions& options, CompletionQueue queu
 Engine::~Engine() { stop(); }
 
 void Engine::run() {
-  const bool drives = !agent_.core()->lane.driven();
+  const bool drives = !core_of(agent_)->lane.driven();
   std::array<pollfd, 3> watched = {pollfd{.fd = queue_.event_fd(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
                                    pollfd{.fd = drives ? agent_.event_fd() : -1, .events = POLLIN, .revents = 0}};
@@ -163,7 +164,7 @@ void Engine::start(const std::shared_ptr<BatchCore>& batch, std::size_t index, c
   if (!bytes) return fail(bytes.error());
   if (is_late) return fail(untouched(Code::kTimedOut, "submit: the timeout is zero; nothing was posted"));
   if (op.type == OpType::kFetchAdd || op.type == OpType::kCompareSwap) return start_atomic(batch, index, op);
-  if (op.local.core()->engine != number_) {
+  if (core_of(op.local)->engine != number_) {
     return fail(untouched(Code::kInvalid, "submit: the local memory is registered with another backend"));
   }
   if (*bytes == 0) return start_empty(*batch, index, op);
@@ -192,7 +193,7 @@ void Engine::start_empty(BatchCore& batch, std::size_t index, const Op& op) {
 }
 
 Result<Found> Engine::find(const RemoteBuffer& buffer) {
-  BufferCore& core = *buffer.core();
+  BufferCore& core = *core_of(buffer);
   if (is_own(core)) {
     const std::shared_ptr<Owned> owned = owned_by(core.token);
     if (owned) return Found{.engine = number_, .peer = agent_.self(), .whole = owned->whole, .is_near = true};
@@ -218,7 +219,7 @@ Result<Found> Engine::meet(const BufferCore& core) {
   if (card.regions.size() != 1 || card.regions.front().name != region_name_of(core.token)) {
     return untouched(Code::kCorrupt, "the handle of buffer " + std::to_string(core.id) + " names another region");
   }
-  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> known, agent_.core()->peer_book.meet(agent::identity_of(card)));
+  HAWSER_TRY_ASSIGN(std::shared_ptr<agent::PeerCore> known, core_of(agent_)->peer_book.meet(agent::identity_of(card)));
   bool has_card = false;
   {
     const base::MutexLock lock(known->mutex);
@@ -230,7 +231,7 @@ Result<Found> Engine::meet(const BufferCore& core) {
   }
   const wire::CardRegion& told = card.regions.front();
   auto region = std::make_shared<agent::RemoteRegion>();
-  region->peer = peer.core();
+  region->peer = core_of(peer);
   region->index = told.index;
   region->generation = told.generation;
   region->key = told.key;
@@ -249,7 +250,7 @@ Result<Found> Engine::meet(const BufferCore& core) {
 
 Result<Plan> Engine::plan(const Found& found, OpType type, const LocalMemory& local, const RemoteBuffer& remote,
                           std::uint64_t bytes) {
-  const LocalRange ours = local.core()->region.range(local.offset(), bytes);
+  const LocalRange ours = core_of(local)->region.range(local.offset(), bytes);
   const RemoteRange theirs{.region = found.whole.region, .offset = remote.offset(), .size = bytes};
   if (type == OpType::kWriteFromLocal) {
     return agent_.plan_write(found.peer, std::span(&ours, 1), std::span(&theirs, 1));
@@ -282,7 +283,7 @@ void Engine::post(const std::shared_ptr<BatchCore>& batch, std::size_t index, bo
     }
   });
   // A turn right here is what a small one lacks, where its turn is ours to take.
-  if (is_near && failure.ok() && !is_over && !agent_.core()->lane.driven()) {
+  if (is_near && failure.ok() && !is_over && !core_of(agent_)->lane.driven()) {
     (void)agent_.poll();
     is_over = batch->look(index);
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/core.h"
+#include "base/inside.h"
 #include "rdma/engine.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -40,8 +41,8 @@ MemoryCore::~MemoryCore() {
 }
 
 Owned::~Owned() {
-  if (region.core() == nullptr || memory.core()->opener != ::getpid()) return;
-  end(region, memory.core()->keeper, memory.core());
+  if (core_of(region) == nullptr || core_of(memory)->opener != ::getpid()) return;
+  end(region, core_of(memory)->keeper, core_of(memory));
 }
 
 bool Engine::let_go_later(Region& region, std::shared_ptr<const void> owner) {
@@ -70,8 +71,8 @@ bool Engine::look_at_parting() {
 Result<std::shared_ptr<BatchCore>> Engine::release(const RemoteBuffer& buffer, Duration timeout) {
   if (!buffer.valid()) return Status(Code::kInvalid, "release: the buffer's handle is empty");
   const std::shared_ptr<BatchCore> batch = make_batch(1, timeout);
-  if (is_own(*buffer.core())) {
-    close(buffer.core()->token, {.batch = batch, .peer = {}, .number = 0, .deadline = batch->deadline});
+  if (is_own(*core_of(buffer))) {
+    close(core_of(buffer)->token, {.batch = batch, .peer = {}, .number = 0, .deadline = batch->deadline});
     return batch;
   }
   const Result<Found> found = find(buffer);
@@ -79,7 +80,7 @@ Result<std::shared_ptr<BatchCore>> Engine::release(const RemoteBuffer& buffer, D
     batch->settle(0, {.status = with_ways(found.error(), buffer)});
     return batch;
   }
-  request(batch, 0, buffer, found->peer, {.kind = AskKind::kRelease, .token = buffer.core()->token});
+  request(batch, 0, buffer, found->peer, {.kind = AskKind::kRelease, .token = core_of(buffer)->token});
   return batch;
 }
 
@@ -92,7 +93,7 @@ void Engine::close(const base::Id128& token, Ack ack) {
       owned = std::move(found->second);
       by_token_.erase(found);
       owned_.erase(owned->handle.id());
-      if (const std::string& name = owned->handle.core()->name; !name.empty()) by_name_.erase(name);
+      if (const std::string& name = core_of(owned->handle)->name; !name.empty()) by_name_.erase(name);
       closings_[token].owned = owned;
     }
     // From here until nobody is inside, all who ask find it: to be told that it is gone they would take for an end.
@@ -116,7 +117,7 @@ bool Engine::look_at_closing(const std::shared_ptr<Owned>& owned) {
   std::vector<Ack> due;
   {
     const base::MutexLock lock(mutex_);
-    const auto found = closings_.find(owned->handle.core()->token);
+    const auto found = closings_.find(core_of(owned->handle)->token);
     if (found == closings_.end()) return true;  // Another thread's look ended it.
     std::vector<Ack>& acks = found->second.acks;
     const auto first_due = std::stable_partition(acks.begin(), acks.end(),
@@ -180,7 +181,7 @@ void Engine::stop() {
   batches.clear();
   buffers.clear();
   end_parting(until);
-  if (std::exchange(said_driven_, false) && !agent_.core()->is_closed()) agent_.core()->say_driven(false);
+  if (std::exchange(said_driven_, false) && !core_of(agent_)->is_closed()) core_of(agent_)->say_driven(false);
 }
 
 // All are told to end before any is waited for, so that many that are held take no longer than one.

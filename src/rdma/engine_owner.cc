@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/inside.h"
 #include "base/try.h"
 #include "rdma/engine.h"
 
@@ -25,7 +26,7 @@ bool same_memory(const LocalMemory& a, const LocalMemory& b) {
 
 bool is_lent_so(const Owned& owned, const LocalMemory& memory, const Lending& lending) {
   return same_memory(owned.memory, memory) && owned.rights == lending.rights &&
-         owned.handle.core()->name == lending.name;
+         core_of(owned.handle)->name == lending.name;
 }
 
 Status name_taken(const std::string& what, const std::string& name) {
@@ -141,7 +142,7 @@ Result<RemoteBuffer> Engine::request_buffer(std::uint64_t id, const LocalMemory&
   const base::Id128 token = core->token;
   owned->handle = RemoteBuffer(std::move(core), 0, memory.size());
   const base::MutexLock lock(mutex_);
-  const bool has_name = !owned->handle.core()->name.empty();
+  const bool has_name = !core_of(owned->handle)->name.empty();
   if (has_name && !owned_.contains(id) && by_name_.contains(lending.name)) return name_taken(what, lending.name);
   const auto [place, is_new] = owned_.emplace(id, owned);
   if (is_new) by_token_.emplace(token, owned);
@@ -162,7 +163,7 @@ std::shared_ptr<Owned> Engine::owned_by(const base::Id128& token) const {
 
 Result<LocalMemory> Engine::local_of(const RemoteBuffer& buffer) const {
   if (!buffer.valid()) return Status(Code::kInvalid, "local_of: the buffer's handle is empty");
-  const std::shared_ptr<Owned> owned = is_own(*buffer.core()) ? owned_by(buffer.core()->token) : nullptr;
+  const std::shared_ptr<Owned> owned = is_own(*core_of(buffer)) ? owned_by(core_of(buffer)->token) : nullptr;
   if (!owned) return not_there(buffer.id());
   return owned->memory.slice(buffer.offset(), buffer.size());
 }

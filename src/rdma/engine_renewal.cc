@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/core.h"
+#include "base/inside.h"
 #include "base/try.h"
 #include "rdma/engine.h"
 
@@ -43,7 +44,7 @@ Reply Engine::handle_of(const Ask& ask) const {
 Result<RemoteBuffer> Engine::ask_for_handle(const RemoteBuffer& buffer, Instant until) {
   const auto left = [&] { return std::max(Duration::zero(), until - Clock::steady().now()); };
   Result<Peer> owner = agent_.find_peer(buffer.owner(), left());
-  if (!owner && !agent_.core()->options.directory) {
+  if (!owner && !core_of(agent_)->options.directory) {
     return Status(Code::kUnsupported, "renew: this agent has no directory to find " + quoted(buffer.owner()) + " in")
         .with_advice("open both agents with one directory (AgentOptions::directory)")
         .because(owner.error());
@@ -51,7 +52,7 @@ Result<RemoteBuffer> Engine::ask_for_handle(const RemoteBuffer& buffer, Instant 
   if (!owner) return owner.error();
   const std::shared_ptr<BatchCore> batch = make_batch(1, left());
   const auto handle = std::make_shared<std::string>();
-  request(batch, 0, buffer, *std::move(owner), {.kind = AskKind::kHandle, .name = buffer.core()->name}, handle);
+  request(batch, 0, buffer, *std::move(owner), {.kind = AskKind::kHandle, .name = core_of(buffer)->name}, handle);
   HAWSER_TRY(batch->wait(Duration::max()));
   HAWSER_TRY_ASSIGN(RemoteBuffer fresh, RemoteBuffer::decode(*handle));
   if (fresh.owner() == buffer.owner() && fresh.name() == buffer.name()) return fresh;
@@ -69,7 +70,7 @@ Result<RemoteBuffer> Engine::renew(const RemoteBuffer& buffer, Duration timeout)
   Status answer;  // The owner's last one, which tells more than that there was no time for another.
   for (;;) {
     const bool is_ours = buffer.owner() == agent_.name();
-    Result<RemoteBuffer> fresh = is_ours ? named(buffer.core()->name) : ask_for_handle(buffer, until);
+    Result<RemoteBuffer> fresh = is_ours ? named(core_of(buffer)->name) : ask_for_handle(buffer, until);
     if (fresh) return fresh->slice(buffer.offset(), buffer.size());
     const Status why = fresh.error();
     const Code code = why.code();
@@ -78,8 +79,8 @@ Result<RemoteBuffer> Engine::renew(const RemoteBuffer& buffer, Duration timeout)
     const Duration left = until - Clock::steady().now();
     if (left <= Duration::zero()) return not_in_time(buffer, answer.ok() ? why : answer);
     if (is_ours) return why;
-    const Instant next = agent_.core()->now() + std::min(kAskAgain, left);
-    agent_.core()->lane.wait_until([] { return false; }, next);
+    const Instant next = core_of(agent_)->now() + std::min(kAskAgain, left);
+    core_of(agent_)->lane.wait_until([] { return false; }, next);
   }
 }
 

@@ -1,6 +1,7 @@
 // Requests from holders of buffers to their owners, and what comes back.
 
 #include "agent/core.h"
+#include "base/inside.h"
 #include "rdma/engine.h"
 
 HAWSER_NAMESPACE_BEGIN
@@ -18,7 +19,7 @@ std::span<const std::byte> as_bytes(const std::string& text) {
 }  // namespace
 
 void Engine::start_atomic(const std::shared_ptr<BatchCore>& batch, std::size_t index, const Op& op) {
-  const BufferCore& core = *op.remote.core();
+  const BufferCore& core = *core_of(op.remote);
   batch->with(index, [&](Item& item) {
     item.is_atomic = true;
     item.op.local = op.local;
@@ -68,7 +69,7 @@ void Engine::request(const std::shared_ptr<BatchCore>& batch, std::size_t index,
 /// Of a request that got no answer: what is known of it.
 Status Engine::end_of(const Request& request, bool is_dead) {
   if (is_dead) {
-    const Status why = agent::down_status(*request.peer.core());
+    const Status why = agent::down_status(*core_of(request.peer));
     return Status(Code::kDisconnected, "the buffer's owner is gone").with_peer(request.peer.name()).because(why);
   }
   const std::string_view what = request.sent ? "the buffer's owner was asked and did not answer in time"

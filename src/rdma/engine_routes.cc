@@ -4,6 +4,7 @@
 
 #include "agent/core.h"
 #include "agent/plan.h"
+#include "base/inside.h"
 #include "base/try.h"
 #include "rdma/engine.h"
 #include "rdma/rules.h"
@@ -25,14 +26,14 @@ std::string first_line(const Status& why) {
 
 bool Engine::is_near(const Found& found, const RemoteBuffer& buffer) {
   constexpr std::size_t kKnownMax = 4096;
-  const base::Id128 who = found.peer.core()->incarnation;
+  const base::Id128 who = core_of(found.peer)->incarnation;
   {
     const base::MutexLock lock(mutex_);
     if (const auto known = near_.find(who); known != near_.end()) return known->second;
   }
   const Result<Plan> made = probe(found, buffer);
   if (!made) return false;
-  const Result<agent::RouteCost> route = agent::route_cost(*made->core());
+  const Result<agent::RouteCost> route = agent::route_cost(*core_of(*made));
   const bool near = route && level_of(route->backend) == TransportLevel::kMemory;
   const base::MutexLock lock(mutex_);
   if (near_.size() >= kKnownMax) near_.clear();
@@ -43,17 +44,17 @@ bool Engine::is_near(const Found& found, const RemoteBuffer& buffer) {
 Result<Plan> Engine::probe(const Found& found, const RemoteBuffer& buffer) {
   const Rights rights = region_info(found.whole).rights;
   const OpType type = allows(rights, Rights::kRead) ? OpType::kReadIntoLocal : OpType::kWriteFromLocal;
-  return plan(found, type, scratch_, RemoteBuffer(buffer.core(), 0, 1), 1);
+  return plan(found, type, scratch_, RemoteBuffer(core_of(buffer), 0, 1), 1);
 }
 
 Result<TransportInfo> Engine::transport_info(const RemoteBuffer& buffer) {
   if (!buffer.valid()) return Status(Code::kInvalid, "transport_info: the buffer's handle is empty");
   HAWSER_TRY_ASSIGN(const Found found, find(buffer));
-  if (is_own(*buffer.core())) return TransportInfo{.backend = "self", .level = TransportLevel::kMemory};
+  if (is_own(*core_of(buffer))) return TransportInfo{.backend = "self", .level = TransportLevel::kMemory};
   HAWSER_TRY_ASSIGN(const Plan made, probe(found, buffer));
-  HAWSER_TRY_ASSIGN(const agent::RouteCost route, agent::route_cost(*made.core()));
+  HAWSER_TRY_ASSIGN(const agent::RouteCost route, agent::route_cost(*core_of(made)));
   return TransportInfo{
-      .backend = route.backend, .level = level_of(route.backend), .queue_pairs = agent::queue_pairs_of(*made.core())};
+      .backend = route.backend, .level = level_of(route.backend), .queue_pairs = agent::queue_pairs_of(*core_of(made))};
 }
 
 Result<QueuePairInfo> Engine::queue_pair_info(const RemoteBuffer& buffer, const LocalMemory& local) {
@@ -62,18 +63,18 @@ Result<QueuePairInfo> Engine::queue_pair_info(const RemoteBuffer& buffer, const 
     return Status(Code::kUnsupported, "queue_pair_info: this agent has no verbs backend")
         .with_advice("`hawser doctor` tells what it needs");
   }
-  if (local.valid() && local.core()->engine != number_) {
+  if (local.valid() && core_of(local)->engine != number_) {
     return Status(Code::kInvalid, "queue_pair_info: the local memory is registered with another backend");
   }
   HAWSER_TRY_ASSIGN(const Found found, find(buffer));
-  if (is_own(*buffer.core())) {
+  if (is_own(*core_of(buffer))) {
     return Status(Code::kUnsupported, "queue_pair_info: the buffer is this agent's own, which no queue pair leads to");
   }
   HAWSER_TRY_ASSIGN(const Plan made, probe(found, buffer));
   const std::span<std::byte> bytes = local.bytes();
   HAWSER_TRY_ASSIGN(
       backend::QueuePairView view,
-      agent::queue_pair_of(*made.core(), {.local = bytes.data(), .remote = buffer.offset(), .size = bytes.size()}));
+      agent::queue_pair_of(*core_of(made), {.local = bytes.data(), .remote = buffer.offset(), .size = bytes.size()}));
   return QueuePairInfo{.state = std::move(view.state),
                        .local_key = view.local_key,
                        .remote_key = view.remote_key,
@@ -92,7 +93,7 @@ std::vector<std::string> Engine::ways_to(const RemoteBuffer& buffer) const {
   const auto is_told = [&](const std::string& name) { return std::ranges::find(told, name) != told.end(); };
   std::vector<agent::Way> ways;
   for (const Peer& peer : agent_.peers()) {
-    if (peer.incarnation() == buffer.owner_incarnation()) ways = agent::ways_to(*agent_.core(), *peer.core());
+    if (peer.incarnation() == buffer.owner_incarnation()) ways = agent::ways_to(*core_of(agent_), *core_of(peer));
   }
   std::vector<std::string> lines;
   std::vector<std::string> known;
@@ -123,7 +124,7 @@ std::vector<std::string> Engine::ways_to(const RemoteBuffer& buffer) const {
 Status Engine::with_ways(const Status& why, const RemoteBuffer& buffer) const {
   const Code code = why.code();
   const bool is_of_way = code == Code::kDisconnected || code == Code::kUnsupported || code == Code::kTimedOut;
-  if (!is_of_way || !buffer.valid() || is_own(*buffer.core())) return why;
+  if (!is_of_way || !buffer.valid() || is_own(*core_of(buffer))) return why;
   std::string text = "ways to " + std::string(buffer.owner());
   std::string_view mark = ": ";
   for (const std::string& line : ways_to(buffer)) {
@@ -135,9 +136,10 @@ Status Engine::with_ways(const Status& why, const RemoteBuffer& buffer) const {
 
 std::string Engine::explain(const RemoteBuffer& buffer, const LocalMemory& local) {
   if (!buffer.valid()) return "an empty handle: it was never made\n";
-  if (local.valid() && local.core()->engine != number_) return "the local memory is registered with another backend\n";
+  if (local.valid() && core_of(local)->engine != number_)
+    return "the local memory is registered with another backend\n";
   const std::string name = "buffer " + std::to_string(buffer.id()) + " of " + std::string(buffer.owner());
-  if (is_own(*buffer.core())) return name + " is this process's own: copied in place\n";
+  if (is_own(*core_of(buffer))) return name + " is this process's own: copied in place\n";
   std::string text;
   const Result<Found> found = find(buffer);
   if (!found) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.h"
+#include "base/inside.h"
 #include "wire/card.h"
 
 namespace hawser::rdma {
@@ -35,8 +36,8 @@ TEST(RdmaHandle, C13_HandleComesBackAsItWas) {
   EXPECT_EQ(back.size(), 20u);
   EXPECT_EQ(back.owner(), "owner");
   EXPECT_EQ(to_string(back.owner_incarnation()), "00000000000000010000000000000002");
-  EXPECT_EQ(back.core()->token, (base::Id128{3, 4}));
-  EXPECT_EQ(back.core()->whole, 1000u);
+  EXPECT_EQ(core_of(back)->token, (base::Id128{3, 4}));
+  EXPECT_EQ(core_of(back)->whole, 1000u);
   EXPECT_EQ(back.encode(), part.encode());
 }
 
@@ -67,7 +68,7 @@ TEST(RdmaHandle, APartStaysInside) {
   EXPECT_EQ(whole.slice(1001, 0).error().code(), Code::kInvalid);
   EXPECT_EQ(whole.slice(1, 1000).error().code(), Code::kInvalid);
   EXPECT_EQ(whole.slice(~0ull, 2).error().code(), Code::kInvalid);
-  const RemoteBuffer lies(whole.core(), 999, 2);
+  const RemoteBuffer lies(core_of(whole), 999, 2);
   EXPECT_EQ(RemoteBuffer::decode(lies.encode()).error().code(), Code::kCorrupt);
 }
 

@@ -10,6 +10,7 @@
 #include "agent/peer_core.h"
 #include "agent/session.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 
 namespace hawser::runtime {
 namespace {
@@ -33,7 +34,7 @@ class WatchCarrier final : public agent::Carrier {
   }
   void release_message(agent::Session&, std::uint32_t, std::size_t) override {}
   void serve(agent::Session&, Instant) override {}
-  agent::Session* session_with(const Peer& peer, Status*) override { return peer.core()->session.get(); }
+  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session.get(); }
   bool can_fetch(agent::Session&) const override { return false; }
   bool fetch(agent::Session&, std::uint64_t, std::span<std::byte>) override { return false; }
   Instant now() const override { return kWatchNow; }

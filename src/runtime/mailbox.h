@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "agent/inner.h"
+#include "base/inside.h"
 #include "runtime/closed_worlds.h"
 #include "runtime/matcher.h"
 #include "runtime/recorder.h"
@@ -48,7 +49,7 @@ inline constexpr std::size_t kClosedMax = 16'384;                       ///< Clo
 inline constexpr std::uint32_t kMailboxWindow = 256;                    ///< Messages of one peer on their way to here.
 
 /// Of a peer: compares equal for handles of one incarnation.
-inline const void* source_of(const Peer& peer) { return peer.core().get(); }
+inline const void* source_of(const Peer& peer) { return core_of(peer).get(); }
 
 /// A world, told of what concerns all of its ranks. Calls come under the lane, and may begin and end operations.
 class Watcher {

@@ -16,6 +16,7 @@
 #include "agent/peer_core.h"
 #include "agent/session.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 
 namespace hawser::runtime {
 namespace {
@@ -36,7 +37,7 @@ class HandCarrier final : public agent::Carrier {
   }
   void release_message(agent::Session&, std::uint32_t, std::size_t) override { ++released; }
   void serve(agent::Session&, Instant) override {}
-  agent::Session* session_with(const Peer& peer, Status*) override { return peer.core()->session.get(); }
+  agent::Session* session_with(const Peer& peer, Status*) override { return core_of(peer)->session.get(); }
   bool can_fetch(agent::Session&) const override { return fetches; }
   bool fetch(agent::Session&, std::uint64_t address, std::span<std::byte> into) override {
     if (fetches) std::memcpy(into.data(), reinterpret_cast<const void*>(address), into.size());

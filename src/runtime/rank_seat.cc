@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/inside.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/planted.h"
@@ -85,7 +86,7 @@ void RankSeat::record(const Recorder::Site& site, const LogOptions& log) {
 
 RankSeat::~RankSeat() {
   constexpr Duration kPatience = std::chrono::seconds(1);
-  const bool is_open = mailbox != nullptr && agent.core() != nullptr;  // The simulator takes it from a dead process.
+  const bool is_open = mailbox != nullptr && core_of(agent) != nullptr;  // The simulator takes it from a dead process.
   if (is_open) static_cast<void>(agent.close(kPatience));
 }
 

@@ -15,6 +15,7 @@
 #include "agent/peer_core.h"
 #include "agent/session.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 #include "base/rng.h"
 #include "runtime/rank_bitmap.h"
 
@@ -54,7 +55,7 @@ class Node final : public agent::Carrier {
   void release_message(agent::Session&, std::uint32_t, std::size_t) override {}
   void serve(agent::Session&, Instant) override {}
   agent::Session* session_with(const Peer& peer, Status* why) override {
-    const std::shared_ptr<agent::PeerCore>& core = peer.core();
+    const std::shared_ptr<agent::PeerCore>& core = core_of(peer);
     if (down.contains(static_cast<std::uint32_t>(core->incarnation.lo))) {
       *why = Status(Code::kDisconnected, "down");
       return nullptr;

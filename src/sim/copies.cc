@@ -7,6 +7,7 @@
 #include "agent/core.h"
 #include "agent/region.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 
 namespace hawser::simulation {
 namespace {
@@ -64,7 +65,7 @@ void Copies::read(Life& life, const Copy& copy) {
 }
 
 Copies::Known Copies::known_of(const Peer& peer, std::uint64_t* revision) {
-  agent::PeerCore& core = *peer.core();
+  agent::PeerCore& core = *core_of(peer);
   const base::MutexLock lock(core.mutex);
   Known known;
   *revision = core.card && core.card->complete() ? core.card->revision() : 0;
@@ -78,7 +79,7 @@ void Copies::read_living(Life& life, const Copy& copy) {
   std::uint64_t revision = 0, revision_after = 0;
   const Known before = known_of(peer, &revision);
   theater_.universe().world.note("copy", life.name, copy.revision);
-  if (const Result<Peer> same = life.agent.add_peer(copy.card); !same || same->core() != peer.core()) {
+  if (const Result<Peer> same = life.agent.add_peer(copy.card); !same || core_of(*same) != core_of(peer)) {
     return theater_.judge().fail(life, "a copy of a known peer's card was refused, or gave another peer");
   }
   const Known after = known_of(peer, &revision_after);
@@ -100,7 +101,7 @@ void Copies::read_living(Life& life, const Copy& copy) {
 void Copies::read_table(Life& life, const Peer& peer, const Copy& copy) {
   if (copy.table.empty()) return;
   const RangeTable table = peer.import_table(base::as_bytes(copy.table));
-  if (!table.status().ok() || table.core()->remote->key == copy.of_table->key) return;
+  if (!table.status().ok() || core_of(table)->remote->key == copy.of_table->key) return;
   theater_.judge().fail(life, fmt::format("an old table of {} stands for another region", copy.owner->name));
 }
 
@@ -110,13 +111,14 @@ void Copies::read_dead(Life& life, Life& now, const Copy& copy) {
   const Result<Peer> dead = life.agent.add_peer(copy.card);
   if (!dead) return theater_.judge().fail(life, "a dead peer's card was refused: " + dead.error().to_string());
   if (dead->state() != PeerState::kKnown) return;  // Its end is not noticed yet.
-  const bool is_ordered = living.state() == PeerState::kUp || living.core()->born.load() > dead->core()->born.load();
+  const bool is_ordered =
+      living.state() == PeerState::kUp || core_of(living)->born.load() > core_of(*dead)->born.load();
   std::uint64_t revision = 0;
   known_of(living, &revision);
   if (is_ordered && revision > 0) {
     const Result<Peer> found = life.agent.find_peer(now.name, Duration::zero());
     // A third one may be up, whose end is not noticed yet.
-    if (!found || found->core() == dead->core())
+    if (!found || core_of(*found) == core_of(*dead))
       theater_.judge().fail(life, fmt::format("a dead incarnation displaced the living {}", now.name));
   }
   read_table(life, living, copy);

@@ -8,6 +8,7 @@
 
 #include "agent/core.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 
 namespace hawser::simulation {
 namespace {
@@ -81,7 +82,7 @@ bool Judge::idle(const Course& course) const {
 Duration Judge::allowance(const Life& life) const {
   const auto excused = excused_.find(&life);
   Duration quiesce{};
-  for (const auto& open : life.agent.core()->engine.ports().all())
+  for (const auto& open : core_of(life.agent)->engine.ports().all())
     quiesce = std::max(quiesce, open.traits->quiesce_max);
   return kSlack + quiesce + 100 * life.host->pace() + (excused == excused_.end() ? Duration::zero() : excused->second);
 }
@@ -370,7 +371,7 @@ void Judge::on_refused(Life& life, Course& course, const Status& status) {
       // Only where the peer is gone for good; a session that can be mended takes submissions.
       if (bond.broken || !course.to->alive || course.to->closing || life.closing) return;
       // A plan may be older than the peer's handle: what was forgotten and added again is another peer to it.
-      if (course.plan.core()->peer->state.load() == PeerState::kDown) return;
+      if (core_of(course.plan)->peer->state.load() == PeerState::kDown) return;
       break;
     case Code::kInvalid:
       if (life.closing) return;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/core.h"
+#include "base/inside.h"
 #include "sim/judge.h"
 
 namespace hawser::simulation {
@@ -14,7 +15,7 @@ namespace {
 
 /// Null: the two have nothing to do with each other.
 const agent::Session* session_between(Life& owner, const Life& other) {
-  for (const auto& peer : owner.agent.core()->peers()) {
+  for (const auto& peer : core_of(owner.agent)->peers()) {
     if (peer->session && Peer(peer).incarnation() == other.incarnation) return peer->session.get();
   }
   return nullptr;

@@ -8,6 +8,7 @@
 #include "agent/open.h"
 #include "agent/region.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 #include "wire/card.h"
 
 namespace hawser::simulation {
@@ -20,11 +21,11 @@ constexpr std::size_t kBaitSize = 4096;
 constexpr std::uint32_t kTurnsWithoutRestMax = 20'000;
 
 /// The handle lets go of its agent without closing it: its process is dead.
-void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(agent.core()).reset(); }
+void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(core_of(agent)).reset(); }
 
 /// What close would say of a region whose handle was dropped.
 Status closed_by_itself(Life& life, const Area& area) {
-  if (life.agent.core()->regions.at(area.truth->index) != area.truth) return {};
+  if (core_of(life.agent)->regions.at(area.truth->index) != area.truth) return {};
   return Status(Code::kTimedOut, "it is not closed yet");
 }
 
@@ -142,7 +143,7 @@ Area& Theater::add_area(Life& life, const std::string& name, std::size_t size, R
   const std::span<std::byte> registered =
       name == "bait-size" ? all.first(size / 2) : all.subspan(name == "bait-odd" ? 4 : 0);
   area->region = life.agent.add_region({.name = name, .bytes = registered, .device = {}, .rights = rights}).value();
-  area->truth = area->region.core()->entry;
+  area->truth = core_of(area->region)->entry;
   life.areas.push_back(std::move(area));
   return *life.areas.back();
 }
@@ -157,7 +158,7 @@ Area& Theater::add_atomic_area(Life& life, const std::string& name) {
 
 sim::Host::Turned Theater::turn(Life& life, Instant) {
   if (!life.alive) return {};
-  agent::Lane& lane = life.agent.core()->lane;
+  agent::Lane& lane = core_of(life.agent)->lane;
   const std::size_t work = lane.try_turn();
   judge_.observe(life);
   // With the little that users ask for here, an agent that is never done turns for nothing.
@@ -236,7 +237,7 @@ void Theater::crash(Life& life, bool power) {
   const auto number = static_cast<std::uint32_t>(life.node);
   power ? universe_.net.lose_power(number) : universe_.net.crash(number);
   universe_.hub.died(life.host);
-  const std::shared_ptr<agent::Core> core = life.agent.core();
+  const std::shared_ptr<agent::Core> core = core_of(life.agent);
   let_go(life.agent);
   drop_handles(life);
 }
@@ -247,7 +248,7 @@ Status Theater::close(Life& life) {
   for (Move* move : life.in_flight) move->ended_by_us = true;
   for (AtomicCall* call : life.atomics) call->ended_by_us = true;
   const Status status = life.agent.close(std::chrono::milliseconds(300));
-  if (!status.ok()) life.agent.core()->shutdown.close_for_good(Duration::zero());  // As its last handle would.
+  if (!status.ok()) core_of(life.agent)->shutdown.close_for_good(Duration::zero());  // As its last handle would.
   closing_one_ = false;
   if (judge_.failed()) return status;
   judge_.observe(life);

@@ -8,6 +8,7 @@
 
 #include "agent/plan.h"
 #include "agent/region.h"
+#include "base/inside.h"
 
 namespace hawser::simulation {
 namespace {
@@ -289,7 +290,7 @@ bool User::submit(Life& life, Course& course) {
   SignalTarget signal;
   const std::size_t digit = to.digits.size();
   // A peer that was forgotten and added again is another one to plans made before.
-  const bool same_peer = course.plan.core()->peer == life.bonds[&to].peer.core();
+  const bool same_peer = core_of(course.plan)->peer == core_of(life.bonds[&to].peer);
   if (rng_.chance(0.35) && digit < kWords * kDigitsPerWord && !to.words->closing && same_peer) {
     move.signal = Digit{.word = digit / kDigitsPerWord, .place = static_cast<unsigned>(digit % kDigitsPerWord)};
     signal = {.word = life.bonds[&to].peer.range("words", 8 * move.signal->word, 8), .add = move.signal->one()};
@@ -423,7 +424,7 @@ void User::try_stale_plans() {
     if (!life->alive || life->scratch->closing) continue;
     for (const auto& course : life->courses) {
       if (theater_.judge().failed()) return;
-      if (course->to->alive || course->current != nullptr || !course->plan.core()) continue;
+      if (course->to->alive || course->current != nullptr || !core_of(course->plan)) continue;
       if (course->pairs.front().local != life->scratch) continue;
       Result<Transfer> transfer = course->plan.submit({.deadline = std::chrono::seconds(2)});
       if (!transfer && transfer.error().code() == Code::kDisconnected) continue;

@@ -7,6 +7,7 @@
 
 #include "agent/core.h"
 #include "agent/open.h"
+#include "base/inside.h"
 #include "runtime/world_core.h"
 
 namespace hawser::worldsim {
@@ -23,7 +24,7 @@ constexpr std::int64_t kJobPauseMax = 3'000'000;     ///< Nanoseconds until a ha
 constexpr std::int64_t kLongJobPause = 600'000'000;  ///< or, rarely, so many.
 
 /// The handle lets go of its agent without closing it: its process is dead.
-void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(agent.core()).reset(); }
+void let_go(Agent& agent) { const_cast<std::shared_ptr<agent::Core>&>(core_of(agent)).reset(); }
 
 }  // namespace
 
@@ -61,7 +62,7 @@ void Stage::open(Actor& actor) {
   cores_.push_back(
       runtime::WorldCore::open_agent(options, static_cast<std::uint32_t>(actor.number), options.size, hooks).value());
   actor.seat = cores_.back()->seat();
-  actor.core = cores_.back()->agent().core();
+  actor.core = core_of(cores_.back()->agent());
   actor.is_alive = true;
   actor.host->set_turn([this, &actor](Instant) { return turn(actor); });
 }

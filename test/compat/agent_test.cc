@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "agents.h"
+#include "base/inside.h"
 #include "compat/core.h"
 
 namespace hawser::compat {
@@ -163,7 +164,7 @@ TEST(CompatTransfer, AdoptedMemoryOfClientsIsMapped) {
   const ClientPages pages(kSize);
   std::memset(pages.data(), 0x41, kSize);
   Side one("one", kSize, config), two("two", 4096, config);
-  const auto adopted = [&] { return two.agent.core()->agent().counters().regions_adopted_gauge; };
+  const auto adopted = [&] { return core_of(two.agent)->agent().counters().regions_adopted_gauge; };
   const auto before = adopted();  // Of the side's own memory, which may hold a whole page.
   RegDescList list(MemType::kDram);
   list.add(pages.address(), kSize);
@@ -193,7 +194,7 @@ TEST(CompatTransfer, AdoptedMemoryOfAnAllocatorKeepsItsEnds) {
   const AgentConfig config = quiet({{"HAWSER_ADOPT", "1"}, {"HAWSER_BACKENDS", "shm"}});
   constexpr std::size_t kSize = (1 << 20) + 24;
   Side one("one", kSize, config), two("two", kSize, config);
-  EXPECT_EQ(two.agent.core()->agent().counters().regions_adopted_gauge, 1u);
+  EXPECT_EQ(core_of(two.agent)->agent().counters().regions_adopted_gauge, 1u);
   one.knows(two);
   for (unsigned round = 0; round < 3; ++round) {
     paint(one, round);
@@ -316,7 +317,7 @@ TEST(CompatEnvironment, TelemetryAndTheUcxMode) {
   const auto telemetry = [](ConfigSources::Texts environment, bool asked) {
     AgentConfig config = quiet(std::move(environment));
     config.capture_telemetry = asked;
-    return Agent::open("one", config).value().core()->telemetry();
+    return core_of(Agent::open("one", config).value())->telemetry();
   };
   EXPECT_FALSE(telemetry({}, false));
   EXPECT_TRUE(telemetry({}, true));
@@ -348,7 +349,7 @@ TEST(CompatEnvironment, NotesTellWhatAnswersToUcxInThisEnvironment) {
 
 std::vector<std::string> open_backends(Side& side) {
   std::vector<std::string> names;
-  for (const BackendReport& report : side.agent.core()->agent().backends()) {
+  for (const BackendReport& report : core_of(side.agent)->agent().backends()) {
     if (report.open) names.push_back(report.name);
   }
   return names;

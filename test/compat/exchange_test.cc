@@ -25,6 +25,7 @@
 #include <hawser/compat/agent.h>
 
 #include "base/fd.h"
+#include "base/inside.h"
 #include "compat/core.h"
 #include "etcd_server.h"
 
@@ -47,7 +48,7 @@ class Side {
     registered_ = agent_.register_memory(list).value();
   }
   Agent& agent() { return agent_; }
-  std::uint16_t port() { return agent_.core()->exchange("port").value()->port(); }
+  std::uint16_t port() { return core_of(agent_)->exchange("port").value()->port(); }
   bool knows(const std::string& name, bool wanted = true) {
     return eventually([&] { return agent_.check_remote_metadata(name) == wanted; });
   }

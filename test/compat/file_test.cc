@@ -14,6 +14,7 @@
 
 #include "agents.h"
 #include "base/fd.h"
+#include "base/inside.h"
 #include "base/test_folder.h"
 #include "compat/core.h"
 #include "compat/request.h"
@@ -82,7 +83,7 @@ TEST_F(CompatFile, BytesGoToADescriptorAndBack) {
 
 /// What the backend file of an agent runs with.
 Params file_params(const Agent& agent) {
-  for (const BackendReport& report : agent.core()->agent().backends()) {
+  for (const BackendReport& report : core_of(agent)->agent().backends()) {
     if (report.name == "file") return report.params;
   }
   return {};
@@ -150,7 +151,7 @@ TEST_F(CompatFile, EachWordOfNixlsMakesItAPath) {
     theirs.add(0, kBytes, dev);
     for (const XferOp op : {XferOp::kWrite, XferOp::kRead}) {
       auto request = agent_.create_xfer_req(op, ours, theirs, "files").value();
-      syncs += request.core()->is_durable ? 1 : 0;
+      syncs += core_of(request)->is_durable ? 1 : 0;
     }
     EXPECT_TRUE(move(XferOp::kWrite, 0, dev).ok());
     EXPECT_EQ(std::filesystem::file_size(made), kBytes);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "agents.h"
+#include "base/inside.h"
 #include "compat/core.h"
 
 namespace hawser::compat {
@@ -119,7 +120,7 @@ TEST(NixlAgentMore, TheEnvironmentSaysWhichBackends) {
 std::string devices_of(const Agent& agent, Log& log, const Params& ucx) {
   Agent copy = agent;
   EXPECT_TRUE(copy.create_backend("UCX", ucx)) << log.text();
-  for (const BackendReport& report : agent.core()->agent().backends()) {
+  for (const BackendReport& report : core_of(agent)->agent().backends()) {
     if (report.name == "verbs") return report.open ? "open" : report.cause.to_string();
   }
   return "no verbs";
@@ -160,8 +161,8 @@ TEST(CompatUcx, RdmaBesideSharedMemoryIsDoneWithout) {
   Agent agent = Agent::open("both", config).value();
   const auto made = agent.create_backend("UCX", {{"engine_config", "TLS=sm,rc"}, {"device_list", "no_such_nic_7"}});
   ASSERT_TRUE(made) << made.error().to_string();
-  EXPECT_TRUE(agent.core()->agent().has_backend("shm"));
-  EXPECT_FALSE(agent.core()->agent().has_backend("tcp"));
+  EXPECT_TRUE(core_of(agent)->agent().has_backend("shm"));
+  EXPECT_FALSE(core_of(agent)->agent().has_backend("tcp"));
   EXPECT_TRUE(log.has("RDMA is not used")) << log.text();
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "agents.h"
+#include "base/inside.h"
 #include "compat/core.h"
 #include "compat/parts.h"
 
@@ -244,7 +245,7 @@ TEST_P(CompatSmallInbox, WhatAPeerLeavesHalfSentIsDroppedAndTold) {
     // Two parts are there, and there is no room for more.
     ASSERT_TRUE(eventually([&] {
       EXPECT_TRUE(one->agent.in_progress(request));
-      return two.agent.core()->agent().counters().total.notifications_received == 2 * life;
+      return core_of(two.agent)->agent().counters().total.notifications_received == 2 * life;
     }));
     EXPECT_TRUE(one->agent.close().ok());
     request = TransferRequest();
@@ -281,7 +282,7 @@ TEST_P(TrialsUnread, FillTheShareThenEndBusyAndComplete) {
   constexpr int kMany = 100'000, kAtOnce = 100;
   Side one("one", 4096, driven()), two("two", 4096, driven({{"HAWSER_LIMITS_NOTIFICATION_BYTES", "8MiB"}}));
   one.knows(two);
-  const auto held = [&] { return two.agent.core()->agent().counters().notification_bytes_gauge; };
+  const auto held = [&] { return core_of(two.agent)->agent().counters().notification_bytes_gauge; };
   auto request = one.agent.create_xfer_req(XferOp::kWrite, one.blocks(1), two.blocks(1), "two").value();
   int sent = 0;
   const auto run_next = [&] {

@@ -14,6 +14,7 @@
 #include <hawser/compat/status.h>
 
 #include "agents.h"
+#include "base/inside.h"
 #include "compat/request.h"
 
 namespace hawser::compat {
@@ -136,7 +137,7 @@ TEST(CompatRequest, IsLookedAtAtOnceOrNotAtAll) {
   EXPECT_EQ(a.agent.in_progress_at_once(request), false);
   auto other = a.agent.create_xfer_req(XferOp::kWrite, a.blocks(16), b.blocks(16), "b").value();
   {
-    const std::lock_guard held(other.core()->mutex);
+    const std::lock_guard held(core_of(other)->mutex);
     EXPECT_EQ(a.agent.in_progress_at_once(other), std::nullopt) << "who has the lock may keep it";
   }
   EXPECT_FALSE(a.agent.may_have_notifications());

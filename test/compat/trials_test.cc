@@ -6,6 +6,7 @@
 
 #include "agent/core.h"
 #include "agents.h"
+#include "base/inside.h"
 #include "compat/core.h"
 #include "compat/environment.h"
 
@@ -61,7 +62,7 @@ TEST(TrialsDeadline, TheEnvironmentGoesFirstAndAWrongOneIsRefused) {
   AgentConfig config = quiet({{"HAWSER_DEADLINE", "7s"}});
   config.log = log.sink();
   Side side("side", 4096, config, {{"hawser_deadline", "150ms"}});
-  EXPECT_EQ(side.agent.core()->agent().core()->options.default_deadline, std::chrono::seconds(7));
+  EXPECT_EQ(core_of(core_of(side.agent)->agent())->options.default_deadline, std::chrono::seconds(7));
   EXPECT_TRUE(log.has("hawser_deadline changes nothing")) << log.text();
   for (const char* wrong : {"abc", "0s", "5"}) {
     Agent agent = Agent::open("wrong", quiet()).value();

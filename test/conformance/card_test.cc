@@ -4,6 +4,7 @@
 
 #include "agent_suite.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 #include "wire/card.h"
 
 namespace hawser::conformance {
@@ -121,7 +122,7 @@ TEST_P(Conformance, ASessionTellsOfChanges) {
   const std::vector<Peer> others = b().peers();
   ASSERT_EQ(others.size(), 1U);
   EXPECT_TRUE(comes_to_know(env(), others[0], {"source"}));
-  EXPECT_EQ(must(a().find_peer("b", 0s)).core(), peer.core()) << "there is nothing newer to look for";
+  EXPECT_EQ(core_of(must(a().find_peer("b", 0s))), core_of(peer)) << "there is nothing newer to look for";
 }
 
 // A partial card that came by other means overtakes what the session tells: that is heard of all the same.

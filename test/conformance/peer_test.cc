@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent_suite.h"
+#include "base/inside.h"
 
 namespace hawser::conformance {
 namespace {
@@ -63,7 +64,7 @@ TEST_P(Conformance, TheSameIncarnationTwiceIsOnePeer) {
   open_pair();
   Area source = add(a(), "source", 64), target = add(b(), "target", 64);
   const Peer once = a_to_b(), again = a_to_b();
-  EXPECT_EQ(once.core(), again.core());
+  EXPECT_EQ(core_of(once), core_of(again));
   const Plan plan = must(a().plan_write(again, {{source.range(0, 64)}}, {{once.range("target", 0, 64)}}));
   must(run(plan));
   EXPECT_EQ(a().peers().size(), self() ? 0U : 1U);

@@ -6,6 +6,7 @@
 #include "agent/open.h"
 #ifdef HAWSER_WITH_LOOPBACK
 #include "backend/loopback/factory.h"
+#include "base/inside.h"
 #endif
 
 namespace hawser::conformance {
@@ -118,8 +119,8 @@ class SimEnvironment final : public Environment {
     const std::size_t work = agent.poll();
     if (work > 0) return {.more = true};
     Instant next = Instant::max();
-    agent::Lane& lane = agent.core()->lane;
-    if (!agent.core()->is_closed() && !lane.arm(&next)) return {.more = false, .next = now() + kLookAgain};
+    agent::Lane& lane = core_of(agent)->lane;
+    if (!core_of(agent)->is_closed() && !lane.arm(&next)) return {.more = false, .next = now() + kLookAgain};
     lane.disarm();
     return {.more = false, .next = next};
   }

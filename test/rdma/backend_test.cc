@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "agent/core.h"
+#include "base/inside.h"
 #include "sides.h"
 
 namespace hawser::rdma {
@@ -451,7 +452,7 @@ TEST(RdmaBackendOverTcp, C21_UnequalStreamsCarryAllAndALostOwnerIsAlone) {
 TEST_P(RdmaBackend, C14_PartOfMemoryWhoseOwnerIsHeldIsNotRegisteredAgain) {
   std::vector<std::byte> theirs(4096), ours = filled(65536, 5);
   const RemoteBuffer buffer = sent(owner.backend->request_buffer(1, owner.memory(theirs)).value());
-  const auto registered = [&] { return user.agent.core()->region_book.open_entries().size(); };
+  const auto registered = [&] { return core_of(user.agent)->region_book.open_entries().size(); };
   const std::size_t before = registered();
   auto keeper = std::make_shared<int>(0);
   const std::weak_ptr<int> kept = keeper;
@@ -482,7 +483,7 @@ TEST_P(RdmaBackend, C14_PartOfMemoryWhoseOwnerIsHeldIsNotRegisteredAgain) {
 
 TEST_P(RdmaBackend, C14_WhatMayHaveBeenMappedAnewIsRegisteredAgain) {
   std::vector<std::byte> ours(65536);
-  const auto registered = [&] { return user.agent.core()->region_book.open_entries().size(); };
+  const auto registered = [&] { return core_of(user.agent)->region_book.open_entries().size(); };
   const auto owner_of = [] { return std::make_shared<int>(0); };
   const std::size_t before = registered();
   const LocalMemory without_owner = user.memory(ours);

@@ -12,6 +12,7 @@
 
 #include "agent/core.h"
 #include "base/bytes.h"
+#include "base/inside.h"
 #include "rdma/handle.h"
 #include "sides.h"
 #include "wire/card.h"
@@ -38,7 +39,7 @@ TEST(Trials, AnAgentThatABackendsThreadRunsSaysThatItIsDriven) {
   std::vector<std::byte> bytes(64);
   const RemoteBuffer buffer = backend->request_buffer(1, backend->local_memory(bytes).value()).value();
   EXPECT_TRUE(says_driven(agent)) << "or its death costs its peers the whole time of their operations";
-  EXPECT_TRUE(wire::decode_card(base::as_bytes(buffer.core()->card))->driven) << "so do its handles";
+  EXPECT_TRUE(wire::decode_card(base::as_bytes(core_of(buffer)->card))->driven) << "so do its handles";
   backend.reset();
   EXPECT_FALSE(says_driven(agent)) << "nobody runs it any more";
   Backend served = Backend::open(agent, {.thread = false}).value();

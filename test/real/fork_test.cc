@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/inside.h"
 #include "real_test.h"
 
 namespace hawser::real {
@@ -85,7 +86,7 @@ TEST_P(RealTest, AChildThatStaysHoldsNothing) {
     char byte = 0;
     (void)!::read(gate[0], &byte, 1);
     // Handles may be dropped; what they own of the parent's stays as it is.
-    Plan().core();
+    core_of(Plan());
     ::_exit(0);
   }
   ::close(gate[0]);

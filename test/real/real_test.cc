@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/inside.h"
+
 namespace hawser::real {
 
 bool eventually(const std::function<bool()>& done, Duration timeout) {
@@ -36,7 +38,7 @@ Here::Here(const Way& way, const AgentOptions& its_options) : way_(way) {
 }
 
 Here::~Here() {
-  if (!agent_->core()) return;
+  if (!core_of(*agent_)) return;
   // The memory outlives what may touch it.
   (void)agent_->close(5s);
   (void)driver_->detach(*agent_);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/inside.h"
 #include "pattern.h"
 
 namespace hawser::storm {
@@ -142,7 +143,7 @@ bool Player::meet(std::size_t worker, bool anew) {
     Result<Peer> peer = agent_.add_peer(*card);
     if (!peer && !is_fair(peer.error())) fail("add_peer: " + peer.error().to_string());
     if (!peer) return false;
-    if (!target.peer.valid() || target.peer.core() != peer->core()) {
+    if (!target.peer.valid() || core_of(target.peer) != core_of(*peer)) {
       target.stream = board_.new_uid();
       target.sent = 0;
       target.region_number = 0;
@@ -573,7 +574,7 @@ void Player::prove_with(std::size_t worker) {
   if (!prove_by(worker, false, Clock::steady().now() + 4 * options_.slack, last))
     fail(base::format("old cards made worker {} useless: {}", worker, last.to_string()));
   const Result<Peer> found = agent_.find_peer(base::format("w{}", worker), options_.slack);
-  if (!board_.failed() && (!found || found->core() != targets_[worker].peer.core()))
+  if (!board_.failed() && (!found || core_of(*found) != core_of(targets_[worker].peer)))
     fail(base::format("after old cards worker {} is found as another one", worker));
 }
 

@@ -34,6 +34,8 @@
 #include <hawser/time.h>
 
 HAWSER_NAMESPACE_BEGIN
+
+struct Inside;
 namespace compat {
 
 class AgentCore;
@@ -145,9 +147,9 @@ class HAWSER_API PreparedList {
   std::uint64_t size() const;
   bool is_local() const;
   std::string_view agent_name() const;  ///< Empty when it is local.
-  const std::shared_ptr<const PreparedCore>& core() const { return core_; }
 
  private:
+  friend struct hawser::Inside;
   std::shared_ptr<const PreparedCore> core_;
 };
 
@@ -168,9 +170,9 @@ class HAWSER_API TransferRequest {
   /// From now on `word` is `tag` while the last post has ended well and get_xfer_status would say so, else 0; stored
   /// with release. `word` must outlive the request; null ends it.
   void mirror_finished(std::atomic<std::uint64_t>* word, std::uint64_t tag);
-  RequestCore* core() const { return core_.get(); }
 
  private:
+  friend struct hawser::Inside;
   std::unique_ptr<RequestCore> core_;
 };
 
@@ -254,9 +256,8 @@ class HAWSER_API Agent {
   bool may_have_notifications() const;
   Status send_notification(std::string_view name, std::string_view bytes, const OptArgs* opt = nullptr);
 
-  const std::shared_ptr<AgentCore>& core() const { return core_; }
-
  private:
+  friend struct hawser::Inside;
   std::shared_ptr<AgentCore> core_;
 };
 

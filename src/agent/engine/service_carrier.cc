@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/inside.h"
 
 namespace hawser::agent {
 
@@ -41,11 +42,11 @@ Session* ServiceCarrier::session_with(const Peer& peer, Status* why) {
     *why = Status(Code::kInvalid, "agent '" + std::string(uses_.agent) + "' is closing");
     return nullptr;
   }
-  if (peer.core()->state.load(std::memory_order_relaxed) == PeerState::kDown) {
-    *why = uses_.peers.down_status(*peer.core());
+  if (core_of(peer)->state.load(std::memory_order_relaxed) == PeerState::kDown) {
+    *why = uses_.peers.down_status(*core_of(peer));
     return nullptr;
   }
-  return &uses_.sessions.of(peer.core());
+  return &uses_.sessions.of(core_of(peer));
 }
 
 bool ServiceCarrier::can_fetch(Session& session) const {

@@ -11,6 +11,7 @@
 #include "agent/core.h"
 #include "agent/peer_names.h"
 #include "api/python/objects.h"
+#include "base/inside.h"
 
 namespace hawser::api::python {
 
@@ -215,7 +216,7 @@ PeerHandle find_peer(const AgentHandle& self, const std::string& name, nb::handl
   constexpr Duration kTryMax = std::chrono::seconds(2);
   const Duration patience = duration_of(timeout, "timeout", kPatience);
   // A card may still come into the directory. A peer that is named by its address answers or does not.
-  const bool may_appear = agent.core()->options.directory != nullptr && !agent::is_address(name);
+  const bool may_appear = core_of(agent)->options.directory != nullptr && !agent::is_address(name);
   const std::vector<std::string_view> names(regions.begin(), regions.end());
   const Instant start = Clock::steady().now();
   Duration longest = std::chrono::milliseconds(50);

@@ -7,6 +7,7 @@
 
 #include "agent/peer_names.h"
 #include "api/python/objects.h"
+#include "base/inside.h"
 
 namespace hawser::api::python {
 namespace {
@@ -129,9 +130,9 @@ void bind_peers(nb::module_& module) {
       .def("__eq__",
            [](const PeerHandle& self, nb::handle other) {
              const PeerHandle* its = nullptr;
-             return nb::try_cast(other, its) && its != nullptr && its->peer.core() == self.peer.core();
+             return nb::try_cast(other, its) && its != nullptr && core_of(its->peer) == core_of(self.peer);
            })
-      .def("__hash__", [](const PeerHandle& self) { return std::hash<const void*>()(self.peer.core().get()); })
+      .def("__hash__", [](const PeerHandle& self) { return std::hash<const void*>()(core_of(self.peer).get()); })
       .def("region_names", &region_names)
       .def(
           "region", [](const PeerHandle& self, nb::handle which) { return range(self, which, 0, std::nullopt); },

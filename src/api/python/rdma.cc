@@ -9,6 +9,7 @@
 
 #include "api/python/let_go.h"
 #include "api/python/objects.h"
+#include "base/inside.h"
 
 namespace hawser::api::python {
 namespace {
@@ -95,7 +96,7 @@ rdma::Op op_of(nb::handle from, std::vector<Bytes>& texts) {
     const rdma::LocalMemory& memory = nb::cast<const RdmaMemoryHandle&>(fields[1]).memory;
     // The owner of the bytes goes after the registration: members end in the order of last to first.
     using Kept = std::pair<std::shared_ptr<const void>, std::shared_ptr<rdma::MemoryCore>>;
-    auto kept = std::make_shared<Kept>(keeper_of(fields[6]), memory.core());
+    auto kept = std::make_shared<Kept>(keeper_of(fields[6]), core_of(memory));
     rdma::MemoryCore* const core = kept->second.get();
     op.local = rdma::LocalMemory({std::move(kept), core}, memory.offset(), memory.size());
   }

@@ -73,7 +73,7 @@ TEST_F(VerbsPair, WhoPostsByHimselfIsToldWhatThisPathWouldPost) {
   start();
   connect();
   const Piece piece{a->memory.data() + 100, 4096, 1000};
-  auto view = to_b->queue_pair(*binding, piece);
+  auto view = to_b->queue_pairs()->queue_pair(*binding, piece);
   ASSERT_TRUE(view.has_value()) << view.error().to_string();
   EXPECT_EQ(view->state.number, to_b->counters().queue_pairs.at(0).number);
   EXPECT_EQ(fabric.mrs_.at(view->local_key)->addr, a->memory.data());
@@ -85,17 +85,17 @@ TEST_F(VerbsPair, WhoPostsByHimselfIsToldWhatThisPathWouldPost) {
   EXPECT_NE(view->doorbell, nullptr);
 
   fabric.tells_queues = false;
-  view = to_b->queue_pair(*binding, {nullptr, 0, 0});
+  view = to_b->queue_pairs()->queue_pair(*binding, {nullptr, 0, 0});
   ASSERT_TRUE(view.has_value());
   EXPECT_EQ(view->local_key, 0u);
   EXPECT_EQ(view->send_queue, nullptr);
   std::vector<std::byte> other(4096);
-  EXPECT_EQ(to_b->queue_pair(*binding, {other.data(), 0, 4096}).error().code(), Code::kUnsupported);
+  EXPECT_EQ(to_b->queue_pairs()->queue_pair(*binding, {other.data(), 0, 4096}).error().code(), Code::kUnsupported);
   fabric.break_qp(view->state.number);
   const Piece touching[] = {piece};
   ASSERT_EQ(submit(Operation::kWrite, touching, 1).taken, 1u) << "one that is idle is not seen to be broken";
   ASSERT_TRUE(run([&] {
-    const auto now_there = to_b->queue_pair(*binding, {nullptr, 0, 0});
+    const auto now_there = to_b->queue_pairs()->queue_pair(*binding, {nullptr, 0, 0});
     return !now_there && now_there.error().code() == Code::kNotFound;
   }));
 }

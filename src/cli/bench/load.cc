@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/inside.h"
 #include "cli/bench/sampler.h"
 
 namespace hawser::cli::bench {
@@ -33,7 +34,7 @@ Result<std::unique_ptr<Load>> Load::prepare(Stage& stage, const LoadShape& shape
 Load::~Load() {
   plans_.clear();
   if (!remote_.name.empty() && stage_.alive().ok()) (void)stage_.forget_memory(remote_.name);
-  const bool quiet = local_.core() == nullptr || local_.close(kCloseTimeout).ok();
+  const bool quiet = core_of(local_) == nullptr || local_.close(kCloseTimeout).ok();
   if (!own_.empty() && quiet) munmap(own_.data(), own_.size());
 }
 

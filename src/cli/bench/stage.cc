@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/inside.h"
 #include "base/spin.h"
 #include "cli/bench/cores.h"
 #include "cli/bench/raw_lines.h"
@@ -108,10 +109,10 @@ Stage::~Stage() {
     const Instant deadline = Clock::steady().now() + 2 * kStageCloseTimeout;
     // Its agent says goodbye to ours, which must be there to listen.
     while (child_->running().ok() && Clock::steady().now() < deadline) {
-      if (agent_.core()) agent_.wait(std::chrono::milliseconds(5));
+      if (core_of(agent_)) agent_.wait(std::chrono::milliseconds(5));
     }
   }
-  if (agent_.core()) {
+  if (core_of(agent_)) {
     if (driver_) (void)driver_->detach(agent_);
     (void)agent_.close(kStageCloseTimeout);
   }
@@ -120,7 +121,7 @@ Stage::~Stage() {
 
 Control::Idle Stage::idle() {
   return [this] {
-    if (agent_.core()) agent_.poll();
+    if (core_of(agent_)) agent_.poll();
     return alive();
   };
 }

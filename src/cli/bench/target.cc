@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/inside.h"
 #include "base/try.h"
 #include "cli/bench/blocks.h"
 #include "cli/bench/cores.h"
@@ -57,7 +58,7 @@ Status TargetProcess::run() {
     HAWSER_TRY(control_.send(answer, kAnswerTimeout));
   }
   if (driver_) (void)driver_->detach(agent_);
-  return agent_.core() ? agent_.close(kTargetCloseTimeout) : Status();
+  return core_of(agent_) ? agent_.close(kTargetCloseTimeout) : Status();
 }
 
 Result<Json> TargetProcess::obey(const Json& command) {
@@ -81,7 +82,7 @@ Control::Idle TargetProcess::idle() {
 }
 
 void TargetProcess::poll_all() {
-  if (agent_.core()) agent_.poll();
+  if (core_of(agent_)) agent_.poll();
   for (Agent& agent : more_) agent.poll();
 }
 

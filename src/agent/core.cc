@@ -295,6 +295,7 @@ Core::~Core() {
   if (!disowned()) {
     const InLaneGuard guard(lane);
     engine.shut_down(now());
+    if (!life.is_closed()) status_teller.close();  // It never opened.
   }
   slots->orphan();
 }

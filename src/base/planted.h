@@ -93,7 +93,7 @@ enum class Planted : std::uint8_t {
   kAnySourceKept,    ///< A rank fails, and receives from any source go on.
   kRevokeUntold,     ///< A rank's collective ends badly, and the others are not told.
   kMisfitUnseen,     ///< A receive takes a message of another collective with the same number.
-  kLedgerForgets,    ///< A rank does not remember what it called.
+  kLedgerForgets,    ///< A rank does not remember what it called, and looks at no message that is left over.
   kNeverChecks,      ///< A rank that waits long does not ask whether the others called the same.
   kLastGoodClaimed,  ///< A collective counts as good though one before it did not end well.
   kShrinksAsSeen,    ///< A shrunk world's ranks are those that this rank holds for alive.

@@ -101,7 +101,9 @@ bool Exposition::drain(std::string& out, std::size_t about) {
   while (!families_.empty() && out.size() < end) {
     const auto& [name, family] = *families_.begin();
     if (drained_ == 0) add_head(out, name, family);
-    for (; drained_ < family.samples.size() && out.size() < end; ++drained_) add_sample(out, family.samples[drained_]);
+    do {  // A head goes with a sample, however long it is: else it would be told again.
+      add_sample(out, family.samples[drained_++]);
+    } while (drained_ < family.samples.size() && out.size() < end);
     if (drained_ < family.samples.size()) break;
     families_.erase(families_.begin());
     drained_ = 0;

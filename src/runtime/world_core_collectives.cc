@@ -320,7 +320,8 @@ void WorldCore::on_ended(Collective& collective, Instant now) {
     while (good_ahead_.erase(last_good_ + 1) != 0) ++last_good_;
     if (planted(Planted::kLastGoodClaimed)) last_good_ = std::max(last_good_, collective.number);
     // Each rank has counts of its own for an all_to_all: the digest does not hold them.
-    const Arrived* const left = seat_->mailbox->find_any(nonce_, collective.number);
+    const Arrived* const left =
+        planted(Planted::kLedgerForgets) ? nullptr : seat_->mailbox->find_any(nonce_, collective.number);
     if (left != nullptr && why_not().ok()) end_misfit(left->from, collective.number, now);
     return;
   }

@@ -5,7 +5,7 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::size_t kEventRoundsMax = 64;  ///< Per port and turn.
+constexpr std::size_t kEventRoundsMax = 96;  ///< Per port and turn.
 constexpr std::uint32_t kTurnsAlone = 16;    ///< Turns that may leave something out, in a row.
 
 }  // namespace

@@ -58,7 +58,7 @@ class Ports {
   bool prepare_sleep();
 
  private:
-  static constexpr std::size_t kEventsAtOnce = 6;
+  static constexpr std::size_t kEventsAtOnce = 4;
 
   bool favours_one(Instant now, bool is_busy) const;
   std::size_t poll(std::size_t backend, Instant now);

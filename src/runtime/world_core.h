@@ -113,9 +113,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_left(const Peer& peer) override;
   void on_revoke(const Peer& by, const Status& why) override;
   void on_agreement(const Peer& by, const wire::RuntimeMessage& message) override;
-  bool is_misfit(const wire::MessageEnvelope& envelope) override {
-    return ledger_.differs(envelope.tag, envelope.digest) || is_past(envelope.tag);
-  }
+  bool is_misfit(const wire::MessageEnvelope& envelope) override;
   void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) override;
   void on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) override;
   void on_over(const Peer& by, std::uint64_t number, Code code, Instant now) override;

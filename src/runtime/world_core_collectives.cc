@@ -259,6 +259,11 @@ Collective* WorldCore::under_way(std::uint64_t number) {
 
 bool WorldCore::is_past(std::uint64_t number) { return number < next_number_ && under_way(number) == nullptr; }
 
+bool WorldCore::is_misfit(const wire::MessageEnvelope& envelope) {
+  if (planted(Planted::kLedgerForgets)) return false;
+  return ledger_.differs(envelope.tag, envelope.digest) || is_past(envelope.tag);
+}
+
 void WorldCore::on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) {
   if (why_not().ok()) end_misfit(by, envelope.tag, now);
 }

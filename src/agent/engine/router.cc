@@ -79,12 +79,10 @@ PathEntry* Router::route(PlanCore& plan, Session& session, Status* why) {
   for (;;) {
     plan.route = Route();
     PathEntry* const best = best_of(plan, session);
-    if (best == nullptr) {
-      *why = without_path(plan, session);
-      return nullptr;
-    }
-    if (bind_all(plan, session, *best, why)) return best;
-    if (!why->ok()) return nullptr;
+    const Result<bool> is_bound = best == nullptr ? without_path(plan, session) : bind_all(plan, session, *best);
+    if (is_bound && *is_bound) return best;
+    if (!is_bound) *why = is_bound.error();
+    if (!is_bound || best == nullptr) return nullptr;
   }
 }
 
@@ -98,11 +96,12 @@ PathEntry* Router::best_of(PlanCore& plan, Session& session) const {
   return best;
 }
 
-/// Where the paths that are up cannot carry these regions, the next backend may.
-Status Router::without_path(PlanCore& plan, Session& session) {
+/// Where the paths that are up cannot carry these regions, the next backend may. False: a path is on its way.
+Result<bool> Router::without_path(PlanCore& plan, Session& session) {
   const auto is_agreed = [](const PathEntry& entry) { return entry.agreed; };
-  if (session.paths.empty() || !std::ranges::all_of(session.paths, is_agreed)) return {};  // One is on its way.
-  return connector_.open_next_for_plan(session, clock_.now()) ? Status() : cannot_carry(session, plan);
+  if (session.paths.empty() || !std::ranges::all_of(session.paths, is_agreed)) return false;
+  if (connector_.open_next_for_plan(session, clock_.now())) return false;
+  return cannot_carry(session, plan);
 }
 
 /// Paths are up, and none of them can carry the plan.
@@ -118,7 +117,7 @@ Status Router::cannot_carry(const Session& session, const PlanCore& plan) {
   return why.with_peer(session.peer->name);
 }
 
-bool Router::bind_all(PlanCore& plan, Session& session, PathEntry& entry, Status* why) {
+Result<bool> Router::bind_all(PlanCore& plan, Session& session, PathEntry& entry) {
   base::SmallVector<backend::Binding*, 2> bindings;
   for (const auto& region : plan.remotes) {
     const std::string extra = extra_of(*session.peer, *region, ports_[entry.backend].name);
@@ -130,11 +129,8 @@ bool Router::bind_all(PlanCore& plan, Session& session, PathEntry& entry, Status
                                                           .device = region->device,
                                                           .extra = extra});
     if (!binding) {
-      if (binding.error().code() == Code::kUnsupported) {
-        entry.refused.add({region->index, region->generation}, {}, binding.error());
-      } else {
-        *why = binding.error();
-      }
+      if (binding.error().code() != Code::kUnsupported) return binding.error();
+      entry.refused.add({region->index, region->generation}, {}, binding.error());
       return false;
     }
     session.bound.add(region);

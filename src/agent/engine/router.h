@@ -20,7 +20,7 @@ class Router {
   Router(Ports& ports, const Reach& reach, Connector& connector, const Clock& clock)
       : ports_(ports), reach_(reach), connector_(connector), clock_(clock) {}
 
-  /// The path that the plan would take now. Null: `why` has the reason, or is good while one is on its way.
+  /// The path that the plan would take now. Null: `why` gets the reason, or stays as it is while one is on its way.
   PathEntry* route(PlanCore& plan, Session& session, Status* why);
   /// The path that it took before, unless another was agreed upon since: that may be better.
   static PathEntry* in_force(const Route& route, Session& session) {
@@ -33,10 +33,10 @@ class Router {
 
  private:
   PathEntry* best_of(PlanCore& plan, Session& session) const;
-  Status without_path(PlanCore& plan, Session& session);
+  Result<bool> without_path(PlanCore& plan, Session& session);
   Status cannot_carry(const Session& session, const PlanCore& plan);
-  /// False: that region is refused there, so another path is to be taken; or `why` is final.
-  bool bind_all(PlanCore& plan, Session& session, PathEntry& entry, Status* why);
+  /// False: a region is refused there, so another path is to be taken. An error is final.
+  Result<bool> bind_all(PlanCore& plan, Session& session, PathEntry& entry);
 
   Ports& ports_;
   const Reach& reach_;

@@ -52,6 +52,19 @@ TEST_F(RouterTest, ARegionThatAPathCannotBindGoesByAnother) {
   EXPECT_TRUE(why_.ok());
 }
 
+TEST_F(RouterTest, AReasonThatTheCallerHadStaysWhileAPathIsOnItsWay) {
+  const std::shared_ptr<PeerCore> unmet = hand_peer("unmet", 9);
+  const std::shared_ptr<PlanCore> plan = rig_.plan_of(unmet);
+  why_ = Status(Code::kDisconnected, "no path is up");
+  EXPECT_EQ(router_.route(*plan, rig_.session_with(unmet), &why_), nullptr);
+  EXPECT_EQ(why_.message(), "no path is up");
+  // Nor does it keep the plan from another path.
+  HandPath& other = connect_second();
+  path_.bind_answer = Status(Code::kUnsupported, "not on this path");
+  ASSERT_NE(route(), nullptr);
+  EXPECT_EQ(route()->path, &other);
+}
+
 TEST_F(RouterTest, WhatIsDeniedIsFinal) {
   connect_second();
   path_.bind_answer = Status(Code::kDenied, "wrong key");

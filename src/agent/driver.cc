@@ -157,6 +157,10 @@ class Worker final : public Runner {
     Instant its_next = Instant::max();
     seat.busy = now;  // If it has something to do after all.
     if (!seat.core->lane.arm(&its_next)) return false;
+    if (seat.core->lane.led()) {  // A waiter began meanwhile, and may have taken its own signal.
+      seat.core->lane.disarm();
+      return leave_to_waiters(seat, now);
+    }
     seat.is_awake = false;
     seat.due = its_next == Instant::max() ? its_next : now + (its_next - seat.core->now());
     if (seat.due != Instant::max()) due_.insert({seat.due, &seat});
@@ -200,10 +204,11 @@ class Worker final : public Runner {
     while (!due_.empty() && due_.begin()->first <= now) wake_up(*due_.begin()->second, now);
   }
 
-  /// A waiter rang because it leaves jobs behind.
+  /// A waiter rang because it leaves jobs behind. Its lane may also be one that was laid down: the waiter took the
+  /// signal that was meant for this thread.
   void look_at_those_left(Instant now) HAWSER_REQUIRES(mutex_) {
     for (auto& [core, seat] : seats_) {
-      if (seat.is_left && !seat.is_awake) wake_up(seat, now);
+      if (!seat.is_awake && (seat.is_left || seat.core->lane.has_jobs())) wake_up(seat, now);
     }
   }
 

@@ -130,6 +130,8 @@ class Lane final : public LaneAccess {
   Runner* runner() const { return runner_.load(std::memory_order_seq_cst); }
   /// Somebody waits, and turns and sleeps for all.
   bool led() const { return leading_.load(std::memory_order_seq_cst); }
+  /// Something waits to be done without the lane's lock.
+  bool has_jobs() const;
   /// Whether the driver goes on leaving it alone. If not, it is the driver's.
   bool is_left_to_waiters(Instant now);
   /// The driver has stopped turning a lane that is led, and looks again by itself.
@@ -176,7 +178,6 @@ class Lane final : public LaneAccess {
   void arm_event_fd() HAWSER_REQUIRES(in_lane);
   /// When there is something to do though nothing comes.
   Instant next_moment() HAWSER_REQUIRES(in_lane);
-  bool has_jobs() const;
   /// The runner's thread looks at this lane now, not at the next time that it would.
   void call_runner();
   /// What the turn left to be done without the lock.

@@ -9,6 +9,10 @@ namespace {
 
 class SessionTableTest : public ::testing::Test {
  protected:
+  ~SessionTableTest() override {
+    static_cast<void>(table_.take_all());
+    for (const std::shared_ptr<PeerCore>& each : {peer_, other_}) each->session.reset();  // They own each other.
+  }
   std::vector<Session*> serve() {
     std::vector<Session*> served;
     table_.serve_all([&](Session& session) { served.push_back(&session); });
@@ -31,7 +35,6 @@ TEST_F(SessionTableTest, APeerHasOneSessionMadeAtFirstUse) {
   EXPECT_NE(session.number, 0u);
   EXPECT_NE(table_.of(other_).number, session.number);
   EXPECT_EQ(table_.all().size(), 2u);
-  for (Session* each : table_.take_all()) each->peer->session.reset();
 }
 
 TEST_F(SessionTableTest, WorkIsServedOnceAndWhatIsLeftOverComesInTheNextRound) {

@@ -242,6 +242,11 @@ class Rig {
     self->is_self = true;
   }
 
+  /// Sessions and their peers own each other until the engine lets go.
+  ~Rig() { engine.shut_down(now()); }
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
+
   Instant now() const { return clock.now_; }
   void pass(Duration time) { clock.now_ = clock.now_ + time; }
   /// Turns all ports, though no time has passed.

@@ -72,7 +72,7 @@ TEST_P(Compressed, SendingAllOfItIsAPlainSum) {
         std::vector<std::vector<float>> data = values(count, 1), inputs = data;
         ASSERT_TRUE(all_reduce(data, compressors, op).ok());
         for (std::uint32_t rank = 0; rank < size(); ++rank) {
-          ASSERT_EQ(std::memcmp(data[rank].data(), data[0].data(), count * sizeof(float)), 0);
+          ASSERT_TRUE(count == 0 || std::memcmp(data[rank].data(), data[0].data(), count * sizeof(float)) == 0);
           EXPECT_EQ(compressors[rank].residual(), std::vector<float>(count, 0.0F));
         }
         for (std::size_t i = 0; i < count; ++i) {

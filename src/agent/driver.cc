@@ -148,7 +148,7 @@ class Worker final : public Runner {
         seat->is_awake = false;
         return true;
       }
-      if (seat->is_led) return leave_to_waiters(*seat, now);
+      if (seat->is_led) return hand_over(*seat, now);
       return !seat->has_worked && now - seat->busy >= spin_ && lay_down(*seat, now);
     });
   }
@@ -157,13 +157,20 @@ class Worker final : public Runner {
     Instant its_next = Instant::max();
     seat.busy = now;  // If it has something to do after all.
     if (!seat.core->lane.arm(&its_next)) return false;
-    if (seat.core->lane.led()) {  // A waiter began meanwhile, and may have taken its own signal.
+    if (seat.core->lane.led()) {  // A waiter began meanwhile.
       seat.core->lane.disarm();
-      return leave_to_waiters(seat, now);
+      return hand_over(seat, now);
     }
     seat.is_awake = false;
     seat.due = its_next == Instant::max() ? its_next : now + (its_next - seat.core->now());
     if (seat.due != Instant::max()) due_.insert({seat.due, &seat});
+    return true;
+  }
+
+  /// The waiter may sleep already, and this thread has disarmed the lane since: nothing would wake it.
+  bool hand_over(Seat& seat, Instant now) HAWSER_REQUIRES(mutex_) {
+    leave_to_waiters(seat, now);
+    seat.core->lane.nudge();
     return true;
   }
 

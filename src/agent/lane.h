@@ -120,6 +120,9 @@ class Lane final : public LaneAccess {
     if (sleeping_.load(std::memory_order_relaxed)) wake_.signal();
   }
 
+  /// Ends the sleep of whoever sleeps on the lane, armed or not: it arms the lane anew.
+  void nudge() const { wake_.signal(); }
+
   /// Makes progress (or waits for the driver to) until `reached` is true or `deadline` passed. Returns what `reached`
   /// says last. `reached` must be cheap, thread-safe, and become true only by what a lane does or by `news`.
   bool wait_until(const std::function<bool()>& reached, Instant deadline) override HAWSER_EXCLUDES(in_lane);

@@ -16,7 +16,8 @@ struct CollectiveOptions {
   Duration timeout = Duration::zero();  ///< Zero: the world's. All ranks' collectives end when one's is over.
   /// Each run gives the same bits, whatever the sizes are and wherever the ranks run.
   bool reproducible = false;
-  /// Of an all_reduce: sends packed elements, see compress.h. All ranks give one that was made in the same way.
+  /// For all_reduce only: the ranks send packed elements (compress.h). All ranks give a compressor, made in the same
+  /// way.
   Compressor compress = {};
 };
 

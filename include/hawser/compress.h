@@ -10,9 +10,9 @@
 // Each rank receives (size - 1) packed parts, where a plain all_reduce receives about two tensors: in worlds of n ranks
 // packing pays if it makes less than 2 / n of the bytes.
 //
-// Rules. Elements are f32, f16 or bf16, added as f32 and rounded once at the end; the ops are sum and avg. What is not
-// finite is sent as it is by top_k and random_k; of the quantisers a block with such an element becomes NaN. It is not
-// fed back. The state changes when the collective has ended well, and only then.
+// Rules. Elements are f32, f16 or bf16. Ranks add them as f32 and round the sum once, at the end. The ops are sum and
+// avg. top_k and random_k send infinities and NaNs as they are; the quantisers make a block with such an element NaN.
+// Such elements are not fed back. The state changes when the collective has ended well, and only then.
 //
 // Thread rule: thread-safe; one collective at a time uses a Compressor.
 
@@ -66,7 +66,8 @@ class HAWSER_API Compressor {
   static Result<Compressor> random_k(double ratio, std::uint64_t seed = 0, bool feeds_back = true);
   /// 8 bits for each element, and a scale (f32) for each 256 of them.
   static Compressor int8(bool feeds_back = true);
-  /// The same with floating point of 8 bits. kInvalid: the type is none of kFloat8E4M3 and kFloat8E5M2.
+  /// A floating-point number of 8 bits for each element, and a scale (f32) for each 256 of them. kInvalid: the type is
+  /// none of kFloat8E4M3 and kFloat8E5M2.
   static Result<Compressor> fp8(DataType type = DataType::kFloat8E4M3, bool feeds_back = true);
 
   bool valid() const { return state_ != nullptr; }

@@ -54,10 +54,13 @@ struct WorldStore {
   std::function<Result<std::string>(const std::string& key, Duration timeout)> get;
 };
 
-/// Which ranks that are left may go on without the others. The same on all ranks, else shrinking is kInvalid.
+/// How many ranks must be left for `shrink` to give them a new world. All ranks open the world with the same value,
+/// else `shrink` is kInvalid.
 enum class Quorum : std::uint8_t {
-  kNone,      ///< Any: where a network falls into two halves, each may go on.
-  kMajority,  ///< More than half of the members that are not proven dead: at most one part of a network goes on.
+  /// Any: where a network falls into two halves, each may go on.
+  kNone,
+  /// More than half of the members that are not proven dead: at most one part of a network goes on.
+  kMajority,
 };
 
 struct WorldOptions {
@@ -72,7 +75,8 @@ struct WorldOptions {
   /// The address of a seed (see seed.h) where the ranks find one another, in the place of a store or a directory.
   std::string seed = {};
   /// A secret that the seed and all ranks were given: the path of a file of mode 0600, or "fd:N", a descriptor that is
-  /// read to its end. At least 128 random bits as text: 22 characters of base64. It is never sent and never logged.
+  /// read to its end, which has to come within 5 s. At least 128 random bits as text: 22 characters of base64. It is
+  /// never sent and never logged.
   /// With it `seed` needs no ticket ("10.0.0.5:7000"): ranks and seed prove to each other that they have the token.
   /// Empty: none. `open` ends with kDenied on a rank whose token is another than the seed's; other ranks notice
   /// nothing.

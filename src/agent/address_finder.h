@@ -38,7 +38,7 @@ class AddressFinder {
     /// Opens a better path than those that there are. Gives its serial; 0: there is none.
     virtual std::uint64_t open_better_path(const std::shared_ptr<PeerCore>& peer, Instant deadline)
         HAWSER_REQUIRES(in_lane) = 0;
-    /// Whether the path is still on its way: neither agreed upon nor gone.
+    /// True while the path is on its way: neither agreed upon nor gone.
     virtual bool is_opening(const std::shared_ptr<PeerCore>& peer, std::uint64_t serial) HAWSER_REQUIRES(in_lane) = 0;
 
    protected:

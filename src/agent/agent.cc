@@ -36,7 +36,7 @@ void release_taken(Core& core, std::uint32_t channel, std::span<const Message> t
   }
 }
 
-/// The same for a notification.
+/// The user took a notification of so many bytes: its place goes back to the sender.
 void release_taken(Core& core, const std::shared_ptr<PeerCore>& peer, std::size_t bytes) {
   const Released::Sum all = peer->released.add(bytes);
   // The lane is kept out of most calls, unless the sender may be waiting.

@@ -35,7 +35,7 @@ class BackendOpener {
   /// What the rest of the agent does for it. All under the lane.
   class Host {
    public:
-    /// Of the agent's own randomness.
+    /// 64 random bits; repeatable ones where the agent has a seed.
     virtual std::uint64_t draw() HAWSER_REQUIRES(in_lane) = 0;
     /// The lane sleeps on this descriptor, too.
     virtual Status watch_port(int fd) HAWSER_REQUIRES(in_lane) = 0;

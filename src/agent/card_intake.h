@@ -22,7 +22,7 @@
 
 namespace hawser::agent {
 
-/// Who made the card.
+/// The identity of the card's maker.
 backend::Identity identity_of(const wire::Card& card);
 
 /// Up to which the peer's card is known in full; 0: it is not.

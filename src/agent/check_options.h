@@ -1,6 +1,6 @@
 #pragma once
 
-// Whether an agent can be opened with these options.
+// Tells whether an agent can be opened with these options.
 //
 // Thread rule: a pure function.
 

@@ -67,7 +67,7 @@ class Core::Rest final : public BackendOpener::Host,
  public:
   explicit Rest(Core& core) : core_(core) {}
 
-  // Of backends that are being opened.
+  // BackendOpener asks.
   std::uint64_t draw() override { return core_.engine.rng().u64(); }
   Status watch_port(int fd) override { return core_.lane.watch_port(fd); }
   void take_in(OpenBackend&& backend) override { core_.engine.ports().add(std::move(backend)); }
@@ -76,7 +76,7 @@ class Core::Rest final : public BackendOpener::Host,
     core_.tell_of_card();
   }
 
-  // Of regions.
+  // RegionCloser and RegionRegistrar ask.
   void take_submissions(Instant now) override HAWSER_REQUIRES(in_lane) {
     core_.lane.take_submissions(kSubmissionsMax, now);
   }
@@ -93,12 +93,12 @@ class Core::Rest final : public BackendOpener::Host,
     return std::make_shared<LocalRegion>(core_.shared_from_this(), entry, has_huge_pages);
   }
   base::Id128 make_key() override HAWSER_REQUIRES(in_lane) {
-    // Two words of the agent's own randomness are as good as the system's only when no seed was set.
+    // Keys come from the system's randomness, unless a seed asks for a run that can be repeated.
     if (core_.options.seed == 0) return core_.region_keys_.take();
     return base::Id128{core_.engine.rng().u64(), core_.engine.rng().u64()};
   }
 
-  // Of peers.
+  // Those that find peers ask.
   void on_card_loaded(PeerCore& peer, const CardStore::Change& change) override {
     core_.engine.exchange().on_loaded(peer, change, core_.now());
   }
@@ -125,7 +125,7 @@ class Core::Rest final : public BackendOpener::Host,
     return core_.engine.better().is_opening(core_.engine.sessions().of(peer), serial);
   }
 
-  // Of the end.
+  // Shutdown asks.
   bool unpublish(Instant deadline) override;
   void begin() override;
   Status release(Instant deadline) override;
@@ -356,7 +356,7 @@ void Core::disown_after_fork() {
   if (tenant != nullptr) tenant->disown_after_fork();
 }
 
-/// Of a thread that closes and one that leaves a submission, one sees the other.
+/// Either the thread that closes sees a submission that another thread leaves, or that thread sees the close.
 void Core::refuse_what_is_left() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   lane.take_submissions(kSubmissionsMax, now());
@@ -394,19 +394,28 @@ void Core::say_driven(bool driven) {
 }
 
 AgentCounters Core::counters() {
-  AgentCounters result;
-  result.agent = options.name;
-  result.incarnation = base::to_hex(identity.incarnation);
-  if (disowned()) return result;
+  if (disowned()) return {.agent = options.name, .incarnation = base::to_hex(identity.incarnation)};
+  CounterSnapshot snapshot;
   {
     const InLaneGuard guard(lane);
-    count_traffic(past, engine.sessions().all(), engine.ports().all(), &result);
-    result.transfers_in_flight_gauge = engine.transfers().in_flight();
-    result.quota_refusals = peer_guard->refusals();
+    begin_counters(snapshot);
+    for (const Session* const session : engine.sessions().all()) snapshot.add(*session, true);
   }
-  count_inbox(inbox, &result);
-  count_regions(regions, &result);
-  return result;
+  return finish_counters(snapshot);
+}
+
+void Core::begin_counters(CounterSnapshot& snapshot) {
+  AgentCounters known{.agent = options.name, .incarnation = base::to_hex(identity.incarnation)};
+  known.quota_refusals = peer_guard->refusals();
+  known.transfers_in_flight_gauge = engine.transfers().in_flight();
+  snapshot.begin(std::move(known), past, engine.ports().all());
+}
+
+AgentCounters Core::finish_counters(CounterSnapshot& snapshot) const {
+  AgentCounters counters = snapshot.finish();
+  count_inbox(inbox, &counters);
+  count_regions(regions, &counters);
+  return counters;
 }
 
 Result<Agent> open_with(AgentOptions options, std::vector<backend::Factory> factories, Hooks hooks) {

@@ -24,6 +24,7 @@
 #include "agent/backend_opener.h"
 #include "agent/backend_reports.h"
 #include "agent/card_intake.h"
+#include "agent/counter_snapshot.h"
 #include "agent/directory_finder.h"
 #include "agent/engine.h"
 #include "agent/engine_host.h"
@@ -127,6 +128,9 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Once it is closed, when no turn comes any more: ends what was submitted meanwhile.
   void refuse_what_is_left() HAWSER_REQUIRES(in_lane);
   AgentCounters counters() HAWSER_EXCLUDES(in_lane);
+  /// For callers that add the sessions by themselves, some at a time.
+  void begin_counters(CounterSnapshot& snapshot) HAWSER_REQUIRES(in_lane);
+  AgentCounters finish_counters(CounterSnapshot& snapshot) const;
   /// Only system calls: runs in a forked child.
   void disown_after_fork();
 

@@ -1,50 +1,62 @@
 #include "agent/counter_snapshot.h"
 
-#include <array>
-#include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
-#include <vector>
 
-#include "agent/agent_counters.h"
-#include "agent/core.h"
 #include "agent/flow_sums.h"
+#include "agent/peer_core.h"
+#include "agent/peer_names.h"
+#include "agent/session.h"
 
 namespace hawser::agent {
 namespace {
 
-template <typename Row>
-void append(std::vector<Row>& to, std::vector<Row>& from) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+void list_session(const Session& session, AgentCounters* counters) {
+  PeerCounters peer{.peer = session.peer->name,
+                    .incarnation = base::to_hex(session.peer->incarnation),
+                    .state = std::string(name_of(session.machine.public_state())),
+                    .wire_version = session.wire_version,
+                    .flow = session.flow};
+  peer.flow.latency = summary_of(session.latency);
+  counters->peers.push_back(std::move(peer));
+  for (const PathEntry& entry : session.paths) {
+    PathCounters& path = counters->paths.emplace_back(entry.path->counters());
+    path.errors = entry.errors;
+    path.retries = entry.retries;
+    if (entry.times != nullptr) path.latency = summary_of(entry.times->latency);
+  }
+}
+
+void count_backend(const OpenBackend& open, AgentCounters* counters) {
+  for (DeviceCounters& device : open.port->devices()) {
+    device.backend = open.name;
+    counters->devices.push_back(std::move(device));
+  }
+  if (std::optional<AdmissionCounters> admissions = open.port->admissions()) {
+    admissions->backend = open.name;
+    counters->admissions.push_back(*std::move(admissions));
+  }
 }
 
 }  // namespace
 
-void CounterSnapshot::begin(Core& core) {
-  counters_ = {};
+void CounterSnapshot::begin(AgentCounters known, const PastFlow& past, std::span<const OpenBackend> backends) {
+  counters_ = std::move(known);
+  counters_.total = past.flow();
   latency_.clear();
-  count_traffic(core.past, {}, core.engine.ports().all(), &counters_);
-  counters_.agent = core.options.name;
-  counters_.incarnation = base::to_hex(core.identity.incarnation);
-  core.past.merge_latency_into(latency_);
-  counters_.transfers_in_flight_gauge = core.engine.transfers().in_flight();
-  counters_.quota_refusals = core.peer_guard->refusals();
+  past.merge_latency_into(latency_);
+  for (const OpenBackend& open : backends) count_backend(open, &counters_);
 }
 
-void CounterSnapshot::add(Session& session, bool is_listed) {
+void CounterSnapshot::add(const Session& session, bool is_listed) {
   latency_.merge(session.latency);
   add_flow(counters_.total, session.flow);
-  if (!is_listed) return;
-  const std::array<Session*, 1> one{&session};
-  AgentCounters its;
-  count_traffic(PastFlow(), one, {}, &its);
-  append(counters_.peers, its.peers);
-  append(counters_.paths, its.paths);
+  if (is_listed) list_session(session, &counters_);
 }
 
-AgentCounters CounterSnapshot::finish(const Core& core) {
+AgentCounters CounterSnapshot::finish() {
   counters_.total.latency = summary_of(latency_);
-  count_inbox(core.inbox, &counters_);
-  count_regions(core.regions, &counters_);
   return std::move(counters_);
 }
 

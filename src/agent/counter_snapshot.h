@@ -1,28 +1,31 @@
 #pragma once
 
-// CounterSnapshot: an agent's counters, taken in slices of its sessions. The status socket takes them so: it must
-// not hold the lane for as long as all sessions take.
+// CounterSnapshot: an agent's counters of traffic, taken session by session. The status socket takes them in slices: it
+// must not hold the lane for as long as all sessions take.
 //
-// Thread rule: one thread; `begin` and `add` under the lane's lock. Lifetime: one object for one snapshot.
+// Thread rule: one thread; `begin` and `add` under the lane's lock. Lifetime: one object for one snapshot at a time.
+
+#include <span>
 
 #include <hawser/counters.h>
 
+#include "agent/engine/open_backend.h"
 #include "agent/lane_access.h"
+#include "agent/past_flow.h"
 #include "base/histogram.h"
 
 namespace hawser::agent {
 
-class Core;
 struct Session;
 
 class CounterSnapshot {
  public:
-  /// Who it is, the flow of peers that are gone, devices and listeners.
-  void begin(Core& core) HAWSER_REQUIRES(in_lane);
+  /// `known`: what needs no counting. Adds the flow of peers that are gone, devices and listeners.
+  void begin(AgentCounters known, const PastFlow& past, std::span<const OpenBackend> backends) HAWSER_REQUIRES(in_lane);
   /// Counts the session in; with `is_listed` it and its paths have rows of their own.
-  void add(Session& session, bool is_listed) HAWSER_REQUIRES(in_lane);
-  /// Adds what needs no lock of the lane: the sum of all latencies, and gauges.
-  AgentCounters finish(const Core& core);
+  void add(const Session& session, bool is_listed) HAWSER_REQUIRES(in_lane);
+  /// Adds the sum of all latencies. The snapshot is over.
+  AgentCounters finish();
 
  private:
   AgentCounters counters_;

@@ -41,7 +41,7 @@ class OwnCard {
   /// What one backend says of one region.
   using Extra = std::pair<backend::RegionId, std::string>;
 
-  /// Who the agent is. Before any other call; this is revision 1.
+  /// Takes the agent's identity. Before any other call; this is revision 1.
   void open(const backend::Identity& who);
   std::uint64_t revision() const { return revision_.load(std::memory_order_acquire); }
 

@@ -34,7 +34,7 @@ class PeerBook {
   Result<std::shared_ptr<PeerCore>> meet(const backend::Identity& who);
   /// Null: unknown.
   std::shared_ptr<PeerCore> known(const base::Id128& incarnation) const;
-  /// Whether the card of that incarnation is here, and has that key.
+  /// True where the card of that incarnation is here, and has that key.
   bool expects(const backend::PeerClaim& claim) const;
   /// Without the agent itself.
   std::vector<std::shared_ptr<PeerCore>> all() const;

@@ -12,7 +12,7 @@ namespace hawser::agent {
 
 /// `cause` put the peer down. It says whether the peer is gone for certain, was given up, or was forgotten.
 Status gone_status(const PeerCore& peer, const Status& cause);
-/// The same with the cause that the peer keeps; no buffer was touched.
+/// As above, with the cause that the peer keeps; no buffer was touched.
 Status down_status(PeerCore& peer);
 
 }  // namespace hawser::agent

@@ -51,13 +51,16 @@ class ProcessStatusTest : public testing::Test {
   base::Fd call(const std::string& request, const std::string& socket = {}) const {
     const std::string path = socket.empty() ? sockets().at(0) : socket;
     Result<base::Fd> connected = base::connect_to_user_socket(path);
-    while (!connected && connected.error().code() == Code::kBusy) connected = base::connect_to_user_socket(path);
+    for (const Instant limit = Clock::steady().now() + 10s;
+         !connected && connected.error().code() == Code::kBusy && Clock::steady().now() < limit;) {
+      connected = base::connect_to_user_socket(path);
+    }
     base::Fd caller = std::move(connected.value());
     const std::string line = request + "\n";
     EXPECT_EQ(::send(caller.get(), line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
     return caller;
   }
-  /// Reads on until the desk ends the connection. False: it has not, for now.
+  /// Reads what has come. True: the desk has ended the connection.
   static bool read(const base::Fd& caller, std::string* answer) {
     std::array<char, 65536> bytes;
     for (;;) {

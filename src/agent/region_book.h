@@ -28,7 +28,7 @@ class RegionBook {
 
   /// Those that somebody refers to, also those that are being closed.
   Regions all() const;
-  /// The same without those that are being closed.
+  /// As above, without those that are being closed.
   Regions open() const;
   /// By ascending index.
   Entries open_entries() const;

@@ -5,19 +5,19 @@
 #include <array>
 #include <functional>
 
-#include "agent/test_backend.h"
-#include "agent/test_lane.h"
+#include "agent/test_regions.h"
 
 namespace hawser::agent {
 namespace {
 
 using std::chrono::milliseconds;
 
-class RegionCloserTest : public testing::Test, public RegionCloser::Users {
+class RegionCloserTest : public testing::Test, protected TestRegions, public RegionCloser::Users {
  protected:
+  RegionCloserTest() : TestRegions(100) {}
   void SetUp() override {
-    backends_.push_back(open_test_backend("test", 1, backend_));
-    card_.open({.name = "a"});
+    open("test", backend_);
+    card_.open({.name = name_});
   }
 
   // As users of regions.
@@ -50,30 +50,10 @@ class RegionCloserTest : public testing::Test, public RegionCloser::Users {
   TestPort& port() { return port_of(backends_[0]); }
 
   std::array<std::byte, 64> memory_{};
-  std::size_t wrong_ = 0;
-  TestLane lane_;
-  base::Logger log_;
-  std::string name_ = "a";
-  Life life_{name_};
-  backend::RegionTable table_{100};
-  RegionBook book_;
-  RegionNames names_;
-  OwnCard card_;
   std::shared_ptr<TestBackend> backend_ = std::make_shared<TestBackend>();
-  std::vector<OpenBackend> backends_;
   int submissions_taken_ = 0, card_changes_ = 0;
   std::vector<std::uint32_t> ended_, forgotten_;
-  RegionCloser closer_{{.lane = lane_,
-                        .clock = lane_.clock,
-                        .log = log_,
-                        .agent = name_,
-                        .life = life_,
-                        .table = table_,
-                        .book = book_,
-                        .names = names_,
-                        .card = card_,
-                        .backends = backends_,
-                        .users = *this}};
+  RegionCloser closer_{parts_of_closer(*this)};
 };
 
 TEST_F(RegionCloserTest, ClosesAtOnceWhatNobodyUses) {

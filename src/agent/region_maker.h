@@ -56,7 +56,7 @@ class RegionMaker {
   std::shared_ptr<backend::ForeignPages> hold_pages(const RegionOptions& region);
   Status need_file_backend();
   bool has_open(std::string_view backend);
-  /// Whether some backend here can reach memory of that device.
+  /// True where some backend here can reach memory of that device.
   bool is_reached(Device device);
   RegionRegistrar::Registered register_all(std::string_view call, RegionRegistrar::Entries entries,
                                            bool has_huge_pages);

@@ -5,27 +5,24 @@
 #include <array>
 #include <cstdint>
 
-#include "agent/test_backend.h"
-#include "agent/test_lane.h"
+#include "agent/test_regions.h"
 
 namespace hawser::agent {
 namespace {
 
-class RegionMakerTest : public testing::Test, public RegionRegistrar::Host, public RegionCloser::Users {
+class RegionMakerTest : public testing::Test,
+                        protected TestRegions,
+                        public TestRegistrarHost,
+                        public RegionCloser::Users {
  protected:
+  RegionMakerTest() : TestRegions(10) {}
+
   // As the agent.
-  std::shared_ptr<LocalRegion> make(const RegionRegistrar::Entry& entry, bool has_huge_pages) override {
-    return std::make_shared<LocalRegion>(std::shared_ptr<Core>(), entry, has_huge_pages);
-  }
-  base::Id128 make_key() override { return {7, ++keys_}; }
   void card_changed() override {}
   void take_submissions(Instant) override {}
   void end_use(const LocalRegion&, Instant) override {}
   void forget(const backend::RegionEntry&) override {}
 
-  void open(std::string name, const std::shared_ptr<TestBackend>& backend) {
-    backends_.push_back(open_test_backend(std::move(name), static_cast<std::uint32_t>(backends_.size() + 1), backend));
-  }
   RegionMaker::Made add(RegionOptions options) {
     made_.clear();
     const Status status = maker_.add({&options, 1}, &made_, &wrong_);
@@ -33,44 +30,14 @@ class RegionMakerTest : public testing::Test, public RegionRegistrar::Host, publ
     return made_.front();
   }
 
-  TestLane lane_;
   AgentOptions options_{.name = "a"};
-  base::Logger log_;
-  Life life_{"a"};
-  backend::RegionTable table_{10};
-  RegionBook book_;
-  RegionNames names_;
-  OwnCard card_;
   ArenaBook arenas_;
-  std::vector<OpenBackend> backends_;
-  std::uint64_t keys_ = 0;
   std::vector<std::shared_ptr<LocalRegion>> made_;
-  std::size_t wrong_ = 99;
   Status file_backend_;
   int file_backends_asked_for_ = 0;
   std::array<std::byte, 4096> memory_{};
-  RegionRegistrar registrar_{{.lane = lane_,
-                              .log = log_,
-                              .agent = options_.name,
-                              .life = life_,
-                              .table = table_,
-                              .book = book_,
-                              .names = names_,
-                              .card = card_,
-                              .backends = backends_,
-                              .host = *this,
-                              .must_all_serve = false}};
-  RegionCloser closer_{{.lane = lane_,
-                        .clock = lane_.clock,
-                        .log = log_,
-                        .agent = options_.name,
-                        .life = life_,
-                        .table = table_,
-                        .book = book_,
-                        .names = names_,
-                        .card = card_,
-                        .backends = backends_,
-                        .users = *this}};
+  RegionRegistrar registrar_ = make_registrar(*this, false);
+  RegionCloser closer_{parts_of_closer(*this)};
   RegionMaker maker_{{.lane = lane_,
                       .life = life_,
                       .options = options_,

@@ -2,35 +2,25 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/test_backend.h"
-#include "agent/test_lane.h"
+#include "agent/test_regions.h"
 #include "base/bytes.h"
 #include "wire/card.h"
 
 namespace hawser::agent {
 namespace {
 
-class RegionRegistrarTest : public testing::Test, public RegionRegistrar::Host {
+class RegionRegistrarTest : public testing::Test, protected TestRegions, public TestRegistrarHost {
  protected:
+  RegionRegistrarTest() : TestRegions(3) {}
   void SetUp() override {
-    card_.open({.name = "a"});
+    card_.open({.name = name_});
     open("first", first_);
     open("second", second_);
   }
-  void open(std::string name, const std::shared_ptr<TestBackend>& backend) {
-    const auto number = static_cast<std::uint32_t>(backends_.size() + 1);
-    const InLaneGuard guard(lane_);
-    card_.add_backend(number, name, "there", {});
-    backends_.push_back(open_test_backend(std::move(name), number, backend));
-  }
-
   // As the agent.
-  std::shared_ptr<LocalRegion> make(const RegionRegistrar::Entry& entry, bool has_huge_pages) override {
-    return std::make_shared<LocalRegion>(std::shared_ptr<Core>(), entry, has_huge_pages);
-  }
   base::Id128 make_key() override {
     EXPECT_TRUE(lane_.is_locked);
-    return {7, ++keys_};
+    return TestRegistrarHost::make_key();
   }
   void card_changed() override { ++card_changes_; }
 
@@ -60,33 +50,9 @@ class RegionRegistrarTest : public testing::Test, public RegionRegistrar::Host {
     for (const wire::CardExtra& extra : card.extras) all.emplace_back(extra.bytes);
     return all;
   }
-  RegionRegistrar make_registrar(bool must_all_serve) {
-    return RegionRegistrar({.lane = lane_,
-                            .log = log_,
-                            .agent = name_,
-                            .life = life_,
-                            .table = table_,
-                            .book = book_,
-                            .names = names_,
-                            .card = card_,
-                            .backends = backends_,
-                            .host = *this,
-                            .must_all_serve = must_all_serve});
-  }
-
-  TestLane lane_;
-  base::Logger log_;
-  std::string name_ = "a";
-  Life life_{name_};
-  backend::RegionTable table_{3};
-  RegionBook book_;
-  RegionNames names_;
-  OwnCard card_;
   std::shared_ptr<TestBackend> first_ = std::make_shared<TestBackend>("one"), second_ = std::make_shared<TestBackend>();
-  std::vector<OpenBackend> backends_;
-  std::uint64_t keys_ = 0;
   int card_changes_ = 0;
-  RegionRegistrar registrar_ = make_registrar(true);
+  RegionRegistrar registrar_ = make_registrar(*this, true);
 };
 
 TEST_F(RegionRegistrarTest, HasEachBackendServeItAndThenTellsOfIt) {
@@ -138,7 +104,7 @@ TEST_F(RegionRegistrarTest, WhatANamedBackendRefusesIsTakenBackFromAll) {
 
 TEST_F(RegionRegistrarTest, ABackendThatNobodyNamedMayRefuse) {
   second_->refusal = Status(Code::kBusy, "no locked memory is left");
-  RegionRegistrar lenient = make_registrar(false);
+  RegionRegistrar lenient = make_registrar(*this, false);
   const RegionRegistrar::Entry one = entry("r");
   const RegionRegistrar::Registered made = lenient.add("add_region", std::span(&one, 1), false);
   EXPECT_TRUE(made.status.ok()) << made.status.to_string();

@@ -24,7 +24,7 @@ namespace hawser::agent {
 
 class Shutdown {
  public:
-  /// What is done, in this order, by one thread at a time and without the lane's lock.
+  /// The steps, in this order, by one thread at a time and without the lane's lock.
   class Steps {
    public:
     /// Takes the agent's card out of the directory. False: there was no time for it, and it may be tried again.
@@ -33,7 +33,7 @@ class Shutdown {
     virtual void begin() = 0;
     /// Waits until nobody uses a region, and until peers heard of the end. An error says who did not.
     virtual Status release(Instant deadline) = 0;
-    /// Whether somebody still uses a region.
+    /// True while somebody uses a region.
     virtual bool is_used() = 0;
     /// Once: the agent ends, and whatever is in use is let go of. Ends its Life.
     virtual void finish() = 0;

@@ -235,7 +235,7 @@ class Metrics final : public StatusAnswer {
     if (core == nullptr) return next_agent();
     const Walk::Got got = walk_.under_lane(*core, now, [&] {
       assume_in_lane();
-      snapshot_.begin(*core);
+      core->begin_counters(snapshot_);
       sessions_.begin(*core);
       choose(*core);
     });
@@ -268,7 +268,7 @@ class Metrics final : public StatusAnswer {
     });
     if (got != Walk::Got::kIt) return without_lane(got, *core, out);
     if (!sessions_.is_done()) return Step::kMore;
-    counters_ = snapshot_.finish(*core);
+    counters_ = core->finish_counters(snapshot_);
     add_agent_metrics(counters_, sessions_.size(), exposition_);
     told_ = 0;
     stage_ = Stage::kPeers;

@@ -19,7 +19,7 @@ namespace hawser::agent {
 class Core;
 struct Session;
 
-/// Who the agent is, and its totals. `opened_at_ns`: since 1970.
+/// The agent's identity and its totals. `opened_at_ns`: since 1970.
 nlohmann::json status_head(Core& core, std::int64_t opened_at_ns, Instant now);
 /// A session and its paths; with `explained` also each backend, and why it does not lead to the peer.
 nlohmann::json status_row(Core& core, const Session& session, bool explained);

@@ -18,7 +18,7 @@
 
 namespace hawser::agent {
 
-class TestPort final : public backend::Port {
+class TestPort : public backend::Port {
  public:
   Result<backend::Path*> open_path(const backend::PathTarget&, Instant) override {
     return Status(Code::kUnsupported, "a test's port leads nowhere");
@@ -56,7 +56,7 @@ class TestBackend final : public backend::Backend {
   const backend::Traits& traits() const override { return its_traits; }
   std::string address() const override { return "somewhere"; }
   std::string readable_address() const override { return "somewhere"; }
-  Status reachable(std::string_view) const override { return {}; }
+  Status reachable(std::string_view) const override { return unreachable; }
   Result<std::string> add_region(const backend::RegionEntry& region) override {
     if (!refusal.ok()) return refusal;
     regions.insert(region.index);
@@ -81,6 +81,7 @@ class TestBackend final : public backend::Backend {
   std::string extra;  ///< What it says of each region.
   Status refusal;     ///< Of regions.
   Status port_refusal;
+  Status unreachable;               ///< Good: it leads to every address.
   std::function<void()> meanwhile;  ///< Called once, the next time that it is told of a region or lets go of one.
   std::set<std::uint32_t> regions;  ///< Indices of those that it serves.
   std::vector<std::uint32_t> let_go_of;

@@ -48,7 +48,7 @@ inline constexpr std::size_t kQuotas = 6;
 /// As counters, metrics and the log name it.
 std::string_view to_string(Quota quota);
 
-/// Who asks to come in.
+/// A peer that asks to come in.
 struct PeerClaim {
   base::Id128 incarnation = {};
   std::array<std::byte, 32> public_key = {};
@@ -85,7 +85,6 @@ class PeerAccount {
   const std::weak_ptr<PeerGuard> guard_;
   const PeerQuotas quotas_;
   const base::Id128 incarnation_;
-  std::string name_;      ///< Under which it has a session; empty: it has none.
   std::string identity_;  ///< That it proved last.
   std::array<std::byte, 32> public_key_ = {};
   bool has_key_ = false;  ///< A connection proved it.
@@ -167,7 +166,7 @@ class PeerSeat {
 
 class PeerGuard : public std::enable_shared_from_this<PeerGuard> {
  public:
-  /// Whether this agent has looked for the peer itself: its user gave it the card that has this key.
+  /// True where this agent has looked for the peer itself: its user gave it the card that has this key.
   using IsExpected = std::function<bool(const PeerClaim& claim)>;
 
   /// Without a logger refusals are counted only.

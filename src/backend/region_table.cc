@@ -82,13 +82,6 @@ void RegionTable::remove(std::span<const RegionId> ids) {
     free_.push_back(id.index);
     --count_;
   }
-  if (views_ != 0) kept_.insert(kept_.end(), dying.begin(), dying.end());
-}
-
-void RegionTable::end_view() const {
-  std::vector<std::shared_ptr<const RegionEntry>> dying;
-  const base::MutexLock lock(mutex_);
-  if (--views_ == 0) dying.swap(kept_);
 }
 
 std::vector<std::shared_ptr<const RegionEntry>> RegionTable::all() const {

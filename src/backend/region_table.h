@@ -54,24 +54,6 @@ std::optional<SharedFile> shared_file(const RegionEntry& entry);
 
 class RegionTable {
  public:
-  /// Open regions, in the order of their indices. The entries live as long as it does, whoever removes them: to share
-  /// each of many would be to write to it, and they lie all over memory. For a short look: nothing is freed meanwhile.
-  class View {
-   public:
-    View(View&& other) noexcept : table_(std::exchange(other.table_, nullptr)), entries_(std::move(other.entries_)) {}
-    View& operator=(View&&) = delete;
-    ~View() {
-      if (table_ != nullptr) table_->end_view();
-    }
-    std::span<const RegionEntry* const> entries() const { return entries_; }
-
-   private:
-    friend class RegionTable;
-    View() = default;
-    const RegionTable* table_ = nullptr;
-    std::vector<const RegionEntry*> entries_;
-  };
-
   explicit RegionTable(std::uint32_t limit) : limit_(limit) {}
 
   /// Fills index and generation of all, or of none: kBusy when there is not room for all within `limit`. They are
@@ -95,19 +77,6 @@ class RegionTable {
   bool is_open(std::uint32_t index, std::uint32_t generation) const;
   std::shared_ptr<const RegionEntry> at(std::uint32_t index) const;
   std::vector<std::shared_ptr<const RegionEntry>> all() const;
-  /// Those that `wants(index)`, which is asked under the table's lock.
-  template <typename Wants>
-  View view(Wants wants) const {
-    const base::MutexLock lock(mutex_);
-    View view;
-    view.entries_.reserve(count_);
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].open && wants(static_cast<std::uint32_t>(i))) view.entries_.push_back(slots_[i].entry.get());
-    }
-    view.table_ = this;
-    ++views_;
-    return view;
-  }
   std::uint32_t count() const;
 
  private:
@@ -117,14 +86,11 @@ class RegionTable {
     bool open = false;
   };
   Slot* find(RegionId id) HAWSER_REQUIRES(mutex_);
-  void end_view() const;
   const std::uint32_t limit_;
   mutable base::Mutex mutex_;
   std::vector<Slot> slots_ HAWSER_GUARDED_BY(mutex_);
   std::vector<std::uint32_t> free_ HAWSER_GUARDED_BY(mutex_);
   std::uint32_t count_ HAWSER_GUARDED_BY(mutex_) = 0;
-  mutable std::uint32_t views_ HAWSER_GUARDED_BY(mutex_) = 0;
-  mutable std::vector<std::shared_ptr<const RegionEntry>> kept_ HAWSER_GUARDED_BY(mutex_);  ///< Removed under a view.
 };
 
 /// Whether [offset, offset + size) lies in a region of `region_size` bytes; safe against overflow.

@@ -94,26 +94,6 @@ TEST(RegionTable, TakesAllOfSeveralOrNone) {
   EXPECT_EQ(table.room(), 0u);
 }
 
-TEST(RegionTable, AViewKeepsWhatIsRemovedUnderIt) {
-  RegionTable table(3);
-  const auto add = [&](std::uint64_t key) { return std::weak_ptr<const RegionEntry>(table.add(entry(key)).value()); };
-  const auto first = add(1), second = add(2), third = add(3);
-  table.close(third.lock()->index, third.lock()->generation);
-  {
-    const auto all = table.view([](std::uint32_t) { return true; });
-    const auto one = table.view([&](std::uint32_t index) { return index == second.lock()->index; });
-    ASSERT_EQ(all.entries().size(), 2u);
-    ASSERT_EQ(one.entries().size(), 1u);
-    EXPECT_EQ(one.entries()[0]->key, (base::Id128{2, ~2ull}));
-    table.remove(first.lock()->index, first.lock()->generation);
-    ASSERT_FALSE(first.expired());
-    EXPECT_EQ(all.entries()[0], first.lock().get());
-    EXPECT_TRUE(table.add(entry(4)));
-  }
-  EXPECT_TRUE(first.expired());
-  EXPECT_FALSE(second.expired());
-}
-
 TEST(InBounds, IsSafeAgainstOverflow) {
   EXPECT_TRUE(in_bounds(0, 0, 0));
   EXPECT_TRUE(in_bounds(4, 4, 8));

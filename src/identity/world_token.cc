@@ -1,12 +1,15 @@
 #include "identity/world_token.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <set>
 
@@ -32,12 +35,30 @@ struct Secret {
   ~Secret() { sodium_memzero(text.data(), text.size()); }
 };
 
+/// Waits until a read does not block. A pipe whose writer keeps it open would block for ever.
+Status await_bytes(int fd, const std::string& source, Instant deadline) {
+  pollfd one = {.fd = fd, .events = POLLIN, .revents = 0};
+  for (;;) {
+    const Duration left = std::max(deadline - Clock::steady().now(), Duration::zero());
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    const int ready = ::poll(&one, 1, static_cast<int>(ms));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return base::errno_status("the world's token: waiting for " + source, errno);
+    if (ready < 0) continue;
+    return Status(Code::kTimedOut, base::format("the world's token: {} did not come to its end within {} s", source,
+                                                kTokenReadTime / std::chrono::seconds(1)))
+        .with_advice("whoever writes the token must close the descriptor after it");
+  }
+}
+
 Status read_all(int fd, const std::string& source, std::string& text) {
+  const Instant deadline = Clock::steady().now() + kTokenReadTime;
   text.resize(kTokenMax + 1);
   std::size_t size = 0;
   while (size < text.size()) {
+    HAWSER_TRY(await_bytes(fd, source, deadline));
     const ssize_t got = ::read(fd, text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) return base::errno_status("the world's token: reading " + source, errno);
     if (got == 0) break;
     size += static_cast<std::size_t>(got);

@@ -11,12 +11,14 @@
 // Thread rule: const after construction. The destructor wipes what is secret. Never log it.
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <hawser/status.h>
+#include <hawser/time.h>
 
 #include "base/id128.h"
 #include "tls/key_pair.h"
@@ -28,6 +30,8 @@ inline constexpr std::size_t kTokenMin = 22;
 inline constexpr std::size_t kTokenMax = 4096;
 /// A token with fewer different characters was not drawn at random.
 inline constexpr std::size_t kTokenVarietyMin = 8;
+/// A descriptor comes to its end within this time.
+inline constexpr Duration kTokenReadTime = std::chrono::seconds(5);
 
 class WorldToken {
  public:
@@ -35,8 +39,9 @@ class WorldToken {
   using Mac = std::array<std::byte, 32>;
 
   /// `source`: the path of a file that this user alone may read, or "fd:N", a descriptor that is read to its end.
-  /// White space around the token does not count. Errors: kNotFound; kDenied: others may read the file; kInvalid: it is
-  /// too short, too long, or not random. No error holds any of it.
+  /// White space around the token does not count. Errors: kNotFound; kDenied: others may read the file; kTimedOut: the
+  /// descriptor did not come to its end within kTokenReadTime; kInvalid: it is too short, too long, or not random. No
+  /// error holds any of it.
   static Result<WorldToken> read(const std::string& source);
   /// Errors: kInvalid, as above.
   static Result<WorldToken> parse(std::string_view text);

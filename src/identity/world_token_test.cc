@@ -117,6 +117,21 @@ TEST_F(WorldTokenTest, ComesFromADescriptor) {
   ::close(ends[1]);
   EXPECT_EQ(WorldToken::read("fd:" + std::to_string(ends[0]))->admission(), WorldToken::parse(kText)->admission());
   ::close(ends[0]);
+}
+
+TEST_F(WorldTokenTest, ADescriptorThatStaysOpenIsNotWaitedForForEver) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], kText.data(), kText.size()), static_cast<ssize_t>(kText.size()));
+  const Instant before = Clock::steady().now();
+  const auto never = WorldToken::read("fd:" + std::to_string(ends[0]));
+  ASSERT_FALSE(never);
+  EXPECT_EQ(never.error().code(), Code::kTimedOut);
+  EXPECT_GE(Clock::steady().now() - before, kTokenReadTime);
+  for (const int end : ends) ::close(end);
+}
+
+TEST_F(WorldTokenTest, ADescriptorHasANumber) {
   for (const char* const wrong : {"fd:", "fd:x", "fd:-1", "fd:3x"}) EXPECT_FALSE(WorldToken::read(wrong)) << wrong;
 }
 

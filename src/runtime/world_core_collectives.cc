@@ -268,7 +268,7 @@ void WorldCore::on_misfit(const Peer& by, const wire::MessageEnvelope& envelope,
   if (why_not().ok()) end_misfit(by, envelope.tag, now);
 }
 
-/// Whether this rank's call is still under way or has ended: what it gave, or will give, is not what was meant.
+/// This rank's call may be under way or have ended. Either way its result is not what the ranks meant.
 void WorldCore::end_misfit(const Peer& by, std::uint64_t number, Instant now) {
   const Status why = not_the_same(by, number);
   if (Collective* const its = under_way(number)) return its->fail(why, now);

@@ -118,7 +118,7 @@ void ArrivalDesk::tell_credit(Session& session) {
   const std::uint64_t left = room();
   const bool is_pinched = session.notify_in.left(left) < proto::kNotificationCostMax + kUntoldMax;
   peer.is_pinched.store(is_pinched, std::memory_order_seq_cst);
-  // Who took some before it could see the mark left them untold.
+  // A thread that took some before it could see the mark left them untold.
   const Released::Sum untold = is_pinched ? peer.released.take() : Released::Sum{};
   if (untold.messages > 0) session.notify_in.on_release(untold.messages, untold.bytes);
   if (session.credit_owed || !session.notify_in.credit_due(left)) return;

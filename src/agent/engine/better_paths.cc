@@ -29,7 +29,7 @@ bool BetterPaths::is_opening(const Session& session, std::uint64_t serial) {
                              [&](const PathEntry& entry) { return entry.serial == serial && !entry.agreed; });
 }
 
-/// Whether a backend that leads to the peer and comes before all that carry transfers has failed.
+/// True where a backend has failed that leads to the peer and comes before all that carry transfers.
 bool BetterPaths::is_missing(const Session& session) const {
   for (const std::size_t i : uses_.reach.candidates(*session.peer)) {
     if (session.has_path_by(i)) return false;

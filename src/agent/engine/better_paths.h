@@ -33,7 +33,7 @@ class BetterPaths {
   /// Opens the backend that leads to the peer and comes before those of the paths that are there. Gives the new path's
   /// serial; 0: there is none.
   std::uint64_t open(Session& session, Instant deadline, Instant now);
-  /// Whether the path is still on its way: neither agreed upon nor gone.
+  /// True while the path is on its way: neither agreed upon nor gone.
   static bool is_opening(const Session& session, std::uint64_t serial);
   /// A path was lost, or one was agreed upon: tries a better one after a pause where one is missing.
   void seek_later(Session& session, Instant now);

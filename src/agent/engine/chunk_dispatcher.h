@@ -48,8 +48,8 @@ class ChunkDispatcher {
 
   /// Takes a submission in. An error means that it was not taken and nothing happened.
   Status accept(Slot& slot, Instant now);
-  /// The same by the submitting thread, which offers the chunks to the path and lets the port move them at once. Where
-  /// nothing waits before it no list is touched that it would leave again.
+  /// As `accept`, by the submitting thread, which offers the chunks to the path and lets the port move them at once.
+  /// Where nothing waits before it no list is touched that it would leave again.
   Status start(Slot& slot, Instant now);
 
   /// What was accepted for this peer is offered in this turn.

@@ -16,6 +16,15 @@ class ChunkDispatcherTest : public ::testing::Test {
     EXPECT_TRUE(rig_.engine.dispatcher().start(slot, rig_.now()).ok());
     return slot;
   }
+  /// One that follows `leader`.
+  Slot& start_behind(Slot& leader) {
+    Slot& slot = rig_.slot_of(rig_.plan_of(peer_));
+    slot.phase = Phase::kInFlight;
+    slot.has_extras = true;
+    rig_.slots.follow(slot, leader);
+    EXPECT_TRUE(rig_.engine.dispatcher().start(slot, rig_.now()).ok());
+    return slot;
+  }
   static bool is_over(const Slot& slot) { return slot.plan == nullptr; }
   Session& session() { return *peer_->session; }
 
@@ -106,20 +115,22 @@ TEST_F(ChunkDispatcherTest, WhereThePathCountsArrivalsThePeerIsToldBeforeTheChun
   EXPECT_TRUE(path_.submitted[0].covered);
 }
 
-TEST_F(ChunkDispatcherTest, ThoseThatFollowBeginOrEndWithTheirLeader) {
+TEST_F(ChunkDispatcherTest, AFollowerBeginsOnceItsLeaderHasEndedWell) {
   Slot& leader = start(1);
-  Slot& follower = rig_.slot_of(rig_.plan_of(peer_));
-  follower.phase = Phase::kInFlight;
-  follower.has_extras = true;
-  follower.leader = &leader;
-  ASSERT_TRUE(rig_.engine.dispatcher().start(follower, rig_.now()).ok());
+  start_behind(leader);
   EXPECT_EQ(path_.submitted.size(), 1u);
-  // By hand what the pool does when a transfer is final.
   rig_.end_chunk(rig_.first, path_, path_.submitted[0]);
-  leader.phase = Phase::kFinal;
-  rig_.turn();
   EXPECT_TRUE(is_over(leader));
   EXPECT_EQ(path_.submitted.size(), 2u);
+}
+
+TEST_F(ChunkDispatcherTest, AFollowerEndsWithALeaderThatEndedBadly) {
+  Slot& leader = start(1);
+  const Slot& follower = start_behind(leader);
+  rig_.end_chunk(rig_.first, path_, path_.submitted[0], Status(Code::kDenied, "wrong key"));
+  EXPECT_TRUE(is_over(follower));
+  EXPECT_EQ(follower.status.code(), Code::kCancelled);
+  EXPECT_EQ(path_.submitted.size(), 1u);
 }
 
 }  // namespace

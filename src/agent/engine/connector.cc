@@ -339,7 +339,7 @@ Instant Connector::dead_if_refused_at(const Session& session) const {
   return session.refused_since + uses_.options.heartbeat * kRefusedHeartbeats;
 }
 
-/// What things under way hear of a session that ended, or that no path leads to for now.
+/// The status for transfers and services of a session that has ended, or to whose peer no path leads.
 Status Connector::told_of(const Session& session, const Status& cause) const {
   return session.machine.state() == SessionState::kKnown ? cause : uses_.peers.gone_status(*session.peer, cause);
 }

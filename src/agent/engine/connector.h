@@ -29,12 +29,12 @@
 
 namespace hawser::agent {
 
-/// What stands on sessions, and hears of their turning points.
+/// The members above the connector hear of sessions by this.
 class SessionListener {
  public:
   /// A path is up: the peer is to be greeted on it.
   virtual void on_path_up(Session& session, PathEntry& entry) = 0;
-  /// The peer is down, or cannot be reached for now: what is under way to it ends with `told`.
+  /// The peer is down, or no path leads to it: transfers and services of the session end with `told`.
   virtual void on_failed(Session& session, const Status& told, Instant now) = 0;
   /// All its paths were released, and what hung on them is void.
   virtual void on_paths_gone(Session& session) = 0;
@@ -82,7 +82,7 @@ class Connector {
   void reconnect(Session& session, Instant now);
   /// Opens the next backend that was not tried since the last success. False: there is none.
   bool open_next(Session& session, Instant now);
-  /// The same for plans that the paths which are up cannot carry.
+  /// As `open_next`, for plans that the paths which are up cannot carry.
   bool open_next_for_plan(Session& session, Instant now);
   /// Why no path led to the peer; good: one may.
   void set_unreached(Session& session, const Status& cause);

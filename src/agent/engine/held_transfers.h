@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kHeldMax = 4096;  ///< Transfers that wait; beyon
 
 class HeldTransfers {
  public:
-  /// Whether it may not begin yet.
+  /// True where it may not begin yet.
   static bool must_wait(const Slot& slot);
   /// Good unless the transfer that it was to follow ended badly.
   static Status lost_leader(const Slot& slot);
@@ -42,7 +42,7 @@ class HeldTransfers {
   /// A called one has its leader, and waits for its word.
   void wait_for_word(Slot& slot) { by_word_.push_back(slot); }
 
-  /// Whether some wait for words.
+  /// True where some wait for words.
   bool has_waiting() const { return !by_word_.empty(); }
   /// Calls `begin(slot)` for each whose word is there.
   template <typename Begin>

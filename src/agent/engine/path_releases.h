@@ -21,7 +21,7 @@ class PathReleases {
   explicit PathReleases(std::vector<OpenBackend>& backends) : backends_(backends) {}
 
   void release(std::size_t backend, backend::Path* path);
-  /// Whether events of it are of no use any more.
+  /// True where nobody may act on its events any more.
   bool is_released(const backend::Path* path) const;
 
   /// Paths that are released while it lives part later, if it `applies`.

@@ -19,7 +19,7 @@
 
 namespace hawser::agent {
 
-/// Who hears what the ports tell.
+/// The ports' owner hears their events by this.
 class PortListener {
  public:
   virtual void on_event(std::size_t backend, const backend::PortEvent& event, Instant now) = 0;

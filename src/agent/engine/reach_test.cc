@@ -23,13 +23,13 @@ TEST_F(ReachTest, ThoseWhoseAddressIsInItsCardAndCanBeReached) {
   EXPECT_EQ(reach_.candidates(*peer_, &why), std::vector<std::size_t>{1}) << "the first is for the agent itself";
   EXPECT_EQ(why[0].code(), Code::kUnsupported);
   EXPECT_TRUE(why[1].ok());
-  rig_.second.backend->answer = Status(Code::kUnsupported, "another host");
+  rig_.second.backend->unreachable = Status(Code::kUnsupported, "another host");
   EXPECT_TRUE(reach_.candidates(*peer_).empty());
 }
 
 TEST_F(ReachTest, TheAgentItselfIsReachedWithoutACard) {
   EXPECT_EQ(reach_.candidates(*rig_.self), (std::vector<std::size_t>{0, 1}));
-  EXPECT_EQ(reach_.address_of(*rig_.self, 0), "own address");
+  EXPECT_EQ(reach_.address_of(*rig_.self, 0), "somewhere");
 }
 
 TEST_F(ReachTest, AttemptsTellWhyThereIsNoPath) {

@@ -23,7 +23,7 @@ class RegionBindings {
   /// A card of the peer was taken in: what is bound of regions that it names no more may go, and what a path could not
   /// reach may have keys now.
   void on_card(PeerCore& peer, const CardStore::Change& change, Instant now);
-  /// The same for what the agent has bound of its own region.
+  /// The agent closed a region of its own, which it may have bound itself.
   void on_own_region_closed(PeerCore& self, std::uint32_t index, std::uint32_t generation, Instant now);
   /// It is time (SessionTimer::kLetGo): handles of closed regions may be gone. Returns how much was let go of.
   std::size_t let_go(Session& session, Instant now);

@@ -12,7 +12,7 @@
 namespace hawser::agent {
 namespace {
 
-/// Whether a path may be handed this memory. Regions of files and of peers' hosts are the path's own to refuse.
+/// True where a path may be handed this memory. Regions of files and of peers' hosts are the path's own to refuse.
 bool reaches(const backend::Traits& traits, Device device) {
   return device.kind == DeviceKind::kHost || device.kind == DeviceKind::kFile || traits.reaches.has(device.kind);
 }

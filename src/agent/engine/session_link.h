@@ -35,7 +35,7 @@ class SessionLink {
   /// Sends an acknowledgement that has waited for company long enough. False: no room.
   static bool pump_ack(Session& session, Instant now, std::size_t* work);
 
-  /// Whether a reliable message that came on this path (null: it is gone) is to be read, or an error of the peer's.
+  /// True where a reliable message that came on this path (null: it is gone) is to be read. An error is the peer's.
   Result<bool> receive(Session& session, PathEntry* entry, const wire::Envelope& envelope, std::size_t size);
   /// After it was read: whether an acknowledgement is owed.
   void note_read(Session& session, Instant now);

@@ -32,7 +32,7 @@ class Strangers {
   void drop(std::uint64_t number);
   void drop_all();
 
-  /// Whether the path is one of theirs. It is so no more once it was told of.
+  /// True where the path is one of theirs. It is so no more once it was told of.
   bool is_theirs(const backend::Path* path) const;
   void on_up(const backend::Path* path, const Result<std::shared_ptr<PeerCore>>& met);
   void on_down(const backend::Path* path, const Status& why);

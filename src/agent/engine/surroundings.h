@@ -34,7 +34,7 @@ class PeerRegister {
   /// It died, by what its path said; or it is there.
   virtual void note_death(const PeerCore& peer, const Status& why) = 0;
   virtual void note_life(const PeerCore& peer) = 0;
-  /// Whether the key that a path has proven is the one in the card of the incarnation that it claims to be.
+  /// True where the key that a path has proven is the one in the card of the incarnation that it claims to be.
   virtual bool speaks_for(PeerCore& peer, const backend::Identity& who) = 0;
   /// The peer's session is in that state now: while it is up or suspect, its name is its own.
   virtual void note_state(const PeerCore& peer, PeerState state) = 0;
@@ -42,7 +42,7 @@ class PeerRegister {
   virtual void note_refusal(backend::Quota quota, std::string_view peer, const Status& why) = 0;
   /// What a call about a peer that is down answers.
   virtual Status down_status(PeerCore& peer) const = 0;
-  /// The same where `cause` puts it down now.
+  /// As `down_status`, where `cause` puts it down now.
   virtual Status gone_status(const PeerCore& peer, const Status& cause) const = 0;
   /// The session ends: what went over it stays in the agent's totals.
   virtual void keep_totals(const Session& session) = 0;
@@ -74,7 +74,7 @@ class Cards {
   ~Cards() = default;
 };
 
-/// Who waits outside of the lane.
+/// Those that wait outside of the lane.
 class Waiters {
  public:
   /// Completion queues hear of what else happened.

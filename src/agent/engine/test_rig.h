@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "agent/engine.h"
+#include "agent/test_backend.h"
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/test_clock.h"
@@ -87,7 +88,7 @@ class HandPath final : public backend::Path {
   std::vector<std::uint64_t> cancelled;
 };
 
-class HandPort final : public backend::Port {
+class HandPort final : public TestPort {
  public:
   struct Opened {
     std::string peer, address;
@@ -118,11 +119,8 @@ class HandPort final : public backend::Port {
     return !events.empty();
   }
   Instant next_deadline() const override { return deadline; }
-  int wait_fd() const override { return -1; }
   bool prepare_sleep() override { return events.empty(); }
-  bool region_quiet(std::uint32_t, std::uint32_t, std::string*) override { return true; }
   void begin_close(Instant) override { is_closing = true; }
-  bool idle() const override { return true; }
 
   /// A path that the peer opened, or that is about to be opened.
   HandPath* make() {
@@ -141,31 +139,14 @@ class HandPort final : public backend::Port {
   std::deque<backend::PortEvent> events;
 };
 
-class HandBackend final : public backend::Backend {
- public:
-  const backend::Traits& traits() const override { return its_traits; }
-  std::string address() const override { return "own address"; }
-  std::string readable_address() const override { return "own address"; }
-  Status reachable(std::string_view) const override { return answer; }
-  Result<std::string> add_region(const backend::RegionEntry&) override { return std::string(); }
-  void remove_region(const backend::RegionEntry&) override {}
-  Result<std::unique_ptr<backend::Port>> open_port() override { return Status(Code::kUnsupported, "by hand"); }
-  Params params() const override { return {}; }
-  std::vector<std::string> warnings() const override { return {}; }
-  void disown_after_fork() override {}
-
-  backend::Traits its_traits;
-  Status answer;
-};
-
 /// A backend by hand, and its port, which is the engine's.
 struct Hand {
-  std::shared_ptr<HandBackend> backend;
+  std::shared_ptr<TestBackend> backend;
   HandPort* port = nullptr;
 };
 
 inline Hand add_hand(Ports& ports, std::string name, const backend::Traits& traits = {}) {
-  Hand hand{.backend = std::make_shared<HandBackend>(), .port = new HandPort};
+  Hand hand{.backend = std::make_shared<TestBackend>(), .port = new HandPort};
   hand.backend->its_traits = traits;
   hand.backend->its_traits.name = "by hand";
   OpenBackend open;

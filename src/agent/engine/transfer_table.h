@@ -2,7 +2,7 @@
 
 // TransferTable: all transfers that are not final, from when they are let in until each has ended, exactly once.
 //
-// Who offers their chunks to paths is another's business (ChunkDispatcher). An end comes in two steps: no further chunk
+// ChunkDispatcher offers their chunks to paths. An end comes in two steps: no further chunk
 // is offered (`end_early`), and once no path has one any more the outcome is published (`finalize`).
 //
 // Thread rule: confined to the lane. Lifetime: slots outlive it.

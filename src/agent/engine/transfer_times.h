@@ -19,7 +19,7 @@ class TransferTimes {
  public:
   explicit TransferTimes(const Ports& ports) : ports_(ports) {}
 
-  /// Whether the next one that is over within submit is timed. A small one takes as long as reading the clock twice
+  /// True where the next one that is over within submit is timed. A small one takes as long as reading the clock twice
   /// does, so only some are.
   static bool is_timed_at_once(const FlowCounters& flow, std::uint64_t bytes);
   /// `entry`: the path that it took; null where that is gone. `was_alone`: nothing else was in flight to the peer, and

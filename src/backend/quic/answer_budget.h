@@ -29,7 +29,7 @@ class AnswerBudget {
   /// `salt`: random, so that nobody can choose which sources share a place.
   explicit AnswerBudget(std::uint64_t salt) : salt_(salt) {}
 
-  /// Whether one more answer may go. `is_here`: to this host, where addresses are not invented.
+  /// True where one more answer may go. `is_here`: to this host, where addresses are not invented.
   bool take(std::uint64_t source, bool is_here, Instant now);
   /// Answers that were not given. It only grows.
   std::uint64_t held_back() const { return held_back_; }

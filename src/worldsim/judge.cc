@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "agent/core.h"
 #include "wire/runtime.h"
 
 namespace hawser::worldsim {
@@ -450,9 +449,8 @@ void WorldJudge::check_failed(const Actor& actor, const Membership& membership) 
 
 void WorldJudge::check_kept(const Actor& actor) {
   const std::shared_ptr<runtime::RankSeat> seat = actor.seat.lock();
-  actor.core->lane.lock();
-  const std::size_t kept = seat->mailbox->kept_without_world();
-  actor.core->lane.unlock();
+  std::size_t kept = 0;
+  actor.turner.under_lane([&] { kept = seat->mailbox->kept_without_world(); });
   if (kept > 0) fail(fmt::format("{} keeps messages of worlds that it has left: {}", actor.name, kept));
 }
 

@@ -26,7 +26,10 @@ struct Agreeing final : Operation, Listener {
   Instant until;
   bool has_asked = false;  ///< The leader, for whom it waits.
   bool is_taken = false;   ///< A world was made of it.
+  bool is_own = false;     ///< Of the runtime, which recovers by itself.
   std::function<void(Instant now)> late;
+  /// Called at its end, just before it is final. It may change `status`.
+  std::function<void(Agreeing& over)> ending;
   std::function<void(const Status& why)> cancelled;
 };
 

@@ -129,6 +129,8 @@ class Mailbox final : public agent::Service {
   /// Ends the user's receives of this world that wait for any source, or all that wait.
   void stop_any(std::uint64_t world, const Status& status);
   void stop_all(std::uint64_t world, const Status& status);
+  /// Ends the receives of this world into which a message of these ranks is on its way.
+  void stop_landing(std::uint64_t world, std::span<const Peer> ranks, const Status& status, Instant now);
   /// Ends the user's sends of this world to these ranks that have not come through. They are told.
   void stop_sends(std::uint64_t world, std::span<const Peer> ranks, const Status& status, Instant now) {
     for (const Peer& to : ranks) {

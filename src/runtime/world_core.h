@@ -27,6 +27,7 @@
 #include "runtime/collective_call.h"
 #include "runtime/mailbox.h"
 #include "runtime/rank_seat.h"
+#include "runtime/recovery.h"
 
 namespace hawser::runtime {
 
@@ -75,8 +76,10 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   /// Ranks that failed, in the order in which it was found, without the first `known`. Waits for one.
   std::vector<std::uint32_t> failures(std::size_t known, Duration timeout) const;
   /// All ranks that have not failed call it.
-  Request agreement(std::uint8_t calls, bool flag, Duration timeout);
+  Request agree(bool flag, Duration timeout);
   Result<AgreementValue> outcome(runtime::Operation* operation);
+  /// What came of the recovery by itself; waits for it.
+  Result<Recovery::Made> recovered(Duration timeout);
   /// `without`: taken for failed.
   Request begin_shrink(std::span<const std::uint32_t> without, Duration timeout);
   Result<std::shared_ptr<WorldCore>> shrunk(runtime::Operation* operation);
@@ -120,10 +123,11 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
 
  private:
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
+  void begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now);
   /// A world of these of its ranks, over the same agent.
   std::shared_ptr<WorldCore> offspring(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                        std::vector<Peer>& peers) const;
-  Status take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks);
+  void take_over_failures(WorldCore& made, std::span<const std::uint32_t> ranks);
   void exclude(const Status& why);
   Result<std::shared_ptr<WorldCore>> child(std::span<const std::uint32_t> ranks, std::uint32_t own,
                                            std::uint64_t number);
@@ -145,6 +149,15 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Instant deadline(Duration timeout, Instant now) const;
   std::optional<std::uint32_t> rank_of(const Peer& peer) const;
   // Under the lane.
+  std::shared_ptr<Agreeing> begin_agreement(std::uint8_t calls, bool flag, Duration timeout, Instant now);
+  void on_agreement_over(Agreeing& over);
+  Result<AgreementValue> settle(const Agreeing& call);
+  Result<std::shared_ptr<WorldCore>> make_shrunk(const AgreementValue& decision, Instant now);
+  std::uint8_t shrinking() const;
+  void take_step(Recovery::Step step);
+  void recover(const std::shared_ptr<Agreeing>& call, Instant now);
+  void abort(Instant now);
+  void end_aborted(runtime::Operation& operation);
   void begin(const std::shared_ptr<Collective>& collective, Duration timeout, Instant now);
   void on_failing(const Status& why, Instant now);
   void on_ended(Collective& collective, Instant now);
@@ -184,6 +197,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::shared_ptr<Accord> accord_;                 ///< From the world's beginning on,
   std::shared_ptr<Calls> calls_;                   ///< and this.
   Status excluded_;                                ///< The others hold this rank for failed.
+  Recovery recovery_;
+  Status aborted_;  ///< By RecoveryPolicy::kAbort.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
   base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;

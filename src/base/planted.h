@@ -98,6 +98,8 @@ enum class Planted : std::uint8_t {
   kLastGoodClaimed,  ///< A collective counts as good though one before it did not end well.
   kShrinksAsSeen,    ///< A shrunk world's ranks are those that this rank holds for alive.
   kQuorumIgnored,    ///< Ranks without a quorum go on.
+  kCourtSkipped,      ///< A rank that loses another one takes it for failed at once.
+  kCourtKeepsHigher,  ///< Of two ranks that lost each other the lower one fails.
   kAccordDeaf,       ///< An agreement waits for a rank that failed.
   kPastForgotten,    ///< A rank does not tell what was agreed in a world that it has closed.
   kAgreesAnew,       ///< A call after one that timed out begins another agreement.

@@ -460,6 +460,7 @@ Status Mailbox::handle(agent::Session& session, const wire::RuntimeMessage& mess
     case wire::RuntimeKind::kFailed:
     case wire::RuntimeKind::kRevoke:
     case wire::RuntimeKind::kAgree:
+    case wire::RuntimeKind::kLost:
     case wire::RuntimeKind::kTopology:
     case wire::RuntimeKind::kOver:
       on_word(session, message);

@@ -69,6 +69,8 @@ class Watcher {
   virtual void on_check(const Peer& /*by*/, std::uint64_t /*number*/, std::uint64_t /*digest*/, Instant /*now*/) {}
   /// `by` sends nothing more for this number: kInvalid, it is past it; kDisconnected, it has closed the world.
   virtual void on_over(const Peer& /*by*/, std::uint64_t /*number*/, Code /*code*/, Instant /*now*/) {}
+  /// `by` has lost these ranks (see court.h), and asks whom this one has.
+  virtual void on_lost(const Peer& /*by*/, std::span<const std::byte> /*lost*/, bool /*asks*/) {}
   /// `by` opens the world with this topology.
   virtual void on_topology(const Peer& /*by*/, std::string_view /*topology*/) {}
 

@@ -74,6 +74,8 @@ void Mailbox::pass_on(Watcher& watcher, const Peer& by, const wire::RuntimeMessa
       return watcher.on_revoke(by, Status(message.code, std::string(base::as_text(message.body))));
     case wire::RuntimeKind::kOver:
       return watcher.on_over(by, message.number, message.code, carrier_.now());
+    case wire::RuntimeKind::kLost:
+      return watcher.on_lost(by, message.body, message.flag);
     case wire::RuntimeKind::kTopology:
       return watcher.on_topology(by, base::as_text(message.body));
     default:

@@ -11,6 +11,8 @@
 #include "runtime/digest.h"
 #include "runtime/formation.h"
 #include "runtime/graph.h"
+#include "runtime/rank_bitmap.h"
+#include "runtime/rank_list.h"
 #include "runtime/relay_farewell.h"
 
 namespace hawser::runtime {
@@ -19,6 +21,9 @@ namespace {
 using base::planted;
 using base::Planted;
 using What = schedule::Operation;
+
+/// So long a court waits for ranks that do not answer.
+constexpr Duration kCourtMax = std::chrono::seconds(1);
 
 /// Of a peer that is gone. Silence proves nothing.
 bool proves_death(const Status& gone) {
@@ -104,6 +109,7 @@ void WorldCore::begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, I
       Calls::Site{.world = nonce_, .name = options_.name, .members = &members_, .rank_of = [this](const Peer& peer) {
                     return rank_of(peer);
                   }});
+  if (!is_sparse()) open_court();
   seat_->mailbox->add_watcher(nonce_, *this, ranks_);
   calls_->open(now);
 }
@@ -188,6 +194,8 @@ void WorldCore::on_close(Instant now) {
   if (revoked_.ok()) revoked_ = status;
   end_collectives(status, now);
   recovery_.end(status);
+  court_.reset();
+  seat_->mailbox->clear_deadline(court_alarm_);
   if (accord_ != nullptr) accord_->close(status);
   if (calls_ != nullptr) calls_->stop(status, now);
   seat_->mailbox->stop_all(nonce_, status);
@@ -257,6 +265,8 @@ void WorldCore::take_over_failures(WorldCore& made, std::span<const std::uint32_
   for (std::uint32_t rank = 0; rank < made.size(); ++rank) {
     const auto failed = failed_.find(ranks[rank]);
     if (failed != failed_.end()) made.note_failure(rank, failed->second);
+    const auto lost = lost_.find(ranks[rank]);  // No session will tell of it again.
+    if (failed == failed_.end() && lost != lost_.end() && made.rank_ != rank) made.note_lost(rank, lost->second);
   }
 }
 
@@ -804,8 +814,71 @@ void WorldCore::on_down(const Peer& peer, const Status& cause) {
   if (rank && peer.is_self()) return exclude(cause);
   if (!rank) return;
   calls_->on_down(source_of(peer));
-  if (proves_death(cause)) dead_.insert(*rank);
-  note_failure(*rank, cause);
+  const bool is_dead = proves_death(cause);
+  if (is_dead) dead_.insert(*rank);
+  if (is_dead || court_ == nullptr || planted(Planted::kCourtSkipped)) return note_failure(*rank, cause);
+  note_lost(*rank, cause);
+}
+
+// ---- Live ranks that lose sight of one another.
+
+void WorldCore::open_court() {
+  court_ = std::make_unique<Court>(
+      rank_, size(),
+      Court::Hooks{.tell =
+                       [this](std::uint32_t to, const std::vector<bool>& lost, bool asks) {
+                         seat_->mailbox->tell(ranks_[to],
+                                              {.kind = wire::RuntimeKind::kLost, .world = nonce_, .flag = asks},
+                                              bitmap_of(lost), seat_->mailbox->now());
+                       },
+                   .convict = [this](std::uint32_t rank) { convict(rank); }});
+}
+
+void WorldCore::note_lost(std::uint32_t rank, const Status& cause) {
+  if (failed_.contains(rank) || left_.contains(rank) || !excluded_.ok()) return;
+  lost_.emplace(rank, cause);
+  if (court_ == nullptr) return note_failure(rank, cause);
+  court_->note_lost(rank);
+  watch_court();
+}
+
+void WorldCore::on_lost(const Peer& by, std::span<const std::byte> lost, bool asks) {
+  const std::optional<std::uint32_t> rank = rank_of(by);
+  if (!rank || court_ == nullptr || failed_.contains(*rank) || !excluded_.ok()) return;
+  court_->hear(*rank, ranks_of(lost, size()), asks);
+  watch_court();
+}
+
+void WorldCore::convict(std::uint32_t rank) {
+  const auto lost = lost_.find(rank);
+  const Status others(Code::kDisconnected, "other ranks and it have lost each other, and it reaches fewer ranks, or has "
+                                           "the higher number");
+  note_failure(rank, lost == lost_.end() ? others : lost->second);
+}
+
+/// As long as something is undecided, its time runs.
+void WorldCore::watch_court() {
+  Mailbox& mailbox = *seat_->mailbox;
+  if (court_ == nullptr || !court_->is_open()) {
+    mailbox.clear_deadline(court_alarm_);
+    court_alarm_.is_set = court_alarm_.has_settled = false;
+    return;
+  }
+  if (std::exchange(court_alarm_.is_set, true)) return;
+  mailbox.set_deadline(court_alarm_, mailbox.now() + std::min(2 * options_.agent.heartbeat, kCourtMax / 2));
+}
+
+void WorldCore::on_court_late() {
+  Mailbox& mailbox = *seat_->mailbox;
+  if (court_ == nullptr) return;
+  if (!std::exchange(court_alarm_.has_settled, true)) {
+    mailbox.set_deadline(court_alarm_, mailbox.now() + std::min(options_.agent.peer_timeout, kCourtMax));
+    court_->settle();
+  } else {
+    court_alarm_.is_set = court_alarm_.has_settled = false;
+    court_->give_up();
+  }
+  watch_court();
 }
 
 void WorldCore::on_failed(const Peer& by, std::uint32_t rank) {
@@ -814,8 +887,14 @@ void WorldCore::on_failed(const Peer& by, std::uint32_t rank) {
   if (rank != rank_) {
     return note_failure(rank, Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " found so"));
   }
-  exclude(Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " of world '" + options_.name +
-                                          "' holds this rank, " + std::to_string(rank_) + ", for failed"));
+  std::string text = "rank " + std::to_string(*teller) + " of world '" + options_.name + "' holds this rank, " +
+                     std::to_string(rank_) + ", for failed";
+  const std::vector<std::uint32_t> lost = court_ == nullptr ? std::vector<std::uint32_t>() : court_->lost();
+  if (!lost.empty()) {
+    text += ": it and rank " + list_of(lost) + " have lost each other, and of such ranks the one that reaches fewer is "
+            "left out, then the higher";
+  }
+  exclude(Status(Code::kDisconnected, text));
 }
 
 /// The others go on without this rank. Who told it may die before it has told all of them, so this rank does.
@@ -828,6 +907,8 @@ void WorldCore::exclude(const Status& why) {
   seat_->mailbox->stop_any(nonce_, why);
   accord_->stop(why);
   recovery_.end(why);
+  court_.reset();
+  watch_court();
   seat_->mailbox->note_end();
   if (recovery_.policy() == RecoveryPolicy::kAbort) take_step(recovery_.note_failure());
 }
@@ -849,6 +930,9 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   accord_->note_failed(rank, now);
   seat_->mailbox->note_end();
   take_step(recovery_.note_failure());
+  if (court_ == nullptr) return;
+  court_->note_gone(rank);
+  watch_court();
 }
 
 void WorldCore::on_left(const Peer& peer) {
@@ -856,6 +940,9 @@ void WorldCore::on_left(const Peer& peer) {
   if (!rank || !left_.insert(*rank).second || failed_.contains(*rank)) return;
   dead_.insert(*rank);
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
+  if (court_ == nullptr) return;
+  court_->note_gone(*rank);
+  watch_court();
 }
 
 void WorldCore::on_revoke(const Peer& by, const Status& why) {

@@ -25,6 +25,7 @@
 #include "runtime/calls.h"
 #include "runtime/collective.h"
 #include "runtime/collective_call.h"
+#include "runtime/court.h"
 #include "runtime/mailbox.h"
 #include "runtime/rank_seat.h"
 #include "runtime/recovery.h"
@@ -116,6 +117,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_left(const Peer& peer) override;
   void on_revoke(const Peer& by, const Status& why) override;
   void on_agreement(const Peer& by, const wire::RuntimeMessage& message) override;
+  void on_lost(const Peer& by, std::span<const std::byte> lost, bool asks) override;
   bool is_misfit(const wire::MessageEnvelope& envelope) override;
   void on_misfit(const Peer& by, const wire::MessageEnvelope& envelope, Instant now) override;
   void on_check(const Peer& by, std::uint64_t number, std::uint64_t digest, Instant now) override;
@@ -171,6 +173,11 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status not_the_same(const Peer& by, std::uint64_t number) const;
   Status why_not() const;
   Status departed(std::uint32_t rank) const;
+  void open_court();
+  void note_lost(std::uint32_t rank, const Status& cause);
+  void convict(std::uint32_t rank);
+  void watch_court();
+  void on_court_late();
   void note_failure(std::uint32_t rank, const Status& cause);
   std::vector<bool> dead() const;
   Status check_quorum(std::uint32_t left, std::uint32_t dead) const;
@@ -197,6 +204,14 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::shared_ptr<Accord> accord_;                 ///< From the world's beginning on,
   std::shared_ptr<Calls> calls_;                   ///< and this.
   Status excluded_;                                ///< The others hold this rank for failed.
+  std::unique_ptr<Court> court_;           ///< Of a full world.
+  std::map<std::uint32_t, Status> lost_;   ///< Ranks that this one has lost, and why.
+  struct CourtAlarm final : runtime::Operation, Listener {
+    explicit CourtAlarm(WorldCore& its) : Operation(OperationKind::kSeveral), world(its) { listener = this; }
+    void on_late(runtime::Operation&, Instant) override { world.on_court_late(); }
+    WorldCore& world;
+    bool is_set = false, has_settled = false;
+  } court_alarm_{*this};
   Recovery recovery_;
   Status aborted_;  ///< By RecoveryPolicy::kAbort.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.

@@ -67,6 +67,7 @@ enum class RuntimeKind : std::uint8_t {
   kTopology = 13,
   kCheck = 14,
   kOver = 15,
+  kLost = 16,
 };
 
 /// The subject of an agreement's message: see runtime/agreement.h.

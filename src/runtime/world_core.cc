@@ -266,7 +266,7 @@ void WorldCore::take_over_failures(WorldCore& made, std::span<const std::uint32_
     const auto failed = failed_.find(ranks[rank]);
     if (failed != failed_.end()) made.note_failure(rank, failed->second);
     const auto lost = lost_.find(ranks[rank]);  // No session will tell of it again.
-    if (failed == failed_.end() && lost != lost_.end() && made.rank_ != rank) made.note_lost(rank, lost->second);
+    if (failed == failed_.end() && lost != lost_.end() && made.rank_ != rank) made.note_lost(rank, lost->second.cause());
   }
 }
 
@@ -795,6 +795,7 @@ Status WorldCore::why_not() const {
   if (!excluded_.ok()) return excluded_;
   if (!first_failure_.ok()) return first_failure_;
   if (!revoked_.ok()) return revoked_;
+  if (!lost_.empty()) return lost_.begin()->second;
   return left_.empty() ? Status() : departed(*left_.begin());
 }
 
@@ -836,8 +837,12 @@ void WorldCore::open_court() {
 
 void WorldCore::note_lost(std::uint32_t rank, const Status& cause) {
   if (failed_.contains(rank) || left_.contains(rank) || !excluded_.ok()) return;
-  lost_.emplace(rank, cause);
   if (court_ == nullptr) return note_failure(rank, cause);
+  // Whoever of the two stays, together they do nothing any more.
+  const Status status = failure_of(rank, cause);
+  lost_.emplace(rank, status);
+  end_collectives(status, agent::inner::now(seat_->agent));
+  seat_->mailbox->stop_any(nonce_, status);
   court_->note_lost(rank);
   watch_court();
 }
@@ -853,7 +858,7 @@ void WorldCore::convict(std::uint32_t rank) {
   const auto lost = lost_.find(rank);
   const Status others(Code::kDisconnected, "other ranks and it have lost each other, and it reaches fewer ranks, or has "
                                            "the higher number");
-  note_failure(rank, lost == lost_.end() ? others : lost->second);
+  note_failure(rank, lost == lost_.end() ? others : lost->second.cause());
 }
 
 /// As long as something is undecided, its time runs.

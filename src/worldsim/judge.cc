@@ -154,7 +154,7 @@ bool WorldJudge::is_member(const Realm& realm, std::string_view name) const {
 }
 
 void WorldJudge::check_disconnected(const Deed& deed, const Status& status) {
-  if (may_accuse_) return;
+  if (may_accuse_ || gone_.contains(deed.realm->actors[deed.rank])) return;  // It may be told that it has failed.
   const auto is_lost = [&](std::uint32_t rank) {
     return gone_.contains(deed.realm->actors[rank]) || deed.realm->parts[rank].is_left;
   };

@@ -49,6 +49,8 @@ inline constexpr PlantedBug kPlantedBugs[] = {
     {Planted::kLastGoodClaimed, "last_good_claimed", sim::Mode::kStream, {"did not here"}},
     {Planted::kShrinksAsSeen, "shrinks_as_seen", sim::Mode::kStream, {"other ranks"}},
     {Planted::kQuorumIgnored, "quorum_ignored", sim::Mode::kStream, {"made a second world"}},
+    {Planted::kCourtSkipped, "court_skipped", sim::Mode::kStream, {"names none that failed", "nobody may hold this rank"}},
+    {Planted::kCourtKeepsHigher, "court_keeps_higher", sim::Mode::kStream, {"names none that failed", "which lives"}},
     {Planted::kAccordDeaf, "accord_deaf", sim::Mode::kStream, {"do not come to an end"}},
     {Planted::kPastForgotten, "past_forgotten", sim::Mode::kStream, {"do not come to an end"}},
     {Planted::kAgreesAnew,

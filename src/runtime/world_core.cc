@@ -592,7 +592,9 @@ Request WorldCore::begin_shrink(std::span<const std::uint32_t> without, Duration
     if (refused.ok()) refused = recovery_.note_call("shrink", options_.name);
     if (!refused.ok()) return;
     for (const std::uint32_t rank : without) note_failure(rank, Status(Code::kCancelled, "it was left out by shrink"));
-    revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), true, now);
+    // While a court is open the others go on: they are to hear who failed.
+    revokes_later_ = revoked_.ok() && court_ != nullptr && court_->is_open();
+    revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), !revokes_later_, now);
     call = begin_agreement(shrinking(), true, timeout, now);
     seat_->mailbox->run_jobs(now);
   });
@@ -867,6 +869,7 @@ void WorldCore::watch_court() {
   if (court_ == nullptr || !court_->is_open()) {
     mailbox.clear_deadline(court_alarm_);
     court_alarm_.is_set = court_alarm_.has_settled = false;
+    if (std::exchange(revokes_later_, false)) tell_revoked(mailbox.now());
     return;
   }
   if (std::exchange(court_alarm_.is_set, true)) return;
@@ -899,7 +902,7 @@ void WorldCore::on_failed(const Peer& by, std::uint32_t rank) {
     text += ": it and rank " + list_of(lost) + " have lost each other, and of such ranks the one that reaches fewer is "
             "left out, then the higher";
   }
-  exclude(Status(Code::kDisconnected, text));
+  exclude(Status(Code::kDisconnected, text).with_advice("the others go on without this rank: end it, or start it anew"));
 }
 
 /// The others go on without this rank. Who told it may die before it has told all of them, so this rank does.
@@ -967,10 +970,13 @@ void WorldCore::on_agreement(const Peer& by, const wire::RuntimeMessage& message
 void WorldCore::revoke_under_lane(const Status& why, bool tell, Instant now) {
   if (!revoked_.ok()) return;
   revoked_ = why;
-  for (const Peer& peer : ranks_) {
-    if (tell && !planted(Planted::kRevokeUntold)) seat_->mailbox->revoke(peer, nonce_, why, now);
-  }
+  if (tell) tell_revoked(now);
   end_collectives(why, now);
+}
+
+void WorldCore::tell_revoked(Instant now) {
+  if (planted(Planted::kRevokeUntold)) return;
+  for (const Peer& peer : ranks_) seat_->mailbox->revoke(peer, nonce_, revoked_, now);
 }
 
 void WorldCore::end_collectives(const Status& status, Instant now) {

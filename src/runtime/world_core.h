@@ -177,6 +177,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void note_lost(std::uint32_t rank, const Status& cause);
   void convict(std::uint32_t rank);
   void watch_court();
+  void tell_revoked(Instant now);
   void on_court_late();
   void note_failure(std::uint32_t rank, const Status& cause);
   std::vector<bool> dead() const;
@@ -206,6 +207,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status excluded_;                                ///< The others hold this rank for failed.
   std::unique_ptr<Court> court_;           ///< Of a full world.
   std::map<std::uint32_t, Status> lost_;   ///< Ranks that this one has lost, and why.
+  bool revokes_later_ = false;             ///< The others are told of the end once the court has decided.
   struct CourtAlarm final : runtime::Operation, Listener {
     explicit CourtAlarm(WorldCore& its) : Operation(OperationKind::kSeveral), world(its) { listener = this; }
     void on_late(runtime::Operation&, Instant) override { world.on_court_late(); }

@@ -45,6 +45,8 @@ class Accord {
   /// same agreement, with the vote that was given then.
   void begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now);
   void note_failed(std::uint32_t rank, Instant now);
+  /// Its end is proven, or it has left.
+  void note_dead(std::uint32_t rank) { agreement_.note_dead(rank); }
   void hear(std::uint32_t from, const wire::RuntimeMessage& message, Instant now);
   /// This rank takes part no more: ends the call that is under way, and all later ones.
   void stop(const Status& why);

@@ -47,7 +47,7 @@ class FormationWatch final : public Watcher {
 
   void on_close(Instant) override { mailbox_.remove_watcher(key_); }
   void on_down(const Peer&, const Status&) override {}
-  void on_failed(const Peer&, std::uint32_t) override {}
+  void on_failed(const Peer&, std::uint32_t, bool) override {}
   void on_left(const Peer&) override {}
   void on_revoke(const Peer&, const Status&) override {}
   void on_agreement(const Peer&, const wire::RuntimeMessage&) override {}

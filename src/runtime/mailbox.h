@@ -57,8 +57,8 @@ class Watcher {
   /// The agent closes.
   virtual void on_close(Instant now) = 0;
   virtual void on_down(const Peer& peer, const Status& cause) = 0;
-  /// `by` found that it has failed.
-  virtual void on_failed(const Peer& by, std::uint32_t rank) = 0;
+  /// `by` found that it has failed; or has proof that it is dead.
+  virtual void on_failed(const Peer& by, std::uint32_t rank, bool is_dead) = 0;
   virtual void on_left(const Peer& peer) = 0;
   virtual void on_revoke(const Peer& by, const Status& why) = 0;
   virtual void on_agreement(const Peer& by, const wire::RuntimeMessage& message) = 0;
@@ -114,8 +114,8 @@ class Mailbox final : public agent::Service {
   std::uint64_t kept_so_far() const { return kept_so_far_.load(std::memory_order_acquire); }
   /// Tells the peer that this world is at an end. Best effort: who does not hear of it finds out by himself.
   void revoke(const Peer& peer, std::uint64_t world, const Status& why, Instant now);
-  /// Tells the peer that another rank has failed.
-  void tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, Instant now);
+  /// Tells the peer that another rank has failed; or, with proof, that it is dead.
+  void tell_failed(const Peer& peer, std::uint64_t world, std::uint32_t rank, bool is_dead, Instant now);
   /// Tells the peer that this rank has done all that it called, and leaves.
   void leave(const Peer& peer, std::uint64_t world, Instant now);
   /// Asks the peer whether it called the same by this number.

@@ -818,7 +818,7 @@ void WorldCore::on_down(const Peer& peer, const Status& cause) {
   if (!rank) return;
   calls_->on_down(source_of(peer));
   const bool is_dead = proves_death(cause);
-  if (is_dead) dead_.insert(*rank);
+  if (is_dead) note_dead(*rank);
   if (is_dead || court_ == nullptr || planted(Planted::kCourtSkipped)) return note_failure(*rank, cause);
   note_lost(*rank, cause);
 }
@@ -835,6 +835,11 @@ void WorldCore::open_court() {
                                               bitmap_of(lost), seat_->mailbox->now());
                        },
                    .convict = [this](std::uint32_t rank) { convict(rank); }});
+}
+
+/// Whose end is proven does not count for a quorum.
+void WorldCore::note_dead(std::uint32_t rank) {
+  if (dead_.insert(rank).second) accord_->note_dead(rank);
 }
 
 void WorldCore::note_lost(std::uint32_t rank, const Status& cause) {
@@ -889,10 +894,11 @@ void WorldCore::on_court_late() {
   watch_court();
 }
 
-void WorldCore::on_failed(const Peer& by, std::uint32_t rank) {
+void WorldCore::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
   const std::optional<std::uint32_t> teller = rank_of(by);
   if (!teller || failed_.contains(*teller) || rank >= size()) return;
   if (rank != rank_) {
+    if (is_dead) note_dead(rank);
     return note_failure(rank, Status(Code::kDisconnected, "rank " + std::to_string(*teller) + " found so"));
   }
   std::string text = "rank " + std::to_string(*teller) + " of world '" + options_.name + "' holds this rank, " +
@@ -910,7 +916,7 @@ void WorldCore::exclude(const Status& why) {
   if (!excluded_.ok()) return;
   excluded_ = why;
   const Instant now = agent::inner::now(seat_->agent);
-  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank_, now);
+  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank_, false, now);
   revoke_under_lane(why, false, now);
   seat_->mailbox->stop_any(nonce_, why);
   accord_->stop(why);
@@ -932,7 +938,7 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
   failures_so_far_.fetch_add(1, std::memory_order_release);
   if (first_failure_.ok()) first_failure_ = status;
   if (unacknowledged_.ok()) unacknowledged_ = status;
-  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank, now);
+  for (const Peer& other : ranks_) seat_->mailbox->tell_failed(other, nonce_, rank, dead_.contains(rank), now);
   if (!planted(Planted::kPendingKept)) end_collectives(status, now);
   if (!planted(Planted::kAnySourceKept)) seat_->mailbox->stop_any(nonce_, status);
   accord_->note_failed(rank, now);
@@ -945,8 +951,9 @@ void WorldCore::note_failure(std::uint32_t rank, const Status& cause) {
 
 void WorldCore::on_left(const Peer& peer) {
   const std::optional<std::uint32_t> rank = rank_of(peer);
-  if (!rank || !left_.insert(*rank).second || failed_.contains(*rank)) return;
-  dead_.insert(*rank);
+  if (!rank || !left_.insert(*rank).second) return;
+  note_dead(*rank);
+  if (failed_.contains(*rank)) return;
   accord_->note_failed(*rank, agent::inner::now(seat_->agent));  // It votes no more.
   if (court_ == nullptr) return;
   court_->note_gone(*rank);

@@ -113,7 +113,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   // Under the lane.
   void on_close(Instant now) override;
   void on_down(const Peer& peer, const Status& cause) override;
-  void on_failed(const Peer& by, std::uint32_t rank) override;
+  void on_failed(const Peer& by, std::uint32_t rank, bool is_dead) override;
   void on_left(const Peer& peer) override;
   void on_revoke(const Peer& by, const Status& why) override;
   void on_agreement(const Peer& by, const wire::RuntimeMessage& message) override;
@@ -175,6 +175,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status departed(std::uint32_t rank) const;
   void open_court();
   void note_lost(std::uint32_t rank, const Status& cause);
+  void note_dead(std::uint32_t rank);
   void convict(std::uint32_t rank);
   void watch_court();
   void tell_revoked(Instant now);

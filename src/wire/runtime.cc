@@ -96,6 +96,7 @@ bool read_rest(base::ByteReader& in, RuntimeMessage& message) {
     case RuntimeKind::kFailed:
       message.world = in.u64();
       message.rank = static_cast<std::uint32_t>(in.varint(UINT32_MAX));
+      message.flag = read_flag(in);
       return true;
     case RuntimeKind::kRevoke:
       message.world = in.u64();
@@ -180,6 +181,7 @@ std::span<const std::byte> encode(const RuntimeMessage& message, RuntimeBuffer& 
     case RuntimeKind::kFailed:
       out.u64(message.world);
       out.varint(message.rank);
+      out.u8(message.flag ? 1 : 0);
       break;
     case RuntimeKind::kCheck:
       out.u64(message.world);

@@ -27,7 +27,7 @@ std::vector<RuntimeMessage> one_of_each() {
           {.kind = RuntimeKind::kGone, .id = 5},
           {.kind = RuntimeKind::kRevoke, .world = 7, .code = Code::kTimedOut, .body = base::as_bytes("late")},
           {.kind = RuntimeKind::kLeft, .world = 7},
-          {.kind = RuntimeKind::kFailed, .world = 7, .rank = 300},
+          {.kind = RuntimeKind::kFailed, .world = 7, .rank = 300, .flag = true},
           {.kind = RuntimeKind::kAgree,
            .world = 7,
            .number = 300,
@@ -57,7 +57,7 @@ TEST(WireRuntime, GoldenVectors) {
       "060500000000000000",
       "070700000000000000066c617465",
       "080700000000000000",
-      "090700000000000000ac02",
+      "090700000000000000ac0201",
       "0a0700000000000000ac0204020101"
       "050501",
       "0b05000000000000000600000000000000",

@@ -332,9 +332,9 @@ class HAWSER_API World {
 
 /// The runtime has shrunk a world after a failure. Whoever drops it unused closes the rank.
 struct Recovered {
-  World world;                         ///< The next one. The world before stays revoked.
-  std::uint32_t old_rank = 0;          ///< What this rank was in the world before.
-  std::vector<std::uint32_t> failed;   ///< The ranks of the world before that are not in the next one, in their order.
+  World world;                        ///< The next one. The world before stays revoked.
+  std::uint32_t old_rank = 0;         ///< What this rank was in the world before.
+  std::vector<std::uint32_t> failed;  ///< The ranks of the world before that are not in the next one, in their order.
 };
 
 HAWSER_NAMESPACE_END

@@ -122,8 +122,8 @@ void Court::decide() {
   }
   const std::vector<std::uint32_t> rest = others();
   if (std::ranges::all_of(rest, [this](std::uint32_t other) { return lost_[other]; })) return convict(rest);
-  const bool has_heard_all = std::ranges::all_of(
-      rest, [this](std::uint32_t other) { return lost_[other] || heard_.contains(other); });
+  const bool has_heard_all =
+      std::ranges::all_of(rest, [this](std::uint32_t other) { return lost_[other] || heard_.contains(other); });
   if (!has_heard_all) return;
   const std::vector<std::uint32_t> out = ranks_to_leave_out(size_, all);
   const bool is_plain = std::ranges::all_of(out, [&](std::uint32_t rank) { return is_lost_by_all(rank, out); });

@@ -4,9 +4,9 @@
 //
 // A rank that loses another one by its silence tells all others whom it has lost, and asks them for the same. Of two
 // ranks that lost each other the one that reaches fewer has failed, then the higher. The lowest rank that stays gives
-// the verdicts, once it has heard every rank that it reaches. A rank that all others have lost fails at once. Where some
-// still reach it the court waits until it is told to settle, for a broken network shows one link after the other. A rank
-// that reaches nobody takes all others for failed.
+// the verdicts, once it has heard every rank that it reaches. A rank that all others have lost fails at once. Where
+// some still reach it the court waits until it is told to settle, for a broken network shows one link after the other.
+// A rank that reaches nobody takes all others for failed.
 //
 // Verdicts are final, and told to all by the world. A court that heard too little decides no worse than each rank for
 // itself would.
@@ -27,8 +27,8 @@ namespace hawser::runtime {
 /// Two ranks of which one has lost the other.
 using Loss = std::pair<std::uint32_t, std::uint32_t>;
 
-/// Whom to leave out, so that no two are left that lost each other: again and again the one that lost most of those that
-/// are left, the highest of several. In the order in which they are left out.
+/// Whom to leave out, so that no two are left that lost each other: again and again the one that lost most of those
+/// that are left, the highest of several. In the order in which they are left out.
 std::vector<std::uint32_t> ranks_to_leave_out(std::uint32_t size, std::vector<Loss> losses);
 
 class Court {

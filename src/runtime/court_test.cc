@@ -41,8 +41,8 @@ TEST(RanksToLeaveOut, TheOneThatReachesFewerThenTheHigher) {
   for (const auto& each : cases) EXPECT_EQ(ranks_to_leave_out(each.size, each.losses), each.out) << each.what;
 }
 
-/// Ranks whose words arrive in order between two of them, and otherwise in any order. A link that is cut loses what is on
-/// it, and each of its ends finds out at a moment of its own.
+/// Ranks whose words arrive in order between two of them, and otherwise in any order. A link that is cut loses what is
+/// on it, and each of its ends finds out at a moment of its own.
 class Courts {
  public:
   Courts(std::uint32_t size, std::uint64_t seed) : rng_(seed), failed_(size), dead_(size) {
@@ -201,7 +201,8 @@ TEST(Court, WithoutAThirdEachDecidesForItself) {
 
 TEST(Court, ThoseThatReachNobodyElseGiveUp) {
   std::set<std::uint32_t> convicted;
-  Court court(3, 5, {.tell = [](auto, const auto&, bool) {}, .convict = [&](std::uint32_t rank) { convicted.insert(rank); }});
+  Court court(3, 5,
+              {.tell = [](auto, const auto&, bool) {}, .convict = [&](std::uint32_t rank) { convicted.insert(rank); }});
   for (const std::uint32_t rank : {0U, 1U, 2U}) court.note_lost(rank);
   court.hear(4, {true, true, true, false, false}, false);  // Of two halves these two are left out.
   court.settle();

@@ -3,8 +3,8 @@
 // Recovery: decides what a world does by itself once one of its ranks has failed, and keeps what came of it. Its world
 // does it.
 //
-// A world recovers once: what fails in the new world is that world's to recover from. While an agreement of this rank is
-// under way nothing begins. What it ends without is tried again.
+// A world recovers once: what fails in the new world is that world's to recover from. While an agreement of this rank
+// is under way nothing begins. One that ends without a new world is tried again.
 //
 // Thread rule: under the lane's lock, but for `is_over`.
 

@@ -266,7 +266,8 @@ void WorldCore::take_over_failures(WorldCore& made, std::span<const std::uint32_
     const auto failed = failed_.find(ranks[rank]);
     if (failed != failed_.end()) made.note_failure(rank, failed->second);
     const auto lost = lost_.find(ranks[rank]);  // No session will tell of it again.
-    if (failed == failed_.end() && lost != lost_.end() && made.rank_ != rank) made.note_lost(rank, lost->second.cause());
+    if (failed == failed_.end() && lost != lost_.end() && made.rank_ != rank)
+      made.note_lost(rank, lost->second.cause());
   }
 }
 
@@ -729,13 +730,12 @@ Result<Recovery::Made> WorldCore::recovered(Duration timeout) {
   }
   const auto is_over = [this] { return recovery_.is_over(); };
   if (!is_over()) {
-    static_cast<void>(
-        agent::inner::wait_until(seat_->agent, is_over, agent::inner::now(seat_->agent) + timeout));
+    static_cast<void>(agent::inner::wait_until(seat_->agent, is_over, agent::inner::now(seat_->agent) + timeout));
   }
   if (!is_over()) return Status(Code::kTimedOut, "recovered: world '" + options_.name + "' has no event yet");
   Result<Recovery::Made> made = Status(Code::kCancelled, "world '" + options_.name + "' was closed");
-  static_cast<void>(agent::inner::under_lane(seat_->agent, "recovered",
-                                             [&](Instant) { made = recovery_.take(options_.name); }));
+  static_cast<void>(
+      agent::inner::under_lane(seat_->agent, "recovered", [&](Instant) { made = recovery_.take(options_.name); }));
   return made;
 }
 
@@ -863,8 +863,9 @@ void WorldCore::on_lost(const Peer& by, std::span<const std::byte> lost, bool as
 
 void WorldCore::convict(std::uint32_t rank) {
   const auto lost = lost_.find(rank);
-  const Status others(Code::kDisconnected, "other ranks and it have lost each other, and it reaches fewer ranks, or has "
-                                           "the higher number");
+  const Status others(Code::kDisconnected,
+                      "other ranks and it have lost each other, and it reaches fewer ranks, or has "
+                      "the higher number");
   note_failure(rank, lost == lost_.end() ? others : lost->second.cause());
 }
 
@@ -905,10 +906,12 @@ void WorldCore::on_failed(const Peer& by, std::uint32_t rank, bool is_dead) {
                      std::to_string(rank_) + ", for failed";
   const std::vector<std::uint32_t> lost = court_ == nullptr ? std::vector<std::uint32_t>() : court_->lost();
   if (!lost.empty()) {
-    text += ": it and rank " + list_of(lost) + " have lost each other, and of such ranks the one that reaches fewer is "
+    text += ": it and rank " + list_of(lost) +
+            " have lost each other, and of such ranks the one that reaches fewer is "
             "left out, then the higher";
   }
-  exclude(Status(Code::kDisconnected, text).with_advice("the others go on without this rank: end it, or start it anew"));
+  exclude(
+      Status(Code::kDisconnected, text).with_advice("the others go on without this rank: end it, or start it anew"));
 }
 
 /// The others go on without this rank. Who told it may die before it has told all of them, so this rank does.

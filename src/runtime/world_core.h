@@ -201,14 +201,14 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   // ---- Under the lane.
   std::uint64_t next_number_ = 1;
   CallLedger ledger_;
-  std::uint64_t last_good_ = 0;                    ///< It and all before it ended well here.
-  std::set<std::uint64_t> good_ahead_;             ///< Numbers of later ones that did.
-  std::shared_ptr<Accord> accord_;                 ///< From the world's beginning on,
-  std::shared_ptr<Calls> calls_;                   ///< and this.
-  Status excluded_;                                ///< The others hold this rank for failed.
-  std::unique_ptr<Court> court_;           ///< Of a full world.
-  std::map<std::uint32_t, Status> lost_;   ///< Ranks that this one has lost, and why.
-  bool revokes_later_ = false;             ///< The others are told of the end once the court has decided.
+  std::uint64_t last_good_ = 0;           ///< It and all before it ended well here.
+  std::set<std::uint64_t> good_ahead_;    ///< Numbers of later ones that did.
+  std::shared_ptr<Accord> accord_;        ///< From the world's beginning on,
+  std::shared_ptr<Calls> calls_;          ///< and this.
+  Status excluded_;                       ///< The others hold this rank for failed.
+  std::unique_ptr<Court> court_;          ///< Of a full world.
+  std::map<std::uint32_t, Status> lost_;  ///< Ranks that this one has lost, and why.
+  bool revokes_later_ = false;            ///< The others are told of the end once the court has decided.
   struct CourtAlarm final : runtime::Operation, Listener {
     explicit CourtAlarm(WorldCore& its) : Operation(OperationKind::kSeveral), world(its) { listener = this; }
     void on_late(runtime::Operation&, Instant) override { world.on_court_late(); }
@@ -216,7 +216,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
     bool is_set = false, has_settled = false;
   } court_alarm_{*this};
   Recovery recovery_;
-  Status aborted_;  ///< By RecoveryPolicy::kAbort.
+  Status aborted_;                                 ///< By RecoveryPolicy::kAbort.
   std::map<std::uint64_t, std::uint32_t> groups_;  ///< By members: how many there were.
   base::IntrusiveList<Collective, &Collective::hook> under_way_;
   std::map<std::uint32_t, Status> failed_;

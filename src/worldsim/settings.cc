@@ -56,11 +56,11 @@ void draw_network(base::Rng& rng, const Settings& settings, sim::Universe& unive
 }
 
 std::string describe(const Settings& settings) {
-  return fmt::format("{} ranks, {} acts, {} at once, {} faults{}{}{}{}{}{}{}{}", settings.ranks, settings.acts,
-                     settings.at_once, settings.faults, settings.cancels ? ", cancels" : "",
-                     settings.impatient ? ", impatient" : "", settings.errs ? ", errs" : "",
-                     settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "",
-                     settings.parts ? ", parts" : "", settings.groups ? ", groups" : "", settings.reads ? ", reads" : "");
+  return fmt::format(
+      "{} ranks, {} acts, {} at once, {} faults{}{}{}{}{}{}{}{}", settings.ranks, settings.acts, settings.at_once,
+      settings.faults, settings.cancels ? ", cancels" : "", settings.impatient ? ", impatient" : "",
+      settings.errs ? ", errs" : "", settings.dissents ? ", dissents" : "", settings.majority ? ", majority" : "",
+      settings.parts ? ", parts" : "", settings.groups ? ", groups" : "", settings.reads ? ", reads" : "");
 }
 
 }  // namespace hawser::worldsim

@@ -169,7 +169,8 @@ class HAWSER_API World {
   /// Whether the rank is a neighbour of this one in the topology, which has sessions with neighbours only. False for
   /// this rank itself, and where there is no such rank.
   bool has_direct_peer(std::uint32_t rank) const;
-  /// Ranks that failed, in their order.
+  /// Ranks that failed, in their order; also those of which this rank hears nothing any more, and whether they or it
+  /// have failed is not decided yet. `failures` tells of them once it is.
   std::vector<std::uint32_t> failed() const;
 
   // Messages. Tags are any 64 bits. Buffers are the operation's until it has ended.

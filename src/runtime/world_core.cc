@@ -485,11 +485,14 @@ void WorldCore::revoke(const Status& why) {
 }
 
 std::vector<std::uint32_t> WorldCore::failed() const {
-  std::vector<std::uint32_t> all;
+  std::set<std::uint32_t> all;
   static_cast<void>(agent::inner::under_lane(seat_->agent, "failed", [&](Instant) {
-    for (const auto& [rank, why] : failed_) all.push_back(rank);
+    for (const auto& [rank, why] : failed_) all.insert(rank);
+    for (const auto& [rank, why] : lost_) {  // Operations have ended for it already.
+      if (!left_.contains(rank)) all.insert(rank);
+    }
   }));
-  return all;
+  return {all.begin(), all.end()};
 }
 
 // ---- Agreement.

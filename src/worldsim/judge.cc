@@ -441,6 +441,7 @@ Realm* WorldJudge::on_shrunk(Deed& deed, const World& world) {
 // ---- Time.
 
 void WorldJudge::check_failed(const Actor& actor, const Membership& membership) {
+  if (gone_.contains(actor.number)) return;  // It lost the rank that stays.
   for (const std::uint32_t rank : membership.world.failed()) {
     const std::size_t other = membership.realm->actors[rank];
     if (gone_.contains(other) || may_accuse_) continue;

@@ -204,8 +204,7 @@ void Mishaps::strike_link(Fault fault, Actor& from, Actor& to) {
   const auto& one = connections[rng_.below(connections.size())];
   if (fault == Fault::kReset) {
     universe.net.reset(one);
-  } else {  // What agents make of it, their own simulator judges.
-    stage_.judge().may_accuse();
+  } else {
     universe.net.half_close(one, rng_.chance(0.5) ? a : b);
   }
 }

@@ -63,6 +63,8 @@ typedef struct hawser_world_info {
   uint32_t old_rank, root_rank;       /* This rank, in the world that shrink, or split and group, made this one of. */
   uint64_t epoch;                     /* How often it was shrunk. */
   uint64_t last_good, last_number;    /* World::last_good and last_number. */
+  uint32_t host, local_rank;          /* This rank's: World::host and local_rank. Since HAWSER_C_ABI 8. */
+  uint32_t local_size, reserved;
 } hawser_world_info;
 
 typedef struct hawser_received {
@@ -102,6 +104,8 @@ HAWSER_C_API int hawser_world_peer(hawser_world world, uint32_t rank, hawser_pee
 HAWSER_C_API int hawser_world_is_sparse(hawser_world world, int* sparse);
 /* World::has_direct_peer. */
 HAWSER_C_API int hawser_world_has_direct_peer(hawser_world world, uint32_t rank, int* direct);
+/* World::host. HAWSER_INVALID: there is no such rank. Since HAWSER_C_ABI 8. */
+HAWSER_C_API int hawser_world_host(hawser_world world, uint32_t rank, uint32_t* host);
 HAWSER_C_API int hawser_world_shutdown(hawser_world world, int64_t timeout_ns); /* Once all ranks have called it. */
 HAWSER_C_API int hawser_world_leave(hawser_world world, int64_t timeout_ns);    /* Without waiting for them. */
 HAWSER_C_API int hawser_world_close(hawser_world world, int64_t timeout_ns);    /* To the others it has failed. */

@@ -169,6 +169,12 @@ class HAWSER_API World {
   /// Whether the rank is a neighbour of this one in the topology, which has sessions with neighbours only. False for
   /// this rank itself, and where there is no such rank.
   bool has_direct_peer(std::uint32_t rank) const;
+  /// The number of the host that the rank is on: hosts are numbered from 0, in the order of their first ranks. Ranks in
+  /// one network namespace of one machine share a host. A rank that there is not: the host of this one.
+  std::uint32_t host(std::uint32_t rank) const;
+  /// This rank's number among the ranks of its host, from 0, and how many these are. For choosing a GPU or a NIC.
+  std::uint32_t local_rank() const;
+  std::uint32_t local_size() const;
   /// Ranks that failed, in their order; also those of which this rank hears nothing any more, and whether they or it
   /// have failed is not decided yet. `failures` tells of them once it is.
   std::vector<std::uint32_t> failed() const;

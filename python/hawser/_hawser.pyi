@@ -355,6 +355,21 @@ class World:
     def is_sparse(self) -> bool:
         """Whether ranks that are no neighbours reach one another by others."""
 
+    @property
+    def host(self) -> int:
+        """The number of this rank's host: from 0, in the order of the hosts' first ranks."""
+
+    def host_of(self, rank: int) -> int:
+        """The number of a rank's host."""
+
+    @property
+    def local_rank(self) -> int:
+        """This rank's number among the ranks of its host, from 0."""
+
+    @property
+    def local_size(self) -> int:
+        """How many ranks are on this rank's host."""
+
     def has_direct_peer(self, rank: int) -> bool:
         """Whether the rank is a neighbour in the world's topology."""
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/host_id.h"
 #include "base/inside.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -31,6 +32,10 @@ Result<std::shared_ptr<Driver>> shared_driver() {
 Result<std::shared_ptr<RankSeat>> RankSeat::open(AgentOptions options, std::optional<Relay::Site> relays,
                                                  SeatHooks hooks) {
   auto seat = std::make_shared<RankSeat>();
+  seat->host_ = hooks.host;
+  if (seat->host_ == 0) {
+    HAWSER_TRY_ASSIGN(seat->host_, base::this_host());
+  }
   seat->hooks_ = std::move(hooks);
   const bool is_ours = !seat->hooks_.open;
   if (options.driven && is_ours) {

@@ -30,6 +30,8 @@ struct SeatHooks {
   std::function<Result<Agent>(AgentOptions options, Tenant tenant)> open = {};
   /// Runs a handler's job, later, without the lane's lock. It may drop the job. Empty: the seat's workers run it.
   std::function<void(std::function<void()> job)> run = {};
+  /// Tells ranks on one host from those on others. 0: what the system says.
+  std::uint64_t host = 0;
 };
 
 class RankSeat {
@@ -52,6 +54,8 @@ class RankSeat {
   void run(std::function<void()> job);
   /// Handlers run by themselves, while the caller waits. Otherwise they run while the agent lets time pass.
   bool has_threads() const { return !hooks_.run; }
+  /// Of ranks on one host the same number.
+  std::uint64_t host() const { return host_; }
 
   /// Under the lane. The oldest goes where there are too many.
   void keep(std::unique_ptr<PastAccord> past);
@@ -63,6 +67,7 @@ class RankSeat {
  private:
   std::deque<std::unique_ptr<PastAccord>> pasts_;
   SeatHooks hooks_;
+  std::uint64_t host_ = 0;
   Workers workers_{kHandlersMax};
   std::shared_ptr<Driver> driver_;  ///< Null: whoever waits makes the progress.
 };

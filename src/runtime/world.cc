@@ -1,6 +1,7 @@
 // The door's worlds.
 
 #include <hawser/world.h>
+#include <algorithm>
 
 #include <numeric>
 #include <optional>
@@ -138,6 +139,20 @@ std::uint32_t World::size() const { return core_->size(); }
 Peer World::peer(std::uint32_t rank) const { return rank < size() ? core_->ranks()[rank] : Peer(); }
 bool World::is_sparse() const { return core_->is_sparse(); }
 bool World::has_direct_peer(std::uint32_t rank) const { return core_->has_direct_peer(rank); }
+
+std::uint32_t World::host(std::uint32_t rank) const {
+  return core_->hosts().empty() ? 0 : core_->hosts()[rank < size() ? rank : this->rank()];
+}
+std::uint32_t World::local_rank() const {
+  const auto& hosts = core_->hosts();
+  return hosts.empty() ? 0
+                       : static_cast<std::uint32_t>(std::count(hosts.begin(), hosts.begin() + rank(), host(rank())));
+}
+std::uint32_t World::local_size() const {
+  const auto& hosts = core_->hosts();
+  return hosts.empty() ? 1 : static_cast<std::uint32_t>(std::ranges::count(hosts, host(rank())));
+}
+
 std::vector<std::uint32_t> World::failed() const { return core_->failed(); }
 void World::revoke(const Status& why) { core_->revoke(why); }
 Status World::close(Duration timeout) { return core_->close(timeout); }

@@ -23,6 +23,7 @@ using base::Planted;
 using What = schedule::Operation;
 
 /// So long a court waits for ranks that do not answer.
+constexpr Duration kLeastTimeout = std::chrono::milliseconds(1);
 constexpr Duration kCourtMax = std::chrono::seconds(1);
 
 /// Of a peer that is gone. Silence proves nothing.
@@ -141,19 +142,46 @@ Status WorldCore::find_and_join(Duration timeout) {
   return status;
 }
 
-Request WorldCore::all_entered(Duration timeout) {
-  constexpr Duration kLeast = std::chrono::milliseconds(1);
-  Digest how;  // Ranks with other settings are found out here at the latest.
+std::uint64_t WorldCore::settings_digest() const {
+  Digest how;
   how.add(static_cast<std::uint64_t>(recovery_.policy()));
   how.add(options_.quorum == Quorum::kMajority ? 1 : 0);
-  return collective({.call = {.operation = What::kBarrier}, .how = how.value()},
-                    {.timeout = std::max(timeout, kLeast)});
+  return how.value();
+}
+
+Request WorldCore::all_entered(Duration timeout) {
+  host_ids_.assign(size(), 0);
+  host_ids_[rank_] = seat_->host();
+  CollectiveCall call = {.call = {.operation = What::kAllGather, .rank = rank_, .size = size()},
+                         .output = host_ids_.data(),
+                         .type = DataType::kUInt64,
+                         .how = settings_digest()};
+  call.call.counts.assign(size(), 1);
+  call.call.has_input_in_output = true;
+  const CollectiveOptions options = {.timeout = std::max(timeout, kLeastTimeout)};
+  const std::shared_ptr<Collective> made = make_collective(std::move(call), options);
+  made->elements.finish = [this] {
+    learn_hosts();
+    return Status();
+  };
+  return begin_collective(made, options);
+}
+
+void WorldCore::learn_hosts() {
+  std::map<std::uint64_t, std::uint32_t> numbers;
+  hosts_.clear();
+  for (const std::uint64_t id : host_ids_) {
+    const auto next = static_cast<std::uint32_t>(numbers.size());
+    hosts_.push_back(numbers.try_emplace(id, next).first->second);
+  }
 }
 
 Status WorldCore::shutdown(Duration timeout) {
   const Instant until = agent::inner::now(seat_->agent) + timeout;
   const auto left = [&] { return std::max(until - agent::inner::now(seat_->agent), Duration::zero()); };
-  if (Status status = all_entered(timeout).wait(Duration::max()); !status.ok()) {
+  const Request met = collective({.call = {.operation = What::kBarrier}, .how = settings_digest()},
+                                 {.timeout = std::max(timeout, kLeastTimeout)});
+  if (Status status = met.wait(Duration::max()); !status.ok()) {
     static_cast<void>(close(left()));
     return status;
   }
@@ -256,7 +284,9 @@ std::shared_ptr<WorldCore> WorldCore::offspring(std::span<const std::uint32_t> r
   for (const std::uint32_t rank : ranks) {
     peers.push_back(ranks_[rank]);
     made->root_ranks_.push_back(root_ranks_[rank]);
+    if (!host_ids_.empty()) made->host_ids_.push_back(host_ids_[rank]);
   }
+  made->learn_hosts();
   return made;
 }
 

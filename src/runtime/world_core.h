@@ -48,7 +48,7 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   Status enter(std::vector<Peer> ranks);
   /// Finds the others in the directory, and returns when all have entered.
   Status find_and_join(Duration timeout);
-  /// Ends when all ranks have entered.
+  /// Ends when all ranks have entered: each knows the host of every other then.
   Request all_entered(Duration timeout);
   std::uint32_t rank() const { return rank_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
@@ -97,6 +97,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::uint32_t root_rank(std::uint32_t rank) const { return root_ranks_[rank]; }
   bool is_sparse() const { return seat_->relay != nullptr; }
   bool has_direct_peer(std::uint32_t rank) const;
+  /// By rank, from 0 in the order of the hosts' first ranks. Empty until all have entered.
+  const std::vector<std::uint32_t>& hosts() const { return hosts_; }
   /// Of a group only this view is given up, of the whole world the agent, too.
   Status close(Duration timeout);
   /// Leaves without having failed, once the others have what this rank sent. `waits`: all ranks do so, and one of a
@@ -124,6 +126,9 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void on_over(const Peer& by, std::uint64_t number, Code code, Instant now) override;
 
  private:
+  /// Ranks with other settings are found out by it.
+  std::uint64_t settings_digest() const;
+  void learn_hosts();
   Status begin_world(std::vector<Peer> ranks, std::uint64_t nonce);
   void begin_under_lane(std::vector<Peer> ranks, std::uint64_t nonce, Instant now);
   /// A world of these of its ranks, over the same agent.
@@ -191,6 +196,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   std::atomic<bool> is_root_{false};  ///< The agent closes with it.
   std::uint32_t rank_ = 0;
   std::vector<std::uint32_t> root_ranks_;  ///< By rank: what it is in the world that was opened.
+  std::vector<std::uint64_t> host_ids_;    ///< By rank, as all have told when they entered.
+  std::vector<std::uint32_t> hosts_;
   std::vector<Peer> ranks_;
   std::unordered_set<const void*> members_;  ///< Their sources.
   std::uint64_t nonce_ = 0;

@@ -51,6 +51,7 @@ std::shared_ptr<Collective> WorldCore::make_collective(CollectiveCall call, cons
   const std::uint64_t bytes = size_of(call.type);
   what.element_bytes = bytes;
   what.reproducible = options.reproducible;
+  if (!is_sparse()) what.hosts = hosts_;
   const schedule::Algorithm algorithm = schedule::choices(what, schedule::CostModel())[0].algorithm;
   auto made = std::make_shared<Collective>();
   made->name = schedule::to_string(what.operation);

@@ -9,12 +9,16 @@
 #include "schedule/circulant.h"
 #include "schedule/direct.h"
 #include "schedule/doubling.h"
+#include "schedule/hosts.h"
 #include "schedule/tree.h"
+#include "schedule/two_levels.h"
 
 namespace hawser::schedule {
 namespace {
 
 Slice whole(Buffer buffer, std::uint64_t count) { return {buffer, 0, count}; }
+
+Hosts hosts_of(const Call& call) { return {call.hosts, call.rank, call.root}; }
 
 /// The caller's input goes where the algorithm works.
 void bring_input(Schedule& schedule, const Call& call, Slice to) {
@@ -24,6 +28,9 @@ void bring_input(Schedule& schedule, const Call& call, Slice to) {
 }
 
 void broadcast(Schedule& schedule, const Call& call, Algorithm algorithm) {
+  if (algorithm == Algorithm::kTwoLevels) {
+    return broadcast_two_levels(schedule, hosts_of(call), call.count, call.element_bytes);
+  }
   const Members me = Members::from_root(call.rank, call.size, call.root);
   if (algorithm == Algorithm::kTree) return broadcast_tree(schedule, me, whole(Buffer::kOutput, call.count));
   const Blocks blocks = Blocks::even(call.count, call.size);
@@ -68,6 +75,7 @@ void reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
     return gather_direct(schedule, me, 0, blocks, blocks.slice(data.buffer, me.rank), data.buffer);
   }
   if (!call.commutes) return reduce_in_order(schedule, call, data);
+  if (algorithm == Algorithm::kTwoLevels) return reduce_two_levels(schedule, hosts_of(call), data, call.element_bytes);
   reduce_tree(schedule, Members::from_root(call.rank, call.size, call.root), data);
 }
 
@@ -80,6 +88,9 @@ void all_reduce(Schedule& schedule, const Call& call, Algorithm algorithm) {
     return all_gather_blocks(schedule, me, blocks, Buffer::kOutput);
   }
   bring_input(schedule, call, whole(Buffer::kOutput, call.count));
+  if (algorithm == Algorithm::kTwoLevels) {
+    return all_reduce_two_levels(schedule, hosts_of(call), call.count, call.element_bytes);
+  }
   if (algorithm == Algorithm::kDoubling) {
     return all_reduce_doubling(schedule, me, whole(Buffer::kOutput, call.count));
   }
@@ -156,12 +167,48 @@ Work work_of(const Call& call, Algorithm algorithm) {
       return {others + (goes_back ? rounds : 0), goes_back ? 2 * share : share, share};
     case Algorithm::kDirect:
       return {others, share, 0};
+    case Algorithm::kTwoLevels:
+      break;  // See cost_of_two_levels.
   }
   return {};
 }
 
-/// Those that give the right result, before anybody looks at what they cost.
-std::vector<Algorithm> right_ones(const Call& call) {
+double cost_of(const Work& work, double element_bytes, const CostModel& model) {
+  return work.messages * model.message_ns + work.moved * element_bytes * model.byte_ns +
+         work.combined * element_bytes * model.combined_byte_ns;
+}
+
+/// The cheapest way of that operation among so many ranks on one level.
+double cost_among(std::uint32_t ranks, Operation operation, std::uint64_t count, const Call& call,
+                  const CostModel& model) {
+  const Call one{.operation = operation, .size = ranks, .count = count, .element_bytes = call.element_bytes};
+  return choices(one, model).front().cost_ns;
+}
+
+/// Of the host with most ranks, and then between hosts. The same for all ranks.
+double cost_of_two_levels(const Call& call, const CostModel& model) {
+  const Hosts hosts(call.hosts, 0, call.root);
+  const auto within = [&](Operation operation) {
+    return cost_among(hosts.ranks_max(), operation, call.count, call, model);
+  };
+  const auto between = [&](std::uint64_t count, std::uint32_t ranks_of_host = 1) {
+    return cost_among(hosts.hosts(), call.operation, count, call, model.between_hosts(ranks_of_host));
+  };
+  if (call.operation == Operation::kBarrier) {
+    const double tellings = 2 + 2 * (hosts.ranks_max() - 1) / kPeersAtOnce;
+    return between(0) + tellings * model.message_ns;
+  }
+  if (call.operation != Operation::kAllReduce) return within(call.operation) + between(call.count);
+  if (!is_sliced(hosts, call.count)) {
+    return within(Operation::kReduce) + between(call.count) + within(Operation::kBroadcast);
+  }
+  // Reduce-scatter and all-gather are the two halves of an all-reduce.
+  const std::uint64_t slice = (call.count + hosts.ranks_max() - 1) / hosts.ranks_max();
+  return within(Operation::kAllReduce) + between(slice, hosts.ranks_max());
+}
+
+/// Those that give the right result on one level, before anybody looks at what they cost.
+std::vector<Algorithm> right_on_one_level(const Call& call) {
   switch (call.operation) {
     case Operation::kBarrier:
       return {Algorithm::kDissemination};
@@ -191,6 +238,16 @@ std::vector<Algorithm> right_ones(const Call& call) {
   return {};
 }
 
+std::vector<Algorithm> right_ones(const Call& call) {
+  std::vector<Algorithm> all = right_on_one_level(call);
+  const bool has_two = call.operation == Operation::kBarrier || call.operation == Operation::kBroadcast ||
+                       call.operation == Operation::kReduce || call.operation == Operation::kAllReduce;
+  if (has_two && call.commutes && !call.reproducible && Hosts::has_levels(call.hosts)) {
+    all.push_back(Algorithm::kTwoLevels);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string_view to_string(Operation operation) {
@@ -202,8 +259,8 @@ std::string_view to_string(Operation operation) {
 }
 
 std::string_view to_string(Algorithm algorithm) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "dissemination", "tree", "scatter and gather", "doubling", "circulant", "fixed tree", "direct"};
+  constexpr std::array<std::string_view, kAlgorithms> kNames = {
+      "dissemination", "tree", "scatter and gather", "doubling", "circulant", "fixed tree", "direct", "two levels"};
   const auto at = static_cast<std::size_t>(algorithm);
   return at < kNames.size() ? kNames[at] : "unknown";
 }
@@ -211,10 +268,13 @@ std::string_view to_string(Algorithm algorithm) {
 std::vector<Choice> choices(const Call& call, const CostModel& model) {
   std::vector<Choice> all;
   const auto bytes = static_cast<double>(call.element_bytes);
+  // On one level each round waits for the slowest of its messages, and mostly all ranks of a host send to other hosts.
+  const bool has_levels = Hosts::has_levels(call.hosts);
+  const CostModel one_level = has_levels ? model.between_hosts(Hosts(call.hosts, 0, 0).ranks_max()) : model;
   for (const Algorithm algorithm : right_ones(call)) {
-    const Work work = work_of(call, algorithm);
-    all.push_back({algorithm, work.messages * model.message_ns + work.moved * bytes * model.byte_ns +
-                                  work.combined * bytes * model.combined_byte_ns});
+    all.push_back({algorithm, algorithm == Algorithm::kTwoLevels
+                                  ? cost_of_two_levels(call, model)
+                                  : cost_of(work_of(call, algorithm), bytes, one_level)});
   }
   std::ranges::stable_sort(all, {}, &Choice::cost_ns);
   return all;
@@ -226,7 +286,11 @@ Schedule make_schedule(const Call& call, Algorithm algorithm) {
   const Members me = Members::all(call.rank, call.size);
   switch (call.operation) {
     case Operation::kBarrier:
-      barrier_dissemination(schedule, me);
+      if (algorithm == Algorithm::kTwoLevels) {
+        barrier_two_levels(schedule, hosts_of(call));
+      } else {
+        barrier_dissemination(schedule, me);
+      }
       break;
     case Operation::kBroadcast:
       broadcast(schedule, call, algorithm);

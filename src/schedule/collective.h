@@ -44,6 +44,8 @@ struct Call {
   std::uint64_t count = 0;
   std::vector<std::uint64_t> counts, in_counts;
   std::uint64_t element_bytes = 1;
+  /// By rank: the number of its host. Empty: nobody knows, and all count as if they were near.
+  std::vector<std::uint32_t> hosts = {};
   bool commutes = true;              ///< The order of ranks does not matter for the result.
   bool reproducible = false;         ///< The same bits from any algorithm, place and number of elements.
   bool has_input_in_output = false;  ///< The two are one, as the table above allows.
@@ -57,15 +59,27 @@ enum class Algorithm : std::uint8_t {
   kCirculant,  ///< Reduce-scatter and all-gather on circulant graphs, or one of them.
   kFixedTree,  ///< Each element is combined at one rank, in one tree over ranks.
   kDirect,
+  kTwoLevels,  ///< Within hosts and between them: see two_levels.h.
 };
-inline constexpr std::size_t kAlgorithms = 7;
+inline constexpr std::size_t kAlgorithms = 8;
 std::string_view to_string(Algorithm algorithm);
 
-/// What moving and combining costs. Defaults: measured between two processes of one host.
+/// What moving and combining costs. Defaults: measured between two processes of one host; between hosts assumed, as TCP
+/// with TLS over 25 Gbit/s.
 struct CostModel {
   double message_ns = 2'000;       ///< From a send to the end of the receive of an empty message.
   double byte_ns = 0.15;           ///< Of each further byte.
   double combined_byte_ns = 0.08;  ///< Of each byte that is combined.
+  double far_message_ns = 40'000;  ///< As `message_ns`, between hosts.
+  double far_byte_ns = 0.35;       ///< As `byte_ns`, between hosts, while nobody else of the host sends.
+
+  /// For messages between hosts, where so many ranks of each host send at once and share its link.
+  CostModel between_hosts(std::uint32_t ranks_of_host = 1) const {
+    CostModel far = *this;
+    far.message_ns = far_message_ns;
+    far.byte_ns = far_byte_ns * ranks_of_host;
+    return far;
+  }
 };
 
 struct Choice {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/rng.h"
+#include "schedule/hosts.h"
 #include "schedule/run_in_memory.h"
 
 namespace hawser::schedule {
@@ -218,6 +220,27 @@ std::vector<std::uint64_t> counts_for(std::uint32_t size) {
   return {0, 1, size - 1, 3 * size + 2};
 }
 
+/// Ranks on hosts: as many on each, in turn; the first host has one; random ones.
+std::vector<std::vector<std::uint32_t>> placements(std::uint32_t size) {
+  std::vector<std::vector<std::uint32_t>> all(4, std::vector<std::uint32_t>(size));
+  base::Rng rng(size);
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    all[0][rank] = rank / 4;
+    all[1][rank] = rank % 3;
+    all[2][rank] = rank == 0 ? 9 : 2;
+    all[3][rank] = static_cast<std::uint32_t>(rng.u64() % 5);
+  }
+  return all;
+}
+
+void check_two_levels(Call call) {
+  for (call.hosts = {}; auto& hosts : placements(call.size)) {
+    if (!Hosts::has_levels(hosts)) continue;
+    call.hosts = std::move(hosts);
+    check({call, Algorithm::kTwoLevels}, call.size);
+  }
+}
+
 class CollectiveOf : public testing::TestWithParam<Operation> {};
 
 TEST_P(CollectiveOf, EverySizeAndAlgorithm) {
@@ -227,12 +250,16 @@ TEST_P(CollectiveOf, EverySizeAndAlgorithm) {
       Call call{.operation = operation, .size = size, .root = static_cast<std::uint32_t>(count % size), .count = count};
       call.counts = uneven(size, count);
       check_all_algorithms(call);
+      const bool has_two_levels = operation == Operation::kBarrier || operation == Operation::kBroadcast ||
+                                  operation == Operation::kReduce || operation == Operation::kAllReduce;
+      if (has_two_levels) check_two_levels(call);
       const bool may_be_one = operation == Operation::kAllReduce || operation == Operation::kReduce ||
                               operation == Operation::kScan || operation == Operation::kExclusiveScan ||
                               operation == Operation::kAllGather || operation == Operation::kGather;
       if (!may_be_one) continue;
       call.has_input_in_output = true;
       check_all_algorithms(call);
+      if (has_two_levels) check_two_levels(call);
     }
   }
 }

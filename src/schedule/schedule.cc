@@ -44,4 +44,10 @@ Blocks Blocks::equal(std::uint64_t count, std::uint32_t blocks) {
   return all;
 }
 
+Blocks Blocks::shifted(std::uint64_t at) const {
+  Blocks made = *this;
+  for (std::uint64_t& start : made.starts_) start += at;
+  return made;
+}
+
 }  // namespace hawser::schedule

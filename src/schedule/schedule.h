@@ -80,10 +80,13 @@ class Blocks {
   /// Each of `count`.
   static Blocks equal(std::uint64_t count, std::uint32_t blocks);
 
+  /// The same blocks of a slice that begins at `at`.
+  Blocks shifted(std::uint64_t at) const;
+
   std::uint32_t size() const { return static_cast<std::uint32_t>(starts_.size() - 1); }
   std::uint64_t at(std::uint32_t block) const { return starts_[block]; }
   std::uint64_t count(std::uint32_t block) const { return starts_[block + 1] - starts_[block]; }
-  std::uint64_t total() const { return starts_.back(); }
+  std::uint64_t total() const { return starts_.back() - starts_.front(); }
   Slice slice(Buffer buffer, std::uint32_t block) const { return slice(buffer, block, block + 1); }
   /// Blocks `first` to `end`, without it.
   Slice slice(Buffer buffer, std::uint32_t first, std::uint32_t end) const {

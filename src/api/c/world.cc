@@ -182,7 +182,10 @@ hawser_world_info info_of(const World& world) {
           .root_rank = world.root_rank(world.rank()),
           .epoch = world.epoch(),
           .last_good = world.last_good(),
-          .last_number = world.last_number()};
+          .last_number = world.last_number(),
+          .host = world.host(world.rank()),
+          .local_rank = world.local_rank(),
+          .local_size = world.local_size()};
 }
 
 /// `end(world)` ends it; afterwards releasing the handle does nothing more.
@@ -241,6 +244,18 @@ int hawser_world_has_direct_peer(hawser_world world, uint32_t rank, int* direct)
     HAWSER_TRY(not_null(call, direct, "direct"));
     HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
     *direct = its->world.has_direct_peer(rank) ? 1 : 0;
+    return {};
+  });
+}
+
+int hawser_world_host(hawser_world world, uint32_t rank, uint32_t* host) {
+  return run(__func__, [&](const char* call) -> Status {
+    HAWSER_TRY(not_null(call, host, "host"));
+    HAWSER_TRY_ASSIGN(const auto its, find<WorldObject>(call, world));
+    if (rank >= its->world.size()) {
+      return Status(Code::kInvalid, base::format("{}: there is no rank {} among {}", call, rank, its->world.size()));
+    }
+    *host = its->world.host(rank);
     return {};
   });
 }

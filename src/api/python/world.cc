@@ -613,6 +613,12 @@ std::optional<WorldHandle> split(const WorldHandle& self, std::optional<std::uin
   return WorldHandle{std::make_shared<WorldState>(std::move(made))};
 }
 
+std::uint32_t host_of(const WorldHandle& self, std::uint32_t rank) {
+  const World& world = self.state->world;
+  if (rank < world.size()) return world.host(rank);
+  raise_invalid("World.host_of: there is no rank " + std::to_string(rank));
+}
+
 std::uint32_t root_rank(const WorldHandle& self, std::uint32_t rank) {
   const World& world = world_of(self);
   if (rank < world.size()) return world.root_rank(rank);
@@ -786,6 +792,16 @@ void bind_worlds(nb::module_& module) {
       .def_prop_ro(
           "is_sparse", [](const WorldHandle& self) { return self.state->world.is_sparse(); },
           "Whether ranks that are no neighbours reach one another by others.")
+      .def_prop_ro(
+          "host", [](const WorldHandle& self) { return self.state->world.host(self.state->world.rank()); },
+          "The number of this rank's host: from 0, in the order of the hosts' first ranks.")
+      .def("host_of", &host_of, nb::arg("rank"), "The number of a rank's host.")
+      .def_prop_ro(
+          "local_rank", [](const WorldHandle& self) { return self.state->world.local_rank(); },
+          "This rank's number among the ranks of its host, from 0.")
+      .def_prop_ro(
+          "local_size", [](const WorldHandle& self) { return self.state->world.local_size(); },
+          "How many ranks are on this rank's host.")
       .def(
           "has_direct_peer",
           [](const WorldHandle& self, std::uint32_t rank) { return self.state->world.has_direct_peer(rank); },

@@ -7,7 +7,7 @@
 // digits, names one network stack (boot and network namespace): loopback places mean something there only. What a user
 // typed has none.
 //
-// Thread rule: values and pure functions; this_host reads two files.
+// Thread rule: values and pure functions.
 
 #include <cstdint>
 #include <string>
@@ -30,8 +30,6 @@ struct Locator {
 /// Most places in one locator. With the longest addresses that is 3 KiB of the 4 KiB of an address in a card.
 inline constexpr std::size_t kPlacesMax = 64;
 
-/// Names this network stack; never 0. kBusy: this process has no descriptor to ask with.
-Result<std::uint64_t> this_host();
 std::string to_string(const Locator& locator);
 /// "127.0.0.1:5000, [::1]:5000".
 std::string readable(const Locator& locator);

@@ -6,6 +6,7 @@
 #include "backend/places/source.h"
 #include "backend/quic/quic_stream.h"
 #include "base/format.h"
+#include "base/host_id.h"
 #include "base/try.h"
 #include "base/user_cookie.h"
 
@@ -71,7 +72,7 @@ Result<QuicListeners> listen_at_port(const QuicOptions& options, std::uint16_t p
     listeners.sockets.push_back(*std::move(socket));
   }
   if (listeners.sockets.empty()) return failed;
-  HAWSER_TRY_ASSIGN(listeners.locator.host, this_host());
+  HAWSER_TRY_ASSIGN(listeners.locator.host, base::this_host());
   listeners.chosen += "; peers are told " + readable(listeners.locator);
   for (const std::string& one : options.left_out) listeners.chosen += "; left out: " + one;
   return listeners;

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "base/host_id.h"
 #include "base/try.h"
 
 namespace hawser::backend {
@@ -89,7 +90,7 @@ Result<TcpListeners> listen_at_port(const TcpOptions& options, std::uint16_t por
     listeners.fds.push_back(*std::move(fd));
   }
   if (listeners.fds.empty()) return failed;
-  HAWSER_TRY_ASSIGN(listeners.locator.host, this_host());
+  HAWSER_TRY_ASSIGN(listeners.locator.host, base::this_host());
   listeners.locator.is_covered = options.security == Security::kEncrypt;
   listeners.chosen += "; peers are told " + readable(listeners.locator);
   for (const std::string& one : options.left_out) listeners.chosen += "; left out: " + one;

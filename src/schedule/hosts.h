@@ -1,0 +1,45 @@
+#pragma once
+
+// Hosts: which ranks of a world share a host, as one rank sees it.
+//
+// Thread rule: a value.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/members.h"
+
+namespace hawser::schedule {
+
+class Hosts {
+ public:
+  /// `hosts`: by rank, the number of its host. On each host one rank is the leader: its first one, or `root` on its own.
+  Hosts(std::span<const std::uint32_t> hosts, std::uint32_t rank, std::uint32_t root);
+
+  /// There are several, and some rank has a host in common with another: two levels may pay.
+  static bool has_levels(std::span<const std::uint32_t> hosts);
+
+  std::uint32_t hosts() const { return static_cast<std::uint32_t>(leaders_.size()); }
+  /// Of the host that has most.
+  std::uint32_t ranks_max() const { return ranks_max_; }
+  /// Each host has as many ranks as the others.
+  bool is_even() const { return is_even_; }
+  bool is_leader() const { return mates_place_ == 0; }
+
+  // Views of this object.
+  /// Those of this rank's host; number 0 is the leader.
+  Members mates() const { return Members::among(mates_, mates_place_); }
+  /// One of each host; number 0 is the root. Only a leader may ask.
+  Members leaders() const { return Members::among(leaders_, leaders_place_); }
+  /// Of each host the one that has this rank's number among its mates. Only where `is_even`.
+  Members column() const { return Members::among(column_, column_place_); }
+
+ private:
+  std::vector<std::uint32_t> mates_, leaders_, column_;
+  std::size_t mates_place_ = 0, leaders_place_ = 0, column_place_ = 0;
+  std::uint32_t ranks_max_ = 0;
+  bool is_even_ = true;
+};
+
+}  // namespace hawser::schedule

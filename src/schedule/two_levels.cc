@@ -1,0 +1,105 @@
+#include "schedule/two_levels.h"
+
+#include <algorithm>
+
+#include "schedule/circulant.h"
+#include "schedule/collective.h"
+#include "schedule/direct.h"
+#include "schedule/doubling.h"
+#include "schedule/tree.h"
+
+namespace hawser::schedule {
+namespace {
+
+/// Which algorithm these members use, if the operation were theirs alone.
+Algorithm cheapest(Operation operation, const Members& me, std::uint64_t count, std::uint64_t element_bytes,
+                   const CostModel& model) {
+  const Call call{.operation = operation, .size = me.size, .count = count, .element_bytes = element_bytes};
+  return choices(call, model).front().algorithm;
+}
+
+CostModel within_host() { return {}; }
+CostModel between_hosts() { return CostModel().between_hosts(); }
+
+/// What number 0 has in `data` comes to all members.
+void broadcast_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
+                     const CostModel& model) {
+  if (cheapest(Operation::kBroadcast, me, data.count, element_bytes, model) == Algorithm::kTree) {
+    return broadcast_tree(schedule, me, data);
+  }
+  const Blocks blocks = Blocks::even(data.count, me.size).shifted(data.at);
+  scatter_tree(schedule, me, blocks, data.buffer);
+  all_gather_blocks(schedule, me, blocks, data.buffer);
+}
+
+/// The combination of all members' `data` comes to number 0; the others' is used up.
+void reduce_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes,
+                  const CostModel& model) {
+  if (cheapest(Operation::kReduce, me, data.count, element_bytes, model) != Algorithm::kCirculant) {
+    return reduce_tree(schedule, me, data);
+  }
+  const Blocks blocks = Blocks::even(data.count, me.size).shifted(data.at);
+  reduce_scatter_blocks(schedule, me, blocks, data.buffer);
+  gather_direct(schedule, me, 0, blocks, blocks.slice(data.buffer, me.rank), data.buffer);
+}
+
+/// Between hosts.
+void all_reduce_among(Schedule& schedule, const Members& me, Slice data, std::uint64_t element_bytes) {
+  if (cheapest(Operation::kAllReduce, me, data.count, element_bytes, between_hosts()) == Algorithm::kDoubling) {
+    return all_reduce_doubling(schedule, me, data);
+  }
+  const Blocks blocks = Blocks::even(data.count, me.size).shifted(data.at);
+  reduce_scatter_blocks(schedule, me, blocks, data.buffer);
+  all_gather_blocks(schedule, me, blocks, data.buffer);
+}
+
+/// Number 0 sends to the others a few at a time, or they to it.
+void with_leader(Schedule& schedule, const Members& me, bool is_arrival) {
+  if (me.rank != 0) {
+    if (is_arrival) schedule.send_nothing(me.world_rank(0));
+    if (!is_arrival) schedule.receive_nothing(me.world_rank(0));
+    return schedule.end_round();
+  }
+  for (std::uint32_t number = 1; number < me.size; ++number) {
+    if (is_arrival) schedule.receive_nothing(me.world_rank(number));
+    if (!is_arrival) schedule.send_nothing(me.world_rank(number));
+    if (number % kPeersAtOnce == 0 || number + 1 == me.size) schedule.end_round();
+  }
+}
+
+}  // namespace
+
+bool is_sliced(const Hosts& hosts, std::uint64_t count) { return hosts.is_even() && count >= hosts.ranks_max(); }
+
+void all_reduce_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes) {
+  const Slice data = {Buffer::kOutput, 0, count};
+  const Members mates = hosts.mates();
+  if (is_sliced(hosts, count)) {
+    const Blocks slices = Blocks::even(count, mates.size);
+    reduce_scatter_blocks(schedule, mates, slices, data.buffer);
+    all_reduce_among(schedule, hosts.column(), slices.slice(data.buffer, mates.rank), element_bytes);
+    return all_gather_blocks(schedule, mates, slices, data.buffer);
+  }
+  reduce_among(schedule, mates, data, element_bytes, within_host());
+  if (hosts.is_leader()) all_reduce_among(schedule, hosts.leaders(), data, element_bytes);
+  broadcast_among(schedule, mates, data, element_bytes, within_host());
+}
+
+void broadcast_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes) {
+  const Slice data = {Buffer::kOutput, 0, count};
+  if (hosts.is_leader()) broadcast_among(schedule, hosts.leaders(), data, element_bytes, between_hosts());
+  broadcast_among(schedule, hosts.mates(), data, element_bytes, within_host());
+}
+
+void reduce_two_levels(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes) {
+  reduce_among(schedule, hosts.mates(), data, element_bytes, within_host());
+  if (hosts.is_leader()) reduce_among(schedule, hosts.leaders(), data, element_bytes, between_hosts());
+}
+
+void barrier_two_levels(Schedule& schedule, const Hosts& hosts) {
+  with_leader(schedule, hosts.mates(), true);
+  if (hosts.is_leader()) barrier_dissemination(schedule, hosts.leaders());
+  with_leader(schedule, hosts.mates(), false);
+}
+
+}  // namespace hawser::schedule

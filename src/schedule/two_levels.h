@@ -1,0 +1,32 @@
+#pragma once
+
+// Collectives on two levels: within each host, where messages are cheap, and between hosts, where each byte should go
+// once. For operations that commute.
+//
+// all_reduce where all hosts have as many ranks: each host combines, so that each of its ranks has a slice; ranks with
+// the same slice combine between hosts; each host gathers. So all ranks send between hosts at once, and each sends its
+// slice only. Else leaders do the work between hosts.
+//
+// Source: J. L. Träff, S. Hunold, "Decomposing MPI Collectives for Exploiting Multi-lane Communication", arXiv 1910.13373
+// (the slices are its full-lane all-reduce).
+
+#include <cstdint>
+#include <span>
+
+#include "schedule/hosts.h"
+#include "schedule/schedule.h"
+
+namespace hawser::schedule {
+
+/// On each level the algorithm is the one that is cheapest there, by the default CostModel.
+void all_reduce_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes);
+/// What the hosts' root has in `output` comes to all.
+void broadcast_two_levels(Schedule& schedule, const Hosts& hosts, std::uint64_t count, std::uint64_t element_bytes);
+/// The combination of all ranks' `data` comes to the root; the others' is used up.
+void reduce_two_levels(Schedule& schedule, const Hosts& hosts, Slice data, std::uint64_t element_bytes);
+void barrier_two_levels(Schedule& schedule, const Hosts& hosts);
+
+/// Slices of an all_reduce are worth it: hosts are even, and each rank gets some of the elements.
+bool is_sliced(const Hosts& hosts, std::uint64_t count);
+
+}  // namespace hawser::schedule

@@ -64,6 +64,7 @@ RegionRegistrar::Entry GrantMaker::entry_of(const LocalRegion& parent, const Gra
   entry->file = its.file;  // Foreign pages stay the parent's: it alone gives them back.
   entry->file_offset = its.base == nullptr ? its.file_offset + wish.offset : 0;
   entry->listed = false;
+  entry->is_grant = true;
   entry->holder = wish.holder;
   if (wish.single_use) entry->once = std::make_shared<backend::SingleUse>();
   return entry;

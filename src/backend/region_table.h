@@ -44,6 +44,7 @@ struct RegionEntry {
   std::shared_ptr<fileio::File> file;   ///< Of a region in a file; `base` is null then, addresses are offsets.
   std::uint64_t file_offset = 0;        ///< Where the region begins in the file.
   bool listed = true;                   ///< The card tells of it.
+  bool is_grant = false;                ///< It is a part of another region.
   base::Id128 holder;                   ///< Of a grant: the only incarnation that may use it. Zero: any.
   std::shared_ptr<SingleUse> once;      ///< Of a grant for one transfer; else null.
 };

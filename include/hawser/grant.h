@@ -59,7 +59,7 @@ class HAWSER_API Grant {
   /// What the holder imports. Whoever has the bytes may use the grant, unless it is bound to a peer: treat them as a
   /// password. Empty for an empty handle. Lives as long as a copy of this handle.
   std::string_view bytes() const;
-  /// Whether it has ended: nobody begins to use it any more.
+  /// Whether it has ended, and nobody touches the memory by it any more. Only looks.
   bool ended() const;
   /// Ends it, and waits until nobody touches the memory by it any more. Only kOk means that. kTimedOut names who still
   /// does; call again to wait further. One that has ended may be revoked, to wait likewise.

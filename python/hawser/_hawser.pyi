@@ -190,7 +190,7 @@ class Grant:
 
     @property
     def ended(self) -> bool:
-        """Nobody begins to use it any more."""
+        """Nobody touches the memory by it any more."""
 
     def revoke(self, timeout: Seconds = None) -> bool:
         """Ends it and waits until nobody touches the memory by it any more."""

@@ -122,8 +122,7 @@ std::string_view Grant::bytes() const { return core_ ? std::string_view(core_->b
 
 bool Grant::ended() const {
   if (!core_) return true;
-  const agent::LocalRegion& region = *core_->region;
-  return !region.core->regions.is_open(region.entry->index, region.entry->generation);
+  return core_->region->state.load(std::memory_order_acquire) == agent::RegionState::kClosed;
 }
 
 Status Grant::revoke(Duration timeout) const {

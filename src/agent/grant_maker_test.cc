@@ -52,10 +52,10 @@ class GrantMakerTest : public testing::Test,
     EXPECT_TRUE(made.status.ok()) << made.status.to_string();
     return made.regions.front();
   }
-  Result<std::shared_ptr<const GrantCore>> make(GrantWish wish) { return maker_.make(parent_, wish); }
-  static wire::Grant told(const GrantCore& grant) { return *wire::decode_grant(base::as_bytes(grant.bytes)); }
-  static bool has(const TestBackend& backend, const GrantCore& grant) {
-    return backend.regions.contains(grant.region->entry->index);
+  Result<std::shared_ptr<const GrantCore>> grant(GrantWish wish) { return maker_.make(parent_, wish); }
+  static wire::Grant told(const GrantCore& its) { return *wire::decode_grant(base::as_bytes(its.bytes)); }
+  static bool has(const TestBackend& backend, const GrantCore& its) {
+    return backend.regions.contains(its.region->entry->index);
   }
   std::size_t count() {
     const InLaneGuard guard(lane_);
@@ -94,8 +94,8 @@ constexpr GrantWish kWish{.offset = 512, .size = 1024, .rights = Rights::kWrite,
 TEST_F(GrantMakerTest, AGrantIsAnUnlistedRegionOfItsOwn) {
   const std::uint64_t revision = card_.revision();
   const int wakes = lane_.wakes;
-  const auto grant = make(kWish).value();
-  const backend::RegionEntry& entry = *grant->region->entry;
+  const auto made = grant(kWish).value();
+  const backend::RegionEntry& entry = *made->region->entry;
   EXPECT_EQ(entry.base, memory_.data() + 512);
   EXPECT_EQ(entry.size, 1024u);
   EXPECT_EQ(entry.rights, Rights::kWrite);
@@ -104,7 +104,7 @@ TEST_F(GrantMakerTest, AGrantIsAnUnlistedRegionOfItsOwn) {
   EXPECT_EQ(card_.revision(), revision);
   EXPECT_EQ(card_changes_, 0);
   EXPECT_GT(lane_.wakes, wakes) << "who sleeps must not sleep beyond its expiry";
-  const wire::Grant its = told(*grant);
+  const wire::Grant its = told(*made);
   EXPECT_EQ(its.owner, identity_.incarnation);
   EXPECT_EQ(its.key, entry.key);
   EXPECT_EQ(its.size, 1024u);
@@ -115,85 +115,85 @@ TEST_F(GrantMakerTest, AGrantIsAnUnlistedRegionOfItsOwn) {
 TEST_F(GrantMakerTest, OneForAPeerIsKeptFromBackendsThatCannotTellPeersApart) {
   GrantWish wish = kWish;
   wish.holder = {9, 9};
-  const auto grant = make(wish).value();
-  EXPECT_TRUE(has(*checking_, *grant));
-  EXPECT_FALSE(has(*rdma_, *grant));
-  EXPECT_EQ(told(*grant).holder, wish.holder);
-  EXPECT_EQ(told(*grant).extras.size(), 1u);
+  const auto made = grant(wish).value();
+  EXPECT_TRUE(has(*checking_, *made));
+  EXPECT_FALSE(has(*rdma_, *made));
+  EXPECT_EQ(told(*made).holder, wish.holder);
+  EXPECT_EQ(told(*made).extras.size(), 1u);
   checking_->its_traits.checks_holder = false;
-  const Status refused = make(wish).error();
+  const Status refused = grant(wish).error();
   EXPECT_EQ(refused.code(), Code::kUnsupported) << refused.to_string();
   EXPECT_EQ(count(), 1u);
   EXPECT_EQ(table_.count(), 2u) << "nothing is left of it";
   checking_->its_traits.checks_holder = checking_->its_traits.self_only = true;
-  EXPECT_EQ(make(wish).error().code(), Code::kUnsupported) << "it leads to no peer";
-  EXPECT_TRUE(make(kWish));
+  EXPECT_EQ(grant(wish).error().code(), Code::kUnsupported) << "it leads to no peer";
+  EXPECT_TRUE(grant(kWish));
 }
 
 TEST_F(GrantMakerTest, ItsTimeIsExact) {
-  const auto grant = make({.size = 8, .rights = Rights::kRead, .expiry = milliseconds(10)}).value();
-  const std::uint32_t index = grant->region->entry->index, generation = grant->region->entry->generation;
-  const Instant made = lane_.clock.now();
-  lane_.clock.now_ = made + milliseconds(10) - Duration(1);
+  const auto made = grant({.size = 8, .rights = Rights::kRead, .expiry = milliseconds(10)}).value();
+  const std::uint32_t index = made->region->entry->index, generation = made->region->entry->generation;
+  const Instant begun = lane_.clock.now();
+  lane_.clock.now_ = begun + milliseconds(10) - Duration(1);
   turn();
   EXPECT_TRUE(table_.is_open(index, generation));
-  lane_.clock.now_ = made + milliseconds(10);
+  lane_.clock.now_ = begun + milliseconds(10);
   {
     const InLaneGuard guard(lane_);
     EXPECT_EQ(ends_.turn(lane_.clock.now()), 1u);
   }
   EXPECT_FALSE(table_.is_open(index, generation)) << "before the turn serves anybody";
-  EXPECT_EQ(grant->region->state.load(), RegionState::kOpen);
+  EXPECT_EQ(made->region->state.load(), RegionState::kOpen);
   turn();
-  EXPECT_EQ(grant->region->state.load(), RegionState::kClosed);
-  EXPECT_FALSE(has(*rdma_, *grant));
+  EXPECT_EQ(made->region->state.load(), RegionState::kClosed);
+  EXPECT_FALSE(has(*rdma_, *made));
   EXPECT_EQ(count(), 0u);
   EXPECT_EQ(ends_.next_deadline(), Instant::max());
 }
 
 TEST_F(GrantMakerTest, OneInUseIsClosedOnceItIsQuiet) {
-  const auto grant = make({.size = 8, .rights = Rights::kRead, .expiry = milliseconds(10)}).value();
-  port_of(backends_[0]).touched.insert(grant->region->entry->index);
+  const auto made = grant({.size = 8, .rights = Rights::kRead, .expiry = milliseconds(10)}).value();
+  port_of(backends_[0]).touched.insert(made->region->entry->index);
   lane_.clock.now_ = lane_.clock.now() + milliseconds(10);
   turn();
-  EXPECT_EQ(grant->region->state.load(), RegionState::kClosing);
+  EXPECT_EQ(made->region->state.load(), RegionState::kClosing);
   EXPECT_EQ(closer_.close(std::span(&parent_, 1), milliseconds(5)).code(), Code::kTimedOut);
   EXPECT_NE(parent_->state.load(), RegionState::kClosed) << "its memory is in use by the grant";
   port_of(backends_[0]).touched.clear();
   EXPECT_TRUE(closer_.close(std::span(&parent_, 1), milliseconds(5)).ok());
-  EXPECT_EQ(grant->region->state.load(), RegionState::kClosed);
+  EXPECT_EQ(made->region->state.load(), RegionState::kClosed);
   EXPECT_EQ(parent_->state.load(), RegionState::kClosed);
 }
 
 TEST_F(GrantMakerTest, ARegionClosesWithItsGrants) {
   std::vector<std::shared_ptr<const GrantCore>> grants;
-  for (int i = 0; i < 4; ++i) grants.push_back(make(kWish).value());
-  EXPECT_EQ(make(kWish).error().code(), Code::kBusy) << "the book of the test has room for four";
+  for (int i = 0; i < 4; ++i) grants.push_back(grant(kWish).value());
+  EXPECT_EQ(grant(kWish).error().code(), Code::kBusy) << "the book of the test has room for four";
   const std::shared_ptr<LocalRegion> first = grants[0]->region;
   EXPECT_TRUE(closer_.close(std::span(&first, 1), milliseconds(0)).ok());
   EXPECT_EQ(parent_->state.load(), RegionState::kOpen) << "a grant that is revoked ends itself alone";
   EXPECT_TRUE(closer_.close(std::span(&parent_, 1), milliseconds(0)).ok());
-  for (const auto& grant : grants) EXPECT_EQ(grant->region->state.load(), RegionState::kClosed);
+  for (const auto& each : grants) EXPECT_EQ(each->region->state.load(), RegionState::kClosed);
   EXPECT_TRUE(book_.all().empty());
   EXPECT_EQ(table_.count(), 0u);
   EXPECT_EQ(count(), 0u);
-  EXPECT_EQ(make(kWish).error().code(), Code::kInvalid);
+  EXPECT_EQ(grant(kWish).error().code(), Code::kInvalid);
 }
 
 TEST_F(GrantMakerTest, ADroppedRegionWaitsForItsGrants) {
-  const auto grant = make(kWish).value();
-  port_of(backends_[0]).touched.insert(grant->region->entry->index);
+  const auto made = grant(kWish).value();
+  port_of(backends_[0]).touched.insert(made->region->entry->index);
   closer_.drop(parent_);
   EXPECT_EQ(parent_->state.load(), RegionState::kClosing);
   port_of(backends_[0]).touched.clear();
   closer_.sweep();
   closer_.sweep();
-  EXPECT_EQ(grant->region->state.load(), RegionState::kClosed);
+  EXPECT_EQ(made->region->state.load(), RegionState::kClosed);
   EXPECT_EQ(parent_->state.load(), RegionState::kClosed);
 }
 
 TEST_F(GrantMakerTest, TheEndOfAnAgentGivesUpGrantsInUse) {
-  const auto used = make(kWish).value(), quiet = make(kWish).value();
+  const auto used = grant(kWish).value(), quiet = grant(kWish).value();
   port_of(backends_[0]).touched.insert(used->region->entry->index);
   RegionCloser::Abandoned all;
   {
@@ -206,7 +206,7 @@ TEST_F(GrantMakerTest, TheEndOfAnAgentGivesUpGrantsInUse) {
 }
 
 TEST_F(GrantMakerTest, TheLongestTime) {
-  const auto of = [&](Duration expiry) { return make({.size = 8, .rights = Rights::kRead, .expiry = expiry}); };
+  const auto of = [&](Duration expiry) { return grant({.size = 8, .rights = Rights::kRead, .expiry = expiry}); };
   EXPECT_EQ(told(*of(Duration::max()).value()).lifetime_ms, 0u);
   EXPECT_EQ(told(*of(milliseconds(wire::kGrantLifetimeMax)).value()).lifetime_ms, wire::kGrantLifetimeMax);
   EXPECT_EQ(of(milliseconds(wire::kGrantLifetimeMax) + Duration(1)).error().code(), Code::kInvalid);

@@ -82,7 +82,7 @@ void bind_grants(nb::module_& module) {
           },
           "What the holder imports. Who has them may use the grant, unless it is for one peer: treat them as a password.")
       .def_prop_ro(
-          "ended", [](const GrantHandle& self) { return self.grant.ended(); }, "Nobody begins to use it any more.")
+          "ended", [](const GrantHandle& self) { return self.grant.ended(); }, "Nobody touches the memory by it any more.")
       .def("revoke", &revoke, nb::arg("timeout") = nb::none(),
            "Ends it and waits until nobody touches the memory by it any more.");
 

@@ -1,5 +1,6 @@
 // What registering costs: listed and unlisted regions, and grants, beside PEERS peers with a session. All agents are of
-// this process and are polled by one thread, so what a listed region sends is counted apart: at its owner and at its peers.
+// this process and are polled by one thread, so what a listed region sends is counted apart: at its owner and at its
+// peers.
 //
 //   region_bench BACKEND [PEERS] [ROUNDS]
 
@@ -73,9 +74,7 @@ class Bench {
     grants_.clear();
     settle();
   }
-  void add(bool listed) {
-    regions_.push_back(must(owner_.add_region({.bytes = memory_, .listed = listed})));
-  }
+  void add(bool listed) { regions_.push_back(must(owner_.add_region({.bytes = memory_, .listed = listed}))); }
   void grant(const Region& region) {
     grants_.push_back(must(region.grant(0, memory_.size(), hawser::Rights::kWrite, hawser::Duration::max())));
   }
@@ -120,8 +119,8 @@ int run(int argc, char** argv) {
     bench.round(unlisted, [&] { bench.add(false); });
     bench.round(grant, [&] { bench.grant(parent); });
   }
-  std::printf("%s, %zu peers, median of %d rounds of 64; us for one\n%-16s %10s %10s\n", backend.c_str(), peers, rounds, "",
-              "owner", "all peers");
+  std::printf("%s, %zu peers, median of %d rounds of 64; us for one\n%-16s %10s %10s\n", backend.c_str(), peers, rounds,
+              "", "owner", "all peers");
   for (const Row* row : {&listed, &unlisted, &grant}) {
     std::printf("%-16s %10.2f %10.2f\n", row->what, median(row->owner) / 1e3, median(row->peers) / 1e3);
   }

@@ -34,7 +34,7 @@ struct PeerCore;
 
 HAWSER_NAMESPACE_BEGIN
 
-class Grant;          // hawser/grant.h
+class Grant;  // hawser/grant.h
 struct GrantOptions;
 
 /// Where bytes live. Open numbers: a plug-in may add kinds.

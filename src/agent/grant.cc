@@ -26,8 +26,8 @@ Result<Grant> make_grant(const std::shared_ptr<LocalRegion>& region, GrantWish w
   if (options.peer.valid()) {
     const std::shared_ptr<PeerCore>& peer = core_of(options.peer);
     if (peer->core.lock().get() != &core) {
-      return Status(Code::kInvalid, "grant: peer '" + peer->name + "' is known to another agent, not to '" +
-                                        core.options.name + "'")
+      return Status(Code::kInvalid,
+                    "grant: peer '" + peer->name + "' is known to another agent, not to '" + core.options.name + "'")
           .with_advice("give a peer that this agent's add_peer or find_peer gave");
     }
     wish.holder = peer->incarnation;
@@ -72,11 +72,11 @@ std::shared_ptr<const RemoteRegion> granted_region(Core& core, const std::shared
   made->name = std::move(grant.region_name);
   made->extras = std::move(grant.extras);
   const Duration lifetime = std::chrono::milliseconds(grant.lifetime_ms);
-  made->grant = GrantTerms{.lifetime = lifetime,
-                           .expired_by = grant.lifetime_ms == 0 ? Instant::max() : core.now() + lifetime};
+  made->grant =
+      GrantTerms{.lifetime = lifetime, .expired_by = grant.lifetime_ms == 0 ? Instant::max() : core.now() + lifetime};
   if (grant.single_use) {
-    made->once = core.grant_service.make_use(
-        owner, {.index = grant.index, .generation = grant.generation, .key = grant.key});
+    made->once =
+        core.grant_service.make_use(owner, {.index = grant.index, .generation = grant.generation, .key = grant.key});
   }
   known = made;
   return made;
@@ -89,7 +89,8 @@ Result<GrantedRegion> import_from(const std::shared_ptr<PeerCore>& owner, Core& 
 }
 
 std::string_view ending_of(const RemoteRegion& region, Instant now) {
-  return now >= region.grant->expired_by ? "its time is over" : "its owner revoked it, its time is over, or its region was closed";
+  return now >= region.grant->expired_by ? "its time is over"
+                                         : "its owner revoked it, its time is over, or its region was closed";
 }
 
 }  // namespace

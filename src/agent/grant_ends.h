@@ -1,7 +1,7 @@
 #pragma once
 
-// GrantEnds ends grants that nobody revokes: those whose time is over, and those for one transfer that a holder has had.
-// An expired grant is refused from the turn on in which its time is over, before that turn serves any peer; the rest of
+// GrantEnds ends grants that nobody revokes: those whose time is over, and those for one transfer that a holder had. An
+// expired grant is refused from the turn on in which its time is over, before that turn serves any peer; the rest of
 // its close is a job, for backends may have to wait for a device.
 //
 // Thread rule: under the lane's lock, but for run_jobs.

@@ -38,8 +38,8 @@ Status GrantMaker::check(const LocalRegion& parent, const GrantWish& wish) {
     return bad_grant(parent, "a grant gives the right to read, to write, or both");
   }
   if (!allows(entry.rights, wish.rights)) {
-    return Status(Code::kDenied, "grant: region '" + entry.name + "' does not give the right to " +
-                                     std::string(name_of(wish.rights)))
+    return Status(Code::kDenied,
+                  "grant: region '" + entry.name + "' does not give the right to " + std::string(name_of(wish.rights)))
         .with_advice("register the region with Rights that include it, or grant fewer");
   }
   if (wish.expiry <= Duration::zero()) {

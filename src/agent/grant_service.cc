@@ -9,7 +9,7 @@
 namespace hawser::agent {
 namespace {
 
-constexpr std::array kChannels = {OwnChannel{.id = wire::kGrantChannel, .window = kGrantsWindow}};
+constexpr std::array kGrantChannels = {OwnChannel{.id = wire::kGrantChannel, .window = kGrantsWindow}};
 
 }  // namespace
 
@@ -33,7 +33,7 @@ std::shared_ptr<OneUse> GrantService::make_use(std::weak_ptr<PeerCore> owner, co
   return std::make_shared<Use>(*this, std::move(owner), grant);
 }
 
-std::span<const OwnChannel> GrantService::channels() const { return kChannels; }
+std::span<const OwnChannel> GrantService::channels() const { return kGrantChannels; }
 
 GrantService::Untold* GrantService::known(const Session& session) const {
   return static_cast<Untold*>(session.tenancies[place()].get());

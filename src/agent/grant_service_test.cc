@@ -16,10 +16,7 @@
 namespace hawser::agent {
 namespace {
 
-class GrantServiceTest : public testing::Test,
-                         protected TestRegions,
-                         public RegionCloser::Users,
-                         public Carrier {
+class GrantServiceTest : public testing::Test, protected TestRegions, public RegionCloser::Users, public Carrier {
  protected:
   GrantServiceTest() : TestRegions(10) {}
   ~GrantServiceTest() override { peer_->session.reset(); }
@@ -64,9 +61,7 @@ class GrantServiceTest : public testing::Test,
     wire::GrantUsedBuffer buffer;
     return service_.on_message(*peer_->session, wire::kGrantChannel, wire::encode(what, buffer), {});
   }
-  bool is_open(const LocalRegion& grant) const {
-    return table_.is_open(grant.entry->index, grant.entry->generation);
-  }
+  bool is_open(const LocalRegion& grant) const { return table_.is_open(grant.entry->index, grant.entry->generation); }
   bool pump() { return service_.pump(*peer_->session, &work_); }
 
   const std::shared_ptr<LocalRegion> parent_ =

@@ -266,7 +266,8 @@ void RegionCloser::part_quiet(Regions all, Abandoned* parted) {
 RegionCloser::Abandoned RegionCloser::abandon() {
   Abandoned all;
   RegionBook::Regions regions = its_.book.all();
-  const auto others = std::ranges::stable_partition(regions, [](const auto& region) { return region->parent != nullptr; });
+  const auto others =
+      std::ranges::stable_partition(regions, [](const auto& region) { return region->parent != nullptr; });
   const auto grants = static_cast<std::size_t>(others.begin() - regions.begin());
   part_quiet(std::span(regions).first(grants), &all);  // Before the regions that they are parts of.
   part_quiet(std::span(regions).subspan(grants), &all);

@@ -47,7 +47,8 @@ std::string_view fault_of(const Grant& grant) {
 
 Status check_grant_frame(Bytes bytes) {
   if (bytes.size() < kGrantSizeMin || bytes.size() > kGrantSizeMax) {
-    return corrupt_grant(base::format("{} bytes are too {}", bytes.size(), bytes.size() < kGrantSizeMin ? "few" : "many"));
+    return corrupt_grant(
+        base::format("{} bytes are too {}", bytes.size(), bytes.size() < kGrantSizeMin ? "few" : "many"));
   }
   if (base::load_little_endian<std::uint32_t>(bytes.data()) != kGrantMagic) {
     return corrupt_grant("this is no grant: wrong magic");

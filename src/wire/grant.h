@@ -1,12 +1,12 @@
 #pragma once
 
 // A grant as bytes: the right to one region of its owner, which its card need not list; and what a holder tells the
-// owner of a grant for one transfer: that it has ended. That is the body of a session message Send on kGrantChannel; an
-// agent that does not know it grants no credit there, and makes no grants.
+// owner of a grant for one transfer: that it has ended. That is the body of a session message Send on kGrantChannel;
+// an agent that does not know it grants no credit there, and makes no grants.
 //
 // Grammar (little-endian; varint is LEB128, as short as can be; string is varint length and bytes):
 //   grant  = magic:u32 "HWGR", version:u8 1, flags:u8, owner:16 (incarnation), [holder:16 (incarnation)], key:16,
-//            index:varint, generation:varint, size:varint, lifetime:varint (ms from when it was made; 0: until revoked),
+//            index:varint, generation:varint, size:varint, lifetime:varint (ms since it was made; 0: until revoked),
 //            [device kind:varint, ordinal:varint], owner:string, region:string, count:varint, extra*, checksum:u64 (of
 //            all before it)
 //   extra  = backend:string, bytes:string
@@ -32,8 +32,8 @@ namespace hawser::wire {
 
 inline constexpr std::uint32_t kGrantMagic = 0x52475748;  // "HWGR"
 inline constexpr std::size_t kGrantSizeMax = 16 * 1024;
-inline constexpr std::size_t kGrantExtrasMax = 64;        ///< Backends.
-inline constexpr std::size_t kGrantExtraMax = 4096;       ///< Bytes of one.
+inline constexpr std::size_t kGrantExtrasMax = 64;                                   ///< Backends.
+inline constexpr std::size_t kGrantExtraMax = 4096;                                  ///< Bytes of one.
 inline constexpr std::uint64_t kGrantLifetimeMax = 1000ull * 3600 * 24 * 365 * 100;  ///< Milliseconds.
 inline constexpr std::uint32_t kGrantChannel = 6;
 inline constexpr std::size_t kGrantUsedSize = 4 + 4 + 16;
@@ -49,7 +49,7 @@ struct Grant {
   Rights rights = Rights::kNone;
   bool single_use = false;
   Device device;
-  std::string region_name;                                   ///< For people.
+  std::string region_name;                                  ///< For people.
   std::vector<std::pair<std::string, std::string>> extras;  ///< What backends want, by their names.
 };
 

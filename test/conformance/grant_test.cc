@@ -72,8 +72,7 @@ TEST_P(Conformance, AnUnlistedRegionIsUsedByItsAgent) {
   std::vector<std::byte> memory(kGrantArea);
   Region source = must(a().add_region({.bytes = memory, .listed = false}));
   fill(memory, 3);
-  must(run(must(
-      a().plan_write(peer, {{source.range(0, kGrantArea)}}, {{peer.range("target", 0, kGrantArea)}}))));
+  must(run(must(a().plan_write(peer, {{source.range(0, kGrantArea)}}, {{peer.range("target", 0, kGrantArea)}}))));
   EXPECT_TRUE(holds(target.bytes, 3));
   env().blocking(a(), [&] { must(source.close(kPatience)); });
 }
@@ -355,7 +354,8 @@ TEST_P(Conformance, GrantsOfOthersAreRefused) {
   EXPECT_EQ(GrantedRegion().size(), 0u);
   EXPECT_FALSE(GrantedRegion().table(8).status().ok());
   if (self()) return;
-  EXPECT_TRUE(says(a().self().import_grant(grant.bytes()).error(), Code::kNotFound, {"made by agent 'b'", "not by 'a'"}));
+  EXPECT_TRUE(
+      says(a().self().import_grant(grant.bytes()).error(), Code::kNotFound, {"made by agent 'b'", "not by 'a'"}));
   EXPECT_TRUE(says(target.region.grant(0, 8, Rights::kWrite, kLong, {.peer = a_to_b()}).error(), Code::kInvalid,
                    {"known to another agent"}));
   const Peer gone = a_to_b();

@@ -3,10 +3,10 @@
 // usage: grant_trials [COUNT]            seeds 1 to COUNT (200) in both modes; none may fail
 //        grant_trials BUG [COUNT]        in the build with planted bugs: a seed must fail, with the fitting complaint
 //
-// The owner gives out parts of one region: for anybody or for one of the two, for one transfer or for many, for a while or
-// for good. The liar changes what the bytes say of holder and use, keeps grants, and never reports an end. The judge checks that
-// no transfer is served to another than the holder, after the grant's time, or as a second one; and that nothing touches
-// what was revoked.
+// The owner gives out parts of one region: for anybody or for one of the two, for one transfer or for many, for a while
+// or for good. The liar changes what the bytes say of holder and use, keeps grants, and never reports an end. The judge
+// checks that no transfer is served to another than the holder, after the grant's time, or as a second one; and that
+// nothing touches what was revoked.
 
 #include <fmt/format.h>
 

@@ -42,7 +42,8 @@ constexpr std::size_t kRegionOptionsLeast = offsetof(hawser_region_options, unli
 Status add_region(const char* call, hawser_agent agent, const hawser_region_options* options, hawser_region* out) {
   HAWSER_TRY(not_null(call, options, "options"));
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_region_options given, options_of(call, "hawser_region_options", options, kRegionOptionsLeast));
+  HAWSER_TRY_ASSIGN(const hawser_region_options given,
+                    options_of(call, "hawser_region_options", options, kRegionOptionsLeast));
   HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
   HAWSER_TRY(not_null(call, given.base, "base"));
   if (given.device_kind > UINT16_MAX) return invalid(call, "device_kind does not fit 16 bits");
@@ -60,7 +61,8 @@ Status add_region(const char* call, hawser_agent agent, const hawser_region_opti
 Status allocate(const char* call, hawser_agent agent, const hawser_region_options* options, hawser_region* out) {
   HAWSER_TRY(not_null(call, options, "options"));
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_region_options given, options_of(call, "hawser_region_options", options, kRegionOptionsLeast));
+  HAWSER_TRY_ASSIGN(const hawser_region_options given,
+                    options_of(call, "hawser_region_options", options, kRegionOptionsLeast));
   HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
   if (given.base != nullptr) return invalid(call, "base is not null: hawser_agent_add_region takes your own memory");
   if (given.device_kind > HAWSER_DEVICE_HOST) return invalid(call, "device_kind is not the host");

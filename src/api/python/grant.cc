@@ -80,9 +80,11 @@ void bind_grants(nb::module_& module) {
             const std::string_view bytes = self.grant.bytes();
             return nb::bytes(bytes.data(), bytes.size());
           },
-          "What the holder imports. Who has them may use the grant, unless it is for one peer: treat them as a password.")
+          "What the holder imports. Who has them may use the grant, unless it is for one peer: treat them as a "
+          "password.")
       .def_prop_ro(
-          "ended", [](const GrantHandle& self) { return self.grant.ended(); }, "Nobody touches the memory by it any more.")
+          "ended", [](const GrantHandle& self) { return self.grant.ended(); },
+          "Nobody touches the memory by it any more.")
       .def("revoke", &revoke, nb::arg("timeout") = nb::none(),
            "Ends it and waits until nobody touches the memory by it any more.");
 
@@ -92,7 +94,11 @@ void bind_grants(nb::module_& module) {
       .def_prop_ro("rights", [](const GrantedHandle& self) { return text_of_rights(self.granted.rights()); })
       .def_prop_ro("single_use", [](const GrantedHandle& self) { return self.granted.single_use(); })
       .def_prop_ro(
-          "peer", [](const GrantedHandle& self) { return PeerHandle{self.agent, self.granted.peer()}; }, "Its owner.")
+          "peer",
+          [](const GrantedHandle& self) {
+            return PeerHandle{self.agent, self.granted.peer()};
+          },
+          "Its owner.")
       .def("__len__", [](const GrantedHandle& self) { return self.granted.size(); })
       .def("range", &range, nb::arg("offset") = 0, nb::arg("size") = nb::none(), "A part of it, for plans.")
       .def("table", &table, nb::arg("blocks"), "As Region.table, over what the grant gives.");

@@ -75,7 +75,7 @@ struct FileJob {
   wire::ChunkHead chunk;
   std::shared_ptr<fileio::File> file;
   std::uint64_t file_offset = 0;  ///< Where the region begins in it.
-  std::vector<Piece> pieces;  ///< `local` lies in `memory`, `remote` is the offset in the file.
+  std::vector<Piece> pieces;      ///< `local` lies in `memory`, `remote` is the offset in the file.
   Staged memory;
 };
 

@@ -129,8 +129,7 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
   const std::size_t count = wire::decode_pieces(in, inlet.head().payload_size, pieces);
   if (count == 0 || acks_.count() >= kAcksWaitingMax) return false;
   Bound bound;
-  landing.outcome =
-      resolve(landing.chunk, Rights::kWrite, std::span(pieces).first(count), landing.pieces, &bound);
+  landing.outcome = resolve(landing.chunk, Rights::kWrite, std::span(pieces).first(count), landing.pieces, &bound);
   landing.frame = inlet.frames() - 1;
   if (is_void(stream, landing.frame)) landing.outcome = wire::Outcome::kVoid;
   if (landing.outcome == wire::Outcome::kOk) landing.outcome = charge(landing.charge, inlet.head().payload_size);
@@ -231,8 +230,7 @@ bool Target::on_read(std::span<const std::byte> meta, std::span<const Outlet> ou
   if (number == reads_.size()) reads_.emplace_back();
   Reply& reply = reads_[number];
   Bound bound;
-  const wire::Outcome outcome =
-      resolve(chunk, Rights::kRead, std::span(pieces).first(count), reply.pieces, &bound);
+  const wire::Outcome outcome = resolve(chunk, Rights::kRead, std::span(pieces).first(count), reply.pieces, &bound);
   if (outcome != wire::Outcome::kOk) return acknowledge(chunk.tag, outcome);
   const wire::Outcome charged = charge(reply.charge, total);
   if (charged != wire::Outcome::kOk) return acknowledge(chunk.tag, charged);

@@ -50,7 +50,7 @@ inline constexpr std::size_t kGrantBytesMax = 16 * 1024;
 /// Made by Region::grant(offset, size, rights, expiry, options). `expiry` counts on the owner's clock from now on;
 /// Duration::max() is until it is revoked. Errors: kInvalid (no bytes, beyond the region, no rights, an expiry that is
 /// not positive, a closed region, a peer of another agent), kDenied (rights that the region does not give), kBusy
-/// (AgentLimits::grants or regions), kUnsupported (no open backend can serve it).
+/// (AgentLimits::grants or regions), kUnsupported (memory of a GPU; no open backend can keep it for `peer`).
 class HAWSER_API Grant {
  public:
   Grant() = default;

@@ -34,6 +34,12 @@ Status GrantMaker::check(const LocalRegion& parent, const GrantWish& wish) {
     return bad_grant(parent, "offset " + std::to_string(wish.offset) + " and size " + std::to_string(wish.size) +
                                  (wish.size == 0 ? " are no bytes" : " leave the region"));
   }
+  if (entry.device.kind != DeviceKind::kHost && entry.device.kind != DeviceKind::kFile) {
+    return Status(Code::kUnsupported, "grant: region '" + entry.name + "' is " + to_string(entry.device) +
+                                          " memory, for which RDMA has one key for each allocation: it would outlive the "
+                                          "grant")
+        .with_advice("list the region in the card, or grant host memory");
+  }
   if (wish.rights == Rights::kNone || wish.rights > Rights::kReadWrite) {
     return bad_grant(parent, "a grant gives the right to read, to write, or both");
   }

@@ -205,6 +205,18 @@ TEST_F(GrantMakerTest, TheEndOfAnAgentGivesUpGrantsInUse) {
   EXPECT_EQ(closer_.close(std::span(&parent_, 1), milliseconds(0)).code(), Code::kTimedOut);
 }
 
+TEST_F(GrantMakerTest, GpuMemoryIsNotGranted) {
+  auto entry = std::make_shared<backend::RegionEntry>();
+  entry->base = memory_.data();
+  entry->size = memory_.size();
+  entry->rights = Rights::kReadWrite;
+  entry->device = {.kind = DeviceKind::kCuda, .ordinal = 1};
+  const auto gpu = registrar_.add("add_region", std::span(&entry, 1), false).regions.front();
+  const Status refused = maker_.make(gpu, kWish).error();
+  EXPECT_EQ(refused.code(), Code::kUnsupported);
+  EXPECT_NE(refused.message().find("cuda:1"), std::string_view::npos) << refused.to_string();
+}
+
 TEST_F(GrantMakerTest, TheLongestTime) {
   const auto of = [&](Duration expiry) { return grant({.size = 8, .rights = Rights::kRead, .expiry = expiry}); };
   EXPECT_EQ(told(*of(Duration::max()).value()).lifetime_ms, 0u);

@@ -267,8 +267,8 @@ RegionCloser::Abandoned RegionCloser::abandon() {
   Abandoned all;
   RegionBook::Regions regions = its_.book.all();
   const auto others =
-      std::ranges::stable_partition(regions, [](const auto& region) { return region->parent != nullptr; });
-  const auto grants = static_cast<std::size_t>(others.begin() - regions.begin());
+      std::stable_partition(regions.begin(), regions.end(), [](const auto& each) { return each->parent != nullptr; });
+  const auto grants = static_cast<std::size_t>(others - regions.begin());
   part_quiet(std::span(regions).first(grants), &all);  // Before the regions that they are parts of.
   part_quiet(std::span(regions).subspan(grants), &all);
   its_.grants.clear();

@@ -228,9 +228,11 @@ void TransferTable::finalize(Slot& slot, Status status, Instant now) {
     }
   }
   slot.for_each_local([](LocalRegion& region) { --region.users; });
+  const bool had_no_use = slot.plan->is_single_use && !slot.has_use;
   end_use(slot);
   if (!status.ok()) {
-    if (slot.plan->has_grants && status.code() == Code::kDenied) status = of_grant(*slot.plan, status, now);
+    const bool is_refused = slot.plan->has_grants && status.code() == Code::kDenied && !had_no_use;
+    if (is_refused) status = of_grant(*slot.plan, status, now);
     status = status.with_peer(status.peer().empty() ? std::string_view(session.peer->name) : status.peer())
                  .with_progress(slot.bytes_done.load(std::memory_order_relaxed),
                                 std::max(Duration::zero(), now - slot.submitted));

@@ -234,8 +234,10 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
     agent::discard(slot);
     return refused.with_peer(core_->peer->name);
   }
-  // What goes to the agent itself rings no bell: its notification waits for the next turn.
-  if (slot->phase.load(std::memory_order_relaxed) != agent::Phase::kFinal || core_->peer->is_self) core.lane.wake();
+  // What goes to the agent itself rings no bell: its notification waits for the next turn. The owner of a grant for one
+  // transfer is told of the end in a turn, too.
+  const bool needs_turn = core_->peer->is_self || core_->is_single_use;
+  if (slot->phase.load(std::memory_order_relaxed) != agent::Phase::kFinal || needs_turn) core.lane.wake();
   return Transfer(slot);
 }
 

@@ -312,7 +312,7 @@ void bind_memory(nb::module_& module) {
           "listed", [](const RegionHandle& self) { return self.state->region.listed(); },
           "Whether the agent's card tells of it.")
       .def("grant", &make_grant, nb::arg("offset") = 0, nb::arg("size") = nb::none(), nb::kw_only(),
-           nb::arg("rights") = "read_write", nb::arg("expiry"), nb::arg("peer") = nb::none(),
+           nb::arg("rights") = "read_write", nb::arg("expiry").none(), nb::arg("peer") = nb::none(),
            nb::arg("single_use") = false,
            "The right to a part of it, as bytes for a peer. `expiry`: seconds, or None: until it is revoked or the "
            "region is closed. `peer`: the only one that may use it. `single_use`: for one transfer.")

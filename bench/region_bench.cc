@@ -83,7 +83,7 @@ class Bench {
   Region parent() { return must(owner_.add_region({.bytes = memory_, .listed = false})); }
 
  private:
-  static constexpr std::size_t kAtOnce = 64;
+  static constexpr std::size_t kAtOnce = 512;
 
   static Agent open(const std::string& name, const std::string& backend) {
     hawser::AgentOptions options{.name = name, .backends = {{backend, {}}}};
@@ -121,7 +121,7 @@ int run(int argc, char** argv) {
     bench.round(unlisted, [&] { bench.add(false); });
     bench.round(grant, [&] { bench.grant(parent); });
   }
-  std::printf("%s, %zu peers, median of %d rounds of 64; us for one\n", backend.c_str(), peers, rounds);
+  std::printf("%s, %zu peers, median of %d rounds of 512; us for one\n", backend.c_str(), peers, rounds);
   std::printf("%-16s %10s %10s %10s\n", "", "call", "owner", "all peers");
   for (const Row* row : {&listed, &unlisted, &grant}) {
     std::printf("%-16s %10.2f %10.2f %10.2f\n", row->what, median(row->call) / 1e3, median(row->owner) / 1e3,

@@ -35,9 +35,10 @@ Status GrantMaker::check(const LocalRegion& parent, const GrantWish& wish) {
                                  (wish.size == 0 ? " are no bytes" : " leave the region"));
   }
   if (entry.device.kind != DeviceKind::kHost && entry.device.kind != DeviceKind::kFile) {
-    return Status(Code::kUnsupported, "grant: region '" + entry.name + "' is " + to_string(entry.device) +
-                                          " memory, for which RDMA has one key for each allocation: it would outlive the "
-                                          "grant")
+    return Status(Code::kUnsupported,
+                  "grant: region '" + entry.name + "' is " + to_string(entry.device) +
+                      " memory, for which RDMA has one key for each allocation: it would outlive the "
+                      "grant")
         .with_advice("list the region in the card, or grant host memory");
   }
   if (wish.rights == Rights::kNone || wish.rights > Rights::kReadWrite) {
@@ -104,7 +105,7 @@ Result<std::string> GrantMaker::encode(const LocalRegion& grant, const GrantWish
                    .single_use = entry.once != nullptr,
                    .device = entry.device,
                    .region_name = entry.name};
-  grant.extras.for_each([&](std::uint32_t number, std::string_view bytes) HAWSER_REQUIRES(in_lane) {
+  grant.extras.for_each([&](std::uint32_t number, std::string_view bytes) {
     const auto open = std::ranges::find(its_.backends, number, &OpenBackend::number);
     if (open != its_.backends.end()) told.extras.emplace_back(open->name, bytes);
   });

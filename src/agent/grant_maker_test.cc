@@ -3,6 +3,7 @@
 #include "agent/grant_maker.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <array>
 
@@ -203,6 +204,29 @@ TEST_F(GrantMakerTest, TheEndOfAnAgentGivesUpGrantsInUse) {
   EXPECT_EQ(all.quiet, RegionBook::Regions{quiet->region});
   EXPECT_EQ(all.left, (RegionBook::Regions{used->region, parent_})) << "and with them what they are parts of";
   EXPECT_EQ(closer_.close(std::span(&parent_, 1), milliseconds(0)).code(), Code::kTimedOut);
+}
+
+TEST_F(GrantMakerTest, AGrantThatIsHeldUpDoesNotCostItsRegionTheMemory) {
+  std::shared_ptr<backend::Arena> arena = backend::Arena::create(4096, Rights::kReadWrite, HugePages::kOff).value();
+  void* const memory = arena->bytes().data();
+  auto entry = std::make_shared<backend::RegionEntry>();
+  entry->base = arena->bytes().data();
+  entry->size = 4096;
+  entry->rights = Rights::kReadWrite;
+  entry->arena = std::move(arena);
+  std::shared_ptr<LocalRegion> region = registrar_.add("allocate", std::span(&entry, 1), false).regions.front();
+  std::shared_ptr<LocalRegion> granted = maker_.make(region, kWish).value()->region;
+  port_of(backends_[0]).touched.insert(granted->entry->index);
+  const Status held = closer_.close(std::span(&granted, 1), milliseconds(1));
+  EXPECT_EQ(held.code(), Code::kTimedOut);
+  EXPECT_NE(held.to_string().find("call revoke again"), std::string::npos) << held.to_string();
+  port_of(backends_[0]).touched.clear();
+  EXPECT_TRUE(closer_.close(std::span(&region, 1), milliseconds(1)).ok());
+  granted.reset();
+  region.reset();
+  EXPECT_EQ(::msync(memory, 4096, MS_ASYNC), 0) << "the test holds it still";
+  entry.reset();
+  EXPECT_EQ(::msync(memory, 4096, MS_ASYNC), -1) << "it is given back";
 }
 
 TEST_F(GrantMakerTest, GpuMemoryIsNotGranted) {

@@ -170,6 +170,10 @@ Status RegionCloser::finish(const std::shared_ptr<LocalRegion>& region, Instant 
     if (its_.clock.now() >= deadline) break;
     its_.lane.pause(std::min(deadline, its_.clock.now() + std::chrono::microseconds(100)));
   }
+  if (region->parent != nullptr) {  // Its memory is the parent's, which is not closed before it.
+    return Status(Code::kTimedOut, "the grant of region '" + region->entry->name + "' is still used by " + holder)
+        .with_advice("do not use the memory for something else yet; call revoke again");
+  }
   Status status(Code::kTimedOut, "close: region '" + region->entry->name + "' is still used by " + holder);
   if (region->entry->base == nullptr) return status.with_advice("call close again");
   if (!region->entry->arena) return status.with_advice("do not free the memory; call close again");
@@ -213,7 +217,9 @@ void RegionCloser::drop(std::shared_ptr<LocalRegion> region) {
   its_.lane.lock();
   // An agent that is closed has swept for the last time.
   if (!its_.life.is_closed() && !base::planted(base::Planted::kDropsForgotten)) {
-    for (auto& grant : its_.grants.of(*region)) dropped_.push_back(std::move(grant));
+    for (auto& grant : its_.grants.of(*region)) {
+      if (!grant->is_ending) dropped_.push_back(std::move(grant));  // Else it is dropped for itself.
+    }
     dropped_.push_back(std::move(region));
     pause_ = kSweepPause;
     set_next(its_.clock.now() + pause_);

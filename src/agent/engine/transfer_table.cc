@@ -43,24 +43,6 @@ Status overdue(const Slot& slot, Instant now) {
   return is_up ? status : status.because(session->last_failure);
 }
 
-}  // namespace
-
-Status check_locals(const Slot& slot) {
-  const LocalRegion* closed = nullptr;
-  slot.for_each_local([&](const LocalRegion& region) {
-    if (region.state.load(std::memory_order_acquire) != RegionState::kOpen) closed = &region;
-  });
-  if (closed == nullptr) return {};
-  const bool is_word =
-      std::ranges::none_of(slot.plan->locals, [closed](const auto& region) { return region.get() == closed; });
-  return Status(Code::kInvalid, "submit: region '" + closed->entry->name + "' of " +
-                                    (is_word ? "a word to wait for or to set" : "the plan") + " is closed")
-      .with_buffer(BufferState::kUntouched)
-      .with_advice(is_word ? "give words of regions that are open" : "plan again with regions that are open");
-}
-
-namespace {
-
 /// Of a plan with grants for one transfer each.
 Status check_use(const PlanCore& plan) {
   for (const auto& region : plan.remotes) {
@@ -100,6 +82,20 @@ Status of_grant(const PlanCore& plan, const Status& status, Instant now) {
 }
 
 }  // namespace
+
+Status check_locals(const Slot& slot) {
+  const LocalRegion* closed = nullptr;
+  slot.for_each_local([&](const LocalRegion& region) {
+    if (region.state.load(std::memory_order_acquire) != RegionState::kOpen) closed = &region;
+  });
+  if (closed == nullptr) return {};
+  const bool is_word =
+      std::ranges::none_of(slot.plan->locals, [closed](const auto& region) { return region.get() == closed; });
+  return Status(Code::kInvalid, "submit: region '" + closed->entry->name + "' of " +
+                                    (is_word ? "a word to wait for or to set" : "the plan") + " is closed")
+      .with_buffer(BufferState::kUntouched)
+      .with_advice(is_word ? "give words of regions that are open" : "plan again with regions that are open");
+}
 
 Status take_place(Slot& slot, PeerCore& peer) {
   if (!slot.covered() || slot.place_taken) return {};

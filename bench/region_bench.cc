@@ -1,6 +1,6 @@
 // What registering costs: listed and unlisted regions, and grants, beside PEERS peers with a session. All agents are of
-// this process and are polled by one thread, so the parts are counted apart: the call, the turns of the owner, and those
-// of all peers, of which some find nothing to do.
+// this process and are polled by one thread, so the parts are counted apart: the call, the turns of the owner, and
+// those of all peers, of which some find nothing to do.
 //
 //   region_bench BACKEND [PEERS] [ROUNDS]
 

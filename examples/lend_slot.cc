@@ -56,7 +56,7 @@ int main() {
   must(driver.attach(store));
   must(driver.attach(worker));
   must(worker.open_channel(kLoans));
-  must(worker.add_peer(must(store.card())).connect(5s));
+  must(must(worker.add_peer(must(store.card()))).connect(5s));
   const hawser::Peer borrower = must(store.add_peer(must(worker.card())));
 
   hawser::Region slots = must(store.allocate({.name = "slots", .size = 16 * kSlot, .listed = false}));

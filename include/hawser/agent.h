@@ -23,6 +23,7 @@
 #include <hawser/directory.h>
 #include <hawser/export.h>
 #include <hawser/file.h>
+#include <hawser/grant.h>
 #include <hawser/log.h>
 #include <hawser/memory.h>
 #include <hawser/peer.h>
@@ -56,6 +57,8 @@ struct AgentLimits {
   std::uint32_t transfers = 65536;  ///< In flight or held at once; what is over when submit returns may need no place.
   std::uint32_t peers = 65536;
   std::uint32_t regions = 1u << 20;
+  /// Grants that are open at once; each counts as a region, too.
+  std::uint32_t grants = 65536;
   /// Notifications of one peer that wait in the inbox. Each takes its length and 64 bytes.
   std::uint32_t notification_bytes = 64u << 20;
   /// Notifications of all peers together. When this is full each peer may still have one of the largest size waiting.
@@ -189,6 +192,9 @@ class HAWSER_API Agent {
   /// Forgets a peer: transfers to it end with kDisconnected, its plans fail. The peer is told with the next turn of a
   /// driver or the next poll, at the latest when the agent closes.
   Status invalidate(const Peer& peer);
+  /// As Peer::import_grant, of whichever known peer made the grant. kNotFound: this agent does not know that peer.
+  Result<GrantedRegion> import_grant(std::span<const std::byte> bytes) const;
+  Result<GrantedRegion> import_grant(std::string_view bytes) const;
   /// This agent as its own peer, for loopback.
   Peer self() const;
 

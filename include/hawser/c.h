@@ -73,6 +73,12 @@ HAWSER_C_API int hawser_region_info_get(hawser_region region, hawser_region_info
 HAWSER_C_API int hawser_region_mappable(hawser_region region);
 HAWSER_C_API int hawser_region_close(hawser_region region, int64_t timeout_ns); /* Only 0: nobody touches the memory. */
 HAWSER_C_API int hawser_region_release(hawser_region region);
+/* The right to a part of a region, as bytes; hawser/grant.h says what grants promise. Since HAWSER_C_ABI 8. */
+HAWSER_C_API int hawser_region_grant(hawser_region region, const hawser_grant_options* options, hawser_grant* out);
+HAWSER_C_API int hawser_grant_bytes(hawser_grant grant, hawser_buffer* bytes); /* At most 16 KiB. */
+HAWSER_C_API int hawser_grant_ended(hawser_grant grant, int* ended);
+HAWSER_C_API int hawser_grant_revoke(hawser_grant grant, int64_t timeout_ns); /* Only 0: nobody uses it any more. */
+HAWSER_C_API int hawser_grant_release(hawser_grant grant);                    /* The grant goes on. */
 HAWSER_C_API int hawser_read_signal(hawser_agent agent, const hawser_local_range* word, uint64_t* value);
 HAWSER_C_API int hawser_wait_signal(hawser_agent agent, const hawser_local_range* word, uint64_t at_least,
                                     int64_t timeout_ns);
@@ -123,6 +129,16 @@ HAWSER_C_API int hawser_table_at(hawser_table table, uint64_t index, hawser_stri
 HAWSER_C_API int hawser_table_encode(hawser_table table, hawser_buffer* bytes);
 HAWSER_C_API int hawser_peer_import_table(hawser_peer peer, const void* bytes, size_t size, hawser_table* out);
 HAWSER_C_API int hawser_table_release(hawser_table table);
+/* Grants that peers made, for plans by their tables. The first takes those of any peer that the agent knows. Since
+   HAWSER_C_ABI 8. */
+HAWSER_C_API int hawser_agent_import_grant(hawser_agent agent, const void* bytes, size_t size, hawser_granted* out);
+HAWSER_C_API int hawser_peer_import_grant(hawser_peer peer, const void* bytes, size_t size, hawser_granted* out);
+HAWSER_C_API int hawser_granted_info_get(hawser_granted granted, hawser_region_info* out);
+HAWSER_C_API int hawser_granted_peer(hawser_granted granted, hawser_peer* out); /* The owner. */
+HAWSER_C_API int hawser_granted_blocks(hawser_granted granted, uint64_t block_bytes, hawser_table* out);
+HAWSER_C_API int hawser_granted_table(hawser_granted granted, const hawser_strided_range* ranges, size_t count,
+                                      hawser_table* out);
+HAWSER_C_API int hawser_granted_release(hawser_granted granted);
 
 /* Plans and transfers. `operation` is HAWSER_WRITE (local to remote) or HAWSER_READ. Entries are paired in order. */
 HAWSER_C_API int hawser_plan_tables(hawser_agent agent, int operation, hawser_peer peer, hawser_table local,

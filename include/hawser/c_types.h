@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HAWSER_C_ABI 7u /* Grows when something is added; nothing is taken away. */
+#define HAWSER_C_ABI 8u /* Grows when something is added; nothing is taken away. */
 #define HAWSER_FOREVER INT64_MAX
 #define HAWSER_MESSAGE_MAX 65536u
 #define HAWSER_CHANNEL_MIN 16u /* Of messages. */
@@ -79,6 +79,8 @@ typedef struct hawser_directory { uint64_t id; } hawser_directory;
 typedef struct hawser_driver { uint64_t id; } hawser_driver;
 typedef struct hawser_atomic { uint64_t id; } hawser_atomic;
 typedef struct hawser_segments { uint64_t id; } hawser_segments;
+typedef struct hawser_grant { uint64_t id; } hawser_grant;
+typedef struct hawser_granted { uint64_t id; } hawser_granted;
 /* clang-format on */
 
 /* Structs without `size` never change. */
@@ -162,7 +164,19 @@ typedef struct hawser_region_options {
   uint32_t device_kind, device_ordinal; /* 0: host. hawser_agent_allocate: 0. */
   uint32_t huge_pages;                  /* hawser_agent_allocate only. */
   uint32_t reserved;
+  uint32_t unlisted, reserved_too; /* 1: the card does not list it (docs/grants.md). Since HAWSER_C_ABI 8. */
 } hawser_region_options;
+
+/* What a grant gives: hawser/grant.h. Since HAWSER_C_ABI 8. */
+typedef struct hawser_grant_options {
+  uint32_t size;
+  uint32_t rights;        /* HAWSER_RIGHTS_READ, _WRITE or _READ_WRITE, within the region's. 0: read and write. */
+  uint64_t offset, bytes; /* The part of the region. */
+  int64_t expiry_ns;      /* On the owner's clock, from now on; positive. HAWSER_FOREVER: until it is revoked. */
+  hawser_peer peer;       /* The only one that may use it; 0: whoever has the bytes. */
+  uint32_t single_use;    /* 1: for one transfer. */
+  uint32_t reserved;
+} hawser_grant_options;
 
 typedef struct hawser_region_info {
   uint32_t size, index, rights, device_kind, device_ordinal, huge_pages;
@@ -181,6 +195,7 @@ typedef struct hawser_file_options {
   uint64_t bytes;     /* That may be touched; 0: as far as a file can reach. */
   uint32_t direct;    /* HAWSER_DIRECT_*: past the page cache. */
   uint32_t reserved;
+  uint32_t unlisted, reserved_too; /* See hawser_region_options. Since HAWSER_C_ABI 8. */
 } hawser_file_options;
 
 typedef struct hawser_file_info {

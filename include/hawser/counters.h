@@ -106,6 +106,7 @@ struct AgentCounters {
   std::uint64_t events_dropped = 0;  ///< The oldest peer events, since nobody took them (AgentLimits::events).
   std::uint64_t notification_bytes_gauge = 0;  ///< Held for the user, as AgentLimits::notification_bytes counts them.
   std::uint64_t regions_gauge = 0, region_bytes_gauge = 0, transfers_in_flight_gauge = 0;
+  std::uint64_t grants_gauge = 0;  ///< Made and not ended. They are not counted as regions.
   /// Of regions of foreign memory, where AgentOptions::adopt is set: whose pages were adopted, and whose could not be.
   std::uint64_t regions_adopted_gauge = 0, region_bytes_adopted_gauge = 0, regions_not_adopted_gauge = 0;
 };

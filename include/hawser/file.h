@@ -30,6 +30,7 @@ struct FileOptions {
   std::uint64_t size = 0;  ///< Bytes that may be touched; 0: as far as a file can reach, also beyond its end.
   Rights rights = Rights::kReadWrite;  ///< A path is opened for these; a descriptor must allow them.
   DirectIo direct = DirectIo::kAuto;
+  bool listed = true;  ///< See RegionOptions.
 };
 
 /// The facts about a path or a descriptor.

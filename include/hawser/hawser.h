@@ -14,6 +14,7 @@
 #include <hawser/directory.h>
 #include <hawser/driver.h>
 #include <hawser/file.h>
+#include <hawser/grant.h>
 #include <hawser/memory.h>
 #include <hawser/peer.h>
 #include <hawser/rdma.h>

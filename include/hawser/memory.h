@@ -34,6 +34,9 @@ struct PeerCore;
 
 HAWSER_NAMESPACE_BEGIN
 
+class Grant;  // hawser/grant.h
+struct GrantOptions;
+
 /// Where bytes live. Open numbers: a plug-in may add kinds.
 enum class DeviceKind : std::uint16_t { kHost = 1, kCuda = 2, kFile = 3, kObject = 4, kBlock = 5 };
 
@@ -58,6 +61,10 @@ struct RegionOptions {
   std::span<std::byte> bytes = {};  ///< The caller's memory; must outlive the region. Not empty.
   Device device = {};               ///< Whose memory it is. A GPU's (kCuda) needs a backend that reaches it.
   Rights rights = Rights::kReadWrite;
+  /// False: the card does not list the region, so no peer is told when it comes or goes, and none can look it up. Its
+  /// agent uses it as any other, and peers use parts of it by grants (hawser/grant.h). Its name is for errors and logs,
+  /// and need not be unique.
+  bool listed = true;
 };
 
 enum class HugePages : std::uint8_t { kAuto, kOff, kRequire };
@@ -67,6 +74,7 @@ struct AllocateOptions {
   std::size_t size = 0;  ///< Bytes; rounded up to whole pages.
   Rights rights = Rights::kReadWrite;
   HugePages huge_pages = HugePages::kAuto;
+  bool listed = true;  ///< See RegionOptions.
 };
 
 struct LocalRange {
@@ -147,6 +155,7 @@ class HAWSER_API Region {
   Device device() const;
   std::uint32_t index() const;  ///< Its number in the agent's card.
   bool huge_pages() const;      ///< Whether `allocate` got huge pages.
+  bool listed() const;          ///< Whether the card lists it.
   /// Good when peers of this host can map the region: allocated memory, and foreign memory that was adopted (see
   /// AgentOptions::adopt). Else why not.
   Status mappable() const;
@@ -157,8 +166,13 @@ class HAWSER_API Region {
   RangeTable table(std::span<const StridedRange> ranges) const;
   RangeTable table(StridedRange ranges) const { return table(std::span<const StridedRange>(&ranges, 1)); }
 
-  /// Refuses new uses, cancels transfers that use it, and waits until nobody touches the memory any more. Only kOk
-  /// means that. kTimedOut names who still holds it; call again to wait further.
+  /// Gives the right to a part of the region out as bytes: see hawser/grant.h.
+  Result<Grant> grant(std::uint64_t offset, std::uint64_t size, Rights rights, Duration expiry) const;
+  Result<Grant> grant(std::uint64_t offset, std::uint64_t size, Rights rights, Duration expiry,
+                      const GrantOptions& options) const;
+
+  /// Refuses new uses, revokes all grants of the region, cancels transfers that use it, and waits until nobody touches
+  /// the memory any more. Only kOk means that. kTimedOut names who still holds it; call again to wait further.
   Status close(Duration timeout);
 
  private:

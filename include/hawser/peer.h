@@ -20,6 +20,8 @@
 
 HAWSER_NAMESPACE_BEGIN
 
+class GrantedRegion;  // hawser/grant.h
+
 /// Random 128-bit id drawn when an agent opens.
 struct Incarnation {
   std::array<std::byte, 16> bytes{};
@@ -69,6 +71,9 @@ class HAWSER_API Peer {
   RangeTable table(std::string_view region, std::span<const StridedRange> ranges, Duration timeout) const;
   /// A table whose bytes came from RangeTable::encode at the peer.
   RangeTable import_table(std::span<const std::byte> bytes) const;
+  /// A part of this peer's memory by a grant that the peer made: see hawser/grant.h.
+  Result<GrantedRegion> import_grant(std::span<const std::byte> bytes) const;
+  Result<GrantedRegion> import_grant(std::string_view bytes) const;
 
   /// Opens paths now instead of at first use and waits until one is up and the peer has greeted: then it is known which
   /// channels the peer has opened. kUnsupported: no path leads to the peer from here; it names each backend's reason.

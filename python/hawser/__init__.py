@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Union
 
 from . import _aio, _hawser, _text, _world
 from ._hawser import (MESSAGE_MAX, Agent, AtomicOp, CompletionQueue, Compressor, Directory, DirectoryEntry, DirectoryEvent, Driver,
-                      FileInfo, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Request,
+                      FileInfo, Grant, GrantedRegion, Message, Notification, Peer, PeerEvent, Plan, Range, Region, RemoteRange, Request,
                       Table, Transfer, Watch, World, __version__, etcd_directory, file_directory, inproc_directory, query_file)
 from ._world import Call, Received, Recovered
 from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError, DisconnectedError, Error, FailedError,
@@ -32,7 +32,7 @@ from .errors import (BusyError, CancelledError, Code, CorruptError, DeniedError,
 __all__ = ["ANY", "Agent", "AtomicOp", "BusyError", "Call", "CancelledError", "Code", "CompletionQueue", "Compressor", "CorruptError",
            "DeniedError",
            "Directory", "DirectoryEntry", "DirectoryEvent", "DisconnectedError", "Driver", "Error", "FailedError",
-           "FileInfo", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",
+           "FileInfo", "Grant", "GrantedRegion", "InvalidError", "MESSAGE_MAX", "Message", "NotFoundError", "Notification", "Peer", "PeerEvent",
            "Plan", "Range", "Received", "Recovered", "Region", "RemoteError", "RemoteRange", "Request", "Segment", "Table", "TimedOutError", "Transfer",
            "UnsupportedError", "Watch", "World", "__version__", "empty", "etcd_directory", "file_directory", "inproc_directory", "query_file", "torch_empty"]
 

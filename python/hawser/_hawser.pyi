@@ -60,6 +60,9 @@ class Peer:
     def import_table(self, data: Data) -> Table:
         """A table that Table.encode made at the peer."""
 
+    def import_grant(self, data: Data) -> GrantedRegion:
+        """The part of its memory that a grant by it gives."""
+
     def connect(self, timeout: Seconds = None) -> None:
         """Opens paths now and waits until one is up."""
 
@@ -132,8 +135,18 @@ class Region:
         A prepared list of ranges: blocks of that many bytes over the whole region, or an array or list of (offset, size) or (offset, size, stride, count).
         """
 
+    @property
+    def listed(self) -> bool:
+        """Whether the agent's card tells of it."""
+
+    def grant(self, offset: int = 0, size: int | None = None, *, rights: str = "read_write", expiry: Seconds,
+              peer: Peer | None = None, single_use: bool = False) -> Grant:
+        """
+        The right to a part of it, as bytes for a peer. `expiry`: seconds, or None: until it is revoked or the region is closed. `peer`: the only one that may use it. `single_use`: for one transfer.
+        """
+
     def close(self, timeout: Seconds = None) -> bool:
-        """Refuses new uses and waits until nobody touches the memory any more."""
+        """Refuses new uses, revokes its grants, and waits until nobody touches the memory any more."""
 
     def __enter__(self) -> Self: ...
 
@@ -165,6 +178,49 @@ class RemoteRange:
 
     @property
     def size(self) -> int: ...
+
+class Grant:
+    """The right to a part of a region, as its owner has it. Dropped, the grant goes on."""
+
+    @property
+    def data(self) -> bytes:
+        """
+        What the holder imports. Who has them may use the grant, unless it is for one peer: treat them as a password.
+        """
+
+    @property
+    def ended(self) -> bool:
+        """Nobody touches the memory by it any more."""
+
+    def revoke(self, timeout: Seconds = None) -> bool:
+        """Ends it and waits until nobody touches the memory by it any more."""
+
+class GrantedRegion:
+    """The part of a peer's memory that a grant gives."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def rights(self) -> str: ...
+
+    @property
+    def single_use(self) -> bool: ...
+
+    @property
+    def peer(self) -> Peer:
+        """Its owner."""
+
+    def __len__(self) -> int: ...
+
+    def range(self, offset: int = 0, size: int | None = None) -> RemoteRange:
+        """A part of it, for plans."""
+
+    def table(self, blocks: Blocks) -> Table:
+        """As Region.table, over what the grant gives."""
 
 class Table:
     """A prepared, immutable list of ranges of one region, by index."""
@@ -889,19 +945,24 @@ class Agent:
 
     def __exit__(self, *exc_info: object) -> None: ...
 
-    def add_region(self, memory: Memory, name: str = "", rights: str | None = None) -> Region:
+    def add_region(self, memory: Memory, name: str = "", rights: str | None = None, *,
+                   listed: bool = True) -> Region:
         """
         Registers memory: anything with the buffer protocol (numpy, bytearray, mmap) or with DLPack (torch).
         """
 
-    def allocate(self, size: int, name: str = "", rights: str = "read_write", huge_pages: str = "auto") -> Region:
+    def allocate(self, size: int, name: str = "", rights: str = "read_write", huge_pages: str = "auto", *,
+                 listed: bool = True) -> Region:
         """Memory that peers of this host map: transfers are one copy."""
 
     def add_file(self, file: File, name: str = "", *, size: int = 0, rights: str = "read_write", create: bool = False,
-                 direct: str = "auto") -> Region:
+                 direct: str = "auto", listed: bool = True) -> Region:
         """
         A file as a region, by path, descriptor or open file: the far side of plans with self(), and of peers.
         """
+
+    def import_grant(self, data: Data) -> GrantedRegion:
+        """The part of a peer's memory that a grant gives, by whichever known peer made it."""
 
     def range_of(self, memory: Memory) -> Range:
         """The part of a region that an array or tensor lies in."""

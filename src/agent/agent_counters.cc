@@ -9,6 +9,10 @@ void count_inbox(const Inbox& inbox, AgentCounters* counters) {
 
 void count_regions(const backend::RegionTable& regions, AgentCounters* counters) {
   for (const auto& entry : regions.all()) {
+    if (entry->is_grant) {
+      ++counters->grants_gauge;
+      continue;
+    }
     ++counters->regions_gauge;
     counters->region_bytes_gauge += entry->size;
     if (!entry->pages || !entry->pages->was_asked()) continue;

@@ -29,6 +29,10 @@ Status check_atomic_word(const std::string& call, const RemoteRange& word) {
                                           " memory, and atomics are done by its owner's CPU")
         .with_advice("keep words in host memory");
   }
+  if (region->once != nullptr) {
+    return Status(Code::kInvalid, call + ": a grant for one transfer takes no atomic operations")
+        .with_advice("ask its owner for a grant without single_use");
+  }
   if (!allows(region->rights, Rights::kReadWrite)) {
     return Status(Code::kDenied, call + ": no right to read and write " + where)
         .with_advice("its owner must register it with Rights::kReadWrite");

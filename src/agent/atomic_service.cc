@@ -125,8 +125,10 @@ wire::AtomicAnswer AtomicService::run(Session& session, const wire::AtomicAsk& a
     return answer;
   };
   const bool any_right = base::planted(base::Planted::kAtomicRightsUnchecked);
-  const auto entry = regions_.find(ask.region, ask.generation, ask.key, any_right ? Rights::kNone : Rights::kReadWrite);
+  const auto entry = regions_.find(ask.region, ask.generation, ask.key, any_right ? Rights::kNone : Rights::kReadWrite,
+                                   session.peer->incarnation);
   if (!entry) return refuse(entry.error().code());
+  if ((*entry)->once != nullptr) return refuse(Code::kDenied);
   if ((*entry)->device.kind != DeviceKind::kHost) return refuse(Code::kUnsupported);
   const bool fits = backend::in_bounds(ask.offset, sizeof(std::uint64_t), (*entry)->size);
   if (!fits && !base::planted(base::Planted::kAtomicBoundsUnchecked)) return refuse(Code::kInvalid);

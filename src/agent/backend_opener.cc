@@ -68,8 +68,10 @@ Status BackendOpener::announce(Arriving& arriving) {
 
 RegionBook::Regions BackendOpener::untold(const Arriving& arriving) const {
   RegionBook::Regions all = its_.book.open();
-  std::erase_if(all, [&](const auto& region)
-                         HAWSER_REQUIRES(in_lane) { return arriving.extras.contains(id_of(*region->entry)); });
+  std::erase_if(all, [&](const auto& region) HAWSER_REQUIRES(in_lane) {
+    return arriving.extras.contains(id_of(*region->entry)) ||
+           !may_serve(arriving.open.backend->traits(), *region->entry);
+  });
   return all;
 }
 

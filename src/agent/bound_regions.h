@@ -24,8 +24,9 @@ class BoundRegions {
   /// A region's index and generation.
   using Id = std::pair<std::uint32_t, std::uint32_t>;
 
+  /// A region that came by a grant is named by no card: its binding goes with its last handle.
   void add(const std::shared_ptr<const RemoteRegion>& region) {
-    Handles& handles = bound_[{region->index, region->generation}];
+    Handles& handles = (region->grant ? condemned_ : bound_)[{region->index, region->generation}];
     std::erase_if(handles, [](const auto& handle) { return handle.expired(); });
     const auto is_it = [&](const auto& handle) { return !handle.owner_before(region) && !region.owner_before(handle); };
     if (std::ranges::none_of(handles, is_it)) handles.push_back(region);

@@ -102,5 +102,23 @@ TEST_F(BoundRegionsTest, BoundAgainAfterItWasCondemned) {
   EXPECT_EQ(unbound, (std::vector<Id>{{1, 0}}));
 }
 
+TEST_F(BoundRegionsTest, AGrantGoesWithItsLastHandleThoughNoCardComes) {
+  auto made = std::make_shared<RemoteRegion>();
+  made->index = 5;
+  made->generation = 1;
+  made->grant.emplace();
+  std::shared_ptr<const RemoteRegion> grant = std::move(made);
+  bound.add(grant);
+  bound.add(grant);
+  EXPECT_EQ(bound.size(), 1u);
+  EXPECT_TRUE(bound.is_waiting());
+  let_go();
+  EXPECT_TRUE(unbound.empty());
+  grant.reset();
+  let_go();
+  EXPECT_EQ(unbound, (std::vector<Id>{{5, 1}}));
+  EXPECT_FALSE(bound.is_waiting());
+}
+
 }  // namespace
 }  // namespace hawser::agent

@@ -31,7 +31,8 @@ Status check_limits(const AgentLimits& limits) {
   constexpr std::uint32_t kAny = std::numeric_limits<std::uint32_t>::max();
   for (const Limit& limit :
        {Limit{"transfers", limits.transfers, 1, 1u << 24}, Limit{"peers", limits.peers, 1, kAny},
-        Limit{"regions", limits.regions, 1, kAny}, Limit{"events", limits.events, 1, kAny},
+        Limit{"regions", limits.regions, 1, kAny}, Limit{"grants", limits.grants, 1, kAny},
+        Limit{"events", limits.events, 1, kAny},
         Limit{"notification_bytes", limits.notification_bytes, proto::kNotificationCostMax, kAny},
         Limit{"notification_bytes_total", limits.notification_bytes_total, proto::kNotificationCostMax, kAny},
         Limit{"peer_connections", limits.peer_connections, 1, kAny},

@@ -51,6 +51,8 @@ TEST(CheckOptions, LimitsLieWithinTheirBounds) {
   EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.peer_connections = 0; }), "");
   EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.peer_operations = 0; }), "");
   EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.peer_regions = 0; }), "");
+  EXPECT_EQ(refusal_of([](AgentOptions& its) { its.limits.grants = 1; }), "");
+  EXPECT_NE(refusal_of([](AgentOptions& its) { its.limits.grants = 0; }).find("limits.grants"), std::string::npos);
 }
 
 TEST(CheckOptions, AnIdentityNeedsTls) {

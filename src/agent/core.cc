@@ -181,6 +181,7 @@ void Core::Rest::finish() {
   core_.metrics = metrics::Entry();  // Before the lane's lock: a scrape that is under way takes it.
   core_.lane.lock();
   const RegionCloser::Abandoned abandoned = core_.region_closer.abandon();
+  core_.grant_ends.clear();
   core_.engine.shut_down(core_.now());
   core_.status_teller.close();
   core_.life.end();
@@ -245,6 +246,7 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
                      .book = region_book,
                      .names = region_names,
                      .card = own_card,
+                     .grants = grants,
                      .backends = engine.ports().all(),
                      .users = *rest_}),
       region_registrar({.lane = lane,
@@ -267,6 +269,15 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
                     .registrar = region_registrar,
                     .closer = region_closer,
                     .add_backend = [this](const BackendSpec& spec) { return backend_opener.add(spec); }}),
+      grant_maker({.lane = lane,
+                   .clock = *clock,
+                   .life = life,
+                   .identity = identity,
+                   .backends = engine.ports().all(),
+                   .registrar = region_registrar,
+                   .closer = region_closer,
+                   .book = grants,
+                   .ends = grant_ends}),
       card_intake(lane, peer_book, *rest_, {.agent = options.name, .regions = options.limits.peer_regions}),
       directory_finder(
           {.lane = lane, .clock = *clock, .options = options, .life = life, .peers = peer_book, .intake = card_intake}),
@@ -281,11 +292,13 @@ Core::Core(AgentOptions its_options, std::vector<backend::Factory> factories, Ho
                    .host = *rest_}),
       shutdown(lane, *clock, options.name, life, *rest_) {
   engine.services().add(atomics);
+  engine.services().add(grant_service);
   if (hooks.tenant) {
     tenant = hooks.tenant(engine.carrier());
     engine.services().add(*tenant);
   }
   lane.add_part(presence);
+  lane.add_part(grant_ends);  // Before ports serve anybody.
   lane.add_part(region_closer);
   lane.add_part(status_teller);
 }

@@ -28,6 +28,10 @@
 #include "agent/directory_finder.h"
 #include "agent/engine.h"
 #include "agent/engine_host.h"
+#include "agent/grant_book.h"
+#include "agent/grant_ends.h"
+#include "agent/grant_maker.h"
+#include "agent/grant_service.h"
 #include "agent/inbox.h"
 #include "agent/key_pool.h"
 #include "agent/lane.h"
@@ -96,6 +100,7 @@ class Core : public std::enable_shared_from_this<Core> {
   RegionBook region_book;
   RegionNames region_names;
   ArenaBook arenas;
+  GrantBook grants{options.limits.grants};  ///< Under the lane's lock.
   OwnCard own_card;
   BackendReports backend_reports;
   QueueList queues;
@@ -109,6 +114,9 @@ class Core : public std::enable_shared_from_this<Core> {
   RegionCloser region_closer;
   RegionRegistrar region_registrar;
   RegionMaker region_maker;
+  GrantEnds grant_ends{lane, regions, grants, region_closer};
+  GrantService grant_service{engine.carrier(), grants, grant_ends};  ///< Under the lane's lock, as the engine.
+  GrantMaker grant_maker;
   CardIntake card_intake;
   DirectoryFinder directory_finder;
   AddressFinder address_finder;

@@ -81,6 +81,7 @@ std::string to_json(const AgentCounters& counters) {
                          {"events_dropped", counters.events_dropped},
                          {"notification_bytes", counters.notification_bytes_gauge},
                          {"regions", counters.regions_gauge},
+                         {"grants", counters.grants_gauge},
                          {"region_bytes", counters.region_bytes_gauge},
                          {"regions_adopted", counters.regions_adopted_gauge},
                          {"region_bytes_adopted", counters.region_bytes_adopted_gauge},

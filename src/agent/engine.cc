@@ -49,8 +49,8 @@ Engine::Engine(const Uses& uses)
                   .listener = *this}),
       graveyard_(
           {.sessions = sessions_, .services = services_, .paths = paths_, .timers = timers_, .peers = uses.peers}),
-      router_(ports_, reach_, connector_, uses.clock),
       bindings_(sessions_, timers_),
+      router_(ports_, reach_, connector_, bindings_, uses.clock),
       link_(sessions_, ports_),
       messages_({.sessions = sessions_,
                  .link = link_,

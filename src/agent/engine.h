@@ -152,8 +152,8 @@ class Engine final : private PortListener, private SessionListener {
   Strangers strangers_;
   Connector connector_;
   Graveyard graveyard_;
-  Router router_;
   RegionBindings bindings_;
+  Router router_;
   SessionLink link_;
   MessageDesk messages_;
   ArrivalDesk arrivals_;

@@ -144,6 +144,7 @@ std::uint64_t Region::size() const { return core_->entry->size; }
 Rights Region::rights() const { return core_->entry->rights; }
 Device Region::device() const { return core_->entry->device; }
 std::uint32_t Region::index() const { return core_->entry->index; }
+bool Region::listed() const { return core_->entry->listed; }
 bool Region::huge_pages() const { return core_->huge_pages; }
 
 Status Region::mappable() const {

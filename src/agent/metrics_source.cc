@@ -130,6 +130,7 @@ void add_gauges(Exposition& to, Labels labels, const AgentCounters& counters, st
   };
   gauge("hawser_agent_peers", "Peers with a session", peers);
   gauge("hawser_agent_regions", "Regions that are registered", counters.regions_gauge);
+  gauge("hawser_agent_grants", "Grants that are open", counters.grants_gauge);
   gauge("hawser_agent_region_bytes", "Bytes of regions that are registered", counters.region_bytes_gauge);
   gauge("hawser_agent_transfers_in_flight", "Transfers in flight", counters.transfers_in_flight_gauge);
   gauge("hawser_agent_notification_bytes", "Notifications that wait for the program, in bytes",

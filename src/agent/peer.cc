@@ -117,7 +117,7 @@ RegionResult find_region(const Peer& peer, std::string_view name) {
   HAWSER_TRY(not_forked(*core));
   if (core->is_self) {
     return own_region(
-        core, [&](const backend::RegionEntry& entry) { return entry.name == name; },
+        core, [&](const backend::RegionEntry& entry) { return entry.listed && entry.name == name; },
         Status(Code::kNotFound, "this agent has no region '" + std::string(name) + "'"));
   }
   {
@@ -325,7 +325,9 @@ std::vector<std::string> Peer::region_names() const {
   };
   if (core_->is_self) {
     if (const auto core = core_->core.lock()) {
-      for (const auto& entry : core->region_book.open_entries()) add(entry->name, entry->index);
+      for (const auto& entry : core->region_book.open_entries()) {
+        if (entry->listed) add(entry->name, entry->index);
+      }
     }
     return names;
   }

@@ -45,7 +45,9 @@ struct PlanCore {
   plan::ChunkList chunks;
   LocalRegions locals;
   RemoteRegions remotes;
-  Route route = {};  ///< Under the lane's lock.
+  Route route = {};            ///< Under the lane's lock.
+  bool has_grants = false;     ///< Some of `remotes` came by grants,
+  bool is_single_use = false;  ///< and some of those are for one transfer.
 
   std::uint32_t chunk_count() const { return static_cast<std::uint32_t>(chunks.chunks.size()); }
   const RemoteRegion& remote_of(std::uint32_t chunk) const {

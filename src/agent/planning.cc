@@ -61,12 +61,15 @@ Status check_remote(std::string_view call, const RemoteRegion& region, const Pee
         call, "region '" + base::shown(region.name) + "' does not belong to peer '" + std::string(peer.name()) + "'");
   }
   const Rights needed = operation == Operation::kWrite ? Rights::kWrite : Rights::kRead;
+  const Instant now = region.grant ? core_of(peer)->core.lock()->now() : Instant();
+  if (region.grant && now >= region.grant->expired_by) return grant_ended(region, call, now).with_peer(peer.name());
   if (allows(region.rights, needed)) return {};
   return Status(Code::kDenied, std::string(call) + ": region '" + base::shown(region.name) + "' of peer '" +
                                    std::string(peer.name()) + "' gives no right to " +
                                    (operation == Operation::kWrite ? "write" : "read"))
       .with_peer(peer.name())
-      .with_advice("register it there with Rights that include it");
+      .with_advice(region.grant ? "ask its owner for a grant with that right"
+                                : "register it there with Rights that include it");
 }
 
 /// The place of `region` in the plan's list, added when new.
@@ -116,6 +119,10 @@ plan::ChunkLimits chunk_limits(Core& core, PeerCore& peer) {
 Result<Plan> finish(std::string_view call, std::shared_ptr<PlanCore> plan, Result<plan::Pieces> pieces) {
   if (!pieces) return pieces.error();
   plan->pieces = std::move(*pieces);
+  for (const auto& region : plan->remotes) {
+    plan->has_grants = plan->has_grants || region->grant.has_value();
+    plan->is_single_use = plan->is_single_use || region->once != nullptr;
+  }
   Result<plan::ChunkList> chunks = plan::split(call, plan->pieces, chunk_limits(*plan->core, *plan->peer));
   if (!chunks) return chunks.error();
   plan->chunks = std::move(*chunks);

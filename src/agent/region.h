@@ -8,12 +8,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <hawser/memory.h>
 
+#include "agent/one_use.h"
+#include "agent/region_extras.h"
 #include "backend/region_table.h"
 #include "plan/table_shape.h"
 
@@ -36,6 +39,12 @@ struct LocalRegion {
   std::uint32_t users = 0;      ///< Transfers in flight that touch it from this side. Under the lane's lock.
   std::uint32_t watchers = 0;   ///< Threads that wait for a word of it. Under the lane's lock.
   std::uint32_t newcomers = 0;  ///< Backends that are being added and told of it just now. Under the lane's lock.
+  /// Of an unlisted one: what backends want its holders to know. Under the lane's lock.
+  RegionExtras extras = {};
+  /// Of a grant: the region that it is a part of. Set once, under the lane's lock.
+  std::shared_ptr<LocalRegion> parent = {};
+  std::uint32_t grants = 0;  ///< Of this region, that are not closed, or are being made. Under the lane's lock.
+  bool is_ending = false;    ///< A grant that a job is to close. Under the lane's lock.
   /// Who used it when its agent let go of it; nobody knows any more when that ends. Under the lane's lock.
   std::string left_to = {};
 };
@@ -60,6 +69,13 @@ struct RegionId {
 /// another incarnation of the peer has one with the same index and generation.
 std::uint64_t mark_of(const RegionId& id);
 
+/// Until when a grant holds, as far as its holder can know.
+struct GrantTerms {
+  Duration lifetime = Duration::zero();  ///< On the owner's clock; zero: until it is revoked.
+  /// By the holder's clock, counted from the import: it has surely expired then.
+  Instant expired_by = Instant::max();
+};
+
 struct RemoteRegion {
   std::weak_ptr<PeerCore> peer;
   std::uint32_t index = 0;
@@ -71,7 +87,12 @@ struct RemoteRegion {
   std::string name;
   /// Per backend name, what its card entry says beyond the key. Mostly empty.
   std::vector<std::pair<std::string, std::string>> extras;
+  std::optional<GrantTerms> grant;  ///< It came by a grant, and no card names it.
+  std::shared_ptr<OneUse> once;     ///< Of a grant for one transfer; else null.
 };
+
+/// kDenied: why the grant of this region serves no more.
+Status grant_ended(const RemoteRegion& region, std::string_view call, Instant now);
 
 /// A prepared table: one region and a shape. Exactly one of local and remote is set when `status` is good.
 struct TableCore {

@@ -65,6 +65,10 @@ bool RegionCloser::is_quiet(const LocalRegion& region, std::string* holder) cons
     *holder = "a backend that is being added";
     return false;
   }
+  if (region.grants > 0) {
+    *holder = std::to_string(region.grants) + " grants of it";
+    return false;
+  }
   bool quiet = true;
   for (const OpenBackend& open : its_.backends) {
     quiet = open.port->region_quiet(region.entry->index, region.entry->generation, holder) && quiet;
@@ -78,6 +82,7 @@ void RegionCloser::finish_quiet(Regions quiet) {
     region->state.store(RegionState::kClosed, std::memory_order_release);
     for (const OpenBackend& open : its_.backends) open.backend->remove_region(*region->entry);
     its_.users.forget(*region->entry);
+    if (region->parent != nullptr) its_.grants.remove(*region);
   }
   const Few<backend::RegionId> ids = ids_of(quiet);
   its_.book.remove(ids);  // Not before: an agent that closes waits for all that are there.
@@ -100,9 +105,12 @@ void RegionCloser::begin(Regions closing) {
   for (const OpenBackend& open : its_.backends) open.port->regions_closing(ids);
   for (const auto& region : begun) its_.users.end_use(*region, now);
   its_.book.close(ids);
-  its_.card.remove_regions(ids);
-  for (const auto& region : begun) its_.names.give_back(region->entry->name);
-  its_.users.card_changed();
+  const bool any_listed = std::ranges::any_of(begun, [](const auto& region) { return region->entry->listed; });
+  if (any_listed) its_.card.remove_regions(ids);
+  for (const auto& region : begun) {
+    if (region->entry->listed) its_.names.give_back(region->entry->name);
+  }
+  if (any_listed) its_.users.card_changed();
   const bool is_watched = std::ranges::any_of(begun, [](const auto& region) { return region->watchers > 0; });
   if (is_watched) its_.lane.news_from_outside();  // Its closing is what those who wait for a word look for, too.
 }
@@ -125,12 +133,16 @@ void RegionCloser::let_go(Regions closing) {
   its_.lane.lock();
 }
 
-void RegionCloser::close_the_quiet(Regions closing) {
+void RegionCloser::close_the_quiet(Regions closing, RegionBook::Regions* granted) {
   Few<std::shared_ptr<LocalRegion>> quiet;
   quiet.reserve(closing.size());
   std::string holder;
   its_.lane.lock();
   begin(closing);
+  for (const auto& region : closing) {
+    if (granted == nullptr || region->grants == 0) continue;
+    for (auto& grant : its_.grants.of(*region)) granted->push_back(std::move(grant));
+  }
   let_go(closing);
   for (const auto& region : closing) {
     if (!has_closed(*region) && is_quiet(*region, &holder)) quiet.push_back(region);
@@ -158,6 +170,10 @@ Status RegionCloser::finish(const std::shared_ptr<LocalRegion>& region, Instant 
     if (its_.clock.now() >= deadline) break;
     its_.lane.pause(std::min(deadline, its_.clock.now() + std::chrono::microseconds(100)));
   }
+  if (region->parent != nullptr) {  // Its memory is the parent's, which is not closed before it.
+    return Status(Code::kTimedOut, "the grant of region '" + region->entry->name + "' is still used by " + holder)
+        .with_advice("do not use the memory for something else yet; call revoke again");
+  }
   Status status(Code::kTimedOut, "close: region '" + region->entry->name + "' is still used by " + holder);
   if (region->entry->base == nullptr) return status.with_advice("call close again");
   if (!region->entry->arena) return status.with_advice("do not free the memory; call close again");
@@ -167,14 +183,18 @@ Status RegionCloser::finish(const std::shared_ptr<LocalRegion>& region, Instant 
 
 Status RegionCloser::close(Regions closing, Duration timeout) {
   const Instant deadline = its_.clock.now() + timeout;
+  RegionBook::Regions granted;  // Mostly none.
   for (auto rest = closing; !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
-    close_the_quiet(rest.first(std::min(kRegionsAtOnce, rest.size())));  // Mostly all of them.
+    close_the_quiet(rest.first(std::min(kRegionsAtOnce, rest.size())), &granted);  // Mostly all of them.
+  }
+  for (Regions rest = granted; !rest.empty(); rest = rest.subspan(std::min(kRegionsAtOnce, rest.size()))) {
+    close_the_quiet(rest.first(std::min(kRegionsAtOnce, rest.size())), nullptr);
   }
   its_.lane.wake();
   Status answer;  // Of memory sooner than of a file: its owner must not free it.
   bool is_of_memory = false;
   const backend::AreaSurvey survey(backend::AreaDetail::kPlain);  // One look at the process for all that are adopted.
-  for (const auto& region : closing) {
+  const auto end = [&](const std::shared_ptr<LocalRegion>& region) {
     if (has_closed(*region)) {
       release_pages(*region);
     } else if (Status status = finish(region, deadline); !status.ok()) {
@@ -182,7 +202,9 @@ Status RegionCloser::close(Regions closing, Duration timeout) {
       if (answer.ok() || (has_memory && !is_of_memory)) answer = std::move(status);
       is_of_memory = is_of_memory || has_memory;
     }
-  }
+  };
+  std::ranges::for_each(granted, end);  // A region waits for its grants.
+  std::ranges::for_each(closing, end);
   return answer;
 }
 
@@ -195,6 +217,9 @@ void RegionCloser::drop(std::shared_ptr<LocalRegion> region) {
   its_.lane.lock();
   // An agent that is closed has swept for the last time.
   if (!its_.life.is_closed() && !base::planted(base::Planted::kDropsForgotten)) {
+    for (auto& grant : its_.grants.of(*region)) {
+      if (!grant->is_ending) dropped_.push_back(std::move(grant));  // Else it is dropped for itself.
+    }
     dropped_.push_back(std::move(region));
     pause_ = kSweepPause;
     set_next(its_.clock.now() + pause_);
@@ -229,19 +254,30 @@ void RegionCloser::sweep() {
   }
 }
 
-RegionCloser::Abandoned RegionCloser::abandon() {
-  Abandoned all;
-  for (auto& region : its_.book.all()) {
+void RegionCloser::part_quiet(Regions all, Abandoned* parted) {
+  const std::size_t before = parted->quiet.size();
+  for (const auto& region : all) {
     if (has_closed(*region)) continue;
     std::string holder;
     if (is_quiet(*region, &holder)) {
-      all.quiet.push_back(std::move(region));
+      parted->quiet.push_back(region);
     } else {
       region->left_to = holder.empty() ? "somebody" : holder;
-      all.left.push_back(std::move(region));
+      parted->left.push_back(region);
     }
   }
-  finish_quiet(all.quiet);
+  finish_quiet(std::span(parted->quiet).subspan(before));
+}
+
+RegionCloser::Abandoned RegionCloser::abandon() {
+  Abandoned all;
+  RegionBook::Regions regions = its_.book.all();
+  const auto others =
+      std::stable_partition(regions.begin(), regions.end(), [](const auto& each) { return each->parent != nullptr; });
+  const auto grants = static_cast<std::size_t>(others - regions.begin());
+  part_quiet(std::span(regions).first(grants), &all);  // Before the regions that they are parts of.
+  part_quiet(std::span(regions).subspan(grants), &all);
+  its_.grants.clear();
   dropped_.clear();  // They hold their agent. `all` has them.
   set_next(Instant::max());
   return all;

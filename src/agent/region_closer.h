@@ -2,7 +2,7 @@
 
 // RegionCloser closes regions: nobody begins to use a region from then on, and once nobody uses it any more its
 // registration ends. A region that its user dropped while somebody used it is looked at from time to time, as a part of
-// the lane.
+// the lane. Grants of a region are closed with it, and before it.
 //
 // Thread rule: thread-safe, except where "under the lane" is said.
 
@@ -15,6 +15,7 @@
 #include <hawser/status.h>
 
 #include "agent/engine/open_backend.h"
+#include "agent/grant_book.h"
 #include "agent/lane_access.h"
 #include "agent/life.h"
 #include "agent/own_card.h"
@@ -56,6 +57,7 @@ class RegionCloser final : public Part {
     RegionBook& book;
     RegionNames& names;
     OwnCard& card;
+    GrantBook& grants;
     const std::vector<OpenBackend>& backends;
     Users& users;
   };
@@ -93,8 +95,10 @@ class RegionCloser final : public Part {
  private:
   /// Nobody begins to use them any more.
   void begin(Regions closing) HAWSER_REQUIRES(in_lane);
-  /// Begins to close them, and ends it for those that nobody uses.
-  void close_the_quiet(Regions closing);
+  /// Begins to close them, and ends it for those that nobody uses. Adds their grants to `granted`, unless it is null.
+  void close_the_quiet(Regions closing, RegionBook::Regions* granted);
+  /// Ends the close of the quiet ones in `all`, and gives the rest up.
+  void part_quiet(Regions all, Abandoned* parted) HAWSER_REQUIRES(in_lane);
   /// Has those of them that no transfer uses let go by backends to which that takes long, without the lane's lock
   /// meanwhile.
   void let_go(Regions closing) HAWSER_REQUIRES(in_lane);

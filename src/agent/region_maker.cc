@@ -44,6 +44,7 @@ RegionRegistrar::Entry RegionMaker::entry_of(const RegionOptions& region) {
   entry->rights = region.rights;
   entry->device = region.device;
   entry->name = region.name;
+  entry->listed = region.listed;
   if (region.device.kind != DeviceKind::kHost) return entry;
   // Peers map memory that this agent allocated wherever a region begins in it. It stays as long as one does.
   entry->arena = its_.arenas.find(region.bytes, region.rights);
@@ -120,6 +121,7 @@ RegionMaker::Made RegionMaker::add_file(const FileOptions& wanted) {
   entry.rights = wanted.rights;
   entry.device = {.kind = DeviceKind::kFile, .ordinal = 0};
   entry.name = wanted.name;
+  entry.listed = wanted.listed;
   entry.file = std::move(file);
   return register_one("add_file", std::move(entry), false);
 }
@@ -135,6 +137,7 @@ RegionMaker::Made RegionMaker::allocate(const AllocateOptions& wanted) {
   entry.size = wanted.size;
   entry.rights = wanted.rights;
   entry.name = wanted.name;
+  entry.listed = wanted.listed;
   entry.arena = arena;
   its_.arenas.note(arena);
   constexpr std::size_t kSmallPage = 4096;

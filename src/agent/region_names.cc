@@ -11,22 +11,28 @@ Status RegionNames::take(std::string_view call, Entries entries, std::size_t* wr
     const std::string& name = entries[i]->name;
     if (name.empty()) continue;
     const bool is_long = name.size() > wire::kNameMax;
-    if (!is_long && names_.insert(name).second) continue;
+    if (!is_long && (!entries[i]->listed || names_.insert(name).second)) continue;
     *wrong = i;
-    for (const auto& taken : entries.first(i)) drop(taken->name);
+    drop_listed(entries.first(i));
     if (is_long) {
       return Status(Code::kInvalid, std::string(call) + ": the name has " + std::to_string(name.size()) +
                                         " bytes; at most 255 are allowed");
     }
     return Status(Code::kInvalid, std::string(call) + ": there is a region '" + name + "' already")
-        .with_advice("names are unique in an agent; the same memory may be registered again under another or no name");
+        .with_advice("names of listed regions are unique in an agent; register the memory under another name or none");
   }
   return {};
 }
 
 void RegionNames::give_back(Entries entries) {
   const base::MutexLock lock(mutex_);
-  for (const auto& entry : entries) drop(entry->name);
+  drop_listed(entries);
+}
+
+void RegionNames::drop_listed(Entries entries) {
+  for (const auto& entry : entries) {
+    if (entry->listed) drop(entry->name);
+  }
 }
 
 void RegionNames::give_back(const std::string& name) {

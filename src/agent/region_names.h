@@ -22,14 +22,15 @@ class RegionNames {
  public:
   using Entries = std::span<const std::shared_ptr<backend::RegionEntry>>;
 
-  /// Takes the names of those that have one: all or none. kInvalid for one that is taken already or too long, and
-  /// `wrong` tells which entry has it. `call` is what the error names.
+  /// Takes the names of those that have one and are listed: all or none. kInvalid for one that is taken already or too
+  /// long, and `wrong` tells which entry has it. `call` is what the error names.
   Status take(std::string_view call, Entries entries, std::size_t* wrong);
-  /// Those that have none are left out.
+  /// Those that have none, and the unlisted, are left out.
   void give_back(Entries entries);
   void give_back(const std::string& name);
 
  private:
+  void drop_listed(Entries entries) HAWSER_REQUIRES(mutex_);
   void drop(const std::string& name) HAWSER_REQUIRES(mutex_) {
     if (!name.empty()) names_.erase(name);
   }

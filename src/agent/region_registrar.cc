@@ -31,7 +31,18 @@ Status RegionRegistrar::enter_table(std::string_view call, Entries entries, std:
 
 Status RegionRegistrar::tell(std::span<const Serving> backends, Joining* joining) {
   const backend::RegionEntry& entry = *joining->region->entry;
+  const auto keeps_others_away = [](const Serving& each) {
+    return each.backend->traits().checks_holder && !each.backend->traits().self_only;
+  };
+  if (!entry.holder.is_zero() && std::ranges::none_of(backends, keeps_others_away)) {
+    return Status(Code::kUnsupported, "no backend here knows which peer uses a grant, so none can keep it for one")
+        .with_advice("open tcp, quic or shm beside, or make the grant without a peer");
+  }
   for (const Serving& each : backends.subspan(joining->told)) {
+    if (!may_serve(each.backend->traits(), entry)) {
+      ++joining->told;
+      continue;
+    }
     Result<std::string> extra = each.backend->add_region(entry);
     if (!extra && its_.must_all_serve) return extra.error();
     ++joining->told;
@@ -50,8 +61,13 @@ void RegionRegistrar::book(std::span<Joining> joining) {
   told.reserve(joining.size());
   for (Joining& each : joining) {
     its_.book.add(each.region);
-    told.push_back({.entry = each.region->entry, .extras = std::move(each.extras)});
+    if (each.region->entry->listed) {
+      told.push_back({.entry = each.region->entry, .extras = std::move(each.extras)});
+    } else {
+      each.region->extras = std::move(each.extras);
+    }
   }
+  if (told.empty()) return;
   its_.card.add_regions(told);
   its_.host.card_changed();
 }
@@ -110,7 +126,8 @@ RegionRegistrar::Registered RegionRegistrar::add(std::string_view call, Entries 
     drop_unbooked(entries, joining, backends);
     return made;
   }
-  its_.lane.wake();
+  const bool any_listed = std::ranges::any_of(entries, [](const Entry& entry) { return entry->listed; });
+  if (any_listed) its_.lane.wake();  // Sessions are to be told.
   made.regions.reserve(joining.size());
   for (Joining& each : joining) made.regions.push_back(std::move(each.region));
   return made;

@@ -6,6 +6,9 @@
 // Backends register memory without the lane's lock, for a NIC takes seconds for much of it, and heartbeats must go on.
 // So backends may open meanwhile, or have something new to say; they are asked before the regions are told of.
 //
+// Of unlisted regions nobody is told: they are in no card, so they cost the same with any number of peers. A region for
+// one holder is kept from backends that cannot tell who uses it.
+//
 // Thread rule: thread-safe.
 
 #include <cstdint>

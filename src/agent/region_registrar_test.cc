@@ -137,5 +137,25 @@ TEST_F(RegionRegistrarTest, AnAgentThatClosesMeanwhileHasNoSuchRegion) {
   expect_nothing();
 }
 
+TEST_F(RegionRegistrarTest, NobodyIsToldOfUnlistedRegions) {
+  const std::uint64_t revision = card_.revision();
+  RegionRegistrar::Entry hidden = entry("r"), namesake = entry("r");
+  hidden->listed = namesake->listed = false;
+  const int wakes = lane_.wakes;
+  const RegionRegistrar::Registered made = add({hidden, namesake});
+  ASSERT_TRUE(made.status.ok()) << made.status.to_string();
+  EXPECT_EQ(card_.revision(), revision);
+  EXPECT_EQ(card_changes_, 0);
+  EXPECT_EQ(lane_.wakes, wakes);
+  EXPECT_TRUE(extras().empty());
+  EXPECT_EQ(first_->regions.size(), 2u) << "backends serve them all the same";
+  std::string extra;
+  made.regions[0]->extras.for_each([&](std::uint32_t, std::string_view bytes) { extra = bytes; });
+  EXPECT_EQ(extra, "one") << "for grants";
+  const RegionRegistrar::Registered mixed = add({entry("r")});
+  EXPECT_TRUE(mixed.status.ok()) << "names of unlisted ones take none away";
+  EXPECT_EQ(card_.revision(), revision + 1);
+}
+
 }  // namespace
 }  // namespace hawser::agent

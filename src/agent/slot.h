@@ -83,6 +83,7 @@ struct Slot {
   bool touched = false;              ///< Bytes of it may have been moved.
   bool torn = false;                 ///< A chunk of it ended with some of its bytes moved, and not all.
   std::uint32_t unsure = 0;          ///< Chunks' ends of which nobody knows what became of the bytes.
+  bool has_use = false;              ///< It is the one transfer of grants that are for one.
   bool is_held = false;              ///< Its `after` word or its leader is waited for.
   bool ending = false;               ///< No further chunks; final once in_flight is 0.
   base::ListHook pending_hook;       ///< In its session's list of transfers with work to offer, or of held ones.

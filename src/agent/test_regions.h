@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/grant_book.h"
 #include "agent/own_card.h"
 #include "agent/region_book.h"
 #include "agent/region_closer.h"
@@ -53,6 +54,7 @@ class TestRegions {
             .book = book_,
             .names = names_,
             .card = card_,
+            .grants = grants_,
             .backends = backends_,
             .users = users};
   }
@@ -65,6 +67,7 @@ class TestRegions {
   RegionBook book_;
   RegionNames names_;
   OwnCard card_;
+  GrantBook grants_{4};
   std::vector<OpenBackend> backends_;
   std::size_t wrong_ = 99;  ///< The place of the region that an error is about.
 };

@@ -56,6 +56,10 @@ Status take_signal(const SignalTarget* from, const PlanCore& plan, RemoteWord* t
   if (!allows(region->rights, Rights::kWrite)) {
     return Status(Code::kDenied, "submit: no right to write the signal in region '" + base::shown(region->name) + "'");
   }
+  if (region->once != nullptr) {
+    return bad_submit("a grant for one transfer takes no signal")
+        .with_advice("let the word lie in a region of the card, or in a grant without single_use");
+  }
   *to = {.region = region, .offset = from->word.offset, .add = from->add};
   return {};
 }
@@ -170,7 +174,7 @@ bool is_plain(const SubmitOptions& options) {
 
 /// Most small transfers over shared memory are only a copy. Those are done here, without a slot; false: do it with one.
 bool done_at_once(Core& core, PlanCore& plan, const std::optional<std::string_view>& notify) {
-  if (plan.chunk_count() != 1 || !worth_doing_here(core, plan)) return false;
+  if (plan.chunk_count() != 1 || plan.is_single_use || !worth_doing_here(core, plan)) return false;
   if (notify && plan.peer->is_self) return false;  // Its own next turn has to be asked for.
   if (!plan.peer->moves_at_once.load(std::memory_order_relaxed)) return false;
   if (plan.peer->state.load(std::memory_order_acquire) == PeerState::kDown) return false;
@@ -230,8 +234,10 @@ Result<Transfer> Plan::submit(const SubmitOptions& options) const {
     agent::discard(slot);
     return refused.with_peer(core_->peer->name);
   }
-  // What goes to the agent itself rings no bell: its notification waits for the next turn.
-  if (slot->phase.load(std::memory_order_relaxed) != agent::Phase::kFinal || core_->peer->is_self) core.lane.wake();
+  // What goes to the agent itself rings no bell: its notification waits for the next turn. The owner of a grant for one
+  // transfer is told of the end in a turn, too.
+  const bool needs_turn = core_->peer->is_self || core_->is_single_use;
+  if (slot->phase.load(std::memory_order_relaxed) != agent::Phase::kFinal || needs_turn) core.lane.wake();
   return Transfer(slot);
 }
 

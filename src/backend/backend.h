@@ -81,6 +81,9 @@ struct Traits {
   bool lossless = false;  ///< A message is lost only with the peer: nothing needs to be kept for sending again.
   /// Taking a chunk is moving it, as far as it goes without an answer: a turn right after it would find nothing to do.
   bool moves_in_submit = false;
+  /// The target side knows which peer an access comes from, and keeps others from regions with a RegionEntry::holder.
+  /// A backend that does not is not told of such regions.
+  bool checks_holder = false;
   bool lets_go_slowly = false;               ///< To forget a region takes calls that may wait: see Backend::let_go.
   std::uint64_t chunk_bytes_max = 1u << 20;  ///< Preferred largest chunk.
   std::uint32_t chunk_pieces_max = 256;      ///< Most pieces in one chunk.

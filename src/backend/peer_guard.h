@@ -67,6 +67,7 @@ class PeerAccount {
   PeerAccount(const PeerAccount&) = delete;
   PeerAccount& operator=(const PeerAccount&) = delete;
 
+  const base::Id128& incarnation() const { return incarnation_; }
   const PeerQuotas& quotas() const { return quotas_; }
   /// An operation was refused: counts it, and says so in the log.
   void refused(Quota quota, std::string_view peer, Instant now) const;

@@ -95,13 +95,17 @@ std::vector<std::shared_ptr<const RegionEntry>> RegionTable::all() const {
 }
 
 Result<std::shared_ptr<const RegionEntry>> RegionTable::find(std::uint32_t index, std::uint32_t generation,
-                                                             const base::Id128& key, Rights right) const {
+                                                             const base::Id128& key, Rights right,
+                                                             const base::Id128& peer) const {
   base::MutexLock lock(mutex_);
   if (index >= slots_.size()) return denied();
   const Slot& slot = slots_[index];
   if (!slot.open || slot.generation != generation) return denied();
   const bool fits = slot.entry->key == key || base::planted(base::Planted::kKeyUnchecked);
   if (!fits || !allows(slot.entry->rights, right)) return denied();
+  const base::Id128& holder = slot.entry->holder;
+  const bool is_holder = holder.is_zero() || holder == peer || base::planted(base::Planted::kHolderUnchecked);
+  if (!is_holder) return denied();
   return slot.entry;
 }
 

@@ -20,6 +20,7 @@
 
 #include "backend/arena.h"
 #include "backend/foreign_pages.h"
+#include "backend/single_use.h"
 #include "base/id128.h"
 #include "base/mutex.h"
 
@@ -41,6 +42,11 @@ struct RegionEntry {
   std::shared_ptr<Arena> arena;         ///< What it lies in, whole or in part; null for foreign memory.
   std::shared_ptr<ForeignPages> pages;  ///< Of foreign memory of this host; null where nobody asked to hold it.
   std::shared_ptr<fileio::File> file;   ///< Of a region in a file; `base` is null then, addresses are offsets.
+  std::uint64_t file_offset = 0;        ///< Where the region begins in the file.
+  bool listed = true;                   ///< The card tells of it.
+  bool is_grant = false;                ///< It is a part of another region.
+  base::Id128 holder;                   ///< Of a grant: the only incarnation that may use it. Zero: any.
+  std::shared_ptr<SingleUse> once;      ///< Of a grant for one transfer; else null.
 };
 
 /// What names one registration: an index is used again, with another generation.
@@ -70,9 +76,10 @@ class RegionTable {
   void remove(std::uint32_t index, std::uint32_t generation) { remove(std::array{RegionId{index, generation}}); }
 
   /// For an access by a peer: kDenied for a wrong key or missing right (the same text for both and for no such region,
-  /// so nothing can be probed), else the entry.
+  /// so nothing can be probed), else the entry. `peer` is the incarnation that asks; zero where that is not known: then
+  /// regions for one holder alone are none.
   Result<std::shared_ptr<const RegionEntry>> find(std::uint32_t index, std::uint32_t generation, const base::Id128& key,
-                                                  Rights right) const;
+                                                  Rights right, const base::Id128& peer = {}) const;
   /// Cheap re-check at the start of a turn.
   bool is_open(std::uint32_t index, std::uint32_t generation) const;
   std::shared_ptr<const RegionEntry> at(std::uint32_t index) const;

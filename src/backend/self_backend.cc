@@ -22,8 +22,8 @@ Status reaches_only(const SelfKind& kind, std::string_view what) {
 Result<Binding*> SelfPath::bind(const RemoteRegionRef& region) {
   const auto found = bindings_.find(key_of(region.index, region.generation));
   if (found != bindings_.end()) return found->second.get();
-  HAWSER_TRY_ASSIGN(auto entry,
-                    port_.context().regions.find(region.index, region.generation, region.key, Rights::kNone));
+  HAWSER_TRY_ASSIGN(auto entry, port_.context().regions.find(region.index, region.generation, region.key, Rights::kNone,
+                                                             port_.context().identity.incarnation));
   if (!reaches(*entry)) return reaches_only(port_.kind(), port_.kind().regions);
   auto& made = bindings_[key_of(region.index, region.generation)];
   made = std::make_unique<SelfBinding>(std::move(entry));
@@ -157,6 +157,7 @@ SelfBackend::SelfBackend(const Context& context, const SelfKind& kind, const Par
   traits_.self_only = true;
   traits_.direct = true;
   traits_.lossless = true;
+  traits_.checks_holder = true;
   traits_.chunk_pieces_max = 1024;
 }
 

@@ -19,6 +19,8 @@ enum class Planted : std::uint8_t {
   kRightsUnchecked,
   kBoundsUnchecked,
   kGenerationUnchecked,  ///< A closed region is still found.
+  kHolderUnchecked,      ///< A grant for one peer serves another one.
+  kSecondUseServed,      ///< A grant for one transfer serves two.
   kLandingNotStopped,    ///< Bytes on their way in go on into a region that closes.
   kCancelledReadLands,   ///< A read's buffer is written after its end.
   kReleasedEarly,        ///< Memory is given back when sent, not when released.
@@ -60,6 +62,7 @@ enum class Planted : std::uint8_t {
   kFollowerRuns,      ///< A transfer begins before the one that it follows has ended.
   kFollowerLeft,      ///< A transfer's end calls none of those that follow it.
   kLeaderTrusted,     ///< A transfer begins though the one that it follows ended badly.
+  kExpiryForgotten,   ///< A grant outlives its time.
   // Atomic operations.
   kAtomicAskedTwice,       ///< An operation without an answer is asked once more on the next path.
   kAtomicAnswerMistaken,   ///< An answer is taken for that of the oldest operation.

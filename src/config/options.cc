@@ -321,6 +321,8 @@ constexpr Option kOptions[] = {
                                                      "Transfers in flight at once.", kTransfers),
     limit<&AgentLimits::peers>("limits.peers", "HAWSER_LIMITS_PEERS", "Peers known at once."),
     limit<&AgentLimits::regions>("limits.regions", "HAWSER_LIMITS_REGIONS", "Regions registered at once."),
+    limit<&AgentLimits::grants>("limits.grants", "HAWSER_LIMITS_GRANTS",
+                                "Grants that are open at once; each counts as a region, too."),
     size_limit<&AgentLimits::notification_bytes, kNotificationBytesMin>(
         "limits.notification_bytes", "HAWSER_LIMITS_NOTIFICATION_BYTES",
         "Notifications of one peer that wait in the inbox; each takes its length and 64 bytes."),

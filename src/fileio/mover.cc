@@ -51,7 +51,7 @@ Status end_of_file(const File& file, std::uint64_t offset, std::uint64_t wanted)
 Status beyond_limit(const Request& request) {
   std::uint64_t end = 0;
   if (request.op != hawser::Operation::kWrite) return {};
-  for (const backend::Piece& piece : request.pieces) end = std::max(end, piece.remote + piece.size);
+  for (const backend::Piece& piece : request.pieces) end = std::max(end, request.origin + piece.remote + piece.size);
   return base::check_file_limit("writing " + request.file->name(), end).with_device("file");
 }
 
@@ -136,7 +136,7 @@ Mover::Run Mover::next_run(Task& task) const {
   const backend::Piece& piece = task.request.pieces[task.piece];
   Run run{.task = task.id,
           .memory = piece.local + task.offset,
-          .offset = piece.remote + task.offset,
+          .offset = task.request.origin + piece.remote + task.offset,
           .size = piece.size - task.offset};
   run.direct = cut(*task.request.file, &run);
   return run;

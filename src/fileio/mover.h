@@ -31,7 +31,8 @@ inline constexpr std::uint32_t kRequestsMax = 256;
 struct Request {
   hawser::Operation op = hawser::Operation::kRead;  ///< kRead: from the file into memory.
   std::shared_ptr<File> file;
-  std::span<const backend::Piece> pieces;  ///< `remote` is the offset in the file.
+  std::span<const backend::Piece> pieces;  ///< `remote` is the offset in the file, counted from `origin`.
+  std::uint64_t origin = 0;
   std::uint64_t cookie = 0;
   bool durable = false;  ///< A write ends only once it is on the device.
 };

@@ -142,6 +142,7 @@ int main(int argc, char** argv) {
   test_agents(backend);
   Pair pair = open_pair(backend, flags);
   test_memory(&pair);
+  test_grants(&pair);
   test_peers(&pair);
   test_transfers(&pair);
   test_submit_options(&pair);

@@ -79,6 +79,7 @@ void test_general(void);
 void test_agents(const char* backend);
 void test_wrong_use(const Pair* pair);
 void test_memory(const Pair* pair);
+void test_grants(const Pair* pair);
 void test_peers(const Pair* pair);
 void test_transfers(const Pair* pair);
 void test_submit_options(const Pair* pair);

@@ -78,8 +78,9 @@ void ArrivalDesk::deliver(Session& session, const Text& notify, const std::optio
 }
 
 void ArrivalDesk::bump(Session& session, const wire::SignalBump& signal) {
-  const auto entry = uses_.regions.find(signal.region, signal.generation, signal.key, Rights::kWrite);
-  if (!entry || !is_word_at(**entry, signal.offset)) {
+  const auto entry =
+      uses_.regions.find(signal.region, signal.generation, signal.key, Rights::kWrite, session.peer->incarnation);
+  if (!entry || (*entry)->once != nullptr || !is_word_at(**entry, signal.offset)) {
     ++session.flow.errors;  // Counted, and no more: the peer decides how often this happens.
     HAWSER_LOG(uses_.log, kDebug, "{}: a signal of {} names no word of ours that it may write", uses_.agent,
                session.peer->name);

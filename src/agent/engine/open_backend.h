@@ -19,4 +19,9 @@ struct OpenBackend {
   std::uint32_t renewals = 0;  ///< How often what it says of regions has changed.
 };
 
+/// Whether a backend may serve the region: one for a single holder is for those alone that know who uses it.
+inline bool may_serve(const backend::Traits& traits, const backend::RegionEntry& region) {
+  return region.holder.is_zero() || traits.checks_holder;
+}
+
 }  // namespace hawser::agent

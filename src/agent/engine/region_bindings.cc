@@ -21,10 +21,19 @@ std::size_t RegionBindings::let_go(Session& session, Instant now) {
     for (PathEntry& entry : session.paths) entry.path->unbind(id.first, id.second);
     ++work;
   });
+  look_again(session, now);
+  return work;
+}
+
+void RegionBindings::add(Session& session, const std::shared_ptr<const RemoteRegion>& region, Instant now) {
+  session.bound.add(region);
+  look_again(session, now);
+}
+
+void RegionBindings::look_again(Session& session, Instant now) {
   // Regions come and go many times in a second: an alarm that is set stays, and may find nothing to do.
   SessionAlarm& alarm = session.alarms[SessionTimer::kLetGo];
   if (session.bound.is_waiting() && !alarm.hook.is_set()) timers_.set(alarm, now + kLetGoPause);
-  return work;
 }
 
 void RegionBindings::on_card(PeerCore& peer, const CardStore::Change& change, Instant now) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include <hawser/time.h>
 
@@ -20,6 +21,8 @@ class RegionBindings {
  public:
   RegionBindings(const SessionTable& sessions, SessionTimers& timers) : sessions_(sessions), timers_(timers) {}
 
+  /// A path of the session was told of the region.
+  void add(Session& session, const std::shared_ptr<const RemoteRegion>& region, Instant now);
   /// A card of the peer was taken in: what is bound of regions that it names no more may go, and what a path could not
   /// reach may have keys now.
   void on_card(PeerCore& peer, const CardStore::Change& change, Instant now);
@@ -29,6 +32,8 @@ class RegionBindings {
   std::size_t let_go(Session& session, Instant now);
 
  private:
+  void look_again(Session& session, Instant now);
+
   const SessionTable& sessions_;
   SessionTimers& timers_;
 };

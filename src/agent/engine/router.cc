@@ -133,7 +133,7 @@ Result<bool> Router::bind_all(PlanCore& plan, Session& session, PathEntry& entry
       entry.refused.add({region->index, region->generation}, {}, binding.error());
       return false;
     }
-    session.bound.add(region);
+    bindings_.add(session, region, clock_.now());
     bindings.push_back(*binding);
   }
   plan.route = {.path = entry.path,

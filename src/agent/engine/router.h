@@ -10,6 +10,7 @@
 #include "agent/engine/connector.h"
 #include "agent/engine/ports.h"
 #include "agent/engine/reach.h"
+#include "agent/engine/region_bindings.h"
 #include "agent/plan.h"
 #include "agent/session.h"
 
@@ -17,8 +18,8 @@ namespace hawser::agent {
 
 class Router {
  public:
-  Router(Ports& ports, const Reach& reach, Connector& connector, const Clock& clock)
-      : ports_(ports), reach_(reach), connector_(connector), clock_(clock) {}
+  Router(Ports& ports, const Reach& reach, Connector& connector, RegionBindings& bindings, const Clock& clock)
+      : ports_(ports), reach_(reach), connector_(connector), bindings_(bindings), clock_(clock) {}
 
   /// The path that the plan would take now. Null: `why` gets the reason, or stays as it is while one is on its way.
   PathEntry* route(PlanCore& plan, Session& session, Status* why);
@@ -41,6 +42,7 @@ class Router {
   Ports& ports_;
   const Reach& reach_;
   Connector& connector_;
+  RegionBindings& bindings_;
   const Clock& clock_;
 };
 

@@ -7,6 +7,7 @@
 #include "agent/end_news.h"
 #include "agent/peer_core.h"
 #include "base/planted.h"
+#include "base/shown.h"
 
 namespace hawser::agent {
 namespace {
@@ -40,6 +41,44 @@ Status overdue(const Slot& slot, Instant now) {
     status = status.because(entry.path->condition(now));
   }
   return is_up ? status : status.because(session->last_failure);
+}
+
+/// Of a plan with grants for one transfer each.
+Status check_use(const PlanCore& plan) {
+  for (const auto& region : plan.remotes) {
+    if (region->once == nullptr || !region->once->has_begun()) continue;
+    return Status(Code::kDenied, "submit: the grant of region '" + base::shown(region->name) + "' of peer '" +
+                                     plan.peer->name + "' is for one transfer, and has had it")
+        .with_buffer(BufferState::kUntouched)
+        .with_advice("ask its owner for another grant");
+  }
+  return {};
+}
+
+void begin_use(Slot& slot) {
+  slot.has_use = true;
+  for (const auto& region : slot.plan->remotes) {
+    if (region->once != nullptr) region->once->begin();
+  }
+}
+
+void end_use(Slot& slot) {
+  if (!std::exchange(slot.has_use, false)) return;
+  for (const auto& region : slot.plan->remotes) {
+    if (region->once != nullptr) region->once->end();
+  }
+}
+
+/// What a refusal means for a plan with grants.
+Status of_grant(const PlanCore& plan, const Status& status, Instant now) {
+  for (const auto& region : plan.remotes) {
+    if (!region->grant) continue;
+    return grant_ended(*region, "the transfer was refused", now)
+        .with_buffer(status.buffer())
+        .with_scope(status.scope())
+        .because(status);
+  }
+  return status;
 }
 
 }  // namespace
@@ -88,6 +127,9 @@ Status TransferTable::admit(Slot& slot, Session& session, Instant now) {
     return Status(Code::kTimedOut, "the deadline had passed before the transfer began")
         .with_buffer(BufferState::kUntouched);
   }
+  if (slot.plan->is_single_use) {
+    if (Status used = check_use(*slot.plan); !used.ok()) return used;
+  }
   if (!slot.has_extras) return admit_covered(slot, session);
   if (Status lost = HeldTransfers::lost_leader(slot); !lost.ok()) return lost;
   if (uses_.held.is_full() && HeldTransfers::must_wait(slot)) {
@@ -123,6 +165,7 @@ void TransferTable::link(Slot& slot, Session& session) {
 Status TransferTable::enter(Slot& slot, Session& session, Instant now) {
   if (Status refused = admit(slot, session, now); !refused.ok()) return refused;
   link(slot, session);
+  if (slot.plan->is_single_use) begin_use(slot);
   if (slot.covered()) {
     slot.id = session.next_covered++;
     session.covered.push_back(slot);
@@ -181,7 +224,11 @@ void TransferTable::finalize(Slot& slot, Status status, Instant now) {
     }
   }
   slot.for_each_local([](LocalRegion& region) { --region.users; });
+  const bool had_no_use = slot.plan->is_single_use && !slot.has_use;
+  end_use(slot);
   if (!status.ok()) {
+    const bool is_refused = slot.plan->has_grants && status.code() == Code::kDenied && !had_no_use;
+    if (is_refused) status = of_grant(*slot.plan, status, now);
     status = status.with_peer(status.peer().empty() ? std::string_view(session.peer->name) : status.peer())
                  .with_progress(slot.bytes_done.load(std::memory_order_relaxed),
                                 std::max(Duration::zero(), now - slot.submitted));

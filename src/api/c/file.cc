@@ -26,13 +26,17 @@ Result<FileOptions> file_options(const char* call, const hawser_file_options& gi
                       .size = given.bytes,
                       .direct = static_cast<DirectIo>(given.direct)};
   HAWSER_TRY_ASSIGN(options.rights, rights_of(call, given.rights));
+  HAWSER_TRY_ASSIGN(const bool unlisted, flag_of(call, given.unlisted, "unlisted"));
+  options.listed = !unlisted;
   return options;
 }
 
 Status add_file(const char* call, hawser_agent agent, const hawser_file_options* options, hawser_region* out) {
   HAWSER_TRY(not_null(call, options, "options"));
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_file_options given, options_of(call, "hawser_file_options", options));
+  HAWSER_TRY_ASSIGN(const hawser_file_options given,
+                    options_of(call, "hawser_file_options", options,
+                               offsetof(hawser_file_options, unlisted)));  // As in version 1 of the C ABI.
   HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
   HAWSER_TRY_ASSIGN(const FileOptions with, file_options(call, given));
   HAWSER_TRY_ASSIGN(Region region, its->agent.add_file(with));

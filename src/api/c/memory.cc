@@ -9,6 +9,24 @@ Result<LocalRange> local_range(const char* call, const hawser_local_range& range
   return its->region.range(range.offset, range.size);
 }
 
+std::vector<StridedRange> ranges_of(const hawser_strided_range* ranges, std::size_t count) {
+  std::vector<StridedRange> all(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    all[i] = {.offset = ranges[i].offset, .size = ranges[i].size, .stride = ranges[i].stride, .count = ranges[i].count};
+  }
+  return all;
+}
+
+Status give_table(const char* call, hawser_table* out, RangeTable table) {
+  HAWSER_TRY(table.status());
+  return give_handle(call, out, std::make_unique<TableObject>(std::move(table)));
+}
+
+Result<bool> flag_of(const char* call, std::uint32_t value, std::string_view name) {
+  if (value <= 1) return value == 1;
+  return invalid(call, std::string(name) + " = " + std::to_string(value) + " is neither 0 nor 1");
+}
+
 Result<Rights> rights_of(const char* call, std::uint32_t number) {
   if (number == HAWSER_RIGHTS_DEFAULT) return Rights::kReadWrite;
   if (number == HAWSER_RIGHTS_NONE) return Rights::kNone;
@@ -18,10 +36,14 @@ Result<Rights> rights_of(const char* call, std::uint32_t number) {
 
 namespace {
 
+/// As in version 1 of the C ABI.
+constexpr std::size_t kRegionOptionsLeast = offsetof(hawser_region_options, unlisted);
+
 Status add_region(const char* call, hawser_agent agent, const hawser_region_options* options, hawser_region* out) {
   HAWSER_TRY(not_null(call, options, "options"));
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_region_options given, options_of(call, "hawser_region_options", options));
+  HAWSER_TRY_ASSIGN(const hawser_region_options given,
+                    options_of(call, "hawser_region_options", options, kRegionOptionsLeast));
   HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
   HAWSER_TRY(not_null(call, given.base, "base"));
   if (given.device_kind > UINT16_MAX) return invalid(call, "device_kind does not fit 16 bits");
@@ -30,6 +52,8 @@ Status add_region(const char* call, hawser_agent agent, const hawser_region_opti
   if (given.device_kind != 0) with.device.kind = static_cast<DeviceKind>(given.device_kind);
   with.device.ordinal = given.device_ordinal;
   HAWSER_TRY_ASSIGN(with.rights, rights_of(call, given.rights));
+  HAWSER_TRY_ASSIGN(const bool unlisted, flag_of(call, given.unlisted, "unlisted"));
+  with.listed = !unlisted;
   HAWSER_TRY_ASSIGN(Region region, its->agent.add_region(with));
   return give_handle(call, out, std::make_unique<RegionObject>(std::move(region)));
 }
@@ -37,7 +61,8 @@ Status add_region(const char* call, hawser_agent agent, const hawser_region_opti
 Status allocate(const char* call, hawser_agent agent, const hawser_region_options* options, hawser_region* out) {
   HAWSER_TRY(not_null(call, options, "options"));
   HAWSER_TRY(not_null(call, out, "out"));
-  HAWSER_TRY_ASSIGN(const hawser_region_options given, options_of(call, "hawser_region_options", options));
+  HAWSER_TRY_ASSIGN(const hawser_region_options given,
+                    options_of(call, "hawser_region_options", options, kRegionOptionsLeast));
   HAWSER_TRY_ASSIGN(const auto its, find<AgentObject>(call, agent));
   if (given.base != nullptr) return invalid(call, "base is not null: hawser_agent_add_region takes your own memory");
   if (given.device_kind > HAWSER_DEVICE_HOST) return invalid(call, "device_kind is not the host");
@@ -48,6 +73,8 @@ Status allocate(const char* call, hawser_agent agent, const hawser_region_option
                        .size = given.bytes,
                        .huge_pages = static_cast<HugePages>(given.huge_pages)};
   HAWSER_TRY_ASSIGN(with.rights, rights_of(call, given.rights));
+  HAWSER_TRY_ASSIGN(const bool unlisted, flag_of(call, given.unlisted, "unlisted"));
+  with.listed = !unlisted;
   HAWSER_TRY_ASSIGN(Region region, its->agent.allocate(with));
   return give_handle(call, out, std::make_unique<RegionObject>(std::move(region)));
 }
@@ -63,19 +90,6 @@ hawser_region_info info_of(const Region& region) {
   if (info.rights == 0) info.rights = HAWSER_RIGHTS_NONE;
   copy_name(info.name, region.name());
   return info;
-}
-
-std::vector<StridedRange> ranges_of(const hawser_strided_range* ranges, std::size_t count) {
-  std::vector<StridedRange> all(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    all[i] = {.offset = ranges[i].offset, .size = ranges[i].size, .stride = ranges[i].stride, .count = ranges[i].count};
-  }
-  return all;
-}
-
-Status give_table(const char* call, hawser_table* out, RangeTable table) {
-  HAWSER_TRY(table.status());
-  return give_handle(call, out, std::make_unique<TableObject>(std::move(table)));
 }
 
 }  // namespace

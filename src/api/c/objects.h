@@ -120,6 +120,20 @@ struct SegmentsObject final : OwnObject {
   std::vector<MemorySegment> told HAWSER_GUARDED_BY(mutex);
 };
 
+struct GrantObject final : OwnObject {
+  static constexpr std::uint8_t kKind = 16;
+  static constexpr std::string_view kName = "grant";
+  explicit GrantObject(Grant its) : grant(std::move(its)) {}
+  const Grant grant;
+};
+
+struct GrantedObject final : OwnObject {
+  static constexpr std::uint8_t kKind = 17;
+  static constexpr std::string_view kName = "granted region";
+  explicit GrantedObject(GrantedRegion its) : granted(std::move(its)) {}
+  const GrantedRegion granted;
+};
+
 /// Empty where the options have none.
 SegmentProvider segments_of(const hawser_agent_options& options);
 
@@ -142,6 +156,13 @@ int release(const char* call, Handle handle) {
 Result<LocalRange> local_range(const char* call, const hawser_local_range& range);
 /// A range of one of the peer's regions, which is named by its number.
 Result<RemoteRange> remote_range(const Peer& peer, const hawser_remote_range& range);
+std::vector<StridedRange> ranges_of(const hawser_strided_range* ranges, std::size_t count);
+/// A handle of the table, or why there is none.
+Status give_table(const char* call, hawser_table* out, RangeTable table);
+/// Of a peer's region.
+hawser_region_info info_of(const RemoteRegionInfo& region);
+/// Whether a flag of a struct is set; kInvalid for what is neither 0 nor 1.
+Result<bool> flag_of(const char* call, std::uint32_t value, std::string_view name);
 /// HAWSER_RIGHTS_*.
 Result<Rights> rights_of(const char* call, std::uint32_t number);
 

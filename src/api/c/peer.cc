@@ -5,6 +5,18 @@
 #include "api/c/objects.h"
 
 namespace hawser::api {
+
+hawser_region_info info_of(const RemoteRegionInfo& region) {
+  hawser_region_info info{.index = region.index,
+                          .rights = static_cast<std::uint32_t>(region.rights),
+                          .device_kind = static_cast<std::uint32_t>(region.device.kind),
+                          .device_ordinal = region.device.ordinal,
+                          .bytes = region.size};
+  if (info.rights == 0) info.rights = HAWSER_RIGHTS_NONE;
+  copy_name(info.name, region.name);
+  return info;
+}
+
 namespace {
 
 Status give_peer(const char* call, hawser_peer* out, Peer peer) {
@@ -16,17 +28,6 @@ hawser_peer_info info_of(const Peer& peer) {
   const Incarnation incarnation = peer.incarnation();
   std::memcpy(info.incarnation, incarnation.bytes.data(), sizeof info.incarnation);
   copy_name(info.name, peer.name());
-  return info;
-}
-
-hawser_region_info info_of(const RemoteRegionInfo& region) {
-  hawser_region_info info{.index = region.index,
-                          .rights = static_cast<std::uint32_t>(region.rights),
-                          .device_kind = static_cast<std::uint32_t>(region.device.kind),
-                          .device_ordinal = region.device.ordinal,
-                          .bytes = region.size};
-  if (info.rights == 0) info.rights = HAWSER_RIGHTS_NONE;
-  copy_name(info.name, region.name);
   return info;
 }
 

@@ -462,12 +462,17 @@ void bind_agents(nb::module_& module) {
   agent.def(
       "__exit__", [](const AgentHandle& self, nb::args) { close_agent(self, nb::none()); }, nb::arg("exc_info"));
   agent.def("add_region", &add_region, nb::arg("memory"), nb::arg("name") = "", nb::arg("rights") = nb::none(),
+            nb::kw_only(), nb::arg("listed") = true,
             "Registers memory: anything with the buffer protocol (numpy, bytearray, mmap) or with DLPack (torch).");
   agent.def("allocate", &allocate, nb::arg("size"), nb::arg("name") = "", nb::arg("rights") = "read_write",
-            nb::arg("huge_pages") = "auto", "Memory that peers of this host map: transfers are one copy.");
+            nb::arg("huge_pages") = "auto", nb::kw_only(), nb::arg("listed") = true,
+            "Memory that peers of this host map: transfers are one copy.");
   agent.def("add_file", &add_file, nb::arg("file"), nb::arg("name") = "", nb::kw_only(), nb::arg("size") = 0,
             nb::arg("rights") = "read_write", nb::arg("create") = false, nb::arg("direct") = "auto",
+            nb::arg("listed") = true,
             "A file as a region, by path, descriptor or open file: the far side of plans with self(), and of peers.");
+  agent.def("import_grant", &import_grant, nb::arg("data"),
+            "The part of a peer's memory that a grant gives, by whichever known peer made it.");
   agent.def("range_of", &range_of, nb::arg("memory"), "The part of a region that an array or tensor lies in.");
   agent.def("backends", &backends);
   agent.def(

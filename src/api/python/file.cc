@@ -47,7 +47,7 @@ FileInfo query(nb::handle file) {
 }  // namespace
 
 RegionHandle add_file(const AgentHandle& self, nb::handle file, const std::string& name, std::uint64_t size,
-                      const std::string& rights, bool create, const std::string& direct) {
+                      const std::string& rights, bool create, const std::string& direct, bool listed) {
   Agent& its = agent_of(self.state);
   FileName which = file_name(file, "add_file");
   if (create && which.descriptor >= 0) raise_invalid("add_file: create goes with a path only");
@@ -57,7 +57,8 @@ RegionHandle add_file(const AgentHandle& self, nb::handle file, const std::strin
                             .create = create,
                             .size = size,
                             .rights = rights_of(rights),
-                            .direct = direct_of(direct)};
+                            .direct = direct_of(direct),
+                            .listed = listed};
   Result<Region> made = outside([&] { return its.add_file(options); });
   auto state = std::make_shared<RegionState>();
   state->region = take(std::move(made));

@@ -43,11 +43,6 @@ Rights rights_of(const std::string& text) {
   raise_invalid("rights = '" + text + "'", "one of read_write, read, write, none");
 }
 
-namespace {
-
-constexpr Duration kCloseTimeout = std::chrono::seconds(5);
-constexpr const char* kWholeArray = "register the whole array and pick parts of it by ranges, or give a contiguous one";
-
 const char* text_of_rights(Rights rights) {
   switch (rights) {
     case Rights::kRead:
@@ -61,6 +56,11 @@ const char* text_of_rights(Rights rights) {
   }
   return "none";
 }
+
+namespace {
+
+constexpr Duration kCloseTimeout = std::chrono::seconds(5);
+constexpr const char* kWholeArray = "register the whole array and pick parts of it by ranges, or give a contiguous one";
 
 Rights default_rights(const std::optional<std::string>& wanted, bool writable) {
   if (!wanted) return writable ? Rights::kReadWrite : Rights::kRead;
@@ -234,7 +234,7 @@ PyType_Slot kRegionSlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buff
 }  // namespace
 
 RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::string& name,
-                        const std::optional<std::string>& rights) {
+                        const std::optional<std::string>& rights, bool listed) {
   Agent& its = agent_of(self.state);
   auto state = std::make_shared<RegionState>();
   RegionOptions options = open_memory(memory, *state, "add_region");
@@ -242,6 +242,7 @@ RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::s
     raise_invalid("add_region: the memory holds Python objects, which cannot be moved", "give an array of numbers");
   }
   options.name = name;
+  options.listed = listed;
   options.rights = default_rights(rights, state->writable);
   Result<Region> made = outside([&] { return its.add_region(options); });
   state->is_lent = true;
@@ -249,9 +250,9 @@ RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::s
 }
 
 RegionHandle allocate(const AgentHandle& self, std::uint64_t size, const std::string& name, const std::string& rights,
-                      const std::string& huge_pages) {
+                      const std::string& huge_pages, bool listed) {
   Agent& its = agent_of(self.state);
-  AllocateOptions options{.name = name, .size = size, .rights = rights_of(rights)};
+  AllocateOptions options{.name = name, .size = size, .rights = rights_of(rights), .listed = listed};
   if (huge_pages == "off") {
     options.huge_pages = HugePages::kOff;
   } else if (huge_pages == "require") {
@@ -307,8 +308,16 @@ void bind_memory(nb::module_& module) {
       .def("table", &local_table, nb::arg("blocks"),
            "A prepared list of ranges: blocks of that many bytes over the whole region, or an array or list of "
            "(offset, size) or (offset, size, stride, count).")
+      .def_prop_ro(
+          "listed", [](const RegionHandle& self) { return self.state->region.listed(); },
+          "Whether the agent's card tells of it.")
+      .def("grant", &make_grant, nb::arg("offset") = 0, nb::arg("size") = nb::none(), nb::kw_only(),
+           nb::arg("rights") = "read_write", nb::arg("expiry").none(), nb::arg("peer") = nb::none(),
+           nb::arg("single_use") = false,
+           "The right to a part of it, as bytes for a peer. `expiry`: seconds, or None: until it is revoked or the "
+           "region is closed. `peer`: the only one that may use it. `single_use`: for one transfer.")
       .def("close", &close_region, nb::arg("timeout") = nb::none(),
-           "Refuses new uses and waits until nobody touches the memory any more.")
+           "Refuses new uses, revokes its grants, and waits until nobody touches the memory any more.")
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def(
           "__exit__", [](const RegionHandle& self, nb::args) { close_region(self, nb::none()); }, nb::arg("exc_info"));

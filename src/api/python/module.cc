@@ -11,6 +11,7 @@ NB_MODULE(_hawser, module) {
   module.attr("MESSAGE_MAX") = kMessageMax;
   bind_peers(module);
   bind_memory(module);
+  bind_grants(module);
   bind_transfers(module);
   bind_files(module);
   bind_drivers(module);

@@ -183,6 +183,15 @@ struct PeerHandle {
   Peer peer;
 };
 
+struct GrantHandle {
+  AgentRef agent;
+  Grant grant;
+};
+struct GrantedHandle {
+  AgentRef agent;
+  GrantedRegion granted;
+};
+
 struct PlanState {
   AgentRef agent;
   std::vector<RegionRef> regions;
@@ -245,11 +254,16 @@ class RangeArray {
 };
 
 RegionHandle add_region(const AgentHandle& self, nb::handle memory, const std::string& name,
-                        const std::optional<std::string>& rights);
+                        const std::optional<std::string>& rights, bool listed);
 RegionHandle allocate(const AgentHandle& self, std::uint64_t size, const std::string& name, const std::string& rights,
-                      const std::string& huge_pages);
+                      const std::string& huge_pages, bool listed);
+GrantHandle make_grant(const RegionHandle& self, std::uint64_t offset, std::optional<std::uint64_t> size,
+                       const std::string& rights, nb::handle expiry, const PeerHandle* peer, bool single_use);
+GrantedHandle import_grant(const AgentHandle& self, nb::handle data);
+GrantedHandle import_peers_grant(const PeerHandle& self, nb::handle data);
 RegionHandle add_file(const AgentHandle& self, nb::handle file, const std::string& name, std::uint64_t size,
-                      const std::string& rights, bool create, const std::string& direct);
+                      const std::string& rights, bool create, const std::string& direct, bool listed);
+const char* text_of_rights(Rights rights);
 /// From "read_write", "read", "write", "none".
 Rights rights_of(const std::string& text);
 /// The part of an open region that is `memory`.
@@ -264,6 +278,7 @@ void bind_atomics(nb::module_& module, nb::class_<AgentHandle>& agent);
 void bind_directories(nb::module_& module);
 void bind_drivers(nb::module_& module);
 void bind_files(nb::module_& module);
+void bind_grants(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_peers(nb::module_& module);
 void bind_rdma(nb::module_& module);

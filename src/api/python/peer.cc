@@ -143,6 +143,7 @@ void bind_peers(nb::module_& module) {
       .def("await_regions", &await_regions, nb::arg("regions"), nb::arg("timeout") = nb::none(),
            "Waits until the peer has regions of all these names.")
       .def("import_table", &import_table, nb::arg("data"), "A table that Table.encode made at the peer.")
+      .def("import_grant", &import_peers_grant, nb::arg("data"), "The part of its memory that a grant by it gives.")
       .def("connect", &connect, nb::arg("timeout") = nb::none(), "Opens paths now and waits until one is up.")
       .def("reconnect", &reconnect, "Tries now what the agent would try after a pause. Does not wait.")
       .def("notify", &notify, nb::arg("data"), "Sends a notification that belongs to no transfer.")

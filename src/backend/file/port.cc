@@ -126,6 +126,7 @@ void FilePort::feed() {
     active.value->task = mover_->take({.op = chunk.op,
                                        .file = region.file,
                                        .pieces = chunk.pieces,
+                                       .origin = region.file_offset,
                                        .cookie = active.id.to_u64(),
                                        .durable = chunk.durable});
   }

@@ -21,6 +21,7 @@ Traits make_traits(const Options& options) {
   traits.name = "shm";
   traits.same_host_only = true;
   traits.direct = true;
+  traits.checks_holder = true;
   traits.lossless = true;
   traits.chunk_bytes_max = 1u << 20;
   traits.chunk_pieces_max = kCrossPiecesMax;

@@ -137,7 +137,8 @@ void ShmPath::on_bind(const Bind& message) {
 
 Result<Bound> ShmPath::answer(const Bind& message, base::Fd* memory) const {
   HAWSER_TRY_ASSIGN(const auto entry,
-                    port_.shared().context.regions.find(message.index, message.generation, message.key, Rights::kNone));
+                    port_.shared().context.regions.find(message.index, message.generation, message.key, Rights::kNone,
+                                                        peer_.incarnation));
   if (entry->device.kind != DeviceKind::kHost) return Status(Code::kUnsupported, "the region is not in host memory");
   Bound reply;
   reply.rights = entry->rights;

@@ -21,6 +21,7 @@ Traits mapped_traits(const MappedOptions& options, const Seat& seat) {
   Traits traits;
   traits.name = seat.name;
   traits.direct = true;
+  traits.checks_holder = true;
   traits.lossless = !seat.may_be_lost;
   traits.chunk_bytes_max = seat.chunk_bytes_max;
   traits.chunk_pieces_max = 16;

@@ -124,8 +124,13 @@ Status MappedPath::enter(const Work& work, const Piece& piece, std::byte** remot
   // Pin first, look second: the closer bumps first and looks for pins second.
   if (!base::planted(base::Planted::kPinSkipped)) link_->pins[end_] = Pin{binding.index, binding.generation};
   const Rights right = work.chunk.op == Operation::kWrite ? Rights::kWrite : Rights::kRead;
-  auto entry = target->regions().find(binding.index, binding.generation, binding.key, right);
+  const base::Id128& self = link_->identities[end_].incarnation;
+  auto entry = target->regions().find(binding.index, binding.generation, binding.key, right, self);
   Status status = entry.error();
+  const bool is_spent = status.ok() && (*entry)->once != nullptr &&
+                        !(*entry)->once->admits(self, work.chunk.transfer) &&
+                        !base::planted(base::Planted::kSecondUseServed);
+  if (is_spent) status = Status(Code::kDenied, "the grant is another transfer's");
   if (status.ok() && !backend::in_bounds(piece.remote, piece.size, (*entry)->size)) {
     status = Status(Code::kDenied, "a piece lies outside of the region");
   }

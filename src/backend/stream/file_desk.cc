@@ -142,8 +142,12 @@ void FileDesk::feed() {
     }
     const auto made = active_.emplace(Active{.job = std::move(next), .task = {}});
     const FileJob& job = made.value->job;
-    made.value->task = mover_->take(
-        {.op = job.op, .file = job.file, .pieces = job.pieces, .cookie = made.id.to_u64(), .durable = job.durable});
+    made.value->task = mover_->take({.op = job.op,
+                                     .file = job.file,
+                                     .pieces = job.pieces,
+                                     .origin = job.file_offset,
+                                     .cookie = made.id.to_u64(),
+                                     .durable = job.durable});
   }
 }
 

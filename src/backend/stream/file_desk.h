@@ -74,7 +74,8 @@ struct FileJob {
   std::uint64_t bytes = 0;
   wire::ChunkHead chunk;
   std::shared_ptr<fileio::File> file;
-  std::vector<Piece> pieces;  ///< `local` lies in `memory`, `remote` is the offset in the file.
+  std::uint64_t file_offset = 0;  ///< Where the region begins in it.
+  std::vector<Piece> pieces;      ///< `local` lies in `memory`, `remote` is the offset in the file.
   Staged memory;
 };
 

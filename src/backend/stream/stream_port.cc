@@ -230,6 +230,7 @@ Traits stream_traits(std::string_view name) {
   Traits traits;
   traits.name = name;
   traits.carries_arrivals = true;
+  traits.checks_holder = true;
   traits.moves_in_submit = true;
   traits.chunk_bytes_max = 1u << 20;
   traits.chunk_pieces_max = wire::kPiecesMax;

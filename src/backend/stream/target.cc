@@ -37,12 +37,14 @@ bool Target::on_bind(unsigned stream, std::span<const std::byte> meta) {
     bound.announced |= bit;
     return true;
   }
-  const auto entry = regions_.find(bind.index, bind.generation, bind.key, Rights::kNone);
+  const auto entry = regions_.find(bind.index, bind.generation, bind.key, Rights::kNone, account_->incarnation());
   if (!entry) return true;  // Nothing to remember: a binding that is not known is denied when it is used.
   if (!has_room_for_binding()) return false;
   Bound& bound = bindings_[bind.binding];
   bound = Bound{.index = bind.index, .generation = bind.generation, .announced = bit};
   bound.file = (*entry)->file;
+  bound.file_offset = (*entry)->file_offset;
+  bound.once = (*entry)->once;
   const bool is_reached =
       bound.file != nullptr ? files_ != nullptr && files_->open() : (*entry)->device.kind == DeviceKind::kHost;
   if (!is_reached) return true;
@@ -76,9 +78,9 @@ bool Target::on_unbind(unsigned stream, std::span<const std::byte> meta) {
   return true;
 }
 
-wire::Outcome Target::resolve(std::uint32_t binding, Rights right, std::span<const wire::RemotePiece> pieces,
+wire::Outcome Target::resolve(const wire::ChunkHead& chunk, Rights right, std::span<const wire::RemotePiece> pieces,
                               std::vector<Piece>& out, Bound* found) {
-  const auto at = bindings_.find(binding);
+  const auto at = bindings_.find(chunk.binding);
   if (at == bindings_.end() || !at->second.valid) return wire::Outcome::kDenied;
   const Bound& bound = at->second;
   const bool allowed = allows(bound.rights, right) || base::planted(base::Planted::kRightsUnchecked);
@@ -86,6 +88,10 @@ wire::Outcome Target::resolve(std::uint32_t binding, Rights right, std::span<con
   const bool open =
       regions_.is_open(bound.index, bound.generation) || base::planted(base::Planted::kGenerationUnchecked);
   if (!open) return wire::Outcome::kClosed;
+  if (bound.once != nullptr && !bound.once->admits(account_->incarnation(), chunk.transfer) &&
+      !base::planted(base::Planted::kSecondUseServed)) {
+    return wire::Outcome::kClosed;  // For all that are not the one transfer it is.
+  }
   out.resize(pieces.size());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const bool inside =
@@ -123,8 +129,7 @@ bool Target::on_write(unsigned stream, Inlet& inlet) {
   const std::size_t count = wire::decode_pieces(in, inlet.head().payload_size, pieces);
   if (count == 0 || acks_.count() >= kAcksWaitingMax) return false;
   Bound bound;
-  landing.outcome =
-      resolve(landing.chunk.binding, Rights::kWrite, std::span(pieces).first(count), landing.pieces, &bound);
+  landing.outcome = resolve(landing.chunk, Rights::kWrite, std::span(pieces).first(count), landing.pieces, &bound);
   landing.frame = inlet.frames() - 1;
   if (is_void(stream, landing.frame)) landing.outcome = wire::Outcome::kVoid;
   if (landing.outcome == wire::Outcome::kOk) landing.outcome = charge(landing.charge, inlet.head().payload_size);
@@ -225,8 +230,7 @@ bool Target::on_read(std::span<const std::byte> meta, std::span<const Outlet> ou
   if (number == reads_.size()) reads_.emplace_back();
   Reply& reply = reads_[number];
   Bound bound;
-  const wire::Outcome outcome =
-      resolve(chunk.binding, Rights::kRead, std::span(pieces).first(count), reply.pieces, &bound);
+  const wire::Outcome outcome = resolve(chunk, Rights::kRead, std::span(pieces).first(count), reply.pieces, &bound);
   if (outcome != wire::Outcome::kOk) return acknowledge(chunk.tag, outcome);
   const wire::Outcome charged = charge(reply.charge, total);
   if (charged != wire::Outcome::kOk) return acknowledge(chunk.tag, charged);

@@ -96,6 +96,8 @@ class Target {
     std::uint64_t size = 0;
     Rights rights = Rights::kNone;
     std::shared_ptr<fileio::File> file;  ///< `base` is null then.
+    std::uint64_t file_offset = 0;       ///< Where the region begins in it.
+    std::shared_ptr<SingleUse> once;     ///< Of a grant for one transfer.
     bool valid = false;
     std::uint8_t announced = 0;  ///< Streams on which it was bound and not unbound.
   };
@@ -114,6 +116,7 @@ class Target {
     wire::ChunkHead chunk;
     std::vector<Piece> pieces;
     std::shared_ptr<fileio::File> file;  ///< Then the payload comes to `staged`, as the one piece `whole`.
+    std::uint64_t file_offset = 0;
     Staged staged;
     OperationCharge charge;  ///< While it lands.
     Piece whole;
@@ -151,7 +154,7 @@ class Target {
   void take_back_staged(std::span<Inlet> inlets, std::span<Outlet> outlets);
   bool acknowledge(std::uint32_t tag, wire::Outcome outcome);
   wire::Outcome charge(OperationCharge& charge, std::uint64_t bytes);
-  wire::Outcome resolve(std::uint32_t binding, Rights right, std::span<const wire::RemotePiece> pieces,
+  wire::Outcome resolve(const wire::ChunkHead& chunk, Rights right, std::span<const wire::RemotePiece> pieces,
                         std::vector<Piece>& out, Bound* found);
   Staged stage(std::uint64_t bytes);
   void unstage(Staged& staged);

@@ -32,6 +32,7 @@ FileJob Target::file_job(hawser::Operation op, const Bound& bound, const wire::C
   job.bytes = bytes;
   job.chunk = chunk;
   job.file = bound.file;
+  job.file_offset = bound.file_offset;
   return job;
 }
 
@@ -50,6 +51,7 @@ void place(std::vector<Piece>& pieces, std::byte* at) {
 void Target::land_in_file(const Bound& bound, Landing& landing, Inlet& inlet) {
   const std::uint64_t size = inlet.head().payload_size;
   landing.file = bound.file;
+  landing.file_offset = bound.file_offset;
   landing.durable = (inlet.head().flags & wire::kFlagDurable) != 0;
   landing.staged = stage(size);
   if (!landing.staged) {
@@ -66,6 +68,7 @@ void Target::write_file(Landing& landing, const Inlet& inlet) {
   bound.index = landing.region;
   bound.generation = landing.generation;
   bound.file = std::move(landing.file);
+  bound.file_offset = landing.file_offset;
   FileJob job = file_job(hawser::Operation::kWrite, bound, landing.chunk, inlet.head().payload_size);
   job.target = this;
   job.covered = landing.covered;

@@ -70,7 +70,7 @@ class Accord {
   Agreement agreement_;
   std::shared_ptr<Agreeing> call_;
   std::uint64_t unfinished_ = 0;  ///< The agreement that the last call gave up before it was decided. 0: it did not.
-  bool holds_ = false;  ///< The call that is under way has not voted.
+  bool holds_ = false;            ///< The call that is under way has not voted.
   Status stopped_, closed_;
 };
 

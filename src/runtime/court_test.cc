@@ -217,7 +217,8 @@ TEST(Court, ThoseThatReachNobodyElseGiveUp) {
 
 TEST(Court, WithoutAnAnswerTheOneThatStaysGivesTheVerdict) {
   std::set<std::uint32_t> convicted;
-  Court court(1, 4, {.tell = [](auto, const auto&, bool) {}, .convict = [&](std::uint32_t rank) { convicted.insert(rank); }});
+  Court court(1, 4,
+              {.tell = [](auto, const auto&, bool) {}, .convict = [&](std::uint32_t rank) { convicted.insert(rank); }});
   court.note_lost(2);
   court.settle();
   EXPECT_TRUE(convicted.empty());

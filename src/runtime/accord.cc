@@ -38,7 +38,7 @@ void Accord::tell(std::uint32_t to, const AgreementMessage& message) {
                 bitmap_of(value.failed) + bitmap_of(dead), now_);
 }
 
-void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now) {
+void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now, bool holds) {
   now_ = now;
   const Status over = stopped_.ok() ? closed_ : stopped_;
   if (call_ != nullptr || !over.ok()) {
@@ -60,7 +60,17 @@ void Accord::begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Inst
   // One that was given up may have been decided meanwhile.
   const bool is_decided =
       unfinished_ != 0 && !planted(Planted::kAgreesAnew) && agreement_.decision(unfinished_) != nullptr;
-  call->number = is_decided ? unfinished_ : agreement_.vote(call->value);
+  holds_ = holds && !is_decided;
+  call->number = agreement_.number();
+  if (is_decided) call->number = unfinished_;
+  if (!holds_ && !is_decided) call->number = agreement_.vote(call->value);
+  end_if_decided();
+}
+
+void Accord::release(Instant now) {
+  if (call_ == nullptr || !std::exchange(holds_, false)) return;
+  now_ = now;
+  call_->number = agreement_.vote(call_->value);
   end_if_decided();
 }
 

@@ -42,8 +42,9 @@ class Accord {
   Accord& operator=(const Accord&) = delete;
 
   /// Votes. kBusy where another call is under way. A call that takes the place of one that ran out of time takes up the
-  /// same agreement, with the vote that was given then.
-  void begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now);
+  /// same agreement, with the vote that was given then. `holds`: the vote is given by `release` only.
+  void begin(const std::shared_ptr<Agreeing>& call, Duration timeout, Instant now, bool holds = false);
+  void release(Instant now);
   void note_failed(std::uint32_t rank, Instant now);
   /// Its end is proven, or it has left.
   void note_dead(std::uint32_t rank) { agreement_.note_dead(rank); }
@@ -69,6 +70,7 @@ class Accord {
   Agreement agreement_;
   std::shared_ptr<Agreeing> call_;
   std::uint64_t unfinished_ = 0;  ///< The agreement that the last call gave up before it was decided. 0: it did not.
+  bool holds_ = false;            ///< The call that is under way has not voted.
   Status stopped_, closed_;
 };
 

@@ -60,6 +60,8 @@ class Agreement {
   /// The decision of the agreement `number`, which is the running one or the one before it. Null: there is none yet.
   const AgreementValue* decision(std::uint64_t number) const;
   bool has_decided() const { return number_ > 1; }
+  /// Of the running one.
+  std::uint64_t number() const { return number_; }
   std::uint32_t leader() const { return leader_; }
   /// Asks the leader for whom it waits. Its answer shows in `absent`.
   void ask_for_absent();

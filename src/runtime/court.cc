@@ -100,7 +100,12 @@ void Court::settle() {
   decide();
 }
 
-void Court::give_up() { convict(lost()); }
+void Court::give_up() {
+  const std::vector<std::uint32_t> out = ranks_to_leave_out(size_, losses());
+  const bool may_fail = std::ranges::find(out, rank_) != out.end();
+  if (may_fail && !std::exchange(has_waited_, true)) return;
+  convict(lost());
+}
 
 bool Court::is_lost_by_all(std::uint32_t rank, const std::vector<std::uint32_t>& out) const {
   for (std::uint32_t other = 0; other < size_; ++other) {
@@ -117,7 +122,7 @@ void Court::decide() {
   const std::vector<Loss> all = losses();
   if (all.empty()) {  // What comes up later is another case.
     heard_.clear();
-    has_asked_ = is_settled_ = false;
+    has_asked_ = is_settled_ = has_waited_ = false;
     return;
   }
   const std::vector<std::uint32_t> rest = others();

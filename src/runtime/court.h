@@ -48,7 +48,8 @@ class Court {
   void hear(std::uint32_t from, const std::vector<bool>& lost, bool asks);
   /// Time enough has passed since the case came up for all losses to show.
   void settle();
-  /// It took too long: this rank takes all for failed that it has lost.
+  /// It took too long: this rank takes all for failed that it has lost. As far as it knows it may be one that fails
+  /// itself: then it leaves that to the others, once.
   void give_up();
 
   /// Whether ranks are left that lost each other, as far as this rank knows.
@@ -69,7 +70,7 @@ class Court {
   const Hooks hooks_;
   std::vector<bool> lost_, gone_;
   std::map<std::uint32_t, std::vector<bool>> heard_;  ///< By rank: whom it has lost.
-  bool has_asked_ = false, is_settled_ = false, is_convicting_ = false;
+  bool has_asked_ = false, is_settled_ = false, has_waited_ = false, is_convicting_ = false;
 };
 
 }  // namespace hawser::runtime

@@ -209,8 +209,21 @@ TEST(Court, ThoseThatReachNobodyElseGiveUp) {
   EXPECT_TRUE(convicted.empty());
   EXPECT_EQ(court.lost(), (Ranks{0, 1, 2}));
   court.give_up();
+  EXPECT_TRUE(convicted.empty()) << "the others may have the verdict";
+  court.give_up();
   EXPECT_EQ(convicted, (std::set<std::uint32_t>{0, 1, 2}));
   EXPECT_FALSE(court.is_open());
+}
+
+TEST(Court, WithoutAnAnswerTheOneThatStaysGivesTheVerdict) {
+  std::set<std::uint32_t> convicted;
+  Court court(1, 4,
+              {.tell = [](auto, const auto&, bool) {}, .convict = [&](std::uint32_t rank) { convicted.insert(rank); }});
+  court.note_lost(2);
+  court.settle();
+  EXPECT_TRUE(convicted.empty());
+  court.give_up();
+  EXPECT_EQ(convicted, (std::set<std::uint32_t>{2}));
 }
 
 TEST(Court, NonsenseIsPassedOver) {

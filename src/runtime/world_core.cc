@@ -555,7 +555,7 @@ std::shared_ptr<Agreeing> WorldCore::begin_agreement(std::uint8_t calls, bool fl
   auto call = std::make_shared<Agreeing>();
   call->value = {.calls = calls, .flag = flag, .last_good = last_good_, .dead = dead()};
   call->ending = [this](Agreeing& over) { on_agreement_over(over); };
-  accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now);
+  accord_->begin(call, timeout == Duration::zero() ? options_.timeout : timeout, now, is_undecided());
   return call;
 }
 
@@ -627,7 +627,7 @@ Request WorldCore::begin_shrink(std::span<const std::uint32_t> without, Duration
     if (!refused.ok()) return;
     for (const std::uint32_t rank : without) note_failure(rank, Status(Code::kCancelled, "it was left out by shrink"));
     // While a court is open the others go on: they are to hear who failed.
-    revokes_later_ = revoked_.ok() && court_ != nullptr && court_->is_open();
+    revokes_later_ = revoked_.ok() && is_undecided();
     revoke_under_lane(Status(Code::kCancelled, "world '" + options_.name + "' was shrunk"), !revokes_later_, now);
     call = begin_agreement(shrinking(), true, timeout, now);
     seat_->mailbox->run_jobs(now);
@@ -728,7 +728,7 @@ void WorldCore::take_step(Recovery::Step step) {
       seat_->mailbox->run_soon([this, kept](Instant at) { recover(kept, at); });
     };
     constexpr Duration kLeast = std::chrono::seconds(10);  // Then it goes on with the same agreement.
-    accord_->begin(call, std::max(options_.timeout, kLeast), now);
+    accord_->begin(call, std::max(options_.timeout, kLeast), now, is_undecided());
   });
 }
 
@@ -905,10 +905,11 @@ void WorldCore::convict(std::uint32_t rank) {
 /// As long as something is undecided, its time runs.
 void WorldCore::watch_court() {
   Mailbox& mailbox = *seat_->mailbox;
-  if (court_ == nullptr || !court_->is_open()) {
+  if (!is_undecided()) {
     mailbox.clear_deadline(court_alarm_);
     court_alarm_.is_set = court_alarm_.has_settled = false;
     if (std::exchange(revokes_later_, false)) tell_revoked(mailbox.now());
+    accord_->release(mailbox.now());
     return;
   }
   if (std::exchange(court_alarm_.is_set, true)) return;

@@ -185,6 +185,8 @@ class WorldCore final : public std::enable_shared_from_this<WorldCore>, public W
   void watch_court();
   void tell_revoked(Instant now);
   void on_court_late();
+  /// Ranks have lost each other. Nobody votes until it is decided who failed.
+  bool is_undecided() const { return court_ != nullptr && court_->is_open(); }
   void note_failure(std::uint32_t rank, const Status& cause);
   std::vector<bool> dead() const;
   Status check_quorum(std::uint32_t left, std::uint32_t dead) const;

@@ -403,7 +403,8 @@ bool WorldJudge::may_refuse(const Realm& realm) const {
 void WorldJudge::check_alone(const Deed& deed, const Shrunk& mine) {
   for (const std::optional<Shrunk>& other : deed.realm->shrunk) {
     if (!other || other->actors == mine.actors) continue;
-    const bool lives = std::ranges::any_of(other->actors, [&](std::size_t actor) { return !gone_.contains(actor); });
+    const bool lives = std::ranges::any_of(  // A process that has ended is proven dead.
+        other->actors, [&](std::size_t actor) { return !gone_.contains(actor) && (*actors_)[actor]->is_alive; });
     if (lives) return fail(describe(deed) + " made a second world, which both cannot have a majority");
   }
 }

@@ -92,8 +92,9 @@ def check_kernels():
 
 
 def check_nixl(nixl):
-    names = importlib.metadata.packages_distributions()["nixl"]
-    version = importlib.metadata.version(names[0])
+    # Not packages_distributions: that of Python 3.10 wants a top_level.txt.
+    [version] = {one.version for one in importlib.metadata.distributions()
+                 if any(file.parts[0] == "nixl" for file in one.files or [])}
     assert tuple(int(part) for part in version.split(".")[:2]) >= (1, 5), version
     api = importlib.import_module("nixl._api")
     agent = api.nixl_agent("wheel")
